@@ -14,11 +14,16 @@ import (
 //
 //	snapshot ──▶ anchor ──▶ anchor ──▶ anchor ──copy──▶ seq ◀── cursor
 //	                 spacing
+//
+// A seek goes in stops: it begins at the nearest of snapshot, anchor and cursor before seq, leaves
+// an anchor at each stop between, and goes on to seq. States off the line, of rewound branches, have
+// no anchors: they are reached from a snapshot.
 type anchors struct {
 	held []anchor // By seq.
 	size int      // Of all of them.
 }
 
+// An anchor is a copy of the cursor at some state, and about how many bytes it takes.
 type anchor struct {
 	*inspect.Cursor
 	size int
@@ -26,8 +31,8 @@ type anchor struct {
 
 const (
 	stride   = 64       // Ticks between anchors at least: so many are gone at once.
-	nearRoom = 64 << 20 // Bytes of the anchors of each desk.
-	farRoom  = 16 << 20
+	nearRoom = 64 << 20 // Bytes of the anchors of the near desk,
+	farRoom  = 16 << 20 // and of the far one.
 )
 
 // find returns the last anchor at record seq or before it; nil: there is none.
@@ -42,6 +47,7 @@ func (a *anchors) find(seq uint64) *inspect.Cursor {
 	return nil
 }
 
+// index returns where an anchor at seq is among those held, or would be.
 func (a *anchors) index(seq uint64) (i int, ok bool) {
 	return slices.BinarySearchFunc(a.held, seq, func(h anchor, seq uint64) int { return cmp.Compare(h.Seq(), seq) })
 }
@@ -64,7 +70,7 @@ func (a *anchors) keep(c *inspect.Cursor, size, room int) {
 	}
 }
 
-// only lets go of all anchors but those that lie on a line.
+// only lets go of all anchors but those that lie on a line: a program may have rewound the others.
 func (a *anchors) only(l *line) {
 	a.held = slices.DeleteFunc(a.held, func(h anchor) bool {
 		_, ok := l.find(h.Seq())
@@ -75,7 +81,8 @@ func (a *anchors) only(l *line) {
 	})
 }
 
-// seek takes the cursor to record seq.
+// seek takes the cursor to record seq, and leaves anchors on the way. What a state takes is measured
+// at each, since states grow and shrink.
 func (d *desk) seek(ctx context.Context, seq uint64) error {
 	if to, ok := d.line.find(seq); ok {
 		for _, place := range d.stops(ctx, to) {
@@ -90,6 +97,7 @@ func (d *desk) seek(ctx context.Context, seq uint64) error {
 }
 
 // jump takes the cursor to record seq, by whatever way is shortest from where it is and from a snapshot.
+// A cursor that failed stays, at no state: its next Seek begins anew.
 func (d *desk) jump(ctx context.Context, seq uint64) (err error) {
 	if d.cursor != nil {
 		return d.cursor.Seek(ctx, seq)
@@ -118,22 +126,24 @@ func (d *desk) stops(ctx context.Context, to int) (places []int) {
 	} else if d.cursor == nil {
 		_ = d.jump(ctx, d.line.path[0].Parent)
 	}
-	if d.cursor == nil || d.size > d.room {
+	if d.cursor == nil || d.size > d.room { // Not one anchor has room.
 		return nil
 	}
-	at, here := d.line.find(d.cursor.Seq())
+	at, here := d.line.find(d.cursor.Seq()) // Whether the cursor is on the line at a state, and where.
 	here = here && d.cursor.Image() != nil
 	if a := d.anchors.find(seq); a != nil {
 		if i, ok := d.line.find(a.Seq()); ok && i >= base {
 			base = i
-			if !here || at > to || at < i {
+			if !here || at > to || at < i { // The cursor is no nearer: it becomes a copy of the anchor.
 				d.cursor, at, here = a.Clone(), i, true
 			}
 		}
 	}
 	spacing := max(stride, int(int64(len(d.line.path))*int64(d.size)/int64(d.room)))
+	// A cursor that is still behind to comes back a little way, over a stretch without anchors: most
+	// likely somebody steps back, and the next step has one near if it is left shortly before to.
 	back := here && at > to && at-to <= 4*stride && to-stride > base && to-base > 4*stride
-	if at > to {
+	if at > to { // It does not pass the places before to.
 		here = false
 	}
 	for i := base + spacing; i <= to; i += spacing {
@@ -149,10 +159,10 @@ func (d *desk) stops(ctx context.Context, to int) (places []int) {
 
 // sizeOf returns about how many bytes a state takes.
 func sizeOf(im *inspect.Image) (n int) {
-	n = 12 * len(im.Registry)
+	n = 12 * len(im.Registry) // An entity, and its row by index.
 	for _, c := range im.Components {
 		n += c.Len()*(8+max(c.Width, 0)) + 4*len(c.Pointers)
-		for _, row := range c.Rows {
+		for _, row := range c.Rows { // Of rows that vary, each is a slice of its own.
 			n += 24 + len(row)
 		}
 	}
@@ -164,10 +174,10 @@ func sizeOf(im *inspect.Image) (n int) {
 func (d *desk) isQuick(seq uint64) bool {
 	const small, few = 4 << 20, 4 * stride
 	to, ok := d.line.find(seq)
-	if !ok {
+	if !ok { // On a branch, or before the journal: only if the cursor is there.
 		return d.cursor != nil && d.cursor.Image() != nil && d.cursor.Seq() == seq
 	}
-	if d.cursor == nil {
+	if d.cursor == nil { // No state was seen: snapshots tell how large they are.
 		all := d.view.Snapshots()
 		return !slices.ContainsFunc(all, func(s inspect.SnapshotInfo) bool { return s.Err != nil || s.Size > small })
 	}

@@ -1,10 +1,17 @@
 package web
 
-import "github.com/stet-ecs/stet/ecs"
+import (
+	"github.com/stet-ecs/stet/ecs"
+
+	"github.com/stet-ecs/stet/internal/describe"
+)
 
 // The arrays of a component as they lie in memory, for whoever wonders about rows and gaps: sparse
 // leads from an index to a row, dense from a row back to its entity. A part of each is told; the
 // two have starts of their own, since they are scrolled by themselves.
+//
+//	sparse   index: │ 2 │ - │ 0 │ … told from index on
+//	dense    row:   │ 2v1 │ 5v3 │ 0v1 │ … told from row on, each with its value
 
 // arraysDoc is a part of the arrays of a component, as they lie.
 type arraysDoc struct {
@@ -45,16 +52,10 @@ func (h *shown) arrays(a *ask) (any, error) {
 			return nil, fail(codeNotFound, "no component %q", name)
 		}
 		doc := &arraysDoc{
-			stateDoc: stateDoc{im.Tick, seq}, Component: name, Kind: "component", Width: c.Width, Rows: c.Len(), Gaps: c.Gaps,
+			stateDoc: stateDoc{im.Tick, seq}, Component: name, Kind: describe.Kind(c.Layout, c.Resource), Width: c.Width, Rows: c.Len(), Gaps: c.Gaps,
 			Row: row, Index: index, Dense: []laidDoc{}, Sparse: []int{},
 		}
-		switch {
-		case c.Resource:
-			doc.Kind = "resource"
-		case c.Width == 0:
-			doc.Kind = "tag"
-		}
-		for i := row; i < min(row+limit, c.Len()); i++ {
+		for i := row; i < min(row+limit, c.Len()); i++ { // None, if row is behind the end.
 			v, err := c.Value(i)
 			if err != nil {
 				return nil, err

@@ -12,7 +12,8 @@ import (
 )
 
 // An ask is a request with its parameters. The first that is wrong is kept: whoever answers
-// looks once, when all are read.
+// looks once, when all are read. So a method that reads one returns something in any case, which
+// is not used if it is wrong.
 type ask struct {
 	ctx    context.Context
 	values url.Values
@@ -65,6 +66,13 @@ func (a *ask) entity() ecs.Entity {
 	return e
 }
 
+// index returns the parameter entity if it is an index alone: 12. It keeps nothing as wrong: if it is
+// no index, it may be an entity.
+func (a *ask) index() (index uint32, alone bool) {
+	n, err := strconv.ParseUint(a.text("entity"), 10, 32)
+	return uint32(n), err == nil
+}
+
 // entities returns the parameters named entity, which may be given several times.
 func (a *ask) entities(most int) (all []ecs.Entity) {
 	texts := a.values["entity"]
@@ -100,7 +108,7 @@ func (a *ask) desk(h *shown) *desk {
 // flag reports whether a parameter is 1.
 func (a *ask) flag(name string) bool { return a.text(name) == "1" }
 
-// expressions returns those of a parameter, which may be given several times.
+// expressions returns those of a parameter, which may be given several times, but blank ones.
 func (a *ask) expressions(name string, most int) []string {
 	texts := slices.DeleteFunc(slices.Clone(a.values[name]), func(s string) bool { return strings.TrimSpace(s) == "" })
 	if len(texts) > most {

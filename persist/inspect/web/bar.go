@@ -16,6 +16,10 @@ import (
 // depend on how many ticks there are. Records are few bytes each and in memory, so summing them up
 // is quick; what is not known without reading payloads (rows, inputs, marks) a counter has ready,
 // or the bar does without it.
+//
+//	line, within a stretch ──fill──▶ sums, peaks, inputs    measured by the counter
+//	line, branches                   lanes
+//	snapshots, damage, marks         by tick
 
 // Limits of a bar.
 const (
@@ -53,6 +57,7 @@ type branchDoc struct {
 	Fork uint64 `json:"fork"` // The record that it continues.
 }
 
+// A markDoc is a name that the program gave a tick, on whatever branch.
 type markDoc struct {
 	Name    string `json:"name"`
 	Tick    uint64 `json:"tick"`
@@ -60,6 +65,7 @@ type markDoc struct {
 	Rewound bool   `json:"rewound"`
 }
 
+// A snapDoc is a snapshot file, and the state in it.
 type snapDoc struct {
 	stateDoc
 	Number uint32 `json:"number"`
@@ -93,7 +99,8 @@ func (h *shown) timeBar(a *ask) (any, error) {
 	})
 }
 
-// ends returns the ticks of the oldest state and the newest.
+// ends returns the ticks of the oldest state and the newest, on whatever branch; 0 and 0 if there is
+// none.
 func (d *desk) ends() (first, last uint64) {
 	first = math.MaxUint64
 	note := func(tick uint64) { first, last = min(first, tick), max(last, tick) }
@@ -112,7 +119,8 @@ func (d *desk) ends() (first, last uint64) {
 	return min(first, last), last
 }
 
-// fill sums up entries into at most as many buckets as there are pixels, each of as many ticks.
+// fill sums up entries, whose ticks are in [From, To], into at most as many buckets as there are
+// pixels, each of as many ticks.
 // A peak is kept beside the sum: one large tick among a thousand must not be lost on the screen.
 func (b *barDoc) fill(entries []journal.Entry, width int, measure func(e journal.Entry) (written, inputs uint64)) {
 	ticks := b.To - b.From + 1
@@ -133,6 +141,8 @@ func (b *barDoc) fill(entries []journal.Entry, width int, measure func(e journal
 	}
 }
 
+// branches returns the branches of the whole line, whatever stretch is told: the newest, if there are
+// too many.
 func (d *desk) branches() []branchDoc {
 	docs := []branchDoc{}
 	for _, b := range slices.Backward(d.line.branches) { // The newest.
@@ -144,6 +154,7 @@ func (d *desk) branches() []branchDoc {
 	return docs
 }
 
+// snapshots returns all snapshots, or the last of them in the order of the view: the newest.
 func (d *desk) snapshots(h *shown) []snapDoc {
 	docs := []snapDoc{}
 	all := d.view.Snapshots()
@@ -158,7 +169,7 @@ func (d *desk) snapshots(h *shown) []snapDoc {
 }
 
 // damage tells where in time something of the journal cannot be read: behind the last record that
-// lies before it.
+// lies before it. Damage of a snapshot is at tick 0 here; its snapDoc tells it as well.
 func (d *desk) damage(h *shown) []damagedDoc {
 	docs := []damagedDoc{}
 	log := d.view.Log()
@@ -178,7 +189,7 @@ func (d *desk) damage(h *shown) []damagedDoc {
 // tickBefore returns the tick of the last record before a place in a file of the store; 0: of none.
 func tickBefore(log *journal.Log, file string, offset int64) (tick uint64) {
 	segment := slices.IndexFunc(log.Segments, func(s journal.Segment) bool { return "journal/"+s.Name == file })
-	if segment < 0 {
+	if segment < 0 { // It is no segment.
 		return 0
 	}
 	i, _ := slices.BinarySearchFunc(log.Entries, offset, func(e journal.Entry, offset int64) int {
@@ -191,8 +202,8 @@ func tickBefore(log *journal.Log, file string, offset int64) (tick uint64) {
 }
 
 // marks returns the names in the journal. All of them are read again when there are new records,
-// but not for every one of a program that commits many: at most every two seconds. It is called at
-// the near desk, whose turn the lock of c is taken within.
+// but not for every one of a program that commits many: at most every two seconds. So a new mark may
+// be missing for as long. It is called at the near desk, whose turn the lock of c is taken within.
 func (c *counter) marks(ctx context.Context, d *desk) ([]markDoc, error) {
 	const often = 2 * time.Second
 	c.mu.Lock()

@@ -20,21 +20,26 @@ import (
 // It counts at the far desk, a few ticks at each turn, so that nobody waits for long. The near
 // desk reads the counts for a bar; the lock is only held to take or put them, not while ticks are
 // read.
+//
+//	recall ── of an earlier start ──┐
+//	far desk ──countSome──▶ counts ─┴─measure──▶ bar, at the near desk
+//	                          └─save──▶ the file, as a whole
 type counter struct {
 	kept keptCounts
 
 	mu     sync.Mutex
-	epoch  uint64 // Of the desk, when it was last seen that these are its ticks.
+	epoch  uint64 // Of the store, when it was last seen that these are its ticks.
 	counts        // What is counted never changes; more is added.
 	saved  int    // So many of them are in the file.
-	unread bool   // One could not be read. It may be readable the next time.
+	unread bool   // One could not be read. It may be readable the next time, so nothing is saved.
 
-	known  []markDoc
+	known  []markDoc // The marks, as they were when they were asked for last; nil: never.
 	asked  time.Time
 	marked int // Records that there were when marks were asked for.
 }
 
-// counts are what the ticks of a world are counted for, by their seqs.
+// counts are what the ticks of a world are counted for, by their seqs: ticks[i] is that of seq
+// begin+i. A seq without a record has a zero there.
 type counts struct {
 	world [16]byte
 	begin uint64 // The seq of the first.
@@ -47,6 +52,13 @@ type counted struct{ sum, written, inputs uint32 }
 
 // maxCounted bounds how many ticks are counted. Of a longer journal the bar tells bytes.
 const maxCounted = 4 << 20
+
+// countable reports whether the ticks of entries are counted. Between two of a journal that lost
+// segments can lie any number of seqs, and each of them takes a place.
+func countable(entries []journal.Entry) bool {
+	n := len(entries)
+	return n > 0 && entries[n-1].ID.Seq-entries[0].ID.Seq < maxCounted
+}
 
 // fewest is how many uncounted ticks make a bar of rows none: a store that grows always has some.
 const fewest = 64
@@ -65,29 +77,35 @@ func (c *counts) of(log *journal.Log) {
 	}
 	c.begin, c.ticks = first, c.ticks[first-c.begin:]
 	end := first
+	// A seq is given again where a crash lost records: then the payload has another sum, and whatever
+	// follows was counted of the lost ones.
 	for _, e := range log.Entries {
 		if i := e.ID.Seq - first; i >= uint64(len(c.ticks)) || c.ticks[i].sum != e.ID.CRC {
 			break
 		}
 		end = e.ID.Seq + 1
 	}
-	c.ticks = c.ticks[:end-first]
+	c.ticks = slices.Clip(c.ticks[:end-first]) // A bar may be reading those behind, which must not become others.
 }
 
-// measure returns what a bar tells of a tick.
+// measure returns what a bar tells of a tick: rows if nearly all are counted, else bytes of payloads.
+// It says in doc which.
 func (c *counter) measure(log *journal.Log, doc *barDoc) func(journal.Entry) (written, inputs uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	begin, ticks, total := c.begin, c.ticks, len(log.Entries)
 	done := indexOf(log.Entries, begin+uint64(len(ticks)))
-	doc.Counted = float64(done) / float64(max(total, 1))
+	doc.Counted = 1
+	if countable(log.Entries) {
+		doc.Counted = float64(done) / float64(total)
+	}
 	of := func(e journal.Entry) (written, inputs uint64) {
 		if i := e.ID.Seq - begin; i < uint64(len(ticks)) {
 			return uint64(ticks[i].written), uint64(ticks[i].inputs)
 		}
 		return 0, 0
 	}
-	if total-done > fewest || total == 0 {
+	if total-done > fewest {
 		return func(e journal.Entry) (written, inputs uint64) {
 			_, inputs = of(e)
 			return uint64(e.Length), inputs
@@ -103,7 +121,8 @@ func indexOf(entries []journal.Entry, seq uint64) int {
 	return i
 }
 
-// count counts the rows of ticks until ctx ends: those that there are, and those that come.
+// count counts the rows of ticks until ctx ends: those that there are, and those that come. Between
+// two turns others can have the desk.
 func (h *shown) count(ctx context.Context) {
 	news := h.following.subscribe()
 	defer h.following.leave(news)
@@ -132,7 +151,7 @@ func (c *counter) recall(d *desk) {
 	log := d.view.Log()
 	c.counts = c.kept.read(log.World)
 	c.of(log)
-	c.epoch, c.saved = d.epoch(), len(c.ticks)
+	c.epoch, c.saved = log.Epoch, len(c.ticks)
 }
 
 // save keeps what is counted for the next time, if that is much more than what is kept: it is written
@@ -156,14 +175,16 @@ func (c *counter) save(last bool) {
 
 // countSome counts a few ticks, and reports whether there are more.
 func (c *counter) countSome(d *desk) (more bool) {
-	const some, bytes = 256, 1 << 20
+	const some, bytes = 1024, 4 << 20
 	entries := d.view.Log().Entries
-	if len(entries) == 0 || len(entries) > maxCounted {
+	if !countable(entries) {
 		return false
 	}
 	c.mu.Lock()
+	// Ticks are looked through from the first only when they may be others, or so many were pruned
+	// that their counts take memory for nothing.
 	const past = 1 << 16 // Ticks that were pruned.
-	epoch, world := d.epoch(), d.view.Log().World
+	epoch, world := d.view.Log().Epoch, d.view.Log().World
 	if c.epoch != epoch || c.world != world || entries[0].ID.Seq > c.begin+past { // Seqs may have been given again.
 		c.of(d.view.Log())
 		c.epoch, c.saved = epoch, min(c.saved, len(c.ticks))
@@ -171,6 +192,7 @@ func (c *counter) countSome(d *desk) (more bool) {
 	upto := c.begin + uint64(len(c.ticks))
 	c.mu.Unlock()
 
+	// The lock is not held while ticks are read: nobody else adds counts.
 	todo, size := entries[indexOf(entries, upto):], 0
 	for i, e := range todo {
 		if size += int(e.Length); i > 0 && (i == some || size > bytes) {
@@ -186,6 +208,7 @@ func (c *counter) countSome(d *desk) (more bool) {
 	for _, e := range todo {
 		ticks[e.ID.Seq-upto].sum = e.ID.CRC
 	}
+	// Commits stops at a tick that it cannot read: that is passed over, and it goes on behind it.
 	for first := todo[0].ID.Seq; first <= last; { // What cannot be read wrote nothing that is known.
 		commits, err := d.view.Commits(first, last)
 		for i := range commits {
@@ -212,4 +235,5 @@ func written(c *inspect.Commit) (n int) {
 	return n
 }
 
+// narrowed returns n, or the most that a count can be.
 func narrowed(n int) uint32 { return uint32(min(uint64(n), math.MaxUint32)) }

@@ -16,6 +16,10 @@ type Opener func(ctx context.Context) (*inspect.View, error)
 // Requests come at the same time, but a view and a cursor are for one at a time. So requests
 // queue at desks. That costs nothing where it matters: people ask one thing after the other,
 // and the page gives up what it no longer wants, which leaves the queue.
+//
+//	request ──answer──▶ turn ──▶ reach: is the record known? else refresh
+//	                             ├ state: the whole state, by the cursor
+//	                             └ read: pages of a snapshot, if it lies in one
 
 // A shown is a store or save that is asked: near is the desk for what somebody waits for while
 // they move through time, far the one for what takes long. The fields that other goroutines use
@@ -44,18 +48,19 @@ type desk struct {
 	anchors anchors
 	room    int // Bytes that they may take.
 
-	roster *roster // Of a state that was not loaded: all rows of the registry are read for it.
-
-	refreshed atomic.Uint64 // How often the store was seen to be another one than it was.
+	newest *atomic.Uint64 // The epoch of the store that either desk saw last: one for both.
 }
 
+// newDesk returns a desk with a view of its own, and room for so many bytes of anchors.
 func newDesk(v *inspect.View, room int) *desk {
-	d := &desk{turn: make(chan struct{}, 1), view: v, room: room}
+	d := &desk{turn: make(chan struct{}, 1), view: v, room: room, newest: new(atomic.Uint64)}
 	d.line.learn(v.Log())
+	d.newest.Store(v.Log().Epoch)
 	return d
 }
 
-// with calls f when it is its turn.
+// with calls f when it is its turn, or returns the error of ctx if that ends first. f is called with all
+// of the desk to itself, and must not ask for the turn again.
 func (d *desk) with(ctx context.Context, f func() error) error {
 	select {
 	case d.turn <- struct{}{}:
@@ -86,7 +91,8 @@ func answer[D any](a *ask, d *desk, f func() (D, error)) (doc D, err error) {
 	return doc, err
 }
 
-// state returns the state after record seq. It is valid while it is the caller's turn.
+// state returns the state after record seq. It is valid while it is the caller's turn: the next to seek
+// changes it in place.
 func (d *desk) state(ctx context.Context, seq uint64) (im *inspect.Image, err error) {
 	if err := d.reach(ctx, seq); err != nil {
 		return nil, err
@@ -97,25 +103,59 @@ func (d *desk) state(ctx context.Context, seq uint64) (im *inspect.Image, err er
 	return d.cursor.Image(), nil
 }
 
+// errLoad is given where a state has to be loaded.
+var errLoad = errors.New("web: the whole state is needed")
+
+// read calls f with the state after record seq: the one that the desk has or, where it lies in a
+// snapshot, without loading it. f is called again where a page is damaged, see [inspect.View.Read].
+func (d *desk) read(ctx context.Context, seq uint64, f func(*inspect.State) error) error {
+	loaded := d.cursor != nil && d.cursor.Seq() == seq && d.cursor.Image() != nil
+	// Where pages do not do, Read would load the state for itself. It is refused, and loaded by the
+	// cursor, which the next question finds there.
+	if !loaded && d.snapshot(seq) != nil {
+		err := d.view.Read(ctx, seq, func(st *inspect.State) error {
+			if st.Whole() {
+				return errLoad
+			}
+			return f(st)
+		})
+		if !errors.Is(err, errLoad) {
+			return err
+		}
+	}
+	if _, err := d.state(ctx, seq); err != nil {
+		return err
+	}
+	return f(d.cursor.State())
+}
+
 // refresh looks for what was written. A state that is held stays right while the store only grows.
 // Under another epoch it may not: a crash loses records that were not durable, which were shown
 // here, and the next program gives their seqs to others.
 func (d *desk) refresh(ctx context.Context) error {
 	epoch := d.view.Log().Epoch
-	if changed, err := d.view.Refresh(ctx); err != nil || !changed {
-		return err
+	changed, err := d.view.Refresh(ctx)
+	if now := d.view.Log().Epoch; now != epoch { // Whatever else went wrong.
+		d.newest.Store(now)
+		d.cursor, d.anchors, d.chosen = nil, anchors{}, nil
 	}
-	if d.view.Log().Epoch != epoch {
-		d.refreshed.Add(1)
-		d.cursor, d.anchors, d.chosen, d.roster = nil, anchors{}, nil, nil
+	if err != nil || !changed {
+		return err
 	}
 	d.line.learn(d.view.Log())
 	d.anchors.only(&d.line)
 	return nil
 }
 
-// epoch tells what is kept in caches from what a seq means now.
-func (d *desk) epoch() uint64 { return d.refreshed.Load() }
+// reach makes the store known up to record seq: the other desk may have seen it grow, or that seq is
+// another record now. What both know already costs a look.
+func (d *desk) reach(ctx context.Context, seq uint64) error {
+	log := d.view.Log()
+	if _, ok := log.Known(seq); ok && log.Epoch == d.newest.Load() || d.view.IsSave() {
+		return nil
+	}
+	return d.refresh(ctx)
+}
 
 // close lets go of the files when nobody reads them any more. Whoever has the turn then finds no
 // view: see with.

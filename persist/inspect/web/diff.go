@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
@@ -74,10 +73,10 @@ func (h *shown) tick(a *ask) (any, error) {
 			return nil, err
 		}
 		doc := &tickDoc{
-			stateDoc: stateDoc{c.Tick, seq}, Parent: c.Parent, Time: known(c.Time), Bytes: c.Bytes, Rewound: !h.near.line.leadsOn(seq),
+			stateDoc: stateDoc{c.Tick, seq}, Parent: c.Parent, Time: describe.Known(c.Time), Bytes: c.Bytes, Rewound: !h.near.line.leadsOn(seq),
 			Marks: append([]string{}, c.Marks...), Components: []patchDoc{}, Entities: []string{},
 		}
-		doc.Inputs = listed(c.Inputs[:min(len(c.Inputs), maxInputs)], func(in inspect.Input) inputDoc {
+		doc.Inputs = describe.Listed(c.Inputs[:min(len(c.Inputs), maxInputs)], func(in inspect.Input) inputDoc {
 			return inputDoc{in.Name, quoted(in.Data), len(in.Data)}
 		})
 		doc.count(c, ops)
@@ -85,7 +84,9 @@ func (h *shown) tick(a *ask) (any, error) {
 	})
 }
 
-// count counts what c did, by component.
+// count counts what c did, by component: rows as its patches say, which hold for the tick as a whole;
+// what was added and removed as its operations say, each call by itself. So a component that was added
+// and removed again counts as both.
 func (d *tickDoc) count(c *inspect.Commit, ops []inspect.Op) {
 	patches := map[int]*patchDoc{}
 	at := func(n int) *patchDoc {
@@ -108,7 +109,7 @@ func (d *tickDoc) count(c *inspect.Commit, ops []inspect.Op) {
 			d.name("-" + op.Entity.String())
 		case op.Kind == raw.OpClear && op.Component < 0:
 			d.Cleared++
-		case op.Component < 0: // The format does not keep it out.
+		case op.Component < 0: // An add or a remove of no component: the format does not keep it out.
 		case op.Kind == raw.OpClear:
 			at(op.Component).Cleared++
 		case op.Kind == raw.OpAdd:
@@ -123,6 +124,7 @@ func (d *tickDoc) count(c *inspect.Commit, ops []inspect.Op) {
 	slices.SortFunc(d.Components, func(a, b patchDoc) int { return cmp.Or(cmp.Compare(b.Written, a.Written), cmp.Compare(a.Name, b.Name)) })
 }
 
+// name lists an entity, if there is room.
 func (d *tickDoc) name(entity string) {
 	if len(d.Entities) < maxListed {
 		d.Entities = append(d.Entities, entity)
@@ -131,34 +133,26 @@ func (d *tickDoc) name(entity string) {
 
 // diffDoc says how two states differ.
 type diffDoc struct {
-	Old        stateDoc     `json:"old"`
-	New        stateDoc     `json:"new"`
-	Same       bool         `json:"same"`
-	Schema     []schemaDiff `json:"schema"`
-	Created    int          `json:"created"` // Entities.
-	Destroyed  int          `json:"destroyed"`
-	Moved      int          `json:"moved"`
-	Components []countDoc   `json:"components"`       // Those with differences.
-	Listed     string       `json:"listed,omitempty"` // The component whose rows follow; * those of all.
-	Total      int          `json:"total"`            // Of them,
-	Offset     int          `json:"offset"`           // and how many are left out before.
-	Rows       []differDoc  `json:"rows"`
+	Old        stateDoc             `json:"old"`
+	New        stateDoc             `json:"new"`
+	Same       bool                 `json:"same"`
+	Schema     []schemaDiff         `json:"schema"`
+	Created    int                  `json:"created"` // Entities.
+	Destroyed  int                  `json:"destroyed"`
+	Moved      int                  `json:"moved"`
+	Components []describe.RowCounts `json:"components"`       // Those with differences.
+	Listed     string               `json:"listed,omitempty"` // The component whose rows follow; * those of all.
+	Total      int                  `json:"total"`            // Of them,
+	Offset     int                  `json:"offset"`           // and how many are left out before.
+	Rows       []differDoc          `json:"rows"`
 }
 
+// A schemaDiff is a type that differs, as texts; see inspect.SchemaDiff, whose members it has.
 type schemaDiff struct {
 	Component string `json:"component"`
 	Field     string `json:"field"`
 	Old       string `json:"old"`
 	New       string `json:"new"`
-}
-
-// A countDoc says in how many rows of a component two states differ.
-type countDoc struct {
-	Name    string `json:"name"`
-	Added   int    `json:"added"`
-	Removed int    `json:"removed"`
-	Changed int    `json:"changed"`
-	Moved   int    `json:"moved"`
 }
 
 // A differDoc is one thing that differs.
@@ -190,17 +184,18 @@ func (h *shown) diff(a *ask) (any, error) {
 		if err := h.far.reach(a.ctx, max(from, to)); err != nil {
 			return nil, err
 		}
-		describe := func(d *inspect.Diff, _ *inspect.Commit) error {
+		tell := func(d *inspect.Diff, _ *inspect.Commit) error {
 			doc, err = diffDocOf(d, component, offset, limit)
 			return err
 		}
+		// Changes reads as much as the tick wrote; Diff reads both states, or where their files differ.
 		// Changes leaves doc valid, though not what it is made from: texts are made at once.
 		if e, ok := v.Log().Find(to); ok && e.Parent == from && from != to {
-			err = v.Changes(a.ctx, from, to, describe)
+			err = v.Changes(a.ctx, from, to, tell)
 		} else {
 			var d *inspect.Diff
 			if d, err = v.Diff(a.ctx, from, to); err == nil {
-				err = describe(d, nil)
+				err = tell(d, nil)
 			}
 		}
 		if err != nil {
@@ -211,26 +206,22 @@ func (h *shown) diff(a *ask) (any, error) {
 	})
 }
 
+// diffDocOf tells d: the counts of all components, and a part of the rows of one of them; component
+// is a name, ofEntities, ofAll, or "" for no rows.
 func diffDocOf(d *inspect.Diff, component string, offset, limit int) (*diffDoc, error) {
 	doc := &diffDoc{
 		Old: stateDoc{d.OldTick, 0}, New: stateDoc{d.NewTick, 0}, Same: d.Same(),
 		Created: len(d.Registry.Created), Destroyed: len(d.Registry.Destroyed), Moved: len(d.Registry.Moved),
-		Schema:     listed(d.Schema[:min(len(d.Schema), maxListed)], func(s inspect.SchemaDiff) schemaDiff { return schemaDiff(s) }),
-		Components: []countDoc{}, Listed: component, Offset: offset, Rows: []differDoc{},
-	}
-	for _, c := range d.Components {
-		if len(c.Rows) > 0 {
-			added, removed, changed, moved := c.Count()
-			doc.Components = append(doc.Components, countDoc{c.Name, added, removed, changed, moved})
-		}
+		Schema:     describe.Listed(d.Schema[:min(len(d.Schema), maxListed)], func(s inspect.SchemaDiff) schemaDiff { return schemaDiff(s) }),
+		Components: describe.CountsOf(d), Listed: component, Offset: offset, Rows: []differDoc{},
 	}
 	if component == "" {
 		return doc, nil
 	}
-	all := differences(d, component)
+	all := describe.Differences(d, false, func(of string) bool { return component == ofAll || component == cmp.Or(of, ofEntities) })
 	doc.Total = len(all)
 	for _, x := range all[min(offset, len(all)):min(offset+limit, len(all))] {
-		row, err := x.doc()
+		row, err := differDocOf(x)
 		if err != nil {
 			return nil, err
 		}
@@ -239,71 +230,20 @@ func diffDocOf(d *inspect.Diff, component string, offset, limit int) (*diffDoc, 
 	return doc, nil
 }
 
-// A difference is one thing that differs: an entity, or its row of a component.
-type difference struct {
-	entity    ecs.Entity
-	change    string
-	component *inspect.ComponentDiff // nil: the entity itself.
-	row       inspect.RowDiff
-}
-
-// differences returns what differs in a component, by entity. What only lies in another row is
-// left out.
-func differences(d *inspect.Diff, component string) (all []difference) {
-	if component == ofEntities || component == ofAll {
-		for _, e := range d.Registry.Destroyed {
-			all = append(all, difference{entity: e, change: "destroyed"})
-		}
-		for _, e := range d.Registry.Created {
-			all = append(all, difference{entity: e, change: "created"})
-		}
-	}
-	for _, c := range d.Components {
-		if component != c.Name && component != ofAll {
-			continue
-		}
-		for _, r := range c.Rows {
-			change := "changed"
-			switch {
-			case r.Added():
-				change = "added"
-			case r.Removed():
-				change = "removed"
-			case !r.Changed:
-				continue
-			}
-			all = append(all, difference{r.Entity, change, c, r})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b difference) int {
-		return cmp.Or(cmp.Compare(a.entity.Index(), b.entity.Index()), cmp.Compare(a.entity.Generation(), b.entity.Generation()))
-	})
-	return all
-}
-
-func (x difference) doc() (doc differDoc, err error) {
-	doc = differDoc{Change: x.change}
-	if x.component == nil {
-		doc.Entity = x.entity.String()
+// differDocOf tells one difference: of a row that changed, the fields as well; of an entity that was
+// created or destroyed, that alone.
+func differDocOf(x describe.Difference) (doc differDoc, err error) {
+	doc.Change = x.Change
+	if doc.Entity, doc.Component = x.Names(); x.Component == nil {
 		return doc, nil
 	}
-	if doc.Component = x.component.Name; !x.component.Resource {
-		doc.Entity = x.entity.String()
-	}
-	var before, after layout.Value
-	if !x.row.Added() {
-		if before, err = x.component.Old.Value(x.component.OldRow(x.row)); err != nil {
-			return doc, err
-		}
-	}
-	if !x.row.Removed() {
-		if after, err = x.component.New.Value(x.component.NewRow(x.row)); err != nil {
-			return doc, err
-		}
+	before, after, err := x.Values()
+	if err != nil {
+		return doc, err
 	}
 	doc.Old, doc.New = versus(before, after)
-	if x.change == "changed" {
-		fields, err := x.component.Fields(x.row)
+	if x.Change == "changed" {
+		fields, err := x.Component.Fields(x.Row)
 		if err != nil {
 			return doc, err
 		}

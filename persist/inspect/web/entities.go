@@ -2,11 +2,13 @@ package web
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -15,13 +17,18 @@ import (
 // leaves, all have to be asked, which takes long in a large world. So a request asks for some
 // time only (patience) and tells how far it came; the selection stays at the desk, and the next
 // request for the same goes on from there. A state that lies in a snapshot is not loaded for
-// that, see pages.go.
+// that, see desk.read: a newcomer opens a store of gigabytes and sees its first entities at once.
+//
+//	named        those that are asked for by name and are alive
+//	all          by index: a span is skipped to, and few are asked
+//	a selection  looked for span by span, until enough or patience ends; sorted when all are asked
+//
+// Columns are evaluated for the rows that are shown, never for all that were found.
 
 // Limits of lists.
 const (
 	maxRows    = 500
 	maxColumns = 24
-	quickRows  = 1000 // Of a state in a snapshot whose entities are kept, as everybody begins there.
 )
 
 // entitiesDoc is a part of the entities that a condition leaves.
@@ -43,7 +50,7 @@ type rowDoc struct {
 	Cells  []string `json:"cells"`
 }
 
-// A selecting says which entities are listed.
+// A selecting says which entities are listed, and in what order: by an expression, or by index.
 type selecting struct {
 	seq     uint64
 	where   string
@@ -71,81 +78,73 @@ func (h *shown) entities(a *ask) (any, error) {
 	}
 	named := a.entities(maxRows)
 	d := a.desk(h)
-	return answer(a, d, func() (*entitiesDoc, error) {
+	return answer(a, d, func() (doc *entitiesDoc, err error) {
 		s.since = time.Now()
-		if len(named) > 0 {
-			return d.pick(a.ctx, s, named)
-		}
-		if doc, done, err := d.byPages(a.ctx, s, offset, limit); done {
-			return doc, err
-		}
-		return d.list(a.ctx, s, offset, limit)
+		err = d.read(a.ctx, seq, func(st *inspect.State) (err error) {
+			doc, err = d.list(a.ctx, st, s, named, offset, limit)
+			return err
+		})
+		return doc, err
 	})
 }
 
-// pick lists those of some entities that are alive, whatever the condition.
-func (d *desk) pick(ctx context.Context, s selecting, named []ecs.Entity) (*entitiesDoc, error) {
-	im, err := d.state(ctx, s.seq)
+// list lists the entities of a state: those named that are alive, whatever the condition, or those that
+// s leaves.
+func (d *desk) list(ctx context.Context, st *inspect.State, s selecting, named []ecs.Entity, offset, limit int) (*entitiesDoc, error) {
+	columns, names, sorts, err := columnsOf(st, s.columns)
+	if err == nil {
+		err = st.Count(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
-	columns, names, sorts, err := columnsOf(im, s.columns)
-	if err != nil {
-		return nil, err
+	im := st.Outline()
+	doc := &entitiesDoc{stateDoc{im.Tick, s.seq}, names, sorts, offset, []rowDoc{}, im.Alive, true, im.Alive, im.Alive}
+	var shown []ecs.Entity
+	switch {
+	case len(named) > 0:
+		shown = slices.DeleteFunc(named, func(e ecs.Entity) bool { return !st.IsAlive(e) })
+		doc.Offset, doc.Found, doc.Asked = 0, len(shown), len(shown)
+	case s.isAll(): // How many there are is known, so nothing is kept at the desk.
+		all := &selection{selecting: s}
+		var skipped int
+		if all.next, skipped, err = st.Skip(ctx, offset); err == nil {
+			err = all.look(ctx, st, offset-skipped+limit)
+		}
+		shown = part(all.found, offset-skipped, limit)
+	default:
+		shown, err = d.choose(ctx, st, doc, s, limit)
 	}
-	named = slices.DeleteFunc(named, func(e ecs.Entity) bool { return !im.IsAlive(e) })
-	doc := &entitiesDoc{stateDoc{im.Tick, s.seq}, names, sorts, 0, []rowDoc{}, len(named), true, len(named), im.Alive}
-	doc.Rows, err = rowsOf(im, named, columns)
+	for i := 0; i < len(shown) && err == nil; i++ {
+		var cells []string
+		cells, err = cellsOf(st, shown[i], columns)
+		doc.Rows = append(doc.Rows, rowDoc{shown[i].String(), cells})
+	}
 	return doc, err
 }
 
-// A roster is the first entities of a state.
-type roster struct {
-	seq      uint64
-	entities []ecs.Entity
+// choose goes on with the selection of s, and returns the entities to show.
+func (d *desk) choose(ctx context.Context, st *inspect.State, doc *entitiesDoc, s selecting, limit int) ([]ecs.Entity, error) {
+	c := d.chosen
+	if d.chosen = nil; c == nil || !c.same(s) { // It is none where an error ends it.
+		c = &selection{selecting: s}
+	}
+	c.since = s.since
+	// A selection goes on in another State than it began in: it keeps indices and entities only.
+	if err := c.look(ctx, st, enoughOf(doc.Offset, limit)); err != nil {
+		return nil, err
+	}
+	d.chosen = c
+	doc.Found, doc.Done, doc.Asked = len(c.found), c.done, c.asked
+	if s.sort != "" && !c.done {
+		return nil, nil // The first is known when all are.
+	}
+	return part(c.found, doc.Offset, limit), nil
 }
 
-// list lists them from the state.
-func (d *desk) list(ctx context.Context, s selecting, offset, limit int) (*entitiesDoc, error) {
-	im, err := d.state(ctx, s.seq)
-	if err != nil {
-		return nil, err
-	}
-	if d.chosen == nil || !d.chosen.same(s) || d.chosen.paged {
-		if d.chosen, err = selectionOf(im, s); err != nil {
-			d.chosen = nil
-			return nil, err
-		}
-	}
-	columns, names, sorts, err := columnsOf(im, s.columns)
-	if err != nil {
-		return nil, err
-	}
-	chosen := d.chosen
-	chosen.since = s.since
-	if err := chosen.look(ctx, im, enoughOf(offset, limit)); err != nil {
-		d.chosen = nil
-		return nil, err
-	}
-	doc := &entitiesDoc{stateDoc{im.Tick, s.seq}, names, sorts, offset, []rowDoc{}, len(chosen.found), chosen.done, chosen.asked, im.Alive}
-	if s.sort != "" && !chosen.done {
-		return doc, nil // The first is known when all are.
-	}
-	doc.Rows, err = rowsOf(im, chosen.found[min(offset, len(chosen.found)):min(offset+limit, len(chosen.found))], columns)
-	return doc, err
-}
-
-// rowsOf returns what columns give for entities.
-func rowsOf(im *inspect.Image, entities []ecs.Entity, columns []*query.Expr) ([]rowDoc, error) {
-	rows := []rowDoc{}
-	for _, e := range entities {
-		cells, err := cellsOf(im, e, columns)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, rowDoc{e.String(), cells})
-	}
-	return rows, nil
+// part returns at most limit of entities, behind the first offset.
+func part(entities []ecs.Entity, offset, limit int) []ecs.Entity {
+	return entities[min(offset, len(entities)):min(offset+limit, len(entities))]
 }
 
 // enoughOf returns how many must be found to show so many; 0: whoever asks wants them counted.
@@ -156,12 +155,14 @@ func enoughOf(offset, limit int) int {
 	return offset + limit
 }
 
-// columnsOf compiles the columns of a list.
-func columnsOf(im *inspect.Image, texts []string) (columns []*query.Expr, names, sorts []string, err error) {
+// columnsOf compiles the columns of a list: "EXPR as NAME" each. They are asked of one entity at a time, so
+// the sweeper never sweeps.
+func columnsOf(st *inspect.State, texts []string) (columns []*query.Swept, names, sorts []string, err error) {
 	names, sorts = []string{}, []string{}
+	w := query.Sweeper{State: st}
 	for _, text := range texts {
 		text, name := query.SplitName(text)
-		x, err := query.Compile(im, "columns", text, query.WantValue)
+		x, err := w.Compile("columns", text, query.WantValue)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -170,11 +171,11 @@ func columnsOf(im *inspect.Image, texts []string) (columns []*query.Expr, names,
 	return columns, names, sorts, nil
 }
 
-// cellsOf returns what columns give for e; without any, its components.
-func cellsOf(im *inspect.Image, e ecs.Entity, columns []*query.Expr) ([]string, error) {
+// cellsOf returns what columns give for e; without any, its components, each with its name before it.
+func cellsOf(st *inspect.State, e ecs.Entity, columns []*query.Swept) ([]string, error) {
 	cells := []string{}
 	for _, x := range columns {
-		v, err := x.Of(e)
+		v, err := x.LookUp(e)
 		if err != nil {
 			return nil, err
 		}
@@ -183,33 +184,25 @@ func cellsOf(im *inspect.Image, e ecs.Entity, columns []*query.Expr) ([]string, 
 	if len(columns) > 0 {
 		return cells, nil
 	}
-	for _, c := range im.Components {
-		if row := rowOf(c, e); row >= 0 {
-			v, err := c.Value(row)
+	for _, c := range st.Outline().Components {
+		row, err := st.Find(c, e)
+		if err != nil {
+			return nil, err
+		}
+		if row >= 0 {
+			v, err := st.Value(c, row)
 			if err != nil {
 				return nil, err
 			}
-			cells = append(cells, labelled(c.Name, v))
+			cells = append(cells, cut(describe.Labelled(c.Name, v), len(c.Name)+256))
 		}
 	}
 	return cells, nil
 }
 
-// rowOf returns the row of e; -1 if it has none, as no entity has of a resource.
-func rowOf(c *inspect.Component, e ecs.Entity) int {
-	if c.Resource {
-		return -1
-	}
-	return c.Find(e)
-}
-
 // A selection is the entities of a state that a condition leaves, as far as they were looked for.
 type selection struct {
 	selecting
-	where, order *query.Expr // nil: all; by index.
-	having       *inspect.Component
-	paged        bool // It is of a state that is read by pages, and not loaded.
-
 	next  int // The first index that was not asked.
 	asked int // Entities.
 	found []ecs.Entity
@@ -217,107 +210,114 @@ type selection struct {
 	done  bool
 }
 
+// isAll reports whether no condition leaves anybody out, by index.
+func (s selecting) isAll() bool { return s.where+s.with+s.sort == "" }
+
 // same reports whether s is about the same entities. Columns may differ: they are computed for
 // what is shown only.
 func (c *selection) same(s selecting) bool {
-	return c.seq == s.seq && c.selecting.where == s.where && c.with == s.with && c.sort == s.sort && c.desc == s.desc
+	return c.seq == s.seq && c.where == s.where && c.with == s.with && c.sort == s.sort && c.desc == s.desc
 }
 
-func selectionOf(im *inspect.Image, s selecting) (c *selection, err error) {
-	c = &selection{selecting: s}
-	if s.with != "" {
-		if c.having = im.Find(s.with); c.having == nil || c.having.Resource {
-			return nil, fail(codeNotFound, "no component %q", s.with)
-		}
-	}
-	if s.where != "" {
-		if c.where, err = query.Compile(im, "where", s.where, query.WantCondition); err != nil {
-			return nil, err
-		}
-	}
-	if s.sort != "" {
-		c.order, err = query.Compile(im, "sort", s.sort, query.WantValue)
-	}
-	return c, err
+// looked is what a look found in a span: keys has as many as found, if there is an order.
+type looked struct {
+	asked int
+	found []ecs.Entity
+	keys  []query.Answer
 }
 
 // look goes on until all are asked or it has taken long enough: less long, if enough are found
-// to be shown. im is at the record of c.
-func (c *selection) look(ctx context.Context, im *inspect.Image, enough int) error {
+// to be shown. st is the state of c. Expressions are compiled anew each time, as they belong to the
+// State that they are compiled for.
+func (c *selection) look(ctx context.Context, st *inspect.State, enough int) error {
 	if c.done {
 		return nil
 	}
-	if err := c.bind(im); err != nil {
+	w := &query.Sweeper{State: st, Begin: c.next}
+	holds, key, err := c.compile(w)
+	if err != nil {
 		return err
 	}
-	for n := 0; c.next < len(im.Index); n++ {
-		if n%256 == 255 {
-			if err := ctx.Err(); err != nil || c.isEnough(enough) {
-				return err
-			}
-		}
-		row := int(im.Index[c.next])
-		c.next++
-		if row >= im.Alive || int(im.Registry[row].Index()) != c.next-1 {
-			continue // Free or retired: rows behind those alive.
-		}
-		c.asked++
-		if err := c.ask(im.Registry[row]); err != nil {
+	// The first function is called by several goroutines, and writes to what is its span's only; the
+	// second by one, in the order of spans.
+	err = query.Sweep(ctx, w, func(at query.SweptEntity, l *looked) error {
+		l.asked++
+		if ok, err := holds(at); err != nil || !ok {
 			return err
 		}
+		if key != nil {
+			k, err := key.At(at)
+			if err != nil {
+				return err
+			}
+			l.keys = append(l.keys, k)
+		}
+		l.found = append(l.found, at.Entity())
+		return nil
+	}, func(l looked, next int) error {
+		c.next, c.asked = next, c.asked+l.asked
+		c.found, c.keys = append(c.found, l.found...), append(c.keys, l.keys...)
+		if c.isEnough(enough) {
+			return errFound
+		}
+		return nil
+	})
+	if errors.Is(err, errFound) && c.next < st.Indices() {
+		return nil // Enough for now; c.next is where the next request begins.
+	}
+	if err != nil && !errors.Is(err, errFound) {
+		return err
 	}
 	c.done = true
 	c.arrange()
 	return nil
 }
 
-// isEnough reports whether the look has taken long enough.
+// compile returns what tells whether an entity is one of those that are looked for, and the
+// expression to sort them by; nil: by index.
+func (c *selection) compile(w *query.Sweeper) (holds func(query.SweptEntity) (bool, error), key *query.Swept, err error) {
+	having, where := -1, (*query.Swept)(nil)
+	if c.with != "" {
+		of := w.State.Outline().Find(c.with)
+		if of == nil || of.Resource {
+			return nil, nil, fail(codeNotFound, "no component %q", c.with)
+		}
+		having = w.Number(of)
+	}
+	if c.where != "" {
+		if where, err = w.Compile("where", c.where, query.WantCondition); err != nil {
+			return nil, nil, err
+		}
+	}
+	if c.sort != "" {
+		key, err = w.Compile("sort", c.sort, query.WantValue)
+	}
+	return func(at query.SweptEntity) (bool, error) {
+		if having >= 0 && !at.Has(having) {
+			return false, nil
+		}
+		if where == nil {
+			return true, nil
+		}
+		return where.HoldsAt(at)
+	}, key, err
+}
+
+// isEnough reports whether the look has taken long enough: all of its patience; or an eighth, if
+// what is to be shown is found and nothing behind can come before it. Without a condition nobody
+// needs to be counted.
 func (c *selection) isEnough(enough int) bool {
+	if c.isAll() {
+		return len(c.found) >= enough
+	}
 	took := time.Since(c.since)
-	shown := enough > 0 && c.order == nil && len(c.found) >= enough
+	shown := enough > 0 && c.sort == "" && len(c.found) >= enough
 	return took > patience || shown && took > patience/8
 }
 
-// bind makes the expressions read im: the state of c, but in an image that may have been
-// loaded again since.
-func (c *selection) bind(im *inspect.Image) error {
-	for _, x := range []*query.Expr{c.where, c.order} {
-		if x != nil {
-			if err := x.Bind(im); err != nil {
-				return err
-			}
-		}
-	}
-	if c.having != nil {
-		c.having = im.Find(c.with)
-	}
-	return nil
-}
-
-// ask adds e if it is one of those that are looked for.
-func (c *selection) ask(e ecs.Entity) error {
-	if c.having != nil && c.having.Find(e) < 0 {
-		return nil
-	}
-	if c.where != nil {
-		if holds, err := c.where.Holds(e); err != nil || !holds {
-			return err
-		}
-	}
-	if c.order != nil {
-		key, err := c.order.Of(e)
-		if err != nil {
-			return err
-		}
-		c.keys = append(c.keys, key)
-	}
-	c.found = append(c.found, e)
-	return nil
-}
-
-// arrange puts what was found in order. Nothing comes last either way.
+// arrange puts what was found in order, equal ones by index. Nothing comes last either way.
 func (c *selection) arrange() {
-	if c.order == nil {
+	if c.sort == "" {
 		return
 	}
 	places := make([]int, len(c.found))

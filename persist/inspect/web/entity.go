@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
@@ -15,6 +15,9 @@ import (
 // answered by the near desk, as it is asked at each step through time; its life by the far one,
 // as ticks are read for it. A life is told from the newest event back, because that is what
 // is asked for, and ends where there are enough events or bytes.
+//
+//	snapshot ── stretch ── snapshot ── stretch ── record     told from right to left,
+//	    ◀── begun                          ◀── events        and within a stretch so too
 
 // entityDoc is what a state has of an entity, alive or not.
 type entityDoc struct {
@@ -34,11 +37,25 @@ type heldDoc struct {
 	Value nodeDoc `json:"value"`
 }
 
-// entity tells what a state has of an entity.
+// entity tells what a state has of an entity. An index alone is whoever has it in that state, or had
+// it last.
 func (h *shown) entity(a *ask) (any, error) {
-	seq, e := a.record("record"), a.entity()
+	seq := a.record("record")
+	index, alone := a.index()
+	e := ecs.NewEntity(index, 1) // Of any generation, the state says who has the index.
+	if !alone {
+		e = a.entity()
+	}
 	return answer(a, h.near, func() (*entityDoc, error) {
+		// An index alone takes two looks: who has it, and what that entity has.
 		s, err := h.near.peek(a.ctx, e, seq)
+		if err == nil && alone {
+			if s.Row < 0 {
+				return nil, fail(codeNotFound, "index %d was never in use: at tick %d, there are %d", index, s.Tick, s.Indices)
+			}
+			e = s.Holder
+			s, err = h.near.peek(a.ctx, e, seq)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +74,8 @@ func (h *shown) entity(a *ask) (any, error) {
 }
 
 // peek returns what the state after record seq has of e: from the state itself where that is reached
-// soon, else nothing is loaded for it.
+// soon, else nothing is loaded for it. Whoever goes through time tick by tick has the state at hand; to
+// look at a far point would throw it away.
 func (d *desk) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.EntityState, error) {
 	if err := d.reach(ctx, seq); err != nil {
 		return nil, err
@@ -69,6 +87,7 @@ func (d *desk) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.Ent
 	if err != nil {
 		return nil, err
 	}
+	// The same as View.Peek says of an entity: resources are listed without their values.
 	s := &inspect.EntityState{
 		Entity: e, Seq: seq, Tick: im.Tick, Alive: im.IsAlive(e), Row: -1, Living: im.Alive, Free: im.Free, Indices: len(im.Registry),
 	}
@@ -77,7 +96,10 @@ func (d *desk) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.Ent
 		s.Holder = im.Registry[s.Row]
 	}
 	for _, c := range im.Components {
-		held := inspect.EntityComponent{Name: c.Name, Layout: c.Layout, Resource: c.Resource, Row: rowOf(c, e)}
+		held := inspect.EntityComponent{Name: c.Name, Layout: c.Layout, Resource: c.Resource, Row: -1}
+		if !c.Resource {
+			held.Row = c.Find(e)
+		}
 		if held.Row >= 0 {
 			if held.Value, err = c.Value(held.Row); err != nil {
 				return nil, err
@@ -179,7 +201,7 @@ func (h *shown) history(a *ask) (any, error) {
 			return !enough
 		})
 		doc.All = err == nil && !enough
-		if n := len(doc.Events); doc.More && n > 0 {
+		if n := len(doc.Events); doc.More && n > 0 { // The stretch was not told to its beginning.
 			doc.Since = doc.Events[n-1].stateDoc
 		}
 		t.finish()
@@ -212,6 +234,7 @@ func (t *teller) stretch(s *inspect.Stretch) bool {
 	return true
 }
 
+// tell tells e if it is worth it, and reports whether there was room.
 func (t *teller) tell(e *inspect.TraceEvent) (room bool) {
 	if !worthTelling(e) {
 		return true
@@ -238,8 +261,10 @@ func worthTelling(e *inspect.TraceEvent) bool {
 	return e.Kind != inspect.TraceWritten && e.Kind != inspect.TraceMoved
 }
 
+// eventDoc tells an event. Of the end of an entity it has the state before: the last in which there is
+// something to see of it.
 func (d *desk) eventDoc(e *inspect.TraceEvent) eventDoc {
-	doc := eventDoc{stateDoc: stateDoc{e.Tick, e.Seq}, Time: known(e.Time), Event: e.Kind.String(), Component: e.Component}
+	doc := eventDoc{stateDoc: stateDoc{e.Tick, e.Seq}, Time: describe.Known(e.Time), Event: e.Kind.String(), Component: e.Component}
 	if e.Kind == inspect.TraceDestroyed {
 		if before, ok := d.before(e.Seq); ok {
 			doc.Before = &stateDoc{d.tickOf(before), before}
@@ -255,17 +280,20 @@ func (d *desk) eventDoc(e *inspect.TraceEvent) eventDoc {
 	return doc
 }
 
+// changes tells the first maxParts fields that differ.
 func changes(fields []inspect.FieldDiff) []changeDoc {
-	return listed(fields[:min(len(fields), maxParts)], func(f inspect.FieldDiff) changeDoc {
+	return describe.Listed(fields[:min(len(fields), maxParts)], func(f inspect.FieldDiff) changeDoc {
 		before, after := versus(f.Old, f.New)
 		return changeDoc{cut(f.Path, maxText), before, after}
 	})
 }
 
-// courses collects the numbers of a life, from the newest back.
+// courses collects the numbers of a life, from the newest back. A point of a course says from which
+// tick on the number was that; so the earliest of equal ones that follow each other is kept.
 type courses struct{ doc *historyDoc }
 
-// note notes the numbers that e tells.
+// note notes the numbers that e tells: where the component is gone after it, that there is none in
+// any course of it.
 func (c *courses) note(e *inspect.TraceEvent) {
 	if e.Number < 0 || !worthTelling(e) {
 		return
@@ -278,17 +306,17 @@ func (c *courses) note(e *inspect.TraceEvent) {
 		}
 		return
 	}
-	leaves("", e.New, func(path string, v layout.Value) bool {
+	for path, v := range describe.Leaves("", e.New) {
 		if x, ok := numberOf(v); ok {
-			if s := c.of(joinPath(e.Component, path)); s != nil {
+			if s := c.of(e.Component + describe.Dotted(path)); s != nil {
 				s.add(e.Tick, &x)
 			}
 		}
-		return true
-	})
+	}
 }
 
-// of returns the course of a field; nil if there are enough others.
+// of returns the course of a field; nil if there are enough others. Since a life is told backward, the
+// fields that changed last have one.
 func (c *courses) of(field string) *courseDoc {
 	list := &c.doc.Courses
 	if i := slices.IndexFunc(*list, func(s courseDoc) bool { return s.Field == field }); i >= 0 {
@@ -301,7 +329,8 @@ func (c *courses) of(field string) *courseDoc {
 	return &(*list)[len(*list)-1]
 }
 
-// arrange puts the courses into the order of time, without those that never change.
+// arrange puts the courses into the order of time, without those that never change: of one point there is
+// nothing to draw.
 func (c *courses) arrange() {
 	c.doc.Courses = slices.DeleteFunc(c.doc.Courses, func(s courseDoc) bool { return len(s.Ticks) < 2 })
 	for _, s := range c.doc.Courses {
@@ -310,6 +339,7 @@ func (c *courses) arrange() {
 	}
 }
 
+// add adds an older point; nil: there is no number.
 func (s *courseDoc) add(tick uint64, x *float64) {
 	if n := len(s.Values); n > 0 && x != nil && s.Values[n-1] != nil && *s.Values[n-1] == *x {
 		s.Ticks[n-1] = tick // It was that already.
@@ -325,20 +355,13 @@ func (s *courseDoc) of(component string) bool {
 		(s.Field[len(component)] == '.' || s.Field[len(component)] == '[')
 }
 
-// reach makes the store known up to record seq: the other desk may have seen it grow.
-func (d *desk) reach(ctx context.Context, seq uint64) error {
-	if _, ok := d.view.Log().Known(seq); ok || d.view.IsSave() {
-		return nil
-	}
-	return d.refresh(ctx)
-}
-
 // changedDoc is the place in time at which an entity was changed.
 type changedDoc struct {
 	Found *stateDoc `json:"found"` // null: it was not.
 	All   bool      `json:"all"`   // Nothing is left that was not looked at.
 }
 
+// errFound ends a walk that has found what it was for; it never reaches anybody.
 var errFound = errors.New("found")
 
 // change finds the last change of an entity before a record, or the first one after it.
@@ -356,6 +379,8 @@ func (h *shown) change(a *ask) (any, error) {
 	})
 }
 
+// nextChange follows the entity from record seq on to the end of the way, and ends at the first
+// change, however far that is.
 func (d *desk) nextChange(ctx context.Context, e ecs.Entity, seq uint64) (doc changedDoc, err error) {
 	end := d.line.end(d.view.Log(), seq)
 	if end == seq {
@@ -375,6 +400,8 @@ func (d *desk) nextChange(ctx context.Context, e ecs.Entity, seq uint64) (doc ch
 	return doc, err
 }
 
+// changeBefore goes back stretch by stretch, until one has a change before seq or enough was read: then
+// All is false.
 func (d *desk) changeBefore(ctx context.Context, e ecs.Entity, seq uint64) (doc changedDoc, err error) {
 	read := int64(0)
 	doc.All = true
@@ -399,6 +426,7 @@ type referrersDoc struct {
 	Referrers []referrerDoc `json:"referrers"`
 }
 
+// A referrerDoc is a value that holds the entity, and where in it.
 type referrerDoc struct {
 	Entity    string   `json:"entity,omitempty"` // Missing for a resource.
 	Component string   `json:"component"`
@@ -416,12 +444,8 @@ func (h *shown) referrers(a *ask) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &referrersDoc{stateDoc{h.far.tickOf(seq), seq}, total, listed(list, func(r inspect.Referrer) referrerDoc {
-			doc := referrerDoc{Component: r.Component, Fields: listed(r.Fields, func(f string) string { return cut(f, 256) })}
-			if !r.Resource {
-				doc.Entity = r.Entity.String()
-			}
-			return doc
+		return &referrersDoc{stateDoc{h.far.tickOf(seq), seq}, total, describe.Listed(list, func(r inspect.Referrer) referrerDoc {
+			return referrerDoc{describe.Holder(r.Entity, r.Resource), r.Component, describe.Listed(r.Fields, func(f string) string { return cut(f, 256) })}
 		})}, nil
 	})
 }

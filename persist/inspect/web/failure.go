@@ -7,12 +7,18 @@ import (
 	"io/fs"
 	"net/http"
 	"strconv"
-	"strings"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/shell"
 	"github.com/stet-ecs/stet/persist"
 )
+
+// Whatever goes wrong is answered in one form, with a status of HTTP for programs and words for people.
+// Errors come from package inspect and below, which know nothing of either; describe finds out what
+// they are. What is wrong with a request is a failure, made here.
+//
+//	error ──describe──▶ errorDoc: code ──▶ kind, status; message; a command that may help
 
 // What a failure is, by the exit status that ecsdump has for it.
 const (
@@ -40,6 +46,7 @@ type errorDoc struct {
 	Error errorBody `json:"error"`
 }
 
+// An errorBody says what went wrong.
 type errorBody struct {
 	Code    int    `json:"code"` // The exit status of ecsdump.
 	Kind    string `json:"kind"` // problem, usage, not_found, corrupt or system.
@@ -57,6 +64,7 @@ type failure struct {
 
 func (f *failure) Error() string { return f.text }
 
+// fail returns a failure of that code.
 func fail(code int, format string, args ...any) error {
 	return &failure{code, fmt.Sprintf(format, args...)}
 }
@@ -67,7 +75,7 @@ type speaker struct{ name string } // Of the store or save, as commands are give
 // describe returns what is answered for err. Damage comes before all else that an error may be
 // at the same time: what is not found in a damaged file may be there.
 func (s speaker) describe(err error) errorDoc {
-	body := errorBody{Code: codeSystem, Message: strings.TrimPrefix(err.Error(), "persist: ")}
+	body := errorBody{Code: codeSystem, Message: describe.Unprefixed(err)}
 	var f *failure
 	var wrong *query.Error
 	switch {
@@ -98,6 +106,7 @@ func (s speaker) command(name string, args ...string) string {
 	return "ecsdump " + name + " " + shell.Command(append([]string{s.name}, args...)...)
 }
 
+// writeFailure answers with doc. It must not be kept: damage may be mended, a tick may come.
 func writeFailure(w http.ResponseWriter, status int, doc errorDoc) {
 	text, err := query.Marshal(doc)
 	if err != nil {

@@ -21,6 +21,9 @@ type newsDoc struct {
 // A store that a program writes is looked at again and again; nobody tells us of it. One goroutine
 // does that for all browsers. What it sends them is small, and only the newest: a page that was
 // slow asks for what it shows now, and never works off a queue.
+//
+//	store ──refresh──▶ near desk ──news──▶ follower ──▶ events, one for each page
+//	                                                └─▶ count, which counts rows of new ticks
 
 // A follower tells those who listen that there is something new: what, they ask then.
 type follower struct {
@@ -29,12 +32,13 @@ type follower struct {
 	listeners map[chan struct{}]bool
 }
 
-// begin notes what a desk has at first.
+// begin notes what a desk has at first, so that the first look that finds nothing new tells nobody.
 func (f *follower) begin(d *desk) {
 	f.listeners = map[chan struct{}]bool{}
 	f.last = d.news()
 }
 
+// news returns what the desk knows of the store.
 func (d *desk) news() newsDoc {
 	log := d.view.Log()
 	return newsDoc{stateDoc{d.tickOf(d.view.Head()), d.view.Head()}, len(log.Entries), log.Clean, ""}
@@ -56,7 +60,8 @@ func (f *follower) leave(c chan struct{}) {
 	delete(f.listeners, c)
 }
 
-// tell makes news known, if it is some, which it reports.
+// tell makes news known, if it is some, which it reports. Whoever has not received the last yet needs
+// no other: the channel holds one, and nobody waits here.
 func (f *follower) tell(news newsDoc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +84,8 @@ func (f *follower) latest() newsDoc {
 	return f.last
 }
 
-// follow looks at a store again and again, until ctx ends.
+// follow looks at a store again and again, until ctx ends. It waits for its turn at the near desk like
+// everybody: while somebody is answered there, nothing new is found.
 func (h *shown) follow(ctx context.Context, interval time.Duration) {
 	if h.near.view.IsSave() {
 		return
@@ -107,7 +113,7 @@ func (h *shown) follow(ctx context.Context, interval time.Duration) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil {
+		if err != nil { // What was known stays, and with it why there is nothing newer.
 			news = h.following.latest()
 			news.Error = h.describe(err).Error.Message
 		}
@@ -126,7 +132,7 @@ func (h *shown) events(w http.ResponseWriter, r *http.Request) {
 	_ = out.SetWriteDeadline(time.Time{}) // It has no end. Not every writer has one to set.
 	listen := h.following.subscribe()
 	defer h.following.leave(listen)
-	beat := time.NewTicker(15 * time.Second) // So that who is gone is noticed.
+	beat := time.NewTicker(15 * time.Second) // The same is sent again, so that who is gone is noticed.
 	defer beat.Stop()
 	for {
 		text, err := query.Marshal(h.following.latest())

@@ -29,6 +29,11 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 //	it knows no token, and the cookie is not sent with what it asks   SameSite=Strict
 //	what it asks under a name of its own has that as its Host
 //	what its scripts ask has an Origin, which is not the Host
+//
+// The token comes once, in the address that the program prints; it becomes a cookie, and leaves the
+// address, so that no history and no picture of the screen has it:
+//
+//	GET /?token=…&at=12 ──▶ 303 See Other, Set-Cookie ──▶ GET /?at=12
 type guard struct {
 	token  [sha256.Size]byte
 	text   string
@@ -36,6 +41,8 @@ type guard struct {
 	hosts  []string
 }
 
+// newGuard returns a guard that has the token twice: its sum, to compare with, and the text that becomes
+// the cookie.
 func newGuard(o Options) *guard {
 	sum := sha256.Sum256([]byte(o.Token))
 	return &guard{sum, o.Token, "stet_" + hex.EncodeToString(sum[:4]), o.Hosts}
@@ -48,7 +55,8 @@ func randomText() string {
 	return hex.EncodeToString(b[:])
 }
 
-// admit reports whether r may be answered. If not, it has answered it.
+// admit reports whether r may be answered. If not, it has answered it. Token and cookie are looked at
+// last, only of requests that were meant for here and come from no other site.
 func (g *guard) admit(w http.ResponseWriter, r *http.Request) bool {
 	head := w.Header()
 	head.Set("Content-Security-Policy", policy)
@@ -93,6 +101,7 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
 
+// hasCookie reports whether one of the cookies of that name is right: a browser may send several.
 func (g *guard) hasCookie(r *http.Request) bool {
 	return slices.ContainsFunc(r.CookiesNamed(g.cookie), func(c *http.Cookie) bool { return g.is(c.Value) })
 }
@@ -106,7 +115,7 @@ func (g *guard) is(token string) bool {
 // knowsHost reports whether a request with this Host was meant for here.
 func (g *guard) knowsHost(host string) bool {
 	name, _, err := net.SplitHostPort(host)
-	if err != nil {
+	if err != nil { // Without a port, as for port 80; an IPv6 address has brackets.
 		name = strings.Trim(host, "[]")
 	}
 	if name == "localhost" || slices.Contains(g.hosts, name) {

@@ -41,7 +41,8 @@ type Options struct {
 	Cache string
 }
 
-// A Handler shows a store or a save. It may be asked by many at the same time.
+// A Handler shows a store or a save. It may be asked by many at the same time. Two goroutines run
+// until it is closed: one looks for what is written (follow), one counts rows for the bar (count).
 type Handler struct {
 	*shown
 	token      string
@@ -70,6 +71,7 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 	h.shown = &shown{
 		speaker: speaker{options.Name}, open: open, near: newDesk(near, nearRoom), far: newDesk(far, farRoom), started: randomText(), ended: ctx.Done(),
 	}
+	h.far.newest = h.near.newest // What one desk sees of the store the other must not miss, see reach.
 	h.following.begin(h.near)
 	h.bar.kept = keptCounts(options.Cache)
 	h.bar.recall(h.near)
@@ -82,7 +84,7 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 func (h *Handler) Path() string { return "/?" + tokenName + "=" + h.token }
 
 // Close stops following the store and lets go of its files. What is being answered ends
-// with an error.
+// with an error. It waits for the two goroutines, and at each desk for its turn.
 func (h *Handler) Close() error {
 	h.stop()
 	h.background.Wait()
@@ -141,7 +143,9 @@ type question struct {
 	limit  time.Duration // After which it is given up; 0: 30 s.
 }
 
-// questions are those of the API, by their names behind /api/v1/.
+// questions are those of the API, by their names behind /api/v1/. One is kept if the records that it
+// names say all: not entities, which asks for some time only; nor tick and resolve, which say what is
+// rewound by now.
 var questions = map[string]question{
 	"info":      {answer: (*shown).info},
 	"resolve":   {answer: (*shown).resolve},
@@ -176,9 +180,11 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 		h.fail(w, fail(codeNotFound, "the API has no %q", name))
 		return
 	}
+	// The epoch is that of the last look, so the tag is at most as new as the answer: a browser that has
+	// one of an old epoch asks again.
 	cache := "no-store"
 	if q.kept {
-		tag := `"` + h.started + strconv.FormatUint(h.near.epoch(), 36) + `"`
+		tag := `"` + h.started + strconv.FormatUint(h.near.newest.Load(), 36) + `"`
 		w.Header().Set("ETag", tag)
 		cache = "private, no-cache"
 		if r.Header.Get("If-None-Match") == tag {
@@ -206,7 +212,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 			return
 		}
 	}
-	w.Header().Del("ETag")
+	w.Header().Del("ETag") // The failure is not what the tag stands for.
 	h.fail(w, err)
 }
 

@@ -1,37 +1,30 @@
 package web
 
 import (
-	"errors"
 	"strconv"
 
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/internal/describe"
 )
 
 // How a store fares is told at two prices: health from what opening found, and from whether the
-// newest state can be reached; verify by reading everything, for which it has a view of its own.
+// newest state can be reached; verify by reading everything, for which it has a view of its own. Both
+// name the commands that help, with the name of the store in them. So does what a page of one store cannot
+// do, to compare it with another.
 
 // healthDoc says how a store fares.
 type healthDoc struct {
-	Opens   bool         `json:"opens"`             // persist.Open would go on from its newest state, or persist.Load would load it.
-	Refused string       `json:"refused,omitempty"` // Why not.
-	Helps   []string     `json:"helps"`             // Commands that may.
-	InUse   bool         `json:"in_use"`
-	Holder  string       `json:"holder,omitempty"` // What the lock says of who has it open, or had it.
-	Clean   bool         `json:"clean"`            // The last program closed it.
-	Damage  []problemDoc `json:"damage"`           // That opening found.
-	Journal int64        `json:"journal"`          // Bytes.
-	Records int          `json:"records"`
-	Rewound int          `json:"rewound"` // Of them.
-	Files   []snapDoc    `json:"snapshots"`
-}
-
-// A problemDoc is something that is damaged.
-type problemDoc struct {
-	Kind    string `json:"kind"` // corrupt, foreign, newer or missing.
-	File    string `json:"file,omitempty"`
-	Offset  *int64 `json:"offset,omitempty"`
-	Length  *int64 `json:"length,omitempty"`
-	Message string `json:"message"`
+	Opens   bool                  `json:"opens"`             // persist.Open would go on from its newest state, or persist.Load would load it.
+	Refused string                `json:"refused,omitempty"` // Why not.
+	Helps   []string              `json:"helps"`             // Commands that may.
+	InUse   bool                  `json:"in_use"`
+	Holder  string                `json:"holder,omitempty"` // What the lock says of who has it open, or had it.
+	Clean   bool                  `json:"clean"`            // The last program closed it.
+	Damage  []describe.ProblemDoc `json:"damage"`           // That opening found.
+	Journal int64                 `json:"journal"`          // Bytes.
+	Records int                   `json:"records"`
+	Rewound int                   `json:"rewound"` // Of them.
+	Files   []snapDoc             `json:"snapshots"`
+	Compare string                `json:"compare"` // The command that tells how another store of the same run differs.
 }
 
 // health tells whether the store opens, and what helps if not.
@@ -44,20 +37,21 @@ func (h *shown) health(a *ask) (any, error) {
 		log := d.view.Log()
 		doc := &healthDoc{
 			Opens: true, Helps: []string{}, Clean: log.Clean, Records: len(log.Entries), Rewound: len(log.Entries) - len(d.line.path),
-			Holder: cut(d.view.LockHolder(), 256), Damage: []problemDoc{}, Files: d.snapshots(h),
+			Holder: cut(d.view.LockHolder(), 256), Damage: describe.Listed(d.view.Damage(), describe.ProblemOf), Files: d.snapshots(h),
+		}
+		doc.Compare = h.command("diff", "OTHER")
+		if !d.view.IsSave() {
+			doc.Compare = h.command("diff", "OTHER", "--first")
 		}
 		doc.InUse = d.view.InUse() && !log.Clean
 		for _, s := range log.Segments {
 			doc.Journal += s.Size
 		}
-		for _, err := range d.view.Damage() {
-			doc.Damage = append(doc.Damage, h.problem(err))
-		}
 		refusal := d.view.Refusal(a.ctx)
-		if a.ctx.Err() != nil {
+		if a.ctx.Err() != nil { // Then it says nothing of the store.
 			return nil, a.ctx.Err()
 		}
-		if refusal == nil && d.view.IsSave() && len(doc.Damage) > 0 {
+		if refusal == nil && d.view.IsSave() && len(doc.Damage) > 0 { // Refusal is of stores only.
 			refusal = d.view.Damage()[0]
 		}
 		// While a program has the store, it does not open for another, and need not: files
@@ -73,37 +67,17 @@ func (h *shown) health(a *ask) (any, error) {
 	})
 }
 
-// problem describes damage. Whatever is not known to be something else is damage.
-func (h *shown) problem(err error) problemDoc {
-	doc := problemDoc{Kind: "corrupt", Message: h.describe(err).Error.Message}
-	switch {
-	case errors.Is(err, persist.ErrNewer):
-		doc.Kind = "newer"
-	case errors.Is(err, persist.ErrForeign):
-		doc.Kind = "foreign"
-	case errors.Is(err, persist.ErrNotFound):
-		doc.Kind = "missing"
-	}
-	if damage, ok := errors.AsType[*persist.DamageError](err); ok {
-		doc.File = damage.File
-		if damage.Offset >= 0 {
-			doc.Offset, doc.Length = &damage.Offset, &damage.Length
-		}
-	}
-	return doc
-}
-
 // verifyDoc is what checking everything found.
 type verifyDoc struct {
-	OK        bool         `json:"ok"`
-	Snapshots int          `json:"snapshots"`
-	Records   int          `json:"records"`
-	Replayed  int          `json:"replayed"`
-	Rewound   int          `json:"rewound"`
-	Bytes     int64        `json:"bytes"`
-	Problems  []problemDoc `json:"problems"`
-	Notes     []string     `json:"notes"`
-	Helps     []string     `json:"helps"`
+	OK        bool                  `json:"ok"`
+	Snapshots int                   `json:"snapshots"`
+	Records   int                   `json:"records"`
+	Replayed  int                   `json:"replayed"`
+	Rewound   int                   `json:"rewound"`
+	Bytes     int64                 `json:"bytes"`
+	Problems  []describe.ProblemDoc `json:"problems"`
+	Notes     []string              `json:"notes"`
+	Helps     []string              `json:"helps"`
 }
 
 // verify checks everything, as ecsdump verify does. It has a view of its own, for which nobody
@@ -124,7 +98,7 @@ func (h *shown) verify(a *ask) (any, error) {
 	}
 	doc := &verifyDoc{
 		len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, r.Rewound, r.Bytes,
-		listed(r.Problems, h.problem), append([]string{}, r.Notes...), []string{},
+		describe.Listed(r.Problems, describe.ProblemOf), append([]string{}, r.Notes...), []string{},
 	}
 	if !doc.OK {
 		doc.Helps = append(doc.Helps, h.command("recover", "-o", h.name+".recovered"))

@@ -42,7 +42,8 @@ func (c *counts) append(b []byte) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
 
-// decodeCounts returns what b encodes; ok is false if that is nothing.
+// decodeCounts returns what b encodes; ok is false if that is nothing. The length says how many ticks
+// there are, and is checked before anything is made.
 func decodeCounts(b []byte) (c counts, ok bool) {
 	le, n := binary.LittleEndian, len(b)-countsHead-4
 	if n < 0 || n%countedSize != 0 || n/countedSize > maxCounted || string(b[:len(countsMagic)]) != countsMagic ||
@@ -57,6 +58,8 @@ func decodeCounts(b []byte) (c counts, ok bool) {
 	return c, true
 }
 
+// file returns the name of the file of a world. A copy of a store has the same one: which of the counts
+// are right for it, counts.of finds by the sums of payloads.
 func (k keptCounts) file(world [16]byte) string {
 	return filepath.Join(string(k), hex.EncodeToString(world[:])+countsSuffix)
 }
@@ -67,6 +70,7 @@ func (k keptCounts) read(world [16]byte) counts {
 		return counts{}
 	}
 	name := k.file(world)
+	// Anything may lie there: it is not read if it is larger than any that was written.
 	if at, err := os.Stat(name); err != nil || at.Size() > int64(maxCountsFile) {
 		return counts{}
 	}
@@ -83,7 +87,9 @@ func (k keptCounts) read(world [16]byte) counts {
 	return c
 }
 
-// write keeps c, if it can.
+// write keeps c, if it can: in a new file that then takes the name, so that whoever reads finds the
+// old one or the new one. It is not synced; a file that a crash spoils has a wrong checksum. One that
+// is left behind unfinished is pruned like the others.
 func (k keptCounts) write(c *counts) {
 	if k == "" || c.world == [16]byte{} || os.MkdirAll(string(k), 0o700) != nil {
 		return
@@ -102,7 +108,8 @@ func (k keptCounts) write(c *counts) {
 	k.prune(maxCountsDir)
 }
 
-// prune removes the files that nobody used for longest, until there are at most so many bytes.
+// prune removes the files that nobody used for longest, until there are at most so many bytes. Files
+// that are not ours stay, and are not counted.
 func (k keptCounts) prune(most int64) {
 	entries, err := os.ReadDir(string(k))
 	if err != nil {

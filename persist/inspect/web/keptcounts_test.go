@@ -127,6 +127,26 @@ func TestWhatIsCountedEndsWhereTheJournalIsAnotherOne(t *testing.T) {
 	}
 }
 
+func TestOtherTicksDoNotComeIntoTheCountsOfABar(t *testing.T) {
+	c := sampleCounts(100)
+	c.ticks = append(make([]counted, 0, 200), c.ticks...)
+	of := (&counter{counts: c}).measure(&journal.Log{}, new(barDoc))
+	c.of(&journal.Log{World: c.world, Entries: []journal.Entry{{ID: journal.ID{Seq: 5, CRC: 5}}, {ID: journal.ID{Seq: 6, CRC: 99}}}})
+	require.Len(t, c.ticks, 1)
+	c.ticks = append(c.ticks, counted{written: 77})
+	written, _ := of(journal.Entry{ID: journal.ID{Seq: 6}})
+	assert.EqualValues(t, 1, written)
+}
+
+func TestSeqsFarApartAreNotCounted(t *testing.T) {
+	log := &journal.Log{Entries: []journal.Entry{{ID: journal.ID{Seq: 5}}, {ID: journal.ID{Seq: 1 << 62}}}}
+	assert.False(t, countable(log.Entries))
+	assert.True(t, countable(log.Entries[:1]))
+	doc := new(barDoc)
+	new(counter).measure(log, doc)
+	assert.EqualValues(t, 1, doc.Counted, "and nobody waits for it")
+}
+
 func TestAKeptFileOfCountsIsTakenWholeOrNot(t *testing.T) {
 	c := sampleCounts(20)
 	text := c.append(nil)

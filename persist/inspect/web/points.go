@@ -2,19 +2,26 @@ package web
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // Points in time become records here: "resolve" is the one question that takes a point as people
 // write it, all others take a seq. A line keeps how the records hang together, so that a step to
 // the next tick, or whether a record was rewound, does not walk a journal of millions.
+//
+//	path      1 ── 2 ── 3 ── 6 ── 7      to the newest state
+//	branches       └─── 4 ── 5           first 4, tip 5, fork 2, in a lane below
 
 // A stateDoc names a state.
 type stateDoc struct {
@@ -34,6 +41,8 @@ type infoDoc struct {
 	Session string    `json:"session"` // Another one after a start of the server.
 }
 
+// info tells what is shown: the first thing that a page asks. Damage that opening found comes before
+// that the newest state cannot be reached, which may follow from it.
 func (h *shown) info(a *ask) (any, error) {
 	return answer(a, h.near, func() (infoDoc, error) {
 		v := h.near.view
@@ -53,6 +62,7 @@ func (h *shown) info(a *ask) (any, error) {
 	})
 }
 
+// pointDoc returns the state of a point in time; nil: there is none.
 func (d *desk) pointDoc(point string) *stateDoc {
 	seq, err := d.view.Resolve(point)
 	if err != nil {
@@ -66,12 +76,20 @@ func (d *desk) tickOf(seq uint64) uint64 {
 	if e, ok := d.view.Log().Known(seq); ok {
 		return e.Tick
 	}
-	for _, s := range d.view.Snapshots() {
-		if s.Err == nil && s.ID.Seq == seq {
-			return s.Tick
-		}
+	if s := d.snapshot(seq); s != nil {
+		return s.Tick
 	}
 	return 0
+}
+
+// snapshot returns the snapshot of the state after record seq; nil: it lies in none.
+func (d *desk) snapshot(seq uint64) *inspect.SnapshotInfo {
+	for _, s := range d.view.Snapshots() {
+		if s.Err == nil && s.ID.Seq == seq {
+			return &s
+		}
+	}
+	return nil
 }
 
 // pointDoc is a point in time, and what lies beside it.
@@ -99,11 +117,11 @@ func (h *shown) resolve(a *ask) (any, error) {
 	}
 	return answer(a, h.near, func() (doc pointDoc, err error) {
 		d := h.near
-		seq, err := d.view.Resolve(a.text("at"))
+		seq, err := d.resolve(a.text("at"))
 		if err != nil {
 			return doc, err
 		}
-		for ; step < 0; step++ {
+		for ; step < 0; step++ { // A step beyond an end stays there.
 			before, ok := d.before(seq)
 			if !ok {
 				break
@@ -121,6 +139,18 @@ func (h *shown) resolve(a *ask) (any, error) {
 	})
 }
 
+// resolve returns the record of a point in time. A mark may be written by its name alone, if that is
+// no other point. Where there is no such mark, the first error tells how points are written.
+func (d *desk) resolve(point string) (uint64, error) {
+	seq, err := d.view.Resolve(point)
+	if errors.Is(err, persist.ErrPoint) {
+		if marked, other := d.view.Resolve("mark:" + point); other == nil {
+			return marked, nil
+		}
+	}
+	return seq, err
+}
+
 // before returns the state before record seq. It is one only if something leads to it: a record
 // that is there, or a snapshot, where the journal before that was pruned.
 func (d *desk) before(seq uint64) (uint64, bool) {
@@ -131,11 +161,11 @@ func (d *desk) before(seq uint64) (uint64, bool) {
 	if _, ok := d.view.Log().Known(e.Parent); ok {
 		return e.Parent, true
 	}
-	held := slices.ContainsFunc(d.view.Snapshots(), func(s inspect.SnapshotInfo) bool { return s.Err == nil && s.ID.Seq == e.Parent })
-	return e.Parent, held
+	return e.Parent, d.snapshot(e.Parent) != nil
 }
 
-// describe returns what record seq is.
+// describe returns what record seq is. When it was committed is in its payload, which is read for it; a
+// state that only lies in a snapshot has no time.
 func (d *desk) describe(seq uint64) pointDoc {
 	doc := pointDoc{stateDoc: stateDoc{d.tickOf(seq), seq}, Head: seq == d.view.Head()}
 	doc.Rewound = !d.line.leadsOn(seq)
@@ -146,17 +176,9 @@ func (d *desk) describe(seq uint64) pointDoc {
 		doc.Next = &stateDoc{d.tickOf(next), next}
 	}
 	if commits, err := d.view.Commits(seq, seq); err == nil && len(commits) == 1 {
-		doc.Time = known(commits[0].Time)
+		doc.Time = describe.Known(commits[0].Time)
 	}
 	return doc
-}
-
-// known returns a time for a member that is null if it is not known.
-func known(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // A line says how the records of a journal hang together: those that lead to the newest state,
@@ -167,7 +189,8 @@ type line struct {
 	entries  int // Of the log that was learned: if more came than those of the path, there is a new branch.
 }
 
-// A branch is a chain of records that the newest state does not come from.
+// A branch is a chain of records that the newest state does not come from. Where the program went back
+// several times to one record, each way on is a branch of its own.
 type branch struct {
 	first, tip journal.Entry
 	fork       uint64 // The record that it continues; 0: none.
@@ -180,8 +203,7 @@ const maxLanes = 8
 // learn makes l what log says. Records that continue the newest state, as nearly all do, are
 // added to what is known.
 func (l *line) learn(log *journal.Log) {
-	var fresh []journal.Entry
-	joined := false
+	fresh, joined := make([]journal.Entry, 0, max(0, len(log.Entries)-l.entries)), false
 	for e := range log.Ancestors(log.Head) {
 		if n := len(l.path); n > 0 && e.ID == l.path[n-1].ID {
 			joined = true
@@ -190,6 +212,7 @@ func (l *line) learn(log *journal.Log) {
 		fresh = append(fresh, e)
 	}
 	slices.Reverse(fresh)
+	// All that is new is on the path, and nothing of it was pruned: the branches are as they were.
 	if joined && len(log.Entries) == l.entries+len(fresh) && log.Entries[0].ID.Seq <= l.path[0].ID.Seq {
 		l.path, l.entries = append(l.path, fresh...), len(log.Entries)
 		return
@@ -239,7 +262,7 @@ func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
 	return all
 }
 
-// find returns where on the path record seq is.
+// find returns where on the path record seq is, or would be.
 func (l *line) find(seq uint64) (i int, ok bool) {
 	return slices.BinarySearchFunc(l.path, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 }
@@ -251,16 +274,19 @@ func (l *line) leadsOn(seq uint64) bool {
 	return ok || len(l.path) == 0 || seq <= l.path[0].Parent || seq < l.path[0].ID.Seq
 }
 
-// next returns the record that continues record seq: on the way to the newest state, else on the
-// branch that it is on.
+// next returns the record that continues record seq: on the way to the newest state, which ends
+// there, else on the branch that it is on.
 func (l *line) next(log *journal.Log, seq uint64) (uint64, bool) {
 	i, ok := l.find(seq)
 	switch {
+	case seq == log.Head: // What continues it was rewound.
+		return 0, false
 	case ok && i+1 < len(l.path):
 		return l.path[i+1].ID.Seq, true
-	case len(l.path) > 0 && l.path[0].Parent == seq:
+	case len(l.path) > 0 && l.path[0].Parent == seq: // The state of a snapshot, whose record was pruned.
 		return l.path[0].ID.Seq, true
 	}
+	// On a branch the first that continues it is taken. Children lie behind their parents, mostly near.
 	k, _ := slices.BinarySearchFunc(log.Entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 	for _, e := range log.Entries[k:] {
 		if e.Parent == seq && e.ID.Seq > seq {
@@ -270,7 +296,7 @@ func (l *line) next(log *journal.Log, seq uint64) (uint64, bool) {
 	return 0, false
 }
 
-// end returns the last record of the way that record seq is on.
+// end returns the last record of the way that record seq is on: the head, or where the branch ends.
 func (l *line) end(log *journal.Log, seq uint64) uint64 {
 	if l.leadsOn(seq) {
 		return log.Head
@@ -290,7 +316,7 @@ func (l *line) within(from, to uint64) []journal.Entry {
 		i, _ := slices.BinarySearchFunc(l.path, tick, func(e journal.Entry, tick uint64) int { return cmp.Compare(e.Tick, tick) })
 		return i
 	}
-	if to == math.MaxUint64 {
+	if to == math.MaxUint64 { // There is no tick behind it.
 		return l.path[at(from):]
 	}
 	return l.path[at(from):max(at(from), at(to+1))]
@@ -310,39 +336,48 @@ type fieldDoc struct {
 	Kind string `json:"kind"` // number, bool, text, entity or other.
 }
 
-// schema describes the components at a record. It is asked of an entity, as nothing is loaded for
-// one.
+// schemaDoc is what there is at a record.
+type schemaDoc struct {
+	stateDoc
+	Alive      int            `json:"alive"`
+	Components []componentDoc `json:"components"`
+}
+
+// schema describes the components at a record. It is asked wherever somebody goes: of the state that is held
+// there, if it is the one, and else at the far desk of an entity, as nothing is loaded for one.
 func (h *shown) schema(a *ask) (any, error) {
 	seq := a.record("record")
-	return answer(a, h.near, func() (any, error) {
-		s, err := h.near.view.Peek(a.ctx, ecs.Entity(0), seq)
+	var doc *schemaDoc
+	held, err := answer(a, h.near, func() (bool, error) {
+		if c := h.near.cursor; c != nil && c.Seq() == seq && c.Image() != nil {
+			im := c.Image()
+			doc = &schemaDoc{stateDoc: stateDoc{im.Tick, seq}, Alive: im.Alive, Components: []componentDoc{}}
+			for _, c := range im.Components {
+				doc.add(c.Name, c.Layout, c.Resource)
+			}
+		}
+		return doc != nil, nil
+	})
+	if err != nil || held {
+		return doc, err
+	}
+	return answer(a, h.far, func() (*schemaDoc, error) {
+		if err := h.far.reach(a.ctx, seq); err != nil {
+			return nil, err
+		}
+		s, err := h.far.view.Peek(a.ctx, ecs.Entity(0), seq)
 		if err != nil {
 			return nil, err
 		}
-		docs := []componentDoc{}
+		doc := &schemaDoc{stateDoc: stateDoc{s.Tick, seq}, Alive: s.Living, Components: []componentDoc{}}
 		for _, c := range s.Components {
-			doc := componentDoc{c.Name, "component", cut(c.Layout.String(), 4096), fieldsOf(c.Layout)}
-			if c.Resource {
-				doc.Kind = "resource"
-			} else if c.Layout.Width() == 0 {
-				doc.Kind = "tag"
-			}
-			docs = append(docs, doc)
+			doc.add(c.Name, c.Layout, c.Resource)
 		}
-		return struct {
-			stateDoc
-			Alive      int            `json:"alive"`
-			Components []componentDoc `json:"components"`
-		}{stateDoc{s.Tick, seq}, s.Living, docs}, nil
+		return doc, nil
 	})
 }
 
-// listed returns what doc makes of each of items. It is never nil, which JSON would write as
-// null.
-func listed[T, D any](items []T, doc func(T) D) []D {
-	docs := make([]D, len(items))
-	for i, item := range items {
-		docs[i] = doc(item)
-	}
-	return docs
+// add adds what describes a component.
+func (d *schemaDoc) add(name string, t *layout.Type, resource bool) {
+	d.Components = append(d.Components, componentDoc{name, describe.Kind(t, resource), cut(t.String(), 4096), fieldsOf(t)})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -16,6 +17,10 @@ import (
 // are compiled once, and then told of each tick what it wrote ([query.Expr.Follow]), so that a sum
 // over a million entities costs a tick what changed. That needs every tick of the way, also where
 // few are shown. What takes long is bounded: by counts here, by a deadline of each question.
+//
+//	series   way ──walk──▶ follow each expression ──▶ a value at some of the states
+//	first    way ──walk──▶ follow the condition   ──▶ ends at the first state at which it holds
+//	points   one state   ──▶ x, y, color of each entity
 
 // Limits of series.
 const (
@@ -60,35 +65,72 @@ func (h *shown) series(a *ask) (any, error) {
 		if err := h.far.reach(a.ctx, seq); err != nil {
 			return nil, err
 		}
-		way := h.far.way(seq, from, to)
-		if len(texts) == 0 || len(way) == 0 {
+		if len(texts) == 0 {
 			return s.doc, nil
 		}
-		return s.doc, s.along(a.ctx, h.far.view, way, max(samples, 2))
+		return s.doc, s.along(a.ctx, h.far.way(seq, from, to), max(samples, 2))
 	})
 }
 
-// way returns the records with ticks in [from, to] that lead to record seq.
-func (d *desk) way(seq, from, to uint64) []journal.Entry {
-	if d.line.leadsOn(seq) {
-		if e, ok := d.view.Log().Known(seq); ok {
-			to = min(to, e.Tick)
+// A way is what leads to a state within a stretch of time.
+type way struct {
+	view  *inspect.View
+	start uint64 // The record that the first tick continues.
+	first bool   // The state there is of the stretch itself. It is the oldest: no tick led to it.
+	ticks []journal.Entry
+}
+
+// way returns the ticks in [from, to] that lead to record seq: those of the line are looked up, those
+// of a branch walked back. Without any, it starts at the oldest state, or where the walk back ended.
+func (d *desk) way(seq, from, to uint64) way {
+	w := way{view: d.view, start: seq}
+	if i, ok := d.line.find(seq); ok {
+		w.start = d.line.path[0].Parent
+		w.ticks = d.line.within(from, min(to, d.line.path[i].Tick))
+	} else {
+		for e := range d.view.Log().Ancestors(seq) {
+			if w.start = e.Parent; e.Tick < from {
+				break
+			}
+			if e.Tick <= to {
+				w.ticks = append(w.ticks, e)
+			}
 		}
-		return d.line.within(from, to)
+		slices.Reverse(w.ticks)
 	}
-	var way []journal.Entry
-	for e := range d.view.Log().Ancestors(seq) {
-		if e.Tick < from {
-			break
+	if len(w.ticks) > 0 {
+		w.start = w.ticks[0].Parent
+	}
+	if _, led := d.view.Log().Known(w.start); !led { // The state of a snapshot: no walk tells of it.
+		tick := d.tickOf(w.start)
+		w.first = from <= tick && tick <= to
+	}
+	return w
+}
+
+// states returns how many states w goes through.
+func (w *way) states() int {
+	if w.first {
+		return len(w.ticks) + 1
+	}
+	return len(w.ticks)
+}
+
+// walk calls f with each of these states and what led to it; of the oldest, c says only where it lies.
+func (w *way) walk(ctx context.Context, f func(im *inspect.Image, c *inspect.Commit) error) error {
+	if w.first {
+		im, err := w.view.At(ctx, w.start)
+		if err == nil {
+			err = f(im, &inspect.Commit{Seq: w.start, Tick: im.Tick})
 		}
-		if e.Tick <= to {
-			way = append(way, e)
+		if err != nil {
+			return err
 		}
 	}
-	for i, j := 0, len(way)-1; i < j; i, j = i+1, j-1 {
-		way[i], way[j] = way[j], way[i]
+	if len(w.ticks) == 0 {
+		return nil
 	}
-	return way
+	return w.view.Walk(ctx, w.start, w.ticks[len(w.ticks)-1].ID.Seq, f)
 }
 
 // A sampler evaluates expressions at some of the states on a way.
@@ -102,13 +144,12 @@ type sampler struct {
 
 // along goes the way, and asks as many of its states as there are samples, the last one among
 // them.
-func (s *sampler) along(ctx context.Context, v *inspect.View, way []journal.Entry, samples int) error {
-	// Counted from the end, so that the last state is asked whatever the stride.
-	stride := max(1, (len(way)+samples-1)/samples)
-	n, last := 0, len(way)-1
-	return v.Walk(ctx, way[0].Parent, way[last].ID.Seq, func(im *inspect.Image, c *inspect.Commit) error {
-		n++
-		asked := (last-(n-1))%stride == 0
+func (s *sampler) along(ctx context.Context, way way, samples int) error {
+	left := way.states() // Counted down, so that the last state is asked whatever the stride.
+	stride := max(1, (left+samples-1)/samples)
+	return way.walk(ctx, func(im *inspect.Image, c *inspect.Commit) error {
+		left--
+		asked := left%stride == 0
 		if asked {
 			s.doc.Ticks, s.doc.Seqs = append(s.doc.Ticks, c.Tick), append(s.doc.Seqs, c.Seq)
 		}
@@ -121,7 +162,8 @@ func (s *sampler) along(ctx context.Context, v *inspect.View, way []journal.Entr
 	})
 }
 
-// follow brings expression i to im, to which c led.
+// follow brings expression i to im, to which c led. One that does not compile is tried again at each
+// state: a component that it names may come later.
 func (s *sampler) follow(im *inspect.Image, c *inspect.Commit, i int) (err error) {
 	if s.exprs[i] != nil {
 		return s.exprs[i].Follow(im, c)
@@ -131,7 +173,8 @@ func (s *sampler) follow(im *inspect.Image, c *inspect.Commit, i int) (err error
 }
 
 // value returns what expression i gives for im; err is that of following it to im. A line keeps
-// the error of its newest state only.
+// the error of its newest state only. A state in which the entity is not alive has no value, and no
+// error.
 func (s *sampler) value(im *inspect.Image, i int, err error) *float64 {
 	line := &s.doc.Series[i]
 	if s.entity != ecs.Vacant && !im.IsAlive(s.entity) {
@@ -150,7 +193,8 @@ func (s *sampler) value(im *inspect.Image, i int, err error) *float64 {
 	return finite(v)
 }
 
-// finite returns v as a number that JSON has; nil for what is none.
+// finite returns v as a number that JSON has; nil for what is none. A truth is 1 or 0, so that it can be
+// drawn.
 func finite(v query.Answer) *float64 {
 	x, ok := v.Float()
 	if !ok || math.IsNaN(x) || math.IsInf(x, 0) {
@@ -166,7 +210,9 @@ type firstDoc struct {
 }
 
 // first finds the first tick on the way to a record at which a condition on the world holds. All
-// of them are asked, in turn, by a condition that follows them.
+// of them are asked, in turn, by a condition that follows them: it may hold and not hold again, so
+// nothing can be skipped. Unlike a series it ends with the first error, as one that names a component
+// which is not there yet.
 func (h *shown) first(a *ask) (any, error) {
 	seq := a.record("record")
 	from := a.number("from", 0, math.MaxUint64)
@@ -176,11 +222,8 @@ func (h *shown) first(a *ask) (any, error) {
 			return doc, err
 		}
 		way := h.far.way(seq, from, math.MaxUint64)
-		if len(way) == 0 {
-			return doc, nil
-		}
 		var x *query.Expr
-		err = h.far.view.Walk(a.ctx, way[0].Parent, way[len(way)-1].ID.Seq, func(im *inspect.Image, c *inspect.Commit) (err error) {
+		err = way.walk(a.ctx, func(im *inspect.Image, c *inspect.Commit) (err error) {
 			if x == nil {
 				x, err = query.Compile(im, "expr", text, query.WantWorld)
 			} else {
@@ -220,17 +263,30 @@ func (h *shown) points(a *ask) (any, error) {
 	seq := a.record("record")
 	limit := a.count("limit", 50_000, maxPoints)
 	d := a.desk(h)
-	return answer(a, d, func() (*mapDoc, error) {
-		im, err := d.state(a.ctx, seq)
-		if err != nil {
+	return answer(a, d, func() (doc *mapDoc, err error) {
+		if err := d.reach(a.ctx, seq); err != nil {
 			return nil, err
 		}
-		return pointsOf(a, im, seq, limit)
+		err = d.read(a.ctx, seq, func(st *inspect.State) (err error) {
+			doc, err = pointsOf(a, st, seq, limit)
+			return err
+		})
+		return doc, err
 	})
 }
 
-func pointsOf(a *ask, im *inspect.Image, seq uint64, limit int) (doc *mapDoc, err error) {
-	var exprs [4]*query.Expr
+// A point is where an entity is, and what it is coloured by.
+type point struct {
+	entity ecs.Entity
+	x, y   float32
+	color  query.Answer
+}
+
+// pointsOf evaluates x, y, color and where, which all are in the request, for the entities by index,
+// until there are enough. Who has no place, in the sense of numbers that can be drawn, is left out.
+func pointsOf(a *ask, st *inspect.State, seq uint64, limit int) (*mapDoc, error) {
+	w := &query.Sweeper{State: st}
+	var exprs [4]*query.Swept
 	for i, p := range []struct {
 		name string
 		want query.Want
@@ -239,70 +295,66 @@ func pointsOf(a *ask, im *inspect.Image, seq uint64, limit int) (doc *mapDoc, er
 		if text == "" && i > 1 {
 			continue
 		}
-		if exprs[i], err = query.Compile(im, p.name, text, p.want); err != nil {
+		var err error
+		if exprs[i], err = w.Compile(p.name, text, p.want); err != nil {
 			return nil, err
 		}
 	}
-	doc = &mapDoc{stateDoc: stateDoc{im.Tick, seq}, Entities: []string{}, X: []float32{}, Y: []float32{}}
+	doc := &mapDoc{stateDoc: stateDoc{st.Outline().Tick, seq}, Entities: []string{}, X: []float32{}, Y: []float32{}}
 	classes := map[string]int{}
-	for i, e := range candidates(im, a.text("x")) {
-		if i%1024 == 0 && a.ctx.Err() != nil {
-			return nil, a.ctx.Err()
+	err := query.Sweep(a.ctx, w, func(at query.SweptEntity, found *[]point) error {
+		p, ok, err := pointAt(at, exprs)
+		if ok && err == nil {
+			*found = append(*found, p)
 		}
-		if !im.IsAlive(e) {
-			continue // A gap.
-		}
-		if exprs[3] != nil {
-			if holds, err := exprs[3].Holds(e); err != nil {
-				return nil, err
-			} else if !holds {
-				continue
+		return err
+	}, func(found []point, _ int) error {
+		for _, p := range found {
+			if doc.More = len(doc.X) == limit; doc.More {
+				return errFound
+			}
+			doc.Entities, doc.X, doc.Y = append(doc.Entities, p.entity.String()), append(doc.X, p.x), append(doc.Y, p.y)
+			if exprs[2] != nil {
+				doc.Colors = append(doc.Colors, doc.color(classes, p.color))
 			}
 		}
-		x, err := exprs[0].Of(e)
-		if err != nil {
-			return nil, err
-		}
-		y, err := exprs[1].Of(e)
-		if err != nil {
-			return nil, err
-		}
-		px, py := finite(x), finite(y)
-		if px == nil || py == nil {
-			continue
-		}
-		if doc.More = len(doc.X) == limit; doc.More {
-			break
-		}
-		doc.Entities, doc.X, doc.Y = append(doc.Entities, e.String()), append(doc.X, narrow(*px)), append(doc.Y, narrow(*py))
-		if exprs[2] != nil {
-			c, err := exprs[2].Of(e)
-			if err != nil {
-				return nil, err
-			}
-			doc.Colors = append(doc.Colors, doc.color(classes, c))
-		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errFound) {
+		return nil, err
 	}
 	return doc, nil
 }
 
-// candidates returns the entities that an expression can have a number for: those of the
-// component that it begins with, or all. Names of components have dots in them, so the
-// longest that is one is looked for.
-func candidates(im *inspect.Image, text string) []ecs.Entity {
-	name := strings.TrimSpace(text)
-	if i := strings.LastIndexByte(name, '.'); i > 0 {
-		name = name[:i]
-	}
-	for ; name != ""; name = name[:max(strings.LastIndexByte(name, '.'), 0)] {
-		if c := im.Find(name); c != nil && !c.Resource {
-			return c.Entities
+// pointAt evaluates x, y, color and where for an entity that a sweep has come to, and reports whether it has
+// a place.
+func pointAt(at query.SweptEntity, exprs [4]*query.Swept) (p point, ok bool, err error) {
+	if exprs[3] != nil {
+		if holds, err := exprs[3].HoldsAt(at); err != nil || !holds {
+			return p, false, err
 		}
 	}
-	return im.Registry[:im.Alive]
+	var place [2]float32
+	for i := range place {
+		v, err := exprs[i].At(at)
+		if err != nil {
+			return p, false, err
+		}
+		n := finite(v)
+		if n == nil {
+			return p, false, nil
+		}
+		place[i] = narrow(*n)
+	}
+	p = point{entity: at.Entity(), x: place[0], y: place[1]}
+	if exprs[2] != nil {
+		p.color, err = exprs[2].At(at)
+	}
+	return p, true, err
 }
 
-// color returns what v is drawn as.
+// color returns what v is drawn as: a number is itself, nothing has none, and each other answer is a
+// class, whose place is the number; of more than maxClasses the rest has none.
 func (d *mapDoc) color(classes map[string]int, v query.Answer) *float64 {
 	if x := finite(v); x != nil || v.Nothing() {
 		return x
@@ -320,7 +372,7 @@ func (d *mapDoc) color(classes map[string]int, v query.Answer) *float64 {
 	return &x
 }
 
-// narrow returns x as precisely as a screen has use for.
+// narrow returns x as precisely as a screen has use for, and no infinity, which JSON has not.
 func narrow(x float64) float32 {
 	return float32(max(-math.MaxFloat32, min(math.MaxFloat32, x)))
 }

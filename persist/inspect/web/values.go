@@ -3,11 +3,11 @@ package web
 import (
 	"math"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 )
 
 // Values for people. Any of them may be huge, or deep: a slice of a million, a text of megabytes,
@@ -34,9 +34,12 @@ type nodeDoc struct {
 	More   int       `json:"more,omitempty"` // Parts that are left out.
 }
 
-// A treeMaker makes trees of values until it has made enough.
+// A treeMaker makes trees of values until it has made enough. One makes all those of a document, so
+// that left bounds that.
 type treeMaker struct{ left int }
 
+// node returns v as a tree. A pointer is what it leads to, with a * in its kind. At maxDepth
+// everything is text.
 func (m *treeMaker) node(name, path string, v layout.Value, depth int) nodeDoc {
 	m.left--
 	doc := nodeDoc{Name: cut(name, maxText), Path: cut(path, maxText), Kind: v.Kind().String()}
@@ -73,6 +76,7 @@ func hasParts(v layout.Value) bool {
 	return false
 }
 
+// partName returns the name of part i of v as a path has it: a field, [3] or ["gold"].
 func partName(v layout.Value, i int) string {
 	switch v.Kind() {
 	case layout.Struct:
@@ -83,6 +87,7 @@ func partName(v layout.Value, i int) string {
 	return "[" + strconv.Itoa(i) + "]"
 }
 
+// entityText returns v if it is an entity; "" for nobody.
 func entityText(v layout.Value) string {
 	if v.Kind() != layout.Entity || v.Uint() == 0 {
 		return ""
@@ -90,24 +95,8 @@ func entityText(v layout.Value) string {
 	return ecs.Entity(v.Uint()).String()
 }
 
-// leaves calls yield with the fields of v that are no structs, until it returns false.
-func leaves(path string, v layout.Value, yield func(path string, v layout.Value) bool) bool {
-	if v.Kind() != layout.Struct || v.Len() == 0 {
-		return yield(path, v)
-	}
-	for i, f := range v.Type().Fields {
-		at := f.Name
-		if path != "" {
-			at = path + "." + f.Name
-		}
-		if !leaves(at, v.Index(i), yield) {
-			return false
-		}
-	}
-	return true
-}
-
-// fieldsOf lists the fields of a layout that are no structs.
+// fieldsOf lists the fields of a layout that are no structs: "To.X" and "To.Y", but not "To". A slice
+// or a map is one field, whatever it holds. A tag has none.
 func fieldsOf(t *layout.Type) []fieldDoc {
 	fields := []fieldDoc{}
 	var add func(path string, t *layout.Type, depth int)
@@ -131,6 +120,8 @@ func fieldsOf(t *layout.Type) []fieldDoc {
 	return fields
 }
 
+// kindOf returns what the page needs to know of a field: its map looks for two numbers to place
+// entities by, and for any but other to color them by.
 func kindOf(t *layout.Type) string {
 	switch k := t.Kind; {
 	case k >= layout.Int8 && k <= layout.Float64:
@@ -145,26 +136,17 @@ func kindOf(t *layout.Type) string {
 	return "other"
 }
 
-// numberOf returns v as a number that can be drawn.
+// numberOf returns v as a number that can be drawn: a truth is 1 or 0; NaN and infinities cannot.
 func numberOf(v layout.Value) (x float64, ok bool) {
-	switch k := v.Kind(); {
-	case k >= layout.Int8 && k <= layout.Int64:
-		x = float64(v.Int())
-	case k >= layout.Uint8 && k <= layout.Uint64:
-		x = float64(v.Uint())
-	case k == layout.Float32 || k == layout.Float64:
-		x = v.Float()
-	case k == layout.Bool:
-		if v.Bool() {
+	if x, ok = describe.Number(v); !ok {
+		if ok = v.Kind() == layout.Bool; v.Bool() {
 			x = 1
 		}
-	default:
-		return 0, false
 	}
-	return x, !math.IsNaN(x) && !math.IsInf(x, 0)
+	return x, ok && !math.IsNaN(x) && !math.IsInf(x, 0)
 }
 
-// cut returns text, or its beginning if it is longer than most bytes.
+// cut returns text, or its beginning if it is longer than most bytes: whole characters, and dots.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -173,17 +155,6 @@ func cut(text string, most int) string {
 		most--
 	}
 	return text[:most] + "…"
-}
-
-// labelled returns a component on one line, as ecsdump ls does: Position{X:1 Y:2}, Health=5, Frozen.
-func labelled(name string, v layout.Value) string {
-	switch {
-	case v.Type() != nil && v.Type().Width() == 0:
-		return name
-	case v.Kind() == layout.Struct:
-		return name + cut(v.String(), 256)
-	}
-	return name + "=" + cut(v.String(), 256)
 }
 
 // valueText returns v for people; "" for nothing.
@@ -195,19 +166,12 @@ func valueText(v layout.Value) string {
 }
 
 // versus returns two values that differ as texts that do: values are compared by their bytes, so
-// some that differ print the same.
+// some that differ print the same, as two NaNs or what lies behind a cut. Exact texts tell them apart,
+// where they are short enough.
 func versus(a, b layout.Value) (before, after string) {
 	before, after = valueText(a), valueText(b)
 	if before == after && a.Kind() != 0 && b.Kind() != 0 {
 		return cut(string(a.AppendExact(nil)), maxText), cut(string(b.AppendExact(nil)), maxText)
 	}
 	return before, after
-}
-
-// joinPath returns the path of a field from its component on.
-func joinPath(component, field string) string {
-	if field == "" || strings.HasPrefix(field, "[") {
-		return component + field
-	}
-	return component + "." + field
 }

@@ -53,6 +53,13 @@ const hostile = "<script>alert(1)</script>\u2028'\"`</style>"
 // hostile name.
 func begin(t testing.TB, dir string) *sample {
 	t.Helper()
+	return beginIn(t, func(w *ecs.World, o persist.Options) (*persist.Store, error) {
+		return persist.Open(context.Background(), dir, w, o)
+	})
+}
+
+func beginIn(t testing.TB, open func(*ecs.World, persist.Options) (*persist.Store, error)) *sample {
+	t.Helper()
 	w := ecs.NewWorld(ecs.Options{History: 50})
 	s := &sample{
 		world: w, positions: ecs.MustRegister[Position](w), labels: ecs.MustRegister[Label](w), targets: ecs.MustRegister[Target](w),
@@ -62,7 +69,7 @@ func begin(t testing.TB, dir string) *sample {
 	now := time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC)
 	clock := func() time.Time { now = now.Add(time.Second); return now }
 	var err error
-	s.store, err = persist.Open(context.Background(), dir, w, persist.Options{Now: clock})
+	s.store, err = open(w, persist.Options{Now: clock})
 	require.NoError(t, err)
 	for i := range 10 {
 		e := w.Create()
@@ -212,6 +219,7 @@ func TestPointsAreResolvedToRecordsAndSteppedFrom(t *testing.T) {
 	assert.EqualValues(t, 19, at(newest, "parent", "record"))
 	assert.EqualValues(t, 14, c.ask("resolve?at=@latest&step=-3")["tick"])
 	assert.EqualValues(t, 6, c.ask("resolve?at=mark:boss")["tick"])
+	assert.EqualValues(t, 6, c.ask("resolve?at=boss")["tick"], "the name of a mark alone will do")
 	assert.EqualValues(t, 8, c.ask("resolve?at=mark:boss&step=2")["tick"])
 	assert.EqualValues(t, 11, c.ask("resolve?at=mark:boss&step=2")["record"], "the way leads around what was rewound")
 	rewound := c.ask("resolve?at=record:8")
@@ -227,6 +235,25 @@ func TestPointsAreResolvedToRecordsAndSteppedFrom(t *testing.T) {
 	status, e = c.refused("resolve?at=" + q("@nonsense"))
 	assert.Equal(t, http.StatusBadRequest, status)
 	assert.Equal(t, codeUsage, e.Code)
+}
+
+// The newest state may have been continued by ticks that were rewound: the way ends at it all the same.
+func TestTheWayEndsAtTheNewestStateAlsoWhereRewoundTicksGoOn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "D")
+	s := begin(t, dir)
+	for range 5 {
+		s.commit(t)
+	}
+	require.NoError(t, s.world.History().Rewind(2))
+	require.NoError(t, s.store.Sync(context.Background()))
+	require.NoError(t, s.store.Close(context.Background()))
+	c := serve(t, dir)
+	newest := c.ask("resolve?at=@latest")
+	require.EqualValues(t, 3, newest["tick"])
+	assert.Nil(t, newest["next"])
+	assert.EqualValues(t, 3, c.ask("resolve?at=@latest&step=1")["tick"])
+	assert.EqualValues(t, 3, c.ask("resolve?at=@first&step=100")["tick"])
+	assert.EqualValues(t, 5, at(c.ask("resolve?at=record:4"), "next", "tick"), "a branch goes on")
 }
 
 func TestTheBarTellsRowsBranchesMarksAndSnapshots(t *testing.T) {
@@ -321,6 +348,15 @@ func TestAnEntityHasFieldsALifeAndReferrers(t *testing.T) {
 	assert.EqualValues(t, map[string]any{"name": "X", "path": "X", "kind": "float64", "text": "8"}, at(e, "components", 0, "value", "parts", 0))
 	assert.Equal(t, "0v1", at(e, "components", 1, "value", "parts", 0, "entity"), "a reference is told as one")
 
+	assert.Equal(t, "1v1", c.ask("entity?record=20&entity=1")["entity"], "an index alone is whoever has it")
+	assert.Equal(t, "8", at(c.ask("entity?record=20&entity=1"), "components", 0, "value", "parts", 0, "text"))
+	gone := c.ask("entity?record=20&entity=9")
+	assert.Equal(t, "9v1", gone["entity"])
+	assert.Equal(t, false, gone["alive"])
+	status, never := c.refused("entity?record=20&entity=77")
+	assert.Equal(t, http.StatusNotFound, status)
+	assert.Contains(t, never.Message, "index 77 was never in use")
+
 	life := c.ask("history?record=20&entity=0v1&limit=3")
 	assert.Equal(t, "set", at(life, "events", 0, "event"))
 	assert.EqualValues(t, 5, at(life, "events", 0, "tick"))
@@ -381,10 +417,11 @@ func TestATickAndADifferenceAreToldByComponent(t *testing.T) {
 func TestSeriesAreOfTheWorldOrOfAnEntity(t *testing.T) {
 	c := serve(t, build(t))
 	world := c.ask("series?record=20&expr=alive&expr=" + q("sum(Health)") + "&expr=nonsense&samples=2000")
-	assert.Len(t, world["ticks"], 17)
-	assert.Equal(t, 10., at(world, "series", 0, "values", 0))
-	assert.Equal(t, 9., at(world, "series", 0, "values", 16))
-	assert.Equal(t, 955.-10, at(world, "series", 1, "values", 0))
+	assert.Len(t, world["ticks"], 18)
+	assert.Equal(t, 0., at(world, "series", 0, "values", 0), "the oldest state is one of them, though no tick led to it")
+	assert.Equal(t, 10., at(world, "series", 0, "values", 1))
+	assert.Equal(t, 9., at(world, "series", 0, "values", 17))
+	assert.Equal(t, 955.-10, at(world, "series", 1, "values", 1))
 	assert.Equal(t, "usage", at(world, "series", 2, "error", "kind"), "one that is wrong does not keep the others from being told")
 	part := c.ask("series?record=20&from=4&to=8&expr=score&samples=3")
 	assert.Equal(t, []any{4., 6., 8.}, part["ticks"])
@@ -392,13 +429,21 @@ func TestSeriesAreOfTheWorldOrOfAnEntity(t *testing.T) {
 	branch := c.ask("series?record=10&from=7&expr=score")
 	assert.Equal(t, []any{7., 8., 9., 10.}, branch["records"], "the way to a branch leads over it")
 	one := c.ask("series?record=20&entity=9v1&expr=Health")
-	assert.Equal(t, 91., at(one, "series", 0, "values", 0))
-	assert.Nil(t, at(one, "series", 0, "values", 16), "it is dead by then")
+	assert.Equal(t, 91., at(one, "series", 0, "values", 1))
+	assert.Nil(t, at(one, "series", 0, "values", 17), "it is dead by then")
+	oldest := c.ask("series?record=20&to=0&expr=alive")
+	assert.Equal(t, []any{0.}, oldest["records"])
+	assert.Equal(t, []any{0.}, c.ask("series?record=0&expr=alive")["ticks"])
+	onward := c.ask("series?record=10&from=0&to=2&expr=score")
+	assert.Equal(t, []any{0., 1., 2.}, onward["ticks"], "the way to a branch begins with the oldest state as well")
 
 	first := c.ask("first?record=20&expr=" + q("any(Position.X > 12)"))
 	assert.Nil(t, first["found"])
-	first = c.ask("first?record=20&expr=" + q("alive < 10"))
+	assert.EqualValues(t, 18, first["asked"])
+	first = c.ask("first?record=20&from=1&expr=" + q("alive < 10"))
 	assert.EqualValues(t, 6, at(first, "found", "tick"))
+	first = c.ask("first?record=20&expr=" + q("alive == 0"))
+	assert.EqualValues(t, 0, at(first, "found", "record"), "in the oldest state it holds")
 	_, e := c.refused("series?record=20" + strings.Repeat("&expr=alive", 9))
 	assert.Equal(t, "at most 8 of expr", e.Message)
 }
@@ -413,6 +458,10 @@ func TestTheMapHasNumbersAndClasses(t *testing.T) {
 	assert.Equal(t, []any{hostile}, m["classes"])
 	assert.Equal(t, false, m["more"])
 	assert.Equal(t, true, c.ask("map?record=20&x=index&y=generation&limit=3")["more"])
+	for _, x := range []string{"Target.Of == nil ? 0 : 1", "Target.Of.Health ?? -1", "0 * (Health ?? 0)"} { // Of those without the first component, too.
+		assert.Len(t, c.ask("map?record=20&x=" + q(x) + "&y=index")["x"], 9, x)
+	}
+	assert.Len(t, c.ask("map?record=20&x=Target.Of.Health&y=index")["x"], 1)
 	_, e := c.refused("map?record=20&x=Position.X&y=Label.Text")
 	assert.Equal(t, "y", e.Which)
 }
@@ -467,8 +516,10 @@ func TestASaveIsShownWithoutAHistory(t *testing.T) {
 	assert.EqualValues(t, 1, c.ask("entities?" + seq)["found"])
 	assert.Equal(t, "7", at(c.ask("entity?entity=0v1&"+seq), "components", 0, "value", "text"))
 	assert.Len(t, c.ask("bar")["sums"], 1)
+	assert.EqualValues(t, 1, c.ask("bar")["counted"], "there is nothing to be counted")
 	assert.Equal(t, true, c.ask("health")["opens"])
-	assert.Empty(t, c.ask("series?expr=alive&" + seq)["ticks"])
+	assert.Equal(t, []any{1.}, at(c.ask("series?expr=alive&"+seq), "series", 0, "values"))
+	assert.EqualValues(t, 0, at(c.ask("first?"+seq+"&expr="+q("alive > 0")), "found", "tick"))
 	assert.Equal(t, true, c.ask("history?entity=0v1&" + seq)["all"])
 }
 
@@ -505,7 +556,7 @@ func TestAStoreThatGrowsIsFollowed(t *testing.T) {
 			news = next()
 		}
 		assert.EqualValues(t, tick, c.ask("resolve?at=@latest")["tick"])
-		assert.EqualValues(t, tick, at(c.ask("series?expr=score&record="+strconv.Itoa(int(tick))), "series", 0, "values", int(tick)-1), "whoever answers what takes long knows it too")
+		assert.EqualValues(t, tick, at(c.ask("series?expr=score&record="+strconv.Itoa(int(tick))), "series", 0, "values", int(tick)), "whoever answers what takes long knows it too")
 	}
 	require.NoError(t, s.store.Close(context.Background()))
 	for !next().Clean {
@@ -521,7 +572,7 @@ func TestWhoeverGoesAwayLeavesTheQueue(t *testing.T) {
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 	c.ask("entity?record=20&entity=0v1") // Others are not held up.
 	<-c.h.far.turn
-	assert.Len(t, c.ask("series?record=20&expr=alive")["ticks"], 17)
+	assert.Len(t, c.ask("series?record=20&expr=alive")["ticks"], 18)
 }
 
 func TestBranchesThatHaveTicksInCommonLieInLanes(t *testing.T) {

@@ -55,9 +55,16 @@ func browserFor(t testing.TB, limit time.Duration) context.Context {
 // serve serves the store or save at path, and returns the address of its page.
 func serve(t testing.TB, path string) string {
 	t.Helper()
+	return serveWith(t, path, web.Options{})
+}
+
+// serveWith is serve with options, in which the name is set.
+func serveWith(t testing.TB, path string, options web.Options) string {
+	t.Helper()
+	options.Name = filepath.Base(path)
 	h, err := web.New(context.Background(), func(ctx context.Context) (*inspect.View, error) {
 		return inspect.OpenReadOnly(ctx, path)
-	}, web.Options{Name: filepath.Base(path)})
+	}, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,6 +215,13 @@ func (p *page) write(text string) {
 
 // tick returns the tick that is shown.
 func (p *page) tick() int { return eval[int](p, "stet.point.tick") }
+
+// hide makes the page believe that another tab lies before it, or none any more: without windows all are
+// seen.
+func (p *page) hide(hidden bool) {
+	p.Helper()
+	eval[bool](p, fmt.Sprintf(`Object.defineProperty(document, "hidden", { value: %v, configurable: true }) && document.dispatchEvent(new Event("visibilitychange"))`, hidden))
+}
 
 // shot takes a picture, if somebody wants to look at it: STET_SHOTS names a directory.
 func (p *page) shot(name string) {

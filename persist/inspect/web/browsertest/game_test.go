@@ -25,6 +25,7 @@ type (
 	}
 	Gold  int64
 	Fled  struct{}
+	Armor struct{ Plates int32 } // Of a later version of the game, which registers it.
 	Score struct {
 		Fallen, Born uint64
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -96,6 +97,10 @@ func (p *page) fits() {
 		p.shot("wide")
 		p.Errorf("the page is larger than the window: %s", wide)
 	}
+	if wide := eval[string](p, `(() => { const s = document.querySelector("#screen:not(.full)"); return s && s.scrollWidth > s.clientWidth ? [...s.querySelectorAll("*")].find((e) => e.getBoundingClientRect().right > innerWidth)?.outerHTML.slice(0, 200) ?? "?" : ""; })()`); wide != "" {
+		p.shot("wide")
+		p.Errorf("the screen is wider than the window: %s", wide)
+	}
 	for _, id := range []string{"#bar", "#tabs", "#screen", "#point"} {
 		if !eval[bool](p, fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return r.width > 50 && r.height > 20 && r.left >= 0 && r.right <= innerWidth + 1 && r.bottom <= innerHeight + 1; })()`, id)) {
 			p.Errorf("%s is not in the window", id)
@@ -136,7 +141,14 @@ func TestTheKeyboardMovesThroughTime(t *testing.T) {
 	p.write("99999")
 	p.key(kb.Enter)
 	p.shows("#trouble", "tick 99999;")
+	p.shows("#trouble", "The bar shows the ticks that there are")
+	if told := p.text("#trouble"); strings.Contains(told, "ecsdump") {
+		t.Errorf("somebody at the page is told what helps at a terminal: %s", told)
+	}
 	p.excuse("404")
+	p.until(`document.activeElement.id === "point" && document.activeElement.value === "99999"`)
+	p.key(kb.Escape)
+	p.until(`document.querySelector("#trouble").hidden && document.querySelector("#point").value === String(stet.point.tick)`)
 	p.key(kb.Home)
 	at(0)
 	p.until("document.querySelector('#trouble').hidden")
@@ -153,9 +165,9 @@ func TestTheKeyboardMovesThroughTime(t *testing.T) {
 	p.key("0")
 	p.until("stet.bar.span() > 400")
 	p.key("?")
-	p.shows("#keys", "previous and next change")
+	p.shows("#guide", "previous and next change")
 	p.key(kb.Escape)
-	p.until("!document.querySelector('#keys').open")
+	p.until("!document.querySelector('#guide').open")
 }
 
 func TestAChosenEntityIsFollowedThroughItsChanges(t *testing.T) {
@@ -198,21 +210,44 @@ func TestAChosenEntityIsFollowedThroughItsChanges(t *testing.T) {
 	p.click(".fields .value button")
 	p.shows("#screen .title .big", prey)
 	p.shows(`section[aria-label="Referred to by"]`, hunter)
+
+	// A tag has nothing that a value could be of.
+	p.key("1", "/")
+	eval[bool](p, `(document.querySelector("#filter").value = "", true)`)
+	p.write(`has(Fled)`)
+	p.until(`document.querySelector(".list .row .cell:nth-child(2)")?.innerText.includes("Fled")`)
+	p.click(".list .row")
+	p.shows(`section[aria-label$="Fled"] .fields`, "no fields")
+	if told := p.text(`section[aria-label$="Fled"] .fields`); strings.Contains(told, "value") || strings.Contains(told, "{}") {
+		t.Errorf("a tag is told as %q", told)
+	}
 }
 
 func TestAFilterIsCompletedAndItsErrorsStandInPlace(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 400)), 1280, 800, false)
 	p.shows("#entities", "orc-")
+	top := eval[float64](p, `document.querySelector("#entities").getBoundingClientRect().top`)
 	p.key("/")
 	p.write("Hea")
 	p.shows(".offers", "Health.Now")
 	p.key(kb.ArrowDown, kb.ArrowDown, kb.Enter)
 	p.until(`document.querySelector("#filter").value === "Health.Now"`)
 	p.write(" << 3")
+	p.shows(".error", "< is not expected here")
 	p.shows(".error", "^")
 	p.until(`document.querySelector("#filter").getAttribute("aria-invalid") === "true"`)
-	p.excuse("400")
+	if now := eval[float64](p, `document.querySelector("#entities").getBoundingClientRect().top`); now != top {
+		t.Errorf("the list is at %v, and was at %v before there was an error", now, top)
+	}
+	p.shot("wrong-filter")
+
+	// What is wrong stays in the field when the page is loaded anew, and does not empty the list.
+	p.do(chromedp.Reload())
+	p.until(`document.documentElement.dataset.ready === "1" && document.querySelector("#filter").value === "Health.Now << 3"`)
+	p.shows(".error", "Listed without it.")
+	p.shows("#entities", "orc-")
+	p.click("#filter")
 	eval[bool](p, `(document.querySelector("#filter").value = "", true)`)
 	p.write("Health.Now < 1000")
 	p.until(`!document.querySelector(".error") && document.querySelector("#screen .status").innerText.includes(" of ")`)
@@ -222,25 +257,83 @@ func TestAFilterIsCompletedAndItsErrorsStandInPlace(t *testing.T) {
 	p.click(`.list .head button:nth-child(3)`)
 	p.shows(".list .head", "hp ↑")
 	p.until(`(() => { const n = [...document.querySelectorAll(".row .cell:nth-child(3)")].slice(0, 9).map((c) => +c.innerText); return n.length > 5 && n.every((v, i) => !i || n[i - 1] <= v); })()`)
+
+	// A filter that is wrong leaves the last one that was right, also at another point in time.
+	p.click("#filter")
+	p.write(" and")
+	p.shows(".error", "Listed by what was right before: Health.Now < 1000")
+	eval[bool](p, `(async () => { await stet.goTo("300"); return true; })()`)
+	p.shows(".error", "Listed by what was right before: Health.Now < 1000")
+	p.until(`document.querySelector(".list .head").innerText.includes("hp ↑")`)
 	p.excuse("400")
 }
 
-func TestNamesAndValuesShowAsText(t *testing.T) {
+// The browser's back button takes back what was typed into a field, all of it at once; a sorting; and a way
+// that somebody took by a link. Steps through time are not gone back over.
+func TestBackAndForwardGoOverWhatWasAsked(t *testing.T) {
 	b := browser(t)
-	p := open(t, b, serve(t, store(t, 60)), 1280, 800, false)
-	eval[bool](p, `(stet.show("entities", {where: "index == 3", columns: "Kind.Name"}), true)`)
-	p.shows("#entities", hostile)
-	p.click(".list .row")
-	p.shows("#screen", "<script>window.pwned=1</script>")
-	p.key("2")
-	eval[bool](p, `(stet.set({color: "Kind.Name", mapwhere: "index == 3"}), stet.show("map"), true)`)
-	p.shows(".map .key", hostile)
-	p.key("6")
-	eval[bool](p, `(stet.show("arrays", {component: "Kind"}), true)`)
-	p.shows("#screen", "<script>")
-	if eval[bool](p, `window.pwned === 1 || document.querySelectorAll("script").length !== 1 || document.querySelectorAll("img").length > 0`) {
-		t.Error("a name became a part of the page")
+	p := open(t, b, serve(t, store(t, 400)), 1280, 800, false)
+	p.shows("#entities", "orc-")
+	listed := func(text string) {
+		t.Helper()
+		p.until(fmt.Sprintf(`document.querySelector("#screen .status")?.innerText === %q`, text))
 	}
+	all := p.text("#screen .status")
+	p.key("/")
+	for _, part := range []string{"Kind.Clan", ` == "orc"`} {
+		p.write(part)
+		p.until(fmt.Sprintf(`stet.get("where").endsWith(%q)`, strings.TrimSpace(part)))
+	}
+	p.key(kb.Enter)
+	p.until(`document.activeElement.id === "entities"`)
+	orcs := p.text("#screen .status")
+	for n := range 2 {
+		p.key(kb.ArrowLeft)
+		p.until(fmt.Sprintf(`stet.point.tick === stet.info.newest.tick - %d`, n+1))
+	}
+	p.click("#columns")
+	p.write("Health.Now as hp")
+	p.shows(".list .head", "hp")
+	p.click(`.list .head button:nth-child(2)`)
+	p.shows(".list .head", "hp ↑")
+	p.click("#legend button")
+	p.until(`stet.bar.doc.marks.some((m) => m.record === stet.point.record)`)
+	back := func(way string) { eval[bool](p, "(history."+way+"(), true)") }
+	back("back")
+	p.until(`stet.point.tick === stet.info.newest.tick - 2`)
+	p.shows(".list .head", "hp ↑")
+	back("back")
+	p.until(`document.querySelector(".list .head").innerText.trim().endsWith("hp")`)
+	back("back")
+	p.until(`document.querySelector("#columns").value === "" && document.querySelector("#filter").value === 'Kind.Clan == "orc"'`)
+	p.shows("#entities", "Position{")
+	back("back")
+	listed(all)
+	back("forward")
+	p.until(`document.querySelector("#filter").value === 'Kind.Clan == "orc"'`)
+	p.until(fmt.Sprintf(`document.querySelector("#screen .status").innerText !== %q`, all))
+	if now := p.text("#screen .status"); !strings.Contains(now, " of ") {
+		t.Errorf("%s are listed, %s were", now, orcs)
+	}
+
+	// So with the fields of the map, and with plots.
+	p.key("2")
+	p.shows("#screen .status", "points")
+	p.click("#map-color")
+	p.write("Kind.Clan")
+	p.shows(".map .key", "orc")
+	p.key(kb.Escape, "5")
+	p.click("#expr")
+	p.write("sum(Gold)")
+	p.key(kb.Enter)
+	p.until(`stet.all("expr").includes("sum(Gold)")`)
+	back("back")
+	p.until(`stet.all("expr").length === 0 && document.querySelectorAll(".plot").length === 1`)
+	back("back")
+	p.until(`document.querySelector("#map-color")?.value === "Kind.Clan"`)
+	back("back")
+	p.until(`document.querySelector("#map-color").value === ""`)
+	p.excuse("400")
 }
 
 func TestTheBarIsScrubbedZoomedAndLeadsToBranches(t *testing.T) {
@@ -261,12 +354,30 @@ func TestTheBarIsScrubbedZoomedAndLeadsToBranches(t *testing.T) {
 	p.key("0")
 	p.until("stet.bar.doc.to === stet.bar.doc.last")
 
+	// Beside the pointer stands what is under it.
+	over := func(tick string) {
+		p.do(input.DispatchMouseEvent(input.MouseMoved, eval[float64](p, "stet.bar.xOf("+tick+")"), y+30))
+	}
+	over("200")
+	p.until(`/^tick 200 · \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z\n[1-9]\d* rows written$/.test(document.querySelector("#there").innerText)`)
+	over(`stet.bar.doc.marks.find((m) => m.name === "the raid").tick`)
+	p.shows("#there", "mark the raid")
+	p.shot("hover")
+	p.do(input.DispatchMouseEvent(input.MouseMoved, 300, y-200))
+	p.until(`document.querySelector("#there").hidden`)
+
 	x := eval[float64](p, `(() => { const b = stet.bar.doc.branches[0]; return stet.bar.xOf((b.from + b.to) / 2); })()`)
 	lane := eval[float64](p, `stet.bar.base() + 5 + stet.bar.doc.branches[0].lane * 5`)
 	p.do(mouse(input.MousePressed, x, y+lane), mouse(input.MouseReleased, x, y+lane))
 	p.shows("#where", "rewound")
 	p.click("#legend button")
 	p.until(`!document.querySelector("#where").innerText.includes("rewound") || stet.bar.doc.marks.some((m) => m.rewound)`)
+
+	// Of many marks the newest are listed below the bar, and how many others there are.
+	eval[bool](p, `(stet.bar.doc.marks = Array.from({ length: 9 }, (_, i) => ({ name: "wave " + i, tick: 10 * i, record: 10 * i, rewound: false })), stet.bar.tell(), true)`)
+	p.shows("#legend", "marks: wave 5, wave 6, wave 7, wave 8 and 5 more")
+	p.do(chromedp.Click(`//*[@id="legend"]//button[text()="5 more"]`, chromedp.BySearch))
+	p.until(`document.activeElement.id === "point" && document.activeElement.value === "mark:"`)
 }
 
 func TestAPinnedPointIsComparedWithOthers(t *testing.T) {
@@ -331,6 +442,8 @@ func TestAWrongValueIsFoundFromThePageAlone(t *testing.T) {
 	}
 	p := open(t, b, serve(t, filepath.Join(dir, "peer2")), 1280, 800, false)
 	p.shows("#where", "tick 27 · record 43")
+	p.key("7")
+	p.shows("#screen pre", "ecsdump diff peer2 OTHER --first") // Which player is wrong, and when, where no digests tell.
 	p.key("4")
 	p.shows("#screen .big", "tick 27")
 	p.click(`details[data-component="Bullet"] summary`)
@@ -353,43 +466,6 @@ func TestAWrongValueIsFoundFromThePageAlone(t *testing.T) {
 	p.shows("#screen .big", "tick 7")
 	p.shows(`details[data-component="Bullet"] table`, "Owner:0v1")
 	p.shot("wrong-guess")
-}
-
-// However many marks there are, and however narrow the bar is: no name lies over another one, or a
-// flag, or outside.
-func TestNamesOfMarksDoNotLieOverEachOther(t *testing.T) {
-	b := browser(t)
-	url := serve(t, store(t, 800))
-	for _, width := range []int64{400, 1280} {
-		p := open(t, b, url, width, 800, false)
-		bad := eval[string](p, `(() => {
-			const texts = [], draw = CanvasRenderingContext2D.prototype.fillText;
-			let seed = 7, drawn = 0;
-			const random = (n) => (seed = seed * 48271 % 2147483647) % n;
-			for (let round = 0; round < 60; round++) {
-				const last = stet.bar.doc.last;
-				stet.bar.doc.marks = Array.from({ length: 1 + random(14) }, (_, i) => ({ tick: random(last + 1), name: "the mark number " + i + "x".repeat(random(12)), record: 1, rewound: i % 5 === 0 }));
-				texts.length = 0;
-				CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
-					if (y === 10) texts.push([x, x + this.measureText(text).width, text]);
-					draw.call(this, text, x, y);
-				};
-				stet.bar.draw();
-				CanvasRenderingContext2D.prototype.fillText = draw;
-				drawn += texts.length;
-				const flags = stet.bar.doc.marks.map((m) => [stet.bar.xOf(m.tick), stet.bar.xOf(m.tick) + 6, "a flag"]);
-				for (const [i, a] of texts.entries()) {
-					if (a[0] < 0 || a[1] > stet.bar.canvas.clientWidth) return round + ": " + a + " lies outside";
-					for (const o of [...texts.slice(i + 1), ...flags]) if (a[0] < o[1] && o[0] < a[1]) return round + ": " + a + " lies over " + o;
-				}
-			}
-			return drawn > 60 ? "" : "only " + drawn + " names are drawn";
-		})()`)
-		if bad != "" {
-			t.Errorf("%d pixels: %s", width, bad)
-		}
-		p.shot(fmt.Sprintf("marks-%d", width))
-	}
 }
 
 // Whoever steps on and on finds the next state there: it was asked for before.
@@ -445,6 +521,56 @@ func TestAnOpenStoreIsFollowed(t *testing.T) {
 	if err := s.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
+
+	// The next program has a component more: it is there as soon as somebody is at a tick of it, and only there.
+	p.key("6")
+	p.shows("#screen", "Dense and data")
+	p.key("f")
+	g = newGame()
+	armors := ecs.MustRegister[Armor](g.world)
+	s, err := persist.Open(context.Background(), dir, g.world, persist.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e := range g.kinds.All() {
+		armors.Set(e, Armor{3})
+		break
+	}
+	commit(t, g, s)
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	offered := `[...document.querySelectorAll("#component option")].some((o) => o.value === "Armor") && stet.names().includes("Armor.Plates")`
+	p.until(fmt.Sprintf("stet.point.tick === %d", g.world.Tick()))
+	p.until(offered)
+	p.do(chromedp.SetValue("#component", "Armor", chromedp.ByQuery), chromedp.Evaluate(`document.querySelector("#component").dispatchEvent(new Event("change"))`, nil))
+	p.shows("#screen", "{Plates:3}")
+	p.key(kb.ArrowLeft)
+	p.until("!(" + offered + ")")
+	p.shows("#screen", "Dense and data")
+	p.until(`!document.querySelector(".error")`)
+	p.key(kb.ArrowRight)
+	p.shows("#screen", "{Plates:3}")
+	p.excuse("404")
+}
+
+// Browsers allow six connections to a server. Pages that somebody left, or that lie behind others, hold none.
+func TestAServerIsOpenInMoreTabsThanABrowserHasConnections(t *testing.T) {
+	b := browser(t)
+	url := serve(t, store(t, 50))
+	first := open(t, b, url, 1280, 800, false)
+	for range 8 {
+		first.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url))
+		first.until(`document.documentElement.dataset.ready === "1"`)
+	}
+	for range 8 {
+		p := open(t, first.ctx, url, 1280, 800, false)
+		p.hide(true)
+	}
+	first.hide(true)
+	first.hide(false)
+	first.key("5")
+	first.shows("#screen", "alive")
 }
 
 func TestASaveAndADamagedStoreAreShown(t *testing.T) {
@@ -459,8 +585,13 @@ func TestASaveAndADamagedStoreAreShown(t *testing.T) {
 	}
 	p := open(t, b, serve(t, file), 1280, 800, false)
 	p.shows("#entities", "orc-0")
+	if legend := p.text("#legend"); strings.Contains(legend, "counting") {
+		t.Errorf("a save has no ticks whose rows are counted, but the bar says %q", legend)
+	}
+	p.until(`document.querySelector("#play").disabled`)
 	p.key("7")
 	p.shows("#screen", "It opens.")
+	p.shows("#screen pre", "ecsdump diff slot.save OTHER")
 
 	v, err := inspect.OpenReadOnly(context.Background(), dir)
 	if err != nil {
@@ -481,9 +612,14 @@ func TestASaveAndADamagedStoreAreShown(t *testing.T) {
 	}
 	d := open(t, b, serve(t, dir), 1280, 800, false)
 	d.shows("#trouble", "damaged")
+	d.shows("#trouble", "Health, screen 7, says what is damaged")
 	d.click("#legend .danger button")
 	d.shows("#screen", "It does not open.")
-	d.shows("#screen pre", "ecsdump recover raid -o raid.recovered")
+	d.shows("#screen pre", "ecsdump recover raid -o raid.recovered") // The first.
+	if eval[bool](d, `/damaged: corrupt|corrupt\s*corrupt|closed cleanly/.test(document.body.innerText)`) {
+		t.Errorf("it says twice that something is damaged, or that it was closed cleanly: %s", d.text("body"))
+	}
+	d.shot("damaged")
 	d.click("#verify")
 	d.shows("#screen", "problem")
 }

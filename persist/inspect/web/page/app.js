@@ -1,7 +1,16 @@
 // The page: where it is in time, which screen it shows, and the keys. The URL is its state.
-import { h, fill, latest } from "./dom.js";
-import { ask, early, foresee, forget, listen } from "./api.js";
-import { Bar } from "./bar.js";
+//
+//   keys, bar, buttons ──▶ travel ──resolve──▶ arrive: the point ──▶ the screen updates itself
+//   tabs, back         ──▶ render: the screen
+//   events             ──▶ grown: follow the newest, or look whether there is a next
+//
+// A screen has mount, update(why), focus, and if it needs them unmount, and press for keys. why is time,
+// pin, screen, schema or news. One that is timeless needs no point.
+import { h, fill, latest, advice } from "./dom.js";
+import { ask, early, foresee, forget, listen, Trouble } from "./api.js";
+import { Bar, clock } from "./bar.js";
+import { guide } from "./guide.js";
+import { refer } from "./examples.js";
 import entities from "./screens/entities.js";
 import map from "./screens/map.js";
 import entity from "./screens/entity.js";
@@ -16,12 +25,12 @@ const $ = (id) => document.getElementById(id);
 // app is what screens know of the page.
 export const app = {
   params: new URLSearchParams(location.search), // The state: at, view, a, follow, and those of screens.
-  point: null, // The state shown: tick, record, time, head, rewound, parent, next.
+  point: null, // The state shown: tick, record, time, head, rewound, parent, next, way.
   info: null,
-  schema: null, // Of the point.
+  schema: null, // Of the point that is shown, or of one before where the types are the same by all that is known.
   bar: null,
   news: null, // What the store has come to.
-  changes: [], // Ticks at which the chosen entity changed, as far as they are known.
+  changes: [], // Ticks of the way at which the chosen entity changed, as far as they are known.
 
   get: (name) => app.params.get(name) ?? "",
   all: (name) => app.params.getAll(name),
@@ -29,12 +38,21 @@ export const app = {
   // set changes parts of the state: {where: "…", expr: ["…", "…"], entity: ""}. What is pushed, the
   // browser's back button takes back.
   set(changes, push) {
+    const before = String(app.params);
     for (const [name, value] of Object.entries(changes)) {
       app.params.delete(name);
       for (const v of [value].flat()) if (v !== "" && v !== undefined && v !== null) app.params.append(name, v);
     }
-    const url = app.params.size ? "?" + app.params : location.pathname;
-    history[push ? "pushState" : "replaceState"](null, "", url);
+    const url = app.params.size ? "?" + app.params : location.pathname, another = push && before !== String(app.params);
+    history[another ? "pushState" : "replaceState"](null, "", url);
+    if (another) typing = null;
+  },
+
+  // typed takes what is in a field by now. All that is typed until the field is left is taken back at once.
+  typed(name, field) {
+    const text = field.value.trim(), begins = typing !== field && text !== app.get(name);
+    app.set({ [name]: text }, begins);
+    if (begins) typing = field;
   },
 
   // show goes to a screen, perhaps with other changes to the state.
@@ -49,12 +67,19 @@ export const app = {
     app.show("entity", { entity: e });
   },
 
-  // goTo goes to a point in time, and some ticks on from there.
+  // goTo goes to a point in time, and some ticks on from there; jump goes to a record that somebody
+  // chose by a link, from which the browser's back button comes back.
   goTo: (at, step) => travel(at, step ?? 0),
+  jump(record) {
+    app.stay();
+    return travel("record:" + record, 0, { push: true });
+  },
+
+  change: (to) => change(to),
 
   // stay ends following and playing: somebody goes elsewhere.
   stay() {
-    if (app.get("follow")) app.set({ follow: "" });
+    if (app.get("follow")) app.set({ follow: "", at: app.point ? "record:" + app.point.record : "" });
     playing(false);
     buttons();
   },
@@ -62,8 +87,8 @@ export const app = {
   names() {
     const names = ["entity", "index", "generation", "has(", "exists(", "tick", "alive"];
     for (const c of app.schema?.components ?? []) {
-      names.push(c.name);
-      for (const f of c.fields) if (f.path) names.push(c.name + "." + f.path);
+      names.push(refer(c.name));
+      for (const f of c.fields) if (f.path) names.push(refer(c.name, f.path));
     }
     return names;
   },
@@ -74,12 +99,13 @@ export const app = {
   trouble(err) {
     if (err?.name === "AbortError") return;
     $("trouble").hidden = !err;
-    $("trouble").textContent = err ? err.message + (err.try ? "\ntry: " + err.try : "") : "";
+    fill($("trouble"), err && [err.message, advice(err) && ["\n", advice(err)]]);
   },
 };
 window.stet = app; // For whoever looks at it from outside, as tests do.
 
 let current = null; // The screen that is mounted.
+let typing = null; // The field whose text the newest entry of the browser's history has.
 let last = 0; // The step that was the last move; 0: it was another one.
 
 // foreseeStep asks for what comes next: whoever goes the same way again finds it there.
@@ -90,16 +116,19 @@ function foreseeStep(point, step) {
   foresee(to.record, point.record);
 }
 
-const travel = latest(async (at, step) => {
+// travel goes to a point in time, and step ticks on from there. A single step from the point that is shown
+// is foreseen: the document that its point has says where it leads, so the screen's question is asked
+// together with the one for the point. After a second step the same way, the third is asked for as well.
+const travel = latest(async (at, step, { found, push } = {}) => {
   try {
     const from = app.point, single = Math.abs(step) === 1 && at === "record:" + from?.record, same = single && step === last;
     const to = single && (step > 0 ? from.next : from.parent);
     if (to) foresee(to.record, from.record); // Both are answered at the same time.
     const point = await ask("resolve", { at, step: step || undefined });
-    await arrive(point);
+    found?.();
+    await arrive(point, push);
     last = single ? step : 0;
-    $("point").setAttribute("aria-invalid", "false");
-    app.trouble(null);
+    accept();
     if (same) foreseeStep(point, step);
   } catch (err) {
     if (!app.point) $("screen").replaceChildren(h("p", { class: "empty" }, "No state can be shown here. The Health screen says more."));
@@ -109,31 +138,70 @@ const travel = latest(async (at, step) => {
   }
 });
 
+// accept takes back that the point field is wrong.
+function accept() {
+  $("point").setAttribute("aria-invalid", "false");
+  app.trouble(null);
+}
+
 // arrive makes a point the one that is shown.
-async function arrive(point) {
-  const moved = point.record !== app.point?.record;
+async function arrive(point, push) {
+  const from = app.point, moved = point.record !== from?.record;
+  point.way = wayOf(point, from);
+  if (point.way !== from?.way) app.changes = [];
   app.point = point;
-  app.set({ at: app.get("follow") ? "" : "record:" + point.record });
+  app.set({ at: app.get("follow") ? "" : "record:" + point.record }, push && moved);
   where();
   app.bar.draw();
   if (!moved) return;
-  if (!app.schema) app.schema = await ask("schema", { record: point.record });
+  if (!app.schema) await know();
   await current?.update("time");
+  know();
 }
 
-// where says which point is shown.
+// know asks which types there are at the point that is shown: a store may have come to others. Screens are
+// told if it has. It is asked where somebody rests, and every other second while they move on and on: at
+// a far point the answer takes as long as the move.
+const know = latest(async () => {
+  const first = !app.schema;
+  for (let waits = first ? 0 : 10, at; waits > 0 && at !== app.point.record; waits--) {
+    at = app.point.record;
+    await new Promise((done) => setTimeout(done, 200));
+  }
+  const { record } = app.point;
+  if (record === knownAt) return;
+  try {
+    const schema = await ask("schema", { record }), known = JSON.stringify(app.schema?.components);
+    app.schema = schema;
+    knownAt = record;
+    if (!first && known !== JSON.stringify(schema.components)) await current?.update("schema");
+  } catch (err) {
+    if (first) throw err;
+  }
+});
+let knownAt = 0; // The record whose types are known.
+
+// wayOf names the way that a point is on: 0 is the one to the newest state. Others are known as the
+// same only from step to step.
+function wayOf(point, from) {
+  if (!point.rewound) return 0;
+  const beside = from?.record === point.record || from?.parent?.record === point.record || point.parent?.record === from?.record;
+  return beside && from?.rewound ? from.way : point.record;
+}
+
+// where says which point is shown. What lies far right stays where there is little room.
 function where() {
   const p = app.point;
   if (!p) return;
-  const parts = [h("b", {}, "tick " + p.tick.toLocaleString("en")), ` · record ${p.record}`];
-  if (p.time) parts.push(" · " + p.time.replace("T", " ").replace(/(\.\d{3})\d*Z$/, "$1Z"));
-  if (p.head) parts.push(" · newest");
-  if (p.rewound) parts.push(" · ", h("span", { class: "changed" }, "rewound"));
-  if (pinned()) parts.push(" · A is ", h("b", {}, "tick " + (app.pin?.tick ?? "?")));
-  fill($("where"), parts);
-  if (document.activeElement !== $("point")) $("point").value = String(p.tick);
+  const name = [h("b", {}, "tick " + p.tick.toLocaleString("en")), ` · record ${p.record}`], kind = [];
+  if (p.time) name.push(" · " + clock(p.time));
+  if (p.head) kind.push(" · newest");
+  if (p.rewound) kind.push(" · ", h("span", { class: "changed" }, "rewound"));
+  if (pinned()) kind.push(" · A is ", h("b", {}, "tick " + (app.pin?.tick.toLocaleString("en") ?? "?")));
+  fill($("where"), h("span", {}, name), h("span", {}, kind));
+  if (document.activeElement !== $("point")) $("point").value = p.rewound ? "record:" + p.record : String(p.tick);
   $("bar").setAttribute("aria-valuenow", p.tick);
-  $("bar").setAttribute("aria-valuetext", `tick ${p.tick}, record ${p.record}`);
+  $("bar").setAttribute("aria-valuetext", [`tick ${p.tick}`, `record ${p.record}`, ...app.bar.told(p.tick)].join(", "));
   document.title = `${p.tick} · ${app.info?.name ?? "Stet"}`;
   buttons();
 }
@@ -141,6 +209,7 @@ function where() {
 function buttons() {
   $("back").disabled = !app.point?.parent;
   $("on").disabled = !app.point?.next;
+  $("play").disabled = !app.point?.next && !app.point?.parent;
   $("follow").setAttribute("aria-pressed", app.get("follow") === "1");
   $("follow").hidden = app.info?.kind === "save";
   $("pin").setAttribute("aria-pressed", pinned());
@@ -150,6 +219,7 @@ function buttons() {
 const pinned = () => app.get("a") !== "";
 
 async function pin(on) {
+  if (!app.point) return;
   app.set({ a: on ? "record:" + app.point.record : "" }, true);
   app.pin = on ? app.point : null;
   where();
@@ -176,6 +246,8 @@ function render() {
   app.bar.draw();
 }
 
+// playing steps on by itself, until there is no next tick. A step that takes longer than the interval
+// is not overtaken: travel drops those between.
 let timer = 0;
 function playing(on) {
   clearInterval(timer);
@@ -204,6 +276,7 @@ const step = (n) => {
 async function change(to) {
   const e = app.get("entity");
   if (!e) return app.trouble(new Error("no entity is chosen: choose one in the list"));
+  if (!app.point) return;
   app.stay();
   try {
     const doc = await ask("change", { entity: e, record: app.point.record, to });
@@ -214,29 +287,7 @@ async function change(to) {
   }
 }
 
-const keys = [
-  ["← →", "one tick back, on; with Shift ten"],
-  ["PageUp PageDown", "a twentieth of the bar"],
-  ["Home End", "the oldest state, the newest"],
-  ["Space", "play, stop"],
-  ["[ ]", "previous and next change of the chosen entity"],
-  ["+ − 0", "zoom the bar in, out, to all; the wheel does it too"],
-  ["F", "stay at the newest tick"],
-  ["P", "pin this point as A: other points are compared with it"],
-  ["G", "type a point in time"],
-  ["/", "type a filter or an expression"],
-  ["1 … 7", "screens"],
-  ["↑ ↓ Enter", "in the list: choose an entity, open it"],
-  ["Esc", "leave a field, close this"],
-  ["?", "these keys"],
-];
-
-function help() {
-  const close = h("button", { type: "button", onclick: () => $("keys").close() }, "Close");
-  fill($("keys"), h("h2", { id: "keys-title" }, "Keys"),
-    h("dl", {}, keys.map(([key, text]) => [h("dt", {}, key.split(" ").map((k) => [h("kbd", {}, k), " "])), h("dd", {}, text)])), close);
-  if (!$("keys").open) $("keys").showModal();
-}
+const help = () => guide($("guide"));
 
 const actions = {
   ArrowLeft: (e) => step(e.shiftKey ? -10 : -1),
@@ -260,15 +311,20 @@ const actions = {
 };
 
 document.addEventListener("keydown", (e) => {
-  if (e.ctrlKey || e.metaKey || e.altKey || $("keys").open) return;
+  if (e.ctrlKey || e.metaKey || e.altKey || $("guide").open) return;
   const typing = e.target.closest("input, select, textarea");
   if (typing) {
     if (e.key === "Escape") {
       typing.blur();
       $("screen").focus();
+      if (typing === $("point")) {
+        if (typing.getAttribute("aria-invalid") === "true") accept();
+        where();
+      }
     }
     return;
   }
+  if ((e.target === document.body || e.target === $("screen")) && current?.press?.(e)) return e.preventDefault();
   if (e.key === " " && e.target.closest("button, a, summary")) return;
   const n = Number(e.key);
   if (n >= 1 && n <= screens.length) app.show(screens[n - 1].id);
@@ -277,11 +333,13 @@ document.addEventListener("keydown", (e) => {
   e.preventDefault();
 });
 
+// pointOf returns a point as it is asked for: ticks may be written as the page writes them.
+const pointOf = (text) => /^\d{1,3}(,\d{3})+$/.test(text) ? text.replaceAll(",", "") : text;
+
 $("goto").addEventListener("submit", (e) => {
   e.preventDefault();
   app.stay();
-  travel($("point").value.trim());
-  $("screen").focus();
+  travel(pointOf($("point").value.trim()), 0, { push: true, found: () => $("screen").focus() });
 });
 $("point").addEventListener("focus", () => $("point").select());
 $("back").addEventListener("click", () => step(-1));
@@ -291,7 +349,9 @@ $("follow").addEventListener("click", () => follow(app.get("follow") !== "1"));
 $("pin").addEventListener("click", () => pin(!pinned()));
 $("help").addEventListener("click", help);
 
+document.addEventListener("focusout", () => { typing = null; });
 window.addEventListener("popstate", () => {
+  typing = null;
   app.params = new URLSearchParams(location.search);
   restore();
 });
@@ -309,6 +369,19 @@ async function restore() {
   await travel(app.get("at") || "@latest");
 }
 
+// lookAgain asks what lies beside the point that is shown: there may be a next one now. It is no move,
+// which would take the place of one that somebody makes.
+async function lookAgain() {
+  const at = app.point;
+  if (!at) return;
+  try {
+    const point = await ask("resolve", { at: "record:" + at.record });
+    if (app.point === at) await arrive(point);
+  } catch (err) {
+    app.trouble(err);
+  }
+}
+
 // grown shows what is new in a store that grows, some times a second.
 const grown = latest(async (news) => {
   const first = !app.news;
@@ -316,9 +389,10 @@ const grown = latest(async (news) => {
   if (news.error) app.trouble(new Error(news.error));
   if (first) return;
   forget();
+  knownAt = 0;
   grow();
   if (app.get("follow") === "1") await travel("@latest");
-  else if (app.point) await travel("record:" + app.point.record); // There may be a next one now.
+  else await lookAgain();
   await new Promise((done) => setTimeout(done, 30));
 });
 
@@ -341,7 +415,7 @@ async function start() {
   }
   await Promise.all([app.bar.load(), restore()]);
   const damaged = app.info.damaged;
-  if (damaged) app.trouble(new Error("damaged: " + damaged));
+  if (damaged) app.trouble(new Trouble({ kind: "corrupt", message: "damaged: " + damaged.replace(/^corrupt: /, "") }));
   if (app.info.kind === "store") listen(grown);
   document.documentElement.dataset.ready = "1";
 }

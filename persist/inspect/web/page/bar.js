@@ -1,12 +1,18 @@
 // The time bar: what ticks wrote, what the program was told, branches that were rewound, marks, snapshots and damage.
-import { fill, plain, latest, surface, color, count, h } from "./dom.js";
+//
+//   range ──load──▶ doc, from the server ──draw──▶ canvas
+//                                        └─tell──▶ legend, for those who use keys
+//
+// doc.from and doc.to are the ticks that are drawn; range is what was wanted of them, with fractions
+// while somebody zooms, and null for all: then the bar grows with the store.
+import { h, fill, plain, latest, surface, color, count } from "./dom.js";
 import { ask } from "./api.js";
 
-const top = 15, axis = 15, laneHeight = 5;
+const top = 15, axis = 19, laneHeight = 5;
 
 export class Bar {
   constructor(app, canvas, legend) {
-    Object.assign(this, { app, canvas, legend, doc: null, range: null });
+    Object.assign(this, { app, canvas, legend, doc: null, range: null, tip: document.getElementById("there") });
     this.fetch = latest(async () => {
       const params = { width: Math.min(4000, Math.max(50, canvas.clientWidth)) };
       if (this.range) [params.from, params.to] = this.range.map((v) => Math.max(0, Math.round(v)));
@@ -17,9 +23,12 @@ export class Bar {
       }
       this.tell();
       this.draw();
-      if (this.doc.measure === "bytes" && this.doc.counted < 1) {
+      const { measure, counted } = this.doc, now = performance.now(), last = this.counting;
+      if (measure === "bytes" && counted < 1) { // Rows are being counted: look again when all should be.
+        const rest = last && (1 - counted) / (counted - last.counted) * (now - last.at);
+        this.counting = { counted, at: now };
         clearTimeout(this.again);
-        this.again = setTimeout(() => this.load(), 150);
+        this.again = setTimeout(() => this.load(), Math.min(150, Math.max(20, rest || 50)));
       }
     });
     new ResizeObserver(() => this.load()).observe(canvas);
@@ -31,9 +40,9 @@ export class Bar {
     });
     canvas.addEventListener("pointermove", (e) => {
       if (canvas.hasPointerCapture(e.pointerId)) this.press(e);
-      else this.hover(e);
+      if (e.pointerType !== "touch") this.hover(e);
     });
-    canvas.addEventListener("pointerleave", () => { canvas.title = ""; });
+    canvas.addEventListener("pointerleave", () => this.leave());
     canvas.addEventListener("wheel", (e) => {
       e.preventDefault();
       const sideways = Math.abs(e.deltaX) > Math.abs(e.deltaY) || e.shiftKey;
@@ -77,13 +86,18 @@ export class Bar {
     this.load();
   }
 
-  // press goes to the tick under the pointer: on the branch there, else on the way to the newest.
+  // press goes to what is under the pointer.
   press(e) {
-    if (!this.doc) return;
-    const tick = Math.max(this.doc.first, Math.min(this.doc.last, Math.floor(this.tickAt(e.offsetX))));
-    const b = this.branchAt(e.offsetY, tick);
-    if (b) this.app.goTo(`record:${b.tip}~${b.to - tick}`);
-    else this.app.goTo(String(Math.min(tick, this.headTick())));
+    if (this.doc) this.app.goTo(this.under(e).at);
+  }
+
+  // under returns the tick under the pointer, and how it is asked for: on the branch there, else on the way
+  // to the newest.
+  under(e) {
+    const tick = Math.max(this.doc.first, Math.min(this.doc.last, Math.floor(this.tickAt(e.offsetX)))), b = this.branchAt(e.offsetY, tick);
+    if (b) return { tick, branch: b, at: `record:${b.tip}~${b.to - tick}` };
+    const on = Math.min(tick, this.headTick());
+    return { tick: on, at: String(on) };
   }
 
   headTick() { return this.app.news?.tick ?? this.app.info?.newest?.tick ?? this.doc.last; }
@@ -95,18 +109,45 @@ export class Bar {
     return this.doc.branches.find((b) => b.lane === lane && b.from <= tick && tick <= b.to);
   }
 
+  // hover tells beside the pointer what is there. When it was is asked where the pointer rests.
   hover(e) {
     if (!this.doc) return;
-    const tick = Math.floor(this.tickAt(e.offsetX)), near = (t) => Math.abs(this.xOf(t) - e.offsetX) < 5;
-    const texts = ["tick " + tick];
-    const told = this.doc.inputs[Math.floor((tick - this.doc.from) / this.doc.per)];
-    if (told) texts.push(count(told, "input", "inputs") + (this.doc.per > 1 ? ` in ${this.doc.per} ticks` : ""));
-    const b = this.branchAt(e.offsetY, tick);
-    if (b) texts.push(`rewound: ticks ${b.from} to ${b.to}`);
-    for (const m of this.doc.marks.filter((m) => near(m.tick)).slice(0, 5)) texts.push("mark " + m.name);
-    for (const s of this.doc.snapshots.filter((s) => !s.error && near(s.tick)).slice(0, 3)) texts.push("snapshot " + s.number + (s.label ? " " + s.label : ""));
-    for (const d of this.doc.damage.filter((d) => near(d.tick)).slice(0, 3)) texts.push(d.message);
-    this.canvas.title = texts.join("\n");
+    const { tick, branch, at } = this.under(e), texts = branch ? [`rewound: ticks ${branch.from} to ${branch.to}`] : this.told(tick, e.offsetX);
+    const show = (time) => {
+      fill(this.tip, h("b", {}, "tick " + tick.toLocaleString("en")), time && " · " + clock(time), texts.map((text) => [h("br"), text]));
+      this.tip.hidden = false;
+      this.tip.style.left = Math.max(4, Math.min(e.offsetX + 12, this.canvas.clientWidth - this.tip.offsetWidth - 4)) + "px";
+    };
+    if (at !== this.over?.at) this.over = { at, time: null };
+    show(this.over.time);
+    clearTimeout(this.resting);
+    if (!this.over.time) this.resting = setTimeout(async () => {
+      const over = this.over, { time } = await ask("resolve", { at }).catch(() => ({}));
+      if (this.over === over && time) show(over.time = time);
+    }, 120);
+  }
+
+  leave() {
+    clearTimeout(this.resting);
+    this.over = null;
+    this.tip.hidden = true;
+  }
+
+  // told says what is known of a tick on the way to the newest state: what it wrote, and what lies at its
+  // place, or at x.
+  told(tick, x) {
+    if (!this.doc) return [];
+    const { doc } = this, texts = [], near = (t) => x === undefined ? t === tick : Math.abs(this.xOf(t) - x) < 5;
+    const i = Math.floor((tick - doc.from) / doc.per), in_ = doc.per > 1 ? ` in ticks ${(doc.from + i * doc.per).toLocaleString("en")} to ${Math.min(doc.to, doc.from + (i + 1) * doc.per - 1).toLocaleString("en")}` : "";
+    const unit = (n) => doc.measure === "rows" ? count(n, "row", "rows") : count(n, "byte", "bytes");
+    if (doc.sums[i] !== undefined) texts.push(doc.per > 1 ? `${unit(doc.sums[i])} written${in_}, ${doc.peaks[i].toLocaleString("en")} at most` : unit(doc.sums[i]) + " written");
+    if (doc.inputs[i]) texts.push(count(doc.inputs[i], "input", "inputs") + in_);
+    const marks = doc.marks.filter((m) => near(m.tick));
+    for (const m of marks.slice(0, 5)) texts.push("mark " + (m.name.length > 80 ? m.name.slice(0, 79) + "…" : m.name) + (m.rewound ? ", rewound" : ""));
+    if (marks.length > 5) texts.push(`and ${marks.length - 5} more marks`);
+    for (const s of doc.snapshots.filter((s) => !s.error && near(s.tick)).slice(0, 3)) texts.push("snapshot " + s.number + (s.label ? " " + s.label : ""));
+    for (const d of doc.damage.filter((d) => near(d.tick)).slice(0, 3)) texts.push(d.message);
+    return texts;
   }
 
   lanes() { return this.doc.branches.reduce((n, b) => Math.max(n, b.lane + 1), 0); }
@@ -115,6 +156,8 @@ export class Bar {
   draw() {
     const doc = this.doc, point = this.app.point;
     if (!doc) return;
+    // A point outside of what is seen is brought into the middle: once, since the answer is drawn as
+    // well, and may have no room to move there.
     if (point && this.range && (point.tick < doc.from || point.tick > doc.to)) {
       const half = this.span() / 2;
       if (!this.moving) this.to(point.tick - half, point.tick + half);
@@ -127,12 +170,18 @@ export class Bar {
     this.branches(c);
     this.scale(c, width, height);
     this.signs(c, width, base);
-    if (this.app.pin) this.cursor(c, this.app.pin.tick, height, color("mark"), "A");
-    if (point) this.cursor(c, point.tick, height, color("accent"), this.app.pin ? "B" : "");
+    if (this.app.pin) this.cursor(c, this.app.pin.tick, height, color("mark"));
+    if (point) this.cursor(c, point.tick, height, color("accent"));
+    if (point && this.app.pin) {
+      this.label(c, this.app.pin.tick, width, 16, color("mark"), "A");
+      this.label(c, point.tick, width, 30, color("accent"), "B");
+    }
     this.canvas.setAttribute("aria-valuemin", doc.first);
     this.canvas.setAttribute("aria-valuemax", doc.last);
   }
 
+  // bars draws the peak of each bucket, and in front of it the mean. Heights are roots, so that a tick that
+  // writes a hundredth of another is a tenth as high, and seen.
   bars(c, width, base) {
     const { sums, peaks, per } = this.doc, n = sums.length, step = width * per / this.span(), room = base - top;
     const high = this.high(peaks), most = Math.max(1, per);
@@ -171,6 +220,7 @@ export class Bar {
     }
   }
 
+  // scale writes ticks below the bar, about 90 pixels apart, at round numbers: 1, 2 or 5 and zeros.
   scale(c, width, height) {
     const wanted = this.span() / Math.max(2, width / 90), power = 10 ** Math.floor(Math.log10(Math.max(1, wanted)));
     const step = Math.max(1, power * [1, 2, 5, 10].find((k) => k * power >= wanted));
@@ -219,15 +269,23 @@ export class Bar {
     });
   }
 
-  cursor(c, tick, height, paint, text) {
+  cursor(c, tick, height, paint) {
     const x = this.xOf(tick);
     c.fillStyle = paint;
     c.fillRect(x - 0.75, 0, 1.5, height - axis);
     c.beginPath();
-    c.moveTo(x - 5, height - axis + 5), c.lineTo(x, height - axis - 1), c.lineTo(x + 5, height - axis + 5);
+    c.moveTo(x - 5, height - axis + 5), c.lineTo(x, height - axis - 1), c.lineTo(x + 5, height - axis + 5); // Above the labels.
     c.fill();
+  }
+
+  // label names a cursor, on paper of its own: A and B have each a line, and may be at the same tick.
+  label(c, tick, width, y, paint, text) {
+    const wide = c.measureText(text).width + 4, x = this.xOf(tick), left = x + 2 + wide > width ? x - 2 - wide : x + 2;
+    c.fillStyle = color("panel");
+    c.fillRect(left, y, wide, 13);
+    c.fillStyle = paint;
     c.textAlign = "left";
-    if (text) c.fillText(text, x + 3, 24);
+    c.fillText(text, left + 2, y + 10);
   }
 
   // tell says below the bar what it shows, and lists what can be gone to with the keyboard.
@@ -235,20 +293,24 @@ export class Bar {
     const d = this.doc, parts = [];
     parts.push(`ticks ${d.from.toLocaleString("en")} to ${d.to.toLocaleString("en")}`);
     const what = d.measure === "rows" ? "rows written" : "bytes written";
-    parts.push(d.per > 1 ? `${what}: most and mean of ${d.per.toLocaleString("en")} ticks` : what + " by each tick");
+    if (d.first < d.last) parts.push(d.per > 1 ? `${what}: most and mean of ${d.per.toLocaleString("en")} ticks` : what + " by each tick");
     if (d.measure === "bytes" && d.counted < 1) parts.push(`counting rows: ${Math.floor(d.counted * 100)} %`);
     const told = d.inputs.reduce((n, v) => n + v, 0);
     if (told) parts.push(count(told, "input", "inputs"));
     const spans = parts.map((p) => h("span", {}, p));
-    const seen = [...d.marks].slice(-4);
-    if (seen.length) spans.push(h("span", {}, "marks: ", seen.map((m, i) => [i ? ", " : "", plain(m.name, () => { this.app.stay(); this.app.goTo("record:" + m.record); }, "tick " + m.tick)])));
+    const seen = d.marks.slice(-4), point = document.getElementById("point");
+    const others = d.marks.length > seen.length && [" and ", plain(`${(d.marks.length - seen.length).toLocaleString("en")} more`, () => { point.focus(); point.value = "mark:"; }, "Type the name of one")];
+    if (seen.length) spans.push(h("span", {}, "marks: ", seen.map((m, i) => [i ? ", " : "", plain(m.name, () => this.app.jump(m.record), m.name + ", tick " + m.tick)]), others));
     const tips = d.branches.slice(0, 3);
-    if (tips.length) spans.push(h("span", {}, "rewound: ", tips.map((b, i) => [i ? ", " : "", plain(`${b.from}–${b.to}`, () => { this.app.stay(); this.app.goTo("record:" + b.tip); }, "the end of this branch")]), d.branches.length > 3 ? ` and ${d.branches.length - 3} more` : ""));
+    if (tips.length) spans.push(h("span", {}, "rewound: ", tips.map((b, i) => [i ? ", " : "", plain(`${b.from}–${b.to}`, () => this.app.jump(b.tip), "the end of this branch")]), d.branches.length > 3 ? ` and ${d.branches.length - 3} more` : ""));
     if (d.damage.length) spans.push(h("span", { class: "danger" }, plain(d.damage.length + " damaged", () => this.app.show("health"))));
     fill(this.legend, spans);
     fill(document.getElementById("points"), ["@first", "@latest", ...d.marks.slice(-50).map((m) => "mark:" + m.name), ...d.snapshots.slice(-20).map((s) => "snap:" + s.number)].map((value) => h("option", { value })));
   }
 }
+
+// clock writes a time as the page does.
+export const clock = (time) => time.replace("T", " ").replace(/(\.\d{3})\d*Z$/, "$1Z");
 
 // cut returns as much of a name as has room, with dots for the rest; "": too little.
 function cut(c, name, room) {

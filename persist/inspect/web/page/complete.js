@@ -1,7 +1,24 @@
 // An input for expressions: it offers the names of components and fields.
+import { app } from "./app.js";
 import { h, fill } from "./dom.js";
 
-const before = /[\p{L}_][\p{L}\p{N}_.]*$/u;
+// field makes an input, within a label, for an expression that is the part of the state of that name. take
+// is called when it is another one: while somebody types, when they pause.
+export function field(text, name, take, props) {
+  let timer;
+  const now = () => {
+    clearTimeout(timer);
+    if (input.value.trim() === app.get(name)) return;
+    app.typed(name, input);
+    take();
+  };
+  const input = h("input", { value: app.get(name), onchange: now, oninput: () => { clearTimeout(timer); timer = setTimeout(now, 200); }, ...props });
+  const label = h("label", { class: props.size ? "" : "wide" }, text, input);
+  complete(input, app.names);
+  return [label, input];
+}
+
+const before = /[\p{L}_][\p{L}\p{N}_.]*$/u; // The name, perhaps with dots, that ends at the cursor.
 
 // complete makes input offer words, which a function returns, behind what is typed.
 export function complete(input, words) {
@@ -27,7 +44,7 @@ export function complete(input, words) {
     const at = input.selectionStart, typed = word();
     input.setRangeText(offered[i], at - typed.length, at, "end");
     close();
-    input.dispatchEvent(new Event("input"));
+    input.dispatchEvent(new Event("input")); // For others who listen; it would show offers again.
     close();
   };
   const show = () => {
@@ -36,8 +53,10 @@ export function complete(input, words) {
     offered.sort((a, b) => a.toLowerCase().indexOf(typed) - b.toLowerCase().indexOf(typed));
     offered = offered.slice(0, 8);
     if (!offered.length) return close();
+    // On mousedown, before the input loses the focus and the list is gone.
     fill(list, offered.map((w, i) => h("li", { role: "option", id: id + i, onmousedown: (e) => { e.preventDefault(); take(i); } }, w)));
     list.style.left = input.offsetLeft + "px";
+    list.style.maxWidth = Math.max(120, innerWidth - input.getBoundingClientRect().left - 12) + "px";
     list.style.top = input.offsetTop + input.offsetHeight + 2 + "px";
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
@@ -60,6 +79,6 @@ export function complete(input, words) {
       return;
     } else return;
     e.preventDefault();
-    e.stopPropagation();
+    e.stopImmediatePropagation(); // The key is not for the field.
   });
 }

@@ -26,16 +26,37 @@ export function fill(e, ...children) {
 // plain makes a button that looks like a link: it goes somewhere in time or to an entity.
 export const plain = (text, onclick, title) => h("button", { class: "plain", type: "button", onclick, title }, text);
 
-// error shows what went wrong, with a mark under the place in an expression.
-export function errorBox(err, text) {
+// errorBox shows what went wrong, with a mark under the place in an expression, and what follows from it or helps.
+export function errorBox(err, text, note = advice(err)) {
   const box = h("p", { class: "error", role: "alert" }, err.message);
-  if (text && err.at !== undefined) box.append("\n" + text + "\n" + " ".repeat(err.at) + "^");
-  if (err.try) box.append("\n", h("span", { class: "try" }, "try: " + err.try));
+  if (text && err.at !== undefined) box.append("\n" + excerpt(text, err.at));
+  if (note) box.append("\n", h("span", { class: "try" }, note));
   return box;
+}
+
+// excerpt returns as much of a text around a place as fits on a line, and below it a mark at the place.
+function excerpt(text, at) {
+  const runes = [...text.replace(/\s/g, " ")], room = Math.min(100, Math.floor((innerWidth - 80) / 8));
+  const from = Math.max(0, Math.min(at - Math.floor(room / 2), runes.length - room));
+  return runes.slice(from, from + room).join("") + "\n" + " ".repeat(at - from) + "^";
+}
+
+// advice is what somebody at the page can do about an error, if anything. The command that may help, which
+// the server names, is for those at a terminal.
+export function advice(err) {
+  if (err.kind === "corrupt") return "Health, screen 7, says what is damaged and what helps.";
+  if (err.kind === "not_found" && err.try) return "The bar shows the ticks that there are; Home and End go to the oldest and to the newest.";
+  return "";
 }
 
 // count writes how many there are: 1 entity, 1,234 entities.
 export const count = (n, one, many) => n.toLocaleString("en") + " " + (n === 1 ? one : many);
+
+// brief writes a number in little room.
+export function brief(v) {
+  const text = String(+v.toPrecision(6));
+  return text.length > 9 ? v.toExponential(2).replace(/\.?0+e/, "e") : text;
+}
 
 export function size(bytes) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];

@@ -5,15 +5,16 @@ import { ask, beside } from "../api.js";
 
 const page = 100;
 let select, status, dense, sparse, head;
-let row = 0, index = 0;
+let of = "", row = 0, index = 0; // The component, and what is seen of it.
 
 const load = latest(async () => {
   if (!select?.isConnected || !app.point || !app.schema) return;
   const names = app.schema.components.map((c) => c.name);
-  if (select.options.length !== names.length) fill(select, names.map((name) => h("option", { value: name }, name)));
+  if ([...select.options].map((o) => o.value).join() !== names.join()) fill(select, names.map((name) => h("option", { value: name }, name)));
   const component = names.includes(app.get("component")) ? app.get("component") : names[0];
   if (!component) return fill(dense, h("p", { class: "soft" }, "There are no components."));
   select.value = component;
+  if (component !== of) [of, row, index] = [component, 0, 0];
   let doc, then;
   try {
     const a = app.beside(), asked = { component, row, index, limit: page };
@@ -54,16 +55,16 @@ function pager(from, total, to) {
   if (total <= page && from === 0) return null;
   const field = h("input", { type: "number", min: 0, max: Math.max(0, total - 1), value: from, "aria-label": "From", onchange: () => to(Math.max(0, Math.min(total - 1, Number(field.value) || 0))) });
   return h("div", { class: "title" },
-    h("button", { type: "button", disabled: from === 0, onclick: () => to(Math.max(0, from - page)) }, "◂ before"), field,
+    h("button", { type: "button", disabled: from === 0, onclick: () => to(Math.max(0, from - page)) }, "◂ previous"), field,
     h("span", { class: "soft" }, "of " + total.toLocaleString("en")),
-    h("button", { type: "button", disabled: from + page >= total, onclick: () => to(from + page) }, "behind ▸"));
+    h("button", { type: "button", disabled: from + page >= total, onclick: () => to(from + page) }, "next ▸"));
 }
 
 export default {
   id: "arrays", title: "Arrays", full: true,
   mount(screen) {
-    row = index = 0;
-    select = h("select", { id: "component", "aria-label": "Component", onchange: () => { row = index = 0; app.set({ component: select.value }); load(); } });
+    of = "";
+    select = h("select", { id: "component", "aria-label": "Component", onchange: () => { app.set({ component: select.value }, true); load(); } });
     status = h("span", { class: "status" });
     sparse = h("section");
     dense = h("section");

@@ -1,38 +1,48 @@
 // The entities that are alive, those of a condition, with columns: only the rows that are seen are
 // there, and only they are asked for.
+//
+//   load    asks for the pages of rows that are seen; take notes how many there are in all
+//   recall  asks what their entities were at A
+//   draw    puts what is seen into a body that is as high as all rows together
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, count } from "../dom.js";
-import { ask } from "../api.js";
-import { complete } from "../complete.js";
+import { ask, lastRight } from "../api.js";
+import { field } from "../complete.js";
+import { examples } from "../examples.js";
 
 const rowHeight = 26, page = 50, most = 800_000; // Rows that a browser can scroll over.
 
 let root, list, body, head, status, where, columns, trouble;
-let pages, query, total, done, names, sorts, chosen = 0, counting;
+let put, asked, wrong; // put asks for what the fields hold, or held; what it asked last, and errors, by field.
+let pages, query, total, done, names, sorts, chosen = 0, counting; // pages: rows by page, of the question that query is.
+let leaving = false; // Somebody pressed Enter in a field: the list has the focus if it is right.
 let olds = new Map(), oldsOf = ""; // The cells at A by entity; null: not alive there.
 
-const params = () => ({ where: app.get("where"), columns: app.get("columns"), sort: app.get("sort"), desc: app.get("desc") });
+const fields = ["where", "columns", "sort"];
+const wanted = () => JSON.stringify([app.point.record, fields.map(app.get), app.get("desc")]);
 
 // load asks for the rows that are seen and not there.
 const load = latest(async () => {
   if (!list?.isConnected || !app.point) return;
   const first = Math.floor(list.scrollTop / rowHeight / page), last = Math.floor((list.scrollTop + list.clientHeight) / rowHeight / page);
-  const key = JSON.stringify([app.point.record, params()]), fresh = key !== query;
+  const record = app.point.record, desc = app.get("desc"), key = wanted(), fresh = key !== query;
   for (let p = first; p <= last; p++) {
     if (!fresh && pages.has(p)) continue;
     try {
-      const doc = await ask("entities", { record: app.point.record, ...params(), offset: p * page, limit: page });
-      if (key !== JSON.stringify([app.point.record, params()])) return; // Somebody went on: that call follows.
+      const got = await put((asked) => ask("entities", { record, ...asked, desc, offset: p * page, limit: page }));
+      if (key !== wanted()) return; // Somebody went on: that call follows.
       if (key !== query) [pages, query] = [new Map(), key];
-      pages.set(p, doc.rows);
-      take(doc);
+      ({ asked, wrong } = got);
+      pages.set(p, got.doc.rows);
+      take(got.doc);
     } catch (err) {
-      failed(err);
-      return;
+      return failed(err);
     }
   }
-  fill(trouble);
+  tell();
   draw();
+  if (leaving && !Object.keys(wrong).length) list.focus();
+  leaving = false;
   recall(first, last);
 });
 
@@ -40,7 +50,7 @@ const load = latest(async () => {
 const recall = latest(async (first, last) => {
   const a = app.beside();
   if (!a || !list?.isConnected) return;
-  const columns = app.get("columns"), key = JSON.stringify([a.record, columns]);
+  const { columns } = asked, key = JSON.stringify([a.record, columns]);
   if (key !== oldsOf || olds.size > 20_000) [olds, oldsOf] = [new Map(), key];
   for (let p = first; p <= last; p++) {
     const missing = (pages.get(p) ?? []).map((r) => r.entity).filter((e) => !olds.has(e));
@@ -78,8 +88,14 @@ function joined(cells, old) {
 
 function failed(err) {
   if (err.name === "AbortError") return;
-  for (const [name, input] of [["where", where], ["columns", columns]]) input.setAttribute("aria-invalid", err.which === name);
+  leaving = false;
   fill(trouble, errorBox(err, err.which ? app.get(err.which) : ""));
+}
+
+// tell says which fields are wrong, and what is listed then.
+function tell() {
+  for (const [name, input] of [["where", where], ["columns", columns]]) input.setAttribute("aria-invalid", name in wrong);
+  fill(trouble, fields.filter((f) => wrong[f]).map((f) => errorBox(wrong[f], app.get(f), asked[f] ? "Listed by what was right before: " + asked[f] : "Listed without it.")));
 }
 
 // take notes how many there are. If they are not all counted, it asks for more of that.
@@ -88,21 +104,19 @@ function take(doc) {
   done = doc.done;
   names = doc.columns;
   sorts = doc.sorts;
-  where.setAttribute("aria-invalid", false);
-  columns.setAttribute("aria-invalid", false);
-  const filtered = app.get("where") !== "";
+  const filtered = asked.where !== "";
   status.textContent = filtered ? `${doc.found.toLocaleString("en")}${doc.done ? "" : "+"} of ${count(doc.alive, "entity", "entities")}` : count(doc.alive, "entity", "entities");
   if (!doc.done) status.textContent += `, ${Math.floor(100 * doc.asked / Math.max(1, doc.alive))} % asked`;
   clearTimeout(counting);
   if (!doc.done) {
     const of = query;
     counting = setTimeout(async () => {
-      if (of !== query || !list?.isConnected || app.playing) return;
+      if (of !== query || !list?.isConnected) return;
       try {
-        const more = await ask("entities", { record: doc.record, ...params(), limit: 0 });
+        const more = await ask("entities", { record: doc.record, ...asked, desc: app.get("desc"), limit: 0 });
         if (of !== query) return;
         take(more);
-        if (more.done && app.get("sort")) [pages, query] = [new Map(), ""];
+        if (more.done && asked.sort) [pages, query] = [new Map(), ""]; // Only now is there an order: ask for rows again.
         load();
       } catch (err) {
         failed(err);
@@ -150,14 +164,14 @@ function draw() {
       h("span", { class: numeric[k] ? "cell number" : "cell", role: "cell", title: names.length && row?.cells[k].length > 24 ? row.cells[k] : null }, parts)));
     rows.push(e);
   }
-  if (done && total === 0) rows.push(h("p", { class: "empty" }, app.get("where") ? "No entity is like that at this point in time." : "No entity is alive at this point in time."));
+  if (done && total === 0) rows.push(h("p", { class: "empty" }, asked.where ? "No entity is like that at this point in time." : "No entity is alive at this point in time."));
   fill(body, rows);
   if (rows.length) list.setAttribute("aria-activedescendant", "row" + chosen);
 }
 
 function sort(label) {
   const again = app.get("sort") === label;
-  app.set({ sort: again && app.get("desc") ? "" : label, desc: again && !app.get("desc") ? "1" : "" });
+  app.set({ sort: again && app.get("desc") ? "" : label, desc: again && !app.get("desc") ? "1" : "" }, true);
   list.scrollTop = 0;
   load();
 }
@@ -176,14 +190,20 @@ function open() {
   if (row) app.openEntity(row.entity);
 }
 
-let typed;
-function change(name, input) {
-  clearTimeout(typed);
-  typed = setTimeout(() => {
-    app.set({ [name]: input.value.trim() });
-    list.scrollTop = chosen = 0;
-    load();
-  }, 200);
+// press does what a key does in the list, and reports whether it does anything.
+function press(e) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+  if (step) choose(chosen + step);
+  else if (e.key === "Enter") open();
+  else return false;
+  list.focus();
+  return true;
+}
+
+// change lists what the fields hold by now.
+function change() {
+  if (wanted() !== query) list.scrollTop = chosen = 0;
+  load();
 }
 
 export default {
@@ -192,30 +212,34 @@ export default {
   mount(screen) {
     root = screen;
     [pages, query, total, done, names, sorts] = [null, "", 0, true, [], []];
-    where = h("input", { id: "filter", value: app.get("where"), placeholder: "Position.X > 3 && Health < 10", oninput: () => change("where", where) });
-    columns = h("input", { id: "columns", value: app.get("columns"), placeholder: "Position.X, Health as hp", oninput: () => change("columns", columns) });
+    [put, asked, wrong] = [lastRight(fields, app.get), { where: "" }, {}];
+    let whereLabel, columnsLabel;
+    [whereLabel, where] = field("Where", "where", change, { id: "filter" });
+    [columnsLabel, columns] = field("Columns", "columns", change, { id: "columns" });
     status = h("span", { class: "status", "aria-live": "polite" });
-    trouble = h("div");
+    trouble = h("div", { class: "wrong" });
     head = h("div", { class: "head", role: "row" });
     body = h("div", { role: "rowgroup" });
     list = h("div", { class: "list", role: "table", tabindex: 0, id: "entities", "aria-label": "Entities", onscroll: () => { draw(); load(); } }, head, body);
-    list.addEventListener("keydown", (e) => {
-      const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
-      if (step) choose(chosen + step);
-      else if (e.key === "Enter" && e.target === list) open();
-      else return;
-      e.preventDefault();
-    });
-    screen.append(h("div", { class: "tools" }, h("label", { class: "wide" }, "Where", where), h("label", { class: "wide" }, "Columns", columns), status, trouble), list);
-    for (const input of [where, columns]) {
-      complete(input, app.names);
-      input.addEventListener("keydown", (e) => { if (e.key === "Enter") list.focus(); });
+    list.addEventListener("keydown", (e) => { if ((e.target === list || e.key !== "Enter") && press(e)) e.preventDefault(); });
+    screen.append(h("div", { class: "tools" }, whereLabel, columnsLabel, status), trouble, list);
+    for (const [name, input] of [["where", where], ["columns", columns]]) {
+      input.addEventListener("input", () => { leaving = false; });
+      input.addEventListener("keydown", (e) => {
+        if (e.key !== "Enter") return;
+        leaving = true;
+        app.typed(name, input);
+        change();
+      });
     }
   },
   update(why) {
+    const { where: [[condition]], columns: [[some]] } = examples();
+    [where.placeholder, columns.placeholder] = [condition, some];
     if (why === "screen") [where.value, columns.value] = [app.get("where"), app.get("columns")];
     return load();
   },
   unmount() { clearTimeout(counting); },
   focus() { where.select(); where.focus(); },
+  press,
 };

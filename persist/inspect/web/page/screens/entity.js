@@ -3,13 +3,17 @@ import { app } from "../app.js";
 import { h, fill, latest, errorBox, plain, spark, count } from "../dom.js";
 import { ask } from "../api.js";
 
-let input, title, fields, life, referrers, resources, shown, known = null;
+let input, title, fields, life, referrers, resources, shown;
+let known = null; // What takes longer to ask: the history at a point, which may be older than the one shown, and who refers to it.
 
+// load shows what the entity has at the point, at once; rest asks for its life and who refers to it, which
+// may come later and be of an older point.
 const load = latest(async () => {
   if (!title?.isConnected || !app.point) return;
   const e = app.get("entity"), record = app.point.record;
   if (!e) {
-    fill(title, h("p", { class: "soft" }, "No entity is chosen. Choose one in the list or on the map, or type one: 12v3."));
+    known = null;
+    fill(title, h("p", { class: "soft" }, "No entity is chosen. Choose one in the list or on the map, or type one: 12v3, or 12 alone."));
     fill(fields), fill(life), fill(referrers);
     return showResources(record);
   }
@@ -21,37 +25,58 @@ const load = latest(async () => {
       app.beside() ? ask("entity", { record: app.pin.record, entity: e }) : null,
     ]);
   } catch (err) {
+    known = null;
     fill(title, errorBox(err));
     fill(fields), fill(life), fill(referrers);
     return;
   }
   if (!title.isConnected || e !== app.get("entity")) return;
-  if (known?.entity !== e) known = null;
+  if (now.entity !== e) { // An index was typed.
+    app.set({ entity: now.entity });
+    return void load();
+  }
+  if (known?.entity !== now.entity || known.point.way !== app.point.way) {
+    known = null;
+    fill(life), fill(referrers);
+  }
   shown = { now, then };
   draw();
-  rest(e, record);
+  rest(now.entity);
   showResources(record);
 });
 
-// rest asks for what takes longer, when nobody goes on.
-const rest = latest(async (e, record) => {
-  await new Promise((done) => setTimeout(done, 60));
-  if (!title?.isConnected || e !== app.get("entity") || record !== app.point.record) return;
+// rest asks for what takes longer: soon where somebody rests, some times a second while time goes on.
+// The answer may then be that of an older point, and is shown as such.
+const rest = latest(async (e) => {
+  await new Promise((done) => setTimeout(done, Math.max(60, known ? answered + 500 - performance.now() : 0)));
+  const point = app.point, wanted = () => title?.isConnected && e === app.get("entity") && point.way === app.point.way;
+  if (!wanted() || known?.point.record === point.record) return;
   try {
-    known = await ask("history", { record, entity: e, limit: 1000 });
-    if (!title.isConnected || e !== app.get("entity") || record !== app.point.record) return;
+    const history = await ask("history", { record: point.record, entity: e, limit: 1000 });
+    if (!wanted()) return;
+    known = { ...history, point };
     app.changes = known.events.map((v) => v.tick);
     app.bar.draw();
-    draw();
     showLife();
-    const doc = await ask("referrers", { record, entity: e });
-    if (title.isConnected && record === app.point.record) showReferrers(doc);
+    draw();
+    const doc = await ask("referrers", { record: point.record, entity: e });
+    if (wanted()) showReferrers(doc, point);
   } catch (err) {
     if (err.name !== "AbortError") fill(life, errorBox(err));
+  } finally {
+    answered = performance.now();
   }
 });
+let answered = 0;
 
-const go = (at, text) => plain(text ?? "tick " + at.tick, () => { app.stay(); app.goTo("record:" + at.record); }, "Go there");
+// age is told beside what is known at a point, while another one is shown.
+const age = (text, point) => Object.assign(h("span", { class: "soft age" }), { tell: () => point.record === shown.now.record ? "" : `${text}as of tick ${point.tick.toLocaleString("en")}` });
+
+function tellAges() {
+  for (const e of title.parentElement.querySelectorAll(".age")) e.textContent = e.tell();
+}
+
+const go = (at, text) => plain(text ?? "tick " + at.tick, () => app.jump(at.record), "Go there");
 
 function draw() {
   const { now, then } = shown;
@@ -61,7 +86,7 @@ function draw() {
     !now.alive && death());
   const parts = now.components.map((c) => {
     const old = then?.components.find((o) => o.name === c.name);
-    return h("section", { "aria-label": c.name }, h("h2", {}, c.name, h("span", { class: "soft" }, "row " + c.row), then && !old && h("span", { class: "added" }, "not in A")),
+    return h("section", { "aria-label": c.name }, h("h2", {}, c.name, h("span", { class: "soft" }, "row " + c.row), known && age("changes ", known.point), then && !old && h("span", { class: "added" }, "not in A")),
       h("div", { class: "fields" }, rows(c.name, c.value, old?.value, 0)));
   });
   for (const o of then?.components ?? []) {
@@ -69,34 +94,45 @@ function draw() {
   }
   if (!parts.length) parts.push(h("p", { class: "soft" }, now.alive ? "It has no components." : ""));
   fill(fields, parts);
+  tellAges();
 }
 
 const gone = (now) => now.row < 0 ? "its index was never in use" : now.holder !== now.entity ? `its index has ${now.holder}` : "its index is free";
 
 function death() {
-  const end = known?.events.find((v) => v.event === "destroyed");
+  const end = known?.events.find((v) => v.event === "destroyed" && past(v));
   return end && h("span", {}, "destroyed at ", go(end), end.before && [" · ", go(end.before, "its last state")]);
 }
 
-// rows shows a value and what is in it, a row each.
+// past reports whether an event lies before the point that is shown, or at it.
+const past = (v) => v.record <= shown.now.record;
+
+// inside reports whether a path is that of a field or leads into it: Bag.Items does into Bag, Bagpipe does not.
+const inside = (path, field) => path.startsWith(field) && (!field || path === field || ".[".includes(path[field.length]));
+
+// rows shows a value and what is in it, a row each of four cells: name, value, when it changed last before
+// the point, and its course. old is the same value at A.
 function rows(component, node, old, depth) {
   const field = node.path ? component + (node.path.startsWith("[") ? "" : ".") + node.path : component;
-  const name = h("span", { class: "name" }, depth ? node.name : node.parts ? "" : "value");
+  const tag = !depth && !node.parts && node.kind === "struct"; // There is nothing in it, and its name stands above.
+  const name = h("span", { class: "name" }, depth ? node.name : node.parts || tag ? "" : "value");
   name.style.paddingLeft = Math.max(0, depth - 1) * 14 + "px";
   if (node.parts) {
     const inner = node.parts.flatMap((p) => rows(component, p, old?.parts?.find((o) => o.name === p.name), depth + 1));
-    if (node.more) inner.push(h("span"), h("span", { class: "soft" }, `and ${node.more} more`), h("span"), h("span"));
-    return depth ? [name, h("span", { class: "soft" }, node.kind), h("span"), h("span"), ...inner] : inner;
+    if (node.more) inner.push(...row(h("span"), h("span", { class: "soft" }, `and ${node.more} more`)));
+    return depth ? [...row(name, h("span", { class: "soft" }, node.kind)), ...inner] : inner;
   }
-  const value = node.entity ? plain(node.text, () => app.openEntity(node.entity), "Open this entity") : node.text ?? "";
+  const value = tag ? h("span", { class: "soft" }, "no fields") : node.entity ? plain(node.text, () => app.openEntity(node.entity), "Open this entity") : node.text ?? "";
   const differs = old !== undefined && old !== null && old.text !== node.text;
   const course = known?.courses.find((c) => c.field === field);
-  const last = known?.events.find((v) => v.component === component && (v.event !== "set" || !v.fields?.length || v.fields.some((f) => f.path === "" || f.path === node.path || node.path.startsWith(f.path) || f.path.startsWith(node.path))));
-  return [name,
+  const last = known?.events.find((v) => past(v) && v.component === component && (v.event !== "set" || !v.fields?.length || v.fields.some((f) => inside(node.path, f.path) || inside(f.path, node.path))));
+  return row(name,
     h("span", { class: "value" }, differs && [h("span", { class: "removed" }, old.text ?? ""), " → "], differs ? h("span", { class: "added" }, value) : value),
-    h("span", { class: "when" }, last ? go(last) : ""),
-    h("span", { class: "spark" }, course ? spark(course, known.since.tick, app.point.tick) : "")];
+    last && go(last), course && spark(course, known.since.tick, known.point.tick));
 }
+
+// row returns the cells of a row. Where there is little room the last one is not shown.
+const row = (name, value, when, course) => [name, value, h("span", { class: "when" }, when), h("span", { class: "spark" }, course)];
 
 function showLife() {
   const value = (v) => {
@@ -104,16 +140,17 @@ function showLife() {
     return [v.component ? v.component + " " : "", h("span", { class: "mono soft" }, (v.new ?? v.old ?? "").slice(0, 120))];
   };
   const kinds = { created: "added", added: "added", destroyed: "removed", removed: "removed", set: "changed", converted: "changed" };
-  fill(life, h("h2", {}, "Life", h("span", { class: "soft" }, known.all ? "" : `since tick ${known.since.tick}`)),
+  fill(life, h("h2", {}, "Life", h("span", { class: "soft" }, known.all ? "" : `since tick ${known.since.tick}`), age("", known.point)),
     h("div", { class: "life" }, known.events.slice(0, 200).map((v) => h("div", { class: "row" }, go(v), h("span", { class: kinds[v.event] ?? "soft" }, v.event), h("span", {}, value(v))))),
     (known.more || known.events.length > 200) && h("p", { class: "soft" }, "earlier events are left out"),
-    !known.events.length && h("p", { class: "soft" }, "Nothing is known of it."));
+    !known.events.length && h("p", { class: "soft" }, `Nothing is known of it up to tick ${known.point.tick.toLocaleString("en")}.`));
 }
 
-function showReferrers(doc) {
-  fill(referrers, h("h2", {}, "Referred to by", h("span", { class: "soft" }, count(doc.total, "value", "values"))),
+function showReferrers(doc, point) {
+  fill(referrers, h("h2", {}, "Referred to by", h("span", { class: "soft" }, count(doc.total, "value", "values")), age("", point)),
     doc.referrers.map((r) => h("div", {}, r.entity ? plain(r.entity, () => app.openEntity(r.entity)) : "", " ", h("span", { class: "mono" }, r.component + (r.fields[0] ? "." + r.fields.join(", ") : "")))),
     doc.total > doc.referrers.length && h("p", { class: "soft" }, `and ${doc.total - doc.referrers.length} more`));
+  tellAges();
 }
 
 const showResources = latest(async (record) => {
@@ -130,7 +167,7 @@ export default {
   id: "entity", title: "Entity",
 
   mount(screen) {
-    input = h("input", { id: "entity", size: 10, spellcheck: "false", placeholder: "12v3", "aria-label": "Entity" });
+    input = h("input", { id: "entity", size: 10, spellcheck: "false", placeholder: "12v3 or 12", "aria-label": "Entity" });
     title = h("div", { class: "title" });
     fields = h("div");
     life = h("section", { "aria-label": "Life" });
@@ -138,14 +175,11 @@ export default {
     resources = h("details", { ontoggle: () => app.point && showResources(app.point.record) }, h("summary", {}, "Resources of the world"), h("div"));
     const form = h("form", { class: "title", onsubmit: (e) => { e.preventDefault(); app.openEntity(input.value.trim()); load(); } },
       h("label", { for: "entity", class: "soft" }, "Entity"), input,
-      h("button", { type: "button", title: "Previous change ([)", onclick: () => document.dispatchEvent(new KeyboardEvent("keydown", { key: "[" })) }, "[ previous change"),
-      h("button", { type: "button", title: "Next change (])", onclick: () => document.dispatchEvent(new KeyboardEvent("keydown", { key: "]" })) }, "next change ]"));
+      h("button", { type: "button", title: "Previous change ([)", onclick: () => app.change("previous") }, "[ previous change"),
+      h("button", { type: "button", title: "Next change (])", onclick: () => app.change("next") }, "next change ]"));
     screen.append(form, title, h("div", { class: "columns" }, h("div", {}, fields, resources), h("div", {}, referrers, life)));
   },
-  update(why) {
-    if (why === "screen") fill(referrers);
-    return load();
-  },
+  update: () => load(),
   unmount() { shown = known = null; },
   focus() { input.select(); input.focus(); },
 };

@@ -5,6 +5,8 @@ import { ask } from "../api.js";
 
 let box, report, button;
 
+const problems = (list) => list.map((p) => h("p", {}, h("span", { class: "tag danger" }, p.kind), p.message.replace(/^corrupt: /, "")));
+
 const load = latest(async () => {
   if (!box?.isConnected) return;
   let doc;
@@ -14,18 +16,20 @@ const load = latest(async () => {
     if (err.name !== "AbortError") fill(box, errorBox(err));
     return;
   }
-  const problems = (list) => list.map((p) => h("p", {}, h("span", { class: "tag danger" }, p.kind), p.message));
   fill(box,
     h("p", { class: "verdict" + (doc.opens ? "" : " danger") }, doc.in_use ? "A program has it open." : doc.opens ? "It opens." : "It does not open."),
-    doc.refused && h("p", {}, doc.refused),
+    doc.refused && h("section", {}, doc.refused),
     doc.helps.length > 0 && h("section", {}, h("h2", {}, "What helps"), doc.helps.map((c) => h("pre", {}, c))),
     h("section", {}, h("h2", {}, "What opening it found"), doc.damage.length ? problems(doc.damage) : h("p", { class: "soft" }, "No damage. Verify looks at everything.")),
-    app.info.kind === "store" && h("section", {}, h("h2", {}, "Journal"), h("p", {}, `${count(doc.records, "record", "records")}, ${size(doc.journal)}; ${doc.rewound.toLocaleString("en")} of them rewound; ${doc.clean ? "closed cleanly" : doc.in_use ? "in use" : "not closed"}`), doc.holder && h("p", { class: "soft mono" }, doc.holder)),
+    app.info.kind === "store" && h("section", {}, h("h2", {}, "Journal"), h("p", {}, `${count(doc.records, "record", "records")}, ${size(doc.journal)}; ${doc.rewound.toLocaleString("en")} of them rewound; ${doc.in_use ? "in use" : !doc.clean ? "not closed" : doc.damage.length ? "damaged" : "closed cleanly"}`), doc.holder && h("p", { class: "soft mono" }, doc.holder)),
+    h("section", {}, h("h2", {}, "Another one of the same run"),
+      h("p", {}, "As that of another player, or of the server. In the place of OTHER, its name: ", app.info.kind === "store" ? "this says at which tick the two part, and in what." : "this says in what the two differ."),
+      h("pre", {}, doc.compare), app.info.kind === "store" && h("p", { class: "soft" }, "Serve that one too, and go to the same tick in both.")),
     h("section", {}, h("h2", {}, "Snapshots", h("span", { class: "soft" }, String(doc.snapshots.length))),
       h("table", {}, h("thead", {}, h("tr", {}, ["number", "tick", "record", "size", ""].map((t, i) => h("th", { class: i < 4 ? "number" : "" }, t)))),
         h("tbody", {}, doc.snapshots.slice(-200).map((s) => h("tr", {}, h("td", { class: "number" }, String(s.number)),
-          s.error ? h("td", { class: "danger", colspan: 3 }, s.error) : [h("td", { class: "number" }, plain(String(s.tick), () => { app.stay(); app.goTo("record:" + s.record); }, "Go there")), h("td", { class: "number" }, String(s.record)), h("td", { class: "number" }, size(s.size))],
-          h("td", {}, s.label ?? "")))))));
+          s.error ? h("td", { class: "danger", colspan: 3 }, s.error) : [h("td", { class: "number" }, plain(String(s.tick), () => app.jump(s.record), "Go there")), h("td", { class: "number" }, String(s.record)), h("td", { class: "number" }, size(s.size))],
+          h("td", { class: "long" }, s.label ?? "")))))));
 });
 
 async function verify() {
@@ -34,7 +38,7 @@ async function verify() {
   try {
     const r = await ask("verify");
     fill(report, h("p", { class: "verdict " + (r.ok ? "added" : "danger") }, r.ok ? "All is well." : count(r.problems.length, "problem", "problems")),
-      r.problems.slice(0, 200).map((p) => h("p", {}, h("span", { class: "tag danger" }, p.kind), p.message)),
+      problems(r.problems.slice(0, 200)),
       r.notes.map((n) => h("p", { class: "soft" }, n)),
       h("p", { class: "soft" }, `${count(r.snapshots, "snapshot", "snapshots")}, ${count(r.records, "record", "records")} checked, ${r.replayed.toLocaleString("en")} replayed, ${size(r.bytes)} read`),
       r.helps.map((c) => h("pre", {}, c)));

@@ -1,10 +1,11 @@
 // Entities as points by two numbers of each, colored by a third.
 import { app } from "../app.js";
-import { h, fill, latest, errorBox, surface, color, count } from "../dom.js";
-import { ask, beside } from "../api.js";
-import { complete } from "../complete.js";
+import { h, fill, latest, errorBox, surface, color, count, brief } from "../dom.js";
+import { ask, beside, lastRight } from "../api.js";
+import { field } from "../complete.js";
+import { examples, refer } from "../examples.js";
 
-let canvas, tip, key, inputs, status, trouble, doc, then, box, view, drag, drawn; // then: the map at A.
+let canvas, tip, key, inputs, put, status, trouble, doc, then, box, view, drag, drawn; // then: the map at A.
 let touched = false; // Somebody chose what part is seen.
 
 const scheme = ["#4f8fc0", "#d98c3f", "#5aa469", "#c45b62", "#8c72b8", "#a88a5c", "#c77fb0", "#7f8c8d", "#b5b23f", "#3fb0b5"];
@@ -16,7 +17,7 @@ function guess() {
     if (c.kind !== "component") continue;
     const numbers = c.fields.filter((f) => f.kind === "number");
     const [x, y] = ["x", "y"].map((n) => numbers.find((f) => f.path.toLowerCase().split(".").pop() === n));
-    const full = (f) => f.path ? c.name + "." + f.path : c.name;
+    const full = (f) => refer(c.name, f.path);
     if (x && y) return [full(x), full(y)];
     if (numbers.length > 1) two ??= [full(numbers[0]), full(numbers[1])];
   }
@@ -27,33 +28,42 @@ function guess() {
 function hint() {
   for (const c of app.schema?.components ?? []) {
     const f = c.kind === "component" && c.fields.find((f) => f.kind !== "other" && !/^[xy]$/i.test(f.path));
-    if (f) return f.path ? c.name + "." + f.path : c.name;
+    if (f) return refer(c.name, f.path);
   }
   return "";
 }
 
-function params() {
-  const [x, y] = app.get("x") || app.get("y") ? [app.get("x"), app.get("y")] : guess();
-  return { x, y, color: app.get("color"), where: app.get("mapwhere") };
+// names are the parts of the state, by parameter of the question.
+const names = { x: "x", y: "y", color: "color", where: "mapwhere" };
+const given = (f) => app.get(names[f]);
+
+// asked returns what fields ask, with two numbers that may be a place where they say nothing of one.
+function full(fields) {
+  const [x, y] = guess();
+  return { ...fields, x: fields.x || x, y: fields.y || y };
 }
 
 const load = latest(async () => {
   if (!canvas?.isConnected || !app.point) return;
-  const asked = params();
-  for (const name of ["x", "y", "color"]) inputs[name].placeholder = asked[name] || hint();
+  const { record } = app.point;
+  let asked;
   try {
-    const a = app.beside();
-    const [now, old] = await Promise.all([ask("map", { record: app.point.record, ...asked }), a ? beside("map", { record: a.record, ...asked, color: "" }) : null]);
+    const a = app.beside(), got = await put((fields) => {
+      asked = full(fields);
+      return Promise.all([ask("map", { record, ...asked }), a ? beside("map", { record: a.record, ...asked, color: "" }) : null]);
+    });
     if (!canvas?.isConnected) return;
-    doc = now;
+    const [now, old] = got.doc;
+    doc = { ...now, title: asked.color };
     then = old && new Map(old.entities.map((e, i) => [e, [old.x[i], old.y[i]]]));
-    fill(trouble);
-    for (const input of Object.values(inputs)) input.setAttribute("aria-invalid", false);
+    tell(got.wrong);
   } catch (err) {
-    if (err.name === "AbortError") return;
-    for (const [name, input] of Object.entries(inputs)) input.setAttribute("aria-invalid", err.which === (name === "mapwhere" ? "where" : name));
-    fill(trouble, errorBox(err, asked[err.which]));
+    if (err.name !== "AbortError") tell({ [err.which]: err });
     return;
+  } finally {
+    const [x, y] = guess();
+    Object.assign(inputs.x, { placeholder: x }), Object.assign(inputs.y, { placeholder: y }), Object.assign(inputs.color, { placeholder: hint() });
+    inputs.where.placeholder = examples().where[0][0];
   }
   const of = JSON.stringify([asked.x, asked.y]);
   if (of !== box?.of) [box, view] = [{ of, left: Infinity, right: -Infinity, low: Infinity, high: -Infinity }, null], touched = false;
@@ -67,6 +77,12 @@ const load = latest(async () => {
   status.textContent = count(doc.x.length, "point", "points") + (doc.more ? ", others left out" : "") + (then ? since() : "");
   draw();
 });
+
+// tell says which fields are wrong.
+function tell(wrong) {
+  for (const [name, input] of Object.entries(inputs)) input.setAttribute("aria-invalid", name in wrong);
+  fill(trouble, Object.entries(wrong).map(([name, err]) => errorBox(err, name in names ? given(name) : "")));
+}
 
 // since says how the points differ from those at A.
 function since() {
@@ -96,7 +112,8 @@ function trails(c, px, py, half) {
   for (const [e, [x, y]] of then) if (!here.has(e)) c.strokeRect(px(x) - half, py(y) - half, 2 * half, 2 * half);
 }
 
-// project returns how places become pixels.
+// project returns how places become pixels: view is the place in the middle, and pixels per unit. While
+// nobody has touched it, it shows the whole box.
 function project(width, height) {
   if (!view) {
     const w = Math.max(1e-9, box.right - box.left), t = Math.max(1e-9, box.high - box.low);
@@ -118,7 +135,8 @@ function draw() {
     return doc.classes ? scheme[v % scheme.length] : ramp((v - low) / (high - low || 1));
   };
   grid(c, width, height);
-  const size = Math.max(2, Math.min(view.scale * 0.86, 14)), half = size / 2, chosen = app.get("entity");
+  const room = Math.sqrt(width * height / Math.max(1, doc.x.length)), least = Math.max(2, Math.min(room / 6, 5)); // Few are larger.
+  const size = Math.max(least, Math.min(view.scale * 0.86, 14)), half = size / 2, chosen = app.get("entity");
   if (then) trails(c, px, py, half);
   drawn = [];
   const plain = doc.colors ? null : color("accent");
@@ -147,20 +165,14 @@ function grid(c, width, height) {
   c.font = "11px system-ui, sans-serif";
   c.lineWidth = 1;
   const left = view.x - width / 2 / view.scale, low = view.y - height / 2 / view.scale;
-  for (let x = Math.ceil(left / step) * step; x < left + width / view.scale; x += step) {
-    const at = width / 2 + (x - view.x) * view.scale;
-    c.fillStyle = color("faint");
-    c.fillRect(at, 0, 1, height);
-    c.fillStyle = color("soft");
-    c.fillText(String(+x.toPrecision(6)), at + 3, height - 5);
-  }
-  for (let y = Math.ceil(low / step) * step; y < low + height / view.scale; y += step) {
-    const at = height / 2 + (y - view.y) * view.scale;
-    c.fillStyle = color("faint");
-    c.fillRect(0, at, width, 1);
-    c.fillStyle = color("soft");
-    c.fillText(String(+y.toPrecision(6)), 4, at - 3);
-  }
+  const lines = (from, long) => Array.from({ length: Math.max(0, Math.floor((from + long) / step) - Math.ceil(from / step) + 1) }, (_, i) => (Math.ceil(from / step) + i) * step);
+  const xs = lines(left, width / view.scale).map((x) => [x, width / 2 + (x - view.x) * view.scale]), ys = lines(low, height / view.scale).map((y) => [y, height / 2 + (y - view.y) * view.scale]);
+  c.fillStyle = color("faint");
+  for (const [, at] of xs) c.fillRect(at, 0, 1, height);
+  for (const [, at] of ys) c.fillRect(0, at, width, 1);
+  c.fillStyle = color("soft");
+  for (const [x, at] of xs) c.fillText(brief(x), at + 3, height - 5);
+  for (const [y, at] of ys) if (at > 12 && at < height - 16) c.fillText(brief(y), 4, at - 3); // Below are those of x.
 }
 
 function legend(low, high) {
@@ -173,8 +185,8 @@ function legend(low, high) {
   };
   const lines = doc.classes
     ? doc.classes.map((name, i) => [swatch(scheme[i % scheme.length]), name])
-    : [1, 0.5, 0].map((t) => [swatch(ramp(t)), String(+(low + t * (high - low)).toPrecision(4))]);
-  fill(key, h("div", { class: "soft" }, params().color), lines.map((line) => h("div", {}, line)));
+    : [1, 0.5, 0].map((t) => [swatch(ramp(t)), brief(low + t * (high - low))]);
+  fill(key, h("div", { class: "soft", title: doc.title }, doc.title), lines.map((line) => h("div", { title: line[1] }, line)));
 }
 
 // near returns the point under the pointer.
@@ -203,25 +215,24 @@ export default {
   mount(screen) {
     doc = box = view = null;
     touched = false;
+    put = lastRight(Object.keys(names), given);
     inputs = {};
-    let typed;
-    for (const name of ["x", "y", "color", "mapwhere"]) {
-      inputs[name] = h("input", { id: "map-" + name, value: app.get(name), size: 14, oninput: (e) => {
-        clearTimeout(typed);
-        typed = setTimeout(() => { app.set({ [name]: e.target.value.trim() }); load(); }, 250);
-      } });
-    }
+    const labels = Object.entries({ X: "x", Y: "y", Color: "color", Where: "where" }).map(([text, name]) => {
+      const [label, input] = field(text, names[name], load, { id: "map-" + names[name], size: 14 });
+      inputs[name] = input;
+      return label;
+    });
     status = h("span", { class: "status", "aria-live": "polite" });
-    trouble = h("div");
+    trouble = h("div", { class: "wrong" });
     canvas = h("canvas", { id: "map", role: "img", "aria-label": "Entities as points" });
     tip = h("div", { class: "tip", hidden: true });
     key = h("div", { class: "key", hidden: true });
     const button = (text, label, f) => h("button", { type: "button", "aria-label": label, title: label, onclick: f }, text);
     screen.append(
-      h("div", { class: "tools" }, h("label", {}, "X", inputs.x), h("label", {}, "Y", inputs.y), h("label", {}, "Color", inputs.color), h("label", {}, "Where", inputs.mapwhere),
-        button("+", "Zoom in", () => zoom(1.5)), button("−", "Zoom out", () => zoom(1 / 1.5)), button("Fit", "Show all", () => { view = null; touched = false; draw(); }), status, trouble),
+      h("div", { class: "tools" }, labels,
+        button("+", "Zoom in", () => zoom(1.5)), button("−", "Zoom out", () => zoom(1 / 1.5)), button("Fit", "Show all", () => { view = null; touched = false; draw(); }), status),
+      trouble,
       h("div", { class: "map" }, canvas, tip, key));
-    for (const input of Object.values(inputs)) complete(input, app.names);
     canvas.addEventListener("wheel", (e) => { e.preventDefault(); zoom(e.deltaY > 0 ? 0.85 : 1.18, e.offsetX, e.offsetY); }, { passive: false });
     canvas.addEventListener("pointerdown", (e) => { canvas.setPointerCapture(e.pointerId); drag = { x: e.offsetX, y: e.offsetY, moved: false }; });
     canvas.addEventListener("pointermove", (e) => {
@@ -248,9 +259,12 @@ export default {
       if (i >= 0) app.openEntity(doc.entities[i]);
     });
     canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
-    new ResizeObserver(() => draw()).observe(canvas);
+    new ResizeObserver(() => { view = touched ? view : null; draw(); }).observe(canvas);
   },
-  update: () => load(),
+  update(why) {
+    if (why === "screen") for (const name in names) inputs[name].value = given(name);
+    return load();
+  },
   focus() { inputs.x.select(); inputs.x.focus(); },
 };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());

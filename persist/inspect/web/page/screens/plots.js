@@ -1,24 +1,29 @@
 // Up to eight expressions over the ticks that the bar shows.
 import { app } from "../app.js";
-import { h, fill, latest, errorBox, surface, color } from "../dom.js";
+import { h, fill, latest, errorBox, surface, color, brief } from "../dom.js";
 import { ask } from "../api.js";
 import { complete } from "../complete.js";
+import { examples } from "../examples.js";
 
 const most = 8;
-let box, input, form, first, answer, doc, range, ofEntity;
+let box, input, form, wrong, first, answer, doc, range, ofEntity;
 
 const guess = () => ["alive"];
 const exprs = () => app.all("expr").length ? app.all("expr") : guess();
 
+// end returns the last state of the way that is shown. Plots are of that way, not up to the point: so a
+// step through time draws another line, and asks nothing.
+const end = () => app.point.rewound ? app.point : app.news ?? app.info.newest ?? app.point;
+
 const load = latest(async (again) => {
   if (!box?.isConnected || !app.point || !app.bar.doc) return;
-  const { from, to } = app.bar.doc, end = app.point.rewound ? app.point.record : (app.news ?? app.info.newest ?? app.point).record;
+  const { from, to } = app.bar.doc, { record } = end();
   const entity = ofEntity.checked ? app.get("entity") : "";
-  const key = JSON.stringify([from, to, end, exprs(), entity]);
+  const key = JSON.stringify([from, to, record, exprs(), entity]);
   if (key === range && !again) return draw();
   box.parentElement.classList.add("busy");
   try {
-    const got = await ask("series", { record: end, from, to, expr: exprs(), entity });
+    const got = await ask("series", { record, from, to, expr: exprs(), entity });
     doc = got;
     range = key;
   } catch (err) {
@@ -39,7 +44,7 @@ function build() {
     canvases.push(canvas);
     canvas.addEventListener("click", (e) => {
       const at = nearest(e.offsetX / app.bar.canvas.clientWidth);
-      if (at >= 0) app.stay(), app.goTo("record:" + doc.records[at]);
+      if (at >= 0) app.jump(doc.records[at]);
     });
     return h("div", { class: "plot" },
       h("div", { class: "caption" }, h("code", {}, s.text), h("span", { class: "soft", "data-now": i }), h("button", { class: "plain", type: "button", "aria-label": "Remove " + s.text, onclick: () => change(exprs().filter((t) => t !== s.text)) }, "remove")),
@@ -83,8 +88,8 @@ function draw() {
     c.fillStyle = color("soft");
     c.font = "11px system-ui, sans-serif";
     if (numbers.length) {
-      c.fillText(String(+high.toPrecision(6)), 5, 12);
-      c.fillText(String(+low.toPrecision(6)), 5, height - 3);
+      c.fillText(brief(high), 5, 12);
+      c.fillText(brief(low), 5, height - 3);
     } else c.fillText("no number at any of these ticks", 5, 14);
     const now = box.querySelector(`[data-now="${i}"]`), told = [app.beside(), app.point].filter(Boolean).map((p) => sample(s, p.tick));
     if (now) now.textContent = told.some((t) => t === null) ? told.at(-1)?.text ?? "" : told.map((t) => t.text).join(" → ") + (told.length > 1 ? ` (${signed(told[1].value - told[0].value)})` : "");
@@ -100,20 +105,46 @@ function sample(s, tick) {
 const signed = (v) => (v > 0 ? "+" : "") + String(+v.toPrecision(8)).replace("-", "−");
 
 function change(list) {
-  app.set({ expr: list });
+  app.set({ expr: list }, true);
   load(true);
+}
+
+// tell says what is wrong with one of the two fields, if something is.
+function tell(field, err) {
+  for (const f of [input, first]) f.setAttribute("aria-invalid", f === field && Boolean(err));
+  fill(wrong, err && errorBox(err, field.value.trim()));
+}
+
+// add plots what is typed, if it is right at the newest tick.
+async function add(e) {
+  e.preventDefault();
+  const text = input.value.trim();
+  if (!text) return;
+  let err;
+  try {
+    const { record, tick } = end();
+    const got = await ask("series", { record, from: tick, to: tick, expr: text, entity: ofEntity.checked ? app.get("entity") : "" });
+    err = got.series[0].error;
+  } catch (e) {
+    err = e;
+  }
+  tell(input, err);
+  if (err) return;
+  input.value = "";
+  if (!exprs().includes(text)) change([...(app.all("expr").length ? exprs() : []), text].slice(-most));
 }
 
 async function find(e) {
   e.preventDefault();
   fill(answer, h("span", { class: "soft" }, "looking …"));
   try {
-    const end = (app.news ?? app.info.newest ?? app.point).record;
-    const got = await ask("first", { record: app.point.rewound ? app.point.record : end, from: app.bar.doc.from, expr: first.value });
-    fill(answer, got.found ? h("button", { class: "plain", type: "button", onclick: () => { app.stay(); app.goTo("record:" + got.found.record); } }, "first at tick " + got.found.tick) : h("span", { class: "soft" }, `at none of ${got.asked} ticks`));
-    if (got.found) app.stay(), app.goTo("record:" + got.found.record);
+    const got = await ask("first", { record: end().record, from: app.bar.doc.from, expr: first.value });
+    tell(first);
+    fill(answer, got.found ? h("button", { class: "plain", type: "button", onclick: () => app.jump(got.found.record) }, "first at tick " + got.found.tick) : h("span", { class: "soft" }, `at none of ${got.asked} ticks`));
+    if (got.found) app.jump(got.found.record);
   } catch (err) {
-    fill(answer, errorBox(err, first.value));
+    fill(answer);
+    tell(first, err);
   }
 }
 
@@ -122,24 +153,23 @@ export default {
   mount(screen) {
     doc = null;
     range = "";
-    input = h("input", { id: "expr", placeholder: "count(Health < 10), max(Age), alive", "aria-label": "Expression" });
-    first = h("input", { id: "first", placeholder: "any(Health <= 0)", "aria-label": "Condition" });
+    input = h("input", { id: "expr", "aria-label": "Expression" });
+    first = h("input", { id: "first", "aria-label": "Condition" });
     answer = h("span", { "aria-live": "polite" });
     ofEntity = h("input", { type: "checkbox", id: "of-entity", checked: false, onchange: () => load(true) });
-    form = h("form", { class: "tools", onsubmit: (e) => {
-      e.preventDefault();
-      const text = input.value.trim();
-      if (text && !exprs().includes(text)) change([...(app.all("expr").length ? exprs() : []), text].slice(-most));
-      input.value = "";
-    } }, h("label", { class: "wide" }, "Add", input), h("button", {}, "Plot"), h("label", { title: "Expressions are about the chosen entity instead of the world" }, ofEntity, "of the chosen entity"));
+    wrong = h("div", { class: "wrong" });
+    form = h("form", { class: "tools", onsubmit: add }, h("label", { class: "wide" }, "Add", input), h("button", {}, "Plot"), h("label", { title: "Expressions are about the chosen entity instead of the world" }, ofEntity, "of the chosen entity"));
     const search = h("form", { class: "tools", onsubmit: find }, h("label", { class: "wide" }, "First tick at which", first), h("button", {}, "Find"), answer);
     box = h("div", { class: "plots" });
-    screen.append(form, search, h("div", { class: "list" }, box));
+    screen.append(form, search, wrong, h("div", { class: "list" }, box));
     complete(input, () => ["count(", "sum(", "min(", "max(", "avg(", "any(", "all(", ...app.names()]);
     complete(first, () => ["count(", "sum(", "min(", "max(", "avg(", "any(", "all(", "none(", ...app.names()]);
     new ResizeObserver(() => draw()).observe(box);
   },
-  update: (why) => load(why === "screen"),
-  redraw: () => load(),
+  update(why) {
+    const { plot, first: [[condition]] } = examples();
+    [input.placeholder, first.placeholder] = [plot.at(-1)[0], condition];
+    return load(why === "screen");
+  },
   focus() { input.focus(); },
 };

@@ -3,7 +3,7 @@ import { app } from "../app.js";
 import { h, fill, latest, errorBox, plain, count, size } from "../dom.js";
 import { ask } from "../api.js";
 
-let box, open;
+let box, open; // open: the component whose rows are seen, which stays so from tick to tick.
 
 const load = latest(async () => {
   if (!box?.isConnected || !app.point) return;
@@ -25,7 +25,7 @@ async function single(point) {
     h("div", { class: "title" }, h("span", { class: "big" }, "tick " + doc.tick), doc.rewound && h("span", { class: "tag" }, "rewound"),
       doc.marks.map((m) => h("span", { class: "tag" }, m)),
       h("span", { class: "soft" }, `${size(doc.bytes)} · ${count(doc.created, "entity", "entities")} created, ${doc.destroyed.toLocaleString("en")} destroyed` + (doc.cleared ? ` · the world was cleared` : ""))),
-    doc.inputs.length > 0 && h("section", {}, h("h2", {}, "Inputs"), h("table", {}, doc.inputs.map((i) => h("tr", {}, h("td", {}, i.name), h("td", { class: "value" }, i.text), h("td", { class: "number soft" }, size(i.size)))))),
+    doc.inputs.length > 0 && h("section", {}, h("h2", {}, "Inputs"), h("table", {}, doc.inputs.map((i) => h("tr", {}, h("td", { class: "long" }, i.name), h("td", { class: "value" }, i.text), h("td", { class: "number soft" }, size(i.size)))))),
     h("section", {}, h("h2", {}, "Changed", h("span", { class: "soft" }, "open a component to see its rows")),
       doc.created + doc.destroyed > 0 && part("(entities)", [h("span", { class: "added" }, doc.created ? "+" + doc.created : ""), " ", h("span", { class: "removed" }, doc.destroyed ? "−" + doc.destroyed : "")], doc.parent, doc.record),
       doc.components.map((c) => part(c.name, [signs(c), c.cleared ? "cleared " : "", h("span", { class: "changed" }, c.written.toLocaleString("en") + " written"), h("span", { class: "soft" }, ` · ${c.before.toLocaleString("en")} → ${c.after.toLocaleString("en")} rows · ${size(c.bytes)}`)], doc.parent, doc.record)),

@@ -1,0 +1,74 @@
+package web
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// TestNoAnswerIsOfRecordsThatACrashLost: a program dies, and with it records that were shown; the next
+// one gives their seqs to others. Whichever desk learns of it first, the other answers nothing of the
+// old ones any more, which a browser would keep as an answer about the new.
+func TestNoAnswerIsOfRecordsThatACrashLost(t *testing.T) {
+	ctx := context.Background()
+	play := func(files *disktest.Mem, health Health, ticks int) *sample {
+		s := beginIn(t, func(w *ecs.World, o persist.Options) (*persist.Store, error) { return persist.OpenFS(ctx, files, w, o) })
+		for range ticks {
+			s.healths.Set(s.world.Entities()[0], health)
+			s.commit(t)
+		}
+		return s
+	}
+	for _, first := range []string{"near", "far"} {
+		t.Run(first, func(t *testing.T) {
+			files := disktest.New()
+			dying := play(files, 11, 2)
+			require.NoError(t, dying.store.Sync(ctx))
+			left := files.Crash()
+			dying.healths.Set(dying.world.Entities()[0], 22)
+			for range 3 {
+				dying.commit(t)
+			}
+			h, err := New(ctx, func(ctx context.Context) (*inspect.View, error) { return inspect.OpenFS(ctx, files, ".") }, Options{Token: "secret", Interval: time.Hour})
+			require.NoError(t, err)
+			c := served(t, h)
+			defer func() {
+				c.Close()
+				require.NoError(t, h.Close())
+			}()
+			ask := func(beside string) (health any, tag string) {
+				status, _, head := c.send(c.request(apiPath + "map?record=5&x=Health&y=Health&limit=1" + beside))
+				require.Equal(t, 200, status)
+				return at(c.ask("map?record=5&x=Health&y=Health&limit=1"+beside), "x", 0), head.Get("ETag")
+			}
+			near, before := ask("")
+			far, _ := ask("&beside=1")
+			require.Equal(t, []any{22.0, 22.0}, []any{near, far})
+
+			next := play(left, 33, 4)
+			require.NoError(t, next.store.Close(ctx))
+			for _, name := range files.Files() {
+				if left.Bytes(name) == nil {
+					require.NoError(t, files.Remove(name))
+				}
+			}
+			for _, name := range left.Files() {
+				files.Put(name, left.Bytes(name))
+			}
+			desk := map[string]*desk{"near": h.near, "far": h.far}[first]
+			require.NoError(t, desk.with(ctx, func() error { return desk.refresh(ctx) }))
+			for _, beside := range []string{"", "&beside=1"} {
+				health, tag := ask(beside)
+				require.Equal(t, 33.0, health, "beside: %q", beside)
+				require.NotEqual(t, before, tag)
+			}
+		})
+	}
+}

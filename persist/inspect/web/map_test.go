@@ -1,0 +1,114 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/query"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// The model of a map is to ask one entity after the other of the whole state, by index. The state lies in
+// a save of several spans, or is in the middle of a store and is loaded.
+func TestTheMapIsThatOfTheWholeState(t *testing.T) {
+	w := ecs.NewWorld(ecs.Options{})
+	positions, healths, labels := ecs.MustRegister[Position](w), ecs.MustRegister[Health](w), ecs.MustRegister[Label](w)
+	for i := range 13_000 {
+		e := w.Create()
+		if i%3 > 0 {
+			positions.Set(e, Position{float64(i % 97), float64(i)})
+		}
+		if i%5 > 1 {
+			healths.Set(e, Health(i*7919%101))
+		}
+		if i%7 == 0 {
+			labels.Set(e, Label{Text: string(rune('a' + i%20))})
+		}
+		if i%11 == 0 {
+			w.Destroy(w.Entities()[i/13])
+		}
+	}
+	w.Commit()
+	save := filepath.Join(t.TempDir(), "save")
+	require.NoError(t, persist.Save(t.Context(), save, w))
+	for _, from := range []struct {
+		path string
+		seqs []uint64
+	}{{save, []uint64{0}}, {build(t), []uint64{0, 3, 11, 20}}} {
+		c := serve(t, from.path)
+		v, err := inspect.OpenReadOnly(context.Background(), from.path)
+		require.NoError(t, err)
+		for _, seq := range from.seqs {
+			im, err := v.At(t.Context(), seq)
+			require.NoError(t, err)
+			for _, texts := range [][4]string{
+				{"Position.X", "Position.Y", "", ""}, {"Position.X", "Health", "Label.Text", "Health < 50"},
+				{"index", "Health ?? -1", "Health", "not has(Position)"}, {"Health", "Position.X", "Health", ""},
+			} {
+				for _, limit := range []int{1, 4000, 50_000} {
+					question := "map?record=" + strconv.Itoa(int(seq)) + "&limit=" + strconv.Itoa(limit)
+					for i, name := range []string{"x", "y", "color", "where"} {
+						question += "&" + name + "=" + q(texts[i])
+					}
+					_, body, _ := c.send(c.request(apiPath + question))
+					var got mapDoc
+					require.NoError(t, json.Unmarshal([]byte(body), &got), body)
+					require.Equal(t, naiveMap(t, im, seq, texts, limit), &got, question)
+				}
+			}
+		}
+		require.NoError(t, v.Close())
+	}
+}
+
+// naiveMap asks all entities of im, by index.
+func naiveMap(t *testing.T, im *inspect.Image, seq uint64, texts [4]string, limit int) *mapDoc {
+	t.Helper()
+	doc := &mapDoc{stateDoc: stateDoc{im.Tick, seq}, Entities: []string{}, X: []float32{}, Y: []float32{}}
+	var exprs [4]*query.Expr
+	for i, text := range texts {
+		want := [...]query.Want{query.WantNumber, query.WantNumber, query.WantValue, query.WantCondition}[i]
+		if text != "" {
+			x, err := query.Compile(im, "model", text, want)
+			require.NoError(t, err)
+			exprs[i] = x
+		}
+	}
+	of := func(i int, e ecs.Entity) query.Answer {
+		v, err := exprs[i].Of(e)
+		require.NoError(t, err)
+		return v
+	}
+	all, classes := slices.Clone(im.Registry[:im.Alive]), map[string]int{}
+	slices.SortFunc(all, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
+	for _, e := range all {
+		if exprs[3] != nil {
+			holds, err := exprs[3].Holds(e)
+			require.NoError(t, err)
+			if !holds {
+				continue
+			}
+		}
+		x, y := finite(of(0, e)), finite(of(1, e))
+		if x == nil || y == nil {
+			continue
+		}
+		if doc.More = len(doc.X) == limit; doc.More {
+			break
+		}
+		doc.Entities, doc.X, doc.Y = append(doc.Entities, e.String()), append(doc.X, narrow(*x)), append(doc.Y, narrow(*y))
+		if exprs[2] != nil {
+			doc.Colors = append(doc.Colors, doc.color(classes, of(2, e)))
+		}
+	}
+	return doc
+}
