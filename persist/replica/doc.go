@@ -35,4 +35,15 @@
 // What an owner wrote and the log does not have, is no part of the world: somebody else may have
 // gone on without. It is set aside when the machine follows again, and never cut off, appended
 // or shown.
+//
+// # Crashes
+//
+// A machine may stop anywhere. What becomes of what it was doing:
+//
+//	owner, before the log had an entry    it was not confirmed; set aside when the machine follows
+//	owner, before it knew that it had     it is confirmed: whoever follows has it, this machine too
+//	owner, while it brings in a store     it stays here, and only this machine can claim it
+//	owner, in Rebase                      the log is not trimmed; whoever has the store goes on
+//	claim, before its answer              the log has it or not; any later claim is behind it
+//	follower, while it applies entries    it applies them again, from what is in state on
 package replica

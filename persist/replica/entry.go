@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"path"
 	"strings"
+
+	"github.com/stet-ecs/stet/persist"
 )
 
 // The bytes of an entry:
@@ -30,6 +32,7 @@ const (
 	opOffer                      // name: of whoever may claim now.
 )
 
+// An opKind says which operation an op is. The numbers are those of the bytes.
 type opKind byte
 
 // An op is one operation of an entry.
@@ -59,9 +62,10 @@ const (
 	entryMagic  = "STRP"
 	entryHeader = 4 + 4 + 5*8
 	maxName     = 255
-	maxData     = MaxEntry - entryHeader - 64 - maxName // Of one operation.
+	maxData     = MaxEntry - entryHeader - 64 - maxName // Of one operation, with room for its other members.
 )
 
+// castagnoli is the polynomial of the sums of entries and of the state.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // encodeEntry returns the bytes of an entry.
@@ -86,6 +90,7 @@ func sizeOf(ops []op) (n int) {
 	return n
 }
 
+// append appends the bytes of o: all kinds have the same members, of which most leave some empty.
 func (o *op) append(b []byte) []byte {
 	b = append(b, byte(o.kind))
 	b = binary.AppendUvarint(b, uint64(len(o.name)))
@@ -95,9 +100,12 @@ func (o *op) append(b []byte) []byte {
 	return append(b, o.data...)
 }
 
+// errEntry says that bytes in the log are no entry. It ends following: the log is not this package's, or
+// is damaged.
 var errEntry = errors.New("replica: an entry of the log is none that was written here")
 
-// decodeEntry returns what lies in the bytes of an entry. Its data is a part of b.
+// decodeEntry returns what lies in the bytes of an entry. Its data is a part of b. Of an entry with
+// operations of a newer program, which is [persist.ErrNewer], it returns the header all the same.
 func decodeEntry(b []byte) (h header, ops []op, err error) {
 	if len(b) < entryHeader || len(b) > MaxEntry || string(b[:4]) != entryMagic || crc32.Checksum(b[8:], castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
 		return h, nil, errEntry
@@ -114,6 +122,8 @@ func decodeEntry(b []byte) (h header, ops []op, err error) {
 	return h, ops, nil
 }
 
+// decode reads an operation from the beginning of b, which is not empty. Names of files are bounded here
+// to what a store has, so that no entry writes anywhere else on a machine.
 func (o *op) decode(b []byte) (rest []byte, err error) {
 	o.kind = opKind(b[0])
 	name, b, ok := cutBytes(b[1:])
@@ -133,14 +143,15 @@ func (o *op) decode(b []byte) (rest []byte, err error) {
 	case !ok:
 		return nil, errEntry
 	case o.kind < opClaim || o.kind > opOffer:
-		return nil, fmt.Errorf("replica: the log has an operation %d, of a newer program", o.kind)
+		return nil, fmt.Errorf("replica: %w: the log has an operation %d", persist.ErrNewer, o.kind)
 	case o.kind >= opPart && o.kind <= opRemove && !replicated(o.name), o.number > 1<<62:
 		return nil, fmt.Errorf("%w: operation %d of %q at %d", errEntry, o.kind, o.name, o.number)
 	}
 	return b, nil
 }
 
-// cutBytes returns the bytes that b begins with, behind their number.
+// cutBytes returns the bytes that b begins with, behind their number, and what follows. The number is
+// compared with what there is before it is believed.
 func cutBytes(b []byte) (part, rest []byte, ok bool) {
 	n, k := binary.Uvarint(b)
 	if k <= 0 || n > uint64(len(b)-k) {

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,12 +25,28 @@ type Options struct {
 	OnShorter func(*ShorterError)
 
 	// Forget follows a log that has forgotten what is known here ([ErrLogShorter]), and that others
-	// may have gone on with: what it does not have is set aside.
+	// may have gone on with: what it does not have is set aside. If the log has nothing at all, what lies
+	// here stays, and a claim brings it in.
 	Forget bool
 }
 
 // A Follower keeps a copy of a store at what the log has of it. Its methods may be called from
 // several goroutines.
+//
+//	Log ─▶ read ─▶ take: does it continue what is here? ─▶ apply ─▶ tree, next
+//	                                                         └▶ claims, offers
+//
+// Entries are applied to one of two trees, or to none:
+//
+//	tree   the store, in store/: every operation on a file
+//	next   a store that is sent just now, in next/: from opBegin to opComplete, when it becomes tree
+//	none   until somebody sends one
+//
+// Who has a tree ignores a store that is sent once more: it has the same files. Who lost the thread,
+// as the log was trimmed, gives up its tree and waits for such a one.
+//
+// What is applied is remembered in the file state, now and then. After a crash, operations from there on
+// are applied again.
 type Follower struct {
 	log     Log
 	files   disk.FS
@@ -42,17 +59,18 @@ type Follower struct {
 	done chan struct{}      // Closed when it has ended.
 
 	mu     sync.Mutex // Guards what follows, which the goroutine changes or, when it has ended, who has the turn.
-	at     link
-	term   uint64
-	tree   *tree  // nil: the log has no store yet, or not all of it came.
-	next   *tree  // It comes just now.
-	owned  bool   // Something may lie here that the log does not have.
-	origin bool   // A store lies here, and the log has none yet.
-	since  int    // Bytes applied since the state was written.
-	aside  *aside // Where what is not in the log goes.
+	at     link       // The last entry that was applied.
+	term   uint64     // The highest of all claims.
+	tree   *tree      // nil: the log has no store yet, or not all of it came.
+	next   *tree      // It comes just now.
+	owned  bool       // Something may lie here that the log does not have.
+	origin bool       // A store lies here, and the log has none yet.
+	since  int        // Bytes applied since the state was written.
+	aside  *aside     // Where what is not in the log goes.
 	offer  offer
-	grown  chan struct{}
-	err    error
+	grown  chan struct{} // Closed when at or err is another one.
+	err    error         // Why the log is not followed any more.
+	stuck  error         // Why the next entry could not be applied, when that was last tried.
 	closed bool
 }
 
@@ -72,7 +90,8 @@ const (
 //
 // What an owner wrote here and the log does not have is set aside before, see [Follower.Aside]. A machine
 // that is too far behind, as the log was trimmed, gets all files anew. Errors: [persist.ErrForeign] if
-// files hold a store that is not this log's; [persist.ErrLocked]; [ErrLogShorter]; those of the log.
+// files hold a store that is not this log's; [persist.ErrLocked]; [ErrLogShorter], also if the log was
+// emptied and this machine does not have all of it; those of the log.
 func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Follower, error) {
 	lock, err := files.Lock(lockFile)
 	if errors.Is(err, disk.ErrLocked) {
@@ -144,18 +163,20 @@ func (f *Follower) Aside() (dir string, bytes int64) {
 	return f.aside.dir, f.aside.bytes
 }
 
-// Err returns why the log is not followed any more; nil: it is.
+// Err returns why the log is not followed any more, or why it is not just now: an entry that cannot be written
+// here, to a disk that is full say, is tried again until it can. nil: the log is followed.
 func (f *Follower) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.err
+	return cmp.Or(f.err, f.stuck)
 }
 
-// Wait waits until the files have the log up to a position.
+// Wait waits until the files have the log up to a position. If ctx ends before, the error says what
+// Err does, too.
 func (f *Follower) Wait(ctx context.Context, p Position) error {
 	for {
 		f.mu.Lock()
-		at, err, grown := f.at.Position, f.err, f.grown
+		at, err, stuck, grown := f.at.Position, f.err, f.stuck, f.grown
 		f.mu.Unlock()
 		switch {
 		case at >= p:
@@ -165,6 +186,9 @@ func (f *Follower) Wait(ctx context.Context, p Position) error {
 		}
 		select {
 		case <-ctx.Done():
+			if stuck != nil {
+				return fmt.Errorf("%w: %w", ctx.Err(), stuck)
+			}
 			return ctx.Err()
 		case <-grown:
 		}
@@ -206,7 +230,9 @@ func (f *Follower) halt() {
 	<-f.done
 }
 
-// follow begins to follow in a goroutine.
+// follow begins to follow in a goroutine. Three errors say that the log or the files are not what
+// they were, and end it; any other, of the network say, may pass, and reading begins again
+// where it was.
 func (f *Follower) follow() {
 	ctx, stop := context.WithCancel(context.Background())
 	f.stop, f.done = stop, make(chan struct{})
@@ -216,7 +242,7 @@ func (f *Follower) follow() {
 		for ctx.Err() == nil {
 			err := f.read(ctx, nil)
 			f.mu.Lock()
-			lasting := errors.Is(err, errGap) || errors.Is(err, errEntry) || errors.Is(err, ErrLogShorter)
+			lasting := errors.Is(err, errGap) || errors.Is(err, errEntry) || errors.Is(err, ErrLogShorter) || errors.Is(err, persist.ErrNewer)
 			if lasting {
 				f.fail(err)
 			}
@@ -229,6 +255,7 @@ func (f *Follower) follow() {
 	}()
 }
 
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -239,7 +266,8 @@ func pause(ctx context.Context, d time.Duration) {
 // errReached ends reading where it was to end.
 var errReached = errors.New("reached")
 
-// read applies entries as they come. If upto is given, it ends with errReached there.
+// read applies entries as they come. If upto is given, it ends with errReached there. It always ends with
+// an error, and may be called again: it goes on behind the last entry that was applied whole.
 func (f *Follower) read(ctx context.Context, upto *Position) error {
 	if upto != nil && f.at.Position >= *upto {
 		return errReached
@@ -248,7 +276,13 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 		if err != nil {
 			return err
 		}
-		if err := f.take(e); err != nil {
+		err := f.take(e)
+		f.mu.Lock()
+		if f.stuck = err; err != nil {
+			f.tell()
+		}
+		f.mu.Unlock()
+		if err != nil {
 			return err
 		}
 		if upto != nil && e.Position >= *upto {
@@ -258,7 +292,10 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 	return ctx.Err()
 }
 
-// take applies an entry.
+// take applies an entry. It names the one that it continues, which must be the last that was
+// applied. If it names that position or an older one, the log has forgotten what is here; if a
+// newer one, entries were trimmed that were not read, and the files are of no use any more:
+// take passes over what follows until an owner sends all files again.
 func (f *Follower) take(e Entry) error {
 	h, ops, err := decodeEntry(e.Data)
 	if err != nil {
@@ -277,7 +314,7 @@ func (f *Follower) take(e Entry) error {
 	}
 	for i := range ops {
 		if err := f.apply(&ops[i]); err != nil {
-			return err
+			return err // The entry is taken once more, from its first operation on.
 		}
 	}
 	f.at = link{e.Position, h.id}
@@ -293,7 +330,7 @@ func (f *Follower) take(e Entry) error {
 // apply does what an operation says, to the store, or to the one that comes.
 func (f *Follower) apply(o *op) error {
 	switch o.kind {
-	case opClaim:
+	case opClaim: // What the owner before was sending has no end.
 		f.term = max(f.term, o.number)
 		f.offer.set(false)
 		f.next = nil // Nobody goes on sending it,
@@ -320,7 +357,7 @@ func (f *Follower) apply(o *op) error {
 		return nil // It belongs to what was trimmed.
 	case o.kind == opComplete:
 		return f.complete()
-	case o.kind == opWrite:
+	case o.kind == opWrite: // An owner goes on writing to files that it has not sent to their end.
 		if _, known := f.next.sizes[o.name]; !known {
 			return nil // What is sent of the file later has it.
 		}
@@ -328,7 +365,7 @@ func (f *Follower) apply(o *op) error {
 	return f.next.apply(o)
 }
 
-// clear removes a directory that has what a store has.
+// clear removes a directory that has what a store has, from the inside out. It may be half removed.
 func (f *Follower) clear(dir string) error {
 	for _, sub := range []string{dir + "/" + journalDir, dir + "/" + snapshotDir, dir} {
 		entries, err := f.files.ReadDir(sub)
@@ -354,13 +391,13 @@ func (f *Follower) clear(dir string) error {
 }
 
 // complete makes what came the store. What was there before is set aside if the log may not have all
-// of it.
+// of it. The directory next/ takes the place of store/ by one rename, when all of it is durable.
 func (f *Follower) complete() error {
 	t := f.next
 	if err := t.sync(); err != nil {
 		return err
 	}
-	if f.owned {
+	if f.owned { // Else all that lies there is in the log.
 		old := newTree(f.files, storeDir, f.aside)
 		for _, dir := range []string{journalDir, snapshotDir} {
 			entries, err := f.files.ReadDir(old.path(dir))
@@ -375,6 +412,8 @@ func (f *Follower) complete() error {
 		}
 		f.owned = false
 	}
+	// A crash from here on may leave a state that names files which are not there: begin finds that
+	// out and asks for all anew.
 	if err := f.clear(storeDir); err != nil {
 		return err
 	}
@@ -391,7 +430,8 @@ func (f *Follower) complete() error {
 	return f.save()
 }
 
-// save writes what is known, once it is durable.
+// save writes what is known, once it is durable. Of a store that is coming nothing is: it is asked for
+// from its beginning.
 func (f *Follower) save() error {
 	s := &state{At: f.at, Term: f.term, Owner: f.owned, First: f.origin, Offer: f.offer.stands}
 	if f.tree != nil {
@@ -404,7 +444,16 @@ func (f *Follower) save() error {
 	return s.write(f.files)
 }
 
-// begin brings the files to where the log is now.
+// begin brings the files to where the log is now. What lies here decides how:
+//
+//	no state, no store            read from the beginning
+//	no state, a store             the log must be empty: the store is to be brought in
+//	state damaged                 as if nothing was known: read from the beginning; all here is set aside
+//	state newer than the log      refused, or with Forget as if nothing was known
+//	log emptied                   go on behind a state that has all of it; else refused, or with Forget
+//	                              the store here is to be brought in
+//	state                         go on behind it, if its entry is that of the log
+//	files not as the state says   read from the beginning; all here is set aside
 func (f *Follower) begin(ctx context.Context) error {
 	s, err := readState(f.files)
 	damaged := errors.Is(err, errState)
@@ -421,6 +470,11 @@ func (f *Follower) begin(ctx context.Context) error {
 		return err
 	case s == nil && lies && last > 0 && !damaged:
 		return fmt.Errorf("%w: %s holds a store that is not of this log", persist.ErrForeign, storeDir)
+	case first == 0 && last > 0 && (s == nil || s.Files == nil || s.At.Position < last):
+		if !f.options.Forget {
+			return fmt.Errorf("%w: it ends at %d, has no entry any more, and here is not all that it had; let a machine that has all of it claim it and send its store with Rebase", ErrLogShorter, last)
+		}
+		f.at, f.owned, f.origin = link{Position: last}, lies, lies
 	case s == nil:
 		f.owned, f.origin = lies && damaged, lies && last == 0
 	case last < s.At.Position && !f.options.Forget:
@@ -461,9 +515,10 @@ func (f *Follower) lies() (bool, error) {
 func (f *Follower) remember(ctx context.Context, s *state, first Position) error {
 	f.term, f.owned, f.origin = s.Term, s.Owner, s.First
 	if s.Files == nil || first > s.At.Position+1 {
-		return nil // All is asked for anew.
+		return nil // All is asked for anew: f.at is before the first entry.
 	}
-	if s.At.Position > 0 && first <= s.At.Position { // It must be the entry that is known.
+	if s.At.Position > 0 && first > 0 && first <= s.At.Position { // It must be the entry that is known.
+		// Only the first entry is looked at: that of the state, or the one behind it, which names it.
 		for e, err := range f.log.Entries(ctx, s.At.Position-1) {
 			if err != nil {
 				return err
@@ -491,7 +546,8 @@ func (f *Follower) remember(ctx context.Context, s *state, first Position) error
 	return nil
 }
 
-// reach applies the entries up to last, and sets aside what the log does not have.
+// reach applies the entries up to last, and sets aside what the log does not have. Without a tree there
+// is nothing to compare with yet: complete sets aside all of it.
 func (f *Follower) reach(ctx context.Context, last Position) error {
 	if err := f.read(ctx, &last); !errors.Is(err, errReached) {
 		return err

@@ -11,6 +11,16 @@ import (
 
 // A gate is the files of a store: whoever reads goes through, and whoever writes is heard by the
 // owner's sender, if there is one.
+//
+//	call                   here              to the log
+//	WriteAt                at once           noted, if the log does not have these bytes
+//	Sync                   first             all that is noted, waited for
+//	Publish, Rename        when it has all   the content in parts, then the name, waited for
+//	Remove                 at once           noted
+//	files named .tmp, and those beside journal/ and snapshots/: here only
+//
+// A store orders what must be durable before what by Sync. So a log that has what was synced, in the
+// order in which it was written, has a store that can be recovered.
 type gate struct {
 	disk.FS // The store, on this machine.
 	sender  atomic.Pointer[sender]
@@ -36,6 +46,7 @@ func (g *gate) Create(name string) (disk.File, error) { return g.opened(name, g.
 // OpenWrite is a part of [disk.FS].
 func (g *gate) OpenWrite(name string) (disk.File, error) { return g.opened(name, g.FS.OpenWrite) }
 
+// opened opens a file for writing, whose writes the sender hears.
 func (g *gate) opened(name string, open func(string) (disk.File, error)) (disk.File, error) {
 	s, err := g.write()
 	if err != nil {
@@ -54,6 +65,7 @@ func (g *gate) Publish(from, to string) error { return g.named(from, to, g.FS.Pu
 // Rename is a part of [disk.FS].
 func (g *gate) Rename(from, to string) error { return g.named(from, to, g.FS.Rename) }
 
+// named gives a file its name, here by a function, and in the log if that has files of such a name.
 func (g *gate) named(from, to string, name func(from, to string) error) error {
 	s, err := g.write()
 	if err != nil {
@@ -100,7 +112,8 @@ func (g *gate) SyncDir(dir string) error {
 	return err
 }
 
-// Close is a part of [disk.FS]. It does nothing.
+// Close is a part of [disk.FS]. It does nothing: a store closes its files, and these go on to be followed
+// or owned.
 func (g *gate) Close() error { return nil }
 
 // A sentFile is a file of the owner's store.
@@ -119,7 +132,8 @@ func (f *sentFile) WriteAt(b []byte, at int64) (int, error) {
 	if !replicated(name) {
 		return f.File.WriteAt(b, at)
 	}
-	news := f.sender.beyond(name, at, b, f.File)
+	news := f.sender.beyond(name, at, b, f.File) // Before b is written over what it is compared with.
+	// Noted only once it is here: the log shall not have what this machine failed to write.
 	n, err := f.File.WriteAt(b, at)
 	if err == nil && news {
 		f.sender.note(writes(name, at, b)...)
@@ -143,7 +157,8 @@ func (f *sentFile) Close() error {
 // Sync is a part of [disk.File]: of the journal, it returns when the log has what was written.
 func (f *sentFile) Sync() error { return f.SyncLocal(func() {}) }
 
-// SyncLocal is described with [disk.SyncLocal].
+// SyncLocal is described with [disk.SyncLocal]: local is called when this machine has what was written,
+// which the log may not have for long, or ever.
 func (f *sentFile) SyncLocal(local func()) error {
 	name, err := f.current()
 	if err == nil {
@@ -173,7 +188,7 @@ func writes(name string, at int64, b []byte) (ops []op) {
 	return ops
 }
 
-// readUpTo reads what is there of b's length.
+// readUpTo reads as much of b as the file has, and returns how much that is: an end is no error.
 func readUpTo(f io.ReaderAt, b []byte, at int64) (n int, err error) {
 	if n, err = f.ReadAt(b, at); errors.Is(err, io.EOF) {
 		err = nil

@@ -99,6 +99,7 @@ func (m *Memory) Append(ctx context.Context, after Position, entry []byte) (Posi
 	return m.last, nil
 }
 
+// tell wakes those who wait for an entry.
 func (m *Memory) tell() {
 	if m.grown != nil {
 		close(m.grown)
@@ -127,12 +128,13 @@ func (m *Memory) Entries(ctx context.Context, after Position) iter.Seq2[Entry, e
 	}
 }
 
-// next returns the first entry behind a position, or what is closed when there may be one.
+// next returns the first entry behind a position, or what is closed when there may be one. Both are asked
+// under one lock, so that no entry comes between the question and the waiting.
 func (m *Memory) next(after Position) (e Entry, ok bool, grown <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if n := len(m.entries); n > 0 && m.entries[n-1].Position > after {
-		i := 0
+		i := 0 // Positions have no holes. If what is asked for was trimmed, it is the oldest.
 		if first := m.entries[0].Position; first <= after {
 			i = int(after - first + 1)
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/stet-ecs/stet/disk"
@@ -18,14 +20,25 @@ import (
 var ErrUnfinished = errors.New("replica: the store was not sent whole; claim it where it lies")
 
 // An Owner has a store that the log has: it may write, until somebody else claims it.
+//
+// What becomes of a machine:
+//
+//	Follow ─▶ follows ──Claim──▶ owns ──Close──▶ Follow again
+//	             ▲         │       └── lost: its syncs fail; Close
+//	             └─refused─┘
+//
+// A claim ends the goroutine that follows, so that the files stand still, and appends the claim behind
+// the entry that they have. If the log takes it, nobody else can have appended anything in between.
+// Only then a sender is let through the gate.
 type Owner struct {
 	f      *Follower
 	sender *sender
-	cancel context.CancelCauseFunc
+	cancel context.CancelCauseFunc // Ends the sender's waiting for the log.
 	term   uint64
 }
 
-// termEpochs is how many epochs of a journal belong to one term.
+// termEpochs is how many epochs of a journal belong to one term. An epoch is an opening of the store: an
+// owner that opens it more often than that would come into those of the next term.
 const termEpochs = 1 << 16
 
 // Claim makes this machine the owner: it appends a claim where the files of f have the log. From then
@@ -53,6 +66,8 @@ func (f *Follower) Claim(ctx context.Context) (*Owner, error) {
 	return o, nil
 }
 
+// claim is Claim while nobody follows. Up to the append nothing has changed, and the claim may be refused.
+// Behind it this machine has the store, also where an error keeps it from using it.
 func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	switch {
 	case f.err != nil:
@@ -82,10 +97,12 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 			return nil, err
 		}
 	}
-	for name, size := range t.sizes {
+	for name, size := range t.sizes { // What the files have is what the log has: so they follow.
 		s.sizes[name], s.sent[name] = size, size
 	}
 	f.mu.Lock()
+	// That it is owned must be remembered before the first write of the owner: after a crash, what lies
+	// here may be more than the log has. Parts of files have no sender any more.
 	f.at, f.term, f.owned, f.next, f.origin = s.at, term, true, nil, first
 	f.offer.set(false)
 	if err = t.drop(); err == nil {
@@ -98,7 +115,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if first {
+	if first { // Until all is sent only this machine can claim: see ErrUnfinished.
 		if _, err := s.all(f.gate.FS, term); err != nil {
 			return nil, err
 		}
@@ -106,6 +123,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 			return nil, err
 		}
 	}
+	// From here on the sender waits as long as there is an owner, not as long as somebody claims.
 	s.ctx, o.cancel = context.WithCancelCause(context.Background())
 	f.gate.sender.Store(s)
 	return o, nil
@@ -128,7 +146,7 @@ func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
 	return max(term, log.Epoch/termEpochs+1), log.Close()
 }
 
-// present returns the store that lies here, all of it.
+// present returns the store that lies here, all of it, as if the log had it: its files are to be sent.
 func (f *Follower) present() (*tree, error) {
 	t := newTree(f.files, storeDir, f.aside)
 	if err := t.make(); err != nil {
@@ -181,14 +199,15 @@ func (o *Owner) Open(ctx context.Context, w *ecs.World, options persist.Options)
 }
 
 // Rebase sends all files of the store once more, and trims the log before them: who begins to follow
-// reads no more than the store has, and what came since. Ticks are confirmed meanwhile.
-// Call it when much more than that was appended.
+// reads no more than the store has, and what came since. Ticks are confirmed, and snapshots finished,
+// meanwhile. Call it when much more than that was appended.
 //
 // If ctx ends before, so does Rebase, with its error, and what it began goes on.
 func (o *Owner) Rebase(ctx context.Context) error {
 	return within(ctx, func() error { return o.rebase(ctx) })
 }
 
+// rebase is Rebase for as long as it takes. It has the turn of the follower, so that Close waits for it.
 func (o *Owner) rebase(ctx context.Context) error {
 	o.f.turn.Lock()
 	defer o.f.turn.Unlock()
@@ -205,26 +224,31 @@ func (o *Owner) rebase(ctx context.Context) error {
 	if err := o.remember(); err != nil {
 		return err
 	}
-	return o.f.log.Trim(ctx, begin)
+	return o.f.log.Trim(ctx, begin) // The log has two whole stores until then, and never none.
 }
 
-// remember writes what the log has. With a file that is only half there, it is left at what it was:
-// the log is read from there on.
+// remember writes what the log has, so that this machine reads on from here when it follows again.
+//
+// The sizes are those that the log has; the files may have more, which is cut off and set aside
+// then, as has a file that comes, of which all is here. They are synced, as an entry may have what was
+// written and not synced here.
 func (o *Owner) remember() error {
 	o.sender.order.Lock()
 	defer o.sender.order.Unlock()
-	if len(o.sender.coming) > 0 {
-		return nil
-	}
 	f := o.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t := newTree(f.files, storeDir, f.aside)
-	for name, size := range o.sender.sent {
-		t.sizes[name] = size
+	maps.Copy(t.sizes, o.sender.sent)
+	maps.Copy(t.parts, o.sender.coming)
+	names := slices.Collect(maps.Keys(t.sizes))
+	for name := range t.parts {
+		names = append(names, name+tempSuffix)
+	}
+	for _, name := range names {
 		file, err := f.files.OpenWrite(t.path(name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // The log will learn of it.
+			continue // It was removed. The log learns of it, or this machine gets all files anew.
 		}
 		if err == nil {
 			err = errors.Join(file.Sync(), file.Close())
@@ -272,7 +296,7 @@ func within(ctx context.Context, f func() error) error {
 // any more. Close the store before; [Follow] the log again to see how it goes on.
 func (o *Owner) Close() error {
 	f := o.f
-	_ = o.sender.fail(persist.ErrClosed)
+	_ = o.sender.fail(persist.ErrClosed) // First: a Rebase that has the turn ends by it.
 	o.cancel(errors.New("the owner has closed"))
 	f.turn.Lock()
 	defer f.turn.Unlock()

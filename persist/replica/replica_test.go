@@ -6,6 +6,7 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -317,6 +318,33 @@ func TestATrimmedLogIsFollowedFromItsBeginning(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
+// Between the last part of a file and its name nothing of it may come: who begins to follow has neither.
+func TestALogThatIsRebasedWhileTicksAreConfirmedIsFollowed(t *testing.T) {
+	log := &replica.Memory{}
+	g, o, store := own(t, follow(t, log, disktest.New(), replica.Options{}))
+	var ended atomic.Bool
+	played := make(chan struct{})
+	go func() {
+		defer close(played)
+		for !ended.Load() {
+			g.score.Set(g.score.Get() + 1)
+			if !assert.NoError(t, store.Commit()) || !assert.NoError(t, store.Sync(background)) {
+				return
+			}
+		}
+	}()
+	for range 50 {
+		require.NoError(t, o.Rebase(background))
+		f := follow(t, log, disktest.New(), replica.Options{})
+		require.NoError(t, f.Wait(background, o.Position()))
+		require.NoError(t, f.Close())
+	}
+	ended.Store(true)
+	<-played
+	require.NoError(t, store.Close(background))
+	require.NoError(t, o.Close())
+}
+
 // A trimming log is trimmed when somebody has asked for its bounds.
 type trimming struct {
 	replica.Log
@@ -435,5 +463,88 @@ func TestTheFirstTermIsBehindTheEpochsOfTheStore(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 8, o.Term())
 	require.Greater(t, o.Epoch(), uint64(7<<16+3))
+	require.NoError(t, o.Close())
+}
+
+// A log that has nothing any more is not waited for. Who has all that it had goes on, and sends it to the others.
+func TestALogThatWasEmptiedIsNotWaitedFor(t *testing.T) {
+	for _, everybody := range []bool{true, false} { // Whether a machine that has all is still there.
+		log := &replica.Memory{}
+		behind, upToDate := disktest.New(), disktest.New()
+		g, o, store := own(t, follow(t, log, disktest.New(), replica.Options{}))
+		for _, files := range []*disktest.Mem{behind, upToDate} {
+			g.play(t, store)
+			require.NoError(t, store.Sync(background))
+			require.NoError(t, follow(t, log, files, replica.Options{}).Close())
+		}
+		_, last, err := log.Bounds(background)
+		require.NoError(t, err)
+		require.NoError(t, log.Trim(background, last+1))
+		ctx, cancel := context.WithTimeout(background, time.Minute)
+		defer cancel()
+		for _, files := range []*disktest.Mem{behind, disktest.New()} {
+			_, err := replica.Follow(ctx, log, files, replica.Options{})
+			require.ErrorIs(t, err, replica.ErrLogShorter)
+			require.ErrorContains(t, err, "has no entry any more")
+		}
+		from, ticks, options := upToDate, 2, replica.Options{}
+		if !everybody {
+			from, ticks, options = behind, 1, replica.Options{Forget: true}
+		}
+		f, err := replica.Follow(ctx, log, from, options)
+		require.NoError(t, err)
+		h, next, kept := own(t, f)
+		assert.EqualValues(t, ticks, h.score.Get())
+		h.play(t, kept)
+		require.NoError(t, next.Rebase(ctx))
+		require.NoError(t, kept.Close(ctx))
+		for _, files := range []*disktest.Mem{behind, disktest.New()} {
+			if files == from {
+				continue
+			}
+			f, err := replica.Follow(ctx, log, files, replica.Options{})
+			require.NoError(t, err)
+			require.NoError(t, f.Wait(ctx, next.Position()))
+			require.NoError(t, same(from, files))
+			require.NoError(t, f.Close())
+		}
+		require.NoError(t, next.Close())
+
+		// The owner before learns of it, also where nothing is left to say by whom it was claimed.
+		_, last, err = log.Bounds(background)
+		require.NoError(t, err)
+		require.NoError(t, log.Trim(background, last+1))
+		g.play(t, store)
+		require.ErrorIs(t, store.Sync(ctx), persist.ErrLost)
+		require.Error(t, store.Close(ctx))
+		require.NoError(t, o.Close())
+	}
+}
+
+// A follower that cannot write what comes says why, and goes on when it can.
+func TestAFullDiskIsTold(t *testing.T) {
+	log := &replica.Memory{}
+	g, o, store := own(t, follow(t, log, disktest.New(), replica.Options{}))
+	g.play(t, store)
+	require.NoError(t, store.Sync(background))
+	mem := disktest.New()
+	f := follow(t, log, mem, replica.Options{})
+	require.NoError(t, f.Wait(background, o.Position()))
+	require.NoError(t, f.Err())
+	full := errors.New("no space left on device")
+	mem.FailFrom(1, full)
+	g.play(t, store)
+	require.NoError(t, store.Sync(background))
+	require.Eventually(t, func() bool { return errors.Is(f.Err(), full) }, time.Minute, time.Millisecond)
+	ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
+	defer cancel()
+	err := f.Wait(ctx, o.Position())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, full)
+	mem.FailFrom(0, nil)
+	require.NoError(t, f.Wait(background, o.Position()))
+	require.NoError(t, f.Err())
+	require.NoError(t, f.Close())
+	require.NoError(t, store.Close(background))
 	require.NoError(t, o.Close())
 }

@@ -22,6 +22,17 @@ import (
 //
 //	journal    write, write, … ─note─▶ pending ──sync──▶ entries ──▶ Log
 //	snapshot   publish ────────────────────────────────▶ parts
+//
+// Who writes only adds to pending, under mu, and never waits for the log. Who wants to know that the
+// log has it takes its turn in order, and sends all that is pending, whoever wrote it. A file gives up
+// its turn after each part, so that ticks are confirmed, and other files sent, while a snapshot or
+// all of the store is.
+//
+// Each entry names the one before it, so entries are appended one at a time. An append may have failed
+// and be there nevertheless; it is tried until that is known: see try. After an error that lasts,
+// failed, nothing is sent any more, and whoever syncs gets it.
+//
+// Locks are taken in this order: order, mu.
 type sender struct {
 	log     Log
 	ctx     context.Context // Ends when nobody is to wait any more.
@@ -33,16 +44,16 @@ type sender struct {
 	sizes   map[string]int64     // Of the files, with what is pending.
 	failed  error                // Why nothing is sent any more.
 
-	order  turn // Of appends. Guards what follows.
-	writer uint64
-	number uint64
-	at     link // The last entry.
-	recent []sent
+	order  turn             // Of appends. Guards what follows.
+	writer uint64           // Random: which sender of all that there ever were.
+	number uint64           // Of the last entry, of this writer.
+	at     link             // The last entry that the log has.
+	recent []sent           // The newest entries, oldest first, for again.
 	kept   int              // Bytes of recent.
 	sent   map[string]int64 // Sizes of the files that the log has,
-	coming map[string]bool  // and others of which it has a part.
-
-	whole turn // Held by who sends a file in parts, or all of them.
+	coming map[string]int64 // and of others what it has of them.
+	begun  uint64           // How often all began to be sent,
+	rest   map[string]bool  // and which files are still to be.
 }
 
 // A turn is a mutex for what may take as long as a log does not answer.
@@ -56,22 +67,24 @@ func (t turn) Lock() { t <- struct{}{} }
 // Unlock lets the next one go on.
 func (t turn) Unlock() { <-t }
 
-// A sent is an entry that the log acknowledged, as it was before it.
+// A sent is an entry that the log acknowledged: enough to encode the same bytes once more.
 type sent struct {
 	link
 	before link
 	ops    []op
 }
 
-// keepSent is how many bytes of entries are kept, for a log that forgets some.
+// keepSent is how many bytes of entries are kept, for a log that forgets some. One is kept in any case.
 const keepSent = 4 << 20
 
+// newSender returns one that appends behind the entry at. ctx bounds the claim; the owner gives it
+// another one afterwards.
 func newSender(ctx context.Context, log Log, at link, shorter func(*ShorterError)) *sender {
 	var b [8]byte
 	rand.Read(b[:]) // Never fails.
 	return &sender{
 		log: log, ctx: ctx, shorter: shorter, files: map[string]*sentFile{}, sizes: map[string]int64{}, writer: binary.LittleEndian.Uint64(b[:]), at: at,
-		sent: map[string]int64{}, coming: map[string]bool{}, order: newTurn(), whole: newTurn(),
+		sent: map[string]int64{}, coming: map[string]int64{}, order: newTurn(),
 	}
 }
 
@@ -82,6 +95,7 @@ func (s *sender) lost() error {
 	return s.failed
 }
 
+// opened returns f, whose writes are heard from now on.
 func (s *sender) opened(f disk.File, name string) *sentFile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,6 +104,7 @@ func (s *sender) opened(f disk.File, name string) *sentFile {
 	return sent
 }
 
+// closed forgets f, unless its name is that of another file by now.
 func (s *sender) closed(f *sentFile) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +113,8 @@ func (s *sender) closed(f *sentFile) {
 	}
 }
 
-// beyond reports whether a write is news to the log: not if it writes once more what it has.
+// beyond reports whether a write, which is yet to be done to f, is news to the log: not if it
+// writes once more what f has. Behind the end of the file all is news, and f is not read.
 func (s *sender) beyond(name string, at int64, b []byte, f io.ReaderAt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,13 +139,16 @@ func (s *sender) note(ops ...op) {
 	}
 }
 
-// flush returns when the log has all that was noted.
+// flush returns when the log has all that was noted, whoever noted it: a Sync of one file sends the
+// writes to others, in their order, so that the log never has a later write without an earlier one.
 func (s *sender) flush() error {
 	s.order.Lock()
 	defer s.order.Unlock()
 	return s.flushLocked()
 }
 
+// flushLocked is flush for who has the turn. Operations are put into as few entries as they fit in, in
+// their order. One that cannot be sent fails all: those behind it are not sent either.
 func (s *sender) flushLocked() error {
 	s.mu.Lock()
 	ops, err := s.pending, s.failed
@@ -149,7 +168,8 @@ func (s *sender) flushLocked() error {
 	return err
 }
 
-// append appends an entry. It tries until it is known what became of it, or nobody waits any more.
+// append appends an entry. It tries until it is known what became of it, or nobody waits any more. Whoever
+// calls it has the turn, and has kept ops from others.
 func (s *sender) append(ops []op) error {
 	if err := s.lost(); err != nil {
 		return err
@@ -173,12 +193,13 @@ func (s *sender) append(ops []op) error {
 	return nil
 }
 
-// count notes what the log has of the files now.
+// count notes what the log has of the files now. Parts and names of a file that it has are sent for
+// others, who begin to follow, and change nothing.
 func (s *sender) count(o *op) {
 	switch o.kind {
 	case opPart:
 		if _, has := s.sent[o.name]; !has {
-			s.coming[o.name] = true
+			s.coming[o.name] = int64(o.number) + int64(len(o.data))
 		}
 	case opWhole:
 		delete(s.coming, o.name)
@@ -190,6 +211,7 @@ func (s *sender) count(o *op) {
 	case opRemove:
 		delete(s.sent, o.name)
 		delete(s.coming, o.name)
+		delete(s.rest, o.name)
 	}
 }
 
@@ -203,7 +225,9 @@ func (s *sender) fail(err error) error {
 	return s.failed
 }
 
-// try appends an entry behind s.at.
+// try appends an entry behind s.at, the same bytes each time. If that place is taken, look finds out by
+// whom. After any other error, or if look does not know either, it waits and tries again. It ends when
+// the entry is there, when nothing of s can come there any more, or with the context.
 func (s *sender) try(entry []byte, id entryID) (Position, error) {
 	wait := 2 * time.Millisecond
 	for {
@@ -231,8 +255,13 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 // look finds out why the log does not end where it was expected to: it has the entry already, which
 // lies at the position returned; or it has forgotten some, which are appended again; or
 // somebody else has it.
+//
+//	… | s.at |               it ends there by now: try again
+//	… |                      it forgot s.at: again
+//	… | s.at | id | …        the entry is there, its answer was lost
+//	… | s.at | other | …     somebody claimed
 func (s *sender) look(id entryID) (Position, error) {
-	_, last, err := s.log.Bounds(s.ctx)
+	first, last, err := s.log.Bounds(s.ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -242,6 +271,11 @@ func (s *sender) look(id entryID) (Position, error) {
 	if last == s.at.Position {
 		return 0, nil // By now it ends there.
 	}
+	if first == 0 {
+		return 0, fmt.Errorf("replica: %w: the log goes on to position %d, and was emptied", persist.ErrLost, last)
+	}
+	// The first entry behind decides: only one can have s.at before it. Ours may have more behind it,
+	// if it was claimed since; the next append learns of that.
 	h, at, err := s.behind(s.at.Position)
 	switch {
 	case err != nil:
@@ -252,19 +286,23 @@ func (s *sender) look(id entryID) (Position, error) {
 	return 0, fmt.Errorf("replica: %w: the log was claimed at position %d", persist.ErrLost, at)
 }
 
-// behind returns the first entry behind a position, of which there is one.
+// behind returns the first entry behind a position, of which there is one: without one it would wait.
 func (s *sender) behind(after Position) (h header, at Position, err error) {
 	for e, err := range s.log.Entries(s.ctx, after) {
 		if err != nil {
 			return h, 0, err
 		}
-		h, _, err = decodeEntry(e.Data)
+		if h, _, err = decodeEntry(e.Data); errors.Is(err, persist.ErrNewer) {
+			err = nil // A newer program claimed: that is known from the header.
+		}
 		return h, e.Position, err
 	}
 	return h, 0, s.ctx.Err()
 }
 
-// again appends what a log has forgotten that ends at last.
+// again appends what a log has forgotten that ends at last: the same entries, which must come to lie at
+// the same positions, since others know them by these. It cannot if they are not kept any longer, or
+// if somebody else went on from where the log ends.
 func (s *sender) again(last Position) error {
 	report := &ShorterError{Known: s.at.Position, Last: last}
 	i := slices.IndexFunc(s.recent, func(e sent) bool { return e.before.Position == last })
@@ -274,7 +312,7 @@ func (s *sender) again(last Position) error {
 	for _, e := range s.recent[i:] {
 		at, err := s.log.Append(s.ctx, e.before.Position, encodeEntry(header{e.ID, e.before}, e.ops))
 		switch {
-		case errors.Is(err, ErrTaken):
+		case errors.Is(err, ErrTaken): // As in look: it may be there, by an append whose answer was lost.
 			if h, _, err := s.behind(e.before.Position); err != nil {
 				return err
 			} else if h.id != e.ID {
@@ -292,10 +330,11 @@ func (s *sender) again(last Position) error {
 	return nil
 }
 
-// publish gives a file of the store its name, and the log all that lies in it.
+// publish gives a file of the store its name, and the log all that lies in it. The content is sent
+// before: while it takes its time, the file has no name anywhere, and what comes of it is dropped if
+// its sender dies. The name is given here first and noted in the same turn, so that no write to the
+// file under its name can come before that in the log.
 func (s *sender) publish(files disk.FS, from, to string, name func(from, to string) error) error {
-	s.whole.Lock()
-	defer s.whole.Unlock()
 	f, err := files.Open(from)
 	if err != nil {
 		return err
@@ -305,34 +344,38 @@ func (s *sender) publish(files disk.FS, from, to string, name func(from, to stri
 	if err != nil {
 		return err
 	}
-	if err := s.parts(f, to, func() int64 { return size }); err != nil {
-		return err
-	}
-	s.order.Lock()
-	defer s.order.Unlock()
-	if err := name(from, to); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	if f := s.files[from]; f != nil {
-		delete(s.files, from)
-		f.name, s.files[to] = to, f
-	}
-	s.sizes[to] = size
-	s.mu.Unlock()
-	s.note(op{kind: opWhole, name: to, number: uint64(size)})
-	return s.flushLocked()
+	return s.parts(f, to, func() int64 { return size }, func() error {
+		if err := name(from, to); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		if f := s.files[from]; f != nil { // A segment stays open, and is written on under its name.
+			delete(s.files, from)
+			f.name, s.files[to] = to, f
+		}
+		s.sizes[to] = size
+		s.mu.Unlock()
+		s.note(op{kind: opWhole, name: to, number: uint64(size)})
+		return s.flushLocked()
+	})
 }
 
-// parts sends what lies in a file. Between two parts, others send.
-func (s *sender) parts(f io.ReaderAt, name string, size func() int64) error {
+// parts sends what lies in a file, as far as size says while it is asked with the turn: a file that has
+// its name grows meanwhile. Between two parts, others send. If all begins to be sent there, so does the
+// file, once more: who follows from there on has none of it. Once the log has all of it, end is
+// called in the same turn: a write that came between the last part and the name of the file would be
+// in neither for who begins to follow.
+func (s *sender) parts(f io.ReaderAt, name string, size func() int64, end func() error) error {
 	buf := make([]byte, maxData)
-	for at := int64(0); ; {
+	for at, begun := int64(0), uint64(0); ; {
 		s.order.Lock()
+		if begun != s.begun {
+			at, begun = 0, s.begun
+		}
 		n := int(min(int64(len(buf)), size()-at))
 		if n <= 0 {
-			s.order.Unlock()
-			return nil
+			defer s.order.Unlock()
+			return end()
 		}
 		read, err := readUpTo(f, buf[:n], at)
 		if err == nil && read < n {
@@ -349,15 +392,20 @@ func (s *sender) parts(f io.ReaderAt, name string, size func() int64) error {
 	}
 }
 
-// all sends all files that the log has, for those who have none.
+// all sends all files that the log has, for those who have none, and returns the position of the entry
+// with which that begins. Files that come meanwhile are sent between those. Writes to those that are there
+// go on: who has a file whole applies them, who has it not yet gets them with its parts.
+// It is called by one at a time.
 func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
-	s.whole.Lock()
-	defer s.whole.Unlock()
 	s.order.Lock()
+	s.begun, s.rest = s.begun+1, map[string]bool{}
 	if err = s.append([]op{{kind: opBegin, number: term}}); err == nil {
 		begin = s.at.Position
 	}
 	names := slices.Sorted(maps.Keys(s.sent))
+	for _, name := range names {
+		s.rest[name] = true
+	}
 	s.order.Unlock()
 	for _, name := range names {
 		if err == nil {
@@ -372,7 +420,7 @@ func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	return begin, err
 }
 
-// one sends a file that the log has, unless it is removed meanwhile.
+// one sends a file that the log has, unless it is removed meanwhile: another one may have its name then.
 func (s *sender) one(files disk.FS, name string) error {
 	f, err := files.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -382,15 +430,17 @@ func (s *sender) one(files disk.FS, name string) error {
 		return err
 	}
 	defer f.Close()
-	size := func() int64 { return s.sent[name] } // 0: it was removed.
-	if err := s.parts(f, name, size); err != nil {
-		return err
+	size := func() int64 {
+		if !s.rest[name] {
+			return 0
+		}
+		return s.sent[name]
 	}
-	s.order.Lock()
-	defer s.order.Unlock()
-	n, has := s.sent[name]
-	if !has {
-		return s.append([]op{{kind: opRemove, name: name}})
-	}
-	return s.append([]op{{kind: opWhole, name: name, number: uint64(n)}})
+	return s.parts(f, name, size, func() error {
+		if !s.rest[name] {
+			return nil
+		}
+		delete(s.rest, name)
+		return s.append([]op{{kind: opWhole, name: name, number: uint64(s.sent[name])}})
+	})
 }

@@ -13,7 +13,9 @@ import (
 )
 
 // A state is what a machine remembers of a log: up to which entry its files are what the log says.
-// Its file is a line with a checksum, and JSON.
+// Its file is a line with a checksum, and JSON. It is written now and then, and behind what it says of
+// the files: a machine that crashed reads the log again from At on, over files that have more of it
+// already. So every operation may be applied twice.
 type state struct {
 	At    link             `json:"at"`
 	Term  uint64           `json:"term"`  // Of the last claim.
@@ -32,6 +34,7 @@ const (
 // errState says that the file of a state is damaged. What lies there is as if nothing was known.
 var errState = errors.New("replica: the file state is damaged")
 
+// encode returns the bytes of the file.
 func (s *state) encode() []byte {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -40,6 +43,8 @@ func (s *state) encode() []byte {
 	return fmt.Appendf(nil, "stet-replica-1 %08x\n%s\n", crc32.Checksum(text, castagnoli), text)
 }
 
+// decodeState reads what encode wrote. Names are those of files that it may touch, so they are checked
+// as in an entry.
 func decodeState(b []byte) (*state, error) {
 	var sum uint32
 	const line = len("stet-replica-1 00000000\n")
@@ -90,7 +95,8 @@ func readState(files disk.FS) (*state, error) {
 	return decodeState(b)
 }
 
-// write makes s what is remembered. What it says of files must be durable before.
+// write makes s what is remembered. What it says of files must be durable before. The file is made
+// beside and renamed, so that after a crash there is the one or the other, whole.
 func (s *state) write(files disk.FS) error {
 	temp, text := stateFile+tempSuffix, s.encode()
 	if err := writeFile(files, temp, bytes.NewReader(text), int64(len(text))); err != nil {

@@ -14,13 +14,23 @@ import (
 
 // A tree is the files of a store as the log says that they are, and brings those that lie on this
 // machine there.
+//
+//	opPart …   name.tmp grows           parts[name]
+//	opWhole    name.tmp becomes name    sizes[name]
+//	opWrite    name is written          sizes[name]
+//	opRemove   either goes
+//
+// What lies here may be ahead of sizes: operations are applied again after a crash, and an owner's files
+// had writes before the log. So bytes that are there already are compared. If they are the same, nothing
+// happens; if not, they were never confirmed, and a copy of the file is set aside before they are
+// overwritten. At the end tidy compares names and sizes.
 type tree struct {
 	top   disk.FS
-	dir   string           // Of the store, below top.
-	sizes map[string]int64 // Of the files, by the log.
-	parts map[string]int64 // What came of files that have no name yet.
-	gone  map[string]bool  // Files that are not here: an operation that comes removes them, as it did before.
-	open  map[string]disk.File
+	dir   string               // Of the store, below top.
+	sizes map[string]int64     // Of the files, by the log.
+	parts map[string]int64     // What came of files that have no name yet.
+	gone  map[string]bool      // Files that are not here: an operation that comes removes them, as it did before a crash.
+	open  map[string]disk.File // For writing, named or temporary; what was written is not durable yet.
 	aside *aside
 }
 
@@ -30,10 +40,12 @@ const maxOpen = 8
 // errGap says that an operation needs what did not come before.
 var errGap = errors.New("replica: the log has an operation on a file that it does not have")
 
+// newTree returns a tree of no files.
 func newTree(top disk.FS, dir string, a *aside) *tree {
 	return &tree{top, dir, map[string]int64{}, map[string]int64{}, map[string]bool{}, map[string]disk.File{}, a}
 }
 
+// path returns where a file lies, below top.
 func (t *tree) path(name string) string { return path.Join(t.dir, name) }
 
 // make makes the directories of the store.
@@ -77,6 +89,7 @@ func (t *tree) drop() error {
 	return nil
 }
 
+// dropPart removes what came of a file that has no name yet, if anything did.
 func (t *tree) dropPart(name string) error {
 	if _, coming := t.parts[name]; !coming {
 		return nil
@@ -85,7 +98,8 @@ func (t *tree) dropPart(name string) error {
 	return t.remove(name + tempSuffix)
 }
 
-// part adds to a file that has no name yet.
+// part adds to a file that has no name yet. The part at 0 begins it, also where one of that name was
+// begun before.
 func (t *tree) part(o *op) error {
 	if _, named := t.sizes[o.name]; named {
 		return nil // It is sent once more, for others.
@@ -107,7 +121,8 @@ func (t *tree) part(o *op) error {
 	if int64(o.number) > t.parts[o.name] {
 		return fmt.Errorf("%w: %s begins at %d", errGap, o.name, o.number)
 	}
-	if err := t.writeAt(temp, o.data, int64(o.number)); err != nil {
+	// A file that had its name before a crash is no longer there under this one: whole finds out.
+	if err := t.writeAt(temp, o.data, int64(o.number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	t.parts[o.name] = max(t.parts[o.name], int64(o.number)+int64(len(o.data)))
@@ -121,7 +136,7 @@ func (t *tree) whole(o *op) error {
 		return nil
 	}
 	temp, size := o.name+tempSuffix, int64(o.number)
-	if o.number == 0 {
+	if o.number == 0 { // An empty file had no parts.
 		if err := t.part(&op{kind: opPart, name: o.name}); err != nil {
 			return err
 		}
@@ -129,7 +144,7 @@ func (t *tree) whole(o *op) error {
 	if n, ok := t.parts[o.name]; !ok || n != size {
 		return fmt.Errorf("%w: %s has %d bytes of %d", errGap, o.name, n, size)
 	}
-	if err := t.syncFile(temp); err != nil {
+	if err := t.syncFile(temp); err != nil { // A file that has its name has its content.
 		return err
 	}
 	same, err := t.sameBeginning(o.name, temp, size)
@@ -141,6 +156,9 @@ func (t *tree) whole(o *op) error {
 	} else {
 		if err = t.aside.move(t, o.name); err == nil {
 			err = t.top.Publish(t.path(temp), t.path(o.name))
+		}
+		if errors.Is(err, fs.ErrNotExist) { // It had its name, and was removed before a crash: as in write.
+			t.gone[o.name], err = true, nil
 		}
 	}
 	if err == nil {
@@ -196,6 +214,8 @@ func (t *tree) write(o *op) error {
 		return fmt.Errorf("%w: %s, at %d of %d", errGap, o.name, at, size)
 	}
 	f, err := t.writable(o.name)
+	// It was here, as sizes has it, and was removed before a crash. The operation that does so comes
+	// again; until then its writes are only counted.
 	if errors.Is(err, fs.ErrNotExist) {
 		t.gone[o.name] = true
 	}
@@ -211,7 +231,7 @@ func (t *tree) write(o *op) error {
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(old[:n], o.data[:n]) {
+	if !bytes.Equal(old[:n], o.data[:n]) { // Bytes behind the end of the file contradict nothing.
 		if err := t.aside.copy(t, o.name); err != nil {
 			return err
 		}
@@ -225,6 +245,7 @@ func (t *tree) write(o *op) error {
 	return nil
 }
 
+// remove removes a file, named or temporary, if it is here.
 func (t *tree) remove(name string) error {
 	if f := t.open[name]; f != nil {
 		delete(t.open, name)
@@ -240,6 +261,7 @@ func (t *tree) remove(name string) error {
 	return nil
 }
 
+// writeAt writes into a file, which is durable after sync or when the file is closed.
 func (t *tree) writeAt(name string, data []byte, at int64) error {
 	f, err := t.writable(name)
 	if err == nil {
@@ -284,7 +306,7 @@ func (t *tree) syncFile(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// sync makes all that was applied durable.
+// sync makes all that was applied durable. Files that hold had to close were made so then.
 func (t *tree) sync() error {
 	for name := range t.open {
 		if err := t.syncFile(name); err != nil {
@@ -314,9 +336,15 @@ func (t *tree) names() (names []string, err error) {
 }
 
 // tidy sets aside what lies here and the log does not have: files, and the ends of files. It fails
-// if something is missing.
+// if something is missing. It is for a tree that was brought to the end of the log: before, a file may
+// be here that a later entry gives its name.
+//
+//	the log has the name     what is behind its size is cut off, with a copy aside
+//	name.tmp, parts come     stays; none may be missing
+//	name.tmp, else           removed: no part of a store, and nobody goes on with it
+//	any other                set aside
 func (t *tree) tidy() error {
-	missing := len(t.sizes)
+	missing := len(t.sizes) + len(t.parts)
 	names, err := t.names()
 	if err != nil {
 		return err
@@ -329,6 +357,7 @@ func (t *tree) tidy() error {
 			missing--
 			err = t.cut(name, size)
 		case strings.HasSuffix(name, tempSuffix) && part:
+			missing--
 		case strings.HasSuffix(name, tempSuffix):
 			err = t.remove(name)
 		default:
@@ -344,7 +373,8 @@ func (t *tree) tidy() error {
 	return nil
 }
 
-// cut makes a file end where the log says. What lies behind is set aside with it.
+// cut makes a file end where the log says. What lies behind is set aside with it. The shorter file is
+// made beside and takes its place, since there is nothing that shortens one.
 func (t *tree) cut(name string, size int64) error {
 	if err := t.syncFile(name); err != nil {
 		return err
@@ -406,9 +436,11 @@ type aside struct {
 	bytes int64
 }
 
+// asideDir has a directory for each time that something was set aside.
 const asideDir = "aside"
 
-// place returns where a file goes that is set aside, and makes the directories.
+// place returns where a file goes that is set aside, and makes the directories: aside/N, with the first
+// number that is free, is made once by each that begins to follow.
 func (a *aside) place(name string) (string, error) {
 	dirs := []string{asideDir}
 	if a.dir == "" {
@@ -441,8 +473,12 @@ func (a *aside) place(name string) (string, error) {
 	return path.Join(a.dir, name), a.top.SyncDir(".")
 }
 
-// move sets a file of a tree aside, if there is one.
+// move sets a file of a tree aside, if there is one. One that was copied is only removed: what it has since is
+// what the log has.
 func (a *aside) move(t *tree, name string) error {
+	if a.files[name] {
+		return t.remove(name)
+	}
 	f, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -465,7 +501,8 @@ func (a *aside) move(t *tree, name string) error {
 	return errors.Join(t.top.SyncDir(path.Dir(to)), t.top.SyncDir(t.path(path.Dir(name))))
 }
 
-// copy sets a copy of a file aside, unless there is one.
+// copy sets a copy of a file aside, as it is before the first byte of it is overwritten or cut off,
+// unless there is one.
 func (a *aside) copy(t *tree, name string) error {
 	if a.files[name] {
 		return nil
@@ -487,11 +524,12 @@ func (a *aside) copy(t *tree, name string) error {
 		err = a.top.SyncDir(path.Dir(to))
 	}
 	if err == nil {
-		a.note(name, size-min(size, t.sizes[name]))
+		a.note(name, size-min(size, t.sizes[name])) // What the log has of it is no loss.
 	}
 	return err
 }
 
+// note notes that a file lies here, and so many bytes that were never confirmed.
 func (a *aside) note(name string, bytes int64) {
 	if a.files == nil {
 		a.files = map[string]bool{}

@@ -2,6 +2,8 @@ package replica
 
 import (
 	"bytes"
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,4 +70,77 @@ func TestAStateThatWasWrittenOutlivesACrash(t *testing.T) {
 		require.NotNil(t, s)
 		require.Equal(t, n, s.Term)
 	}
+}
+
+// A state may be written between two parts of a file, and the machine crash when the file has its name, or had it and
+// is removed. What is applied again then finds no part.
+func TestPartsOfAFileThatHadItsNameBeforeACrashAreAppliedAgain(t *testing.T) {
+	const name = "snapshots/00000002.snap"
+	ops := []op{
+		{opPart, name, 0, []byte("01234")},
+		{opPart, name, 5, []byte("56789")},
+		{kind: opWhole, name: name, number: 10},
+		{opWrite, name, 10, []byte("x")},
+		{kind: opRemove, name: name},
+	}
+	for known := range len(ops) { // Operations that the state has.
+		for reached := known; reached <= len(ops); reached++ {
+			mem := disktest.New()
+			x := newTree(mem, storeDir, &aside{top: mem})
+			require.NoError(t, x.make())
+			var sizes, parts map[string]int64
+			for i := range reached {
+				if i == known {
+					sizes, parts = maps.Clone(x.sizes), maps.Clone(x.parts)
+				}
+				require.NoError(t, x.apply(&ops[i]))
+			}
+			require.NoError(t, x.sync())
+			again := newTree(mem, storeDir, &aside{top: mem})
+			maps.Copy(again.sizes, sizes)
+			maps.Copy(again.parts, parts)
+			if known == reached {
+				again = x
+			}
+			for i := known; i < len(ops); i++ {
+				require.NoError(t, again.apply(&ops[i]), "operation %d, from %d on, after a crash behind %d", i, known, reached)
+				if i >= 2 && i < 4 && reached < 5 {
+					require.Equal(t, "0123456789x"[:10+i-2], string(mem.Bytes(x.path(name)))[:10+i-2])
+				}
+			}
+			require.NoError(t, again.tidy())
+			require.Empty(t, again.sizes)
+			require.Empty(t, again.aside.dir)
+		}
+	}
+}
+
+// A file that was set aside before the log's bytes came over it is not set aside once more, when all is asked for anew.
+func TestWhatWasSetAsideIsNotSetAsideTwice(t *testing.T) {
+	const name = "journal/00000001.seg"
+	mem := disktest.New()
+	x := newTree(mem, storeDir, &aside{top: mem})
+	require.NoError(t, x.make())
+	require.NoError(t, writeFile(mem, x.path(name), strings.NewReader("never confirmed"), 15))
+	x.sizes[name] = 0
+	require.NoError(t, x.apply(&op{opWrite, name, 0, []byte("the log's")}))
+	require.NoError(t, x.aside.move(x, name))
+	require.Equal(t, "never confirmed", string(mem.Bytes("aside/1/"+name)))
+	require.Nil(t, mem.Bytes(x.path(name)))
+}
+
+// A part that a state has and that is not here, as its sender gave the file a name before the log had that, is asked
+// for anew: whatever comes later may give it that name in the log.
+func TestAPartThatIsMissingIsAskedForAnew(t *testing.T) {
+	const name = "snapshots/00000001.snap"
+	mem := disktest.New()
+	x := newTree(mem, storeDir, &aside{top: mem})
+	require.NoError(t, x.make())
+	x.parts[name] = 5
+	require.ErrorIs(t, x.tidy(), errGap)
+	require.NoError(t, writeFile(mem, x.path(name+tempSuffix), strings.NewReader("01234"), 5))
+	require.NoError(t, x.tidy())
+	require.NoError(t, writeFile(mem, x.path(name), strings.NewReader("01234"), 5))
+	require.NoError(t, mem.Remove(x.path(name+tempSuffix)))
+	require.ErrorIs(t, x.tidy(), errGap)
 }

@@ -1,0 +1,59 @@
+package replica
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// Between the last part of a file and its name nobody sends: a write to it would be in neither.
+func TestAFileHasItsNameInTheTurnOfItsLastPart(t *testing.T) {
+	s := newSender(context.Background(), &Memory{}, link{}, nil)
+	content := bytes.Repeat([]byte{7}, maxData+1)
+	var others atomic.Int32
+	asked := 0
+	size := func() int64 {
+		if asked++; asked == 3 { // Two parts were sent, and nothing is left.
+			go func() {
+				s.order.Lock()
+				others.Add(1)
+				s.order.Unlock()
+			}()
+			time.Sleep(10 * time.Millisecond) // Somebody waits for the turn by now.
+		}
+		return int64(len(content))
+	}
+	ended := false
+	require.NoError(t, s.parts(bytes.NewReader(content), "a", size, func() error {
+		ended = true
+		time.Sleep(10 * time.Millisecond)
+		assert.Zero(t, others.Load())
+		return nil
+	}))
+	assert.True(t, ended)
+	assert.Eventually(t, func() bool { return others.Load() == 1 }, time.Minute, time.Millisecond, "the turn is given up")
+}
+
+// Whoever meets operations that it does not know ends, and says so; an owner whose log was claimed by
+// such a program has lost it.
+func TestOperationsOfANewerProgramEndFollowing(t *testing.T) {
+	log := &Memory{}
+	f, err := Follow(context.Background(), log, disk.Memory(), Options{})
+	require.NoError(t, err)
+	claim := encodeEntry(header{id: entryID{1, 1}}, []op{{kind: opOffer + 1}})
+	_, err = log.Append(context.Background(), 0, claim)
+	require.NoError(t, err)
+	assert.Eventually(t, func() bool { return errors.Is(f.Err(), persist.ErrNewer) }, time.Minute, time.Millisecond)
+	require.NoError(t, f.Close())
+	s := newSender(context.Background(), log, link{}, nil)
+	require.ErrorIs(t, s.append([]op{{kind: opComplete}}), persist.ErrLost)
+}
