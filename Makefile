@@ -24,7 +24,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots deep race debug browser tables nats failover narrow wasm ports inspect-data main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots deep race debug browser tables nats failover narrow wasm ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -61,8 +61,8 @@ race: ## the tests of what programs import, under the race detector
 	go test -race -short -timeout 20m $(RACE)
 
 debug: ## the build that finds stray writes
-	go vet -tags stetdebug ./ecs
-	go test -tags stetdebug ./ecs
+	go vet -tags stetdebug ./ecs/...
+	go test -tags stetdebug ./ecs ./ecs/internal/track ./ecs/rollback
 
 browser: ## the page of ecsdump serve, used in a browser; SCRUB=10m for the test of memory. Installs Chromium if there is none
 	@for name in "$$STET_BROWSER" chromium chromium-browser google-chrome; do command -v "$$name" >/dev/null && exit; done; \
@@ -85,7 +85,7 @@ narrow: ## the tests of what knows no store, where an int has 32 bits
 
 # What takes long there, or starts other processes, is left out.
 SAVES = -short -run 'Stream|EveryMachine|RandomWorldsAreSaved|Compress|AnyPlace|AnOpenFile|^Example' ./ecs ./persist
-READS = -short -skip 'TreesAreThose|AChainAndACrowd|ATreeOfASave|ReferrersAreThose|EveryFlippedBitOfAClosed|ListingADamaged|OnDamagedStores|ADrawingTells|TheLastChange' ./persist/inspect ./internal/dump
+READS = -short -skip 'ACommandOfBisect|TreesAreThose|AChainAndACrowd|ATreeOfASave|ReferrersAreThose|EveryFlippedBitOfAClosed|ListingADamaged|OnDamagedStores|ADrawingTells|TheLastChange' ./persist/inspect ./internal/dump
 
 wasm: ## tests under WASI, by wazero built from source, and under node if there is one: a save has the same bytes there
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; GOBIN=$$dir go install $(WAZERO); \
@@ -143,6 +143,11 @@ suites: ## the published suites, as the tables of docs/BENCHMARKS.md
 inspect-data: ## what the figures of ecsdump are measured on, in DIR: a save of 1 GB and two stores; 2 GB of memory
 	@test -n "$(DIR)" || { echo 'make inspect-data DIR=…'; exit 2; }
 	go run ./internal/benchdata $(DIR)
+
+inspect-budgets: ## every budget of ecsdump and its page, measured on that data in DIR and in Chromium
+	@test -n "$(DIR)" || { echo 'make inspect-budgets DIR=…, of make inspect-data'; exit 2; }
+	@run='-run ^$$ -bench ^BenchmarkInspector -benchtime 1x -timeout 30m -data '$$(realpath $(DIR)); \
+	{ go test -p 1 ./internal/dump ./persist/inspect/web $$run; cd persist/inspect/web/browsertest && go test . $$run -bench 'InspectorBrowser|BudgetBrowser'; } | go run ./internal/benchtable
 
 cells: ## what persistence adds to a tick of ten million cells; a minute, 2 GB of memory, some GB of disk
 	@go test -run '^$$' -bench '^BenchmarkCells' -benchtime 1x -timeout 30m ./benchmarks | go run ./internal/benchtable -grid

@@ -133,7 +133,7 @@ func TestBadPatternsAreReportedWithTheirPlace(t *testing.T) {
 	bad := writeFile(t, "bad.rle", "x = 3, y = 3\nbo$2bo$4o!")
 	missing := filepath.Join(t.TempDir(), "none.rle")
 	tests := []struct{ file, want string }{
-		{file: bad, want: "life: " + bad + ": line 2, column 8: row 3 is longer than x = 3\n"},
+		{file: bad, want: "life: " + bad + ": line 2: row 3 is longer than x = 3\n"},
 		{file: missing, want: missing},
 		{file: t.TempDir(), want: "is a directory"},
 	}
