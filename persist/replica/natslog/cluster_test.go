@@ -50,7 +50,6 @@ func newCluster(t testing.TB, n int, change func(*server.Options)) *cluster {
 		if change != nil {
 			change(o)
 		}
-		logins(o)
 		c.options, c.servers = append(c.options, o), append(c.servers, nil)
 		c.start(i)
 	}
@@ -74,36 +73,36 @@ func freePorts(t testing.TB, n int) (ports []int) {
 	return ports
 }
 
-// logins gives a server the account of the worlds, with a user who may do all and one who may follow
-// WORLDS.one as the documentation says, and the system account.
-func logins(o *server.Options) {
-	worlds, system := server.NewAccount("WORLDS"), server.NewAccount("SYS")
-	o.Accounts = []*server.Account{worlds, system}
-	o.SystemAccount = "SYS"
-	o.Users = []*server.User{
-		{Username: "owner", Password: "x", Account: worlds},
-		{Username: "system", Password: "x", Account: system},
-		{Username: "follower", Password: "x", Account: worlds, Permissions: &server.Permissions{
-			Publish: &server.SubjectPermission{Allow: []string{
-				"$JS.API.STREAM.INFO.WORLDS", "$JS.API.STREAM.MSG.GET.WORLDS",
-				"$JS.API.CONSUMER.CREATE.WORLDS.*.WORLDS.one", "$JS.API.CONSUMER.MSG.NEXT.WORLDS.*",
-			}},
-			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
-		}},
+// logins are the account of the worlds, with a user who may do all and one who may follow WORLDS.one
+// as the documentation says, and the system account. Servers read them as from a file: an account that is
+// given JetStream once its server runs may have missed what streams the others know it to have, and its
+// copy of one stands alone from then on.
+const logins = `
+	accounts {
+		WORLDS { jetstream: enabled, users: [
+			{ user: owner, password: x }
+			{ user: follower, password: x, permissions: {
+				publish: [
+					"$JS.API.STREAM.INFO.WORLDS", "$JS.API.STREAM.MSG.GET.WORLDS"
+					"$JS.API.CONSUMER.CREATE.WORLDS.*.WORLDS.one", "$JS.API.CONSUMER.MSG.NEXT.WORLDS.*"
+				]
+				subscribe: "_INBOX.>"
+			} }
+		] }
+		SYS { users: [ { user: system, password: x } ] }
 	}
-}
+	system_account: SYS`
 
 // start starts a server, also one that was stopped.
 func (c *cluster) start(i int) {
 	c.t.Helper()
-	s, err := server.NewServer(c.options[i].Clone())
+	o := c.options[i].Clone()
+	require.NoError(c.t, o.ProcessConfigString(logins))
+	s, err := server.NewServer(o)
 	require.NoError(c.t, err)
 	s.Start()
 	require.True(c.t, s.ReadyForConnections(20*time.Second), "server %d does not start", i)
 	c.servers[i] = s
-	a, err := s.LookupAccount("WORLDS")
-	require.NoError(c.t, err)
-	require.NoError(c.t, a.EnableJetStream(nil, nil))
 }
 
 func (c *cluster) stop(i int) {
