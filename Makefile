@@ -42,7 +42,7 @@ test: ## the README's test command
 	go test ./...
 
 work: ## the short tests of all modules, with the versions of go.work
-	GOWORK= go test -short -timeout 30m work
+	GOWORK= go test -short -timeout 10m work
 
 # The modules that lie below this one.
 NESTED = cmd/ecsdump-tables persist/inspect/web/browsertest persist/replica/natslog
