@@ -179,7 +179,7 @@ func (l *Log) Trim(ctx context.Context, before replica.Position) error {
 }
 
 // Entries is a part of [replica.Log]. While no server answers, it waits, and goes on where it was when one
-// does. Other errors than that of ctx are a stream that is gone, a connection that is closed, and what
+// does; a server that has less than the leader, and comes no further, is left for another one. Other errors than that of ctx are a stream that is gone, a connection that is closed, and what
 // servers refuse. They hold 2 MiB or so of entries that were asked for and not yielded yet.
 func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
 	return func(yield func(replica.Entry, error) bool) {
@@ -227,7 +227,7 @@ func (l *Log) read(ctx context.Context, after *replica.Position, yield func(repl
 	}
 	defer messages.Stop()
 	for number := uint64(1); ; number++ {
-		m, err := messages.Next(jetstream.NextContext(ctx))
+		m, err := l.next(ctx, messages, *after)
 		if err != nil {
 			return err
 		}
@@ -244,5 +244,26 @@ func (l *Log) read(ctx context.Context, after *replica.Position, yield func(repl
 				return errEnough
 			}
 		}
+	}
+}
+
+// next returns the next message of a consumer, of those behind a position. The server that has the consumer
+// says that it is there while its own copy of the stream stands still, for ever if the others took it for
+// new: so the leader is asked whether there is more, and who waits in vain twice asks another server.
+func (l *Log) next(ctx context.Context, messages jetstream.MessagesContext, after replica.Position) (jetstream.Msg, error) {
+	for more := false; ; {
+		once, done := context.WithTimeout(ctx, stillness)
+		m, err := messages.Next(jetstream.NextContext(once))
+		done()
+		switch {
+		case err == nil || once.Err() == nil || ctx.Err() != nil:
+			return m, err
+		case more:
+			return nil, errMissed
+		}
+		once, done = context.WithTimeout(ctx, answer)
+		behind, err := l.get(once, request{Seq: uint64(after) + 1, NextFor: l.subject})
+		done()
+		more = err == nil && behind != nil
 	}
 }

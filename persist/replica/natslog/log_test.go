@@ -156,6 +156,68 @@ func TestALogOutlivesItsServers(t *testing.T) {
 	assert.Equal(t, want, texts(t, reader, 0, at))
 }
 
+// Whoever reads from a server whose copy of the stream stands still goes on with another one, and not before.
+func TestAReaderLeavesAServerThatStandsStill(t *testing.T) {
+	c := newCluster(t, 1, nil)
+	js := c.create("WORLDS", 1)
+	opened := func(js jetstream.JetStream) *natslog.Log {
+		log, err := natslog.Open(background, js, "WORLDS", "one", natslog.Options{Replicas: 1})
+		require.NoError(t, err)
+		return log
+	}
+	owner := opened(js)
+	at := add(t, owner, 0, "a")
+	still := &stillServer{JetStream: js}
+	reader := opened(still)
+	ctx, done := context.WithTimeout(background, time.Minute)
+	defer done()
+	var all []string
+	for e, err := range reader.Entries(ctx, 0) {
+		require.NoError(t, err)
+		if all = append(all, string(e.Data)); len(all) == 2 {
+			break
+		}
+		time.AfterFunc(7*time.Second, func() { // There is no more for so long: nobody has to be left for that.
+			assert.EqualValues(t, 2, still.consumers.Load())
+			add(t, owner, at, "b")
+		})
+	}
+	assert.Equal(t, []string{"a", "b"}, all)
+	assert.EqualValues(t, 2, still.consumers.Load())
+}
+
+// A stillServer has nothing for its first consumer, though it lives.
+type stillServer struct {
+	jetstream.JetStream
+	consumers atomic.Int32
+}
+
+func (s *stillServer) CreateConsumer(ctx context.Context, stream string, config jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	c, err := s.JetStream.CreateConsumer(ctx, stream, config)
+	if s.consumers.Add(1) == 1 {
+		c = stillConsumer{c}
+	}
+	return c, err
+}
+
+type stillConsumer struct{ jetstream.Consumer }
+
+func (c stillConsumer) Messages(o ...jetstream.PullMessagesOpt) (jetstream.MessagesContext, error) {
+	m, err := c.Consumer.Messages(o...)
+	return stillMessages{m}, err
+}
+
+type stillMessages struct{ jetstream.MessagesContext }
+
+// Next waits in vain as long as it waits in truth.
+func (m stillMessages) Next(o ...jetstream.NextOpt) (jetstream.Msg, error) {
+	for {
+		if _, err := m.MessagesContext.Next(o...); err != nil {
+			return nil, err
+		}
+	}
+}
+
 func TestWorldsOfAStreamDoNotSeeEachOther(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	js := c.create("WORLDS", 3)

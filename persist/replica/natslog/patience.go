@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	patience = 10 * time.Second // For servers to answer at all: an election of theirs takes some seconds.
-	answer   = 2 * time.Second  // For one to answer a request.
-	shortest = 10 * time.Millisecond
-	longest  = 250 * time.Millisecond // Between two tries.
-	silence  = time.Second            // After which who reads asks another server.
-	ahead    = 2 << 20                // Bytes of entries that are read ahead.
+	patience  = 10 * time.Second // For servers to answer at all: an election of theirs takes some seconds.
+	answer    = 2 * time.Second  // For one to answer a request.
+	shortest  = 10 * time.Millisecond
+	longest   = 250 * time.Millisecond // Between two tries.
+	silence   = time.Second            // After which who reads asks another server.
+	stillness = 3 * time.Second        // After which who reads asks whether there is more.
+	ahead     = 2 << 20                // Bytes of entries that are read ahead.
 )
 
 // patiently tries what a server may not answer just now, until it is done, or cannot be, or
