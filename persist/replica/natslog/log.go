@@ -179,8 +179,9 @@ func (l *Log) Trim(ctx context.Context, before replica.Position) error {
 }
 
 // Entries is a part of [replica.Log]. While no server answers, it waits, and goes on where it was when one
-// does; a server that has less than the leader, and comes no further, is left for another one. Other errors than that of ctx are a stream that is gone, a connection that is closed, and what
-// servers refuse. They hold 2 MiB or so of entries that were asked for and not yielded yet.
+// does; a server that has less than the leader, and comes no further, is left for another one. Other errors
+// than that of ctx are a stream that is gone, a connection that is closed, and what servers refuse. They hold
+// 2 MiB or so of entries that were asked for and not yielded yet.
 func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
 	return func(yield func(replica.Entry, error) bool) {
 		for wait := shortest; ; wait = min(2*wait, longest) {
