@@ -90,7 +90,7 @@ func follow(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error)
 		cat:   cat, typed: image.Typed{World: w.Raw()}, empty: image.WithoutEntities(w),
 	}
 	if err = f.world().Attach(f.store, 0); err == nil {
-		if err = f.load(ctx, cat.Head()); err != nil {
+		if err = cat.Pursue(ctx, func() error { return f.load(ctx, cat.Head()) }); err != nil {
 			_ = f.world().Detach(f.store) // No checkpoint is held.
 		}
 	}
@@ -121,14 +121,16 @@ func (f *Follower) Advance(ctx context.Context) (changed bool, err error) {
 	if _, err := f.cat.Refresh(ctx); err != nil {
 		return false, err
 	}
-	return f.advance(ctx)
+	at := f.at()
+	err = f.cat.Pursue(ctx, func() error { return f.advance(ctx) })
+	return f.at() != at, err
 }
 
 // advance is Advance to the head that the catalog knows.
-func (f *Follower) advance(ctx context.Context) (changed bool, err error) {
+func (f *Follower) advance(ctx context.Context) (err error) {
 	head, at := f.cat.Head(), f.at()
 	if e, ok := f.cat.Log.Find(head); head == at.Seq && !f.lost && (!ok || e.ID == at) {
-		return false, nil
+		return nil
 	}
 	switch e, ok := f.cat.Log.Find(at.Seq); {
 	case f.lost, ok && e.ID != at: // The state that was followed was lost with its machine.
@@ -141,7 +143,7 @@ func (f *Follower) advance(ctx context.Context) (changed bool, err error) {
 	if errors.Is(err, errAnew) || errors.Is(err, image.ErrUnlike) || errors.Is(err, ErrNotFound) { // Or it was removed meanwhile.
 		err = f.load(ctx, head)
 	}
-	return f.at() != at, err
+	return err
 }
 
 // Open makes the world the owner's, once nobody has the store open: it takes the lock, brings
@@ -193,7 +195,7 @@ func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*
 		return nil, err
 	}
 	if options.At == "" && f.image == nil && len(cat.Faults()) == 0 {
-		if _, err := f.advance(ctx); err != nil {
+		if err := f.advance(ctx); err != nil {
 			return nil, err
 		}
 	}

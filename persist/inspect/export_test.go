@@ -33,6 +33,15 @@ func (v *View) Way(seq uint64) (seqs []uint64) {
 	return seqs
 }
 
+// OpenPlayerFS is OpenPlayer of the store at the top of files.
+func OpenPlayerFS(ctx context.Context, files disk.FS, w *ecs.World, options PlayerOptions) (*Player, error) {
+	c, err := catalog.OpenFS(ctx, files, ".")
+	if err != nil {
+		return nil, err
+	}
+	return openPlayer(ctx, c, w, options)
+}
+
 // CountReads makes v read through what wrap returns.
 func (v *View) CountReads(wrap func(disk.FS) disk.FS) { v.cat.Files = wrap(v.cat.Files) }
 

@@ -96,8 +96,13 @@ func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOp
 	if err != nil {
 		return nil, err
 	}
+	return openPlayer(ctx, v, w, options)
+}
+
+// openPlayer opens a player of v, which is the player's then.
+func openPlayer(ctx context.Context, v *catalog.Catalog, w *ecs.World, options PlayerOptions) (*Player, error) {
 	p := &Player{view: v, world: w, typed: image.Typed{World: w.Raw()}, step: options.Step, newest: options.To == "", empty: image.WithoutEntities(w)}
-	if err := p.open(ctx, options); err != nil {
+	if err := v.Pursue(ctx, func() error { return p.open(ctx, options) }); err != nil {
 		v.Close()
 		return nil, err
 	}
@@ -264,6 +269,19 @@ func (p *Player) Refresh(ctx context.Context) (more bool, err error) {
 	if changed, err := p.view.Refresh(ctx); err != nil || !changed && p.err == nil {
 		return false, err
 	}
+	err = p.view.Pursue(ctx, func() error {
+		more, err = p.goOn(ctx)
+		return err
+	})
+	if err != nil {
+		return false, p.fail(err)
+	}
+	return more, nil
+}
+
+// goOn makes the way that is played lead to the head that the catalog knows, and reports whether there is
+// more on it than there was. The world goes elsewhere only if it is not on that way.
+func (p *Player) goOn(ctx context.Context) (more bool, err error) {
 	head, last := p.view.Head(), p.seqAt(len(p.path))
 	// If the new head continues the end of the way, and the next to play is still there, the way only
 	// grows.
@@ -286,32 +304,32 @@ func (p *Player) gone(seq uint64) bool {
 func (p *Player) turn(ctx context.Context, head uint64) error {
 	oldest, ok := p.view.OldestBase(head)
 	if !ok {
-		return p.fail(p.view.Unreachable(head))
+		return p.view.Unreachable(head)
 	}
 	start := max(p.start, oldest.ID.Seq) // What was pruned cannot be played from any more.
 	path, err := p.view.Log.Path(start, head)
 	if err != nil {
 		start = oldest.ID.Seq
 		if path, err = p.view.Path(start, head); err != nil {
-			return p.fail(err)
+			return err
 		}
 	}
 	places := map[uint64]int{start: 0} // How many records of the new way lead to each state on it.
 	for i, e := range path {
 		places[e.ID.Seq] = i + 1
 	}
+	place, stays := 0, false
 	for n := p.played; n >= 0; n-- {
-		if place, ok := places[p.seqAt(n)]; ok {
-			stays := n == p.played && p.err == nil
-			p.start, p.path, p.played = start, playables(path), place
-			if stays {
-				return nil
-			}
-			return p.seek(ctx, place)
+		if at, ok := places[p.seqAt(n)]; ok {
+			place, stays = at, n == p.played && p.err == nil
+			break
 		}
 	}
-	p.start, p.path = start, playables(path)
-	return p.seek(ctx, 0)
+	p.start, p.path, p.played = start, playables(path), place
+	if stays {
+		return nil
+	}
+	return p.seek(ctx, place)
 }
 
 // seqAt returns the record of the state after n records have been played.

@@ -447,7 +447,12 @@ func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
 	c.Snapshots = slices.DeleteFunc(c.Snapshots, func(s SnapshotInfo) bool {
 		return !has(before, s.Number) && (s.Err != nil || s.ID.Seq > c.Log.Last)
 	})
-	return !slices.EqualFunc(before, c.Snapshots, func(a, b SnapshotInfo) bool { return a.Number == b.Number }), nil
+	return !sameSnapshots(before, c.Snapshots), nil
+}
+
+// sameSnapshots reports whether a and b are the same files.
+func sameSnapshots(a, b []SnapshotInfo) bool {
+	return slices.EqualFunc(a, b, func(a, b SnapshotInfo) bool { return a.Number == b.Number })
 }
 
 // has reports whether a snapshot of that number is among them.

@@ -71,6 +71,27 @@ func (c *Catalog) Persevere(ctx context.Context, f func() error) error {
 	}
 }
 
+// Pursue calls f, which goes to what is newest, again if it does not find something and the files that
+// there are have changed: what f was going to read may have been removed, and c is brought up to date
+// then, so that f finds its way anew. Where all files that c knew are still there, what is missing is
+// missing. After [MaxListings] it gives up.
+//
+// That is for who follows a store. Who asks for a certain state perseveres.
+func (c *Catalog) Pursue(ctx context.Context, f func() error) error {
+	for try := 0; ; try++ {
+		snapshots, segments := c.Snapshots, c.Log.Segments
+		err := f()
+		if !errors.Is(err, format.ErrNotFound) || try == MaxListings {
+			return err
+		}
+		_, e := c.Refresh(ctx)
+		sameSegments := slices.EqualFunc(segments, c.Log.Segments, func(a, b journal.Segment) bool { return a.Number == b.Number })
+		if e != nil || sameSegments && sameSnapshots(snapshots, c.Snapshots) {
+			return err
+		}
+	}
+}
+
 // Load returns the state after record seq as a program would see it, and how it got
 // there; if files vanish meanwhile, it fails. If bare is set and no ticks are to be
 // replayed, the image is a bare one.

@@ -39,3 +39,45 @@ func TestDamageIsCoveredByWhatComesLater(t *testing.T) {
 		}
 	}
 }
+
+// Who follows looks again while files come and go, but not for ever, and not for what is missing though all
+// are there.
+func TestPursueLooksAgainOnlyIfOtherFilesAreThere(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		changes int // How often the files change before f is called.
+		err     error
+		found   int // The call from which on there is no error.
+		calls   int
+	}{
+		{"nothing is missing", 100, format.ErrNotFound, 1, 1},
+		{"what is missing was not removed", 0, format.ErrNotFound, 100, 1},
+		{"something is removed once", 1, format.ErrNotFound, 100, 2},
+		{"it is found in the end", 100, format.ErrNotFound, 4, 4},
+		{"files change for ever", 100, format.ErrNotFound, 100, 1 + catalog.MaxListings},
+		{"something is damaged", 100, format.ErrCorrupt, 100, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			files := disk.Memory()
+			require.NoError(t, files.Mkdir(catalog.SnapshotDir))
+			c, calls := catalog.New(files), 0
+			err := c.Pursue(t.Context(), func() error {
+				if calls++; calls <= tt.changes {
+					f, err := files.Create(catalog.SnapshotName(uint32(calls)))
+					require.NoError(t, err)
+					require.NoError(t, f.Close())
+				}
+				if calls >= tt.found {
+					return nil
+				}
+				return tt.err
+			})
+			require.Equal(t, tt.calls, calls)
+			if tt.found > calls {
+				require.Equal(t, tt.err, err)
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,238 @@
+package inspect_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/deep"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+)
+
+// A past is a store at one moment after the other, while its program goes on, goes back, and removes
+// what is old.
+type past struct {
+	moments []moment
+	digests map[uint64]ecs.Digest // By record.
+}
+
+// A moment is what lies in a store then.
+type moment struct {
+	files *disktest.Mem
+	last  uint64 // The newest record.
+}
+
+// newPast lets a program run several times. Each has a segment of the journal of its own, and there is a moment
+// after each commit, and before each file that is removed.
+func newPast(t *testing.T, seed uint64) *past {
+	t.Helper()
+	p, rng, mem, last := &past{digests: map[uint64]ecs.Digest{}}, rand.New(rand.NewPCG(seed, 0x75)), disktest.New(), uint64(0)
+	pause := func() { p.moments = append(p.moments, moment{mem.Clone(), last}) }
+	for range 8 {
+		w := storetest.New(6)
+		s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{SnapshotBytes: -1, Retain: persist.Retention{Last: 1}})
+		require.NoError(t, err)
+		p.digests[w.Raw().Seq()] = storetest.Persistent(w.World)
+		mem.OnCall(func(_ int, call string) {
+			if strings.HasPrefix(call, "remove ") {
+				pause()
+			}
+		})
+		for range 6 {
+			if rng.IntN(3) == 0 {
+				_ = w.History().Rewind(1 + rng.IntN(3)) // There may be no tick to go back to.
+			}
+			w.Fill(1)
+			require.NoError(t, s.Commit())
+			require.NoError(t, s.Sync(storetest.Background))
+			last = w.Raw().Seq()
+			p.digests[last] = storetest.Persistent(w.World)
+			pause()
+			if rng.IntN(3) == 0 {
+				storetest.SnapshotOf(t, s)
+			}
+		}
+		mem.OnCall(nil)
+		storetest.CloseStore(t, s)
+	}
+	return p
+}
+
+// A show is what a reader sees of a past: one moment, and later ones while it reads.
+type show struct {
+	*disktest.Mem
+	*past
+	at    int // The moment.
+	calls int // While files vanish;
+	jump  int // before which of these it goes to another moment, 0: before none,
+	to    int // to which one,
+	pace  int // and how many moments on with each call that follows.
+}
+
+// cut makes s show a moment.
+func (s *show) cut(at int) { s.at, s.Mem = at, s.moments[at].files }
+
+// call counts a call, before which files may vanish.
+func (s *show) call() {
+	if s.jump == 0 {
+		return
+	}
+	if s.calls++; s.calls == s.jump {
+		s.cut(s.to)
+	} else if s.calls > s.jump {
+		s.cut(min(s.at+s.pace, len(s.moments)-1))
+	}
+}
+
+// stand makes s stand still.
+func (s *show) stand() { s.jump = 0 }
+
+func (s *show) Open(name string) (disk.File, error) {
+	s.call()
+	return s.Mem.Open(name)
+}
+
+func (s *show) ReadDir(name string) ([]fs.DirEntry, error) {
+	s.call()
+	return s.Mem.ReadDir(name)
+}
+
+// Locked says that the program has the store open.
+func (s *show) Locked(string) (bool, error) { return true, nil }
+
+// Who follows a store: each opens it, and returns what looks for what is new, and returns the newest record that it
+// finds. All of them check that states are what they were.
+var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
+	"view": func(t *testing.T, s *show) func() uint64 {
+		v, err := inspect.OpenFS(storetest.Background, s, ".")
+		require.NoError(t, err)
+		return func() uint64 {
+			_, err := v.Refresh(storetest.Background)
+			require.NoError(t, err)
+			s.stand()
+			im, err := v.At(storetest.Background, v.Head())
+			if err != nil { // It was removed since.
+				require.ErrorIs(t, err, persist.ErrNotFound)
+				_, err = v.Refresh(storetest.Background)
+				require.NoError(t, err)
+				im, err = v.At(storetest.Background, v.Head())
+				require.NoError(t, err)
+			}
+			require.Empty(t, v.Damage())
+			require.Equal(t, s.digests[im.ID.Seq], im.Digest())
+			return im.ID.Seq
+		}
+	},
+	"player": func(t *testing.T, s *show) func() uint64 {
+		w := storetest.New(0).World
+		p, err := inspect.OpenPlayerFS(storetest.Background, s, w, inspect.PlayerOptions{})
+		require.NoError(t, err)
+		check := func() { require.Equal(t, s.digests[p.Recorded().ID.Seq], storetest.Persistent(w)) }
+		check()
+		if s.jump == 0 { // It has come to the end.
+			require.NoError(t, p.Seek(storetest.Background, p.End()))
+		}
+		return func() uint64 {
+			_, err := p.Refresh(storetest.Background)
+			require.NoError(t, err)
+			check()
+			s.stand()
+			if err := p.Seek(storetest.Background, p.End()); err != nil { // It was removed since.
+				require.ErrorIs(t, err, persist.ErrNotFound)
+				_, err := p.Refresh(storetest.Background)
+				require.NoError(t, err)
+				require.NoError(t, p.Seek(storetest.Background, p.End()))
+			}
+			check()
+			return p.Recorded().ID.Seq
+		}
+	},
+	"follower": func(t *testing.T, s *show) func() uint64 {
+		w := storetest.New(0).World
+		f, err := persist.FollowFS(storetest.Background, s, w)
+		require.NoError(t, err)
+		check := func() { require.Equal(t, s.digests[w.Raw().Seq()], storetest.Persistent(w)) }
+		check()
+		return func() uint64 {
+			_, err := f.Advance(storetest.Background)
+			require.NoError(t, err)
+			check()
+			return w.Raw().Seq()
+		}
+	},
+}
+
+// Files that vanish between any two calls are no error for who follows a store: what is newest is found all
+// the same.
+func TestWhoFollowsAStoreLooksAgainWhereFilesVanish(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(deep.Or(3, 12)) {
+		p, rng := newPast(t, seed), rand.New(rand.NewPCG(seed, 0x76))
+		for range deep.Or(8, 40) {
+			from := rng.IntN(len(p.moments) - 2)
+			at := from + 1 + rng.IntN(len(p.moments)-from-2)
+			to := at + 1 + rng.IntN(len(p.moments)-at-1)
+			pace := rng.IntN(2)
+			for name, open := range followers {
+				t.Run(fmt.Sprintf("seed %d, a %s from %d at %d to %d by %d", seed, name, from, at, to, pace), func(t *testing.T) {
+					for jump, more := 1, true; more; jump++ {
+						s := &show{past: p, to: to, pace: pace}
+						s.cut(at)
+						s.jump = jump // While it is opened.
+						open(t, s)
+						more = s.calls >= jump
+
+						s.stand()
+						s.cut(from)
+						follow := open(t, s)
+						s.cut(at)
+						s.calls, s.jump = 0, jump // While it follows.
+						require.GreaterOrEqual(t, follow(), p.moments[at].last, "files vanish before call %d", jump)
+						more = more || s.calls >= jump
+					}
+				})
+			}
+		}
+	}
+}
+
+// A player that could not read what is new says so each time that it looks, and goes on once it can.
+func TestAPlayerThatCannotReadGoesOnOnceItCan(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	past, rng := newPast(t, 1), rand.New(rand.NewPCG(1, 0x77))
+	for range deep.Or(12, 60) {
+		from := rng.IntN(len(past.moments) - 1)
+		at := from + 1 + rng.IntN(len(past.moments)-from-1)
+		for fail, more := 1, true; more; fail++ {
+			s := &show{past: past}
+			s.cut(from)
+			w := storetest.New(0).World
+			p, err := inspect.OpenPlayerFS(storetest.Background, s, w, inspect.PlayerOptions{})
+			require.NoError(t, err)
+			require.NoError(t, p.Seek(storetest.Background, p.End()))
+			s.Mem = s.moments[at].files.Clone()
+			s.FailFrom(fail, broken)
+			for range 2 {
+				_, err := p.Refresh(storetest.Background)
+				more = err != nil
+			}
+			s.FailFrom(0, nil)
+			_, err = p.Refresh(storetest.Background)
+			require.NoError(t, err)
+			require.NoError(t, p.Seek(storetest.Background, p.End()))
+			require.Equal(t, s.moments[at].last, p.Recorded().ID.Seq, "from %d to %d, calls fail from %d", from, at, fail)
+			require.Equal(t, s.digests[p.Recorded().ID.Seq], storetest.Persistent(w))
+		}
+	}
+}
