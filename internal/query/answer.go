@@ -26,11 +26,15 @@ type Answer struct{ v any }
 
 // String returns a for people, on one line.
 func (a Answer) String() string {
-	if s, ok := a.v.(string); ok {
-		return s
-	}
-	if a.v == nil {
+	switch v := a.v.(type) { // What most are, without a look at its type.
+	case nil:
 		return "-"
+	case string:
+		return v
+	case int:
+		return strconv.Itoa(v)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	return goText(reflect.ValueOf(a.v), unnamed)
 }
@@ -213,7 +217,7 @@ func (a Answer) Compare(b Answer) int {
 
 // Key returns a text that answers have in common that are the same: one to group and count by. The
 // rank tells the number 1 from the text "1".
-func (a Answer) Key() string { return fmt.Sprint(a.rank(), a) }
+func (a Answer) Key() string { return strconv.Itoa(a.rank()) + " " + a.String() }
 
 // Float returns a as a number: 1 and 0 for true and false. It is false for what is none.
 func (a Answer) Float() (float64, bool) {

@@ -2,6 +2,7 @@ package query
 
 import (
 	"encoding/json"
+	"math"
 	"reflect"
 	"testing"
 
@@ -61,6 +62,9 @@ func TestAnAnswerPrintsAsTheValueDoes(t *testing.T) {
 	a, err := answerOf(one, row)
 	require.NoError(t, err)
 	assert.Equal(t, v.String(), a.String())
+	for _, v := range []any{0, -7, math.MinInt, 0.1, 1.0, math.Copysign(0, -1), math.MaxFloat64, math.NaN(), math.Inf(-1)} {
+		assert.Equal(t, goText(reflect.ValueOf(v), unnamed), Answer{v}.String())
+	}
 }
 
 // FuzzColumn makes Go types of any layout and values of any row. As JSON they are

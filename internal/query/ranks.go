@@ -46,6 +46,17 @@ func ranksOf(counts map[any]int) *ranks {
 	return r
 }
 
+// counts returns the numbers and how often each is there: what ranksOf makes a ranks of.
+func (r *ranks) counts() map[any]int {
+	counts := map[any]int{}
+	for _, of := range r.runs {
+		for i, v := range of.values {
+			counts[v] = of.times[i]
+		}
+	}
+	return counts
+}
+
 // compareNumbers orders numbers, none of which is NaN: equal ones by their kinds.
 func compareNumbers(a, b any) int {
 	if x, ok := a.(float64); ok {
@@ -56,8 +67,9 @@ func compareNumbers(a, b any) int {
 	return cmp.Or(Answer{a}.Compare(Answer{b}), cmp.Compare(kindOf(Answer{a}), kindOf(Answer{b})))
 }
 
-// add adds v, or takes it out if times is -1.
-func (r *ranks) add(v any, times int) {
+// add adds v as often as times says, or takes it out if that is -1. It returns by how many there are more
+// different numbers: 1, 0 or -1.
+func (r *ranks) add(v any, times int) (more int) {
 	// The first run whose greatest number is not below v, so that runs stay before each other.
 	k, _ := slices.BinarySearchFunc(r.runs, v, func(of run, v any) int { return compareNumbers(of.values[len(of.values)-1], v) })
 	if k == len(r.runs) { // It is above all.
@@ -74,13 +86,16 @@ func (r *ranks) add(v any, times int) {
 		if len(of.values) > longestRun {
 			r.split(k)
 		}
+		return 1
 	case of.times[i]+times > 0:
 		of.times[i] += times
+		return 0
 	case len(of.values) > 1:
 		of.values, of.times = slices.Delete(of.values, i, i+1), slices.Delete(of.times, i, i+1)
 	default:
 		r.runs = slices.Delete(r.runs, k, k+1)
 	}
+	return -1
 }
 
 // split makes two of run k. The upper half gets memory of its own, so that both can grow.

@@ -17,7 +17,7 @@ type spread struct {
 	n      map[any]int // Of int, uint64 and float64, none of which is NaN or -0, which counts as 0.
 	nans   int         // Behind all others.
 	values int
-	order  *ranks // Of n, from the first percentile on; nil: not known.
+	order  *ranks // In place of n from the first percentile on; nil: not known.
 }
 
 // A precision is what spreads of one column share.
@@ -88,19 +88,23 @@ func (s *spread) put(v any, n int) {
 		v = 0.0 // One of 0 and -0.
 	}
 	// 1 as an int and 1 as a float are two keys, and their places are next to each other.
+	if s.order != nil {
+		s.kept += s.order.add(v, n)
+		return
+	}
 	before := len(s.n)
 	if s.n[v] += n; s.n[v] == 0 {
 		delete(s.n, v)
 	}
 	s.kept += len(s.n) - before
-	if s.order != nil {
-		s.order.add(v, n)
-	}
 }
 
 // round rounds what s has.
 func (s *spread) round() {
 	old := s.n
+	if s.order != nil {
+		old = s.order.counts()
+	}
 	s.kept -= len(old)
 	s.n, s.order = map[any]int{}, nil
 	for v, n := range old {
@@ -144,7 +148,7 @@ func cut(n uint64, significant int) uint64 {
 // was rounded to; nothing of no values.
 func (s *spread) percentile(p int) Answer {
 	if s.order == nil {
-		s.order = ranksOf(s.n)
+		s.order, s.n = ranksOf(s.n), nil
 	}
 	place := max(1, int(math.Ceil(float64(s.values)*float64(p)/100)))
 	if v := s.order.at(place); v != nil || s.nans == 0 {

@@ -250,6 +250,24 @@ func TestPercentilesOfMoreValuesAreNear(t *testing.T) {
 	require.LessOrEqual(t, all[0].spread.kept, mostValues)
 }
 
+// A percentile that was told goes on as one that was not, and rounds its values when they become too many.
+func TestPercentilesThatWereToldAreThoseOfTheSameValues(t *testing.T) {
+	told, untold := NewTotal("p50"), NewTotal("p50")
+	for i := range mostValues {
+		for _, total := range []*Total{told, untold} {
+			require.NoError(t, total.Add(Answer{float64(i / 2 * 2)})) // Each twice.
+			require.NoError(t, total.Add(Answer{float64(i) + 0.25}))
+		}
+		if i == 1000 {
+			told.Result()
+		}
+	}
+	require.True(t, told.Near())
+	require.Equal(t, untold.spread.kept, told.spread.kept)
+	require.LessOrEqual(t, told.spread.kept, mostValues)
+	require.Equal(t, untold.Result(), told.Result())
+}
+
 func TestDifferentAnswersAreCounted(t *testing.T) {
 	total := NewTotal("distinct")
 	for _, v := range []any{1, 1.0, "1", true, nil, "a", 1, uint64(1), []int{1}, []int{1}, 2} {
