@@ -228,7 +228,9 @@ func (x *pastSet) row(e Entity) int {
 	if x.exempt {
 		return x.exemptRow(e)
 	}
-	x.keepUp()
+	if !x.current() {
+		x.catchUp()
+	}
 	r := x.present(e)
 	if r < x.then.N && !x.old(pastDense).Has(r) && x.dense.Live[r] == e {
 		return r
@@ -353,10 +355,14 @@ func (x *PastStorage[T]) Has(e Entity) bool { return x.row(e) >= 0 }
 // Slices, maps and pointers in it are those of the history, or of the world: to be read only,
 // and until the world's next change.
 func (x *PastStorage[T]) Get(e Entity) (v T, ok bool) {
-	if row := x.row(e); row >= 0 {
-		return *track.RowThen(&x.s.data, x.old(pastData), row), true
+	row := x.row(e)
+	if row < 0 {
+		return v, false
 	}
-	return v, false
+	if track.Lives(&x.s.data, x.old(pastData), row) { // As most do.
+		return x.s.data.Live[row], true
+	}
+	return *track.RowThen(&x.s.data, x.old(pastData), row), true
 }
 
 // Len returns the number of entities that had the component.

@@ -23,7 +23,7 @@ type Then struct {
 	Columns [2]Old
 	t       *Tracker
 	marks   uint64 // The tracker's, when it was caught up with,
-	size    int    // and how many rows the open logs had.
+	saves   uint64 // and those of the columns.
 }
 
 // NewThen returns a Then that is at no boundary yet, of two columns of t, or of one and nil.
@@ -39,17 +39,9 @@ func NewThen(t *Tracker, a, b *Log) Then {
 }
 
 // Current reports whether nothing was saved since h was caught up with. It is right until a
-// frame begins or ends.
+// frame begins or ends. It is inlined: every look-up asks it.
 func (h *Then) Current() bool {
-	return h.marks == h.t.marks && h.size == h.Columns[0].u.open()+h.Columns[1].u.open()
-}
-
-// open returns how many rows the open log has.
-func (u *undoStack) open() int {
-	if u.top == nil {
-		return 0
-	}
-	return u.top.rows()
+	return h.marks == h.t.marks && h.saves == h.Columns[0].u.saves+h.Columns[1].u.saves
 }
 
 // Aim makes h forget what it found, as another boundary is meant.
@@ -68,6 +60,7 @@ func (h *Then) CatchUp(id uint64, ahead bool) {
 	} else {
 		k, h.Lengths, _ = h.t.Since(id)
 	}
+	h.marks, h.saves = h.t.marks, 0
 	for i := range h.Columns {
 		o := &h.Columns[i]
 		if o.moves != o.u.moves {
@@ -79,8 +72,9 @@ func (h *Then) CatchUp(id uint64, ahead bool) {
 		} else {
 			o.read(k)
 		}
+		o.u.tip = full // What is saved next counts.
+		h.saves += o.u.saves
 	}
-	h.marks, h.size = h.t.marks, h.Columns[0].u.open()+h.Columns[1].u.open()
 }
 
 // ahead returns the position of the undone record, and of its logs, that is redone last on
@@ -306,6 +300,12 @@ func (o *Old) alloc(n int) unsafe.Pointer {
 	room := max(64, o.u.chunkRows(o.slab))
 	o.slabs = append(o.slabs, slab{p: o.u.rows.alloc(room), n: n, room: room})
 	return o.slabs[o.slab].p
+}
+
+// Lives reports whether the live row i of c is what it was at the boundary of o. Of large rows it
+// says no. It is inlined, which RowThen is not.
+func Lives[T any](c *Column[T], o *Old, i int) bool {
+	return unsafe.Sizeof(c.Live[0]) <= largeRow && !o.Has(i)
 }
 
 // RowThen returns row i of c as it was at the boundary of o. It must not be written, and is

@@ -117,6 +117,7 @@ type undoStack struct {
 	Follows bool      // Rows follow from others: a bare frame notes none.
 	Keeps   bool      // A bare frame saves values too: somebody asks what they were.
 	readers []*News   // Told which rows are saved and put back.
+	saves   uint64    // Rises when rows are added to a log, but for those that are added to tip.
 	moves   uint64    // Rises when what logs hold is put back or moved, so that their memory is used for something else.
 
 	spares [][]*chunk // Recycled chunks with room for values, by rung,
@@ -261,8 +262,9 @@ func (u *undoStack) saveEach(rows []uint32) (unsafe.Pointer, int) {
 	return p, n
 }
 
-// tail returns the last chunk of l with room for so many rows at least.
+// tail returns the last chunk of l with room for so many rows at least, for who adds some.
 func (u *undoStack) tail(l *undoLog, rows int) *chunk {
+	u.saves++
 	k := len(l.chunks)
 	if k > l.pared {
 		if c := l.chunks[k-1]; l.bare || c.rows.room-c.rows.n >= rows {

@@ -1,0 +1,48 @@
+package track
+
+import "testing"
+
+// Two readers look between the writes, one behind each and one now and then: what one has looked
+// at, the other has not.
+func TestReadersOfTheSameRowsAreToldOfEachWrite(t *testing.T) {
+	const n = 1000
+	c := &Column[uint64]{Live: make([]uint64, n)}
+	clock := &Clock{Span: 1, Frame: &Frame{ID: 1}}
+	var rows Tracker
+	c.Init(clock, false)
+	rows.Init(clock, false, &c.Log)
+	rows.N = n
+	rows.Open()
+	often, seldom := NewThen(&rows, &c.Log, nil), NewThen(&rows, &c.Log, nil)
+	look := func(h *Then, written int) {
+		if h.Current() {
+			t.Fatalf("nothing was told of the write of row %d", written)
+		}
+		h.CatchUp(1, false)
+		for row := range n {
+			if got := *RowThen(c, &h.Columns[0], row); got != 0 {
+				t.Fatalf("row %d was %d, want 0", row, got)
+			}
+		}
+		if !h.Current() {
+			t.Fatal("a reader is behind that has just looked")
+		}
+	}
+	for row := 0; row < n; row += 4 {
+		switch hi := row + row/4%3; row / 4 % 3 {
+		case 0:
+			c.Touch(row)
+			c.Live[row]++
+		case 1:
+			c.TouchRange(row, hi)
+			c.Live[row]++
+		case 2:
+			c.TouchEach(&[64]uint32{uint32(row), uint32(row + 1)}, 2)
+			c.Live[row], c.Live[row+1] = 1, 1
+		}
+		look(&often, row)
+		if row%28 == 0 {
+			look(&seldom, row)
+		}
+	}
+}
