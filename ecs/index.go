@@ -40,15 +40,27 @@ type Index[T any, K comparable] struct {
 	s      *Storage[T]
 	key    func(T) K
 	origin *byte // The same for an index and its twins of other worlds.
-	news   *track.News
+	lag
 
 	rows  []entry // As they were when last looked at.
 	lists roster.Lists[K, Entity]
 
-	late    uint32   // The row that was pointed to at the last look, and may have been written since,
-	lateAll bool     // or all were.
 	version uint64   // Rises when a list changes.
 	moved   []uint32 // Scratch: rows that have another entity or key.
+}
+
+// A lag is what an index has not looked at yet. Each step of a loop asks for it, so it is no
+// part of the generic code: of other packages a program inlines there only what ecs inlines
+// somewhere itself.
+type lag struct {
+	news    *track.News
+	late    uint32 // The row that was pointed to at the last look, and may have been written since,
+	lateAll bool   // or all were.
+}
+
+// behind reports whether a row may differ from what the index knows of it.
+func (l *lag) behind() bool {
+	return l.news.Any() || l.late != track.NoRow || l.lateAll
 }
 
 // An entry is what an index knows of a row: its entity, and the number of its list.
@@ -74,8 +86,8 @@ func NewIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 }
 
 func newIndex[T any, K comparable](s *Storage[T], key func(T) K, origin *byte) *Index[T, K] {
-	x := &Index[T, K]{s: s, key: key, origin: origin, late: track.NoRow}
-	x.news = s.rows.Follow(&s.dense.Log, &s.data.Log)
+	x := &Index[T, K]{s: s, key: key, origin: origin}
+	x.lag = lag{news: s.rows.Follow(&s.dense.Log, &s.data.Log), late: track.NoRow}
 	s.indexes = append(s.indexes, x)
 	return x
 }
@@ -207,11 +219,6 @@ func (x *Index[T, K]) look() {
 	if x.behind() {
 		x.catchUp()
 	}
-}
-
-// behind reports whether a row may differ from what x knows of it.
-func (x *Index[T, K]) behind() bool {
-	return x.news.Any() || x.late != track.NoRow || x.lateAll
 }
 
 // catchUp makes x know what is there.
