@@ -316,10 +316,7 @@ func (d *Delta[T]) layValues(before int) {
 		if d.then[p] == 0 {
 			continue // Not looked at, like the rest.
 		}
-		for k < d.values.Len() && d.values.At(k).Row+d.values.At(k).N <= row {
-			k++
-		}
-		if k < d.values.Len() && d.values.At(k).Row <= row {
+		if k = d.values.Seek(k, row); k < d.values.Len() && d.values.At(k).Row <= row {
 			d.old[p] = d.s.data.Old(d.values.At(k))[row-d.values.At(k).Row]
 		} else {
 			d.old[p] = d.s.data.Live[row]

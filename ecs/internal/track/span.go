@@ -37,6 +37,18 @@ func (s *Spans) At(i int) *Span {
 	return &s.all[i]
 }
 
+// Seek returns the first position from k on whose span ends behind row, or s.Len(). It is soon
+// found if it is one of the next.
+func (s *Spans) Seek(k int, row uint32) int {
+	behind := func(k int) bool { return s.At(k).Row+s.At(k).N > row }
+	for next := min(k+8, s.Len()); k < next; k++ {
+		if behind(k) {
+			return k
+		}
+	}
+	return Search(k, s.Len(), behind)
+}
+
 // Spans returns all, and where in it those in order lie, in the low halves of order; if that
 // is empty, it is in order itself.
 func (s *Spans) Spans() (all []Span, order []uint64) { return s.all, s.order }

@@ -60,3 +60,22 @@ func expectSorted(t *testing.T, s *Spans, rows []uint32) {
 		t.Errorf("sorted %v, want %v", got, want)
 	}
 }
+
+func TestSeekFindsTheSpanOfARowOrTheNext(t *testing.T) {
+	var s Spans
+	for i := range uint32(100) {
+		s.Add(10*(i*37%100), 1+i%10)
+	}
+	s.Sort()
+	for k := range s.Len() + 1 {
+		for row := range uint32(1010) {
+			want := k
+			for want < s.Len() && s.At(want).Row+s.At(want).N <= row {
+				want++
+			}
+			if got := s.Seek(k, row); got != want {
+				t.Fatalf("Seek(%d, %d) = %d, want %d", k, row, got, want)
+			}
+		}
+	}
+}
