@@ -514,7 +514,7 @@ func TestALogThatWasEmptiedIsNotWaitedFor(t *testing.T) {
 		_, last, err = log.Bounds(background)
 		require.NoError(t, err)
 		require.NoError(t, log.Trim(background, last+1))
-		g.play(t, store)
+		_ = store.Commit() // It may have learned of it by what it wrote before.
 		require.ErrorIs(t, store.Sync(ctx), persist.ErrLost)
 		require.Error(t, store.Close(ctx))
 		require.NoError(t, o.Close())

