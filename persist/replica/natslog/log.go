@@ -255,9 +255,10 @@ func (l *Log) next(ctx context.Context, messages jetstream.MessagesContext, afte
 	for more := false; ; {
 		once, done := context.WithTimeout(ctx, stillness)
 		m, err := messages.Next(jetstream.NextContext(once))
+		still := once.Err() != nil
 		done()
 		switch {
-		case err == nil || once.Err() == nil || ctx.Err() != nil:
+		case err == nil || !still || ctx.Err() != nil:
 			return m, err
 		case more:
 			return nil, errMissed
