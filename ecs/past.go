@@ -228,7 +228,7 @@ func (x *pastSet) row(e Entity) int {
 	if x.exempt {
 		return x.exemptRow(e)
 	}
-	if !x.current() {
+	if !x.current() { // keepUp, which Go does not inline.
 		x.catchUp()
 	}
 	r := x.present(e)
