@@ -1,10 +1,6 @@
 package benchmarks
 
-import (
-	"sync"
-
-	"github.com/stet-ecs/stet/ecs"
-)
+import "github.com/stet-ecs/stet/ecs"
 
 // The components of ecs_bench_suite.
 type (
@@ -134,9 +130,7 @@ var heavyCompute = []form{
 	{"parallel", func(n int) *work {
 		b, q := heavyWorld(n)
 		return b.inverted(func() {
-			for run := range q.Runs() {
-				invertInParts(run, 8)
-			}
+			q.ParallelRuns(8, invertRun)
 		})
 	}},
 }
@@ -162,17 +156,6 @@ func invertRun(run ecs.Run2[transform, place]) {
 	for i := range run.A {
 		invert(&run.A[i].M, &run.B[i].V)
 	}
-}
-
-// invertInParts gives each part of a run to a goroutine: rows that a query handed
-// out may be written by any.
-func invertInParts(run ecs.Run2[transform, place], parts int) {
-	var wg sync.WaitGroup
-	for i := range parts {
-		lo, hi := len(run.A)*i/parts, len(run.A)*(i+1)/parts
-		wg.Go(func() { invertRun(ecs.Run2[transform, place]{A: run.A[lo:hi], B: run.B[lo:hi]}) })
-	}
-	wg.Wait()
 }
 
 func (b *bodyWorld) inverted(repeat func()) *work {

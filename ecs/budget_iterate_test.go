@@ -2,6 +2,9 @@ package ecs_test
 
 import (
 	"fmt"
+	"math"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -180,4 +183,52 @@ func getLimit(s *partSet, handles []limitEntity) {
 		}
 	}
 	sink = sum
+}
+
+// A thousand rows on all processors: the limit cuts the slices by hand. Where rows are cheap it
+// is one loop, as to wake a goroutine takes longer than that. The time is the caller's: twice
+// the limit's, with two processors, if nobody shares the work.
+func BenchmarkBudgetParallel(b *testing.B) {
+	const n = 1000
+	p := moving(n)
+	q := ecs.NewQuery2(ecs.Write(p.positions), ecs.Read(p.velocities))
+	b.Run("long", func(b *testing.B) {
+		ours := func() {
+			q.ParallelRuns(0, func(run ecs.Run2[position, velocity]) { turnSlices(run.A, run.B) })
+		}
+		compare(b, n, 1.2, side{work: ours}, side{work: func() { turnByHand(p.positions.Values(), p.velocities.Values()) }})
+	})
+	b.Run("short", func(b *testing.B) {
+		const times = 100
+		ours := func() {
+			q.ParallelRuns(0, func(run ecs.Run2[position, velocity]) { stepSlices(run.A, run.B) })
+		}
+		compare(b, n*times, 3, repeated(times, ours), repeated(times, func() { stepSlices(p.positions.Values(), p.velocities.Values()) }))
+	})
+}
+
+// turnSlices takes some microseconds a row.
+//
+//go:noinline
+func turnSlices(positions []position, velocities []velocity) {
+	for i := range positions {
+		x, y := positions[i].X, positions[i].Y
+		for range 100 {
+			sin, cos := math.Sincos(velocities[i].X)
+			x, y = x*cos-y*sin, x*sin+y*cos
+		}
+		positions[i].X, positions[i].Y = x, y
+	}
+}
+
+func turnByHand(positions []position, velocities []velocity) {
+	var group sync.WaitGroup
+	parts := runtime.GOMAXPROCS(0)
+	share := len(positions) / parts
+	for part := 1; part < parts; part++ {
+		lo, hi := share*part, share*(part+1)
+		group.Go(func() { turnSlices(positions[lo:hi], velocities[lo:hi]) })
+	}
+	turnSlices(positions[:share], velocities[:share])
+	group.Wait()
 }

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // parallel hands the runs of a query out to several goroutines. All that
@@ -11,12 +12,12 @@ import (
 // written, saved, so that marks and logs are touched by the caller only. What is
 // left are slices that do not overlap.
 //
-//	runs    | a b n | a b n | a b n | a b n | a b n |     cut at multiples of partRows
+//	runs    | a b n | a b n | a b n | a b n | a b n |     cut at multiples of the rows of a part
 //	parts   0               2               4             taken in this order
 type parallel[R any] struct {
 	run  func(entities []Entity, rows []uint32) R
 	body func(R) // nil while none is under way.
-	work func()  // The method of that name of shift.
+	work func()  // What the others do: shift.
 
 	w      *World // If it is in no other such loop.
 	driver *set
@@ -31,9 +32,14 @@ type parallel[R any] struct {
 	reason any        // and with what; nil if none did.
 }
 
-// partRows is how many rows a goroutine takes at once: a multiple of 64, so that
-// parts of long runs begin with a block of the driver.
-const partRows = 1024
+// partRows returns how many rows a goroutine takes at once where rows are visited: few
+// enough that some sixty can share the work, and a multiple of 64, so that parts of long
+// runs begin with a block of the driver. It is the same on every machine.
+func partRows(rows int) int { return min(max(rows/64&^63, 64), 1024) }
+
+// worthStarting is the work that is left when others are started to share it. To wake one
+// takes the caller some microseconds, and as many pass before it does anything.
+const worthStarting = 20 * time.Microsecond
 
 func (p *parallel[R]) do(j *join, workers int, body func(R)) {
 	if p.body != nil {
@@ -72,14 +78,15 @@ func (p *parallel[R]) end() {
 func (p *parallel[R]) gather(j *join) {
 	c := j.walk(j.columns)
 	p.driver, p.stride = c.set, len(j.columns)+2
+	size := partRows(c.set.rows.N)
 	p.runs, p.parts = p.runs[:0], append(p.parts[:0], 0)
 	rows := 0
 	for run := c.nextRun(); run != nil; run = c.nextRun() {
 		for lo, n := 0, int(run[p.stride-1]); lo < n; {
-			hi := min(n, lo+partRows-int(run[p.stride-2]+uint32(lo))%partRows)
+			hi := min(n, lo+size-int(run[p.stride-2]+uint32(lo))%size)
 			p.runs = append(p.runs, run...)
 			p.narrow(lo, hi)
-			if rows += hi - lo; rows >= partRows {
+			if rows += hi - lo; rows >= size {
 				p.parts, rows = append(p.parts, len(p.runs)), 0
 			}
 			lo = hi
@@ -101,33 +108,47 @@ func (p *parallel[R]) narrow(lo, hi int) {
 	run[p.stride-1] = uint32(hi - lo)
 }
 
-// start works on the parts, on this goroutine and others.
+// start works on the parts, on this goroutine and up to workers-1 others.
 func (p *parallel[R]) start(workers int) {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
 	p.taken.Store(0)
 	if p.work == nil {
-		p.work = p.shift // Made once: a method value is an allocation.
+		p.work = func() { p.shift(0) } // Made once: a closure is an allocation.
 	}
 	p.group.Add(1)
-	for range min(workers, len(p.parts)-1) - 1 {
-		p.group.Add(1)
-		go p.work()
-	}
-	p.work()
+	p.shift(min(workers, len(p.parts)-1) - 1)
 }
 
-// shift works on parts until there are no more. Parts are taken in order, so
-// when one panics, those before it are all under way, and the first of all that
-// panic is the same every time.
-func (p *parallel[R]) shift() {
+// shift works on parts until there are no more, and starts so many others as soon as what is
+// left is worth it. Parts are taken in order, so when one panics, those before it are all
+// under way, and the first of all that panic is the same every time.
+func (p *parallel[R]) shift(others int) {
 	part := 0
 	defer p.group.Done()
 	defer func() { p.ended(part, recover()) }()
+	began := time.Now()
 	for part = p.take(); part < len(p.parts)-1; part = p.take() {
 		p.visit(p.runs[p.parts[part]:p.parts[part+1]])
+		if others > 0 && p.worthwhile(part+1, began) {
+			for ; others > 0; others-- {
+				p.group.Add(1)
+				go p.work()
+			}
+		}
 	}
+}
+
+// worthwhile reports whether others are to share what is left of the parts when so many are
+// done. It looks at the clock behind 1, 2, 4, … parts only, as parts may be done sooner than
+// it is read.
+func (p *parallel[R]) worthwhile(done int, began time.Time) bool {
+	if done&(done-1) != 0 {
+		return false
+	}
+	left := len(p.parts) - 1 - done
+	return time.Since(began)/time.Duration(done)*time.Duration(left) >= worthStarting
 }
 
 func (p *parallel[R]) take() int { return int(p.taken.Add(1)) - 1 }

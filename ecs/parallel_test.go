@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // scatteredMembers returns n entities with both components, the second ones in
@@ -75,8 +76,8 @@ func TestParallelRunsBeginWithBlocksOfTheDriver(t *testing.T) {
 			t.Errorf("a run begins with row %d", row)
 		}
 	}
-	if want := (9000 + partRows - 1) / partRows; len(starts) != want {
-		t.Errorf("%d runs, want %d", len(starts), want)
+	if size := partRows(9000); size != 128 || len(starts) != (9000+size-1)/size {
+		t.Errorf("%d runs in parts of %d rows", len(starts), size)
 	}
 }
 
@@ -85,13 +86,15 @@ func TestAPanicInParallelRunsReachesTheCaller(t *testing.T) {
 		_, a, _ := scatteredMembers(20_000)
 		q := NewQuery1(Write(a))
 		var calls atomic.Int32
+		bad := 3 * partRows(20_000)
 		body := func(run Run1[plain]) {
 			calls.Add(1)
-			if first := run.Entities[0].Index(); first >= 3*partRows {
+			time.Sleep(worthStarting)
+			if first := int(run.Entities[0].Index()); first >= bad {
 				panic(fmt.Sprint("row ", first))
 			}
 		}
-		mustPanic(t, fmt.Sprint("row ", 3*partRows), func() { q.ParallelRuns(4, body) })
+		mustPanic(t, fmt.Sprint("row ", bad), func() { q.ParallelRuns(4, body) })
 		if calls.Load() > 8 {
 			t.Errorf("%d runs visited, want no more than 4 after the first that panics", calls.Load())
 		}
@@ -118,21 +121,20 @@ func TestABodyOfParallelRunsThatEndsItsGoroutineIsReported(t *testing.T) {
 		t.Errorf("%d rows visited after a Goexit, want 20000", count)
 	}
 
-	// The goroutine that is not the caller's leaves; which one that is, a part held
-	// back until the other one was taken decides.
-	var parts atomic.Int32
-	self := make(chan bool, 1)
-	self <- true
+	// The goroutine that is not the caller's leaves. It is started behind the first part.
+	var other atomic.Bool
+	first := true
 	mustEnd := func() {
 		q.ParallelRuns(2, func(Run1[plain]) {
-			parts.Add(1)
-			for parts.Load() < 2 {
+			if !calledBy("testing.tRunner") {
+				other.Store(true)
+				runtime.Goexit()
+			}
+			for !first && !other.Load() {
 				runtime.Gosched()
 			}
-			if calledBy("testing.tRunner") {
-				return
-			}
-			runtime.Goexit()
+			first = false
+			time.Sleep(worthStarting)
 		})
 	}
 	mustPanic(t, "ecs: the body of ParallelRuns ended its goroutine", mustEnd)
@@ -176,7 +178,39 @@ func TestParallelRunsOfSingleRowsAreCutIntoParts(t *testing.T) {
 	q := NewQuery2(Read(a), Read(b))
 	rows := 0
 	q.ParallelRuns(1, func(run Run2[plain, padded]) { rows += len(run.A) })
-	if got, want := len(q.parallel.parts)-1, 5; got != want || rows != 5000 {
+	if got, want := len(q.parallel.parts)-1, 5000/64+1; got != want || rows != 5000 {
 		t.Errorf("%d parts of %d rows, want %d of 5000", got, rows, want)
+	}
+}
+
+func TestParallelRunsOfFewRowsThatTakeLongAreShared(t *testing.T) {
+	_, a, _, _ := members(1000, Options{})
+	q := NewQuery1(Read(a))
+	var others, rows atomic.Int32
+	q.ParallelRuns(2, func(run Run1[plain]) {
+		if !calledBy("testing.tRunner") {
+			others.Add(1)
+		}
+		rows.Add(int32(len(run.A)))
+		for end := time.Now().Add(10 * worthStarting); time.Now().Before(end) || others.Load() == 0 && rows.Load() > 64 && calledBy("testing.tRunner"); {
+			runtime.Gosched()
+		}
+	})
+	if others.Load() == 0 || rows.Load() != 1000 {
+		t.Errorf("others worked on %d parts; %d rows", others.Load(), rows.Load())
+	}
+}
+
+func TestParallelRunsStayOnTheirGoroutineWhereSharingIsNotWorthIt(t *testing.T) {
+	p := parallel[int]{parts: make([]int, 65)} // 64 parts.
+	long := time.Now().Add(-time.Hour)
+	for done := 1; done <= 64; done++ {
+		want := done < 64 && done&(done-1) == 0
+		if got := p.worthwhile(done, long); got != want {
+			t.Errorf("an hour for %d parts of 64: %v, want %v", done, got, want)
+		}
+	}
+	if p.worthwhile(1, time.Now().Add(time.Hour)) {
+		t.Error("parts that took no time are shared")
 	}
 }

@@ -190,11 +190,15 @@ func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on so many goroutines at once; 0
+// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
 // stands for as many as Go uses processors. The order is not known, so body must
 // write nothing but its run and what it shares under a lock, must not use the
 // world but for Get and Has of storages, and must not change the world's
 // structure, which panics.
+//
+// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
+// begins alone; the others are started when what is left takes some 20 µs, so to use this
+// for a loop that is short costs nothing.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
@@ -384,11 +388,15 @@ func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on so many goroutines at once; 0
+// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
 // stands for as many as Go uses processors. The order is not known, so body must
 // write nothing but its run and what it shares under a lock, must not use the
 // world but for Get and Has of storages, and must not change the world's
 // structure, which panics.
+//
+// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
+// begins alone; the others are started when what is left takes some 20 µs, so to use this
+// for a loop that is short costs nothing.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
@@ -590,11 +598,15 @@ func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on so many goroutines at once; 0
+// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
 // stands for as many as Go uses processors. The order is not known, so body must
 // write nothing but its run and what it shares under a lock, must not use the
 // world but for Get and Has of storages, and must not change the world's
 // structure, which panics.
+//
+// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
+// begins alone; the others are started when what is left takes some 20 µs, so to use this
+// for a loop that is short costs nothing.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
@@ -808,11 +820,15 @@ func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on so many goroutines at once; 0
+// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
 // stands for as many as Go uses processors. The order is not known, so body must
 // write nothing but its run and what it shares under a lock, must not use the
 // world but for Get and Has of storages, and must not change the world's
 // structure, which panics.
+//
+// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
+// begins alone; the others are started when what is left takes some 20 µs, so to use this
+// for a loop that is short costs nothing.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
@@ -1040,11 +1056,15 @@ func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on so many goroutines at once; 0
+// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
 // stands for as many as Go uses processors. The order is not known, so body must
 // write nothing but its run and what it shares under a lock, must not use the
 // world but for Get and Has of storages, and must not change the world's
 // structure, which panics.
+//
+// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
+// begins alone; the others are started when what is left takes some 20 µs, so to use this
+// for a loop that is short costs nothing.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
@@ -1284,11 +1304,15 @@ func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on so many goroutines at once; 0
+// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
 // stands for as many as Go uses processors. The order is not known, so body must
 // write nothing but its run and what it shares under a lock, must not use the
 // world but for Get and Has of storages, and must not change the world's
 // structure, which panics.
+//
+// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
+// begins alone; the others are started when what is left takes some 20 µs, so to use this
+// for a loop that is short costs nothing.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
@@ -1540,11 +1564,15 @@ func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]]
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on so many goroutines at once; 0
+// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
 // stands for as many as Go uses processors. The order is not known, so body must
 // write nothing but its run and what it shares under a lock, must not use the
 // world but for Get and Has of storages, and must not change the world's
 // structure, which panics.
+//
+// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
+// begins alone; the others are started when what is left takes some 20 µs, so to use this
+// for a loop that is short costs nothing.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
@@ -1808,11 +1836,15 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, 
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on so many goroutines at once; 0
+// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
 // stands for as many as Go uses processors. The order is not known, so body must
 // write nothing but its run and what it shares under a lock, must not use the
 // world but for Get and Has of storages, and must not change the world's
 // structure, which panics.
+//
+// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
+// begins alone; the others are started when what is left takes some 20 µs, so to use this
+// for a loop that is short costs nothing.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
