@@ -1,6 +1,7 @@
 package track
 
 import (
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -45,7 +46,9 @@ func TestSmallColumnsAndPagesBeginInSeveralLines(t *testing.T) {
 		s := new(Sparse)
 		s.Init(clock)
 		p := s.Grow(uint32(k))
-		require.Equal(t, NoRow, p.Rows[PageMask])
+		require.Equal(t, NoRow, slices.Min(p.Rows[:]))
+		require.Equal(t, NoRow, slices.Max(p.Rows[:]))
+		require.Zero(t, p.marks)
 		pages[uintptr(unsafe.Pointer(p))%4096/64] = true
 	}
 	require.Greater(t, len(columns), 8)

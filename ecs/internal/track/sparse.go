@@ -32,15 +32,21 @@ const (
 	pageLeadEnd  = 16 * 64
 )
 
+// noRows are the entries of a new page, with the room in front of it.
+var noRows = func() (rows [(pageLeadEnd + 4*PageSize) / 8]uint64) {
+	for i := range rows {
+		rows[i] = uint64(NoRow)<<32 | uint64(NoRow)
+	}
+	return rows
+}()
+
 // NewPage returns a page without rows, for the array with that number.
 func NewPage(number int) *Page {
 	lead := number * pageLeadStep % pageLeadEnd
-	memory := make([]uint64, (uintptr(lead)+unsafe.Sizeof(Page{}))/8)
-	page := (*Page)(unsafe.Pointer(&memory[lead/8]))
-	for i := range page.Rows {
-		page.Rows[i] = NoRow
-	}
-	return page
+	before := noRows[:(lead+4*PageSize)/8]
+	memory := make([]uint64, (lead+int(unsafe.Sizeof(Page{})))/8)
+	copy(memory, before) // Right behind make, so that Go clears only the marks.
+	return (*Page)(unsafe.Pointer(&memory[lead/8]))
 }
 
 // A Sparse maps indices to rows of columns, in pages allocated on first use.
