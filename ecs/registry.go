@@ -58,14 +58,6 @@ func (r *registry) create() Entity {
 		r.swap(r.rows.N, r.rows.Extra-1) // Spent: retire it.
 		r.rows.Extra--
 	}
-	return r.createIndex()
-}
-
-// createIndex returns the first entity of a new index.
-func (r *registry) createIndex() Entity {
-	if r.rows.Total == maxIndices {
-		panic(fmt.Sprintf("ecs: %d entity indices are in use; destroy entities before creating more", maxIndices))
-	}
 	r.addIndex()
 	e := r.dense.Live[r.rows.N]
 	r.rows.N++
@@ -75,11 +67,16 @@ func (r *registry) createIndex() Entity {
 // addIndex makes a new index the last free one, as if it had been used once. What lay in
 // that row, a retired entity, moves to the end.
 func (r *registry) addIndex() {
-	r.grow(r.rows.Total + 1)
-	r.dense.Live[r.rows.Total] = NewEntity(uint32(r.rows.Total), 1) // No frame protects row total: a restore that lowered total ended those that did.
-	r.sparse[r.rows.Total] = uint32(r.rows.Total)
+	i := r.rows.Total
+	if i == len(r.dense.Live) {
+		r.grow(i + 1)
+	}
+	r.dense.Live[i] = NewEntity(uint32(i), 1) // No frame protects row total: a restore that lowered total ended those that did.
+	r.sparse[i] = uint32(i)
 	r.rows.Total++
-	r.swap(r.rows.Extra, r.rows.Total-1)
+	if r.rows.Extra < i {
+		r.swap(r.rows.Extra, i)
+	}
 	r.rows.Extra++
 }
 
@@ -120,8 +117,11 @@ func (r *registry) createAt(e Entity) error {
 //
 //go:noinline
 func (r *registry) grow(rows int) {
+	if rows > maxIndices {
+		panic(fmt.Sprintf("ecs: %d entity indices are in use; destroy entities before creating more", maxIndices))
+	}
 	if rows > len(r.dense.Live) {
-		r.reserve(max(rows, 2*len(r.dense.Live), leastRows))
+		r.reserve(max(rows, min(2*len(r.dense.Live), maxIndices), leastRows))
 	}
 }
 

@@ -139,7 +139,9 @@ func (w *World) createSlow() Entity {
 	if w.ops != nil {
 		w.note(raw.OpCreate, nil, e)
 	}
-	w.tellCreated(e)
+	if len(w.hooks.create) > 0 {
+		w.tellCreated(e)
+	}
 	return e
 }
 
