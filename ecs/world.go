@@ -123,8 +123,11 @@ func (w *World) Create() Entity {
 	}
 	r := &w.entities // As in Storage.Set, the usual case calls nothing.
 	n := r.rows.N
-	if r.rows.Span != w.clock.Span || n >= r.rows.Extra || w.heeded || r.dense.Unsaved(n) || r.dense.Live[n].Generation() == r.maxGeneration {
+	if r.rows.Span != w.clock.Span || n >= r.rows.Extra || w.heeded || r.dense.Live[n].Generation() == r.maxGeneration {
 		return w.createSlow()
+	}
+	if r.dense.Unsaved(n) {
+		r.dense.Save(n)
 	}
 	e := r.dense.Live[n] + 1<<32
 	r.dense.Live[n], r.rows.N = e, n+1
