@@ -463,9 +463,15 @@ func (s *Storage[T]) discard(e Entity, r int) {
 //
 //go:noinline
 func (s *Storage[T]) discardFirst(e Entity, r int) {
-	moved := s.dense.Live[s.rows.N-1]
-	track.SaveMember(&s.dense.Log, &s.data.Log, &s.sparse, s.sparse.Page(moved.Index()), moved.Index(), r)
-	s.discard(e, r)
+	last := s.rows.N - 1
+	moved := s.dense.Live[last]
+	p := s.sparse.Pages[moved.Index()>>pageBits]
+	track.SaveMember(&s.dense.Log, &s.data.Log, &s.sparse, p, moved.Index(), r)
+	s.dense.Live[r], s.data.Live[r] = moved, s.data.Live[last]
+	p.Rows[moved&pageMask] = uint32(r)
+	if s.rows.N = last; s.lost(e) {
+		s.tellLost(e, r)
+	}
 }
 
 // discardSlow is discard for all cases.
