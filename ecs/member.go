@@ -92,7 +92,7 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 	r, n := int(p.Rows[e&pageMask]), s.rows.N
 	if r < n && s.dense.Live[r] == e {
 		if s.data.Unsaved(r) {
-			return s.overwrite(r, v)
+			return s.data.Overwrite(r, v)
 		}
 		s.data.Live[r] = v
 		return true
@@ -302,15 +302,6 @@ func (s *Storage[T]) find(entities []Entity, f *found) {
 	}
 	rows := f.rows
 	s.data.TouchEach(&rows, f.n)
-}
-
-// overwrite is Set for row r, which is not saved yet.
-//
-//go:noinline
-func (s *Storage[T]) overwrite(r int, v T) bool {
-	s.data.Save(r)
-	s.data.Live[r] = v
-	return true
 }
 
 // setSlow is Set for all cases.

@@ -117,13 +117,28 @@ func (c *Column[T]) Touch(i int) {
 //go:noinline
 func (c *Column[T]) Save(i int) {
 	tip := c.Log.tip
-	if c.Clone != nil || !tip.ready() {
+	if !tip.ready() || !tip.note(uint32(i), true) {
 		c.saveSlow(i)
 		return
 	}
 	c.Log.mark(i)
-	tip.note(uint32(i), ^uint32(0))
 	*(*T)(tip.next(unsafe.Sizeof(c.Live[0]))) = c.Live[i]
+}
+
+// Overwrite saves row i, which is not saved yet, and makes it v. It returns true, as a Set
+// does that ends with it.
+//
+//go:noinline
+func (c *Column[T]) Overwrite(i int, v T) bool {
+	row, tip := &c.Live[i], c.Log.tip
+	if !tip.ready() || !tip.note(uint32(i), true) {
+		c.saveSlow(i)
+	} else {
+		c.Log.mark(i)
+		*(*T)(tip.next(unsafe.Sizeof(v))) = *row
+	}
+	*row = v
+	return true
 }
 
 // saveSlow is Save for all cases.
@@ -138,6 +153,7 @@ func (c *Column[T]) saveSlow(i int) {
 		v := c.Clone(c.Live[i]) // Marked behind it, as it may panic.
 		c.Log.mark(i)
 		*(*T)(c.Log.placeSlow(i)) = v
+		c.Log.tip = full // The next row is cloned too.
 		return
 	}
 	c.Log.mark(i)

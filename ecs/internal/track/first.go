@@ -15,19 +15,17 @@ func SaveMember(dense, data *Log, s *Sparse, p *Page, e uint32, i int) {
 	if bit := uint64(1) << (uint(i) & 63); i < dense.prot {
 		if m := dense.markOf(i); m.rows&bit == 0 {
 			m.rows |= bit
-			if i < data.prot {
+			if i < data.prot { // A tag has no log of rows.
 				if m := data.markOf(i); m.rows&bit == 0 {
 					m.rows |= bit
-					if tip := data.tip; tip.ready() {
-						tip.note(uint32(i), ^uint32(0))
-						copyRow(tip.next(data.size), data.row(i), data.size)
+					if tip := data.tip; tip.ready() && tip.note(uint32(i), true) {
+						copyRow(tip.next(data.size), unsafe.Add(*data.live, uintptr(i)*data.size), data.size)
 					} else {
 						data.saveRow(i)
 					}
 				}
 			}
-			if tip := dense.tip; tip.ready() {
-				tip.note(uint32(i), ^uint32(0))
+			if tip := dense.tip; tip.ready() && tip.note(uint32(i), true) {
 				*(*uint64)(tip.next(8)) = *(*uint64)(unsafe.Add(*dense.live, i*8))
 			} else {
 				dense.saveRow(i)
@@ -37,8 +35,7 @@ func SaveMember(dense, data *Log, s *Sparse, p *Page, e uint32, i int) {
 	if row := p.Rows[e&PageMask]; row < s.prot {
 		if m, bit := p.markOf(e, s.span), uint64(1)<<(e&63); m.rows&bit == 0 {
 			m.rows |= bit
-			if tip := s.tip; tip.ready() {
-				tip.note(e, PageMask)
+			if tip := s.tip; tip.ready() && tip.note(e, e&PageMask != 0) {
 				*(*uint32)(tip.next(4)) = row
 			} else {
 				s.saveSlow(int(e), unsafe.Pointer(&p.Rows[e&PageMask]))
@@ -55,8 +52,7 @@ func (l *Log) SaveBoth(i, k int) {
 		if i < l.prot {
 			if m, bit := l.markOf(i), uint64(1)<<(uint(i)&63); m.rows&bit == 0 {
 				m.rows |= bit
-				if tip := l.tip; tip.ready() {
-					tip.note(uint32(i), ^uint32(0))
+				if tip := l.tip; tip.ready() && tip.note(uint32(i), true) {
 					*(*uint64)(tip.next(8)) = *(*uint64)(unsafe.Add(*l.live, i*8))
 				} else {
 					l.saveRow(i)

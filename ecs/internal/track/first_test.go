@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A roll is a sparse set with plain values, all of whose first writes go through SaveMember.
+// A roll is a sparse set with plain values, whose first writes go through SaveMember and
+// Overwrite.
 type roll[T comparable] struct {
 	rows   Tracker
 	dense  Column[uint64]
@@ -46,6 +47,15 @@ func (a *roll[T]) add(key uint32, v T) {
 	}
 	a.put(key, n, v)
 	a.rows.N++
+}
+
+func (a *roll[T]) set(row int, v T) {
+	a.ready()
+	if a.data.Unsaved(row) {
+		a.data.Overwrite(row, v)
+	} else {
+		a.data.Live[row] = v
+	}
 }
 
 func (a *roll[T]) remove(row int) {
@@ -89,9 +99,12 @@ func testMembersComeBack[T comparable](t *testing.T, value func(i int) T) {
 			states = append(states, state{slices.Clone(a.dense.Live[:a.rows.N]), slices.Clone(a.data.Live[:a.rows.N])})
 			renew()
 			for i := range 1 << rng.IntN(12) {
-				if rng.IntN(2) == 0 && a.rows.N > 0 {
-					a.remove(rng.IntN(a.rows.N))
-				} else {
+				switch row := rng.IntN(max(1, a.rows.N)); {
+				case a.rows.N > 0 && rng.IntN(2) == 0:
+					a.remove(row)
+				case a.rows.N > 0 && rng.IntN(4) == 0:
+					a.set(row, value(rng.Int()))
+				default:
 					a.add(uint32(step<<11|i), value(rng.Int())) // A new key each time.
 				}
 				if rng.IntN(500) == 0 {

@@ -122,8 +122,7 @@ func (s *Sparse) Free(row uint32) bool { return row >= s.prot }
 //go:noinline
 func (s *Sparse) Save(p *Page, i uint32) {
 	p.markOf(i, s.span).rows |= 1 << (i & 63)
-	if tip := s.tip; tip.ready() {
-		tip.note(i, PageMask)
+	if tip := s.tip; tip.ready() && tip.note(i, i&PageMask != 0) {
 		*(*uint32)(tip.next(4)) = p.Rows[i&PageMask]
 		return
 	}

@@ -182,19 +182,24 @@ func (u *undoStack) keep(row int, p unsafe.Pointer, n, whole int) {
 	}
 }
 
-// ready reports whether c has room for another row, and for a run if it takes one.
-func (c *chunk) ready() bool { return c.rows.n < c.rows.room && len(c.runs) < cap(c.runs) }
+// ready reports whether c has room for another row.
+func (c *chunk) ready() bool { return c.rows.n < c.rows.room }
 
-// note adds row to the runs of c, which is ready and has one.
-func (c *chunk) note(row, split uint32) {
+// note adds row to the runs of c, which has one: to the last one, if row joins that and is
+// behind it. It reports false if there is no room for a run.
+func (c *chunk) note(row uint32, joins bool) bool {
 	k := len(c.runs)
-	last := (*[2]Run)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(c.runs)), uintptr(k-1)*unsafe.Sizeof(Run{})))
-	if last[0].Row+last[0].N == row && row&split != 0 {
-		last[0].N++
-		return
+	last := (*Run)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(c.runs)), uintptr(k-1)*unsafe.Sizeof(Run{})))
+	if joins && last.Row+last.N == row {
+		last.N++
+		return true
 	}
-	last[1] = Run{row, 1}
-	c.runs = c.runs[:k+1]
+	if k < cap(c.runs) {
+		c.runs = c.runs[:k+1]
+		c.runs[k] = Run{row, 1}
+		return true
+	}
+	return false
 }
 
 // next returns where to write the row that was noted.
