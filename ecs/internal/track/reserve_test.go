@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Ten components are thirty streams, and a line of the first-level cache has eight to
-// twelve places.
-func TestColumnsBeginInDifferentLines(t *testing.T) {
+// Ten components are thirty streams, and the first-level cache has room for eight to twelve
+// lines of the same number.
+func TestColumnsBeginInThreeLines(t *testing.T) {
 	const columns, rows = 30, 10_000
 	clock := new(Clock)
-	lines := map[uintptr]bool{}
+	lines := map[uintptr]int{}
 	for k := range columns {
 		c := new(Column[[2]uint64])
 		c.Init(clock, false)
@@ -24,9 +24,9 @@ func TestColumnsBeginInDifferentLines(t *testing.T) {
 		require.Equal(t, rows, cap(c.Live))
 		require.Equal(t, [2]uint64{uint64(k), 1}, c.Live[7], "reserving keeps rows")
 		require.Zero(t, c.Live[rows-1])
-		lines[uintptr(unsafe.Pointer(&c.Live[0]))%4096/64] = true
+		lines[uintptr(unsafe.Pointer(&c.Live[0]))%4096/64]++
 	}
-	require.Len(t, lines, columns)
+	require.Equal(t, map[uintptr]int{0: 10, 1: 10, 2: 10}, lines)
 
 	tag := new(Column[struct{}])
 	tag.Init(clock, false)
@@ -51,8 +51,8 @@ func TestSmallColumnsAndPagesBeginInSeveralLines(t *testing.T) {
 		require.Zero(t, p.marks)
 		pages[uintptr(unsafe.Pointer(p))%4096/64] = true
 	}
-	require.Greater(t, len(columns), 8)
-	require.Greater(t, len(pages), 8)
+	require.GreaterOrEqual(t, len(columns), 3)
+	require.GreaterOrEqual(t, len(pages), 4)
 }
 
 func TestTheRoomInFrontOfRowsIsCounted(t *testing.T) {
@@ -61,9 +61,9 @@ func TestTheRoomInFrontOfRowsIsCounted(t *testing.T) {
 		c := new(Column[uint64])
 		c.Init(clock, false)
 		c.Reserve(1024)
-		require.EqualValues(t, 8192+number*leadStep%1024, c.Bytes())
+		require.EqualValues(t, 8192+number/2*cacheLine, c.Bytes())
 		c.Reserve(4096)
-		require.EqualValues(t, 32768+min(number, 1)*8192, c.Bytes(), "a page of the allocator more")
+		require.EqualValues(t, 32768+number/2*8192, c.Bytes(), "a page of the allocator more")
 		c.Take(make([]uint64, 5, 10))
 		require.EqualValues(t, 80, c.Bytes())
 	}

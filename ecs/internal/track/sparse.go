@@ -24,16 +24,16 @@ type Page struct {
 	marks [PageSize / 64]mark
 }
 
-// The room in front of a page. Were there none, the pages of all arrays would begin alike,
-// and their entries of one index lie in the same few lines of the cache. It is less than what
+// cacheLine is how many bytes the processor reads and writes at once.
+const cacheLine = 64
+
+// pageLines is in how many lines pages begin. Were it one, the entries of one index of all
+// arrays would lie in the same few places of the cache. The room in front is less than what
 // the allocator rounds up.
-const (
-	pageLeadStep = 7 * 64
-	pageLeadEnd  = 16 * 64
-)
+const pageLines = 4
 
 // noRows are the entries of a new page, with the room in front of it.
-var noRows = func() (rows [(pageLeadEnd + 4*PageSize) / 8]uint64) {
+var noRows = func() (rows [((pageLines-1)*cacheLine + 4*PageSize) / 8]uint64) {
 	for i := range rows {
 		rows[i] = uint64(NoRow)<<32 | uint64(NoRow)
 	}
@@ -42,7 +42,7 @@ var noRows = func() (rows [(pageLeadEnd + 4*PageSize) / 8]uint64) {
 
 // NewPage returns a page without rows, for the array with that number.
 func NewPage(number int) *Page {
-	lead := number * pageLeadStep % pageLeadEnd
+	lead := number % pageLines * cacheLine
 	before := noRows[:(lead+4*PageSize)/8]
 	memory := make([]uint64, (lead+int(unsafe.Sizeof(Page{})))/8)
 	copy(memory, before) // Right behind make, so that Go clears only the marks.
