@@ -122,11 +122,7 @@ func (w *World) dropForward() {
 	}
 	clear(w.forward)
 	w.forward = w.forward[:0]
-	for _, s := range w.storages { // All of them: none settles while a branch is held.
-		if settle := s.tracked().Settle; settle != nil {
-			settle()
-		}
-	}
+	w.settle()
 }
 
 // A History goes back and forth between the committed ticks that its world
@@ -278,6 +274,9 @@ func (w *World) redoTick() {
 	w.clock.Undone = last > 0
 	w.tick = redone.at
 	w.push(frame{tick: true, seq: redone.seq, state: redone.state})
+	if last == 0 {
+		w.settle()
+	}
 }
 
 // A frame is the span between two boundaries: a checkpoint or the end of a tick.

@@ -73,6 +73,30 @@ func TestShortcutsThatFail(t *testing.T) {
 	}
 }
 
+// Going back releases the checkpoint that protected the last row; going forward again ends
+// the branch for which the row was kept.
+func TestARowThatNothingProtectsIsZeroOnceAllIsRedone(t *testing.T) {
+	w := NewWorld(Options{History: 4})
+	s := MustRegister[*int](w, Component[*int]{Name: "pointer", NoPersist: true})
+	entities := w.CreateN(nil, 2)
+	s.Set(entities[0], new(int))
+	w.Commit()
+	s.Set(entities[1], new(int))
+	w.Checkpoint()
+	s.Clear()
+	w.Commit()
+	w.Commit()
+	if err := w.History().Rewind(2); err != nil { // By the second tick the branch is held already.
+		t.Fatal(err)
+	}
+	if err := w.History().Seek(3); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.check(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestUsingACheckpointThatIsGonePanics(t *testing.T) {
 	const gone = " of a checkpoint that is gone: it was released, or an older checkpoint or tick was restored since; ask Checkpoint.Valid before"
 	w := NewWorld(Options{History: 2})

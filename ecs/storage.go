@@ -534,6 +534,16 @@ func (s *Storage[T]) settle() {
 	}
 }
 
+// settle zeroes the rows of all storages that nothing can bring back, when a forward branch has
+// ended: while it is held none of them does.
+func (w *World) settle() {
+	for _, s := range w.storages {
+		if settle := s.tracked().Settle; settle != nil {
+			settle()
+		}
+	}
+}
+
 func (s *Storage[T]) rewound(before track.Lengths) {
 	s.set.rewound(before)
 	s.top = max(s.top, before.N)
