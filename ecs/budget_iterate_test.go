@@ -207,7 +207,7 @@ func BenchmarkBudgetParallel(b *testing.B) {
 	})
 }
 
-// turnSlices takes some microseconds a row.
+// turnSlices takes a microsecond a row, or more.
 //
 //go:noinline
 func turnSlices(positions []position, velocities []velocity) {
@@ -226,7 +226,7 @@ func turnByHand(positions []position, velocities []velocity) {
 	parts := runtime.GOMAXPROCS(0)
 	share := len(positions) / parts
 	for part := 1; part < parts; part++ {
-		lo, hi := share*part, share*(part+1)
+		lo, hi := len(positions)*part/parts, len(positions)*(part+1)/parts
 		group.Go(func() { turnSlices(positions[lo:hi], velocities[lo:hi]) })
 	}
 	turnSlices(positions[:share], velocities[:share])

@@ -197,8 +197,8 @@ func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 // structure, which panics.
 //
 // Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so to use this
-// for a loop that is short costs nothing.
+// begins alone; the others are started when what is left takes some 20 µs, so a loop that
+// is short waits for nobody.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
@@ -395,8 +395,8 @@ func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 // structure, which panics.
 //
 // Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so to use this
-// for a loop that is short costs nothing.
+// begins alone; the others are started when what is left takes some 20 µs, so a loop that
+// is short waits for nobody.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
@@ -605,8 +605,8 @@ func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
 // structure, which panics.
 //
 // Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so to use this
-// for a loop that is short costs nothing.
+// begins alone; the others are started when what is left takes some 20 µs, so a loop that
+// is short waits for nobody.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
@@ -827,8 +827,8 @@ func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 // structure, which panics.
 //
 // Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so to use this
-// for a loop that is short costs nothing.
+// begins alone; the others are started when what is left takes some 20 µs, so a loop that
+// is short waits for nobody.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
@@ -1063,8 +1063,8 @@ func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
 // structure, which panics.
 //
 // Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so to use this
-// for a loop that is short costs nothing.
+// begins alone; the others are started when what is left takes some 20 µs, so a loop that
+// is short waits for nobody.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
@@ -1311,8 +1311,8 @@ func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
 // structure, which panics.
 //
 // Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so to use this
-// for a loop that is short costs nothing.
+// begins alone; the others are started when what is left takes some 20 µs, so a loop that
+// is short waits for nobody.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
@@ -1571,8 +1571,8 @@ func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]]
 // structure, which panics.
 //
 // Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so to use this
-// for a loop that is short costs nothing.
+// begins alone; the others are started when what is left takes some 20 µs, so a loop that
+// is short waits for nobody.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
@@ -1843,8 +1843,8 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, 
 // structure, which panics.
 //
 // Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so to use this
-// for a loop that is short costs nothing.
+// begins alone; the others are started when what is left takes some 20 µs, so a loop that
+// is short waits for nobody.
 //
 // Rows for writing are saved before the first call. A panic in body ends the
 // iteration and reaches the caller; of several, that of the earliest run.
