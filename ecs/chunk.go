@@ -26,10 +26,12 @@ const (
 //
 // If everything is found side by side, as in most worlds it is, all that is kept are
 // the first rows. If little is found, the first time that it is looked for, all that is
-// kept is a list of it, until something of it changes:
+// kept is a list of it, until it is more:
 //
-//	order   | 1 2 7 |                                  positions
+//	order   | 9 10 15 |                                positions
 //	rows    | 3 90 . |                                 and their rows
+//	words   | 0 0 0 0 0 0 0 0 | 0 1 1 0 0 0 0 1 |      once something changed,
+//	ahead         0                   0                and how many lie before each
 type chunk struct {
 	epoch uint64
 	n     int                // Positions that were looked at, the first ones. Behind them nothing is found.
@@ -41,8 +43,9 @@ type chunk struct {
 	rows  [maxColumns][]uint32
 	order []uint32 // By index: rows of the driver. Of a list: its positions.
 
-	list bool
-	many int // Positions in the list.
+	list  bool
+	many  int      // Positions in the list,
+	ahead []uint16 // and how many of them lie before each of words.
 }
 
 // empty makes c one in which nothing was looked at.
@@ -82,15 +85,102 @@ func (l *listing) add(many, n, w int, word uint64) {
 
 // before returns how many positions of the list c lie before i.
 func (c *chunk) before(i int) int {
-	n, _ := slices.BinarySearch(c.order[:c.many], uint32(i))
-	return n
+	w := i >> 6
+	switch {
+	case c.ahead == nil: // Nothing changed yet.
+		n, _ := slices.BinarySearch(c.order[:c.many], uint32(i))
+		return n
+	case w >= len(c.ahead):
+		return c.many
+	}
+	return int(c.ahead[w]) + bits.OnesCount64(c.words[w]&firstBits(i&63))
 }
 
-// lists reports whether i is in the list c.
-func (c *chunk) lists(i int) bool {
-	_, found := slices.BinarySearch(c.order[:c.many], uint32(i))
-	return found
+// index makes words and ahead those of the list c, which has none.
+func (c *chunk) index() {
+	c.words = make([]uint64, (c.n+63)>>6)
+	c.ahead = make([]uint16, len(c.words))
+	for _, i := range c.order[:c.many] {
+		c.words[i>>6] |= 1 << (i & 63)
+	}
+	n := 0
+	for w, word := range c.words {
+		c.ahead[w] = uint16(n)
+		n += bits.OnesCount64(word)
+	}
 }
+
+// amend notes in the list c whether position i is found, and its rows. It reports false, and
+// does nothing, if so many are found then that c should be no list.
+func (c *chunk) amend(i int, found bool, at []uint32) bool {
+	if c.ahead == nil {
+		c.index()
+	}
+	w, bit := i>>6, uint64(1)<<(i&63)
+	there := w < len(c.words) && c.words[w]&bit != 0
+	if !found {
+		if there {
+			c.move(i, -1)
+			c.words[w] &^= bit
+		}
+		return true
+	}
+	if !there {
+		if max(c.n, i+1)/thin <= c.many {
+			return false
+		}
+		c.makeRoom(i, c.many+1)
+		c.move(i, 1)
+		c.words[w] |= bit
+	}
+	n := c.before(i)
+	c.order[n] = uint32(i)
+	for k, rows := range c.rows {
+		if rows != nil {
+			rows[n] = at[k]
+		}
+	}
+	return true
+}
+
+// move makes a place in the list c for position i, which is not in it, if by is 1, or takes
+// away that of i if it is -1. There is room.
+func (c *chunk) move(i, by int) {
+	from := c.before(i)
+	to := from + 1
+	if by < 0 {
+		from, to = to, from
+	}
+	copy(c.order[to:], c.order[from:c.many])
+	for _, rows := range c.rows {
+		if rows != nil {
+			copy(rows[to:], rows[from:c.many])
+		}
+	}
+	for w := i>>6 + 1; w < len(c.ahead); w++ {
+		c.ahead[w] += uint16(by)
+	}
+	c.many += by
+}
+
+// makeRoom makes room in the list c for position i, and for so many.
+func (c *chunk) makeRoom(i, many int) {
+	c.n = max(c.n, i+1)
+	c.words = longer(c.words, i>>6+1)
+	for len(c.ahead) < len(c.words) {
+		c.ahead = append(c.ahead, uint16(c.many))
+	}
+	room := listRoom(many)
+	c.order = longer(c.order, room)
+	for k, rows := range c.rows {
+		if rows != nil {
+			c.rows[k] = longer(rows, room)
+		}
+	}
+}
+
+// listRoom returns how long the slices of a list of so many are: loops take 64 at once.
+func listRoom(many int) int { return (many+63)&^63 + 64 }
 
 // firstBits returns a word of which the first n bits are set; all, if n is more.
 func firstBits(n int) uint64 {

@@ -345,7 +345,7 @@ func (j *join) refind(f *findings, e Entity) {
 func (j *join) put(f *findings, c *chunk, p int, found bool, at *[maxSets]uint32) {
 	i := p & (chunkRows - 1)
 	if c.list {
-		if !found && !c.lists(i) {
+		if c.amend(i, found, at[:]) {
 			return
 		}
 		j.spread(f, c)
@@ -502,11 +502,12 @@ func (j *join) chunk(f *findings, b int) *chunk {
 func (j *join) build(f *findings, c *chunk, b int) {
 	d := f.set
 	entities := d.dense.Live[b<<chunkBits : min((b+1)<<chunkBits, d.rows.N)]
+	fresh := c.epoch == 0 || c.list
 	c.empty()
 	if j.buildRun(f, c, b, entities) {
 		return
 	}
-	if c.words == nil && c.epoch == 0 && (b == 0 || f.chunks[b-1].list) && !j.w.parallel { // Goroutines share no scratch.
+	if fresh && (b == 0 || f.chunks[b-1].list) && !j.w.parallel { // Goroutines share no scratch.
 		if j.buildList(f, c, entities) {
 			return
 		}
@@ -524,7 +525,7 @@ func (j *join) buildList(f *findings, c *chunk, entities []Entity) bool {
 		j.buildWord(f, &l.word, 0, entities[w<<6:min(w<<6+64, len(entities))])
 		word := l.word.words[0]
 		n := bits.OnesCount64(word)
-		if many+n > most || l.word.whole != 0 {
+		if many+n > min(most, w<<6/thin+64) || l.word.whole != 0 { // Sooner where nearly all is found.
 			return false
 		}
 		if n > 0 {
@@ -533,7 +534,7 @@ func (j *join) buildList(f *findings, c *chunk, entities []Entity) bool {
 		}
 	}
 	c.n, c.list, c.many = len(entities), true, many
-	n := (many+63)&^63 + 64 // Loops take 64 of them at once.
+	n := listRoom(many)
 	room := make([]uint32, (1+j.looked(f))*n)
 	c.order, room = cut(room, n)
 	copy(c.order, l.order[:many])
