@@ -54,6 +54,7 @@ type cursor struct {
 	// Where rows and order have the positions of the word, and the rows lie that they are
 	// counted from.
 	place    *uint32
+	sample   *uint32 // Those of a column that is not the driver, if there is one.
 	entities *Entity
 	lie      [maxColumns]struct {
 		row   *uint32
@@ -192,8 +193,11 @@ func (c *cursor) nextWord() bool {
 		for c.word++; c.word < len(c.words); c.word++ {
 			if c.rest = c.words[c.word]; c.rest != 0 {
 				c.place = &c.order[c.word<<6]
+				c.sample = c.place
 				for k := range c.j.columns {
-					c.lie[k].row = &c.rows[k][c.word<<6]
+					if c.lie[k].row = &c.rows[k][c.word<<6]; k != c.driver {
+						c.sample = c.lie[k].row
+					}
 				}
 				c.fetch()
 				return true
@@ -226,9 +230,6 @@ func (c *cursor) take() int {
 	c.at = int(*beside(c.place, i))
 	return i
 }
-
-// taken returns the driver's row at the position taken last.
-func (c *cursor) taken() int { return c.from + c.at }
 
 // advance makes c's span the next one, without the predicates.
 func (c *cursor) advance() bool {
@@ -468,7 +469,7 @@ func (c *cursor) nextRun() []uint32 {
 	}
 	i, m := c.take(), len(c.j.columns)
 	run := c.run[:m+2]
-	first, n := c.taken(), c.length(i)
+	first, n := c.from+c.at, c.length(i)
 	for k := range m {
 		if run[k] = *beside(c.lie[k].row, i); run[k] != missing {
 			run[k] += uint32(c.base[k])
@@ -481,7 +482,7 @@ func (c *cursor) nextRun() []uint32 {
 // length returns how many rows lie side by side from position i of the word on, which
 // was taken last, and takes their positions.
 func (c *cursor) length(i int) int {
-	if c.rest>>(i&63)>>1&1 == 0 {
+	if c.rest>>(i&63)>>1&1 == 0 || *beside(c.sample, i+1)-*beside(c.sample, i) > 1 {
 		return c.n
 	}
 	return c.stretch(i)
@@ -618,7 +619,7 @@ func (c *cursor) leave() {
 // panics. By index, the entities behind e are visited.
 func (c *cursor) resume(r int, e Entity) {
 	c.mustGoOn(e)
-	row := c.follow(c.taken()+r, e)
+	row := c.follow(c.from+c.at+r, e)
 	c.newest, c.since, c.step = c.j.version(), c.j.w.changes, 1
 	c.rest, c.word, c.again = 0, len(c.words), false
 	if c.alone = c.alone && c.set.gaps() == 0; !c.alone {

@@ -51,12 +51,14 @@ func (a Access[T]) at(row uint32) *T {
 	return &a.s.data.Live[row]
 }
 
-// rowsFrom returns n rows of live, nil if they are missing.
-func rowsFrom[T any](live []T, row uint32, n int) []T {
+// rowsFrom returns n rows of live, the first of which is row, counted from base; nil if they
+// are missing.
+func rowsFrom[T any](live []T, base int, row uint32, n int) []T {
 	if row == missing {
 		return nil
 	}
-	return live[row:][:n]
+	at := base + int(row)
+	return live[at : at+n : at+n]
 }
 
 // An AnyQuery is a query of any number of components: [Query1], [Query2] and so

@@ -177,8 +177,8 @@ func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run1[A]{
-				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -210,7 +210,7 @@ func (q *Query1[A]) ParallelRuns(workers int, body func(Run1[A])) {
 }
 
 func (q *Query1[A]) run(entities []Entity, rows []uint32) Run1[A] {
-	return Run1[A]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities))}
+	return Run1[A]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities))}
 }
 
 // A Query2 iterates over the entities that have two components. See [Query1]
@@ -374,9 +374,9 @@ func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run2[A, B]{
-				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
-				rowsFrom(q.b.s.data.Live[cur.base[1]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
+				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -408,7 +408,7 @@ func (q *Query2[A, B]) ParallelRuns(workers int, body func(Run2[A, B])) {
 }
 
 func (q *Query2[A, B]) run(entities []Entity, rows []uint32) Run2[A, B] {
-	return Run2[A, B]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, rows[1], len(entities))}
+	return Run2[A, B]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, 0, rows[1], len(entities))}
 }
 
 // A Query3 iterates over the entities that have three components. See [Query1]
@@ -583,10 +583,10 @@ func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run3[A, B, C]{
-				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
-				rowsFrom(q.b.s.data.Live[cur.base[1]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
-				rowsFrom(q.c.s.data.Live[cur.base[2]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
+				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -618,7 +618,7 @@ func (q *Query3[A, B, C]) ParallelRuns(workers int, body func(Run3[A, B, C])) {
 }
 
 func (q *Query3[A, B, C]) run(entities []Entity, rows []uint32) Run3[A, B, C] {
-	return Run3[A, B, C]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, rows[2], len(entities))}
+	return Run3[A, B, C]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, 0, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, 0, rows[2], len(entities))}
 }
 
 // A Query4 iterates over the entities that have four components. See [Query1]
@@ -804,11 +804,11 @@ func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run4[A, B, C, D]{
-				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
-				rowsFrom(q.b.s.data.Live[cur.base[1]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
-				rowsFrom(q.c.s.data.Live[cur.base[2]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
-				rowsFrom(q.d.s.data.Live[cur.base[3]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
+				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -840,7 +840,7 @@ func (q *Query4[A, B, C, D]) ParallelRuns(workers int, body func(Run4[A, B, C, D
 }
 
 func (q *Query4[A, B, C, D]) run(entities []Entity, rows []uint32) Run4[A, B, C, D] {
-	return Run4[A, B, C, D]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, rows[3], len(entities))}
+	return Run4[A, B, C, D]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, 0, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, 0, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, 0, rows[3], len(entities))}
 }
 
 // A Query5 iterates over the entities that have five components. See [Query1]
@@ -1039,12 +1039,12 @@ func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run5[A, B, C, D, E]{
-				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
-				rowsFrom(q.b.s.data.Live[cur.base[1]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
-				rowsFrom(q.c.s.data.Live[cur.base[2]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
-				rowsFrom(q.d.s.data.Live[cur.base[3]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
-				rowsFrom(q.e.s.data.Live[cur.base[4]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
+				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
+				rowsFrom(q.e.s.data.Live, cur.base[4], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -1076,7 +1076,7 @@ func (q *Query5[A, B, C, D, E]) ParallelRuns(workers int, body func(Run5[A, B, C
 }
 
 func (q *Query5[A, B, C, D, E]) run(entities []Entity, rows []uint32) Run5[A, B, C, D, E] {
-	return Run5[A, B, C, D, E]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, rows[4], len(entities))}
+	return Run5[A, B, C, D, E]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, 0, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, 0, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, 0, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, 0, rows[4], len(entities))}
 }
 
 // A Query6 iterates over the entities that have six components. See [Query1]
@@ -1286,13 +1286,13 @@ func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run6[A, B, C, D, E, F]{
-				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
-				rowsFrom(q.b.s.data.Live[cur.base[1]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
-				rowsFrom(q.c.s.data.Live[cur.base[2]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
-				rowsFrom(q.d.s.data.Live[cur.base[3]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
-				rowsFrom(q.e.s.data.Live[cur.base[4]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
-				rowsFrom(q.f.s.data.Live[cur.base[5]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)), n),
+				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
+				rowsFrom(q.e.s.data.Live, cur.base[4], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
+				rowsFrom(q.f.s.data.Live, cur.base[5], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -1324,7 +1324,7 @@ func (q *Query6[A, B, C, D, E, F]) ParallelRuns(workers int, body func(Run6[A, B
 }
 
 func (q *Query6[A, B, C, D, E, F]) run(entities []Entity, rows []uint32) Run6[A, B, C, D, E, F] {
-	return Run6[A, B, C, D, E, F]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, rows[4], len(entities)), rowsFrom(q.f.s.data.Live, rows[5], len(entities))}
+	return Run6[A, B, C, D, E, F]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, 0, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, 0, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, 0, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, 0, rows[4], len(entities)), rowsFrom(q.f.s.data.Live, 0, rows[5], len(entities))}
 }
 
 // A Query7 iterates over the entities that have seven components. See [Query1]
@@ -1545,14 +1545,14 @@ func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]]
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run7[A, B, C, D, E, F, G]{
-				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
-				rowsFrom(q.b.s.data.Live[cur.base[1]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
-				rowsFrom(q.c.s.data.Live[cur.base[2]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
-				rowsFrom(q.d.s.data.Live[cur.base[3]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
-				rowsFrom(q.e.s.data.Live[cur.base[4]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
-				rowsFrom(q.f.s.data.Live[cur.base[5]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)), n),
-				rowsFrom(q.g.s.data.Live[cur.base[6]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4)), n),
+				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
+				rowsFrom(q.e.s.data.Live, cur.base[4], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
+				rowsFrom(q.f.s.data.Live, cur.base[5], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)), n),
+				rowsFrom(q.g.s.data.Live, cur.base[6], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -1584,7 +1584,7 @@ func (q *Query7[A, B, C, D, E, F, G]) ParallelRuns(workers int, body func(Run7[A
 }
 
 func (q *Query7[A, B, C, D, E, F, G]) run(entities []Entity, rows []uint32) Run7[A, B, C, D, E, F, G] {
-	return Run7[A, B, C, D, E, F, G]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, rows[4], len(entities)), rowsFrom(q.f.s.data.Live, rows[5], len(entities)), rowsFrom(q.g.s.data.Live, rows[6], len(entities))}
+	return Run7[A, B, C, D, E, F, G]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, 0, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, 0, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, 0, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, 0, rows[4], len(entities)), rowsFrom(q.f.s.data.Live, 0, rows[5], len(entities)), rowsFrom(q.g.s.data.Live, 0, rows[6], len(entities))}
 }
 
 // A Query8 iterates over the entities that have eight components. See [Query1]
@@ -1816,15 +1816,15 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, 
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run8[A, B, C, D, E, F, G, H]{
-				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
-				rowsFrom(q.b.s.data.Live[cur.base[1]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
-				rowsFrom(q.c.s.data.Live[cur.base[2]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
-				rowsFrom(q.d.s.data.Live[cur.base[3]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
-				rowsFrom(q.e.s.data.Live[cur.base[4]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
-				rowsFrom(q.f.s.data.Live[cur.base[5]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)), n),
-				rowsFrom(q.g.s.data.Live[cur.base[6]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4)), n),
-				rowsFrom(q.h.s.data.Live[cur.base[7]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[7].row), i*4)), n),
+				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
+				rowsFrom(q.e.s.data.Live, cur.base[4], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
+				rowsFrom(q.f.s.data.Live, cur.base[5], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)), n),
+				rowsFrom(q.g.s.data.Live, cur.base[6], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4)), n),
+				rowsFrom(q.h.s.data.Live, cur.base[7], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[7].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -1856,5 +1856,5 @@ func (q *Query8[A, B, C, D, E, F, G, H]) ParallelRuns(workers int, body func(Run
 }
 
 func (q *Query8[A, B, C, D, E, F, G, H]) run(entities []Entity, rows []uint32) Run8[A, B, C, D, E, F, G, H] {
-	return Run8[A, B, C, D, E, F, G, H]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, rows[4], len(entities)), rowsFrom(q.f.s.data.Live, rows[5], len(entities)), rowsFrom(q.g.s.data.Live, rows[6], len(entities)), rowsFrom(q.h.s.data.Live, rows[7], len(entities))}
+	return Run8[A, B, C, D, E, F, G, H]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, 0, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, 0, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, 0, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, 0, rows[4], len(entities)), rowsFrom(q.f.s.data.Live, 0, rows[5], len(entities)), rowsFrom(q.g.s.data.Live, 0, rows[6], len(entities)), rowsFrom(q.h.s.data.Live, 0, rows[7], len(entities))}
 }
