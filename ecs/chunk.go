@@ -85,14 +85,16 @@ func (l *listing) add(many, n, w int, word uint64) {
 
 // before returns how many positions of the list c lie before i.
 func (c *chunk) before(i int) int {
-	w := i >> 6
 	switch {
+	case i == 0: // The beginning and the end of most walks.
+		return 0
+	case i >= c.n:
+		return c.many
 	case c.ahead == nil: // Nothing changed yet.
 		n, _ := slices.BinarySearch(c.order[:c.many], uint32(i))
 		return n
-	case w >= len(c.ahead):
-		return c.many
 	}
+	w := i >> 6
 	return int(c.ahead[w]) + bits.OnesCount64(c.words[w]&firstBits(i&63))
 }
 
