@@ -26,7 +26,7 @@ const (
 //
 // If everything is found side by side, as in most worlds it is, all that is kept are
 // the first rows. If little is found, the first time that it is looked for, all that is
-// kept is a list of it, until it is more:
+// kept is a list of it, until that is more:
 //
 //	order   | 9 10 15 |                                positions
 //	rows    | 3 90 . |                                 and their rows

@@ -497,8 +497,8 @@ func (j *join) chunk(f *findings, b int) *chunk {
 	return c
 }
 
-// build finds the entities of chunk b of the driver's rows. A new one may become a list, if
-// the one before it is.
+// build finds the entities of chunk b of the driver's rows. One that is new, or was a list, may
+// become a list, if the one before it is.
 func (j *join) build(f *findings, c *chunk, b int) {
 	d := f.set
 	entities := d.dense.Live[b<<chunkBits : min((b+1)<<chunkBits, d.rows.N)]
