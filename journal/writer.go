@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/internal/background"
 )
 
 const (
@@ -54,6 +55,7 @@ type writer struct {
 
 // run writes until the journal is closed or fails.
 func (w *writer) run() {
+	background.Enter()
 	err := w.loop()
 	w.timer.Stop()
 	if closeErr := w.file.Close(); err == nil && closeErr != nil {

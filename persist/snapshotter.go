@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/background"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/snap"
@@ -351,6 +352,7 @@ func (s *Store) copySome(budget int) {
 	list, oldest, named := slices.Clone(s.list), s.oldestSeq(), maps.Clone(s.named)
 	prune := s.mayPrune()
 	go func(files disk.FS, done chan<- finished, told func(SnapshotResult)) {
+		background.Enter()
 		f := c.finish(files, named)
 		if f.Err == nil {
 			written, p := c.stored(true), pruning{}

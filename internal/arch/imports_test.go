@@ -25,9 +25,10 @@ var allowed = map[string][]string{
 	"internal/near":       {},
 	"internal/naming":     {},
 	"internal/shell":      {},
-	"journal":             {"disk"},
+	"journal":             {"disk", "internal/background"},
 	"internal/pagefile":   {"disk"},
 	"internal/parallel":   {},
+	"internal/background": {"golang.org/x/sys"},
 	"persist/internal/format": {
 		"disk", "ecs", "ecs/layout", "ecs/raw", "journal", "internal/digest", "internal/naming", "internal/pagefile", "github.com/vmihailenco/msgpack",
 		"github.com/klauspost/compress/zstd",
@@ -45,7 +46,7 @@ var allowed = map[string][]string{
 		"persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist": {
-		"ecs", "ecs/layout", "ecs/raw", "journal", "disk", "internal/naming", "internal/shell",
+		"ecs", "ecs/layout", "ecs/raw", "journal", "disk", "internal/background", "internal/naming", "internal/shell",
 		"persist/internal/catalog", "persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist/inspect": {
