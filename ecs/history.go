@@ -46,9 +46,7 @@ func (w *World) bound(tick uint64, n seqs) {
 			w.frames[i].Pare()
 		}
 		bare := w.bareTicks() && !w.anyCheckpoint()
-		f := frame{tick: true, seq: n, hidden: bare && len(w.pins) > 0}
-		f.Bare = bare && len(w.pins) == 0
-		w.push(f)
+		w.push(frame{Frame: track.Frame{Bare: bare}, tick: true, seq: n})
 		w.evict()
 		w.saveHands()
 	}
@@ -294,7 +292,6 @@ type frame struct {
 	track.Frame
 	removed bool
 	tick    bool   // It begins with the end of a committed tick; otherwise with a checkpoint.
-	hidden  bool   // The history does not have its beginning: values are kept for a pin only.
 	name    string // Of a checkpoint that the program gave one.
 	at      uint64 // The world's tick at its beginning; if it was undone, at its end.
 	seq     seqs   // Of that tick.
@@ -311,7 +308,7 @@ func (w *World) keepLists(f *frame) {
 }
 
 // held reports whether the world can be put back to the beginning of f.
-func (f *frame) held() bool { return !f.Bare && !f.hidden }
+func (f *frame) held() bool { return !f.Bare }
 
 // push closes the open frame and opens f.
 func (w *World) push(f frame) {

@@ -56,7 +56,7 @@ func (w *World) mustKeepTick(t *track.Tracker, verb, name string) {
 	case k >= 0 && w.frames[k].Bare && len(w.frames[k].Touched) > 0:
 		panic("ecs: " + verb + " of " + name + " in the middle of a tick whose beginning is not kept; add it after Commit or Attach, or set Options.History")
 	case k >= 0:
-		w.frames[k].Bare, w.frames[k].hidden = false, false
+		w.frames[k].Bare = false
 	default: // No frame is open, so nothing is written unseen.
 		w.push(frame{tick: true})
 	}

@@ -16,7 +16,7 @@ import (
 //	      group 1  | ...                                |
 //
 // It holds no frame: when a tick ends, it takes over what the tick saved and it has
-// not yet, by groups of 4096 rows.
+// not yet, by groups of 4096 rows. Of a part that is read to its end it wants nothing more.
 type rawPin struct {
 	w    *World
 	id   uint64 // Of the frame that began with the boundary when it was pinned; an undo renames it.
@@ -41,6 +41,7 @@ type rowWriter func(dst []byte, lo, hi int) []byte
 type pastColumn interface {
 	Absorb(log int)
 	Done(lo, hi int)
+	Finished() bool
 	Stage(lo, hi int)
 	Release()
 }
@@ -51,12 +52,9 @@ func (w rawWorld) Pin() (raw.Pin, error) {
 	if k < 0 || w.Dirty() {
 		return nil, raw.ErrDirty
 	}
-	if f := &w.frames[k]; f.Bare { // Nothing is in it yet.
-		f.Bare, f.hidden = false, true
-	}
 	p := &rawPin{w: w.World, id: w.frames[k].ID, parts: make(map[*track.Tracker]*pinPart)}
 	r := &w.entities
-	p.add(&r.rows, pastEntities(&r.dense))
+	p.add(&r.rows, pastEntities(&r.dense, r.rows.Total))
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
 			if !s.about().noRewind {
@@ -68,12 +66,22 @@ func (w rawWorld) Pin() (raw.Pin, error) {
 	return p, nil
 }
 
-// add makes part the part of t. Rows below its height are protected from now on.
+// add makes part the part of t. Rows below its height are protected until it is finished.
 func (p *rawPin) add(t *track.Tracker, part *pinPart) {
 	part.Lengths = t.Lengths
 	p.parts[t] = part
-	t.Protect(part.Lengths)
+	part.protect(t)
 }
+
+// protect makes t save what part wants to know of it.
+func (part *pinPart) protect(t *track.Tracker) {
+	if !part.finished() {
+		t.Protect(part.Lengths)
+	}
+}
+
+// finished reports whether nothing of part will be read any more.
+func (part *pinPart) finished() bool { return part.columns[0].Finished() }
 
 // Valid reports whether the state can still be read.
 func (p *rawPin) Valid() bool { return !p.gone && slices.Contains(p.w.pins, p) }
@@ -92,11 +100,16 @@ func (p *rawPin) unprotect() {
 		for _, c := range part.columns {
 			c.Release()
 		}
-		t.Unprotect()
-		for _, o := range p.w.pins {
-			if part := o.parts[t]; part != nil {
-				t.Protect(part.Lengths)
-			}
+		p.w.protect(t)
+	}
+}
+
+// protect makes t save what the pins want to know of it, and no more.
+func (w *World) protect(t *track.Tracker) {
+	t.Unprotect()
+	for _, p := range w.pins {
+		if part := p.parts[t]; part != nil {
+			part.protect(t)
 		}
 	}
 }
@@ -109,7 +122,7 @@ func (w *World) absorb(k int) {
 		}
 		for i := k; i < len(w.frames); i++ {
 			for _, t := range w.frames[i].Touched {
-				if part := p.parts[t]; part != nil {
+				if part := p.parts[t]; part != nil && !part.finished() {
 					part.absorb(t, w.frames[k].ID, w.frames[i].ID)
 				}
 			}
@@ -142,11 +155,13 @@ func (w *World) leavePins(from uint64) {
 
 // part returns the part of s, which this package made, or of the registry; nil if s
 // was registered since.
-func (p *rawPin) part(s raw.Storage) *pinPart {
+func (p *rawPin) part(s raw.Storage) *pinPart { return p.parts[p.tracker(s)] }
+
+func (p *rawPin) tracker(s raw.Storage) *track.Tracker {
 	if s == nil {
-		return p.parts[&p.w.entities.rows]
+		return &p.w.entities.rows
 	}
-	return p.parts[s.(readable).tracked()]
+	return s.(readable).tracked()
 }
 
 // Registry returns the lengths of the registry.
@@ -192,25 +207,31 @@ func (p *rawPin) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.dat
 
 // Done says that rows [lo, hi) of s will not be staged any more.
 func (p *rawPin) Done(s raw.Storage, lo, hi int) {
-	if part := p.part(s); part != nil {
-		for _, c := range part.columns {
-			c.Done(lo, hi)
-		}
+	t := p.tracker(s)
+	part := p.parts[t]
+	if part == nil || part.finished() {
+		return
+	}
+	for _, c := range part.columns {
+		c.Done(lo, hi)
+	}
+	if part.finished() {
+		p.w.protect(t)
 	}
 }
 
 // pastEntities is the part of a dense array alone.
-func pastEntities(dense *track.Column[Entity]) *pinPart {
-	past := track.NewPast(dense)
+func pastEntities(dense *track.Column[Entity], rows int) *pinPart {
+	past := track.NewPast(dense, rows)
 	return &pinPart{columns: []pastColumn{past}, dense: func(dst []byte, lo, hi int) []byte {
 		past.Each(lo, hi, func(rows []Entity) { dst = digest.AppendEntities(dst, rows) })
 		return dst
 	}}
 }
 
-// addValues adds the values of c to part.
-func addValues[T any](part *pinPart, c *track.Column[T], codec rowCodec[T]) *pinPart {
-	past := track.NewPast(c)
+// addValues adds the values of so many rows of c to part.
+func addValues[T any](part *pinPart, c *track.Column[T], rows int, codec rowCodec[T]) *pinPart {
+	past := track.NewPast(c, rows)
 	part.columns = append(part.columns, past)
 	part.data = func(dst []byte, lo, hi int) []byte {
 		past.Each(lo, hi, func(rows []T) { dst = codec.append(dst, rows) })
@@ -220,7 +241,7 @@ func addValues[T any](part *pinPart, c *track.Column[T], codec rowCodec[T]) *pin
 }
 
 func (s *Storage[T]) pinPart() *pinPart {
-	return addValues(pastEntities(&s.dense), &s.data, s.face.codec)
+	return addValues(pastEntities(&s.dense, s.rows.N), &s.data, s.rows.N, s.face.codec)
 }
 
-func (r *Resource[T]) pinPart() *pinPart { return addValues(new(pinPart), &r.data, r.face.codec) }
+func (r *Resource[T]) pinPart() *pinPart { return addValues(new(pinPart), &r.data, r.rows.N, r.face.codec) }

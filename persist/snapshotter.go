@@ -223,15 +223,14 @@ func (s *Store) collectAndBegin() {
 	}
 }
 
-// beginAtPace begins a snapshot that the commits copy which follow.
+// beginAtPace begins a snapshot and copies a tick's share of it: no row was written since,
+// so what it copies need not be saved before it is. The commits that follow copy the rest.
 func (s *Store) beginAtPace(name string) error {
 	start := time.Now()
 	if err := s.begin(name, s.journal.Sync); err != nil {
 		return err
 	}
-	if s.options.SnapshotPace < 0 {
-		s.hand()
-	}
+	s.copySome(s.pace())
 	s.stalled(time.Since(start))
 	return nil
 }

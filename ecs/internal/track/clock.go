@@ -45,6 +45,6 @@ func (c *Clock) Bytes() int64 { return c.bytes.Load() }
 // have a record of it, with what is needed to go back to its beginning.
 type Frame struct {
 	ID      uint64 // Rises from frame to frame.
-	Bare    bool   // Nothing will be put back to its beginning: rows are noted, not saved.
+	Bare    bool   // Nothing will be put back to its beginning: rows are noted, and saved only for readers of the past.
 	Touched []*Tracker
 }

@@ -332,7 +332,7 @@ func (l *line) pin() bool {
 		return false
 	}
 	a := &l.tables[0]
-	l.past = &past{l.top().ID, NewPast(&a.keys), NewPast(&a.values), NewPast(&a.tiles), l.now[0]}
+	l.past = &past{l.top().ID, NewPast(&a.keys, a.rows.N), NewPast(&a.values, a.rows.N), NewPast(&a.tiles, a.rows.N), l.now[0]}
 	l.read = true
 	a.rows.Protect(a.rows.Lengths)
 	l.clock.Span++ // Those that were opened know nothing of it.

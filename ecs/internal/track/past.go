@@ -20,6 +20,7 @@ type Past[T any] struct {
 	column *Column[T]
 	groups []*pastGroup[T]
 	done   *pastGroup[T] // Stands for groups that are done.
+	left   int           // How many are not.
 
 	lo, hi  int // The rows that are staged.
 	laid    int // The group of them that scratch holds; -1: none.
@@ -35,8 +36,13 @@ type pastGroup[T any] struct {
 
 type pastRun struct{ row, n uint16 } // row less the group's first one
 
-// NewPast returns the past of c from now on.
-func NewPast[T any](c *Column[T]) *Past[T] { return &Past[T]{column: c} }
+// NewPast returns the past of the first rows of c from now on.
+func NewPast[T any](c *Column[T], rows int) *Past[T] {
+	return &Past[T]{column: c, left: groupsOf(rows)}
+}
+
+// groupsOf returns how many groups have so many rows.
+func groupsOf(rows int) int { return (rows + groupRows - 1) / groupRows }
 
 // group returns group g, or nil if it is done.
 func (p *Past[T]) group(g int) *pastGroup[T] {
@@ -124,14 +130,20 @@ func (p *Past[T]) Done(lo, hi int) {
 	if p.done == nil {
 		p.done = new(pastGroup[T])
 	}
-	for g := (lo + groupRows - 1) / groupRows; g < (hi+groupRows-1)/groupRows; g++ {
+	for g := groupsOf(lo); g < groupsOf(hi); g++ {
 		for g >= len(p.groups) {
 			p.groups = append(p.groups, nil)
 		}
-		p.giveBack(g)
-		p.groups[g] = p.done
+		if p.groups[g] != p.done {
+			p.giveBack(g)
+			p.groups[g] = p.done
+			p.left--
+		}
 	}
 }
+
+// Finished reports whether no rows will be staged any more.
+func (p *Past[T]) Finished() bool { return p.left <= 0 }
 
 // giveBack makes the memory of group g free for others.
 func (p *Past[T]) giveBack(g int) {
@@ -139,7 +151,9 @@ func (p *Past[T]) giveBack(g int) {
 	if group == nil || group == p.done {
 		return
 	}
-	clear(group.values)
+	if p.column.Log.wipes {
+		clear(group.values)
+	}
 	*group = pastGroup[T]{runs: group.runs[:0], values: group.values[:0]}
 	p.column.past.Put(group)
 }
@@ -149,7 +163,7 @@ func (p *Past[T]) Release() {
 	for g := range p.groups {
 		p.giveBack(g)
 	}
-	p.groups = nil
+	p.groups, p.left = nil, 0
 }
 
 // Stage makes rows [lo, hi) those that Rows returns, until the next Stage or

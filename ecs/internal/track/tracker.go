@@ -37,7 +37,7 @@ func (r *record) height() int {
 
 // Tracked is what a tracker asks of a column: *[Log] and *[Sparse] have it.
 type Tracked interface {
-	push(bare bool)
+	push(bare, read bool)
 	pare()
 	again()
 	open(marks uint64, prot int)
@@ -145,7 +145,7 @@ func (t *Tracker) join(f *Frame) {
 	t.recs = append(t.recs, record{frame: f.ID, Lengths: t.Lengths, prot: max(t.topProt(), t.height())})
 	f.Touched = append(f.Touched, t)
 	for _, c := range t.columns {
-		c.push(f.Bare)
+		c.push(f.Bare, t.floor > 0)
 	}
 }
 

@@ -127,8 +127,9 @@ type undoStack struct {
 	width  uintptr    // and the size of a row.
 }
 
-// push opens a new, empty log. What the one before it belongs to is over.
-func (u *undoStack) push(bare bool) {
+// push opens a new, empty log. What the one before it belongs to is over. That of a bare frame
+// has values if a reader of the past wants them.
+func (u *undoStack) push(bare, read bool) {
 	u.pare()
 	var l *undoLog
 	if k := len(u.blank); k > 0 {
@@ -136,7 +137,7 @@ func (u *undoStack) push(bare bool) {
 	} else {
 		l = new(undoLog)
 	}
-	l.bare = bare && !u.Keeps
+	l.bare = bare && !u.Keeps && (u.Follows || !read)
 	u.logs = append(u.logs, l)
 	u.top = l
 }

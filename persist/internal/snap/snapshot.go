@@ -111,6 +111,8 @@ func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, k
 	for _, st := range w.Raw().Storages() {
 		if keep(st) {
 			stored[s.Number(st)] = st
+		} else {
+			from.Done(st, 0, from.Len(st))
 		}
 	}
 	for n, st := range stored {
