@@ -244,4 +244,6 @@ func (s *Storage[T]) pinPart() *pinPart {
 	return addValues(pastEntities(&s.dense, s.rows.N), &s.data, s.rows.N, s.face.codec)
 }
 
-func (r *Resource[T]) pinPart() *pinPart { return addValues(new(pinPart), &r.data, r.rows.N, r.face.codec) }
+func (r *Resource[T]) pinPart() *pinPart {
+	return addValues(new(pinPart), &r.data, r.rows.N, r.face.codec)
+}

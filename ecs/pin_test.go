@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"unsafe"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/deep"
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
@@ -24,7 +26,8 @@ type pinned struct {
 	storages []raw.Storage
 	entities [][]byte
 	rows     [][]byte
-	done     map[int]bool // By storage, -1 the registry: it is not read any more.
+	begins   [][]int     // Of each row, where it begins in rows.
+	done     map[int]int // By storage, -1 the registry: how many rows are not read any more.
 }
 
 func pin(w *World) (*pinned, error) {
@@ -33,12 +36,18 @@ func pin(w *World) (*pinned, error) {
 		return nil, err
 	}
 	rows, alive, free := w.Raw().Registry()
-	d := &pinned{rawPin: p.(*rawPin), tick: w.Tick(), registry: digest.AppendEntities(nil, rows), lengths: track.Lengths{N: alive, Extra: free, Total: len(rows)}, done: map[int]bool{}}
+	d := &pinned{rawPin: p.(*rawPin), tick: w.Tick(), registry: digest.AppendEntities(nil, rows), lengths: track.Lengths{N: alive, Extra: free, Total: len(rows)}, done: map[int]int{}}
 	for _, s := range w.Raw().Storages() {
 		if s.Rewinds() && s.Layout() != nil {
 			d.storages = append(d.storages, s)
 			d.entities = append(d.entities, digest.AppendEntities(nil, s.Entities()))
-			d.rows = append(d.rows, s.AppendRows(nil, 0, s.Rows()))
+			var rows []byte
+			begins := []int{0}
+			for row := range s.Rows() {
+				rows = s.AppendRows(rows, row, row+1)
+				begins = append(begins, len(rows))
+			}
+			d.rows, d.begins = append(d.rows, rows), append(d.begins, begins)
 		}
 	}
 	return d, nil
@@ -57,19 +66,16 @@ func (d *pinned) check(step int) {
 		failf("pinned at tick %d: lengths %v, want %v", d.tick, got, d.lengths)
 	}
 	var entities []byte
-	for lo := 0; lo < total && !d.done[-1]; lo += step {
+	for lo := d.done[-1]; lo < total; lo += step {
 		d.Stage(nil, lo, min(lo+step, total))
 		entities = d.AppendEntities(entities, lo, min(lo+step, total))
 	}
-	if string(entities) != string(d.registry) && !d.done[-1] {
+	if string(entities) != string(d.registry[8*d.done[-1]:]) {
 		failf("pinned at tick %d: registry\n%v, want\n%v", d.tick, entities, d.registry)
 	}
 	for i, s := range d.storages {
-		if d.done[i] {
-			continue
-		}
 		var entities, rows []byte
-		for lo := 0; lo < d.Len(s); lo += step {
+		for lo := d.done[i]; lo < d.Len(s); lo += step {
 			hi := min(lo+step, d.Len(s))
 			d.Stage(s, lo, hi)
 			for ; lo < hi; lo++ {
@@ -77,8 +83,10 @@ func (d *pinned) check(step int) {
 			}
 			lo -= step
 		}
-		if string(entities) != string(d.entities[i]) || string(rows) != string(d.rows[i]) {
-			failf("pinned at tick %d: %s\n%v\n%v, want\n%v\n%v", d.tick, s.Name(), entities, rows, d.entities[i], d.rows[i])
+		wantEntities := d.entities[i][min(8*d.done[i], len(d.entities[i])):] // A resource has none.
+		wantRows := d.rows[i][d.begins[i][d.done[i]]:]
+		if string(entities) != string(wantEntities) || string(rows) != string(wantRows) {
+			failf("pinned at tick %d: %s from row %d\n%.1000v\n%.1000v, want\n%.1000v\n%.1000v", d.tick, s.Name(), d.done[i], entities, rows, wantEntities, wantRows)
 		}
 	}
 }
@@ -120,13 +128,22 @@ func (r *pinRunner) finish(arg int) {
 		return
 	}
 	d := r.pins[arg%len(r.pins)]
-	if i := arg / len(r.pins) % (len(d.storages) + 1); i == len(d.storages) {
-		d.Done(nil, 0, d.lengths.Total)
-		d.done[-1] = true
-	} else {
-		d.Done(d.storages[i], 0, d.Len(d.storages[i]))
-		d.done[i] = true
+	d.read(arg/len(r.pins)%(len(d.storages)+1)-1, never)
+}
+
+// read says that the first rows of storage i, of the registry if that is -1, are not read any
+// more: so many whole groups, or all that are left.
+func (d *pinned) read(i int, groups uint64) {
+	s, rows := raw.Storage(nil), d.lengths.Total
+	if i >= 0 {
+		s, rows = d.storages[i], len(d.begins[i])-1
 	}
+	to := rows
+	if left := (rows - d.done[i]) / 4096; groups <= uint64(left) {
+		to = d.done[i] + int(groups)*4096
+	}
+	d.Done(s, d.done[i], to)
+	d.done[i] = to
 }
 
 // wentBack notes the pins that a restore to frame id, or to a tick, leaves behind.
@@ -270,16 +287,13 @@ func TestAPinKeepsNothingOfWhatIsReadToItsEnd(t *testing.T) {
 	}
 	const rows = 10_000 * int64(unsafe.Sizeof(pinPoint{}))
 	require.Greater(t, held(), rows, "two pins have not read it")
-	a.Done(read.Raw(), 0, 10_000)
-	a.done[0] = true
+	a.read(0, never)
 	w.Commit()
 	require.Greater(t, held(), rows, "one pin has not read it")
-	b.Done(read.Raw(), 0, 4096)
-	b.Done(read.Raw(), 8192, 10_000)
+	b.read(0, 2)
 	w.Commit()
 	require.Greater(t, held(), rows, "one pin has not read some of it")
-	b.Done(read.Raw(), 4096, 8192)
-	b.done[0] = true
+	b.read(0, never)
 	w.Commit()
 	require.Less(t, held(), rows/10)
 	a.check(1000)
@@ -287,6 +301,84 @@ func TestAPinKeepsNothingOfWhatIsReadToItsEnd(t *testing.T) {
 }
 
 type pinMark struct{ N int }
+
+// What pins take over of many groups lies in chunks that groups share.
+func TestPinsReadGroupsThatOthersAreTakenOverWith(t *testing.T) {
+	for seed := range uint64(deep.Or(4, 60)) {
+		if err := runGroupPins(t, seed); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+func runGroupPins(t *testing.T, seed uint64) (err error) {
+	defer catch(&err)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	w := NewWorld(Options{})
+	points := MustRegister[pinPoint](w)
+	lists := MustRegister(w, Component[[]int]{Name: "List", Clone: slices.Clone[[]int]})
+	require.NoError(t, w.Raw().Attach(recorderFunc(func(*raw.Change) uint64 { return 0 }), 0))
+	var entities []Entity
+	for i := range 15_000 + rng.IntN(3000) {
+		e := w.Create()
+		entities = append(entities, e)
+		points.Set(e, pinPoint{float64(i), 0})
+		lists.Set(e, []int{i})
+	}
+	w.Commit()
+	var pins []*pinned
+	for range 30 {
+		switch rng.IntN(6) {
+		case 0:
+			for i, p := range points.MutValues() {
+				points.MutValues()[i] = pinPoint{p.X, p.Y + 1}
+			}
+		case 1:
+			at := rng.IntN(len(entities))
+			if len(pins) > 0 && rng.IntN(2) == 0 { // What one of them reads next.
+				at = min(pins[rng.IntN(len(pins))].done[0], len(entities)-1)
+			}
+			for _, e := range entities[at:min(at+rng.IntN(6000), len(entities))] {
+				points.Mut(e).Y--
+				(*lists.Mut(e))[0]++
+			}
+		case 2:
+			for range 500 {
+				k := rng.IntN(len(entities))
+				w.Destroy(entities[k])
+				entities[k] = w.Create()
+				lists.Set(entities[k], []int{k, k})
+				points.Set(entities[k], pinPoint{})
+			}
+		default:
+			for range rng.IntN(3000) {
+				e := entities[rng.IntN(len(entities))]
+				points.Mut(e).X++
+				*lists.Mut(e) = []int{rng.Int()}
+			}
+		}
+		w.Commit()
+		if len(pins) < 3 && rng.IntN(4) == 0 {
+			p, err := pin(w)
+			require.NoError(t, err)
+			pins = append(pins, p)
+		}
+		for i, p := range pins {
+			if p.read(rng.IntN(3)-1, rng.Uint64N(3)); rng.IntN(3) == 0 {
+				p.check(1 + rng.IntN(9000))
+			}
+			if rng.IntN(20) == 0 {
+				p.Release()
+				pins = slices.Delete(pins, i, i+1)
+				break
+			}
+		}
+	}
+	for _, p := range pins {
+		p.check(4096)
+	}
+	return nil
+}
 
 func TestOnlyTheEndOfATickCanBePinned(t *testing.T) {
 	w := NewWorld(Options{})

@@ -26,7 +26,7 @@ type Column[T any] struct {
 	Clone func(T) T // Set for rows that share memory when copied.
 	Log   Log
 	front int       // Rows of room in front of Live.
-	past  sync.Pool // Groups of pasts, for reuse.
+	past  sync.Pool // Chunks of pasts, for reuse.
 }
 
 // A Log is what a column knows of its rows whatever their type: which of them are

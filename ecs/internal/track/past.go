@@ -1,6 +1,9 @@
 package track
 
-import "math/bits"
+import (
+	"math/bits"
+	"sync"
+)
 
 // groupRows is how many rows of a [Past] are taken over and given up together.
 const groupRows = 4096
@@ -10,57 +13,72 @@ const groupRows = 4096
 //
 //	frame 8 saves rows   frame 9 saves rows   now
 //	        |                   |
-//	group 0  | old rows, the oldest value of each |  laid over the live rows
-//	group 1  | ...                                |
+//	store    | old rows, the oldest value of each | in the order in which they were saved
+//	            ^           ^
+//	group 0  | runs |       |                        laid over the live rows
+//	group 1  | runs ... ----+
 //
 // It holds no frame: it must Absorb the logs of every frame after the boundary,
 // oldest first, before it is forgotten, and rows up to the length at the
 // boundary must be protected: see [Tracker.Protect].
 type Past[T any] struct {
 	column *Column[T]
-	groups []*pastGroup[T]
-	done   *pastGroup[T] // Stands for groups that are done.
-	left   int           // How many are not.
+	store  []*pastChunk[T] // nil: no group has rows of it any more.
+	room   int             // How many values a chunk holds.
+	groups []*pastGroup
+	left   int // How many groups are not done.
 
 	lo, hi  int // The rows that are staged.
 	laid    int // The group of them that scratch holds; -1: none.
 	scratch []T
 }
 
-// A pastGroup holds what was saved of 4096 rows, the oldest value of each.
-type pastGroup[T any] struct {
-	saved  [groupRows / 64]uint64
-	runs   []pastRun
-	values []T // Of the runs, one after the other.
+// A pastChunk holds saved values of any groups. It is recycled, never grown: a value that was
+// saved is not copied again, and who saves some rows waits for no more memory than these take.
+type pastChunk[T any] struct {
+	values []T
+	used   int // Of them, how many are of groups that are not done.
 }
 
-type pastRun struct{ row, n uint16 } // row less the group's first one
+// A pastGroup says which of 4096 rows were saved, and where the oldest value of each is.
+type pastGroup struct {
+	saved [groupRows / 64]uint64
+	runs  []pastRun
+}
+
+// A pastRun are rows side by side, whose values lie side by side in one chunk.
+type pastRun struct {
+	row, n uint16 // row less the group's first one
+	at     uint32 // Where the values begin, as if all chunks lay behind each other.
+}
+
+// doneGroup stands for groups that are done.
+var doneGroup = new(pastGroup)
+
+// pastGroups are groups for reuse.
+var pastGroups = sync.Pool{New: func() any { return new(pastGroup) }}
 
 // NewPast returns the past of the first rows of c from now on.
 func NewPast[T any](c *Column[T], rows int) *Past[T] {
-	return &Past[T]{column: c, left: groupsOf(rows)}
+	room := min(maxChunkRows, chunkBytes/max(1, int(c.Log.width)), rows)
+	return &Past[T]{column: c, room: max(1, room), left: groupsOf(rows)}
 }
 
 // groupsOf returns how many groups have so many rows.
 func groupsOf(rows int) int { return (rows + groupRows - 1) / groupRows }
 
 // group returns group g, or nil if it is done.
-func (p *Past[T]) group(g int) *pastGroup[T] {
+func (p *Past[T]) group(g int) *pastGroup {
 	for g >= len(p.groups) {
 		p.groups = append(p.groups, nil)
 	}
-	group := p.groups[g]
-	switch group {
+	switch group := p.groups[g]; group {
 	case nil:
-		group, _ = p.column.past.Get().(*pastGroup[T])
-		if group == nil {
-			group = new(pastGroup[T])
-		}
-		p.groups[g] = group
-	case p.done:
+		p.groups[g] = pastGroups.Get().(*pastGroup)
+	case doneGroup:
 		return nil
 	}
-	return group
+	return p.groups[g]
 }
 
 // Absorb takes over what the column's logs from k on hold and p does not, yet.
@@ -74,7 +92,7 @@ func (p *Past[T]) Absorb(k int) {
 			for n > 0 {
 				in := min(n, groupRows-row%groupRows)
 				if group := p.group(row / groupRows); group != nil {
-					group.add(row%groupRows, values[:in], p.column.Clone)
+					p.add(group, row%groupRows, values[:in])
 				}
 				row, n, values = row+in, n-in, values[in:]
 			}
@@ -83,18 +101,74 @@ func (p *Past[T]) Absorb(k int) {
 }
 
 // add adds the values of rows from row on that g does not have.
-func (g *pastGroup[T]) add(row int, values []T, clone func(T) T) {
+func (p *Past[T]) add(g *pastGroup, row int, values []T) {
 	for end := row + len(values); row < end; {
 		n := g.same(row, end)
 		if g.saved[row>>6]>>(row&63)&1 == 0 {
-			g.push(row, values[:n], clone)
+			p.keep(g, row, values[:n])
 		}
 		row, values = row+n, values[n:]
 	}
 }
 
+// keep adds the values of rows from row on, which g does not have.
+func (p *Past[T]) keep(g *pastGroup, row int, values []T) {
+	for len(values) > 0 {
+		c, at := p.tail()
+		n := min(len(values), p.room-len(c.values))
+		kept := append(c.values, values[:n]...)
+		if clone := p.column.Clone; clone != nil { // What a log holds can become a live row again.
+			for i, v := range values[:n] {
+				kept[len(c.values)+i] = clone(v)
+			}
+		}
+		g.note(row, n, uint32(at), len(c.values) > 0)
+		c.values = kept // Behind all of them, as clone may panic.
+		c.used += n
+		row, values = row+n, values[n:]
+	}
+}
+
+// tail returns the chunk that the next value goes to, which has room for one at least, and where
+// it will lie.
+func (p *Past[T]) tail() (c *pastChunk[T], at int) {
+	k := len(p.store) - 1
+	if k < 0 || p.store[k] == nil || len(p.store[k].values) == p.room {
+		c, _ = p.column.past.Get().(*pastChunk[T])
+		if c == nil || cap(c.values) < p.room { // The column was smaller then.
+			c = &pastChunk[T]{values: make([]T, 0, p.room)}
+		}
+		p.store, k = append(p.store, c), k+1
+	}
+	return p.store[k], k*p.room + len(p.store[k].values)
+}
+
+// at returns the values of r.
+func (p *Past[T]) at(r pastRun) []T {
+	at := int(r.at) % p.room
+	return p.store[int(r.at)/p.room].values[at : at+int(r.n)]
+}
+
+// note adds rows from row on, whose values lie at at, behind others in the chunk or not.
+func (g *pastGroup) note(row, n int, at uint32, behind bool) {
+	k, r := len(g.runs)-1, pastRun{uint16(row), uint16(n), at}
+	if behind && k >= 0 && g.runs[k].joins(r) {
+		g.runs[k].n += r.n
+	} else {
+		g.runs = append(g.runs, r)
+	}
+	for end := row + n; row < end; row = (row | 63) + 1 {
+		g.saved[row>>6] |= blockMask(uint32(row), uint32(min(end, (row|63)+1)))
+	}
+}
+
+// joins reports whether next goes on where r ends.
+func (r pastRun) joins(next pastRun) bool {
+	return r.row+r.n == next.row && r.at+uint32(r.n) == next.at
+}
+
 // same returns how many rows from row to end are all saved, or all not.
-func (g *pastGroup[T]) same(row, end int) int {
+func (g *pastGroup) same(row, end int) int {
 	invert := -(g.saved[row>>6] >> (row & 63) & 1) // All ones if they are.
 	for at := row; at < end; at = (at | 63) + 1 {
 		if differ := (g.saved[at>>6] ^ invert) >> (at & 63); differ != 0 {
@@ -104,39 +178,16 @@ func (g *pastGroup[T]) same(row, end int) int {
 	return end - row
 }
 
-// push adds the values of rows from row on.
-func (g *pastGroup[T]) push(row int, values []T, clone func(T) T) {
-	n := len(values)
-	kept := append(g.values, values...)
-	if clone != nil { // What a log holds can become a live row again.
-		for i := range values {
-			kept[len(g.values)+i] = clone(values[i])
-		}
-	}
-	g.values = kept // Behind all of them, as clone may panic.
-	if k := len(g.runs) - 1; k >= 0 && int(g.runs[k].row+g.runs[k].n) == row {
-		g.runs[k].n += uint16(n)
-	} else {
-		g.runs = append(g.runs, pastRun{uint16(row), uint16(n)})
-	}
-	for at := row; at < row+n; at = (at | 63) + 1 {
-		g.saved[at>>6] |= blockMask(uint32(at), uint32(min(row+n, (at|63)+1)))
-	}
-}
-
 // Done says that rows [lo, hi) will not be staged any more, so that nothing needs
 // to be taken over of the groups of 4096 rows that lie in it.
 func (p *Past[T]) Done(lo, hi int) {
-	if p.done == nil {
-		p.done = new(pastGroup[T])
-	}
 	for g := groupsOf(lo); g < groupsOf(hi); g++ {
 		for g >= len(p.groups) {
 			p.groups = append(p.groups, nil)
 		}
-		if p.groups[g] != p.done {
+		if p.groups[g] != doneGroup {
 			p.giveBack(g)
-			p.groups[g] = p.done
+			p.groups[g] = doneGroup
 			p.left--
 		}
 	}
@@ -145,17 +196,28 @@ func (p *Past[T]) Done(lo, hi int) {
 // Finished reports whether no rows will be staged any more.
 func (p *Past[T]) Finished() bool { return p.left <= 0 }
 
-// giveBack makes the memory of group g free for others.
+// giveBack makes the memory of group g free for others, and that of chunks of which no other
+// group has rows.
 func (p *Past[T]) giveBack(g int) {
 	group := p.groups[g]
-	if group == nil || group == p.done {
+	if group == nil || group == doneGroup {
 		return
 	}
-	if p.column.Log.wipes {
-		clear(group.values)
+	for _, r := range group.runs {
+		k := int(r.at) / p.room
+		c := p.store[k]
+		if c.used -= int(r.n); c.used > 0 {
+			continue
+		}
+		if p.column.Log.wipes {
+			clear(c.values)
+		}
+		c.values = c.values[:0]
+		p.column.past.Put(c)
+		p.store[k] = nil
 	}
-	*group = pastGroup[T]{runs: group.runs[:0], values: group.values[:0]}
-	p.column.past.Put(group)
+	*group = pastGroup{runs: group.runs[:0]}
+	pastGroups.Put(group)
 }
 
 // Release gives up what p took over.
@@ -163,7 +225,7 @@ func (p *Past[T]) Release() {
 	for g := range p.groups {
 		p.giveBack(g)
 	}
-	p.groups, p.left = nil, 0
+	p.groups, p.store, p.left = nil, nil, 0
 }
 
 // Stage makes rows [lo, hi) those that Rows returns, until the next Stage or
@@ -193,16 +255,14 @@ func (p *Past[T]) read(lo, hi int) []T {
 	group, base := p.groups[g], g*groupRows
 	if first := group.runs[0]; int(first.row) <= lo-base && hi-base <= int(first.row+first.n) {
 		at := lo - base - int(first.row)
-		return group.values[at : at+hi-lo]
+		return p.at(first)[at : at+hi-lo]
 	}
 	from, to := max(p.lo, base), min(p.hi, base+groupRows)
 	if p.laid != g {
 		p.laid = g
 		p.scratch = append(p.scratch[:0], p.column.Live[from:to]...)
-		values := group.values
 		for _, r := range group.runs {
-			lay(p.scratch, base+int(r.row)-from, values[:r.n])
-			values = values[r.n:]
+			lay(p.scratch, base+int(r.row)-from, p.at(r))
 		}
 	}
 	return p.scratch[lo-from : hi-from]
