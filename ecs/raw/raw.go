@@ -238,6 +238,7 @@ type Pin interface {
 	AppendRows(dst []byte, lo, hi int) []byte
 
 	// Done says that rows [lo, hi) of s will not be staged any more, so that nothing
-	// needs to be taken over of the groups of 4096 rows that lie in it.
+	// needs to be taken over of the groups of 4096 rows that lie in it. Once all rows of s
+	// are done, none are saved for the pin when they are written.
 	Done(s Storage, lo, hi int)
 }

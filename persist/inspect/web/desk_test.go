@@ -36,6 +36,7 @@ func TestNoAnswerIsOfRecordsThatACrashLost(t *testing.T) {
 			for range 3 {
 				dying.commit(t)
 			}
+			require.NoError(t, dying.store.Sync(ctx)) // What is asked for must lie there.
 			h, err := New(ctx, func(ctx context.Context) (*inspect.View, error) { return inspect.OpenFS(ctx, files, ".") }, Options{Token: "secret", Interval: time.Hour})
 			require.NoError(t, err)
 			c := served(t, h)
