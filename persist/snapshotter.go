@@ -223,8 +223,8 @@ func (s *Store) collectAndBegin() {
 	}
 }
 
-// beginAtPace begins a snapshot and copies a tick's share of it: no row was written since,
-// so what it copies need not be saved before it is. The commits that follow copy the rest.
+// beginAtPace begins a snapshot and copies a tick's share of it, of which nothing need be
+// saved, as no row was written since. The commits that follow copy the rest.
 func (s *Store) beginAtPace(name string) error {
 	start := time.Now()
 	if err := s.begin(name, s.journal.Sync); err != nil {

@@ -7,7 +7,7 @@ package background
 // turn. Its share of the processors stays as it is. It costs a thread of the system, which
 // ends with the goroutine; those that the goroutine starts are as others are.
 //
-// Linux wakes a thread on the processor of who wakes it, be another free or not. So a
-// goroutine that works long after a message takes the processor from who sent it, who may
+// Linux may wake a thread on the processor of who wakes it while another one is free. So a
+// goroutine that works long after a message can take the processor from who sent it, who may
 // have a frame to finish. Elsewhere Enter does nothing.
 func Enter() { enter() }
