@@ -199,7 +199,6 @@ func (c *cursor) nextWord() bool {
 						c.sample = c.lie[k].row
 					}
 				}
-				c.fetch()
 				return true
 			}
 		}
@@ -209,18 +208,20 @@ func (c *cursor) nextWord() bool {
 	}
 }
 
-// fetch reads of the rows of the word, if the columns are so long that they are in no
-// cache. The processor does that side by side, where a loop's body, which does more, would
-// wait for row after row.
-func (c *cursor) fetch() {
-	if c.n > 1 || bits.OnesCount64(c.rest) < few {
-		return
+// nextFetched is nextWord for Runs, whose steps are long: the processor does not see the next
+// rows. Of columns too long for a cache it reads them, if nearly all of the word are found.
+func (c *cursor) nextFetched() bool {
+	if !c.nextWord() {
+		return false
 	}
-	for k := range c.j.columns {
-		if m := &c.j.columns[k]; k != c.driver && m.set.rows.N > far && !m.optional {
-			m.column.FetchRows(c.rows[k][c.word<<6:][:64])
+	if c.n == 1 && bits.OnesCount64(c.rest) >= most {
+		for k := range c.j.columns {
+			if m := &c.j.columns[k]; k != c.driver && m.set.rows.N > far && !m.optional {
+				m.column.FetchRows(c.rows[k][c.word<<6:][:64])
+			}
 		}
 	}
+	return true
 }
 
 // take takes the next position of the word, which there is.
@@ -323,19 +324,14 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 		c.order, c.from = identity[:], base+w<<6
 	}
 	c.word, c.rest = -1, 0
-	for _, word := range words {
-		if word != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(word uint64) bool { return word != 0 })
 }
 
 // advanceList makes the span one of positions in front of hi in the list chunk, the first
 // position of which is base, and moves behind it. It reports whether there are any.
 func (c *cursor) advanceList(chunk *chunk, base, hi int) bool {
-	lo := chunk.before(c.row - base)
-	n := min(chunk.before(hi)-lo, c.step)
+	lo, behind := chunk.before(c.row-base), chunk.before(hi)
+	n := min(behind-lo, c.step)
 	if n <= 0 {
 		return false
 	}
@@ -355,7 +351,9 @@ func (c *cursor) advanceList(chunk *chunk, base, hi int) bool {
 		}
 	}
 	c.word, c.rest = -1, 0
-	c.start, c.row = c.row, c.rowAt(n-1)+1
+	if c.start, c.row = c.row, base+hi; lo+n < behind {
+		c.row = c.rowAt(n-1) + 1
+	}
 	return true
 }
 

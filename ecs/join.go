@@ -56,8 +56,8 @@ const (
 	maxSets = 16   // Components and With together.
 	maxRun  = 4096 // Rows given out at once; as many as are saved in one copy.
 
-	far = 50_000 // Rows of a column from which on they are fetched beforehand,
-	few = 16     // and how many at once are worth it.
+	far  = 50_000 // Rows of a column from which on Runs fetches them beforehand,
+	most = 48     // and how many of a word that is worth it for.
 
 	unknown = ^uint64(0)
 )

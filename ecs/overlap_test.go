@@ -117,7 +117,7 @@ func (t *thin) change() {
 
 func TestAQueryThatFindsLittleFindsAllOfIt(t *testing.T) {
 	t.Parallel()
-	for n, seeds := range map[int]uint64{100: 8, 1_300: 8, 9_000: 8, 30_000: 1} { // So many that rows are fetched beforehand.
+	for n, seeds := range map[int]uint64{100: 8, 1_300: 8, 9_000: 8, 30_000: 1} {
 		for seed := range seeds {
 			world := newThin(n, seed)
 			for range 30 {

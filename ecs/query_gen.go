@@ -173,7 +173,7 @@ func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 	return func(yield func(Run1[A]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.rest != 0 || cur.nextWord() {
+		for cur.rest != 0 || cur.nextFetched() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run1[A]{
@@ -370,7 +370,7 @@ func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 	return func(yield func(Run2[A, B]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.rest != 0 || cur.nextWord() {
+		for cur.rest != 0 || cur.nextFetched() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run2[A, B]{
@@ -579,7 +579,7 @@ func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
 	return func(yield func(Run3[A, B, C]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.rest != 0 || cur.nextWord() {
+		for cur.rest != 0 || cur.nextFetched() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run3[A, B, C]{
@@ -800,7 +800,7 @@ func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 	return func(yield func(Run4[A, B, C, D]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.rest != 0 || cur.nextWord() {
+		for cur.rest != 0 || cur.nextFetched() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run4[A, B, C, D]{
@@ -1035,7 +1035,7 @@ func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
 	return func(yield func(Run5[A, B, C, D, E]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.rest != 0 || cur.nextWord() {
+		for cur.rest != 0 || cur.nextFetched() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run5[A, B, C, D, E]{
@@ -1282,7 +1282,7 @@ func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
 	return func(yield func(Run6[A, B, C, D, E, F]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.rest != 0 || cur.nextWord() {
+		for cur.rest != 0 || cur.nextFetched() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run6[A, B, C, D, E, F]{
@@ -1541,7 +1541,7 @@ func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]]
 	return func(yield func(Run7[A, B, C, D, E, F, G]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.rest != 0 || cur.nextWord() {
+		for cur.rest != 0 || cur.nextFetched() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run7[A, B, C, D, E, F, G]{
@@ -1812,7 +1812,7 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, 
 	return func(yield func(Run8[A, B, C, D, E, F, G, H]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.rest != 0 || cur.nextWord() {
+		for cur.rest != 0 || cur.nextFetched() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run8[A, B, C, D, E, F, G, H]{
