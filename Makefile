@@ -24,7 +24,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots deep race debug browser tables nats failover narrow wasm ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots deep race debug browser tables nats failover narrow wasm node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -87,14 +87,15 @@ narrow: ## the tests of what knows no store, where an int has 32 bits
 SAVES = -short -run 'Stream|EveryMachine|RandomWorldsAreSaved|Compress|AnyPlace|AnOpenFile|^Example' ./ecs ./persist
 READS = -short -skip 'ACommandOfBisect|TreesAreThose|AChainAndACrowd|ATreeOfASave|ReferrersAreThose|EveryFlippedBitOfAClosed|ListingADamaged|OnDamagedStores|ADrawingTells|TheLastChange' ./persist/inspect ./internal/dump
 
-wasm: ## tests under WASI, by wazero built from source, and under node if there is one: a save has the same bytes there
-	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; GOBIN=$$dir go install $(WAZERO); \
-	export GOARCH=wasm; wasi="$$dir/wazero run -mount /:/ -env-inherit"; \
-	for tests in "-short ./disk" "$(SAVES)" "$(READS)"; do eval "GOOS=wasip1 go test -exec '$$wasi' $$tests"; done; \
-	if command -v node >/dev/null; then \
-		node="$$(go env GOROOT)/lib/wasm/go_js_wasm_exec"; \
-		for tests in "-short -skip AllocatesNothing ./disk ./journal" "$(SAVES)" "$(READS)"; do eval "GOOS=js go test -exec $$node $$tests"; done; \
-	fi
+WASM_NODE = GOOS=js GOARCH=wasm go test -exec $$(go env GOROOT)/lib/wasm/go_js_wasm_exec
+
+wasm: ## tests under WASI, by wazero built from source, and those that write under node if there is one: a save has the same bytes there
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; GOBIN=$$dir go install $(WAZERO); wasi="$$dir/wazero run -mount /:/ -env-inherit"; \
+	for tests in "-short ./disk" "$(SAVES)" "$(READS)"; do eval "GOOS=wasip1 GOARCH=wasm go test -exec '$$wasi' $$tests"; done; \
+	if command -v node >/dev/null; then $(WASM_NODE) -short -skip AllocatesNothing ./disk ./journal; $(WASM_NODE) $(SAVES); fi
+
+node: ## the tests that wasm runs under WASI only, under node
+	$(WASM_NODE) $(READS)
 
 ports: ## builds for other systems and processors; the tests check their types
 	@set -e; for port in $(PORTS); do echo "go build $$port"; GOOS=$${port%/*} GOARCH=$${port#*/} go build ./...; done
