@@ -100,7 +100,7 @@ func timeTicks(b *testing.B, n int, how snapshots) (t tickTimes) {
 		b.Fatal(err)
 	}
 	hand := newHandCopy(b)
-	defer close(hand.full)
+	defer hand.end()
 	next := time.Now()
 	for tick := range n {
 		next = next.Add(time.Second / 60)
@@ -165,6 +165,14 @@ func (h *handCopy) copy(s *ecs.Storage[point]) {
 		dst = append(dst, unsafe.Slice((*byte)(unsafe.Pointer(&entities[0])), len(entities)*8)...)
 		h.full <- append(dst, unsafe.Slice((*byte)(unsafe.Pointer(&values[0])), len(values)*16)...)
 	default:
+	}
+}
+
+// end waits until all copies are on the disk.
+func (h *handCopy) end() {
+	close(h.full)
+	for range cap(h.free) {
+		<-h.free
 	}
 }
 
