@@ -26,8 +26,8 @@ var budgetTicks = flag.Int("ticks", 600, "the `number` of ticks that BenchmarkBu
 // One tick of a hundred is compared, whole, with that of a store that makes no snapshots, and of
 // one that makes none while all rows are copied by hand.
 func BenchmarkBudgetTick(b *testing.B) {
-	measured := map[snapshots]tickTimes{}
-	measure := func(b *testing.B, how snapshots) tickTimes {
+	measured := map[snapshotMode]tickTimes{}
+	measure := func(b *testing.B, how snapshotMode) tickTimes {
 		if _, ok := measured[how]; !ok {
 			measured[how] = timeTicks(b, *budgetTicks, how)
 		}
@@ -53,13 +53,13 @@ func BenchmarkBudgetTick(b *testing.B) {
 	})
 }
 
-// snapshots says when they are made of the world whose ticks are timed.
-type snapshots int
+// A snapshotMode says when snapshots are made of the world whose ticks are timed.
+type snapshotMode int
 
 const (
-	never  snapshots = iota
-	always           // As soon as none is under way.
-	byHand           // By a handCopy, every third tick, as often as a store makes them then.
+	never  snapshotMode = iota
+	always              // As soon as none is under way.
+	byHand              // By a handCopy, every third tick, as often as a store makes them then.
 )
 
 // tickTimes are the times of ticks, ascending.
@@ -83,7 +83,7 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 const budgetTickRows = 100_000
 
 // timeTicks runs n ticks of two worlds, of which one has a store.
-func timeTicks(b *testing.B, n int, how snapshots) (t tickTimes) {
+func timeTicks(b *testing.B, n int, how snapshotMode) (t tickTimes) {
 	plainWorld, plain := points(b, budgetTickRows, 0)
 	w, s := points(b, budgetTickRows, 0)
 	snapshots := make(chan error, n+8)
@@ -135,7 +135,7 @@ func timeTicks(b *testing.B, n int, how snapshots) (t tickTimes) {
 }
 
 // A handCopy is what a program by hand does for a snapshot: it copies all entities and rows at
-// once, if the copy before is on the disk, and has another goroutine write and sync it.
+// once, if one of two buffers is free, and has another goroutine write and sync it.
 type handCopy struct {
 	free, full chan []byte
 }
