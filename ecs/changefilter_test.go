@@ -3,6 +3,7 @@ package ecs
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -84,6 +85,97 @@ func TestChangeFiltersCompareWithEarlierTicks(t *testing.T) {
 		t.Fatal(err)
 	}
 	found()
+}
+
+// Queries find whom the delta has, in their own order: wherever rows lie, whoever drives, few
+// or many, side by side or not.
+func TestAChangeFilterKeepsWhatTheDeltaHas(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{70, 5_000, 20_000} {
+		for seed := range uint64(12) {
+			rng := rand.New(rand.NewPCG(seed, uint64(n)))
+			w := NewWorld(Options{History: 1})
+			a := MustRegister(w, Component[plain]{Kind: []Kind{Sparse, Ordered, Indexed}[seed%3]})
+			b := MustRegister(w, Component[padded]{Kind: []Kind{Sparse, Sparse, Ordered, Hashed}[seed%4]})
+			all := w.CreateN(nil, n)
+			share := []int{1, 2, 9, 40}[rng.IntN(4)]
+			shuffled := slices.Clone(all)
+			if rng.IntN(3) > 0 {
+				rng.Shuffle(n, func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+			}
+			for i, e := range shuffled {
+				if i%share == 0 {
+					b.Set(e, padded{})
+				}
+			}
+			for _, e := range all {
+				a.Set(e, plain{})
+			}
+			filters := []*ChangeFilter{a.Changed(), b.Changed(), a.Added(), b.Removed()}
+			some := &someOf{w: w, every: 2}
+			d, _ := a.SinceCommit()
+			e, _ := b.SinceCommit()
+			for tick := range 6 {
+				w.Commit()
+				lo := rng.IntN(n)
+				for range rng.IntN(1 + n/[]int{1, 10, 300, n}[tick%4]) {
+					at := all[rng.IntN(n)]
+					if tick%2 == 0 {
+						at = all[lo] // Side by side.
+						lo = (lo + 1) % n
+					}
+					switch rng.IntN(20) {
+					case 0:
+						b.Remove(at)
+					case 1:
+						a.Remove(at)
+					case 2, 3:
+						a.Set(at, plain{X: int32(tick)})
+					case 4, 5, 6:
+						b.Set(at, padded{B: int64(tick)})
+					default:
+						if v := a.Mut(at); v != nil {
+							v.X++
+						}
+						if v := b.Mut(at); v != nil && rng.IntN(2) == 0 {
+							v.B++
+						}
+					}
+				}
+				_, _ = d.SinceCommit(), e.SinceCommit()
+				of := [][]Entity{d.changed.entities, e.changed.entities, d.added.entities, e.removed.entities}
+				for k, list := range of {
+					kept := map[Entity]bool{}
+					for _, e := range list {
+						kept[e] = true
+					}
+					for name, q := range map[string][2]AnyQuery{
+						"a":          {NewQuery1(Read(a)), NewQuery1(Read(a)).With(filters[k])},
+						"a, b":       {NewQuery2(Read(a), Read(b)), NewQuery2(Read(a), Read(b)).With(filters[k])},
+						"a, maybe b": {NewQuery2(Read(a), Optional(Read(b))), NewQuery2(Read(a), Optional(Read(b))).With(filters[k])},
+						"some a":     {NewQuery1(Read(a)).With(b, some), NewQuery1(Read(a)).With(filters[k], b, some)},
+					} {
+						want := slices.DeleteFunc(q[0].AppendEntities(nil), func(e Entity) bool { return !kept[e] })
+						if q, ok := q[1].(*Query2[plain, padded]); ok {
+							var got []Entity
+							for run := range q.Runs() {
+								got = append(got, run.Entities...)
+								w.Release(w.Checkpoint()) // And on it goes behind the run.
+							}
+							if !slices.Equal(got, want) {
+								t.Fatalf("%d rows, seed %d, tick %d: runs of %s with filter %d are %v, want %v", n, seed, tick, name, k, got, want)
+							}
+						}
+						for range 2 {
+							if got := q[1].AppendEntities(nil); !slices.Equal(got, want) || q[1].Count() != len(want) {
+								t.Fatalf("%d rows, seed %d, tick %d: a query of %s with filter %d finds %v, want %v", n, seed, tick, name, k, got, want)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
 }
 
 func ExampleStorage_Changed() {

@@ -83,7 +83,10 @@ type cursor struct {
 	changes uint64 // and when what is written was saved.
 
 	group groupCursor
-	kept  []uint64 // With predicates: which positions of the span they keep.
+
+	selected selection // With predicates: whom they keep,
+	kept     []uint64  // which positions of the span,
+	packed   []uint32  // and where these are, if they are few.
 }
 
 // walk returns a cursor that hands out columns, those of the first sets.
@@ -157,8 +160,8 @@ func (j *join) walkAnew(columns []joinedColumn) *cursor {
 	if c.group.all = false; c.set.group != nil {
 		c.noteGroup()
 	}
-	for _, p := range j.predicates {
-		p.begin()
+	if len(j.predicates) > 0 {
+		c.begin()
 	}
 	return c
 }
@@ -234,18 +237,11 @@ func (c *cursor) take() int {
 
 // advance makes c's span the next one, without the predicates.
 func (c *cursor) advance() bool {
-	for limit := c.limit(); c.row < limit; {
+	for limit := c.limit(); c.skip() && c.row < limit; {
 		if c.alone {
 			c.one[0] = uint32(c.row)
 			c.setRun(c.row, min(c.step, limit-c.row))
 			return true
-		}
-		if c.set.byIndex {
-			w := c.set.mask.nextWord(c.row >> 6)
-			if w < 0 {
-				return false
-			}
-			c.row = max(c.row, w<<6)
 		}
 		b := c.row >> chunkBits
 		base, end := b<<chunkBits, min((b+1)<<chunkBits, limit)
@@ -295,7 +291,11 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 		c.setRun(first, n)
 		return true
 	}
-	last := min((hi-1)>>6, w+maxWords-1)
+	together := maxWords
+	if c.selected.on {
+		together = maxRun / 64 // Few rows may be left.
+	}
+	last := min((hi-1)>>6, w+together-1)
 	if next := bits.TrailingZeros64(chunk.whole >> w &^ 1); w+next <= last {
 		last = w + next - 1
 	}
@@ -403,57 +403,6 @@ func (c *cursor) setRun(first, n int) {
 	c.word, c.rest = -1, 0
 	c.start = c.row
 	c.row += n
-}
-
-// keep takes the positions out of the span that the predicates do not keep, and
-// reports whether any are left.
-func (c *cursor) keep() bool {
-	if c.kept == nil {
-		c.kept = make([]uint64, chunkRows/64)
-	}
-	if c.n == 1 {
-		left := uint64(0)
-		for w, word := range c.words {
-			for rest := word; rest != 0; rest &= rest - 1 {
-				i := bits.TrailingZeros64(rest)
-				if !c.j.keeps(c.set.dense.Live[c.rowAt(w<<6|i)]) {
-					word &^= 1 << i
-				}
-			}
-			c.kept[w] = word
-			left |= word
-		}
-		c.words = c.kept[:len(c.words)]
-		return left != 0
-	}
-	first := c.rowAt(0)
-	left, all := uint64(0), true
-	words := c.kept[:(c.n+63)>>6]
-	for w := range words {
-		word := uint64(0)
-		part := c.set.dense.Live[first+w<<6 : first+min(w<<6+64, c.n)]
-		for i, e := range part {
-			if c.j.keeps(e) {
-				word |= 1 << i
-			}
-		}
-		words[w] = word
-		left |= word
-		all = all && word == firstBits(len(part))
-	}
-	if all {
-		return true
-	}
-	for k := range c.j.columns {
-		if row := c.rows[k][0]; row == missing {
-			c.rows[k] = absent[:]
-		} else {
-			c.rows[k], c.base[k] = identity[:], int(row)
-		}
-	}
-	c.order, c.from = identity[:], first
-	c.words, c.n = words, 1
-	return left != 0
 }
 
 // rowAt returns the driver's row at position i of the span.
@@ -620,6 +569,7 @@ func (c *cursor) resume(r int, e Entity) {
 	row := c.follow(c.from+c.at+r, e)
 	c.newest, c.since, c.step = c.j.version(), c.j.w.changes, 1
 	c.rest, c.word, c.again = 0, len(c.words), false
+	c.selected.on = c.selected.on && c.selected.version == c.set.version
 	if c.alone = c.alone && c.set.gaps() == 0; !c.alone {
 		c.j.catchUp(c.found)
 	}
@@ -641,7 +591,12 @@ func (c *cursor) goOn(i int) {
 	}
 	i += c.word << 6
 	c.rest, c.word, c.again = 0, len(c.words), false
-	if c.row = c.start + i; c.n == 1 && !c.set.byIndex {
+	switch {
+	case c.n > 1:
+		c.row = c.start + i
+	case c.set.byIndex:
+		c.row = int(c.set.dense.Live[c.rowAt(i-1)].Index()) + 1
+	default:
 		c.row = c.rowAt(i-1) + 1
 	}
 }

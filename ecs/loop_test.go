@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -124,6 +125,76 @@ func TestAllGoesByTheRulesOfQueries(t *testing.T) {
 		}
 	}
 	if panicked < 200 || went < 200 {
+		t.Errorf("%d loops panicked, %d did not: too few to say something", panicked, went)
+	}
+}
+
+// A someOf is a predicate that keeps those of the entities there are when an iteration begins
+// whose index is a multiple of every. It may know them, or wait to be asked.
+type someOf struct {
+	w     *World
+	every uint32
+	knows bool
+	kept  map[Entity]bool
+}
+
+func (s *someOf) narrow(q narrowed)   { q.filter(s) }
+func (s *someOf) keeps(e Entity) bool { return s.kept[e] }
+
+func (s *someOf) begin() ([]Entity, bool) {
+	s.kept = map[Entity]bool{}
+	for _, e := range s.w.Entities() {
+		if e.Index()%s.every == 0 {
+			s.kept[e] = true
+		}
+	}
+	return slices.Collect(maps.Keys(s.kept)), s.knows
+}
+
+// A loop over those whom a predicate knows visits whom it does where that is asked for each,
+// whatever happens in it.
+func TestALoopOverTheKnownVisitsThoseWhoAreKept(t *testing.T) {
+	panicked, went := 0, 0
+	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
+		for _, grouped := range []bool{false, kind != Indexed} {
+			for seed := range uint64(200) {
+				n := []int{60, 300}[seed/4%2]
+				if seed%20 < 2 {
+					n = 9000
+				}
+				l := newLooped(kind, grouped, n)
+				c := l.clone()
+				of := func(l looped, knows bool) func(visit func(Entity, plain) bool) {
+					some := &someOf{w: l.w, every: uint32(1 + seed%uint64(n/20)), knows: knows}
+					if seed%2 == 0 {
+						return func(visit func(Entity, plain) bool) {
+							NewQuery1(Read(l.s)).With(some).All()(func(e Entity, v *plain) bool { return visit(e, *v) })
+						}
+					}
+					return func(visit func(Entity, plain) bool) {
+						q := NewQuery2(Write(l.s), Optional(Read(l.other))).With(some)
+						if seed%4 == 1 {
+							q.With(l.other)
+						}
+						q.AllOptional()(func(e Entity, row Row2[plain, padded]) bool { return visit(e, *row.A) })
+					}
+				}
+				got, want := l.visited(seed, of(l, true)), c.visited(seed, of(c, false))
+				if got != want {
+					t.Fatalf("%v, grouped %v, seed %d: with those it knows a loop visited\n%s\nand asking for each\n%s", kind, grouped, seed, got, want)
+				}
+				if l.w.Digest() != c.w.Digest() {
+					t.Fatalf("%v, grouped %v, seed %d: the worlds differ", kind, grouped, seed)
+				}
+				if got == "" || got[len(got)-1] == '\n' {
+					went++
+				} else {
+					panicked++
+				}
+			}
+		}
+	}
+	if panicked < 100 || went < 100 {
 		t.Errorf("%d loops panicked, %d did not: too few to say something", panicked, went)
 	}
 }

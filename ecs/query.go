@@ -107,12 +107,6 @@ func (j *join) with(filters []Filter) {
 	}
 }
 
-// filter makes j keep only what p keeps.
-func (j *join) filter(p predicate) {
-	j.predicates = append(j.predicates, p)
-	j.unsettle()
-}
-
 func (j *join) exclude(filters []AnyStorage) {
 	for _, f := range filters {
 		j.without = append(j.without, j.here(filterSet("Without", f)))
@@ -152,14 +146,4 @@ func anyHas(sets []*set, e Entity) bool {
 		}
 	}
 	return false
-}
-
-// keeps reports whether all predicates keep e.
-func (j *join) keeps(e Entity) bool {
-	for _, p := range j.predicates {
-		if !p.keeps(e) {
-			return false
-		}
-	}
-	return true
 }

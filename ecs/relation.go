@@ -161,7 +161,7 @@ func (f *towards[T]) narrow(q narrowed) {
 	q.filter(f)
 }
 
-func (f *towards[T]) begin() {}
+func (f *towards[T]) begin() ([]Entity, bool) { return nil, false }
 
 func (f *towards[T]) keeps(e Entity) bool {
 	v, _ := f.r.sources.s.Get(e)

@@ -1,0 +1,72 @@
+package ecs_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// A query of what changed since the last commit, over three components with rows in orders of
+// their own. The limit is the loop by hand over the delta, which looks each entity up.
+func BenchmarkBudgetChangeFilter(b *testing.B) {
+	for _, n := range []int{100_000, 1_000_000} {
+		for _, c := range []struct {
+			percent int
+			budget  float64
+		}{{100, 1}, {10, 1.1}, {1, 1.5}} {
+			b.Run(fmt.Sprintf("%s/%d%%", sizeName(n), c.percent), func(b *testing.B) {
+				s := newChanging(n, n*c.percent/100)
+				q := s.query().With(s.a.Changed())
+				d, err := s.a.SinceCommit()
+				if err != nil {
+					b.Fatal(err)
+				}
+				compare(b, s.part, c.budget,
+					side{s.tick, func() { scatterAll(q) }},
+					side{s.tick, func() { changedByHand(s.scatter, d) }})
+			})
+		}
+	}
+}
+
+// A changing is a world in which part of the entities are written each tick, others than
+// the tick before.
+type changing struct {
+	*scatter
+	part  int
+	order []int
+	begin int
+}
+
+func newChanging(n, part int) *changing {
+	return &changing{scatter: newScatter(n, 1), part: part, order: permutation(n, 5)}
+}
+
+func (s *changing) tick() {
+	s.w.Commit()
+	if s.begin += s.part; s.begin+s.part > len(s.order) {
+		s.begin = 0
+	}
+	for _, i := range s.order[s.begin : s.begin+s.part] {
+		s.a.Mut(s.both[i]).X++
+	}
+}
+
+//go:noinline
+func changedByHand(s *scatter, d *ecs.Delta[position]) {
+	if err := d.SinceCommit(); err != nil {
+		panic(err)
+	}
+	for e := range d.Changed() {
+		b, ok := s.b.Get(e)
+		if !ok {
+			continue
+		}
+		if c, ok := s.c.Get(e); ok {
+			a := s.a.Mut(e)
+			a.X += b.X
+			a.Y += c.Y
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package ecs
+
+import "math/bits"
+
+// filter makes j keep only what p keeps.
+func (j *join) filter(p predicate) {
+	j.predicates = append(j.predicates, p)
+	j.unsettle()
+}
+
+// keeps reports whether all predicates keep e.
+func (j *join) keeps(e Entity) bool {
+	for _, p := range j.predicates {
+		if !p.keeps(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// A selection is those positions of a driver that predicates keep. Walks look at 64 of them
+// at once, and at none where no word has any:
+//
+//	words   | 0 1 .. 0 | 0 .. 0 | 0 .. 0 | 1 .. 1 |    a bit a position
+//	some    |     1        0        0        1         a bit a word that is not 0
+type selection struct {
+	on          bool   // Else each entity is asked for: nobody knows, or rows have moved since.
+	version     uint64 // Of the driver.
+	words, some []uint64
+}
+
+// clear empties s, and makes room for n positions.
+func (s *selection) clear(n int) {
+	for b, word := range s.some {
+		for ; word != 0; word &= word - 1 {
+			s.words[b<<6|bits.TrailingZeros64(word)] = 0
+		}
+	}
+	clear(s.some)
+	s.words = longer(s.words, (n+63)>>6)
+	s.some = longer(s.some, (len(s.words)+63)>>6)
+}
+
+func (s *selection) add(p int) {
+	s.words[p>>6] |= 1 << (p & 63)
+	s.some[p>>12] |= 1 << (p >> 6 & 63)
+}
+
+func (s *selection) has(p int) bool { return s.words[p>>6]>>(p&63)&1 != 0 }
+
+// from returns the bits of 64 positions, from p on.
+func (s *selection) from(p int) (word uint64) {
+	if w := p >> 6; w < len(s.words) {
+		word = s.words[w] >> (p & 63)
+		if w++; w < len(s.words) {
+			word |= s.words[w] << (64 - p&63)
+		}
+	}
+	return word
+}
+
+// nextWord returns the first word, w or a later one, that has any; -1 if there is none.
+func (s *selection) nextWord(w int) int {
+	for b := w >> 6; b < len(s.some); b++ {
+		some := s.some[b]
+		if b == w>>6 {
+			some &^= firstBits(w & 63)
+		}
+		if some != 0 {
+			return b<<6 | bits.TrailingZeros64(some)
+		}
+	}
+	return -1
+}
+
+// begin begins the predicates. If one of them knows whom it keeps, all of them decide about
+// those now, and about nobody else.
+func (c *cursor) begin() {
+	predicates, s := c.j.predicates, &c.selected
+	s.on = false
+	var fewest []Entity
+	for _, p := range predicates {
+		if kept, ok := p.begin(); ok && (!s.on || len(kept) < len(fewest)) {
+			s.on, fewest = true, kept
+		}
+	}
+	if !s.on {
+		return
+	}
+	s.version = c.set.version
+	n := c.set.rows.N
+	if c.set.byIndex {
+		n = c.j.w.entities.rows.Total
+	}
+	s.clear(n)
+	for _, e := range fewest {
+		at := c.set.row(e)
+		if at < 0 || len(predicates) > 1 && !c.j.keeps(e) {
+			continue
+		}
+		if c.set.byIndex {
+			at = int(e.Index())
+		}
+		s.add(at)
+	}
+}
+
+// skip moves behind words in which nothing is found, and reports whether there is another.
+func (c *cursor) skip() bool {
+	w := c.row >> 6
+	if c.set.byIndex {
+		w = c.set.mask.nextWord(w)
+	}
+	if c.selected.on && w >= 0 {
+		w = c.selected.nextWord(w)
+	}
+	c.row = max(c.row, w<<6)
+	return w >= 0
+}
+
+// keep takes the positions out of the span that the predicates do not keep, and
+// reports whether any are left.
+func (c *cursor) keep() bool {
+	if c.kept == nil {
+		c.kept = make([]uint64, maxRun/64)
+	}
+	words := c.words
+	if c.n > 1 {
+		words = c.keepFirst(c.n)
+	}
+	left, all := uint64(0), true
+	for w, word := range words {
+		c.kept[w] = c.keepOf(w, word)
+		left |= c.kept[w]
+		all = all && c.kept[w] == word
+	}
+	if c.n > 1 && !all {
+		c.unroll()
+	}
+	if c.n == 1 {
+		c.words = c.kept[:len(words)]
+		c.pack()
+	}
+	return left != 0
+}
+
+// keepOf returns which positions of word, the w-th of the span, the predicates keep.
+func (c *cursor) keepOf(w int, word uint64) uint64 {
+	s, i := &c.selected, w<<6
+	if s.on && (c.n > 1 || c.set.byIndex || &c.order[0] == &identity[0]) {
+		return word & s.from(c.start+i)
+	}
+	for rest := word; rest != 0; rest &= rest - 1 {
+		i := i | bits.TrailingZeros64(rest)
+		row := c.rowAt(0) + i
+		if c.n == 1 {
+			row = c.rowAt(i)
+		}
+		if s.on && !s.has(row) || !s.on && !c.j.keeps(c.set.dense.Live[row]) {
+			word &^= rest & -rest
+		}
+	}
+	return word
+}
+
+// unroll makes the span, a run, one of its positions.
+func (c *cursor) unroll() {
+	for k := range c.j.columns {
+		if row := c.rows[k][0]; row == missing {
+			c.rows[k] = absent[:]
+		} else {
+			c.rows[k], c.base[k] = identity[:], c.base[k]+int(row)
+		}
+	}
+	c.order, c.from = identity[:], c.rowAt(0)
+	c.words, c.n = c.kept[:(c.n+63)>>6], 1
+}
+
+// pack makes the span a list if little of it is left. A processor does not foresee where the
+// bits of such words end: it waits once here, and not in each loop over them that follows.
+func (c *cursor) pack() {
+	n := 0
+	for _, word := range c.words {
+		n += bits.OnesCount64(word)
+	}
+	if n > len(c.words)*64/thin {
+		return
+	}
+	const most = maxRun / thin
+	if c.packed == nil {
+		c.packed = make([]uint32, (2+len(c.j.columns))*listRoom(most))
+	}
+	left, room := cut(c.packed, listRoom(most))
+	left = left[:0]
+	for w, word := range c.words {
+		for ; word != 0; word &= word - 1 {
+			left = append(left, uint32(w<<6|bits.TrailingZeros64(word)))
+		}
+	}
+	pick := func(from []uint32) (to []uint32) {
+		to, room = cut(room, listRoom(most))
+		for i, p := range left {
+			to[i] = from[p]
+		}
+		return to
+	}
+	c.order = pick(c.order)
+	for k := range c.j.columns {
+		c.rows[k] = pick(c.rows[k])
+	}
+	c.words = c.keepFirst(n)
+}
+
+// keepFirst makes kept the first n positions, and returns its words.
+func (c *cursor) keepFirst(n int) []uint64 {
+	words := c.kept[:(n+63)>>6]
+	for w := range words {
+		words[w] = firstBits(n - w<<6)
+	}
+	return words
+}
