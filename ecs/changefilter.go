@@ -54,14 +54,15 @@ func (f *ChangeFilter) Since(tick uint64) error {
 
 func (f *ChangeFilter) narrow(q narrowed) { q.filter(f) }
 
-func (f *ChangeFilter) begin() (kept []Entity, ok bool) {
+func (f *ChangeFilter) begin() {
 	found, err := f.find()
 	if err != nil {
 		panic(err.Error() + "; ask ChangeFilter.Since before the iteration")
 	}
 	f.found, f.placed = found, false
-	return found, true
 }
+
+func (f *ChangeFilter) kept() []Entity { return f.found }
 
 func (f *ChangeFilter) keeps(e Entity) bool {
 	if !f.placed {

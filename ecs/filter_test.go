@@ -50,7 +50,7 @@ func TestFiltersMayBeAddedLater(t *testing.T) {
 		{func() { q.With(c) }, 200},
 		{func() { q.Or(a, d) }, 200},
 		{func() { q.Without(d) }, 100},
-		{func() { q.With(&bySix{rests: [6]bool{true}}) }, 17},
+		{func() { q.With(&bySix{w: w, rests: [6]bool{true}}) }, 17},
 		{func() { q.Or(d) }, 0},
 	}
 	for i, s := range steps {
@@ -80,7 +80,7 @@ func TestOnlyWhatIsHandedOutCountsAsWritten(t *testing.T) {
 	w, a, b, entities := members(500, Options{})
 	b.Clear()
 	q := NewQuery2(Read(a), Optional(Write(b)))
-	some := NewQuery1(Write(a)).With(&bySix{rests: [6]bool{false, true}})
+	some := NewQuery1(Write(a)).With(&bySix{w: w, rests: [6]bool{false, true}})
 	tests := []struct {
 		name   string
 		do     func()
@@ -307,7 +307,7 @@ func TestNoQueryAllocatesOnceWarm(t *testing.T) {
 	masked.giveMask(true)
 	plainOnes := NewQuery1(Write(a))
 	maybe := NewQuery2(Write(a), Optional(Write(b)))
-	some := NewQuery2(Read(a), Write(b)).Or(c, a).With(&bySix{rests: [6]bool{true, true, false}}).Without(c)
+	some := NewQuery2(Read(a), Write(b)).Or(c, a).With(&bySix{w: w, rests: [6]bool{true, true, false}}).Without(c)
 	words := NewQuery2(Write(masked), Read(a))
 	eight := NewQuery8(Write(a), Read(b), Read(b), Read(b), Read(b), Read(b), Read(b), Read(b))
 	body := func(run Run2[plain, padded]) { run.A[0].X++ }

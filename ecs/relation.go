@@ -146,14 +146,16 @@ func (r *Relation[T]) above(below, e Entity) bool {
 //
 //	NewQuery1(Write(positions)).With(children.To(car))
 //
-// A query with it looks at the target of each entity that it finds otherwise; where a target
-// has few sources of many, a loop over [Relation.Of] with [Query1.Get] is quicker.
-func (r *Relation[T]) To(target Entity) Filter { return &towards[T]{r, target} }
+// The sources are found when an iteration begins, in O(sources) besides what [Relation.Of]
+// costs; of others the iteration sees no more than a bit for 64 rows. Targets that the loop
+// changes may count or not.
+func (r *Relation[T]) To(target Entity) Filter { return &towards[T]{r: r, target: target} }
 
 // towards keeps the sources of a target.
 type towards[T any] struct {
 	r      *Relation[T]
 	target Entity
+	found  []Entity
 }
 
 func (f *towards[T]) narrow(q narrowed) {
@@ -161,11 +163,16 @@ func (f *towards[T]) narrow(q narrowed) {
 	q.filter(f)
 }
 
-func (f *towards[T]) begin() ([]Entity, bool) { return nil, false }
+func (f *towards[T]) begin() {}
 
 func (f *towards[T]) keeps(e Entity) bool {
 	v, _ := f.r.sources.s.Get(e)
 	return f.r.sources.key(v) == f.target
+}
+
+func (f *towards[T]) kept() []Entity {
+	f.found = slices.AppendSeq(f.found[:0], f.r.sources.Of(f.target))
+	return f.found
 }
 
 // Ancestors iterates over the target of e, the target's target and so on, up to one that

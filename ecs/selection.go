@@ -24,7 +24,7 @@ func (j *join) keeps(e Entity) bool {
 //	words   | 0 1 .. 0 | 0 .. 0 | 0 .. 0 | 1 .. 1 |    a bit a position
 //	some    |     1        0        0        1         a bit a word that is not 0
 type selection struct {
-	on          bool   // Else each entity is asked for: nobody knows, or rows have moved since.
+	on          bool   // Else rows have moved, and each entity is asked for.
 	version     uint64 // Of the driver.
 	words, some []uint64
 }
@@ -73,19 +73,16 @@ func (s *selection) nextWord(w int) int {
 	return -1
 }
 
-// begin begins the predicates. If one of them knows whom it keeps, all of them decide about
-// those now, and about nobody else.
+// begin begins the predicates, and selects whom all of them keep.
 func (c *cursor) begin() {
 	predicates, s := c.j.predicates, &c.selected
 	s.on = false
 	var fewest []Entity
 	for _, p := range predicates {
-		if kept, ok := p.begin(); ok && (!s.on || len(kept) < len(fewest)) {
+		p.begin()
+		if kept := p.kept(); !s.on || len(kept) < len(fewest) {
 			s.on, fewest = true, kept
 		}
-	}
-	if !s.on {
-		return
 	}
 	s.version = c.set.version
 	n := c.set.rows.N

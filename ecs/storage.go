@@ -474,13 +474,15 @@ type narrowed interface {
 // A predicate is a filter that decides for each entity anew. Queries that have
 // one cut what they remember of their storages by it.
 type predicate interface {
-	// begin is called when an iteration starts, and by Has and Get: what the predicate
-	// decides by is the world as it is then. Another iteration may be under way. If it
-	// knows all whom it keeps, it returns them, and true.
-	begin() (kept []Entity, ok bool)
+	// begin is called when an iteration starts, and by Has and Get: what keeps and kept
+	// go by is the world as it is then. Another iteration may be under way.
+	begin()
 
 	// keeps reports whether a query keeps e, if that is in all its storages.
 	keeps(e Entity) bool
+
+	// kept returns all whom a query may keep, and maybe some that are not in its storages.
+	kept() []Entity
 }
 
 func (s *set) narrow(q narrowed) { q.include(s) }
