@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
@@ -269,12 +270,22 @@ func TestSeqOfADamagedLastRecordIsNotGivenOutAgain(t *testing.T) {
 	j := open(t, fs, journal.Options{})
 	add(t, j, 0, 20)
 	add(t, j, 1, 20)
-	if err := j.Sync(ctx); err != nil { // Leaves a mark, which names record 2.
+	if err := j.Sync(ctx); err != nil {
 		t.Fatal(err)
 	}
-	data := fs.Bytes("00000001.seg")
-	data[scan(t, fs).Entries[1].Offset] ^= 1
-	damaged := with(fs, "00000001.seg", data)
+	damage := func() *disktest.Mem {
+		data := fs.Bytes("00000001.seg")
+		data[scan(t, fs).Entries[1].Offset] ^= 1
+		return with(fs, "00000001.seg", data)
+	}
+	damaged := damage()
+	for range 2000 { // Behind Sync the writer leaves a mark, which names record 2.
+		if scan(t, damaged).Last == 2 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+		damaged = damage()
+	}
 	closeJournal(t, j, 2)
 	if log := scan(t, damaged); log.Last != 2 || log.Head != 1 || log.LastID.Seq != 1 {
 		t.Fatalf("last %d, head %d, last ID %v", log.Last, log.Head, log.LastID)

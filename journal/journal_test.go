@@ -679,12 +679,17 @@ func TestWhatIsLocalIsToldFirst(t *testing.T) {
 		}
 	}
 	fs := disk.Sub(sharedFS{disktest.New(), func() { told = append(told, "others") }}, ".")
-	j = open(t, fs, journal.Options{Sync: journal.SyncNever(), OnLocal: note("local"), OnDurable: note("durable")})
+	durable := make(chan struct{}, 1)
+	j = open(t, fs, journal.Options{Sync: journal.SyncNever(), OnLocal: note("local"), OnDurable: func(seq uint64) {
+		note("durable")(seq)
+		durable <- struct{}{}
+	}})
 	told = nil // The header of the segment.
 	add(t, j, 0, 10)
 	if err := j.Sync(context.Background()); err != nil {
 		t.Fatal(err)
 	}
+	<-durable // Who waits in Sync may go on before it is told.
 	tick := j.Stats().DurableTick
 	want := []string{
 		fmt.Sprintf("local 1: local 1, tick %d; durable 0", tick), "others",
