@@ -179,7 +179,7 @@ const know = latest(async () => {
     if (first) throw err;
   }
 });
-let knownAt = 0; // The record whose types are known.
+let knownAt = null; // The record whose types are known. A save and the first state of a store have record 0.
 
 // wayOf names the way that a point is on: 0 is the one to the newest state. Others are known as the
 // same only from step to step.
@@ -389,7 +389,7 @@ const grown = latest(async (news) => {
   if (news.error) app.trouble(new Error(news.error));
   if (first) return;
   forget();
-  knownAt = 0;
+  knownAt = null;
   grow();
   if (app.get("follow") === "1") await travel("@latest");
   else await lookAgain();
