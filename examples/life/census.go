@@ -2,6 +2,7 @@ package main
 
 import (
 	"iter"
+	"math"
 	"math/bits"
 )
 
@@ -18,9 +19,6 @@ var gliderShapes = makeGliderShapes()
 // such a glider and every other living cell there is a gap of two empty cells.
 // Order does not matter, and a cell given twice counts once. It takes time and
 // memory in proportion to the number of cells.
-//
-// The plane closes on itself where int32 ends, so a glider on that seam counts
-// too.
 func Gliders(cells iter.Seq[Cell]) int {
 	count := 0
 	for object := range objects(cells) {
@@ -66,17 +64,24 @@ func takeObject(object []Cell, left map[Cell]bool, first Cell) []Cell {
 }
 
 // square yields the cells up to reach king's moves away from center, itself
-// included.
+// included. It leaves out positions beyond the border of the plane.
 func square(center Cell, reach int32) iter.Seq[Cell] {
 	return func(yield func(Cell) bool) {
 		for dy := -reach; dy <= reach; dy++ {
 			for dx := -reach; dx <= reach; dx++ {
-				if !yield(Cell{X: center.X + dx, Y: center.Y + dy}) {
+				near := Cell{X: center.X + dx, Y: center.Y + dy}
+				if wraps := near.X < center.X != (dx < 0) || near.Y < center.Y != (dy < 0); !wraps && !yield(near) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// isOnBorder reports whether some neighbours of c are beyond the coordinates that an
+// int32 can hold.
+func (c Cell) isOnBorder() bool {
+	return c.X == math.MinInt32 || c.X == math.MaxInt32 || c.Y == math.MinInt32 || c.Y == math.MaxInt32
 }
 
 // isGlider reports whether object is a glider.
@@ -92,16 +97,13 @@ type shape uint16
 // shapeOf returns the shape of cells, wherever they are. It returns false if
 // they do not fit into the box.
 func shapeOf(cells []Cell) (shape, bool) {
-	// Positions are taken relative to one of the cells, so that the ends of
-	// int32 do not tear the object apart.
-	origin := cells[0]
-	var left, top int32
+	left, top := cells[0].X, cells[0].Y
 	for _, cell := range cells {
-		left, top = min(left, cell.X-origin.X), min(top, cell.Y-origin.Y)
+		left, top = min(left, cell.X), min(top, cell.Y)
 	}
 	var s shape
 	for _, cell := range cells {
-		x, y := cell.X-origin.X-left, cell.Y-origin.Y-top
+		x, y := cell.X-left, cell.Y-top
 		if x > 2 || y > 2 {
 			return 0, false
 		}

@@ -102,7 +102,9 @@ func (l *Life) RunTo(ctx context.Context, generation uint64, commit func() error
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("stopped at generation %d: %w", l.Generation(), context.Cause(ctx))
 		}
-		l.Step()
+		if err := l.Step(); err != nil {
+			return fmt.Errorf("stopped at generation %d: %w", l.Generation(), err)
+		}
 		if err := commit(); err != nil {
 			return fmt.Errorf("generation %d: %w", l.Generation(), err)
 		}
@@ -121,7 +123,15 @@ func (l *Life) Commit() error {
 // A cell lives in the next generation if the square of nine around it holds
 // three living cells, or four of which it is one. That is Conway's rule: three
 // neighbours, or two and itself.
-func (l *Life) Step() {
+//
+// The plane ends where coordinates do, at 32 bits. If a living cell is on that
+// border, Step returns an error and changes nothing.
+func (l *Life) Step() error {
+	for _, cell := range l.cells.Values() {
+		if cell.isOnBorder() {
+			return fmt.Errorf("the living cell at x = %d, y = %d has reached the border of the plane: coordinates have 32 bits", cell.X, cell.Y)
+		}
+	}
 	l.count()
 	l.judge()
 	for _, e := range l.dead {
@@ -138,6 +148,7 @@ func (l *Life) Step() {
 	tally := l.tally.Mut()
 	tally.Births += uint64(len(l.born))
 	tally.Deaths += uint64(len(l.dead))
+	return nil
 }
 
 // create gives life to a cell.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"maps"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -152,6 +154,36 @@ func TestOriginTellsPatternsApart(t *testing.T) {
 			if same := a.origin.Get() == b.origin.Get(); same != (i == k) {
 				t.Errorf("origins of %+v and %+v are the same: %v", first, second, same)
 			}
+		}
+	}
+}
+
+// TestStep_Border flies a glider to each corner of the plane. It must not come out on
+// the other side.
+func TestStep_Border(t *testing.T) {
+	for _, towards := range []Cell{{1, 1}, {1, -1}, {-1, 1}, {-1, -1}} {
+		var pattern Pattern
+		for _, cell := range glider(-1, -1) {
+			pattern.Cells = append(pattern.Cells, Cell{
+				X: towards.X * (math.MaxInt32 - 20 + cell.X),
+				Y: towards.Y * (math.MaxInt32 - 20 + cell.Y),
+			})
+		}
+		life := NewLife(0)
+		life.Place(&pattern)
+		err := life.RunTo(t.Context(), 200, life.Commit)
+		if err == nil || !strings.Contains(err.Error(), "border of the plane") {
+			t.Fatalf("a glider towards %v: RunTo = %v, want an error about the border", towards, err)
+		}
+		if got := life.Generation(); got < 60 || got > 90 {
+			t.Errorf("a glider towards %v stopped at generation %d, want 60 to 90", towards, got)
+		}
+		if got := life.Gliders(); got != 1 {
+			t.Errorf("a glider towards %v: Gliders() = %d at the border, want 1", towards, got)
+		}
+		before := life.World.Digest()
+		if err := life.Step(); err == nil || life.World.Digest() != before {
+			t.Errorf("a glider towards %v: Step at the border = %v and digest %v, want an error and %v", towards, err, life.World.Digest(), before)
 		}
 	}
 }

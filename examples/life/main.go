@@ -1,5 +1,6 @@
-// Life plays Conway's Game of Life on a plane without end. Every living cell is
-// an entity and every generation is a tick that is journaled.
+// Life plays Conway's Game of Life on a plane of 2^32 by 2^32 cells. Every living
+// cell is an entity and every generation is a tick that is journaled. A run that
+// reaches the border of the plane stops with an error.
 //
 // Usage:
 //

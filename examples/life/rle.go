@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -36,7 +37,8 @@ type Pattern struct {
 // came first and had none.
 var (
 	rleHeader = regexp.MustCompile(`^x\s*=\s*(\d+)[\s,]*y\s*=\s*(\d+)[\s,]*(?:rule\s*=(.*?))?[\s,]*$`)
-	rleItem   = regexp.MustCompile(`^(\d*)\s*([bo.A$!])\s*`)
+	rleItem   = regexp.MustCompile(`^(\d*)\s*([bo.Axyz$!])\s*`)
+	rleX      = regexp.MustCompile(`^x\s*=`) // Without a header, a body can begin with the cell x.
 	rleRule   = regexp.MustCompile(`^(?i:B3/?S23|S23/?B3|23/3|Life)$`)
 )
 
@@ -45,21 +47,33 @@ var (
 //
 //	#N Glider                       lines about the pattern
 //	#C The smallest spaceship.
+//	#r 23/3                         rule, as survival and birth
 //	x = 3, y = 3, rule = B3/S23     header
 //	bo$2bo$3o!                      body
 //
-// A body item is a tag, or a count and a tag: b or . for dead cells, o or A for
-// living ones, $ for ends of row. The body ends with !, and what follows is not
-// read. Of the lines that start with #, #N is the name; positions among the others
-// say nothing on a plane without end. The header may be missing. What is larger
-// than it says, has no end or another rule is an error, which names the line.
+// A body item is a tag, or a count and a tag. The tags b and . are dead cells, and
+// $ ends a row. The tags o, A, x, y and z are living cells: some collections mark
+// parts of a pattern with x, y and z. The body ends with !, and ParseRLE ignores what
+// follows. A pattern without rows or columns can end with its header.
+//
+// Lines that start with # are about the pattern: #N is the name, #r the rule. A
+// position is ignored: a pattern begins at (0, 0). The header can be missing. Lines end
+// as on Unix, Windows or an old Mac, and a byte order mark can come first.
+//
+// A pattern that has no end, another rule or more cells than its header says is an
+// error, which names the line.
 func ParseRLE(r io.Reader) (*Pattern, error) {
 	p := &rleParser{pattern: &Pattern{Rule: conwayRule}, width: math.MaxInt32, height: math.MaxInt32}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
+	lines.Split(splitLine)
 	n := 1
 	for ; lines.Scan(); n++ {
-		done, err := p.line(strings.TrimSpace(lines.Text()))
+		text := lines.Text()
+		if n == 1 {
+			text = strings.TrimPrefix(text, "\uFEFF")
+		}
+		done, err := p.line(strings.TrimSpace(text))
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
@@ -67,7 +81,34 @@ func ParseRLE(r io.Reader) (*Pattern, error) {
 			return p.pattern, nil
 		}
 	}
-	return nil, fmt.Errorf("line %d: %w", n, cmp.Or(lines.Err(), errors.New("the file ends before the pattern does, with '!'")))
+	switch err := lines.Err(); {
+	case err != nil:
+		return nil, fmt.Errorf("line %d: %w", n, err)
+	case p.width == 0 || p.height == 0:
+		return p.pattern, nil
+	}
+	return nil, fmt.Errorf("line %d: the file ends before the pattern does, with '!'", n)
+}
+
+// splitLine is a [bufio.SplitFunc] for lines that end with \n, \r or both.
+func splitLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	end := bytes.IndexAny(data, "\r\n")
+	if end < 0 {
+		if atEOF && len(data) > 0 {
+			return len(data), data, nil
+		}
+		return 0, nil, nil
+	}
+	next := end + 1
+	if data[end] == '\r' {
+		if next == len(data) && !atEOF {
+			return 0, nil, nil // Wait for the \n that may follow.
+		}
+		if next < len(data) && data[next] == '\n' {
+			next++
+		}
+	}
+	return next, data[:end], nil
 }
 
 // An rleParser fills a pattern.
@@ -84,11 +125,8 @@ func (p *rleParser) line(text string) (done bool, err error) {
 	case text == "":
 		return false, nil
 	case text[0] == '#':
-		if name, ok := strings.CutPrefix(text, "#N"); ok {
-			p.pattern.Name = strings.TrimSpace(name)
-		}
-		return false, nil
-	case text[0] == 'x' && !p.inBody:
+		return false, p.about(text)
+	case !p.inBody && rleX.MatchString(text):
 		p.inBody = true
 		return false, p.header(text)
 	case text[0] == '!' && !p.inBody: // A plaintext pattern starts so; it must not pass for an empty one.
@@ -110,14 +148,36 @@ func (p *rleParser) line(text string) (done bool, err error) {
 	return false, nil
 }
 
+// about reads a line about the pattern.
+func (p *rleParser) about(text string) error {
+	if name, ok := strings.CutPrefix(text, "#N"); ok {
+		p.pattern.Name = strings.TrimSpace(name)
+	}
+	if rule, ok := strings.CutPrefix(text, "#r"); ok && strings.TrimSpace(rule) != "" {
+		return checkRule(rule)
+	}
+	return nil
+}
+
+// checkRule returns an error if rule is not Conway's.
+func checkRule(rule string) error {
+	rule = strings.Join(strings.Fields(rule), "")
+	if !rleRule.MatchString(rule) {
+		return fmt.Errorf("rule %q is not Conway's (%s)", rule, conwayRule)
+	}
+	return nil
+}
+
 // header reads the header.
 func (p *rleParser) header(text string) (err error) {
 	h := rleHeader.FindStringSubmatch(text)
 	if h == nil {
 		return fmt.Errorf("%.80q is no header like x = 3, y = 3, rule = %s", text, conwayRule)
 	}
-	if rule := strings.Join(strings.Fields(h[3]), ""); strings.Contains(text, "rule") && !rleRule.MatchString(rule) {
-		return fmt.Errorf("rule %q is not Conway's (%s)", rule, conwayRule)
+	if strings.Contains(text, "rule") {
+		if err := checkRule(h[3]); err != nil {
+			return err
+		}
 	}
 	if p.width, err = number(h[1]); err == nil {
 		p.height, err = number(h[2])

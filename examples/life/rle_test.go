@@ -85,6 +85,18 @@ func TestParseRLEAcceptsHowOthersWrite(t *testing.T) {
 		{name: "no slash", text: "x = 3, y = 3, rule = b3s23\nbo$2bo$3o!"},
 		{name: "rule by name", text: "x = 3, y = 3, rule = Life\nbo$2bo$3o!"},
 		{name: "CR LF", text: "#C Text.\r\nx = 3, y = 3\r\nbo$2bo$\r\n3o!\r\n"},
+		{name: "CR", text: "#N Text\r#C Text.\rx = 3, y = 3\rbo$2bo$\r3o!\r"},
+		{name: "CR and nothing after it", text: "x = 3, y = 3\rbo$2bo$3o\r!\r"},
+		{name: "byte order mark", text: "\uFEFFx = 3, y = 3\nbo$2bo$3o!"},
+		{name: "byte order mark before a comment", text: "\uFEFF#C Text.\nx = 3, y = 3\nbo$2bo$3o!"},
+		{name: "byte order mark before the body", text: "\uFEFFbo$2bo$3o!"},
+		{name: "marked cells", text: "x = 3, y = 3\nbx$2by$zxy!"},
+		{name: "a marked cell behind the header", text: "x = 3, y = 3\nb\nx$2bx$\nx2x!"},
+		{name: "no header before marked cells", text: "bx$2by$3z!"},
+		{name: "rule line", text: "#r 23/3\nx = 3, y = 3\nbo$2bo$3o!"},
+		{name: "rule line with letters", text: "#r B3/S23\nx = 3, y = 3\nbo$2bo$3o!"},
+		{name: "rule line without a rule", text: "#r\nx = 3, y = 3\nbo$2bo$3o!"},
+		{name: "position line", text: "#R -1 36\nx = 3, y = 3\nbo$2bo$3o!"},
 		{name: "empty lines", text: "\n\n#C Text.\n\nx = 3, y = 3\n\nbo$\n\n2bo$3o\n\n!"},
 		{name: "an item a line", text: "x = 3, y = 3\nb\no\n$\n2b\no\n$\n3o\n!\n"},
 		{name: "white space between count and tag", text: "x = 3, y = 3\nbo$2 bo$3\to!"},
@@ -126,6 +138,13 @@ func TestParseRLERejects(t *testing.T) {
 		{"birth and survival without letters", "x = 1, y = 1, rule = 3/23\no!", `line 1: rule "3/23" is not Conway's (B3/S23)`},
 		{"bounded grid", "x = 1, y = 1, rule = B3/S23:T100,100\no!", `line 1: rule "B3/S23:T100,100" is not Conway's (B3/S23)`},
 		{"no rule", "x = 1, y = 1, rule = \no!", `line 1: rule "" is not Conway's (B3/S23)`},
+		{"HighLife as survival and birth", "#r 23/36\nx = 3, y = 3\nbo$2bo$3o!", `line 1: rule "23/36" is not Conway's (B3/S23)`},
+		{"two rules", "#r 23/36\nx = 3, y = 3, rule = B3/S23\nbo$2bo$3o!", `line 1: rule "23/36" is not Conway's (B3/S23)`},
+		{"rule line behind the header", "x = 3, y = 3\n#r b36s23\nbo$2bo$3o!", `line 2: rule "b36s23" is not Conway's (B3/S23)`},
+		{"marked cells with a fourth letter", "x = 3, y = 1\nxyw!", `line 2: no count and tag of two states at "w!"`},
+		{"byte order mark inside", "x = 3, y = 3\n\uFEFFo!", `line 2: no count and tag of two states at "\ufeffo!"`},
+		{"CR and CR LF", "#C\r#C\r\n#C\n\r#C\rx\r", "line 7: the file ends before the pattern does, with '!'"},
+		{"no end of an empty row", "x = 3, y = 1\n", "line 2: the file ends before the pattern does, with '!'"},
 		{"no end", "x = 3, y = 3\nbo$2bo$3o\n", "line 3: the file ends before the pattern does, with '!'"},
 		{"end inside an item", "x = 3, y = 3\nbo$2", `line 2: no count and tag of two states at "2"`},
 		{"count split over lines", "x = 30, y = 3\n1\n2o!", `line 2: no count and tag of two states at "1"`},
@@ -142,7 +161,7 @@ func TestParseRLERejects(t *testing.T) {
 		{"too many cells", "16777217o!", "line 1: more than 16777216 living cells"},
 		{"state 2", "x = 3, y = 3\nAB!", `line 2: no count and tag of two states at "B!"`},
 		{"hash inside a line", "x = 3, y = 3\no #C Text.\n!", `line 2: no count and tag of two states at "#C Text."`},
-		{"second header", "x = 3, y = 3\nx = 3, y = 3\no!", `line 2: no count and tag of two states at "x = 3, y ="`},
+		{"second header", "x = 3, y = 3\nx = 3, y = 3\no!", `line 2: no count and tag of two states at "= 3, y = 3"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -151,6 +170,21 @@ func TestParseRLERejects(t *testing.T) {
 				t.Errorf("ParseRLE(%q) = %v, %v, want the error %q", tt.text, pattern, err, tt.want)
 			}
 		})
+	}
+}
+
+func TestParseRLE_EmptyPattern(t *testing.T) {
+	for _, text := range []string{
+		"x = 0, y = 0",
+		"x = 0, y = 0, rule = B3/S23\n",
+		"x = 0, y = 0, rule = B3/S23\n!\n",
+		"#N Nothing\r\nx = 0, y = 0\r\n\r\n",
+		"x = 0, y = 5\n5$!",
+		"x = 5, y = 5\n!",
+	} {
+		if got := mustParse(t, text); len(got.Cells) != 0 {
+			t.Errorf("ParseRLE(%q) has the cells %v, want none", text, got.Cells)
+		}
 	}
 }
 
@@ -203,6 +237,7 @@ func FuzzParseRLE(f *testing.F) {
 		"#CXRLE Pos=0,-1377 Gen=3480106827776\nx = 3, y = 3\n.A$2.A$3A!",
 		"x = 2147483647, y = 2147483647\n2147483646$2147483646bo!",
 		"o2147483646$o!",
+		"\uFEFF#r 23/3\rx = 3, y = 3\rbx$2by$3z!\r", "#r 23/36\n3o!", "x = 0, y = 0\r",
 		"4096o!", "0o!", "99999999999999999999o!", "1 2o!", "3!", "x = 0, y = 0\n!", "!", "#", "x",
 	} {
 		f.Add([]byte(seed))
