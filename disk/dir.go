@@ -57,7 +57,7 @@ func (d dir) Open(name string) (File, error) {
 		f.Close()
 		return nil, err
 	}
-	return osFile{f, d.root}, nil
+	return osFile{f, d.root, name}, nil
 }
 
 func irregular(name string, info fs.FileInfo) error {
@@ -71,7 +71,7 @@ func (d dir) open(name string, flag int) (File, error) {
 	if err != nil {
 		return nil, err // Not a File holding a nil *os.File.
 	}
-	return osFile{f, d.root}, nil
+	return osFile{f, d.root, name}, nil
 }
 
 // Rename does not wait until the space of a file that it replaces is free: a file
@@ -155,6 +155,29 @@ func (d dir) Close() error { return d.root.Close() }
 type osFile struct {
 	*os.File
 	root *os.Root
+	name string // The name that it was created or opened under, below root.
+}
+
+func (f osFile) reopen() (*os.File, error) {
+	again, err := f.root.OpenFile(f.name, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := again.Stat()
+	if err == nil {
+		var same bool
+		if same, err = f.Named(f.name); err == nil && same {
+			same, err = named(f.root, f.name, info)
+		}
+		if err == nil && !same {
+			err = fmt.Errorf("%w: another file has the name %s", ErrLost, f.name)
+		}
+	}
+	if err != nil {
+		again.Close()
+		return nil, err
+	}
+	return again, nil
 }
 
 func (f osFile) WriteAt(b []byte, offset int64) (int, error) {

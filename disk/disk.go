@@ -14,6 +14,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 )
 
 var (
@@ -110,6 +111,16 @@ func SyncLocal(f File, local func()) error {
 		return f.SyncLocal(local)
 	}
 	return f.Sync()
+}
+
+// Reopen opens a file of the operating system once more, for a library that works on an [*os.File].
+// It returns nil if f is another kind of file, such as one in memory. It fails with an error
+// wrapping [ErrLost] if the name that f was created or opened under stands for another file.
+func Reopen(f File) (*os.File, error) {
+	if f, ok := f.(interface{ reopen() (*os.File, error) }); ok {
+		return f.reopen()
+	}
+	return nil, nil
 }
 
 // A Lock is a lock that was taken.

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"io/fs"
+	"os"
 	"path"
 )
 
@@ -48,6 +49,8 @@ type subFile struct {
 func (f subFile) Named(name string) (bool, error) { return f.File.Named(f.sub.path(name)) }
 
 func (f subFile) SyncLocal(local func()) error { return SyncLocal(f.File, local) }
+
+func (f subFile) reopen() (*os.File, error) { return Reopen(f.File) }
 
 func (f subFile) WriteBack(offset, size int64) {
 	if f, ok := f.File.(interface{ WriteBack(offset, size int64) }); ok {

@@ -26,7 +26,7 @@ var allowed = map[string][]string{
 	"internal/naming":     {},
 	"internal/shell":      {},
 	"journal":             {"disk", "internal/background"},
-	"internal/pagefile":   {"disk"},
+	"internal/pagefile":   {"disk", "go.etcd.io/bbolt"},
 	"internal/parallel":   {},
 	"internal/background": {"golang.org/x/sys"},
 	"persist/internal/format": {

@@ -1,7 +1,6 @@
 package pagefile
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,6 +23,10 @@ type Options struct {
 	// NoReplace makes CreateWith fail, with an error wrapping fs.ErrExist, if a file has
 	// the name when it is to be given.
 	NoReplace bool
+
+	// Bolt lets bbolt itself write the pages if the file is one of the operating system and
+	// addresses have 64 bits. The content is the same, the bytes are not.
+	Bolt bool
 }
 
 // Create writes a file of the pages that fill puts, and gives it the name once
@@ -42,7 +45,7 @@ func Create(dir disk.FS, name string, fill func(*Writer) error) (Info, error) {
 // the new file has the name, but might lose it in a power failure.
 //
 // It holds at most 2 MiB of values (or one value, if that is longer), and 4 bytes
-// for each block of 64 KiB.
+// for each block of 64 KiB. With [Options.Bolt] it holds the values twice.
 func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error) (Info, error) {
 	temp := name + TempSuffix
 	// The steps are: remove what a crash left, write, read back, sync, BeforePublish, rename, sync
@@ -60,7 +63,7 @@ func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error
 			dir.Remove(temp)
 		}
 	}()
-	info, err := complete(dir, name, f, fill)
+	info, err := complete(dir, name, f, opts, fill)
 	if err != nil {
 		return Info{}, err
 	}
@@ -85,13 +88,17 @@ func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error
 
 // complete fills the new file f, which is to be called name, reads it back, makes it
 // durable and closes it.
-func complete(dir disk.FS, name string, f disk.File, fill func(*Writer) error) (info Info, err error) {
+func complete(dir disk.FS, name string, f disk.File, opts Options, fill func(*Writer) error) (info Info, err error) {
 	defer func() {
 		if closeErr := f.Close(); err == nil && closeErr != nil {
 			err = fmt.Errorf("pagefile: close %s: %w", name, closeErr)
 		}
 	}()
-	w := newWriter(f, name)
+	tree, err := newTree(f, name, opts)
+	if err != nil {
+		return Info{}, err
+	}
+	w := &Writer{tree: tree}
 	defer w.close()
 	if err := fill(w); err != nil {
 		return Info{}, err
@@ -100,7 +107,7 @@ func complete(dir disk.FS, name string, f disk.File, fill func(*Writer) error) (
 	if err != nil {
 		return Info{}, err
 	}
-	if info, err = Check(context.Background(), dir, name+TempSuffix); err != nil {
+	if info, err = tree.verify(dir, name+TempSuffix); err != nil {
 		return Info{}, fmt.Errorf("reading back: %w", err)
 	}
 	if want := t.info(); info != want { // Sound, but not the file that was written here.

@@ -15,18 +15,18 @@
 //
 // # Writing
 //
-// [Create] writes a file beside its final name, reads it back, makes it durable
+// [Create] writes a file under a temporary name, reads it back, makes it durable
 // and only then renames it. Whatever goes wrong before the rename, including a
 // crash, leaves the file that had the name before. The same pages give the same
-// bytes, on every machine.
+// bytes, on every machine, unless [Options.Bolt] is set.
 //
-// Keys come in order, so the tree is written from left to right in one pass, each
-// byte once. bbolt would take its transactions for that, each of which copies
-// values, writes paths of the tree again and leaves the old ones behind.
+// Two writers make the same tree. By default it is written from left to right in one
+// pass, each byte once, into any file. With [Options.Bolt], bbolt itself writes it in
+// transactions: the snapshots of a store on a real file system are its files.
 //
 // # Reading
 //
-// Any tool that knows bbolt can read the file; this package does so by itself. bbolt
+// Any tool that knows bbolt can read the file. This package has a reader of its own: bbolt
 // maps its file into memory, so a failing disk or a shorter file would end the process
 // instead of giving an error; it takes a lock; it follows page numbers without looking at them,
 // so that a page that points at itself overflows the stack; and it falls back

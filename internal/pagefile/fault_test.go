@@ -30,7 +30,7 @@ func TestFailedWriteFailsCreate(t *testing.T) {
 			value := make([]byte, 4<<20)
 			for i := range 20 {
 				if i == after {
-					w.file.Close()
+					w.tree.(*sequentialTree).file.Close()
 				}
 				if err := w.Put(Key{Page: uint32(i)}, value); err != nil {
 					return err
@@ -107,7 +107,7 @@ func TestCreateReadsBack(t *testing.T) {
 				return err
 			}
 		}
-		_, err := w.file.WriteAt([]byte{1}, 6<<20) // In a value of the first transaction.
+		_, err := w.tree.(*sequentialTree).file.WriteAt([]byte{1}, 6<<20) // In a value of the first transaction.
 		return err
 	})
 	if !errors.Is(err, ErrCorrupt) {
@@ -119,11 +119,10 @@ func TestCreateReadsBack(t *testing.T) {
 }
 
 func TestPutRefusesLargeValues(t *testing.T) {
-	var w Writer
-	if err := w.admit(Key{}, MaxValueSize); err != nil {
+	if err := (&Writer{}).admit(Key{}, MaxValueSize); err != nil {
 		t.Errorf("a value of %d bytes: %v", MaxValueSize, err)
 	}
-	if err := w.admit(Key{}, MaxValueSize+1); !errors.Is(err, ErrTooLarge) {
+	if err := (&Writer{}).admit(Key{}, MaxValueSize+1); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a value of %d bytes: %v, want %v", MaxValueSize+1, err, ErrTooLarge)
 	}
 }

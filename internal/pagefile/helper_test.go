@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
@@ -52,10 +54,18 @@ func put(pages []page) func(*pagefile.Writer) error {
 	}
 }
 
+// writers are the options that choose each of the two writers of a tree.
+var writers = []pagefile.Options{{}, {Bolt: true}}
+
 // create writes pages to the file called "f" and returns its bytes.
 func create(tb testing.TB, root *os.Root, pages []page) []byte {
 	tb.Helper()
-	info, err := pagefile.Create(disk.Dir(root), "f", put(pages))
+	return createWith(tb, root, pagefile.Options{}, pages)
+}
+
+func createWith(tb testing.TB, root *os.Root, opts pagefile.Options, pages []page) []byte {
+	tb.Helper()
+	info, err := pagefile.CreateWith(disk.Dir(root), "f", opts, put(pages))
 	if err != nil {
 		tb.Fatalf("Create: %v", err)
 	}
@@ -66,7 +76,7 @@ func create(tb testing.TB, root *os.Root, pages []page) []byte {
 	return data
 }
 
-func readFile(tb testing.TB, root *os.Root, name string) []byte {
+func readFile(tb rapid.TB, root *os.Root, name string) []byte {
 	tb.Helper()
 	data, err := root.ReadFile(name)
 	if err != nil {

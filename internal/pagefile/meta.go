@@ -8,13 +8,14 @@ import (
 )
 
 const (
-	metaSize     = 64
-	metaChecked  = 56 // Bytes of a meta that its checksum covers.
-	boltMagic    = 0xED0CDAED
-	boltVersion  = 2
-	noFreelist   = ^uint64(0)
-	bucketHeader = 16
-	flagBucket   = 1
+	metaSize        = 64
+	metaTransaction = 48 // Offset of its transaction in a meta.
+	metaChecked     = 56 // Bytes of a meta that its checksum covers.
+	boltMagic       = 0xED0CDAED
+	boltVersion     = 2
+	noFreelist      = ^uint64(0)
+	bucketHeader    = 16
+	flagBucket      = 1
 )
 
 // bucketName is the one bucket of a page file.
@@ -35,7 +36,7 @@ func checkMetas(pages []byte, limit int64) (root uint64, reason string) {
 	}
 	// All but their transactions, which tell them apart, and the sums over these.
 	meta0, meta1 := pages[headerSize:], pages[pageSize+headerSize:]
-	if !bytes.Equal(meta0[:48], meta1[:48]) {
+	if !bytes.Equal(meta0[:metaTransaction], meta1[:metaTransaction]) {
 		return 0, "the two metas differ"
 	}
 	return binary.LittleEndian.Uint64(meta0[16:]), ""
@@ -63,8 +64,8 @@ func checkMeta(m []byte, parity uint64, limit int64) string {
 		return fmt.Sprintf("a free list at page %d", u64(m[32:]))
 	case u64(m[40:]) != uint64(limit):
 		return fmt.Sprintf("%d pages, %d are in the file", u64(m[40:]), limit)
-	case u64(m[48:])%2 != parity:
-		return fmt.Sprintf("transaction %d in the wrong place", u64(m[48:]))
+	case u64(m[metaTransaction:])%2 != parity:
+		return fmt.Sprintf("transaction %d in the wrong place", u64(m[metaTransaction:]))
 	}
 	return ""
 }
@@ -82,7 +83,7 @@ func encodeMetas(pages []byte, root, limit uint64) {
 		binary.LittleEndian.PutUint64(m[16:], root)
 		binary.LittleEndian.PutUint64(m[32:], noFreelist)
 		binary.LittleEndian.PutUint64(m[40:], limit)
-		binary.LittleEndian.PutUint64(m[48:], i)
+		binary.LittleEndian.PutUint64(m[metaTransaction:], i)
 		binary.LittleEndian.PutUint64(m[metaChecked:], sumMeta(m))
 	}
 }

@@ -151,22 +151,26 @@ func TestSizesAtTheEdges(t *testing.T) {
 		{"100,000 small pages", numbered(100_000, 12)},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			root := openRoot(t)
-			create(t, root, tt.pages)
-			checkContent(t, root, tt.pages)
-			checkBolt(t, root, tt.pages)
-		})
+		for _, opts := range writers {
+			t.Run(fmt.Sprintf("%s/bolt=%v", tt.name, opts.Bolt), func(t *testing.T) {
+				t.Parallel()
+				root := openRoot(t)
+				createWith(t, root, opts, tt.pages)
+				checkContent(t, root, tt.pages)
+				checkBolt(t, root, tt.pages)
+			})
+		}
 	}
 }
 
 func TestSameContentGivesSameBytes(t *testing.T) {
 	for _, pages := range [][]page{nil, numbered(3, 10), numbered(2000, 100), numbered(700, 50_000)} {
-		first := create(t, openRoot(t), pages)
-		second := create(t, openRoot(t), pages)
-		if !bytes.Equal(first, second) {
-			t.Errorf("%d pages gave two different files", len(pages))
+		for _, opts := range writers {
+			first := createWith(t, openRoot(t), opts, pages)
+			second := createWith(t, openRoot(t), opts, pages)
+			if !bytes.Equal(first, second) {
+				t.Errorf("%d pages with %+v gave two different files", len(pages), opts)
+			}
 		}
 	}
 }
@@ -299,27 +303,32 @@ func TestFailureKeepsTheOldFile(t *testing.T) {
 		{name: "before panics", fill: write, before: func() error { panic(failure) }},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			root := openRoot(t)
-			old := create(t, root, numbered(3, 10))
-			err := func() (err error) {
-				defer func() {
-					if p := recover(); p != nil {
-						err = p.(error)
-					}
-				}()
-				_, err = pagefile.CreateWith(disk.Dir(root), "f", pagefile.Options{BeforePublish: tt.before}, tt.fill)
-				return err
-			}()
-			if !errors.Is(err, failure) {
-				t.Errorf("CreateWith = %v, want %v", err, failure)
-			}
-			if !bytes.Equal(readFile(t, root, "f"), old) {
-				t.Error("the old file changed")
-			}
-			checkNames(t, root, "f")
-		})
+		for _, opts := range writers {
+			t.Run(fmt.Sprintf("%s/bolt=%v", tt.name, opts.Bolt), func(t *testing.T) {
+				root := openRoot(t)
+				old := create(t, root, numbered(3, 10))
+				opts.BeforePublish = tt.before
+				if err := createPanicking(root, opts, tt.fill); !errors.Is(err, failure) {
+					t.Errorf("CreateWith = %v, want %v", err, failure)
+				}
+				if !bytes.Equal(readFile(t, root, "f"), old) {
+					t.Error("the old file changed")
+				}
+				checkNames(t, root, "f")
+			})
+		}
 	}
+}
+
+// createPanicking is CreateWith that returns a panic as an error.
+func createPanicking(root *os.Root, opts pagefile.Options, fill func(*pagefile.Writer) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = p.(error)
+		}
+	}()
+	_, err = pagefile.CreateWith(disk.Dir(root), "f", opts, fill)
+	return err
 }
 
 // When BeforePublish is called, the new file is whole and the old one still

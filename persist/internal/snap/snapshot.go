@@ -340,7 +340,7 @@ func (sn *Snapshot) References(crcs map[uint32]uint32) (files []format.FileRef) 
 // durable and verified, and beforePublish has returned nil. It returns the table
 // for the next snapshot. Only once pages are written does each know in which file it is.
 func (sn *Snapshot) Write(files disk.FS, name string, beforePublish func() error) (pagefile.Info, PageTable, error) {
-	info, err := sn.write(context.Background(), files, name, pagefile.Options{BeforePublish: beforePublish, NoReplace: true})
+	info, err := sn.write(context.Background(), files, name, pagefile.Options{BeforePublish: beforePublish, NoReplace: true, Bolt: true})
 	if err != nil {
 		return info, nil, fmt.Errorf("persist: snapshot of tick %d: %w", sn.Manifest.Tick, err)
 	}

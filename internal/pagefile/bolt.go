@@ -1,0 +1,333 @@
+//go:build !wasm
+
+package pagefile
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/stet-ecs/stet/disk"
+)
+
+const (
+	// boltRuns says whether bbolt can write here. It maps the whole file, for which 32 bits
+	// of address space are too few.
+	boltRuns = strconv.IntSize == 64
+
+	// maxTransaction bounds the memory of one transaction. Its values are in memory twice: here, and
+	// in the nodes that bbolt makes of them.
+	maxTransaction = 2 << 20
+
+	// entryMemory is about what an entry takes in memory besides its value.
+	entryMemory = 128
+)
+
+// A boltTree writes the tree by transactions of bbolt:
+//
+//	put      Bucket.Put, and a commit for each 2 MiB of values; nothing is synced
+//	finish   the last commit, Close; then the second meta page, the length and the trailer
+//	verify   reads all pages and compares their sum with the sum of what was put
+//
+// bbolt maps the file into memory and reads from there what it has committed. If the device cannot
+// give these bytes, the processor faults, which guard turns into an error. bbolt then cannot be
+// closed, because it still holds its locks. So the file is cut to no bytes, which frees its space on the
+// device; the mapping stays until the process ends.
+//
+// A transaction that fails is rolled back. If the file has no list of free pages, bbolt then looks for
+// them in a goroutine of its own, where a fault would end the process. So every commit but the last
+// one writes that list, and no commit follows the last one.
+type boltTree struct {
+	file disk.File // Writes what follows the tree.
+	name string    // The name that the file gets.
+
+	bolt   *os.File // The same file. bbolt closes it.
+	db     *bbolt.DB
+	tx     *bbolt.Tx // The open transaction, or nil.
+	bucket *bbolt.Bucket
+	broken bool // A call of bbolt has panicked.
+
+	values []byte // Copied values, to which the open transaction refers.
+	memory int    // What the open transaction takes, in bytes.
+	begun  int64  // The system was asked to write the bytes before this offset.
+	sum    contentSum
+}
+
+// newBoltTree returns nil if f is no file of the operating system.
+func newBoltTree(f disk.File, name string) (tree, error) {
+	file, err := disk.Reopen(f)
+	if err != nil {
+		return nil, fmt.Errorf("pagefile: opening %s for bbolt: %w", name, err)
+	}
+	if file == nil {
+		return nil, nil
+	}
+	t := &boltTree{file: f, name: name, bolt: file}
+	err = t.guard(func() (err error) {
+		t.db, err = bbolt.Open(file.Name(), 0, &bbolt.Options{
+			OpenFile:        func(string, int, os.FileMode) (*os.File, error) { return file, nil },
+			Timeout:         time.Second, // No other process knows the file.
+			PageSize:        pageSize,
+			InitialMmapSize: initialMapSize(),
+			NoSync:          true, // One sync at the end is enough: the file has no name to lose before.
+			NoGrowSync:      true,
+			NoStatistics:    true,
+			FreelistType:    bbolt.FreelistArrayType, // The other type depends on the order of maps.
+		})
+		return err
+	})
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// initialMapSize returns how much address space bbolt maps at first. It copies the open
+// transaction each time a file outgrows the mapping. On Windows a mapping makes the file as long.
+func initialMapSize() int {
+	if runtime.GOOS == "windows" {
+		return 0
+	}
+	return 1 << 30
+}
+
+// guard runs f, which calls bbolt, and returns its panics as errors: faults of memory that is
+// mapped from a file, and assertions about what was read from there.
+func (t *boltTree) guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			t.broken = true
+			err = fmt.Errorf("pagefile: write %s: bbolt could not use what it has written: %v", t.name, p)
+		}
+	}()
+	if err = f(); err != nil {
+		err = fmt.Errorf("pagefile: write %s: bbolt: %w", t.name, err)
+	}
+	return err
+}
+
+func (t *boltTree) put(k Key, size int, value [][]byte) error {
+	// bbolt puts two large values into a leaf, and writes the last leaf of a transaction again in the next
+	// one. If it has two values, a new leaf fits into the pages that it leaves behind.
+	if t.memory > 0 && t.memory+size > maxTransaction && t.sum.pages%2 == 0 {
+		if err := t.commit(); err != nil {
+			return err
+		}
+	}
+	if err := t.begin(); err != nil {
+		return err
+	}
+	key, copied := k.encode(), t.copy(size, value)
+	t.sum.add(pageSum(k, copied))
+	t.memory += size + entryMemory
+	return t.guard(func() error { return t.bucket.Put(key[:], copied) })
+}
+
+// copy returns the joined parts of a value, valid until the transaction is over.
+func (t *boltTree) copy(size int, value [][]byte) []byte {
+	if size > cap(t.values)-len(t.values) {
+		t.values = make([]byte, 0, max(size, maxTransaction)) // Earlier values keep their memory.
+	}
+	start := len(t.values)
+	for _, part := range value {
+		t.values = append(t.values, part...)
+	}
+	return t.values[start:len(t.values):len(t.values)]
+}
+
+// begin opens a transaction unless one is open.
+func (t *boltTree) begin() error {
+	if t.tx != nil {
+		return nil
+	}
+	return t.guard(func() (err error) {
+		if t.tx, err = t.db.Begin(true); err != nil {
+			return err
+		}
+		written := t.tx.Size() // By the transactions before this one.
+		startWriteBack(t.file, t.begun, written-t.begun)
+		t.begun = written
+		if t.bucket, err = t.tx.CreateBucketIfNotExists(bucketName); err != nil {
+			return err
+		}
+		t.bucket.FillPercent = 1 // Keys ascend, so nodes never get another entry later.
+		return nil
+	})
+}
+
+// commit writes the open transaction.
+func (t *boltTree) commit() error {
+	if err := t.guard(t.tx.Commit); err != nil {
+		return err
+	}
+	t.tx, t.bucket, t.memory = nil, nil, 0
+	if t.values = t.values[:0]; cap(t.values) > maxTransaction {
+		t.values = nil
+	}
+	return nil
+}
+
+func (t *boltTree) finish(pages uint64) (*trailer, error) {
+	if err := t.begin(); err != nil { // A file without pages has the bucket, too.
+		return nil, err
+	}
+	t.db.NoFreelistSync = true // A page file has no free list, and bbolt can do without.
+	if err := t.commit(); err != nil {
+		return nil, err
+	}
+	length, err := t.closeBolt()
+	if err != nil {
+		return nil, err
+	}
+	if err := t.mirrorMeta(); err != nil {
+		return nil, err
+	}
+	end := &trailer{length: length, pages: pages}
+	if end.table, err = t.sumBlocks(length); err != nil {
+		return nil, err
+	}
+	return end, writeAt(t.file, t.name, end.encode(), length)
+}
+
+// closeBolt closes the database and gives the file the length that its pages take: bbolt makes it longer
+// on some systems, and writes no page that it has freed.
+func (t *boltTree) closeBolt() (length int64, err error) {
+	own, err := disk.Reopen(t.file)
+	if err != nil {
+		return 0, fmt.Errorf("pagefile: write %s: %w", t.name, err)
+	}
+	defer own.Close()
+	err = t.guard(func() error {
+		err := t.db.View(func(tx *bbolt.Tx) error {
+			length = tx.Size()
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		db := t.db
+		t.db = nil
+		return db.Close()
+	})
+	if err == nil {
+		if err = own.Truncate(length); err != nil {
+			err = fmt.Errorf("pagefile: write %s: %w", t.name, err)
+		}
+	}
+	return length, err
+}
+
+// mirrorMeta gives the older one of the two meta pages the content of the newer one, but for its number and its
+// transaction. bbolt falls back to it if the newer one is damaged, and then must find the same tree.
+func (t *boltTree) mirrorMeta() error {
+	pages := make([]byte, 2*pageSize)
+	if err := readFull(t.file, t.name, pages, 0); err != nil {
+		return err
+	}
+	metas := [2][]byte{pages[headerSize:pageSize], pages[pageSize+headerSize:]}
+	transaction := func(i int) uint64 { return binary.LittleEndian.Uint64(metas[i][metaTransaction:]) }
+	older, newer := 0, 1
+	if transaction(older) > transaction(newer) {
+		older, newer = newer, older
+	}
+	id := transaction(newer) - 1
+	copy(metas[older], metas[newer])
+	binary.LittleEndian.PutUint64(metas[older][metaTransaction:], id)
+	binary.LittleEndian.PutUint64(metas[older][metaChecked:], sumMeta(metas[older]))
+	start := older * pageSize
+	return writeAt(t.file, t.name, pages[start:start+pageSize], int64(start))
+}
+
+// sumBlocks reads the blocks of the first length bytes and returns their checksums. What it read is
+// compared with what was put by verify.
+func (t *boltTree) sumBlocks(length int64) (sums []uint32, err error) {
+	buf := make([]byte, windowSize)
+	for at := int64(0); at < length; at += windowSize {
+		n := min(windowSize, length-at)
+		if err := readFull(t.file, t.name, buf[:n], at); err != nil {
+			return nil, err
+		}
+		for start := int64(0); start < n; start += blockSize {
+			sums = append(sums, crc32.Checksum(buf[start:min(start+blockSize, n)], castagnoli))
+		}
+	}
+	return sums, nil
+}
+
+// verify reads all pages as any reader does and compares them with what was put. The
+// checksums of the blocks alone would not tell: they are those of what was read from the file.
+func (t *boltTree) verify(dir disk.FS, temp string) (Info, error) {
+	f, err := Open(dir, temp)
+	if err != nil {
+		return Info{}, err
+	}
+	defer f.Close()
+	var mu sync.Mutex
+	var got contentSum
+	err = f.ReadAll(context.Background(), func(k Key, value []byte) error {
+		sum := pageSum(k, value)
+		mu.Lock()
+		defer mu.Unlock()
+		got.add(sum)
+		return nil
+	})
+	if err == nil && got != t.sum {
+		err = fmt.Errorf("%w: %s holds %d pages with sum %x, but %d with sum %x were put",
+			ErrCorrupt, t.name, got.pages, got.sum, t.sum.pages, t.sum.sum)
+	}
+	return f.Info(), err
+}
+
+// close rolls the open transaction back and closes the database, if finish did not.
+func (t *boltTree) close() {
+	if t.db != nil && !t.broken {
+		_ = t.guard(func() error {
+			if t.tx != nil {
+				// A commit that failed has rolled the transaction back already.
+				if err := t.tx.Rollback(); err != nil && !errors.Is(err, bbolt.ErrTxClosed) {
+					return err
+				}
+			}
+			db := t.db
+			t.db = nil
+			return db.Close()
+		})
+	}
+	if t.broken {
+		_ = t.bolt.Truncate(0) // The mapping keeps the file, and so its space.
+		_ = t.bolt.Close()
+	}
+}
+
+// A contentSum sums pages up in any order.
+type contentSum struct {
+	pages uint64
+	sum   uint64 // Of the checksums of all pages.
+}
+
+// add adds a page by its [pageSum].
+func (c *contentSum) add(sum uint32) {
+	c.sum += uint64(sum)
+	c.pages++
+}
+
+// pageSum returns the checksum of a page's key, size and value.
+func pageSum(k Key, value []byte) uint32 {
+	var head [keySize + 8]byte
+	key := k.encode()
+	copy(head[:], key[:])
+	binary.LittleEndian.PutUint64(head[keySize:], uint64(len(value)))
+	return crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, value)
+}

@@ -1,0 +1,158 @@
+package pagefile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stet-ecs/stet/disk"
+)
+
+// fillBolt puts n values of 64 KiB and calls hook before each.
+func fillBolt(n int, hook func(i int, t *boltTree)) func(*Writer) error {
+	return func(w *Writer) error {
+		for i := range n {
+			hook(i, w.tree.(*boltTree))
+			value := make([]byte, 64<<10)
+			value[0] = byte(i)
+			if err := w.Put(Key{Page: uint32(i)}, value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// checkFailedBolt checks an error of CreateWith, and that it left no file.
+func checkFailedBolt(t *testing.T, root *os.Root, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("CreateWith = %v, want an error with %q", err, want)
+	}
+	if entries, _ := fs.ReadDir(root.FS(), "."); len(entries) != 0 {
+		t.Errorf("CreateWith failed and left %v", entries)
+	}
+}
+
+// A page that the device cannot give back is an error. A file that is shorter than its mapping
+// faults in the same way.
+func TestBolt_MappedPageLost(t *testing.T) {
+	for _, at := range []int{40, 70, 99} { // A transaction takes 31 values.
+		root := testRoot(t)
+		_, err := CreateWith(disk.Dir(root), "f", Options{Bolt: true}, fillBolt(100, func(i int, tree *boltTree) {
+			if i == at {
+				if err := tree.bolt.Truncate(0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}))
+		checkFailedBolt(t, root, err, "write f: bbolt could not use what it has written")
+	}
+}
+
+// A value that changed on its way to the device keeps the file from its name.
+func TestBolt_ReadBack(t *testing.T) {
+	root := testRoot(t)
+	_, err := CreateWith(disk.Dir(root), "f", Options{Bolt: true}, fillBolt(100, func(i int, tree *boltTree) {
+		if i != 99 {
+			return
+		}
+		if _, err := tree.bolt.WriteAt([]byte{1}, 1<<20); err != nil { // In a value of the first transaction.
+			t.Fatal(err)
+		}
+	}))
+	if !errors.Is(err, ErrCorrupt) {
+		t.Errorf("CreateWith = %v, want %v", err, ErrCorrupt)
+	}
+	checkFailedBolt(t, root, err, "f holds 100 pages with sum")
+}
+
+// Every write of bbolt and of what follows fails once, on a real file: the kernel refuses bytes behind
+// a limit. The limit holds for a whole process, so a child process does it.
+func TestBolt_WriteRefused(t *testing.T) {
+	if os.Getenv("STET_LIMIT_WRITES") == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestBolt_WriteRefused$", "-test.v")
+		cmd.Env = append(os.Environ(), "STET_LIMIT_WRITES=1", "TMPDIR="+t.TempDir())
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	var unlimited syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &unlimited); err != nil {
+		t.Fatal(err)
+	}
+	for limit, refused := int64(0), true; refused; limit += 24 << 10 {
+		root := testRoot(t)
+		limited := unlimited
+		limited.Cur = uint64(limit)
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limited); err != nil {
+			t.Fatal(err)
+		}
+		_, err := CreateWith(disk.Dir(root), "f", Options{Bolt: true}, fillBolt(80, func(int, *boltTree) {}))
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &unlimited); err != nil {
+			t.Fatal(err)
+		}
+		if refused = err != nil; refused {
+			if !errors.Is(err, syscall.EFBIG) {
+				t.Errorf("at a limit of %d bytes: CreateWith = %v, want %v", limit, err, syscall.EFBIG)
+			}
+			checkFailedBolt(t, root, err, "write f: ")
+		} else if _, err := Check(t.Context(), disk.Dir(root), "f"); err != nil {
+			t.Errorf("at a limit of %d bytes: %v", limit, err)
+		}
+	}
+}
+
+// A disk that is full at any moment gives ENOSPC, keeps the old file and leaves no other one. Reading a page of
+// bbolt's mapping for which tmpfs has no memory faults, too.
+func TestBolt_DiskFull(t *testing.T) {
+	dir := t.TempDir()
+	for size := 64 << 10; ; size += 96 << 10 {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+			t.Skipf("mounting a file system takes root: %v", err)
+		}
+		full := fillFullDisk(t, dir)
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Fatal(err)
+		}
+		if !full {
+			return
+		}
+	}
+}
+
+// fillFullDisk replaces a small file in dir by one of 5 MB, and reports whether the disk was full.
+func fillFullDisk(t *testing.T, dir string) bool {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	old, err := CreateWith(disk.Dir(root), "f", Options{}, func(w *Writer) error { return w.Put(Key{}, []byte("old")) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = CreateWith(disk.Dir(root), "f", Options{Bolt: true}, fillBolt(80, func(int, *boltTree) {}))
+	if err == nil {
+		return false
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("CreateWith = %v, want %v", err, syscall.ENOSPC)
+	}
+	if info, err := Check(t.Context(), disk.Dir(root), "f"); err != nil || info != old {
+		t.Errorf("after a full disk: %+v, %v, want the old file, %+v", info, err, old)
+	}
+	if entries, _ := fs.ReadDir(root.FS(), "."); len(entries) != 1 {
+		t.Errorf("CreateWith failed and left %v", entries)
+	}
+	return true
+}
