@@ -106,15 +106,18 @@ export async function beside(name, params) {
   }
 }
 
-// listen calls f with what the store has come to, now and whenever it changes. A page that nobody sees
-// does not listen: browsers allow six connections to a server, and each listener holds one.
-export function listen(f) {
+// listen calls heard with what the store has come to, now and whenever it changes, and broken when the
+// connection to the server breaks. The browser connects again by itself, unless the server refuses it.
+// A page that nobody sees does not listen: browsers allow six connections to a server, and each listener
+// holds one.
+export function listen(heard, broken) {
   let source;
   const hear = (on) => {
     if (on === Boolean(source)) return;
     if (!on) return source.close(), void (source = null);
     source = new EventSource("api/v1/events");
-    source.onmessage = (e) => f(JSON.parse(e.data));
+    source.onmessage = (e) => heard(JSON.parse(e.data));
+    source.onerror = broken;
   };
   const look = () => hear(!document.hidden);
   document.addEventListener("visibilitychange", look);

@@ -382,6 +382,26 @@ async function lookAgain() {
   }
 }
 
+// unheard tells at once that the connection to the server is broken, in the words of a question that fails.
+// Some breaks are short: then the question is answered, and nothing is told.
+const unheard = latest(async () => {
+  try {
+    await ask("info");
+    heard();
+  } catch (err) {
+    app.trouble(err);
+    deaf = true;
+    playing(false);
+  }
+});
+let deaf = false; // The page tells that the server does not answer.
+
+// heard takes that back.
+function heard() {
+  if (deaf) app.trouble(null);
+  deaf = false;
+}
+
 // grown shows what is new in a store that grows, some times a second.
 const grown = latest(async (news) => {
   const first = !app.news;
@@ -416,7 +436,8 @@ async function start() {
   await Promise.all([app.bar.load(), restore()]);
   const damaged = app.info.damaged;
   if (damaged) app.trouble(new Trouble({ kind: "corrupt", message: "damaged: " + damaged.replace(/^corrupt: /, "") }));
-  if (app.info.kind === "store") listen(grown);
+  const grows = app.info.kind === "store";
+  listen((news) => { heard(); if (grows) grown(news); }, unheard);
   document.documentElement.dataset.ready = "1";
 }
 start();

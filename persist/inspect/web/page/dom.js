@@ -44,6 +44,7 @@ function excerpt(text, at) {
 // advice is what somebody at the page can do about an error, if anything. The command that may help, which
 // the server names, is for those at a terminal.
 export function advice(err) {
+  if (err.kind === "gone") return "What is shown stays. Start ecsdump serve again, and open the address that it prints.";
   if (err.kind === "corrupt") return "Health, screen 7, says what is damaged and what helps.";
   if (err.kind === "not_found" && err.try) return "The bar shows the ticks that there are; Home and End go to the oldest and to the newest.";
   return "";
