@@ -254,7 +254,7 @@ func TestAFilterIsCompletedAndItsErrorsStandInPlace(t *testing.T) {
 	p.click("#columns")
 	p.write("Kind.Name as name, Health.Now as hp")
 	p.shows(".list .head", "hp")
-	p.click(`.list .head button:nth-child(3)`)
+	p.click(`.list .head > :nth-child(3) button`)
 	p.shows(".list .head", "hp ↑")
 	p.until(`(() => { const n = [...document.querySelectorAll(".row .cell:nth-child(3)")].slice(0, 9).map((c) => +c.innerText); return n.length > 5 && n.every((v, i) => !i || n[i - 1] <= v); })()`)
 
@@ -294,7 +294,7 @@ func TestBackAndForwardGoOverWhatWasAsked(t *testing.T) {
 	p.click("#columns")
 	p.write("Health.Now as hp")
 	p.shows(".list .head", "hp")
-	p.click(`.list .head button:nth-child(2)`)
+	p.click(`.list .head > :nth-child(2) button`)
 	p.shows(".list .head", "hp ↑")
 	p.click("#legend button")
 	p.until(`stet.bar.doc.marks.some((m) => m.record === stet.point.record)`)

@@ -57,7 +57,7 @@ func (p *page) showsSchema() {
 	p.click("#columns")
 	p.write("Kind.Name as name, Health.Now as hp")
 	p.shows(".list .head", "hp")
-	p.click(".list .head > :nth-child(3) button, .list .head > button:nth-child(3)")
+	p.click(".list .head > :nth-child(3) button")
 	p.shows(".list .head", "hp ↑")
 	p.until(`(() => { const n = [...document.querySelectorAll(".row .cell:nth-child(3)")].slice(0, 9).map((c) => +c.innerText); return n.length > 5 && n.every((v, i) => !i || n[i - 1] <= v); })()`)
 

@@ -147,9 +147,9 @@ function draw() {
   head.style.gridTemplateColumns = widths;
   fill(head, labels.map((label, i) => {
     const by = i ? sorts[i - 1] : "index", sorted = i ? app.get("sort") === by : app.get("sort") === "index" || !app.get("sort");
-    return names.length || i === 0
-      ? h("button", { type: "button", role: "columnheader", class: numeric[i - 1] && "number", title: "Sort", "aria-sort": sorted ? (app.get("desc") ? "descending" : "ascending") : "none", onclick: () => sort(by) }, label + (sorted && app.get("sort") ? (app.get("desc") ? " ↓" : " ↑") : ""))
-      : h("span", { role: "columnheader", class: "soft" }, label);
+    if (!names.length && i > 0) return h("span", { role: "columnheader", class: "soft" }, label);
+    return h("span", { role: "columnheader", class: numeric[i - 1] && "number", "aria-sort": sorted ? (app.get("desc") ? "descending" : "ascending") : "none" },
+      h("button", { type: "button", title: "Sort", onclick: () => sort(by) }, label + (sorted && app.get("sort") ? (app.get("desc") ? " ↓" : " ↑") : "")));
   }));
   const first = Math.max(0, Math.floor(list.scrollTop / rowHeight) - 4), last = Math.min(n, first + Math.ceil(list.clientHeight / rowHeight) + 8);
   const rows = [];
@@ -160,13 +160,15 @@ function draw() {
     e.style.gridTemplateColumns = widths;
     const old = app.beside() && row ? olds.get(row.entity) : undefined;
     const cells = !row ? names.map(() => "") : names.length ? row.cells.map((text, k) => versus(text, old?.[k])) : [joined(row.cells, old)];
-    e.append(h("span", { class: old === null ? "cell name added" : "cell name", role: "cell", title: old === null ? "not in A" : null }, row?.entity ?? "…"), ...cells.map((parts, k) =>
-      h("span", { class: numeric[k] ? "cell number" : "cell", role: "cell", title: names.length && row?.cells[k].length > 24 ? row.cells[k] : null }, parts)));
+    e.append(h("span", { class: old === null ? "cell name added" : "cell name", role: "gridcell", title: old === null ? "not in A" : null }, row?.entity ?? "…"), ...cells.map((parts, k) =>
+      h("span", { class: numeric[k] ? "cell number" : "cell", role: "gridcell", title: names.length && row?.cells[k].length > 24 ? row.cells[k] : null }, parts)));
     rows.push(e);
   }
-  if (done && total === 0) rows.push(h("p", { class: "empty" }, asked.where ? "No entity is like that at this point in time." : "No entity is alive at this point in time."));
+  if (done && total === 0) rows.push(h("div", { role: "row" }, h("p", { class: "empty", role: "gridcell" }, asked.where ? "No entity is like that at this point in time." : "No entity is alive at this point in time.")));
   fill(body, rows);
-  if (rows.length) list.setAttribute("aria-activedescendant", "row" + chosen);
+  list.setAttribute("aria-rowcount", total);
+  if (document.getElementById("row" + chosen)) list.setAttribute("aria-activedescendant", "row" + chosen);
+  else list.removeAttribute("aria-activedescendant"); // It is scrolled out of sight.
 }
 
 function sort(label) {
@@ -220,7 +222,7 @@ export default {
     trouble = h("div", { class: "wrong" });
     head = h("div", { class: "head", role: "row" });
     body = h("div", { role: "rowgroup" });
-    list = h("div", { class: "list", role: "table", tabindex: 0, id: "entities", "aria-label": "Entities", onscroll: () => { draw(); load(); } }, head, body);
+    list = h("div", { class: "list", role: "grid", tabindex: 0, id: "entities", "aria-label": "Entities", onscroll: () => { draw(); load(); } }, head, body);
     list.addEventListener("keydown", (e) => { if ((e.target === list || e.key !== "Enter") && press(e)) e.preventDefault(); });
     screen.append(h("div", { class: "tools" }, whereLabel, columnsLabel, status), trouble, list);
     for (const [name, input] of [["where", where], ["columns", columns]]) {

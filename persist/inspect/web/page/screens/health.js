@@ -26,7 +26,7 @@ const load = latest(async () => {
       h("p", {}, "As that of another player, or of the server. In the place of OTHER, its name: ", app.info.kind === "store" ? "this says at which tick the two part, and in what." : "this says in what the two differ."),
       h("pre", {}, doc.compare), app.info.kind === "store" && h("p", { class: "soft" }, "Serve that one too, and go to the same tick in both.")),
     h("section", {}, h("h2", {}, "Snapshots", h("span", { class: "soft" }, String(doc.snapshots.length))),
-      h("table", {}, h("thead", {}, h("tr", {}, ["number", "tick", "record", "size", ""].map((t, i) => h("th", { class: i < 4 ? "number" : "" }, t)))),
+      h("table", {}, h("thead", {}, h("tr", {}, ["number", "tick", "record", "size", "label"].map((t, i) => h("th", { class: i < 4 ? "number" : "" }, t)))),
         h("tbody", {}, doc.snapshots.slice(-200).map((s) => h("tr", {}, h("td", { class: "number" }, String(s.number)),
           s.error ? h("td", { class: "danger", colspan: 3 }, s.error) : [h("td", { class: "number" }, plain(String(s.tick), () => app.jump(s.record), "Go there")), h("td", { class: "number" }, String(s.record)), h("td", { class: "number" }, size(s.size))],
           h("td", { class: "long" }, s.label ?? "")))))));
