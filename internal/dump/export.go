@@ -54,8 +54,8 @@ That cannot be imported.
 Parquet is for pandas, DuckDB and the like: a file for each component in the new
 directory that -o names. SQLite is one new file with a table for each component. A row
 has the tick, the index and generation of the entity, and a column for each field; with
-a range A..B there are the rows of all states on the way from A to B, or with --every
-of every Nth and the last one. These are written by ecsdump-tables, a program of its
+a range A..B there are the rows of all states on the way from A to B, or with --every N
+of A, A+N, A+2N, … and the last one. These are written by ecsdump-tables, a program of its
 own with the same commands: in the sources of Stet, go -C cmd/ecsdump-tables install .
 
 Perfetto is a trace that ui.perfetto.dev draws: a counter for each expression of
@@ -76,7 +76,7 @@ damage hides the state, its counter is 0: traces know no end of one.`,
 		oneOf(f.FlagSet, &x.format, "format", "format", "json, ndjson, csv, parquet, sqlite or perfetto", "json", "ndjson", "csv", "parquet", "sqlite", "perfetto")
 		f.output(&x.out, "a new file to write to, or for csv and parquet a new directory; standard output without it")
 		f.StringSliceVar(&x.components, "component", nil, "not for a state as json or ndjson: only these components and resources")
-		f.number(&x.every, "every", "", 1, "for parquet, sqlite and perfetto: only every so many states of the range, and the last one")
+		f.number(&x.every, "every", "", 1, "for parquet, sqlite and perfetto: only every Nth state from the first on, and the last one")
 		f.expressions(&x.selected, "select", `for perfetto: the counters, each perhaps "… as NAME"`)
 		f.point(&x.at)
 		return func(c *call) error {

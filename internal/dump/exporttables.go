@@ -192,8 +192,7 @@ func (x *exporter) find(a *app) *Format {
 // the other and are never held whole; the states of a range are one that goes from tick to tick.
 //
 // Damage on the way ends a range with an error, and leaves no output: a table with rows missing in
-// the middle would be taken for what happened. --every counts from the last state back, as it does in
-// [plotter.points].
+// the middle would be taken for what happened.
 func (x *exporter) tables(s *source) (err error) {
 	if len(s.args) < 2 {
 		return s.ask(x.at, func(st *inspect.State) error { // Perhaps twice.
@@ -204,18 +203,19 @@ func (x *exporter) tables(s *source) (err error) {
 	if err != nil {
 		return err
 	}
-	step := int(min(x.every, uint(len(states)))) // No step need be longer than the way.
-	first := (len(states) - 1) % step
-	cursor, err := s.Cursor(s.ctx, states[first])
+	cursor, err := s.Cursor(s.ctx, states[0])
 	if err != nil {
 		return err
 	}
-	return x.writing(s, state{cursor.Image(), states[first]}, func(w *tableWriter) error {
-		for i := first; i < len(states); i += step {
-			if err := cursor.Seek(s.ctx, states[i]); err != nil {
+	return x.writing(s, state{cursor.Image(), states[0]}, func(w *tableWriter) error {
+		for i, seq := range states {
+			if !states.sampled(i, x.every) {
+				continue
+			}
+			if err := cursor.Seek(s.ctx, seq); err != nil {
 				return err
 			}
-			if err := w.image(state{cursor.Image(), states[i]}); err != nil {
+			if err := w.image(state{cursor.Image(), seq}); err != nil {
 				return err
 			}
 		}

@@ -39,8 +39,8 @@ var panelCommand = command{
 
 Print a table with a row for each entity at each tick on the way to the newest state, or
 to that of --at, or from point A to B, and a column for each expression: what statistics
-programs call a panel, or long form. --every thins the ticks out; the last one is always
-there. Expressions are on entities, as in ls and query; "… as NAME" names a column.
+programs call a panel, or long form. --every N takes the ticks A, A+N, A+2N, … and the
+last one. Expressions are on entities, as in ls and query; "… as NAME" names a column.
 
 --format csv writes a table for other programs, with numbers for constants and durations;
 --ndjson a line of JSON for each row.
@@ -52,7 +52,7 @@ there. Expressions are on entities, as in ls and query; "… as NAME" names a co
 	run: func(f flags) action {
 		p := new(panel)
 		f.condition(&p.where, "where", "only entities for which this expression is true (and the others, if it is given again)")
-		f.number(&p.every, "every", "", 1, "look at every so many ticks, and the last one")
+		f.number(&p.every, "every", "", 1, "look at every Nth tick from the first on, and at the last one")
 		f.limit(&p.limit, "rows")
 		oneOf(f.FlagSet, &p.format, "format", "format", "table or csv", "table", "csv")
 		f.point(&p.at)
@@ -166,13 +166,12 @@ func (p *panel) headings() (headings []string) {
 	return headings
 }
 
-// rows walks over the rows of the states that are looked at. States are counted from the last one
-// back, as in a plot. One row more than the limit allows is computed, which tells that there are
+// rows walks over the rows of the states that are looked at. One row more than the limit allows is computed, which tells that there are
 // more. An interrupt is asked for every 1024 rows, besides at each tick.
 func (p *panel) rows(visit func(panelRowDoc) error) error {
 	last, n := len(p.states)-1, 0
 	return ended(p.each(0, last, func(i int, im *inspect.Image, _ *inspect.Commit) error {
-		if uint64(last-i)%uint64(p.every) != 0 {
+		if !p.states.sampled(i, p.every) {
 			return nil
 		}
 		if err := p.bind(im); err != nil {

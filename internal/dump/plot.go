@@ -55,7 +55,8 @@ themselves. Truths are drawn as 1 and 0. Where an expression gives nothing or no
 where damage hides the state, and before a component was there, nothing is drawn.
 
 Every tick is asked, but only those entities that it changed: many ticks take little more
-than reading them. --every makes the table and the document shorter, not the reading.
+than reading them. --every N asks at the ticks A, A+N, A+2N, … and at the last one: it makes
+the table and the document shorter, not the reading.
 
 ` + expressionHelp,
 	example: `  ecsdump plot D 'count(Health < 10)'
@@ -64,7 +65,7 @@ than reading them. --every makes the table and the document shorter, not the rea
 	run: func(f flags) action {
 		p := new(plotter)
 		f.entity(&p.entity, "the expressions are of this entity")
-		f.number(&p.every, "every", "", 1, "ask every so many ticks, and the last one")
+		f.number(&p.every, "every", "", 1, "ask every Nth tick from the first on, and the last one")
 		f.point(&p.at)
 		return func(c *call) error {
 			if err := p.arguments(c); err != nil {
@@ -189,9 +190,8 @@ func (p *plotter) compile() (err error) {
 
 // points walks over what the expressions give at the states that are asked.
 //
-// States are counted from the last one back, so that the last is always asked and --every 10 asks
-// the same ticks however far back the range begins. An entity that is not alive gives nothing, and
-// so does an expression with an error, of which the document has the text.
+// An entity that is not alive gives nothing, and so does an expression with an error, of which the
+// document has the text.
 func (p *plotter) points(visit func(plotPointDoc) error) error {
 	last, seen := len(p.states)-1, stateDoc{}
 	before := -1
@@ -203,7 +203,7 @@ func (p *plotter) points(visit func(plotPointDoc) error) error {
 		// i counts states of the way, so a step of more than one is a gap.
 		before, seen = i, at.stateDoc
 		// Followed in any case, evaluated only where it is asked.
-		asked := uint64(last-i)%uint64(p.every) == 0
+		asked := p.states.sampled(i, p.every)
 		for n, x := range p.exprs {
 			err := x.Follow(im, c)
 			if err == nil && asked && (p.of == ecs.Vacant || im.IsAlive(p.of)) {

@@ -31,6 +31,12 @@ type way []uint64
 // String says how many states w has.
 func (w way) String() string { return term.Count(len(w), "state", "states") }
 
+// sampled reports whether --every asks about state i: every Nth from the first on, and the last.
+// Counted from the first, two calls on a store that grew in between ask about the same ticks.
+func (w way) sampled(i int, every uint) bool {
+	return uint64(i)%uint64(every) == 0 || i == len(w)-1
+}
+
 // way returns the states of a range, or those on the way to at.
 //
 // The range is read as one of states: A.. ends at the newest one, ..B begins with the oldest that
