@@ -13,6 +13,7 @@
 //	who is alive, and one of them        entities.go, entity.go
 //	what a tick did, A → B               diff.go
 //	over many ticks                      series.go
+//	where entities are                   map.go
 //	as it lies; what is damaged          arrays.go, health.go
 //	what is written meanwhile            follow.go
 //

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,6 +27,9 @@ func TestTheMapIsThatOfTheWholeState(t *testing.T) {
 		e := w.Create()
 		if i%3 > 0 {
 			positions.Set(e, Position{float64(i % 97), float64(i)})
+		}
+		if wild := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e308, -5e-324}; i%100 < len(wild) {
+			positions.Set(e, Position{wild[i%100], float64(i)})
 		}
 		if i%5 > 1 {
 			healths.Set(e, Health(i*7919%101))
@@ -73,7 +77,7 @@ func TestTheMapIsThatOfTheWholeState(t *testing.T) {
 // naiveMap asks all entities of im, by index.
 func naiveMap(t *testing.T, im *inspect.Image, seq uint64, texts [4]string, limit int) *mapDoc {
 	t.Helper()
-	doc := &mapDoc{stateDoc: stateDoc{im.Tick, seq}, Entities: []string{}, X: []float32{}, Y: []float32{}}
+	doc := &mapDoc{stateDoc: stateDoc{im.Tick, seq}, Entities: []string{}, X: []float64{}, Y: []float64{}}
 	var exprs [4]*query.Expr
 	for i, text := range texts {
 		want := [...]query.Want{query.WantNumber, query.WantNumber, query.WantValue, query.WantCondition}[i]
@@ -88,6 +92,7 @@ func naiveMap(t *testing.T, im *inspect.Image, seq uint64, texts [4]string, limi
 		require.NoError(t, err)
 		return v
 	}
+	var placed []ecs.Entity
 	all, classes := slices.Clone(im.Registry[:im.Alive]), map[string]int{}
 	slices.SortFunc(all, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
 	for _, e := range all {
@@ -98,17 +103,56 @@ func naiveMap(t *testing.T, im *inspect.Image, seq uint64, texts [4]string, limi
 				continue
 			}
 		}
-		x, y := finite(of(0, e)), finite(of(1, e))
-		if x == nil || y == nil {
-			continue
+		x, y := of(0, e), of(1, e)
+		switch {
+		case x.Nothing(), y.Nothing() && finite(x) != nil:
+			doc.Absent++
+		case finite(x) == nil, finite(y) == nil:
+			doc.Wild++
+		default:
+			placed = append(placed, e)
 		}
-		if doc.More = len(doc.X) == limit; doc.More {
-			break
-		}
-		doc.Entities, doc.X, doc.Y = append(doc.Entities, e.String()), append(doc.X, narrow(*x)), append(doc.Y, narrow(*y))
+	}
+	doc.Placed = len(placed)
+	if doc.More = len(placed) > limit; doc.More {
+		slices.SortFunc(placed, func(a, b ecs.Entity) int { return cmp.Compare(hashOf(a), hashOf(b)) })
+		placed = placed[:limit]
+		slices.SortFunc(placed, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
+	}
+	for _, e := range placed {
+		doc.Entities, doc.X, doc.Y = append(doc.Entities, e.String()), append(doc.X, *finite(of(0, e))), append(doc.Y, *finite(of(1, e)))
 		if exprs[2] != nil {
 			doc.Colors = append(doc.Colors, doc.color(classes, of(2, e)))
 		}
 	}
 	return doc
+}
+
+// A sample has entities of all parts of the world, and the same ones at the next tick.
+func TestMap_SampleIsSteady(t *testing.T) {
+	sampled := func(first, step int) (names []string) {
+		s := pointSample{limit: 500, bound: math.MaxUint64}
+		for i := first; i < 20_000; i += step {
+			s.add(point{entity: ecs.NewEntity(uint32(i), 1)})
+		}
+		for _, p := range s.all() {
+			names = append(names, p.entity.String())
+		}
+		return names
+	}
+	all, even := sampled(0, 1), sampled(0, 2)
+	require.Len(t, all, 500)
+	require.Len(t, even, 500)
+	quarters := [4]int{}
+	for _, name := range all {
+		e, err := ecs.ParseEntity(name)
+		require.NoError(t, err)
+		quarters[e.Index()/5000]++
+		if e.Index()%2 == 0 { // It has one of the 500 least hashes of all, so of the even ones as well.
+			require.Contains(t, even, name)
+		}
+	}
+	for _, n := range quarters {
+		require.Greater(t, n, 80)
+	}
 }

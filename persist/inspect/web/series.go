@@ -13,21 +13,18 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Expressions are evaluated over many states, or over the many entities of one. Over states they
+// Expressions are evaluated over many states. They
 // are compiled once, and then told of each tick what it wrote ([query.Expr.Follow]), so that a sum
 // over a million entities costs a tick what changed. That needs every tick of the way, also where
 // few are shown. What takes long is bounded: by counts here, by a deadline of each question.
 //
 //	series   way ──walk──▶ follow each expression ──▶ a value at some of the states
 //	first    way ──walk──▶ follow the condition   ──▶ ends at the first state at which it holds
-//	points   one state   ──▶ x, y, color of each entity
 
 // Limits of series.
 const (
 	maxExpressions = 8
 	maxSamples     = 5000 // Ticks of a series; of more, so many are asked.
-	maxPoints      = 200_000
-	maxClasses     = 64
 )
 
 // seriesDoc is what expressions give over a stretch of time.
@@ -42,6 +39,7 @@ type lineDoc struct {
 	Text   string     `json:"text"`
 	Error  *errorBody `json:"error,omitempty"` // Why there are no values, or no more.
 	Values []*float64 `json:"values"`          // null: nothing, or no number.
+	Wild   int        `json:"wild"`            // Values that are NaN or infinite: they are null as well.
 }
 
 // series evaluates expressions over the ticks from one to another on the way to a record: of the
@@ -190,7 +188,11 @@ func (s *sampler) value(im *inspect.Image, i int, err error) *float64 {
 		return nil
 	}
 	line.Error = nil // At first a component may not have been there.
-	return finite(v)
+	x := finite(v)
+	if x == nil && isWild(v) {
+		line.Wild++
+	}
+	return x
 }
 
 // finite returns v as a number that JSON has; nil for what is none. A truth is 1 or 0, so that it can be
@@ -201,6 +203,12 @@ func finite(v query.Answer) *float64 {
 		return nil
 	}
 	return &x
+}
+
+// isWild reports whether v is NaN or infinite.
+func isWild(v query.Answer) bool {
+	_, isText := v.Text()
+	return !isText && slices.Contains([]string{"NaN", "+Inf", "-Inf"}, v.String())
 }
 
 // firstDoc is the first state at which a condition on the world holds.
@@ -245,134 +253,4 @@ func (h *shown) first(a *ask) (any, error) {
 		}
 		return doc, err
 	})
-}
-
-// mapDoc is where entities are, by two numbers of each.
-type mapDoc struct {
-	stateDoc
-	Entities []string   `json:"entities"`
-	X        []float32  `json:"x"`
-	Y        []float32  `json:"y"`
-	Colors   []*float64 `json:"colors,omitempty"`  // Numbers, or places in classes.
-	Classes  []string   `json:"classes,omitempty"` // What is no number.
-	More     bool       `json:"more"`              // Entities that are left out.
-}
-
-// points tells where entities are.
-func (h *shown) points(a *ask) (any, error) {
-	seq := a.record("record")
-	limit := a.count("limit", 50_000, maxPoints)
-	d := a.desk(h)
-	return answer(a, d, func() (doc *mapDoc, err error) {
-		if err := d.reach(a.ctx, seq); err != nil {
-			return nil, err
-		}
-		err = d.read(a.ctx, seq, func(st *inspect.State) (err error) {
-			doc, err = pointsOf(a, st, seq, limit)
-			return err
-		})
-		return doc, err
-	})
-}
-
-// A point is where an entity is, and what it is coloured by.
-type point struct {
-	entity ecs.Entity
-	x, y   float32
-	color  query.Answer
-}
-
-// pointsOf evaluates x, y, color and where, which all are in the request, for the entities by index,
-// until there are enough. Who has no place, in the sense of numbers that can be drawn, is left out.
-func pointsOf(a *ask, st *inspect.State, seq uint64, limit int) (*mapDoc, error) {
-	w := &query.Sweeper{State: st}
-	var exprs [4]*query.Swept
-	for i, p := range []struct {
-		name string
-		want query.Want
-	}{{"x", query.WantNumber}, {"y", query.WantNumber}, {"color", query.WantValue}, {"where", query.WantCondition}} {
-		text := strings.TrimSpace(a.text(p.name))
-		if text == "" && i > 1 {
-			continue
-		}
-		var err error
-		if exprs[i], err = w.Compile(p.name, text, p.want); err != nil {
-			return nil, err
-		}
-	}
-	doc := &mapDoc{stateDoc: stateDoc{st.Outline().Tick, seq}, Entities: []string{}, X: []float32{}, Y: []float32{}}
-	classes := map[string]int{}
-	err := query.Sweep(a.ctx, w, func(at query.SweptEntity, found *[]point) error {
-		p, ok, err := pointAt(at, exprs)
-		if ok && err == nil {
-			*found = append(*found, p)
-		}
-		return err
-	}, func(found []point, _ int) error {
-		for _, p := range found {
-			if doc.More = len(doc.X) == limit; doc.More {
-				return errFound
-			}
-			doc.Entities, doc.X, doc.Y = append(doc.Entities, p.entity.String()), append(doc.X, p.x), append(doc.Y, p.y)
-			if exprs[2] != nil {
-				doc.Colors = append(doc.Colors, doc.color(classes, p.color))
-			}
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errFound) {
-		return nil, err
-	}
-	return doc, nil
-}
-
-// pointAt evaluates x, y, color and where for an entity that a sweep has come to, and reports whether it has
-// a place.
-func pointAt(at query.SweptEntity, exprs [4]*query.Swept) (p point, ok bool, err error) {
-	if exprs[3] != nil {
-		if holds, err := exprs[3].HoldsAt(at); err != nil || !holds {
-			return p, false, err
-		}
-	}
-	var place [2]float32
-	for i := range place {
-		v, err := exprs[i].At(at)
-		if err != nil {
-			return p, false, err
-		}
-		n := finite(v)
-		if n == nil {
-			return p, false, nil
-		}
-		place[i] = narrow(*n)
-	}
-	p = point{entity: at.Entity(), x: place[0], y: place[1]}
-	if exprs[2] != nil {
-		p.color, err = exprs[2].At(at)
-	}
-	return p, true, err
-}
-
-// color returns what v is drawn as: a number is itself, nothing has none, and each other answer is a
-// class, whose place is the number; of more than maxClasses the rest has none.
-func (d *mapDoc) color(classes map[string]int, v query.Answer) *float64 {
-	if x := finite(v); x != nil || v.Nothing() {
-		return x
-	}
-	text := cut(v.String(), 128)
-	i, ok := classes[text]
-	if !ok {
-		if i = len(classes); i == maxClasses {
-			return nil
-		}
-		classes[text] = i
-		d.Classes = append(d.Classes, text)
-	}
-	x := float64(i)
-	return &x
-}
-
-// narrow returns x as precisely as a screen has use for, and no infinity, which JSON has not.
-func narrow(x float64) float32 {
-	return float32(max(-math.MaxFloat32, min(math.MaxFloat32, x)))
 }

@@ -339,7 +339,8 @@ const pointOf = (text) => /^\d{1,3}(,\d{3})+$/.test(text) ? text.replaceAll(",",
 $("goto").addEventListener("submit", (e) => {
   e.preventDefault();
   app.stay();
-  travel(pointOf($("point").value.trim()), 0, { push: true, found: () => $("screen").focus() });
+  const text = $("point").value; // Another one may be typed before the answer comes.
+  travel(pointOf(text.trim()), 0, { push: true, found: () => { if ($("point").value === text) $("screen").focus(); } });
 });
 $("point").addEventListener("focus", () => $("point").select());
 $("back").addEventListener("click", () => step(-1));

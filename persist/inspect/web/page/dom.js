@@ -1,6 +1,8 @@
 // What the screens are made of. Text only ever becomes a text node: whatever a name or value
 // holds, it is shown as it is.
 
+import { ends, share } from "./spread.js";
+
 // h makes an element: h("button", {class: "plain", onclick: f}, "text", child, …).
 export function h(tag, props, ...children) {
   const e = document.createElement(tag);
@@ -112,7 +114,7 @@ export function spark(course, first, last) {
     const [c, width, height] = surface(canvas);
     const numbers = course.values.filter((v) => v !== null);
     if (!numbers.length || !width) return;
-    const low = Math.min(...numbers), high = Math.max(...numbers), span = high - low || 1;
+    const [low, high] = ends(numbers);
     const x = (tick) => 1 + (width - 2) * (tick - first) / Math.max(1, last - first);
     c.strokeStyle = color("accent");
     c.lineWidth = 1.2;
@@ -120,7 +122,7 @@ export function spark(course, first, last) {
     let down = false;
     course.ticks.forEach((tick, i) => {
       if (course.values[i] === null) return void (down = false);
-      const y = height - 2 - (height - 4) * (course.values[i] - low) / span;
+      const y = height - 2 - (height - 4) * share(course.values[i], low, high);
       const end = i + 1 < course.ticks.length ? course.ticks[i + 1] : last;
       down ? c.lineTo(x(tick), y) : c.moveTo(x(tick), y);
       c.lineTo(x(end), y);

@@ -4,7 +4,7 @@ import { h, fill, latest, errorBox, count, plain } from "../dom.js";
 import { ask, beside } from "../api.js";
 
 const page = 100;
-let select, status, dense, sparse, head;
+let select, status, dense, sparse, head, rows, indices; // rows and indices lead through the two arrays.
 let of = "", row = 0, index = 0; // The component, and what is seen of it.
 
 const load = latest(async () => {
@@ -25,14 +25,15 @@ const load = latest(async () => {
   }
   if (!select.isConnected) return;
   status.textContent = `${doc.kind} · ${count(doc.rows, "row", "rows")}` + (doc.gaps ? `, ${doc.gaps} of them gaps` : "") + (doc.width < 0 ? " of varying size" : doc.width ? ` of ${count(doc.width, "byte", "bytes")}` : "");
-  fill(dense, h("h2", {}, "Dense and data", h("span", { class: "soft" }, "row by row")), pager(doc.row, doc.rows, (n) => { row = n; load(); }),
-    h("table", {}, h("thead", {}, h("tr", {}, h("th", { class: "number" }, "row"), h("th", {}, "entity"), h("th", {}, "value"))),
+  rows.tell(doc.row, doc.rows);
+  indices.tell(doc.index, doc.indices);
+  fill(dense, h("table", {}, h("thead", {}, h("tr", {}, h("th", { class: "number" }, "row"), h("th", {}, "entity"), h("th", {}, "value"))),
       h("tbody", {}, doc.dense.map((d, i) => h("tr", {}, h("td", { class: "number soft" }, String(doc.row + i)), h("td", { class: "mono" }, d.entity ? plain(d.entity, () => app.openEntity(d.entity)) : h("span", { class: "soft" }, doc.kind === "resource" ? "" : "gap")), h("td", { class: "value" }, then ? versus(d, then.dense[i]) : d.value))))));
-  fill(sparse, doc.kind !== "resource" && [h("h2", {}, "Sparse", h("span", { class: "soft" }, "entity index → row")), pager(doc.index, doc.indices, (n) => { index = n; load(); }),
-    h("div", { class: "sparse" }, doc.sparse.map((r, i) => {
+  sparse.parentElement.hidden = doc.kind === "resource";
+  fill(sparse, h("div", { class: "sparse" }, doc.sparse.map((r, i) => {
       const old = then ? then.sparse[i] ?? -1 : r;
       return h("div", { class: r < 0 ? "none" : "", title: old === r ? null : "in A " + cell(old) }, h("i", {}, String(doc.index + i)), old === r ? cell(r) : h("span", { class: "changed" }, cell(r)));
-    }))]);
+    })));
 });
 
 const cell = (row) => row < 0 ? "—" : String(row);
@@ -51,13 +52,21 @@ function versus(now, old) {
   return [other, h("span", { class: "removed" }, old.value), " → ", h("span", { class: "added" }, now.value)];
 }
 
-function pager(from, total, to) {
-  if (total <= page && from === 0) return null;
-  const field = h("input", { type: "number", min: 0, max: Math.max(0, total - 1), value: from, "aria-label": "From", onchange: () => to(Math.max(0, Math.min(total - 1, Number(field.value) || 0))) });
-  return h("div", { class: "title" },
-    h("button", { type: "button", disabled: from === 0, onclick: () => to(Math.max(0, from - page)) }, "◂ previous"), field,
-    h("span", { class: "soft" }, "of " + total.toLocaleString("en")),
-    h("button", { type: "button", disabled: from + page >= total, onclick: () => to(from + page) }, "next ▸"));
+// newPager makes what leads through an array. Its tell says where that is seen from, and of how many; a number that
+// is being typed stays.
+function newPager(to) {
+  let from = 0, total = 0;
+  const field = h("input", { type: "number", min: 0, "aria-label": "From", onchange: () => to(Math.max(0, Math.min(total - 1, Number(field.value) || 0))) });
+  const back = h("button", { type: "button", onclick: () => to(Math.max(0, from - page)) }, "◂ previous"), on = h("button", { type: "button", onclick: () => to(from + page) }, "next ▸");
+  const of = h("span", { class: "soft" }), e = h("div", { class: "title" }, back, field, of, on);
+  e.tell = (start, n) => {
+    [from, total] = [start, n];
+    e.hidden = total <= page && from === 0;
+    [back.disabled, on.disabled] = [from === 0, from + page >= total];
+    of.textContent = "of " + total.toLocaleString("en");
+    if (document.activeElement !== field) field.value = from;
+  };
+  return e;
 }
 
 export default {
@@ -66,10 +75,13 @@ export default {
     of = "";
     select = h("select", { id: "component", "aria-label": "Component", onchange: () => { app.set({ component: select.value }, true); load(); } });
     status = h("span", { class: "status" });
-    sparse = h("section");
-    dense = h("section");
+    sparse = h("div");
+    dense = h("div");
+    rows = newPager((n) => { row = n; load(); });
+    indices = newPager((n) => { index = n; load(); });
+    const section = (title, about, pager, part) => h("section", {}, h("h2", {}, title, h("span", { class: "soft" }, about)), pager, part);
     head = h("div", { class: "tools" }, h("label", {}, "Component", select), status);
-    screen.append(head, h("div", { class: "list padded" }, h("div", { class: "lay" }, sparse, dense)));
+    screen.append(head, h("div", { class: "list padded" }, h("div", { class: "lay" }, section("Sparse", "entity index → row", indices, sparse), section("Dense and data", "row by row", rows, dense))));
   },
   update: () => load(),
   focus() { select.focus(); },

@@ -3,6 +3,7 @@ import { app } from "../app.js";
 import { h, fill, latest, errorBox, plain, spark, count } from "../dom.js";
 import { ask } from "../api.js";
 
+let written = ""; // What the page or a form put into the field. Another text is being typed.
 let input, title, fields, life, referrers, resources, shown;
 let known = null; // What takes longer to ask: the history at a point, which may be older than the one shown, and who refers to it.
 
@@ -17,7 +18,7 @@ const load = latest(async () => {
     fill(fields), fill(life), fill(referrers);
     return showResources(record);
   }
-  input.value = e;
+  if (document.activeElement !== input || input.value === written) input.value = written = e;
   let now, then;
   try {
     [now, then] = await Promise.all([
@@ -173,7 +174,7 @@ export default {
     life = h("section", { "aria-label": "Life" });
     referrers = h("section", { "aria-label": "Referred to by" });
     resources = h("details", { ontoggle: () => app.point && showResources(app.point.record) }, h("summary", {}, "Resources of the world"), h("div"));
-    const form = h("form", { class: "title", onsubmit: (e) => { e.preventDefault(); app.openEntity(input.value.trim()); load(); } },
+    const form = h("form", { class: "title", onsubmit: (e) => { e.preventDefault(); written = input.value; app.openEntity(input.value.trim()); load(); } },
       h("label", { for: "entity", class: "soft" }, "Entity"), input,
       h("button", { type: "button", title: "Previous change ([)", onclick: () => app.change("previous") }, "[ previous change"),
       h("button", { type: "button", title: "Next change (])", onclick: () => app.change("next") }, "next change ]"));

@@ -1,12 +1,14 @@
 // Entities as points by two numbers of each, colored by a third.
 import { app } from "../app.js";
-import { h, fill, latest, errorBox, surface, color, count, brief } from "../dom.js";
+import { h, fill, latest, errorBox, surface, color, count, brief, plain } from "../dom.js";
 import { ask, beside, lastRight } from "../api.js";
 import { field } from "../complete.js";
 import { examples, refer } from "../examples.js";
+import { ends, near, share } from "../spread.js";
 
 let canvas, tip, key, inputs, put, status, trouble, doc, then, box, view, drag, drawn; // then: the map at A.
 let touched = false; // Somebody chose what part is seen.
+let whole = false; // The points that lie far away are shown as well.
 
 const scheme = ["#4f8fc0", "#d98c3f", "#5aa469", "#c45b62", "#8c72b8", "#a88a5c", "#c77fb0", "#7f8c8d", "#b5b23f", "#3fb0b5"];
 
@@ -66,17 +68,39 @@ const load = latest(async () => {
     inputs.where.placeholder = examples().where[0][0];
   }
   const of = JSON.stringify([asked.x, asked.y]);
-  if (of !== box?.of) [box, view] = [{ of, left: Infinity, right: -Infinity, low: Infinity, high: -Infinity }, null], touched = false;
-  const hold = (x, y) => { // It only grows, so that nothing jumps while time goes on.
-    box.left = Math.min(box.left, x), box.right = Math.max(box.right, x);
-    box.low = Math.min(box.low, y), box.high = Math.max(box.high, y);
-  };
-  doc.x.forEach((x, i) => hold(x, doc.y[i]));
-  then?.forEach(([x, y]) => hold(x, y));
+  if (of !== box?.of) [box, view] = [{ of, x: [Infinity, -Infinity], y: [Infinity, -Infinity] }, null], touched = whole = false;
+  const olds = then ? [...then.values()] : [], xs = [...doc.x, ...olds.map(([x]) => x)], ys = [...doc.y, ...olds.map(([, y]) => y)];
+  const close = near(xs, ys), grown = ([low, high], [least, most]) => [Math.min(low, least), Math.max(high, most)];
+  box.x = grown(box.x, ends(xs.filter((_, i) => close(i)))); // It only grows, so that nothing jumps while time goes on.
+  box.y = grown(box.y, ends(ys.filter((_, i) => close(i))));
+  box.all = [grown(box.x, ends(xs)), grown(box.y, ends(ys))];
+  const numbers = doc.colors?.filter((v) => v !== null) ?? [], usual = near(numbers);
+  doc.hues = { usual: ends(numbers.filter((_, i) => usual(i))), all: ends(numbers) };
   if (!touched) view = null;
-  status.textContent = count(doc.x.length, "point", "points") + (doc.more ? ", others left out" : "") + (then ? since() : "");
+  summarize();
   draw();
 });
+
+// summarize says how many points there are, and what is not seen of them.
+function summarize() {
+  const within = (v, [low, high]) => v >= low && v <= high;
+  const far = doc.x.filter((x, i) => !within(x, box.x) || !within(doc.y[i], box.y)).length;
+  const parts = [
+    doc.more ? `${count(doc.x.length, "point", "points")}, a sample of ${doc.placed.toLocaleString("en")}` : count(doc.x.length, "point", "points"),
+    doc.wild > 0 && `${doc.wild.toLocaleString("en")} at NaN or ±Inf`,
+    doc.absent > 0 && `${doc.absent.toLocaleString("en")} without a place`,
+    far > 0 && (whole ? `${far.toLocaleString("en")} far away` : plain(`${far.toLocaleString("en")} far away`, () => { whole = true; fit(); }, "Show these as well")),
+  ].filter(Boolean);
+  fill(status, parts.map((p, i) => [i ? ", " : "", p]), then ? since() : "");
+}
+
+// fit shows all points, but those that lie far away only if they were asked for.
+function fit() {
+  view = null;
+  touched = false;
+  summarize();
+  draw();
+}
 
 // tell says which fields are wrong.
 function tell(wrong) {
@@ -92,7 +116,7 @@ function since() {
     if (!old) added++;
     else if (old[0] !== doc.x[i] || old[1] !== doc.y[i]) moved++;
   });
-  return `; since A ${moved.toLocaleString("en")} moved, ${added.toLocaleString("en")} came, ${(then.size - (doc.x.length - added)).toLocaleString("en")} went`;
+  return `; since A${doc.more ? ", of the sample," : ""} ${moved.toLocaleString("en")} moved, ${added.toLocaleString("en")} came, ${(then.size - (doc.x.length - added)).toLocaleString("en")} went`;
 }
 
 // trails draws where the points come from, and what was there at A only.
@@ -116,9 +140,9 @@ function trails(c, px, py, half) {
 // nobody has touched it, it shows the whole box.
 function project(width, height) {
   if (!view) {
-    const w = Math.max(1e-9, box.right - box.left), t = Math.max(1e-9, box.high - box.low);
-    const scale = Math.min((width - 60) / w, (height - 60) / t);
-    view = { x: (box.left + box.right) / 2, y: (box.low + box.high) / 2, scale: Number.isFinite(scale) ? Math.min(scale, 60) : 1 };
+    const [[left, right], [low, high]] = whole ? box.all : [box.x, box.y];
+    const scale = Math.min((width - 60) / 2 / (right / 2 - left / 2), (height - 60) / 2 / (high / 2 - low / 2)); // Halves do not overflow.
+    view = { x: left / 2 + right / 2, y: low / 2 + high / 2, scale: Number.isFinite(scale) ? scale : 60 };
     if (!Number.isFinite(view.x)) view = { x: 0, y: 0, scale: 1 };
   }
   return [(x) => width / 2 + (x - view.x) * view.scale, (y) => height / 2 + (y - view.y) * view.scale];
@@ -127,12 +151,11 @@ function project(width, height) {
 function draw() {
   if (!canvas?.isConnected || !doc) return;
   const [c, width, height] = surface(canvas), [px, py] = project(width, height);
-  const numbers = doc.colors?.filter((v) => v !== null) ?? [];
-  const low = numbers.reduce((a, b) => Math.min(a, b), Infinity), high = numbers.reduce((a, b) => Math.max(a, b), -Infinity);
+  const [low, high] = doc.hues.usual;
   const paint = (v) => {
     if (!doc.colors) return color("accent");
     if (v === null) return color("line");
-    return doc.classes ? scheme[v % scheme.length] : ramp((v - low) / (high - low || 1));
+    return doc.classes ? scheme[v % scheme.length] : ramp(share(v, low, high));
   };
   grid(c, width, height);
   const room = Math.sqrt(width * height / Math.max(1, doc.x.length)), least = Math.max(2, Math.min(room / 6, 5)); // Few are larger.
@@ -155,17 +178,17 @@ function draw() {
     c.arc(px(doc.x[at]), py(doc.y[at]), Math.max(8, half + 4), 0, 7);
     c.stroke();
   }
-  legend(low, high);
+  legend(low, high, doc.hues.all);
 }
 
 const ramp = (t) => `hsl(${Math.round(215 - 190 * t)} ${Math.round(45 + 30 * t)}% ${Math.round(56 - 6 * t)}%)`;
 
 function grid(c, width, height) {
-  const wanted = 110 / view.scale, power = 10 ** Math.floor(Math.log10(wanted)), step = power * [1, 2, 5, 10].find((k) => k * power >= wanted);
+  const wanted = 110 / view.scale, power = 10 ** Math.floor(Math.log10(wanted)), step = power * ([1, 2, 5, 10].find((k) => k * power >= wanted) ?? 10);
   c.font = "11px system-ui, sans-serif";
   c.lineWidth = 1;
   const left = view.x - width / 2 / view.scale, low = view.y - height / 2 / view.scale;
-  const lines = (from, long) => Array.from({ length: Math.max(0, Math.floor((from + long) / step) - Math.ceil(from / step) + 1) }, (_, i) => (Math.ceil(from / step) + i) * step);
+  const lines = (from, long) => Array.from({ length: Math.max(0, Math.min(64, Math.floor((from + long) / step) - Math.ceil(from / step) + 1)) }, (_, i) => (Math.ceil(from / step) + i) * step);
   const xs = lines(left, width / view.scale).map((x) => [x, width / 2 + (x - view.x) * view.scale]), ys = lines(low, height / view.scale).map((y) => [y, height / 2 + (y - view.y) * view.scale]);
   c.fillStyle = color("faint");
   for (const [, at] of xs) c.fillRect(at, 0, 1, height);
@@ -175,7 +198,7 @@ function grid(c, width, height) {
   for (const [y, at] of ys) if (at > 12 && at < height - 16) c.fillText(brief(y), 4, at - 3); // Below are those of x.
 }
 
-function legend(low, high) {
+function legend(low, high, [least, most]) {
   key.hidden = !doc.colors || (!doc.classes && !Number.isFinite(low));
   if (key.hidden) return;
   const swatch = (paint) => {
@@ -185,12 +208,12 @@ function legend(low, high) {
   };
   const lines = doc.classes
     ? doc.classes.map((name, i) => [swatch(scheme[i % scheme.length]), name])
-    : [1, 0.5, 0].map((t) => [swatch(ramp(t)), brief(low + t * (high - low))]);
+    : [1, 0.5, 0].map((t) => [swatch(ramp(t)), (t === 1 && most > high ? "≥ " : t === 0 && least < low ? "≤ " : "") + brief(low * (1 - t) + high * t)]);
   fill(key, h("div", { class: "soft", title: doc.title }, doc.title), lines.map((line) => h("div", { title: line[1] }, line)));
 }
 
-// near returns the point under the pointer.
-function near(e) {
+// under returns the point under the pointer.
+function under(e) {
   let best = 100, found = -1;
   for (const [x, y, i] of drawn ?? []) {
     const d = (x - e.offsetX) ** 2 + (y - e.offsetY) ** 2;
@@ -214,7 +237,7 @@ export default {
 
   mount(screen) {
     doc = box = view = null;
-    touched = false;
+    touched = whole = false;
     put = lastRight(Object.keys(names), given);
     inputs = {};
     const labels = Object.entries({ X: "x", Y: "y", Color: "color", Where: "where" }).map(([text, name]) => {
@@ -222,7 +245,7 @@ export default {
       inputs[name] = input;
       return label;
     });
-    status = h("span", { class: "status", "aria-live": "polite" });
+    status = h("span", { class: "status long", "aria-live": "polite" });
     trouble = h("div", { class: "wrong" });
     canvas = h("canvas", { id: "map", role: "img", "aria-label": "Entities as points" });
     tip = h("div", { class: "tip", hidden: true });
@@ -230,7 +253,7 @@ export default {
     const button = (text, label, f) => h("button", { type: "button", "aria-label": label, title: label, onclick: f }, text);
     screen.append(
       h("div", { class: "tools" }, labels,
-        button("+", "Zoom in", () => zoom(1.5)), button("−", "Zoom out", () => zoom(1 / 1.5)), button("Fit", "Show all", () => { view = null; touched = false; draw(); }), status),
+        button("+", "Zoom in", () => zoom(1.5)), button("−", "Zoom out", () => zoom(1 / 1.5)), button("Fit", "Fit all points that lie together", () => { whole = false; if (doc) fit(); }), status),
       trouble,
       h("div", { class: "map" }, canvas, tip, key));
     canvas.addEventListener("wheel", (e) => { e.preventDefault(); zoom(e.deltaY > 0 ? 0.85 : 1.18, e.offsetX, e.offsetY); }, { passive: false });
@@ -246,7 +269,7 @@ export default {
         }
         return;
       }
-      const i = near(e);
+      const i = under(e);
       tip.hidden = i < 0;
       if (i < 0) return;
       tip.textContent = `${doc.entities[i]} (${+doc.x[i].toPrecision(6)}, ${+doc.y[i].toPrecision(6)})`;
@@ -254,7 +277,7 @@ export default {
       tip.style.top = e.offsetY + 12 + "px";
     });
     canvas.addEventListener("pointerup", (e) => {
-      const i = drag?.moved ? -1 : near(e);
+      const i = drag?.moved ? -1 : under(e);
       drag = null;
       if (i >= 0) app.openEntity(doc.entities[i]);
     });

@@ -1,9 +1,10 @@
 // Up to eight expressions over the ticks that the bar shows.
 import { app } from "../app.js";
-import { h, fill, latest, errorBox, surface, color, brief } from "../dom.js";
+import { h, fill, latest, errorBox, surface, color, brief, count } from "../dom.js";
 import { ask } from "../api.js";
 import { complete } from "../complete.js";
 import { examples } from "../examples.js";
+import { ends, share } from "../spread.js";
 
 const most = 8;
 let box, input, form, wrong, first, answer, doc, range, ofEntity;
@@ -47,7 +48,7 @@ function build() {
       if (at >= 0) app.jump(doc.records[at]);
     });
     return h("div", { class: "plot" },
-      h("div", { class: "caption" }, h("code", {}, s.text), h("span", { class: "soft", "data-now": i }), h("button", { class: "plain", type: "button", "aria-label": "Remove " + s.text, onclick: () => change(exprs().filter((t) => t !== s.text)) }, "remove")),
+      h("div", { class: "caption" }, h("code", {}, s.text), h("span", { class: "soft", "data-now": i }), s.wild > 0 && h("span", { class: "changed" }, `NaN or ±Inf at ${count(s.wild, "tick", "ticks")}`), h("button", { class: "plain", type: "button", "aria-label": "Remove " + s.text, onclick: () => change(exprs().filter((t) => t !== s.text)) }, "remove")),
       s.error ? errorBox(s.error, s.text) : canvas);
   }));
 }
@@ -67,8 +68,8 @@ function draw() {
     const canvas = canvases[i];
     if (!canvas?.isConnected) return;
     const [c, width, height] = surface(canvas), numbers = s.values.filter((v) => v !== null);
-    const low = numbers.reduce((a, b) => Math.min(a, b), Infinity), high = numbers.reduce((a, b) => Math.max(a, b), -Infinity), span = high - low || 1;
-    const y = (v) => height - 8 - (height - 24) * (v - low) / span;
+    const [low, high] = ends(numbers);
+    const y = (v) => height - 8 - (height - 24) * share(v, low, high);
     c.fillStyle = color("accent");
     c.fillRect(xOf(app.point.tick) - 0.5, 0, 1, height);
     if (app.pin) {
@@ -109,17 +110,20 @@ function change(list) {
   load(true);
 }
 
-// tell says what is wrong with one of the two fields, if something is.
-function tell(field, err) {
-  for (const f of [input, first]) f.setAttribute("aria-invalid", f === field && Boolean(err));
-  fill(wrong, err && errorBox(err, field.value.trim()));
+// tell says what is wrong with the text that was asked from one of the two fields, if something is. By now
+// the field may hold another one.
+function tell(field, text, err) {
+  for (const f of [input, first]) f.setAttribute("aria-invalid", f === field && Boolean(err) && f.value.trim() === text);
+  fill(wrong, err && errorBox(err, text));
 }
 
-// add plots what is typed, if it is right at the newest tick.
+// add plots what is typed, if it is right at the newest tick. The field is free for the next expression
+// at once; what is wrong comes back, unless something else is typed there by then.
 async function add(e) {
   e.preventDefault();
   const text = input.value.trim();
   if (!text) return;
+  input.value = "";
   let err;
   try {
     const { record, tick } = end();
@@ -128,23 +132,24 @@ async function add(e) {
   } catch (e) {
     err = e;
   }
-  tell(input, err);
+  if (err && !input.value) input.value = text;
+  tell(input, text, err);
   if (err) return;
-  input.value = "";
   if (!exprs().includes(text)) change([...(app.all("expr").length ? exprs() : []), text].slice(-most));
 }
 
 async function find(e) {
   e.preventDefault();
+  const text = first.value.trim();
   fill(answer, h("span", { class: "soft" }, "looking …"));
   try {
-    const got = await ask("first", { record: end().record, from: app.bar.doc.from, expr: first.value });
-    tell(first);
+    const got = await ask("first", { record: end().record, from: app.bar.doc.from, expr: text });
+    tell(first, text);
     fill(answer, got.found ? h("button", { class: "plain", type: "button", onclick: () => app.jump(got.found.record) }, "first at tick " + got.found.tick) : h("span", { class: "soft" }, `at none of ${got.asked} ticks`));
     if (got.found) app.jump(got.found.record);
   } catch (err) {
     fill(answer);
-    tell(first, err);
+    tell(first, text, err);
   }
 }
 
