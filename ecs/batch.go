@@ -43,7 +43,7 @@ func (w *World) destroyOneByOne(entities []Entity) (n int) {
 // destroyAll is destroyOneByOne where nobody is told.
 func (w *World) destroyAll(entities []Entity) (n int) {
 	if debug {
-		w.mustBeStepped()
+		w.mustBeWritable("DestroyAll")
 	}
 	n = w.entities.destroyAll(entities)
 	for i, s := range w.sets {
@@ -111,7 +111,7 @@ func (f *filling[T]) write(rows []T, i int) {
 // setAll gives entities the values of f and returns how many of them are alive.
 func (s *Storage[T]) setAll(entities []Entity, f filling[T]) (n int) {
 	if debug {
-		s.w.mustBeStepped()
+		s.mustBeWritable("SetAll", 0)
 	}
 	if s.special || s.mask != nil || s.group != nil || s.hooks != nil { // They take one entity after the other.
 		for i, e := range entities {

@@ -4,8 +4,8 @@ package ecs
 
 import "github.com/stet-ecs/stet/ecs/internal/track"
 
-// debug reports whether a world looks for what it would not learn of and for what is
-// written in vain: see debug_on.go, debug_loan.go and debug_step.go.
+// debug reports whether a world looks for misuse that is silent otherwise: see debug_on.go,
+// debug_loan.go, debug_step.go and debug_write.go.
 const debug = false
 
 type guards struct{} //nolint:unused // Of a debug build.
@@ -22,5 +22,10 @@ func (w *World) spoil()                                                  {}
 func mustBeCurrent(Entity)                                               {}
 
 func (w *World) stepping(string) (end func()) { return nil }
-func (w *World) mustBeStepped()               {}
 func (w *World) begun()                       {}
+
+func (w *World) mustBeWritable(string)       {}
+func (s *set) mustBeWritable(string, Entity) {}
+func (r *Resource[T]) mustBeWritable()       {}
+func (s *set) following() (end func())       { return nil }
+func (s *set) mustNotFollow()                {}

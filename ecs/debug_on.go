@@ -50,6 +50,8 @@ type guards struct {
 	loans   []*loan
 	begun   *step // The step in which the world was made or loaded; nil: none.
 	stepped *step // The step that is made of it; nil: none.
+
+	following string // The component whose index calls its key function; "": none does.
 }
 
 func (s *Storage[T]) values() *track.Log  { return &s.data.Log }

@@ -81,19 +81,20 @@ func (w *World) begun() {
 	}
 }
 
-// mustBeStepped panics if a system of another world's step writes w.
-func (w *World) mustBeStepped() {
+// refusesStep returns why a system of another world's step may not write w, or nil.
+func (w *World) refusesStep() *refusal {
 	if s := w.guards.stepped; underWay.n.Load() == 0 || s != nil && !s.waits {
-		return
+		return nil
 	}
 	all := under()
 	if len(all) == 0 || w.guards.begun != nil && slices.Contains(all, w.guards.begun) {
-		return
+		return nil
 	}
 	if s := all[len(all)-1]; s.w != w {
-		panic(fmt.Sprintf("ecs: the system %q was given one world and writes another; "+
-			"let it use what belongs to the world that it is given: Storage.In, Resource.In and Group.In find that, and queries are made for each world", s.system))
+		return &refusal{fmt.Sprintf("the system %q was given one world and writes another", s.system),
+			"let it use what belongs to the world that it is given: Storage.In, Resource.In and Group.In find that, and queries are made for each world"}
 	}
+	return nil
 }
 
 // goroutine returns the number of the goroutine that calls.

@@ -145,8 +145,10 @@
 // what they were at the one before, and panics if one was written without its
 // knowledge: through Read, through a pointer from before the boundary, through
 // memory that a copy shares. It panics as well where a loop over Entities comes to a
-// place that has another entity by now, and where a system of a [Stepper] writes another
-// world than the one that is stepped. It costs the encoding of every row, for tests:
+// place that has another entity by now. Each write asks whether the program may write the
+// world: not in the body of ParallelRuns, but through the run; not in the key function of an
+// index; not in a system of a [Stepper] that was given another world. It costs the encoding
+// of every row, for tests:
 //
 //	go test -tags stetdebug ./...
 package ecs

@@ -216,6 +216,9 @@ func (x *Index[T, K]) find(key K) *roster.List[Entity] {
 }
 
 func (x *Index[T, K]) look() {
+	if debug {
+		x.s.mustNotFollow()
+	}
 	if x.behind() {
 		x.catchUp()
 	}
@@ -234,7 +237,7 @@ func (x *Index[T, K]) catchUp() {
 	if written && debug {
 		w.verifyOf(&s.rows)
 	}
-	x.follow()
+	x.followChecked()
 	if x.late, x.lateAll = s.pointed, s.pointedAll; !written {
 		return
 	}
@@ -244,6 +247,14 @@ func (x *Index[T, K]) catchUp() {
 		w.rememberOf(&s.rows, s.pointed, s.pointedAll)
 	}
 	w.saveHands()
+}
+
+// followChecked is follow, in which a debug build watches what the key function does.
+func (x *Index[T, K]) followChecked() {
+	if debug {
+		defer x.s.following()()
+	}
+	x.follow()
 }
 
 // follow makes x know rows again that may have been written.

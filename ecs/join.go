@@ -240,7 +240,7 @@ func (j *join) markRows(rows []uint32) {
 // mark saves what is written of a span.
 func (j *join) mark(s *span, columns []joinedColumn) {
 	if debug && j.writes && columns != nil {
-		j.w.mustBeStepped()
+		j.w.mustBeWritable("a query with Write")
 	}
 	for k, m := range columns {
 		if !m.write || m.optional && !s.hasAny(k) {

@@ -80,6 +80,9 @@ func (m *Mask) Len() int { return -m.rows.Total }
 
 // Add adds i and reports whether it was missing.
 func (m *Mask) Add(i uint32) bool {
+	if debug {
+		m.w.mustBeWritable("Mask.Add")
+	}
 	p := int(i >> 12)
 	if p >= len(m.pages) || m.pages[p] == 0 {
 		m.grow(p)
@@ -105,6 +108,9 @@ func (m *Mask) Add(i uint32) bool {
 
 // Remove removes i and reports whether it was there.
 func (m *Mask) Remove(i uint32) bool {
+	if debug {
+		m.w.mustBeWritable("Mask.Remove")
+	}
 	p := int(i >> 12)
 	if p >= len(m.pages) {
 		return false
@@ -157,6 +163,9 @@ func (m *Mask) lower(k uint32) {
 
 // Clear removes all indices. It costs O(1).
 func (m *Mask) Clear() {
+	if debug {
+		m.w.mustBeWritable("Mask.Clear")
+	}
 	if m.rows.Total == 0 {
 		return
 	}

@@ -83,7 +83,7 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 	// What most calls need is done in a body that calls nothing but, last of all,
 	// setSlow: so nothing has to be kept on the stack.
 	if debug {
-		s.w.mustBeStepped()
+		s.mustBeWritable("Set", e)
 	}
 	p := s.sparse.Page(e.Index())
 	if p == nil || s.rows.Span != s.w.clock.Span || s.slow {
@@ -220,7 +220,7 @@ func (s *Storage[T]) Mut(e Entity) *T {
 		return nil
 	}
 	if debug {
-		s.w.mustBeStepped()
+		s.mustBeWritable("Mut", e)
 	}
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
@@ -295,7 +295,7 @@ func (s *Storage[T]) find(entities []Entity, f *found) {
 		return // Nothing will be written.
 	}
 	if debug {
-		s.w.mustBeStepped()
+		s.mustBeWritable("MutEach", 0)
 	}
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
@@ -416,7 +416,7 @@ func (s *Storage[T]) Remove(e Entity) bool {
 		return false
 	}
 	if debug {
-		s.w.mustBeStepped()
+		s.mustBeWritable("Remove", e)
 	}
 	if s.observed {
 		if r = s.leaving(s, e, r); r < 0 {

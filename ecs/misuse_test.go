@@ -96,8 +96,17 @@ func TestTryLetsAGoroutineEnd(t *testing.T) {
 	}
 }
 
+// changedInParallelRuns is what a body of ParallelRuns panics with that changes the structure. A
+// debug build finds it at once.
+func changedInParallelRuns() string {
+	if debug {
+		return "ecs: the world is written in the body of ParallelRuns"
+	}
+	return "ecs: the world's structure changed in ParallelRuns"
+}
+
 func TestEntitiesCreatedAndDestroyedInParallelRunsAreNoticed(t *testing.T) {
-	const text = "ecs: the world's structure changed in ParallelRuns"
+	text := changedInParallelRuns()
 	w, a, _, entities := members(10, Options{})
 	bare := w.CreateN(nil, 5) // Without components, so that no storage changes.
 	w.Destroy(entities[3])

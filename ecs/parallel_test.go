@@ -158,7 +158,7 @@ func calledBy(function string) bool {
 func TestParallelRunsThatChangeTheWorldPanic(t *testing.T) {
 	w, a, _ := scatteredMembers(10)
 	q := NewQuery1(Read(a))
-	mustPanic(t, "ecs: the world's structure changed in ParallelRuns", func() {
+	mustPanic(t, changedInParallelRuns(), func() {
 		q.ParallelRuns(1, func(run Run1[plain]) { w.Destroy(run.Entities[0]) })
 	})
 	mustPanic(t, "ecs: ParallelRuns inside of its own loop", func() {

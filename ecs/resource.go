@@ -47,7 +47,7 @@ func (r *Resource[T]) Read() *T { return &r.data.Live[0] }
 // Release or Seek.
 func (r *Resource[T]) Mut() *T {
 	if debug {
-		r.w.mustBeStepped()
+		r.mustBeWritable()
 	}
 	if r.rows.Span != r.w.clock.Span {
 		r.rows.Open()

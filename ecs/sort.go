@@ -8,7 +8,7 @@ import "slices"
 func (s *set) arrange(as AnyStorage, plan func(from []uint32)) {
 	w := s.w
 	if debug {
-		w.mustBeStepped()
+		s.mustBeWritable("a sort", 0)
 	}
 	if s.kind == Indexed {
 		panic("ecs: " + as.Name() + " is Indexed, and its rows cannot move; register it as another kind to sort it")

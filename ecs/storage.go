@@ -124,7 +124,7 @@ func (s *Storage[T]) Values() []T { return s.data.Live[:s.rows.N:s.rows.N] }
 // Restore, Release or Seek. It costs O(rows) once in a frame.
 func (s *Storage[T]) MutValues() []T {
 	if debug {
-		s.w.mustBeStepped()
+		s.mustBeWritable("MutValues", 0)
 	}
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
@@ -197,7 +197,7 @@ func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 // for the garbage collector, which is O(rows).
 func (s *Storage[T]) Clear() {
 	if debug {
-		s.w.mustBeStepped()
+		s.mustBeWritable("Clear", 0)
 	}
 	if s.observed && s.emptying(s) {
 		return
@@ -255,7 +255,7 @@ func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
 // [Storage.Entities].
 func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 	if debug {
-		s.w.mustBeStepped()
+		s.mustBeWritable("RemoveAll", 0)
 	}
 	if !s.observed {
 		before := s.Len()

@@ -119,7 +119,7 @@ func NewWorld(options Options) *World {
 // Create returns a new entity without components.
 func (w *World) Create() Entity {
 	if debug {
-		w.mustBeStepped()
+		w.mustBeWritable("World.Create")
 	}
 	r := &w.entities // As in Storage.Set, the usual case calls nothing.
 	n := r.rows.N
@@ -162,7 +162,7 @@ var ErrTaken = errors.New("taken")
 // index of a million makes room for as many entities.
 func (w *World) CreateAt(e Entity) error {
 	if debug {
-		w.mustBeStepped()
+		w.mustBeWritable("World.CreateAt")
 	}
 	if err := w.entities.createAt(e); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (w *World) Destroy(e Entity) bool {
 		return false
 	}
 	if debug {
-		w.mustBeStepped()
+		w.mustBeWritable("World.Destroy")
 	}
 	if !w.entities.destroy(e) {
 		return false
@@ -228,7 +228,7 @@ func (w *World) CreateN(dst []Entity, n int) []Entity {
 		return dst
 	}
 	if debug {
-		w.mustBeStepped()
+		w.mustBeWritable("World.CreateN")
 	}
 	from := len(dst)
 	dst = w.entities.createN(dst, n)
@@ -262,7 +262,7 @@ func (w *World) KeepOnly(e Entity, keep ...AnyStorage) (n int) {
 		w.mustBeComponent("KeepOnly", s)
 	}
 	if debug {
-		w.mustBeStepped()
+		w.mustBeWritable("World.KeepOnly")
 	}
 	for i, s := range w.storages {
 		row := w.sets[i].row(e)
@@ -285,7 +285,7 @@ func (w *World) Clear() {
 		return
 	}
 	if debug {
-		w.mustBeStepped()
+		w.mustBeWritable("World.Clear")
 	}
 	if w.ops != nil {
 		w.note(raw.OpClear, nil, 0)

@@ -1,0 +1,75 @@
+//go:build stetdebug
+
+package ecs
+
+import (
+	"fmt"
+
+	"github.com/stet-ecs/stet/internal/naming"
+)
+
+// In a debug build each write asks first whether the program may write the world now. It may
+// not in the body of ParallelRuns, where goroutines would write marks and logs at the same
+// time, not in the key function of an index, and not in a system of another world's step.
+
+// A refusal says why a write is refused, and what the program should do instead.
+type refusal struct{ reason, repair string }
+
+// refuses returns why w may not be written now, or nil.
+func (w *World) refuses() *refusal {
+	switch {
+	case w.parallel:
+		return &refusal{"the world is written in the body of ParallelRuns",
+			"write only what the run hands out there, collect the rest under a lock, and write it after the loop"}
+	case w.guards.following != "":
+		return &refusal{"the key function of an index of " + naming.Shown(w.guards.following) + " writes the world",
+			"let it only compute a key from the component that it is given"}
+	}
+	return w.refusesStep()
+}
+
+func (r *refusal) panic(write string) {
+	panic(fmt.Sprintf("ecs: %s (by %s); %s", r.reason, write, r.repair))
+}
+
+// mustBeWritable panics if the program may not write w now. op is the method that writes.
+func (w *World) mustBeWritable(op string) {
+	if r := w.refuses(); r != nil {
+		r.panic(op)
+	}
+}
+
+// mustBeWritable panics if the program may not write s now. e is the entity that op is called
+// for; 0 stands for many.
+func (s *set) mustBeWritable(op string, e Entity) {
+	r := s.w.refuses()
+	if r == nil {
+		return
+	}
+	op += " of " + naming.Shown(s.w.nameOf(&s.dense))
+	if e != 0 {
+		op += " of " + e.String()
+	}
+	r.panic(op)
+}
+
+// mustBeWritable panics if the program may not write r now.
+func (r *Resource[T]) mustBeWritable() {
+	if refused := r.w.refuses(); refused != nil {
+		refused.panic("a write of the resource " + naming.Shown(r.name))
+	}
+}
+
+// following notes that an index of s calls its key function until end is called.
+func (s *set) following() (end func()) {
+	s.w.guards.following = s.w.nameOf(&s.dense)
+	return func() { s.w.guards.following = "" }
+}
+
+// mustNotFollow panics if a key function looks up an index of s.
+func (s *set) mustNotFollow() {
+	if outer := s.w.guards.following; outer != "" {
+		panic(fmt.Sprintf("ecs: the key function of an index of %s looks up an index of %s; let it only compute a key from the component that it is given",
+			naming.Shown(outer), naming.Shown(s.w.nameOf(&s.dense))))
+	}
+}

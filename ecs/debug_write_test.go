@@ -1,0 +1,106 @@
+//go:build stetdebug
+
+package ecs
+
+import (
+	"sync/atomic"
+	"testing"
+)
+
+// In ParallelRuns each write that is not through the run panics, and names what is written.
+func TestDebugWrite_ParallelRuns(t *testing.T) {
+	w, a, b, entities := members(10, Options{})
+	score := MustRegisterResource(w, plain{}, Component[plain]{Name: "score"})
+	hits := MustRegisterEvent(w, Component[word]{Name: "hits"})
+	random := MustRegisterRand(w, 1, 2)
+	reader, err := hits.Reader("sounds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hits.Send(word{})
+	mask := w.NewMask()
+	writes := NewQuery1(Write(b))
+	q := NewQuery1(Write(a))
+	e := entities[3]
+	for op, write := range map[string]func(){
+		"Set of plain of 3v1":           func() { a.Set(e, plain{}) },
+		"Set of padded of 3v1":          func() { b.Set(e, padded{}) },
+		"Mut of padded of 3v1":          func() { b.Mut(e).B++ },
+		"SetAll of padded":              func() { b.SetAll(entities, padded{}) },
+		"MutValues of padded":           func() { b.MutValues() },
+		"Remove of padded of 3v1":       func() { b.Remove(e) },
+		"Clear of padded":               func() { b.Clear() },
+		"a sort of padded":              func() { b.SortFunc(func(a, b padded) int { return 0 }) },
+		"World.Create":                  func() { w.Create() },
+		"World.Destroy":                 func() { w.Destroy(e) },
+		"a query with Write":            func() { writes.Get(e) },
+		"a write of the resource score": func() { score.Set(plain{}) },
+		"a write of the resource hits)": func() { hits.Send(word{}) },
+		"a write of the resource Rand":  func() { random.IntN(6) },
+		"a write of the resource hits.": func() {
+			for range reader.All() {
+				break
+			}
+		},
+		"MutEach of padded": func() {
+			for range b.MutEach(entities) {
+				break
+			}
+		},
+		"Mask.Add": func() { mask.Add(3) },
+	} {
+		digest := w.Digest()
+		mustPanic(t, "ecs: the world is written in the body of ParallelRuns (by "+op, func() {
+			q.ParallelRuns(2, func(Run1[plain]) { write() })
+		})
+		if w.Digest() != digest {
+			t.Errorf("%s: something was written", op)
+		}
+	}
+}
+
+// What a body may do stays allowed, and all writes are after the loop.
+func TestDebugWrite_ParallelRunsAllowed(t *testing.T) {
+	w, a, b, entities := members(300, Options{History: 2})
+	byX := NewIndex(b, func(p padded) int64 { return p.B })
+	w.Commit()
+	q := NewQuery2(Write(a), Read(b))
+	var found atomic.Int64
+	q.ParallelRuns(4, func(run Run2[plain, padded]) {
+		for i := range run.A {
+			run.A[i].X++
+			if v, ok := b.Get(run.Entities[i]); ok && b.Has(run.Entities[i]) && w.Alive(run.Entities[i]) {
+				found.Add(int64(byX.Len(v.B)))
+			}
+		}
+	})
+	if found.Load() == 0 {
+		t.Error("no look-up found an entity")
+	}
+	a.Mut(entities[0]).X++
+	w.Commit()
+}
+
+func TestDebugWrite_KeyFunction(t *testing.T) {
+	w, a, b, entities := members(10, Options{})
+	score := MustRegisterResource(w, plain{}, Component[plain]{Name: "score"})
+	const repair = "let it only compute a key from the component that it is given"
+	for op, write := range map[string]func(){
+		"Set of padded of 0v1":          func() { b.Set(entities[0], padded{}) },
+		"Mut of plain of 0v1":           func() { a.Mut(entities[0]).X++ },
+		"World.Create":                  func() { w.Create() },
+		"a write of the resource score": func() { score.Mut().X++ },
+	} {
+		x := NewIndex(a, func(p plain) int32 { write(); return p.X })
+		mustPanic(t, "ecs: the key function of an index of plain writes the world (by "+op+"); "+repair, func() { x.Len(1) })
+		b.Set(entities[1], padded{}) // After the panic the world can be written.
+		a.indexes = nil
+	}
+	var x *Index[plain, int32]
+	x = NewIndex(a, func(p plain) int32 { return int32(x.Len(p.X)) })
+	mustPanic(t, "ecs: the key function of an index of plain looks up an index of plain; "+repair, func() { x.Len(1) })
+	other := NewIndex(b, func(p padded) int64 { return p.B })
+	other.Len(1) // It knows all rows, so that the next look-up has nothing to do.
+	y := NewIndex(a, func(p plain) int32 { return int32(other.Len(int64(p.X))) })
+	mustPanic(t, "ecs: the key function of an index of plain looks up an index of padded; "+repair, func() { y.Len(1) })
+}
