@@ -19,8 +19,10 @@ var ErrNotHeld = errors.New("ecs: tick not held")
 //
 // It costs O(storages changed in the tick), without a recorder, and with history a look at each
 // row above 256 bytes that was written, whose unchanged parts are not kept. Pointers and slices
-// for writing that were given out before are no longer valid.
+// for writing that were given out before are no longer valid. It panics in a system of a
+// [Stepper] and in the body of ParallelRuns.
 func (w *World) Commit() {
+	w.mustBeBetween("Commit")
 	if len(w.hooks.change) > 0 {
 		w.hooks.tellChanges()
 	}
@@ -172,6 +174,7 @@ func (h History) Rewind(n int) error {
 // names the nearest ticks that are held; the world is then as it was.
 func (h History) Seek(tick uint64) error {
 	w := h.w
+	w.mustBeBetween("Seek")
 	w.verify()
 	if k := w.forwardTo(tick); k >= 0 {
 		w.discardOpen()

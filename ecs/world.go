@@ -63,6 +63,7 @@ type World struct {
 	watched    bool                     // So it has, or there are relations: to destroy is more than to remove rows.
 	bonds      severing                 // The relations; nil: none.
 	released   bool                     // What is destroyed next is, as far as relations go.
+	system     *string                  // The name of the system of a Stepper that is under way; nil: none is.
 	exempt     []exemptStorage          // NoRewind components.
 	ticking    []interface{ endTick() } // The resources with values that change when a tick ends.
 	groups     []*Group
