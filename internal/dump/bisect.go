@@ -20,12 +20,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Bisect looks for where in time a condition changes: by halves, which loads a few states, or in
-// turn, which reads every tick but asks only about what it changed.
+// Bisect looks for where in time a condition changes: in turn, which reads every tick but asks only
+// about what it changed, or by halves, which loads a few states.
 //
 //	STORE, A..B ──▶ route ──▶ the states of the way, and which of them damage hides
 //	EXPR, CMD   ──▶ judge ──▶ a verdict on one state: true, false or skip
-//	halved, first, newestOf or list: which states the judge is asked about, until one is found
+//	first, halved, newestOf or list: which states the judge is asked about, until one is found
 //
 // What it finds is reported with the state before, and with what it took for granted: who reads the
 // document must be able to tell a fact from a promise of the user. By halves it takes for granted
@@ -37,15 +37,29 @@ import (
 // bisectDoc is what bisect --json prints.
 type bisectDoc struct {
 	stateDoc            // The first state for which the condition holds; with --last the newest at which it changed.
-	Holds    bool       `json:"holds"`  // There. Only with --last it may not.
-	Before   stateDoc   `json:"before"` // The last state before it of which is known whether it holds: for that it is the other way round.
-	States   int        `json:"states"` // In the range.
-	Asked    int        `json:"asked"`  // How many of them were.
-	Scan     bool       `json:"scan"`   // All states up to it were asked; else it is taken to stay true.
-	Last     bool       `json:"last"`   // All states from it on were asked.
-	Probes   []probeDoc `json:"probes"` // In the order in which they were asked; with --scan and --last empty.
+	Holds    bool       `json:"holds"`          // There. Only with --last it may not.
+	Before   stateDoc   `json:"before"`         // The last state before it of which is known whether it holds: for that it is the other way round.
+	States   int        `json:"states"`         // In the range.
+	Asked    int        `json:"asked"`          // How many of them were.
+	Scan     bool       `json:"scan"`           // All states up to it were asked; else it is taken to stay true.
+	Held     *heldDoc   `json:"held,omitempty"` // With scan: it held at the first state too, but not for all of the time.
+	Last     bool       `json:"last"`           // All states from it on were asked.
+	Probes   []probeDoc `json:"probes"`         // Those that were asked by halves, in order; in turn it is empty.
 
 	by *bisector
+}
+
+// A heldDoc says from which state to which a condition held before it began to hold again.
+type heldDoc struct {
+	From stateDoc `json:"from"` // The first state of the range that was judged.
+	To   stateDoc `json:"to"`   // The last judged state before the first one for which it does not hold.
+}
+
+func (d heldDoc) String() string {
+	if d.From == d.To {
+		return fmt.Sprintf("at tick %d", d.From.Tick)
+	}
+	return fmt.Sprintf("from tick %d to %d", d.From.Tick, d.To.Tick)
 }
 
 // A probeDoc is a state that was asked.
@@ -75,16 +89,18 @@ var bisectCommand = command{
 	use: "bisect STORE EXPR [A..B] | bisect STORE [A..B] --run -- CMD ARGS…",
 	doc: `Find the tick at which a condition begins to hold, or changes
 
-Find the first tick at which a condition holds, on the way to --at or from A to
-B. It asks few of them, by halves: once the condition holds it is taken to stay
-true. --scan asks every tick in turn and needs no such promise; neither do --last,
-which finds the last tick at which the condition changed, to true or to false, and
---flips, which lists all that there are. In turn, only those entities are asked again
-that a tick changed, so that many ticks take little more than reading them.
+Find the first tick at which a condition begins to hold, on the way to --at or from A
+to B. Every tick is asked in turn until one is found; only those entities are asked
+again that a tick changed, so that many ticks take little more than reading them.
+If the condition held before, as "is not there" does in an empty world, the answer says
+from when to when. --last finds the last tick at which the condition changed, to true
+or to false, and --flips lists all of them.
 
-A condition that holds at the first state as well as at the last did not begin
-between them, and that is an error: worlds begin empty, so what says that something
-is not there holds at first. States that damage hides cannot be judged, and are skipped.
+--halve asks few ticks, by halves. It is for a condition that stays true once it holds:
+if it does not, the answer is one of the ticks at which it begins. It refuses a
+condition that holds at the first tick as well as at the last.
+
+Ticks that damage hides cannot be judged, and are skipped.
 
 The condition is on the whole world,
 
@@ -100,15 +116,15 @@ distinct and p0 to p100, the percentiles, an expression; or, with --entity, on o
 
 With --run a command decides, of a state that is written as a save, whose name takes
 the place of {} in the arguments and is in ECSDUMP_SAVE; ECSDUMP_TICK and
-ECSDUMP_RECORD name the state. Else it gets its arguments as they are given, names and
-passwords in URLs too. It exits with 0: the condition does not hold (good),
+ECSDUMP_RECORD name the state. Other arguments stay as they are given, with names and
+passwords in URLs. It is asked by halves, or with --scan about every tick. It exits with 0: the condition does not hold (good),
 1 to 127: it holds (bad), but 125: this state cannot be judged.
 
   ecsdump bisect D --run -- ./check.sh {}
 
 ` + expressionHelp,
 	example: `  ecsdump bisect D 'any(Position.X > 10)'
-  ecsdump bisect D 'alive < 50' 100..200 --scan
+  ecsdump bisect D 'tick > 150 and alive > 50' 100..200 --halve
   ecsdump bisect D 'not exists("12v3")' --last
   ecsdump bisect D 'Health < 10' --entity 12v3 --flips
   ecsdump bisect D 100..200 --run -- ./check.sh {}`,
@@ -116,7 +132,8 @@ passwords in URLs too. It exits with 0: the condition does not hold (good),
 	run: func(f flags) action {
 		b := new(bisector)
 		f.entity(&b.entity, "the condition is on this entity")
-		f.BoolVar(&b.scan, "scan", false, "ask every tick, one after the other")
+		f.BoolVar(&b.scan, "scan", false, "ask every tick in turn; the default without --run")
+		f.BoolVar(&b.halve, "halve", false, "ask few ticks, by halves; the default with --run")
 		f.BoolVar(&b.last, "last", false, "find the last tick at which it changed")
 		f.BoolVar(&b.flips, "flips", false, "list all ticks at which it changed")
 		f.BoolVar(&b.run, "run", false, "run the command behind -- for each state")
@@ -134,8 +151,8 @@ passwords in URLs too. It exits with 0: the condition does not hold (good),
 // holds: for the first of them, or where good and bad ones meet.
 //
 //	         asks                        finds
-//	         few, by halves (halved)     the first bad one, if all behind it are bad
 //	--scan   all, in turn (first)        the first bad one behind a good one
+//	--halve  few, by halves (halved)     the first bad one, if all behind it are bad
 //	--last   the last ones (newestOf)    the last that is other than the one before it
 //	--flips  all, in turn (list)         all that are
 //
@@ -146,12 +163,16 @@ passwords in URLs too. It exits with 0: the condition does not hold (good),
 // The fields come in three groups: what the command line says; the way with its cursor and its
 // damage (route); and what is known so far.
 type bisector struct {
-	at                     string
-	text                   string // The condition.
-	span                   string // A..B, or "".
-	entity                 string
-	scan, last, flips, run bool
-	command                []string
+	at      string
+	text    string // The condition.
+	span    string // A..B, or "".
+	entity  string
+	scan    bool
+	halve   bool
+	last    bool
+	flips   bool
+	run     bool
+	command []string
 
 	*route
 	judge  judge
@@ -159,6 +180,7 @@ type bisector struct {
 	asked  map[int]probeDoc // Of the way, that may be come to again: by halves all, in turn those that were skipped.
 	oldest probeDoc         // The first and the last that were judged, in turn.
 	newest probeDoc
+	held   *heldDoc // In turn: where it held at the beginning, once it does not hold any more.
 	doc    *bisectDoc
 }
 
@@ -194,7 +216,10 @@ func (b *bisector) arguments(c *call) error {
 	if b.span = strings.Join(args[least:], ""); b.span != "" && c.flags.Changed("at") {
 		return c.misused("give either --at or a range")
 	}
-	return cmp.Or(c.exclusive("scan", "last", "flips"), c.exclusive("run", "entity"))
+	if !b.last && !b.flips && !b.halve {
+		b.scan, b.halve = b.scan || !b.run, b.run && !b.scan
+	}
+	return cmp.Or(c.exclusive("scan", "halve", "last", "flips"), c.exclusive("run", "entity"))
 }
 
 // bisect finds the state, or all of them, and prints it.
@@ -215,12 +240,12 @@ func (b *bisector) bisect(s *source) (err error) {
 	}
 	defer end()
 	b.doc = &bisectDoc{States: len(b.states), Scan: b.scan, Last: b.last, Probes: []probeDoc{}, by: b}
-	find := b.halved // Each of these finds one state; a list is printed while it is found.
+	find := b.first // Each of these finds one state; a list is printed while it is found.
 	switch {
 	case b.flips:
 		return cmp.Or(b.list(last), b.unread)
-	case b.scan:
-		find = b.first
+	case b.halve:
+		find = b.halved
 	case b.last:
 		find = b.newestOf
 	}
@@ -232,6 +257,7 @@ func (b *bisector) bisect(s *source) (err error) {
 		return err
 	}
 	b.doc.stateDoc, b.doc.Holds, b.doc.Before, b.doc.Asked = at.stateDoc, at.Holds, at.Before, b.count
+	b.doc.Held = b.held
 	return cmp.Or(s.tell(b.doc), b.unread)
 }
 
@@ -313,7 +339,7 @@ func (b *bisector) halved(last int) (at flipDoc, err error) {
 	case end.Verdict == good:
 		return at, b.missing(b.again("--scan"), "it does not hold at %s, the last of %v", end.place(), b.states)
 	case last == 0:
-		return at, b.missing("", "it holds at %s, the only state: nobody knows since when", end.place())
+		return at, b.missing("", "it holds at %s, the only state: when it began is unknown", end.place())
 	}
 	begin, err := b.probe(0)
 	switch {
@@ -422,21 +448,21 @@ func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
 }
 
 // first finds the first change to bad. A change to good comes before it only if the condition holds
-// at the beginning: then at has that change if there is no other, which tells the two failures
-// apart.
+// at the beginning, and sets held.
 func (b *bisector) first(last int) (at flipDoc, err error) {
-	changed := false
 	err = b.changes(0, last, func(f flipDoc) error {
-		if at, changed = f, true; f.Holds {
+		if f.Holds {
+			at = f
 			return errEnough
 		}
+		b.held = &heldDoc{b.oldest.stateDoc, f.Before}
 		return nil
 	})
 	switch {
 	case err != nil:
 		return at, ended(err)
-	case changed:
-		return at, b.missing("", "it holds at the first of %v, and does not begin to hold behind that", b.states)
+	case b.held != nil:
+		return at, b.missing(b.again("--last"), "it holds %v, and does not begin to hold again in the rest of %v", b.held, b.states)
 	}
 	return at, b.missing("", "%s", b.unchanged())
 }
@@ -528,19 +554,23 @@ func (d *bisectDoc) print(a *app) {
 	}
 	switch {
 	case d.Scan:
-		a.Line("first at %s", d.place())
-		a.Line("%s before it asked, one by one", term.Count(d.Asked-1, "state", "states"))
+		again := ""
+		if d.Held != nil {
+			again = fmt.Sprintf("; it also held %v", d.Held)
+		}
+		a.Line("begins at %s%s", d.place(), again)
+		a.Line("%s of %d asked, in turn, up to it; --flips lists all changes", term.Count(d.Asked, "state", "states"), d.States)
 	case d.Last:
 		a.Line("last change at %s: %s", d.place(), map[bool]string{true: "it holds since then", false: "it does not hold any more"}[d.Holds])
 		a.Line("%s of %d asked, from the last one back", term.Count(d.Asked, "state", "states"), d.States)
 	default:
-		a.Line("first at %s", d.place())
+		a.Line("begins at %s", d.place())
 		a.Line("%s of %d asked, by halves: once it holds, it is taken to stay true", term.Count(d.Asked, "state", "states"), d.States)
 	}
 	// The state before on the way is not the last one judged: between them some were skipped or are
 	// damaged.
 	if i := slices.Index(d.by.states, d.Seq); i > 0 && d.by.states[i-1] != d.Before.Seq {
-		a.Line("nobody knows of the states between %s and it", d.Before.place())
+		a.Line("the states between %s and it are unknown", d.Before.place())
 	}
 	a.Line("see: %s", d.by.next())
 }
