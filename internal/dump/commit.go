@@ -3,8 +3,6 @@ package dump
 import (
 	"encoding/hex"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -43,17 +41,15 @@ type recordDoc struct {
 	Inputs     []inputDoc     `json:"inputs,omitempty"`     // With --verbose: what it journaled with it.
 }
 
-// A changeDoc says what a tick did to a component or resource. A destroyed
-// entity's components do not count as removed.
+// A changeDoc says what a tick did to a component or resource.
 type changeDoc struct {
 	Name       string `json:"name"`
 	Added      int    `json:"added"`
-	Removed    int    `json:"removed"`
+	Removed    int    `json:"removed"` // Also those of destroyed entities, and those that a clear took.
 	Cleared    int    `json:"cleared"` // How many times.
 	RowsBefore int    `json:"rows_before"`
 	RowsAfter  int    `json:"rows_after"`
 	Written    int    `json:"written"` // Rows that were added, set or moved.
-
 }
 
 // An operationDoc is one call.
@@ -91,47 +87,15 @@ func (s *source) commit(seq, known uint64) (c *inspect.Commit, ops []inspect.Op,
 	return c, ops, doc, nil
 }
 
-// recordDocOf describes c, without its operations and its place in the tree. A component can
-// have rows that were written without any operation, and operations without rows: both count.
-// Components come in the order of their numbers.
+// recordDocOf describes c, without its operations and its place in the tree.
 func recordDocOf(c *inspect.Commit, ops []inspect.Op) recordDoc {
-	doc := recordDoc{
-		Seq: c.Seq, Tick: c.Tick, Parent: c.Parent, Time: c.Time, Bytes: c.Bytes,
-		Components: []changeDoc{}, Marks: c.Marks,
-	}
-	changes := map[int]*changeDoc{}
-	for _, r := range c.Rows {
-		changes[r.Component] = &changeDoc{RowsBefore: r.Before, RowsAfter: r.After, Written: r.Written}
-	}
-	for _, op := range ops {
-		if op.Component >= 0 && changes[op.Component] == nil {
-			changes[op.Component] = new(changeDoc)
-		}
-		doc.count(op, changes[op.Component])
-	}
-	for _, n := range slices.Sorted(maps.Keys(changes)) {
-		changes[n].Name = c.Component(n)
-		doc.Components = append(doc.Components, *changes[n])
-	}
-	return doc
-}
-
-// count counts op, which concerns the component of change if it concerns one.
-func (d *recordDoc) count(op inspect.Op, change *changeDoc) {
-	switch {
-	case op.Kind == raw.OpCreate:
-		d.Created++
-	case op.Kind == raw.OpDestroy:
-		d.Destroyed++
-	case op.Kind == raw.OpClear && change == nil:
-		d.Cleared++
-	case change == nil: // An operation on no component: the format does not keep it out.
-	case op.Kind == raw.OpClear:
-		change.Cleared++
-	case op.Kind == raw.OpAdd:
-		change.Added++
-	case op.Kind == raw.OpRemove:
-		change.Removed++
+	n := describe.CountTick(c, ops)
+	return recordDoc{
+		Seq: c.Seq, Tick: c.Tick, Parent: c.Parent, Time: c.Time, Bytes: c.Bytes, Marks: c.Marks,
+		Created: n.Created, Destroyed: n.Destroyed, Cleared: n.Cleared,
+		Components: describe.Listed(n.Components, func(c describe.ComponentCounts) changeDoc {
+			return changeDoc{c.Name, c.Added, c.Removed, c.Cleared, c.Before, c.After, c.Written}
+		}),
 	}
 }
 
@@ -183,11 +147,9 @@ func counted(format string, n int) string {
 	return fmt.Sprintf(format, n)
 }
 
-// String returns what c counts: "Position +2 -1 cleared 1× wrote 3". All rows that went are counted, also
-// those of destroyed entities, which lose their components without an operation for each.
+// String returns what c counts: "Position +2 -1 cleared 1× wrote 3".
 func (c changeDoc) String() string {
-	went := c.RowsBefore + c.Added - c.RowsAfter
-	return joined(" ", c.Name, counted("+%d", c.Added), counted("-%d", went), counted("cleared %d×", c.Cleared), counted("wrote %d", c.Written))
+	return joined(" ", c.Name, counted("+%d", c.Added), counted("-%d", c.Removed), counted("cleared %d×", c.Cleared), counted("wrote %d", c.Written))
 }
 
 // String returns o on one line: "add Position 12v3".

@@ -39,11 +39,11 @@ type statsDoc struct {
 // A usageDoc says what a component or resource takes.
 type usageDoc struct {
 	Name     string `json:"name"`
-	Kind     string `json:"kind"`        // component, tag or resource.
-	Rows     int    `json:"rows"`        // At the end of the range.
-	RowBytes int64  `json:"state_bytes"` // Of these rows, encoded.
-	Added    int    `json:"added"`       // In the range.
-	Removed  int    `json:"removed"`
+	Kind     string `json:"kind"`          // component, tag or resource.
+	Rows     int    `json:"rows"`          // At the end of the range.
+	RowBytes int64  `json:"state_bytes"`   // Of these rows, encoded.
+	Added    int    `json:"added"`         // In the range.
+	Removed  int    `json:"removed"`       // Also those of destroyed entities, and those that a clear took.
 	Written  int    `json:"written"`       // Rows that were added, set or moved.
 	Bytes    int64  `json:"journal_bytes"` // Of payloads.
 	Ticks    int    `json:"ticks"`         // That changed it.

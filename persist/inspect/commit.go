@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"encoding/binary"
 	"time"
 
 	"github.com/stet-ecs/stet/ecs/raw"
@@ -38,6 +39,9 @@ type RowChange struct {
 
 	Entities, Values []raw.Range // The rows below After whose entity the tick gives, and whose value.
 
+	Indexed bool        // The row of an entity is its index, so that rows may be gaps.
+	Vacated []raw.Range // Rows of an Indexed storage that the tick gives without an entity, or drops.
+
 	Bytes int // Of the tick's payload that say all this.
 }
 
@@ -55,9 +59,33 @@ func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format
 	c.Rows = make([]RowChange, 0, len(t.Storages))
 	for _, p := range t.Storages {
 		written := p.Written() // Rows given and rows edited.
-		c.Rows = append(c.Rows, RowChange{p.Number, p.Before, p.After, format.CountRows(written), p.EntityRanges, written, p.Size})
+		r := RowChange{
+			Component: p.Number, Before: p.Before, After: p.After, Written: format.CountRows(written),
+			Entities: p.EntityRanges, Values: written, Bytes: p.Size,
+		}
+		if r.Indexed = p.Number < len(s.Components) && s.Components[p.Number].Indexed; r.Indexed {
+			r.Vacated = vacated(&p)
+		}
+		c.Rows = append(c.Rows, r)
 	}
 	return c
+}
+
+// vacated returns the rows of an Indexed storage that p gives without an entity, or drops.
+func vacated(p *format.StoragePatch) (rows []raw.Range) {
+	at := 0
+	for _, r := range p.EntityRanges {
+		for row := r.First; row < r.First+r.N && at+8 <= len(p.Entities); row++ {
+			if binary.LittleEndian.Uint64(p.Entities[at:]) == raw.Vacant {
+				rows = append(rows, raw.Range{First: row, N: 1})
+			}
+			at += 8
+		}
+	}
+	if p.After < p.Before {
+		rows = append(rows, raw.Range{First: p.After, N: p.Before - p.After})
+	}
+	return rows
 }
 
 // Ops returns the operations of a tick in the order of the calls.

@@ -38,12 +38,11 @@ type inputDoc struct {
 	Size int    `json:"size"`
 }
 
-// A patchDoc says what a tick did to a component. Those of a destroyed entity do not count as
-// removed.
+// A patchDoc says what a tick did to a component.
 type patchDoc struct {
 	Name    string `json:"name"`
 	Added   int    `json:"added"`
-	Removed int    `json:"removed"`
+	Removed int    `json:"removed"` // Also those of destroyed entities, and those that a clear took.
 	Cleared int    `json:"cleared"`
 	Before  int    `json:"before"` // Rows.
 	After   int    `json:"after"`
@@ -84,43 +83,21 @@ func (h *shown) tick(a *ask) (any, error) {
 	})
 }
 
-// count counts what c did, by component: rows as its patches say, which hold for the tick as a whole;
-// what was added and removed as its operations say, each call by itself. So a component that was added
-// and removed again counts as both.
+// count counts what c did, by component; those of which most was written come first.
 func (d *tickDoc) count(c *inspect.Commit, ops []inspect.Op) {
-	patches := map[int]*patchDoc{}
-	at := func(n int) *patchDoc {
-		if patches[n] == nil {
-			patches[n] = &patchDoc{Name: c.Component(n)}
-		}
-		return patches[n]
-	}
-	for _, r := range c.Rows {
-		p := at(r.Component)
-		p.Before, p.After, p.Written, p.Bytes = r.Before, r.After, r.Written, r.Bytes
-	}
+	n := describe.CountTick(c, ops)
+	d.Created, d.Destroyed, d.Cleared = n.Created, n.Destroyed, n.Cleared
 	for _, op := range ops {
-		switch {
-		case op.Kind == raw.OpCreate:
-			d.Created++
+		switch op.Kind {
+		case raw.OpCreate:
 			d.name("+" + op.Entity.String())
-		case op.Kind == raw.OpDestroy:
-			d.Destroyed++
+		case raw.OpDestroy:
 			d.name("-" + op.Entity.String())
-		case op.Kind == raw.OpClear && op.Component < 0:
-			d.Cleared++
-		case op.Component < 0: // An add or a remove of no component: the format does not keep it out.
-		case op.Kind == raw.OpClear:
-			at(op.Component).Cleared++
-		case op.Kind == raw.OpAdd:
-			at(op.Component).Added++
-		case op.Kind == raw.OpRemove:
-			at(op.Component).Removed++
 		}
 	}
-	for _, p := range patches {
-		d.Components = append(d.Components, *p)
-	}
+	d.Components = describe.Listed(n.Components, func(c describe.ComponentCounts) patchDoc {
+		return patchDoc{c.Name, c.Added, c.Removed, c.Cleared, c.Before, c.After, c.Written, c.Bytes}
+	})
 	slices.SortFunc(d.Components, func(a, b patchDoc) int { return cmp.Or(cmp.Compare(b.Written, a.Written), cmp.Compare(a.Name, b.Name)) })
 }
 
