@@ -14,6 +14,7 @@ import (
 	"github.com/expr-lang/expr/parser/lexer"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // Aggregates make one answer of those of all entities: sum(Health), any(Position.X > 10). The
@@ -27,6 +28,9 @@ type aggregateKind struct {
 	want Want
 	of   reflect.Type // Of its result.
 }
+
+// boolType is the type of any, all and none.
+var boolType = reflect.TypeFor[bool]()
 
 // aggregateKinds has no type for what sum, min, max and avg give: that may be an integer, a
 // float, one beyond 64 bits, or nothing, and is compared exactly for all of these.
@@ -71,7 +75,7 @@ func SplitTotal(text string) (kind, expr string, ok bool) {
 	kind, expr, _ = strings.Cut(strings.TrimSpace(text), "(")
 	k, ok := aggregateOf(kind)
 	expr, closed := strings.CutSuffix(expr, ")")
-	return kind, strings.TrimSpace(expr), ok && closed && k.of != reflect.TypeFor[bool]()
+	return kind, strings.TrimSpace(expr), ok && closed && k.of != boolType
 }
 
 // WantOf returns what the argument of an aggregate must be.
@@ -119,9 +123,10 @@ func argument(tokens []lexer.Token, i int) (end int, single bool) {
 
 // An aggregate is a call of such a function.
 type aggregate struct {
-	kind string
-	of   *Expr // Of an entity.
-	kept *kept // What it is put together from, if it is followed from tick to tick.
+	kind  string
+	of    *Expr               // Of an entity.
+	kept  *kept               // What it is put together from, if it is followed from tick to tick.
+	given func() (any, error) // What a sweep of the state has found; nil: entities are asked in the image.
 }
 
 // aggregateName returns what the compiled program calls aggregate i: no expression can
@@ -160,10 +165,14 @@ func (a *aggregate) signature() reflect.Type {
 	return reflect.FuncOf(nil, []reflect.Type{k.of}, false)
 }
 
-// run returns what the entities that are alive give: as it was kept, or by asking all of them, as
+// run returns what the entities alive in im give: as it was kept, or by asking all of them, as
 // they lie: any and none up to the first for whom it holds, all up to the first for whom it does not. So
 // an error of somebody behind may not show; kept.result leaves it to this loop which one does.
-func (a *aggregate) run(entities []ecs.Entity) (any, error) {
+func (a *aggregate) run(im *inspect.Image) (any, error) {
+	if a.given != nil {
+		return a.given()
+	}
+	entities := im.Registry[:im.Alive]
 	if a.kept != nil {
 		if v, ok := a.kept.result(a); ok {
 			return v.v, nil

@@ -253,7 +253,7 @@ func (x *Expr) declare(config *conf.Config) {
 		x.function(config, referName(i), func(args ...any) (any, error) { return x.referredOf(col, args[0]) }, col.signature())
 	}
 	for i, a := range x.aggregates {
-		x.function(config, aggregateName(i), func(...any) (any, error) { return a.run(x.im.Registry[:x.im.Alive]) }, a.signature())
+		x.function(config, aggregateName(i), func(...any) (any, error) { return a.run(x.im) }, a.signature())
 	}
 }
 

@@ -70,6 +70,11 @@ func (w *Sweeper) Compile(what, text string, want Want) (*Swept, error) {
 	if err != nil {
 		return nil, err
 	}
+	return w.sweep(x), nil
+}
+
+// sweep makes x, which is compiled for the outline of the state, an expression of the sweep.
+func (w *Sweeper) sweep(x *Expr) *Swept {
 	x.Among(w.State.IsAlive)
 	x.Looking(func(c *inspect.Component) Lookup { return w.State.Lookup(c) })
 	s := &Swept{Expr: x, sweeper: w}
@@ -77,7 +82,7 @@ func (w *Sweeper) Compile(what, text string, want Want) (*Swept, error) {
 		s.reads = append(s.reads, w.Number(c))
 	}
 	w.exprs = append(w.exprs, s)
-	return s, nil
+	return s
 }
 
 // copy gives x one more copy, for the asker of the next number. Its rows are those of the entity that

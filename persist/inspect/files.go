@@ -18,7 +18,8 @@ import (
 // [progress.PhaseReplay] if nothing was wrong before.
 //
 // It works with as many goroutines as the program has processors, and needs memory
-// for one world, where a branch begins for another one.
+// for one world, where a branch begins for another one. A save is read page by page: that needs some
+// 10 bytes for each entity, but memory for the world where checksums are good and the state is not.
 //
 // What the program that has the store open removes meanwhile is a note.
 func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
@@ -29,6 +30,11 @@ func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 	var last *Image // Of the oldest state, where replay begins.
 	r, err := verifyFiles(ctx, v.cat, p, func(ctx context.Context, s SnapshotInfo, r *VerifyReport) (err error) {
 		last = nil
+		if v.cat.IsSave() {
+			if done, err := verifySave(ctx, v.cat, s, r); done || err != nil {
+				return err
+			}
+		}
 		last, err = verifySnapshot(ctx, v.cat, s, r)
 		return err
 	})

@@ -228,6 +228,25 @@ func (s *State) Span(c *Component) (int, error) {
 	return 0, nil
 }
 
+// Gaps returns how many rows of c belong to no entity. Only an indexed component has some: of that, all of dense
+// is read, one page after the other.
+func (s *State) Gaps(c *Component) (n int, err error) {
+	col := s.column(c)
+	if col.settled || !c.Indexed {
+		return c.Gaps, nil
+	}
+	for row := range c.Len() {
+		e, err := col.holder(row)
+		if err != nil {
+			return 0, err
+		}
+		if e == ecs.Vacant {
+			n++
+		}
+	}
+	return n, nil
+}
+
 // RowBytes returns the size of the rows of c, encoded. Of rows of one size nothing is read; of others all
 // pages are, one after the other.
 func (s *State) RowBytes(c *Component) (n int64, err error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/progress"
+	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
 // Verify looks at everything once: at each snapshot, then at each record of the journal by
@@ -20,7 +21,8 @@ import (
 // states that snapshots have (see verifyreplay.go). A program may run meanwhile and prune:
 // a file that is gone when its damage is looked at was never damaged, and becomes a note.
 //
-//	verifyFiles     each snapshot: load it and look at the state; if that fails, all of its checksums
+//	verifyFiles     each snapshot: load it and look at the state; if that fails, all of its checksums.
+//	                A save is not loaded, as nothing is replayed from it: verifySave
 //	verifyRecords   each payload: its sum, its format, its operations, and the schema
 //	verifyReplay    from the oldest state on: digests where snapshots have some, the whole at the tips
 
@@ -153,6 +155,30 @@ func verifySnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *
 	}
 	report(v, s, r, errs...)
 	return nil, ctx.Err()
+}
+
+// verifySave checks a save page by page, in memory for its entities and not for what they have. It reports whether
+// it is done: what is wrong beyond checksums is left to verifySnapshot, which says more about it.
+func verifySave(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *VerifyReport) (done bool, err error) {
+	if s.Err != nil {
+		return false, nil
+	}
+	if _, err := pagefile.Check(ctx, v.Files, s.Name); err != nil {
+		if ctx.Err() == nil {
+			report(v, s, r, flatten(err)...)
+		}
+		return true, ctx.Err()
+	}
+	f, err := snap.Open(v.Files, s.Name, catalog.SnapshotName)
+	if err != nil {
+		return false, nil
+	}
+	defer f.Close()
+	if err := f.Check(ctx); err != nil {
+		return ctx.Err() != nil, ctx.Err()
+	}
+	report(v, s, r)
+	return true, nil
 }
 
 // verifyFile checks the checksums of one file. If they are good, what kept it from opening is told.

@@ -4,6 +4,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 
 	"github.com/stet-ecs/stet/internal/describe"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // The arrays of a component as they lie in memory, for whoever wonders about rows and gaps: sparse
@@ -42,35 +43,54 @@ func (h *shown) arrays(a *ask) (any, error) {
 	limit := a.count("limit", 64, maxRows)
 	name := a.text("component")
 	d := a.desk(h)
-	return answer(a, d, func() (*arraysDoc, error) {
-		im, err := d.state(a.ctx, seq)
-		if err != nil {
+	return answer(a, d, func() (doc *arraysDoc, err error) {
+		if err := d.reach(a.ctx, seq); err != nil {
 			return nil, err
 		}
-		c := im.Find(name)
-		if c == nil {
-			return nil, fail(codeNotFound, "no component %q", name)
-		}
-		doc := &arraysDoc{
-			stateDoc: stateDoc{im.Tick, seq}, Component: name, Kind: describe.Kind(c.Layout, c.Resource), Width: c.Width, Rows: c.Len(), Gaps: c.Gaps,
-			Row: row, Index: index, Dense: []laidDoc{}, Sparse: []int{},
-		}
-		for i := row; i < min(row+limit, c.Len()); i++ { // None, if row is behind the end.
-			v, err := c.Value(i)
-			if err != nil {
-				return nil, err
+		err = d.read(a.ctx, seq, func(st *inspect.State) error {
+			c := st.Outline().Find(name)
+			if c == nil {
+				return fail(codeNotFound, "no component %q", name)
 			}
-			laid := laidDoc{Value: cut(v.String(), maxText)}
-			if i < len(c.Entities) && c.Entities[i] != ecs.Vacant {
-				laid.Entity = c.Entities[i].String()
+			doc = &arraysDoc{
+				stateDoc: stateDoc{st.Outline().Tick, seq}, Component: name, Kind: describe.Kind(c.Layout, c.Resource), Width: c.Width, Rows: c.Len(),
+				Row: row, Index: index, Dense: []laidDoc{}, Sparse: []int{},
 			}
-			doc.Dense = append(doc.Dense, laid)
-		}
-		if !c.Resource {
-			sparse := c.Sparse()
-			doc.Indices = len(sparse)
-			doc.Sparse = append(doc.Sparse, sparse[min(index, len(sparse)):min(index+limit, len(sparse))]...)
-		}
-		return doc, nil
+			return doc.lay(st, c, limit)
+		})
+		return doc, err
 	})
+}
+
+// lay tells so many rows and indices of c from those on that d begins with: none, where they lie behind the end.
+func (d *arraysDoc) lay(st *inspect.State, c *inspect.Component, limit int) (err error) {
+	for i := d.Row; i < min(d.Row+limit, c.Len()); i++ {
+		v, err := st.Value(c, i)
+		if err != nil {
+			return err
+		}
+		laid := laidDoc{Value: cut(v.String(), maxText)}
+		if !c.Resource {
+			e, err := st.Holder(c, i)
+			if err != nil {
+				return err
+			}
+			if e != ecs.Vacant {
+				laid.Entity = e.String()
+			}
+		}
+		d.Dense = append(d.Dense, laid)
+	}
+	if c.Resource {
+		return nil
+	}
+	if d.Gaps, err = st.Gaps(c); err != nil {
+		return err
+	}
+	if d.Indices, err = st.Span(c); err != nil {
+		return err
+	}
+	sparse, err := st.Sparse(c, min(d.Index, d.Indices), min(d.Index+limit, d.Indices))
+	d.Sparse = append(d.Sparse, sparse...)
+	return err
 }

@@ -64,6 +64,14 @@ func BenchmarkInspectorPage(b *testing.B) {
 	})
 }
 
+// BenchmarkInspectorPageMemory: what each screen of the save of 1 GB takes.
+func BenchmarkInspectorPageMemory(b *testing.B) {
+	if *dataDir == "" {
+		b.Skip("no -data: make inspect-budgets DIR=… has it")
+	}
+	measureMemory(b, filepath.Join(*dataDir, "large.save"), largePeak, largeKept)
+}
+
 // bars asks a server for its first bar of rows: one that has to count them, and one that counted them
 // at another time.
 func bars(b *testing.B, path string, limit time.Duration) {

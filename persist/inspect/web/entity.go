@@ -113,26 +113,30 @@ func (d *desk) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.Ent
 // resources tells what the resources hold at a record.
 func (h *shown) resources(a *ask) (any, error) {
 	seq := a.record("record")
-	return answer(a, h.near, func() (any, error) {
-		im, err := h.near.state(a.ctx, seq)
-		if err != nil {
+	type resourcesDoc struct {
+		stateDoc
+		Resources []heldDoc `json:"resources"`
+	}
+	return answer(a, h.near, func() (doc *resourcesDoc, err error) {
+		if err := h.near.reach(a.ctx, seq); err != nil {
 			return nil, err
 		}
-		docs, m := []heldDoc{}, treeMaker{maxNodes}
-		for _, c := range im.Components {
-			if !c.Resource || c.Len() == 0 {
-				continue
+		err = h.near.read(a.ctx, seq, func(st *inspect.State) error {
+			doc = &resourcesDoc{stateDoc{st.Outline().Tick, seq}, []heldDoc{}}
+			m := treeMaker{maxNodes}
+			for _, c := range st.Outline().Components {
+				if !c.Resource || c.Len() == 0 {
+					continue
+				}
+				v, err := st.Value(c, 0)
+				if err != nil {
+					return err
+				}
+				doc.Resources = append(doc.Resources, heldDoc{c.Name, 0, m.node(c.Name, "", v, 0)})
 			}
-			v, err := c.Value(0)
-			if err != nil {
-				return nil, err
-			}
-			docs = append(docs, heldDoc{c.Name, 0, m.node(c.Name, "", v, 0)})
-		}
-		return struct {
-			stateDoc
-			Resources []heldDoc `json:"resources"`
-		}{stateDoc{im.Tick, seq}, docs}, nil
+			return nil
+		})
+		return doc, err
 	})
 }
 

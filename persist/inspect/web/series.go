@@ -114,14 +114,11 @@ func (w *way) states() int {
 	return len(w.ticks)
 }
 
-// walk calls f with each of these states and what led to it; of the oldest, c says only where it lies.
-func (w *way) walk(ctx context.Context, f func(im *inspect.Image, c *inspect.Commit) error) error {
+// walk calls first with the oldest state, if that is of the stretch: it is read by pages, and a second time where a page
+// is damaged, so first must be without effect until it has all. Then it calls f with each other state and what led to it.
+func (w *way) walk(ctx context.Context, first func(st *inspect.State) error, f func(im *inspect.Image, c *inspect.Commit) error) error {
 	if w.first {
-		im, err := w.view.At(ctx, w.start)
-		if err == nil {
-			err = f(im, &inspect.Commit{Seq: w.start, Tick: im.Tick})
-		}
-		if err != nil {
+		if err := w.view.Read(ctx, w.start, first); err != nil {
 			return err
 		}
 	}
@@ -145,19 +142,67 @@ type sampler struct {
 func (s *sampler) along(ctx context.Context, way way, samples int) error {
 	left := way.states() // Counted down, so that the last state is asked whatever the stride.
 	stride := max(1, (left+samples-1)/samples)
-	return way.walk(ctx, func(im *inspect.Image, c *inspect.Commit) error {
+	var answers []outcome
+	var tick uint64
+	step := func(tick, seq uint64, value func(i int) *float64) {
 		left--
-		asked := left%stride == 0
-		if asked {
-			s.doc.Ticks, s.doc.Seqs = append(s.doc.Ticks, c.Tick), append(s.doc.Seqs, c.Seq)
+		if left%stride > 0 {
+			return
 		}
+		s.doc.Ticks, s.doc.Seqs = append(s.doc.Ticks, tick), append(s.doc.Seqs, seq)
 		for i := range s.exprs {
-			if err := s.follow(im, c, i); asked {
-				s.doc.Series[i].Values = append(s.doc.Series[i].Values, s.value(im, i, err))
-			}
+			s.doc.Series[i].Values = append(s.doc.Series[i].Values, value(i))
 		}
+	}
+	take := func() { // The oldest state is read: it counts once all of it was.
+		if answers != nil {
+			step(tick, way.start, func(i int) *float64 { return s.value(i, answers[i]) })
+			answers = nil
+		}
+	}
+	err := way.walk(ctx, func(st *inspect.State) (err error) {
+		tick = st.Outline().Tick
+		answers, err = s.ask(ctx, st)
+		return err
+	}, func(im *inspect.Image, c *inspect.Commit) error {
+		take()
+		followed := make([]error, len(s.exprs))
+		for i := range s.exprs {
+			followed[i] = s.follow(im, c, i)
+		}
+		step(c.Tick, c.Seq, func(i int) *float64 { return s.value(i, s.of(im, i, followed[i])) })
 		return ctx.Err()
 	})
+	take()
+	return err
+}
+
+// An outcome is what an expression gives for a state, or why it gives nothing.
+type outcome struct {
+	query.Answer
+	err error
+}
+
+// ask evaluates all expressions for the oldest state of the way, which may lie in pages. An error is that of reading
+// it: where it is damaged, or has no such name, only that expression has one.
+func (s *sampler) ask(ctx context.Context, st *inspect.State) ([]outcome, error) {
+	answers := make([]outcome, len(s.exprs))
+	if s.entity != ecs.Vacant {
+		if err := st.Count(ctx); err != nil || !st.IsAlive(s.entity) {
+			return answers, err
+		}
+	}
+	for i, line := range s.doc.Series {
+		o := &answers[i]
+		if s.entity == ecs.Vacant {
+			o.Answer, o.err = query.World(ctx, st, "expr", line.Text, s.want)
+		} else if x, err := (&query.Sweeper{State: st}).Compile("expr", line.Text, s.want); err != nil {
+			o.err = err
+		} else {
+			o.Answer, o.err = x.LookUp(s.entity)
+		}
+	}
+	return answers, ctx.Err()
 }
 
 // follow brings expression i to im, to which c led. One that does not compile is tried again at each
@@ -170,29 +215,31 @@ func (s *sampler) follow(im *inspect.Image, c *inspect.Commit, i int) (err error
 	return err
 }
 
-// value returns what expression i gives for im; err is that of following it to im. A line keeps
-// the error of its newest state only. A state in which the entity is not alive has no value, and no
-// error.
-func (s *sampler) value(im *inspect.Image, i int, err error) *float64 {
-	line := &s.doc.Series[i]
+// of returns what expression i gives for im; err is that of following it to im. A state in which the entity is not alive
+// has no value, and no error.
+func (s *sampler) of(im *inspect.Image, i int, err error) (o outcome) {
 	if s.entity != ecs.Vacant && !im.IsAlive(s.entity) {
-		return nil
+		return o
 	}
-	var v query.Answer
-	if err == nil {
-		v, err = s.exprs[i].Of(s.entity)
+	if o.err = err; err == nil {
+		o.Answer, o.err = s.exprs[i].Of(s.entity)
 	}
-	if err != nil {
-		body := s.h.describe(err).Error
+	return o
+}
+
+// value returns o, of expression i, as a line has it. The line keeps the error of its newest state only: at first a
+// component may not have been there.
+func (s *sampler) value(i int, o outcome) *float64 {
+	line := &s.doc.Series[i]
+	if line.Error = nil; o.err != nil {
+		body := s.h.describe(o.err).Error
 		line.Error = &body
 		return nil
 	}
-	line.Error = nil // At first a component may not have been there.
-	x := finite(v)
-	if x == nil && isWild(v) {
+	if isWild(o.Answer) {
 		line.Wild++
 	}
-	return x
+	return finite(o.Answer)
 }
 
 // finite returns v as a number that JSON has; nil for what is none. A truth is 1 or 0, so that it can be
@@ -231,7 +278,15 @@ func (h *shown) first(a *ask) (any, error) {
 		}
 		way := h.far.way(seq, from, math.MaxUint64)
 		var x *query.Expr
-		err = way.walk(a.ctx, func(im *inspect.Image, c *inspect.Commit) (err error) {
+		oldest := 0 // States asked: the oldest may be asked twice, and counts once.
+		err = way.walk(a.ctx, func(st *inspect.State) error {
+			holds, err := query.WorldHolds(a.ctx, st, "expr", text)
+			if oldest = 1; err == nil && holds {
+				doc.Found = &stateDoc{st.Outline().Tick, way.start}
+				err = errFound
+			}
+			return err
+		}, func(im *inspect.Image, c *inspect.Commit) (err error) {
 			if x == nil {
 				x, err = query.Compile(im, "expr", text, query.WantWorld)
 			} else {
@@ -248,6 +303,7 @@ func (h *shown) first(a *ask) (any, error) {
 			}
 			return err
 		})
+		doc.Asked += oldest
 		if errors.Is(err, errFound) {
 			err = nil
 		}

@@ -1,0 +1,180 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// What the screens of a save take is bounded: a save of 1 GB may cost 200 MB while it is answered, and what
+// stays is what a sweep knows of entities. In small form, CI measures the same on a save of 80 MB.
+const (
+	largePeak, largeKept = 200, 20 // In MB.
+	smallPeak, smallKept = 40, 6
+)
+
+// screenQuestions are what the page asks on each screen of a save, by the name of the screen.
+var screenQuestions = []struct{ screen, question string }{
+	{"bar", "bar?width=1280"},
+	{"schema", "schema?record=0"},
+	{"entities", "entities?record=0&limit=50"},
+	{"entities-where", "entities?record=0&limit=50&where=Health.Points%3C0"},
+	{"map", "map?record=0&x=Position.X&y=Position.Y&color=Health.Points"},
+	{"entity", "entity?record=0&entity=77777v1"},
+	{"entity-life", "history?record=0&entity=77777v1"},
+	{"entity-referrers", "referrers?record=0&entity=77777v1"},
+	{"entity-resources", "resources?record=0"},
+	{"plots", "series?record=0&expr=alive"},
+	{"plots-sum", "series?record=0&expr=sum(Health.Points)&expr=max(Position.X)"},
+	{"plots-entity", "series?record=0&expr=Position.X&entity=77777v1"},
+	{"plots-first", "first?record=0&expr=any(Health.Points%3C-1000)"},
+	{"arrays", "arrays?record=0&component=Position&limit=100"},
+	{"arrays-end", "arrays?record=0&component=Health&row=100000&index=100000&limit=100"},
+	{"health", "health"},
+	{"verify", "verify"},
+}
+
+// measureMemory asks each of these questions of a server of its own, until its answer is done. It reports the most
+// memory that was in use meanwhile, and what is left of it afterwards. Garbage counts as well: the collector may
+// let it grow as in any program.
+func measureMemory(b *testing.B, path string, peak, kept float64) {
+	for _, q := range screenQuestions {
+		b.Run(q.screen, func(b *testing.B) {
+			h := budgetHandler(b, path)
+			before := settled()
+			most := watchHeap(func() { askAll(b, h, q.question) })
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(most-before)/1e6, "MB/more")
+			b.ReportMetric(peak, "MB/budget")
+			left := (float64(settled()) - float64(before)) / 1e6
+			b.ReportMetric(max(left, 0), "kept-MB/more")
+			b.ReportMetric(kept, "kept-MB/budget")
+			runtime.KeepAlive(h)
+		})
+	}
+}
+
+// settled returns how many bytes are in use when garbage is gone.
+func settled() uint64 {
+	debug.FreeOSMemory()
+	return heapInUse()
+}
+
+// heapInUse returns how many bytes objects take, dead ones that were not swept among them.
+func heapInUse() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// watchHeap returns the most bytes that were in use while f ran.
+func watchHeap(f func()) uint64 {
+	var most atomic.Uint64
+	done, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			most.Store(max(most.Load(), heapInUse()))
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}()
+	f()
+	close(done)
+	<-over
+	return most.Load()
+}
+
+// askAll asks a question until its answer says that it is done.
+func askAll(tb testing.TB, h *Handler, question string) {
+	tb.Helper()
+	for {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost"+apiPath+question, nil)
+		r.AddCookie(&http.Cookie{Name: h.gate.cookie, Value: "secret"})
+		answer := httptest.NewRecorder()
+		h.ServeHTTP(answer, r)
+		if answer.Code != http.StatusOK {
+			tb.Fatal(question, answer.Body)
+		}
+		if !strings.Contains(answer.Body.String(), `"done":false`) {
+			return
+		}
+	}
+}
+
+// A large row makes a save that is much larger than what is known of its entities.
+type (
+	largePosition struct{ X, Y, Z float64 }
+	largeHealth   struct{ Points, Most int32 }
+	largeStats    struct{ Values [60]int32 }
+)
+
+// largeSave makes a save of some 80 MB, of 280,000 entities.
+func largeSave(tb testing.TB) string {
+	tb.Helper()
+	w := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister(w, ecs.Component[largePosition]{Name: "Position"})
+	healths := ecs.MustRegister(w, ecs.Component[largeHealth]{Name: "Health"})
+	stats := ecs.MustRegister(w, ecs.Component[largeStats]{Name: "Stats"})
+	ecs.MustRegisterResource(w, largePosition{1, 2, 3})
+	for i := range 280_000 {
+		e := w.Create()
+		positions.Set(e, largePosition{float64(i), 1, 2})
+		if healths.Set(e, largeHealth{int32(i % 100), 100}); i%8 > 0 {
+			stats.Set(e, largeStats{[60]int32{int32(i)}})
+		}
+	}
+	file := filepath.Join(tb.TempDir(), "save")
+	if err := persist.Save(context.Background(), file, w); err != nil {
+		tb.Fatal(err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Size() < 70e6 {
+		tb.Fatalf("the save has %d bytes: %v", info.Size(), err)
+	}
+	return file
+}
+
+// BenchmarkBudgetPageMemory: what each screen of a save of 80 MB takes.
+func BenchmarkBudgetPageMemory(b *testing.B) {
+	measureMemory(b, largeSave(b), smallPeak, smallKept)
+}
+
+// No screen of a save loads it into memory, and none keeps much of it.
+func TestSave_NoScreenLoadsIt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it makes a save of 80 MB")
+	}
+	path := largeSave(t)
+	for _, q := range screenQuestions {
+		h, err := New(t.Context(), opener(path), Options{Token: "secret"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := settled()
+		most := watchHeap(func() { askAll(t, h, q.question) })
+		if grew := int64(most-before) / 1e6; grew > smallPeak {
+			t.Errorf("%s takes %d MB, want at most %d", q.screen, grew, smallPeak)
+		}
+		if left := int64(settled()-before) / 1e6; left > smallKept {
+			t.Errorf("%s keeps %d MB, want at most %d", q.screen, left, smallKept)
+		}
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
