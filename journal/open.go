@@ -93,6 +93,8 @@ func newWriter(j *Journal, log *Log, opt Options) *writer {
 		seq:   j.next - 1,
 		head:  log.head(opt),
 		timer: time.NewTimer(math.MaxInt64),
+
+		looked: time.Now(), // Open has compared the directory with the log.
 	}
 	w.timer.Stop()
 	return w

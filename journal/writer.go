@@ -49,9 +49,14 @@ type writer struct {
 	items uint64 // Items staged, ever.
 	dirty bool   // Something that must become durable is not.
 
+	looked time.Time // When older segments were looked for last.
+
 	batch []item // The queue's other half.
 	timer *time.Timer
 }
+
+// lookPeriod is how often the writer looks for older segments while it confirms records.
+const lookPeriod = time.Second
 
 // run writes until the journal is closed or fails.
 func (w *writer) run() {
@@ -245,6 +250,11 @@ func (w *writer) confirm() error {
 	if err := w.owned(); err != nil {
 		return err
 	}
+	if time.Since(w.looked) >= lookPeriod {
+		if err := w.complete(); err != nil {
+			return err
+		}
+	}
 	w.dirty = false
 	w.timer.Stop()
 	w.j.reached(w.items, w.seq, w.tick)
@@ -280,7 +290,13 @@ func (w *writer) owned() error {
 }
 
 // complete returns an error if an older segment is gone that Prune did not remove. It reads
-// the directory, so it is asked at the end of a segment only.
+// the directory, so it is asked at the end of a segment and once a second.
+func (w *writer) complete() error {
+	w.looked = time.Now()
+	return w.j.complete()
+}
+
+// complete is [writer.complete]. Cost: O(n log n) for n segments.
 func (j *Journal) complete() error {
 	j.pruning.Lock()
 	defer j.pruning.Unlock()
@@ -292,7 +308,8 @@ func (j *Journal) complete() error {
 	defer j.mu.Unlock()
 	for _, s := range j.segments {
 		name := segmentName(s.number)
-		if !slices.ContainsFunc(found.segments, func(f listedFile) bool { return f.name == name && f.regular }) {
+		i, ok := slices.BinarySearchFunc(found.segments, name, func(f listedFile, name string) int { return compareNames(f.name, name) })
+		if !ok || !found.segments[i].regular {
 			return fmt.Errorf("journal: %s was removed or replaced while the journal was open: %w", name, fs.ErrNotExist)
 		}
 	}
@@ -352,7 +369,7 @@ func (w *writer) seal() error {
 	if err := w.finish(); err != nil {
 		return err
 	}
-	if err := w.j.complete(); err != nil {
+	if err := w.complete(); err != nil {
 		return err
 	}
 	if w.j.ledger != nil {
@@ -380,7 +397,7 @@ func (w *writer) roll(first uint64, preamble []byte) error {
 	if err := w.finish(); err != nil {
 		return err
 	}
-	if err := w.j.complete(); err != nil {
+	if err := w.complete(); err != nil {
 		return err
 	}
 	next := w.segment

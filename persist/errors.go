@@ -51,6 +51,9 @@ var (
 
 	// ErrClosed reports the use of a closed store.
 	ErrClosed = errors.New("persist: closed")
+
+	// errFollowed says that a program ended a tick of a world that is followed.
+	errFollowed = errors.New("persist: the world of a follower was committed; follow the store again")
 )
 
 // A DamageError says which bytes of which file cannot be used, and why: File,

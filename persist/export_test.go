@@ -2,6 +2,7 @@ package persist
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
@@ -36,6 +37,12 @@ func (s *Store) Fail(err error) { s.fail(err) }
 
 // ForgetPages makes the next snapshot a full one.
 func (s *Store) ForgetPages() { s.table, s.sums = nil, nil }
+
+// Unwatch makes s a store that misses only snapshots that are needed.
+func (s *Store) Unwatch(needed map[uint32]bool) {
+	s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool { return !needed[o.Number] })
+	s.watch.expect(sizesByNumber(s.list))
+}
 
 // Hurry makes a snapshot due behind every n bytes; negative: never.
 func (s *Store) Hurry(n int64) { s.options.SnapshotBytes = n }

@@ -53,6 +53,7 @@ func (r SnapshotResult) LogValue() slog.Value {
 		textOf("error", r.Err),
 		slog.Any("removed", append([]string{}, r.Removed...)),
 		textOf("remove_error", r.RemoveErr),
+		slog.Any("lost", append([]string{}, r.Lost...)),
 	)
 }
 
@@ -74,7 +75,7 @@ func (k Keeping) LogValue() slog.Value {
 //	journal_segments journal_bytes queued_bytes
 //	syncs sync_last_seconds sync_max_seconds sync_seconds
 //	snapshots snapshots_failed snapshotting
-//	last_snapshot: tick name written_pages shared_pages bytes error removed remove_error
+//	last_snapshot: tick name written_pages shared_pages bytes files error removed remove_error lost
 //	snapshot_stall_seconds snapshot_bytes disk_bytes
 //	kept: bytes bound_bytes record tick reason
 //	pruned_marks pruned_branches

@@ -23,7 +23,7 @@ func figures() persist.Metrics {
 		Syncs: 5, SyncLast: 2 * time.Millisecond, SyncMax: 1500 * time.Millisecond, SyncTotal: 2 * time.Second,
 		Snapshots: 6, SnapshotsFailed: 7, Snapshotting: true,
 		LastSnapshot: persist.SnapshotResult{Tick: 9, Name: "snapshots/00000008.snap", Written: 13, Shared: 14, Bytes: 15, Files: []string{"snapshots/00000008.snap", "snapshots/00000003.snap"},
-			Err: persist.ErrAbandoned, Removed: []string{"snapshots/00000001.snap"}, RemoveErr: errors.New("removed by\nanother")},
+			Err: persist.ErrAbandoned, Removed: []string{"snapshots/00000001.snap"}, RemoveErr: errors.New("removed by\nanother"), Lost: []string{"snapshots/00000002.snap"}},
 		SnapshotStall: 250 * time.Microsecond, SnapshotBytes: 16, DiskBytes: 4112,
 		Kept:        persist.Keeping{Bytes: 4113, Bound: 5000, Record: 17, Tick: 18, Reason: "all <there> is"},
 		PrunedMarks: 19, PrunedBranches: 20,
@@ -38,7 +38,7 @@ func TestMetricsInJSON(t *testing.T) {
 	"syncs": 5, "sync_last_seconds": 0.002, "sync_max_seconds": 1.5, "sync_seconds": 2,
 	"snapshots": 6, "snapshots_failed": 7, "snapshotting": true,
 	"last_snapshot": {"tick": 9, "name": "snapshots/00000008.snap", "written_pages": 13, "shared_pages": 14, "bytes": 15, "files": ["snapshots/00000008.snap", "snapshots/00000003.snap"],
-		"error": "persist: snapshot abandoned: the world went back to before it", "removed": ["snapshots/00000001.snap"], "remove_error": "removed by\nanother"},
+		"error": "persist: snapshot abandoned: the world went back to before it", "removed": ["snapshots/00000001.snap"], "remove_error": "removed by\nanother", "lost": ["snapshots/00000002.snap"]},
 	"snapshot_stall_seconds": 0.00025, "snapshot_bytes": 16, "disk_bytes": 4112,
 	"kept": {"bytes": 4113, "bound_bytes": 5000, "record": 17, "tick": 18, "reason": "all <there> is"},
 	"pruned_marks": 19, "pruned_branches": 20}`

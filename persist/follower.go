@@ -48,9 +48,6 @@ type Follower struct {
 	done  bool
 }
 
-// errFollowed says that a program ended a tick of a world that is followed.
-var errFollowed = errors.New("persist: the world of a follower was committed; follow the store anew")
-
 // errAnew says that no tick leads on from where the world is: it must be loaded.
 var errAnew = errors.New("persist: no tick leads on from the state of the world")
 

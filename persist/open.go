@@ -392,6 +392,7 @@ func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Found) {
 	s.id = f.Snapshot.World
 	s.table = f.Table
 	s.list = storedSnapshots(c, s.head)
+	s.watch.expect(sizesByNumber(s.list))
 	s.dirty.All, s.since = true, s.head // The ticks replayed were not looked at for it.
 	inTable := map[uint32]bool{}
 	for _, p := range f.Table {
@@ -447,7 +448,7 @@ func (s *Store) openJournal(log *journal.Log) error {
 		Epoch:       s.options.Epoch,
 		Preamble:    func() []byte { return s.schema.Encode() },
 	}
-	options.Guard = s.lock.Check
+	options.Guard = s.guard
 	if s.options.OnDurable != nil || s.options.OnLocal != nil {
 		options.OnLocal, options.OnDurable = s.kept, s.durable
 	}

@@ -3,7 +3,9 @@ package persist
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -11,7 +13,6 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
-	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // A journal that failed is never written to again: nobody knows what of it is on the disk. A store
@@ -24,6 +25,18 @@ import (
 //
 // Until that record is durable the store stays failed, so that a resume that fails half way can be
 // tried again.
+//
+// If another program removed files while the store was open, nothing on the disk may lead to the
+// newest durable state. The new record stands behind it all the same, and a full snapshot of it is
+// written before Resume returns: a recovery begins there.
+
+// An origin is the state that a resumed store continues.
+type origin struct {
+	id    journal.ID
+	rows  func(raw.Storage) int // How many rows a storage has there.
+	found *catalog.Found
+	lost  bool // Nothing on the disk leads to the state.
+}
 
 // resume makes a store whose journal has failed go on in a new one. On a full disk it removes
 // what Retain lets go.
@@ -34,6 +47,7 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	if _, err := s.written(ctx); err != nil { // It fails, as the journal has.
 		return err
 	}
+	cause := cmp.Or(s.failed, s.journal.Err())
 	s.journal.Abandon()
 
 	// The files say what is durable, not what this process remembers of them.
@@ -46,15 +60,15 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	if s.older && c.Head() < s.first {
 		at = fmt.Sprint("record:", s.head)
 	}
-	durable, found, err := c.Continued(ctx, at)
+	from, err := s.originIn(ctx, c, at, cause)
 	if err != nil {
 		return err
 	}
-	s.fail(cmp.Or(s.failed, s.journal.Err())) // Kept by us: the journal that has it goes now.
+	s.fail(cause) // Kept by us: the journal that has it goes now.
 	if err := s.openJournal(c.Log); err != nil {
 		return err
 	}
-	if err := s.goOnFrom(ctx, c, durable, found, full); err != nil {
+	if err := s.goOnFrom(ctx, c, from, full); err != nil {
 		s.journal.Abandon()
 		return err
 	}
@@ -62,8 +76,32 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	return nil
 }
 
+// originIn returns the newest durable state, or that of the point at. It may be unreachable only if
+// the store failed because files were removed.
+func (s *Store) originIn(ctx context.Context, c *catalog.Catalog, at string, cause error) (*origin, error) {
+	durable, found, err := c.Continued(ctx, at)
+	switch {
+	case err == nil:
+		rows := func(st raw.Storage) int {
+			if number := s.schema.Number(st); number < len(durable.Components) {
+				return durable.Components[number].N
+			}
+			return 0
+		}
+		return &origin{id: durable.ID, rows: rows, found: found}, nil
+	case ctx.Err() != nil || !errors.Is(cause, fs.ErrNotExist):
+		return nil, err
+	}
+	id := journal.ID{Seq: c.Head()}
+	if e, ok := c.Log.Find(id.Seq); ok {
+		id = e.ID
+	}
+	found = &catalog.Found{Snapshot: catalog.SnapshotInfo{ID: id, World: s.id}, Skipped: []error{err}}
+	return &origin{id: id, rows: func(raw.Storage) int { return 0 }, found: found, lost: true}, nil
+}
+
 // goOnFrom journals the present state behind the newest durable one.
-func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, durable *image.Image, found *catalog.Found, full bool) error {
+func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, full bool) error {
 	now, err := s.now()
 	if err != nil {
 		return err
@@ -71,29 +109,29 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, durable *image
 	if err := s.world.Raw().Attach(s, s.journal.Next()); err != nil {
 		return err
 	}
-	s.head = durable.ID.Seq
-	s.adoptFiles(c, found)
-	s.damaged = s.damaged || len(found.Skipped)+len(c.Problems()) > 0
+	s.head = from.id.Seq
+	s.adoptFiles(c, from.found)
+	s.damaged = s.damaged || len(from.found.Skipped)+len(c.Problems()) > 0
 	if full {
 		s.pruneNow()
 	}
 	s.mu.Lock()
 	s.pending, s.local = nil, 0 // What failed will not be durable.
 	s.mu.Unlock()
-	err = s.journalAll(durable.ID, func(st raw.Storage) int {
-		if number := s.schema.Number(st); number < len(durable.Components) {
-			return durable.Components[number].N
-		}
-		return 0
-	}, now)
+	err = s.journalAll(from.id, from.rows, now)
 	if err == nil {
 		err = s.journal.Sync(ctx)
+	}
+	if err == nil && from.lost {
+		_, err = s.snapshot(ctx, "", s.journal.Sync)
 	}
 	if err != nil {
 		return err
 	}
 	s.head = s.seq()
-	s.beginAtOnce()
+	if !from.lost {
+		s.beginAtOnce()
+	}
 	return nil
 }
 

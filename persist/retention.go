@@ -469,6 +469,7 @@ func (s *Store) pruneNow() {
 	var removed []string
 	err := s.journal.KeepNote(p.promise(s.list))
 	if err == nil {
+		s.watch.expect(sizesByNumber(s.list, p.files...))
 		removed, err = p.prune(s.files, s.journal, s.lock)
 	}
 	if err != nil {

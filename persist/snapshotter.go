@@ -49,6 +49,10 @@ type SnapshotResult struct {
 	// RemoveErr why no more are. See [Retention].
 	Removed   []string
 	RemoveErr error
+
+	// Lost are the files of older snapshots that another program removed or cut short while the
+	// store was open. This snapshot is a full one, which replaces them.
+	Lost []string
 }
 
 // A snapshotter makes the snapshots of a store:
@@ -80,6 +84,7 @@ type snapshotter struct {
 
 	list    []storedSnapshot // The snapshots of the store, oldest first.
 	damaged bool             // Something was damaged when it was opened: remove nothing.
+	watch   watch
 	bounding
 }
 
@@ -99,6 +104,8 @@ type copying struct {
 	done    func(context.Context) error
 	offHead bool   // The world went back to before it and on from there.
 	next    uint64 // As in what the store will know of it.
+
+	replaces []uint32 // Numbers of lost snapshots: see watch.
 }
 
 // A finished snapshot is what its goroutine leaves behind.
@@ -188,6 +195,7 @@ func (s *Store) snapshotNow(ctx context.Context, name string) (SnapshotResult, e
 	if _, err := s.written(ctx); err != nil {
 		return SnapshotResult{}, err
 	}
+	s.watch.look(s.files)
 	return s.snapshot(ctx, name, s.journal.Sync)
 }
 
@@ -218,7 +226,10 @@ func (s *Store) goOn() {
 // one if it is time. It does a little after each tick.
 func (s *Store) collectAndBegin() {
 	s.collect()
-	if !s.snapshotting() && s.snapshotDue() {
+	switch lost := s.watch.missing(); {
+	case len(lost) > 0:
+		s.replaceLost(lost)
+	case !s.snapshotting() && s.snapshotDue():
 		_ = s.beginAtPace("") // If there was nothing to begin at, the next tick tries again.
 	}
 }
@@ -283,6 +294,10 @@ func (s *Store) pace() int {
 // not outlive the journal that leads to it, or it would fit on a later, foreign
 // history.
 func (s *Store) begin(name string, beforePublish func(context.Context) error) error {
+	lost := s.watch.missing()
+	if err := s.dropLost(lost); err != nil {
+		return err
+	}
 	pin, err := s.world.Raw().Pin()
 	if err != nil {
 		return err
@@ -296,7 +311,7 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 	s.number++
 	sn.Manifest.World, sn.Manifest.Number, sn.Manifest.ID = s.id, s.number, s.ids[s.seq()]
 	sn.Manifest.Time, sn.Manifest.Name = s.committedAt, name
-	s.copying = &copying{Snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish}
+	s.copying = &copying{Snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish, replaces: lost}
 	s.grown, s.dirty, s.since = 0, snap.Dirty{}, s.seq()
 	s.begun()
 	return nil
@@ -365,6 +380,8 @@ func (s *Store) copySome(budget int) {
 				f.keeping = &p.keeping
 			}
 			if f.Err = s.journal.KeepNote(p.promise(list)); f.Err == nil {
+				s.watch.replaced(c.replaces)
+				s.watch.expect(sizesByNumber(list, p.files...))
 				f.Removed, f.RemoveErr = p.prune(files, s.journal, s.lock)
 				journaled := s.journal.Stats()
 				keepBallast(files, f.Bytes+journaled.Bytes, journaled.Ledger)
@@ -374,6 +391,8 @@ func (s *Store) copySome(budget int) {
 			if f.RemoveErr != nil && f.keeping != nil {
 				f.keeping.Reason = removeFailed
 			}
+		} else {
+			s.watch.look(files) // Lost files may be the reason.
 		}
 		s.ended(f.SnapshotResult, bytesAmong(list, f.Removed), f.keeping)
 		if told != nil {
@@ -422,7 +441,7 @@ func (s *Store) undo(c *copying, grown int64) {
 }
 
 func (c *copying) result(err error) SnapshotResult {
-	return SnapshotResult{Tick: c.Manifest.Tick, Name: catalog.SnapshotName(c.Manifest.Number), Err: err}
+	return SnapshotResult{Tick: c.Manifest.Tick, Name: catalog.SnapshotName(c.Manifest.Number), Lost: snapshotNames(c.replaces), Err: err}
 }
 
 // finish writes c. It runs beside the program: c and the files that its pages lie in are
@@ -517,6 +536,9 @@ func (s *Store) take(f *finished) {
 		s.undo(f.copying, s.snapshotBytes()/2) // Try again, but not at once.
 		if f.alone {
 			s.table, s.sums, s.named = nil, nil, nil
+		}
+		if len(f.replaces) > 0 {
+			s.fail(lostError(f.replaces, f.Err))
 		}
 		return
 	}

@@ -202,16 +202,20 @@ func (s *Store) Commit() error {
 // the world does then.
 func (s *Store) Do(ctx context.Context, f func(w *ecs.World)) error { return s.errands.do(ctx, f) }
 
-// Err returns why the journal failed, or nil.
+// Err returns why the journal failed, or nil. A store fails as well if another program removed its
+// snapshots and no other one could be written.
 func (s *Store) Err() error {
 	err := s.failed
 	if e := s.journal.Err(); err == nil && !errors.Is(e, journal.ErrClosed) {
 		err = e
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrLost):
 		return fmt.Errorf("persist: journal failed, nothing later is saved: %w", err)
 	}
-	return nil
+	return fmt.Errorf("persist: journal failed, nothing later is saved until Store.Resume: %w", err)
 }
 
 // usable returns an error unless ticks can be committed.
@@ -269,12 +273,16 @@ func tell(f func(tick uint64), ticks []pendingTick) {
 }
 
 // Sync waits until all ticks committed so far are durable: they survive any
-// crash.
+// crash. If another program removed snapshots of the store, Sync writes a full one first; see
+// [SnapshotResult.Lost].
 func (s *Store) Sync(ctx context.Context) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	return s.journal.Sync(ctx)
+	if err := s.journal.Sync(ctx); err != nil {
+		return err
+	}
+	return s.ensureBase(ctx)
 }
 
 // Resume makes a store whose journal has failed, for want of space perhaps, keep the
@@ -291,8 +299,8 @@ func (s *Store) Sync(ctx context.Context) error {
 //
 // A store that has not failed is left as it is. Errors: [ErrLost] if another process
 // may have the store, from which there is no way back; [ErrUncommitted];
-// [raw.ErrCheckpointHeld]; [ErrCorrupt] if what was durable cannot be read; and what
-// the disk says, if it still fails. Then the store is as failed as before, and Resume
+// [raw.ErrCheckpointHeld]; [ErrCorrupt] if what was durable cannot be read, unless the store failed
+// because files were removed; and what the disk says, if it still fails. Then the store is as failed as before, and Resume
 // can be called again. If ctx ends, so does Resume, with its error.
 //
 // Cost: as Open, and about as many bytes of journal as a full snapshot has. If the disk is
@@ -383,6 +391,7 @@ func (s *Store) Close(ctx context.Context) error {
 	}
 	if !s.closed {
 		s.hand() // While there is a history to copy from.
+		s.ensureBaseAtClose()
 		head := s.seq()
 		if err := s.world.Raw().Detach(s); err != nil {
 			return err

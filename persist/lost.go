@@ -1,0 +1,123 @@
+package persist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+)
+
+// Another program may remove snapshots of a store that is open. Records alone lead nowhere, but
+// the state is in memory:
+//
+//	Guard, Sync, Snapshot, Close   look for the files (watch)
+//	Commit, Sync, Snapshot, Close  write a full snapshot, which replaces what is lost
+//	it fails                       the store has failed, as records that nothing leads to are no promise
+
+// guard returns an error unless the store belongs to this program. The journal asks before it
+// confirms anything, so this is also where the store looks for its snapshots.
+func (s *Store) guard() error {
+	if err := s.lock.Check(); err != nil {
+		return err
+	}
+	s.watch.lookSometimes(s.files)
+	return nil
+}
+
+// replaceLost begins a full snapshot of the last commit and copies all of it, unless another
+// snapshot is under way, which has to end first.
+func (s *Store) replaceLost(lost []uint32) {
+	if s.snapshotting() {
+		s.hand()
+		return
+	}
+	if err := s.begin("", s.journal.Sync); err != nil {
+		s.fail(lostError(lost, err))
+		return
+	}
+	s.hand()
+}
+
+// dropLost prepares the snapshot that replaces lost files: it shares no pages with them, and finds
+// its directory.
+func (s *Store) dropLost(lost []uint32) error {
+	if len(lost) == 0 {
+		return nil
+	}
+	if err := catalog.MakeDirs(s.files); err != nil {
+		return lostError(lost, err)
+	}
+	s.table, s.sums, s.named = nil, nil, nil
+	s.pruned(bytesAmong(s.list, snapshotNames(lost)), nil)
+	s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool { return slices.ContainsFunc(lost, o.names) })
+	return nil
+}
+
+// ensureBase returns once a snapshot leads to the last commit. It looks for the files, and writes a
+// full snapshot if some are lost.
+func (s *Store) ensureBase(ctx context.Context) error {
+	lost := s.watch.look(s.files)
+	if len(lost) == 0 {
+		return nil
+	}
+	if s.world.Raw().Dirty() {
+		return lostError(lost, errors.New("the next Commit writes a full snapshot"))
+	}
+	s.hand()
+	if _, err := s.written(ctx); err != nil {
+		return err
+	}
+	if lost = s.watch.missing(); len(lost) > 0 {
+		if _, err := s.snapshot(ctx, "", s.journal.Sync); err != nil {
+			return lostError(lost, err)
+		}
+	}
+	return s.Err()
+}
+
+// ensureBaseAtClose begins a full snapshot if files are lost. Close waits for it.
+func (s *Store) ensureBaseAtClose() {
+	lost := s.watch.look(s.files)
+	if len(lost) == 0 || s.Err() != nil {
+		return
+	}
+	s.settle()
+	if lost = s.watch.missing(); len(lost) == 0 {
+		return
+	}
+	if s.world.Raw().Dirty() {
+		s.fail(lostError(lost, errors.New("no snapshot can be written of a world with uncommitted changes")))
+		return
+	}
+	s.replaceLost(lost)
+}
+
+// sizesByNumber returns the sizes of snapshot files without those that were dropped.
+func sizesByNumber(list []storedSnapshot, dropped ...uint32) map[uint32]int64 {
+	sizes := make(map[uint32]int64, len(list))
+	for i := range list {
+		if n := list[i].Number; !slices.Contains(dropped, n) {
+			sizes[n] = list[i].Size
+		}
+	}
+	return sizes
+}
+
+// lostError says which snapshots are lost, and why no other one replaces them.
+func lostError(lost []uint32, err error) error {
+	return fmt.Errorf("%s: removed or cut short while the store was open, %w, and not replaced: %w",
+		strings.Join(snapshotNames(lost), ", "), fs.ErrNotExist, err)
+}
+
+// snapshotNames returns the names of the files with these numbers.
+func snapshotNames(numbers []uint32) []string {
+	var names []string
+	for _, n := range numbers {
+		names = append(names, catalog.SnapshotName(n))
+	}
+	return names
+}

@@ -1,0 +1,96 @@
+package persist
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+)
+
+// watchPeriod is how often a store looks for its snapshots while ticks are synced.
+const watchPeriod = time.Second
+
+// A watch finds out that snapshot files of an open store were removed or cut short. The state is
+// still in memory then, so the store can write another snapshot.
+//
+// The lock is held while the directory is read. Files are published before expect adds them and
+// removed after expect drops them, so each file that the watch expects is in the directory.
+type watch struct {
+	mu       sync.Mutex
+	expected map[uint32]int64 // The sizes of the files that the journal's note lists, by number.
+	lost     []uint32         // Numbers of files that are gone and not replaced, ascending.
+	looked   time.Time        // When the directory was read last.
+}
+
+// expect replaces the files that the watch looks for.
+func (w *watch) expect(sizes map[uint32]int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.expected = sizes
+	for _, n := range w.lost {
+		delete(sizes, n)
+	}
+}
+
+// lookSometimes looks unless the watch has looked within the last second.
+func (w *watch) lookSometimes(files disk.FS) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Since(w.looked) >= watchPeriod {
+		w.read(files)
+	}
+}
+
+// look returns the numbers of the files that are gone and not replaced.
+func (w *watch) look(files disk.FS) []uint32 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.read(files)
+	return slices.Clone(w.lost)
+}
+
+// missing returns what look found, without reading the directory.
+func (w *watch) missing() []uint32 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.lost)
+}
+
+// read compares the directory with what is expected. If the directory cannot be read, the next
+// call tries again. The lock is held.
+func (w *watch) read(files disk.FS) {
+	if len(w.expected) == 0 {
+		return
+	}
+	entries, err := files.ReadDir(catalog.SnapshotDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	w.looked = time.Now()
+	there := make(map[string]int64, len(entries))
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && e.Type().IsRegular() {
+			there[catalog.SnapshotDir+"/"+e.Name()] = info.Size()
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+	}
+	for n, size := range w.expected {
+		if found, ok := there[catalog.SnapshotName(n)]; !ok || found != size {
+			delete(w.expected, n)
+			w.lost = append(w.lost, n)
+		}
+	}
+	slices.Sort(w.lost)
+}
+
+// replaced notes that a snapshot was written that needs none of these files.
+func (w *watch) replaced(numbers []uint32) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost = slices.DeleteFunc(w.lost, func(n uint32) bool { return slices.Contains(numbers, n) })
+}
