@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -317,12 +318,16 @@ func (j *Journal) KeepNote(b []byte) error {
 	return j.told(j.ledger.keepNote(b))
 }
 
-// told returns err, which the ledger gave, once the writer knows of it if it is final.
+// told returns err, which the ledger gave, once the writer knows of it if it is final. If the
+// journal has failed, it returns why.
 func (j *Journal) told(err error) error {
-	if err != nil && j.ledger.failed() {
+	if err == nil {
+		return nil
+	}
+	if j.ledger.failed() {
 		_ = j.Sync(context.Background())
 	}
-	return err
+	return cmp.Or(j.Err(), err)
 }
 
 // Wait returns once the record with this seq is durable, or with the error that

@@ -312,7 +312,7 @@ func (w *writer) publish(temp string, preamble []byte) error {
 	if err := w.sync(); err != nil {
 		return fmt.Errorf("journal: sync %s: %w", temp, err)
 	}
-	if err := w.j.opt.Guard(); err != nil {
+	if err := retryBriefly(w.j.opt.Guard); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	switch err := w.j.fs.Publish(temp, w.name); {
@@ -344,18 +344,15 @@ func (j *Journal) began(h *segmentHeader) {
 func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 	j.pruning.Lock()
 	defer j.pruning.Unlock()
-	for {
-		number, ok := j.prunable(keep)
-		if !ok {
-			return removed, nil
-		}
+	numbers := j.prunable(keep)
+	for i, number := range numbers {
 		if err := j.opt.Guard(); err != nil {
 			return removed, fmt.Errorf("journal: prune: %w", err)
 		}
 		name := segmentName(number)
 		size := j.sizeOf(name)
-		if j.ledger != nil {
-			if err := j.told(j.ledger.pruned(number + 1)); err != nil {
+		if i == 0 && j.ledger != nil { // All that is about to go, in one entry.
+			if err := j.told(j.ledger.pruned(numbers[len(numbers)-1] + 1)); err != nil {
 				return removed, fmt.Errorf("journal: prune %s: %w", name, err)
 			}
 		}
@@ -370,15 +367,16 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 		j.segments, j.counted.Bytes = j.segments[1:], j.counted.Bytes-size
 		j.mu.Unlock()
 	}
+	return removed, nil
 }
 
-// prunable returns the oldest segment if nothing in it is to be kept. The first
-// seq of its successor tells; one that cannot be read keeps it.
-func (j *Journal) prunable(keep uint64) (uint64, bool) {
+// prunable returns the oldest segments of which nothing is to be kept. The first
+// seq of a segment's successor tells; a successor that cannot be read keeps it.
+func (j *Journal) prunable(keep uint64) (numbers []uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.segments) < 2 || j.segments[1].first == 0 || j.segments[1].first > keep {
-		return 0, false
+	for i := 1; i < len(j.segments) && j.segments[i].first > 0 && j.segments[i].first <= keep; i++ {
+		numbers = append(numbers, j.segments[i-1].number)
 	}
-	return j.segments[0].number, true
+	return numbers
 }

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
@@ -63,6 +64,9 @@ func (w *writer) run() {
 	background.Enter()
 	err := w.loop()
 	w.timer.Stop()
+	if err != nil {
+		w.j.fail(err) // Before the files are closed: a note that comes now is told why it fails.
+	}
 	if closeErr := w.file.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("journal: close %s: %w", w.name, closeErr)
 	}
@@ -247,7 +251,7 @@ func (w *writer) fsync() error {
 // directory over claims it first (the lock), and then reads what is there. So if it
 // is not claimed now, the successor will read all that was synced.
 func (w *writer) confirm() error {
-	if err := w.owned(); err != nil {
+	if err := retryBriefly(w.owned); err != nil {
 		return err
 	}
 	if time.Since(w.looked) >= lookPeriod {
@@ -259,6 +263,17 @@ func (w *writer) confirm() error {
 	w.timer.Stop()
 	w.j.reached(w.items, w.seq, w.tick)
 	return nil
+}
+
+// retryBriefly calls look again while the process or the system has no file descriptor left, for
+// about half a second. What look tells is not known then, and nothing has been confirmed yet.
+func retryBriefly(look func() error) error {
+	err := look()
+	for pause := time.Millisecond; pause <= 256*time.Millisecond && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)); pause *= 2 {
+		time.Sleep(pause)
+		err = look()
+	}
+	return err
 }
 
 // owned returns an error unless the directory is this journal's, and its segment

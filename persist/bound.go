@@ -1,6 +1,9 @@
 package persist
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // A store that nobody configured does not fill the disk: it has a bound, in bytes of all its files,
 // and after each snapshot removes the oldest that it can do without. But it removes nothing unasked
@@ -15,7 +18,7 @@ type bounding struct {
 
 // bind decides what the store, whose journal is that, is to stay within.
 func (s *Store) bind(journal []segmentSize) {
-	r, p := s.options.Retain, past{s.list, s.head, s.head, journal}
+	r, p := s.options.Retain, past{s.list, s.head, s.head, journal, s.smallSegment()}
 	bytes := s.tally.snapshotBytes + bytesOf(journal)
 	s.bound = s.options.bound(p.largest())
 	s.asFound = r.unset() && bytes > s.bound
@@ -40,6 +43,7 @@ func (s *Store) bind(journal []segmentSize) {
 // What a store says that has what its bound lets, and between two snapshots maybe more.
 const (
 	asMuch       = "as much of the past as the bound lets"
+	asMany       = "the newest segments of the journal, as an opening reads each; Retain.KeepAll keeps all"
 	snapshotDue  = "what was written since the last snapshot; the next one lets older ticks go"
 	removeFailed = "files could not be removed, see Metrics.LastSnapshot; the next snapshot tries again"
 )
@@ -51,6 +55,38 @@ func (k Keeping) now(bytes int64) Keeping {
 	}
 	k.Bytes = bytes
 	return k
+}
+
+// Each opening begins a segment, however little it writes, and reads the headers of all. Small
+// segments are those that an opening left and not the size of a segment. What is read of a MiB of
+// journal takes longer than a header.
+const (
+	maxSegments    = 24      // Small ones that stay in a small journal.
+	segmentsBehind = 12      // Small ones that such a journal has behind the last snapshot.
+	segmentWorth   = 1 << 20 // Bytes of journal for each further one.
+	smallSegment   = 256 << 10
+)
+
+// tooMany reports whether more segments than most are small, and more than all bytes are worth.
+func tooMany(segments []segmentSize, small int64, most int) bool {
+	n := 0
+	for _, s := range segments {
+		if s.bytes < small {
+			n++
+		}
+	}
+	return n > max(most, int(bytesOf(segments)/segmentWorth))
+}
+
+// smallSegment returns the size below which a segment is small.
+func (s *Store) smallSegment() int64 {
+	return min(smallSegment, cmp.Or(s.segmentBytes(), defaultSegment)/4)
+}
+
+// manySegments reports whether a snapshot is due because of the segments behind the last one: it
+// lets those before it go.
+func (s *Store) manySegments() bool {
+	return s.behind >= max(segmentsBehind, int(s.grown/segmentWorth)) && !s.options.Retain.KeepAll && s.mayPrune()
 }
 
 // share is the part of the bound that one snapshot may take, or one segment.
@@ -73,12 +109,13 @@ func (s *Store) segmentBytes() int64 {
 
 // crowded reports whether what must stay is more than it should be, and only a full
 // snapshot lets it go: the journal behind the second newest one that shares no file with
-// the newest takes a quarter of the bound, or reaches further back than what is asked for.
+// the newest takes a quarter of the bound, has many segments, or reaches further back than what is
+// asked for.
 func (s *Store) crowded() bool {
 	if s.journal == nil {
 		return false
 	}
-	r, p := s.options.Retain, past{list: s.list, newest: s.seq(), journal: sizesOf(s.journal)}
+	r, p := s.options.Retain, past{list: s.list, newest: s.seq(), journal: sizesOf(s.journal), small: s.smallSegment()}
 	bases := p.bases()
 	if len(bases) == 0 {
 		return false
@@ -87,7 +124,8 @@ func (s *Store) crowded() bool {
 	if apart >= 0 {
 		from = bases[apart].from()
 	}
-	if s.bound > 0 && bytesOf(p.since(from)) > s.bound/4 {
+	segments := p.since(from)
+	if s.bound > 0 && bytesOf(segments) > s.bound/4 || !r.KeepAll && tooMany(segments, p.small, segmentsBehind) {
 		return true
 	}
 	return r.asks() && s.chain() >= minChain && (apart < 0 || apart > r.asked(bases))

@@ -232,6 +232,7 @@ func (s *Store) takeOver(state storedState, c *catalog.Catalog, f *catalog.Found
 		return err
 	}
 	s.first = s.journal.Next()
+	s.beginIfCrowded()
 	return nil
 }
 

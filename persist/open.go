@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -199,7 +200,22 @@ func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World
 		return nil, err
 	}
 	s.first = s.journal.Next()
+	s.beginIfCrowded()
 	return s, nil
+}
+
+// beginIfCrowded begins a snapshot if there are many segments behind the last one, or removes
+// them if they have no tick. A program that commits nothing opens a store as often as any other.
+func (s *Store) beginIfCrowded() {
+	atHead := func(o storedSnapshot) bool { return o.onHead && o.ID.Seq == s.head }
+	switch {
+	case !s.snapshotDue() || !s.manySegments() || s.snapshotting():
+	case slices.ContainsFunc(s.list, atHead):
+		s.behind = 0
+		s.pruneNow()
+	default:
+		_ = s.beginAtPace("") // A Commit tries again.
+	}
 }
 
 // open looks at what is there and begins a store or recovers one. The world is as it was
@@ -415,6 +431,12 @@ func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Found) {
 	for _, e := range c.Log.Entries {
 		if e.ID.Seq > f.Snapshot.ID.Seq {
 			s.grown += int64(e.Length)
+		}
+	}
+	s.behind = 0
+	for i := range c.Log.Segments {
+		if segment := &c.Log.Segments[i]; segment.First > f.Snapshot.ID.Seq && segment.Size < s.smallSegment() {
+			s.behind++
 		}
 	}
 	marks, tips := s.notesIn(c.Log)

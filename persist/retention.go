@@ -48,6 +48,10 @@ type Retention struct {
 	// Default: none if Last, Ticks or Age is given. Otherwise the larger of 1 GiB and 16
 	// times the largest snapshot; but a store that was larger already when it was opened
 	// is left as it is, as whoever kept it so may want it so: see [Report.Kept].
+	//
+	// Each opening begins a segment of the journal and reads the header of each older one. So if
+	// none of Last, Ticks and Age is given, a store has at most about 40 small segments, or one for
+	// each MiB of its journal if that is more: the oldest go, however few bytes they have.
 	Bytes int64
 
 	// KeepAll keeps all, whatever the others say.
@@ -152,6 +156,7 @@ type past struct {
 	newest  uint64           // The record of the state to go on from,
 	oldest  uint64           // and of the oldest tick that the world can go back to.
 	journal []segmentSize
+	small   int64 // Segments of fewer bytes are small.
 }
 
 // A segmentSize is what a choice has to know of a segment of the journal.
@@ -310,6 +315,13 @@ func (c *choice) bytes(step int) int64 {
 	return bytes
 }
 
+// fits reports whether what stays at a step leaves a quarter of the bound free and has few
+// segments. What was asked for may have any number of segments.
+func (c *choice) fits(step int, bound int64) bool {
+	_, from := c.at(step)
+	return c.bytes(step) <= bound-bound/4 && (!c.all || !tooMany(c.since(from), c.small, maxSegments))
+}
+
 // plan returns what r lets be removed of p, and what is kept then.
 func (r Retention) plan(p past, bound int64) pruning {
 	bases := p.bases()
@@ -320,16 +332,19 @@ func (r Retention) plan(p past, bound int64) pruning {
 	c := &choice{past: p, bases: bases, oldest: min(asked, len(bases)-1), all: !r.asks()}
 	apart := second(bases)
 	lead := slices.IndexFunc(bases, func(s *storedSnapshot) bool { return s.ID.Seq <= p.oldest })
-	if r.KeepAll || apart < 0 || lead < 0 {
+	if r.KeepAll || lead < 0 {
 		return c.whole(bound, r.KeepAll, apart)
+	}
+	if apart < 0 {
+		return c.withoutEmpty(c.whole(bound, false, apart))
 	}
 	c.musts, c.periods = []*storedSnapshot{bases[apart], bases[lead]}, r.ofPeriods(bases)
 	step := 0
 	if bound > 0 {
-		step = sort.Search(c.steps(), func(step int) bool { return c.bytes(step) <= bound-bound/4 })
+		step = sort.Search(c.steps(), func(step int) bool { return c.fits(step, bound) })
 	}
 	if step == 0 && c.all {
-		return c.whole(bound, false, apart)
+		return c.withoutEmpty(c.whole(bound, false, apart))
 	}
 	kept, from := c.at(step)
 	pruned := pruning{journal: from}
@@ -355,12 +370,23 @@ func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 		k.Reason = "all, as Retain.KeepAll says"
 	case apart < 0:
 		k.Reason = "all, as there are no two snapshots yet that share no file"
-	case k.Record > 0 && bound > 0: // What is missing went before.
+	case k.Record > 0 && k.Bytes < bound/2: // Older ticks went before, and not for their bytes.
+		k.Reason = asMany
+	case k.Record > 0 && bound > 0:
 		k.Reason = asMuch
 	default:
 		k.Reason = "all there is"
 	}
 	return pruning{keeping: k}
+}
+
+// withoutEmpty adds to a pruning that removes nothing the segments before the oldest snapshot, if
+// there are many: openings without a tick leave such.
+func (c *choice) withoutEmpty(p pruning) pruning {
+	if _, from := c.at(0); tooMany(c.journal, c.small, segmentsBehind) && len(c.since(from)) < len(c.journal) {
+		p.journal = from
+	}
+	return p
 }
 
 // keeping says what stays at a step, but not why.
@@ -382,6 +408,8 @@ func (c *choice) reason(step int, k *Keeping) string {
 	switch {
 	case k.Bound == 0 || step == 0:
 		return "what Retain asks for"
+	case k.Bytes <= k.Bound && c.all && c.bytes(step-1) <= k.Bound-k.Bound/4:
+		return asMany
 	case k.Bytes <= k.Bound:
 		return asMuch
 	}
@@ -464,7 +492,7 @@ func (s *Store) pruneNow() {
 	if !s.mayPrune() {
 		return
 	}
-	from := past{s.list, s.head, s.head, sizesOf(s.journal)}
+	from := past{s.list, s.head, s.head, sizesOf(s.journal), s.smallSegment()}
 	p := s.options.Retain.plan(from, s.options.bound(from.largest()))
 	var removed []string
 	err := s.journal.KeepNote(p.promise(s.list))

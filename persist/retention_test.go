@@ -9,11 +9,13 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
@@ -223,8 +225,10 @@ func TestASnapshotThatCannotBePromisedIsNone(t *testing.T) {
 	require.NoError(t, s.Commit())
 	for _, failure := range []error{syscall.ENOSPC, disktest.ErrShortWrite} {
 		before := mem.Files()
+		failed := false
 		mem.OnCall(func(n int, call string) {
-			if call == "write journal/00000001.ledger" {
+			if call == "write journal/00000001.ledger" && !failed {
+				failed = true
 				mem.Fail(n, failure)
 			}
 		})
@@ -243,4 +247,88 @@ func TestASnapshotThatCannotBePromisedIsNone(t *testing.T) {
 	require.Empty(t, r.Problems)
 	require.Equal(t, 2, r.Snapshots)
 	require.NoError(t, v.Close())
+}
+
+// An arrivingFS reports that a write to a ledger failed, though its bytes are there.
+type arrivingFS struct {
+	disk.FS
+	fail *bool
+}
+
+type arrivingFile struct {
+	disk.File
+	fail *bool
+}
+
+func (f arrivingFS) Create(name string) (disk.File, error) {
+	file, err := f.FS.Create(name)
+	if err == nil && strings.Contains(name, ".ledger") {
+		file = arrivingFile{file, f.fail}
+	}
+	return file, err
+}
+
+func (f arrivingFile) WriteAt(b []byte, offset int64) (int, error) {
+	n, err := f.File.WriteAt(b, offset)
+	if *f.fail {
+		*f.fail = false
+		return 0, syscall.EIO
+	}
+	return n, err
+}
+
+// A store does not miss a snapshot that it removed itself.
+func TestSnapshotUnpromised_NotMissed(t *testing.T) {
+	mem, fail := disktest.New(), false
+	w := storetest.New(0)
+	s, err := persist.OpenFS(storetest.Background, arrivingFS{mem, &fail}, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	require.NoError(t, err)
+	w.Fill(9)
+	require.NoError(t, s.Commit())
+	fail = true
+	_, err = s.Snapshot(storetest.Background)
+	require.ErrorIs(t, err, syscall.EIO)
+	require.NoError(t, s.Sync(storetest.Background))
+	for _, left := range []*disktest.Mem{mem.Crash(), mem.Clone()} {
+		again := storetest.New(0)
+		recovered, err := persist.OpenFS(storetest.Background, left, again.World, persist.Options{})
+		require.NoError(t, err)
+		require.Empty(t, recovered.Report().Skipped)
+		storetest.CloseStore(t, recovered)
+	}
+	storetest.CloseStore(t, s)
+	require.NoError(t, simVerify(mem, w))
+}
+
+// A moment without a file descriptor does not end the journal.
+func TestLockLook_NoDescriptor(t *testing.T) {
+	for _, failing := range []string{"open LOCK", "open journal/00000002.seg"} {
+		synctest.Test(t, func(t *testing.T) {
+			mem := disktest.New()
+			w := storetest.New(0)
+			s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+			require.NoError(t, err)
+			times := 3
+			mem.OnCall(func(n int, call string) {
+				if call == failing && times > 0 {
+					times--
+					mem.Fail(n, syscall.EMFILE)
+				}
+			})
+			commits(t, s, w, 1)
+			require.NoError(t, s.Sync(storetest.Background))
+			require.Zero(t, times)
+			times = 1000
+			commits(t, s, w, 1)
+			err = s.Sync(storetest.Background)
+			require.ErrorIs(t, err, syscall.EMFILE)
+			require.ErrorContains(t, s.Err(), "Store.Resume")
+			_, err = s.SnapshotAs(storetest.Background, "boss")
+			require.ErrorIs(t, err, syscall.EMFILE)
+			mem.OnCall(nil)
+			require.NoError(t, s.Resume(storetest.Background))
+			storetest.CloseStore(t, s)
+			require.NoError(t, simVerify(mem, w))
+		})
+	}
 }

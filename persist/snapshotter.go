@@ -64,6 +64,7 @@ type SnapshotResult struct {
 // One is under way at a time.
 type snapshotter struct {
 	grown    int64 // Journal bytes since the last snapshot began.
+	behind   int   // Small segments behind the last snapshot when the store was opened. 0 once another one began.
 	lastTick int64 // Those of the last tick.
 	number   uint32
 	table    snap.PageTable       // Of the last snapshot,
@@ -249,7 +250,7 @@ func (s *Store) beginAtPace(name string) error {
 // snapshotDue reports whether the journal has grown enough since the last snapshot began.
 func (s *Store) snapshotDue() bool {
 	limit := s.snapshotBytes()
-	return limit > 0 && s.grown > limit
+	return limit > 0 && (s.grown > limit || s.manySegments())
 }
 
 // snapshotBytes resolves [Options.SnapshotBytes].
@@ -312,7 +313,7 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 	sn.Manifest.World, sn.Manifest.Number, sn.Manifest.ID = s.id, s.number, s.ids[s.seq()]
 	sn.Manifest.Time, sn.Manifest.Name = s.committedAt, name
 	s.copying = &copying{Snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish, replaces: lost}
-	s.grown, s.dirty, s.since = 0, snap.Dirty{}, s.seq()
+	s.grown, s.behind, s.dirty, s.since = 0, 0, snap.Dirty{}, s.seq()
 	s.begun()
 	return nil
 }
@@ -363,7 +364,7 @@ func (s *Store) copySome(budget int) {
 	s.copying = nil
 	s.running = make(chan finished, 1)
 	s.handed = c
-	list, oldest, named := slices.Clone(s.list), s.oldestSeq(), maps.Clone(s.named)
+	list, oldest, named, small := slices.Clone(s.list), s.oldestSeq(), maps.Clone(s.named), s.smallSegment()
 	prune := s.mayPrune()
 	go func(files disk.FS, done chan<- finished, told func(SnapshotResult)) {
 		background.Enter()
@@ -375,7 +376,7 @@ func (s *Store) copySome(budget int) {
 			if prune {
 				// Should the world go back to before c meanwhile, what leads to the oldest
 				// tick of its history is there.
-				from := past{list, written.ID.Seq, oldest, sizesOf(s.journal)}
+				from := past{list, written.ID.Seq, oldest, sizesOf(s.journal), small}
 				p = s.options.Retain.plan(from, s.options.bound(from.largest()))
 				f.keeping = &p.keeping
 			}
@@ -386,7 +387,11 @@ func (s *Store) copySome(budget int) {
 				journaled := s.journal.Stats()
 				keepBallast(files, f.Bytes+journaled.Bytes, journaled.Ledger)
 			} else if s.journal.Err() == nil && s.lock.Check() == nil {
-				_ = files.Remove(catalog.SnapshotName(written.Number)) // Nobody is told of it.
+				// The note may be on the disk though writing it failed: a note without the snapshot
+				// comes first, or the snapshot would be missed.
+				if s.journal.KeepNote(new(pruning).promise(list[:len(list)-1])) == nil {
+					_ = files.Remove(catalog.SnapshotName(written.Number))
+				}
 			}
 			if f.RemoveErr != nil && f.keeping != nil {
 				f.keeping.Reason = removeFailed

@@ -1,0 +1,151 @@
+package persist_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+)
+
+// maxFiles is how many files a store has at most in which little happens.
+const maxFiles = 64
+
+// Openings leave a bounded number of files, whatever the program does in each.
+func TestOpenings_FilesBounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		options  persist.Options
+		ticks    int
+		snapshot bool
+	}{
+		"nothing":           {ticks: 0},
+		"a tick":            {ticks: 1},
+		"last":              {ticks: 1, snapshot: true, options: persist.Options{Retain: persist.Retention{Last: 1}}},
+		"last, no snapshot": {ticks: 1, options: persist.Options{Retain: persist.Retention{Last: 1}}},
+		"ticks":             {ticks: 2, options: persist.Options{Retain: persist.Retention{Ticks: 10}}},
+		"snapshots":         {ticks: 3, snapshot: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mem := disktest.New()
+			seed := storetest.New(0).Seed.Get()
+			for i := range 200 {
+				w := storetest.New(0)
+				s, err := persist.OpenFS(storetest.Background, mem, w.World, c.options)
+				require.NoError(t, err)
+				require.Empty(t, s.Report().Skipped)
+				require.Equal(t, seed, w.Seed.Get())
+				commits(t, s, w, c.ticks)
+				if seed = w.Seed.Get(); c.snapshot {
+					_, err := s.Snapshot(storetest.Background)
+					require.NoError(t, err)
+				}
+				storetest.CloseStore(t, s)
+				m := s.Metrics()
+				require.NoError(t, m.LastSnapshot.Err)
+				require.NoError(t, m.LastSnapshot.RemoveErr)
+				require.LessOrEqual(t, len(mem.Files()), maxFiles, "opening %d: %v", i, mem.Files())
+				if m.Kept.Record > 0 {
+					require.NotContains(t, m.Kept.Reason, "all there is")
+				}
+				if i%50 == 0 {
+					require.NoError(t, simVerify(mem, w))
+				}
+			}
+		})
+	}
+}
+
+// All segments stay where the program asks for all, or for a past that they belong to.
+func TestOpenings_AskedForStays(t *testing.T) {
+	for name, retain := range map[string]persist.Retention{"all": {KeepAll: true}, "ticks": {Ticks: 1000}, "age": {Age: time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mem := disktest.New()
+			const openings = 80
+			for range openings {
+				w := storetest.New(0)
+				s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Retain: retain})
+				require.NoError(t, err)
+				commits(t, s, w, 1)
+				storetest.CloseStore(t, s)
+			}
+			segments := 0
+			for _, f := range mem.Files() {
+				if strings.HasSuffix(f, ".seg") {
+					segments++
+				}
+			}
+			require.Equal(t, openings, segments)
+			w := storetest.New(0)
+			s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Retain: retain, At: "1"})
+			require.NoError(t, err)
+			require.Equal(t, uint64(1), w.Tick())
+			storetest.CloseStore(t, s)
+		})
+	}
+}
+
+// openOnce opens a store, commits some ticks and closes it. It returns how long Open and Close took.
+func openOnce(b *testing.B, files disk.FS, ticks int) time.Duration {
+	w := storetest.New(0)
+	var s *persist.Store
+	var err error
+	took := timed(func() {
+		s, err = persist.OpenFS(storetest.Background, files, w.World, persist.Options{Sync: journal.SyncNever()})
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range ticks {
+		w.Seed.Set(w.Seed.Get() + 1)
+		if err := s.Commit(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if s.Snapshotting() { // Its time belongs to what was written.
+		s.Settle()
+	}
+	return took + timed(func() {
+		if err := s.Close(storetest.Background); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
+// BenchmarkBudgetOpenMany opens and closes a store that was opened 100,000 times, with a tick in
+// each opening or none, against the second opening of a new store.
+func BenchmarkBudgetOpenMany(b *testing.B) {
+	const openings, few = 100_000, 16
+	for _, ticks := range []int{0, 1} {
+		b.Run(fmt.Sprintf("ticks=%d", ticks), func(b *testing.B) {
+			old := disk.Memory()
+			for range openings {
+				openOnce(b, old, ticks)
+			}
+			for range b.N {
+				ours, limit := shortest(budgetRounds, func() (took time.Duration) {
+					for range few {
+						took += openOnce(b, old, ticks)
+					}
+					return took
+				}, func() (took time.Duration) {
+					for range few {
+						files := disk.Memory()
+						openOnce(b, files, ticks)
+						took += openOnce(b, files, ticks)
+					}
+					return took
+				})
+				reportBudget(b, ours/few, limit/few, 1.5)
+			}
+		})
+	}
+}
