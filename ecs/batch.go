@@ -191,6 +191,9 @@ func (s *Storage[T]) appendRows(entities []Entity, v T) {
 // extend makes entities, to whose rows sparse points already, members behind the
 // last one, and returns the values of their rows, which are to be written.
 func (s *Storage[T]) extend(entities []Entity) []T {
+	if debug {
+		s.displace()
+	}
 	lo, hi := s.rows.N, s.rows.N+len(entities)
 	s.data.TouchRange(lo, hi)
 	s.dense.TouchRange(lo, hi)
@@ -223,6 +226,9 @@ func (s *Storage[T]) discardEach(entities []Entity) {
 
 // dropTail removes the last k rows.
 func (s *Storage[T]) dropTail(k int) {
+	if debug {
+		s.displace()
+	}
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
 	}

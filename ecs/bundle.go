@@ -8,6 +8,9 @@ import "github.com/stet-ecs/stet/ecs/internal/track"
 // freePage returns the page of e's entry if that can be written with nothing to be saved,
 // or nil.
 func (s *set) freePage(e Entity) *track.Page {
+	if debug {
+		s.displace()
+	}
 	if p := s.sparse.Page(e.Index()); p != nil && s.sparse.Free(p.Rows[e&pageMask]) {
 		return p
 	}

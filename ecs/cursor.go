@@ -125,6 +125,7 @@ func (c *cursor) repeat() {
 	c.again = true
 	if debug {
 		c.mustLie()
+		c.j.lend(c.columns)
 	}
 	if c.holds {
 		c.hold()
@@ -488,6 +489,7 @@ func (c *cursor) ready() {
 	c.changes = c.j.w.changes
 	if debug {
 		c.mustExist()
+		c.j.lend(c.columns)
 	}
 	c.locate()
 	if !c.saved || c.changes != c.began {

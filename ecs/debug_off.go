@@ -5,10 +5,19 @@ package ecs
 import "github.com/stet-ecs/stet/ecs/internal/track"
 
 // debug reports whether a world looks for misuse that is silent otherwise: see debug_on.go,
-// debug_loan.go, debug_step.go and debug_write.go.
+// debug_lend.go, debug_loan.go, debug_step.go and debug_write.go.
 const debug = false
 
-type guards struct{} //nolint:unused // Of a debug build.
+type (
+	guards  struct{} //nolint:unused // Of a debug build.
+	lending struct{}
+)
+
+func (s *Storage[T]) initLending()  {}
+func (s *set) lend()                {}
+func (s *set) outgrow()             {}
+func (s *set) displace()            {}
+func (j *join) lend([]joinedColumn) {}
 
 func checkedClone[T any](clone func(T) T, _ string) func(T) T { return clone }
 

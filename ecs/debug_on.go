@@ -13,7 +13,7 @@ import (
 
 // In a build with the tag stetdebug a world looks for writes that it did not learn
 // of: through a component that was handed out for reading, through a pointer or
-// slice from before the last boundary, through memory that a copy shares. Such a
+// slice from before the last boundary or look-up in an index, through memory that a copy shares. Such a
 // write would be neither restored nor journaled.
 //
 //	boundary           boundary
@@ -24,8 +24,8 @@ import (
 //
 // And it looks at what each Clone returns.
 //
-// It costs the encoding of every row at every boundary. Rows that no frame protects
-// are free to write, and so are NoRewind components. Values that cannot be encoded
+// It costs the encoding of every row at every boundary. Rows that no frame protects and no
+// index follows are free to write. Values that cannot be encoded
 // are not looked at.
 const debug = true
 
@@ -35,6 +35,7 @@ type guard struct {
 	rows    []byte // Their canonical bytes.
 	ends    []int  // Where those of each row end.
 	n       int
+	saved   int // How many of them are saved by a frame; the others are followed by indexes.
 	scratch []byte
 
 	pointed    uint32 // This row may be written, as an index looks at it again;
@@ -50,6 +51,9 @@ type guards struct {
 	loans   []*loan
 	begun   *step // The step in which the world was made or loaded; nil: none.
 	stepped *step // The step that is made of it; nil: none.
+
+	old   []*oldPlace // Where values lay to which the program had pointers.
+	moved int         // How many bytes were moved for that since the last boundary.
 
 	following string // The component whose index calls its key function; "": none does.
 }
@@ -71,6 +75,7 @@ type guardedRows struct {
 // marked.
 func (w *World) verify() {
 	w.verifyLoans()
+	w.verifyOld()
 	w.eachGuarded(w.verifyRows)
 }
 
@@ -83,7 +88,7 @@ func (w *World) verifyRows(c guardedRows) {
 func (w *World) panicOfStray(what string) {
 	panic(fmt.Sprintf("ecs: %s was written in the tick after %d without the world's knowledge; "+
 		"write what Write hands out, or with Mut or Set, never what Read, Get, All, Values or Entities return, "+
-		"and take pointers and slices anew after Checkpoint, Commit, Restore, Release and Seek", what, w.tick))
+		"and take pointers and slices again after Checkpoint, Commit, Restore, Release, Seek and a look-up in an index", what, w.tick))
 }
 
 // stray returns a row that was written in span and not marked, or -1.
@@ -107,7 +112,7 @@ func (c *guardedRows) stray(span uint64) int {
 
 // saved panics if one of rows [lo, hi), which are saved now, was written before.
 func (w *World) saved(c guardedRows, lo, hi int) {
-	for row := lo; row < min(hi, c.n); row++ {
+	for row := lo; row < min(hi, c.n, c.guard.saved); row++ {
 		from := 0
 		if row > 0 {
 			from = c.ends[row-1]
@@ -142,7 +147,8 @@ func (w *World) remember() {
 
 func (w *World) rememberRows(c guardedRows) {
 	g := c.guard
-	g.n, g.pointed, g.pointedAll = c.tracker.Protected(), track.NoRow, false
+	g.saved, g.pointed, g.pointedAll = c.tracker.Protected(), track.NoRow, false
+	g.n = max(g.saved, c.tracker.Followed())
 	g.rows = c.append(g.rows[:0], 0, g.n)
 	g.ends = g.ends[:0]
 	for rest := g.rows; len(rest) > 0; {

@@ -143,8 +143,9 @@
 //
 // Built with the tag stetdebug, a world compares its rows at every boundary with
 // what they were at the one before, and panics if one was written without its
-// knowledge: through Read, through a pointer from before the boundary, through
-// memory that a copy shares. It panics as well where a loop over Entities comes to a
+// knowledge: through Read, through a pointer from before the boundary or an index look-up,
+// through memory that a copy shares. It finds a write through a pointer from before an entity
+// came to the storage, left it or moved in it. It panics as well where a loop over Entities comes to a
 // place that has another entity by now. Each write asks whether the program may write the
 // world: not in the body of ParallelRuns, but through the run; not in the key function of an
 // index; not in a system of a [Stepper] that was given another world. It costs the encoding

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
+	"reflect"
 	"slices"
+	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs/internal/roster"
 	"github.com/stet-ecs/stet/ecs/internal/track"
@@ -35,11 +37,11 @@ import (
 //
 // Where a key is to be that of one entity at most, as a name, write the components by
 // [Index.Set], which refuses one that another entity has, or [Index.Replace], which takes it
-// from that. Other ways to write do not ask.
+// from that. Other ways to write do not ask. Both panic if a hook that they call makes two
+// entities have one key.
 type Index[T any, K comparable] struct {
-	s      *Storage[T]
-	key    func(T) K
-	origin *byte // The same for an index and its twins of other worlds.
+	s   *Storage[T]
+	key func(T) K
 	lag
 
 	rows  []entry // As they were when last looked at.
@@ -47,6 +49,7 @@ type Index[T any, K comparable] struct {
 
 	version uint64   // Rises when a list changes.
 	moved   []uint32 // Scratch: rows that have another entity or key.
+	closed  bool
 }
 
 // A lag is what an index has not looked at yet. Each step of a loop asks for it, so it is no
@@ -78,15 +81,54 @@ const (
 // at nothing else and change nothing. Each index costs O(rows) at its first look-up and 16
 // bytes a row, so a program makes it once and keeps it, as it does queries. The storages of a
 // clone have none: see [Index.In].
+//
+// The same function finds the index that it made before. That holds for functions with a
+// name and for literals that capture nothing. A literal that captures variables is another
+// function each time, so its index is kept, or closed by [Index.Close]. NewIndex panics where
+// a storage has 64 indexes by one such literal.
 func NewIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	if key == nil {
 		panic("ecs: NewIndex without a key; give it a function from the component to what it is found by")
 	}
-	return newIndex(there(s), key, new(byte))
+	if x := indexBy(there(s), key); x != nil {
+		return x
+	}
+	return newIndex(s, key)
 }
 
-func newIndex[T any, K comparable](s *Storage[T], key func(T) K, origin *byte) *Index[T, K] {
-	x := &Index[T, K]{s: s, key: key, origin: origin}
+// indexBy returns the index of s that key made, or nil.
+func indexBy[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
+	for _, x := range s.indexes {
+		if x, ok := x.(*Index[T, K]); ok && closureOf(x.key) == closureOf(key) {
+			return x
+		}
+	}
+	return nil
+}
+
+// closureOf returns where the code of f and the variables that it captures lie. It differs
+// for two functions as long as both are held.
+func closureOf[F any](f F) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f)) }
+
+// maxAlike is how many indexes of one storage the same literal may make.
+const maxAlike = 64
+
+// mustNotLeak panics if the literal of key made too many indexes of s.
+func mustNotLeak[T any, K comparable](s *Storage[T], key func(T) K) {
+	code, alike := reflect.ValueOf(key).Pointer(), 0
+	for _, x := range s.indexes {
+		if x, ok := x.(*Index[T, K]); ok && reflect.ValueOf(x.key).Pointer() == code {
+			alike++
+		}
+	}
+	if alike == maxAlike {
+		panic(fmt.Sprintf("ecs: NewIndex of %s: one function literal that captures variables made %d indexes, and each stays; make the index once and keep it, close it, or give it a function that captures nothing", s.name, alike))
+	}
+}
+
+func newIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
+	mustNotLeak(s, key)
+	x := &Index[T, K]{s: s, key: key}
 	x.lag = lag{news: s.rows.Follow(&s.dense.Log, &s.data.Log), late: track.NoRow}
 	s.indexes = append(s.indexes, x)
 	return x
@@ -99,12 +141,26 @@ func (x *Index[T, K]) In(w *World) *Index[T, K] {
 	if s == nil {
 		return nil
 	}
-	for _, other := range s.indexes {
-		if other, ok := other.(*Index[T, K]); ok && other.origin == x.origin {
-			return other
-		}
+	return NewIndex(s, x.key)
+}
+
+// Close gives x up: it takes neither memory nor time from then on, and a look-up panics. A
+// program closes the indexes whose key functions it makes anew, such as one for each cell size
+// that a player chooses. The index of a [Relation] is closed by [Relation.Close], and panics
+// here. To close it again does nothing.
+func (x *Index[T, K]) Close() {
+	if x.closed {
+		return
 	}
-	return newIndex(s, x.key, x.origin)
+	if x.s.w.relates(x) {
+		panic("ecs: Close of an index of " + x.s.name + " that a Relation uses; close the relation")
+	}
+	x.s.indexes = slices.DeleteFunc(x.s.indexes, func(other follower) bool { return other == follower(x) })
+	x.s.rows.Unfollow(x.news, &x.s.dense.Log, &x.s.data.Log)
+	x.empty()
+	x.rows, x.moved = nil, nil
+	x.closed, x.lateAll = true, true // A look-up asks no more than whether a row is late.
+	x.version++
 }
 
 // Of iterates over the entities that have the key, in the order of their indices. The
@@ -192,7 +248,29 @@ func (x *Index[T, K]) Set(e Entity, v T) error {
 		}
 	}
 	x.s.Set(e, v)
+	x.mustBeUnique("Set", e, v)
 	return nil
+}
+
+// mustBeUnique panics if hooks of a write of v to e made two entities have one key.
+func (x *Index[T, K]) mustBeUnique(op string, e Entity, v T) {
+	if x.s.hooks == nil && len(x.s.onSet) == 0 {
+		return
+	}
+	keys := [2]K{x.key(v), x.key(v)}
+	if now, ok := x.s.Get(e); ok {
+		keys[1] = x.key(now)
+	}
+	for _, key := range keys {
+		var first Entity
+		for other := range x.Of(key) {
+			if first != 0 {
+				panic(fmt.Sprintf("ecs: Index.%s of %s of %v: a hook changed a key, so that %v and %v have the same; let hooks leave keys alone, or change the component before %s",
+					op, x.s.name, e, first, other, op))
+			}
+			first = other
+		}
+	}
 }
 
 // Replace is [Storage.Set] for e, which then is the only entity with the key of v: others
@@ -206,7 +284,9 @@ func (x *Index[T, K]) Replace(e Entity, v T) bool {
 			x.s.Remove(other)
 		}
 	}
-	return x.s.Set(e, v)
+	alive := x.s.Set(e, v)
+	x.mustBeUnique("Replace", e, v)
+	return alive
 }
 
 // find returns the entities that have the key; nil: none has.
@@ -227,6 +307,9 @@ func (x *Index[T, K]) look() {
 // catchUp makes x know what is there.
 func (x *Index[T, K]) catchUp() {
 	s, w := x.s, x.s.w
+	if x.closed {
+		panic("ecs: a look-up in an index of " + s.name + " that is closed; close it later, or make another")
+	}
 	if w.parallel {
 		return
 	}

@@ -84,6 +84,9 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 	// setSlow: so nothing has to be kept on the stack.
 	if debug {
 		s.mustBeWritable("Set", e)
+		if s.row(e) < 0 && s.w.entities.alive(e) {
+			s.displace()
+		}
 	}
 	p := s.sparse.Page(e.Index())
 	if p == nil || s.rows.Span != s.w.clock.Span || s.slow {
@@ -221,6 +224,7 @@ func (s *Storage[T]) Mut(e Entity) *T {
 	}
 	if debug {
 		s.mustBeWritable("Mut", e)
+		s.lend()
 	}
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
@@ -296,6 +300,7 @@ func (s *Storage[T]) find(entities []Entity, f *found) {
 	}
 	if debug {
 		s.mustBeWritable("MutEach", 0)
+		s.lend()
 	}
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
@@ -430,6 +435,9 @@ func (s *Storage[T]) Remove(e Entity) bool {
 // discard takes row r, which is e's, away: the last row moves into it, or it
 // becomes a gap. Nobody is told but the mask.
 func (s *Storage[T]) discard(e Entity, r int) {
+	if debug {
+		s.displace()
+	}
 	last := s.rows.N - 1 // As in Set, the usual case calls nothing.
 	if s.rows.Span != s.w.clock.Span || s.heavy {
 		s.discardSlow(e, r)

@@ -361,3 +361,166 @@ func TestCreateAtSaysWhyNot(t *testing.T) {
 		t.Errorf("an index that was passed over gives %v, want 3v2", e)
 	}
 }
+
+func keyOfPlain(p plain) int32 { return p.X }
+
+func TestIndex_SameFunction(t *testing.T) {
+	w, a, _, _ := members(3, Options{})
+	x := NewIndex(a, keyOfPlain)
+	for range 2 * maxAlike {
+		if NewIndex(a, keyOfPlain) != x || NewIndex(a, func(p plain) int32 { return p.Y }) == x {
+			t.Fatal("a function does not find its index, or finds that of another")
+		}
+	}
+	if len(a.indexes) != 2 {
+		t.Errorf("%d indexes, want 2", len(a.indexes))
+	}
+	c := w.Clone()
+	if y := x.In(c); y == x || y != NewIndex(a.In(c), keyOfPlain) || y != x.In(c) || x.In(w) != x {
+		t.Error("In and NewIndex differ")
+	}
+}
+
+func TestIndex_Leak(t *testing.T) {
+	w, a, _, entities := members(3, Options{})
+	by := func(size int32) *Index[plain, int32] {
+		return NewIndex(a, func(p plain) int32 { return p.X / size })
+	}
+	for size := range int32(10 * maxAlike) { // A program that closes them may make any number.
+		x := by(size + 1)
+		x.Len(0)
+		x.Close()
+		x.Close()
+	}
+	if len(a.indexes) != 0 {
+		t.Errorf("%d indexes are left", len(a.indexes))
+	}
+	a.Mut(entities[0]).X = 3
+	if err := w.check(); err != nil {
+		t.Error(err)
+	}
+	mustPanic(t, "ecs: NewIndex of plain: one function literal that captures variables made 64 indexes", func() {
+		for size := range int32(maxAlike + 1) {
+			by(size + 1)
+		}
+	})
+	if NewIndex(a, keyOfPlain); len(a.indexes) != maxAlike+1 {
+		t.Errorf("%d indexes, want %d", len(a.indexes), maxAlike+1)
+	}
+}
+
+func TestIndex_Close(t *testing.T) {
+	w, a, _, entities := members(300, Options{History: 2})
+	x, kept := NewIndex(a, keyOfPlain), NewIndex(a, func(p plain) int32 { return p.Y })
+	if x.Len(7) == 0 {
+		t.Error("the index is empty")
+	}
+	w.Commit()
+	a.Mut(entities[0]).X++
+	before := a.rows.Prot
+	x.Close()
+	for _, look := range []func(){func() { x.Len(1) }, func() { x.First(1) }, func() { _ = x.Set(entities[0], plain{}) }} {
+		mustPanic(t, "ecs: a look-up in an index of plain that is closed", look)
+	}
+	a.Mut(entities[0]).Y = 1000
+	if kept.Len(1000) != 1 || before == 0 {
+		t.Error("another index does not know what was written")
+	}
+	kept.Close()
+	if err := w.check(); err != nil {
+		t.Error(err)
+	}
+	if NewIndex(a, keyOfPlain).Len(7) == 0 {
+		t.Error("an index that was made again is empty")
+	}
+	mustPanic(t, "that is closed", func() {
+		y := NewIndex(a, func(plain) int { return 1 })
+		for range y.Of(1) {
+			y.Close()
+		}
+	})
+}
+
+func TestIndexSet_HookChangesKey(t *testing.T) {
+	for name, hook := range map[string]func(a *Storage[plain], e, other Entity){
+		"own key":   func(a *Storage[plain], e, other Entity) { a.Mut(e).X = 2 },
+		"other key": func(a *Storage[plain], e, other Entity) { a.Mut(other).X = 9 },
+	} {
+		for op, set := range map[string]func(x *Index[plain, int32], e Entity, v plain){
+			"Set":     func(x *Index[plain, int32], e Entity, v plain) { _ = x.Set(e, v) },
+			"Replace": func(x *Index[plain, int32], e Entity, v plain) { x.Replace(e, v) },
+		} {
+			for _, added := range []bool{false, true} {
+				w, a, _, entities := members(3, Options{})
+				x := NewIndex(a, keyOfPlain)
+				e := entities[1]
+				if added {
+					a.Remove(e)
+				}
+				a.OnSet(func(Entity, plain, plain) { hook(a, e, entities[2]) })
+				a.OnAdd(func(Entity, plain) { hook(a, e, entities[2]) })
+				mustPanic(t, "ecs: Index."+op+" of plain of 1v1: a hook changed a key, so that 1v1 and 2v1 have the same", func() { set(x, e, plain{X: 9}) })
+				if t.Failed() {
+					t.Fatal(name, added)
+				}
+				_ = w
+			}
+		}
+	}
+	_, a, _, entities := members(3, Options{})
+	x := NewIndex(a, keyOfPlain)
+	a.OnSet(func(e Entity, _, _ plain) { a.Mut(e).X *= 100 }) // To a key of its own.
+	if err := x.Set(entities[1], plain{X: 5}); err != nil || x.Len(500) != 1 {
+		t.Error(err)
+	}
+}
+
+func TestRelationSet_HookMakesCycle(t *testing.T) {
+	w := NewWorld(Options{})
+	s := MustRegister[childOf](w)
+	r := NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{Tree: true})
+	a, b := w.Create(), w.Create()
+	s.OnAdd(func(e Entity, _ childOf) { s.Mut(e).Parent = e })
+	mustPanic(t, "ecs: Relation.Set of childOf of 0v1: a hook changed a target", func() { _ = r.Set(a, childOf{Parent: b}) })
+}
+
+func parentOf(c childOf) Entity { return c.Parent }
+
+func TestRelation_TwoPolicies(t *testing.T) {
+	type edge struct{ From, To Entity }
+	w := NewWorld(Options{})
+	s := MustRegister[childOf](w)
+	r := NewRelation(s, parentOf, RelationOptions{})
+	if NewRelation(s, parentOf, RelationOptions{}) != r || NewRelation(s, parentOf, RelationOptions{Tree: true}) == r {
+		t.Error("a relation is not found again by its function and options")
+	}
+	text := "ecs: NewRelation of childOf with the policy Detach: a relation that finds the same targets has the policy Cascade"
+	mustPanic(t, text, func() { NewRelation(s, parentOf, RelationOptions{Policy: Detach}) })
+	mustPanic(t, text, func() {
+		NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{Policy: Detach})
+	})
+	edges := MustRegister[edge](w) // Two targets may have two policies.
+	NewRelation(edges, func(e edge) Entity { return e.From }, RelationOptions{})
+	NewRelation(edges, func(e edge) Entity { return e.To }, RelationOptions{Policy: Refuse})
+	NewRelation(s, func(childOf) Entity { panic("no target") }, RelationOptions{Policy: Detach})
+}
+
+func TestRelation_Close(t *testing.T) {
+	w := NewWorld(Options{})
+	s := MustRegister[childOf](w)
+	r, tree := NewRelation(s, parentOf, RelationOptions{}), NewRelation(s, parentOf, RelationOptions{Tree: true})
+	parent, child := w.Create(), w.Create()
+	s.Set(child, childOf{Parent: parent})
+	mustPanic(t, "that a Relation uses; close the relation", NewIndex(s, parentOf).Close)
+	r.Close()
+	if tree.Len(parent) != 1 {
+		t.Error("the other relation lost its sources")
+	}
+	tree.Close()
+	w.Destroy(parent)
+	if !w.Alive(child) {
+		t.Error("the policy of a closed relation holds")
+	}
+	mustPanic(t, "that is closed", func() { tree.Len(parent) })
+	NewRelation(s, parentOf, RelationOptions{Policy: Detach})
+}

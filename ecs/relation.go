@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"unsafe"
 )
 
 // A Relation finds the entities whose component refers to an entity: the children of a
@@ -59,21 +60,45 @@ const (
 	Refuse
 )
 
+// String returns the name of p.
+func (p Policy) String() string {
+	switch p {
+	case Cascade:
+		return "Cascade"
+	case Detach:
+		return "Detach"
+	case Refuse:
+		return "Refuse"
+	}
+	return fmt.Sprintf("Policy(%d)", uint8(p))
+}
+
 // ErrCycle says that an entity would be below itself.
 var ErrCycle = errors.New("a cycle")
 
 // NewRelation returns the relation that a component of s stands for: target returns whom a
 // component refers to. A program makes it once, as it does indexes; see [NewIndex] for cost.
 // A clone has none, so nothing there goes with its target, until [Relation.In] makes one.
+//
+// The same function with the same options finds the relation that it made before. NewRelation
+// panics if a relation of s finds the same targets and has another policy: only one of the two
+// could hold.
 func NewRelation[T any](s *Storage[T], target func(T) Entity, options RelationOptions) *Relation[T] {
 	if target == nil {
 		panic("ecs: NewRelation without a target; give it a function from the component to the entity that it refers to")
 	}
-	return newRelation(NewIndex(s, target), options)
+	mustAgree(there(s), target, options.Policy)
+	return relationOf(NewIndex(s, target), options)
 }
 
-func newRelation[T any](x *Index[T, Entity], options RelationOptions) *Relation[T] {
+// relationOf returns the relation of x with these options, which it makes if there is none.
+func relationOf[T any](x *Index[T, Entity], options RelationOptions) *Relation[T] {
 	b := bondsOf(x.s.w)
+	for _, other := range b.all {
+		if other, ok := other.(*Relation[T]); ok && other.sources == x && other.options == options {
+			return other
+		}
+	}
 	r := &Relation[T]{x, options, b}
 	b.all = append(b.all, r)
 	return r
@@ -86,12 +111,46 @@ func (r *Relation[T]) In(w *World) *Relation[T] {
 	if x == nil {
 		return nil
 	}
-	for _, other := range bondsOf(w).all {
-		if other, ok := other.(*Relation[T]); ok && other.sources == x {
-			return other
+	return relationOf(x, r.options)
+}
+
+// mustAgree panics if a relation of s with another policy finds the same target as target.
+func mustAgree[T any](s *Storage[T], target func(T) Entity, policy Policy) {
+	if s.w.bonds == nil {
+		return
+	}
+	for _, other := range bondsOf(s.w).all {
+		if other, ok := other.(*Relation[T]); ok && other.sources.s == s && other.options.Policy != policy && sameTarget(s, other.sources.key, target) {
+			panic(fmt.Sprintf("ecs: NewRelation of %s with the policy %v: a relation that finds the same targets has the policy %v; give both the same one, or make the relation once and keep it",
+				s.name, policy, other.options.Policy))
 		}
 	}
-	return newRelation(x, r.options)
+}
+
+// sameTarget reports whether a and b find the same target in a component whose entities all
+// differ.
+func sameTarget[T any](s *Storage[T], a, b func(T) Entity) (same bool) {
+	if closureOf(a) == closureOf(b) {
+		return true
+	}
+	defer func() { _ = recover() }() // What a function needs to find a target may be missing here.
+	var v T
+	for i, p := range s.references().places {
+		if p.kind == 0 {
+			*(*Entity)(unsafe.Add(unsafe.Pointer(&v), p.offset)) = NewEntity(uint32(i), 1)
+		}
+	}
+	target := a(v)
+	return target != 0 && target == b(v)
+}
+
+// Close gives r up: its policy no longer holds, and a look-up panics unless another relation
+// of the same function is open. See [Index.Close].
+func (r *Relation[T]) Close() {
+	r.bonds.all = slices.DeleteFunc(r.bonds.all, func(other relative) bool { return other == relative(r) })
+	if !r.bonds.relates(r.sources) {
+		r.sources.Close()
+	}
 }
 
 // Of iterates over the sources of target, as [Index.Of] does.
@@ -128,7 +187,11 @@ func (r *Relation[T]) Set(e Entity, v T) error {
 	case r.options.Tree && r.above(target, e):
 		return fmt.Errorf("ecs: %s of %v: %w, as its target %v is below it", r.sources.s.name, e, ErrCycle, target)
 	}
-	r.sources.s.Set(e, v)
+	s := r.sources.s
+	s.Set(e, v)
+	if r.options.Tree && (s.hooks != nil || len(s.onSet) > 0) && r.above(e, e) {
+		panic(fmt.Sprintf("ecs: Relation.Set of %s of %v: a hook changed a target, so that the entity is below itself; let hooks leave targets alone, or change the component before Set", s.name, e))
+	}
 	return nil
 }
 
@@ -310,6 +373,7 @@ type relative interface {
 	each(target Entity, f func(source Entity))
 	appendNew(to []Entity, target Entity, seen *visited) []Entity
 	detach(source Entity)
+	uses(x follower) bool
 }
 
 func (r *Relation[T]) policy() Policy       { return r.options.Policy }
@@ -337,6 +401,8 @@ func (r *Relation[T]) appendNew(to []Entity, target Entity, seen *visited) []Ent
 	}
 	return to
 }
+
+func (r *Relation[T]) uses(x follower) bool { return follower(r.sources) == x }
 
 // Bonds are all relations of a world.
 type bonds struct {
@@ -409,6 +475,11 @@ func (b *bonds) end(doomed []Entity, from int) bool {
 		n = len(doomed)
 	}
 	return true
+}
+
+// relates reports whether x is the index of a relation.
+func (b *bonds) relates(x follower) bool {
+	return slices.ContainsFunc(b.all, func(r relative) bool { return r.uses(x) })
 }
 
 func (b *bonds) hasSources(e Entity) bool {

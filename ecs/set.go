@@ -30,11 +30,12 @@ type set struct {
 	special bool          // Indexed or Hashed: a new row needs more than a sparse page.
 	shared  []*track.Page // Hashed: the pages.
 
-	observed bool   // A group, hooks, a mask or a recorder are to be told of members.
-	slow     bool   // Set has more to do than write rows: observed or special.
-	heavy    bool   // So has the removal of a row.
-	mask     *Mask  // The indices of the members, if the storage is Masked.
-	group    *Group // The only one that it is in, or nil.
+	lent     lending // Of a debug build.
+	observed bool    // A group, hooks, a mask or a recorder are to be told of members.
+	slow     bool    // Set has more to do than write rows: observed or special.
+	heavy    bool    // So has the removal of a row.
+	mask     *Mask   // The indices of the members, if the storage is Masked.
+	group    *Group  // The only one that it is in, or nil.
 	hooks    *setHooks
 
 	// For queries, which keep what they found.
@@ -235,6 +236,9 @@ func (s *set) rewound(before track.Lengths) {
 
 // clear removes all members.
 func (s *set) clear() {
+	if debug {
+		s.displace()
+	}
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
 	}
@@ -484,6 +488,9 @@ func (w *World) discard(e Entity) {
 		row, last := int(c.page.Rows[entry]), s.rows.N-1
 		if row > last || s.dense.Live[row] != e {
 			continue
+		}
+		if debug {
+			s.displace()
 		}
 		if s.rows.Span != span || s.heavy {
 			c.storage.discard(e, row)

@@ -229,6 +229,9 @@ func (s *Storage[T]) swapRows(i, j int) {
 	if i == j {
 		return
 	}
+	if debug {
+		s.displace()
+	}
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
 	}
@@ -265,6 +268,9 @@ func (s *Storage[T]) permute(lo int, from []uint32) {
 	k := moving(from, lo, 0)
 	if k == len(from) {
 		return
+	}
+	if debug {
+		s.displace()
 	}
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()

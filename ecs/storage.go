@@ -74,6 +74,7 @@ func newStorage[T any](w *World, s typedSpec[T]) *Storage[T] {
 	st := &Storage[T]{spec: s.spec}
 	st.face = rowFace[T]{&st.data, s.codec, s.gap}
 	st.raw = rawStorage{st, &st.face}
+	st.initLending()
 	st.set.init(w, s.kind, s.noRewind)
 	st.rows.Rewound = st.rewound
 	if s.masked {
@@ -125,6 +126,7 @@ func (s *Storage[T]) Values() []T { return s.data.Live[:s.rows.N:s.rows.N] }
 func (s *Storage[T]) MutValues() []T {
 	if debug {
 		s.mustBeWritable("MutValues", 0)
+		s.lend()
 	}
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
@@ -515,6 +517,9 @@ func (s *Storage[T]) grow(rows int) {
 // reserve makes room for so many rows, and marks for them: not to have these would make
 // the first change under a checkpoint slow, some time later.
 func (s *Storage[T]) reserve(rows int) {
+	if debug {
+		s.outgrow()
+	}
 	s.dense.Reserve(rows)
 	s.data.Reserve(rows)
 	s.rows.Reserve(rows)

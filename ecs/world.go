@@ -379,6 +379,7 @@ func (w *World) restored() {
 func (w *World) tellRestored() {
 	if debug {
 		w.spoil()
+		w.remember()
 	}
 	w.restores++
 	for _, r := range w.recorders {
@@ -477,11 +478,15 @@ type severing interface {
 	sever(e Entity) bool                    // Does with its sources what is to be done; false: e must live.
 	mayEnd(entities []Entity) bool          // Whether they may be destroyed together.
 	destroyTogether(entities []Entity) bool // False: one must live, so none was destroyed.
+	relates(x follower) bool                // Whether a relation uses the index x.
 }
 
 // mayEnd reports whether entities, no two the same, may be destroyed together: not if a
 // relation keeps one alive for the sake of others.
 func (w *World) mayEnd(entities []Entity) bool { return w.bonds == nil || w.bonds.mayEnd(entities) }
+
+// relates reports whether a relation uses the index x.
+func (w *World) relates(x follower) bool { return w.bonds != nil && w.bonds.relates(x) }
 
 // destroyTogether destroys entities, no two the same, if they may be, and reports whether it
 // did.

@@ -15,6 +15,14 @@ func (t *Tracker) Protected() int {
 	return max(t.topProt(), t.height())
 }
 
+// Followed returns how many rows of t must be reported to readers before they are written.
+func (t *Tracker) Followed() (rows int) {
+	for _, n := range t.readers {
+		rows = max(rows, n.seen)
+	}
+	return rows
+}
+
 // watched is what a debug build does before rows are saved.
 type watched struct{ watch func(lo, hi int) }
 

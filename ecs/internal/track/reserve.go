@@ -5,11 +5,18 @@ import "unsafe"
 // Reserve makes Live at least so many rows long. Those that were not there are zero.
 func (c *Column[T]) Reserve(rows int) {
 	if rows > len(c.Live) {
-		front := c.lead(rows)
-		live := make([]T, front+rows)[front:]
-		copy(live, c.Live)
-		c.Live, c.front = live, front
+		c.resize(rows)
 	}
+}
+
+// Move puts the rows into other memory.
+func (c *Column[T]) Move() { c.resize(len(c.Live)) }
+
+func (c *Column[T]) resize(rows int) {
+	front := c.lead(rows)
+	live := make([]T, front+rows)[front:]
+	copy(live, c.Live)
+	c.Live, c.front = live, front
 }
 
 // Take makes rows the live ones. It keeps them.

@@ -187,6 +187,27 @@ func (t *Tracker) Follow(logs ...*Log) *News {
 	return n
 }
 
+// Unfollow ends what Follow of the same logs returned: n is told nothing more.
+func (t *Tracker) Unfollow(n *News, logs ...*Log) {
+	t.readers = without(t.readers, n)
+	for _, l := range logs {
+		l.readers = without(l.readers, n)
+	}
+	t.Prot = max(t.least(), t.topProt())
+	t.openColumns()
+	t.settled()
+}
+
+// without returns readers, which other slices may share, without n.
+func without(readers []*News, n *News) (others []*News) {
+	for _, r := range readers {
+		if r != n {
+			others = append(others, r)
+		}
+	}
+	return others
+}
+
 // Anew says that all rows of t were replaced, whatever was reported.
 func (t *Tracker) Anew() {
 	for _, n := range t.readers {
