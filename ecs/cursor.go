@@ -125,7 +125,7 @@ func (c *cursor) repeat() {
 	c.again = true
 	if debug {
 		c.mustLie()
-		c.j.lend(c.columns)
+		lendWritten(c.columns)
 	}
 	if c.holds {
 		c.hold()
@@ -489,7 +489,7 @@ func (c *cursor) ready() {
 	c.changes = c.j.w.changes
 	if debug {
 		c.mustExist()
-		c.j.lend(c.columns)
+		lendWritten(c.columns)
 	}
 	c.locate()
 	if !c.saved || c.changes != c.began {

@@ -70,11 +70,11 @@ func differing(a, b []byte, size int) int {
 	}
 }
 
-// lend notes that the program is given pointers to values of s.
+// lend records that the program gets pointers to values of s.
 func (s *set) lend() { s.lent.out = true }
 
-// lend notes that the program is given pointers to what j writes.
-func (j *join) lend(columns []joinedColumn) {
+// lendWritten records that the program gets pointers to the columns that a loop writes.
+func lendWritten(columns []joinedColumn) {
 	for _, m := range columns {
 		if m.write {
 			m.set.lend()

@@ -241,7 +241,7 @@ func (j *join) markRows(rows []uint32) {
 func (j *join) mark(s *span, columns []joinedColumn) {
 	if debug && j.writes && columns != nil {
 		j.w.mustBeWritable("a query with Write")
-		j.lend(columns)
+		lendWritten(columns)
 	}
 	for k, m := range columns {
 		if !m.write || m.optional && !s.hasAny(k) {

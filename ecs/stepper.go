@@ -33,17 +33,6 @@ func (s *system[In]) on(w *World, in In) {
 	s.run(w, in)
 }
 
-// mustBeBetween panics if a system or a body of ParallelRuns is under way, in the middle of
-// which op would end the tick or go to another one.
-func (w *World) mustBeBetween(op string) {
-	switch {
-	case w.parallel:
-		panic("ecs: " + op + " in the body of ParallelRuns; call it after the loop")
-	case w.system != nil:
-		panic(fmt.Sprintf("ecs: %s in the system %q, whose tick has not ended; call it after Run, or leave it to Step, which commits behind the last system", op, *w.system))
-	}
-}
-
 // Add adds a system behind the others. run changes w, whose [World.Tick] is the
 // tick before the one that is being made. Commit and Seek panic in a system, as its tick has
 // not ended.

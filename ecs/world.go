@@ -532,3 +532,14 @@ func (w *World) dropHands(n int) {
 		w.hands = w.hands[:last]
 	}
 }
+
+// mustBeBetween panics if a system or a body of ParallelRuns is under way, in the middle of
+// which op would end the tick or go to another one.
+func (w *World) mustBeBetween(op string) {
+	switch {
+	case w.parallel:
+		panic("ecs: " + op + " in the body of ParallelRuns; call it after the loop")
+	case w.system != nil:
+		panic(fmt.Sprintf("ecs: %s in the system %q, whose tick has not ended; call it after Run, or leave it to Step, which commits behind the last system", op, *w.system))
+	}
+}
