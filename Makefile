@@ -24,7 +24,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots deep race debug browser tables nats failover narrow wasm node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots deep race debug browser tables nats failover narrow wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -89,12 +89,18 @@ READS = -short -skip 'ACommandOfBisect|TreesAreThose|AChainAndACrowd|ATreeOfASav
 
 WASM_NODE = GOOS=js GOARCH=wasm go test -exec $$(go env GOROOT)/lib/wasm/go_js_wasm_exec
 
-wasm: ## tests under WASI, by wazero built from source, and those that write under node if there is one: a save has the same bytes there
-	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; GOBIN=$$dir go install $(WAZERO); wasi="$$dir/wazero run -mount /:/ -env-inherit"; \
-	for tests in "-short ./disk" "$(SAVES)" "$(READS)"; do eval "GOOS=wasip1 GOARCH=wasm go test -exec '$$wasi' $$tests"; done; \
+# Runs tests under WASI by wazero, which is built from source.
+WASI = set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; GOBIN=$$dir go install $(WAZERO); \
+	wasi() { GOOS=wasip1 GOARCH=wasm go test -exec "$$dir/wazero run -mount /:/ -env-inherit" "$$@"; }
+
+wasm: ## the tests that write, under WASI and, if it is installed, under node: a save has the same bytes there
+	@$(WASI); wasi -short ./disk; wasi $(SAVES); \
 	if command -v node >/dev/null; then $(WASM_NODE) -short -skip AllocatesNothing ./disk ./journal; $(WASM_NODE) $(SAVES); fi
 
-node: ## the tests that wasm runs under WASI only, under node
+wasm-reads: ## the tests that read stores and saves, under WASI
+	@$(WASI); wasi $(READS)
+
+node: ## the tests that read stores and saves, under node
 	$(WASM_NODE) $(READS)
 
 ports: ## builds for other systems and processors; the tests check their types

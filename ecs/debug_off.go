@@ -10,7 +10,7 @@ const debug = false
 
 type (
 	guards  struct{} //nolint:unused // Of a debug build.
-	lending struct{}
+	lending struct{} //nolint:unused // Of a debug build.
 )
 
 func (s *Storage[T]) initLending()   {}

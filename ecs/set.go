@@ -30,7 +30,7 @@ type set struct {
 	special bool          // Indexed or Hashed: a new row needs more than a sparse page.
 	shared  []*track.Page // Hashed: the pages.
 
-	lent     lending // Of a debug build.
+	lent     lending //nolint:unused // Of a debug build.
 	observed bool    // A group, hooks, a mask or a recorder are to be told of members.
 	slow     bool    // Set has more to do than write rows: observed or special.
 	heavy    bool    // So has the removal of a row.

@@ -156,20 +156,19 @@ func TestSegmentLost_Resume(t *testing.T) {
 		t.Run(end, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				mem := disktest.New()
-				w := storetest.New(0)
 				size := int64(2000)
 				if end != "roll" {
 					size = 1 << 20
 				}
 				options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}, size)
 				for range 2 { // Two segments at least.
-					w = storetest.New(0)
+					w := storetest.New(0)
 					s, err := persist.OpenFS(storetest.Background, mem, w.World, options)
 					require.NoError(t, err)
 					commits(t, s, w, 3)
 					storetest.CloseStore(t, s)
 				}
-				w = storetest.New(0)
+				w := storetest.New(0)
 				s, err := persist.OpenFS(storetest.Background, mem, w.World, options)
 				require.NoError(t, err)
 				require.NoError(t, mem.Remove("journal/00000001.seg"))

@@ -9,6 +9,8 @@ require (
 	github.com/stretchr/testify v1.12.1
 )
 
+require go.etcd.io/bbolt v1.5.0 // indirect
+
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/expr-lang/expr v1.17.8 // indirect
