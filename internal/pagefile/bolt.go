@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/stet-ecs/stet/disk"
 )
@@ -296,7 +297,7 @@ func (t *boltTree) close() {
 		_ = t.guard(func() error {
 			if t.tx != nil {
 				// A commit that failed has rolled the transaction back already.
-				if err := t.tx.Rollback(); err != nil && !errors.Is(err, bbolt.ErrTxClosed) {
+				if err := t.tx.Rollback(); err != nil && !errors.Is(err, bolterrors.ErrTxClosed) {
 					return err
 				}
 			}
