@@ -145,7 +145,7 @@ func (x *Index[T, K]) In(w *World) *Index[T, K] {
 }
 
 // Close gives x up: it takes neither memory nor time from then on, and a look-up panics. A
-// program closes the indexes whose key functions it makes anew, such as one for each cell size
+// program closes the indexes whose key functions it makes again and again, such as one for each cell size
 // that a player chooses. The index of a [Relation] is closed by [Relation.Close], and panics
 // here. To close it again does nothing.
 func (x *Index[T, K]) Close() {

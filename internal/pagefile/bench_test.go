@@ -37,8 +37,8 @@ func writePlain(b *testing.B, root *os.Root, data []byte, size int) {
 	}
 }
 
-func writePages(b *testing.B, root *os.Root, data []byte, size int) {
-	_, err := pagefile.Create(disk.Dir(root), "pages", func(w *pagefile.Writer) error {
+func writePages(b *testing.B, root *os.Root, opts pagefile.Options, data []byte, size int) pagefile.Info {
+	info, err := pagefile.CreateWith(disk.Dir(root), "pages", opts, func(w *pagefile.Writer) error {
 		for at := 0; at < len(data); at += size {
 			if err := w.Put(pagefile.Key{Page: uint32(at / size)}, data[at:at+size]); err != nil {
 				return err
@@ -49,6 +49,7 @@ func writePages(b *testing.B, root *os.Root, data []byte, size int) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	return info
 }
 
 // BenchmarkCreate writes 64 MiB and reports its speed as a share of a plain
@@ -66,7 +67,7 @@ func BenchmarkCreate(b *testing.B) {
 				root.Remove("plain")
 				writePlain(b, root, data, size)
 				between := time.Now()
-				writePages(b, root, data, size)
+				writePages(b, root, pagefile.Options{}, data, size)
 				plain += between.Sub(start)
 				pages += time.Since(between)
 			}
@@ -80,7 +81,7 @@ func BenchmarkCreate(b *testing.B) {
 // openFile writes data in values of size bytes and opens the file.
 func openBench(b *testing.B, data []byte, size int) *pagefile.File {
 	root := openRoot(b)
-	writePages(b, root, data, size)
+	writePages(b, root, pagefile.Options{}, data, size)
 	f, err := pagefile.Open(disk.Dir(root), "pages")
 	if err != nil {
 		b.Fatal(err)
@@ -128,7 +129,7 @@ func BenchmarkGet(b *testing.B) {
 
 func BenchmarkOpen(b *testing.B) {
 	root := openRoot(b)
-	writePages(b, root, noise(benchBytes), 16<<10)
+	writePages(b, root, pagefile.Options{}, noise(benchBytes), 16<<10)
 	b.ReportAllocs()
 	for b.Loop() {
 		f, err := pagefile.Open(disk.Dir(root), "pages")
@@ -147,17 +148,7 @@ func BenchmarkBudgetBolt(b *testing.B) {
 		root := openRoot(b)
 		write := func(opts pagefile.Options) (time.Duration, int64) {
 			start := time.Now()
-			info, err := pagefile.CreateWith(disk.Dir(root), "pages", opts, func(w *pagefile.Writer) error {
-				for at := 0; at < len(data); at += size {
-					if err := w.Put(pagefile.Key{Page: uint32(at / size)}, data[at:at+size]); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				b.Fatal(err)
-			}
+			info := writePages(b, root, opts, data, size)
 			return time.Since(start), info.Size
 		}
 		var times [2]time.Duration

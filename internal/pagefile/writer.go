@@ -39,7 +39,7 @@ type tree interface {
 	close()
 }
 
-// newTree is the one place that chooses who writes the tree of f.
+// newTree is the one place that chooses the writer of f's tree.
 func newTree(f disk.File, name string, opts Options) (tree, error) {
 	if opts.Bolt && boltRuns {
 		t, err := newBoltTree(f, name)

@@ -16,7 +16,7 @@ import (
 // A check goes through the state of a file page by page. It finds what [Reader.Load] and
 // [image.Image.Unsound] find, and keeps 4 bytes for each index and each row of one component:
 //
-//	registry   each index once; who is alive
+//	registry   each index once; the entities that are alive
 //	dense      the entities of rows: alive, one row each
 //	sparse     each entry leads to the row of its entity, and each such row has an entry
 //	data       rows that can be decoded; gaps hold the default
@@ -61,7 +61,7 @@ func (r *Reader) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// registry checks the registry, notes who is alive, and returns its sum.
+// registry checks the registry, records the entities that are alive, and returns the registry's sum.
 func (c *check) registry(ctx context.Context) (uint64, error) {
 	m := c.Manifest
 	if err := format.CheckSizes(m.Alive, m.Free, m.Total); err != nil {

@@ -108,7 +108,7 @@ export async function beside(name, params) {
 
 // listen calls heard with what the store has come to, now and whenever it changes, and broken when the
 // connection to the server breaks. The browser connects again by itself, unless the server refuses it.
-// A page that nobody sees does not listen: browsers allow six connections to a server, and each listener
+// A hidden page does not listen: browsers allow six connections to a server, and each listener
 // holds one.
 export function listen(heard, broken) {
   let source;
