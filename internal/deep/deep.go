@@ -1,5 +1,5 @@
 // Package deep says how much tests try. Without more they try what finds nearly
-// all mistakes in a minute; with STET_DEEP=1 in the environment, as CI sets it,
+// all mistakes in a minute; with STET_DEEP=1 in the environment, as CI sets it at night,
 // they try all that they are made for.
 package deep
 
