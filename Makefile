@@ -16,6 +16,7 @@ MINUTES   ?= 10
 SCRUB     ?= 5s
 FLIPS     ?= 100000
 SEED      ?= 1
+MUTANTS   ?= 200
 SUITETIME ?= 0.2s
 RACE      ?= ./ecs ./journal ./disk/... ./internal/parallel ./persist/...
 PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/wasm wasip1/wasm
@@ -24,7 +25,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots deep race debug browser tables nats failover narrow wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots mutants deep race debug browser tables nats failover narrow wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -53,6 +54,9 @@ lint: ## golangci-lint, built from source at its pinned version, for every modul
 
 knots: ## the files of every package that need each other, and where to untie them
 	@go test ./internal/arch -run HouseLimits -knots -count 1 -v
+
+mutants: ## puts MUTANTS single faults into ecs, chosen by SEED, and prints those that no test sees; half an hour
+	nice go run ./internal/mutants -n $(MUTANTS) -seed $(SEED) ./ecs ./ecs/rollback ./ecs/internal/track
 
 deep: ## the tests with all that they can try
 	STET_DEEP=1 go test -timeout 20m ./...

@@ -71,6 +71,7 @@ var allowed = map[string][]string{
 	"examples/rollback":   {"ecs", "ecs/rollback", "ecs/raw", "persist"},
 	"internal/benchtable": {"internal/term"},
 	"internal/benchdata":  {"ecs", "persist"},
+	"internal/mutants":    {"internal/parallel"},
 	"internal/querygen":   {},
 	"benchmarks":          {},
 }

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"slices"
+	"strings"
+)
+
+// A fault changes one node of a source. The texts before and after are inserted
+// around the node, so lines keep their numbers. "\x00" in them stands for the
+// switch of the fault.
+type fault struct {
+	*source
+	function      string
+	line          int
+	start, end    int    // Offsets of the node.
+	was, is       string // As reports show them.
+	nth           int    // Counts faults with the same texts in one function, from 1.
+	before, after string
+
+	id    int     // The number of its switch.
+	tests []*test // Those that reach it, the fastest first.
+}
+
+// newFault makes the fault that changes n.
+func (s *source) newFault(n ast.Node, is, before, after string) *fault {
+	was, _, more := strings.Cut(s.of(n), "\n")
+	if more {
+		was += " …"
+	}
+	return &fault{source: s, function: s.functionAt(n.Pos()), line: s.set.Position(n.Pos()).Line,
+		start: s.offset(n.Pos()), end: s.offset(n.End()), was: was, is: is, before: before, after: after}
+}
+
+// key describes the fault without its line. The lists name faults by it.
+func (f *fault) key() string {
+	key := fmt.Sprintf("%s %s: %s => %s", f.path, f.function, f.was, f.is)
+	if f.nth > 1 {
+		key += fmt.Sprintf(" #%d", f.nth)
+	}
+	return key
+}
+
+func (f *fault) String() string {
+	return strings.Replace(f.key(), " ", fmt.Sprintf(":%d ", f.line), 1)
+}
+
+// number sets nth of faults that are in the order of the source.
+func number(faults []*fault) []*fault {
+	seen := map[string]int{}
+	for _, f := range faults {
+		key := f.key()
+		seen[key]++
+		f.nth = seen[key]
+	}
+	return faults
+}
+
+// rewrite returns the text of s with the faults that change it.
+func rewrite(s *source, faults []*fault) string {
+	type insertion struct {
+		at    int
+		order [3]int // At one offset: ends before beginnings, inner ends and outer beginnings first.
+		text  string
+	}
+	var insertions []insertion
+	for _, f := range faults {
+		if f.source == s {
+			is := fmt.Sprintf("mutantIs(%d)", f.id)
+			insertions = append(insertions,
+				insertion{f.start, [3]int{1, -f.end, f.id}, strings.ReplaceAll(f.before, "\x00", is)},
+				insertion{f.end, [3]int{0, -f.start, -f.id}, strings.ReplaceAll(f.after, "\x00", is)})
+		}
+	}
+	slices.SortFunc(insertions, func(a, b insertion) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), slices.Compare(a.order[:], b.order[:]))
+	})
+	var b strings.Builder
+	at := 0
+	for _, in := range insertions {
+		b.WriteString(s.text[at:in.at] + in.text)
+		at = in.at
+	}
+	return b.String() + s.text[at:]
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// entries calls f for each line of a list that describes a fault of the sources.
+func entries(name string, sources []*source, f func(s *source, line string) error) error {
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for i, line := range strings.Split(string(text), "\n") {
+		path, _, _ := strings.Cut(line, " ")
+		at := slices.IndexFunc(sources, func(s *source) bool { return s.path == path })
+		if at < 0 {
+			continue // A comment, or a fault of another package.
+		}
+		if err := f(sources[at], line); err != nil {
+			return fmt.Errorf("%s:%d: %w", name, i+1, err)
+		}
+	}
+	return err
+}
+
+// readEqual returns the reasons of equal.txt by the keys of faults.
+func readEqual(name string, sources []*source, faults []*fault) (map[string]string, error) {
+	reasons := map[string]string{}
+	return reasons, entries(name, sources, func(_ *source, line string) error {
+		key, reason, ok := strings.Cut(line, "  # ")
+		if !ok || !slices.ContainsFunc(faults, func(f *fault) bool { return f.key() == key }) {
+			return errors.New("no such fault, or no reason behind \"  # \"")
+		}
+		reasons[key] = reason
+		return nil
+	})
+}
+
+// readHand returns the faults of hand.txt. Each line is "file function: text =>
+// replacement". The text is an expression or a statement that occurs once in the
+// function. Of an expression that is not a condition, both texts are evaluated.
+func readHand(name string, sources []*source) (faults []*fault, err error) {
+	err = entries(name, sources, func(s *source, line string) error {
+		place, change, _ := strings.Cut(line, ": ")
+		_, function, _ := strings.Cut(place, " ")
+		was, is, _ := strings.Cut(change, " => ")
+		var nodes []ast.Node
+		ast.Inspect(s.syntax, func(n ast.Node) bool {
+			switch f := n.(type) {
+			case *ast.FuncDecl:
+				return functionName(f) == function
+			case ast.Stmt, ast.Expr:
+				if s.of(n) == was {
+					nodes = append(nodes, n)
+					return false
+				}
+			}
+			return true
+		})
+		if len(nodes) != 1 {
+			return fmt.Errorf("%s has %d times %q as a statement or an expression", function, len(nodes), was)
+		}
+		before, after := "if \x00 { "+is+" } else { ", " }"
+		if e, ok := nodes[0].(ast.Expr); ok && s.isBool(e) {
+			before, after = "(\x00 && ("+is+") || !\x00 && (", "))"
+		} else if ok {
+			before, after = "mutantPick(\x00, ", ", "+is+")"
+		}
+		faults = append(faults, s.newFault(nodes[0], is, before, after))
+		return nil
+	})
+	return number(faults), err
+}

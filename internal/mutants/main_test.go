@@ -1,0 +1,147 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+const tinyModule = `
+-- go.mod --
+module tiny
+
+go 1.26
+-- tiny.go --
+package tiny
+
+func Clamp(x, limit int) int {
+	if x > limit {
+		return limit
+	}
+	return x
+}
+
+func Sum(values []int) (sum int) {
+	for i := 0; i < len(values); i++ {
+		sum += values[i]
+	}
+	return sum
+}
+
+func Unprotected(x int) bool { return x < 0 }
+-- tiny_test.go --
+package tiny
+
+import "testing"
+
+func TestClamp(t *testing.T) {
+	if Clamp(5, 3) != 3 || Clamp(1, 3) != 1 {
+		t.Fatal("wrong")
+	}
+}
+
+func TestSum(t *testing.T) {
+	if Sum([]int{1, 2}) != 3 {
+		t.Fatal("wrong")
+	}
+}
+-- hand.txt --
+# A loop without an end.
+tiny.go Sum: sum += values[i] => i--
+-- equal.txt --
+tiny.go Clamp: x > limit => x >= limit  # Both are returned as the same number.
+`
+
+// inModule makes the files of text, which begin with "-- name --", and goes there.
+func inModule(t *testing.T, text string) {
+	t.Chdir(t.TempDir())
+	for _, file := range strings.Split(text, "\n-- ")[1:] {
+		name, text, _ := strings.Cut(file, " --\n")
+		if err := os.WriteFile(filepath.FromSlash(name), []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip(err)
+	}
+	defer func(p time.Duration) { patience = p }(patience)
+	patience = time.Second
+	inModule(t, tinyModule)
+	var out strings.Builder
+	if err := run(options{all: true, lists: ".", packages: []string{"."}}, &out); !errors.Is(err, errSurvivors) {
+		t.Fatalf("run: %v\n%s", err, &out)
+	}
+	got := regexp.MustCompile(`\d+ s\n`).ReplaceAllString(out.String(), "T s\n")
+	const want = `seed 0: 11 faults, of 10 generated and 1 written by hand
+tiny.go:12 Sum: sum += values[i] => i--: timed out in TestSum
+tiny.go:4 Clamp: x > limit => true: killed by TestClamp
+tiny.go:4 Clamp: x > limit => false: killed by TestClamp
+tiny.go:4 Clamp: x > limit => x >= limit: equal: Both are returned as the same number.
+tiny.go:11 Sum: 0 => 1: killed by TestSum
+tiny.go:11 Sum: i < len(values) => false: killed by TestSum
+tiny.go:11 Sum: i < len(values) => i <= len(values): killed by TestSum
+tiny.go:12 Sum: sum += values[i] => (nothing): killed by TestSum
+tiny.go:17 Unprotected: x < 0 => !(x < 0): survived, no test reaches it
+tiny.go:17 Unprotected: x < 0 => x <= 0: survived, no test reaches it
+tiny.go:17 Unprotected: 0 => 1: survived, no test reaches it
+11 faults: 7 killed, 1 equal, 3 survived, T s
+survived: tiny.go:17 Unprotected: x < 0 => !(x < 0)
+survived: tiny.go:17 Unprotected: x < 0 => x <= 0
+survived: tiny.go:17 Unprotected: 0 => 1
+`
+	if got != want {
+		t.Errorf("printed\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A seed chooses the same faults each time, and another seed chooses others.
+func TestChoose(t *testing.T) {
+	inModule(t, tinyModule)
+	sources, err := load([]string{"."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen := func(seed int) (keys string) {
+		for _, f := range choose(generate(sources), options{n: 5, seed: seed}) {
+			keys += f.key() + "\n"
+		}
+		return keys
+	}
+	first, again, other := chosen(1), chosen(1), chosen(2)
+	if first != again || strings.Count(first, "\n") != 5 {
+		t.Errorf("seed 1 chooses\n%sand then\n%s", first, again)
+	}
+	if first == other {
+		t.Errorf("seeds 1 and 2 choose\n%s", first)
+	}
+}
+
+// Entries that describe no fault are errors: the source has changed.
+func TestLists_Stale(t *testing.T) {
+	inModule(t, tinyModule)
+	sources, err := load([]string{"."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"tiny.go Clamp: x > limit => x == limit  # Reason.": "list:1: no such fault",
+		"tiny.go Clamp: x > limit => true":                  "list:1: no such fault, or no reason",
+	} {
+		os.WriteFile("list", []byte(line+"\n"), 0o600)
+		if _, err := readEqual("list", sources, generate(sources)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", line, err, want)
+		}
+	}
+	os.WriteFile("list", []byte("tiny.go Clamp: x > 7 => false\n"), 0o600)
+	if _, err := readHand("list", sources); err == nil || !strings.Contains(err.Error(), `list:1: Clamp has 0 times "x > 7"`) {
+		t.Errorf("error %v", err)
+	}
+}
