@@ -126,6 +126,9 @@
 // own, and never lets the order of a Go map reach its caller. Goroutines are started by
 // ParallelRuns only, which waits for them.
 //
+// What the program computes may still differ from machine to machine: arm64 fuses x + v*dt
+// into one operation, amd64 does not. Write x + float64(v*dt). docs/MACHINES.md has the others.
+//
 // # Options
 //
 // What a constructor can be told is one struct, useful when zero: [Options],

@@ -9,6 +9,9 @@
 // Messages are the program's to carry. Each says again all that the other is not known
 // to have: those that are lost, doubled or late do no harm.
 //
+// The systems must compute the same on all machines. Products of floats do not:
+// write x + float64(v*dt), see docs/MACHINES.md.
+//
 // With a store of package persist, ticks that are made again are journaled as a branch,
 // like those of any Seek; nothing keeps only confirmed ones.
 package rollback
