@@ -52,7 +52,7 @@ var fragmentedIter = []form{
 		q := ecs.NewQuery1(ecs.Write(values))
 		return doubled(w, values, func() {
 			for _, v := range q.All() {
-				*v *= 2
+				*v = data(*v * 2)
 			}
 		})
 	}},
@@ -62,7 +62,7 @@ var fragmentedIter = []form{
 		return doubled(w, values, func() {
 			for run := range q.Runs() {
 				for i := range run.A {
-					run.A[i] *= 2
+					run.A[i] = data(run.A[i] * 2)
 				}
 			}
 		})

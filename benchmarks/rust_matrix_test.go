@@ -30,9 +30,12 @@ func (r row) xzw() vector { return vector{r.X, r.Z, r.W} }
 func (r row) xyw() vector { return vector{r.X, r.Y, r.W} }
 func (r row) xyz() vector { return vector{r.X, r.Y, r.Z} }
 
+// minor returns a*b - c*d, rounded in the same way on every machine.
+func minor(a, b, c, d float32) float32 { return float32(a*b) - float32(c*d) }
+
 // det3 returns the determinant of the 3 by 3 matrix of these rows.
 func det3(a, b, c vector) float32 {
-	return a.X*(b.Y*c.Z-c.Y*b.Z) - b.X*(a.Y*c.Z-c.Y*a.Z) + c.X*(a.Y*b.Z-b.Y*a.Z)
+	return float32(a.X*minor(b.Y, c.Z, c.Y, b.Z)) - float32(b.X*minor(a.Y, c.Z, c.Y, a.Z)) + float32(c.X*minor(a.Y, b.Z, b.Y, a.Z))
 }
 
 // inverse returns the inverse of m, if it has one. It is what the suite's cgmath does where
@@ -41,41 +44,41 @@ func det3(a, b, c vector) float32 {
 // times its inverse. Compilers find the products that those share.
 func (m *matrix) inverse() (inv matrix, ok bool) {
 	x, y, z, w := m.row(0), m.row(1), m.row(2), m.row(3)
-	det := x.X*det3(y.yzw(), z.yzw(), w.yzw()) - x.Y*det3(y.xzw(), z.xzw(), w.xzw()) +
-		x.Z*det3(y.xyw(), z.xyw(), w.xyw()) - x.W*det3(y.xyz(), z.xyz(), w.xyz())
+	det := float32(x.X*det3(y.yzw(), z.yzw(), w.yzw())) - float32(x.Y*det3(y.xzw(), z.xzw(), w.xzw())) +
+		float32(x.Z*det3(y.xyw(), z.xyw(), w.xyw())) - float32(x.W*det3(y.xyz(), z.xyz(), w.xyz()))
 	if det == 0 {
 		return inv, false
 	}
 	f := 1 / det
 	return matrix{
-		f * det3(y.yzw(), z.yzw(), w.yzw()),
-		-f * det3(y.xzw(), z.xzw(), w.xzw()),
-		f * det3(y.xyw(), z.xyw(), w.xyw()),
-		-f * det3(y.xyz(), z.xyz(), w.xyz()),
+		float32(f * det3(y.yzw(), z.yzw(), w.yzw())),
+		float32(-f * det3(y.xzw(), z.xzw(), w.xzw())),
+		float32(f * det3(y.xyw(), z.xyw(), w.xyw())),
+		float32(-f * det3(y.xyz(), z.xyz(), w.xyz())),
 
-		-f * det3(x.yzw(), z.yzw(), w.yzw()),
-		f * det3(x.xzw(), z.xzw(), w.xzw()),
-		-f * det3(x.xyw(), z.xyw(), w.xyw()),
-		f * det3(x.xyz(), z.xyz(), w.xyz()),
+		float32(-f * det3(x.yzw(), z.yzw(), w.yzw())),
+		float32(f * det3(x.xzw(), z.xzw(), w.xzw())),
+		float32(-f * det3(x.xyw(), z.xyw(), w.xyw())),
+		float32(f * det3(x.xyz(), z.xyz(), w.xyz())),
 
-		f * det3(x.yzw(), y.yzw(), w.yzw()),
-		-f * det3(x.xzw(), y.xzw(), w.xzw()),
-		f * det3(x.xyw(), y.xyw(), w.xyw()),
-		-f * det3(x.xyz(), y.xyz(), w.xyz()),
+		float32(f * det3(x.yzw(), y.yzw(), w.yzw())),
+		float32(-f * det3(x.xzw(), y.xzw(), w.xzw())),
+		float32(f * det3(x.xyw(), y.xyw(), w.xyw())),
+		float32(-f * det3(x.xyz(), y.xyz(), w.xyz())),
 
-		-f * det3(x.yzw(), y.yzw(), z.yzw()),
-		f * det3(x.xzw(), y.xzw(), z.xzw()),
-		-f * det3(x.xyw(), y.xyw(), z.xyw()),
-		f * det3(x.xyz(), y.xyz(), z.xyz()),
+		float32(-f * det3(x.yzw(), y.yzw(), z.yzw())),
+		float32(f * det3(x.xzw(), y.xzw(), z.xzw())),
+		float32(-f * det3(x.xyw(), y.xyw(), z.xyw())),
+		float32(f * det3(x.xyz(), y.xyz(), z.xyz())),
 	}, true
 }
 
 // turn returns m times v, without the translation.
 func (m *matrix) turn(v vector) vector {
 	return vector{
-		m[0]*v.X + m[4]*v.Y + m[8]*v.Z,
-		m[1]*v.X + m[5]*v.Y + m[9]*v.Z,
-		m[2]*v.X + m[6]*v.Y + m[10]*v.Z,
+		float32(m[0]*v.X) + float32(m[4]*v.Y) + float32(m[8]*v.Z),
+		float32(m[1]*v.X) + float32(m[5]*v.Y) + float32(m[9]*v.Z),
+		float32(m[2]*v.X) + float32(m[6]*v.Y) + float32(m[10]*v.Z),
 	}
 }
 
@@ -83,7 +86,7 @@ func (m *matrix) times(o *matrix) (p matrix) {
 	for col := range 4 {
 		for row := range 4 {
 			for k := range 4 {
-				p[4*col+row] += m[4*k+row] * o[4*col+k]
+				p[4*col+row] += float32(m[4*k+row] * o[4*col+k])
 			}
 		}
 	}

@@ -32,13 +32,13 @@ func newZipf(rng *rand.Rand, n int, skew float64) *zipf {
 
 func (z *zipf) next() int {
 	u := z.rng.Float64()
-	switch w := u * z.sum; {
+	switch w := float64(u * z.sum); {
 	case w < z.first:
 		return 0
 	case w < z.second:
 		return 1
 	}
-	return min(int(z.n*math.Pow(z.slope*(u-1)+1, z.inverse)), int(z.n)-1)
+	return min(int(z.n*math.Pow(float64(z.slope*(u-1))+1, z.inverse)), int(z.n)-1)
 }
 
 func TestZipfDrawsRanksAsOftenAsItsSkewSays(t *testing.T) {

@@ -215,7 +215,7 @@ func turnSlices(positions []position, velocities []velocity) {
 		x, y := positions[i].X, positions[i].Y
 		for range 100 {
 			sin, cos := math.Sincos(velocities[i].X)
-			x, y = x*cos-y*sin, x*sin+y*cos
+			x, y = float64(x*cos)-float64(y*sin), float64(x*sin)+float64(y*cos)
 		}
 		positions[i].X, positions[i].Y = x, y
 	}

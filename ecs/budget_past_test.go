@@ -77,7 +77,7 @@ func interpolated(n, part int) (ours, limit side) {
 				then, now := was.Beside(run.Entities), run.A
 				then = then[:len(now)]
 				for i := range now {
-					drawn += then[i].X + (now[i].X-then[i].X)*0.25
+					drawn += then[i].X + float64((now[i].X-then[i].X)*0.25)
 				}
 			}
 		},
@@ -89,7 +89,7 @@ func interpolated(n, part int) (ours, limit side) {
 			copy(before, now)
 			then := before[:len(now)]
 			for i := range now {
-				drawn += then[i].X + (now[i].X-then[i].X)*0.25
+				drawn += then[i].X + float64((now[i].X-then[i].X)*0.25)
 			}
 		},
 	}

@@ -61,7 +61,7 @@ func ExamplePastStorage_Beside() {
 		for run := range drawn.Runs() {
 			then := was.Beside(run.Entities)
 			for i, now := range run.A {
-				frame = append(frame, then[i].X+(now.X-then[i].X)*alpha)
+				frame = append(frame, then[i].X+float64((now.X-then[i].X)*alpha))
 			}
 		}
 		fmt.Println(frame)

@@ -22,7 +22,7 @@ func TestTheFirstWalkAllocatesLittle(t *testing.T) {
 			b.Set(e, padded{})
 		}
 		got := testing.AllocsPerRun(5, func() { NewQuery2(Read(a), Read(b)).Count() })
-		if want := known + chunks*test.perChunk; got > want {
+		if want := known + float64(chunks*test.perChunk); got > want {
 			t.Errorf("%s: the first walk makes %v allocations, want at most %v", test.name, got, want)
 		}
 	}

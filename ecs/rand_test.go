@@ -50,7 +50,7 @@ func TestRandIsEvenAndInBounds(t *testing.T) {
 			counts[r.IntN(n)]++
 		}
 		for i, count := range counts {
-			mean, spread := draws/float64(n), 5*math.Sqrt(draws/float64(n))
+			mean, spread := draws/float64(n), float64(5*math.Sqrt(draws/float64(n)))
 			if math.Abs(float64(count)-mean) > spread {
 				t.Errorf("IntN(%d) gave %d %d times of %d", n, i, count, draws)
 			}

@@ -54,7 +54,7 @@ func ExampleOpen_migration() {
 
 	type Rope struct{ Metres float64 }
 	w := ecs.NewWorld(ecs.Options{})
-	ropes := ecs.MustRegister(w, ecs.Component[Rope]{Version: 1, Migrations: []ecs.Migration{ecs.Migrate(0, func(old Feet) Rope { return Rope{old.Length * 0.3048} })}})
+	ropes := ecs.MustRegister(w, ecs.Component[Rope]{Version: 1, Migrations: []ecs.Migration{ecs.Migrate(0, func(old Feet) Rope { return Rope{float64(old.Length * 0.3048)} })}})
 	store, err := persist.Open(ctx, dir, w, persist.Options{})
 	if err != nil {
 		fmt.Println(err)

@@ -87,7 +87,7 @@ func TestAPageReadsBackWhateverStoresAreCalled(t *testing.T) {
 	for i, name := range names {
 		name = strings.ToValidUTF8(name, "\uFFFD")
 		require.EqualValues(t, i+1, all["stet_tick"].samples[name], "%q", name)
-		require.InDelta(t, float64(i)*0.0015, all["stet_sync_seconds_total"].samples[name], 1e-12)
+		require.InDelta(t, float64(float64(i)*0.0015), all["stet_sync_seconds_total"].samples[name], 1e-12)
 		require.EqualValues(t, int64(1)<<(40+i), int64(all["stet_journal_bytes"].samples[name]))
 	}
 	for name, f := range all {

@@ -39,7 +39,7 @@ func TestTypesHoldOnEveryPort(t *testing.T) {
 			if !strings.Contains(string(out), module+"persist/inspect") {
 				t.Fatal("the packages of the module are not listed")
 			}
-			for _, err := range checkPort(processor, string(out), nil) {
+			for _, err := range checkTypes(processor, string(out), nil, nil) {
 				t.Error(err)
 			}
 		})
@@ -49,18 +49,18 @@ func TestTypesHoldOnEveryPort(t *testing.T) {
 func TestAPortWithNarrowIntsIsSeen(t *testing.T) {
 	const listed = `{"ImportPath": "` + module + `p", "GoFiles": ["p.go"]}`
 	source := map[string]string{"p.go": "package p\nfunc f() int { return 1 << 31 }\n"}
-	if errs := checkPort("amd64", listed, source); len(errs) > 0 {
+	if errs := checkTypes("amd64", listed, source, nil); len(errs) > 0 {
 		t.Errorf("with 64 bits: %v", errs)
 	}
-	if errs := checkPort("386", listed, source); len(errs) == 0 {
+	if errs := checkTypes("386", listed, source, nil); len(errs) == 0 {
 		t.Error("1 << 31 is an int of 32 bits")
 	}
 }
 
-// checkPort returns what the types of this module's packages have against a processor.
-// listed are the packages, each behind those that it imports. Files lie on the disk, or
-// in source.
-func checkPort(processor, listed string, source map[string]string) (errs []error) {
+// checkTypes returns the type errors of this module's packages for a processor. listed is the
+// output of go list -deps -json: each package follows those that it imports. Files are on the
+// disk, or in source. visit, which may be nil, is called for each package of the module.
+func checkTypes(processor, listed string, source map[string]string, visit func(*token.FileSet, []*ast.File, *types.Info)) (errs []error) {
 	fset, checked := token.NewFileSet(), map[string]*types.Package{"unsafe": types.Unsafe}
 	for d := json.NewDecoder(strings.NewReader(listed)); ; {
 		var p struct {
@@ -73,7 +73,7 @@ func checkPort(processor, listed string, source map[string]string) (errs []error
 		} else if err != nil {
 			return append(errs, err)
 		}
-		if p.ImportPath == "unsafe" {
+		if p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") { // The go command makes the latter.
 			continue
 		}
 		ours := strings.HasPrefix(p.ImportPath, module)
@@ -105,7 +105,11 @@ func checkPort(processor, listed string, source map[string]string) (errs []error
 				}
 			},
 		}
-		checked[p.ImportPath], _ = conf.Check(p.ImportPath, fset, files, nil)
+		info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
+		checked[p.ImportPath], _ = conf.Check(p.ImportPath, fset, files, info)
+		if ours && visit != nil {
+			visit(fset, files, info)
+		}
 	}
 }
 

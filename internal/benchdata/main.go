@@ -81,7 +81,7 @@ func newGame(seed uint64) *game {
 func (g *game) create(n int) ecs.Entity {
 	e := g.Create()
 	r := g.random
-	g.position.Set(e, Position{r.Float64() * 1000, r.Float64() * 1000, 0})
+	g.position.Set(e, Position{float64(r.Float64() * 1000), float64(r.Float64() * 1000), 0})
 	g.team.Set(e, Team{uint8(r.IntN(8))})
 	if n%2 == 0 {
 		g.health.Set(e, Health{int32(r.IntN(100)), 100})

@@ -125,7 +125,7 @@ func TestPercentilesAreExactUpToSoManyValues(t *testing.T) {
 		p := rng.IntN(101)
 		total := NewTotal("p" + strconv.Itoa(p))
 		for range rng.IntN(50) {
-			v := Answer{[]any{rng.IntN(20) - 10, rng.Float64()*20 - 10, uint64(1<<63) + rng.Uint64N(3), math.NaN(), math.Inf(1), math.MinInt}[rng.IntN(6)]}
+			v := Answer{[]any{rng.IntN(20) - 10, float64(rng.Float64()*20) - 10, uint64(1<<63) + rng.Uint64N(3), math.NaN(), math.Inf(1), math.MinInt}[rng.IntN(6)]}
 			values = append(values, v)
 			require.NoError(t, total.Add(v))
 			require.NoError(t, total.Add(Answer{nil}))

@@ -1,0 +1,264 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestFusibleProducts finds products of floats that some processors fuse with a sum, so that a
+// world differs from machine to machine: see docs/MACHINES.md. The safe form is a conversion.
+func TestFusibleProducts(t *testing.T) {
+	list := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap", "../../...")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, benchmarks := map[string]bool{}, false
+	for _, err := range checkTypes("amd64", string(out), nil, func(fset *token.FileSet, files []*ast.File, info *types.Info) {
+		for _, file := range files {
+			name, err := filepath.Rel(root, fset.Position(file.Pos()).Filename)
+			if err != nil {
+				t.Error(err)
+			}
+			name = filepath.ToSlash(name)
+			benchmarks = benchmarks || strings.HasPrefix(name, "benchmarks/")
+			for _, at := range fusible(file, info) {
+				found[fmt.Sprintf("%s:%d", name, fset.Position(at).Line)] = true
+			}
+		}
+	}) {
+		t.Error(err)
+	}
+	for at := range found {
+		t.Errorf("%s: a product of floats that may be fused with a sum; write float64(x*y)", at)
+	}
+	if !benchmarks {
+		t.Error("no file of benchmarks was looked at")
+	}
+}
+
+func TestFusibleProducts_Planted(t *testing.T) {
+	source, err := os.ReadFile("testdata/fusible.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fusibleLines(t, string(source)), wanted(string(source)); !slices.Equal(got, want) {
+		t.Errorf("found in lines %v, want %v", got, want)
+	}
+}
+
+// Go code in the pages of the project is in the safe form as well. It has no types.
+func TestFusibleProducts_Pages(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob("../../examples/*/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages = append(append(pages, more...), "../../README.md", "../../CONTRIBUTING.md")
+	blocks := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(page) == "MACHINES.md" {
+			continue // Shows what is not safe.
+		}
+		for _, line := range code(string(text)) {
+			blocks++
+			if plainProduct(line) {
+				t.Errorf("%s: a product that may be fused with a sum; write float64(x*y): %s", page, line)
+			}
+		}
+	}
+	if blocks == 0 {
+		t.Error("no page has code")
+	}
+	for line, want := range map[string]bool{
+		"p.X += v.X * dt":             true,
+		"p.X += float64(v.X * dt)":    false,
+		"p.X = p.X + v.X*dt":          true,
+		"n := 2*i + 1":                false,
+		"func f(p *Position, dt int)": false,
+		"for i := range 10 {":         false,
+	} {
+		if got := plainProduct(line); got != want {
+			t.Errorf("plainProduct(%q) = %v, want %v", line, got, want)
+		}
+	}
+}
+
+// fusible returns where the products of floats are that a compiler may fuse with a sum. The
+// language lets it fuse across statements, so each product counts that is not converted at once,
+// or used by an operation other than a sum.
+func fusible(file *ast.File, info *types.Info) (found []token.Pos) {
+	var outer []ast.Node
+	ast.Inspect(file, func(n ast.Node) bool {
+		if n == nil {
+			outer = outer[:len(outer)-1]
+			return true
+		}
+		switch e := n.(type) {
+		case *ast.BinaryExpr:
+			t := info.Types[e]
+			if t.Value == nil && (e.Op == token.MUL && isFloat(t.Type, types.IsFloat) && !isRounded(outer, info) || isComplexProduct(e.Op, t.Type)) {
+				found = append(found, e.OpPos)
+			}
+		case *ast.AssignStmt:
+			t := info.Types[e.Lhs[0]].Type
+			if e.Tok == token.MUL_ASSIGN && isFloat(t, types.IsFloat) || isComplexProduct(e.Tok, t) {
+				found = append(found, e.TokPos)
+			}
+		}
+		outer = append(outer, n)
+		return true
+	})
+	return found
+}
+
+// isComplexProduct reports whether op multiplies or divides complex numbers, which takes sums of products.
+func isComplexProduct(op token.Token, t types.Type) bool {
+	return slices.Contains([]token.Token{token.MUL, token.QUO, token.MUL_ASSIGN, token.QUO_ASSIGN}, op) && isFloat(t, types.IsComplex)
+}
+
+// isFloat reports whether t, or a type that the type parameter t stands for, is of this kind.
+func isFloat(t types.Type, kind types.BasicInfo) bool {
+	switch t := types.Unalias(t).(type) {
+	case *types.TypeParam:
+		return isFloat(t.Constraint(), kind)
+	case nil:
+		return false
+	default:
+		switch u := t.Underlying().(type) {
+		case *types.Basic:
+			return u.Info()&kind != 0
+		case *types.Interface:
+			for i := range u.NumEmbeddeds() {
+				if isFloat(u.EmbeddedType(i), kind) {
+					return true
+				}
+			}
+		case *types.Union:
+			for i := range u.Len() {
+				if isFloat(u.Term(i).Type(), kind) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// isRounded reports whether a product inside of outer is the operand of a conversion, or of an
+// operation that no product is fused with.
+func isRounded(outer []ast.Node, info *types.Info) bool {
+	for _, n := range slices.Backward(outer) {
+		switch e := n.(type) {
+		case *ast.ParenExpr:
+			continue
+		case *ast.CallExpr:
+			return info.Types[e.Fun].IsType()
+		case *ast.BinaryExpr:
+			return e.Op != token.ADD && e.Op != token.SUB
+		}
+		return false
+	}
+	return false
+}
+
+func fusibleLines(t *testing.T, source string) (lines []int) {
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, "p.go", source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
+	conf := types.Config{}
+	if _, err := conf.Check("p", fset, []*ast.File{file}, info); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range fusible(file, info) {
+		if line := fset.Position(at).Line; !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func wanted(source string) (lines []int) {
+	n := 0
+	for line := range strings.Lines(source) {
+		n++
+		if strings.HasSuffix(strings.TrimSpace(line), "// want") {
+			lines = append(lines, n)
+		}
+	}
+	return lines
+}
+
+// code returns the lines of Go in a page: those between fences, and those that are indented.
+func code(page string) (lines []string) {
+	fenced := false
+	for line := range strings.Lines(page) {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			fenced = strings.HasPrefix(line, "```go")
+		case fenced || strings.HasPrefix(line, "    "):
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+// plainProduct reports whether a line of Go adds a product without a conversion, and whole numbers
+// are not in it.
+func plainProduct(line string) bool {
+	expr, err := parser.ParseExpr("func() {\n" + line + "\n}")
+	if err != nil {
+		return false
+	}
+	found := false
+	product := func(e ast.Expr) {
+		if b, ok := ast.Unparen(e).(*ast.BinaryExpr); ok && b.Op == token.MUL && !isInt(b.X) && !isInt(b.Y) {
+			found = true
+		}
+	}
+	ast.Inspect(expr, func(n ast.Node) bool {
+		switch e := n.(type) {
+		case *ast.AssignStmt:
+			if e.Tok == token.ADD_ASSIGN || e.Tok == token.SUB_ASSIGN {
+				product(e.Rhs[0])
+			}
+		case *ast.BinaryExpr:
+			if e.Op == token.ADD || e.Op == token.SUB {
+				product(e.X)
+				product(e.Y)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func isInt(e ast.Expr) bool {
+	lit, ok := ast.Unparen(e).(*ast.BasicLit)
+	return ok && lit.Kind == token.INT
+}
