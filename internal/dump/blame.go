@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -99,7 +100,7 @@ func (s *source) blame(at string, text string) error {
 	case none && sub.number != allComponents:
 		return s.missing(try("history", s.path, sub.String()), "%v has no %s%s at %s", sub.entity, sub.component, sub.field, doc.place())
 	}
-	return s.tell(doc)
+	return cmp.Or(s.tell(doc), b.unread)
 }
 
 // noValue says that a resource, or a field of it, has no value.
@@ -187,6 +188,7 @@ type blamer struct {
 
 	last       *inspect.EntityState
 	components map[int]*blamedDoc // By number: those that it has.
+	unread     error              // The damage that ended the search, if any did.
 }
 
 // at notes that e wrote, unless a later event did. Events come from the newest on, so the first one
@@ -213,8 +215,10 @@ var errNoStretch = errors.New("no state to begin with")
 // look reads the journal back from record seq, until all is known or there is no
 // more to read. With a bound on bytes it also ends where that many were read, but never within a
 // stretch, and the newest stretch does not count: its ticks are needed to know what the entity has.
+// Damage behind the newest stretch ends it as well. It is kept in unread, to be told at the end.
 func (b *blamer) look(s *source, e ecs.Entity, seq uint64) error {
 	read := int64(0)
+	b.unread = nil
 	err := s.TraceBack(s.ctx, e, seq, func(stretch *inspect.Stretch) bool {
 		if b.last == nil {
 			b.begin(stretch.Last) // The newest stretch has to be read to know the entity at all.
@@ -228,6 +232,9 @@ func (b *blamer) look(s *source, e ecs.Entity, seq uint64) error {
 	})
 	if err == nil && b.last == nil {
 		return errNoStretch
+	}
+	if b.last != nil && damaged(err) {
+		b.unread, err = err, nil
 	}
 	return err
 }

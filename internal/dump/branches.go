@@ -35,8 +35,7 @@ type branchDoc struct {
 	FirstRecord uint64     `json:"first_record"`
 	Begun       *time.Time `json:"begun,omitempty"` // When that was committed.
 	Records     int        `json:"records"`
-	Head        bool       `json:"head"`    // It ends with the newest state.
-	Rewound     bool       `json:"rewound"` // The newest state does not come from it.
+	standingDoc            // Of its end.
 }
 
 var branchesCommand = command{
@@ -46,6 +45,8 @@ var branchesCommand = command{
 List the branches of the journal, by their ends: where each begins, which record that
 continues, and which one leads to the newest state. The others were rewound. A record
 that leads to several ends belongs to the way to the newest state, else to the newest branch.
+If damage hides what the journal ends with, the newest state is one before it, and the
+records behind that are unreachable.
 
 BRANCH is the point in time that is the end: ecsdump ls D --at tip:1 shows the state
 there, tip:1~5 is 5 ticks before it, and record:88 any record of any branch. PARENT is
@@ -84,8 +85,7 @@ func (d *branchesDoc) print(a *app) {
 	}
 	a.earlier(d.Total-len(d.Branches), "branch", "branches")
 	term.Table(a.Out, d.Branches, func(b branchDoc) []any {
-		note := recordDoc{Head: b.Head, Rewound: b.Rewound}.note()
-		return []any{b.Branch, b.Tick, b.Seq, some(int64(b.Parent)), shown(b.Time), b.FirstTick, b.Records, note}
+		return []any{b.Branch, b.Tick, b.Seq, some(int64(b.Parent)), shown(b.Time), b.FirstTick, b.Records, b.note()}
 	}, "BRANCH", ">TICK", ">RECORD", ">PARENT", "TIME", ">FIRST", ">RECORDS", "NOTE")
 }
 
@@ -108,10 +108,14 @@ type lineage struct {
 // claim: the way to the newest state first, then from the newest end to the oldest. Each goes back
 // until it meets a record that somebody has, so every record is passed once and has one branch.
 // Records that are lost belong to a branch, but are not counted, and its first is the first one
-// that can be read. A head that another record continues is no tip, and has no number: it is
-// @latest.
+// that can be read. A newest state that another record continues is no tip, and has no number: it is
+// @latest. So is one that only a snapshot has, as the journal lost its record: a branch of no records.
 func (s *source) branches() lineage {
-	log, known := s.Log(), s.rewoundFrom()
+	log, in := s.Log(), s.standing()
+	onHead := map[uint64]bool{} // Of all ends.
+	for e := range log.Ancestors(log.Head) {
+		onHead[e.ID.Seq] = true
+	}
 	l := lineage{of: map[uint64]string{}}
 	ends := slices.Clone(s.Tips())
 	numbers := map[uint64]string{}
@@ -119,12 +123,14 @@ func (s *source) branches() lineage {
 		numbers[e.ID.Seq] = fmt.Sprintf("tip:%d", i+1)
 	}
 	slices.Reverse(ends) // The newest take what they share with older ones.
-	if head, ok := log.Find(log.Head); ok {
-		ends = append([]journal.Entry{head}, slices.DeleteFunc(ends, func(e journal.Entry) bool { return e.ID.Seq == head.ID.Seq })...)
+	if newest, ok := log.Known(in.newest); ok {
+		ends = append([]journal.Entry{newest}, slices.DeleteFunc(ends, func(e journal.Entry) bool { return e.ID.Seq == newest.ID.Seq })...)
+	} else if _, lost := s.Newest(); lost != nil && s.stored()[in.newest] {
+		tick := s.tick(in.newest)
+		l.docs = append(l.docs, branchDoc{Branch: "@latest", Tick: tick, Seq: in.newest, FirstTick: tick, FirstRecord: in.newest, standingDoc: in.of(in.newest, false)})
 	}
 	for _, end := range ends {
-		d := branchDoc{Branch: numbers[end.ID.Seq], Tick: end.Tick, Seq: end.ID.Seq, Head: end.ID.Seq == log.Head}
-		d.Rewound = !d.Head && end.ID.Seq >= known
+		d := branchDoc{Branch: numbers[end.ID.Seq], Tick: end.Tick, Seq: end.ID.Seq, standingDoc: in.of(end.ID.Seq, onHead[end.ID.Seq])}
 		if d.Branch == "" {
 			d.Branch = "@latest"
 		}
@@ -181,9 +187,9 @@ the way to the newest state if there are any; record:N is any of them.`,
 			}
 			marks, unread := s.Marks(s.ctx)
 			_, earlier := l.of(len(marks))
-			branches, known := s.branches(), s.rewoundFrom()
+			branches, in := s.branches(), s.standing()
 			doc := &marksDoc{len(marks), describe.Listed(marks[earlier:], func(m inspect.Mark) markDoc {
-				return markDoc{m.Name, m.Tick, m.Seq, m.Time, branches.of[m.Seq], !m.OnHead && m.Seq >= known}
+				return markDoc{m.Name, m.Tick, m.Seq, m.Time, branches.of[m.Seq], in.of(m.Seq, m.OnHead).Rewound}
 			})}
 			if err := s.tell(doc); err != nil {
 				return err
@@ -201,6 +207,6 @@ func (d *marksDoc) print(a *app) {
 	}
 	a.earlier(d.Total-len(d.Marks), "mark", "marks")
 	term.Table(a.Out, d.Marks, func(m markDoc) []any {
-		return []any{m.Name, m.Tick, m.Seq, shown(&m.Time), m.Branch, recordDoc{Rewound: m.Rewound}.note()}
+		return []any{m.Name, m.Tick, m.Seq, shown(&m.Time), m.Branch, standingDoc{Rewound: m.Rewound}.note()}
 	}, "MARK", ">TICK", ">RECORD", "TIME", "BRANCH", "NOTE")
 }

@@ -80,7 +80,7 @@ func (x *wander) branches() map[uint64]branchDoc {
 		end := x.end(uint64(i) + 1)
 		b, known := all[end]
 		if !known {
-			b = branchDoc{Tick: x.records[end-1].tick, Seq: end, Parent: r.parent, FirstTick: r.tick, FirstRecord: uint64(i) + 1, Head: end == head, Rewound: end != head}
+			b = branchDoc{Tick: x.records[end-1].tick, Seq: end, Parent: r.parent, FirstTick: r.tick, FirstRecord: uint64(i) + 1, standingDoc: standingDoc{Head: end == head, Rewound: end != head}}
 		}
 		b.Records++
 		all[end] = b

@@ -24,13 +24,12 @@ import (
 
 // A recordDoc is a record of the journal: a tick that was committed.
 type recordDoc struct {
-	Tick       uint64         `json:"tick"`
-	Seq        uint64         `json:"record"`
-	Parent     uint64         `json:"parent"` // The record that it continues; 0: none.
-	Time       time.Time      `json:"time"`   // By the clock of the writer.
-	Bytes      int            `json:"bytes"`
-	Head       bool           `json:"head"`    // It leads to the newest state.
-	Rewound    bool           `json:"rewound"` // The newest state does not come from it.
+	Tick   uint64    `json:"tick"`
+	Seq    uint64    `json:"record"`
+	Parent uint64    `json:"parent"` // The record that it continues; 0: none.
+	Time   time.Time `json:"time"`   // By the clock of the writer.
+	Bytes  int       `json:"bytes"`
+	standingDoc
 	Created    int            `json:"created"` // Entities.
 	Destroyed  int            `json:"destroyed"`
 	Cleared    int            `json:"cleared"`              // How many times the whole world was.
@@ -39,6 +38,13 @@ type recordDoc struct {
 	Values     []rowDoc       `json:"values,omitempty"`     // With --patch: of the components and entities that the filters name.
 	Marks      []string       `json:"marks,omitempty"`      // What the program called the tick.
 	Inputs     []inputDoc     `json:"inputs,omitempty"`     // With --verbose: what it journaled with it.
+}
+
+// A standingDoc says where a record is in the tree of the journal.
+type standingDoc struct {
+	Head        bool `json:"head"`                  // It leads to the newest state.
+	Rewound     bool `json:"rewound"`               // The newest state does not come from it.
+	Unreachable bool `json:"unreachable,omitempty"` // It comes after the newest state, and damage hides its own.
 }
 
 // A changeDoc says what a tick did to a component or resource.
@@ -68,12 +74,24 @@ type rowDoc struct {
 	New       *layout.Value `json:"new,omitempty"`    // None: there is none any more.
 }
 
-// commit reads record seq: what it says, its operations, and how it is described. From
-// record known on, it is known which were rewound. It is nil if there is no such record.
-//
-// A record of which it is not known whether it was rewound counts as not rewound. Damage is the
-// error.
-func (s *source) commit(seq, known uint64) (c *inspect.Commit, ops []inspect.Op, doc recordDoc, err error) {
+// A standing tells where records are in the tree of the journal.
+type standing struct {
+	newest uint64 // The record of the newest state.
+	known  uint64 // From this record on, it is known which were rewound.
+}
+
+// standing returns the standing of the records of s, as its journal is now.
+func (s *source) standing() standing { return standing{s.latest(), s.rewoundFrom()} }
+
+// of describes record seq. With onHead, it is on the way to the record that the journal ends with. A
+// record of which it is not known whether it was rewound counts as not rewound.
+func (s standing) of(seq uint64, onHead bool) standingDoc {
+	return standingDoc{seq == s.newest, !onHead && seq != s.newest && seq >= s.known, onHead && seq > s.newest}
+}
+
+// commit reads record seq: what it says, its operations, and how it is described. It is nil if there is
+// no such record. Damage is the error.
+func (s *source) commit(seq uint64, in standing) (c *inspect.Commit, ops []inspect.Op, doc recordDoc, err error) {
 	commits, err := s.Commits(seq, seq)
 	if err != nil || len(commits) == 0 {
 		return nil, nil, doc, err
@@ -83,7 +101,7 @@ func (s *source) commit(seq, known uint64) (c *inspect.Commit, ops []inspect.Op,
 		return nil, nil, doc, err
 	}
 	doc = recordDocOf(c, ops)
-	doc.Head, doc.Rewound = seq == s.Head(), !c.OnHead && seq >= known
+	doc.standingDoc = in.of(seq, c.OnHead)
 	return c, ops, doc, nil
 }
 
@@ -113,13 +131,15 @@ func operations(c *inspect.Commit, ops []inspect.Op) []operationDoc {
 // rewound is the note beside a record that the newest state does not come from.
 const rewound = "rewound"
 
-// note says where d is in the tree, if that is worth a word.
-func (d recordDoc) note() term.Styled {
+// note says where a record is in the tree, if that is worth a word.
+func (d standingDoc) note() term.Styled {
 	switch {
 	case d.Head:
 		return term.Current.Of("head")
 	case d.Rewound:
 		return term.Faint.Of(rewound)
+	case d.Unreachable:
+		return term.Faint.Of("unreachable")
 	}
 	return term.Styled{}
 }

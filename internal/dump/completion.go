@@ -220,7 +220,7 @@ func (c *completion) newest() {
 			}
 		}
 	case c.typed != "" && unicode.IsDigit(rune(c.typed[0])):
-		for e := range c.Log().Ancestors(c.Head()) {
+		for e := range c.Log().Ancestors(c.latest()) {
 			if len(c.offers) < maxOffers && !e.Lost() {
 				c.offer(strconv.FormatUint(e.Tick, 10), fmt.Sprintf("record %d", e.ID.Seq))
 			}

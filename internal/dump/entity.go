@@ -116,7 +116,7 @@ func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err e
 		if err := s.ctx.Err(); err != nil {
 			return nil, err
 		}
-		c, ops, _, err := s.commit(entry.ID.Seq, 0)
+		c, ops, _, err := s.commit(entry.ID.Seq, standing{})
 		if err != nil {
 			return nil, err
 		}

@@ -136,7 +136,7 @@ func damaged(err error) bool {
 // opening returns an error of opening path as a failure. What is no store or save at all
 // is told from one that is damaged. A directory without a snapshot or a journal was most likely
 // named by mistake, so no repair is suggested. A file that is no save may be one whose beginning is
-// lost: then its size is one that saves have, and recover may find pages in it.
+// lost: then its size is one that saves have, and verify says whether recover finds pages in it.
 func opening(path string, err error) *failure {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -146,7 +146,7 @@ func opening(path string, err error) *failure {
 	case errors.Is(err, persist.ErrForeign):
 		f := fail(exitNotFound, "", "%s: not a store and not a save", path)
 		if info, err := os.Stat(path); err == nil && info.Size() > 0 && info.Size()%pageSize == 0 { // It may have been one.
-			f.next = try("recover", path, "-o", path+".recovered")
+			f.next = try("verify", path)
 		}
 		return f
 	}

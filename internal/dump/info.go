@@ -38,7 +38,7 @@ type infoDoc struct {
 	Damage    []string      `json:"damage"`            // That shows without verify.
 	Opens     *bool         `json:"opens,omitempty"`   // A program can open it and go on from the newest state, or could if none had it open. None for a save.
 	Refused   string        `json:"refused,omitempty"` // Why it cannot.
-	Helps     string        `json:"helps,omitempty"`   // The command that helps then.
+	Helps     string        `json:"helps,omitempty"`   // The command that helps then; missing: none does.
 	Bytes     int64         `json:"bytes"`             // Of snapshots and journal, or of the save.
 
 	newest inspect.Mark // If there are any.
@@ -179,7 +179,7 @@ func (s *source) info() *infoDoc {
 }
 
 // opens says whether a program can open the store, and what helps if not: where something is
-// damaged, a new store of what is good. It is tried as a program would, without changing anything,
+// damaged, a new store of what is good, if anything can be saved. It is tried as a program would, without changing anything,
 // but for what only the types of a program could say.
 func (s *source) opens(doc *infoDoc) error {
 	if s.IsSave() {
@@ -194,9 +194,10 @@ func (s *source) opens(doc *infoDoc) error {
 	doc.Opens, doc.Refused = &opens, describe.Unprefixed(refusal)
 	// What a newer program wrote is not to be repaired, but read by that program.
 	if !opens && !errors.Is(refusal, persist.ErrNewer) {
-		doc.Helps = try("recover", s.path, "-o", s.path+".recovered")
+		r, err := s.Recover(s.ctx, "", inspect.RecoverOptions{})
+		doc.Helps = recovering(s.path, &r, err)
 	}
-	return nil
+	return s.ctx.Err()
 }
 
 func snapshotDocOf(s inspect.SnapshotInfo) snapshotDoc {
@@ -226,7 +227,7 @@ func (s *source) journal() *journalDoc {
 		}
 	}
 	for e := range log.Ancestors(log.Head) { // Rewound has all by now; these are not.
-		if !e.Lost() {
+		if !e.Lost() && e.ID.Seq >= known {
 			j.Rewound--
 		}
 	}

@@ -163,14 +163,14 @@ func (l *logger) nothing() error {
 // only the time and the changes, which come last or are of one width, are left to the rows.
 func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
 	g := l.Grid("", ">TICK", ">RECORD", ">PARENT", "TIME", ">BYTES", "NOTE", "~CHANGES")
-	known, way := l.rewoundFrom(), map[uint64]bool{}
-	// Who leads to the newest state: it would take a read of each record to ask for OnHead.
-	for e := range l.Log().Ancestors(l.Head()) {
+	in, way := l.standing(), map[uint64]bool{}
+	// Who leads to the end of the journal: it would take a read of each record to ask for OnHead.
+	for e := range l.Log().Ancestors(l.Log().Head) {
 		way[e.ID.Seq] = true
 	}
 	for _, e := range entries {
 		g.Widen(0, lines[e.ID.Seq].row)
-		d := recordDoc{Seq: e.ID.Seq, Parent: e.Parent, Head: e.ID.Seq == l.Head(), Rewound: e.ID.Seq >= known && !way[e.ID.Seq]}
+		d := recordDoc{Seq: e.ID.Seq, Parent: e.Parent, standingDoc: in.of(e.ID.Seq, way[e.ID.Seq])}
 		for i, cell := range []any{e.Tick, e.ID.Seq, d.parent(), "", e.Length, d.note()} {
 			g.Widen(1+i, fmt.Sprint(cell))
 		}
@@ -327,7 +327,7 @@ func (l *logger) backward(entries []journal.Entry, visit func(*recordDoc) error)
 // or of which damage hides what is asked for, are left out, and the first error told at the end. An
 // error of visit ends the walk, also errEnough.
 func (l *logger) forward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
-	r := logReader{logger: l, known: l.rewoundFrom()}
+	r := logReader{logger: l, in: l.standing()}
 	for _, e := range entries {
 		d, err := r.read(e)
 		if damaged(err) {
@@ -349,7 +349,7 @@ func (l *logger) forward(entries []journal.Entry, visit func(*recordDoc) error) 
 // needs one, since most calls do without.
 type logReader struct {
 	*logger
-	known  uint64 // See rewoundFrom.
+	in     standing
 	cursor *inspect.Cursor
 }
 
@@ -359,7 +359,7 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, err
 	}
-	c, ops, d, err := r.commit(e.ID.Seq, r.known)
+	c, ops, d, err := r.commit(e.ID.Seq, r.in)
 	if err != nil || c == nil || !r.filter.mayMatch(&d) {
 		return nil, err
 	}

@@ -42,7 +42,14 @@ var oracles = map[string]func(x *trial){
 		a := x.try(args...)
 		x.marks(a, args, items(x.object(a, args...), "marks"), items(x.object(x.whole.ask("marks", url, "--json")), "marks"))
 	},
-	"branches": func(x *trial) { x.try("branches", url) },
+	"branches": func(x *trial) {
+		newest, known := x.shownNewest()
+		for _, d := range items(x.object(x.try("branches", url), "branches", url), "branches") {
+			if known && d["head"].(bool) != (seqOf(d) == newest) {
+				x.wrong(answer{}, []string{"branches", url}, "info says that record %d is the newest, branches %v", newest, d)
+			}
+		}
+	},
 	"panel": func(x *trial) {
 		x.course("rows", func(row object) any { return row["entity"] }, "panel", url, "Health", "score", "--limit", "0")
 	},
@@ -89,7 +96,11 @@ func (x *trial) try(args ...string) (a answer) {
 	a = ask(x.t, x.damage.files, args...)
 	switch {
 	case a.code == exitCorrupt:
-		if !strings.Contains(a.err, `"try":"ecsdump verify `) && !strings.Contains(a.err, `"try":"ecsdump recover `) {
+		if hopeless := strings.Contains(a.err, "recover can save nothing of it"); hopeless {
+			if least, some := x.newest(); some {
+				x.wrong(a, args, "the state of record %d can be saved", least)
+			}
+		} else if !strings.Contains(a.err, `"try":"ecsdump verify `) && !strings.Contains(a.err, `"try":"ecsdump recover `) {
 			x.wrong(a, args, "it does not say what helps")
 		}
 		if !strings.Contains(a.err+a.out, "journal") && !strings.Contains(a.err+a.out, "snapshots/") {
@@ -291,6 +302,13 @@ func (x *trial) intact(seq uint64) bool {
 	return ok && !x.damage.lost[seq] && !x.damage.blind[seq]
 }
 
+// shownNewest returns the record that info says is the newest.
+func (x *trial) shownNewest() (seq uint64, known bool) {
+	x.t.Helper()
+	doc := x.object(x.try("info", url), "info", url)
+	return seqOf(doc), doc["record"] != nil
+}
+
 // ticks asks for ticks: each that is whole is listed, as it was. It is only said to be rewound if
 // it was.
 func (x *trial) ticks(member string, args ...string) {
@@ -307,11 +325,15 @@ func (x *trial) ticks(member string, args ...string) {
 		listed[seq] = true
 		want := was[seq]
 		unsure := []string{"rewound"}
-		switch {
-		case x.damage.knows:
+		if x.damage.knows {
 			unsure = nil
-		case x.damage.lost[x.whole.head] && told(a): // Another one may be taken for the head.
-			unsure = []string{"rewound", "head"}
+		}
+		if told(a) { // Another one is the head: that which info says.
+			unsure = append(unsure, "head", "unreachable")
+			newest, known := x.shownNewest()
+			if known && (d["head"].(bool) != (seq == newest) || d["unreachable"] == true && (seq < newest || want["rewound"] == true)) {
+				x.wrong(a, args, "info says that record %d is the newest, and this of record %d: %v", newest, seq, d)
+			}
 		}
 		if !reflect.DeepEqual(without(d, unsure...), without(want, unsure...)) || d["rewound"] == true && want["rewound"] != true {
 			x.wrong(a, args, "record %d was %v", seq, want)
@@ -597,7 +619,8 @@ func (x *trial) opens(a answer, args []string, doc object) {
 	}
 }
 
-// verifyOracle asks what is damaged.
+// verifyOracle asks what is damaged. The command that it recommends saves something, and if it recommends
+// none, nothing can be saved.
 func verifyOracle(x *trial) {
 	a := x.try("verify", url)
 	if x.damage.harmless {
@@ -606,8 +629,17 @@ func verifyOracle(x *trial) {
 	if a.code != exitCorrupt || !strings.Contains(a.out, x.damage.file) {
 		x.wrong(a, []string{"verify", url}, "%s is damaged", x.damage.file)
 	}
-	if !strings.Contains(a.err, "ecsdump recover") {
-		x.wrong(a, []string{"verify", url}, "nobody is led to recover")
+	args := []string{"recover", url, "-o", filepath.Join(x.t.TempDir(), "out")}
+	if strings.Contains(a.err, "--partial") {
+		args = append(args, "--partial")
+	}
+	b := ask(x.t, x.damage.files, args...)
+	saved := b.code == exitOK || b.code == exitProblem
+	if recommended := strings.Contains(a.err, `"try":"ecsdump recover `); recommended != saved || recommended == strings.Contains(a.err, "recover can save nothing of it") {
+		x.wrong(a, []string{"verify", url}, "recover says: %s", b.err)
+	}
+	if b.code == exitCorrupt && !strings.Contains(b.err, "nothing could be saved: corrupt: ") {
+		x.wrong(b, args, "it does not say why nothing could be saved")
 	}
 }
 

@@ -3,6 +3,7 @@ package dump
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
@@ -116,7 +117,7 @@ func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 	if err != nil && !errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrNotFound) {
 		f := opening(path, err)
 		if errors.Is(err, persist.ErrForeign) {
-			f.next = "" // That was this.
+			f.next = "" // What it would say is known by now.
 		}
 		return f
 	}
@@ -128,15 +129,32 @@ func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 	if err := c.tell(doc); err != nil || doc.Complete {
 		return err
 	}
+	if err != nil {
+		// The first line is the reason. Problems are below it, and were printed.
+		reason, _, _ := strings.Cut(describe.Unprefixed(err), "\n")
+		return fail(exitCorrupt, recovering(path, r, err), "%s: nothing could be saved: %s", path, reason)
+	}
 	next := ""
 	if r.Pieces {
-		next = try("recover", path, "-o", path+".pieces", "--partial")
-	}
-	if err != nil {
-		return fail(exitCorrupt, next, "%s: nothing could be saved", path)
+		next = tryPieces(path)
 	}
 	return fail(exitProblem, next, "%s: something is lost; %s has the rest", path, o.out)
 }
+
+// recovering returns the recover command that would save something of what is at path, by what a
+// recovery said that was to write nothing; "": none would.
+func recovering(path string, r *inspect.RecoverReport, err error) string {
+	switch {
+	case err == nil:
+		return try("recover", path, "-o", path+".recovered")
+	case r.Pieces:
+		return tryPieces(path)
+	}
+	return ""
+}
+
+// tryPieces returns the recover command that puts a state together from pieces.
+func tryPieces(path string) string { return try("recover", path, "-o", path+".pieces", "--partial") }
 
 // recoverDocOf describes r. Lists are empty rather than null.
 func recoverDocOf(r *inspect.RecoverReport) *recoverDoc {

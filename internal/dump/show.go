@@ -222,7 +222,7 @@ func (o *shower) run(s *source) error {
 			return err
 		}
 	}
-	return s.tell(doc)
+	return cmp.Or(s.tell(doc), b.unread)
 }
 
 // resource shows a resource. [ecs.Vacant] stands for whoever has resources: the world.
@@ -252,7 +252,7 @@ func (o *shower) resource(s *source, seq uint64) error {
 		}
 		r.Dead = deadIn(r.Value, alive)
 	}
-	return s.tell(&resourcesDoc{stateDoc{last.Tick, last.Seq}, []resourceDoc{r}})
+	return cmp.Or(s.tell(&resourcesDoc{stateDoc{last.Tick, last.Seq}, []resourceDoc{r}}), b.unread)
 }
 
 // only returns the numbers of the components that --component names. Peek knows all components

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/describe"
@@ -116,7 +117,7 @@ func (f flags) showing(do func(s *source, st *inspect.State) error) action {
 //
 //	f fails, no damage                 the failure of f
 //	f does not find it, damage         both: it may lie in what is damaged
-//	f fails otherwise                  the failure of f
+//	f fails otherwise                  the failure of f; if that is damage, with the newest state left
 //	f succeeds, damage                 the damage, behind what was printed
 func (c *call) read(path string, f func(*source) error) error {
 	v, back, err := c.view(c.ctx, path)
@@ -127,7 +128,7 @@ func (c *call) read(path string, f func(*source) error) error {
 	s := &source{c, v, path}
 	damage := s.damage() // Now: f may look further, and what it finds is its own to tell.
 	if err := f(s); err != nil {
-		return notFoundIn(damage, classify(path, err))
+		return notFoundIn(damage, s.withNewest(classify(path, err)))
 	}
 	// Not returned as it is: a nil *failure would be an error that is not nil.
 	if damage != nil {
@@ -157,10 +158,29 @@ func (s *source) damage() *failure {
 	if len(found) > 1 {
 		f.text += fmt.Sprintf(" (and %d more)", len(found)-1)
 	}
-	if _, err := s.Newest(); err != nil {
-		f.text += fmt.Sprintf("\n%s: %s", s.path, describe.Unprefixed(err))
+	return s.withNewest(f)
+}
+
+// withNewest adds to a failure that is damage that the newest state cannot be reached, if so, and which one
+// can be.
+func (s *source) withNewest(f *failure) *failure {
+	_, err := s.Newest()
+	if err == nil || f.code != exitCorrupt {
+		return f
 	}
-	return f
+	line := fmt.Sprintf("%s: %s", s.path, describe.Unprefixed(err))
+	if strings.Contains(f.Error(), line) {
+		return f
+	}
+	told := *f
+	told.text = f.Error() + "\n" + line
+	return &told
+}
+
+// latest returns the record of the newest state: what @latest names.
+func (s *source) latest() uint64 {
+	seq, _ := s.Newest() // read tells the damage that is the error.
+	return seq
 }
 
 // rewoundFrom returns the seq of the oldest record that can be told to be rewound or not.
@@ -172,15 +192,19 @@ func (s *source) damage() *failure {
 //	not known:                1, 2 and 3
 //
 // 0: everything can be told, as the way ends at the root. Without a record as head, all that there
-// are were rewound. If nothing is known of the head itself, it is the highest number: nothing can
-// be told.
+// are were rewound. If nothing is known of the head itself, or of a newest state behind the end of the
+// journal, it is the highest number: nothing can be told.
 func (s *source) rewoundFrom() uint64 {
 	log := s.Log()
-	if log.Head == 0 {
+	head := log.Head
+	if newest := s.latest(); newest > log.Last { // The journal was cut short.
+		head = newest
+	}
+	if head == 0 {
 		return 0
 	}
-	last := journal.Entry{ID: journal.ID{Seq: math.MaxUint64}, Parent: log.Head}
-	for e := range log.Ancestors(log.Head) {
+	last := journal.Entry{ID: journal.ID{Seq: math.MaxUint64}, Parent: head}
+	for e := range log.Ancestors(head) {
 		last = e
 	}
 	if last.Parent == 0 {

@@ -150,10 +150,10 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 		// is not ours to change.
 		entries = slices.DeleteFunc(slices.Clone(entries), func(e journal.Entry) bool { return e.ID.Seq > d.Seq })
 	}
-	known := s.rewoundFrom()
+	in := s.standing()
 	var unread error
 	for _, e := range entries {
-		if err := d.tick(s, e, known, busiest); damaged(err) {
+		if err := d.tick(s, e, in, busiest); damaged(err) {
 			unread = cmp.Or(unread, err)
 		} else if err != nil {
 			return nil, err
@@ -169,13 +169,13 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 	return d, unread
 }
 
-// tick counts record e. From record known on, it is known which were rewound. Each byte of the
+// tick counts record e. Each byte of the
 // payload is counted once: what belongs to no component, no entity and no operation is other.
-func (d *statsDoc) tick(s *source, e journal.Entry, known uint64, busiest limit) error {
+func (d *statsDoc) tick(s *source, e journal.Entry, in standing, busiest limit) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
-	c, _, doc, err := s.commit(e.ID.Seq, known)
+	c, _, doc, err := s.commit(e.ID.Seq, in)
 	if err != nil || c == nil {
 		return err
 	}

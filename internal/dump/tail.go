@@ -207,7 +207,7 @@ func (t *tailer) news(visit func(*tailTickDoc) error) error {
 		t.say("opened by a program")
 	}
 	// Made anew each time: what is known to be rewound changes as the journal grows.
-	r := logReader{logger: &t.logger, known: t.rewoundFrom()}
+	r := logReader{logger: &t.logger, in: t.standing()}
 	for _, e := range t.fresh() {
 		undone := t.goTo(e.Parent)
 		t.seen, t.head = e.ID, e.ID.Seq

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,7 +47,7 @@ and that replaying the ticks of all branches reproduces the digest of every snap
 		return func(c *call) error {
 			v, err := c.open(c.ctx, c.args[0])
 			if err != nil {
-				return c.verifyUnopened(c.args[0], err)
+				return c.unopened(c.args[0], err)
 			}
 			defer v.Close()
 			verify := v.Verify
@@ -57,36 +58,57 @@ and that replaying the ticks of all branches reproduces the digest of every snap
 			if err != nil {
 				return classify(c.args[0], err)
 			}
-			return c.verified(c.args[0], r)
+			return c.verified(c.args[0], r, v.Recover)
 		}
 	},
 }
 
-// verifyUnopened prints why a store or save is too damaged to be opened: as the one problem of a
+// unopened prints why a store or save is too damaged to be opened: as the one problem of a
 // report, like all others, since that is what whoever verifies has asked for.
-func (a *app) verifyUnopened(path string, err error) error {
+func (c *call) unopened(path string, err error) error {
 	f := opening(path, err)
+	recovery := func(ctx context.Context, out string, o inspect.RecoverOptions) (r inspect.RecoverReport, err error) {
+		var name string
+		if o.Files, name, err = c.find(ctx, path); err != nil {
+			return r, err
+		}
+		return inspect.Recover(ctx, name, out, o)
+	}
 	if errors.Is(f, persist.ErrCorrupt) || errors.Is(f, persist.ErrForeign) || errors.Is(f, persist.ErrNewer) {
-		return a.verified(path, inspect.VerifyReport{Problems: []error{err}})
+		return c.verified(path, inspect.VerifyReport{Problems: []error{err}}, recovery)
+	}
+	if f.next != "" { // It may have been a save: is anything of it left?
+		r, err := recovery(c.ctx, "", inspect.RecoverOptions{})
+		f.next = recovering(path, &r, err)
 	}
 	return f
 }
 
-// verified prints r. Problems are a failure.
-func (a *app) verified(path string, r inspect.VerifyReport) error {
+// A recoverer is what [inspect.View.Recover] is.
+type recoverer func(ctx context.Context, out string, o inspect.RecoverOptions) (inspect.RecoverReport, error)
+
+// verified prints r. Problems are a failure. If some are damage, recover is asked what it would save: a
+// command that saves nothing is not recommended.
+func (c *call) verified(path string, r inspect.VerifyReport, recovery recoverer) error {
 	doc := &verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, describe.Listed(r.Problems, describe.ProblemOf), append([]string{}, r.Notes...), r.Rewound, r.Bytes}
 	code := exitProblem // What a newer program wrote is no damage.
 	if slices.ContainsFunc(r.Problems, func(p error) bool { return !errors.Is(p, persist.ErrNewer) }) {
 		code = exitCorrupt
 	}
-	if err := a.tell(doc); err != nil || doc.OK {
+	if err := c.tell(doc); err != nil || doc.OK {
 		return err
 	}
-	next := ""
+	next, hopeless := "", ""
 	if code == exitCorrupt {
-		next = try("recover", path, "-o", path+".recovered")
+		report, err := recovery(c.ctx, "", inspect.RecoverOptions{})
+		if c.ctx.Err() != nil {
+			return classify(path, c.ctx.Err())
+		}
+		if next = recovering(path, &report, err); next == "" {
+			hopeless = "; recover can save nothing of it"
+		}
 	}
-	return fail(code, next, "%s: %s found", path, term.Count(len(r.Problems), "problem", "problems"))
+	return fail(code, next, "%s: %s found%s", path, term.Count(len(r.Problems), "problem", "problems"), hopeless)
 }
 
 // print prints the problems first: they are what somebody looks for.

@@ -92,11 +92,16 @@ func (r *RecoverReport) Complete() bool { return r.Lost == 0 && r.More == nil &&
 // has its name once it is whole and durable. Records keep their seqs unless some
 // between them are lost.
 //
-// An error wraps [persist.ErrCorrupt] if no state can be reached; the report says what is
-// damaged. It costs replaying the history twice, and memory for a world.
+// If out is empty, nothing is written: the report says which state would be saved, and what is lost.
+//
+// An error wraps [persist.ErrCorrupt] if no state can be reached, and says why; the report says what is
+// damaged. It costs replaying the history twice, and memory for a world. If out is empty, it costs
+// what opening the store does, and reading all of the journal.
 func Recover(ctx context.Context, path, out string, options RecoverOptions) (RecoverReport, error) {
-	if err := unused(out); err != nil {
-		return RecoverReport{}, err
+	if out != "" {
+		if err := unused(out); err != nil {
+			return RecoverReport{}, err
+		}
 	}
 	files, name := options.Files, path
 	if files == nil {
@@ -220,6 +225,9 @@ func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (
 	s.reached, s.digest = im.ID.Seq, im.Digest()
 	s.report.Tick, s.report.Seq = im.Tick, im.ID.Seq
 	s.countLost(options.At == "")
+	if out == "" {
+		return nil
+	}
 	if s.IsSave() {
 		_, err = saveImage(ctx, im, out, s.Snapshots[0].Compressed)
 		return err
@@ -264,11 +272,25 @@ func (s *salvage) nearest(ctx context.Context) (*Image, error) {
 		if next == target { // No snapshot is left for it: an older one that has one.
 			var ok bool
 			if next, ok = s.Before(target, s.loadable(), s.bad); !ok {
-				return nil, s.because(fmt.Errorf("%w: no state can be reached as it was", format.ErrCorrupt))
+				return nil, s.because(s.unreachable())
 			}
 		}
 		target = next
 	}
+}
+
+// unreachable says why no state can be reached as it was.
+func (s *salvage) unreachable() error {
+	readable, loadable := len(s.ours), len(s.loadable())
+	switch {
+	case readable == 0:
+		return fmt.Errorf("%w: no state can be reached as it was: no snapshot can be read", format.ErrCorrupt)
+	case loadable == 0 && s.IsSave():
+		return fmt.Errorf("%w: no state can be reached as it was: the save cannot be loaded", format.ErrCorrupt)
+	case loadable == 0:
+		return fmt.Errorf("%w: no state can be reached as it was: no snapshot can be loaded, of %d", format.ErrCorrupt, readable)
+	}
+	return fmt.Errorf("%w: no state can be reached as it was: no snapshot leads to record %d or to one before it", format.ErrCorrupt, s.wanted)
 }
 
 // attempt returns the state after record target. If that cannot be reached, im is
@@ -481,6 +503,9 @@ func (s *salvage) partial(ctx context.Context, im *Image, out string, wanted boo
 		s.countLost(true)
 		r.DroppedTicks, r.From = len(s.Log.Entries), r.Tick
 		r.Missing, r.Entities, r.Retired = p.mended()
+		if out == "" {
+			return true, nil
+		}
 		return true, s.writePieces(ctx, p.im, out)
 	}
 	return false, nil

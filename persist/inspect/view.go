@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 
@@ -66,11 +67,12 @@ func (v *View) Damage() []error { return v.cat.Faults() }
 // tells the two apart.
 func (v *View) LockHolder() string { return v.cat.LockHolder() }
 
-// Head returns the state that recovery leads to: the seq of its record, 0 for a
-// state that has none.
+// Head returns the record that the journal ends with, 0 for none: [persist.Open] would go on from its
+// state. Of a damaged store nothing may lead to it; what is shown is the state of [View.Newest].
 func (v *View) Head() uint64 { return v.cat.Head() }
 
-// Newest returns the record of the newest state that can be reached. The error is nil if that
+// Newest returns the record of the newest state that can be reached, which is the newest state wherever
+// a store is shown. The error is nil if that
 // is the head; it wraps [persist.ErrCorrupt] if newer states are lost, or cannot be reached
 // since something is damaged on the way.
 func (v *View) Newest() (seq uint64, err error) { return v.cat.Newest() }
@@ -83,6 +85,13 @@ func (v *View) Refusal(ctx context.Context) error {
 		return nil
 	}
 	return v.cat.Refusal(ctx)
+}
+
+// Recover is [Recover] of the store or save that v shows, whatever options say of Files. With out
+// empty, it says what would be saved.
+func (v *View) Recover(ctx context.Context, out string, options RecoverOptions) (RecoverReport, error) {
+	options.Files = v.cat.Files
+	return Recover(ctx, cmp.Or(v.cat.Save, "."), out, options)
 }
 
 // Tips returns the ends of the branches, oldest first: the records that no readable
@@ -98,19 +107,19 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(c
 
 // Resolve returns the record that a point in time names. It may be
 //
-//	""  @latest      the head, or if it cannot be reached, what [View.Newest] says
-//	@first           the oldest state the head comes from that can be shown
-//	@-5s             the newest tick at least 5 seconds older than the head
+//	""  @latest      the newest state, see [View.Newest]
+//	@first           the oldest state that the newest one comes from and that can be shown
+//	@-5s             the newest tick at least 5 seconds older than the newest state
 //	@+5s             the first tick at least 5 seconds newer than the oldest one
 //	@2026-11-24T02:47:10Z
-//	                 the newest tick on the way to the head that was committed by then
-//	@02:47:10        the same for a time of day, UTC: that before the head, or of the head
-//	1200             tick 1200 on the way to the head
+//	                 the newest tick on the way to the newest state that was committed by then
+//	@02:47:10        the same for a time of day, UTC: the last one by the time of the newest state
+//	1200             tick 1200 on the way to the newest state
 //	record:88        record 88, on whatever branch
 //	snap:3           the state in snapshot file 3
 //	snap:NAME        the state in the snapshot that the program gave this name
 //	mark:NAME        the newest tick that the program gave this name: of those on the way
-//	                 to the head, if there are any, else on whatever branch
+//	                 to the newest state, if there are any, else on whatever branch
 //	tip:1            the end of the first of the branches, see [View.Tips]
 //	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
 //

@@ -54,7 +54,7 @@ type desk struct {
 // newDesk returns a desk with a view of its own, and room for so many bytes of anchors.
 func newDesk(v *inspect.View, room int) *desk {
 	d := &desk{turn: make(chan struct{}, 1), view: v, room: room, newest: new(atomic.Uint64)}
-	d.line.learn(v.Log())
+	d.line.learn(v)
 	d.newest.Store(v.Log().Epoch)
 	return d
 }
@@ -142,7 +142,7 @@ func (d *desk) refresh(ctx context.Context) error {
 	if err != nil || !changed {
 		return err
 	}
-	d.line.learn(d.view.Log())
+	d.line.learn(d.view)
 	d.anchors.only(&d.line)
 	return nil
 }

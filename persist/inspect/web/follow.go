@@ -41,7 +41,7 @@ func (f *follower) begin(d *desk) {
 // news returns what the desk knows of the store.
 func (d *desk) news() newsDoc {
 	log := d.view.Log()
-	return newsDoc{stateDoc{d.tickOf(d.view.Head()), d.view.Head()}, len(log.Entries), log.Clean, ""}
+	return newsDoc{stateDoc{d.tickOf(d.line.newest), d.line.newest}, len(log.Entries), log.Clean, ""}
 }
 
 // subscribe returns what receives whenever there is something new. Whoever is slow receives once

@@ -1,9 +1,12 @@
 package web
 
 import (
+	"context"
 	"strconv"
+	"time"
 
 	"github.com/stet-ecs/stet/internal/describe"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // How a store fares is told at two prices: health from what opening found, and from whether the
@@ -36,7 +39,7 @@ func (h *shown) health(a *ask) (any, error) {
 		}
 		log := d.view.Log()
 		doc := &healthDoc{
-			Opens: true, Helps: []string{}, Clean: log.Clean, Records: len(log.Entries), Rewound: len(log.Entries) - len(d.line.path),
+			Opens: true, Helps: []string{}, Clean: log.Clean, Records: len(log.Entries), Rewound: d.line.rewound(log),
 			Holder: cut(d.view.LockHolder(), 256), Damage: describe.Listed(d.view.Damage(), describe.ProblemOf), Files: d.snapshots(h),
 		}
 		doc.Compare = h.command("diff", "OTHER")
@@ -58,7 +61,7 @@ func (h *shown) health(a *ask) (any, error) {
 		// may come and go while it is asked.
 		if refusal != nil && !doc.InUse {
 			doc.Opens, doc.Refused = false, h.describe(refusal).Error.Message
-			doc.Helps = append(doc.Helps, h.command("recover", "-o", h.name+".recovered"))
+			doc.Helps = append(doc.Helps, h.recovering(a.ctx, d.view)...)
 		}
 		if len(doc.Damage) > 0 {
 			doc.Helps = append(doc.Helps, h.command("verify"))
@@ -101,9 +104,28 @@ func (h *shown) verify(a *ask) (any, error) {
 		describe.Listed(r.Problems, describe.ProblemOf), append([]string{}, r.Notes...), []string{},
 	}
 	if !doc.OK {
-		doc.Helps = append(doc.Helps, h.command("recover", "-o", h.name+".recovered"))
+		doc.Helps = append(doc.Helps, h.recovering(a.ctx, v)...)
 	}
-	return doc, nil
+	return doc, a.ctx.Err()
+}
+
+// maxRecovering is how long is tried what recover would save.
+const maxRecovering = 10 * time.Second
+
+// recovering returns the command that would save something of a damaged store or save; none, if nothing
+// can be saved, or that takes too long to find out. It costs what opening a store does, and for a damaged
+// save the memory for its world.
+func (s speaker) recovering(ctx context.Context, v *inspect.View) []string {
+	ctx, cancel := context.WithTimeout(ctx, maxRecovering)
+	defer cancel()
+	r, err := v.Recover(ctx, "", inspect.RecoverOptions{})
+	switch {
+	case err == nil:
+		return []string{s.command("recover", "-o", s.name+".recovered")}
+	case r.Pieces:
+		return []string{s.command("recover", "-o", s.name+".pieces", "--partial")}
+	}
+	return nil
 }
 
 // quoted returns bytes as a string in Go, which shows all of them.

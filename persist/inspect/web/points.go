@@ -167,7 +167,7 @@ func (d *desk) before(seq uint64) (uint64, bool) {
 // describe returns what record seq is. When it was committed is in its payload, which is read for it; a
 // state that only lies in a snapshot has no time.
 func (d *desk) describe(seq uint64) pointDoc {
-	doc := pointDoc{stateDoc: stateDoc{d.tickOf(seq), seq}, Head: seq == d.view.Head()}
+	doc := pointDoc{stateDoc: stateDoc{d.tickOf(seq), seq}, Head: seq == d.line.newest}
 	doc.Rewound = !d.line.leadsOn(seq)
 	if before, ok := d.before(seq); ok {
 		doc.Parent = &stateDoc{d.tickOf(before), before}
@@ -181,12 +181,17 @@ func (d *desk) describe(seq uint64) pointDoc {
 	return doc
 }
 
-// A line says how the records of a journal hang together: those that lead to the newest state,
-// and the branches beside them, which were rewound.
+// A line says how the records of a journal hang together: those that lead to the end of the journal, which
+// is the newest state unless something is damaged, and the branches beside them, which were rewound.
 type line struct {
 	path     []journal.Entry // By seq, and so by tick: a record that continues another has a higher one of both.
 	branches []branch
 	entries  int // Of the log that was learned: if more came than those of the path, there is a new branch.
+
+	// newest is the record of the newest state, see [inspect.View.Newest]. In a damaged store the path may
+	// lead beyond it, or end before it: then nothing says what was rewound.
+	newest uint64
+	apart  bool // The path does not lead to newest.
 }
 
 // A branch is a chain of records that the newest state does not come from. Where the program went back
@@ -200,11 +205,18 @@ type branch struct {
 // maxLanes bounds how many lanes there are; what finds no room is in the last one.
 const maxLanes = 8
 
-// learn makes l what log says. Records that continue the newest state, as nearly all do, are
+// learn makes l what v says. Records that continue the newest state, as nearly all do, are
 // added to what is known.
-func (l *line) learn(log *journal.Log) {
+func (l *line) learn(v *inspect.View) {
+	log := v.Log()
+	l.newest, _ = v.Newest()
+	end := log.Head
+	if _, known := log.Known(l.newest); known && l.newest > log.Last { // The journal was cut short in its record.
+		end = l.newest
+	}
+	l.apart = l.newest > log.Last && l.newest != end
 	fresh, joined := make([]journal.Entry, 0, max(0, len(log.Entries)-l.entries)), false
-	for e := range log.Ancestors(log.Head) {
+	for e := range log.Ancestors(end) {
 		if n := len(l.path); n > 0 && e.ID == l.path[n-1].ID {
 			joined = true
 			break
@@ -218,7 +230,7 @@ func (l *line) learn(log *journal.Log) {
 		return
 	}
 	if joined { // Something else is new, or the oldest are gone.
-		fresh = slices.Collect(log.Ancestors(log.Head))
+		fresh = slices.Collect(log.Ancestors(end))
 		slices.Reverse(fresh)
 	}
 	l.path, l.entries = fresh, len(log.Entries)
@@ -271,7 +283,7 @@ func (l *line) find(seq uint64) (i int, ok bool) {
 // the oldest record of the path, nothing says that it was rewound.
 func (l *line) leadsOn(seq uint64) bool {
 	_, ok := l.find(seq)
-	return ok || len(l.path) == 0 || seq <= l.path[0].Parent || seq < l.path[0].ID.Seq
+	return ok || len(l.path) == 0 || l.apart || seq <= l.path[0].Parent || seq < l.path[0].ID.Seq
 }
 
 // next returns the record that continues record seq: on the way to the newest state, which ends
@@ -279,7 +291,7 @@ func (l *line) leadsOn(seq uint64) bool {
 func (l *line) next(log *journal.Log, seq uint64) (uint64, bool) {
 	i, ok := l.find(seq)
 	switch {
-	case seq == log.Head: // What continues it was rewound.
+	case seq == l.newest: // What continues it was rewound, or damage hides it.
 		return 0, false
 	case ok && i+1 < len(l.path):
 		return l.path[i+1].ID.Seq, true
@@ -296,10 +308,24 @@ func (l *line) next(log *journal.Log, seq uint64) (uint64, bool) {
 	return 0, false
 }
 
-// end returns the last record of the way that record seq is on: the head, or where the branch ends.
+// rewound returns how many records the newest state does not come from.
+func (l *line) rewound(log *journal.Log) (n int) {
+	for _, e := range log.Entries {
+		if !l.leadsOn(e.ID.Seq) {
+			n++
+		}
+	}
+	return n
+}
+
+// end returns the last record of the way that record seq is on: the newest state, or where the branch
+// ends. Of a newest state apart from the path, it is the end of the path.
 func (l *line) end(log *journal.Log, seq uint64) uint64 {
-	if l.leadsOn(seq) {
-		return log.Head
+	switch {
+	case l.apart && l.leadsOn(seq):
+		return max(seq, log.Head)
+	case l.leadsOn(seq):
+		return max(seq, l.newest)
 	}
 	for {
 		next, ok := l.next(log, seq)

@@ -65,6 +65,7 @@ type Catalog struct {
 	mu      sync.Mutex // Guards what follows, which whoever asks first finds out: several may ask at the same time.
 	schemas map[JournalPreamble]*format.Schema
 	onHead  map[uint64]bool // Seqs of the head and its ancestors; nil: not asked for yet.
+	newest  *newestState    // What Newest returns; nil: not asked for since the files were listed.
 }
 
 // A JournalPreamble is the place of a schema in the journal. Schemas are kept by it, since decoding
@@ -219,6 +220,7 @@ func (c *Catalog) ReadJournal(ctx context.Context) error {
 	if err == nil {
 		_ = c.Log.Close()
 		c.Log, c.onHead = log, nil
+		c.setNewest(nil)
 		c.schemas = make(map[JournalPreamble]*format.Schema) // Segments may have been pruned, and have other places.
 	}
 	return err
@@ -334,9 +336,9 @@ func (c *Catalog) LockHolder() string {
 	return named(holder)
 }
 
-// Head returns the state that recovery leads to: the seq of its record, 0 for a
-// state that has none. Without any record it is that of the newest snapshot: a save has no journal,
-// and of a store whose journal is lost this is what can be shown.
+// Head returns the record that the journal ends with, from which [persist.Open] would go on; 0: it
+// has none. Without any record it is that of the newest snapshot. Of a damaged store nothing may
+// lead to it: [Catalog.Newest] says which state is the newest then.
 func (c *Catalog) Head() uint64 {
 	if c.Log.Head == 0 && c.Log.LastID.IsZero() && len(c.Snapshots) > 0 {
 		return c.Snapshots[len(c.Snapshots)-1].ID.Seq
@@ -385,6 +387,7 @@ func (c *Catalog) list(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		c.setNewest(nil)
 		if c.Snapshots = infos; !c.anyVanished() {
 			return nil
 		}
@@ -447,6 +450,7 @@ func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
 	c.Snapshots = slices.DeleteFunc(c.Snapshots, func(s SnapshotInfo) bool {
 		return !has(before, s.Number) && (s.Err != nil || s.ID.Seq > c.Log.Last)
 	})
+	c.setNewest(nil)
 	return !sameSnapshots(before, c.Snapshots), nil
 }
 
@@ -518,6 +522,7 @@ func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 	if changed {
 		c.schemas = make(map[JournalPreamble]*format.Schema) // Segments may have other places.
 		c.followHead(head, world == c.Log.World)
+		c.setNewest(nil)
 	}
 	return changed, nil
 }

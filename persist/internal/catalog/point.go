@@ -18,24 +18,24 @@ import (
 )
 
 // Resolve returns the record that a point in time names. What it goes through is the way to the
-// head, from its end: a tick, time or name that several branches have is that of the program's own
-// past. It reads payloads only where headers do not tell, for times and names.
+// newest state, from its end: a tick, time or name that several branches have is that of the
+// program's own past. It reads payloads only where headers do not tell, for times and names.
 //
 // It may be
 //
-//	""  @latest      the head, or if it cannot be reached, what [Catalog.Newest] says
-//	@first           the oldest state the head comes from that can be shown
-//	@-5s             the newest tick at least 5 seconds older than the head
+//	""  @latest      the newest state, see [Catalog.Newest]
+//	@first           the oldest state that the newest one comes from and that can be shown
+//	@-5s             the newest tick at least 5 seconds older than the newest state
 //	@+5s             the first tick at least 5 seconds newer than the oldest one
 //	@2026-11-24T02:47:10Z
-//	                 the newest tick on the way to the head that was committed by then
-//	@02:47:10        the same for a time of day, UTC: that before the head, or of the head
-//	1200             tick 1200 on the way to the head
+//	                 the newest tick on the way to the newest state that was committed by then
+//	@02:47:10        the same for a time of day, UTC: the last one by the time of the newest state
+//	1200             tick 1200 on the way to the newest state
 //	record:88        record 88, on whatever branch
 //	snap:3           the state in snapshot file 3
 //	snap:NAME        the state in the snapshot that the program gave this name
 //	mark:NAME        the newest tick that the program gave this name: of those on the way
-//	                 to the head, if there are any, else on whatever branch
+//	                 to the newest state, if there are any, else on whatever branch
 //	tip:1            the end of the first of the branches, see [journal.Log.Tips]
 //	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
 //
@@ -106,13 +106,13 @@ func badPoint(point string) error {
 	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, @02:47:10, @2006-01-02T15:04:05Z, record:N, snap:N, snap:NAME, mark:NAME, tip:N, or one of these with ~N behind it", format.ErrPoint, point)
 }
 
-// first returns the oldest state that the head comes from and that can be shown: some
+// first returns the oldest state that the newest one comes from and that can be shown: some
 // ticks before it may be left in the journal. Damage is not passed over.
 func (c *Catalog) first() uint64 {
-	if s, ok := c.OldestBase(c.Head()); ok && len(c.Damage()) == 0 {
+	if s, ok := c.OldestBase(c.End()); ok && len(c.Damage()) == 0 {
 		return s.ID.Seq
 	}
-	return c.Oldest(c.Head())
+	return c.Oldest(c.End())
 }
 
 // Oldest returns the seq that the way back from record seq ends at.
@@ -159,11 +159,11 @@ func (c *Catalog) agePoint(point string) (uint64, error) {
 	return c.before(age)
 }
 
-// after returns the first tick on the way to the head that is newer than the oldest
+// after returns the first tick on the way to the newest state that is newer than the oldest
 // by age. The way is known from its end, so it is gone along twice. Ticks before what can be shown
 // do not count as the oldest, even if they can be read.
 func (c *Catalog) after(age time.Duration) (uint64, error) {
-	way := slices.Collect(c.Log.Ancestors(c.Head()))
+	way := slices.Collect(c.Log.Ancestors(c.End()))
 	var first time.Time
 	oldest := c.first()
 	for _, e := range slices.Backward(way) {
@@ -181,17 +181,17 @@ func (c *Catalog) after(age time.Duration) (uint64, error) {
 			return e.ID.Seq, nil
 		}
 	}
-	return 0, fmt.Errorf("%w: no tick on the way to the head is %v newer than the oldest", format.ErrNotFound, age)
+	return 0, fmt.Errorf("%w: no tick on the way to the newest state is %v newer than the oldest", format.ErrNotFound, age)
 }
 
-// before returns the newest ancestor of the head that is older than it by age.
+// before returns the newest ancestor of the newest state that is older than it by age.
 func (c *Catalog) before(age time.Duration) (uint64, error) {
-	seq, _, err := c.by(func(head time.Time) time.Time { return head.Add(-age) })
+	seq, _, err := c.by(func(newest time.Time) time.Time { return newest.Add(-age) })
 	if errors.Is(err, errTooEarly) {
-		if err := c.Removed(fmt.Sprintf("what is %v older than the head was", age)); err != nil {
+		if err := c.Removed(fmt.Sprintf("what is %v older than the newest state was", age)); err != nil {
 			return 0, err
 		}
-		return 0, fmt.Errorf("%w: the head has no ancestor that is %v older", format.ErrNotFound, age)
+		return 0, fmt.Errorf("%w: the newest state has no ancestor that is %v older", format.ErrNotFound, age)
 	}
 	return seq, err
 }
@@ -203,8 +203,8 @@ func (c *Catalog) timePoint(point string) (uint64, error) {
 		return 0, badPoint(point)
 	}
 	var at string
-	seq, oldest, err := c.by(func(head time.Time) time.Time {
-		t := then(head)
+	seq, oldest, err := c.by(func(newest time.Time) time.Time {
+		t := then(newest)
 		at = t.UTC().Format(time.RFC3339Nano)
 		return t
 	})
@@ -220,9 +220,9 @@ func (c *Catalog) timePoint(point string) (uint64, error) {
 	return seq, err
 }
 
-// clock reads a time, or a time of a day, of which it is the last before the head or that of the
-// head. Without a zone it is UTC, as times are printed.
-func clock(text string) (then func(head time.Time) time.Time, ok bool) {
+// clock reads a time, or a time of a day: that is the last such time by that of the newest state.
+// Without a zone it is UTC, as times are printed.
+func clock(text string) (then func(newest time.Time) time.Time, ok bool) {
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
 		if t, err := time.Parse(form, text); err == nil {
 			return func(time.Time) time.Time { return t }, true
@@ -230,9 +230,9 @@ func clock(text string) (then func(head time.Time) time.Time, ok bool) {
 	}
 	for _, form := range []string{time.TimeOnly, "15:04"} {
 		if t, err := time.Parse(form, text); err == nil {
-			return func(head time.Time) time.Time { // t is of some day; it gets that of the head.
-				year, month, day := head.UTC().Date()
-				if t = t.AddDate(year-t.Year(), int(month-t.Month()), day-t.Day()); t.After(head) {
+			return func(newest time.Time) time.Time { // t is of some day; it gets that of the newest state.
+				year, month, day := newest.UTC().Date()
+				if t = t.AddDate(year-t.Year(), int(month-t.Month()), day-t.Day()); t.After(newest) {
 					return t.AddDate(0, 0, -1)
 				}
 				return t
@@ -245,12 +245,22 @@ func clock(text string) (then func(head time.Time) time.Time, ok bool) {
 // errTooEarly is told of a time before all ticks.
 var errTooEarly = errors.New("no tick is as old")
 
-// by returns the newest record on the way to the head that was committed at then or before, which
-// is told the time of the head; beside [errTooEarly] the time of the oldest record. The clock of
-// a store may go backwards: it is the nearest one to the head that counts.
-func (c *Catalog) by(then func(head time.Time) time.Time) (seq uint64, oldest time.Time, err error) {
+// by returns the newest record on the way to the newest state that was committed at then or before.
+// It calls then with the time of the newest state. With [errTooEarly] it returns the time of the
+// oldest record. The clock of a store may go backwards: the record nearest to the newest state counts.
+func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest time.Time, err error) {
 	var limit time.Time
-	for e := range c.Log.Ancestors(c.Head()) {
+	// The record of the newest state may be lost. Its snapshot has its time.
+	newest, _ := c.Newest()
+	if _, readable := c.Log.Find(newest); !readable {
+		if s, ok := c.snapshotAt(newest); ok && !s.Time.IsZero() {
+			limit, oldest = then(s.Time), s.Time
+			if !oldest.After(limit) {
+				return newest, oldest, nil
+			}
+		}
+	}
+	for e := range c.Log.Ancestors(c.End()) {
 		if e.Lost() {
 			continue
 		}
@@ -258,7 +268,7 @@ func (c *Catalog) by(then func(head time.Time) time.Time) (seq uint64, oldest ti
 		if err != nil {
 			return 0, oldest, err
 		}
-		if oldest.IsZero() { // The first that can be read, which is the head unless that is lost.
+		if oldest.IsZero() { // The first that can be read, which is the newest unless that is lost.
 			limit = then(t.Time)
 		}
 		if oldest = t.Time; !oldest.After(limit) {
@@ -316,29 +326,48 @@ func (c *Catalog) snapshotPoint(name string) (uint64, error) {
 	return 0, fmt.Errorf("%w: snapshot %q; %s", format.ErrNotFound, name, insteadOf(name, labels))
 }
 
-// tickPoint returns the record of a tick on the way to the head.
-func (c *Catalog) tickPoint(tick uint64) (uint64, error) {
-	// A tick that was made again, after the program went back, is on the way to the head once.
-	seq := c.Head()
-	low, high := uint64(math.MaxUint64), uint64(0)
-	for e := range c.Log.Ancestors(seq) {
-		if e.Tick == tick {
-			return e.ID.Seq, nil
-		}
-		seq, low, high = e.Parent, min(low, e.Tick), max(high, e.Tick)
-	}
-	for _, s := range c.Snapshots { // The base has no record.
+// snapshotAt returns a snapshot of the state after record seq.
+func (c *Catalog) snapshotAt(seq uint64) (SnapshotInfo, bool) {
+	for _, s := range c.Snapshots {
 		if s.Err == nil && s.ID.Seq == seq {
-			if s.Tick == tick {
-				return seq, nil
-			}
+			return s, true
+		}
+	}
+	return SnapshotInfo{}, false
+}
+
+// tickPoint returns the record of a tick on the way to the newest state, or else on the way to the
+// head: that record can be read, although no state of it can be reached.
+func (c *Catalog) tickPoint(tick uint64) (uint64, error) {
+	low, high := uint64(math.MaxUint64), uint64(0)
+	// The newest state and the base may have snapshots and no records.
+	inSnapshot := func(seq uint64) bool {
+		s, ok := c.snapshotAt(seq)
+		if ok {
 			low, high = min(low, s.Tick), max(high, s.Tick)
+		}
+		return ok && s.Tick == tick
+	}
+	newest, _ := c.Newest()
+	if end := c.End(); newest != end && inSnapshot(newest) {
+		return newest, nil
+	}
+	// A tick that was made again, after the program went back, is on the way to the newest state once.
+	for _, seq := range slices.Compact([]uint64{c.End(), c.Head()}) {
+		for e := range c.Log.Ancestors(seq) {
+			if e.Tick == tick {
+				return e.ID.Seq, nil
+			}
+			seq, low, high = e.Parent, min(low, e.Tick), max(high, e.Tick)
+		}
+		if inSnapshot(seq) {
+			return seq, nil
 		}
 	}
 	if err := c.Removed(fmt.Sprintf("tick %d was", tick)); err != nil && tick < low {
 		return 0, err
 	}
-	return 0, fmt.Errorf("%w: tick %d; the way to the head has ticks %d to %d", format.ErrNotFound, tick, low, high)
+	return 0, fmt.Errorf("%w: tick %d; the way to the newest state has ticks %d to %d", format.ErrNotFound, tick, low, high)
 }
 
 // A Mark is a name that the program gave a tick.
@@ -388,15 +417,17 @@ func (c *Catalog) hasMark(e journal.Entry, name string) (bool, error) {
 	return err == nil && slices.Contains(t.Marks, name), err
 }
 
-// markPoint returns the newest record of that name on the way to the head, or else
-// on any other.
+// markPoint returns the newest record of that name on the way to the newest state, or else on any
+// other way: first on the way to the head.
 func (c *Catalog) markPoint(name string) (uint64, error) {
 	if format.CheckName("a mark's name", name) != nil {
 		return 0, badPoint("mark:" + name)
 	}
-	for e := range c.Log.Ancestors(c.Head()) {
-		if found, err := c.hasMark(e, name); found || err != nil {
-			return e.ID.Seq, err
+	for _, end := range slices.Compact([]uint64{c.End(), c.Head()}) {
+		for e := range c.Log.Ancestors(end) {
+			if found, err := c.hasMark(e, name); found || err != nil {
+				return e.ID.Seq, err
+			}
 		}
 	}
 	for _, e := range slices.Backward(c.Log.Entries) {
@@ -418,7 +449,7 @@ func (c *Catalog) noMark(name string) error {
 		names[i] = m.Name
 	}
 	err = fmt.Errorf("%w: mark %q; %s", format.ErrNotFound, name, insteadOf(name, names))
-	if oldest, ok := c.OldestBase(c.Head()); ok && c.Removed("") != nil {
+	if oldest, ok := c.OldestBase(c.End()); ok && c.Removed("") != nil {
 		err = fmt.Errorf("%w; those before record %d, tick %d, were pruned", err, oldest.ID.Seq, oldest.Tick)
 	}
 	return err

@@ -147,16 +147,16 @@ func (c *Catalog) OldestBase(seq uint64) (s SnapshotInfo, ok bool) {
 // oldest state is that is still there; nil if nothing was. Of a damaged store nobody
 // knows.
 func (c *Catalog) Removed(what string) error {
-	oldest, ok := c.OldestBase(c.Head())
+	oldest, ok := c.OldestBase(c.End())
 	if !ok || oldest.ID.Seq == 0 || c.IsSave() || len(c.Damage()) > 0 {
 		return nil
 	}
 	return fmt.Errorf("%w: %s pruned; the oldest is record %d, tick %d", format.ErrNotFound, what, oldest.ID.Seq, oldest.Tick)
 }
 
-// tooOld reports whether record seq is older than all that leads to the head.
+// tooOld reports whether record seq is older than all that leads to the newest state.
 func (c *Catalog) tooOld(seq uint64) bool {
-	oldest, ok := c.OldestBase(c.Head())
+	oldest, ok := c.OldestBase(c.End())
 	return ok && seq < oldest.ID.Seq
 }
 
@@ -220,10 +220,49 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 	return onPath
 }
 
+// A newestState is what [Catalog.Newest] returns.
+type newestState struct {
+	seq uint64
+	err error
+}
+
 // Newest returns the record of the newest state that can be reached: the head, unless what
 // leads there is damaged, or a whole snapshot of a newer state, if the journal was cut short.
 // The error says that newer ones cannot be reached, or only shown; nil: it is the head.
+//
+// It is found once, and again after the files have changed. Of a damaged store that takes a walk
+// through the records.
 func (c *Catalog) Newest() (seq uint64, err error) {
+	c.mu.Lock()
+	known := c.newest
+	c.mu.Unlock()
+	if known == nil {
+		seq, err := c.findNewest()
+		known = &newestState{seq, err}
+		c.setNewest(known)
+	}
+	return known.seq, known.err
+}
+
+// setNewest keeps what Newest found; nil: it has to be found again.
+func (c *Catalog) setNewest(n *newestState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.newest = n
+}
+
+// End returns the record at which the way to the newest state ends, as far as the journal has it: the
+// newest state, or the head if the journal was cut short before the newest state.
+func (c *Catalog) End() uint64 {
+	newest, _ := c.Newest()
+	if _, known := c.Log.Known(newest); known || newest <= c.Log.Last {
+		return newest
+	}
+	return c.Head()
+}
+
+// findNewest finds what Newest returns.
+func (c *Catalog) findNewest() (seq uint64, err error) {
 	head := c.Head()
 	if c.IsSave() || len(c.Faults()) == 0 {
 		return head, nil
