@@ -25,7 +25,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots mutants deep race debug browser tables nats failover narrow wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots mutants deep race debug browser tables nats failover narrow machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -86,6 +86,9 @@ failover: ## owners of a world on NATS are killed, stopped and parted from the o
 
 narrow: ## the tests of what knows no store, where an int has 32 bits
 	GOARCH=386 go test -short ./ecs/... ./journal
+
+machines: ## the digests of every tick of two examples on arm64, by qemu, and under WASI are those of this machine. Installs qemu-user if there is none
+	WAZERO=$(WAZERO) .ci/machines
 
 # What takes long there, or starts other processes, is left out.
 SAVES = -short -run 'Stream|EveryMachine|RandomWorldsAreSaved|Compress|AnyPlace|AnOpenFile|^Example' ./ecs ./persist

@@ -28,6 +28,7 @@ type config struct {
 	sync        journal.SyncPolicy
 	acks        bool // Say which generations are durable.
 	population  bool // Say only the population in the end.
+	digests     bool // Say the digest of each generation, in memory.
 	pace        time.Duration
 
 	isTour    bool // Neither a pattern nor a generation was asked for.
@@ -47,6 +48,7 @@ func parseFlags(args []string, stderr io.Writer) (config, error) {
 	flags.Func("sync", "make generations durable: always, never, or every `DURATION` (default 100ms)", c.setSync)
 	flags.BoolVar(&c.acks, "acks", false, `print "durable G" for every generation G that has become durable`)
 	flags.BoolVar(&c.population, "population", false, "print only the population in the end")
+	flags.BoolVar(&c.digests, "digests", false, "print the digest of each generation that is run in memory: it is the same on every machine")
 	flags.DurationVar(&c.pace, "pace", 0, "wait `DURATION` after every generation")
 	if err := flags.Parse(args); err != nil {
 		return config{}, err

@@ -5,7 +5,7 @@
 // Usage:
 //
 //	life [-dir DIR] [-sync POLICY] [-acks] [-population]
-//	life -pattern FILE | -generations N [-dir DIR] [-sync POLICY] [-acks] [-population] [-pace DURATION]
+//	life -pattern FILE | -generations N [-dir DIR] [-sync POLICY] [-acks] [-population] [-digests] [-pace DURATION]
 //
 // Without -pattern and -generations it shows what a journaled world can do: it
 // rewinds, it is killed and recovers, and ends where a run ends that nothing
@@ -94,7 +94,15 @@ func (p *program) runInMemory(ctx context.Context) (*Life, error) {
 	life := NewLife(0)
 	life.Place(p.pattern)
 	p.say("%s\n  %v", p.pattern.Name, life)
-	if err := life.RunTo(ctx, p.generations, p.paced(ctx, life.Commit)); err != nil {
+	commit := life.Commit
+	if p.digests {
+		commit = func() error {
+			err := life.Commit()
+			p.say("%d %v", life.Generation(), life.World.Digest())
+			return err
+		}
+	}
+	if err := life.RunTo(ctx, p.generations, p.paced(ctx, commit)); err != nil {
 		return nil, err
 	}
 	p.say("  %v", life)

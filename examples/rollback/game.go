@@ -63,17 +63,17 @@ type game struct {
 
 // newGame returns a game at its beginning, which is a tick, with a history of so
 // many ticks.
-func newGame(history int, seed uint64, bug bool) *game {
+func newGame(history int, c config) *game {
 	w := ecs.NewWorld(ecs.Options{History: history})
 	g := &game{
 		world:      w,
-		chance:     ecs.MustRegisterRand(w, seed, 1),
+		chance:     ecs.MustRegisterRand(w, c.seed, 1),
 		positions:  ecs.MustRegister[Position](w),
 		velocities: ecs.MustRegister[Velocity](w),
 		ships:      ecs.MustRegister[Ship](w),
 		bullets:    ecs.MustRegister[Bullet](w),
 		rocks:      ecs.MustRegister[Rock](w),
-		bug:        bug,
+		bug:        c.bug,
 	}
 	for player := range uint8(2) {
 		e := w.Create()
@@ -86,6 +86,9 @@ func newGame(history int, seed uint64, bug bool) *game {
 	g.stepper.Add("move", g.move)
 	g.stepper.Add("rocks", g.addRock)
 	g.stepper.Add("hit", g.hit)
+	if c.fusible {
+		g.addCloud()
+	}
 	w.Commit()
 	return g
 }

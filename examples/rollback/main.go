@@ -5,13 +5,16 @@
 //
 // Usage:
 //
-//	rollback [-ticks N] [-loss PERCENT] [-delay TICKS] [-seed N] [-bug] [-dir DIR]
+//	rollback [-ticks N] [-loss PERCENT] [-delay TICKS] [-seed N] [-bug] [-fusible] [-digests] [-dir DIR]
 //
 // The two sides exchange digests of their worlds. With -bug the game keeps
 // something outside of its world, where going back does not reach: the sides
 // disagree soon, and the command says from which tick on, and saves both worlds in
 // DIR, or a new temporary directory, for ecsdump diff. In DIR all ticks of both are kept
 // too, in stores.
+//
+// With -digests it prints the digest of every tick in the end, which is the same on every machine.
+// With -fusible a cloud drifts by x + v*dt, and it is not: see docs/MACHINES.md.
 //
 // Nothing depends on the time: the same flags give the same output. It exits with
 // 0, or with 1 if the sides disagree or it failed, and 2 if it was called wrongly.
@@ -32,7 +35,8 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 type config struct {
 	ticks, loss, delay int
 	seed               uint64
-	bug                bool
+	bug, fusible       bool
+	digests            bool
 	dir                string // Empty: a new temporary directory.
 }
 
@@ -66,6 +70,8 @@ func parseFlags(args []string, stderr io.Writer) (c config, err error) {
 	flags.IntVar(&c.delay, "delay", 6, "let messages take up to so many `TICKS`, at most 1000")
 	flags.Uint64Var(&c.seed, "seed", 1, "draw buttons, rocks and losses from `N`")
 	flags.BoolVar(&c.bug, "bug", false, "keep something outside of the world")
+	flags.BoolVar(&c.fusible, "fusible", false, "let a cloud drift by a product that some processors fuse with a sum")
+	flags.BoolVar(&c.digests, "digests", false, "print the digest of every tick in the end: it is the same on every machine")
 	flags.StringVar(&c.dir, "dir", "", "keep all ticks of both worlds in `DIR`, and save those that differ")
 	if err := flags.Parse(args); err != nil {
 		return c, err

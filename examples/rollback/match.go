@@ -27,7 +27,7 @@ type match struct {
 func newMatch(c config) (*match, error) {
 	m := &match{config: c}
 	for i := range m.peers {
-		p, err := newPeer(i, c.seed, c.bug)
+		p, err := newPeer(i, c)
 		if err != nil {
 			return nil, err
 		}
@@ -152,6 +152,15 @@ func differing(d [2]ecs.Digests) string {
 	return "the entities"
 }
 
+// sayDigests plays the match again without a link and says the digest of every tick.
+func (m *match) sayDigests(say func(format string, args ...any)) {
+	g := newGame(0, m.config)
+	for i := range m.ticks {
+		g.stepper.Step(g.world, Buttons{{Value: m.peers[0].ours[i]}, {Value: m.peers[1].ours[i]}})
+		say("%d %v", i+1, g.world.Digest())
+	}
+}
+
 // save saves the worlds of both peers and returns the command that shows how they
 // differ.
 func (m *match) save(ctx context.Context, tick uint64) (command string, err error) {
@@ -195,6 +204,9 @@ func (m *match) run(ctx context.Context, w io.Writer) (err error) {
 	case err == nil:
 		p := m.peers[0]
 		say("%d digests compared, all the same; in the end %v, score %d : %d", p.checks+m.peers[1].checks, p.world.Digest(), p.score()[0], p.score()[1])
+		if m.digests {
+			m.sayDigests(say)
+		}
 		return nil
 	case !errors.Is(err, errDesync):
 		return err

@@ -42,7 +42,7 @@ func TestPeersComeOutWhereAGameWithoutALinkDoes(t *testing.T) {
 		{ticks: 7, loss: 50, delay: 5, seed: 6},
 	} {
 		m := over(t, c)
-		plain := newGame(0, c.seed, false)
+		plain := newGame(0, config{seed: c.seed})
 		for i := range c.ticks {
 			plain.stepper.Step(plain.world, Buttons{{Value: m.peers[0].ours[i]}, {Value: m.peers[1].ours[i]}})
 		}

@@ -34,13 +34,13 @@ type peer struct {
 	rollbacks, longest, waited, checks int // For the report.
 }
 
-func newPeer(player int, seed uint64, bug bool) (*peer, error) {
-	g := newGame(history, seed, bug)
+func newPeer(player int, c config) (*peer, error) {
+	g := newGame(history, c)
 	session, err := rollback.New(g.world, &g.stepper, rollback.Options[byte]{
 		Peers: 2, Peer: player, Players: []int{0, 1}, Window: window, CheckEvery: checkEvery,
 	})
 	return &peer{
-		game: g, session: session, player: player, start: g.world.Tick(), rng: rand.New(rand.NewPCG(seed, uint64(10+player))),
+		game: g, session: session, player: player, start: g.world.Tick(), rng: rand.New(rand.NewPCG(c.seed, uint64(10+player))),
 	}, err
 }
 

@@ -1,0 +1,46 @@
+package build
+
+import (
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestHere(t *testing.T) {
+	text := Here()
+	if err := Check(text); err != nil {
+		t.Error(err)
+	}
+	if !regexp.MustCompile(`^go\S+ ` + runtime.GOOS + `/` + runtime.GOARCH + ` (un)?fused math:[0-9a-f]{4}( \S+@\S+)?$`).MatchString(text) {
+		t.Errorf("Here() = %q", text)
+	}
+	// What MACHINES.md says of the default levels of processors.
+	switch fuses := strings.Contains(text, " fused "); {
+	case slices.Contains([]string{"arm64", "ppc64", "ppc64le", "s390x", "riscv64", "loong64"}, runtime.GOARCH) && !fuses,
+		slices.Contains([]string{"386", "arm", "wasm"}, runtime.GOARCH) && fuses:
+		t.Errorf("Here() = %q", text)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for text, ok := range map[string]bool{
+		Here(): true, "": true, strings.Repeat("a", MaxLen): true,
+		strings.Repeat("a", MaxLen+1): false, "a\nb": false, "\x1b[2J": false, "\xff": false,
+	} {
+		if err := Check(text); (err == nil) != ok {
+			t.Errorf("Check(%q) = %v", text, err)
+		}
+	}
+}
+
+func TestDiffer(t *testing.T) {
+	for _, c := range []struct{ ours, theirs, want string }{
+		{"a", "a", ""}, {"a", "", ""}, {"", "b", ""}, {"a", "b", `"b", here "a"`},
+	} {
+		if got := Differ(c.ours, c.theirs); got != c.want {
+			t.Errorf("Differ(%q, %q) = %q, want %q", c.ours, c.theirs, got, c.want)
+		}
+	}
+}
