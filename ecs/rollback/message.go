@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/build"
 )
 
 // A Message is what one peer says to another.
@@ -14,6 +15,7 @@ type Message[In comparable] struct {
 	Runs    []Run[In]  // What the receiver is not known to have.
 	Checked uint64     // A confirmed tick; 0: none,
 	Digest  ecs.Digest // and its digest.
+	Build   string     // The sender's program and machine; "" where the receiver is known to have been told.
 }
 
 // A Run is inputs of a player, of the ticks From, From+1, ...
@@ -51,6 +53,10 @@ func (s *Session[In]) Report(to int, m *Message[In]) error {
 		n++
 	}
 	m.Runs = runs[:n]
+	m.Build = ""
+	if !other.told {
+		m.Build = build.Here()
+	}
 	m.Checked, m.Digest = 0, 0
 	if c := s.digestAt(s.Confirmed()); c.tick > 0 && c.tick <= s.Confirmed() {
 		m.Checked, m.Digest = c.tick, c.digest
@@ -74,7 +80,13 @@ func (s *Session[In]) Receive(from int, m *Message[In]) error {
 	for _, r := range m.Runs {
 		s.take(from, r)
 	}
+	if m.Build != "" {
+		other.build = m.Build
+	}
 	for p, has := range m.Has {
+		if s.o.Players[p] == s.o.Peer && has > s.start {
+			other.told = other.told || other.plays // It has an input of ours. A spectator may have it from another peer.
+		}
 		other.has[p] = max(other.has[p], min(has, s.players[p].known()))
 	}
 	if m.Tick > other.tick {
@@ -88,6 +100,9 @@ func (s *Session[In]) Receive(from int, m *Message[In]) error {
 
 // check reports what in m cannot be.
 func (s *Session[In]) check(m *Message[In]) error {
+	if err := build.Check(m.Build); err != nil {
+		return err
+	}
 	if len(m.Has) != len(s.players) || len(m.Runs) > len(s.players) {
 		return fmt.Errorf("%d ticks and %d runs for %d players", len(m.Has), len(m.Runs), len(s.players))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/build"
 )
 
 var (
@@ -25,6 +26,7 @@ type DesyncError struct {
 	Tick         uint64 // The first that was compared and differs;
 	Agreed       uint64 // the last that was the same, 0 if none was.
 	Ours, Theirs ecs.Digest
+	Build        string // The other peer's program and machine, as [Session.Build] has it.
 }
 
 func (e *DesyncError) Error() string {
@@ -32,7 +34,11 @@ func (e *DesyncError) Error() string {
 	if e.Agreed > 0 {
 		before = fmt.Sprintf("tick %d was the same", e.Agreed)
 	}
-	return fmt.Sprintf("rollback: peer %d has digest %v of tick %d, here it is %v; %s", e.Peer, e.Theirs, e.Tick, e.Ours, before)
+	text := fmt.Sprintf("rollback: peer %d has digest %v of tick %d, here it is %v; %s", e.Peer, e.Theirs, e.Tick, e.Ours, before)
+	if differ := build.Differ(build.Here(), e.Build); differ != "" {
+		text += fmt.Sprintf("; it is built as %s, and floats may differ: see docs/MACHINES.md", differ)
+	}
+	return text
 }
 
 // Unwrap returns [ErrDesync].
@@ -112,6 +118,8 @@ type peer struct {
 	theirs  int      // and as they see themselves.
 	gone    bool     // It was dropped.
 	plays   bool     // It has players.
+	build   string   // Its program and machine; "": unknown.
+	told    bool     // It is known to have had a message with our build.
 	pending checked  // To be compared once the tick is confirmed here.
 	agreed  uint64
 }
@@ -183,6 +191,21 @@ func (s *Session[In]) Known(peer int) uint64 {
 		}
 	}
 	return known
+}
+
+// Build describes the program and the machine of a peer in one line, as it said itself:
+//
+//	go1.26.8 linux/arm64 fused math:e83c example.com/game@v1.2.3
+//
+// It is "" until the peer's first message. That of [Options.Peer] is this program's. A game between
+// peers of different builds is played, as many compute only what is the same on all: compare the
+// descriptions to warn or refuse. Two that differ in fused, or in the digits behind math, have
+// different results of floats, unless the game is in the safe form of docs/MACHINES.md.
+func (s *Session[In]) Build(peer int) string {
+	if peer == s.o.Peer {
+		return build.Here()
+	}
+	return s.peers[peer].build
 }
 
 // known returns up to which tick all inputs of the others are known.
@@ -357,7 +380,7 @@ func (s *Session[In]) compare() error {
 		switch ours := s.digestAt(c.tick); {
 		case ours.tick != c.tick: // Too long ago.
 		case ours.digest != c.digest:
-			return s.fail(&DesyncError{Peer: i, Tick: c.tick, Agreed: p.agreed, Ours: ours.digest, Theirs: c.digest})
+			return s.fail(&DesyncError{Peer: i, Tick: c.tick, Agreed: p.agreed, Ours: ours.digest, Theirs: c.digest, Build: p.build})
 		default:
 			p.agreed = c.tick
 		}
