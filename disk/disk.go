@@ -4,6 +4,7 @@
 //	[Dir], [Open]   a directory of the operating system
 //	[Memory]        a tree in memory, gone with the program
 //	[Sub]           a directory of another tree
+//	[CreateTemp]    a file under a name that no other writer has, until it is complete
 //	[DamageError]   which bytes of which file cannot be used
 //
 // Package disktest has a tree that fails and crashes on request, to test what is

@@ -196,10 +196,12 @@ func (w *ledgerWriter) renew(number uint64) (err error) {
 	rand.Read(salt[:]) // Never fails.
 	old, oldName := w.file, w.name
 	w.header.number, w.header.salt, w.name = number, binary.LittleEndian.Uint64(salt[:]), ledgerName(number)
-	temp := w.name + tempSuffix
-	if w.file, err = w.fs.Create(temp); err != nil {
-		return fmt.Errorf("journal: create %s: %w", temp, err)
+	temp, err := disk.CreateTemp(w.fs, w.name)
+	if err != nil {
+		return fmt.Errorf("journal: create %s: %w", w.name, err)
 	}
+	defer temp.Discard()
+	w.file = temp.File
 	w.stage, w.end, w.spoiled = append(w.stage[:0], w.header.encode()...), 0, 0
 	w.enterAll()
 	if err := w.flush(); err != nil {
@@ -238,11 +240,11 @@ func (w *ledgerWriter) enterAll() {
 }
 
 // publish gives the new ledger its name.
-func (w *ledgerWriter) publish(temp string) error {
+func (w *ledgerWriter) publish(temp *disk.Temp) error {
 	if err := w.guard(); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	switch err := w.fs.Publish(temp, w.name); {
+	switch err := temp.Publish(); {
 	case errors.Is(err, fs.ErrExist):
 		return lostTo(w.name)
 	case err != nil:

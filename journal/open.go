@@ -41,8 +41,11 @@ func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
 		}
 		return nil, err
 	}
-	if err := removeTemps(fs); err != nil {
-		return nil, err
+	if err := retryBriefly(opt.Guard); err != nil { // Else the files may be those of the new owner.
+		return nil, fmt.Errorf("journal: open: %w", err)
+	}
+	if err := disk.RemoveTemps(fs, ".", isTemp); err != nil {
+		return nil, fmt.Errorf("journal: remove unfinished files: %w", err)
 	}
 	if err := log.settle(fs); err != nil {
 		return nil, err
@@ -154,26 +157,15 @@ func (l *Log) checkFresh(fs disk.FS, guarded bool) error {
 	return nil
 }
 
-func removeTemps(fs disk.FS) error {
-	entries, err := fs.ReadDir(".")
-	if err != nil {
-		return fmt.Errorf("journal: list: %w", err)
+// isTemp reports whether a file is one that a writer did not finish.
+func isTemp(temp string) bool {
+	name, ok := disk.TempOf(temp)
+	if !ok {
+		name, ok = strings.CutSuffix(temp, formerTemp)
 	}
-	for _, e := range entries {
-		name, temp := strings.CutSuffix(e.Name(), tempSuffix)
-		_, segment := numbered(name, segmentSuffix)
-		_, ledger := numbered(name, ledgerSuffix)
-		if !temp || !segment && !ledger {
-			continue
-		}
-		if !e.Type().IsRegular() {
-			return fmt.Errorf("journal: %s is no regular file, and none of ours; remove it", e.Name())
-		}
-		if err := fs.Remove(e.Name()); err != nil {
-			return fmt.Errorf("journal: remove %s: %w", e.Name(), err)
-		}
-	}
-	return nil
+	_, segment := numbered(name, segmentSuffix)
+	_, ledger := numbered(name, ledgerSuffix)
+	return ok && (segment || ledger)
 }
 
 // settle makes durable what the last segment holds, as the next segment's
@@ -275,12 +267,11 @@ func (w *writer) begin(h segmentHeader, preamble, before []byte) error {
 		h.start += uint64(recordSize(int64(len(preamble))))
 	}
 	name := segmentName(h.number)
-	temp := name + tempSuffix
-	file, err := w.j.fs.Create(temp)
+	temp, err := disk.CreateTemp(w.j.fs, name)
 	if err != nil {
-		return fmt.Errorf("journal: create %s: %w", temp, err)
+		return fmt.Errorf("journal: create %s: %w", name, err)
 	}
-	w.segment, w.name, w.file, w.seed = h, name, file, h.seed()
+	w.segment, w.name, w.file, w.seed = h, name, temp.File, h.seed()
 	w.stage = h.appendTo(w.stage[:0])
 	w.written, w.synced = 0, 0
 	w.sums = newSums(h.first)
@@ -289,7 +280,8 @@ func (w *writer) begin(h segmentHeader, preamble, before []byte) error {
 		err = w.j.ledger.began(&h, before)
 	}
 	if err != nil {
-		file.Close()
+		temp.File.Close()
+		temp.Discard()
 		return err
 	}
 	w.synced = w.written
@@ -298,7 +290,7 @@ func (w *writer) begin(h segmentHeader, preamble, before []byte) error {
 }
 
 // publish makes the staged header and the preamble durable, then the name.
-func (w *writer) publish(temp string, preamble []byte) error {
+func (w *writer) publish(temp *disk.Temp, preamble []byte) error {
 	if preamble != nil {
 		h := header{seq: w.segment.first - 1, flags: FlagPreamble, crc: crc32.Checksum(preamble, castagnoli)}
 		w.sums.preamble(&h, w.end(), int64(len(preamble)))
@@ -310,16 +302,16 @@ func (w *writer) publish(temp string, preamble []byte) error {
 		return err
 	}
 	if err := w.sync(); err != nil {
-		return fmt.Errorf("journal: sync %s: %w", temp, err)
+		return fmt.Errorf("journal: sync %s: %w", w.name, err)
 	}
 	if err := retryBriefly(w.j.opt.Guard); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	switch err := w.j.fs.Publish(temp, w.name); {
+	switch err := temp.Publish(); {
 	case errors.Is(err, fs.ErrExist):
 		return lostTo(w.name)
 	case err != nil:
-		return fmt.Errorf("journal: publish %s: %w", temp, err)
+		return fmt.Errorf("journal: publish %s: %w", w.name, err)
 	}
 	if err := w.j.fs.SyncDir("."); err != nil {
 		return fmt.Errorf("journal: sync directory: %w", err)

@@ -22,7 +22,7 @@ const (
 	maxSegment = 1<<32 - 1<<16
 
 	segmentSuffix = ".seg"
-	tempSuffix    = ".tmp" // Behind the name that the file will have.
+	formerTemp    = ".tmp" // What an earlier version added to the name of an unfinished file.
 	maxNumber     = 1 << 62
 )
 

@@ -5,10 +5,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/deep"
 	"github.com/stet-ecs/stet/journal"
@@ -253,40 +256,47 @@ func TestASnapshotNewerThanTheJournalMeansThatDurableTicksAreLost(t *testing.T) 
 }
 
 func TestACreationThatFailedCanBeTriedAgain(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "store")
-	inTheWay := filepath.Join(dir, "snapshots/00000001.snap.tmp")
-	require.NoError(t, os.MkdirAll(filepath.Join(inTheWay, "x.tmp"), 0o700))
+	mem := disktest.New()
+	failCalls(mem, "create snapshots/00000001.snap")
 	w := storetest.New(3)
 	w.Fill(5)
 	digest := w.Digest()
-	_, err := persist.Open(storetest.Background, dir, w.World, persist.Options{})
-	require.Error(t, err)
+	_, err := persist.OpenFiles(storetest.Background, mem, w.World, persist.Options{})
+	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.Equal(t, digest, w.Digest())
-	require.NoError(t, os.RemoveAll(inTheWay))
-	s := storetest.Open(t, dir, w, persist.Options{})
+	mem.OnCall(nil)
+	s := memStore(t, mem, w, persist.Options{})
 	require.True(t, s.Report().Fresh)
 	storetest.CloseStore(t, s)
-	storetest.Verified(t, dir)
+	require.NoError(t, simVerify(mem, w))
+}
+
+// failCalls makes every call fail that begins with a text.
+func failCalls(mem *disktest.Mem, begin string) {
+	mem.OnCall(func(n int, call string) {
+		if strings.HasPrefix(call, begin) {
+			mem.Fail(n, syscall.ENOSPC)
+		}
+	})
 }
 
 func TestAnOpenThatCannotWriteLeavesTheWorldAsItWas(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "store")
+	mem := disktest.New()
 	w := storetest.New(0)
-	s := storetest.Open(t, dir, w, persist.Options{})
+	s := memStore(t, mem, w, persist.Options{})
 	w.Fill(3)
 	w.Rules.Set(storetest.Rules{Name: "stored", Limit: 1})
 	require.NoError(t, s.Commit())
 	storetest.CloseStore(t, s)
-	inTheWay := filepath.Join(dir, "journal/00000002.seg.tmp")
-	require.NoError(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
+	failCalls(mem, "create journal/00000002.seg")
 	empty := storetest.New(0)
 	empty.Rules.Set(storetest.Rules{Name: "mine", Limit: 7})
 	digest := empty.Digest()
-	_, err := persist.Open(storetest.Background, dir, empty.World, persist.Options{})
-	require.ErrorContains(t, err, "00000002.seg.tmp")
+	_, err := persist.OpenFiles(storetest.Background, mem, empty.World, persist.Options{})
+	require.ErrorContains(t, err, "00000002.seg")
 	require.Equal(t, digest, empty.Digest())
-	require.NoError(t, os.RemoveAll(inTheWay))
-	s = storetest.Open(t, dir, empty, persist.Options{})
+	mem.OnCall(nil)
+	s = memStore(t, mem, empty, persist.Options{})
 	require.Equal(t, w.Values(), empty.Values())
 	storetest.CloseStore(t, s)
 }

@@ -212,7 +212,7 @@ func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*
 // takeOver begins to journal a world that is at a state of the store already. If that fails,
 // the world is followed as before.
 func (s *Store) takeOver(state storedState, c *catalog.Catalog, f *catalog.Found) error {
-	if err := removeTemps(s.files); err != nil {
+	if err := s.removeTemps(); err != nil {
 		return err
 	}
 	conversions, err := conversionsOf(state.schema, s.world)

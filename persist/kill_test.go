@@ -35,6 +35,7 @@ var (
 var children = map[string]func(dir, argument string) error{
 	"tick": tickForever,
 	"hold": holdStore,
+	"slot": saveForever,
 }
 
 const (

@@ -275,6 +275,9 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	}
 	err := catalog.MakeDirs(s.files)
 	if err == nil {
+		err = s.removeTemps()
+	}
+	if err == nil {
 		var r SnapshotResult
 		r, err = s.firstSnapshot(ctx, log)
 		s.report = Report{Fresh: true, Tick: s.world.Tick(), Snapshot: r.Name, Clean: true}
@@ -321,7 +324,7 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	s.schema = evolved(stored, s.world, s.report.Converted)
 	s.report.Skipped = append(f.Skipped, c.Problems()...)
 	if s.damaged = len(s.report.Skipped) > 0; !s.damaged {
-		if err := removeTemps(s.files); err != nil {
+		if err := s.removeTemps(); err != nil {
 			return err
 		}
 	}

@@ -574,20 +574,18 @@ func storedSnapshots(c *catalog.Catalog, head uint64) (list []storedSnapshot) {
 	return list
 }
 
-// removeTemps removes snapshot files that were never finished.
-func removeTemps(files disk.FS) error {
-	entries, err := files.ReadDir(catalog.SnapshotDir)
-	if err != nil {
+// removeTemps removes snapshot files whose writers have ended before they were complete.
+func (s *Store) removeTemps() error {
+	if err := s.lock.Check(); err != nil { // Else the files may be those of the new owner.
 		return err
 	}
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), catalog.SnapshotType+catalog.TempType) && e.Type().IsRegular() {
-			if err := files.Remove(catalog.SnapshotDir + "/" + e.Name()); err != nil {
-				return err
-			}
+	return disk.RemoveTemps(s.files, catalog.SnapshotDir, func(temp string) bool {
+		name, ok := disk.TempOf(temp)
+		if !ok { // An earlier version called it so.
+			name, ok = strings.CutSuffix(temp, catalog.TempType)
 		}
-	}
-	return nil
+		return ok && strings.HasSuffix(name, catalog.SnapshotType)
+	})
 }
 
 // free returns an error if a snapshot has that name.

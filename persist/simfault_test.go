@@ -7,9 +7,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/persist"
-	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
 // A simFault is a failure of the disk. The zero simFault is none.
@@ -47,12 +47,15 @@ func (f simFault) plain(err error, call string) error {
 	}
 	words := strings.Fields(call)
 	file := path.Base(words[len(words)-1])
+	if name, ok := disk.TempOf(file); ok {
+		file = name
+	}
 	switch {
 	case !errors.Is(err, simErrors[f.name]):
 		return fmt.Errorf("%q failed with %s, and the error does not say so: %w", call, f.name, err)
 	case errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrForeign) || errors.Is(err, persist.ErrNewer):
 		return fmt.Errorf("%q failed with %s, and the error says that something is wrong with the files: %w", call, f.name, err)
-	case !f.all && len(words) > 1 && !strings.Contains(err.Error(), strings.TrimSuffix(file, catalog.TempType)):
+	case !f.all && len(words) > 1 && !strings.Contains(err.Error(), file):
 		return fmt.Errorf("%q failed, and the error does not name the file: %w", call, err)
 	}
 	return nil

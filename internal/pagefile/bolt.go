@@ -49,7 +49,8 @@ const (
 // them in a goroutine of its own, where a fault would end the process. So every commit but the last
 // one writes that list, and no commit follows the last one.
 type boltTree struct {
-	file disk.File // Writes what follows the tree.
+	temp *disk.Temp
+	file disk.File // Of temp. Writes what follows the tree.
 	name string    // The name that the file gets.
 
 	bolt   *os.File // The same file. bbolt closes it.
@@ -64,20 +65,21 @@ type boltTree struct {
 	sum    contentSum
 }
 
-// newBoltTree returns nil if f is no file of the operating system.
-func newBoltTree(f disk.File, name string) (tree, error) {
-	file, err := disk.Reopen(f)
+// newBoltTree returns nil if temp is no file of the operating system.
+func newBoltTree(temp *disk.Temp, name string) (tree, error) {
+	file, err := disk.Reopen(temp.File)
 	if err != nil {
 		return nil, fmt.Errorf("pagefile: opening %s for bbolt: %w", name, err)
 	}
 	if file == nil {
 		return nil, nil
 	}
-	t := &boltTree{file: f, name: name, bolt: file}
+	t := &boltTree{temp: temp, file: temp.File, name: name, bolt: file}
+	temp.Unlock() // bbolt locks the file itself.
 	err = t.guard(func() (err error) {
 		t.db, err = bbolt.Open(file.Name(), 0, &bbolt.Options{
 			OpenFile:        func(string, int, os.FileMode) (*os.File, error) { return file, nil },
-			Timeout:         time.Second, // No other process knows the file.
+			Timeout:         time.Second, // Only disk.RemoveTemps locks the file as well, for a moment.
 			PageSize:        pageSize,
 			InitialMmapSize: initialMapSize(),
 			NoSync:          true, // One sync at the end is enough: the file has no name to lose before.
@@ -222,6 +224,11 @@ func (t *boltTree) closeBolt() (length int64, err error) {
 		t.db = nil
 		return db.Close()
 	})
+	if err == nil {
+		if err = t.temp.Lock(); err != nil {
+			err = fmt.Errorf("pagefile: write %s: %w", t.name, err)
+		}
+	}
 	if err == nil {
 		if err = own.Truncate(length); err != nil {
 			err = fmt.Errorf("pagefile: write %s: %w", t.name, err)

@@ -5,4 +5,4 @@ import "github.com/stet-ecs/stet/disk"
 // boltRuns: bbolt does not build for WebAssembly, which maps no files.
 const boltRuns = false
 
-func newBoltTree(disk.File, string) (tree, error) { return nil, nil }
+func newBoltTree(*disk.Temp, string) (tree, error) { return nil, nil }

@@ -1,17 +1,11 @@
 package pagefile
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 
 	"github.com/stet-ecs/stet/disk"
 )
-
-// TempSuffix is what the name of a file ends in while it is written. A crash
-// can leave such a file; the next [Create] of the same name replaces it.
-const TempSuffix = ".tmp"
 
 // Options change what [CreateWith] does. The zero value is useful.
 type Options struct {
@@ -37,7 +31,11 @@ func Create(dir disk.FS, name string, fill func(*Writer) error) (Info, error) {
 
 // CreateWith is [Create] with options. The name is a slash-separated path
 // inside dir; its directory must exist. A file that has the name is replaced in one step,
-// unless [Options.NoReplace] forbids it.
+// unless [Options.NoReplace] forbids it. If several write the same name, each writes a file of its
+// own, and the last one that is complete stays.
+//
+// It removes the unfinished files of the same name whose writers have ended: see
+// [disk.RemoveTemps]. With [Options.NoReplace] it removes none.
 //
 // On any error, and if fill or BeforePublish panics, the unfinished file is
 // removed and whatever has the name keeps it. The one exception is a failed
@@ -47,23 +45,17 @@ func Create(dir disk.FS, name string, fill func(*Writer) error) (Info, error) {
 // It holds at most 2 MiB of values (or one value, if that is longer), and 4 bytes
 // for each block of 64 KiB. With [Options.Bolt] it holds the values twice.
 func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error) (Info, error) {
-	temp := name + TempSuffix
-	// The steps are: remove what a crash left, write, read back, sync, BeforePublish, rename, sync
-	// the directory. Up to the rename a failure leaves everything as it was.
-	if err := dir.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Info{}, fmt.Errorf("pagefile: removing a stale file: %w", err)
-	}
-	f, err := dir.Create(temp)
+	// The steps are: write, read back, sync, BeforePublish, rename, sync the directory. Up to the
+	// rename a failure leaves everything as it was.
+	temp, err := disk.CreateTemp(dir, name)
 	if err != nil {
-		return Info{}, fmt.Errorf("pagefile: creating %s: %w", temp, err)
+		return Info{}, fmt.Errorf("pagefile: create %s: %w", name, err)
 	}
-	published := false
-	defer func() { // Also if fill or BeforePublish panics.
-		if !published {
-			dir.Remove(temp)
-		}
-	}()
-	info, err := complete(dir, name, f, opts, fill)
+	defer temp.Discard() // Also if fill or BeforePublish panics. A published file stays.
+	if !opts.NoReplace {
+		_ = temp.RemoveOthers() // They only take space.
+	}
+	info, err := complete(dir, name, temp, opts, fill)
 	if err != nil {
 		return Info{}, err
 	}
@@ -72,29 +64,29 @@ func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error
 			return Info{}, err
 		}
 	}
-	publish := dir.Rename
+	publish := temp.Rename
 	if opts.NoReplace {
-		publish = dir.Publish
+		publish = temp.Publish
 	}
-	if err := publish(temp, name); err != nil {
+	if err := publish(); err != nil {
 		return Info{}, fmt.Errorf("pagefile: %w", err)
 	}
-	published = true
 	if err := dir.SyncDir(path.Dir(name)); err != nil {
 		return info, fmt.Errorf("pagefile: %s has its name, which is not durable: %w", name, err)
 	}
 	return info, nil
 }
 
-// complete fills the new file f, which is to be called name, reads it back, makes it
+// complete fills the new file, which is to be called name, reads it back, makes it
 // durable and closes it.
-func complete(dir disk.FS, name string, f disk.File, opts Options, fill func(*Writer) error) (info Info, err error) {
+func complete(dir disk.FS, name string, temp *disk.Temp, opts Options, fill func(*Writer) error) (info Info, err error) {
+	f := temp.File
 	defer func() {
 		if closeErr := f.Close(); err == nil && closeErr != nil {
 			err = fmt.Errorf("pagefile: close %s: %w", name, closeErr)
 		}
 	}()
-	tree, err := newTree(f, name, opts)
+	tree, err := newTree(temp, name, opts)
 	if err != nil {
 		return Info{}, err
 	}
@@ -107,7 +99,7 @@ func complete(dir disk.FS, name string, f disk.File, opts Options, fill func(*Wr
 	if err != nil {
 		return Info{}, err
 	}
-	if info, err = tree.verify(dir, name+TempSuffix); err != nil {
+	if info, err = tree.verify(dir, temp.Name()); err != nil {
 		return Info{}, fmt.Errorf("reading back: %w", err)
 	}
 	if want := t.info(); info != want { // Sound, but not the file that was written here.

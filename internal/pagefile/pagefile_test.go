@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -341,7 +343,11 @@ func TestBeforePublishSeesBothFiles(t *testing.T) {
 		if !bytes.Equal(readFile(t, root, "f"), old) {
 			t.Error("the old file changed before BeforePublish")
 		}
-		info, err := pagefile.Check(t.Context(), disk.Dir(root), "f"+pagefile.TempSuffix)
+		temps, err := filepath.Glob(filepath.Join(root.Name(), "f.*.tmp"))
+		if err != nil || len(temps) != 1 {
+			t.Fatalf("before it has its name there are %v, %v", temps, err)
+		}
+		info, err := pagefile.Check(t.Context(), disk.Dir(root), filepath.Base(temps[0]))
 		if err != nil || info.Pages != 50 {
 			t.Errorf("Check of the unpublished file = %+v, %v", info, err)
 		}
@@ -354,12 +360,37 @@ func TestBeforePublishSeesBothFiles(t *testing.T) {
 	checkNames(t, root, "f")
 }
 
-func TestCreateReplacesAStaleTemporaryFile(t *testing.T) {
+// What a writer left that has ended is removed, and nothing else.
+func TestCreate_Leftovers(t *testing.T) {
 	root := openRoot(t)
-	writeFile(t, root, "f"+pagefile.TempSuffix, bytes.Repeat([]byte("stale"), 100_000))
+	dir := disk.Dir(root)
+	leave := func(name string, locked bool) string {
+		temp, err := disk.CreateTemp(dir, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { temp.File.Close() })
+		if !locked {
+			temp.Unlock()
+		}
+		old := time.Now().Add(-2 * time.Hour) // For systems that go by age.
+		if err := root.Chtimes(temp.Name(), old, old); err != nil && !locked {
+			t.Fatal(err)
+		}
+		return temp.Name()
+	}
+	leave("f", false)
+	leave("f", false)
+	kept := []string{"f", "f.tmp", "f.bak.tmp", leave("g", false)}
+	if runtime.GOOS != "windows" {
+		kept = append(kept, leave("f", true))
+	}
+	writeFile(t, root, "f.tmp", []byte("a user's own"))
+	writeFile(t, root, "f.bak.tmp", []byte("a user's own"))
 	create(t, root, numbered(3, 10))
 	checkContent(t, root, numbered(3, 10))
-	checkNames(t, root, "f")
+	slices.Sort(kept)
+	checkNames(t, root, kept...)
 }
 
 func TestCreateWorksInASubdirectory(t *testing.T) {

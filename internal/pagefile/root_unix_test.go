@@ -34,7 +34,7 @@ func TestNamesStayInsideTheRoot(t *testing.T) {
 			t.Errorf("Create(%q) left the root", name)
 		}
 	}
-	// A link in place of the temporary file is replaced, not followed.
+	// A link of another name is neither replaced nor followed.
 	if err := os.Symlink(filepath.Join(outside, "f"), filepath.Join(root.Name(), "g.tmp")); err != nil {
 		t.Fatal(err)
 	}

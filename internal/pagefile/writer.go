@@ -39,15 +39,15 @@ type tree interface {
 	close()
 }
 
-// newTree is the one place that chooses the writer of f's tree.
-func newTree(f disk.File, name string, opts Options) (tree, error) {
+// newTree is the one place that chooses the writer of a file's tree.
+func newTree(temp *disk.Temp, name string, opts Options) (tree, error) {
 	if opts.Bolt && boltRuns {
-		t, err := newBoltTree(f, name)
+		t, err := newBoltTree(temp, name)
 		if err != nil || t != nil {
 			return t, err
 		}
 	}
-	return newSequentialTree(f, name), nil
+	return newSequentialTree(temp.File, name), nil
 }
 
 // Put adds a page. Keys must ascend. The value may come in parts, which are copied.

@@ -57,46 +57,33 @@ func newRewrite(from *catalog.Catalog, snapshots []SnapshotInfo, load loader) *r
 }
 
 // store makes a directory that fill fills, and gives it its name once all of it is
-// durable. Until then it is called like it with .tmp behind. If anything fails, there
+// durable. Until then it has a temporary name, see [tempDir]. If anything fails, there
 // is neither. What fill writes is synced by those who write it (snapshots when they are
 // published, the journal when it is closed); the name itself by the directory above it.
-func (r *rewrite) store(dir string, fill func() error) (err error) {
+func (r *rewrite) store(dir string, fill func() error) error {
 	if err := unused(dir); err != nil {
 		return err
 	}
-	temp := filepath.Clean(dir) + catalog.TempType
-	if err := os.Mkdir(temp, 0o700); errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%w: it was left behind unfinished; remove it", err)
-	} else if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.RemoveAll(temp) // Nothing in it is anybody else's.
-		}
-	}()
-	err = inDirectory(temp, func(files disk.FS) error {
-		r.files = files
-		if err := catalog.MakeDirs(files); err != nil {
-			return err
-		}
-		err := fill()
-		if err != nil && r.journal != nil {
-			r.journal.Abandon()
-		}
-		return err
-	})
+	dir = filepath.Clean(dir)
+	removeTempDirs(dir)
+	temp, err := makeTempDir(dir)
 	if err != nil {
 		return err
 	}
-	// Writing took long. Rename puts a directory in the place of an empty one without a word.
-	if err := unused(dir); err != nil {
+	r.files = temp.files
+	if err = catalog.MakeDirs(r.files); err == nil {
+		if err = fill(); err != nil && r.journal != nil {
+			r.journal.Abandon()
+		}
+	}
+	if err == nil {
+		err = temp.publish(dir)
+	}
+	if err != nil {
+		temp.discard()
 		return err
 	}
-	if err := os.Rename(temp, dir); err != nil {
-		return err
-	}
-	if e := inDirectory(filepath.Dir(filepath.Clean(dir)), func(files disk.FS) error { return files.SyncDir(".") }); e != nil {
+	if e := inDirectory(filepath.Dir(dir), func(files disk.FS) error { return files.SyncDir(".") }); e != nil {
 		return fmt.Errorf("persist: %s has its name, which is not durable: %w", dir, e)
 	}
 	return nil

@@ -34,7 +34,7 @@ import (
 
 // Names inside a store's directory.
 const (
-	lockFile     = "LOCK"
+	LockFile     = "LOCK"
 	BallastFile  = "BALLAST"
 	JournalDir   = "journal"
 	SnapshotDir  = "snapshots"

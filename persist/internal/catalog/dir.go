@@ -69,7 +69,7 @@ func Ours(files disk.FS, dir string) error {
 				return err
 			}
 			foreign = cmp.Or(foreign, other)
-		case name != lockFile && name != BallastFile && name != JournalDir && name != SnapshotDir:
+		case name != LockFile && name != BallastFile && name != JournalDir && name != SnapshotDir:
 			foreign = cmp.Or(foreign, name)
 		}
 	}

@@ -40,7 +40,7 @@ const (
 // keeps the lock, so that it goes with the process; what the file says is for people, and
 // tells after a crash that the store was not closed.
 func Acquire(files disk.FS) (*Lock, error) {
-	l, err := files.Lock(lockFile)
+	l, err := files.Lock(LockFile)
 	switch {
 	case errors.Is(err, disk.ErrIrregular):
 		return nil, fmt.Errorf("%w: %w", format.ErrForeign, err)
@@ -73,11 +73,11 @@ func (l *Lock) Check() error {
 	// An empty file that is not the one that was locked names nobody who could be told of.
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case err != nil && !missing:
-		return fmt.Errorf("persist: look at %s: %w", lockFile, err)
+		return fmt.Errorf("persist: look at %s: %w", LockFile, err)
 	case held && says == l.says:
 		return nil
 	case missing || says == "" && !held:
-		return fmt.Errorf("%w: %s was removed or replaced, so that others can open the store", disk.ErrLost, lockFile)
+		return fmt.Errorf("%w: %s was removed or replaced, so that others can open the store", disk.ErrLost, LockFile)
 	default:
 		return fmt.Errorf("%w: %s", disk.ErrLost, named(says))
 	}
@@ -86,7 +86,7 @@ func (l *Lock) Check() error {
 // Held reports whether a process has the store in files open for writing, whatever
 // the lock file says: that may be from one that was killed.
 func Held(files disk.FS) bool {
-	locked, err := files.Locked(lockFile)
+	locked, err := files.Locked(LockFile)
 	return err == nil && locked
 }
 
@@ -105,7 +105,7 @@ func readHolder(files disk.FS) string {
 
 // readLock returns what the lock file says.
 func readLock(files disk.FS) (string, error) {
-	f, err := files.Open(lockFile)
+	f, err := files.Open(LockFile)
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,159 @@
+package inspect
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+)
+
+// A tempDir is the directory of a store that is being made, under a temporary name that no other writer has.
+// The lock of the store is held until it has its own name, which tells it from the leftover of a process that
+// has ended.
+type tempDir struct {
+	path  string
+	root  *os.Root
+	files disk.FS
+	lock  disk.Lock
+}
+
+// dirTries is how many names makeTempDir tries.
+const dirTries = 10
+
+// makeTempDir makes the directory that is to be called dir.
+func makeTempDir(dir string) (*tempDir, error) {
+	for try := 1; ; try++ {
+		t := &tempDir{path: tempDirName(dir)}
+		err := t.make()
+		if err == nil {
+			return t, nil
+		}
+		if try == dirTries || !errors.Is(err, fs.ErrExist) && !errors.Is(err, disk.ErrLocked) && !errors.Is(err, disk.ErrLost) {
+			return nil, err
+		}
+	}
+}
+
+// tempDirName returns a new temporary name for dir.
+func tempDirName(dir string) string {
+	return filepath.Join(filepath.Dir(dir), disk.TempName(filepath.Base(dir)))
+}
+
+func (t *tempDir) make() (err error) {
+	if err := os.Mkdir(t.path, 0o700); err != nil {
+		return err
+	}
+	if err := t.open(); err != nil {
+		t.discard()
+		return err
+	}
+	return nil
+}
+
+// open opens and locks the directory. Until it is locked, removeTempDirs may rename it.
+func (t *tempDir) open() (err error) {
+	if t.root, err = os.OpenRoot(t.path); err != nil {
+		return err
+	}
+	t.files = disk.Dir(t.root)
+	if t.lock, err = t.files.Lock(catalog.LockFile); err != nil {
+		return err
+	}
+	opened, err := t.root.Stat(".")
+	if err != nil {
+		return err
+	}
+	if there, err := os.Stat(t.path); err != nil || !os.SameFile(opened, there) {
+		return fmt.Errorf("%s: %w", t.path, disk.ErrLost)
+	}
+	return nil
+}
+
+// close gives up the lock and closes the directory.
+func (t *tempDir) close() {
+	if t.lock != nil {
+		t.lock.Close()
+	}
+	if t.root != nil {
+		t.root.Close()
+	}
+	t.lock, t.root = nil, nil
+}
+
+// discard removes the directory and all that is in it.
+func (t *tempDir) discard() {
+	if runtime.GOOS == "windows" { // It removes nothing that is open.
+		t.close()
+	}
+	_ = os.RemoveAll(t.path)
+	t.close()
+}
+
+// publish gives the directory its name, unless something has it.
+func (t *tempDir) publish(dir string) error {
+	if runtime.GOOS == "windows" { // It renames nothing that is open.
+		t.close()
+	}
+	err := inDirectory(filepath.Dir(dir), func(files disk.FS) error {
+		return files.Publish(filepath.Base(t.path), filepath.Base(dir))
+	})
+	if err == nil {
+		t.close()
+	} else if errors.Is(err, fs.ErrExist) {
+		err = cmp.Or(unused(dir), err) // It says so in words.
+	}
+	return err
+}
+
+// removeTempDirs removes what processes that have ended left of stores called dir. On Windows and under
+// WebAssembly it does nothing.
+func removeTempDirs(dir string) {
+	if runtime.GOOS == "windows" || runtime.GOARCH == "wasm" {
+		return
+	}
+	parent := filepath.Dir(dir)
+	entries, _ := os.ReadDir(parent)
+	own, _ := disk.TempOf(filepath.Base(tempDirName(dir)))
+	for _, e := range entries {
+		if name, ok := disk.TempOf(e.Name()); ok && name == own && e.IsDir() {
+			removeTempDir(filepath.Join(parent, e.Name()), dir)
+		}
+	}
+}
+
+// removeTempDir removes a directory if its writer has ended. First it takes the lock and renames the directory, so
+// that a writer who is about to take the lock notices.
+func removeTempDir(path, dir string) {
+	files, err := disk.Open(path)
+	if err != nil {
+		return
+	}
+	defer files.Close()
+	if locked, err := files.Locked(catalog.LockFile); locked || err != nil || !onlyStore(files) {
+		return
+	}
+	lock, err := files.Lock(catalog.LockFile)
+	if err != nil {
+		return
+	}
+	defer lock.Close()
+	aside := tempDirName(dir)
+	if os.Rename(path, aside) == nil {
+		_ = os.RemoveAll(aside)
+	}
+}
+
+// onlyStore reports whether a directory holds nothing but parts of a store.
+func onlyStore(files disk.FS) bool {
+	entries, err := files.ReadDir(".")
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return e.Name() != catalog.LockFile && e.Name() != catalog.JournalDir && e.Name() != catalog.SnapshotDir
+	})
+}
