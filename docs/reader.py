@@ -746,7 +746,7 @@ class PageFile:
     """The pages of a file, by (column, page)."""
 
     def __init__(self, path, name):
-        self.name, self.data, self.pages = name, read(path), {}
+        self.name, self.data, self.pages, self.nodes = name, read(path), {}, set()
         footer = self.data[-64:]
         self.need(len(footer) == 64 and footer[:8] == b'StetPage', 0, 'not a page file, or cut short')
         self.need(crc32c(footer[:60]) == u32(footer, 60), len(self.data) - 64, 'the footer is damaged')
@@ -792,7 +792,8 @@ class PageFile:
         for element in range(at + 16, at + 16 + 16 * count, 16):
             if flags == 1:
                 child = u64(self.data, element + 8)
-                self.need(child < page, at, 'a child that does not lie before its branch')
+                self.need(child not in self.nodes, at, 'a page that belongs to two nodes')
+                self.nodes.add(child)
                 self.walk(4096 * child, child)
                 continue
             _, pos, ksize, vsize = struct.unpack_from('<4I', self.data, element)
@@ -845,8 +846,8 @@ class Snapshot(PageFile):
         super().__init__(path, name)
         self.path, self.repeats, self.compressed = path, False, False
         manifest = whole(self.content((0, 0)))
-        need(manifest[0] in (1, 2, 3), f'{name}: manifest of format {manifest[0]}, written by a newer program')
-        features = manifest[14] if manifest[0] == 3 else []
+        need(manifest[0] in (1, 2, 3, 4), f'{name}: manifest of format {manifest[0]}, written by a newer program')
+        features = manifest[14] if manifest[0] >= 3 else []
         for feature, required in features:
             need(not required or feature in ('repeats', 'zstd'), f'{name}: it needs the feature {feature}')
         self.repeats, self.compressed = (([feature, True] in features) for feature in ('repeats', 'zstd'))

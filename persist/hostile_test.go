@@ -377,7 +377,7 @@ func TestNewerFormatsAreRefusedAsNewer(t *testing.T) {
 
 	pages, m := savePages(storetest.HostileBase(t))
 	newer := bytes.Clone(m.Encode())
-	newer[1] = 4
+	newer[1] = 5
 	pages[format.Key(format.ManifestColumn, 0)] = direct(newer)
 	require.ErrorIs(t, loaded(t, hostileSave(t, pages)), persist.ErrNewer)
 }

@@ -116,7 +116,7 @@ type finished struct {
 	table snap.PageTable
 	crc   uint32
 	full  int64 // Bytes of its pages if it refers to no other file, else 0.
-	alone bool  // A file it was to refer to is gone: the next one must refer to none.
+	alone bool  // The next one must refer to no other file: one is gone, or pages are to be cut anew.
 
 	keeping *Keeping // What is kept since; nil: nothing was decided.
 }
@@ -197,7 +197,11 @@ func (s *Store) snapshotNow(ctx context.Context, name string) (SnapshotResult, e
 		return SnapshotResult{}, err
 	}
 	s.watch.look(s.files)
-	return s.snapshot(ctx, name, s.journal.Sync)
+	r, err := s.snapshot(ctx, name, s.journal.Sync)
+	if errors.Is(err, snap.ErrPagesShared) {
+		return s.snapshot(ctx, name, s.journal.Sync) // It is a full one.
+	}
+	return r, err
 }
 
 // snapshot takes a snapshot in one go and waits for it.
@@ -453,7 +457,8 @@ func (c *copying) result(err error) SnapshotResult {
 // all that it may look at.
 func (c *copying) finish(files disk.FS, named map[uint32]namedFile) finished {
 	f := finished{copying: c, SnapshotResult: c.result(nil)}
-	if f.Err = c.Assemble(); f.Err != nil {
+	if err := c.Assemble(); err != nil {
+		f.Err, f.alone = fmt.Errorf("persist: snapshot of tick %d: %w", c.Manifest.Tick, err), errors.Is(err, snap.ErrPagesShared)
 		return f
 	}
 	f.Shared, f.Written = c.Snapshot.Shared()
@@ -538,7 +543,11 @@ func (s *Store) snapshotting() bool { return s.copying != nil || s.running != ni
 func (s *Store) take(f *finished) {
 	s.running, s.handed = nil, nil
 	if f.Err != nil {
-		s.undo(f.copying, s.snapshotBytes()/2) // Try again, but not at once.
+		again := s.snapshotBytes() / 2 // Not at once.
+		if errors.Is(f.Err, snap.ErrPagesShared) {
+			again = s.snapshotBytes() + 1
+		}
+		s.undo(f.copying, again)
 		if f.alone {
 			s.table, s.sums, s.named = nil, nil, nil
 		}

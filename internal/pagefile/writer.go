@@ -10,6 +10,20 @@ import (
 // MaxValueSize is the longest value a page can have, in bytes.
 const MaxValueSize = 1 << 30
 
+// valueLimit is MaxValueSize, less in tests.
+var valueLimit = MaxValueSize
+
+// ValueLimit returns the longest value that a [Writer] takes, in bytes.
+func ValueLimit() int { return valueLimit }
+
+// LimitValues sets how long a value can be, and returns a function that sets the former limit. It is for
+// tests: to reach the real one takes a GiB.
+func LimitValues(n int) (restore func()) {
+	former := valueLimit
+	valueLimit = n
+	return func() { valueLimit = former }
+}
+
 // A Writer takes the pages of a file that [Create] writes. It is valid until
 // the function it was given to returns, and is not safe for concurrent use.
 type Writer struct {
@@ -82,8 +96,8 @@ func (w *Writer) admit(k Key, size int) error {
 	switch {
 	case w.pages > 0 && k.Compare(w.last) <= 0:
 		return fmt.Errorf("%w: %v after %v", ErrOrder, k, w.last)
-	case size > MaxValueSize:
-		return fmt.Errorf("%w: %v has %d bytes, the limit is %d", ErrTooLarge, k, size, MaxValueSize)
+	case size > valueLimit:
+		return fmt.Errorf("%w: %v has %d bytes, the limit is %d", ErrTooLarge, k, size, valueLimit)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ const (
 	saveManifest    = 1 // Says nothing of when it was made, so that equal worlds have equal saves.
 	storeManifest   = 2 // Has a time and a name.
 	featureManifest = 3 // Names what the file uses beyond that as well.
+	largeManifest   = 4 // Has pages of fewer rows than older programs take, since more do not fit.
 )
 
 // A Feature is something that a file uses beyond the first two formats of a manifest. Those that
@@ -32,6 +33,7 @@ type Feature struct {
 //	[1, world, number, identity, tick, schema, digest, alive, free, total, components, files]
 //	[2, …, files, time, name]
 //	[3, …, files, time, name, features]
+//	[4, …, files, time, name, features]
 //
 // Components are [rows, rows in a page], files [number, checksum], features [name, required].
 type Manifest struct {
@@ -75,6 +77,9 @@ func (m *Manifest) features() (all []Feature) {
 
 // format returns the oldest format that can hold m, so that programs of before read all they can.
 func (m *Manifest) format() uint64 {
+	if slices.ContainsFunc(m.Components, func(c ComponentSize) bool { return c.PageRows < minPageRows }) {
+		return largeManifest
+	}
 	if m.Repeats || m.Compressed || len(m.Features) > 0 {
 		return featureManifest
 	}
@@ -87,7 +92,7 @@ func (m *Manifest) format() uint64 {
 // manifestLen returns how many values a manifest of that format has.
 func manifestLen(format uint64) int {
 	switch format {
-	case featureManifest:
+	case featureManifest, largeManifest:
 		return 15
 	case storeManifest:
 		return 14
@@ -135,7 +140,7 @@ func (m *Manifest) Encode() []byte {
 		e.int(nanoseconds(m.Time))
 		e.str(m.Name)
 	}
-	if format == featureManifest {
+	if format >= featureManifest {
 		features := m.features()
 		e.array(len(features))
 		for _, f := range features {
@@ -160,7 +165,7 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 	d := decoder{src: src}
 	values := d.arrayLen()
 	format := d.uint()
-	if d.err == nil && (format < saveManifest || format > featureManifest) {
+	if d.err == nil && (format < saveManifest || format > largeManifest) {
 		return nil, fmt.Errorf("%w: manifest format %d", ErrNewer, format)
 	}
 	if d.err == nil && values != manifestLen(format) {
@@ -183,7 +188,7 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 	for range d.arrayLen() {
 		d.array(2)
 		c := ComponentSize{d.count("rows", maxRows), d.count("rows in a page", PageRows)}
-		if d.err == nil && c.PageRows < minPageRows {
+		if d.err == nil && (c.PageRows == 0 || c.PageRows < minPageRows && format < largeManifest) {
 			d.fail("%d rows in a page", c.PageRows)
 		}
 		m.Components = append(m.Components, c)
@@ -198,7 +203,7 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 		}
 		m.Name = d.str()
 	}
-	if format == featureManifest {
+	if format >= featureManifest {
 		known := m.known()
 		for range d.arrayLen() {
 			d.array(2)

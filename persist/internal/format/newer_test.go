@@ -22,7 +22,7 @@ func TestWhatComesAfterTheNewestFormatIsNewer(t *testing.T) {
 	}{
 		"tick":     {tick.End(new(Notes)), editedTick, func(b []byte) error { _, err := DecodeTick(b); return err }},
 		"schema":   {NewSchema().Encode(), evolvedSchema, func(b []byte) error { _, err := DecodeSchema(b); return err }},
-		"manifest": {(&Manifest{Schema: NewSchema()}).Encode(), featureManifest, func(b []byte) error { _, err := DecodeManifest(b); return err }},
+		"manifest": {(&Manifest{Schema: NewSchema()}).Encode(), largeManifest, func(b []byte) error { _, err := DecodeManifest(b); return err }},
 	} {
 		require.NoError(t, c.decode(c.encoded), name)
 		c.encoded[1] = c.newest

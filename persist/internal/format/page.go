@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/bits"
+	"slices"
 
 	"github.com/stet-ecs/stet/internal/digest"
 	"github.com/stet-ecs/stet/internal/pagefile"
@@ -25,13 +26,13 @@ const (
 // Column returns the column of pages that an array of a component lies in.
 func Column(component, array int) uint32 { return uint32(FirstColumn + 4*component + array) }
 
-// How arrays are cut into pages. Readers take any number of rows from minPageRows to PageRows in a
-// page of data, as the manifest says it; the rest is what writers choose.
+// How arrays are cut into pages. Readers take any number of rows up to PageRows in a page of data, as the
+// manifest says it; the rest is what writers choose.
 const (
 	PageRows     = digest.PageRows // Rows of a dense page, entries of a sparse one.
 	maxPageBytes = 256 << 10       // Of data, unless that makes less than minPageRows.
-	minPageRows  = 64
-	varyingRows  = 1024 // In a page of rows that vary, whose size nobody knows before.
+	minPageRows  = 64              // Of data, unless these do not fit into a value.
+	varyingRows  = 1024            // In a page of rows that vary, whose size nobody knows before.
 
 	// minRepeated is how long a page is at least that another one repeats: the saves of
 	// small worlds can be read by programs that do not know repeats.
@@ -46,18 +47,56 @@ const (
 	pageCompressed = 3 // Its content, compressed.
 )
 
+// maxPageHead is the size of the longest head of a page: the head of an array, a kind, a checksum, and the
+// head of the content.
+const maxPageHead = 1 + 1 + 5 + 5
+
+// maxContent returns how many bytes the content of a page can have: with its head, it is one value.
+func maxContent() int { return pagefile.ValueLimit() - maxPageHead }
+
+// Fits reports whether n bytes can be the content of a page.
+func Fits(n int) bool { return n <= maxContent() }
+
+// CheckRow returns an error if a row of size bytes cannot even be a page of its own.
+func CheckRow(row, size int) error {
+	if Fits(size) {
+		return nil
+	}
+	return fmt.Errorf("%w: row %d has %d bytes, a snapshot can store %d", pagefile.ErrTooLarge, row, size, maxContent())
+}
+
 // DataPageRows returns how many rows of this width make a page: a power of two,
 // so that a page is at most 256 KiB unless rows are very large. It divides the 4096 rows
-// of the pages that digests sum, in which snapshots copy.
+// of the pages that digests sum, in which snapshots copy. If rows vary, their sizes may
+// allow fewer: see [FewerRows].
 func DataPageRows(width int) int {
 	if width < 0 {
 		return varyingRows
 	}
 	rows := PageRows
-	for rows > minPageRows && rows*width > maxPageBytes {
+	for rows > minPageRows && rows*width > maxPageBytes || rows > 1 && !Fits(rows*width) {
 		rows /= 2
 	}
 	return rows
+}
+
+// FewerRows returns how many rows make a page, at most pageRows, if these are the sizes of rows side by side
+// whose first one begins a page. Each page of that many rows fits into a value, if each row does.
+func FewerRows(sizes []int, pageRows int) int {
+	for ; pageRows > 1; pageRows /= 2 {
+		fit := true
+		for page := range slices.Chunk(sizes, pageRows) {
+			bytes := 0
+			for _, n := range page {
+				bytes += n
+			}
+			fit = fit && Fits(bytes)
+		}
+		if fit {
+			break
+		}
+	}
+	return pageRows
 }
 
 // castagnoli is the polynomial of all checksums.

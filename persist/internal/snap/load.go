@@ -201,7 +201,7 @@ func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	}
 	var t tablePage
 	if l.table != nil {
-		t = tablePage{xxh3.Hash128(content), uint32(len(content)), ref}
+		t = tablePage{xxh3.Hash128(content), uint32(len(content)), uint16(p.PageRows), ref}
 		if ref.Column != 0 {
 			t.Size = 0 // It is counted where it lies.
 		}

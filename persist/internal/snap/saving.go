@@ -12,6 +12,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/internal/parallel"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -26,13 +27,38 @@ import (
 // A save refers to no other file. Of components whose entities are in the same order it has the
 // dense and sparse arrays once; which these are is known from sums of entities, which are made
 // first.
-type Saving struct{ pageList }
+type Saving struct {
+	pageList
+	err error // A row does not fit into a file.
+}
 
 // savedRows are the rows of the registry, a component or a resource.
 type savedRows struct {
 	entities []ecs.Entity // None: a resource.
 	n        int
 	append   func(dst []byte, lo, hi int) []byte // Values.
+	largest  int                                 // Bytes of the values in 4096 rows, at most, if they vary in width.
+}
+
+// pageRows returns how many rows of that width make a page.
+func (r *savedRows) pageRows(width int) (int, error) {
+	rows := format.DataPageRows(width)
+	switch {
+	case width >= 0 && r.n > 0:
+		return rows, format.CheckRow(0, width)
+	case width >= 0 || format.Fits(r.largest):
+		return rows, nil
+	}
+	var row []byte
+	sizes := make([]int, r.n)
+	for i := range sizes {
+		row = r.append(row[:0], i, i+1)
+		sizes[i] = len(row)
+		if err := format.CheckRow(i, len(row)); err != nil {
+			return 0, err
+		}
+	}
+	return format.FewerRows(sizes, rows), nil
 }
 
 // Saved returns the saving of w, which must not change until it is written.
@@ -46,10 +72,14 @@ func Saved(w *ecs.World) *Saving {
 		if !st.Persistent() {
 			continue
 		}
-		stored[schema.Number(st)] = savedRows{raw.As[ecs.Entity](st.Entities()), st.Rows(), st.AppendRows}
-		if st.Rows() > 0 && schema.Rewinds(st) {
-			parts = append(parts, digest.Part{Name: st.Name(), Sum: sumStorage(st)})
+		rows := savedRows{entities: raw.As[ecs.Entity](st.Entities()), n: st.Rows(), append: st.AppendRows}
+		if rewinds := schema.Rewinds(st); st.Rows() > 0 && (rewinds || st.Layout().Width() < 0) {
+			sum, largest := sumStorage(st)
+			if rows.largest = largest; rewinds {
+				parts = append(parts, digest.Part{Name: st.Name(), Sum: sum})
+			}
 		}
+		stored[schema.Number(st)] = rows
 	}
 	m := format.Manifest{Tick: w.Tick(), Schema: schema, Alive: alive, Free: free, Total: len(rows)}
 	m.Digest = ecs.Digest(digest.World(w.Tick(), digest.RegistryOf(registry, alive, free), parts)) // It sorts parts.
@@ -60,33 +90,52 @@ func Saved(w *ecs.World) *Saving {
 func SavedImage(im *image.Image) *Saving {
 	stored := make([]savedRows, len(im.Components))
 	for n, c := range im.Components {
-		stored[n] = savedRows{c.Entities, c.N, c.AppendRows}
+		stored[n] = savedRows{entities: c.Entities, n: c.N, append: c.AppendRows}
+		for rows := range slices.Chunk(c.Rows, format.PageRows) {
+			bytes := 0
+			for _, row := range rows {
+				bytes += len(row)
+			}
+			stored[n].largest = max(stored[n].largest, bytes)
+		}
 	}
 	return newSaving(format.Manifest{
 		ID: im.ID, Tick: im.Tick, Schema: im.Stored(), Digest: im.Digest(), Alive: im.Alive, Free: im.Free, Total: len(im.Registry),
 	}, im.Registry, stored)
 }
 
-// sumStorage returns the sum of st.
-func sumStorage(st raw.Storage) uint64 {
+// sumStorage returns the sum of st, and the most bytes that 4096 of its rows have.
+func sumStorage(st raw.Storage) (sum uint64, largest int) {
 	entities := raw.As[ecs.Entity](st.Entities())
-	return image.SumRows(st.Rows(), func(p *image.Page, lo, hi int) {
+	sizes := make([]int, (st.Rows()+format.PageRows-1)/format.PageRows)
+	sum = image.SumRows(st.Rows(), func(p *image.Page, lo, hi int) {
 		if entities != nil {
 			p.Entities(entities[lo:hi])
 		}
-		p.Rows(lo, hi, st.AppendRows)
+		p.Rows(lo, hi, func(dst []byte, lo, hi int) []byte {
+			dst = st.AppendRows(dst, lo, hi)
+			sizes[lo/format.PageRows] += len(dst)
+			return dst
+		})
 	})
+	return sum, slices.Max(sizes)
 }
 
 // newSaving returns the saving of a registry and the components that are stored, by
 // number.
 func newSaving(m format.Manifest, registry []ecs.Entity, stored []savedRows) *Saving {
-	for n, rows := range stored {
-		m.Components = append(m.Components, format.ComponentSize{Rows: rows.n, PageRows: format.DataPageRows(m.Schema.Components[n].Layout.Width())})
+	s := &Saving{pageList: pageList{Manifest: m}}
+	for n := range stored {
+		entry := &m.Schema.Components[n]
+		pageRows, err := stored[n].pageRows(entry.Layout.Width())
+		if err != nil {
+			s.err = fmt.Errorf("component %s: %w", naming.Shown(entry.Name), err)
+			return s
+		}
+		s.Manifest.Components = append(s.Manifest.Components, format.ComponentSize{Rows: stored[n].n, PageRows: pageRows})
 	}
-	s := &Saving{pageList{Manifest: m}}
 	orders := ordersOf(registry, stored)
-	for a := range m.Arrays() {
+	for a := range s.Manifest.Arrays() {
 		rows := savedRows{entities: registry}
 		if a.Component >= 0 {
 			rows = stored[a.Component]
@@ -170,7 +219,10 @@ func sumEntities(entities []ecs.Entity) xxh3.Uint128 {
 
 // Create writes a file of that name.
 func (s *Saving) Create(ctx context.Context, files disk.FS, name string) (pagefile.Info, error) {
-	info, err := s.write(ctx, files, name, pagefile.Options{})
+	info, err := pagefile.Info{}, s.err
+	if err == nil {
+		info, err = s.write(ctx, files, name, pagefile.Options{})
+	}
 	if err != nil {
 		return info, fmt.Errorf("persist: save of tick %d: %w", s.Manifest.Tick, err)
 	}

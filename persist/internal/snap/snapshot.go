@@ -2,6 +2,7 @@ package snap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,8 +12,10 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // A snapshot of a store is made in three steps. Only the first one stands in the way of the program:
@@ -48,7 +51,13 @@ type tablePage struct {
 	// bytes, which are in a file: 128 bits make a collision by chance as good as impossible.
 	sum  xxh3.Uint128
 	Size uint32 // Bytes of the content; 0: another page of the snapshot has them.
+	rows uint16 // How many rows make a page of its array.
 	format.PageRef
+}
+
+// pageRows returns how many rows make a page of the data of component number n; 0: it has no such page.
+func (t PageTable) pageRows(n int) int {
+	return int(t[format.Key(format.Column(n, format.DataArray), 0)].rows)
 }
 
 // PageSums are the sums of the pages of 4096 rows that digests are made of: those
@@ -117,14 +126,14 @@ func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, k
 	}
 	for n, st := range stored {
 		if st != nil {
-			sn.addComponent(w, from, n, st, &base.Dirty, all)
+			sn.addComponent(w, from, n, st, &base, all)
 		}
 	}
 	return sn
 }
 
 // addComponent adds component number n.
-func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage, d *Dirty, all bool) {
+func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage, base *SnapshotBase, all bool) {
 	entry := &sn.Manifest.Schema.Components[n]
 	c := &rowCopy{number: n, storage: st, width: st.Layout().Width(), summed: st.Rewinds() && entry.Rewinds}
 	// Whether from, which is a tick, has this storage. Resources and what does not rewind can be
@@ -137,16 +146,22 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 		c.size.Rows = st.Rows()
 	}
 	c.size.PageRows = format.DataPageRows(c.width)
-	p := d.component(n)
+	// Pages can be shared only with those of as many rows. Groups must be whole pages.
+	if shared := base.Table.pageRows(n); !all && shared > 0 {
+		if all = format.PageRows%shared != 0; !all {
+			c.size.PageRows = shared
+		}
+	}
+	p := base.Dirty.component(n)
 	c.rows = p.rows
 	if !st.IsResource() && c.size.Rows > 0 {
 		// Pages of a sparse array are made from the entities in the rows, wherever these lie: if
 		// one is to be written, the entities of all rows are copied, 8 bytes each. Entities that
 		// were destroyed may have been in any component, as the operation names none.
 		c.sparse = p.sparse
-		c.sparse.addAll(d.destroyed)
+		c.sparse.addAll(base.Dirty.destroyed)
 		if all || p.cleared || !fixed {
-			c.sparse = nil // Not the slice that d has, to which these pages would be added.
+			c.sparse = nil // Not the slice that Dirty has, to which these pages would be added.
 			c.sparse.addRows(0, sn.Manifest.Total)
 		}
 		c.dense = len(c.sparse) > 0
@@ -178,6 +193,9 @@ func (sn *Snapshot) Assemble() error {
 	}
 	columns := map[int]*rowCopy{}
 	for _, c := range sn.columns {
+		if err := sn.fitPages(c); err != nil {
+			return err
+		}
 		columns[c.number] = c
 	}
 	for a := range sn.Manifest.Arrays() {
@@ -186,6 +204,64 @@ func (sn *Snapshot) Assemble() error {
 		}
 		if err := sn.addArray(&a, columns[a.Component]); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// ErrPagesShared reports a snapshot whose pages had to be cut anew, while an older file has some
+// of them. One that shares no pages with older files can be written.
+var ErrPagesShared = errors.New("pages became too large, and some are shared with older snapshots; the next snapshot is a full one with smaller pages")
+
+// fitPages gives the pages of c fewer rows if one is too large for a value. That takes all rows.
+func (sn *Snapshot) fitPages(c *rowCopy) error {
+	largest := 0
+	for g := range c.groups {
+		for i := range c.groups[g].ends {
+			largest = max(largest, len(c.groups[g].page(i)))
+		}
+	}
+	if format.Fits(largest) {
+		return nil
+	}
+	entry := &sn.Manifest.Schema.Components[c.number]
+	if err := c.cutAnew(entry); err != nil {
+		return fmt.Errorf("component %s: %w", naming.Shown(entry.Name), err)
+	}
+	sn.Manifest.Components[c.number] = c.size
+	return nil
+}
+
+// cutAnew chooses how many rows make a page, and cuts the groups into pages of that many.
+func (c *rowCopy) cutAnew(entry *format.Entry) error {
+	sizes := make([][]int, len(c.groups))
+	for g := range c.groups {
+		group := &c.groups[g]
+		if !group.whole {
+			return ErrPagesShared
+		}
+		first := g * format.PageRows
+		rows := make([][]byte, min(format.PageRows, c.size.Rows-first))
+		if err := image.CutRows(entry.Layout, rows, group.bytes[group.entities:]); err != nil {
+			return fmt.Errorf("rows from %d: %w", first, err)
+		}
+		for i, row := range rows {
+			if err := format.CheckRow(first+i, len(row)); err != nil {
+				return err
+			}
+			sizes[g] = append(sizes[g], len(row))
+		}
+		c.size.PageRows = format.FewerRows(sizes[g], c.size.PageRows)
+	}
+	for g := range c.groups {
+		group := &c.groups[g]
+		end := group.entities
+		group.ends = group.ends[:0]
+		for page := range slices.Chunk(sizes[g], c.size.PageRows) {
+			for _, n := range page {
+				end += n
+			}
+			group.ends = append(group.ends, end)
 		}
 	}
 	return nil
@@ -225,7 +301,7 @@ func (sn *Snapshot) sumGroups(c *rowCopy) ([]uint64, error) {
 		case g < len(before):
 			sums[g] = before[g]
 		default:
-			return nil, fmt.Errorf("persist: column %d: rows from %d are neither copied nor in the snapshot before", c.number, g*format.PageRows)
+			return nil, fmt.Errorf("column %d: rows from %d are neither copied nor in the snapshot before", c.number, g*format.PageRows)
 		}
 	}
 	return sums, nil
@@ -270,7 +346,7 @@ func (sn *Snapshot) addCopied(a *format.Array, k pagefile.Key, copied bool, cont
 	if copied {
 		sn.addPage(a, k, content)
 	} else if !sn.share(a, k) {
-		return fmt.Errorf("persist: page %v is neither copied nor in the snapshot before", k)
+		return fmt.Errorf("page %v is neither copied nor in the snapshot before", k)
 	}
 	return nil
 }
@@ -294,7 +370,7 @@ func (sn *Snapshot) addPage(a *format.Array, k pagefile.Key, content []byte) {
 		sn.share(a, k)
 		return
 	}
-	sn.add(a.Kind, len(content), page{key: k, content: content, tablePage: tablePage{sum: sum, Size: uint32(len(content))}})
+	sn.add(a.Kind, len(content), page{key: k, content: content, tablePage: tablePage{sum: sum, Size: uint32(len(content)), rows: uint16(a.PageRows)}})
 	sn.Bytes += int64(len(content))
 }
 
