@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -56,6 +57,47 @@ func TestAFullQueueCanRefuseRecordsAndLosesNone(t *testing.T) {
 		closeJournal(t, j, 6)
 		if log := scan(t, fs); len(log.Entries) != 6 || !log.Clean {
 			t.Errorf("%d entries, clean %v", len(log.Entries), log.Clean)
+		}
+	})
+}
+
+// The queue is full when the writer comes to the end of a segment, and then no sync returns.
+func TestAppend_DuringSlowRoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := disktest.New()
+		write, sync := make(chan bool), make(chan bool)
+		syncs := 0
+		fs.OnCall(func(_ int, call string) {
+			switch {
+			case call == "write 00000001.seg":
+				<-write
+			case strings.HasPrefix(call, "sync"):
+				<-sync
+				syncs++
+			}
+		})
+		go func() { sync <- true; sync <- true; sync <- true; sync <- true }() // Those of Open.
+		j := open(t, fs, journal.Options{QueueSize: 2000, RefuseWhenFull: true, SegmentSize: 2200, Sync: journal.SyncNever()})
+		for j.Backlog() < 2000 { // The first segment takes eight of ten records.
+			if err := tryAppend(j, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := syncs
+		close(write)
+		synctest.Wait()
+		for i := range 8 {
+			if err := tryAppend(j, 0); err != nil {
+				t.Errorf("Append %d while a roll waits for its first sync = %v", i, err)
+			}
+		}
+		if err := tryAppend(j, 0); !errors.Is(err, journal.ErrBacklog) || syncs != before {
+			t.Errorf("Append to a full queue = %v, %d syncs have returned, want %d", err, syncs, before)
+		}
+		close(sync)
+		closeJournal(t, j, j.Next()-1)
+		if log := scan(t, fs); len(log.Entries) != 18 || !log.Clean || len(log.Segments) < 3 {
+			t.Errorf("%d entries in %d segments, clean %v", len(log.Entries), len(log.Segments), log.Clean)
 		}
 	})
 }

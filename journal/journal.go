@@ -497,8 +497,15 @@ func (j *Journal) recycle(batch []item) {
 	j.space.Broadcast()
 }
 
-// keep puts a buffer on the free list, if there is room.
+// maxIdleBuffer is the capacity up to which buffers are kept however little of them is used.
+const maxIdleBuffer = 1 << 20
+
+// keep puts a buffer on the free list, if there is room. A large one that the payload left mostly empty is given
+// back: payloads have become smaller.
 func (j *Journal) keep(b []byte) {
+	if cap(b) > maxIdleBuffer && len(b) < cap(b)/4 {
+		return
+	}
 	if size := int64(cap(b)); size > 0 && j.freed+size <= j.opt.QueueSize {
 		j.free = append(j.free, b)
 		j.freed += size

@@ -75,6 +75,9 @@ type Options struct {
 	// QueueSize bounds the bytes that wait for the writer: while they are as
 	// many, no record is let into the queue, so it never holds more than that and
 	// one payload. 0: 64 MiB.
+	//
+	// A sync holds the writer up, and the end of a segment takes four, one after the other. Records for which
+	// the queue has room do not wait for them.
 	QueueSize int64
 
 	// RefuseWhenFull makes Append refuse a record then, with [ErrBacklog], instead

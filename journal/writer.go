@@ -89,7 +89,6 @@ func (w *writer) loop() error {
 		if err := w.writeBatch(batch); err != nil {
 			return err
 		}
-		w.j.recycle(batch)
 		if closing && w.j.unsealed {
 			return nil
 		}
@@ -126,14 +125,28 @@ func (w *writer) take() (batch []item, sync, closing bool) {
 	return batch, sync, closing
 }
 
+// writeBatch writes the items of a batch. What is written before a roll leaves the queue first: Append then
+// has the whole queue while the roll waits for its syncs.
 func (w *writer) writeBatch(batch []item) error {
+	written := 0
 	for i := range batch {
+		if batch[i].kind == itemRoll {
+			if err := w.flush(); err != nil {
+				return err
+			}
+			w.j.recycle(batch[written:i])
+			written = i
+		}
 		if err := w.writeItem(&batch[i]); err != nil {
 			return err
 		}
 		w.items++
 	}
-	return w.flush()
+	if err := w.flush(); err != nil {
+		return err
+	}
+	w.j.recycle(batch[written:])
+	return nil
 }
 
 func (w *writer) writeItem(it *item) error {
