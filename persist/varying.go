@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/grow"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -97,6 +98,7 @@ func (v *varyingRows) find(c raw.StorageChange, edited *format.EditedRows) {
 	if len(s.rows) > c.Storage.Rows() {
 		v.drop(s, func(row int, _ varyingRow) bool { return row >= c.Storage.Rows() })
 	}
+	v.scratch = grow.Keep(v.scratch)
 	v.saw(c.Storage, format.CountRows(c.Values), size)
 }
 
@@ -109,6 +111,9 @@ func (v *varyingRows) keep(s *varyingStorage, row int, encoded []byte) {
 		return
 	}
 	v.size += len(encoded)
+	if cap(was) > 2*len(encoded) {
+		was = nil // Only what a row has is counted.
+	}
 	s.rows[row] = varyingRow{v.newest, append(was[:0], encoded...)}
 }
 

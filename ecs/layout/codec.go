@@ -110,10 +110,7 @@ func (c *Codec) append(dst []byte, mem ptr, n int) []byte {
 	size := int(c.gotype.Size())
 	switch {
 	case c.width == varies:
-		for i := range n {
-			dst = c.variable.encode(dst, at(mem, i*size))
-		}
-		return dst
+		return encodeElements(dst, c.variable, mem, n, size)
 	case c.plainPack:
 		return append(dst, view(mem, n*size)...)
 	}

@@ -1,6 +1,10 @@
 package layout
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/stet-ecs/stet/internal/grow"
+)
 
 // A coder encodes and decodes the values of one Go type as msgpack. The coder of
 // a type calls those of the types inside it, so that a row is coded without
@@ -242,8 +246,13 @@ func repeat(elem coder, n, size int) coder {
 
 // encodeElements encodes n elements of that size at p.
 func encodeElements(dst []byte, elem coder, p ptr, n, size int) []byte {
-	for i := range n {
-		dst = elem.encode(dst, at(p, i*size))
+	start := len(dst)
+	for i := 0; i < n; {
+		end, full := min(n, i+grow.Elements), len(dst)+grow.Bytes
+		for ; i < end && len(dst) < full; i++ {
+			dst = elem.encode(dst, at(p, i*size))
+		}
+		dst = grow.For(dst, start, i, n)
 	}
 	return dst
 }

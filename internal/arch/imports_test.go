@@ -13,7 +13,8 @@ const module = "github.com/stet-ecs/stet/"
 // allowed says which packages each package may import: of this module, and of
 // others by the first elements of their path. Imports only point down.
 var allowed = map[string][]string{
-	"ecs/layout":          {},
+	"ecs/layout":          {"internal/grow"},
+	"internal/grow":       {},
 	"internal/digest":     {"github.com/zeebo/xxh3"},
 	"ecs/internal/track":  {},
 	"ecs/internal/roster": {},
@@ -31,7 +32,7 @@ var allowed = map[string][]string{
 	"internal/parallel":   {},
 	"internal/background": {"golang.org/x/sys"},
 	"persist/internal/format": {
-		"disk", "ecs", "ecs/layout", "ecs/raw", "journal", "internal/digest", "internal/naming", "internal/pagefile", "github.com/vmihailenco/msgpack",
+		"disk", "ecs", "ecs/layout", "ecs/raw", "journal", "internal/digest", "internal/grow", "internal/naming", "internal/pagefile", "github.com/vmihailenco/msgpack",
 		"github.com/klauspost/compress/zstd",
 	},
 	"persist/internal/progress": {},
@@ -47,7 +48,7 @@ var allowed = map[string][]string{
 		"persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist": {
-		"ecs", "ecs/layout", "ecs/raw", "journal", "disk", "internal/background", "internal/naming", "internal/shell",
+		"ecs", "ecs/layout", "ecs/raw", "journal", "disk", "internal/background", "internal/grow", "internal/naming", "internal/shell",
 		"persist/internal/catalog", "persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist/inspect": {

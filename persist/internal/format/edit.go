@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/grow"
 )
 
 // An edit is a part of what says what a large row is by what it was: bytes [from, to) of its
@@ -30,7 +32,7 @@ type edit struct{ from, to, at, end int }
 const editsApart = 8
 
 // EditedRows are rows of a storage that a tick gives by edits. It keeps its memory when it is
-// begun anew.
+// begun anew, unless that is large.
 type EditedRows struct {
 	Ranges []raw.Range // Ascending, apart from each other.
 	Edits  []byte      // Of these rows, one after the other.
@@ -38,7 +40,7 @@ type EditedRows struct {
 }
 
 // Begin makes e empty.
-func (e *EditedRows) Begin() { e.Ranges, e.Edits = e.Ranges[:0], e.Edits[:0] }
+func (e *EditedRows) Begin() { e.Ranges, e.Edits = e.Ranges[:0], grow.Keep(e.Edits) }
 
 // Add adds row, which was then and is now, unless it is not large or its edits are no shorter
 // than itself: it is to be given whole then. Rows come in ascending order.
@@ -48,6 +50,7 @@ func (e *EditedRows) Add(row int, then, now []byte) {
 	}
 	// The least size first: it refuses most of the rows that are given whole before they are copied.
 	e.edits = appendEdits(e.edits[:0], then, now)
+	defer e.giveBack()
 	if leastSize(e.edits) >= len(now) {
 		return
 	}
@@ -58,6 +61,13 @@ func (e *EditedRows) Add(row int, then, now []byte) {
 		return
 	}
 	e.Ranges = appendRange(e.Ranges, raw.Range{First: row, N: 1})
+}
+
+// giveBack gives the memory of edits back if that is large.
+func (e *EditedRows) giveBack() {
+	if cap(e.edits) > grow.MaxKept/int(unsafe.Sizeof(edit{})) {
+		e.edits = nil
+	}
 }
 
 // leastSize returns how many bytes edits take at least: three numbers, of a byte or more each, and

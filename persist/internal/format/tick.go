@@ -10,6 +10,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
+	"github.com/stet-ecs/stet/internal/grow"
 	"github.com/stet-ecs/stet/journal"
 )
 
@@ -35,9 +36,9 @@ const (
 // 2 3 4 1.
 type TickEncoder struct {
 	*Encoder
-	scratch []byte       // What stands behind its length, which is not known before.
-	piece   [1]raw.Range // A part of a large range.
-	given   []raw.Range  // Rows given whole, beside edited ones.
+	scratch []byte // Ranges, which stand behind their length.
+	cut     rangeCutter
+	given   []raw.Range // Rows given whole, beside edited ones.
 	form    uint64
 	Ops     opEncoder   // Told of operations at any time between Begin and End.
 	Sum     journal.Sum // Of what is encoded and will stay as it is.
@@ -86,7 +87,7 @@ func (t *TickEncoder) End(n *Notes) []byte {
 		n.encode(t.Encoder)
 	}
 	buf := t.Buf
-	t.Buf = nil
+	t.Buf, t.scratch = nil, grow.Keep(t.scratch)
 	return buf
 }
 
@@ -197,8 +198,7 @@ func (t *TickEncoder) entities(rows []ecs.Entity, ranges []raw.Range) {
 }
 
 // values writes the values in ranges of rows, and returns how many bytes they take. These stand
-// behind their length: rows of fixed width are encoded where they belong, others first beside, to
-// know it.
+// behind their length, which is known before if rows have a fixed width.
 func (t *TickEncoder) values(s raw.Storage, ranges []raw.Range) (size int) {
 	if width := s.Layout().Width(); width >= 0 {
 		n := width * CountRows(ranges)
@@ -207,9 +207,40 @@ func (t *TickEncoder) values(s raw.Storage, ranges []raw.Range) (size int) {
 		t.pieces(s, ranges, max(1, sumBytes/max(1, width)))
 		return n
 	}
-	t.scratch = s.AppendRanges(t.scratch[:0], ranges)
-	t.bin(t.scratch)
-	return len(t.scratch)
+	return t.varyingValues(s, ranges)
+}
+
+const (
+	maxBinHead = 5 // The size of the longest head of a bin.
+
+	// firstRows is how many rows whose width varies are encoded before their size is looked at.
+	firstRows = 16
+)
+
+// varyingValues is values of rows whose width varies. They are encoded behind room for the longest head, and
+// move down if it is shorter, which it is for less than 64 KiB.
+func (t *TickEncoder) varyingValues(s raw.Storage, ranges []raw.Range) (size int) {
+	head := len(t.Buf)
+	start := head + maxBinHead
+	t.Buf = append(t.Buf, make([]byte, maxBinHead)...)
+	n, done, rows := CountRows(ranges), 0, firstRows
+	t.cut = rangeCutter{ranges: ranges}
+	for piece := t.cut.next(rows); piece != nil; piece = t.cut.next(rows) {
+		t.Buf = s.AppendRanges(t.Buf, piece)
+		done += CountRows(piece)
+		t.Buf = grow.For(t.Buf, start, done, n)
+		rows = max(1, min(grow.Elements, grow.Bytes/max(1, (len(t.Buf)-start)/done)))
+	}
+	buf := t.Buf
+	size = len(buf) - start
+	t.Buf = t.scratch[:0]
+	t.binLen(size)
+	behind := head + copy(buf[head:], t.Buf)
+	if behind < start {
+		buf = append(buf[:behind], buf[start:]...)
+	}
+	t.scratch, t.Buf = t.Buf, buf
+	return size
 }
 
 // sumBytes is how much is encoded before it is summed: what the cache holds.
@@ -219,27 +250,44 @@ const sumBytes = 64 << 10
 // wants of the payload then reads what the cache still has, not all of the tick again.
 // Small ranges are encoded together, large ones are cut.
 func (t *TickEncoder) pieces(s raw.Storage, ranges []raw.Range, rows int) {
-	for len(ranges) > 0 {
-		n, sum := 0, 0
-		for n < len(ranges) && sum+ranges[n].N <= rows {
-			sum += ranges[n].N
+	t.cut = rangeCutter{ranges: ranges}
+	for piece := t.cut.next(rows); piece != nil; piece = t.cut.next(rows) {
+		t.Buf = s.AppendRanges(t.Buf, piece)
+		t.Sum.Add(t.Buf)
+	}
+}
+
+// A rangeCutter cuts ranges into pieces of a few rows.
+type rangeCutter struct {
+	ranges []raw.Range
+	taken  int // Rows of the first of ranges that were in pieces before.
+	piece  [1]raw.Range
+}
+
+// next returns the next piece, of at most that many rows: several ranges, or a part of one. It is valid until
+// the next call; nil: there is none.
+func (c *rangeCutter) next(rows int) []raw.Range {
+	if len(c.ranges) == 0 {
+		return nil
+	}
+	if n, sum := 0, 0; c.taken == 0 {
+		for n < len(c.ranges) && sum+c.ranges[n].N <= rows {
+			sum += c.ranges[n].N
 			n++
 		}
 		if n > 0 {
-			t.Buf = s.AppendRanges(t.Buf, ranges[:n])
-			t.Sum.Add(t.Buf)
-			ranges = ranges[n:]
-			continue
+			piece := c.ranges[:n]
+			c.ranges = c.ranges[n:]
+			return piece
 		}
-		for r := ranges[0]; r.N > 0; {
-			n := min(rows, r.N)
-			t.piece[0] = raw.Range{First: r.First, N: n}
-			t.Buf = s.AppendRanges(t.Buf, t.piece[:])
-			t.Sum.Add(t.Buf)
-			r.First, r.N = r.First+n, r.N-n
-		}
-		ranges = ranges[1:]
 	}
+	r := c.ranges[0]
+	n := min(rows, r.N-c.taken)
+	c.piece[0] = raw.Range{First: r.First + c.taken, N: n}
+	if c.taken += n; c.taken == r.N {
+		c.ranges, c.taken = c.ranges[1:], 0
+	}
+	return c.piece[:]
 }
 
 // CountRows returns how many rows lie in ranges. Those that were decoded are apart from
