@@ -27,6 +27,9 @@ func generate(sources []*source) (faults []*fault) {
 	return number(faults)
 }
 
+// missing is the replacement of a statement that is left out.
+const missing = "(nothing)"
+
 type generator struct {
 	*source
 	faults []*fault
@@ -54,6 +57,9 @@ func (g *generator) visit(n ast.Node) bool {
 	case *ast.ArrayType, *ast.FieldList:
 		return false
 	case *ast.IfStmt:
+		if g.never(n.Cond) { // Code for other builds.
+			return false
+		}
 		g.condition(n.Cond, true)
 	case *ast.ForStmt:
 		if n.Cond != nil {
@@ -202,7 +208,7 @@ func (g *generator) statements(list []ast.Stmt) {
 		default:
 			continue
 		}
-		g.add(s, "(nothing)", "if !\x00 { ", " }")
+		g.add(s, missing, "if !\x00 { ", " }")
 	}
 }
 
@@ -247,6 +253,15 @@ func (g *generator) pick(e ast.Expr, is string) {
 	if ok && b.Info()&types.IsInteger != 0 && b.Info()&types.IsUntyped == 0 && !strings.ContainsAny(name, "./[") {
 		g.add(e, is, "mutantPick["+name+"](\x00, ", ", "+is+")")
 	}
+}
+
+// never reports whether the condition e is false in this build.
+func (s *source) never(e ast.Expr) bool {
+	if v := s.info.Types[e].Value; v != nil {
+		return v.ExactString() == "false"
+	}
+	b, ok := ast.Unparen(e).(*ast.BinaryExpr)
+	return ok && b.Op == token.LAND && (s.never(b.X) || s.never(b.Y))
 }
 
 // isPure reports whether n can be evaluated twice: it lies in one line, and calls

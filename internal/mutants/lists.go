@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -43,13 +44,16 @@ func readEqual(name string, sources []*source, faults []*fault) (map[string]stri
 }
 
 // readHand returns the faults of hand.txt. Each line is "file function: text =>
-// replacement". The text is an expression or a statement that occurs once in the
-// function. Of an expression that is not a condition, both texts are evaluated.
+// replacement". The text is an expression or a statement of the function; " #2"
+// behind the line chooses the second with this text. Of an expression that is not a
+// condition, both texts are evaluated.
 func readHand(name string, sources []*source) (faults []*fault, err error) {
 	err = entries(name, sources, func(s *source, line string) error {
 		place, change, _ := strings.Cut(line, ": ")
 		_, function, _ := strings.Cut(place, " ")
 		was, is, _ := strings.Cut(change, " => ")
+		is, nth, numbered := strings.Cut(is, " #")
+		n, _ := strconv.Atoi(nth)
 		var nodes []ast.Node
 		ast.Inspect(s.syntax, func(n ast.Node) bool {
 			switch f := n.(type) {
@@ -63,17 +67,19 @@ func readHand(name string, sources []*source) (faults []*fault, err error) {
 			}
 			return true
 		})
-		if len(nodes) != 1 {
+		if n = max(n, 1); n > len(nodes) || !numbered && len(nodes) > 1 {
 			return fmt.Errorf("%s has %d times %q as a statement or an expression", function, len(nodes), was)
 		}
-		before, after := "if \x00 { "+is+" } else { ", " }"
-		if e, ok := nodes[0].(ast.Expr); ok && s.isBool(e) {
+		before, after := "if \x00 { "+strings.TrimPrefix(is, missing)+" } else { ", " }"
+		if e, ok := nodes[n-1].(ast.Expr); ok && s.isBool(e) {
 			before, after = "(\x00 && ("+is+") || !\x00 && (", "))"
 		} else if ok {
 			before, after = "mutantPick(\x00, ", ", "+is+")"
 		}
-		faults = append(faults, s.newFault(nodes[0], is, before, after))
+		f := s.newFault(nodes[n-1], is, before, after)
+		f.nth = n
+		faults = append(faults, f)
 		return nil
 	})
-	return number(faults), err
+	return faults, err
 }

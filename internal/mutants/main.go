@@ -123,7 +123,7 @@ func choose(faults []*fault, o options) []*fault {
 	}
 	rank := func(f *fault) uint64 {
 		h := fnv.New64a()
-		fmt.Fprint(h, f.key(), o.seed)
+		fmt.Fprint(h, o.seed, " ", f.key())
 		return h.Sum64() * 0x9e3779b97f4a7c15 >> 1
 	}
 	var ranks []uint64

@@ -26,9 +26,14 @@ func Clamp(x, limit int) int {
 	return x
 }
 
+const debug = false
+
 func Sum(values []int) (sum int) {
 	for i := 0; i < len(values); i++ {
 		sum += values[i]
+	}
+	if debug && sum > 7 {
+		panic("large")
 	}
 	return sum
 }
@@ -81,21 +86,21 @@ func TestRun(t *testing.T) {
 	}
 	got := regexp.MustCompile(`\d+ s\n`).ReplaceAllString(out.String(), "T s\n")
 	const want = `seed 0: 11 faults, of 10 generated and 1 written by hand
-tiny.go:12 Sum: sum += values[i] => i--: timed out in TestSum
+tiny.go:14 Sum: sum += values[i] => i--: timed out in TestSum
 tiny.go:4 Clamp: x > limit => true: killed by TestClamp
 tiny.go:4 Clamp: x > limit => false: killed by TestClamp
 tiny.go:4 Clamp: x > limit => x >= limit: equal: Both are returned as the same number.
-tiny.go:11 Sum: 0 => 1: killed by TestSum
-tiny.go:11 Sum: i < len(values) => false: killed by TestSum
-tiny.go:11 Sum: i < len(values) => i <= len(values): killed by TestSum
-tiny.go:12 Sum: sum += values[i] => (nothing): killed by TestSum
-tiny.go:17 Unprotected: x < 0 => !(x < 0): survived, no test reaches it
-tiny.go:17 Unprotected: x < 0 => x <= 0: survived, no test reaches it
-tiny.go:17 Unprotected: 0 => 1: survived, no test reaches it
+tiny.go:13 Sum: 0 => 1: killed by TestSum
+tiny.go:13 Sum: i < len(values) => false: killed by TestSum
+tiny.go:13 Sum: i < len(values) => i <= len(values): killed by TestSum
+tiny.go:14 Sum: sum += values[i] => (nothing): killed by TestSum
+tiny.go:22 Unprotected: x < 0 => !(x < 0): survived, no test reaches it
+tiny.go:22 Unprotected: x < 0 => x <= 0: survived, no test reaches it
+tiny.go:22 Unprotected: 0 => 1: survived, no test reaches it
 11 faults: 7 killed, 1 equal, 3 survived, T s
-survived: tiny.go:17 Unprotected: x < 0 => !(x < 0)
-survived: tiny.go:17 Unprotected: x < 0 => x <= 0
-survived: tiny.go:17 Unprotected: 0 => 1
+survived: tiny.go:22 Unprotected: x < 0 => !(x < 0)
+survived: tiny.go:22 Unprotected: x < 0 => x <= 0
+survived: tiny.go:22 Unprotected: 0 => 1
 `
 	if got != want {
 		t.Errorf("printed\n%s\nwant\n%s", got, want)

@@ -28,6 +28,7 @@ var switches string
 type test struct {
 	*pkg
 	binary, name string
+	flags        []string
 	took         time.Duration // Without a fault.
 	failed       bool          // Without a fault.
 }
@@ -71,8 +72,12 @@ func build(temp string, sources []*source, faults []*fault) (tests []*test, err 
 		if err != nil {
 			return nil, fmt.Errorf("tests of %s: %w", p.ImportPath, err)
 		}
+		flags := []string{"-test.short", "-test.failfast", "-rapid.nofailfile"} // What failed is not kept in testdata.
+		if exec.Command(binary, "-test.list", "^$", flags[2]).Run() != nil {
+			flags = flags[:2] // A package without such tests.
+		}
 		for name := range strings.FieldsSeq(string(names)) {
-			tests = append(tests, &test{pkg: p, binary: binary, name: name})
+			tests = append(tests, &test{pkg: p, binary: binary, name: name, flags: flags})
 		}
 	}
 	return tests, nil
@@ -168,8 +173,8 @@ func execute(tests []*test, limit time.Duration, environment string) (verdict st
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit+10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -v 8000000; exec "$0" "$@"`, tests[0].binary, "-test.short", "-test.failfast",
-		"-test.timeout="+limit.String(), "-test.run=^("+strings.Join(names, "|")+")$")
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -v 8000000; exec "$0" "$@"`, tests[0].binary,
+		"-test.timeout=" + limit.String(), "-test.run=^(" + strings.Join(names, "|") + ")$"}, tests[0].flags...)...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = tests[0].Dir, append(os.Environ(), environment), time.Second
 	text, err := cmd.CombinedOutput()
 	switch m := failedTest.FindSubmatch(text); {
