@@ -3,8 +3,10 @@ package ecs
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"testing"
 
 	"github.com/stet-ecs/stet/ecs/raw"
 )
@@ -136,4 +138,32 @@ func named(rows []uint64, ranges []raw.Range) (some []byte) {
 		}
 	}
 	return some
+}
+
+// Rows of a patch that do not fit those of the world are refused.
+func TestCheckRanges(t *testing.T) {
+	for _, c := range []struct {
+		name                 string
+		ranges               []raw.Range
+		given, before, after int
+		ok                   bool
+	}{
+		{"none", nil, 0, 3, 3, true},
+		{"fewer rows", nil, 0, 3, 1, true},
+		{"rows and a new one", []raw.Range{{First: 0, N: 1}, {First: 2, N: 2}}, 3, 3, 4, true},
+		{"up to the last row", []raw.Range{{First: 1, N: 2}}, 2, 3, 3, true},
+		{"behind the last row", []raw.Range{{First: 2, N: 2}}, 2, 3, 3, false},
+		{"an overflow", []raw.Range{{First: math.MaxInt, N: 1}}, 1, 3, 3, false},
+		{"no rows", []raw.Range{{First: 1, N: 0}}, 0, 3, 3, false},
+		{"a negative number", []raw.Range{{First: 2, N: -1}}, -1, 3, 3, false},
+		{"a row twice", []raw.Range{{First: 0, N: 2}, {First: 1, N: 1}}, 3, 3, 3, false},
+		{"falling", []raw.Range{{First: 2, N: 1}, {First: 0, N: 1}}, 2, 3, 3, false},
+		{"a new row that is missing", []raw.Range{{First: 3, N: 1}}, 1, 3, 5, false},
+		{"fewer values", []raw.Range{{First: 0, N: 2}}, 1, 3, 3, false},
+		{"more values", []raw.Range{{First: 0, N: 2}}, 3, 3, 3, false},
+	} {
+		if err := checkRanges(c.ranges, c.given, c.before, c.after); (err == nil) != c.ok {
+			t.Errorf("%s: error %v, want one: %v", c.name, err, !c.ok)
+		}
+	}
 }

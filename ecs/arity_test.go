@@ -175,3 +175,53 @@ func visitAll(q any, name string, entities []Entity, visit func(Entity, []int)) 
 		}
 	}
 }
+
+// Optional components of every arity are those of the entity, or nil where it has none.
+func TestAllOptional_EveryArity(t *testing.T) {
+	w := NewWorld(Options{})
+	a, b, c, d := addNth[int8](w, "a"), addNth[int16](w, "b"), addNth[int32](w, "c"), addNth[int64](w, "d")
+	e, f, g, h := addNth[uint8](w, "e"), addNth[uint16](w, "f"), addNth[uint32](w, "g"), addNth[uint64](w, "h")
+	has := func(k, i int) bool { return k == 0 || (i*7+k*k)%(k+2) > 0 }
+	entities := w.CreateN(nil, 150)
+	for k, set := range []func(Entity, int32) bool{
+		setNth(a), setNth(b), setNth(c), setNth(d), setNth(e), setNth(f), setNth(g), setNth(h),
+	} {
+		for i := range entities {
+			if i = (i + 11*k) % len(entities); has(k, i) {
+				set(entities[i], int32(1000*k+i))
+			}
+		}
+	}
+	for n, q := range []any{
+		NewQuery2(Read(a), Optional(Read(b))),
+		NewQuery3(Read(a), Optional(Read(b)), Optional(Read(c))),
+		NewQuery4(Read(a), Optional(Read(b)), Optional(Read(c)), Optional(Read(d))),
+		NewQuery5(Read(a), Optional(Read(b)), Optional(Read(c)), Optional(Read(d)), Optional(Read(e))),
+		NewQuery6(Read(a), Optional(Read(b)), Optional(Read(c)), Optional(Read(d)), Optional(Read(e)), Optional(Read(f))),
+		NewQuery7(Read(a), Optional(Read(b)), Optional(Read(c)), Optional(Read(d)), Optional(Read(e)), Optional(Read(f)), Optional(Read(g))),
+		NewQuery8(Read(a), Optional(Read(b)), Optional(Read(c)), Optional(Read(d)), Optional(Read(e)), Optional(Read(f)), Optional(Read(g)), Optional(Read(h))),
+	} {
+		visited := 0
+		check := func(entity, row reflect.Value) {
+			visited++
+			i := int(entity.Interface().(Entity).Index())
+			for k := range row.NumField() {
+				v := row.Field(k)
+				if v.IsNil() == has(k, i) || !v.IsNil() && v.Elem().Field(0).Int() != int64(1000*k+i) {
+					t.Errorf("arity %d: entity %d has component %d: %v, want it to have one: %v", n+2, i, k, v, has(k, i))
+				}
+			}
+		}
+		for entity, row := range reflect.ValueOf(q).MethodByName("AllOptional").Call(nil)[0].Seq2() {
+			check(entity, row)
+		}
+		for _, entity := range entities {
+			if got := reflect.ValueOf(q).MethodByName("Get").Call([]reflect.Value{reflect.ValueOf(entity)}); got[1].Bool() {
+				check(reflect.ValueOf(entity), got[0])
+			}
+		}
+		if visited != 2*len(entities) {
+			t.Errorf("arity %d: %d entities are visited, want all twice", n+2, visited)
+		}
+	}
+}

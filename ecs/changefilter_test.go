@@ -197,3 +197,38 @@ func ExampleStorage_Changed() {
 	}
 	// Output: 1v1 {9}
 }
+
+// Get and Has ask the predicates of a query too.
+func TestHas_Predicates(t *testing.T) {
+	w := NewWorld(Options{History: 4})
+	a, b := MustRegister[plain](w), MustRegister[extra](w)
+	e := w.CreateN(nil, 4)
+	a.SetAll(e[:3], plain{X: 1})
+	b.SetAll(e, extra{})
+	w.Commit()
+	w.Commit()
+	q := NewQuery2(Read(a), Write(b)).With(a.Changed(), b.Changed())
+	for range q.All() {
+	}
+	check := func(when string, want ...Entity) {
+		t.Helper()
+		for _, e := range e {
+			_, got := q.Get(e)
+			if in := slices.Contains(want, e); q.Has(e) != in || got != in {
+				t.Errorf("%s: %v is found by Has: %v, by Get: %v, want %v", when, e, q.Has(e), got, in)
+			}
+		}
+		if got := q.AppendEntities(nil); !slices.Equal(got, want) {
+			t.Errorf("%s: the query finds %v, want %v", when, got, want)
+		}
+	}
+	check("before any change")
+	a.Set(e[0], plain{X: 2})
+	a.Set(e[1], plain{X: 2})
+	check("a alone changed")
+	b.Set(e[1], extra{V: 3})
+	b.Set(e[2], extra{V: 3})
+	check("both changed of one", e[1])
+	b.Set(e[0], extra{V: 4})
+	check("both changed of two", e[0], e[1])
+}

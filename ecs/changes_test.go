@@ -685,3 +685,19 @@ func TestChangesAllocateNothingOnceWarm(t *testing.T) {
 		t.Errorf("%v allocations a tick, want none", n)
 	}
 }
+
+// After an error nothing counts as changed.
+func TestResourceSince_NotHeld(t *testing.T) {
+	w := NewWorld(Options{History: 2})
+	r := MustRegisterResource(w, plain{X: 1})
+	for range 4 {
+		w.Commit()
+		r.Set(plain{X: r.Get().X + 1})
+	}
+	if e, changed, err := r.Since(0); !errors.Is(err, ErrNotHeld) || changed || e != (Edit[plain]{}) {
+		t.Errorf("Since a tick that is not held = %v, %v, %v", e, changed, err)
+	}
+	if e, changed, err := r.Since(3); err != nil || !changed || e.Old != (plain{X: 3}) || e.New != (plain{X: 5}) {
+		t.Errorf("Since = %v, %v, %v, want 3 and 5", e, changed, err)
+	}
+}

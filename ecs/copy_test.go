@@ -550,3 +550,38 @@ func TestKeysOfMapsAreLeftOutWhenTheyAreCleared(t *testing.T) {
 		}
 	}
 }
+
+// Copies between other versions of a type are refused: the same fields may mean something
+// else. The same version by another Go type is copied.
+func TestCopy_OtherVersion(t *testing.T) {
+	type metres struct{ V int64 }
+	type feet struct{ V int64 }
+	from := NewWorld(Options{})
+	old := MustRegister(from, Component[metres]{Name: "length", Version: 1})
+	MustRegisterResource(from, metres{3}, Component[metres]{Name: "rules", Version: 1})
+	e := from.Create()
+	old.Set(e, metres{7})
+	for version := range uint32(4) {
+		to := NewWorld(Options{})
+		s := MustRegister(to, Component[feet]{Name: "length", Version: version})
+		r := MustRegisterResource(to, feet{}, Component[feet]{Name: "rules", Version: version})
+		before := to.Digest()
+		copies, err := to.Copy(from, []Entity{e}, CopyOptions{})
+		if version == 1 {
+			if v, _ := s.Get(copies[0]); err != nil || v.V != 7 {
+				t.Errorf("Copy to the same version = %v, %v, want 7", v, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), "stored version 1, here ") || to.Digest() != before {
+			t.Errorf("Copy to version %d: %v, want an error, and nothing changed", version, err)
+		}
+		before = to.Digest()
+		_, err = to.Copy(from, nil, CopyOptions{Resources: []string{"rules"}})
+		if version == 1 {
+			if v := r.Get(); err != nil || v.V != 3 {
+				t.Errorf("Copy of a resource to the same version = %v, %v, want 3", v, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), "stored version 1, here ") || to.Digest() != before {
+			t.Errorf("Copy of a resource to version %d: %v, want an error, and nothing changed", version, err)
+		}
+	}
+}

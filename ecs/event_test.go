@@ -3,6 +3,7 @@ package ecs
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 )
@@ -200,5 +201,110 @@ func TestEventsAllocateNothing(t *testing.T) {
 	tick()
 	if got := testing.AllocsPerRun(20, tick); got > 0 {
 		t.Errorf("%v allocations a tick, want none", got)
+	}
+}
+
+// xOf returns the X of each event.
+func xOf(events iter.Seq[plain]) (xs []int32) {
+	for v := range events {
+		xs = append(xs, v.X)
+	}
+	return xs
+}
+
+// A new reader begins with the oldest event that is there, and has missed none.
+func TestEventsReader_EventsBefore(t *testing.T) {
+	w := NewWorld(Options{})
+	hits := MustRegisterEvent[plain](w)
+	send := func(x int32) { hits.Send(plain{X: x}) }
+	send(1)
+	w.Commit()
+	w.Commit() // 1 is gone.
+	send(2)
+	w.Commit()
+	send(3)
+	r, err := hits.Reader("late")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Len() != 2 || r.Missed() != 0 {
+		t.Errorf("%d events are ahead and %d are missed, want 2 and 0", r.Len(), r.Missed())
+	}
+	if got := xOf(r.All()); !slices.Equal(got, []int32{2, 3}) {
+		t.Errorf("the reader reads %v, want [2 3]", got)
+	}
+	if r.Len() != 0 || xOf(r.All()) != nil {
+		t.Error("the reader reads an event twice")
+	}
+}
+
+// Last visits each event once, in the tick after the one that sent it.
+func TestEventsLast(t *testing.T) {
+	w := NewWorld(Options{})
+	hits := MustRegisterEvent[plain](w)
+	var got []int32
+	for tick := range int32(4) {
+		hits.Send(plain{X: 10 * tick})
+		last := xOf(hits.Last())
+		hits.Send(plain{X: 10*tick + 1})
+		if again := xOf(hits.Last()); !slices.Equal(again, last) {
+			t.Errorf("tick %d: Last is %v, and %v after Send", tick, last, again)
+		}
+		got = append(got, last...)
+		w.Commit()
+	}
+	if want := []int32{0, 1, 10, 11, 20, 21}; !slices.Equal(got, want) {
+		t.Errorf("Last visits %v, want %v", got, want)
+	}
+}
+
+// Events, their number and what a reader has read are those of the tick gone back to, and
+// those of the tick gone forward to.
+func TestEvents_Rewind(t *testing.T) {
+	w := NewWorld(Options{History: 8})
+	hits := MustRegisterEvent[plain](w)
+	r, err := hits.Reader("reader")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type state struct {
+		all, last   []int32
+		len, unread int
+		missed      uint64
+	}
+	look := func() state { return state{xOf(hits.All()), xOf(hits.Last()), hits.Len(), r.Len(), r.Missed()} }
+	same := func(a, b state) bool {
+		return slices.Equal(a.all, b.all) && slices.Equal(a.last, b.last) && a.len == b.len && a.unread == b.unread && a.missed == b.missed
+	}
+	states := []state{look()}
+	for tick := range int32(6) {
+		for x := range tick % 3 {
+			hits.Send(plain{X: 10*tick + x})
+		}
+		if tick == 2 || tick == 5 {
+			xOf(r.All())
+		}
+		w.Commit()
+		states = append(states, look())
+	}
+	for _, tick := range []uint64{5, 2, 0, 1, 4, 6, 3} {
+		if err := w.History().Seek(tick); err != nil {
+			t.Fatal(err)
+		}
+		if got := look(); !same(got, states[tick]) {
+			t.Errorf("back at tick %d: %v, want %v", tick, got, states[tick])
+		}
+	}
+	cp := w.Checkpoint()
+	before := look()
+	hits.Send(plain{X: 99})
+	xOf(r.All())
+	w.Restore(cp)
+	if got := look(); !same(got, before) {
+		t.Errorf("after Restore: %v, want %v", got, before)
+	}
+	hits.Send(plain{X: 100})
+	if got, want := xOf(hits.All()), append(before.all, 100); !slices.Equal(got, want) {
+		t.Errorf("after Restore and Send: %v, want %v", got, want)
 	}
 }

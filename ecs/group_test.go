@@ -420,3 +420,61 @@ func TestRowsThatAGroupLeavesAreNotSaved(t *testing.T) {
 		t.Errorf("%v rows are saved of one exchange, want 2, 2, 2", rows)
 	}
 }
+
+// Rows of an Indexed storage cannot move, so groups, sorts and Align refuse them and change
+// nothing.
+func TestNewGroup_Indexed(t *testing.T) {
+	w := NewWorld(Options{})
+	a := MustRegister[plain](w)
+	at := MustRegister(w, Component[extra]{Kind: Indexed})
+	for i, e := range w.CreateN(nil, 4) {
+		at.Set(e, extra{V: int64(9 - i)})
+		if i%2 == 1 {
+			a.Set(e, plain{X: int32(i)})
+		}
+	}
+	before := w.Digest()
+	for _, storages := range [][]AnyStorage{{a, at}, {at, a}} {
+		if g, err := w.NewGroup(storages...); g != nil || err == nil || !strings.Contains(err.Error(), "is Indexed, and its rows cannot move") {
+			t.Errorf("NewGroup = %v, %v, want an error", g, err)
+		}
+	}
+	if w.Digest() != before {
+		t.Error("a group that was refused moved rows")
+	}
+	if _, err := w.NewGroup(a, MustRegister(w, Component[extra]{Name: "dense"})); err != nil {
+		t.Errorf("NewGroup after a refusal: %v", err)
+	}
+}
+
+// A history from before a group has members that are not packed. A query over the group
+// finds them all the same.
+func TestQueryOverGroup_NotPacked(t *testing.T) {
+	w := NewWorld(Options{History: 4})
+	a, b := MustRegister[plain](w), MustRegister[extra](w)
+	all := w.CreateN(nil, 6)
+	a.SetAll(all, plain{})
+	for _, i := range []int{1, 4, 2} {
+		b.Set(all[i], extra{})
+	}
+	w.Commit()
+	g := w.MustNewGroup(a, b)
+	w.Commit()
+	if g.Len() != 3 {
+		t.Fatalf("%d rows are packed, want 3", g.Len())
+	}
+	if err := w.History().Seek(1); err != nil {
+		t.Fatal(err)
+	}
+	if g.Len() == 3 {
+		t.Fatal("the group is packed where there was none")
+	}
+	q := NewQuery2(Read(a), Read(b))
+	for _, q := range []AnyQuery{q, NewQuery2(Read(b), Read(a))} {
+		got := q.AppendEntities(nil)
+		slices.Sort(got)
+		if want := []Entity{all[1], all[2], all[4]}; !slices.Equal(got, want) || q.Count() != 3 {
+			t.Errorf("the query finds %v, want %v", got, want)
+		}
+	}
+}

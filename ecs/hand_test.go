@@ -229,3 +229,38 @@ func TestALoopThatPanickedIsForgotten(t *testing.T) {
 		t.Errorf("%d hands are left", len(w.hands))
 	}
 }
+
+// Rows that a loop has in hand may be written after a Seek in its body, as after any other
+// boundary: going back again takes the write back.
+func TestSeek_RowsInHand(t *testing.T) {
+	for to := uint64(1); to < 5; to++ {
+		w := NewWorld(Options{History: 8})
+		s := MustRegister[plain](w)
+		s.SetAll(w.CreateN(nil, 10), plain{X: 1})
+		for range 4 {
+			w.Commit()
+			for _, e := range s.Entities() {
+				s.Mut(e).X++
+			}
+		}
+		w.Commit()
+		for _, p := range NewQuery1(Write(s)).All() {
+			if err := w.History().Seek(to); err != nil {
+				t.Fatal(err)
+			}
+			before := w.Digest()
+			p.X = 100
+			if w.Digest() == before {
+				t.Errorf("tick %d: the write in hand is of no entity", to)
+			}
+			w.Commit()
+			if err := w.History().Seek(to); err != nil {
+				t.Fatal(err)
+			}
+			if w.Digest() != before {
+				t.Errorf("tick %d: what was written in hand after the Seek is not taken back", to)
+			}
+			break
+		}
+	}
+}

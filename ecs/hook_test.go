@@ -756,3 +756,35 @@ func TestHooksAllocateNothing(t *testing.T) {
 		t.Errorf("%v allocations a tick, want none", got)
 	}
 }
+
+// A component that a hook of its removal removes is recorded as removed once.
+func TestRemove_HookRemoves(t *testing.T) {
+	w := NewWorld(Options{})
+	a := MustRegister[plain](w)
+	removed, seq := 0, uint64(0)
+	if err := w.Raw().Attach(recorderFunc(func(c *raw.Change) uint64 {
+		for _, op := range c.Ops {
+			if op.Kind == raw.OpRemove {
+				removed++
+			}
+		}
+		seq++
+		return seq
+	}), 0); err != nil {
+		t.Fatal(err)
+	}
+	e := w.CreateN(nil, 3)
+	a.SetAll(e, plain{})
+	calls := 0
+	a.OnRemove(func(e Entity, _ plain) {
+		if calls++; calls == 1 && !a.Remove(e) {
+			t.Error("Remove in a hook = false of a component that is there")
+		}
+	})
+	w.Commit()
+	a.Remove(e[1])
+	w.Commit()
+	if removed != 1 || a.Has(e[1]) || a.Len() != 2 {
+		t.Errorf("%d removals are recorded, %d components are left, want 1 and 2", removed, a.Len())
+	}
+}

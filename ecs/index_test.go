@@ -465,3 +465,84 @@ func TestLooksInParallelRunsFindWhatWasThere(t *testing.T) {
 		assert.Greater(t, n, 100)
 	}
 }
+
+// Two indexes of one storage, with the same types and other keys, stay two in a clone.
+func TestIndexIn_TwoOfOneType(t *testing.T) {
+	w := NewWorld(Options{})
+	s := MustRegister[plain](w)
+	byX := NewIndex(s, func(p plain) int32 { return p.X })
+	byY := NewIndex(s, func(p plain) int32 { return p.Y })
+	e := w.Create()
+	s.Set(e, plain{X: 1, Y: 2})
+	c := w.Clone()
+	xThere, yThere := byX.In(c), byY.In(c)
+	for _, x := range []struct {
+		name  string
+		index *Index[plain, int32]
+		key   int32
+	}{{"byX", byX, 1}, {"byY", byY, 2}, {"byX of the clone", xThere, 1}, {"byY of the clone", yThere, 2}} {
+		if x.index.Len(x.key) != 1 || x.index.Len(3-x.key) != 0 {
+			t.Errorf("%s finds %d by %d and %d by %d, want 1 and 0", x.name, x.index.Len(x.key), x.key, x.index.Len(3-x.key), 3-x.key)
+		}
+	}
+	if byX.In(c) != xThere || byY.In(c) != yThere || byX.In(w) != byX || byY.In(w) != byY {
+		t.Error("In makes another index than the one that is there")
+	}
+	s.In(c).Set(e, plain{X: 5, Y: 6})
+	if xThere.Len(5) != 1 || yThere.Len(6) != 1 || byX.Len(1) != 1 || byY.Len(2) != 1 {
+		t.Error("an index follows the other world")
+	}
+}
+
+// An entity that has the key keeps its component and its row: it is written, not removed.
+func TestIndexReplace_SameKey(t *testing.T) {
+	w := NewWorld(Options{})
+	s := MustRegister[plain](w)
+	x := NewIndex(s, func(p plain) int32 { return p.X })
+	e := w.CreateN(nil, 3)
+	for i, e := range e {
+		s.Set(e, plain{X: int32(i)})
+	}
+	var removed []Entity
+	s.OnRemove(func(e Entity, _ plain) { removed = append(removed, e) })
+	if !x.Replace(e[0], plain{X: 0, Y: 7}) {
+		t.Error("Replace = false of an entity that is alive")
+	}
+	if removed != nil || !slices.Equal(s.Entities(), e) {
+		t.Errorf("Replace by the same key removes %v and leaves the order %v, want none and %v", removed, s.Entities(), e)
+	}
+	if v, _ := s.Get(e[0]); v != (plain{0, 7}) {
+		t.Errorf("the component is %v", v)
+	}
+	x.Replace(e[1], plain{X: 2})
+	if !slices.Equal(removed, e[2:]) || s.Has(e[2]) || x.Len(2) != 1 || x.Len(1) != 0 {
+		t.Errorf("Replace by the key of %v removes %v", e[2], removed)
+	}
+}
+
+// A loop over a key ends when nothing has the key any longer, and goes on behind the
+// entity visited if others have it again.
+func TestIndexOf_ClearInLoop(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		w := NewWorld(Options{})
+		s := MustRegister[plain](w)
+		x := NewIndex(s, func(p plain) int32 { return p.X })
+		all := w.CreateN(nil, 200)
+		s.SetAll(all, plain{X: 1})
+		var visited, want []Entity
+		for e := range x.Of(1) {
+			if visited = append(visited, e); e == all[3] {
+				s.Clear()
+				if again {
+					s.SetAll(all[2:9], plain{X: 1})
+				}
+			}
+		}
+		if want = all[:4]; again {
+			want = all[:9]
+		}
+		if !slices.Equal(visited, want) {
+			t.Errorf("set again: %v: visited %v, want %v", again, visited, want)
+		}
+	}
+}

@@ -369,3 +369,86 @@ func TestQueriesThatCannotBeMadePanic(t *testing.T) {
 	mustPanic(t, "ecs: a query cannot filter by the resource extra", func() { NewQuery1(Read(a)).With(r) })
 	mustPanic(t, "ecs: a query joins more than 16 storages", func() { NewQuery1(Read(a)).With(a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a) })
 }
+
+// Runs hands out entities in the order of All, whatever order the rows of the other storages have.
+func TestRuns_Order(t *testing.T) {
+	for i, kind := range []Kind{Sparse, Hashed, Ordered, Sparse, Ordered} {
+		blocks := i > 2 // Of 64 rows side by side, the last one first.
+		w := NewWorld(Options{})
+		a := MustRegister[plain](w)
+		b := MustRegister(w, Component[extra]{Kind: kind})
+		added := NewQuery2(Read(a), Read(b)).With(b.Added())
+		w.Commit()
+		all := w.CreateN(nil, 512)
+		for i, e := range all {
+			a.Set(e, plain{X: int32(i)})
+		}
+		for i := range all {
+			e := all[i*7%len(all)]
+			if blocks {
+				e = all[(7-i>>6)<<6|i&63]
+			}
+			if blocks || i%5 > 0 || i > 250 {
+				b.Set(e, extra{V: int64(e.Index())})
+			}
+		}
+		check := func(name string, q *Query2[plain, extra]) {
+			var want, got []Entity
+			for e := range q.All() {
+				want = append(want, e)
+			}
+			runs := 0
+			for run := range q.Runs() {
+				runs++
+				for i, e := range run.Entities {
+					if got = append(got, e); int64(run.A[i].X) != run.B[i].V || run.A[i].X != int32(e.Index()) {
+						t.Errorf("%v, %s: %v has %v and %v", kind, name, e, run.A[i], run.B[i])
+					}
+				}
+			}
+			if len(want) == 0 || !slices.Equal(got, want) {
+				t.Errorf("%v, %s: Runs visits %v in %d runs, All %v", kind, name, got, runs, want)
+			}
+			if list := q.AppendEntities(nil); !slices.Equal(list, want) {
+				t.Errorf("%v, %s: AppendEntities returns %v, All %v", kind, name, list, want)
+			}
+		}
+		q := NewQuery2(Read(a), Read(b))
+		check("scattered", q)
+		a.Set(w.Create(), plain{X: int32(len(all))}) // So that b, of which no component is read, drives the next query.
+		for run := range NewQuery1(Read(a)).With(b).Runs() {
+			for i, e := range run.Entities {
+				if run.A[i].X != int32(e.Index()) {
+					t.Errorf("%v: %v has %v", kind, e, run.A[i])
+				}
+			}
+		}
+		w.Align(a, b)
+		check("aligned", q)
+		for i, e := range all {
+			if i%3 == 0 {
+				b.Remove(e)
+			}
+		}
+		check("after removals", q)
+		check("with Added", added)
+	}
+}
+
+// Where entities lack an optional component, runs end with words of 64 rows at the most.
+func TestRuns_OptionalMissing(t *testing.T) {
+	w := NewWorld(Options{})
+	a, b := MustRegister[plain](w), MustRegister[extra](w)
+	all := w.CreateN(nil, 200)
+	a.SetAll(all, plain{})
+	b.Set(all[0], extra{})
+	runs, without := 0, 0
+	for run := range NewQuery2(Read(a), Optional(Read(b))).Runs() {
+		if runs++; run.B == nil {
+			without += len(run.Entities)
+		}
+	}
+	if without != 199 || runs > 4 {
+		t.Errorf("%d runs, in which %d entities lack the component, want 4 at most and 199", runs, without)
+	}
+}

@@ -348,3 +348,35 @@ func TestMasksAllocateNothingInTheSteadyState(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Has agrees with Indices, in the first block of 64 indices and in later ones.
+func TestBits_Has(t *testing.T) {
+	w := NewWorld(Options{})
+	a := MustRegister(w, Component[plain]{Masked: true})
+	b := MustRegister(w, Component[extra]{Masked: true})
+	for i, e := range w.CreateN(nil, 10_000) {
+		if i%3 == 0 && i > 100 {
+			a.Set(e, plain{})
+		}
+		if i%5 == 0 && i < 9000 {
+			b.Set(e, extra{})
+		}
+	}
+	for name, bits := range map[string]Bits{
+		"a": a.Mask(), "a and b": a.Mask().And(b.Mask()), "a or b": a.Mask().Or(b.Mask()), "a without b": a.Mask().AndNot(b.Mask()), "alive": w.AliveBits(),
+	} {
+		in := map[uint32]bool{}
+		for i := range bits.Indices() {
+			in[i] = true
+		}
+		if len(in) == 0 {
+			t.Errorf("%s: no index", name)
+		}
+		for i := range uint32(10_200) {
+			if bits.Has(i) != in[i] {
+				t.Errorf("%s: Has(%d) = %v, Indices has it: %v", name, i, bits.Has(i), in[i])
+				break
+			}
+		}
+	}
+}

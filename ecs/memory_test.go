@@ -148,3 +148,34 @@ func TestMemoryUsageCountsWhatKindsShareOnce(t *testing.T) {
 		})
 	}
 }
+
+// Work space of sorts and operations noted for a recorder are counted.
+func TestMemoryUsage_SortAndOps(t *testing.T) {
+	w := NewWorld(Options{History: 4})
+	s := MustRegister[plain](w)
+	all := w.CreateN(nil, 2000)
+	for i, e := range all {
+		s.Set(e, plain{X: int32(-i)})
+	}
+	w.Commit()
+	before := w.MemoryUsage()
+	s.SortFunc(func(a, b plain) int { return int(a.X - b.X) })
+	if after := w.MemoryUsage(); after.Scratch < before.Scratch+4*int64(len(all)) {
+		t.Errorf("%d bytes of work space after a sort of %d rows, %d before it", after.Scratch, len(all), before.Scratch)
+	}
+	seq := uint64(0)
+	if err := w.Raw().Attach(recorderFunc(func(*raw.Change) uint64 { seq++; return seq }), 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // In the open tick, and in a frame behind a checkpoint.
+		before = w.MemoryUsage()
+		for _, e := range all[:500] {
+			s.Remove(e)
+			s.Set(e, plain{})
+		}
+		if after := w.MemoryUsage(); after.Ops < before.Ops+1000 {
+			t.Errorf("%d bytes of operations after 1000 of them, %d before", after.Ops, before.Ops)
+		}
+		w.Checkpoint()
+	}
+}

@@ -502,6 +502,16 @@ func TestRelation_TwoPolicies(t *testing.T) {
 	edges := MustRegister[edge](w) // Two targets may have two policies.
 	NewRelation(edges, func(e edge) Entity { return e.From }, RelationOptions{})
 	NewRelation(edges, func(e edge) Entity { return e.To }, RelationOptions{Policy: Refuse})
+	for from, policy := range map[bool]Policy{true: Detach, false: Refuse} { // Of edges with two ends, both find none.
+		NewRelation(edges, func(e edge) Entity {
+			if from && e.To == 0 {
+				return e.From
+			} else if !from && e.From == 0 {
+				return e.To
+			}
+			return 0
+		}, RelationOptions{Policy: policy})
+	}
 	NewRelation(s, func(childOf) Entity { panic("no target") }, RelationOptions{Policy: Detach})
 }
 

@@ -276,3 +276,20 @@ func TestRecordersHaveTheirOwnNumbers(t *testing.T) {
 		}
 	}
 }
+
+// The numbers of a tick that the recorders returned, without that of one of them.
+func TestSeqs_Without(t *testing.T) {
+	three := seqs{}.with(0, 7).with(1, 8).with(2, 9)
+	for k, want := range [][]uint64{{8, 9, 0}, {7, 9, 0}, {7, 8, 0}, {7, 8, 9}} {
+		n := three.without(k)
+		if got := []uint64{n.of(0), n.of(1), n.of(2)}; !slices.Equal(got, want) {
+			t.Errorf("without recorder %d: %v, want %v", k, got, want)
+		}
+	}
+	if n := (seqs{first: 7}).without(0); n.first != 0 || len(n.others) != 0 {
+		t.Errorf("without the only recorder: %v", n)
+	}
+	if three.of(0) != 7 || three.of(1) != 8 || three.of(2) != 9 {
+		t.Errorf("without changed %v", three)
+	}
+}

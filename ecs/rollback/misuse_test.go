@@ -106,6 +106,20 @@ func TestMisuseIsTold(t *testing.T) {
 	if _, err := rollback.New(w, stepper, two); !errors.Is(err, raw.ErrDirty) {
 		t.Errorf("New() = %v, want %v", err, raw.ErrDirty)
 	}
+	for name, o := range map[string]rollback.Options[int]{
+		"a window of 256":   {Peers: 2, Players: []int{0, 1}, Window: 256},
+		"a delay of 256":    {Peers: 2, Players: []int{0, 1}, Delay: 256},
+		"a negative window": {Peers: 2, Players: []int{0, 1}, Window: -1},
+		"a negative delay":  {Peers: 2, Players: []int{0, 1}, Delay: -1},
+		"a negative check":  {Peers: 2, Players: []int{0, 1}, CheckEvery: -1},
+		"no peer":           {Peers: 2, Peer: 2, Players: []int{0, 1}},
+		"no player":         {Peers: 2},
+		"a foreign player":  {Peers: 2, Players: []int{0, 2}},
+	} {
+		if _, err := rollback.New(ecs.NewWorld(ecs.Options{History: 300}), stepper, o); err == nil {
+			t.Errorf("New with %s: no error", name)
+		}
+	}
 	short := ecs.NewWorld(ecs.Options{History: 2})
 	s, err := rollback.New(short, new(ecs.Stepper[rollback.Inputs[int]]), two)
 	for range 4 {

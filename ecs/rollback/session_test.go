@@ -13,7 +13,7 @@ type total struct{ N, Last int64 }
 
 // newSide returns a session of a peer in a game of a number for each player.
 func newSide(t *testing.T, o rollback.Options[int], bug bool) (*ecs.World, *rollback.Session[int], *ecs.Stepper[rollback.Inputs[int]]) {
-	w := ecs.NewWorld(ecs.Options{History: 16})
+	w := ecs.NewWorld(ecs.Options{History: max(16, o.Window)})
 	totals := ecs.MustRegister[total](w)
 	for range o.Players {
 		totals.Set(w.Create(), total{})

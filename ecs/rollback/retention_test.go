@@ -1,0 +1,102 @@
+package rollback_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs/rollback"
+)
+
+// Inputs are kept until all peers have them. A peer that was dropped asks for none, so a
+// game goes on in bounded memory.
+func TestDrop_Retention(t *testing.T) {
+	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
+	_, a, _ := newSide(t, o, false)
+	o.Peer = 1
+	_, b, _ := newSide(t, o, false)
+	kept := func() (most int) { // What a would send to a peer that has nothing.
+		var m rollback.Message[int]
+		if err := a.Report(2, &m); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range m.Runs {
+			most = max(most, len(r.Values))
+		}
+		return most
+	}
+	advance(t, a, 5, 1)
+	advance(t, b, 5, 1)
+	say(t, a, b, 0, 1)
+	say(t, b, a, 1, 0)
+	if got := kept(); got != 5 {
+		t.Errorf("%d inputs are kept for a peer that has none of 5", got)
+	}
+	if err := errors.Join(a.Drop(2, 2), b.Drop(2, 2)); err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		advance(t, a, 1, 1)
+		advance(t, b, 1, 1)
+		say(t, a, b, 0, 1)
+		say(t, b, a, 1, 0)
+	}
+	if got := kept(); got > 10 {
+		t.Errorf("%d inputs are kept for a peer that was dropped, want no more than the others lack", got)
+	}
+	if a.Confirmed() < 200 {
+		t.Errorf("tick %d is confirmed, want 200 at least", a.Confirmed())
+	}
+}
+
+// The digest of a tick that is still made of guesses is compared with none, and told to none.
+func TestDigests_Unconfirmed(t *testing.T) {
+	o := two
+	o.CheckEvery = 4
+	_, a, _ := newSide(t, o, false)
+	o.Peer = 1
+	_, b, _ := newSide(t, o, false)
+	var fromA, fromB rollback.Message[int]
+	for tick := range 6 {
+		if err := a.Advance(1); err != nil { // Of guesses: b does 7.
+			t.Fatal(err)
+		}
+		if err := errors.Join(a.Report(1, &fromA), b.Receive(0, &fromA), b.Advance(7)); err != nil {
+			t.Fatal(err)
+		}
+		if fromA.Checked != 0 {
+			t.Errorf("after %d ticks a tells the digest of tick %d, where %d is confirmed", tick+1, fromA.Checked, a.Confirmed())
+		}
+	}
+	if err := errors.Join(b.Settle(), b.Report(0, &fromB)); err != nil {
+		t.Fatal(err)
+	}
+	if fromB.Checked != 5 || b.Confirmed() != 7 {
+		t.Fatalf("b tells the digest of tick %d, where %d is confirmed; want 5 and 7", fromB.Checked, b.Confirmed())
+	}
+	digest := fromB
+	digest.Runs = nil // The inputs are lost on the way.
+	if err := errors.Join(a.Receive(1, &digest), a.Settle()); err != nil || a.Agreed(1) != 0 {
+		t.Errorf("tick %d agrees, and Settle returns %v, where a has guessed all ticks", a.Agreed(1), err)
+	}
+	if err := errors.Join(a.Receive(1, &fromB), a.Settle()); err != nil || a.Agreed(1) != 5 || a.Remade() == 0 {
+		t.Errorf("tick %d agrees and Settle returns %v, want 5 once the inputs came", a.Agreed(1), err)
+	}
+}
+
+// Digests lie in a ring. One that a guess has overwritten is not told as that of the tick
+// before it.
+func TestDigests_RingOfGuesses(t *testing.T) {
+	o := two
+	o.CheckEvery, o.Window = 1, 100
+	w, s, _ := newSide(t, o, false)
+	var m rollback.Message[int]
+	for w.Tick() < 90 {
+		advance(t, s, 1, 1)
+		if err := s.Report(1, &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Checked > s.Confirmed() {
+			t.Fatalf("at tick %d the digest of tick %d is told, where %d is confirmed", w.Tick(), m.Checked, s.Confirmed())
+		}
+	}
+}
