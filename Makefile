@@ -84,8 +84,9 @@ nats: ## the log of a replicated store on NATS, with servers in the process
 failover: ## owners of a world on NATS are killed, stopped and parted from the others, FAULTS and PARTITIONS times: no confirmed tick may be lost; parts as root
 	cd persist/replica/natslog && go test -run '^TestFailover$$' -faults $(FAULTS) -partitions $(PARTITIONS) -faultseed $(SEED) -count 1 -timeout 60m -v
 
-narrow: ## the tests of what knows no store, where an int has 32 bits
+narrow: ## the tests of what knows no store, and of an int in saves, where an int has 32 bits
 	GOARCH=386 go test -short ./ecs/... ./journal
+	GOARCH=386 go test -short -run NarrowInt ./persist
 
 machines: ## the digests of every tick of two examples on arm64, by qemu, and under WASI are those of this machine. Installs qemu-user if there is none
 	WAZERO=$(WAZERO) .ci/machines

@@ -42,7 +42,7 @@ func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {
 func (w *World) apply(p *raw.Patch) error {
 	puts, err := w.readPatch(p)
 	if err != nil {
-		return fmt.Errorf("%w: tick %d: %w", raw.ErrState, p.Tick, err)
+		return stateError(fmt.Errorf("tick %d: %w", p.Tick, err))
 	}
 	w.verify()
 	w.dropForward()

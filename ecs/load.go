@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs/internal/sound"
 	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/naming"
 )
@@ -44,7 +45,7 @@ func (w rawWorld) Load(state *raw.State) error {
 		rows, err = decode(state, plans)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", raw.ErrState, err)
+		return stateError(err)
 	}
 	w.verify()
 	w.begun()
@@ -77,6 +78,15 @@ func (w rawWorld) Load(state *raw.State) error {
 	return nil
 }
 
+// stateError says of err that a state cannot be used, unless the state is sound and only this program has no place
+// for it.
+func stateError(err error) error {
+	if errors.Is(err, layout.ErrIntSize) {
+		return fmt.Errorf("ecs: %w", err)
+	}
+	return fmt.Errorf("%w: %w", raw.ErrState, err)
+}
+
 // restart begins the history anew at the present state.
 func (w *World) restart(n seqs) {
 	w.forgetFrames()
@@ -87,10 +97,13 @@ func (w *World) restart(n seqs) {
 	}
 }
 
-// fault says of err, if it is one, that it is about s.
+// fault says of err, if it is one, that it is about s, and about which entity.
 func (s *storageState) fault(err error) error {
 	if err == nil {
 		return nil
+	}
+	if d, ok := errors.AsType[*layout.DataError](err); ok && d.Row >= 0 && d.Row < len(s.Entities) {
+		err = fmt.Errorf("entity %v: %w", Entity(s.Entities[d.Row]), err)
 	}
 	return fmt.Errorf("component %s: %w", naming.Shown(s.Name), err)
 }
@@ -397,7 +410,7 @@ func decodeRows[T any](c rowCodec[T], s *storageState, n int, owned bool) ([]T, 
 	}
 	return rows, inParallel(loadParts(n), func(i int) error {
 		lo, hi := i*loadRows, min((i+1)*loadRows, n)
-		return c.decode(s.Rows[lo*width:hi*width], rows[lo:hi])
+		return behind(lo, c.decode(s.Rows[lo*width:hi*width], rows[lo:hi]))
 	})
 }
 
@@ -408,10 +421,16 @@ func decodePages[T any](c rowCodec[T], s *storageState, n int) ([]T, error) {
 	}
 	rows := make([]T, n)
 	return rows, inParallel(len(s.Pages), func(i int) error {
-		err := c.decode(s.Pages[i], rows[i*s.PageRows:min((i+1)*s.PageRows, n)])
-		if err != nil {
-			return fmt.Errorf("rows from %d: %w", i*s.PageRows, err)
-		}
-		return nil
+		return behind(i*s.PageRows, c.decode(s.Pages[i], rows[i*s.PageRows:min((i+1)*s.PageRows, n)]))
 	})
+}
+
+// behind returns err, which decoding rows from first on gave, with the row counted from the first one of all.
+func behind(first int, err error) error {
+	if d, ok := errors.AsType[*layout.DataError](err); ok && d.Row >= 0 {
+		moved := *d
+		moved.Row += first
+		return &moved
+	}
+	return err
 }

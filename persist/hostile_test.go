@@ -225,9 +225,9 @@ func TestSavesThatLieAreRefused(t *testing.T) {
 	swapped, _ := format.AppendSparsePage(nil, rows)
 	for name, lie := range map[string]func(map[pagefile.Key][]byte, *format.Manifest){
 		"more alive than there are": func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Alive = m.Total + 1 },
-		"more entities than rows":   func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Total = math.MaxUint32 },
+		"more entities than rows":   func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Total = math.MaxInt32 },
 		"fewer entities than rows":  func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Total, m.Free, m.Alive = 2, 2, 2 },
-		"more rows than there are":  func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[positions].Rows = math.MaxUint32 },
+		"more rows than there are":  func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[positions].Rows = math.MaxInt32 },
 		"fewer rows than there are": func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[positions].Rows-- },
 		"another digest":            func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Digest++ },
 		"another tick":              func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Tick++ },

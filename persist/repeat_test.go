@@ -296,7 +296,7 @@ func TestRepeatsThatLieAreRefused(t *testing.T) {
 		}, "of another entity"},
 		"of a page that is longer":   {func(_ pages, m *format.Manifest) { m.Components[2].Rows -= 17 }, "differ in length"},
 		"without the feature":        {func(_ pages, m *format.Manifest) { m.Repeats = false }, "cannot repeat"},
-		"of more rows than there be": {func(_ pages, m *format.Manifest) { m.Components[2].Rows = 1 << 31 }, "component third"},
+		"of more rows than there be": {func(_ pages, m *format.Manifest) { m.Components[2].Rows = 1<<31 - 1 }, "component third"},
 		"by the manifest":            {nil, "page 0/0 cannot repeat"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,11 @@
 package layout
 
 import (
+	"encoding/binary"
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 )
 
 // A Codec turns rows of one Go type into bytes and back. It never changes and
@@ -85,7 +87,7 @@ func Adopt[T any](c *Codec, src []byte, n int) (rows []T, ok bool) {
 // exactly len(rows) of them. The error is a [*DataError] naming the row and field;
 // rows then hold some of the values. The rows share no memory with src.
 //
-// On a machine whose int has 32 bits, an int that does not fit is an error; it is
+// Where an int has 32 bits, one that does not fit is an error that wraps [ErrIntSize]; it is
 // the only thing that Decode refuses and [Type.Check] accepts.
 //
 // The memory allocated is a small multiple of len(src), for types without large
@@ -167,5 +169,42 @@ func (c *Codec) unpackError(src []byte, first, row, rows int) *DataError {
 	if err := c.typ.firstBad(src, first, rows, c.width); err != nil {
 		return err
 	}
-	return bad("integer does not fit into the int of this machine").row(first + row)
+	if err := firstNarrow(c.gotype, src[(first+row)*c.width:], strconv.IntSize); err != nil {
+		return err.row(first + row)
+	}
+	return bad("no value of the type").row(first + row)
+}
+
+// firstNarrow returns an error for the first integer of a packed row that does not fit into an int of that many
+// bits, or nil.
+func firstNarrow(t reflect.Type, row []byte, intBits int) *DataError {
+	x := func() uint64 { return binary.LittleEndian.Uint64(row) }
+	switch t.Kind() {
+	case reflect.Int:
+		if v := int64(x()); v>>(intBits-1) != 0 && v>>(intBits-1) != -1 {
+			return narrow(v)
+		}
+	case reflect.Uint, reflect.Uintptr:
+		if v := x(); intBits < 64 && v>>intBits != 0 {
+			return narrow(v)
+		}
+	case reflect.Array:
+		size := packedSize(t.Elem())
+		for i := range t.Len() {
+			if err := firstNarrow(t.Elem(), row[i*size:], intBits); err != nil {
+				return err.in(index(i))
+			}
+		}
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if f.Name == "_" {
+				continue
+			}
+			if err := firstNarrow(f.Type, row, intBits); err != nil {
+				return err.in("." + nameOf(f).name)
+			}
+			row = row[packedSize(f.Type):]
+		}
+	}
+	return nil
 }

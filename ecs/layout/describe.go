@@ -96,7 +96,7 @@ func (r *reader) typ(depth int) (*Type, *DataError) {
 
 // head reads what every description begins with into t.
 func (r *reader) head(t *Type) *DataError {
-	kind, err := r.unsigned(8)
+	kind, err := r.unsigned(8, 8)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (r *reader) contents(t *Type, depth int) (err *DataError) {
 	}
 	switch t.Kind {
 	case Array:
-		length, err := r.unsigned(31)
+		length, err := r.unsigned(31, 31)
 		t.Len = int(length)
 		return err
 	case Map:

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
 )
@@ -13,6 +14,10 @@ var (
 	// ErrInvalid reports bytes that no encoder of this package writes, or a
 	// description that describes nothing.
 	ErrInvalid = errors.New("layout: invalid data")
+
+	// ErrIntSize reports an integer that does not fit into an int, uint or uintptr of this program, which has
+	// 32 bits. The data is valid: a program of 64 bits reads it, and so does a field of type int64 or uint64.
+	ErrIntSize = errors.New("layout: integer does not fit into 32 bits")
 
 	// ErrNewer reports a description with a kind this version does not know.
 	ErrNewer = errors.New("layout: written by a newer version")
@@ -31,12 +36,12 @@ func (e *TypeError) Error() string { return "layout: " + e.Path + ": " + e.Reaso
 func (e *TypeError) Unwrap() error { return ErrUnsupported }
 
 // A DataError says where bytes or a description are wrong. It wraps
-// [ErrInvalid] or [ErrNewer].
+// [ErrInvalid], [ErrIntSize] or [ErrNewer].
 type DataError struct {
 	Row    int    // Row the error is in, or -1 if only one was looked at.
 	Path   string // Field inside the row, "Bag.Items[3]"; "" for all of it.
 	Reason string // What is wrong, in lower case.
-	Err    error  // ErrInvalid or ErrNewer.
+	Err    error  // ErrInvalid, ErrIntSize or ErrNewer.
 }
 
 func (e *DataError) Error() string {
@@ -55,6 +60,11 @@ func (e *DataError) Unwrap() error { return e.Err }
 // bad returns a DataError with a reason. Callers add row and path on its way up.
 func bad(reason string) *DataError {
 	return &DataError{Row: -1, Reason: reason, Err: ErrInvalid}
+}
+
+// narrow returns the error for a valid integer that does not fit into the int of this program.
+func narrow(x any) *DataError {
+	return &DataError{Row: -1, Reason: fmt.Sprintf("%d; read it with a program of 64 bits, or declare the field with 64 bits", x), Err: ErrIntSize}
 }
 
 // in adds the part of a path that leads to where e happened. Parts start with

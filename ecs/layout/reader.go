@@ -56,8 +56,8 @@ func (r *reader) isNil() bool {
 	return true
 }
 
-// uint reads an integer that is not negative.
-func (r *reader) uint() (uint64, *DataError) {
+// uint reads an integer that is not negative. An error says what was wanted.
+func (r *reader) uint(want string) (uint64, *DataError) {
 	code, err := r.code()
 	if err != nil {
 		return 0, err
@@ -67,7 +67,7 @@ func (r *reader) uint() (uint64, *DataError) {
 		return uint64(code), nil
 	}
 	if code < codeUint8 || code > codeUint8+3 {
-		return 0, unexpected("an unsigned integer", code)
+		return 0, unexpected(want, code)
 	}
 	size := 1 << (code - codeUint8)
 	x, err := r.number(size)
@@ -92,7 +92,7 @@ func (r *reader) int() (int64, *DataError) {
 	case code >= codeInt8 && code <= codeInt8+3:
 		return r.negative(1 << (code - codeInt8))
 	}
-	x, err := r.uint()
+	x, err := r.uint("an integer")
 	if err == nil && x > math.MaxInt64 {
 		err = bad("integer is out of range")
 	}
@@ -118,20 +118,31 @@ func (r *reader) negative(size int) (int64, *DataError) {
 	return x, nil
 }
 
-// unsigned reads an integer that fits into bits.
-func (r *reader) unsigned(bits int) (uint64, *DataError) {
-	x, err := r.uint()
-	if err == nil && bits < 64 && x>>bits != 0 {
+// unsigned reads an integer of a type with so many bits, which has fewer in memory if it is a narrow uint.
+func (r *reader) unsigned(bits, memory int) (uint64, *DataError) {
+	x, err := r.uint("an unsigned integer")
+	fits := func(bits int) bool { return bits == 64 || x>>bits == 0 }
+	switch {
+	case err != nil:
+	case !fits(bits):
 		err = bad(fmt.Sprintf("%d does not fit into %d bits", x, bits))
+	case !fits(memory):
+		err = narrow(x)
 	}
 	return x, err
 }
 
-// signed reads an integer that fits into bits, one of them the sign.
-func (r *reader) signed(bits int) (int64, *DataError) {
+// signed reads an integer of a type with so many bits, one of them the sign. It has fewer in memory if it is a
+// narrow int.
+func (r *reader) signed(bits, memory int) (int64, *DataError) {
 	x, err := r.int()
-	if err == nil && x>>(bits-1) != 0 && x>>(bits-1) != -1 {
+	fits := func(bits int) bool { return x>>(bits-1) == 0 || x>>(bits-1) == -1 }
+	switch {
+	case err != nil:
+	case !fits(bits):
 		err = bad(fmt.Sprintf("%d does not fit into %d bits", x, bits))
+	case !fits(memory):
+		err = narrow(x)
 	}
 	return x, err
 }
@@ -306,7 +317,34 @@ func (o *keyOrder) next(before, after []byte) *DataError {
 
 // unexpected returns the error for a value that starts with the wrong byte.
 func unexpected(want string, code byte) *DataError {
-	return bad(fmt.Sprintf("want %s, found code %#02x", want, code))
+	return bad(fmt.Sprintf("want %s, found %s", want, found(code)))
+}
+
+// found says what a value is that starts with that byte.
+func found(code byte) string {
+	switch {
+	case code <= maxPositive, code >= codeUint8 && code <= codeUint8+3:
+		return "an unsigned integer"
+	case code >= 0xe0, code >= codeInt8 && code <= codeInt8+3:
+		return "a negative integer"
+	case code == codeNil:
+		return "nil"
+	case code == 0xc2 || code == 0xc3:
+		return "a bool"
+	case code == 0xca:
+		return "a float of 32 bits"
+	case code == 0xcb:
+		return "a float of 64 bits"
+	case code>>4 == 0x8, code == 0xde || code == 0xdf:
+		return "a map"
+	case code>>4 == 0x9, code == 0xdc || code == 0xdd:
+		return "an array"
+	case code>>5 == 0x5, code >= 0xd9 && code <= 0xdb:
+		return "a string"
+	case code >= 0xc4 && code <= 0xc6:
+		return "bytes"
+	}
+	return fmt.Sprintf("a value of an unknown sort (%#02x)", code)
 }
 
 // tooLong returns the error for a length that src cannot hold.

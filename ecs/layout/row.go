@@ -265,10 +265,10 @@ func (r *reader) scalar(k Kind) (bits, imaginary uint64, err *DataError) {
 		}
 		return bits, 0, err
 	case k.signed():
-		x, err := r.signed(k.bits())
+		x, err := r.signed(k.bits(), k.bits())
 		return uint64(x), 0, err
 	case k.unsigned() || k == Entity:
-		bits, err = r.unsigned(k.bits())
+		bits, err = r.unsigned(k.bits(), k.bits())
 		return bits, 0, err
 	}
 	if k == Float32 || k == Float64 {

@@ -20,13 +20,13 @@ const mostLeast = 1 << 20
 
 // compile returns the coder of t, which [Of] accepts.
 func compile(t reflect.Type) coder {
-	switch kindOf(t) {
+	switch kind := kindOf(t); kind {
 	case Bool:
 		return boolCoder
 	case Int8, Int16, Int32, Int64:
-		return signedCoder(int(t.Size()) * 8)
+		return signedCoder(kind.bits(), int(t.Size())*8)
 	case Uint8, Uint16, Uint32, Uint64, Entity:
-		return unsignedCoder(int(t.Size()) * 8)
+		return unsignedCoder(kind.bits(), int(t.Size())*8)
 	case Float32:
 		return float32Coder
 	case Float64:
@@ -62,27 +62,26 @@ var boolCoder = coder{
 	least: 1,
 }
 
-// signedCoder returns the coder of signed integers with so many bits in memory.
-func signedCoder(bits int) coder {
+// signedCoder returns the coder of signed integers with so many bits, and so many in memory.
+func signedCoder(bits, memory int) coder {
 	return coder{
-		encode: func(dst []byte, p ptr) []byte { return appendInt(dst, loadInt(p, bits)) },
+		encode: func(dst []byte, p ptr) []byte { return appendInt(dst, loadInt(p, memory)) },
 		decode: func(r *reader, p ptr) *DataError {
-			x, err := r.signed(bits)
-			storeUint(p, bits, uint64(x))
+			x, err := r.signed(bits, memory)
+			storeUint(p, memory, uint64(x))
 			return err
 		},
 		least: 1,
 	}
 }
 
-// unsignedCoder returns the coder of unsigned integers with so many bits in
-// memory.
-func unsignedCoder(bits int) coder {
+// unsignedCoder returns the coder of unsigned integers with so many bits, and so many in memory.
+func unsignedCoder(bits, memory int) coder {
 	return coder{
-		encode: func(dst []byte, p ptr) []byte { return appendUint(dst, loadUint(p, bits)) },
+		encode: func(dst []byte, p ptr) []byte { return appendUint(dst, loadUint(p, memory)) },
 		decode: func(r *reader, p ptr) *DataError {
-			x, err := r.unsigned(bits)
-			storeUint(p, bits, x)
+			x, err := r.unsigned(bits, memory)
+			storeUint(p, memory, x)
 			return err
 		},
 		least: 1,

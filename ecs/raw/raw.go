@@ -116,8 +116,8 @@ type World interface {
 	// types alone, also of storages without rows: a program does not load one state and
 	// refuse the next.
 	//
-	// An error wraps [ErrState] and names the component; the world is then as it
-	// was. state is not used after Load has returned, unless it is Owned. Load works
+	// An error wraps [ErrState] and names the component, or [layout.ErrIntSize] and names the field as well;
+	// the world is then as it was. state is not used after Load has returned, unless it is Owned. Load works
 	// with as many goroutines as the program has processors.
 	Load(state *State) error
 
@@ -127,7 +127,7 @@ type World interface {
 	// it wrote), and O(rows) of the groups of storages that it wrote to. Hooks of components
 	// are not called, those of ecs.World.OnRestore are, once, if there was any tick.
 	//
-	// An error wraps [ErrState] if something is not such a tick; [ErrDirty] if anything was written
+	// An error wraps [ErrState] if something is not such a tick; [layout.ErrIntSize]; [ErrDirty] if anything was written
 	// since the last one, [ErrCheckpointHeld] while checkpoints are held; or it is that which comes
 	// among the ticks. The world is then at the last tick before. A patch is not used any
 	// longer when the next one is asked for. Whether entities of components are

@@ -445,6 +445,9 @@ func (im *Image) Fill(w *ecs.World, file string) error { return Put(w, im.State(
 // other.
 func Put(w *ecs.World, state *raw.State, file string) error {
 	err := w.Raw().Load(state)
+	if errors.Is(err, layout.ErrIntSize) {
+		return fmt.Errorf("%s: %w", file, err)
+	}
 	if errors.Is(err, raw.ErrState) {
 		return &format.DamageError{File: file, Offset: -1, Length: 0, Reason: err.Error(), Err: format.ErrCorrupt}
 	}
