@@ -18,6 +18,17 @@ type dir struct{ root *os.Root }
 // Close closes root.
 func Dir(root *os.Root) FS { return dir{root} }
 
+// plain returns err with the name of an operation instead of that of a system call: "open", not "openat".
+func plain(op string, err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: op, Path: e.Path, Err: e.Err}
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return &os.LinkError{Op: op, Old: e.Old, New: e.New, Err: e.Err}
+	}
+	return err
+}
+
 // Open is [Dir] of a directory by its path.
 func Open(path string) (FS, error) {
 	root, err := os.OpenRoot(path)
@@ -33,7 +44,7 @@ const (
 )
 
 func (d dir) Create(name string) (File, error) {
-	return d.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	return d.open("create", name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
 // Open looks at the name before, since opening a pipe would wait for its other
@@ -44,11 +55,11 @@ func (d dir) Open(name string) (File, error) {
 		err = irregular(name, info)
 	}
 	if err != nil {
-		return nil, err
+		return nil, plain("open", err)
 	}
 	f, err := d.root.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, plain("open", err)
 	}
 	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
 		err = irregular(name, info)
@@ -64,12 +75,12 @@ func irregular(name string, info fs.FileInfo) error {
 	return fmt.Errorf("%w: %s is a %v", ErrIrregular, name, info.Mode().Type())
 }
 
-func (d dir) OpenWrite(name string) (File, error) { return d.open(name, os.O_RDWR) }
+func (d dir) OpenWrite(name string) (File, error) { return d.open("open", name, os.O_RDWR) }
 
-func (d dir) open(name string, flag int) (File, error) {
+func (d dir) open(op, name string, flag int) (File, error) {
 	f, err := d.root.OpenFile(name, flag, fileMode)
 	if err != nil {
-		return nil, err // Not a File holding a nil *os.File.
+		return nil, plain(op, err) // Not a File holding a nil *os.File.
 	}
 	return osFile{f, d.root, name}, nil
 }
@@ -81,7 +92,7 @@ func (d dir) Rename(from, to string) error {
 	if old := d.replaced(to); old != nil {
 		defer func() { go old.Close() }()
 	}
-	return d.root.Rename(from, to)
+	return plain("rename", d.root.Rename(from, to))
 }
 
 // replaced opens the file called name if it is worth it.
@@ -127,11 +138,16 @@ func (d dir) publishInSteps(from, to string) error {
 	return nil
 }
 
-func (d dir) Remove(name string) error { return d.root.Remove(name) }
+func (d dir) Remove(name string) error { return plain("remove", d.root.Remove(name)) }
 
-func (d dir) Mkdir(name string) error { return d.root.Mkdir(name, dirMode) }
+func (d dir) Mkdir(name string) error {
+	return plain("create directory", d.root.Mkdir(name, dirMode))
+}
 
-func (d dir) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(d.root.FS(), name) }
+func (d dir) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(d.root.FS(), name)
+	return entries, plain("read directory", err)
+}
 
 // SyncDir does nothing on Windows, which cannot sync a directory and makes
 // names durable with the file.
@@ -141,11 +157,11 @@ func (d dir) SyncDir(name string) error {
 	}
 	f, err := d.root.Open(name)
 	if err != nil {
-		return err
+		return plain("sync directory", err)
 	}
 	if err := f.Sync(); err != nil {
 		f.Close()
-		return fmt.Errorf("sync directory: %w", err)
+		return plain("sync directory", err)
 	}
 	return f.Close()
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -253,6 +254,30 @@ func TestALinkIsNotLocked(t *testing.T) {
 	}
 	if _, err := tree.Locked("LOCK"); !errors.Is(err, disk.ErrIrregular) {
 		t.Errorf("Locked = %v", err)
+	}
+}
+
+func TestDir_OperationNames(t *testing.T) {
+	tree, err := disk.Open(t.TempDir())
+	must(t, err)
+	defer tree.Close()
+	_, created := tree.Create("d/f")
+	_, opened := tree.Open("f")
+	_, written := tree.OpenWrite("f")
+	_, read := tree.ReadDir("d")
+	for _, tt := range []struct {
+		want string
+		err  error
+	}{
+		{"create", created}, {"open", opened}, {"open", written}, {"read directory", read}, {"remove", tree.Remove("f")},
+		{"rename", tree.Rename("f", "g")}, {"create directory", tree.Mkdir("d/e")}, {"sync directory", tree.SyncDir("d")},
+	} {
+		if runtime.GOOS == "windows" && tt.want == "sync directory" {
+			continue // It syncs none.
+		}
+		if !errors.Is(tt.err, fs.ErrNotExist) || !strings.HasPrefix(tt.err.Error(), tt.want+" ") {
+			t.Errorf("%s: %v", tt.want, tt.err)
+		}
 	}
 }
 

@@ -50,6 +50,7 @@ type Index[T any, K comparable] struct {
 	version uint64   // Rises when a list changes.
 	moved   []uint32 // Scratch: rows that have another entity or key.
 	closed  bool
+	dynamic bool // Some values of K cannot be compared.
 }
 
 // A lag is what an index has not looked at yet. Each step of a loop asks for it, so it is no
@@ -128,10 +129,27 @@ func mustNotLeak[T any, K comparable](s *Storage[T], key func(T) K) {
 
 func newIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	mustNotLeak(s, key)
-	x := &Index[T, K]{s: s, key: key}
+	x := &Index[T, K]{s: s, key: key, dynamic: holdsInterface(reflect.TypeFor[K]())}
 	x.lag = lag{news: s.rows.Follow(&s.dense.Log, &s.data.Log), late: track.NoRow}
 	s.indexes = append(s.indexes, x)
 	return x
+}
+
+// holdsInterface reports whether t has an interface in it: what that holds may be of a type that cannot be compared.
+func holdsInterface(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Interface:
+		return true
+	case reflect.Array:
+		return holdsInterface(t.Elem())
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if holdsInterface(f.Type) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // In returns the index of the same storage in another world, such as a clone, which is made
@@ -411,6 +429,9 @@ func (x *Index[T, K]) enter(row int) {
 		return
 	}
 	key := x.key(x.s.data.Live[row])
+	if x.dynamic && !reflect.ValueOf(&key).Elem().Comparable() {
+		panic(fmt.Sprintf("ecs: an index of %s: the key of %v is %v, of a type that cannot be compared; let the key function return another one", x.s.name, e, key))
+	}
 	if key != key { // Some do.
 		return
 	}

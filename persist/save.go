@@ -2,6 +2,9 @@ package persist
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/stet-ecs/stet/disk"
@@ -70,8 +73,9 @@ func SaveFS(ctx context.Context, files disk.FS, file string, w *ecs.World, o ...
 // that changed. A conversion that would lose values is refused until
 // [ecs.Component.Dropped] says that it may.
 //
-// Errors: [ErrSchema] naming the field that does not fit, with [raw.ErrDropped] if its
-// values would be lost, [ErrForeign], [ErrNewer], [ErrCorrupt] with the offset. w is then as it was.
+// Errors: [fs.ErrNotExist] and [fs.ErrPermission] if the file cannot be opened; [ErrSchema] naming the field that
+// does not fit, with [raw.ErrDropped] if its values would be lost; [layout.ErrIntSize] for an int that does not fit
+// into 32 bits; [ErrForeign], [ErrNewer], [ErrCorrupt] with the offset. w is then as it was.
 func Load(ctx context.Context, file string, w *ecs.World) error {
 	return inDirectoryOf(file, func(files disk.FS, name string) error { return LoadFS(ctx, files, name, w) })
 }
@@ -90,6 +94,9 @@ func LoadFS(ctx context.Context, files disk.FS, file string, w *ecs.World) error
 func readSave(ctx context.Context, files disk.FS, file string, w *ecs.World) (im *image.Image, name string, err error) {
 	r, err := snap.Open(files, file, catalog.SnapshotName)
 	if err != nil {
+		if _, unopened := errors.AsType[*fs.PathError](err); unopened {
+			err = fmt.Errorf("persist: load: %w", err)
+		}
 		return nil, "", err
 	}
 	defer r.Close()

@@ -69,7 +69,7 @@ type boltTree struct {
 func newBoltTree(temp *disk.Temp, name string) (tree, error) {
 	file, err := disk.Reopen(temp.File)
 	if err != nil {
-		return nil, fmt.Errorf("pagefile: opening %s for bbolt: %w", name, err)
+		return nil, fmt.Errorf("opening %s for bbolt: %w", name, err)
 	}
 	if file == nil {
 		return nil, nil
@@ -112,11 +112,11 @@ func (t *boltTree) guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.broken = true
-			err = fmt.Errorf("pagefile: write %s: bbolt could not use what it has written: %v", t.name, p)
+			err = fmt.Errorf("write %s: bbolt could not use what it has written: %v", t.name, p)
 		}
 	}()
 	if err = f(); err != nil {
-		err = fmt.Errorf("pagefile: write %s: bbolt: %w", t.name, err)
+		err = fmt.Errorf("write %s: bbolt: %w", t.name, err)
 	}
 	return err
 }
@@ -209,7 +209,7 @@ func (t *boltTree) finish(pages uint64) (*trailer, error) {
 func (t *boltTree) closeBolt() (length int64, err error) {
 	own, err := disk.Reopen(t.file)
 	if err != nil {
-		return 0, fmt.Errorf("pagefile: write %s: %w", t.name, err)
+		return 0, fmt.Errorf("write %s: %w", t.name, err)
 	}
 	defer own.Close()
 	err = t.guard(func() error {
@@ -226,12 +226,12 @@ func (t *boltTree) closeBolt() (length int64, err error) {
 	})
 	if err == nil {
 		if err = t.temp.Lock(); err != nil {
-			err = fmt.Errorf("pagefile: write %s: %w", t.name, err)
+			err = fmt.Errorf("write %s: %w", t.name, err)
 		}
 	}
 	if err == nil {
 		if err = own.Truncate(length); err != nil {
-			err = fmt.Errorf("pagefile: write %s: %w", t.name, err)
+			err = fmt.Errorf("write %s: %w", t.name, err)
 		}
 	}
 	return length, err

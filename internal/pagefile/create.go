@@ -1,7 +1,9 @@
 package pagefile
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 
 	"github.com/stet-ecs/stet/disk"
@@ -49,7 +51,10 @@ func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error
 	// rename a failure leaves everything as it was.
 	temp, err := disk.CreateTemp(dir, name)
 	if err != nil {
-		return Info{}, fmt.Errorf("pagefile: create %s: %w", name, err)
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			err = e.Err // It names the temporary file.
+		}
+		return Info{}, fmt.Errorf("create %s: %w", name, err)
 	}
 	defer temp.Discard() // Also if fill or BeforePublish panics. A published file stays.
 	if !opts.NoReplace {
@@ -69,10 +74,10 @@ func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error
 		publish = temp.Publish
 	}
 	if err := publish(); err != nil {
-		return Info{}, fmt.Errorf("pagefile: %w", err)
+		return Info{}, err
 	}
 	if err := dir.SyncDir(path.Dir(name)); err != nil {
-		return info, fmt.Errorf("pagefile: %s has its name, which is not durable: %w", name, err)
+		return info, fmt.Errorf("%s has its name, which is not durable: %w", name, err)
 	}
 	return info, nil
 }
@@ -83,7 +88,7 @@ func complete(dir disk.FS, name string, temp *disk.Temp, opts Options, fill func
 	f := temp.File
 	defer func() {
 		if closeErr := f.Close(); err == nil && closeErr != nil {
-			err = fmt.Errorf("pagefile: close %s: %w", name, closeErr)
+			err = fmt.Errorf("close %s: %w", name, closeErr)
 		}
 	}()
 	tree, err := newTree(temp, name, opts)
@@ -106,7 +111,7 @@ func complete(dir disk.FS, name string, temp *disk.Temp, opts Options, fill func
 		return Info{}, fmt.Errorf("%w: %s is %+v, want %+v", ErrCorrupt, name, info, want)
 	}
 	if err := f.Sync(); err != nil {
-		return Info{}, fmt.Errorf("pagefile: sync %s: %w", name, err)
+		return Info{}, fmt.Errorf("sync %s: %w", name, err)
 	}
 	return info, nil
 }

@@ -18,10 +18,10 @@ var (
 	ErrCorrupt = disk.ErrCorrupt
 
 	// ErrOrder reports a key that is not above the one put before it.
-	ErrOrder = errors.New("pagefile: keys do not ascend")
+	ErrOrder = errors.New("keys do not ascend")
 
 	// ErrTooLarge reports a value longer than [MaxValueSize].
-	ErrTooLarge = errors.New("pagefile: value too large")
+	ErrTooLarge = errors.New("value too large")
 )
 
 // A DamageError says which bytes of a file cannot be used. The range is as

@@ -52,7 +52,7 @@ func open(dir disk.FS, name string) (*File, error) {
 	case errors.Is(err, disk.ErrIrregular):
 		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
 	case err != nil:
-		return nil, fmt.Errorf("pagefile: %w", err)
+		return nil, err
 	}
 	t, size, err := inspect(file, name)
 	if err != nil {
@@ -66,7 +66,7 @@ func open(dir disk.FS, name string) (*File, error) {
 func inspect(file disk.File, name string) (*trailer, int64, error) {
 	size, err := file.Size()
 	if err != nil {
-		return nil, 0, fmt.Errorf("pagefile: %w", err)
+		return nil, 0, err
 	}
 	t, err := readTrailer(file, name, size)
 	return t, size, err

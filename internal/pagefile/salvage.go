@@ -3,7 +3,6 @@ package pagefile
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"io"
 
 	"github.com/stet-ecs/stet/disk"
@@ -24,12 +23,12 @@ const salvageFactor = 4
 func Salvage(ctx context.Context, dir disk.FS, name string, visit func(k Key, value []byte)) error {
 	file, err := dir.Open(name)
 	if err != nil {
-		return fmt.Errorf("pagefile: %w", err)
+		return err
 	}
 	defer file.Close()
 	size, err := file.Size()
 	if err != nil {
-		return fmt.Errorf("pagefile: %w", err)
+		return err
 	}
 	s := salvage{r: file, name: name, size: size, left: salvageFactor * size, visit: visit}
 	n := node(make([]byte, pageSize))

@@ -168,7 +168,7 @@ func noTrailer(r io.ReaderAt, name string, size int64) error {
 		return err
 	}
 	if !bytes.HasPrefix(boltPrefix, start) {
-		return &DamageError{File: name, Offset: -1, Reason: "not a page file", Err: ErrForeign}
+		return &DamageError{File: name, Offset: -1, Reason: "it is neither a save nor a snapshot", Err: ErrForeign}
 	}
 	length := min(size, footerSize)
 	return corrupt(name, size-length, length,

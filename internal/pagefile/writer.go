@@ -114,14 +114,14 @@ func (w *Writer) finish() (*trailer, error) {
 func (w *Writer) close() {
 	w.tree.close()
 	if w.err == nil {
-		w.err = fmt.Errorf("pagefile: the writer is closed: %w", os.ErrClosed)
+		w.err = fmt.Errorf("the writer is closed: %w", os.ErrClosed)
 	}
 }
 
 // writeAt writes b to the file that gets the name.
 func writeAt(f disk.File, name string, b []byte, offset int64) error {
 	if _, err := f.WriteAt(b, offset); err != nil {
-		return fmt.Errorf("pagefile: write %s: %w", name, err)
+		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
@@ -424,11 +425,21 @@ func (c *Catalog) manifests(ctx context.Context, numbers []uint32) ([]SnapshotIn
 		at, ok := slices.BinarySearchFunc(c.Snapshots, n, func(s SnapshotInfo, n uint32) int { return cmp.Compare(s.Number, n) })
 		if ok && c.Snapshots[at].Err == nil {
 			infos = append(infos, c.Snapshots[at])
-		} else {
-			infos = append(infos, c.inspect(SnapshotName(n), n))
+			continue
 		}
+		info := c.inspect(SnapshotName(n), n)
+		if refused(info.Err) {
+			return nil, fmt.Errorf("persist: %w", info.Err)
+		}
+		infos = append(infos, info)
 	}
 	return infos, nil
+}
+
+// refused reports whether err says that the system does not let this process open a file now. That is no
+// damage: the same files can be read once that has changed.
+func refused(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // anyVanished reports whether a file was gone before its manifest was read.

@@ -122,7 +122,7 @@ func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Imag
 			}
 			return nil, f, errors.Join(append(f.Skipped, err)...)
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || refused(err) {
 			return nil, f, err // The snapshot is none the worse for it.
 		}
 		f.Skipped = append(f.Skipped, err)
