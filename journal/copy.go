@@ -47,7 +47,7 @@ func (l *Log) copyLedger(to disk.FS, last uint64) error {
 	w := l.ledgerWriter(to, l.World, func() error { return nil })
 	newest := &l.Segments[len(l.Segments)-1]
 	w.segments = w.segments[:len(w.segments)-1]
-	err := w.began(&newest.header, nil)
+	err := w.began(&newest.header, l.Writer(newest), nil)
 	if err == nil && newest.sealed && l.endAfter(last) == newest.End {
 		err = w.closed(closedSegment{newest.Number, uint64(newest.End - 2*recordHeader)})
 	}

@@ -60,6 +60,7 @@ const (
 	entryPruned   = 3 // The oldest segment that is kept.
 	entryNote     = 4 // The caller's; the last one counts.
 	entryClosed   = 5 // The newest segment is about to be sealed, at this offset.
+	entryWriter   = 6 // The program that writes a segment; behind that segment's entry.
 )
 
 // A feature is something that a journal or what is kept with it uses beyond version 2.
@@ -72,6 +73,7 @@ type feature struct {
 type listedSegment struct {
 	number, epoch, first, salt uint64
 	sums                       []byte // Encoded; nil: none, or damaged.
+	writer                     string // "": unknown.
 }
 
 // A closedSegment is one that is complete, and where its seals are about to be written.
@@ -204,6 +206,10 @@ func (l *ledger) take(kind uint32, payload []byte) (reason string, err error) {
 		l.kept = max(l.kept, r.next())
 	case entryClosed:
 		l.closed = closedSegment{r.next(), r.next()}
+	case entryWriter:
+		if s := l.find(r.next()); s != nil && len(r.b) <= maxWriter {
+			s.writer, r.b = string(r.b), nil
+		}
 	case entryNote:
 		l.note = bytes.Clone(payload)
 		return "", nil

@@ -361,12 +361,13 @@ func FuzzLedger(f *testing.F) {
 	log := scan(f, files)
 	f.Add(files.Bytes(onlyLedger(f, files))[64:])
 	f.Add([]byte{2, 5, 1, 2, 3, 4, 5})
+	f.Add([]byte{6, 3, 1, 'g', 'o', 6, 2, 99, 'x', 6, 0})
 	f.Fuzz(func(t *testing.T, program []byte) {
 		var kinds []uint32
 		var entries [][]byte
 		for len(program) >= 2 {
 			n := min(int(program[1]), len(program)-2)
-			kinds, entries = append(kinds, uint32(program[0]%6)), append(entries, program[2:2+n])
+			kinds, entries = append(kinds, uint32(program[0]%7)), append(entries, program[2:2+n])
 			program = program[2+n:]
 		}
 		hostile := files.Clone()

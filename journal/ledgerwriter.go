@@ -66,7 +66,7 @@ func (l *Log) ledgerWriter(dir disk.FS, world [16]byte, guard func() error) *led
 	}
 	for i := range l.Segments {
 		if s, h := &l.Segments[i], &l.Segments[i].header; s.Err == nil {
-			segments[s.Number] = listedSegment{number: s.Number, epoch: h.epoch, first: h.first, salt: h.salt, sums: l.sumsOf(i)}
+			segments[s.Number] = listedSegment{number: s.Number, epoch: h.epoch, first: h.first, salt: h.salt, sums: l.sumsOf(i), writer: l.Writer(s)}
 		}
 	}
 	for _, number := range slices.Sorted(maps.Keys(segments)) {
@@ -134,8 +134,8 @@ func (w *ledgerWriter) keepNote(b []byte) error {
 	return w.put(entryNote, b, func() { w.note = bytes.Clone(b) })
 }
 
-// began enters segment h and, if it is not nil, the summary of the segment before.
-func (w *ledgerWriter) began(h *segmentHeader, sums []byte) error {
+// began enters segment h with its writer and, if it is not nil, the summary of the segment before.
+func (w *ledgerWriter) began(h *segmentHeader, writer string, sums []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
@@ -144,7 +144,7 @@ func (w *ledgerWriter) began(h *segmentHeader, sums []byte) error {
 	if n := len(w.segments); n > 0 && sums != nil {
 		w.segments[n-1].sums, w.segments[n-1].length = sums, 0
 	}
-	w.segments = append(w.segments, writtenSegment{listedSegment: listedSegment{number: h.number, epoch: h.epoch, first: h.first, salt: h.salt}})
+	w.segments = append(w.segments, writtenSegment{listedSegment: listedSegment{number: h.number, epoch: h.epoch, first: h.first, salt: h.salt, writer: writer}})
 	if w.file == nil || w.stale() {
 		w.err = w.renew(h.number)
 		return w.err
@@ -164,19 +164,22 @@ func (w *ledgerWriter) enter(i int) {
 	b = binary.AppendUvarint(b, s.salt)
 	if i == 0 || w.segments[i-1].sums == nil {
 		w.add(entrySegment, binary.AppendUvarint(b, 0))
-		return
+	} else {
+		ended := &w.segments[i-1]
+		b = binary.AppendUvarint(b, ended.number)
+		ended.at = w.add(entrySegment, b, ended.sums) + int64(len(b))
+		ended.length, ended.sums = len(ended.sums), nil
 	}
-	ended := &w.segments[i-1]
-	b = binary.AppendUvarint(b, ended.number)
-	ended.at = w.add(entrySegment, b, ended.sums) + int64(len(b))
-	ended.length, ended.sums = len(ended.sums), nil
+	if s.writer != "" {
+		w.add(entryWriter, binary.AppendUvarint(nil, s.number), []byte(s.writer))
+	}
 }
 
 // stale reports whether most of the ledger is of segments that were pruned.
 func (w *ledgerWriter) stale() bool {
 	live := renewSize
 	for i := range w.segments {
-		live += int64(w.segments[i].length)
+		live += int64(w.segments[i].length + len(w.segments[i].writer))
 	}
 	return w.end > 2*live
 }

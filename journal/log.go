@@ -338,6 +338,18 @@ func (l *Log) Hidden(e Entry) *DamageError {
 	return nil
 }
 
+// Writer returns what [Options.Writer] said of the program that began s, or "" if that is unknown: a
+// program that has no word for it wrote the ledger since, or the journal is of version 1.
+func (l *Log) Writer(s *Segment) string {
+	if l.ledger == nil || s.Err != nil {
+		return ""
+	}
+	if listed := l.ledger.find(s.Number); listed != nil && listed.salt == s.header.salt {
+		return listed.writer
+	}
+	return ""
+}
+
 // Close lets go of the file that was read last. The log can still be used.
 func (l *Log) Close() error {
 	l.mu.Lock()

@@ -277,7 +277,7 @@ func (w *writer) begin(h segmentHeader, preamble, before []byte) error {
 	w.sums = newSums(h.first)
 	err = w.publish(temp, preamble)
 	if err == nil && w.j.ledger != nil {
-		err = w.j.ledger.began(&h, before)
+		err = w.j.ledger.began(&h, w.j.opt.Writer, before)
 	}
 	if err != nil {
 		temp.File.Close()

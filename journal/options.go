@@ -22,7 +22,11 @@ const (
 	syncNever
 )
 
-const defaultSyncEvery = 100 * time.Millisecond
+const (
+	defaultSyncEvery = 100 * time.Millisecond
+
+	maxWriter = 255 // Bytes of [Options.Writer].
+)
 
 // SyncAlways syncs after every write. Records that arrive during an fsync share
 // the next one.
@@ -98,6 +102,11 @@ type Options struct {
 	// by Append and Roll in their caller's goroutine. nil: no preamble.
 	Preamble func() []byte
 
+	// Writer describes the program that writes, for [Log.Writer]: at most 255 bytes, more are
+	// cut off. It is kept with each segment that is begun; a journal of version 1 has no place
+	// for it. "": unknown.
+	Writer string
+
 	// OnDurable is called by the writer goroutine after an fsync covered seq
 	// and all before it. It must not block, and must not call Close or Wait.
 	// nil: nothing is called.
@@ -134,6 +143,7 @@ func (opt Options) resolve() Options {
 	if opt.QueueSize <= 0 {
 		opt.QueueSize = defaultQueueSize
 	}
+	opt.Writer = opt.Writer[:min(len(opt.Writer), maxWriter)]
 	opt.FirstSeq, opt.partSize = cmp.Or(opt.FirstSeq, 1), cmp.Or(opt.partSize, MaxPayload)
 	if opt.Guard == nil {
 		opt.Guard = func() error { return nil }

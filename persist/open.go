@@ -12,6 +12,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/build"
 	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
@@ -49,6 +50,11 @@ type Report struct {
 	// Unstored lists the registered components of which nothing was stored: nobody has
 	// them, and resources are as the program made them.
 	Unstored []string
+
+	// Build describes the program and the machine that wrote the store last, if results of floats
+	// differ between it and this one: ticks that are made again may come out otherwise. "": they do not,
+	// or it is unknown. See docs/MACHINES.md.
+	Build string
 
 	// Kept says how much of the past lies on the disk and what it is to stay within. A
 	// store that nobody set a bound for and that was above the default one already is not
@@ -88,6 +94,9 @@ func (r Report) String() string {
 	}
 	if len(r.Unstored) > 0 {
 		fmt.Fprintf(&b, "\nregistered, nothing is stored: %s", listed(r.Unstored))
+	}
+	if r.Build != "" {
+		fmt.Fprintf(&b, "\nwritten by %s, here %s: floats may come out otherwise", r.Build, build.Here())
 	}
 	if r.Kept.Bytes > r.Kept.Bound && r.Kept.Bound > 0 {
 		fmt.Fprintf(&b, "\nkept: %v", r.Kept)
@@ -347,6 +356,12 @@ func (s *Store) reportOf(c *catalog.Catalog) {
 	s.bind(sizes)
 	s.report.Tick = s.world.Tick()
 	s.report.Clean, s.report.Disowned = c.Log.Clean, len(c.Log.Disowned)
+	if n := len(c.Log.Segments); n > 0 {
+		last := c.BuildOf(&c.Log.Segments[n-1])
+		if floats := build.Floats(last); floats != "" && floats != build.Floats(build.Here()) {
+			s.report.Build = last
+		}
+	}
 	if c.Log.Torn != nil {
 		s.report.Torn = c.Log.Torn.In(catalog.JournalDir)
 	}
@@ -472,6 +487,7 @@ func (s *Store) openJournal(log *journal.Log) error {
 		FirstSeq:    s.head + 1,
 		Epoch:       s.options.Epoch,
 		Preamble:    func() []byte { return s.schema.Encode() },
+		Writer:      build.Here(),
 	}
 	options.Guard = s.guard
 	if s.options.OnDurable != nil || s.options.OnLocal != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/build"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/snap"
@@ -25,6 +26,11 @@ type SaveOptions struct {
 	// floats at random all of their bytes. Saving takes about 1.5 times as long, loading 2 to
 	// 3 times, where the disk is no limit; docs/SLOTS.md has figures.
 	Compress bool
+
+	// Build says in the file which program on which machine wrote it, so that two saves of a tick that
+	// differ tell whether their machines do: ecsdump info shows it. Equal worlds then have equal
+	// saves only if one program wrote both.
+	Build bool
 }
 
 // the returns what a program said of a save: nothing or one thing.
@@ -62,7 +68,11 @@ func inDirectoryOf(file string, f func(files disk.FS, name string) error) error 
 // SaveFS writes w to a file of files, as [Save] does.
 func SaveFS(ctx context.Context, files disk.FS, file string, w *ecs.World, o ...SaveOptions) error {
 	s := snap.Saved(w)
-	s.Manifest.Compressed = the(o).Compress
+	said := the(o)
+	s.Manifest.Compressed = said.Compress
+	if said.Build {
+		s.Manifest.SetBuild(build.Here())
+	}
 	_, err := s.Create(ctx, files, file)
 	return err
 }

@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"internal/parallel":   {},
 	"internal/background": {"golang.org/x/sys"},
 	"persist/internal/format": {
-		"disk", "ecs", "ecs/layout", "ecs/raw", "journal", "internal/digest", "internal/grow", "internal/naming", "internal/pagefile", "github.com/vmihailenco/msgpack",
+		"disk", "ecs", "ecs/layout", "ecs/raw", "journal", "internal/build", "internal/digest", "internal/grow", "internal/naming", "internal/pagefile", "github.com/vmihailenco/msgpack",
 		"github.com/klauspost/compress/zstd",
 	},
 	"persist/internal/progress": {},
@@ -44,11 +44,11 @@ var allowed = map[string][]string{
 		"persist/internal/format", "persist/internal/image", "persist/internal/progress", "github.com/zeebo/xxh3",
 	},
 	"persist/internal/catalog": {
-		"ecs", "journal", "disk", "internal/naming", "internal/near", "internal/pagefile", "internal/parallel",
+		"ecs", "journal", "disk", "internal/build", "internal/naming", "internal/near", "internal/pagefile", "internal/parallel",
 		"persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist": {
-		"ecs", "ecs/layout", "ecs/raw", "journal", "disk", "internal/background", "internal/grow", "internal/naming", "internal/shell",
+		"ecs", "ecs/layout", "ecs/raw", "journal", "disk", "internal/background", "internal/build", "internal/grow", "internal/naming", "internal/shell",
 		"persist/internal/catalog", "persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist/inspect": {

@@ -45,6 +45,15 @@ func Check(text string) error {
 	return nil
 }
 
+// Floats returns what a description says of floats: "fused math:e83c". It is "" if text is no description.
+func Floats(text string) string {
+	words := strings.Fields(text)
+	if len(words) < 4 || !strings.HasSuffix(words[2], "fused") || !strings.HasPrefix(words[3], "math:") {
+		return ""
+	}
+	return words[2] + " " + words[3]
+}
+
 // Differ says how two builds differ, or "" if they do not or one is unknown.
 func Differ(ours, theirs string) string {
 	if ours == "" || theirs == "" || ours == theirs {

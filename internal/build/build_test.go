@@ -13,6 +13,9 @@ func TestHere(t *testing.T) {
 	if err := Check(text); err != nil {
 		t.Error(err)
 	}
+	if floats := Floats(text); floats == "" || !strings.Contains(text, floats) {
+		t.Errorf("Floats(%q) = %q", text, floats)
+	}
 	if !regexp.MustCompile(`^go\S+ ` + runtime.GOOS + `/` + runtime.GOARCH + ` (un)?fused math:[0-9a-f]{4}( \S+@\S+)?$`).MatchString(text) {
 		t.Errorf("Here() = %q", text)
 	}
@@ -31,6 +34,18 @@ func TestCheck(t *testing.T) {
 	} {
 		if err := Check(text); (err == nil) != ok {
 			t.Errorf("Check(%q) = %v", text, err)
+		}
+	}
+}
+
+func TestFloats(t *testing.T) {
+	for text, want := range map[string]string{
+		"go1.26.8 darwin/arm64 fused math:e83c game@v1": "fused math:e83c",
+		"go1.26.8 linux/amd64 unfused math:a043":        "unfused math:a043",
+		"":                                              "", "a b c d": "", "go1.26 linux/amd64 unfused": "",
+	} {
+		if got := Floats(text); got != want {
+			t.Errorf("Floats(%q) = %q, want %q", text, got, want)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
-	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -74,6 +73,7 @@ type snapshotDoc struct {
 	Bytes  int64      `json:"bytes"`
 	Shares int        `json:"shares"`          // Other files that hold pages of it.
 	Error  string     `json:"error,omitempty"` // Why it cannot be read.
+	Build  string     `json:"build,omitempty"` // The program and the machine that wrote it, if it says so.
 }
 
 // A journalDoc describes a journal.
@@ -97,6 +97,7 @@ type segmentDoc struct {
 	FirstSeq uint64 `json:"first_record"`
 	Records  int    `json:"records"`
 	Bytes    int64  `json:"bytes"`
+	Build    string `json:"build,omitempty"` // The program and the machine that wrote it, if known.
 }
 
 // A lockDoc says who has a store open, or had it when it ended without closing.
@@ -203,7 +204,7 @@ func (s *source) opens(doc *infoDoc) error {
 func snapshotDocOf(s inspect.SnapshotInfo) snapshotDoc {
 	return snapshotDoc{
 		Number: s.Number, Label: s.Label, File: s.Name, Tick: s.Tick, Seq: s.ID.Seq, Time: describe.Known(s.Time),
-		Digest: s.Digest.String(), Bytes: s.Size, Shares: s.Files, Error: describe.Unprefixed(s.Err),
+		Digest: s.Digest.String(), Bytes: s.Size, Shares: s.Files, Error: describe.Unprefixed(s.Err), Build: s.Build,
 	}
 }
 
@@ -211,11 +212,12 @@ func snapshotDocOf(s inspect.SnapshotInfo) snapshotDoc {
 // way back from the head.
 func (s *source) journal() *journalDoc {
 	log := s.Log()
-	j := &journalDoc{Records: len(log.Entries), Branches: len(s.Tips()), Clean: log.Clean}
-	j.Segments = describe.Listed(log.Segments, func(seg journal.Segment) segmentDoc {
+	j := &journalDoc{Segments: []segmentDoc{}, Records: len(log.Entries), Branches: len(s.Tips()), Clean: log.Clean}
+	builds := s.Builds()
+	for i, seg := range log.Segments {
 		j.Bytes += seg.Size
-		return segmentDoc{"journal/" + seg.Name, seg.Epoch, seg.First, seg.Records, seg.Size}
-	})
+		j.Segments = append(j.Segments, segmentDoc{"journal/" + seg.Name, seg.Epoch, seg.First, seg.Records, seg.Size, builds[i]})
+	}
 	known := s.rewoundFrom()
 	for i, e := range log.Entries {
 		if i == 0 {
@@ -285,6 +287,8 @@ func (doc *infoDoc) print(a *app) {
 	}
 	if doc.Journal != nil {
 		doc.journal(g)
+	} else if len(doc.Snapshots) == 1 && doc.Snapshots[0].Build != "" {
+		g.Row("writer", doc.Snapshots[0].Build)
 	}
 	for _, d := range doc.Damage {
 		g.Row("damage", d)
@@ -324,6 +328,14 @@ func (doc *infoDoc) journal(g *term.Grid) {
 	g.Row("closed", closed(doc))
 	if doc.Marks > 0 {
 		g.Row("marks", fmt.Sprintf("%d; the newest is mark:%s, tick %d", doc.Marks, doc.newest.Name, doc.newest.Tick))
+	}
+	// A row for each time that another program or machine went on.
+	said := ""
+	for _, seg := range doc.Journal.Segments {
+		if seg.Build != "" && seg.Build != said {
+			g.Row("writer", fmt.Sprintf("%s, from record %d", seg.Build, seg.FirstSeq))
+		}
+		said = cmp.Or(seg.Build, said)
 	}
 	if doc.Journal.Torn != "" {
 		g.Row("unfinished", doc.Journal.Torn)

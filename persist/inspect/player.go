@@ -451,6 +451,11 @@ func (p *Player) Diverged() (tick uint64, storage string, ok bool) {
 	return p.tick, p.storage, p.diverged
 }
 
+// Build describes the program and the machine that recorded the tick of the world, in the form that
+// rollback.Session.Build has; "" is unknown. If ticks come out otherwise than those of another
+// machine, this is the first thing to compare: see docs/MACHINES.md.
+func (p *Player) Build() string { return p.view.Build(p.recorded.Seq()) }
+
 // SaveBoth saves what was recorded and what was played of the present tick to two
 // files in dir, which it makes, and returns the command, for a shell, that shows
 // how they differ: "ecsdump diff RECORDED PLAYED". Files of the same names are replaced.

@@ -54,6 +54,16 @@ func (v *View) Snapshots() []SnapshotInfo { return v.cat.Snapshots }
 // Log returns what the journal holds; nothing for a save.
 func (v *View) Log() *journal.Log { return v.cat.Log }
 
+// Builds returns which program on which machine wrote each segment of the journal, as rollback.Session.Build
+// describes it; "" is unknown, as in stores of earlier programs.
+func (v *View) Builds() []string {
+	builds := make([]string, len(v.cat.Log.Segments))
+	for i := range builds {
+		builds[i] = v.cat.BuildOf(&v.cat.Log.Segments[i])
+	}
+	return builds
+}
+
 // InUse reports whether a program had the store open for writing when v was
 // opened. [View.LockHolder] says which.
 func (v *View) InUse() bool { return v.cat.InUse }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/build"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/progress"
@@ -89,7 +90,8 @@ type SnapshotInfo struct {
 	Label  string    // The name that the program gave it, or "".
 	Err    error     // Why it cannot be read, or nil.
 
-	Compressed bool // Pages may be compressed.
+	Compressed bool   // Pages may be compressed.
+	Build      string // The program and the machine that wrote it, if it says so.
 
 	World  [16]byte         // Of the store it belongs to; zero: a save.
 	CRC    uint32           // Of the file, by which other files and the journal name it.
@@ -293,6 +295,7 @@ func (c *Catalog) inspect(name string, number uint32) SnapshotInfo {
 	}
 	info.Tick, info.ID, info.Digest, info.World = m.Tick, m.ID, m.Digest, m.World
 	info.Files, info.Refs, info.Time, info.Label, info.Compressed = len(m.Files), m.Files, m.Time, m.Name, m.Compressed
+	info.Build = m.Build()
 	info.Size, info.CRC, info.Schema = r.File.Info().Size, r.File.Info().CRC, m.Schema
 	return info
 }
@@ -345,6 +348,23 @@ func (c *Catalog) Head() uint64 {
 		return c.Snapshots[len(c.Snapshots)-1].ID.Seq
 	}
 	return c.Log.Head
+}
+
+// Build describes the program and the machine that wrote a record; "": unknown.
+func (c *Catalog) Build(seq uint64) string {
+	e, ok := c.Log.Find(seq)
+	if !ok {
+		return ""
+	}
+	return c.BuildOf(&c.Log.Segments[e.Segment])
+}
+
+// BuildOf describes the program and the machine that wrote a segment; "": unknown.
+func (c *Catalog) BuildOf(s *journal.Segment) string {
+	if text := c.Log.Writer(s); build.Check(text) == nil {
+		return text
+	}
+	return ""
 }
 
 // EntryError says that the content of a record, whose checksum is right, makes

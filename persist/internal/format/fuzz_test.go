@@ -59,6 +59,8 @@ func FuzzManifest(f *testing.F) {
 	f.Add(m.Encode())
 	m.Compressed = true
 	f.Add(m.Encode())
+	m.SetBuild("go1.26.8 linux/arm64 fused math:e83c")
+	f.Add(m.Encode())
 	f.Fuzz(func(t *testing.T, src []byte) {
 		storetest.BoundedTightly(t, len(src), func() {
 			m, err := format.DecodeManifest(src)

@@ -5,9 +5,11 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/build"
 	"github.com/stet-ecs/stet/journal"
 )
 
@@ -56,6 +58,24 @@ type Manifest struct {
 	Compressed bool // Pages may be compressed.
 
 	Features []Feature // Those of a later version that need not be known.
+}
+
+// buildFeature begins the name of the feature that says which program wrote the file.
+const buildFeature = "build: "
+
+// SetBuild says in m, for those who care, which program on which machine writes the file.
+func (m *Manifest) SetBuild(text string) {
+	m.Features = append(m.Features, Feature{Name: buildFeature + text})
+}
+
+// Build returns what SetBuild said, or "" if that is unknown.
+func (m *Manifest) Build() string {
+	for _, f := range m.Features {
+		if text, ok := strings.CutPrefix(f.Name, buildFeature); ok && build.Check(text) == nil {
+			return text
+		}
+	}
+	return ""
 }
 
 // known returns the features that must be known and that this program knows, by name: to be read and

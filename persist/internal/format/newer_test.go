@@ -1,12 +1,14 @@
 package format
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/build"
 	"github.com/stet-ecs/stet/journal"
 )
 
@@ -29,6 +31,19 @@ func TestWhatComesAfterTheNewestFormatIsNewer(t *testing.T) {
 		require.NotErrorIs(t, c.decode(c.encoded), ErrNewer, name)
 		c.encoded[1] = c.newest + 1
 		require.ErrorIs(t, c.decode(c.encoded), ErrNewer, name)
+	}
+}
+
+// Which program wrote a file is for readers who care; what is no description is unknown.
+func TestManifest_Build(t *testing.T) {
+	for text, want := range map[string]string{build.Here(): build.Here(), "": "", "a\nb": "", strings.Repeat("x", 256): ""} {
+		m := &Manifest{Schema: NewSchema()}
+		require.Empty(t, m.Build())
+		m.SetBuild(text)
+		got, err := DecodeManifest(m.Encode())
+		require.NoError(t, err)
+		require.Equal(t, want, got.Build(), "%q", text)
+		require.False(t, got.Features[0].Required)
 	}
 }
 

@@ -1,0 +1,89 @@
+package journal_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/journal"
+)
+
+// writers returns what a log says of the programs that wrote its segments.
+func writers(log *journal.Log) (all []string) {
+	for i := range log.Segments {
+		all = append(all, log.Writer(&log.Segments[i]))
+	}
+	return all
+}
+
+// written opens the journal in files as a program, adds a record, and closes it.
+func written(t *testing.T, files *disktest.Mem, writer string) {
+	t.Helper()
+	j, err := journal.Open(files, scan(t, files), journal.Options{Writer: writer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeJournal(t, j, add(t, j, 0, 9).Seq)
+}
+
+func TestWriter_EachOpening(t *testing.T) {
+	files := disktest.New()
+	long := strings.Repeat("w", 300)
+	want := []string{"a", "b", "", long[:255], "b"}
+	for i, w := range []string{"a", "b", "", long, "b"} {
+		written(t, files, w)
+		if got := writers(scan(t, files)); !slices.Equal(got, want[:i+1]) {
+			t.Fatalf("writers %q, want %q", got, want[:i+1])
+		}
+	}
+	to := disktest.New()
+	if err := scan(t, files).Copy(ctx, to, 1<<60, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := writers(scan(t, to)); !slices.Equal(got, want) {
+		t.Errorf("writers of a copy %q, want %q", got, want)
+	}
+}
+
+// A roll keeps the writer of its opening, and so does a reader that looks again.
+func TestWriter_Roll(t *testing.T) {
+	files := disktest.New()
+	j, err := journal.Open(files, scan(t, files), journal.Options{Writer: "a", SegmentSize: 512})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := uint64(0)
+	for range 20 {
+		parent = add(t, j, parent, 100).Seq
+	}
+	if err := j.Sync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	log := scan(t, files)
+	if got := writers(log); len(got) < 3 || slices.ContainsFunc(got, func(w string) bool { return w != "a" }) {
+		t.Errorf("writers %q, want a for each of several", got)
+	}
+	closeJournal(t, j, parent)
+}
+
+// Entries of that kind say nothing to a program that does not know it, and one that writes the ledger leaves
+// them out. What they say of other segments is damage, and takes nothing else along.
+func TestWriter_Unknown(t *testing.T) {
+	files := sample(t)
+	log := scan(t, files)
+	if got := writers(log); slices.ContainsFunc(got, func(w string) bool { return w != "" }) {
+		t.Errorf("writers %q of a journal without any", got)
+	}
+	name := onlyLedger(t, files)
+	for text, damaged := range map[string]bool{"\x01go": true, "": true, "\x63go": true} {
+		with := with(files, name, bytes.Clone(files.Bytes(name)))
+		with.Put("00000077.ledger", journal.LedgerWith(77, log.World, nil, []uint32{6}, [][]byte{[]byte(text)}))
+		if got := scan(t, with); slices.ContainsFunc(got.Problems, func(d *journal.DamageError) bool {
+			return strings.Contains(d.Reason, "impossible things")
+		}) != damaged || !slices.Equal(got.Entries, log.Entries) {
+			t.Errorf("%q: problems %v", text, got.Problems)
+		}
+	}
+}
