@@ -529,10 +529,10 @@ func (c *cursor) hold() {
 	if c.hand > 0 && c.hand <= len(w.hands) && w.hands[c.hand-1] == c {
 		return
 	}
-	if len(w.hands) == maxHands {
-		w.dropHands(0)
-	}
 	if c.hand == 0 {
+		if len(w.hands) >= maxHands {
+			w.hands.crowded()
+		}
 		w.hands = append(w.hands, c)
 		c.hand = len(w.hands)
 		return
@@ -555,9 +555,14 @@ func (c *cursor) saveAgain() bool {
 
 // leave comes when the loop is over.
 func (c *cursor) leave() {
-	if c.hand > 0 {
-		c.j.w.dropHands(c.hand - 1)
+	if last := c.hand - 1; last >= 0 {
 		c.hand = 0
+		if w := c.j.w; last == len(w.hands)-1 && w.hands[last] == inHand(c) { // The usual case calls nothing.
+			w.hands[last] = nil
+			w.hands = w.hands[:last]
+		} else {
+			w.hands.release(last, c)
+		}
 	}
 	c.idle, c.j.idle = c.j.idle, c
 }

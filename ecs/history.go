@@ -50,7 +50,8 @@ func (w *World) bound(tick uint64, n seqs) {
 		bare := w.bareTicks() && !w.anyCheckpoint()
 		w.push(frame{Frame: track.Frame{Bare: bare}, tick: true, seq: n})
 		w.evict()
-		w.saveHands()
+		w.handBoundaries = 0 // What panicked in the tick is over with it.
+		w.settleHands()
 	}
 }
 
@@ -190,7 +191,7 @@ func (h History) Seek(tick uint64) error {
 		}
 	}
 	w.restored()
-	w.saveHands()
+	w.settleHands()
 	return nil
 }
 
@@ -333,7 +334,7 @@ func (w *World) push(f frame) {
 	w.point()
 	w.remember()
 	if !f.tick && len(w.hands) > 0 { // The ends of ticks are for whoever sets them.
-		w.saveHands()
+		w.settleHands()
 	}
 }
 
@@ -507,7 +508,7 @@ func (w *World) Restore(cp Checkpoint) {
 	}
 	w.putBack(k)
 	w.restored()
-	w.saveHands()
+	w.settleHands()
 }
 
 // putBack undoes, for good, everything since the start of frames[k], which
@@ -537,7 +538,7 @@ func (w *World) Release(cp Checkpoint) {
 	w.verify()
 	w.release(k)
 	w.evict()
-	w.saveHands()
+	w.settleHands()
 }
 
 // release removes the boundary at the start of frames[k].
@@ -566,10 +567,10 @@ func (w *World) release(k int) {
 // cannot put the world back: it says so beside the error of f, or panics with an error
 // that says so and wraps what f panicked with, if that is an error.
 func (w *World) Try(f func() error) (err error) {
-	cp, hands := w.Checkpoint(), len(w.hands)
-	done := false
+	cp := w.Checkpoint()
+	hands, done := len(w.hands), false
 	defer func() {
-		w.dropHands(hands) // The loops of f are over, also if it panicked.
+		w.hands.drop(hands) // The loops of f are over, also if it panicked.
 		switch {
 		case cp.Valid():
 			if !done || err != nil {

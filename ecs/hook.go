@@ -203,8 +203,8 @@ func (w *World) destroyEach() bool {
 // destroyReleased is Destroy for an entity whose sources were seen to.
 func (w *World) destroyReleased(e Entity) {
 	w.released = true
+	defer func() { w.released = false }() // Also if nothing asked, or a hook panicked.
 	w.Destroy(e)
-	w.released = false // Also if nothing asked.
 }
 
 // each calls f for a copy of entities, from the last to the first.

@@ -347,7 +347,7 @@ func (x *Index[T, K]) catchUp() {
 	if debug {
 		w.rememberOf(&s.rows, s.pointed, s.pointedAll)
 	}
-	w.saveHands()
+	w.hands.save()
 }
 
 // followChecked is follow, in which a debug build watches what the key function does.

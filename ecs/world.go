@@ -95,9 +95,11 @@ type World struct {
 	hooks         worldHooks
 	guards        guards //nolint:unused // Of a debug build.
 
-	changes  uint64   // Counts structural changes; only rises.
-	hands    []inHand // Of the loops under way, the innermost last.
-	parallel bool     // A loop with several goroutines is: nothing may be written but what it hands out.
+	changes  uint64    // Counts structural changes; only rises.
+	hands    handStack // Of the loops under way, the innermost last.
+	parallel bool      // A loop with several goroutines is: nothing may be written but what it hands out.
+
+	handBoundaries uint // How many boundaries have saved hands since there were none, or a tick ended.
 
 	from, used []uint32 // Scratch of sorting.
 	batch      []Entity // And that of batches,
@@ -498,39 +500,19 @@ func (w *World) destroyTogether(entities []Entity) bool {
 	return true
 }
 
-// inHand is what a loop that writes has handed out and not taken back. A boundary makes
-// its marks stale while the loop's body may still write, so whoever sets one saves it
-// anew.
-//
-// Loops lie in each other, and so those of a world are a stack. One that ends takes
-// along those that panics have left above its own. What nobody takes along costs a save
-// at each boundary, until its rows move.
-type inHand interface {
-	saveAgain() bool // False: it moved.
-}
-
-const maxHands = 256 // More were left by panics.
-
-// saveHands saves anew what loops have in hand, after a boundary.
-func (w *World) saveHands() {
-	n := 0
-	for i, h := range w.hands {
-		if h != nil && h.saveAgain() {
-			n = i + 1
-		} else {
-			w.hands[i] = nil
-		}
+// settleHands comes after a boundary: it saves anew what loops have in hand. The first time,
+// and then each time that twice as many boundaries have gone by, it first finds out whether
+// any loop is left.
+func (w *World) settleHands() {
+	if len(w.hands) == 0 {
+		w.handBoundaries = 0
+		return
 	}
-	w.dropHands(n)
-}
-
-// dropHands forgets all hands but the first n.
-func (w *World) dropHands(n int) {
-	for len(w.hands) > n {
-		last := len(w.hands) - 1
-		w.hands[last] = nil
-		w.hands = w.hands[:last]
+	if w.handBoundaries++; w.handBoundaries&(w.handBoundaries-1) == 0 && loopsUnderWay() == 0 {
+		w.hands.drop(0)
+		return
 	}
+	w.hands.save()
 }
 
 // mustBeBetween panics if a system or a body of ParallelRuns is under way, in the middle of

@@ -1,0 +1,227 @@
+package ecs
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs/raw"
+)
+
+// tryPanic calls f, which panics, and recovers.
+func tryPanic(t *testing.T, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	f()
+}
+
+// A panicking loop is a loop over rows for writing that ends by a panic after it wrote some.
+type panickingLoop struct {
+	name string
+	run  func(w *World, a *Storage[plain], b *Storage[padded])
+}
+
+func panickingLoops() []panickingLoop {
+	boom := func() { panic(errTried) }
+	return []panickingLoop{
+		{"All", func(w *World, a *Storage[plain], _ *Storage[padded]) {
+			for _, p := range NewQuery1(Write(a)).All() {
+				p.X++
+				boom()
+			}
+		}},
+		{"All in a function value", func(w *World, a *Storage[plain], _ *Storage[padded]) {
+			all := NewQuery1(Write(a)).All()
+			all(func(_ Entity, p *plain) bool {
+				p.X++
+				boom()
+				return true
+			})
+		}},
+		{"AllOptional", func(w *World, a *Storage[plain], b *Storage[padded]) {
+			for _, row := range NewQuery2(Write(a), Optional(Write(b))).AllOptional() {
+				row.A.X++
+				boom()
+			}
+		}},
+		{"Runs", func(w *World, a *Storage[plain], _ *Storage[padded]) {
+			for run := range NewQuery1(Write(a)).Runs() {
+				run.A[0].X++
+				boom()
+			}
+		}},
+		{"ParallelRuns", func(w *World, a *Storage[plain], _ *Storage[padded]) {
+			NewQuery1(Write(a)).ParallelRuns(1, func(run Run1[plain]) {
+				run.A[0].X++
+				boom()
+			})
+		}},
+		{"nested", func(w *World, a *Storage[plain], b *Storage[padded]) {
+			for _, outer := range NewQuery1(Write(a)).All() {
+				for _, inner := range NewQuery1(Write(b)).All() {
+					outer.X++
+					inner.B++
+					boom()
+				}
+			}
+		}},
+		{"the loop's own panic", func(w *World, a *Storage[plain], _ *Storage[padded]) {
+			for _, p := range NewQuery1(Write(a)).All() {
+				p.X++
+				w.Destroy(a.Entities()[50])
+			}
+		}},
+		{"the own panic of Runs", func(w *World, a *Storage[plain], _ *Storage[padded]) {
+			for run := range NewQuery1(Write(a)).Runs() {
+				run.A[0].X++
+				w.Destroy(a.Entities()[50])
+			}
+		}},
+	}
+}
+
+// Rows that a loop had in hand when its body panicked are told once, by the next commit.
+func TestPanicInLoop_RowsAreToldOnce(t *testing.T) {
+	for _, loop := range panickingLoops() {
+		for _, history := range []int{0, 4} {
+			t.Run(fmt.Sprint(loop.name, " with history ", history), func(t *testing.T) {
+				w := NewWorld(Options{History: history})
+				a, b := MustRegister[plain](w), MustRegister[padded](w)
+				for _, e := range w.CreateN(nil, 100) {
+					a.Set(e, plain{})
+					b.Set(e, padded{})
+				}
+				told := 0
+				if err := w.Raw().Attach(recorderFunc(func(c *raw.Change) uint64 {
+					told = 0
+					for _, s := range c.Storages {
+						for _, rows := range c.Of(s).Values {
+							told += rows.N
+						}
+					}
+					return 1
+				}), 0); err != nil {
+					t.Fatal(err)
+				}
+				tryPanic(t, func() { loop.run(w, a, b) })
+				if !w.Raw().Dirty() {
+					t.Error("rows were written, and nothing is to be committed")
+				}
+				if w.Commit(); told == 0 {
+					t.Error("the commit behind the panic tells no row")
+				}
+				for tick := range 3 {
+					if w.Raw().Dirty() {
+						t.Errorf("idle tick %d has something to commit", tick)
+					}
+					if w.Commit(); told > 0 {
+						t.Errorf("idle tick %d tells %d rows, want none", tick, told)
+					}
+				}
+				if len(w.hands) > 0 {
+					t.Errorf("%d hands are left", len(w.hands))
+				}
+				if err := w.check(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// Checkpoints of a world that never commits save nothing for a loop that panicked.
+func TestPanicInLoop_Checkpoints(t *testing.T) {
+	for _, loop := range panickingLoops() {
+		t.Run(loop.name, func(t *testing.T) {
+			w := NewWorld(Options{})
+			a, b := MustRegister[plain](w), MustRegister[padded](w)
+			for _, e := range w.CreateN(nil, 100) {
+				a.Set(e, plain{})
+				b.Set(e, padded{})
+			}
+			w.Checkpoint()
+			tryPanic(t, func() { loop.run(w, a, b) })
+			w.Checkpoint()
+			last := w.Checkpoint()
+			if n := last.Bytes(); n > 0 {
+				t.Errorf("%d bytes are saved for a checkpoint behind which nothing was written", n)
+			}
+		})
+	}
+}
+
+// A loop keeps its rows in hand, however many loops in its body panic.
+func TestPanicInLoop_OuterLoopGoesOn(t *testing.T) {
+	w, a, b, _ := members(2, Options{History: 2})
+	outer, inner := NewQuery1(Write(a)), NewQuery1(Write(b))
+	w.Commit()
+	for e, p := range outer.All() {
+		for range 3 * maxHands {
+			func() {
+				defer func() { _ = recover() }()
+				for range inner.All() {
+					panic(errTried)
+				}
+			}()
+		}
+		x := p.X
+		cp := w.Checkpoint()
+		p.X++
+		w.Restore(cp)
+		if got, _ := a.Get(e); got.X != x {
+			t.Errorf("restore leaves X = %d, want %d", got.X, x)
+		}
+		p.X++
+		w.Commit()
+		p.X++
+		if err := w.History().Seek(w.Tick()); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := a.Get(e); got.X != x+1 {
+			t.Errorf("seek leaves X = %d, want %d", got.X, x+1)
+		}
+	}
+	if len(w.hands) > 0 {
+		t.Errorf("%d hands are left", len(w.hands))
+	}
+}
+
+// Panics of a world that sets no boundary do not heap up hands.
+func TestPanicInLoop_NoBoundary(t *testing.T) {
+	w, a, _, _ := members(2, Options{})
+	q := NewQuery1(Write(a))
+	for range 5 * maxHands {
+		tryPanic(t, func() {
+			for range q.All() {
+				panic(errTried)
+			}
+		})
+	}
+	if n := len(w.hands); n > maxHands {
+		t.Errorf("%d hands", n)
+	}
+}
+
+// A hook that panics in World.Clear leaves relations in force.
+func TestPanicInClear_RelationsStay(t *testing.T) {
+	w := NewWorld(Options{})
+	type link struct{ To Entity }
+	links := MustRegister[link](w)
+	fails := true
+	w.OnDestroy(func(Entity) {
+		if fails {
+			panic(errTried)
+		}
+	})
+	target := w.Create()
+	tryPanic(t, w.Clear)
+	fails = false
+	NewRelation(links, func(l link) Entity { return l.To }, RelationOptions{Policy: Refuse})
+	links.Set(w.Create(), link{To: target})
+	if w.Destroy(target) {
+		t.Error("Destroy ended a target whose relation refuses that")
+	}
+}
