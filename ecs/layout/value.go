@@ -9,7 +9,8 @@ import (
 // can be looked at without the Go type, printed, and marshaled as JSON. The zero
 // Value is nothing and prints as such.
 //
-// Methods that do not apply to a Value's kind return zero.
+// Methods that do not apply to a Value's kind return zero, Index and Key the zero Value. Where
+// these two apply, they panic if i is not below Len.
 type Value struct {
 	typ   *Type
 	empty bool    // Nil bytes, slice, map or pointer.
@@ -82,19 +83,23 @@ func (v Value) Len() int {
 }
 
 // Index returns field or element i, the value of entry i of a map, or what a
-// pointer points to. It panics if i is not below Len.
+// pointer points to; the zero Value if v is a scalar, a string or bytes. It panics if v can
+// hold values and i is not below Len.
 func (v Value) Index(i int) Value {
-	if v.Kind() == Map {
+	switch v.Kind() {
+	case Map:
 		return v.items[2*i+1]
+	case Struct, Array, Slice, Pointer:
+		return v.items[i]
 	}
-	return v.items[i]
+	return Value{}
 }
 
-// Key returns the key of entry i of a map, in stored order. It panics if v is no
-// map or i is not below Len.
+// Key returns the key of entry i of a map, in stored order; the zero Value if v is no map. It
+// panics if v is a map and i is not below Len.
 func (v Value) Key(i int) Value {
 	if v.Kind() != Map {
-		panic("layout: Value.Key of a " + v.Kind().String())
+		return Value{}
 	}
 	return v.items[2*i]
 }
