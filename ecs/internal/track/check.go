@@ -105,8 +105,13 @@ func (u *undoStack) check(records, forward int) (bytes int64, err error) {
 			}
 		}
 	}
+	if bytes != u.used || bytes > u.most {
+		return 0, fmt.Errorf("logs take %d bytes, and %d are counted, at most %d", bytes, u.used, u.most)
+	}
+	spare := int64(0)
 	for _, spares := range append(slices.Clone(u.spares), u.bare) {
 		for _, c := range spares {
+			spare += u.bytes(c)
 			if c.rows.n != 0 || len(c.runs) != 0 {
 				return 0, fmt.Errorf("a spare chunk is in use")
 			}
@@ -115,6 +120,9 @@ func (u *undoStack) check(records, forward int) (bytes int64, err error) {
 				return 0, fmt.Errorf("a spare chunk keeps rows")
 			}
 		}
+	}
+	if spare != u.spare {
+		return 0, fmt.Errorf("spare chunks take %d bytes, and %d are counted", spare, u.spare)
 	}
 	return bytes, nil
 }

@@ -58,6 +58,7 @@ func (u *undoStack) reach() (rows int) {
 
 func (u *undoStack) shrink() {
 	u.spares, u.bare, u.blank = nil, nil, nil
+	u.spare, u.most = 0, u.used
 	u.logs, u.forward, u.top = Fitting(u.logs), Fitting(u.forward), nil
 }
 

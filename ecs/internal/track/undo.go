@@ -123,6 +123,9 @@ type undoStack struct {
 	spares [][]*chunk // Recycled chunks with room for values, by rung,
 	bare   []*chunk   // those without,
 	blank  []*undoLog // and logs without chunks.
+	used   int64      // Bytes of the chunks in logs,
+	most   int64      // the most that these ever were,
+	spare  int64      // and bytes of spares and bare.
 	pieces int        // Of a row: 1, or more if it is large,
 	width  uintptr    // and the size of a row.
 }
@@ -227,7 +230,7 @@ func (u *undoStack) placeSlow(row int) unsafe.Pointer {
 	if n == 1 && len(u.readers) == 0 && !watching { // What is kept of large rows is for placeSlow alone.
 		before := u.bytes(c)
 		c.runs = slices.Grow(c.runs, 1)
-		u.clock.bytes.Add(u.bytes(c) - before)
+		u.count(u.bytes(c) - before)
 		u.tip = c
 	}
 	return c.rows.at(c.rows.n-n, u.size)
@@ -264,7 +267,7 @@ func (u *undoStack) saveEach(rows []uint32) (unsafe.Pointer, int) {
 	for i, r := range rows[:n] {
 		c.runs[runs+i] = Run{r, 1}
 	}
-	u.clock.bytes.Add(u.bytes(c) - before)
+	u.count(u.bytes(c) - before)
 	return p, n
 }
 
@@ -290,24 +293,18 @@ func (u *undoStack) addChunk(l *undoLog, rows int) *chunk {
 	var c *chunk
 	if s := len(*spares); s > 0 {
 		c, *spares = (*spares)[s-1], (*spares)[:s-1]
+		u.spare -= u.bytes(c)
 	} else {
 		c = &chunk{rung: rung}
 		if !l.bare {
 			n := u.chunkRows(rung)
 			c.rows = slab{p: u.rows.alloc(n), room: n}
 		}
+		u.giveBack(u.bytes(c))
 	}
-	u.clock.bytes.Add(u.bytes(c))
+	u.count(u.bytes(c))
 	l.add(c)
 	return c
-}
-
-// sparesOf returns the recycled chunks of one size.
-func (u *undoStack) sparesOf(rung int) *[]*chunk {
-	for rung >= len(u.spares) {
-		u.spares = append(u.spares, nil)
-	}
-	return &u.spares[rung]
 }
 
 // rung returns how large the k-th chunk of a log is that has room for so many rows at least.
@@ -352,7 +349,7 @@ func (u *undoStack) extend(c *chunk, row, n int) {
 	if len(c.runs) == cap(c.runs) {
 		before := u.bytes(c)
 		c.runs = append(c.runs, Run{uint32(row), uint32(n)})
-		u.clock.bytes.Add(u.bytes(c) - before)
+		u.count(u.bytes(c) - before)
 		return
 	}
 	c.runs = append(c.runs, Run{uint32(row), uint32(n)})
@@ -595,20 +592,6 @@ func (u *undoStack) recycle(l *undoLog) {
 	clear(l.chunks)
 	*l = undoLog{chunks: l.chunks[:0]}
 	u.blank = append(u.blank, l)
-}
-
-func (u *undoStack) recycleChunk(c *chunk) {
-	u.clock.bytes.Add(-u.bytes(c))
-	if u.wipes && c.rows.room > 0 {
-		u.rows.wipe(c.rows.p, c.rows.n)
-	}
-	c.rows.n, c.runs = 0, c.runs[:0]
-	if c.rows.room > 0 {
-		list := u.sparesOf(c.rung)
-		*list = append(*list, c)
-	} else {
-		u.bare = append(u.bare, c)
-	}
 }
 
 // saved calls f for what logs[k:], which may be none, hold, oldest first: runs, and

@@ -1,0 +1,63 @@
+package track
+
+// Chunks that a log gives up wait for the next one that needs some of their size. Those of
+// other sizes may wait for ever: a history that is thinned needs few small ones at a time and
+// gives up many. So spare chunks take a quarter of what logs took at most, besides what logs
+// take less than that now.
+
+// leastSpare is how many bytes of spare chunks may always wait.
+const leastSpare = 64 << 10
+
+// count adds n to the bytes of the chunks in logs.
+func (u *undoStack) count(n int64) {
+	u.clock.bytes.Add(n)
+	u.used += n
+	u.most = max(u.most, u.used)
+}
+
+// giveBack leaves spare chunks to the garbage collector, the largest first, until there is
+// room for so many bytes more.
+func (u *undoStack) giveBack(more int64) {
+	limit := u.most + u.most/4 + leastSpare - u.used - more
+	for rung := len(u.spares) - 1; rung >= 0 && u.spare > limit; rung-- {
+		u.spares[rung] = u.giveBackOf(u.spares[rung], limit)
+	}
+	if u.spare > limit {
+		u.bare = u.giveBackOf(u.bare, limit)
+	}
+}
+
+// giveBackOf leaves chunks to the garbage collector until spare chunks take limit bytes. It
+// returns the others.
+func (u *undoStack) giveBackOf(chunks []*chunk, limit int64) []*chunk {
+	k := len(chunks)
+	for ; k > 0 && u.spare > limit; k-- {
+		u.spare -= u.bytes(chunks[k-1])
+	}
+	clear(chunks[k:])
+	return chunks[:k]
+}
+
+// sparesOf returns the recycled chunks of one size.
+func (u *undoStack) sparesOf(rung int) *[]*chunk {
+	for rung >= len(u.spares) {
+		u.spares = append(u.spares, nil)
+	}
+	return &u.spares[rung]
+}
+
+// recycleChunk makes c, which is in no log any more, a spare chunk.
+func (u *undoStack) recycleChunk(c *chunk) {
+	u.count(-u.bytes(c))
+	u.spare += u.bytes(c)
+	if u.wipes && c.rows.room > 0 {
+		u.rows.wipe(c.rows.p, c.rows.n)
+	}
+	c.rows.n, c.runs = 0, c.runs[:0]
+	if c.rows.room > 0 {
+		list := u.sparesOf(c.rung)
+		*list = append(*list, c)
+	} else {
+		u.bare = append(u.bare, c)
+	}
+}
