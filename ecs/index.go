@@ -49,6 +49,7 @@ type Index[T any, K comparable] struct {
 
 	version uint64   // Rises when a list changes.
 	moved   []uint32 // Scratch: rows that have another entity or key.
+	partial bool     // A look-up is under way, or the key function panicked in one.
 	closed  bool
 	dynamic bool // Some values of K cannot be compared.
 }
@@ -361,9 +362,10 @@ func (x *Index[T, K]) followChecked() {
 // follow makes x know rows again that may have been written.
 func (x *Index[T, K]) follow() {
 	n := x.s.rows.N
-	if n == 0 || x.news.All() {
+	if n == 0 || x.news.All() || x.partial {
 		x.empty()
 	}
+	x.partial = true
 	x.moved = x.moved[:0]
 	if x.lateAll {
 		x.leaveAll(0, n)
@@ -391,6 +393,7 @@ func (x *Index[T, K]) follow() {
 	if cap(x.moved) > 4096 && cap(x.moved) > n {
 		x.moved = nil
 	}
+	x.partial = false
 }
 
 // leaveAll is leave for rows [lo, hi).
