@@ -142,7 +142,7 @@ func (d *Deferred[T]) Remove(e Entity) {
 // arguments.
 //
 // Commands for an entity that is not alive by then change nothing; Apply returns
-// how many these were. The changes are ordinary ones: they can be taken back by a
+// how many these were. A Destroy that a [Relation] refuses is none of them. The changes are ordinary ones: they can be taken back by a
 // checkpoint and follow the rules of changing the world while iterating. The
 // Commands are empty afterwards, whatever becomes of the changes; if a function or
 // hook panics, what follows it is forgotten.
@@ -205,7 +205,7 @@ func (c *Commands) apply(w *World, command command) bool {
 	case commandCreate:
 		c.created = append(c.created, w.Create())
 	case commandDestroy:
-		return w.Destroy(e)
+		return w.Destroy(e) || w.entities.alive(e)
 	case commandSet:
 		return c.queues[command.queue].set(w, e)
 	case commandRemove:

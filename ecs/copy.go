@@ -552,7 +552,11 @@ func (r *Resource[T]) blankInto(w *World) {
 		r.cloneInto(w)
 		return
 	}
-	r.putInto(w, *new(T))
+	var zero T
+	if value, ok := any(&zero).(ticking); ok {
+		value.clear()
+	}
+	r.putInto(w, zero)
 }
 
 // putInto gives w the resource with a value.

@@ -51,6 +51,14 @@ func (q *eventQueue[T]) at(n uint64) (v T, ok bool) {
 	return v, false
 }
 
+// emptyQueue returns one to which no event was ever sent.
+func emptyQueue[T any]() (q eventQueue[T]) {
+	q.clear()
+	return q
+}
+
+func (q *eventQueue[T]) clear() { *q = eventQueue[T]{Last: []T{}, Now: []T{}} }
+
 // idle reports whether there are none.
 func (q *eventQueue[T]) idle() bool { return q.held() == 0 }
 
@@ -79,7 +87,7 @@ func RegisterEvent[T any](w *World, c ...Component[T]) (*Events[T], error) {
 			return eventQueue[T]{q.Sent, cloneAll(q.Last, clone), cloneAll(q.Now, clone)}
 		}
 	}
-	r, err := RegisterResource(w, eventQueue[T]{Last: []T{}, Now: []T{}}, queue)
+	r, err := RegisterResource(w, emptyQueue[T](), queue)
 	if err != nil {
 		return nil, err
 	}

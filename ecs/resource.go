@@ -119,6 +119,7 @@ func (r *Resource[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Ran
 
 // A ticking value changes when a tick ends, as part of the tick: that of [Events].
 type ticking interface {
+	clear()            // Makes it what it is in a new world.
 	idle() bool        // There is nothing to change.
 	endTick(keep bool) // False: what it holds ends with the tick.
 }
