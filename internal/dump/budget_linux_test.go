@@ -1,14 +1,20 @@
 package dump
 
 import (
+	"context"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
 )
 
 var dataDir = flag.String("data", "", "what make inspect-data made, for BenchmarkInspectorCommands")
@@ -21,6 +27,114 @@ type commandBudget struct {
 	memory int64 // In MB; 0: it was not bounded.
 }
 
+// builtProgram returns ecsdump, built.
+func builtProgram(tb testing.TB) string {
+	program := filepath.Join(tb.TempDir(), "ecsdump")
+	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/ecsdump").CombinedOutput(); err != nil {
+		tb.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+// smallBudgets are commands on a save of some 80 MB, and how much memory they may take, in MB: much less than
+// what the save takes when it is loaded.
+var smallBudgets = []struct {
+	name   string
+	args   []string // SAVE is its name.
+	memory int64
+}{
+	{"sort", []string{"query", "SAVE", "--sort", "Position.X", "-n", "5"}, 50},
+	{"edit-dry-run", []string{"edit", "SAVE", "Health = Health + 1", "--dry-run"}, 80},
+}
+
+// largeSaveName is the environment variable with which this test's program makes a large save of that name
+// and ends. Another process makes it, as the most memory that a process took counts for those that it starts.
+const largeSaveName = "STET_LARGE_SAVE"
+
+// peakName is the environment variable with which this test's program runs the command that its arguments
+// are, prints how much memory that took at most, in KB, and ends. It takes little itself, unlike the test.
+const peakName = "STET_PEAK"
+
+// init does what the program was started for, if it was for one of these.
+func init() {
+	if os.Getenv(peakName) != "" {
+		cmd := exec.Command(os.Args[1], os.Args[2:]...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Printf("%v\n%s", err, out)
+			os.Exit(1)
+		}
+		fmt.Print(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
+		os.Exit(0)
+	}
+	name := os.Getenv(largeSaveName)
+	if name == "" {
+		return
+	}
+	type large struct{ Values [60]int32 }
+	w := ecs.NewWorld(ecs.Options{})
+	positions, healths, values := ecs.MustRegister[Position](w), ecs.MustRegister[Health](w), ecs.MustRegister[large](w)
+	for i := range 280_000 {
+		e := w.Create()
+		positions.Set(e, Position{float64(i), 1})
+		healths.Set(e, Health(i%100))
+		values.Set(e, large{[60]int32{int32(i)}})
+	}
+	if err := persist.Save(context.Background(), name, w); err != nil {
+		panic(err)
+	}
+	os.Exit(0)
+}
+
+// smallMemory calls report with the most memory that each of these commands takes, as a process.
+func smallMemory(tb testing.TB, report func(i int, mb float64)) {
+	save := filepath.Join(tb.TempDir(), "large.save")
+	maker := exec.Command(os.Args[0])
+	maker.Env = append(os.Environ(), largeSaveName+"="+save)
+	if out, err := maker.CombinedOutput(); err != nil {
+		tb.Fatalf("%v\n%s", err, out)
+	}
+	program := builtProgram(tb)
+	for i, c := range smallBudgets {
+		args := slices.Insert(slices.Clone(c.args), 0, program)
+		args[2] = save
+		cmd := exec.Command(os.Args[0], args...)
+		cmd.Env = append(os.Environ(), peakName+"=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			tb.Fatalf("%s: %v\n%s", c.name, err, out)
+		}
+		kb, err := strconv.Atoi(string(out))
+		if err != nil {
+			tb.Fatalf("%s: %v", c.name, err)
+		}
+		report(i, float64(kb)/1e3)
+	}
+}
+
+// BenchmarkBudgetCommandMemory: what commands that ask all entities of a save of 80 MB take.
+func BenchmarkBudgetCommandMemory(b *testing.B) {
+	smallMemory(b, func(i int, mb float64) {
+		b.Run(smallBudgets[i].name, func(b *testing.B) {
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(mb, "MB/more")
+			b.ReportMetric(float64(smallBudgets[i].memory), "MB/budget")
+		})
+	})
+}
+
+// A sorted list of a few keeps a few, and a dry run loads no state.
+func TestCommands_DoNotLoadTheSave(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it makes a save of 80 MB")
+	}
+	smallMemory(t, func(i int, mb float64) {
+		t.Logf("%s: %.0f MB", smallBudgets[i].name, mb)
+		if mb > float64(smallBudgets[i].memory) {
+			t.Errorf("%s takes %.0f MB, want at most %d", smallBudgets[i].name, mb, smallBudgets[i].memory)
+		}
+	})
+}
+
 var commandBudgets = []commandBudget{
 	{"info", []string{"info", "large.save"}, 50 * time.Millisecond, 30},
 	{"schema", []string{"schema", "large.save"}, 50 * time.Millisecond, 30},
@@ -31,6 +145,8 @@ var commandBudgets = []commandBudget{
 	{"ls-offset", []string{"ls", "large.save", "--offset", "5000000", "--limit", "20"}, 100 * time.Millisecond, 50},
 	{"ls-where", []string{"ls", "large.save", "--where", "Health.Points < 3", "--limit", "20"}, 300 * time.Millisecond, 0},
 	{"group-by", []string{"query", "large.save", "--count", "--group-by", "Team.Number"}, 1500 * time.Millisecond, 200},
+	{"sort", []string{"query", "large.save", "--sort", "Position.X", "-n", "5"}, 3 * time.Second, 150},
+	{"edit-dry-run", []string{"edit", "large.save", "Health.Points = Health.Points + 1", "--dry-run"}, 10 * time.Second, 300},
 	{"log", []string{"log", "long", "--limit", "0"}, 3 * time.Second, 0},
 	{"bisect-scan", []string{"bisect", "wide", "sum(Health.Points) < 0", "1000..4300", "--scan"}, 5 * time.Second, 0},
 	{"plot", []string{"plot", "wide", "sum(Health.Points)"}, 5 * time.Second, 0},
@@ -43,10 +159,7 @@ func BenchmarkInspectorCommands(b *testing.B) {
 	if *dataDir == "" {
 		b.Skip("no -data: make inspect-budgets DIR=… has it")
 	}
-	program := filepath.Join(b.TempDir(), "ecsdump")
-	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/ecsdump").CombinedOutput(); err != nil {
-		b.Fatalf("%v\n%s", err, out)
-	}
+	program := builtProgram(b)
 	for _, c := range commandBudgets {
 		b.Run(c.name, func(b *testing.B) {
 			args := slices.Clone(c.args)

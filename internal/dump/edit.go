@@ -26,6 +26,8 @@ import (
 //	each entity               that the filters leave: its rows with the assignments applied, encoded
 //	the copy of the state     gets these rows, and is written as a new save or store
 //
+// With --dry-run rows are counted and not kept, and the state need not be loaded for that.
+//
 // Nothing is changed before the last expression was evaluated, so that assignments do not see each
 // other, and nothing is written if one of them fails. A row that several assignments change is
 // edited once more as it is to be by then: two fields of one struct are two edits of one row.
@@ -34,7 +36,7 @@ import (
 type editDoc struct {
 	stateDoc
 	Output   string      `json:"output,omitempty"` // Missing with --dry-run.
-	Digest   string      `json:"digest"`           // Of the state that was made.
+	Digest   string      `json:"digest,omitempty"` // Of the state that was made; missing with --dry-run.
 	Entities int         `json:"entities"`         // That the filters leave.
 	Edits    []editedDoc `json:"edits"`            // In the order of the assignments.
 }
@@ -76,7 +78,9 @@ A value that the type cannot hold is an error, and then nothing is written.`,
 			if _, err := os.Lstat(e.out); err == nil && e.out != "" {
 				return occupied(e.out)
 			}
-			return c.read(c.args[0], e.edit)
+			return c.read(c.args[0], func(s *source) error {
+				return s.ask(e.at, func(st *inspect.State) error { return e.edit(s, st) })
+			})
 		}
 	},
 }
@@ -92,9 +96,11 @@ type editor struct {
 type assignment struct {
 	editedDoc
 	component *inspect.Component
+	number    int          // Of the component in the sweep. Of a resource it does not count.
 	path      []string     // Of fields to what it assigns to.
 	layout    *layout.Type // Of that.
-	value     *query.Expr
+	text      string       // The expression.
+	value     *query.Swept // Compiled; nil: it is of a resource.
 }
 
 // A rowEdit is a row as it is to be.
@@ -104,25 +110,21 @@ type rowEdit struct {
 	encoded   []byte
 }
 
-// edit makes the state and writes it. What is printed is the same with --dry-run: the digest is
-// that of the state that was made, whether or not it was written.
-func (e *editor) edit(s *source) error {
-	was, err := s.state(e.at)
+// edit makes the state and writes it. With --dry-run it only counts.
+func (e *editor) edit(s *source, st *inspect.State) error {
+	if !e.dry {
+		if err := st.NeedWhole(); err != nil {
+			return err
+		}
+	}
+	w := s.sweeper(st)
+	where, err := w.compileAll("--where", e.where, query.WantCondition)
 	if err != nil {
 		return err
 	}
-	im := state{was.Settled().Clone(), was.seq} // A state that is read may be shared; this one is ours to change.
-	var where []*query.Expr
-	for _, text := range e.where {
-		x, err := s.compile(im, "--where", text, query.WantCondition)
-		if err != nil {
-			return err
-		}
-		where = append(where, x)
-	}
 	var assignments []*assignment
 	for _, text := range s.args[1:] {
-		a, err := s.assignment(im, text)
+		a, err := w.assignment(text)
 		if err != nil {
 			return err
 		}
@@ -132,23 +134,22 @@ func (e *editor) edit(s *source) error {
 		}
 		assignments = append(assignments, a)
 	}
-	rows, entities, err := s.edited(im, where, assignments)
+	rows, entities, err := w.edited(where, assignments, !e.dry)
 	if err != nil {
 		return err
 	}
+	if e.dry {
+		return s.tell(editDocOf(outline(st), entities, assignments))
+	}
+	im := state{st.Outline().Settled().Clone(), st.Seq} // A state that is read may be shared; this one is ours to change.
 	for _, r := range rows {
-		if _, err := r.component.SetRows(r.row, 1, r.encoded); err != nil {
+		n := slices.Index(st.Outline().Components, r.component)
+		if _, err := im.Components[n].SetRows(r.row, 1, r.encoded); err != nil {
 			return err
 		}
 	}
-	doc := &editDoc{im.doc(), e.out, im.Digest().String(), entities, []editedDoc{}}
-	for _, a := range assignments {
-		doc.Edits = append(doc.Edits, a.editedDoc)
-	}
-	if e.dry {
-		doc.Output = ""
-		return s.tell(doc)
-	}
+	doc := editDocOf(im, entities, assignments)
+	doc.Output, doc.Digest = e.out, im.Digest().String()
 	write := inspect.SaveImage
 	if e.store {
 		write = inspect.SaveStore
@@ -159,6 +160,11 @@ func (e *editor) edit(s *source) error {
 		return classify(e.out, err)
 	}
 	return s.tell(doc)
+}
+
+// editDocOf says what assignments did, of a state in which the filters leave so many entities.
+func editDocOf(im state, entities int, assignments []*assignment) *editDoc {
+	return &editDoc{stateDoc: im.doc(), Entities: entities, Edits: describe.Listed(assignments, func(a *assignment) editedDoc { return a.editedDoc })}
 }
 
 // overlap reports whether one of two paths leads into what the other one leads to. Either may be
@@ -173,7 +179,8 @@ func overlap(a, b []string) bool {
 // The target is a name, then fields. It is taken apart from its end: as long as no component is
 // called so, the last dot begins the path. Only fields of structs can be named; an element of a
 // slice cannot, and a tag has nothing to be assigned.
-func (s *source) assignment(im state, text string) (*assignment, error) {
+func (w *sweeper) assignment(text string) (*assignment, error) {
+	s, im := w.source, outline(w.State)
 	target, expr, ok := query.SplitAssignment(text)
 	if !ok {
 		return nil, fail(exitUsage, "", "%q is no assignment; write 'Component.Field = EXPR'", text)
@@ -203,12 +210,14 @@ func (s *source) assignment(im state, text string) (*assignment, error) {
 	if describe.Kind(a.component.Layout, a.component.Resource) == "tag" {
 		return nil, fail(exitUsage, "", "%s is a tag: it has no value", name)
 	}
-	want := query.WantValue
+	a.text = expr
 	if a.component.Resource {
-		want = query.WantTotal
+		_, err := s.compile(im, target, expr, query.WantTotal) // What is wrong with it is told before anything is asked.
+		return a, err
 	}
 	var err error
-	a.value, err = s.compile(im, target, expr, want)
+	a.number = w.Number(a.component)
+	a.value, err = w.compile(target, expr, query.WantValue)
 	return a, err
 }
 
@@ -222,85 +231,107 @@ func (s *source) noField(a *assignment, field string) error {
 	return fail(exitUsage, try("schema", s.path), "%s: no field %q%s", a.Target, field, near.Hint(field, names))
 }
 
-// edited returns the rows that assignments make others of, and how many entities where leaves. No row is
-// changed yet: what is assigned is of the state as it was. Resources come last, each once, whatever
-// the filters say: they are no entity's.
-func (s *source) edited(im state, where []*query.Expr, assignments []*assignment) (rows []rowEdit, entities int, err error) {
-	for _, e := range byIndex(im) {
-		if err := s.ctx.Err(); err != nil {
-			return nil, 0, err
+// An edition is what the entities of a span become.
+type edition struct {
+	entities int         // That the filters leave.
+	edits    []editedDoc // By assignment: how many are changed, the same and lacking.
+	rows     []rowEdit
+}
+
+// edited returns the rows that assignments make others of, if they are wanted, and how many entities where
+// leaves. No row is changed yet: what is assigned is of the state as it was. Resources come last, each once,
+// whatever the filters say: they are no entity's.
+func (w *sweeper) edited(where []*query.Swept, assignments []*assignment, wanted bool) (rows []rowEdit, entities int, err error) {
+	take := func(found edition, _ int) error {
+		entities += found.entities
+		for i, n := range found.edits {
+			a := assignments[i]
+			a.Changed, a.Same, a.Lacking = a.Changed+n.Changed, a.Same+n.Same, a.Lacking+n.Lacking
 		}
-		if ok, err := holdAll(where, e); err != nil {
-			return nil, 0, err
-		} else if !ok {
-			continue
+		if wanted {
+			rows = append(rows, found.rows...)
 		}
-		entities++
-		if rows, err = appendEdits(rows, e, assignments); err != nil {
-			return nil, 0, err
-		}
+		return nil
 	}
-	rows, err = appendEdits(rows, ecs.Vacant, assignments)
+	err = query.Sweep(w.ctx, &w.Sweeper, func(at query.SweptEntity, found *edition) error {
+		for _, x := range where {
+			if ok, err := x.HoldsAt(at); err != nil || !ok {
+				return err
+			}
+		}
+		found.entities++
+		if !wanted {
+			found.rows = found.rows[:0]
+		}
+		return found.edit(at.Entity(), assignments, func(a *assignment) ([]byte, bool, error) { return at.Row(a.number) },
+			func(a *assignment) (query.Answer, error) { return a.value.At(at) })
+	}, take)
+	if err != nil {
+		return nil, 0, err
+	}
+	var resources edition
+	err = resources.edit(ecs.Vacant, assignments, func(a *assignment) ([]byte, bool, error) { return w.State.Has(a.component, ecs.Vacant) },
+		func(a *assignment) (query.Answer, error) {
+			return query.World(w.ctx, w.State, a.Target, a.text, query.WantTotal)
+		})
+	if err == nil {
+		err = take(resources, 0)
+	}
 	return rows, entities, err
 }
 
-// holdAll reports whether all conditions hold for e; none is true of every entity.
-func holdAll(where []*query.Expr, e ecs.Entity) (bool, error) {
-	for _, x := range where {
-		if ok, err := x.Holds(e); !ok || err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// appendEdits appends the rows of e that assignments change; those of resources, if e is [ecs.Vacant].
+// edit adds the rows of e that assignments change; those of resources, if e is [ecs.Vacant].
 //
 // For each assignment it finds the row, evaluates the expression on the state as it was, and
 // applies the value to the row as it is to be by then: that of an edit of the same component if one
 // is there, else that of the state. A row that comes out as it was is counted as the same, and
 // needs no edit.
-func appendEdits(rows []rowEdit, e ecs.Entity, assignments []*assignment) ([]rowEdit, error) {
-	first := len(rows)
-	for _, a := range assignments {
+func (d *edition) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assignment) ([]byte, bool, error), valueOf func(*assignment) (query.Answer, error)) error {
+	if d.edits == nil {
+		d.edits = make([]editedDoc, len(assignments))
+	}
+	first := len(d.rows)
+	for n, a := range assignments {
 		if a.component.Resource != (e == ecs.Vacant) {
 			continue
 		}
-		// Of a resource: its only row, 0, or -1 if it was never saved.
-		row := a.component.Len() - 1
-		if e != ecs.Vacant {
-			row = a.component.Find(e)
+		before, has, err := rowOf(a)
+		if err != nil {
+			return err
 		}
-		if row < 0 {
-			a.Lacking++
+		if !has {
+			d.edits[n].Lacking++
 			continue
 		}
 		// Rows of e are behind first. If none is of this component, i is first - 1.
-		i := first + slices.IndexFunc(rows[first:], func(r rowEdit) bool { return r.component == a.component })
-		before := a.component.Row(row)
+		i := first + slices.IndexFunc(d.rows[first:], func(r rowEdit) bool { return r.component == a.component })
 		if i >= first {
-			before = rows[i].encoded
+			before = d.rows[i].encoded
 		}
-		v, err := a.value.Of(e)
+		v, err := valueOf(a)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		after, err := a.component.Layout.AppendPatched(nil, before, a.patch(v))
 		if err != nil {
-			return nil, a.wrong(e, v, err)
+			return a.wrong(e, v, err)
 		}
 		switch {
 		case string(after) == string(before):
-			a.Same++
+			d.edits[n].Same++
 			continue
 		case i >= first:
-			rows[i].encoded = after
+			d.rows[i].encoded = after
 		default:
-			rows = append(rows, rowEdit{a.component, row, after})
+			row := 0 // Of a resource.
+			if e != ecs.Vacant {
+				row = a.component.Find(e) // Where it is not in memory, nobody asks.
+			}
+			d.rows = append(d.rows, rowEdit{a.component, row, after})
 		}
-		a.Changed++
+		d.edits[n].Changed++
 	}
-	return rows, nil
+	return nil
 }
 
 // wrong says that the type of a cannot hold v, which is assigned to e, or to a resource.

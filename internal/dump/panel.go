@@ -246,3 +246,13 @@ func (p *panel) csv() error {
 	out.Flush()
 	return cmp.Or(err, out.Error())
 }
+
+// holdAll reports whether all conditions hold for e; none is true of every entity.
+func holdAll(where []*query.Expr, e ecs.Entity) (bool, error) {
+	for _, x := range where {
+		if ok, err := x.Holds(e); !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}

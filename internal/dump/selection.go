@@ -1,7 +1,7 @@
 package dump
 
 import (
-	"slices"
+	"math"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/query"
@@ -124,18 +124,17 @@ type part struct {
 // each and nobody said counted, the part stays open; else they are counted, which takes no more
 // than row numbers.
 func (c *choice) part(counted bool) (p part, err error) {
-	entities := c.all
-	switch {
-	case len(c.sort) > 0:
-		entities, counted = c.sorted, true // All are asked before the first is known.
-	case c.isAll():
+	if len(c.sort) > 0 {
+		return c.sorted()
+	}
+	if c.isAll() {
 		// What is skipped is counted, so that n goes on from there.
 		if c.Begin, p.total, err = c.State.Skip(c.ctx, int(min(c.from, uint(c.State.Outline().Alive)))); err != nil {
 			return part{}, err
 		}
 	}
 	end := uint64(c.from) + uint64(c.limit) // With 64 bits there is no sum too large on machines that have 32.
-	err = entities(func(e ecs.Entity) error {
+	err = c.all(func(e ecs.Entity) error {
 		n := uint64(p.total)
 		p.total++
 		switch {
@@ -194,33 +193,48 @@ func (c *choice) all(visit func(ecs.Entity) error) error {
 	})
 }
 
-// sorted walks over the same entities as all, in the order of --sort, and by index where keys are
-// equal. Keys are kept for all entities that the filters leave, in memory: an order is not known
-// before the last one. The sort is stable and they come by index, which keeps equal keys in that
-// order.
-func (c *choice) sorted(visit func(ecs.Entity) error) error {
-	type keyed struct {
-		e    ecs.Entity
-		keys []query.Answer
+// sorted is part in the order of --sort, and by index where keys are equal. All entities are asked, as an
+// order is not known before the last one. With a limit, keys are kept for as many as are printed and for
+// those before them; without one, for all.
+func (c *choice) sorted() (p part, err error) {
+	limit := 0
+	if end := uint64(c.from) + uint64(c.limit); c.limit > 0 && end < math.MaxInt32 {
+		limit = int(end)
 	}
-	var all []keyed
-	err := query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found *[]keyed) error {
+	best := &query.Best{Order: c.order, Limit: limit}
+	err = query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found **query.Best) error {
 		ok, err := c.holds(at)
 		if !ok || err != nil {
 			return err
 		}
 		keys, err := query.Answers(c.sort, func(x *query.Swept) (query.Answer, error) { return x.At(at) })
-		*found = append(*found, keyed{at.Entity(), keys})
-		return err
-	}, func(found []keyed, _ int) error {
-		all = append(all, found...)
+		if err != nil {
+			return err
+		}
+		if *found == nil {
+			*found = best.Part()
+		}
+		(*found).Add(query.Ranked{Entity: at.Entity(), Keys: keys})
+		return nil
+	}, func(found *query.Best, _ int) error {
+		if found != nil {
+			best.Join(found)
+		}
 		return nil
 	})
-	slices.SortStableFunc(all, func(a, b keyed) int { return slices.CompareFunc(a.keys, b.keys, c.order) })
-	for i := 0; i < len(all) && err == nil; i++ {
-		err = visit(all[i].e)
+	if err != nil {
+		return part{}, err
 	}
-	return err
+	sorted := best.Sorted()
+	for _, r := range sorted[min(int(min(c.from, math.MaxInt32)), len(sorted)):] {
+		if c.limit > 0 && len(p.entities) == int(c.limit) {
+			break
+		}
+		p.entities = append(p.entities, r.Entity)
+	}
+	p.total = best.Total
+	p.more = max(0, p.total-int(min(c.from, math.MaxInt32))-len(p.entities))
+	return p, nil
 }
 
 // order compares two keys as --desc says. Nothing comes last either way. So --desc turns the order

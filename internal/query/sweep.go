@@ -33,6 +33,10 @@ func (at SweptEntity) Entity() ecs.Entity { return at.Entities[at.i] }
 // Has reports whether the entity has component number n of the sweep.
 func (at SweptEntity) Has(n int) bool { return at.Span.Has(n, at.i) }
 
+// Row returns what the entity has of component number n of the sweep, encoded, and whether it has it. It is
+// valid until the next entity is asked.
+func (at SweptEntity) Row(n int) (row []byte, has bool, err error) { return at.Span.Row(n, at.i) }
+
 // A Swept is an expression of a sweep.
 type Swept struct {
 	*Expr
@@ -89,7 +93,7 @@ func (w *Sweeper) sweep(x *Expr) *Swept {
 // it was brought to last.
 func (x *Swept) copy() {
 	c := &exprCopy{Expr: x.Clone()}
-	c.rows = func(n int) ([]byte, bool, error) { return c.at.Row(x.reads[n], c.at.i) }
+	c.rows = func(n int) ([]byte, bool, error) { return c.at.Row(x.reads[n]) }
 	x.copies = append(x.copies, c)
 }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -22,6 +23,10 @@ import (
 //	named        those that are asked for by name and are alive
 //	all          by index: a span is skipped to, and few are asked
 //	a selection  looked for span by span, until enough or patience ends; sorted when all are asked
+//
+// A selection keeps few of what it found, whatever the world holds. Of many it keeps where the span of
+// each begins in the list, and asks that span again. Of a sorted list it keeps a window of windowRows:
+// who scrolls behind it has all entities asked again, for those behind the last of the window.
 //
 // Columns are evaluated for the rows that are shown, never for all that were found.
 
@@ -111,7 +116,7 @@ func (d *desk) list(ctx context.Context, st *inspect.State, s selecting, named [
 		if all.next, skipped, err = st.Skip(ctx, offset); err == nil {
 			err = all.look(ctx, st, offset-skipped+limit)
 		}
-		shown = part(all.found, offset-skipped, limit)
+		shown = part(all.first, offset-skipped, limit)
 	default:
 		shown, err = d.choose(ctx, st, doc, s, limit)
 	}
@@ -131,15 +136,22 @@ func (d *desk) choose(ctx context.Context, st *inspect.State, doc *entitiesDoc, 
 	}
 	c.since = s.since
 	// A selection goes on in another State than it began in: it keeps indices and entities only.
+	if limit > 0 { // Else whoever asks wants what was begun to go on.
+		c.want(doc.Offset, limit)
+	}
 	if err := c.look(ctx, st, enoughOf(doc.Offset, limit)); err != nil {
 		return nil, err
 	}
-	d.chosen = c
-	doc.Found, doc.Done, doc.Asked = len(c.found), c.done, c.asked
-	if s.sort != "" && !c.done {
-		return nil, nil // The first is known when all are.
+	shown, err := c.part(ctx, st, doc.Offset, limit)
+	if err != nil {
+		return nil, err
 	}
-	return part(c.found, doc.Offset, limit), nil
+	d.chosen = c
+	doc.Found, doc.Done, doc.Asked = c.count, c.done, c.asked
+	if limit > 0 && c.sort != "" && c.done {
+		doc.Done = c.has(doc.Offset, limit)
+	}
+	return shown, nil
 }
 
 // part returns at most limit of entities, behind the first offset.
@@ -205,10 +217,28 @@ type selection struct {
 	selecting
 	next  int // The first index that was not asked.
 	asked int // Entities.
-	found []ecs.Entity
-	keys  []query.Answer // Of these, if there is an order.
+	count int // Of those that the condition leaves.
 	done  bool
+
+	// By index: the first of them, and where in the list each span begins that has some.
+	first []ecs.Entity
+	marks []mark
+
+	// In an order: the window that was asked for last, and the last entity of each one before.
+	window int
+	sorted []ecs.Entity
+	ends   []query.Ranked
+	best   *query.Best // That is being filled for the window.
 }
+
+// A mark says that a span which begins with an index has entities from a place in the list on.
+type mark struct{ index, place int }
+
+// Tests set these.
+var (
+	firstRows  = 1 << 18 // Of the first entities of a list by index, so many are kept.
+	windowRows = 1 << 17 // A window of a sorted list has so many, and maxRows of the next one.
+)
 
 // isAll reports whether no condition leaves anybody out, by index.
 func (s selecting) isAll() bool { return s.where+s.with+s.sort == "" }
@@ -219,11 +249,51 @@ func (c *selection) same(s selecting) bool {
 	return c.seq == s.seq && c.where == s.where && c.with == s.with && c.sort == s.sort && c.desc == s.desc
 }
 
-// looked is what a look found in a span: keys has as many as found, if there is an order.
+// looked is what a look found in a span: in an order, or by index.
 type looked struct {
 	asked int
 	found []ecs.Entity
-	keys  []query.Answer
+	best  *query.Best
+}
+
+// want makes the window with a place in a sorted list the one that is looked for. Windows are gone through
+// one after the other, as the last entity of one tells where the next begins.
+func (c *selection) want(offset, limit int) {
+	if c.sort != "" && c.done && !c.has(offset, limit) {
+		c.begin(min(offset/windowRows, len(c.ends)))
+	}
+}
+
+// has reports whether the window has the rows of a sorted list from a place on, or all that there are. It
+// has some of the next window too, so that rows around the end of one do not need both by turns.
+func (c *selection) has(offset, limit int) bool {
+	offset = min(offset, c.count)
+	first := c.window * windowRows
+	return first <= offset && min(offset+limit, c.count) <= first+len(c.sorted)
+}
+
+// begin begins to look for a window of a sorted list.
+func (c *selection) begin(window int) {
+	c.window, c.next, c.asked, c.done, c.sorted = window, 0, 0, false, nil
+	c.best = c.newBest()
+}
+
+// newBest returns what keeps the entities of the window.
+func (c *selection) newBest() *query.Best {
+	b := &query.Best{Order: c.order, Limit: windowRows + maxRows}
+	if c.window > 0 {
+		b.After = &c.ends[c.window-1]
+	}
+	return b
+}
+
+// order compares two keys. Nothing comes last either way.
+func (c *selection) order(a, b query.Answer) int {
+	n := a.Compare(b)
+	if c.desc && !a.Nothing() && !b.Nothing() {
+		return -n
+	}
+	return n
 }
 
 // look goes on until all are asked or it has taken long enough: less long, if enough are found
@@ -233,30 +303,12 @@ func (c *selection) look(ctx context.Context, st *inspect.State, enough int) err
 	if c.done {
 		return nil
 	}
-	w := &query.Sweeper{State: st, Begin: c.next}
-	holds, key, err := c.compile(w)
-	if err != nil {
-		return err
+	if c.sort != "" && c.best == nil {
+		c.best = c.newBest()
 	}
-	// The first function is called by several goroutines, and writes to what is its span's only; the
-	// second by one, in the order of spans.
-	err = query.Sweep(ctx, w, func(at query.SweptEntity, l *looked) error {
-		l.asked++
-		if ok, err := holds(at); err != nil || !ok {
-			return err
-		}
-		if key != nil {
-			k, err := key.At(at)
-			if err != nil {
-				return err
-			}
-			l.keys = append(l.keys, k)
-		}
-		l.found = append(l.found, at.Entity())
-		return nil
-	}, func(l looked, next int) error {
+	err := c.sweep(ctx, st, c.next, func(l looked, from, next int) error {
 		c.next, c.asked = next, c.asked+l.asked
-		c.found, c.keys = append(c.found, l.found...), append(c.keys, l.keys...)
+		c.take(l, from)
 		if c.isEnough(enough) {
 			return errFound
 		}
@@ -271,6 +323,83 @@ func (c *selection) look(ctx context.Context, st *inspect.State, enough int) err
 	c.done = true
 	c.arrange()
 	return nil
+}
+
+// take adds what was found in the span that begins with an index.
+func (c *selection) take(l looked, from int) {
+	switch {
+	case l.best != nil:
+		c.best.Join(l.best)
+		c.count = max(c.count, c.best.Total) // Once they were all counted, it stays.
+	case c.sort == "" && len(l.found) > 0:
+		c.marks = append(c.marks, mark{from, c.count})
+		c.count += len(l.found)
+		c.first = append(c.first, l.found[:min(len(l.found), firstRows-len(c.first))]...)
+	}
+}
+
+// sweep asks the entities from an index on, and calls take with what was found in each span, the index that
+// it begins with and the next one.
+func (c *selection) sweep(ctx context.Context, st *inspect.State, from int, take func(l looked, from, next int) error) error {
+	w := &query.Sweeper{State: st, Begin: from}
+	holds, key, err := c.compile(w)
+	if err != nil {
+		return err
+	}
+	// The first function is called by several goroutines, and writes to what is its span's only; the
+	// second by one, in the order of spans.
+	return query.Sweep(ctx, w, func(at query.SweptEntity, l *looked) error {
+		l.asked++
+		if ok, err := holds(at); err != nil || !ok {
+			return err
+		}
+		if key == nil {
+			l.found = append(l.found, at.Entity())
+			return nil
+		}
+		k, err := key.At(at)
+		if err != nil {
+			return err
+		}
+		if l.best == nil {
+			l.best = c.best.Part()
+		}
+		l.best.Add(query.Ranked{Entity: at.Entity(), Keys: []query.Answer{k}})
+		return nil
+	}, func(l looked, next int) error {
+		begin := from
+		from = next
+		return take(l, begin, next)
+	})
+}
+
+// part returns at most limit of the entities, behind the first offset, if they were found.
+func (c *selection) part(ctx context.Context, st *inspect.State, offset, limit int) ([]ecs.Entity, error) {
+	switch {
+	case c.sort != "" && !c.done:
+		return nil, nil // The first is known when all are.
+	case c.sort != "":
+		return part(c.sorted, offset-c.window*windowRows, limit), nil
+	case offset+limit <= len(c.first) || len(c.first) == c.count:
+		return part(c.first, offset, limit), nil
+	}
+	end := min(offset+limit, c.count)
+	i, _ := slices.BinarySearchFunc(c.marks, offset+1, func(m mark, place int) int { return cmp.Compare(m.place, place) })
+	if i == 0 || offset >= end {
+		return nil, nil
+	}
+	at := c.marks[i-1] // The last span that begins at offset or before.
+	var found []ecs.Entity
+	err := c.sweep(ctx, st, at.index, func(l looked, _, _ int) error {
+		if found = append(found, l.found...); at.place+len(found) >= end {
+			return errFound
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errFound) {
+		return nil, err
+	}
+	return part(found, offset-at.place, limit), nil
 }
 
 // compile returns what tells whether an entity is one of those that are looked for, and the
@@ -308,33 +437,27 @@ func (c *selection) compile(w *query.Sweeper) (holds func(query.SweptEntity) (bo
 // needs to be counted.
 func (c *selection) isEnough(enough int) bool {
 	if c.isAll() {
-		return len(c.found) >= enough
+		return c.count >= enough
 	}
 	took := time.Since(c.since)
-	shown := enough > 0 && c.sort == "" && len(c.found) >= enough
+	shown := enough > 0 && c.sort == "" && c.count >= enough
 	return took > patience || shown && took > patience/8
 }
 
-// arrange puts what was found in order, equal ones by index. Nothing comes last either way.
+// arrange puts the window that was found in order, and lets go of its keys. If it ends before the list
+// does, its last entity is where the next one begins. If the window that was wanted is a later one, that is
+// looked for when it is asked for again.
 func (c *selection) arrange() {
 	if c.sort == "" {
 		return
 	}
-	places := make([]int, len(c.found))
-	for i := range places {
-		places[i] = i
+	ranked := c.best.Sorted()
+	if len(ranked) >= windowRows && c.window == len(c.ends) {
+		c.ends = append(c.ends, ranked[windowRows-1])
 	}
-	slices.SortStableFunc(places, func(i, j int) int {
-		a, b := c.keys[i], c.keys[j]
-		n := a.Compare(b)
-		if c.desc && !a.Nothing() && !b.Nothing() {
-			return -n
-		}
-		return n
-	})
-	sorted := make([]ecs.Entity, len(places))
-	for i, place := range places {
-		sorted[i] = c.found[place]
+	c.sorted = make([]ecs.Entity, len(ranked))
+	for i, r := range ranked {
+		c.sorted[i] = r.Entity
 	}
-	c.found, c.keys = sorted, nil
+	c.best = nil
 }

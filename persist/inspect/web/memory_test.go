@@ -22,7 +22,7 @@ import (
 // stays is what a sweep knows of entities. In small form, CI measures the same on a save of 80 MB.
 const (
 	largePeak, largeKept = 200, 20 // In MB.
-	smallPeak, smallKept = 40, 6
+	smallPeak, smallKept = 60, 6
 )
 
 // screenQuestions are what the page asks on each screen of a save, by the name of the screen.
@@ -31,6 +31,10 @@ var screenQuestions = []struct{ screen, question string }{
 	{"schema", "schema?record=0"},
 	{"entities", "entities?record=0&limit=50"},
 	{"entities-where", "entities?record=0&limit=50&where=Health.Points%3C0"},
+	{"entities-all", "entities?record=0&limit=50&where=Health.Points%3E%3D0"},
+	{"entities-all-end", "entities?record=0&limit=50&offset=270000&where=Health.Points%3E%3D0"},
+	{"entities-sorted", "entities?record=0&limit=50&sort=Position.X"},
+	{"entities-sorted-on", "entities?record=0&limit=50&offset=150000&sort=Health.Points"},
 	{"map", "map?record=0&x=Position.X&y=Position.Y&color=Health.Points"},
 	{"entity", "entity?record=0&entity=77777v1"},
 	{"entity-life", "history?record=0&entity=77777v1"},

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -92,4 +93,56 @@ func TestAListByPagesIsThatOfTheWholeState(t *testing.T) {
 		require.True(t, st.Whole(), "the state that is loaded was not asked")
 		return nil
 	}))
+}
+
+// A selection keeps few of what it found: what it does not keep is found again, wherever somebody scrolls to.
+func TestSelection_KeepsFew(t *testing.T) {
+	defer func(first, window int) { firstRows, windowRows = first, window }(firstRows, windowRows)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	w := ecs.NewWorld(ecs.Options{})
+	positions, healths := ecs.MustRegister[Position](w), ecs.MustRegister[Health](w)
+	for i := range 40_000 {
+		e := w.Create()
+		positions.Set(e, Position{float64(rng.IntN(900)), float64(i)})
+		if i < 9000 || i%7 == 0 {
+			healths.Set(e, Health(i%100))
+		}
+	}
+	file := filepath.Join(t.TempDir(), "save")
+	require.NoError(t, persist.Save(t.Context(), file, w))
+	view, err := inspect.OpenReadOnly(t.Context(), file)
+	require.NoError(t, err)
+	defer view.Close()
+	ask := func(d *desk, s selecting, offset, limit int) *entitiesDoc {
+		for range 10_000 {
+			var doc *entitiesDoc
+			s.since = time.Now()
+			require.NoError(t, d.read(t.Context(), 0, func(st *inspect.State) (err error) {
+				doc, err = d.list(t.Context(), st, s, nil, offset, limit)
+				return err
+			}))
+			if doc.Done {
+				return doc
+			}
+		}
+		t.Fatalf("seed %d: %+v from %d is never done", seed, s, offset)
+		return nil
+	}
+	for _, s := range []selecting{{where: "Position.Y >= 0"}, {where: "Health >= 0"}, {sort: "Position.X"}, {sort: "Position.X", desc: true, where: "Health < 50"}} {
+		firstRows, windowRows = 1<<30, 1<<30
+		all := newDesk(view, nearRoom)
+		ask(all, s, 0, 1)
+		firstRows, windowRows = 100, 1000
+		few := newDesk(view, nearRoom)
+		for _, offset := range []int{0, 90, 980, 1000, 5990, 5000, 39_990, rng.IntN(40_000), 12, 60_000} {
+			want := ask(all, s, offset, 50)
+			got := ask(few, s, offset, 50)
+			require.Equal(t, want, got, "seed %d: %+v from %d", seed, s, offset)
+			require.LessOrEqual(t, len(few.chosen.first), firstRows)
+			require.LessOrEqual(t, len(few.chosen.sorted), windowRows+maxRows)
+			require.Nil(t, few.chosen.best)
+		}
+	}
 }
