@@ -138,6 +138,14 @@ func (d dir) publishInSteps(from, to string) error {
 	return nil
 }
 
+// keepMode gives the file temp the permissions of the file that it is about to replace. Not every file
+// system has permissions, so it returns no error.
+func (d dir) keepMode(temp, name string) {
+	if info, err := d.root.Lstat(name); err == nil && info.Mode().IsRegular() && info.Mode().Perm() != fileMode {
+		_ = d.root.Chmod(temp, info.Mode().Perm())
+	}
+}
+
 func (d dir) Remove(name string) error { return plain("remove", d.root.Remove(name)) }
 
 func (d dir) Mkdir(name string) error {

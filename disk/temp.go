@@ -127,8 +127,19 @@ func (t *Temp) Unlock() {
 	}
 }
 
-// Rename gives the file its name. A file that has the name is replaced.
-func (t *Temp) Rename() error { return t.publish(t.fsys.Rename) }
+// Rename gives the file its name. A file that has the name is replaced. The new one gets its
+// permissions, if fsys is a directory of the operating system.
+func (t *Temp) Rename() error {
+	keepMode(t.fsys, t.temp, t.name)
+	return t.publish(t.fsys.Rename)
+}
+
+// keepMode gives temp the permissions that name has.
+func keepMode(fsys FS, temp, name string) {
+	if fsys, ok := fsys.(interface{ keepMode(temp, name string) }); ok {
+		fsys.keepMode(temp, name)
+	}
+}
 
 // Publish gives the file its name, as [FS.Publish] does: it replaces nothing.
 func (t *Temp) Publish() error { return t.publish(t.fsys.Publish) }

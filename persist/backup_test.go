@@ -414,14 +414,15 @@ func TestWhatIsWrittenIsForTheUserOnlyAndNoLinkLeadsOut(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, string(before) == string(after), name)
 	}
-	precious := filepath.Join(t.TempDir(), "precious")
+	// A save follows a link. What has the name that temporary files had once is the user's.
+	behind, precious := filepath.Join(t.TempDir(), "behind.save"), filepath.Join(t.TempDir(), "precious")
 	require.NoError(t, os.WriteFile(precious, []byte("precious"), 0o600))
 	linked := filepath.Join(t.TempDir(), "linked.save")
-	require.NoError(t, os.Symlink(precious, linked))
+	require.NoError(t, os.Symlink(behind, linked))
 	require.NoError(t, os.Symlink(precious, linked+catalog.TempType))
-	require.NoError(t, persist.Save(storetest.Background, linked, w.World)) // The link is replaced, not followed.
+	require.NoError(t, persist.Save(storetest.Background, linked, w.World))
+	require.NoError(t, persist.Load(storetest.Background, behind, storetest.New(0).World))
 	data, err := os.ReadFile(precious)
 	require.NoError(t, err)
 	require.Equal(t, "precious", string(data))
-	require.NoError(t, persist.Load(storetest.Background, linked, storetest.New(0).World))
 }

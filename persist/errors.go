@@ -17,6 +17,10 @@ var (
 	// ErrCorrupt reports bytes that are not what was written.
 	ErrCorrupt = format.ErrCorrupt
 
+	// ErrIrregular reports a directory, a pipe, a device or the like where a file was to be
+	// saved. [SaveTo] writes to pipes and devices.
+	ErrIrregular = disk.ErrIrregular
+
 	// ErrLocked reports a directory that another process has open.
 	ErrLocked = format.ErrLocked
 

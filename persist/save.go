@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 
 	"github.com/stet-ecs/stet/disk"
@@ -51,12 +52,24 @@ func the(said []SaveOptions) (o SaveOptions) {
 // It costs two passes over the world, one for its digest, and needs memory for about
 // 50 MB of encoded rows. They are encoded by as many goroutines as the program has
 // processors, while others are written and synced.
+//
+// Several savers of one file, also in other processes, do not disturb each other: the last complete save
+// stays. A symbolic link is followed, and the file that it leads to is replaced, in its own directory. If
+// that file does not exist, it is created. The new file has the permissions of the file it replaces, or
+// 0600. Its owner is the process.
+//
+// It returns an error wrapping [ErrIrregular] before it writes anything if file is a directory, a pipe or a device.
+// [SaveTo] writes to those.
 func Save(ctx context.Context, file string, w *ecs.World, o ...SaveOptions) error {
 	return inDirectoryOf(file, func(files disk.FS, name string) error { return SaveFS(ctx, files, name, w, o...) })
 }
 
-// inDirectoryOf calls f with the files beside one, and its name among them.
+// inDirectoryOf calls f with the files beside one, and its name among them. It follows symbolic links.
 func inDirectoryOf(file string, f func(files disk.FS, name string) error) error {
+	file, err := catalog.Follow(file)
+	if err != nil {
+		return err
+	}
 	files, err := disk.Open(filepath.Dir(file))
 	if err != nil {
 		return err
@@ -65,8 +78,12 @@ func inDirectoryOf(file string, f func(files disk.FS, name string) error) error 
 	return f(files, filepath.Base(file))
 }
 
-// SaveFS writes w to a file of files, as [Save] does.
+// SaveFS writes w to a file of files, as [Save] does. It does not follow symbolic links: a link is
+// [ErrIrregular].
 func SaveFS(ctx context.Context, files disk.FS, file string, w *ecs.World, o ...SaveOptions) error {
+	if err := savable(files, file); err != nil {
+		return err
+	}
 	s := snap.Saved(w)
 	said := the(o)
 	s.Manifest.Compressed = said.Compress
@@ -75,6 +92,34 @@ func SaveFS(ctx context.Context, files disk.FS, file string, w *ecs.World, o ...
 	}
 	_, err := s.Create(ctx, files, file)
 	return err
+}
+
+// savable returns an error if file is something that a save must not replace.
+func savable(files disk.FS, file string) error {
+	entries, _ := files.ReadDir(path.Dir(file)) // A directory may be writable and not readable.
+	for _, e := range entries {
+		if e.Name() == path.Base(file) && !e.Type().IsRegular() {
+			return fmt.Errorf("persist: save: %w: %s is %s", ErrIrregular, file, kindOf(e.Type()))
+		}
+	}
+	return nil
+}
+
+// kindOf says in words what is not a regular file, and what to do.
+func kindOf(t fs.FileMode) string {
+	switch {
+	case t.IsDir():
+		return "a directory; give the name of a file in it"
+	case t&fs.ModeSymlink != 0:
+		return "a symbolic link; give the file that it leads to"
+	case t&fs.ModeNamedPipe != 0:
+		return "a pipe; write to it with SaveTo"
+	case t&fs.ModeDevice != 0:
+		return "a device; write to it with SaveTo"
+	case t&fs.ModeSocket != 0:
+		return "a socket; write to a connection with SaveTo"
+	}
+	return "no file that can be replaced; write to it with SaveTo"
 }
 
 // Load replaces all that w holds by what Save wrote to a file. Register all

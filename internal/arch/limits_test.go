@@ -29,7 +29,7 @@ var house = map[string]int{
 	"lines":                 700, // Of a file that is not generated.
 	"options":               0,   // Functional: CONTRIBUTING says what there is instead.
 	"names ecs":             128, // Exported, in the scope of the package; with indexes, relations, events and pasts.
-	"names persist":         44,  // With followers, and how a save is written.
+	"names persist":         45,  // With followers, how a save is written, and ErrIrregular.
 	"names persist/inspect": 60,
 	"names journal":         30,
 }

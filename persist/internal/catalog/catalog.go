@@ -122,6 +122,9 @@ func Locate(path string) (files disk.FS, name string, err error) {
 	}
 	dir, name := path, "."
 	if !info.IsDir() {
+		if path, err = Follow(path); err != nil {
+			return nil, "", err
+		}
 		dir, name = filepath.Dir(path), filepath.Base(path)
 	}
 	files, err = disk.Open(dir)
