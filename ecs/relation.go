@@ -239,14 +239,31 @@ func (f *towards[T]) kept() []Entity {
 }
 
 // Ancestors iterates over the target of e, the target's target and so on, up to one that
-// refers to nobody. Where they form a cycle it ends, after it was at each once or twice.
+// refers to nobody. Where they form a cycle it ends when it was at each of them once; e is the
+// last of them if it is in the cycle.
 func (r *Relation[T]) Ancestors(e Entity) iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {
-		from, steps, most := e, 0, 1 // Whoever comes by from again is in a cycle (Brent).
-		for at, ok := r.Target(e); ok && yield(at) && at != from && at != e; at, ok = r.Target(at) {
-			if steps++; steps == most {
-				from, steps, most = at, 0, 2*most
+		var near [16]Entity // The first ones: most chains are short.
+		n := 0
+		var far *visited
+		for at, ok := r.Target(e); ok && !slices.Contains(near[:n], at); at, ok = r.Target(at) {
+			if n < len(near) {
+				near[n] = at
+				n++
+			} else {
+				if far == nil {
+					far = r.bonds.takeVisited()
+				}
+				if r.bonds.w.entities.alive(at) && !far.add(at) {
+					break
+				}
 			}
+			if !yield(at) {
+				break
+			}
+		}
+		if far != nil {
+			r.bonds.dropVisited(far)
 		}
 	}
 }
@@ -261,7 +278,8 @@ func (r *Relation[T]) Root(e Entity) Entity {
 
 // Descendants iterates over the sources of e and theirs, each before its own, as they are
 // when the loop begins: depth first, sources of one target in the order of their indices.
-// Nobody is visited twice, and e is not.
+// Nobody is visited twice, and e is not. The zero Entity has the sources that refer to nobody,
+// and one that is dead those that still refer to it.
 func (r *Relation[T]) Descendants(e Entity) iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {
 		for _, e := range r.descendants(e)[1:] {
@@ -280,7 +298,7 @@ func (r *Relation[T]) Subtree(e Entity) []Entity { return r.descendants(e) }
 func (r *Relation[T]) descendants(e Entity) (found []Entity) {
 	seen := r.bonds.takeVisited()
 	defer r.bonds.dropVisited(seen)
-	seen.add(e)
+	r.bonds.addAlive(seen, e)
 	for open := []Entity{e}; len(open) > 0; {
 		e, open = open[len(open)-1], open[:len(open)-1]
 		found = append(found, e)
@@ -308,7 +326,7 @@ func (r *Relation[T]) Levels(e Entity) iter.Seq2[int, Entity] {
 func (r *Relation[T]) levels(e Entity) (found []Entity, depths []int) {
 	seen := r.bonds.takeVisited()
 	defer r.bonds.dropVisited(seen)
-	seen.add(e)
+	r.bonds.addAlive(seen, e)
 	found, depths = append(found, e), append(depths, 0)
 	for i := 0; i < len(found); i++ {
 		found = r.appendNew(found, found[i], seen)
@@ -345,6 +363,14 @@ func (m *visited) add(e Entity) bool {
 }
 
 func (m *visited) remove(e Entity) { m.words[e.Index()>>6] &^= 1 << (e.Index() & 63) }
+
+// addAlive adds e to m if it is alive. Another entity may have its index if it is not, and be
+// one of its sources.
+func (b *bonds) addAlive(m *visited, e Entity) {
+	if b.w.entities.alive(e) {
+		m.add(e)
+	}
+}
 
 // takeVisited returns an empty set, which dropVisited must get back.
 func (b *bonds) takeVisited() (m *visited) {

@@ -1,0 +1,100 @@
+package ecs
+
+import (
+	"slices"
+	"testing"
+)
+
+type tie struct{ To Entity }
+
+func tieTo(c tie) Entity { return c.To }
+
+// What lies below the zero Entity or a dead one has every index, theirs too.
+func TestBelow_ZeroAndDead(t *testing.T) {
+	w := NewWorld(Options{})
+	ties := MustRegister[tie](w)
+	r := NewRelation(ties, tieTo, RelationOptions{Policy: Detach})
+	dead := w.Create()
+	w.Destroy(dead)
+	e := w.CreateN(nil, 4) // The first one has the index 0, as the zero Entity and dead do.
+	if e[0].Index() != 0 || dead.Index() != 0 {
+		t.Fatalf("%v, %v", e[0], dead)
+	}
+	for name, from := range map[string]Entity{"zero": 0, "dead": dead} {
+		ties.Set(e[0], tie{from})
+		ties.Set(e[1], tie{e[0]})
+		ties.Set(e[2], tie{from})
+		ties.Set(e[3], tie{e[2]})
+		if got, want := slices.Collect(r.Descendants(from)), []Entity{e[0], e[1], e[2], e[3]}; !slices.Equal(got, want) {
+			t.Errorf("%s: Descendants = %v, want %v", name, got, want)
+		}
+		if got, want := r.Subtree(from), []Entity{from, e[0], e[1], e[2], e[3]}; !slices.Equal(got, want) {
+			t.Errorf("%s: Subtree = %v, want %v", name, got, want)
+		}
+		var levels []Entity
+		for depth, e := range r.Levels(from) {
+			levels = append(levels, NewEntity(e.Index(), uint32(depth)))
+		}
+		if want := []Entity{NewEntity(0, 1), NewEntity(2, 1), NewEntity(1, 2), NewEntity(3, 2)}; !slices.Equal(levels, want) {
+			t.Errorf("%s: Levels = %v, want %v", name, levels, want)
+		}
+	}
+}
+
+// Ancestors is at each entity once, however long the tail and the cycle are.
+func TestAncestors_EachOnce(t *testing.T) {
+	for tail := range 70 {
+		for _, cycle := range []int{0, 1, 2, 3, 7, 64, 65} {
+			w := NewWorld(Options{})
+			ties := MustRegister[tie](w)
+			r := NewRelation(ties, tieTo, RelationOptions{Policy: Detach})
+			entities := w.CreateN(nil, 1+tail+cycle)
+			for i, e := range entities[:len(entities)-1] {
+				ties.Set(e, tie{entities[i+1]})
+			}
+			want := slices.Clone(entities[1:])
+			if cycle > 0 {
+				ties.Set(entities[len(entities)-1], tie{entities[1+tail]})
+				if tail == 0 { // The first one is in the cycle.
+					ties.Set(entities[len(entities)-1], tie{entities[0]})
+					want = append(want, entities[0])
+				}
+			}
+			var got []Entity
+			for a := range r.Ancestors(entities[0]) {
+				if got = append(got, a); len(got) > len(want) {
+					break
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("tail %d, cycle %d: %d ancestors %v, want %d", tail, cycle, len(got), got, len(want))
+			}
+		}
+	}
+}
+
+// An ancestor that is dead is the last one, also if another has its index.
+func TestAncestors_Dead(t *testing.T) {
+	for _, n := range []int{2, 16, 17, 18, 40} {
+		w := NewWorld(Options{})
+		ties := MustRegister[tie](w)
+		var gone []Entity
+		for _, e := range w.CreateN(nil, n) {
+			gone = append(gone, e)
+			w.Destroy(e)
+		}
+		for _, dead := range gone {
+			e := w.CreateN(nil, n)
+			r := NewRelation(ties, tieTo, RelationOptions{Policy: Detach})
+			for i := range e[1:] {
+				ties.Set(e[i], tie{e[i+1]})
+			}
+			ties.Set(e[n-1], tie{dead})
+			if got, want := slices.Collect(r.Ancestors(e[0])), append(slices.Clone(e[1:]), dead); !slices.Equal(got, want) {
+				t.Errorf("Ancestors = %v, want %v", got, want)
+			}
+			w.DestroyAll(e)
+			r.Close()
+		}
+	}
+}
