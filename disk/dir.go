@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"syscall"
 )
 
 // dir is a tree of the operating system.
@@ -169,6 +170,9 @@ func (d dir) SyncDir(name string) error {
 	}
 	if err := f.Sync(); err != nil {
 		f.Close()
+		if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+			return fmt.Errorf("%w: %w", ErrNoDirSync, plain("sync directory", err))
+		}
 		return plain("sync directory", err)
 	}
 	return f.Close()

@@ -29,6 +29,10 @@ var (
 	// ErrLost reports a lock that was held, and that another process may have by
 	// now: its file was removed or replaced, or says that somebody else has it.
 	ErrLost = errors.New("lost to another process")
+
+	// ErrNoDirSync reports a file system that cannot sync directories, as some network file systems
+	// cannot. See [SyncDir].
+	ErrNoDirSync = errors.New("the file system cannot sync directories")
 )
 
 // An FS is a tree of files. Names are slash-separated paths below its top, which
@@ -68,7 +72,8 @@ type FS interface {
 	// ReadDir returns what is in a directory, in order of the names.
 	ReadDir(dir string) ([]fs.DirEntry, error)
 
-	// SyncDir makes the names in a directory durable.
+	// SyncDir makes the names in a directory durable. It fails with an error wrapping ErrNoDirSync
+	// where that cannot be done, though the names are there.
 	SyncDir(dir string) error
 
 	// Lock takes the lock that a file stands for, which is made if it is missing
@@ -112,6 +117,15 @@ func SyncLocal(f File, local func()) error {
 		return f.SyncLocal(local)
 	}
 	return f.Sync()
+}
+
+// SyncDir is fsys.SyncDir, but lets [ErrNoDirSync] pass: the names are in order, and become durable when the
+// file system writes them.
+func SyncDir(fsys FS, dir string) error {
+	if err := fsys.SyncDir(dir); !errors.Is(err, ErrNoDirSync) {
+		return err
+	}
+	return nil
 }
 
 // Reopen opens a file of the operating system once more, for a library that works on an [*os.File].

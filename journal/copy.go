@@ -32,7 +32,7 @@ func (l *Log) Copy(ctx context.Context, to disk.FS, last uint64, progress func(n
 			return err
 		}
 	}
-	if err := to.SyncDir("."); err != nil {
+	if err := disk.SyncDir(to, "."); err != nil {
 		return fmt.Errorf("journal: sync directory: %w", err)
 	}
 	return l.copyLedger(to, last)

@@ -253,7 +253,7 @@ func (w *ledgerWriter) publish(temp *disk.Temp) error {
 	case err != nil:
 		return fmt.Errorf("journal: publish %s: %w", w.name, err)
 	}
-	if err := w.fs.SyncDir("."); err != nil {
+	if err := disk.SyncDir(w.fs, "."); err != nil {
 		return fmt.Errorf("journal: sync directory: %w", err)
 	}
 	return nil
@@ -272,7 +272,7 @@ func (w *ledgerWriter) removeOthers() error {
 		if err := w.fs.Remove(f.name); err != nil {
 			return fmt.Errorf("journal: remove %s: %w", f.name, err)
 		}
-		if err := w.fs.SyncDir("."); err != nil {
+		if err := disk.SyncDir(w.fs, "."); err != nil {
 			return fmt.Errorf("journal: sync directory: %w", err)
 		}
 	}

@@ -188,7 +188,7 @@ func (l *Log) settle(fs disk.FS) error {
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("journal: close %s: %w", s.Name, err)
 	}
-	if err := fs.SyncDir("."); err != nil { // Its name, too, before its successor's.
+	if err := disk.SyncDir(fs, "."); err != nil { // Its name, too, before its successor's.
 		return fmt.Errorf("journal: sync directory: %w", err)
 	}
 	return nil
@@ -313,7 +313,7 @@ func (w *writer) publish(temp *disk.Temp, preamble []byte) error {
 	case err != nil:
 		return fmt.Errorf("journal: publish %s: %w", w.name, err)
 	}
-	if err := w.j.fs.SyncDir("."); err != nil {
+	if err := disk.SyncDir(w.j.fs, "."); err != nil {
 		return fmt.Errorf("journal: sync directory: %w", err)
 	}
 	return nil
@@ -352,7 +352,7 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 			return removed, fmt.Errorf("journal: prune %s: %w", name, err)
 		}
 		removed = append(removed, name)
-		if err := j.fs.SyncDir("."); err != nil {
+		if err := disk.SyncDir(j.fs, "."); err != nil {
 			return removed, fmt.Errorf("journal: prune %s: sync directory: %w", name, err)
 		}
 		j.mu.Lock()

@@ -63,7 +63,7 @@ func fillBallast(files disk.FS, size int64) error {
 // spendBallast reports whether err is that of a full disk and there was a ballast, which is
 // gone now, so that it is worth trying again.
 func spendBallast(files disk.FS, err error) bool {
-	return full(err) && files.Remove(catalog.BallastFile) == nil && files.SyncDir(".") == nil
+	return full(err) && files.Remove(catalog.BallastFile) == nil && disk.SyncDir(files, ".") == nil
 }
 
 // full reports whether err says that there is no space left.

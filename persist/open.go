@@ -56,6 +56,10 @@ type Report struct {
 	// or it is unknown. See docs/MACHINES.md.
 	Build string
 
+	// UnsyncedNames says that the file system cannot sync directories. After a power cut, files that were
+	// made or renamed shortly before may be missing or have their old names. See docs/LOSING.md.
+	UnsyncedNames bool
+
 	// Kept says how much of the past lies on the disk and what it is to stay within. A
 	// store that nobody set a bound for and that was above the default one already is not
 	// pruned; Kept.Reason has the line to write.
@@ -64,8 +68,13 @@ type Report struct {
 
 // String returns the report for people, in one or a few lines.
 func (r Report) String() string {
+	const unsynced = "\nthe file system cannot sync directories: a power cut may take new files away"
 	if r.Fresh {
-		return fmt.Sprintf("new store, base at tick %d", r.Tick)
+		text := fmt.Sprintf("new store, base at tick %d", r.Tick)
+		if r.UnsyncedNames {
+			text += unsynced
+		}
+		return text
 	}
 	var b strings.Builder
 	if r.Snapshot == "" {
@@ -97,6 +106,9 @@ func (r Report) String() string {
 	}
 	if r.Build != "" {
 		fmt.Fprintf(&b, "\nwritten by %s, here %s: floats may come out otherwise", r.Build, build.Here())
+	}
+	if r.UnsyncedNames {
+		b.WriteString(unsynced)
 	}
 	if r.Kept.Bytes > r.Kept.Bound && r.Kept.Bound > 0 {
 		fmt.Fprintf(&b, "\nkept: %v", r.Kept)
@@ -209,6 +221,7 @@ func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World
 		return nil, err
 	}
 	s.first = s.journal.Next()
+	s.report.UnsyncedNames = errors.Is(files.SyncDir("."), disk.ErrNoDirSync)
 	s.beginIfCrowded()
 	return s, nil
 }

@@ -465,7 +465,7 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal, l *catalog.Lock) (rem
 			return removed, fmt.Errorf("persist: prune: %w", err)
 		}
 		removed = append(removed, name)
-		if err := files.SyncDir(catalog.SnapshotDir); err != nil {
+		if err := disk.SyncDir(files, catalog.SnapshotDir); err != nil {
 			return removed, fmt.Errorf("persist: prune %s: %w", name, err)
 		}
 	}

@@ -76,7 +76,7 @@ func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error
 	if err := publish(); err != nil {
 		return Info{}, err
 	}
-	if err := dir.SyncDir(path.Dir(name)); err != nil {
+	if err := disk.SyncDir(dir, path.Dir(name)); err != nil {
 		return info, fmt.Errorf("%s has its name, which is not durable: %w", name, err)
 	}
 	return info, nil

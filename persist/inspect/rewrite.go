@@ -83,7 +83,7 @@ func (r *rewrite) store(dir string, fill func() error) error {
 		temp.discard()
 		return err
 	}
-	if e := inDirectory(filepath.Dir(dir), func(files disk.FS) error { return files.SyncDir(".") }); e != nil {
+	if e := inDirectory(filepath.Dir(dir), func(files disk.FS) error { return disk.SyncDir(files, ".") }); e != nil {
 		return fmt.Errorf("persist: %s has its name, which is not durable: %w", dir, e)
 	}
 	return nil

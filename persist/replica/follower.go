@@ -380,14 +380,14 @@ func (f *Follower) clear(dir string) error {
 				return err
 			}
 		}
-		if err := f.files.SyncDir(sub); err != nil {
+		if err := disk.SyncDir(f.files, sub); err != nil {
 			return err
 		}
 		if err := f.files.Remove(sub); err != nil {
 			return err
 		}
 	}
-	return f.files.SyncDir(".")
+	return disk.SyncDir(f.files, ".")
 }
 
 // complete makes what came the store. What was there before is set aside if the log may not have all
@@ -423,7 +423,7 @@ func (f *Follower) complete() error {
 	t.dir = storeDir
 	f.tree, f.next, f.origin = t, nil, false
 	for _, dir := range []string{".", storeDir} {
-		if err := f.files.SyncDir(dir); err != nil {
+		if err := disk.SyncDir(f.files, dir); err != nil {
 			return err
 		}
 	}

@@ -104,7 +104,7 @@ func (g *gate) Mkdir(name string) error {
 func (g *gate) SyncDir(dir string) error {
 	s, err := g.write()
 	if err == nil {
-		err = g.FS.SyncDir(dir)
+		err = disk.SyncDir(g.FS, dir)
 	}
 	if err == nil && (dir == journalDir || dir == snapshotDir) {
 		err = s.flush()

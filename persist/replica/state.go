@@ -105,5 +105,5 @@ func (s *state) write(files disk.FS) error {
 	if err := files.Rename(temp, stateFile); err != nil {
 		return err
 	}
-	return files.SyncDir(".")
+	return disk.SyncDir(files, ".")
 }

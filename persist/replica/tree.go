@@ -55,10 +55,10 @@ func (t *tree) make() error {
 			return err
 		}
 	}
-	if err := t.top.SyncDir(t.dir); err != nil {
+	if err := disk.SyncDir(t.top, t.dir); err != nil {
 		return err
 	}
-	return t.top.SyncDir(".")
+	return disk.SyncDir(t.top, ".")
 }
 
 // apply does what an operation says. What it wrote is durable after sync.
@@ -162,7 +162,7 @@ func (t *tree) whole(o *op) error {
 		}
 	}
 	if err == nil {
-		err = t.top.SyncDir(t.path(path.Dir(o.name)))
+		err = disk.SyncDir(t.top, t.path(path.Dir(o.name)))
 	}
 	if err == nil {
 		t.sizes[o.name] = size
@@ -314,7 +314,7 @@ func (t *tree) sync() error {
 		}
 	}
 	for _, dir := range []string{journalDir, snapshotDir} {
-		if err := t.top.SyncDir(t.path(dir)); err != nil {
+		if err := disk.SyncDir(t.top, t.path(dir)); err != nil {
 			return err
 		}
 	}
@@ -402,7 +402,7 @@ func (t *tree) cut(name string, size int64) error {
 	if err := t.top.Rename(t.path(name+tempSuffix), t.path(name)); err != nil {
 		return err
 	}
-	return t.top.SyncDir(t.path(path.Dir(name)))
+	return disk.SyncDir(t.top, t.path(path.Dir(name)))
 }
 
 // writeFile makes a file that has the first bytes of another one, durably.
@@ -466,11 +466,11 @@ func (a *aside) place(name string) (string, error) {
 		dirs = append(dirs, dir)
 	}
 	for _, dir := range dirs {
-		if err := a.top.SyncDir(dir); err != nil {
+		if err := disk.SyncDir(a.top, dir); err != nil {
 			return "", err
 		}
 	}
-	return path.Join(a.dir, name), a.top.SyncDir(".")
+	return path.Join(a.dir, name), disk.SyncDir(a.top, ".")
 }
 
 // move sets a file of a tree aside, if there is one. One that was copied is only removed: what it has since is
@@ -498,7 +498,7 @@ func (a *aside) move(t *tree, name string) error {
 		return err
 	}
 	a.note(name, size)
-	return errors.Join(t.top.SyncDir(path.Dir(to)), t.top.SyncDir(t.path(path.Dir(name))))
+	return errors.Join(disk.SyncDir(t.top, path.Dir(to)), disk.SyncDir(t.top, t.path(path.Dir(name))))
 }
 
 // copy sets a copy of a file aside, as it is before the first byte of it is overwritten or cut off,
@@ -521,7 +521,7 @@ func (a *aside) copy(t *tree, name string) error {
 		err = writeFile(a.top, to, f, size)
 	}
 	if err == nil {
-		err = a.top.SyncDir(path.Dir(to))
+		err = disk.SyncDir(a.top, path.Dir(to))
 	}
 	if err == nil {
 		a.note(name, size-min(size, t.sizes[name])) // What the log has of it is no loss.

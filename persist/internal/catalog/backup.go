@@ -150,7 +150,7 @@ func (c *copier) remove() {
 		}
 		_ = c.to.Remove(dir)
 	}
-	_ = c.to.SyncDir(".")
+	_ = disk.SyncDir(c.to, ".")
 }
 
 // copyJournal copies the journal and reads the copy.
@@ -189,7 +189,7 @@ func (c *copier) copySnapshots(ctx context.Context, last uint64) error {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
-	return c.to.SyncDir(SnapshotDir)
+	return disk.SyncDir(c.to, SnapshotDir)
 }
 
 // copySnapshot copies a file and reads the copy.
@@ -269,12 +269,12 @@ func (c *copier) seal(ctx context.Context, log *journal.Log) error {
 
 // publish makes the copy a store, by one rename. The names in it must be durable before.
 func (c *copier) publish() error {
-	if err := c.to.SyncDir("."); err != nil {
+	if err := disk.SyncDir(c.to, "."); err != nil {
 		return err
 	}
 	if err := c.to.Rename(unfinishedBackup, JournalDir); err != nil {
 		return err
 	}
 	c.made = nil // It is a store now, and not removed even if its name may not be durable.
-	return c.to.SyncDir(".")
+	return disk.SyncDir(c.to, ".")
 }

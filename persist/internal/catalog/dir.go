@@ -34,7 +34,7 @@ func MakeDir(dir string) error {
 		return err
 	}
 	defer files.Close()
-	return files.SyncDir(".")
+	return disk.SyncDir(files, ".")
 }
 
 // MakeDirs makes the directories of a store and makes their names durable.
@@ -44,7 +44,7 @@ func MakeDirs(files disk.FS) error {
 			return err
 		}
 	}
-	return files.SyncDir(".")
+	return disk.SyncDir(files, ".")
 }
 
 // Ours returns an error if the directory, whose path dir is for people, holds

@@ -1,0 +1,58 @@
+package persist_test
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+)
+
+// A namelessFS syncs no directory.
+type namelessFS struct {
+	disk.FS
+	err error
+}
+
+func (f namelessFS) SyncDir(string) error { return f.err }
+
+// Where directories cannot be synced, a store opens, goes through all that it does, and says so. A save ends
+// without an error.
+func TestOpen_DirectoriesCannotBeSynced(t *testing.T) {
+	files := namelessFS{disktest.New(), fmt.Errorf("%w: %w", disk.ErrNoDirSync, syscall.EINVAL)}
+	w := storetest.New(0)
+	for opening := range 3 {
+		s, err := persist.OpenFS(storetest.Background, files, w.World, persist.Options{Retain: persist.Retention{Last: 1}})
+		require.NoError(t, err)
+		require.True(t, s.Report().UnsyncedNames, "opening %d", opening)
+		require.Contains(t, s.Report().String(), "cannot sync directories")
+		for range 20 {
+			w.Fill(30)
+			require.NoError(t, s.Commit())
+		}
+		storetest.SnapshotOf(t, s)
+		require.NoError(t, s.Sync(storetest.Background))
+		require.NoError(t, s.Close(storetest.Background))
+		digest := w.Digest()
+		w = storetest.New(0)
+		require.NoError(t, persist.SaveFS(storetest.Background, files, fmt.Sprintf("%d.save", opening), w.World))
+		s, err = persist.OpenFS(storetest.Background, files, w.World, persist.Options{})
+		require.NoError(t, err)
+		require.Equal(t, digest, w.Digest())
+		require.NoError(t, s.Close(storetest.Background))
+		w = storetest.New(0)
+	}
+}
+
+// A sync of a directory that failed for another reason is a failed write.
+func TestOpen_DirectorySyncFails(t *testing.T) {
+	broken := errors.New("input/output error")
+	_, err := persist.OpenFS(storetest.Background, namelessFS{disktest.New(), broken}, storetest.New(0).World, persist.Options{})
+	require.ErrorIs(t, err, broken)
+}
