@@ -22,7 +22,7 @@ import (
 // stays is what a sweep knows of entities. In small form, CI measures the same on a save of 80 MB.
 const (
 	largePeak, largeKept = 200, 20 // In MB.
-	smallPeak, smallKept = 60, 6
+	smallPeak, smallKept = 100, 6
 )
 
 // screenQuestions are what the page asks on each screen of a save, by the name of the screen.
