@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -232,7 +233,8 @@ func TestOpenRemovesTemporaryFilesOnly(t *testing.T) {
 		fs.Put(name, []byte("rubbish"))
 	}
 	closeJournal(t, open(t, fs, journal.Options{}), 8)
-	if fs.Bytes("00000009.seg.tmp") != nil {
+	// Where files have no locks, it may be another writer's for an hour.
+	if locks := runtime.GOOS != "windows" && runtime.GOARCH != "wasm"; locks && fs.Bytes("00000009.seg.tmp") != nil {
 		t.Error("the temporary file is still there")
 	}
 	for _, name := range []string{"9.seg.tmp", "notes.txt", "00000009.segment"} {
