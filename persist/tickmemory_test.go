@@ -43,6 +43,9 @@ func heap(collect bool) (allocated, live int64) {
 }
 
 func TestCommit_MemoryOfLargeSlices(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector makes calls allocate more")
+	}
 	for name, c := range map[string]struct{ rows, points int }{
 		"many rows": {20_000, 50},
 		"few rows":  {20, 50_000},
