@@ -69,7 +69,7 @@ func BenchmarkInspectorPageMemory(b *testing.B) {
 	if *dataDir == "" {
 		b.Skip("no -data: make inspect-budgets DIR=… has it")
 	}
-	measureMemory(b, filepath.Join(*dataDir, "large.save"), largePeak, largeKept)
+	measureMemory(b, filepath.Join(*dataDir, "large.save"), largePeakOf, largeKept)
 }
 
 // bars asks a server for its first bar of rows: one that has to count them, and one that counted them
