@@ -72,8 +72,8 @@ type FS interface {
 	// ReadDir returns what is in a directory, in order of the names.
 	ReadDir(dir string) ([]fs.DirEntry, error)
 
-	// SyncDir makes the names in a directory durable. It fails with an error wrapping ErrNoDirSync
-	// where that cannot be done, though the names are there.
+	// SyncDir makes the names in a directory durable. It returns an error wrapping ErrNoDirSync if the
+	// file system cannot sync directories: the names are in place but not durable.
 	SyncDir(dir string) error
 
 	// Lock takes the lock that a file stands for, which is made if it is missing
@@ -119,8 +119,8 @@ func SyncLocal(f File, local func()) error {
 	return f.Sync()
 }
 
-// SyncDir is fsys.SyncDir, but lets [ErrNoDirSync] pass: the names are in order, and become durable when the
-// file system writes them.
+// SyncDir calls fsys.SyncDir and returns nil for [ErrNoDirSync]: the names are in place, and become durable
+// when the file system writes them.
 func SyncDir(fsys FS, dir string) error {
 	if err := fsys.SyncDir(dir); !errors.Is(err, ErrNoDirSync) {
 		return err

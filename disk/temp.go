@@ -24,7 +24,7 @@ const (
 	// tempTries is how many names CreateTemp tries.
 	tempTries = 10
 
-	// tempAge is how long a file that nobody writes to is kept where there are no locks.
+	// tempAge is how old an unfinished file must be to be removed where there are no locks.
 	tempAge = time.Hour
 )
 

@@ -85,7 +85,7 @@ func TestBundles_EveryArity(t *testing.T) {
 				t.Helper()
 				for k, s := range got.w.Storages() {
 					if other := want.w.Storages()[k]; !slices.Equal(s.Entities(), other.Entities()) {
-						t.Errorf("%s: %s has the rows of %d entities, want %d, or they lie in another order", when, s.Name(), len(s.Entities()), len(other.Entities()))
+						t.Errorf("%s: %s has the rows of %d entities, want %d, or they are in another order", when, s.Name(), len(s.Entities()), len(other.Entities()))
 					}
 				}
 				if got.w.Digest() != want.w.Digest() {

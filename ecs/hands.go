@@ -5,42 +5,41 @@ import (
 	"strings"
 )
 
-// inHand is what a loop that writes has handed out and not taken back. A boundary makes
-// its marks stale while the loop's body may still write, so whoever sets one saves it
-// anew.
+// inHand is the rows that a loop has given to its body for writing. A boundary makes their
+// undo marks stale while the body may still write, so a boundary saves these rows again.
 type inHand interface {
-	saveAgain() bool // False: it moved.
+	saveAgain() bool // Returns false if the rows have moved.
 }
 
-// A handStack is what the loops of a world have in hand. Loops lie in each other, so they
-// are a stack. One that ends takes along those above its own.
+// A handStack has an entry for each running loop of a world that writes. Loops are nested,
+// so the entries are a stack: a loop that ends removes its own and all above it.
 //
-// A loop whose body panics does not end: the compiler makes its function part of the
-// caller's, which a deferred call would prevent, and loops would take several times as long.
-// If the program recovers, its hand stays. So a boundary looks for loops on the stack of its
-// goroutine, and drops all hands if there are none: whatever was written is saved by then.
+// A loop whose body panics never removes its entry. A deferred call would, but the compiler
+// does not inline functions with deferred calls, and loops would take several times as long.
+// If the program recovers from the panic, the entry stays. So a boundary looks for loops in
+// the call stack of its goroutine. If it finds none, it drops all entries: their rows are
+// saved by then.
 type handStack []inHand
 
-// maxHands is how many hands there may be before the next one looks whether they are of
+// maxHands is the number of entries from which a new loop checks whether they belong to
 // loops that panicked.
 const maxHands = 256
 
-// crowded drops all hands, which are many, unless there are other loops than the one that
-// begins.
+// crowded drops all entries, unless loops are running besides the one that begins.
 func (s *handStack) crowded() {
 	if n := len(*s); n&(n-1) == 0 && loopsUnderWay() <= 1 {
 		s.drop(0)
 	}
 }
 
-// release drops h, which is hand i if it is still there, and those above.
+// release drops entry i and all above it, if entry i is still h or was cleared.
 func (s *handStack) release(i int, h inHand) {
 	if i < len(*s) && ((*s)[i] == h || (*s)[i] == nil) {
 		s.drop(i)
 	}
 }
 
-// save saves anew what loops have in hand.
+// save saves the rows of all entries again, and drops entries whose rows have moved.
 func (s *handStack) save() {
 	n := 0
 	for i, h := range *s {
@@ -53,7 +52,7 @@ func (s *handStack) save() {
 	s.drop(n)
 }
 
-// drop forgets all hands but the first n.
+// drop removes all entries but the first n.
 func (s *handStack) drop(n int) {
 	for len(*s) > n {
 		last := len(*s) - 1
@@ -62,9 +61,8 @@ func (s *handStack) drop(n int) {
 	}
 }
 
-// loopsUnderWay returns how many loops over queries the goroutine is in, of any world: how
-// many calls on its stack are of code that lies in query_gen.go, be it a part of another
-// function or not.
+// loopsUnderWay returns how many loops over queries the goroutine runs, of any world. It
+// counts the calls on the stack whose code is in query_gen.go, inlined or not.
 func loopsUnderWay() (n int) {
 	_, file, _, _ := runtime.Caller(0)
 	file = strings.TrimSuffix(file, "hands.go") + "query_gen.go"

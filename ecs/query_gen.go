@@ -33,7 +33,7 @@ import (
 //     that Without and Or name, may be removed from any.
 //   - Checkpoint, Release, Try and Commit are allowed, and so are Restore and Seek that
 //     put back no storage of the query. The pointers in hand stay valid for writing:
-//     what the loop has in hand is saved anew and counts as written once more. That holds
+//     the rows that the loop has handed out are saved again and count as written once more. That holds
 //     in the body and what it calls. A loop that iter.Pull drives has no body, so its
 //     pointers end with the boundary, and so they do for other goroutines.
 //   - The body may panic. If the program recovers, the rows in hand count as written,

@@ -238,9 +238,9 @@ func (f *towards[T]) kept() []Entity {
 	return f.found
 }
 
-// Ancestors iterates over the target of e, the target's target and so on, up to one that
-// refers to nobody. Where they form a cycle it ends when it was at each of them once; e is the
-// last of them if it is in the cycle.
+// Ancestors iterates over the target of e, the target's target and so on, up to one
+// without a target. In a cycle it visits each entity once; e is the last one if it is in the
+// cycle.
 func (r *Relation[T]) Ancestors(e Entity) iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {
 		var near [16]Entity // The first ones: most chains are short.
@@ -278,8 +278,8 @@ func (r *Relation[T]) Root(e Entity) Entity {
 
 // Descendants iterates over the sources of e and theirs, each before its own, as they are
 // when the loop begins: depth first, sources of one target in the order of their indices.
-// Nobody is visited twice, and e is not. The zero Entity has the sources that refer to nobody,
-// and one that is dead those that still refer to it.
+// Nobody is visited twice, and e is not. The zero Entity has the sources without a
+// target, and a dead entity those that still refer to it.
 func (r *Relation[T]) Descendants(e Entity) iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {
 		for _, e := range r.descendants(e)[1:] {

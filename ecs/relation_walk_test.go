@@ -9,7 +9,7 @@ type tie struct{ To Entity }
 
 func tieTo(c tie) Entity { return c.To }
 
-// What lies below the zero Entity or a dead one has every index, theirs too.
+// Below the zero Entity or a dead one, a source can have the same index.
 func TestBelow_ZeroAndDead(t *testing.T) {
 	w := NewWorld(Options{})
 	ties := MustRegister[tie](w)

@@ -500,7 +500,7 @@ func (w *World) destroyTogether(entities []Entity) bool {
 	return true
 }
 
-// settleHands comes after a boundary: it saves anew what loops have in hand. The first time,
+// settleHands comes after a boundary: it saves the rows again that loops have handed out. The first time,
 // and then each time that twice as many boundaries have gone by, it first finds out whether
 // any loop is left.
 func (w *World) settleHands() {

@@ -56,8 +56,8 @@ type Report struct {
 	// or it is unknown. See docs/MACHINES.md.
 	Build string
 
-	// UnsyncedNames says that the file system cannot sync directories. After a power cut, files that were
-	// made or renamed shortly before may be missing or have their old names. See docs/LOSING.md.
+	// UnsyncedNames is true if the file system cannot sync directories. After a power cut, files that were
+	// created or renamed shortly before may be missing or have their old names. See docs/LOSING.md.
 	UnsyncedNames bool
 
 	// Kept says how much of the past lies on the disk and what it is to stay within. A

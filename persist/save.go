@@ -64,7 +64,7 @@ func Save(ctx context.Context, file string, w *ecs.World, o ...SaveOptions) erro
 	return inDirectoryOf(file, func(files disk.FS, name string) error { return SaveFS(ctx, files, name, w, o...) })
 }
 
-// inDirectoryOf calls f with the files beside one, and its name among them. It follows symbolic links.
+// inDirectoryOf calls f with the directory of a file and the file's name in it. It follows symbolic links.
 func inDirectoryOf(file string, f func(files disk.FS, name string) error) error {
 	file, err := catalog.Follow(file)
 	if err != nil {

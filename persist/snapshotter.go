@@ -116,7 +116,7 @@ type finished struct {
 	table snap.PageTable
 	crc   uint32
 	full  int64 // Bytes of its pages if it refers to no other file, else 0.
-	alone bool  // The next one must refer to no other file: one is gone, or pages are to be cut anew.
+	alone bool  // The next snapshot must be a full one: a file is missing, or pages need fewer rows.
 
 	keeping *Keeping // What is kept since; nil: nothing was decided.
 }

@@ -83,7 +83,7 @@ func TestDigests_Unconfirmed(t *testing.T) {
 	}
 }
 
-// Digests lie in a ring. One that a guess has overwritten is not told as that of the tick
+// Digests are in a ring. One that a guess has overwritten is not told as that of the tick
 // before it.
 func TestDigests_RingOfGuesses(t *testing.T) {
 	o := two

@@ -325,7 +325,7 @@ func (d *edition) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assi
 		default:
 			row := 0 // Of a resource.
 			if e != ecs.Vacant {
-				row = a.component.Find(e) // Where it is not in memory, nobody asks.
+				row = a.component.Find(e) // A component that is not in memory is never asked.
 			}
 			d.rows = append(d.rows, rowEdit{a.component, row, after})
 		}

@@ -264,7 +264,7 @@ func (s *source) never(e ast.Expr) bool {
 	return ok && b.Op == token.LAND && (s.never(b.X) || s.never(b.Y))
 }
 
-// isPure reports whether n can be evaluated twice: it lies in one line, and calls
+// isPure reports whether n can be evaluated twice: it stands on one line, and calls
 // nothing but len, cap and conversions.
 func (s *source) isPure(n ast.Node) bool {
 	pure := !strings.Contains(s.of(n), "\n")

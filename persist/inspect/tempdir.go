@@ -87,7 +87,7 @@ func (t *tempDir) close() {
 	t.lock, t.root = nil, nil
 }
 
-// discard removes the directory and all that is in it.
+// discard removes the directory with its content.
 func (t *tempDir) discard() {
 	if runtime.GOOS == "windows" { // It removes nothing that is open.
 		t.close()

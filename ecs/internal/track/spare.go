@@ -1,9 +1,8 @@
 package track
 
-// Chunks that a log gives up wait for the next one that needs some of their size. Those of
-// other sizes may wait for ever: a history that is thinned needs few small ones at a time and
-// gives up many. So spare chunks take a quarter of what logs took at most, besides what logs
-// take less than that now.
+// A log keeps the chunks that it has released as spares, by size, for reuse. A thinned history
+// releases many small chunks and reuses few, so spares would grow without bound. The bound:
+// chunks in use and spares together take at most 1.25 times the most that was ever in use.
 
 // leastSpare is how many bytes of spare chunks may always wait.
 const leastSpare = 64 << 10

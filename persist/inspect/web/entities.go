@@ -136,7 +136,7 @@ func (d *desk) choose(ctx context.Context, st *inspect.State, doc *entitiesDoc, 
 	}
 	c.since = s.since
 	// A selection goes on in another State than it began in: it keeps indices and entities only.
-	if limit > 0 { // Else whoever asks wants what was begun to go on.
+	if limit > 0 { // Without a limit, the caller wants the search to go on.
 		c.want(doc.Offset, limit)
 	}
 	if err := c.look(ctx, st, enoughOf(doc.Offset, limit)); err != nil {

@@ -95,7 +95,7 @@ func TestAListByPagesIsThatOfTheWholeState(t *testing.T) {
 	}))
 }
 
-// A selection keeps few of what it found: what it does not keep is found again, wherever somebody scrolls to.
+// A selection keeps few of the entities that it found, and finds the others again when the page scrolls to them.
 func TestSelection_KeepsFew(t *testing.T) {
 	defer func(first, window int) { firstRows, windowRows = first, window }(firstRows, windowRows)
 	seed := rand.Uint64()

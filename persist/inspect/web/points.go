@@ -182,7 +182,7 @@ func (d *desk) describe(seq uint64) pointDoc {
 }
 
 // A line says how the records of a journal hang together: those that lead to the end of the journal, which
-// is the newest state unless something is damaged, and the branches beside them, which were rewound.
+// is the newest state unless something is damaged, and the branches that were rewound.
 type line struct {
 	path     []journal.Entry // By seq, and so by tick: a record that continues another has a higher one of both.
 	branches []branch

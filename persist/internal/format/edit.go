@@ -32,7 +32,7 @@ type edit struct{ from, to, at, end int }
 const editsApart = 8
 
 // EditedRows are rows of a storage that a tick gives by edits. It keeps its memory when it is
-// begun anew, unless that is large.
+// begun again, unless that is large.
 type EditedRows struct {
 	Ranges []raw.Range // Ascending, apart from each other.
 	Edits  []byte      // Of these rows, one after the other.

@@ -32,7 +32,7 @@ const (
 	PageRows     = digest.PageRows // Rows of a dense page, entries of a sparse one.
 	maxPageBytes = 256 << 10       // Of data, unless that makes less than minPageRows.
 	minPageRows  = 64              // Of data, unless these do not fit into a value.
-	varyingRows  = 1024            // In a page of rows that vary, whose size nobody knows before.
+	varyingRows  = 1024            // In a page of rows that vary in size.
 
 	// minRepeated is how long a page is at least that another one repeats: the saves of
 	// small worlds can be read by programs that do not know repeats.

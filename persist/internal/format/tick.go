@@ -38,7 +38,7 @@ type TickEncoder struct {
 	*Encoder
 	scratch []byte // Ranges, which stand behind their length.
 	cut     rangeCutter
-	given   []raw.Range // Rows given whole, beside edited ones.
+	given   []raw.Range // Rows that are encoded whole, not as edits.
 	form    uint64
 	Ops     opEncoder   // Told of operations at any time between Begin and End.
 	Sum     journal.Sum // Of what is encoded and will stay as it is.

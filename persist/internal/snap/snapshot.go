@@ -209,7 +209,7 @@ func (sn *Snapshot) Assemble() error {
 	return nil
 }
 
-// ErrPagesShared reports a snapshot whose pages had to be cut anew, while an older file has some
+// ErrPagesShared reports a snapshot whose pages had to be cut again, while an older file has some
 // of them. One that shares no pages with older files can be written.
 var ErrPagesShared = errors.New("pages became too large, and some are shared with older snapshots; the next snapshot is a full one with smaller pages")
 
