@@ -1,0 +1,49 @@
+package arch
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A directSync is a call of SyncDir as a method. It fails on file systems that cannot sync directories.
+var directSync = regexp.MustCompile(`\b([A-Za-z]\w*)\.SyncDir\(`)
+
+// directSyncs returns the calls in a source that are not of the function disk.SyncDir.
+func directSyncs(source string) (calls []string) {
+	for _, call := range directSync.FindAllStringSubmatch(source, -1) {
+		if call[1] != "disk" {
+			calls = append(calls, call[0])
+		}
+	}
+	return calls
+}
+
+// Stores must open where directories cannot be synced, so everything calls disk.SyncDir.
+func TestSyncDir_OnlyByDisk(t *testing.T) {
+	allowed := map[string]int{"persist/open.go": 1} // It asks whether the file system can sync directories.
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		name := filepath.ToSlash(strings.TrimPrefix(path, filepath.Join("..", "..")+string(filepath.Separator)))
+		if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "disk/") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if calls := directSyncs(string(source)); len(calls) != allowed[name] {
+			t.Errorf("%s calls %q: call disk.SyncDir", name, calls)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSyncDir_DirectCallIsFound(t *testing.T) {
+	source := "disk.SyncDir(files, dir)\nw.j.fs.SyncDir(dir)\nfunc (g *gate) SyncDir(dir string) error {"
+	if calls := directSyncs(source); len(calls) != 1 || calls[0] != "fs.SyncDir(" {
+		t.Errorf("directSyncs(%q) = %q", source, calls)
+	}
+}
