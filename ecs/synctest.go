@@ -14,6 +14,10 @@ import (
 // of a Go map, the clock, or a random number of its own shows as a [Divergence]
 // that names the tick, the system and the storage.
 //
+// Both runs are of one program on one machine. What differs between builds or machines
+// passes: x + v*dt, math.Sin and the other cases of docs/MACHINES.md. To find these, play the same
+// inputs on two machines and compare digests, as ecs/rollback does, or stores, by ecsdump diff --first.
+//
 //	tick      7     8     9
 //	first     *---->*---->*     a digest after every system
 //	again     *---->*---->*     must have the same

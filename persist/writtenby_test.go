@@ -92,6 +92,36 @@ func TestPlayer_Build(t *testing.T) {
 	require.Equal(t, build.Here(), p.Build())
 }
 
+// Of a tick that another machine recorded, the two saves that are to be compared name both machines.
+func TestPlayer_SaveBothNamesBuilds(t *testing.T) {
+	dir := t.TempDir()
+	was := build.Here
+	defer func() { build.Here = was }()
+	build.Here = func() string { return "go1.26.8 darwin/arm64 fused math:e83c" }
+	goOn(t, dir)
+	mac := build.Here()
+	build.Here = was
+
+	p, err := inspect.OpenPlayer(t.Context(), dir, ecs.NewWorld(ecs.Options{}), inspect.PlayerOptions{})
+	require.NoError(t, err)
+	defer p.Close()
+	saved := func() (builds []string) {
+		command, err := p.SaveBoth(t.Context(), t.TempDir())
+		require.NoError(t, err)
+		for _, file := range strings.Fields(command)[2:] {
+			v, err := inspect.OpenReadOnly(t.Context(), file)
+			require.NoError(t, err)
+			require.Equal(t, v.Snapshots()[0].Build, v.Build(v.Head()))
+			builds = append(builds, v.Build(v.Head()))
+			require.NoError(t, v.Close())
+		}
+		return builds
+	}
+	require.Equal(t, []string{"", was()}, saved(), "the base is no record")
+	require.NoError(t, p.Step(t.Context()))
+	require.Equal(t, []string{mac, was()}, saved())
+}
+
 func TestSave_Build(t *testing.T) {
 	ctx := context.Background()
 	w := ecs.NewWorld(ecs.Options{})

@@ -63,7 +63,7 @@ var allowed = map[string][]string{
 		"disk", "ecs", "ecs/layout", "ecs/raw", "journal", "persist", "persist/inspect", "persist/inspect/web", "internal/describe", "internal/near", "internal/query", "internal/shell", "internal/term",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/modelcontextprotocol/go-sdk",
 	},
-	"internal/describe":   {"ecs", "ecs/layout", "ecs/raw", "persist", "persist/inspect"},
+	"internal/describe":   {"ecs", "ecs/layout", "ecs/raw", "persist", "persist/inspect", "internal/build"},
 	"internal/query":      {"ecs", "ecs/layout", "ecs/raw", "persist/inspect", "internal/near", "github.com/expr-lang/expr"},
 	"internal/term":       {"github.com/mattn/go-runewidth", "golang.org/x/sys"},
 	"examples/life":       {"ecs", "journal", "persist"},

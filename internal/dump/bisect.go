@@ -36,15 +36,16 @@ import (
 
 // bisectDoc is what bisect --json prints.
 type bisectDoc struct {
-	stateDoc            // The first state for which the condition holds; with --last the newest at which it changed.
-	Holds    bool       `json:"holds"`          // There. Only with --last it may not.
-	Before   stateDoc   `json:"before"`         // The last state before it of which is known whether it holds: for that it is the other way round.
-	States   int        `json:"states"`         // In the range.
-	Asked    int        `json:"asked"`          // How many of them were.
-	Scan     bool       `json:"scan"`           // All states up to it were asked; else it is taken to stay true.
-	Held     *heldDoc   `json:"held,omitempty"` // With scan: it held at the first state too, but not for all of the time.
-	Last     bool       `json:"last"`           // All states from it on were asked.
-	Probes   []probeDoc `json:"probes"`         // Those that were asked by halves, in order; in turn it is empty.
+	stateDoc                  // The first state for which the condition holds; with --last the newest at which it changed.
+	Holds    bool             `json:"holds"`            // There. Only with --last it may not.
+	Before   stateDoc         `json:"before"`           // The last state before it of which is known whether it holds: for that it is the other way round.
+	States   int              `json:"states"`           // In the range.
+	Asked    int              `json:"asked"`            // How many of them were.
+	Scan     bool             `json:"scan"`             // All states up to it were asked; else it is taken to stay true.
+	Held     *heldDoc         `json:"held,omitempty"`   // With scan: it held at the first state too, but not for all of the time.
+	Last     bool             `json:"last"`             // All states from it on were asked.
+	Builds   *describe.Builds `json:"builds,omitempty"` // Which builds wrote the state before and this one, if they differ.
+	Probes   []probeDoc       `json:"probes"`           // Those that were asked by halves, in order; in turn it is empty.
 
 	by *bisector
 }
@@ -81,8 +82,9 @@ type flipsDoc struct {
 // round.
 type flipDoc struct {
 	stateDoc
-	Holds  bool     `json:"holds"`
-	Before stateDoc `json:"before"` // The last state before it of which is known whether it holds.
+	Holds  bool             `json:"holds"`
+	Before stateDoc         `json:"before"`           // The last state before it of which is known whether it holds.
+	Builds *describe.Builds `json:"builds,omitempty"` // Which builds wrote the state before and this one, if they differ.
 }
 
 var bisectCommand = command{
@@ -100,7 +102,8 @@ or to false, and --flips lists all of them.
 if it does not, the answer is one of the ticks at which it begins. It refuses a
 condition that holds at the first tick as well as at the last.
 
-Ticks that damage hides cannot be judged, and are skipped.
+Ticks that damage hides cannot be judged, and are skipped. If another build of the
+program or another machine goes on at the tick that is found, a line names both.
 
 The condition is on the whole world,
 
@@ -257,7 +260,7 @@ func (b *bisector) bisect(s *source) (err error) {
 		return err
 	}
 	b.doc.stateDoc, b.doc.Holds, b.doc.Before, b.doc.Asked = at.stateDoc, at.Holds, at.Before, b.count
-	b.doc.Held = b.held
+	b.doc.Held, b.doc.Builds = b.held, at.Builds
 	return cmp.Or(s.tell(b.doc), b.unread)
 }
 
@@ -350,7 +353,10 @@ func (b *bisector) halved(last int) (at flipDoc, err error) {
 			begin.place(), b.states, end.place())
 	}
 	first, err := b.narrow(0, last)
-	return flipDoc{b.asked[first].stateDoc, true, b.asked[first-1].stateDoc}, err
+	if err != nil {
+		return at, err
+	}
+	return b.flip(b.asked[first], b.asked[first-1]), nil
 }
 
 // probe asks about state i of the way. States are reached from the one asked before, or
@@ -441,10 +447,15 @@ func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
 		if b.newest = p; was.Verdict == skip {
 			b.oldest = p
 		} else if was.Verdict != p.Verdict {
-			return visit(flipDoc{p.stateDoc, p.Verdict == bad, was.stateDoc})
+			return visit(b.flip(p, was))
 		}
 		return nil
 	})
+}
+
+// flip returns the change from the state of before to that of p.
+func (b *bisector) flip(p, before probeDoc) flipDoc {
+	return flipDoc{p.stateDoc, p.Verdict == bad, before.stateDoc, describe.BuildsOf(b.Build(before.Seq), b.Build(p.Seq))}
 }
 
 // first finds the first change to bad. A change to good comes before it only if the condition holds
@@ -516,7 +527,12 @@ func (b *bisector) list(last int) error {
 	}
 	changes := func(visit func(flipDoc) error) error { return b.changes(0, last, visit) }
 	g := b.Grid(">TICK", ">RECORD", "HOLDS")
-	n, err := rows(b.app, changes, g, func(at flipDoc) { g.Row(at.Tick, at.Seq, at.Holds) })
+	n, err := rows(b.app, changes, g, func(at flipDoc) {
+		g.Row(at.Tick, at.Seq, at.Holds)
+		if line := at.Builds.Line("the state before", "this one"); line != "" {
+			g.Text("%s", line)
+		}
+	})
 	switch {
 	case err != nil:
 		return err
@@ -571,6 +587,9 @@ func (d *bisectDoc) print(a *app) {
 	// damaged.
 	if i := slices.Index(d.by.states, d.Seq); i > 0 && d.by.states[i-1] != d.Before.Seq {
 		a.Line("the states between %s and it are unknown", d.Before.place())
+	}
+	if line := d.Builds.Line("the state before", "this one"); line != "" {
+		a.Line("%s", line)
 	}
 	a.Line("see: %s", d.by.next())
 }

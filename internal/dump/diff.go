@@ -29,6 +29,7 @@ type diffDoc struct {
 	Old         diffSideDoc      `json:"old"`
 	New         diffSideDoc      `json:"new"`
 	Same        bool             `json:"same"`
+	Builds      *describe.Builds `json:"builds,omitempty"` // Which builds wrote the states, if these and the builds differ.
 	Schema      []typeDifference `json:"schema"`
 	Entities    entitiesDiffDoc  `json:"entities"`
 	Components  []rowCounts      `json:"components"`  // Those with rows that differ.
@@ -105,6 +106,9 @@ Lines begin with + (only in B), - (only in A), ~ (another value) or > (another
 order). Values are compared by their bytes: 0 and -0 differ, as do two NaNs that
 are not the same. An argument that can be a point in time is one; write ./100 for
 a file of that name.
+
+If two builds of the program or two machines wrote states that differ, a line names
+both: results of floats may depend on them (docs/MACHINES.md).
 
 Exit status: 0 the states hold the same, 1 they differ.`,
 	example: `  ecsdump diff D mark:start..@latest --stat
@@ -203,6 +207,9 @@ func (d *differ) compare(s, t *diffSide) (err error) {
 	}
 	doc, shown := d.document(diff)
 	doc.firstDoc, doc.Old, doc.New = first, s.doc, t.doc
+	if !doc.Same {
+		doc.Builds = describe.BuildsOf(s.Build(s.doc.Seq), t.Build(t.doc.Seq))
+	}
 	if s.json {
 		// As JSON, values are read one difference after the other, while the list is printed.
 		err = stream(s.app, doc, each(len(shown), func(i int) (differenceDoc, error) { return differenceDocOf(shown[i]) }))
@@ -331,6 +338,9 @@ func (d *differ) print(a *app, doc *diffDoc, shown []describe.Difference) error 
 	}
 	a.Line("--- %v", doc.Old)
 	a.Line("+++ %v", doc.New)
+	if line := doc.Builds.Line("---", "+++"); line != "" {
+		a.Line("%s", line)
+	}
 	g := a.Grid()
 	for _, s := range doc.Schema {
 		s.print(g)

@@ -4,6 +4,7 @@ package dump
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -20,7 +21,34 @@ import (
 // Every machine writes the same line into the stores that the tests compare with files.
 func TestMain(m *testing.M) {
 	build.Here = func() string { return "go1.26.0 linux/amd64 unfused math:a043" }
-	testscript.Main(m, map[string]func(){"ecsdump": func() { os.Exit(Main(nil)) }})
+	testscript.Main(m, map[string]func(){
+		"ecsdump":  func() { os.Exit(Main(nil)) },
+		"continue": func() { os.Exit(continueStore(os.Args[1], os.Args[2])) },
+		"wrong":    func() { os.Exit(wrongStore(os.Args[1], os.Args[2])) },
+	})
+}
+
+// continueStore is the program "continue DIR BUILD": another build of a program goes on with a store by two ticks,
+// or begins it.
+func continueStore(dir, text string) int {
+	build.Here = func() string { return text }
+	return exitOf(continueWith(dir, clock(), Health(70), 2))
+}
+
+// wrongStore is the program "wrong DIR BUILD": another build of a program records the simulation of "diverged", and
+// does one thing differently.
+func wrongStore(dir, text string) int {
+	build.Here = func() string { return text }
+	return exitOf(buildDiverged(dir, true))
+}
+
+// exitOf prints an error of a program and returns its exit status.
+func exitOf(err error) int {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 // TestScript runs testdata/script. Every script ends with "unchanged".

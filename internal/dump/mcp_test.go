@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/internal/build"
 	"github.com/stet-ecs/stet/internal/golden"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
@@ -170,6 +171,18 @@ func TestAnAgentIsToldWhatTheCommandsPrint(t *testing.T) {
 	after, err := treeOf(store)
 	require.NoError(t, err)
 	assert.Empty(t, before.diff(after))
+}
+
+func TestAgent_BuildsThatDiffer(t *testing.T) {
+	ours, theirs := filepath.Join(t.TempDir(), "ours"), filepath.Join(t.TempDir(), "theirs")
+	require.NoError(t, buildDiverged(ours, false))
+	was := build.Here
+	t.Cleanup(func() { build.Here = was })
+	build.Here = func() string { return "go1.26.0 darwin/arm64 fused math:e83c" }
+	require.NoError(t, buildDiverged(theirs, true))
+	doc, problem := agentOf(t, ours, theirs).ask("diff", members{"store": ours, "store2": theirs, "first": true})
+	assert.Empty(t, problem)
+	assert.Contains(t, doc, `"builds":{"old":"`+was()+`","new":"`+build.Here()+`","floats":true}`)
 }
 
 func TestAnAgentIsRefusedWhatIsNotForIt(t *testing.T) {

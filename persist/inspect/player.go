@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/naming"
@@ -20,6 +21,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/progress"
+	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
 // PlayerOptions say what a [Player] plays. The zero PlayerOptions are useful.
@@ -458,7 +460,8 @@ func (p *Player) Build() string { return p.view.Build(p.recorded.Seq()) }
 
 // SaveBoth saves what was recorded and what was played of the present tick to two
 // files in dir, which it makes, and returns the command, for a shell, that shows
-// how they differ: "ecsdump diff RECORDED PLAYED". Files of the same names are replaced.
+// how they differ: "ecsdump diff RECORDED PLAYED". Files of the same names are replaced. Each says
+// which build it is of: the one that recorded the tick, and that of this program.
 func (p *Player) SaveBoth(ctx context.Context, dir string) (command string, err error) {
 	if p.err != nil {
 		return "", p.err
@@ -466,13 +469,22 @@ func (p *Player) SaveBoth(ctx context.Context, dir string) (command string, err 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("persist: save what was played: %w", err)
 	}
-	recorded, err := p.Recorded().World(ecs.Options{})
-	if err != nil {
-		return "", err
-	}
 	name := func(which string) string { return filepath.Join(dir, fmt.Sprintf("tick%d-%s.save", p.Tick(), which)) }
-	if err := errors.Join(persist.Save(ctx, name("recorded"), recorded), persist.Save(ctx, name("played"), p.world)); err != nil {
+	if err := errors.Join(p.saveRecorded(ctx, name("recorded")), persist.Save(ctx, name("played"), p.world, persist.SaveOptions{Build: true})); err != nil {
 		return "", err
 	}
 	return shell.Command("ecsdump", "diff", name("recorded"), name("played")), nil
+}
+
+// saveRecorded saves what was recorded of the present tick.
+func (p *Player) saveRecorded(ctx context.Context, file string) error {
+	return inDirectory(filepath.Dir(file), func(files disk.FS) error {
+		s := snap.SavedImage(p.Recorded())
+		s.Manifest.ID = journal.ID{} // A save belongs to no journal.
+		if text := p.Build(); text != "" {
+			s.Manifest.SetBuild(text)
+		}
+		_, err := s.Create(ctx, files, filepath.Base(file))
+		return err
+	})
 }

@@ -64,6 +64,10 @@ func (v *View) Builds() []string {
 	return builds
 }
 
+// Build returns which program on which machine wrote the record that leads to the state seq, or the save.
+// It has the form of [View.Builds]; "" is unknown.
+func (v *View) Build(seq uint64) string { return v.cat.Build(seq) }
+
 // InUse reports whether a program had the store open for writing when v was
 // opened. [View.LockHolder] says which.
 func (v *View) InUse() bool { return v.cat.InUse }

@@ -113,6 +113,7 @@ type diffDoc struct {
 	Old        stateDoc             `json:"old"`
 	New        stateDoc             `json:"new"`
 	Same       bool                 `json:"same"`
+	Builds     string               `json:"builds,omitempty"` // Which builds wrote the states, if these and the builds differ.
 	Schema     []schemaDiff         `json:"schema"`
 	Created    int                  `json:"created"` // Entities.
 	Destroyed  int                  `json:"destroyed"`
@@ -178,7 +179,9 @@ func (h *shown) diff(a *ask) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		doc.Old.Seq, doc.New.Seq = from, to
+		if doc.Old.Seq, doc.New.Seq = from, to; !doc.Same {
+			doc.Builds = describe.BuildsOf(v.Build(from), v.Build(to)).Line("A", "B")
+		}
 		return doc, nil
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -260,8 +261,9 @@ func isWild(v query.Answer) bool {
 
 // firstDoc is the first state at which a condition on the world holds.
 type firstDoc struct {
-	Found *stateDoc `json:"found"` // null: at none.
-	Asked int       `json:"asked"` // States.
+	Found  *stateDoc `json:"found"`            // null: at none.
+	Asked  int       `json:"asked"`            // States.
+	Builds string    `json:"builds,omitempty"` // Which builds wrote the state before and the one found, if they differ.
 }
 
 // first finds the first tick on the way to a record at which a condition on the world holds. All
@@ -299,6 +301,7 @@ func (h *shown) first(a *ask) (any, error) {
 			holds, err := x.Holds(ecs.Vacant)
 			if err == nil && holds {
 				doc.Found = &stateDoc{c.Tick, c.Seq}
+				doc.Builds = describe.BuildsOf(h.far.view.Build(c.Parent), h.far.view.Build(c.Seq)).Line("the state before", "this one")
 				err = errFound
 			}
 			return err

@@ -353,13 +353,17 @@ func (c *Catalog) Head() uint64 {
 	return c.Log.Head
 }
 
-// Build describes the program and the machine that wrote a record; "": unknown.
+// Build describes the program and the machine that wrote the record of a state, or the save; "": unknown.
 func (c *Catalog) Build(seq uint64) string {
-	e, ok := c.Log.Find(seq)
-	if !ok {
-		return ""
+	if e, ok := c.Log.Find(seq); ok {
+		return c.BuildOf(&c.Log.Segments[e.Segment])
 	}
-	return c.BuildOf(&c.Log.Segments[e.Segment])
+	for _, s := range c.Snapshots {
+		if s.ID.Seq == seq && s.Err == nil {
+			return s.Build
+		}
+	}
+	return ""
 }
 
 // BuildOf describes the program and the machine that wrote a segment; "": unknown.

@@ -145,7 +145,7 @@ async function find(e) {
   try {
     const got = await ask("first", { record: end().record, from: app.bar.doc.from, expr: text });
     tell(first, text);
-    fill(answer, got.found ? h("button", { class: "plain", type: "button", onclick: () => app.jump(got.found.record) }, "first at tick " + got.found.tick) : h("span", { class: "soft" }, `at none of ${got.asked} ticks`));
+    fill(answer, got.found ? h("button", { class: "plain", type: "button", onclick: () => app.jump(got.found.record) }, "first at tick " + got.found.tick) : h("span", { class: "soft" }, `at none of ${got.asked} ticks`), got.builds && h("span", { class: "soft" }, " " + got.builds));
     if (got.found) app.jump(got.found.record);
   } catch (err) {
     fill(answer);

@@ -38,6 +38,7 @@ async function compare(a, b) {
   fill(box,
     h("div", { class: "title" }, h("span", { class: "big" }, `A ${a.tick} → B ${b.tick}`),
       h("span", { class: "soft" }, doc.same ? "the states hold the same" : `${count(doc.created, "entity", "entities")} only in B, ${doc.destroyed.toLocaleString("en")} only in A`)),
+    doc.builds && h("p", { class: "soft", id: "builds" }, doc.builds),
     doc.schema.length > 0 && h("section", {}, h("h2", {}, "Types"), doc.schema.map((s) => h("p", { class: "mono" }, `${s.component} ${s.field}: ${s.old || "—"} → ${s.new || "—"}`))),
     h("section", {}, h("h2", {}, "Differs"),
       doc.created + doc.destroyed > 0 && part("(entities)", signs({ added: doc.created, removed: doc.destroyed }), a.record, b.record),

@@ -1,0 +1,34 @@
+package describe
+
+import (
+	"fmt"
+
+	"github.com/stet-ecs/stet/internal/build"
+)
+
+// Builds names the programs and machines that wrote two states, where these differ.
+type Builds struct {
+	Old    string `json:"old"`
+	New    string `json:"new"`
+	Floats bool   `json:"floats"` // Results of floats may differ between the two: docs/MACHINES.md.
+}
+
+// BuildsOf returns the builds that wrote two states. It returns nil if they are equal, or if one is unknown.
+func BuildsOf(before, after string) *Builds {
+	if before == "" || after == "" || before == after {
+		return nil
+	}
+	return &Builds{before, after, build.Floats(before) != build.Floats(after)}
+}
+
+// Line says in one line what b means for two states, called before and after in it. It is "" for nil.
+func (b *Builds) Line(before, after string) string {
+	if b == nil {
+		return ""
+	}
+	floats := "results of floats may differ"
+	if !b.Floats {
+		floats = "results of floats are the same"
+	}
+	return fmt.Sprintf("different builds: %s by %s, %s by %s; %s, see docs/MACHINES.md", before, b.Old, after, b.New, floats)
+}
