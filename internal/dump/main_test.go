@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 		"ecsdump":  func() { os.Exit(Main(nil)) },
 		"continue": func() { os.Exit(continueStore(os.Args[1], os.Args[2])) },
 		"wrong":    func() { os.Exit(wrongStore(os.Args[1], os.Args[2])) },
+		"keep":     func() { os.Exit(keepStore(os.Args[1])) },
 	})
 }
 
@@ -40,6 +42,17 @@ func continueStore(dir, text string) int {
 func wrongStore(dir, text string) int {
 	build.Here = func() string { return text }
 	return exitOf(buildDiverged(dir, true))
+}
+
+// keepStore is the program "keep DIR": it makes a store, prints a line, and keeps the store open until it is
+// killed.
+func keepStore(dir string) int {
+	if _, err := buildOpenStore(dir); err != nil {
+		return exitOf(err)
+	}
+	fmt.Println("open")
+	time.Sleep(time.Hour)
+	return 0
 }
 
 // exitOf prints an error of a program and returns its exit status.

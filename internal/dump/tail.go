@@ -41,8 +41,9 @@ var tailCommand = command{
 Print the newest ticks as log does; with --follow, go on with new ones as a
 program commits them, until it is interrupted.
 
-It follows the store, not the program: when that ends, tail waits for the next
-that opens the store. Rewinds are told. Ticks that were removed before tail read
+It follows the store, not the program: when that ends, tail says so and waits for
+the next that opens the store. It sees by the lock that a program was killed, within a
+second. Rewinds are told. Ticks that were removed before tail read
 them are left out.`,
 	example: `  ecsdump tail D -n 3
   ecsdump tail D --follow
@@ -73,6 +74,8 @@ them are left out.`,
 //	another head, no record     it rewound, and has not committed since
 //	clean                       it closed the store
 //
+// The journal does not say that a program was killed. The lock of the store does: look looks at it.
+//
 // seen and head are two: after a rewind the head is an older record, and what was seen stays seen.
 type tailer struct {
 	logger
@@ -85,6 +88,7 @@ type tailer struct {
 	clean bool
 	epoch uint64
 	grid  *term.Grid
+	look  func() // With --follow: looks at the lock, and calls writer.
 }
 
 // interrupted reports whether a tail that ended with err followed the store until it was
@@ -106,6 +110,8 @@ func (t *tailer) run(s *source) error {
 		if err := s.Unpaged(); err != nil {
 			return err
 		}
+		t.look = s.WatchWriter(t.writer)
+		t.look()
 	}
 	entries, earlier, err := t.newest()
 	if err != nil {
@@ -174,8 +180,17 @@ func (t *tailer) follows(entries []journal.Entry, visit func(*tailTickDoc) error
 		if err != nil {
 			return err
 		}
+		t.look()
 	}
 	return nil
+}
+
+// writer says so if the program that wrote the store has ended without closing it. That another one opens the
+// store, or that it was closed, shows in the journal.
+func (t *tailer) writer(program string, running, closed bool) {
+	if !running && !closed {
+		t.say(fmt.Sprintf("the program that wrote the store has ended without closing it, seen at %s: %s", timeText(time.Now()), program))
+	}
 }
 
 // wait prints what there is, and waits until it is time to look again. The grid is flushed first,

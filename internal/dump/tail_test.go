@@ -1,9 +1,13 @@
 package dump
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -112,6 +116,41 @@ func TestTailFollowsAStoreThatIsWritten(t *testing.T) {
 	assert.Equal(t, 7, strings.Count(lines.String(), `{"tick":`), lines.String())
 	assert.Equal(t, 2, strings.Count(lines.String(), "undone"), lines.String())
 	assert.NotContains(t, lines.String(), "closed")
+}
+
+// A child process has the store open and is killed: tail says so once. Another one opens it then.
+func TestTail_ProgramKilled(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "D")
+	program := exec.Command("keep", dir)
+	stdout, err := program.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, program.Start())
+	t.Cleanup(func() { _ = program.Process.Kill() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "open\n", line)
+	var people, lines watched
+	endPeople, endLines := tailing(t, &people, dir), tailing(t, &lines, dir, "--ndjson")
+	people.has(t, 1, "Label +1")
+	lines.has(t, 8, `"tick":`)
+	time.Sleep(2 * time.Second)
+	assert.NotContains(t, people.String(), "ended")
+	require.NoError(t, program.Process.Kill())
+	_ = program.Wait()
+	people.has(t, 1, "the program that wrote the store has ended without closing it, seen at 20")
+	people.has(t, 1, fmt.Sprintf("Z: process %d on ", program.Process.Pid))
+
+	s, store := openSample(t, dir)
+	people.has(t, 1, "opened by a program\n")
+	require.NoError(t, s.move())
+	require.NoError(t, store.Commit())
+	require.NoError(t, store.Close(t.Context()))
+	people.has(t, 1, "closed by the program\n")
+	time.Sleep(time.Second)
+	assert.Equal(t, exitOK, endPeople())
+	assert.Equal(t, exitOK, endLines())
+	assert.Equal(t, 1, strings.Count(people.String(), "ended"), people.String())
+	assert.NotContains(t, lines.String(), "ended", "a program that reads this is told of ticks alone")
 }
 
 func TestTailPrintsAWholeDocumentWhenItIsInterrupted(t *testing.T) {

@@ -18,7 +18,7 @@
 //	who is alive, who refers to one   View.Living, View.Referrers
 //	what hangs on one                 View.Tree
 //	two states, two histories         View.Diff, View.DiffTo; View.Part
-//	follow a store in use             View.InUse, View.Refresh
+//	follow a store in use             View.InUse, View.Refresh, View.WatchWriter
 //	check all of it                   View.Verify, View.VerifyChecksums
 //	save what can be saved            Recover
 //	write less of it                  View.Compact, View.Backup

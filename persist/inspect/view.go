@@ -69,8 +69,27 @@ func (v *View) Builds() []string {
 func (v *View) Build(seq uint64) string { return v.cat.Build(seq) }
 
 // InUse reports whether a program had the store open for writing when v was
-// opened. [View.LockHolder] says which.
+// opened. [View.LockHolder] says which, and [View.InUseNow] whether one has it open now.
 func (v *View) InUse() bool { return v.cat.InUse }
+
+// InUseNow reports whether a program has the store open for writing. Like [View.WatchWriter], it looks at the lock.
+func (v *View) InUseNow() bool { return !v.IsSave() && catalog.Held(v.cat.Files) }
+
+// WatchWriter returns a function that looks at the lock of the store, to be called again and again until v is
+// closed. It calls changed when the program that writes the store has ended, also when it was killed, and when another
+// one has opened the store. The first look only finds out what is so.
+//
+// program is what the lock file says of it, as [View.LockHolder] returns it. running says that it has the store
+// open. closed says that it has closed the store; if neither is set, it ended otherwise: it was killed, or it failed.
+//
+// A look takes a shared lock for a moment, as [disk.FS] Locked does, and reads the lock file. Programs that open a
+// store allow for that. It is done at most twice a second; calls in between do nothing.
+func (v *View) WatchWriter(changed func(program string, running, closed bool)) (look func()) {
+	if v.IsSave() {
+		return func() {}
+	}
+	return (&writerWatch{files: v.cat.Files, changed: changed}).look
+}
 
 // Damage returns what opening found damaged: snapshot files that cannot be read or that the
 // journal does not lead to, and [journal.Log.Problems]. Only [View.Verify] looks at everything.

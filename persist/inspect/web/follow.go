@@ -16,9 +16,28 @@ type newsDoc struct {
 	Records  int    `json:"records"`
 	Clean    bool   `json:"clean"` // The program that had it open has closed it.
 	Error    string `json:"error,omitempty"`
+	writerDoc
 }
 
-// A store that a program writes is looked at again and again; nobody tells us of it. One goroutine
+// A writerDoc says what happened to the program that writes the store, since the server began to follow it.
+type writerDoc struct {
+	Writer string `json:"writer,omitempty"` // What the lock says of the program.
+	Now    string `json:"now,omitempty"`    // running, closed, or ended: it did not close the store. Missing if nothing happened.
+	Since  string `json:"since,omitempty"`  // When the server saw that.
+}
+
+// change notes what a watch saw happen.
+func (d *writerDoc) change(program string, running, closed bool) {
+	*d = writerDoc{Writer: cut(program, 256), Now: "ended", Since: time.Now().UTC().Format(time.RFC3339)}
+	if running {
+		d.Now = "running"
+	} else if closed {
+		d.Now = "closed"
+	}
+}
+
+// A store that a program writes is looked at again and again; nobody tells us of it. Nor does a program that is
+// killed: its lock is free then. One goroutine
 // does that for all browsers. What it sends them is small, and only the newest: a page that was
 // slow asks for what it shows now, and never works off a queue.
 //
@@ -30,18 +49,23 @@ type follower struct {
 	mu        sync.Mutex
 	last      newsDoc
 	listeners map[chan struct{}]bool
+
+	look   func()    // Looks at the lock of the store, for the goroutine that follows.
+	writer writerDoc // What look saw happen.
 }
 
 // begin notes what a desk has at first, so that the first look that finds nothing new tells nobody.
 func (f *follower) begin(d *desk) {
 	f.listeners = map[chan struct{}]bool{}
 	f.last = d.news()
+	f.look = d.view.WatchWriter(f.writer.change)
+	f.look()
 }
 
 // news returns what the desk knows of the store.
 func (d *desk) news() newsDoc {
 	log := d.view.Log()
-	return newsDoc{stateDoc{d.tickOf(d.line.newest), d.line.newest}, len(log.Entries), log.Clean, ""}
+	return newsDoc{stateDoc: stateDoc{d.tickOf(d.line.newest), d.line.newest}, Records: len(log.Entries), Clean: log.Clean}
 }
 
 // subscribe returns what receives whenever there is something new. Whoever is slow receives once
@@ -108,6 +132,7 @@ func (h *shown) follow(ctx context.Context, interval time.Duration) {
 		err := h.near.with(ctx, func() error {
 			err := h.near.refresh(ctx)
 			news = h.near.news()
+			h.following.look()
 			return err
 		})
 		if ctx.Err() != nil {
@@ -117,6 +142,7 @@ func (h *shown) follow(ctx context.Context, interval time.Duration) {
 			news = h.following.latest()
 			news.Error = h.describe(err).Error.Message
 		}
+		news.writerDoc = h.following.writer
 		if h.following.tell(news) {
 			grew = time.Now()
 		}

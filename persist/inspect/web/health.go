@@ -46,7 +46,7 @@ func (h *shown) health(a *ask) (any, error) {
 		if !d.view.IsSave() {
 			doc.Compare = h.command("diff", "OTHER", "--first")
 		}
-		doc.InUse = d.view.InUse() && !log.Clean
+		doc.InUse = d.view.InUseNow()
 		for _, s := range log.Segments {
 			doc.Journal += s.Size
 		}

@@ -48,7 +48,7 @@ func (h *shown) info(a *ask) (any, error) {
 		v := h.near.view
 		doc := infoDoc{
 			Name: h.name, Kind: "store", Records: len(v.Log().Entries), Session: h.started[:8],
-			First: h.near.pointDoc("@first"), Newest: h.near.pointDoc("@latest"), InUse: v.InUse() && !v.Log().Clean,
+			First: h.near.pointDoc("@first"), Newest: h.near.pointDoc("@latest"), InUse: v.InUseNow(),
 		}
 		if v.IsSave() {
 			doc.Kind = "save"

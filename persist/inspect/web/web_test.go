@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"io"
@@ -536,17 +535,7 @@ func TestAStoreThatGrowsIsFollowed(t *testing.T) {
 	require.NoError(t, err)
 	defer answer.Body.Close()
 	assert.Equal(t, "text/event-stream", answer.Header.Get("Content-Type"))
-	lines := bufio.NewScanner(answer.Body)
-	next := func() (news newsDoc) {
-		for lines.Scan() {
-			if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-				require.NoError(t, json.Unmarshal([]byte(text), &news))
-				return news
-			}
-		}
-		t.Fatal("the events ended")
-		return news
-	}
+	next := newsOf(t, answer.Body)
 	assert.EqualValues(t, 1, next().Seq)
 	for tick := uint64(2); tick < 5; tick++ {
 		s.commit(t)

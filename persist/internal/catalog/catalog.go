@@ -336,11 +336,7 @@ func (c *Catalog) LockHolder() string {
 	if c.IsSave() {
 		return ""
 	}
-	holder := readHolder(c.Files)
-	if holder == "" {
-		return ""
-	}
-	return named(holder)
+	return Named(readHolder(c.Files))
 }
 
 // Head returns the record that the journal ends with, from which [persist.Open] would go on; 0: it

@@ -97,6 +97,35 @@ func describeHolder() string {
 	return printable(fmt.Sprintf("process %d on %s since %s: %s", os.Getpid(), host, now, filepath.Base(os.Args[0])))
 }
 
+// unreadable stands for a lock file that says something that cannot be read: on Windows, while the lock is held.
+const unreadable = "?"
+
+// LookAtLock returns what the lock file says, and whether the lock is held. It reports false if the two do not
+// belong together, since the file changed in between, or if the file system cannot tell.
+func LookAtLock(files disk.FS) (says string, held, ok bool) {
+	text := func() string {
+		text, err := readLock(files)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return unreadable
+		}
+		return text
+	}
+	says = text()
+	held, err := files.Locked(LockFile)
+	return says, held, err == nil && says == text()
+}
+
+// Named returns what a lock file says as people may read it; "" if it says nothing.
+func Named(says string) string {
+	switch says {
+	case "":
+		return ""
+	case unreadable:
+		return named("")
+	}
+	return named(says)
+}
+
 // readHolder returns what the lock file says, "" if it cannot be read.
 func readHolder(files disk.FS) string {
 	text, _ := readLock(files)

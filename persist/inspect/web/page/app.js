@@ -6,7 +6,7 @@
 //
 // A screen has mount, update(why), focus, and if it needs them unmount, and press for keys. why is time,
 // pin, screen, schema or news. One that is timeless needs no point.
-import { h, fill, latest, advice } from "./dom.js";
+import { h, fill, latest, advice, plain } from "./dom.js";
 import { ask, early, foresee, forget, listen, Trouble } from "./api.js";
 import { Bar, clock } from "./bar.js";
 import { guide } from "./guide.js";
@@ -424,6 +424,23 @@ const grow = latest(async () => {
   await new Promise((done) => setTimeout(done, 150));
 });
 
+// tellWriter tells once that the program which writes the store has ended, and that another one has opened it. The
+// first stays until the line is hidden, or the second happens. That is told for ten seconds.
+let writerTold; // The last that was told.
+function tellWriter({ now, writer, since }) {
+  if (!now || writerTold === now + since) return;
+  writerTold = now + since;
+  const what = { running: "A program has opened the store", closed: "The program that wrote this store has closed it", ended: "The program that wrote this store has ended without closing it" }[now];
+  const hide = () => { $("writer").hidden = true; };
+  fill($("writer"), `${what}, seen at ${clock(since)}${writer ? ": " + writer : ""}. `, plain("Hide", hide));
+  $("writer").dataset.now = now;
+  $("writer").hidden = false;
+  if (now === "running") {
+    const told = writerTold;
+    setTimeout(() => { if (writerTold === told) hide(); }, 10000);
+  }
+}
+
 async function start() {
   app.bar = new Bar(app, $("bar"), $("legend"));
   try {
@@ -438,7 +455,7 @@ async function start() {
   const damaged = app.info.damaged;
   if (damaged) app.trouble(new Trouble({ kind: "corrupt", message: "damaged: " + damaged.replace(/^corrupt: /, "") }));
   const grows = app.info.kind === "store";
-  listen((news) => { heard(); if (grows) grown(news); }, unheard);
+  listen((news) => { heard(); if (grows) grown(news); tellWriter(news); }, unheard);
   document.documentElement.dataset.ready = "1";
 }
 start();

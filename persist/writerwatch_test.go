@@ -1,0 +1,155 @@
+package persist_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+)
+
+// A writerWatch notes what a watch tells.
+type writerWatch struct {
+	look            func()
+	changes         int
+	program         string
+	running, closed bool
+}
+
+func watchWriter(v *inspect.View) *writerWatch {
+	w := new(writerWatch)
+	w.look = v.WatchWriter(func(program string, running, closed bool) {
+		w.changes, w.program, w.running, w.closed = w.changes+1, program, running, closed
+	})
+	w.look()
+	return w
+}
+
+// await waits for the next change.
+func (w *writerWatch) await(t *testing.T) {
+	t.Helper()
+	before := w.changes
+	require.Eventually(t, func() bool {
+		w.look()
+		return w.changes > before
+	}, 20*time.Second, time.Millisecond)
+}
+
+// A child process opens a store and is killed; another program opens the store, and closes it.
+func TestWatchWriter_KilledProcess(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	c := startChild(t, "hold", dir, "")
+	t.Cleanup(func() { _ = c.cmd.Process.Kill() })
+	c.await(t, "holding", 1)
+	holder := "process " + c.said("holding")[0] + " on "
+	v := storetest.Verified(t, dir)
+	watch := watchWriter(v)
+	require.True(t, v.InUseNow())
+
+	c.kill(t)
+	before := stamps(t, dir)
+	require.Zero(t, watch.changes, "nothing happened")
+	watch.await(t)
+	require.False(t, watch.running)
+	require.False(t, watch.closed)
+	require.Contains(t, watch.program, holder, "the name is that of the one that ended")
+	require.False(t, v.InUseNow())
+	require.True(t, v.InUse(), "that is what was when it was opened")
+	require.Equal(t, before, stamps(t, dir), "a look changes nothing")
+	late := watchWriter(v)
+
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
+	watch.await(t)
+	require.True(t, watch.running)
+	require.NotContains(t, watch.program, holder)
+	require.True(t, v.InUseNow())
+	storetest.CloseStore(t, s)
+	watch.await(t)
+	require.False(t, watch.running)
+	require.True(t, watch.closed)
+	require.Empty(t, watch.program)
+	require.Equal(t, 3, watch.changes)
+	require.Zero(t, late.changes)
+	late.look()
+	require.True(t, late.closed, "it was not looking when the program ran")
+}
+
+// Watches that look all the time keep no program from opening the store, and look at most twice a second.
+func TestWatchWriter_DisturbsNoOwner(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))
+	stop, changes := make(chan bool), make(chan int)
+	for range 4 {
+		watch := watchWriter(storetest.Verified(t, dir))
+		go func() {
+			for {
+				select {
+				case <-stop:
+					changes <- watch.changes
+					return
+				default:
+					watch.look()
+				}
+			}
+		}()
+	}
+	begin := time.Now()
+	for range 100 {
+		storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))
+	}
+	most := 1 + int(time.Since(begin)/(400*time.Millisecond))
+	close(stop)
+	for range 4 {
+		require.LessOrEqual(t, <-changes, most)
+	}
+}
+
+// In the two moments in which the lock is held and its file does not say by whom, nothing is told.
+func TestWatchWriter_LockNotSignedYet(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	lock := filepath.Join(dir, "LOCK")
+	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
+	signed, err := os.ReadFile(lock)
+	require.NoError(t, err)
+	watch := watchWriter(storetest.Verified(t, dir))
+	unchanged := func() {
+		t.Helper()
+		before := watch.changes
+		time.Sleep(600 * time.Millisecond)
+		watch.look()
+		require.Equal(t, before, watch.changes)
+	}
+	require.NoError(t, os.WriteFile(lock, nil, 0o600)) // As in the moment before it is released.
+	unchanged()
+	require.NoError(t, os.WriteFile(lock, signed, 0o600))
+	storetest.CloseStore(t, s)
+	watch.await(t)
+	require.True(t, watch.closed)
+
+	require.NoError(t, os.WriteFile(lock, []byte("process 1 on a machine\n"), 0o600)) // Opened and killed between two looks.
+	watch.await(t)
+	require.Equal(t, "process 1 on a machine", watch.program)
+	s = storetest.Open(t, dir, storetest.New(0), persist.Options{})
+	signed, err = os.ReadFile(lock)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(lock, []byte("process 1 on a machine\n"), 0o600)) // As in the moment after it is taken.
+	unchanged()
+	require.NoError(t, os.WriteFile(lock, signed, 0o600))
+	watch.await(t)
+	require.True(t, watch.running)
+	storetest.CloseStore(t, s)
+}
+
+func TestWatchWriter_Save(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "game.save")
+	require.NoError(t, persist.Save(storetest.Background, file, storetest.New(0).World))
+	v := storetest.Verified(t, file)
+	require.False(t, v.InUseNow())
+	require.Zero(t, watchWriter(v).changes)
+}
