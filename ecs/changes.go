@@ -135,6 +135,8 @@ func (s *Storage[T]) Removed() *ChangeFilter {
 //     the entity that is being destroyed, does nothing.
 //   - A component that OnRemove gives to an entity being destroyed is taken away
 //     again, and its own OnRemove hooks are called.
+//   - A component that refers to the entity being destroyed is treated as the policy of
+//     its [Relation] says, after the last hook.
 //   - What a hook does in a loop over a query is subject to the rules of the loop.
 //
 // If a hook panics, the hooks behind it are not called; the component was added,

@@ -136,15 +136,17 @@ func (w *World) tellCreated(e Entity) {
 }
 
 // tellDying calls the OnDestroy hooks for e and the OnRemove hooks for all of its
-// components, those that hooks give it meanwhile included. It reports whether e is to be
-// destroyed: not if it is being destroyed already.
-func (w *World) tellDying(e Entity) bool {
+// components, those that hooks give it meanwhile included. Then it sees to the sources that
+// these hooks made of e, unless late is nil: the caller does so. It reports whether e is to
+// be destroyed: not if it is being destroyed already.
+func (w *World) tellDying(e Entity, late *severed) bool {
 	h := &w.hooks
-	if slices.Contains(h.dying, e) {
+	if h.isDying(e) {
 		return false
 	}
 	h.dying = append(h.dying, e)
 	defer h.dead(len(h.told))
+	told := len(h.destroy) > 0
 	for _, f := range h.destroy {
 		if !w.entities.alive(e) {
 			break
@@ -157,12 +159,18 @@ func (w *World) tellDying(e Entity) bool {
 			if s.hooks != nil && s.row(e) >= 0 && !slices.Contains(s.hooks.going, e) {
 				s.hooks.going, h.told = append(s.hooks.going, e), append(h.told, s)
 				s.tellRemoving(e)
-				more = true
+				more, told = true, told || len(s.hooks.remove) > 0
 			}
+		}
+		if !more && told && late != nil && w.entities.alive(e) {
+			*late, more = w.bonds.severLate(e, *late)
 		}
 	}
 	return true
 }
+
+// isDying reports whether the hooks of e are being told that it is destroyed.
+func (h *worldHooks) isDying(e Entity) bool { return slices.Contains(h.dying, e) }
 
 // dead ends the telling that began when told had so many sets.
 func (h *worldHooks) dead(told int) {
@@ -184,18 +192,22 @@ func (s *set) removeEach(as AnyStorage) {
 				as.discard(e, row)
 			}
 		}
-	})
+	}, nil)
 }
 
-// destroyEach destroys the entities of w one by one if a hook is to be called. It
-// reports whether it did.
+// destroyEach destroys the entities of w one by one if a hook is to be called, and what its
+// hooks attached to them. It reports whether it did.
 func (w *World) destroyEach() bool {
 	told := len(w.hooks.destroy) > 0 && w.Len() > 0
 	for _, s := range w.sets {
 		told = told || s.rows.N > 0 && s.removesOneByOne()
 	}
 	if told {
-		w.hooks.each(w.Entities(), func(e Entity) { w.destroyReleased(e) })
+		w.hooks.each(w.Entities(), func(e Entity) { w.destroyReleased(e) }, func(entities []Entity) {
+			if w.bonds != nil {
+				w.bonds.severAll(entities)
+			}
+		})
 	}
 	return told
 }
@@ -207,13 +219,17 @@ func (w *World) destroyReleased(e Entity) {
 	w.Destroy(e)
 }
 
-// each calls f for a copy of entities, from the last to the first.
-func (h *worldHooks) each(entities []Entity, f func(e Entity)) {
+// each calls f for a copy of entities, from the last to the first, and then end, which may
+// be nil, for the copy.
+func (h *worldHooks) each(entities []Entity, f func(e Entity), end func(entities []Entity)) {
 	lo := len(h.members)
 	h.members = append(h.members, entities...)
 	defer func() { h.members = h.members[:lo] }()
 	for i := len(h.members) - 1; i >= lo; i-- {
 		f(h.members[i])
+	}
+	if end != nil {
+		end(h.members[lo:])
 	}
 }
 
@@ -298,18 +314,28 @@ func (s *set) emptying(as AnyStorage) (done bool) {
 }
 
 // leaving tells that e is about to be destroyed, and reports whether it is alive and may
-// be.
-func (w *World) leaving(e Entity) bool {
-	if released := w.released; w.bonds != nil {
-		if w.released = false; !released && !w.bonds.sever(e) {
-			return false
-		}
+// be. If not, ended says whether hooks ended its life meanwhile.
+func (w *World) leaving(e Entity) (may, ended bool) {
+	released := w.released
+	if w.released = false; !w.entities.alive(e) {
+		return false, false
 	}
-	if w.hooked && !w.tellDying(e) || !w.entities.alive(e) {
-		return false
+	var late *severed
+	if w.bonds != nil && !released {
+		s, free := w.bonds.sever(e)
+		if !free {
+			return false, false
+		}
+		late = &s
+	}
+	if w.hooked && !w.tellDying(e, late) {
+		return false, false
+	}
+	if !w.entities.alive(e) {
+		return false, true
 	}
 	for _, g := range w.groups {
 		g.leave(e)
 	}
-	return true
+	return true, false
 }

@@ -28,6 +28,11 @@ import (
 // What becomes of the sources when their target is destroyed, [RelationOptions] say. That
 // holds for [World.Destroy] and all batches. [World.Clear] asks nobody, as it ends all, and
 // neither does what puts a world back.
+//
+// Sources that hooks make of a dying entity, or of one that is destroyed with it, are treated
+// like the others: the world looks again after the last hook, until there are none. So does
+// World.Clear. Hooks that make further sources for those that they made run in rounds; after
+// 1,000 of them Destroy panics. Under [Refuse] such late sources are detached.
 type Relation[T any] struct {
 	sources *Index[T, Entity]
 	options RelationOptions
@@ -56,7 +61,8 @@ const (
 	Detach
 
 	// Refuse keeps the target alive as long as it has any: Destroy does nothing and
-	// returns false. Sources that would be destroyed with it do not count.
+	// returns false. Sources that would be destroyed with it do not count. A source that a
+	// hook makes of an entity that is already being destroyed is detached.
 	Refuse
 )
 
@@ -337,33 +343,6 @@ func (r *Relation[T]) levels(e Entity) (found []Entity, depths []int) {
 	return found, depths
 }
 
-// Visited is a set of entities of which no two have the same index. It is scratch
-// space: empty between two uses.
-type visited struct {
-	words []uint64 // By index.
-	added []Entity
-}
-
-func (m *visited) has(e Entity) bool {
-	i := int(e.Index() >> 6)
-	return i < len(m.words) && m.words[i]>>(e.Index()&63)&1 != 0
-}
-
-// add adds e, and reports whether it was not there.
-func (m *visited) add(e Entity) bool {
-	if m.has(e) {
-		return false
-	}
-	if i := int(e.Index() >> 6); i >= len(m.words) {
-		m.words = append(m.words, make([]uint64, max(i+1-len(m.words), len(m.words)))...)
-	}
-	m.words[e.Index()>>6] |= 1 << (e.Index() & 63)
-	m.added = append(m.added, e)
-	return true
-}
-
-func (m *visited) remove(e Entity) { m.words[e.Index()>>6] &^= 1 << (e.Index() & 63) }
-
 // addAlive adds e to m if it is alive. Another entity may have its index if it is not, and be
 // one of its sources.
 func (b *bonds) addAlive(m *visited, e Entity) {
@@ -373,23 +352,17 @@ func (b *bonds) addAlive(m *visited, e Entity) {
 }
 
 // takeVisited returns an empty set, which dropVisited must get back.
-func (b *bonds) takeVisited() (m *visited) {
-	if k := len(b.spare); k > 0 && !b.w.parallel { // In goroutines each has its own.
-		m, b.spare = b.spare[k-1], b.spare[:k-1]
-		return m
+func (b *bonds) takeVisited() *visited {
+	if b.w.parallel { // In goroutines each has its own.
+		return new(visited)
 	}
-	return new(visited)
+	return b.w.spare.take()
 }
 
 func (b *bonds) dropVisited(m *visited) {
-	if b.w.parallel {
-		return
+	if !b.w.parallel {
+		b.w.spare.drop(m)
 	}
-	for _, e := range m.added {
-		m.words[e.Index()>>6] = 0
-	}
-	m.added = m.added[:0]
-	b.spare = append(b.spare, m)
 }
 
 // A relative is a relation of any type.
@@ -398,12 +371,27 @@ type relative interface {
 	policy() Policy
 	each(target Entity, f func(source Entity))
 	appendNew(to []Entity, target Entity, seen *visited) []Entity
-	detach(source Entity)
+	detach(source Entity) bool
+	hasAny() bool
+	version() uint64
 	uses(x follower) bool
 }
 
-func (r *Relation[T]) policy() Policy       { return r.options.Policy }
-func (r *Relation[T]) detach(source Entity) { r.sources.s.Remove(source) }
+func (r *Relation[T]) policy() Policy { return r.options.Policy }
+func (r *Relation[T]) hasAny() bool   { return r.sources.s.Len() > 0 }
+
+// detach takes the component away from source. It reports whether source is without it now:
+// not if its removal is under way already, in a hook of which this is called.
+func (r *Relation[T]) detach(source Entity) bool {
+	r.sources.s.Remove(source)
+	return !r.sources.s.Has(source)
+}
+
+// version rises when a target gets or loses a source.
+func (r *Relation[T]) version() uint64 {
+	r.sources.look()
+	return r.sources.version
+}
 
 func (r *Relation[T]) each(target Entity, f func(Entity)) {
 	for source := range r.Of(target) {
@@ -432,9 +420,8 @@ func (r *Relation[T]) uses(x follower) bool { return follower(r.sources) == x }
 
 // Bonds are all relations of a world.
 type bonds struct {
-	w     *World
-	all   []relative
-	spare []*visited
+	w   *World
+	all []relative
 }
 
 // bondsOf returns those of w, which has some from now on.
@@ -447,14 +434,41 @@ func bondsOf(w *World) *bonds {
 }
 
 // sever does with the sources of e, which is about to be destroyed, what their policies
-// say. It reports whether e may be destroyed.
-func (b *bonds) sever(e Entity) bool {
-	return !b.w.entities.alive(e) || !b.hasSources(e) || b.end([]Entity{e}, 1)
+// say, and returns what it destroyed. It reports whether e may be destroyed.
+func (b *bonds) sever(e Entity) (severed, bool) {
+	if !b.hasSources(e) {
+		return severed{}, true
+	}
+	return b.end([]Entity{e}, 1)
+}
+
+// severLate does that with the sources that hooks made since, of e or of what s says was
+// destroyed with it. It reports whether there were any.
+func (b *bonds) severLate(e Entity, s severed) (severed, bool) {
+	switch {
+	case s.doomed == nil && !b.hasSources(e):
+		return s, false
+	case s.doomed == nil:
+		s.doomed = []Entity{e}
+	case s.version == b.version():
+		return s, false
+	}
+	return b.lookAgain(s.doomed, 1)
+}
+
+// severAll does that with the sources that hooks of World.Clear made of cleared.
+func (b *bonds) severAll(cleared []Entity) {
+	if slices.ContainsFunc(b.all, relative.hasAny) {
+		b.lookAgain(slices.Clip(cleared), 0)
+	}
 }
 
 // destroyTogether destroys entities, no two of which are the same, with those who go along. It
 // reports whether it did: not if one is held by a source that stays.
-func (b *bonds) destroyTogether(entities []Entity) bool { return b.end(slices.Clone(entities), 0) }
+func (b *bonds) destroyTogether(entities []Entity) bool {
+	_, done := b.end(slices.Clone(entities), 0)
+	return done
+}
 
 // mayEnd reports whether destroyTogether would destroy entities.
 func (b *bonds) mayEnd(entities []Entity) bool {
@@ -483,24 +497,78 @@ func (b *bonds) gather(entities []Entity, seen *visited) (doomed []Entity, free 
 
 // end does with the sources of doomed what their policies say, and destroys those of doomed
 // from that position on. It reports whether it did: not if one must stay alive.
-func (b *bonds) end(doomed []Entity, from int) bool {
+func (b *bonds) end(doomed []Entity, from int) (severed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
 	doomed, free := b.gather(doomed, seen)
 	if !free {
-		return false
+		return severed{}, false
 	}
 	if !b.w.hooked { // Nobody is told, so nobody does anything meanwhile.
 		b.detach(doomed, seen)
 		b.w.destroyAll(doomed[from:])
-		return true
+		return severed{}, true
 	}
-	for n := 0; n < len(doomed); doomed = b.doomed(doomed, seen) { // Again if hooks made more of them.
-		b.detach(doomed, seen)
-		b.destroy(doomed[max(from, n):], seen)
+	s, _ := b.carryOut(doomed, from, from, seen)
+	return s, true
+}
+
+// lookAgain does what carryOut does with sources of doomed, which are destroyed already but
+// for the first from.
+func (b *bonds) lookAgain(doomed []Entity, from int) (severed, bool) {
+	seen := b.takeVisited()
+	defer b.dropVisited(seen)
+	doomed = b.withoutRevived(doomed, from, seen)
+	n := len(doomed)
+	return b.carryOut(b.doomed(doomed, seen), n, from, seen)
+}
+
+// maxRounds is how often hooks may make more sources of what is being destroyed.
+const maxRounds = 1000
+
+// carryOut detaches sources from doomed, destroys those of doomed from position n on, and
+// does the same again with the sources that hooks made meanwhile, until there are none. The
+// first from entities are destroyed by the caller. It reports whether there was anything to
+// do.
+func (b *bonds) carryOut(doomed []Entity, n, from int, seen *visited) (s severed, did bool) {
+	for round := 0; b.detach(doomed, seen) || n < len(doomed); round++ {
+		if round == maxRounds {
+			panic(fmt.Sprintf("ecs: %v is being destroyed, and after %d rounds hooks still make sources of it or of what is destroyed with it; let a hook make none for the sources that it made itself",
+				doomed[0], maxRounds))
+		}
+		did = true
+		b.destroy(doomed[n:])
+		doomed = b.withoutRevived(doomed, from, seen)
 		n = len(doomed)
+		doomed = b.doomed(doomed, seen)
 	}
-	return true
+	return severed{doomed, b.version()}, did
+}
+
+// withoutRevived returns doomed without those from position from on that hooks brought back
+// to life, and makes seen those that are alive because they are still being destroyed. Their
+// indices are taken. Those of dead ones may be given to others, which are not seen.
+func (b *bonds) withoutRevived(doomed []Entity, from int, seen *visited) []Entity {
+	seen.clear()
+	kept := doomed[:0]
+	for i, e := range doomed {
+		if b.w.entities.alive(e) {
+			if i >= from && !b.w.hooks.isDying(e) {
+				continue
+			}
+			seen.add(e)
+		}
+		kept = append(kept, e)
+	}
+	return kept
+}
+
+// version rises when the sources of any target change.
+func (b *bonds) version() (sum uint64) {
+	for _, r := range b.all {
+		sum += r.version()
+	}
+	return sum
 }
 
 // relates reports whether x is the index of a relation.
@@ -536,8 +604,9 @@ func holds(r relative, target Entity, doomed *visited) (held bool) {
 	return held
 }
 
-// detach frees those that are not doomed from those that are.
-func (b *bonds) detach(doomed []Entity, seen *visited) {
+// detach frees those that are not doomed from those that are, and reports whether there were
+// any.
+func (b *bonds) detach(doomed []Entity, seen *visited) (did bool) {
 	var free []Entity
 	for _, r := range b.all {
 		if r.policy() == Cascade {
@@ -553,17 +622,15 @@ func (b *bonds) detach(doomed []Entity, seen *visited) {
 			r.each(d, add)
 		}
 		for _, e := range free {
-			r.detach(e)
+			did = r.detach(e) || did
 		}
 	}
+	return did
 }
 
 // destroy destroys entities, from the last to the first.
-func (b *bonds) destroy(entities []Entity, seen *visited) {
+func (b *bonds) destroy(entities []Entity) {
 	for _, e := range slices.Backward(entities) {
 		b.w.destroyReleased(e)
-		if !b.w.entities.alive(e) { // A hook may have given its index to another one.
-			seen.remove(e)
-		}
 	}
 }

@@ -101,9 +101,10 @@ type World struct {
 
 	handBoundaries uint // How many boundaries have saved hands since there were none, or a tick ended.
 
-	from, used []uint32 // Scratch of sorting.
-	batch      []Entity // And that of batches,
-	finding    *listing // and of joins.
+	from, used []uint32  // Scratch of sorting.
+	batch      []Entity  // And that of batches,
+	finding    *listing  // of joins,
+	spare      spareSets // and of what visits each entity once.
 }
 
 // NewWorld returns an empty world at tick 0.
@@ -204,8 +205,10 @@ func (w *World) Entities() []Entity { return w.loan(&w.entities.rows, &w.entitie
 // Destroy ends the life of e and removes its components. It reports whether e
 // was alive, and no [Relation] refused it.
 func (w *World) Destroy(e Entity) bool {
-	if w.watched && !w.leaving(e) {
-		return false
+	if w.watched {
+		if may, ended := w.leaving(e); !may {
+			return ended
+		}
 	}
 	if debug {
 		w.mustBeWritable("World.Destroy")
@@ -477,10 +480,19 @@ func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(ind
 
 // severing is the relations of a world, which are asked before an entity is destroyed.
 type severing interface {
-	sever(e Entity) bool                    // Does with its sources what is to be done; false: e must live.
-	mayEnd(entities []Entity) bool          // Whether they may be destroyed together.
-	destroyTogether(entities []Entity) bool // False: one must live, so none was destroyed.
-	relates(x follower) bool                // Whether a relation uses the index x.
+	sever(e Entity) (severed, bool)                // Does with its sources what is to be done; false: e must live.
+	severLate(e Entity, s severed) (severed, bool) // The same again after the hooks of e; false: hooks made no sources.
+	severAll(cleared []Entity)                     // The same after the hooks of World.Clear.
+	mayEnd(entities []Entity) bool                 // Whether they may be destroyed together.
+	destroyTogether(entities []Entity) bool        // False: one must live, so none was destroyed.
+	relates(x follower) bool                       // Whether a relation uses the index x.
+}
+
+// severed is what is known of an entity that is being destroyed: what was destroyed for it,
+// and which version of the relations has no sources of that.
+type severed struct {
+	doomed  []Entity // The entity first; nil: it had no sources.
+	version uint64
 }
 
 // mayEnd reports whether entities, no two the same, may be destroyed together: not if a

@@ -1,0 +1,52 @@
+package ecs
+
+// Visited is a set of entities of which no two have the same index. It is scratch
+// space: empty between two uses.
+type visited struct {
+	words []uint64 // By index.
+	added []Entity
+}
+
+func (m *visited) has(e Entity) bool {
+	i := int(e.Index() >> 6)
+	return i < len(m.words) && m.words[i]>>(e.Index()&63)&1 != 0
+}
+
+// add adds e, and reports whether it was not there.
+func (m *visited) add(e Entity) bool {
+	if m.has(e) {
+		return false
+	}
+	if i := int(e.Index() >> 6); i >= len(m.words) {
+		m.words = append(m.words, make([]uint64, max(i+1-len(m.words), len(m.words)))...)
+	}
+	m.words[e.Index()>>6] |= 1 << (e.Index() & 63)
+	m.added = append(m.added, e)
+	return true
+}
+
+// clear removes all entities.
+func (m *visited) clear() {
+	for _, e := range m.added {
+		m.words[e.Index()>>6] = 0
+	}
+	m.added = m.added[:0]
+}
+
+// spareSets are empty sets, for those that need one for a while.
+type spareSets []*visited
+
+// take returns an empty set, which drop must get back.
+func (s *spareSets) take() (m *visited) {
+	k := len(*s) - 1
+	if k < 0 {
+		return new(visited)
+	}
+	m, *s = (*s)[k], (*s)[:k]
+	return m
+}
+
+func (s *spareSets) drop(m *visited) {
+	m.clear()
+	*s = append(*s, m)
+}
