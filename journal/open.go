@@ -342,7 +342,6 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 			return removed, fmt.Errorf("journal: prune: %w", err)
 		}
 		name := segmentName(number)
-		size := j.sizeOf(name)
 		if i == 0 && j.ledger != nil { // All that is about to go, in one entry.
 			if err := j.told(j.ledger.pruned(numbers[len(numbers)-1] + 1)); err != nil {
 				return removed, fmt.Errorf("journal: prune %s: %w", name, err)
@@ -356,7 +355,7 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 			return removed, fmt.Errorf("journal: prune %s: sync directory: %w", name, err)
 		}
 		j.mu.Lock()
-		j.segments, j.counted.Bytes = j.segments[1:], j.counted.Bytes-size
+		j.segments, j.counted.Bytes = j.segments[1:], j.counted.Bytes-j.segments[0].size
 		j.mu.Unlock()
 	}
 	return removed, nil

@@ -84,14 +84,3 @@ func (j *Journal) countBytes(n int64) {
 	defer j.mu.Unlock()
 	j.counted.Bytes += n
 }
-
-// sizeOf returns the size of a file, 0 if it cannot be told.
-func (j *Journal) sizeOf(name string) int64 {
-	f, err := j.fs.Open(name)
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	size, _ := f.Size()
-	return size
-}
