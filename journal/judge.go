@@ -18,17 +18,17 @@ func (l *Log) scanSegment(i int, window *scanWindow, known *Log) error {
 	}
 	limit, linked := l.statedEnd(i)
 	var sc *scanner
-	if linked && i < window.first {
+	if linked && (i < window.first || l.trusted[s.Number]) {
 		sc = l.believe(s, limit)
 	}
 	if sc != nil {
 		l.Believed++
 	} else {
-		f, err := l.fs.Open(s.Name)
+		f, done, err := l.reader(s.Name)
 		if err != nil {
-			return fmt.Errorf("journal: open %s: %w", s.Name, err)
+			return err
 		}
-		defer f.Close()
+		defer done()
 		sc = newScanner(f, s, min(limit, s.Size), window)
 		if known != nil {
 			known.resume(l, s, sc)

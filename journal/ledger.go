@@ -295,15 +295,6 @@ func (l *Log) checkEnd() {
 	}
 }
 
-// forget lets go of the summaries, which the log has taken what it needs from.
-func (l *ledger) forget() {
-	if l != nil {
-		for i := range l.segments {
-			l.segments[i].sums = nil
-		}
-	}
-}
-
 // is reports whether l is what the newest of these files holds.
 func (l *ledger) is(files []listedFile) bool {
 	n := len(files)

@@ -1,9 +1,11 @@
 package journal
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"iter"
 	"slices"
 	"sort"
@@ -62,8 +64,8 @@ type Log struct {
 	// It is among Problems as well.
 	Unsure *DamageError
 
-	// Believed counts the segments, the oldest, of which the log has what the ledger says;
-	// see [Scan].
+	// Believed counts the segments of which the log has what the ledger says; see [Scan] and
+	// [Log.ScanFrom].
 	Believed int
 
 	// Note is what [Journal.KeepNote] kept last; nil: nothing.
@@ -75,6 +77,12 @@ type Log struct {
 	gone   uint64       // The newest segment, if it is missing; else 0.
 	gap    []gap        // Where a preamble may be missing, in file order.
 	newest newest       // For Refresh.
+
+	trusted   map[uint64]bool    // Numbers of the segments that are not opened; see ScanFrom.
+	summaries map[uint64]summary // Decoded ones of the ledger, by the number of the segment, while it is scanned.
+
+	small     map[string][]byte // Segments that were read whole, by name, until Close; nil: none are kept.
+	smallSize int64             // Bytes in small.
 
 	mu   sync.Mutex
 	open disk.File // The segment that was read last, kept open.
@@ -350,10 +358,12 @@ func (l *Log) Writer(s *Segment) string {
 	return ""
 }
 
-// Close lets go of the file that was read last. The log can still be used.
+// Close lets go of the file that was read last and of the bytes that [Log.ScanFrom] kept. The log can
+// still be used.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.small = nil
 	return l.release()
 }
 
@@ -368,7 +378,10 @@ func (l *Log) release() error {
 
 // file returns the named segment, opened. Most reads ask for the same one again
 // and again.
-func (l *Log) file(name string) (disk.File, error) {
+func (l *Log) file(name string) (io.ReaderAt, error) {
+	if b := l.small[name]; b != nil {
+		return bytes.NewReader(b), nil
+	}
 	if l.open != nil && l.name == name {
 		return l.open, nil
 	}
@@ -383,7 +396,7 @@ func (l *Log) file(name string) (disk.File, error) {
 
 // A payloadReader reads the parts of one entry.
 type payloadReader struct {
-	file    disk.File
+	file    io.ReaderAt
 	segment *Segment
 	entry   Entry
 	scratch [recordHeader]byte
@@ -445,20 +458,18 @@ func (r *payloadReader) damage(offset int64, reason string) error {
 func (l *Log) Payloads(entries []Entry, f func(e Entry, payload []byte, err error)) {
 	var (
 		file aheadFile
+		done = func() {}
 		err  error
 		buf  []byte
 	)
+	defer func() { done() }()
 	last := -1
 	for _, e := range entries {
 		if e.Segment != last {
-			if last >= 0 && err == nil {
-				file.Close()
-			}
+			done()
 			last = e.Segment
 			file.filled = 0
-			if file.File, err = l.fs.Open(l.Segments[last].Name); err != nil {
-				err = fmt.Errorf("journal: open %s: %w", l.Segments[last].Name, err)
-			}
+			file.ReaderAt, done, err = l.reader(l.Segments[last].Name)
 		}
 		if err != nil {
 			f(e, nil, err)
@@ -471,15 +482,12 @@ func (l *Log) Payloads(entries []Entry, f func(e Entry, payload []byte, err erro
 		}
 		f(e, payload, readErr)
 	}
-	if last >= 0 && err == nil {
-		file.Close()
-	}
 }
 
 // An aheadFile reads more than it is asked for, as what lies behind is most often asked for next: a
 // header and its payload, and the next record.
 type aheadFile struct {
-	disk.File
+	io.ReaderAt
 	window [16 << 10]byte
 	at     int64 // Where in the file the window is,
 	filled int   // and how much of it holds something.
@@ -491,10 +499,10 @@ func (f *aheadFile) ReadAt(b []byte, offset int64) (n int, err error) {
 		return copy(b, f.window[at:]), nil
 	}
 	if len(b) > len(f.window)/2 {
-		return f.File.ReadAt(b, offset)
+		return f.ReaderAt.ReadAt(b, offset)
 	}
 	f.at = offset
-	f.filled, err = f.File.ReadAt(f.window[:], offset)
+	f.filled, err = f.ReaderAt.ReadAt(f.window[:], offset)
 	n = copy(b, f.window[:f.filled])
 	if n == len(b) {
 		err = nil

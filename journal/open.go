@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -101,6 +102,27 @@ func newWriter(j *Journal, log *Log, opt Options) *writer {
 	}
 	w.timer.Stop()
 	return w
+}
+
+// ScanFrom makes l what [Scan] returns, for a program that has the directory to itself and goes on from
+// the state after record base. It closes the log before anything but [Open] writes. Each segment is
+// opened at most once: the bytes of small ones stay in memory until [Log.Close].
+//
+// A segment that has no record after base is not opened if its size is what the ledger says. Each call
+// reads the oldest segment and up to four others of these, in turns by the newest epoch. So a
+// journal that is opened again and again is read as a whole in the course of time, and damage to such
+// a segment is found by one of the next calls, or by [Scan].
+//
+// Cost: that of the segments behind base, and about 12 bytes of the ledger for each older record.
+func (l *Log) ScanFrom(ctx context.Context, fs disk.FS, newest int64, base uint64, progress func(done, total int64)) error {
+	next, err := scan(ctx, fs, newest, &base, progress)
+	if err != nil {
+		return err
+	}
+	l.fs = fs
+	l.become(next)
+	l.small, l.smallSize = next.small, next.smallSize
+	return nil
 }
 
 // Continuable returns why [Open] refuses to continue a journal, whatever the options; nil: it

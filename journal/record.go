@@ -152,3 +152,9 @@ func (h *header) sameTick(next *header) bool {
 func recordSize(length int64) int64 {
 	return recordHeader + (length+recordAlign-1)&^(recordAlign-1)
 }
+
+// sealHeader returns a seal, but for its watermark. Its tick is the size of the
+// segment, its parent the last seq given out.
+func sealHeader(head, last uint64, end int64) header {
+	return header{seq: head, parent: last, tick: uint64(end), flags: flagSeal, crc: sealCRC}
+}

@@ -99,8 +99,8 @@ func (l *Log) upToDate(files listing) bool {
 func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, error) {
 	next := l.before(pruned)
 	at := len(next.Segments)
-	for _, f := range files.segments[at:] {
-		if err := next.addSegment(f); err != nil {
+	for i, f := range files.segments[at:] {
+		if err := next.addSegment(f, at+i+1 == len(files.segments)); err != nil {
 			return nil, err
 		}
 	}
@@ -120,7 +120,7 @@ func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, e
 	next.checkEnd()
 	next.setLost(next.Lost)
 	next.sortProblems()
-	next.ledger.forget()
+	next.forgetSummaries()
 	return next, ctx.Err()
 }
 
@@ -175,7 +175,7 @@ func (l *Log) become(next *Log) {
 	l.Segments, l.Entries, l.Preambles = next.Segments, next.Entries, next.Preambles
 	l.Problems, l.Torn, l.Disowned = next.Problems, next.Torn, next.Disowned
 	l.World, l.Epoch, l.Head, l.Last, l.LastID = next.World, next.Epoch, next.Head, next.Last, next.LastID
-	l.Believed, l.Lost = next.Believed, next.Lost
+	l.Believed, l.Lost, l.small = next.Believed, next.Lost, nil
 	l.Clean, l.gap, l.newest = next.Clean, next.gap, next.newest
 	l.Unsure, l.Note, l.ledger, l.spare, l.gone = next.Unsure, next.Note, next.ledger, next.spare, next.gone
 }

@@ -21,7 +21,7 @@ import (
 // If newest is more than 0, it reads the last segment and those before it up to so many
 // bytes together. Of older ones it reads the header and believes what the ledger says of
 // their records; damage to these is found by whoever reads them. What the ledger does not
-// sum up, as a crash or damage kept it from being, is read.
+// sum up, as a crash or damage kept it from being, is read. [Log.ScanFrom] reads less.
 //
 // It may run while another process appends; then the tail can look torn. If
 // segments are pruned meanwhile, it starts again.
@@ -34,6 +34,15 @@ import (
 // each older record. Memory: 64 bytes a record stay, and several times that is allocated
 // on the way; payloads pass through a small buffer.
 func Scan(ctx context.Context, fs disk.FS, newest int64, progress func(done, total int64)) (*Log, error) {
+	l, err := scan(ctx, fs, newest, nil, progress)
+	if err == nil {
+		l.small = nil // The log is read later as well, when the files may be others.
+	}
+	return l, err
+}
+
+// scan is [Scan] or, if base is not nil, [Log.ScanFrom]. It keeps the bytes of small segments.
+func scan(ctx context.Context, fs disk.FS, newest int64, base *uint64, progress func(done, total int64)) (*Log, error) {
 	if newest <= 0 {
 		newest = math.MaxInt64
 	}
@@ -41,7 +50,7 @@ func Scan(ctx context.Context, fs disk.FS, newest int64, progress func(done, tot
 	var err error
 	for range tries {
 		var l *Log
-		if l, err = scanOnce(ctx, fs, newest, progress); !vanished(err) && !errors.Is(err, errListing) {
+		if l, err = scanOnce(ctx, fs, newest, base, progress); !vanished(err) && !errors.Is(err, errListing) {
 			return l, err
 		}
 	}
@@ -50,14 +59,19 @@ func Scan(ctx context.Context, fs disk.FS, newest int64, progress func(done, tot
 
 func vanished(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-func scanOnce(ctx context.Context, fs disk.FS, newest int64, progress func(done, total int64)) (*Log, error) {
+func scanOnce(ctx context.Context, fs disk.FS, newest int64, base *uint64, progress func(done, total int64)) (*Log, error) {
 	files, err := list(fs)
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{fs: fs, Clean: true}
-	for _, file := range files.segments {
-		if err := l.addSegment(file); err != nil {
+	l := &Log{fs: fs, Clean: true, small: map[string][]byte{}}
+	if base != nil {
+		if err := l.trustLedger(files, *base); err != nil {
+			return nil, err
+		}
+	}
+	for i, file := range files.segments {
+		if err := l.addSegment(file, i+1 == len(files.segments)); err != nil {
 			return nil, err
 		}
 		if err := ctx.Err(); err != nil {
@@ -79,7 +93,7 @@ func scanOnce(ctx context.Context, fs disk.FS, newest int64, progress func(done,
 	l.checkEnd()
 	l.setLost(l.Lost)
 	l.sortProblems()
-	l.ledger.forget()
+	l.forgetSummaries()
 	return l, ctx.Err()
 }
 
@@ -196,8 +210,9 @@ func list(dir disk.FS) (listing, error) {
 	return l, nil
 }
 
-// addSegment reads the header of a segment.
-func (l *Log) addSegment(file listedFile) error {
+// addSegment reads the header of a segment, and all of a small one, or takes over what the ledger
+// says of it. Only the newest segment can have become longer since the directory was listed.
+func (l *Log) addSegment(file listedFile, newest bool) error {
 	name := file.name
 	number, _ := numbered(name, segmentSuffix)
 	if !file.regular {
@@ -205,22 +220,26 @@ func (l *Log) addSegment(file listedFile) error {
 		l.Segments, l.Problems = append(l.Segments, s), append(l.Problems, s.Err)
 		return nil
 	}
+	if l.addTrusted(file, number) {
+		return nil
+	}
 	f, err := l.fs.Open(name)
 	if err != nil {
 		return fmt.Errorf("journal: open %s: %w", name, err)
 	}
 	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return fmt.Errorf("journal: size of %s: %w", name, err)
+	size := file.size
+	if newest {
+		if size, err = f.Size(); err != nil {
+			return fmt.Errorf("journal: size of %s: %w", name, err)
+		}
 	}
-	var buf [segmentHeaderSize]byte
-	n, err := readAt(f, name, buf[:], 0)
+	b, err := l.readStart(f, name, size)
 	if err != nil {
 		return err
 	}
 	s := Segment{Name: name, Number: number, Size: size, End: size}
-	l.readHeader(&s, buf[:n])
+	l.readHeader(&s, b)
 	l.Segments = append(l.Segments, s)
 	return nil
 }
@@ -325,7 +344,7 @@ func (l *Log) damaged(name string) bool {
 }
 
 // readAt reads len(b) bytes, or fewer if the file ends before.
-func readAt(f disk.File, name string, b []byte, offset int64) (int, error) {
+func readAt(f io.ReaderAt, name string, b []byte, offset int64) (int, error) {
 	n, err := f.ReadAt(b, offset)
 	if n == len(b) || errors.Is(err, io.EOF) {
 		return n, nil

@@ -4,8 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-
-	"github.com/stet-ecs/stet/disk"
+	"io"
 )
 
 // windowSize is how much of a file a scanner holds in memory.
@@ -22,7 +21,7 @@ const windowSize = 64 << 10
 //
 // Every byte is looked at once, whatever the headers say.
 type scanner struct {
-	file  disk.File
+	file  io.ReaderAt
 	name  string
 	seed  uint32
 	start int64 // The first byte that is looked at.
@@ -75,7 +74,7 @@ type badRange struct {
 
 // newScanner returns a scanner of the records of s up to limit. The window is
 // its memory.
-func newScanner(f disk.File, s *Segment, limit int64, window *scanWindow) *scanner {
+func newScanner(f io.ReaderAt, s *Segment, limit int64, window *scanWindow) *scanner {
 	sc := &scanner{
 		file:    f,
 		name:    s.Name,

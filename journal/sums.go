@@ -67,10 +67,10 @@ func (l *Log) believe(s *Segment, end int64) *scanner {
 		return nil
 	}
 	listed := l.ledger.find(s.Number)
-	if listed == nil || listed.sums == nil || listed.salt != s.header.salt {
+	if listed == nil || listed.salt != s.header.salt || listed.first != s.First {
 		return nil
 	}
-	sum, ok := readSums(listed.sums, s.First)
+	sum, ok := l.summary(listed)
 	if !ok || sum.end != end {
 		return nil
 	}

@@ -414,12 +414,6 @@ func (w *writer) seal() error {
 	return w.fsync()
 }
 
-// sealHeader returns a seal, but for its watermark. Its tick is the size of the
-// segment, its parent the last seq given out.
-func sealHeader(head, last uint64, end int64) header {
-	return header{seq: head, parent: last, tick: uint64(end), flags: flagSeal, crc: sealCRC}
-}
-
 // roll goes on in a new segment whose first record has this seq.
 func (w *writer) roll(first uint64, preamble []byte) error {
 	if err := w.finish(); err != nil {

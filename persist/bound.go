@@ -43,7 +43,7 @@ func (s *Store) bind(journal []segmentSize) {
 // What a store says that has what its bound lets, and between two snapshots maybe more.
 const (
 	asMuch       = "as much of the past as the bound lets"
-	asMany       = "the newest segments of the journal, as an opening reads each; Retain.KeepAll keeps all"
+	asMany       = "the newest segments of the journal, as each opening adds one; Retain.KeepAll keeps all"
 	snapshotDue  = "what was written since the last snapshot; the next one lets older ticks go"
 	removeFailed = "files could not be removed, see Metrics.LastSnapshot; the next snapshot tries again"
 )
@@ -57,9 +57,9 @@ func (k Keeping) now(bytes int64) Keeping {
 	return k
 }
 
-// Each opening begins a segment, however little it writes, and reads the headers of all. Small
-// segments are those that an opening left and not the size of a segment. What is read of a MiB of
-// journal takes longer than a header.
+// Each opening begins a segment, however little it writes, and opens those behind the last snapshot.
+// Small segments are those that an opening left and not the size of a segment. To read a MiB of
+// journal takes longer than to open a file.
 const (
 	maxSegments    = 24      // Small ones that stay in a small journal.
 	segmentsBehind = 12      // Small ones that such a journal has behind the last snapshot.
@@ -83,10 +83,10 @@ func (s *Store) smallSegment() int64 {
 	return min(smallSegment, cmp.Or(s.segmentBytes(), defaultSegment)/4)
 }
 
-// manySegments reports whether a snapshot is due because of the segments behind the last one: it
-// lets those before it go.
+// manySegments reports whether a snapshot is due because of the segments behind the last one. It
+// lets those before it go, or, if all is kept, an opening need not read them.
 func (s *Store) manySegments() bool {
-	return s.behind >= max(segmentsBehind, int(s.grown/segmentWorth)) && !s.options.Retain.KeepAll && s.mayPrune()
+	return s.behind >= max(segmentsBehind, int(s.grown/segmentWorth)) && s.mayPrune()
 }
 
 // share is the part of the bound that one snapshot may take, or one segment.

@@ -36,7 +36,8 @@ type Report struct {
 	Disowned int
 
 	// Skipped says why newer snapshots were not used, and which damage does not
-	// concern the state recovered. Nothing was deleted.
+	// concern the state recovered. Nothing was deleted. Open reads all that it needs, but not all that
+	// is older: package inspect and ecsdump verify do.
 	Skipped []error
 
 	// Converted says how components were made those that the program registered. A
@@ -245,7 +246,7 @@ func (s *Store) beginIfCrowded() {
 func (s *Store) open(ctx context.Context) error {
 	c := catalog.New(s.files)
 	defer func() { _ = c.Log.Close() }()
-	err := c.Scan(ctx)
+	err := c.ScanToOpen(ctx, s.options.At)
 	switch {
 	// Nothing of a store is there, or only what a creation left that did not come to its end: no
 	// name of a snapshot.

@@ -2,6 +2,7 @@ package persist_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,61 @@ func TestOpenings_AskedForStays(t *testing.T) {
 			storetest.CloseStore(t, s)
 		})
 	}
+}
+
+// callsOfOpenings opens and closes a store so many times, with so many ticks in each. It returns the disk
+// calls of each opening, and whether a snapshot was written or something was removed in it.
+func callsOfOpenings(t *testing.T, openings, ticks int, retain persist.Retention) (calls []int, wrote []bool) {
+	mem := disktest.New()
+	for range openings {
+		before, files := mem.Calls(), mem.Files()
+		w := storetest.New(0)
+		s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever(), Retain: retain})
+		require.NoError(t, err)
+		require.Empty(t, s.Report().Skipped)
+		commits(t, s, w, ticks)
+		s.Settle()
+		storetest.CloseStore(t, s)
+		added := slices.DeleteFunc(mem.Files(), func(f string) bool { return slices.Contains(files, f) })
+		calls, wrote = append(calls, mem.Calls()-before), append(wrote, len(added) != 2 || len(mem.Files()) != len(files)+1)
+	}
+	return calls, wrote
+}
+
+// An opening makes at most half as many calls again as the second one, however often the store was
+// opened. One that writes a snapshot or removes segments makes more, so those count on average.
+func TestOpenings_CallsBounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		ticks  int
+		retain persist.Retention
+	}{
+		"no tick":           {0, persist.Retention{}},
+		"a tick":            {1, persist.Retention{}},
+		"no tick, keep all": {0, persist.Retention{KeepAll: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const openings, cycle = 301, 12
+			calls, wrote := callsOfOpenings(t, openings, c.ticks, c.retain)
+			second, sum := calls[1], 0
+			for i := openings - cycle; i < openings; i++ {
+				t.Log(i, calls[i], wrote[i])
+				if sum += calls[i]; !wrote[i] {
+					require.LessOrEqual(t, 2*calls[i], 3*second, "opening %d", i)
+				}
+			}
+			require.LessOrEqual(t, 2*sum, 3*second*cycle)
+		})
+	}
+}
+
+// If all is kept and there is a tick in each opening, a snapshot keeps the journal behind it short. What
+// grows are the snapshots: an opening reads the manifest of each.
+func TestOpenings_CallsIfAllIsKept(t *testing.T) {
+	t.Parallel()
+	const openings = 301
+	calls, _ := callsOfOpenings(t, openings, 1, persist.Retention{KeepAll: true})
+	require.LessOrEqual(t, calls[openings-1], 2*calls[1]+openings)
 }
 
 // openOnce opens a store, commits some ticks and closes it. It returns how long Open and Close took.

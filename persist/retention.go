@@ -25,7 +25,7 @@ import (
 // before it that shares no file with it, so that a damaged file is not the end;
 // what leads to the oldest tick of the world's history; and the journal behind
 // these. If that is more than Bytes, it stays all the same, and [Keeping.Reason] tells
-// what it is. Nothing is removed by a store that was damaged when it was opened.
+// what it is. Nothing is removed by a store if damage was found when it was opened.
 type Retention struct {
 	// Last, Ticks and Age ask for a past: so many of the newest snapshots; as much as
 	// going back so many ticks takes; or so long a time, by the clock of the store.
@@ -49,7 +49,7 @@ type Retention struct {
 	// times the largest snapshot; but a store that was larger already when it was opened
 	// is left as it is, as whoever kept it so may want it so: see [Report.Kept].
 	//
-	// Each opening begins a segment of the journal and reads the header of each older one. So if
+	// Each opening begins a segment of the journal and reads those behind the last snapshot. So if
 	// none of Last, Ticks and Age is given, a store has at most about 40 small segments, or one for
 	// each MiB of its journal if that is more: the oldest go, however few bytes they have.
 	Bytes int64

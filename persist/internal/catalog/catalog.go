@@ -64,6 +64,9 @@ type Catalog struct {
 	Log       *journal.Log
 	Snapshots []SnapshotInfo // By number. Also those that cannot be read: see SnapshotInfo.Err.
 
+	goesOn bool   // The program that asks has the lock and goes on with the store.
+	base   uint64 // If goesOn is set, records up to this one are not needed.
+
 	mu      sync.Mutex // Guards what follows, which whoever asks first finds out: several may ask at the same time.
 	schemas map[JournalPreamble]*format.Schema
 	onHead  map[uint64]bool // Seqs of the head and its ancestors; nil: not asked for yet.
@@ -196,6 +199,11 @@ func (c *Catalog) Scan(ctx context.Context) error {
 	if err := c.list(ctx); err != nil {
 		return err
 	}
+	return c.scanBehind(ctx)
+}
+
+// scanBehind reads the journal of the snapshots that c lists.
+func (c *Catalog) scanBehind(ctx context.Context) error {
 	if err := c.scanJournal(ctx); err != nil {
 		return err
 	}
@@ -209,6 +217,22 @@ func (c *Catalog) Scan(ctx context.Context) error {
 		return fmt.Errorf("%w: no %s and no %s in it", format.ErrForeign, SnapshotDir, JournalDir)
 	}
 	return nil
+}
+
+// ScanToOpen is Scan for a program that has the lock of the store and goes on from its newest state, or
+// from the point at. What lies before the newest snapshot is not needed for the newest state, so
+// that little of it is read; see [journal.Log.ScanFrom]. c.Log has to be closed before the program writes.
+func (c *Catalog) ScanToOpen(ctx context.Context, at string) error {
+	if err := c.list(ctx); err != nil {
+		return err
+	}
+	c.goesOn = true
+	for _, s := range c.Snapshots {
+		if s.Err == nil && at == "" {
+			c.base = max(c.base, s.ID.Seq)
+		}
+	}
+	return c.scanBehind(ctx)
 }
 
 // JournalRead is how many bytes of the journal opening a store reads, the newest ones; of
@@ -241,7 +265,12 @@ func (c *Catalog) scanJournal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), JournalRead, progress.Scan(ctx))
+	dir, log := disk.Sub(c.Files, JournalDir), new(journal.Log)
+	if c.goesOn {
+		err = log.ScanFrom(ctx, dir, JournalRead, c.base, progress.Scan(ctx))
+	} else {
+		log, err = journal.Scan(ctx, dir, JournalRead, progress.Scan(ctx))
+	}
 	if err == nil {
 		c.Log = log
 	}

@@ -1,0 +1,155 @@
+package journal
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/stet-ecs/stet/disk"
+)
+
+const (
+	// maxSmall is how many bytes of small segments are kept in memory.
+	maxSmall = 4 << 20
+
+	// readInTurns is how many of the segments that [Log.ScanFrom] need not read it reads all the same.
+	readInTurns = 4
+)
+
+// trustLedger finds out which segments need not be opened. A ledger with damage is not trusted; it is
+// read again later, and the damage reported.
+func (l *Log) trustLedger(files listing, base uint64) error {
+	n := len(files.ledgers)
+	if n == 0 {
+		return nil
+	}
+	apart := &Log{fs: l.fs}
+	led, err := apart.openLedger(files.ledgers[n-1], nil)
+	if err != nil || led == nil || led.torn > 0 || len(apart.Problems) > 0 || len(led.segments) == 0 {
+		return err
+	}
+	l.ledger, l.trusted = led, map[uint64]bool{}
+	var old []uint64
+	for i := 1; i+1 < len(files.segments); i++ {
+		if number, ok := l.endedBefore(files.segments[i-1:i+2], base); ok {
+			old = append(old, number)
+		}
+	}
+	turns := uint64(1) // A power of two, so that it is mostly the same at the next opening.
+	for turns*readInTurns < uint64(len(old)) {
+		turns *= 2
+	}
+	for _, number := range old {
+		l.trusted[number] = (number+led.segments[len(led.segments)-1].epoch)%turns != 0
+	}
+	return nil
+}
+
+// endedBefore reports whether the ledger says all of the second of three files that its header would
+// say: they are segments that follow each other, the first two are summed up, and the second has no
+// record after base. It returns the number of the second one.
+func (l *Log) endedBefore(files []listedFile, base uint64) (number uint64, ok bool) {
+	number, _ = numbered(files[1].name, segmentSuffix)
+	before, listed, after := l.ledger.find(number-1), l.ledger.find(number), l.ledger.find(number+1)
+	if before == nil || listed == nil || after == nil || after.first-1 > base || !files[1].regular {
+		return 0, false
+	}
+	if files[0].name != segmentName(number-1) || files[2].name != segmentName(number+1) {
+		return 0, false
+	}
+	_, ok = l.summary(before)
+	sum, known := l.summary(listed)
+	return number, ok && known && sum.end == files[1].size
+}
+
+// summary returns the summary of a segment, and whether the ledger has one that makes sense.
+func (l *Log) summary(listed *listedSegment) (s summary, ok bool) {
+	if s, ok = l.summaries[listed.number]; ok || listed.sums == nil {
+		return s, ok
+	}
+	if s, ok = readSums(listed.sums, listed.first); ok {
+		if l.summaries == nil {
+			l.summaries = map[uint64]summary{}
+		}
+		l.summaries[listed.number] = s
+	}
+	return s, ok
+}
+
+// forgetSummaries lets go of the summaries, from which the log has taken what it needs.
+func (l *Log) forgetSummaries() {
+	l.summaries, l.trusted = nil, nil
+	if l.ledger != nil {
+		for i := range l.ledger.segments {
+			l.ledger.segments[i].sums = nil
+		}
+	}
+}
+
+// addTrusted adds a segment with the header that the ledger implies, without opening the file. It
+// returns false if the ledger does not say enough.
+func (l *Log) addTrusted(file listedFile, number uint64) bool {
+	if !l.trusted[number] {
+		return false
+	}
+	before := &l.Segments[len(l.Segments)-1]
+	listedBefore, listed := l.ledger.find(number-1), l.ledger.find(number)
+	if before.Err != nil || before.header.salt != listedBefore.salt {
+		return false // It is damaged, or another file. What it was is unknown, and so is what the next one says of it.
+	}
+	ended, _ := l.summary(listedBefore)
+	sum, _ := l.summary(listed)
+	h := segmentHeader{
+		version: ledgerVersion, world: l.ledger.header.world,
+		epoch: listed.epoch, number: number, first: listed.first, salt: listed.salt,
+		start: segmentHeaderSize, previous: number - 1, prevEnd: uint64(ended.end),
+		last: before.header.last, head: ended.head,
+	}
+	if len(sum.preambles) > 0 && sum.preambles[0].Offset == segmentHeaderSize {
+		h.start += uint64(recordSize(int64(sum.preambles[0].Length)))
+	}
+	if n := len(ended.entries); n > 0 {
+		h.last = ID{Epoch: listedBefore.epoch, Seq: ended.entries[n-1].ID.Seq, CRC: ended.entries[n-1].ID.CRC}
+	}
+	s := Segment{Name: file.name, Number: number, Size: file.size, End: file.size, header: h}
+	s.Epoch, s.First, s.Previous = h.epoch, h.first, h.last
+	l.Epoch = max(l.Epoch, h.epoch)
+	l.Segments = append(l.Segments, s)
+	return true
+}
+
+// readStart returns the bytes of a segment's header. It reads all of a small segment at once and keeps
+// the bytes, as long as there is room. A refresh keeps none, as it has read most of them before.
+func (l *Log) readStart(f disk.File, name string, size int64) ([]byte, error) {
+	whole := l.small != nil && size <= windowSize && l.smallSize+size <= maxSmall
+	length := int64(segmentHeaderSize)
+	if whole {
+		length = size
+	}
+	b := make([]byte, length)
+	n, err := readAt(f, name, b, 0)
+	if err != nil {
+		return nil, err
+	}
+	if whole && int64(n) == size {
+		l.small[name] = b
+		l.smallSize += size
+	}
+	return b[:n], nil
+}
+
+// reader returns the bytes of a segment, from memory if they were kept, and what to call when they are
+// no longer needed. If it fails, that does nothing.
+func (l *Log) reader(name string) (r io.ReaderAt, done func(), err error) {
+	l.mu.Lock()
+	b := l.small[name]
+	l.mu.Unlock()
+	if b != nil {
+		return bytes.NewReader(b), func() {}, nil
+	}
+	f, err := l.fs.Open(name)
+	if err != nil {
+		return nil, func() {}, fmt.Errorf("journal: open %s: %w", name, err)
+	}
+	return f, func() { f.Close() }, nil
+}
