@@ -112,6 +112,19 @@ func (c *Column) Apply(t *format.Tick, id journal.ID) error {
 // Rows returns whose the rows are, and whom they name.
 func (c *Column) Rows() (owners, targets []ecs.Entity) { return c.c.owners, c.c.targets }
 
+// HeldWhole returns how many pages of component number n of a sweep are held with all of their rows.
+func (s *Span) HeldWhole(n int) (held int) {
+	k := s.of[n].keptPages
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range k.pages {
+		if p.rows != nil && p.rows.few == nil {
+			held++
+		}
+	}
+	return held
+}
+
 // Held returns how many pages of component number n of a sweep are held.
 func (s *Span) Held(n int) int {
 	k := s.of[n].keptPages

@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -366,6 +367,48 @@ func TestASweepOfRowsInOrderHoldsAFewPages(t *testing.T) {
 	require.NoError(t, err)
 	a := format.PageRows / format.DataPageRows(512) // Pages of a span; few are under way at a time.
 	require.LessOrEqual(t, held, min(3*parallel.Workers(), 19)*a)
+}
+
+// A sweep that goes on from the middle comes to rows that moved into pages of entities before, which it never
+// comes to. It keeps these rows, and not the pages.
+func TestSweep_FromTheMiddleAmongMovedRows(t *testing.T) {
+	type wide struct{ Values [64]uint64 }
+	w := ecs.NewWorld(ecs.Options{})
+	storage := ecs.MustRegister[wide](w)
+	const spans = 30
+	for i := range spans * format.PageRows {
+		storage.Set(w.Create(), wide{[64]uint64{uint64(i)}})
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 2000 { // The newest rows take their places.
+		w.Destroy(ecs.NewEntity(uint32(random.IntN((spans-1)*format.PageRows)), 1))
+	}
+	file := filepath.Join(t.TempDir(), "w.save")
+	require.NoError(t, persist.Save(t.Context(), file, w))
+	v := storetest.ViewOf(t, file)
+	whole, err := read(t, v, 0, func(s *inspect.State) error {
+		sameSweep(t, storetest.ImageAt(t, v, 0), s)
+		held, met := 0, 0
+		err := s.Sweep(t.Context(), (spans-1)*format.PageRows, s.Outline().Components, func() func(*inspect.Span) (any, error) {
+			return func(span *inspect.Span) (any, error) {
+				for i, e := range span.Entities {
+					if row, _, err := span.Row(0, i); err != nil || binary.LittleEndian.Uint64(row) != uint64(e.Index()) {
+						return nil, fmt.Errorf("%v has %v, %w", e, row, err)
+					}
+				}
+				met += len(span.Entities)
+				held = span.HeldWhole(0)
+				return nil, nil
+			}
+		}, func(any) error { return nil })
+		require.Equal(t, format.PageRows, met, "one span, with all of its entities")
+		a := format.PageRows / format.DataPageRows(512)
+		require.Less(t, held, spans*a/2)
+		require.LessOrEqual(t, held, (4+2*parallel.Workers())*a)
+		return err
+	})
+	require.NoError(t, err)
+	require.False(t, whole)
 }
 
 func TestSizesAndSingleRowsOfALargeSaveTakeLittleMemory(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"sync"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -18,6 +19,9 @@ import (
 //	sparse page i ──▶ Span i: entities [4096 i, 4096 (i+1))
 //	                   │ get: pages of data with their rows, read by whoever needs one first
 //	                   └ pass: counts these rows off; a page without rows left is let go
+//
+// A sweep that begins in the middle never comes to the rows of entities before. Where that keeps many pages, the
+// holders of their rows are read: skip counts the rows of entities before off.
 //
 // Rows of one page may belong to spans that are far apart, and spans end in any order. So a page
 // lives until all of its rows were passed, whoever did that. Each row is passed exactly once,
@@ -45,7 +49,7 @@ func (s *State) Sweep(ctx context.Context, from int, components []*Component, as
 	}
 	kept := make([]*keptPages, len(components))
 	for i, c := range components {
-		kept[i] = &keptPages{stored: s.column(c), pages: map[int]*keptPage{}}
+		kept[i] = &keptPages{stored: s.column(c), pages: map[int]*keptPage{}, from: from}
 	}
 	// Worker w has asks[w] and spans[w] to itself, for one span after the other; only the kept
 	// pages are shared, under their locks.
@@ -178,8 +182,10 @@ func (c *swept) find(e ecs.Entity) int {
 // keptPages are the pages of values of a column while it is swept.
 type keptPages struct {
 	*stored
+	from  int // The index that the sweep begins with.
 	mu    sync.Mutex
 	pages map[int]*keptPage // Those of which some row was asked for or passed, but not all were passed.
+	few   int               // How many of them were shrunk.
 }
 
 // A keptPage is a page until all of its rows were passed.
@@ -193,10 +199,17 @@ type keptPage struct {
 	// Guarded by that of keptPages.
 	n, left int
 	passed  []uint64 // Rows, as bits.
+	shrunk  bool
 }
 
 // fewRows is how many rows of a page are kept without the others: one of so many.
 const fewRows = 16
+
+// manyPages returns how many whole pages of a column are kept before the holders of their rows are read. If the
+// rows lie in the order of indices, a sweep keeps fewer: those of one or two spans for each goroutine.
+func (k *keptPages) manyPages() int {
+	return (2 + 2*parallel.Workers()) * max(1, format.PageRows/k.data.PageRows)
+}
 
 // at returns a page, which is kept from now on.
 func (k *keptPages) at(page int) *keptPage {
@@ -213,17 +226,57 @@ func (k *keptPages) at(page int) *keptPage {
 func (k *keptPages) get(page int) (*pageRows, error) {
 	k.mu.Lock()
 	p := k.at(page)
+	many := k.from > 0 && len(k.pages)-k.few > k.manyPages()
 	k.mu.Unlock()
+	rows, read, err := k.read(p, page)
+	if read && many && !k.Indexed {
+		k.skip(p, page)
+	}
+	return rows, err
+}
+
+// read returns the rows of p, and whether it read them.
+func (k *keptPages) read(p *keptPage, page int) (rows *pageRows, read bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.rows == nil {
 		rows, err := k.stored.page(page)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		p.rows = &rows
+		p.rows, read = &rows, true
 	}
-	return p.rows, nil
+	return p.rows, read, nil
+}
+
+// skip counts the rows of entities off that lie before the sweep. If a page of holders cannot be read, its rows
+// stay: nobody asked for them.
+func (k *keptPages) skip(p *keptPage, page int) {
+	first, end := k.data.Span(page)
+	before := make([]uint64, len(p.passed))
+	for lo := first; lo < end; {
+		at := lo / k.dense.PageRows
+		hi := min(end, (at+1)*k.dense.PageRows)
+		if holders, err := k.state.reader.Page(k.dense, at); err == nil {
+			for row := lo; row < hi; row++ {
+				if int(format.EntityAt(holders, row%k.dense.PageRows).Index()) < k.from {
+					mark(before, row-first, row-first+1)
+				}
+			}
+		}
+		lo = hi
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.pages[page] != p { // It was let go meanwhile.
+		return
+	}
+	left := p.left
+	for i, b := range before {
+		p.left -= bits.OnesCount64(b &^ p.passed[i])
+		p.passed[i] |= b
+	}
+	k.release(p, page, left)
 }
 
 // pass counts rows [lo, hi) as passed.
@@ -238,12 +291,22 @@ func (k *keptPages) pass(lo, hi int) {
 		mark(p.passed, lo-page*k.data.PageRows, end-page*k.data.PageRows)
 		p.left -= end - lo
 		lo = end
-		switch few := p.n / fewRows; {
-		case p.left <= 0: // Whoever still reads rows of it has the slice.
-			delete(k.pages, page)
-		case before > few && p.left <= few:
-			p.shrink()
+		k.release(p, page, before)
+	}
+}
+
+// release lets go of a page, or of most of its rows, if none or few are left to pass. before is how many were
+// left.
+func (k *keptPages) release(p *keptPage, page, before int) {
+	switch few := p.n / fewRows; {
+	case p.left <= 0: // Whoever still reads rows of it has the slice.
+		if delete(k.pages, page); p.shrunk {
+			k.few--
 		}
+	case before > few && p.left <= few:
+		p.shrunk = true
+		k.few++
+		p.shrink()
 	}
 }
 

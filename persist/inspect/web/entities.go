@@ -67,8 +67,8 @@ type selecting struct {
 }
 
 // patience is how long one request looks for entities. What it has found by then is shown; it
-// goes on where the next one asks.
-const patience = 150 * time.Millisecond
+// goes on where the next one asks. Tests set it.
+var patience = 150 * time.Millisecond
 
 // entities lists some of the entities at a record.
 func (h *shown) entities(a *ask) (any, error) {
