@@ -32,8 +32,32 @@ func (w *World) destroyBatch(entities []Entity) (n int) {
 }
 
 func (w *World) destroyOneByOne(entities []Entity) (n int) {
+	if w.bonds != nil || w.tellsEnds() { // One may go with another, ahead of its turn.
+		return w.destroyCounting(entities)
+	}
 	for _, e := range slices.Backward(entities) {
 		if w.Destroy(e) {
+			n++
+		}
+	}
+	return n
+}
+
+// destroyCounting is destroyOneByOne where relations or hooks may destroy more. It returns
+// how many of entities were alive before and are not alive afterwards.
+func (w *World) destroyCounting(entities []Entity) (n int) {
+	alive := w.spare.take()
+	defer w.spare.drop(alive)
+	for _, e := range entities {
+		if w.entities.alive(e) {
+			alive.add(e)
+		}
+	}
+	for _, e := range slices.Backward(entities) {
+		w.Destroy(e)
+	}
+	for _, e := range alive.added {
+		if !w.entities.alive(e) {
 			n++
 		}
 	}

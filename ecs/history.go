@@ -254,6 +254,7 @@ func (w *World) undoTick() {
 	for _, t := range f.Touched {
 		t.Undo(undone.ID)
 	}
+	w.drains.wentBack(f.ID)
 	w.forward = append(w.forward, undone)
 	w.cutFrames(k)
 	w.tick = f.at
@@ -524,6 +525,7 @@ func (w *World) putBack(k int) {
 	f.Touched, f.ops = f.Touched[:0], f.ops[:0]
 	w.cutFrames(k + 1)
 	w.leavePins(f.ID)
+	w.drains.wentBack(f.ID)
 	w.renew()
 }
 

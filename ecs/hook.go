@@ -181,6 +181,11 @@ func (h *worldHooks) dead(told int) {
 	h.dying, h.told = h.dying[:last], h.told[:told]
 }
 
+// tellsEnds reports whether there are hooks that are called where entities are destroyed.
+func (w *World) tellsEnds() bool {
+	return len(w.hooks.destroy) > 0 || slices.ContainsFunc(w.sets, (*set).removesOneByOne)
+}
+
 // removesOneByOne reports whether Clear has to call hooks.
 func (s *set) removesOneByOne() bool { return s.hooks != nil && len(s.hooks.remove) > 0 }
 

@@ -74,6 +74,7 @@ func (w rawWorld) Load(state *raw.State) error {
 	w.regroup()
 	w.tick, w.converted = state.Tick, w.conversions(plans)
 	w.restart(seqs{first: state.Seq})
+	w.drains.wentBack(0)
 	w.tellRestored()
 	return nil
 }

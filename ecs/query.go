@@ -73,8 +73,8 @@ type AnyQuery interface {
 	base() *join
 }
 
-// DestroyFound destroys the entities that q finds and returns how many. It is
-// DestroyAll of what [Query1.AppendEntities] returns.
+// DestroyFound destroys the entities that q finds and returns how many of them are dead
+// afterwards. It is DestroyAll of what [Query1.AppendEntities] returns.
 func (w *World) DestroyFound(q AnyQuery) int {
 	if q.base().w != w {
 		panic("ecs: DestroyFound with a query of another world; make the query from storages of this one")

@@ -435,7 +435,8 @@ type restless struct {
 	*lateWorld
 	rng    *rand.Rand
 	cp     Checkpoint
-	budget int // How much more the hooks do in this step.
+	budget int      // How much more the hooks do in this step.
+	faults []string // What was wrong in this step.
 }
 
 func newRestless(t *testing.T, seed uint64) *restless {
@@ -492,6 +493,20 @@ func (w *restless) attach(source, target Entity) {
 	}
 }
 
+// destroyAll destroys entities.
+func (w *restless) destroyAll(entities []Entity) { w.counting("DestroyAll", entities, w.DestroyAll) }
+
+// counting destroys entities, and looks whether as many went as destroy returns.
+func (w *restless) counting(how string, entities []Entity, destroy func([]Entity) int) {
+	before := slices.Clone(entities)
+	slices.Sort(before)
+	before = slices.DeleteFunc(slices.Compact(before), func(e Entity) bool { return !w.Alive(e) })
+	n := destroy(entities)
+	if want := len(slices.DeleteFunc(before, w.Alive)); n != want {
+		w.faults = append(w.faults, fmt.Sprintf("%s = %d, want %d", how, n, want))
+	}
+}
+
 // act is what hooks do when they are told of e.
 func (w *restless) act(e Entity) {
 	if w.budget <= 0 {
@@ -527,7 +542,7 @@ func (w *restless) act(e Entity) {
 		if w.rng.IntN(6) == 0 {
 			w.Clear()
 		} else {
-			w.DestroyAll([]Entity{w.some(), e, w.some()})
+			w.destroyAll([]Entity{w.some(), e, w.some()})
 		}
 	}
 }
@@ -546,9 +561,9 @@ func (w *restless) step() {
 	case 7, 8:
 		w.Destroy(a)
 	case 9:
-		w.DestroyAll([]Entity{a, b, w.some(), a})
+		w.destroyAll([]Entity{a, b, w.some(), a})
 	case 10:
-		w.DestroyFound(NewQuery1(Read(w.parts)))
+		w.counting("DestroyFound", slices.Clone(w.parts.Entities()), func([]Entity) int { return w.DestroyFound(NewQuery1(Read(w.parts))) })
 	case 11:
 		if w.rng.IntN(4) == 0 {
 			w.Clear()
@@ -579,8 +594,8 @@ func TestDestroy_RestlessHooks(t *testing.T) {
 			w.cp = w.Checkpoint()
 			before := w.Digest()
 			w.step()
-			if dangling := w.dangling(); len(dangling) > 0 {
-				t.Fatalf("seed %d, step %d: %s", seed, i, strings.Join(dangling, ", "))
+			if faults := append(w.faults, w.dangling()...); len(faults) > 0 {
+				t.Fatalf("seed %d, step %d: %s", seed, i, strings.Join(faults, ", "))
 			}
 			h := &w.hooks
 			if len(h.dying)+len(h.told)+len(h.members)+len(w.links.hooks.going) > 0 || w.released {

@@ -211,8 +211,16 @@ func (s *Storage[T]) Clear() {
 // first, and takes each away before it is visited, until none is left: those that come
 // meanwhile are visited too. So a storage is a queue of work, which is journaled and put back
 // like all else. A loop that ends early leaves the others.
+//
+// The body may put the world back to a checkpoint that was made after the row was taken, as
+// [World.Try] does. If it goes back further, so that rows that were taken are there again, the
+// loop must end: it panics if it goes on, as it would take the same rows for ever. That does
+// not concern a NoRewind component, which is not put back.
 func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
+		loops := &s.w.drains
+		loop := loops.begin()
+		defer loops.end(loop)
 		for visited := true; visited; {
 			visited = false
 			for row := s.rows.N - 1; row >= 0; row = min(row, s.rows.N) - 1 {
@@ -224,14 +232,33 @@ func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
 				if s.Remove(e); s.row(e) >= 0 { // That it goes is being told already.
 					continue
 				}
+				s.mustBeTaken(loop) // A hook may have put the world back.
+				loops.take(loop, e, s.w.openFrame())
 				if visited = true; !yield(e, v) {
 					return
 				}
+				s.mustBeTaken(loop)
 				if s.set.kind != Indexed {
 					row = s.rows.N
 				}
 			}
 		}
+	}
+}
+
+// openFrame returns the id of the open frame; 0: none is.
+func (w *World) openFrame() uint64 {
+	if w.clock.Frame == nil {
+		return 0
+	}
+	return w.clock.Frame.ID
+}
+
+// mustBeTaken panics if the world was put back to before the loop over Drain took its last row.
+func (s *Storage[T]) mustBeTaken(loop int) {
+	if e, undone := s.w.drains.undone(loop); undone && !s.noRewind {
+		panic(fmt.Sprintf("ecs: a loop over Drain of %s goes on after the world was put back to before %v was taken; end the loop where the world goes back so far, or make the checkpoint in the loop",
+			s.name, e))
 	}
 }
 
@@ -253,7 +280,7 @@ func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
 }
 
 // RemoveAll takes the component away from entities, from the last to the first,
-// and returns how many of them had one. The slice may be that of
+// and returns how many of them had one when it was called. The slice may be that of
 // [Storage.Entities].
 func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 	if debug {
@@ -267,12 +294,32 @@ func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 	if s.group != nil || s.hooks != nil { // They may move any row.
 		entities = slices.Clone(entities)
 	}
+	if s.removesOneByOne() { // Hooks may remove some ahead of their turn.
+		n = s.countMembers(entities)
+		for _, e := range slices.Backward(entities) {
+			s.Remove(e)
+		}
+		return n
+	}
 	for _, e := range slices.Backward(entities) {
 		if s.Remove(e) {
 			n++
 		}
 	}
 	return n
+}
+
+// countMembers returns how many of entities have the component. One that is there twice
+// counts once.
+func (s *set) countMembers(entities []Entity) int {
+	members := s.w.spare.take()
+	defer s.w.spare.drop(members)
+	for _, e := range entities {
+		if s.row(e) >= 0 {
+			members.add(e)
+		}
+	}
+	return len(members.added)
 }
 
 // Reserve makes room for n components, those of now included, and for entities with the

@@ -105,6 +105,7 @@ type World struct {
 	batch      []Entity  // And that of batches,
 	finding    *listing  // of joins,
 	spare      spareSets // and of what visits each entity once.
+	drains     drainLoops
 }
 
 // NewWorld returns an empty world at tick 0.
@@ -255,14 +256,17 @@ func (w *World) CreateN(dst []Entity, n int) []Entity {
 func (w *World) Reserve(n int) { w.entities.reserve(min(n, maxIndices)) }
 
 // DestroyAll destroys entities, from the last to the first, and returns how many
-// of them were alive. The slice may be one that w or a storage gave out.
+// of them were alive before and are dead afterwards. It does not matter whether they went in
+// their turn or before, by a [Relation] or a hook. The slice may be one that w or a storage
+// gave out.
 func (w *World) DestroyAll(entities []Entity) int {
 	// A copy, as the rows that entities may be a view of move.
 	return w.destroyBatch(append(w.batch[:0], entities...))
 }
 
 // KeepOnly takes all components away from e but those of keep, in the order of
-// registration, and returns how many these were: with no keep it strips e of all.
+// registration, and returns how many of these e had when it was called: with no keep it
+// strips e of all.
 func (w *World) KeepOnly(e Entity, keep ...AnyStorage) (n int) {
 	for _, s := range keep {
 		w.mustBeComponent("KeepOnly", s)
@@ -270,15 +274,20 @@ func (w *World) KeepOnly(e Entity, keep ...AnyStorage) (n int) {
 	if debug {
 		w.mustBeWritable("World.KeepOnly")
 	}
-	for i, s := range w.storages {
-		row := w.sets[i].row(e)
-		if row < 0 || slices.Contains(keep, s) {
-			continue
+	others := func(yield func(i, row int) bool) {
+		for i, s := range w.storages {
+			if row := w.sets[i].row(e); row >= 0 && !slices.Contains(keep, s) && !yield(i, row) {
+				return
+			}
 		}
-		if row = w.sets[i].leaving(s, e, row); row >= 0 {
-			s.discard(e, row)
-		}
+	}
+	for range others { // First, as hooks may remove some ahead of their turn.
 		n++
+	}
+	for i, row := range others {
+		if row = w.sets[i].leaving(w.storages[i], e, row); row >= 0 {
+			w.storages[i].discard(e, row)
+		}
 	}
 	return n
 }

@@ -1,0 +1,217 @@
+package ecs
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+)
+
+// backWorld is a world with a queue of five jobs.
+type backWorld struct {
+	*World
+	jobs *Storage[plain]
+	cp   Checkpoint
+}
+
+func newBackWorld(t *testing.T, kind Kind) *backWorld {
+	w := &backWorld{World: NewWorld(Options{History: 3})}
+	checkAtEnd(t, w.World)
+	w.jobs = MustRegister(w.World, Component[plain]{Kind: kind})
+	w.jobs.SetAll(w.CreateN(nil, 5), plain{})
+	w.Commit()
+	w.cp = w.Checkpoint()
+	return w
+}
+
+// drain takes jobs until f returns false, and returns how many. It ends after 1,000.
+func (w *backWorld) drain(f func(n int) bool) (n int) {
+	for range w.jobs.Drain() {
+		if n++; n == 1000 || !f(n) {
+			break
+		}
+	}
+	return n
+}
+
+const wentTooFar = "ecs: a loop over Drain of plain goes on after the world was put back to before "
+
+// A loop over Drain whose body brings rows back would never end.
+func TestDrain_WorldPutBack(t *testing.T) {
+	for how, back := range map[string]func(w *backWorld){
+		"Restore": func(w *backWorld) { w.Restore(w.cp) },
+		"Rewind":  func(w *backWorld) { _ = w.History().Rewind(0) },
+		"Seek": func(w *backWorld) {
+			w.Commit()
+			if err := w.History().Seek(1); err != nil {
+				t.Error(err)
+			}
+		},
+		"Load": func(w *backWorld) {
+			state := stateOf(w.World)
+			w.Release(w.cp)
+			if err := w.Raw().Load(state); err != nil {
+				t.Error(err)
+			}
+		},
+		"Restore and another checkpoint": func(w *backWorld) {
+			w.Restore(w.cp)
+			w.Release(w.cp)
+			w.cp = w.Checkpoint()
+		},
+	} {
+		for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
+			t.Run(fmt.Sprint(how, " ", kind), func(t *testing.T) {
+				w := newBackWorld(t, kind)
+				defer func() {
+					if slices.ContainsFunc(w.drains, func(l drainLoop) bool { return l.running }) {
+						t.Error("a loop is still running")
+					}
+				}()
+				mustPanic(t, wentTooFar+"2v1 was taken", func() {
+					w.drain(func(n int) bool {
+						if n == 3 {
+							back(w)
+						}
+						return true
+					})
+				})
+			})
+		}
+	}
+}
+
+// A loop that ends where the world goes back leaves the rows there.
+func TestDrain_EndsAfterRestore(t *testing.T) {
+	w := newBackWorld(t, Sparse)
+	before := w.Digest()
+	if n := w.drain(func(n int) bool {
+		if n == 3 {
+			w.Restore(w.cp)
+		}
+		return n < 3
+	}); n != 3 || w.Digest() != before {
+		t.Errorf("%d rows were taken, %d are left", n, w.jobs.Len())
+	}
+	if n := w.drain(func(int) bool { return true }); n != 5 || w.jobs.Len() != 0 {
+		t.Errorf("%d rows were taken then, %d are left", n, w.jobs.Len())
+	}
+}
+
+// The body may go back to what it made since the row was taken.
+func TestDrain_BodyPutsBackItsOwn(t *testing.T) {
+	for how, body := range map[string]func(w *backWorld){
+		"Restore": func(w *backWorld) {
+			cp := w.Checkpoint()
+			w.Create()
+			w.jobs.Clear()
+			w.Restore(cp)
+			w.Restore(cp)
+			w.Release(cp)
+		},
+		"checkpoints that stay": func(w *backWorld) {
+			cp := w.Checkpoint()
+			w.jobs.Clear()
+			w.Restore(cp)
+		},
+		"Try": func(w *backWorld) {
+			_ = w.Try(func() error { w.jobs.Clear(); return errTried })
+		},
+		"Commit and Rewind": func(w *backWorld) {
+			w.Commit()
+			w.jobs.Clear()
+			if err := w.History().Rewind(0); err != nil {
+				t.Error(err)
+			}
+		},
+		"another Drain": func(w *backWorld) {
+			_ = w.Try(func() error {
+				w.drain(func(int) bool { return true })
+				return errTried
+			})
+		},
+	} {
+		w := newBackWorld(t, Sparse)
+		if n := w.drain(func(int) bool { body(w); return true }); n != 5 || w.jobs.Len() != 0 {
+			t.Errorf("%s: %d rows were taken, %d are left", how, n, w.jobs.Len())
+		}
+	}
+}
+
+// Rows of a NoRewind component are not put back.
+func TestDrain_NoRewind(t *testing.T) {
+	w := NewWorld(Options{})
+	jobs := MustRegister(w, Component[plain]{NoRewind: true})
+	jobs.SetAll(w.CreateN(nil, 5), plain{})
+	cp := w.Checkpoint()
+	n := 0
+	for range jobs.Drain() {
+		n++
+		w.Restore(cp)
+	}
+	if n != 5 || jobs.Len() != 0 {
+		t.Errorf("%d rows were taken, %d are left", n, jobs.Len())
+	}
+}
+
+// A hook of the removal may go back as well.
+func TestDrain_HookRestores(t *testing.T) {
+	w := newBackWorld(t, Sparse)
+	calls := 0
+	w.jobs.OnRemove(func(Entity, plain) {
+		if calls++; calls < 1000 {
+			w.Restore(w.cp)
+		}
+	})
+	mustPanic(t, wentTooFar, func() { w.drain(func(int) bool { return true }) })
+	if calls > 2 {
+		t.Errorf("the hook was called %d times", calls)
+	}
+}
+
+// Loops may be in one another, and go on in turns.
+func TestDrain_SeveralLoops(t *testing.T) {
+	w := newBackWorld(t, Sparse)
+	other := MustRegister[extra](w.World)
+	other.SetAll(w.Entities(), extra{})
+	inner := w.Checkpoint()
+	mustPanic(t, "Drain of extra", func() {
+		w.drain(func(int) bool {
+			between := w.Checkpoint()
+			for range other.Drain() { // Its row comes back, that of the outer loop does not.
+				w.Restore(between)
+			}
+			return true
+		})
+	})
+	mustPanic(t, "Drain of plain", func() {
+		w.Restore(inner)
+		w.drain(func(int) bool {
+			for range other.Drain() { // It ends in time, the outer loop goes on.
+				w.Restore(inner)
+				break
+			}
+			return true
+		})
+	})
+	w.Restore(inner)
+	first, stopFirst := iter.Pull2(w.jobs.Drain())
+	second, stopSecond := iter.Pull2(other.Drain())
+	first()
+	between := w.Checkpoint()
+	second()
+	w.Restore(between)
+	stopSecond()
+	for n := 1; ; n++ {
+		if _, _, ok := first(); !ok {
+			if n != 5 {
+				t.Errorf("the first loop took %d rows", n)
+			}
+			break
+		}
+	}
+	stopFirst()
+	if len(w.drains) != 2 {
+		t.Errorf("%d places for loops", len(w.drains))
+	}
+}
