@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 )
 
 var (
@@ -45,4 +46,48 @@ func (e *DamageError) In(dir string) *DamageError {
 	above := *e
 	above.File = dir + "/" + e.File
 	return &above
+}
+
+// Irregular returns damage if a name that is to be that of a regular file, or with dir set of a
+// directory, is that of something else, such as a symbolic link; nil: it is what it should be. The
+// reason says what to do. The error wraps [ErrForeign] and [ErrIrregular].
+func Irregular(name string, t fs.FileMode, dir bool) *DamageError {
+	want := "file"
+	if dir {
+		want = "directory"
+	}
+	advice := "move it away"
+	switch {
+	case t.IsDir() && dir || t.IsRegular() && !dir:
+		return nil
+	case t&fs.ModeSymlink != 0:
+		advice = "replace it by the " + want + " that it leads to"
+	}
+	return &DamageError{File: name, Offset: -1, Reason: fmt.Sprintf("it is %s, no %s; %s", kindOf(t), want, advice), Err: noFile{}}
+}
+
+// noFile is the error that [Irregular] wraps: it is both ErrForeign and ErrIrregular.
+type noFile struct{}
+
+func (noFile) Error() string { return ErrForeign.Error() }
+
+func (noFile) Is(target error) bool { return target == ErrForeign || target == ErrIrregular }
+
+// kindOf says in words what something in a directory is.
+func kindOf(t fs.FileMode) string {
+	switch {
+	case t.IsDir():
+		return "a directory"
+	case t&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case t&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case t&fs.ModeSocket != 0:
+		return "a socket"
+	case t&fs.ModeDevice != 0:
+		return "a device"
+	case t.IsRegular():
+		return "a file"
+	}
+	return "nothing that can be read"
 }

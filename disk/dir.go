@@ -73,7 +73,7 @@ func (d dir) Open(name string) (File, error) {
 }
 
 func irregular(name string, info fs.FileInfo) error {
-	return fmt.Errorf("%w: %s is a %v", ErrIrregular, name, info.Mode().Type())
+	return fmt.Errorf("%w: %s is %s", ErrIrregular, name, kindOf(info.Mode()))
 }
 
 func (d dir) OpenWrite(name string) (File, error) { return d.open("open", name, os.O_RDWR) }
@@ -154,8 +154,20 @@ func (d dir) Mkdir(name string) error {
 }
 
 func (d dir) ReadDir(name string) ([]fs.DirEntry, error) {
+	if err := d.isDir(name); err != nil {
+		return nil, plain("read directory", err)
+	}
 	entries, err := fs.ReadDir(d.root.FS(), name)
 	return entries, plain("read directory", err)
+}
+
+// isDir returns an error unless name leads to a directory. To open a pipe would wait for its other end.
+func (d dir) isDir(name string) error {
+	info, err := d.root.Stat(name)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: name, Err: syscall.ENOTDIR}
+	}
+	return err
 }
 
 // SyncDir does nothing on Windows, which cannot sync a directory and makes
@@ -163,6 +175,9 @@ func (d dir) ReadDir(name string) ([]fs.DirEntry, error) {
 func (d dir) SyncDir(name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
+	}
+	if err := d.isDir(name); err != nil {
+		return plain("sync directory", err)
 	}
 	f, err := d.root.Open(name)
 	if err != nil {

@@ -343,8 +343,8 @@ func (l *Log) openLedger(file listedFile, before *ledger) (*ledger, error) {
 		*led = *before
 		led.segments = slices.Clone(before.segments)
 	}
-	d := irregular(file.name)
-	if file.regular {
+	d := file.bad
+	if d == nil {
 		b, err := readFrom(l.fs, file.name, led.size)
 		if err != nil {
 			return nil, err

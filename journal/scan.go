@@ -172,9 +172,9 @@ func compareNames(a, b string) int {
 type listing struct{ segments, ledgers []listedFile }
 
 type listedFile struct {
-	name    string
-	size    int64
-	regular bool
+	name string
+	size int64
+	bad  *DamageError // Why it is no file; nil: it is a regular one.
 }
 
 // list reads the directory of a journal.
@@ -197,7 +197,7 @@ func list(dir disk.FS) (listing, error) {
 		if err != nil {
 			return listing{}, fmt.Errorf("journal: list: %w", err)
 		}
-		file := listedFile{e.Name(), info.Size(), e.Type().IsRegular()}
+		file := listedFile{e.Name(), info.Size(), disk.Irregular(e.Name(), e.Type(), false)}
 		if segment {
 			l.segments = append(l.segments, file)
 		} else {
@@ -215,8 +215,8 @@ func list(dir disk.FS) (listing, error) {
 func (l *Log) addSegment(file listedFile, newest bool) error {
 	name := file.name
 	number, _ := numbered(name, segmentSuffix)
-	if !file.regular {
-		s := Segment{Name: name, Number: number, Err: irregular(name)}
+	if file.bad != nil {
+		s := Segment{Name: name, Number: number, Err: file.bad}
 		l.Segments, l.Problems = append(l.Segments, s), append(l.Problems, s.Err)
 		return nil
 	}
@@ -268,11 +268,6 @@ func (l *Log) readHeader(s *Segment, b []byte) {
 	h := &s.header
 	s.Epoch, s.First, s.Previous = h.epoch, h.first, h.last
 	l.Epoch = max(l.Epoch, h.epoch)
-}
-
-// irregular reports a name of ours that is not that of a regular file.
-func irregular(name string) *DamageError {
-	return &DamageError{File: name, Reason: "it is a link, a directory or another thing that is no regular file", Err: ErrForeign}
 }
 
 // headerDamage concerns the whole file: without a header, nothing in it can be

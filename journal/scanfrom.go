@@ -51,7 +51,7 @@ func (l *Log) trustLedger(files listing, base uint64) error {
 func (l *Log) endedBefore(files []listedFile, base uint64) (number uint64, ok bool) {
 	number, _ = numbered(files[1].name, segmentSuffix)
 	before, listed, after := l.ledger.find(number-1), l.ledger.find(number), l.ledger.find(number+1)
-	if before == nil || listed == nil || after == nil || after.first-1 > base || !files[1].regular {
+	if before == nil || listed == nil || after == nil || after.first-1 > base || files[1].bad != nil {
 		return 0, false
 	}
 	if files[0].name != segmentName(number-1) || files[2].name != segmentName(number+1) {

@@ -337,7 +337,7 @@ func (j *Journal) complete() error {
 	for _, s := range j.segments {
 		name := segmentName(s.number)
 		i, ok := slices.BinarySearchFunc(found.segments, name, func(f listedFile, name string) int { return compareNames(f.name, name) })
-		if !ok || !found.segments[i].regular {
+		if !ok || found.segments[i].bad != nil {
 			return fmt.Errorf("journal: %s was removed or replaced while the journal was open: %w", name, fs.ErrNotExist)
 		}
 	}

@@ -54,7 +54,7 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	if err := image.Put(s.world, state, found.Snapshot.Name); err != nil {
 		return err
 	}
-	s.damaged = s.damaged || len(found.Skipped)+len(c.Problems()) > 0
+	s.damaged = s.damaged || len(c.AllDamage(found)) > 0
 	continued := conversions == nil && stored.Differs(s.schema) == nil
 	if !continued || len(stored.Components) > len(s.schema.Components) {
 		s.schema = evolved(stored, s.world, conversions)

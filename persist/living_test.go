@@ -75,7 +75,7 @@ func thin(s *persist.Store, dir string) error {
 		return err
 	}
 	defer files.Close()
-	numbers, err := catalog.New(files).Numbers()
+	numbers, _, err := catalog.New(files).SnapshotFiles()
 	if err != nil {
 		return err
 	}

@@ -250,7 +250,7 @@ func (s *Store) open(ctx context.Context) error {
 	switch {
 	// Nothing of a store is there, or only what a creation left that did not come to its end: no
 	// name of a snapshot.
-	case errors.Is(err, ErrForeign) && len(c.Log.Segments) == 0 || err == nil && c.Unfinished():
+	case c.Creatable(err):
 		if s.options.At != "" {
 			return fmt.Errorf("%w: a new store has no state %q", ErrNotFound, s.options.At)
 		}
@@ -345,7 +345,7 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	}
 	s.report.types(conversions)
 	s.schema = evolved(stored, s.world, s.report.Converted)
-	s.report.Skipped = append(f.Skipped, c.Problems()...)
+	s.report.Skipped = c.AllDamage(f)
 	if s.damaged = len(s.report.Skipped) > 0; !s.damaged {
 		if err := s.removeTemps(); err != nil {
 			return err

@@ -111,7 +111,7 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, 
 	}
 	s.head = from.id.Seq
 	s.adoptFiles(c, from.found)
-	s.damaged = s.damaged || len(from.found.Skipped)+len(c.Problems()) > 0
+	s.damaged = s.damaged || len(c.AllDamage(from.found)) > 0
 	if full {
 		s.pruneNow()
 	}

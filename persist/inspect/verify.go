@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -47,6 +48,10 @@ func verifyFiles(ctx context.Context, v *catalog.Catalog, p *progress.Meter, che
 	slices.SortStableFunc(files, func(a, b SnapshotInfo) int { return cmp.Compare(b.ID.Seq, a.ID.Seq) })
 	for _, s := range files {
 		r.Snapshots++
+		if errors.Is(s.Err, disk.ErrIrregular) {
+			r.Problems = append(r.Problems, s.Err)
+			continue
+		}
 		if err := check(p.Part(ctx, s.Size), s, &r); err != nil {
 			return r, err
 		}

@@ -64,6 +64,8 @@ type Catalog struct {
 	Log       *journal.Log
 	Snapshots []SnapshotInfo // By number. Also those that cannot be read: see SnapshotInfo.Err.
 
+	irregular []error // Names at the top of a store that are not those of files and directories, such as links.
+
 	goesOn bool   // The program that asks has the lock and goes on with the store.
 	base   uint64 // If goesOn is set, records up to this one are not needed.
 
@@ -196,10 +198,49 @@ func (c *Catalog) openSave(name string) error {
 // come first: a journal that is read later leads to all of them, though a program
 // may be writing both.
 func (c *Catalog) Scan(ctx context.Context) error {
-	if err := c.list(ctx); err != nil {
+	if err := c.scanSnapshots(ctx); err != nil {
 		return err
 	}
 	return c.scanBehind(ctx)
+}
+
+// scanSnapshots looks at the names at the top of the store, and reads the headers of the snapshots.
+func (c *Catalog) scanSnapshots(ctx context.Context) error {
+	entries, err := c.Files.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	c.irregular = nil
+	for _, e := range entries {
+		dir := e.Name() == JournalDir || e.Name() == SnapshotDir
+		if !dir && e.Name() != LockFile && e.Name() != BallastFile {
+			continue
+		}
+		if d := disk.Irregular(e.Name(), e.Type(), dir); d != nil {
+			c.irregular = append(c.irregular, d)
+		}
+	}
+	return c.list(ctx)
+}
+
+// irregularAt returns what is wrong with the name of a directory of the store; nil: it is one, or missing.
+func (c *Catalog) irregularAt(dir string) error {
+	for _, err := range c.irregular {
+		if d, ok := errors.AsType[*disk.DamageError](err); ok && d.File == dir {
+			return err
+		}
+	}
+	return nil
+}
+
+// Creatable reports whether a new store can be created, where [Catalog.ScanToOpen] returned err: nothing of a
+// store is there, or only what an earlier creation left that was cut short. Where a link has one of the
+// names of a store, none is created.
+func (c *Catalog) Creatable(err error) bool {
+	if len(c.irregular) > 0 {
+		return false
+	}
+	return errors.Is(err, format.ErrForeign) && len(c.Log.Segments) == 0 || err == nil && c.Unfinished()
 }
 
 // scanBehind reads the journal of the snapshots that c lists.
@@ -214,7 +255,7 @@ func (c *Catalog) scanBehind(ctx context.Context) error {
 		return err
 	}
 	if len(c.Snapshots) == 0 {
-		return fmt.Errorf("%w: no %s and no %s in it", format.ErrForeign, SnapshotDir, JournalDir)
+		return errors.Join(errors.Join(c.irregular...), fmt.Errorf("%w: no %s and no %s in it", format.ErrForeign, SnapshotDir, JournalDir))
 	}
 	return nil
 }
@@ -223,7 +264,7 @@ func (c *Catalog) scanBehind(ctx context.Context) error {
 // from the point at. What lies before the newest snapshot is not needed for the newest state, so
 // that little of it is read; see [journal.Log.ScanFrom]. c.Log has to be closed before the program writes.
 func (c *Catalog) ScanToOpen(ctx context.Context, at string) error {
-	if err := c.list(ctx); err != nil {
+	if err := c.scanSnapshots(ctx); err != nil {
 		return err
 	}
 	c.goesOn = true
@@ -259,11 +300,12 @@ func (c *Catalog) ReadJournal(ctx context.Context) error {
 // scanJournal reads the journal, if there is one.
 func (c *Catalog) scanJournal(ctx context.Context) error {
 	_, err := c.Files.ReadDir(JournalDir)
-	if errors.Is(err, fs.ErrNotExist) {
+	bad := c.irregularAt(JournalDir)
+	if errors.Is(err, fs.ErrNotExist) && bad == nil {
 		return nil
 	}
 	if err != nil {
-		return err
+		return errors.Join(bad, err)
 	}
 	dir, log := disk.Sub(c.Files, JournalDir), new(journal.Log)
 	if c.goesOn {
@@ -432,11 +474,11 @@ const MaxListings = 8
 // is read.
 func (c *Catalog) list(ctx context.Context) error {
 	for range MaxListings {
-		numbers, err := c.Numbers()
+		numbers, bad, err := c.SnapshotFiles()
 		if err != nil {
 			return err
 		}
-		infos, err := c.manifests(ctx, numbers)
+		infos, err := c.manifests(ctx, numbers, bad)
 		if err != nil {
 			return err
 		}
@@ -445,34 +487,44 @@ func (c *Catalog) list(ctx context.Context) error {
 			return nil
 		}
 	}
-	return nil // A name that never can be opened, as a link to nothing, is not one that vanished.
+	return nil // A name that can never be opened is not one that vanished.
 }
 
-// Numbers returns the numbers of the snapshot files there are, ascending. Files of another
-// name, such as those that are being written, are none.
-func (c *Catalog) Numbers() (numbers []uint32, err error) {
+// SnapshotFiles returns the numbers of the snapshot files there are, ascending, and what is wrong with
+// those that are links or otherwise no files. Files of another name, such as those that are being
+// written, are none.
+func (c *Catalog) SnapshotFiles() (numbers []uint32, bad map[uint32]error, err error) {
 	entries, err := c.Files.ReadDir(SnapshotDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	notThere := c.irregularAt(SnapshotDir)
+	if err != nil && (!errors.Is(err, fs.ErrNotExist) || notThere != nil) {
+		return nil, nil, errors.Join(notThere, err)
 	}
+	bad = map[uint32]error{}
 	for _, e := range entries {
 		base, ok := strings.CutSuffix(e.Name(), SnapshotType)
 		number, err := strconv.ParseUint(base, 10, 32)
 		if ok && err == nil && number > 0 && SnapshotName(uint32(number)) == SnapshotDir+"/"+e.Name() {
 			numbers = append(numbers, uint32(number))
+			if d := disk.Irregular(SnapshotName(uint32(number)), e.Type(), false); d != nil {
+				bad[uint32(number)] = d
+			}
 		}
 	}
 	slices.Sort(numbers)
-	return numbers, nil
+	return numbers, bad, nil
 }
 
 // manifests reads the manifests of snapshot files, but for those that c has read: a file that
 // has its name is complete and does not change.
-func (c *Catalog) manifests(ctx context.Context, numbers []uint32) ([]SnapshotInfo, error) {
+func (c *Catalog) manifests(ctx context.Context, numbers []uint32, bad map[uint32]error) ([]SnapshotInfo, error) {
 	infos := make([]SnapshotInfo, 0, len(numbers))
 	for _, n := range numbers {
 		if err := ctx.Err(); err != nil {
 			return nil, err
+		}
+		if err := bad[n]; err != nil {
+			infos = append(infos, SnapshotInfo{Name: SnapshotName(n), Number: n, Err: err})
+			continue
 		}
 		at, ok := slices.BinarySearchFunc(c.Snapshots, n, func(s SnapshotInfo, n uint32) int { return cmp.Compare(s.Number, n) })
 		if ok && c.Snapshots[at].Err == nil {

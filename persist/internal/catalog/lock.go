@@ -43,7 +43,7 @@ func Acquire(files disk.FS) (*Lock, error) {
 	l, err := files.Lock(LockFile)
 	switch {
 	case errors.Is(err, disk.ErrIrregular):
-		return nil, fmt.Errorf("%w: %w", format.ErrForeign, err)
+		return nil, fmt.Errorf("%w: %w; remove it, and opening the store makes the file again", format.ErrForeign, err)
 	case errors.Is(err, disk.ErrLocked):
 		return nil, fmt.Errorf("%w by %s", format.ErrLocked, named(readHolder(files)))
 	case err != nil:

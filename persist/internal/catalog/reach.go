@@ -487,8 +487,23 @@ func (c *Catalog) SnapshotUnder(id journal.ID, s *format.Schema) (SnapshotInfo, 
 	return SnapshotInfo{}, false
 }
 
-// Problems returns the damage to the journal, and the snapshots that it says are missing.
+// AllDamage returns all damage that is known once a state was reached by f: what led to f.Skipped,
+// snapshots that were not needed and cannot be read, and [Catalog.Problems].
+func (c *Catalog) AllDamage(f *Found) []error {
+	errs := slices.Clip(f.Skipped)
+	for _, s := range c.Snapshots {
+		told := func(err error) bool { return strings.Contains(err.Error(), s.Err.Error()) }
+		if s.Err != nil && !slices.ContainsFunc(f.Skipped, told) {
+			errs = append(errs, s.Err)
+		}
+	}
+	return append(errs, c.Problems()...)
+}
+
+// Problems returns what is a link in the place of a file or directory of the store, the damage to the
+// journal, and the snapshots that it says are missing.
 func (c *Catalog) Problems() (errs []error) {
+	errs = append(errs, c.irregular...)
 	for _, p := range c.Log.Problems {
 		errs = append(errs, p.In(JournalDir))
 	}

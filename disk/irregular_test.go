@@ -1,0 +1,69 @@
+package disk_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stet-ecs/stet/disk"
+)
+
+// What is no file is told in words, with what to do about it.
+func TestIrregular(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(os.WriteFile(at("file"), nil, 0o600), os.Mkdir(at("dir"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Symlink("file", at("link")), os.Symlink("dir", at("dirlink"))); err != nil {
+		t.Skip("no links here: ", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][2]string{ // As a file, and as a directory.
+		"file":    {"", "it is a file, no directory; move it away"},
+		"dir":     {"it is a directory, no file; move it away", ""},
+		"link":    {"it is a symbolic link, no file; replace it by the file that it leads to", "it is a symbolic link, no directory; replace it by the directory that it leads to"},
+		"dirlink": {"it is a symbolic link, no file; replace it by the file that it leads to", "it is a symbolic link, no directory; replace it by the directory that it leads to"},
+	}
+	for _, e := range entries {
+		for i, text := range want[e.Name()] {
+			d := disk.Irregular(e.Name(), e.Type(), i == 1)
+			switch {
+			case text == "" && d != nil, text != "" && d == nil:
+				t.Errorf("%s, %d: %v", e.Name(), i, d)
+			case d != nil && (!errors.Is(d, disk.ErrForeign) || !strings.HasSuffix(d.Error(), e.Name()+": "+text)):
+				t.Errorf("%s, %d: %v, want %s", e.Name(), i, d, text)
+			}
+		}
+	}
+}
+
+// To remove a link leaves what it leads to.
+func TestRemove_Link(t *testing.T) {
+	dir, precious := t.TempDir(), filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(precious, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files, err := disk.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	if err := os.Symlink(precious, filepath.Join(dir, "link")); err != nil {
+		t.Skip("no links here: ", err)
+	}
+	if err := files.Remove("link"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "link")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the link is there: %v", err)
+	}
+	if b, err := os.ReadFile(precious); err != nil || string(b) != "precious" {
+		t.Errorf("%q, %v", b, err)
+	}
+}

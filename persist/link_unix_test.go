@@ -1,0 +1,18 @@
+//go:build unix
+
+package persist_test
+
+import (
+	"os"
+	"syscall"
+)
+
+func init() {
+	irregulars["pipe"] = func(at, _ string) error { return syscall.Mkfifo(at, 0o600) }
+	irregulars["directory"] = func(at, moved string) error {
+		if info, err := os.Stat(moved); err != nil || info.IsDir() {
+			return syscall.Mkfifo(at, 0o600) // A directory in the place of one is right.
+		}
+		return os.Mkdir(at, 0o700)
+	}
+}
