@@ -107,11 +107,9 @@ var errEntry = errors.New("replica: an entry of the log is none that was written
 // decodeEntry returns what lies in the bytes of an entry. Its data is a part of b. Of an entry with
 // operations of a newer program, which is [persist.ErrNewer], it returns the header all the same.
 func decodeEntry(b []byte) (h header, ops []op, err error) {
-	if len(b) < entryHeader || len(b) > MaxEntry || string(b[:4]) != entryMagic || crc32.Checksum(b[8:], castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
-		return h, nil, errEntry
+	if h, err = decodeHeader(b); err != nil {
+		return h, nil, err
 	}
-	at := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
-	h = header{entryID{at(0), at(1)}, link{Position(at(2)), entryID{at(3), at(4)}}}
 	for b = b[entryHeader:]; len(b) > 0; {
 		var o op
 		if b, err = o.decode(b); err != nil {
@@ -120,6 +118,15 @@ func decodeEntry(b []byte) (h header, ops []op, err error) {
 		ops = append(ops, o)
 	}
 	return h, ops, nil
+}
+
+// decodeHeader returns the header of an entry, whatever its operations are. The checksum is that of all.
+func decodeHeader(b []byte) (h header, err error) {
+	if len(b) < entryHeader || len(b) > MaxEntry || string(b[:4]) != entryMagic || crc32.Checksum(b[8:], castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
+		return h, errEntry
+	}
+	at := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
+	return header{entryID{at(0), at(1)}, link{Position(at(2)), entryID{at(3), at(4)}}}, nil
 }
 
 // decode reads an operation from the beginning of b, which is not empty. Names of files are bounded here

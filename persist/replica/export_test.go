@@ -1,8 +1,11 @@
 package replica
 
 import (
+	"context"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
+	"time"
 )
 
 // Named returns the file that an entry gives a name, or names.
@@ -19,7 +22,49 @@ func Named(data []byte) (names []string) {
 	return names
 }
 
+// Chain returns the positions of the entries of a log that count, by the rule of the package: each continues
+// the one before. It reads the log as it is, without a link that fails.
+func Chain(log *Memory) (chain []Position) {
+	var at link
+	for e, _ := log.Next(context.Background(), 0); e.Position > 0; e, _ = log.Next(context.Background(), e.Position) {
+		h, err := decodeHeader(e.Data)
+		if err != nil {
+			panic(err)
+		}
+		if len(chain) == 0 || h.before == at {
+			at, chain = link{e.Position, h.id}, append(chain, e.Position)
+		}
+	}
+	return chain
+}
+
+// Describe returns a line for each entry of a log.
+func Describe(log *Memory) (lines []string) {
+	for e, _ := log.Next(context.Background(), 0); e.Position > 0; e, _ = log.Next(context.Background(), e.Position) {
+		h, ops, _ := decodeEntry(e.Data)
+		line := fmt.Sprintf("%d: %x/%d behind %d: %x/%d:", e.Position, h.id.Writer>>48, h.id.Number, h.before.Position, h.before.ID.Writer>>48, h.before.ID.Number)
+		for _, o := range ops {
+			line += fmt.Sprintf(" %d", o.kind)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// Has reports whether the entry that an owner appended last is what the log has at its position.
+func (o *Owner) Has(log *Memory) bool {
+	e, _ := log.Next(context.Background(), o.sender.at[0].Position-1)
+	h, _ := decodeHeader(e.Data)
+	return e.Position == o.sender.at[0].Position && h.id == o.sender.at[0].ID
+}
+
 // resum gives an entry the checksum of what it says.
+// Patient returns options that believe in lost entries after so long.
+func (o Options) Patient(d time.Duration) Options {
+	o.patience = d
+	return o
+}
+
 func resum(entry []byte) []byte {
 	binary.LittleEndian.PutUint32(entry[4:], crc32.Checksum(entry[8:], castagnoli))
 	return entry

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -28,7 +29,13 @@ type Options struct {
 	// may have gone on with: what it does not have is set aside. If the log has nothing at all, what lies
 	// here stays, and a claim brings it in.
 	Forget bool
+
+	patience time.Duration // See sure.
 }
+
+// sure returns how long a log must say that it lost entries, or not show them, until that is believed. A server
+// that was cut off from the others answers with an old state until it notices; NATS takes 10 s for that.
+func (o *Options) sure() time.Duration { return cmp.Or(o.patience, 15*time.Second) }
 
 // A Follower keeps a copy of a store at what the log has of it. Its methods may be called from
 // several goroutines.
@@ -58,20 +65,22 @@ type Follower struct {
 	stop context.CancelFunc // Of the goroutine that follows.
 	done chan struct{}      // Closed when it has ended.
 
-	mu     sync.Mutex // Guards what follows, which the goroutine changes or, when it has ended, who has the turn.
-	at     link       // The last entry that was applied.
-	term   uint64     // The highest of all claims.
-	tree   *tree      // nil: the log has no store yet, or not all of it came.
-	next   *tree      // It comes just now.
-	owned  bool       // Something may lie here that the log does not have.
-	origin bool       // A store lies here, and the log has none yet.
-	since  int        // Bytes applied since the state was written.
-	aside  *aside     // Where what is not in the log goes.
-	offer  offer
-	grown  chan struct{} // Closed when at or err is another one.
-	err    error         // Why the log is not followed any more.
-	stuck  error         // Why the next entry could not be applied, when that was last tried.
-	closed bool
+	mu      sync.Mutex // Guards what follows, which the goroutine changes or, when it has ended, who has the turn.
+	at      trail      // The last entries that were applied, newest first.
+	skipped link       // The last entry that did not count.
+	end     Position   // The last entry that was read. It lies behind at if it did not count.
+	term    uint64     // The highest of all claims.
+	tree    *tree      // nil: the log has no store yet, or not all of it came.
+	next    *tree      // It comes just now.
+	owned   bool       // Something may lie here that the log does not have.
+	origin  bool       // A store lies here, and the log has none yet.
+	since   int        // Bytes applied since the state was written.
+	aside   *aside     // Where what is not in the log goes.
+	offer   offer
+	grown   chan struct{} // Closed when at or err is another one.
+	err     error         // Why the log is not followed any more.
+	stuck   error         // Why the next entry could not be applied, when that was last tried.
+	closed  bool
 }
 
 const (
@@ -119,7 +128,7 @@ func (f *Follower) Files() disk.FS { return f.gate }
 func (f *Follower) Position() Position {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.at.Position
+	return f.end
 }
 
 // Offered returns what is closed once the owner has offered the store to this machine, see [Owner.Offer]:
@@ -176,7 +185,7 @@ func (f *Follower) Err() error {
 func (f *Follower) Wait(ctx context.Context, p Position) error {
 	for {
 		f.mu.Lock()
-		at, err, stuck, grown := f.at.Position, f.err, f.stuck, f.grown
+		at, err, stuck, grown := f.end, f.err, f.stuck, f.grown
 		f.mu.Unlock()
 		switch {
 		case at >= p:
@@ -230,8 +239,8 @@ func (f *Follower) halt() {
 	<-f.done
 }
 
-// follow begins to follow in a goroutine. Three errors say that the log or the files are not what
-// they were, and end it; any other, of the network say, may pass, and reading begins again
+// follow begins to follow in a goroutine. Four errors say that the log or the files are not what
+// they were, and end it. Any other, of the network say, may pass, and reading begins again
 // where it was.
 func (f *Follower) follow() {
 	ctx, stop := context.WithCancel(context.Background())
@@ -239,7 +248,8 @@ func (f *Follower) follow() {
 	done := f.done
 	go func() {
 		defer close(done)
-		for ctx.Err() == nil {
+		for wait := shortWait; ctx.Err() == nil; wait = min(2*wait, longWait) {
+			begun := f.end
 			err := f.read(ctx, nil)
 			f.mu.Lock()
 			lasting := errors.Is(err, errGap) || errors.Is(err, errEntry) || errors.Is(err, ErrLogShorter) || errors.Is(err, persist.ErrNewer)
@@ -250,10 +260,20 @@ func (f *Follower) follow() {
 			if lasting {
 				return
 			}
-			pause(ctx, 20*time.Millisecond)
+			if f.end > begun {
+				wait = shortWait
+			}
+			pause(ctx, wait/2+rand.N(wait))
 		}
 	}()
 }
+
+// The shortest and the longest time between two tries to read the log. Readers that fail together do not try
+// again together.
+const (
+	shortWait = 20 * time.Millisecond
+	longWait  = time.Second
+)
 
 // pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
@@ -269,16 +289,21 @@ var errReached = errors.New("reached")
 // read applies entries as they come. If upto is given, it ends with errReached there. It always ends with
 // an error, and may be called again: it goes on behind the last entry that was applied whole.
 func (f *Follower) read(ctx context.Context, upto *Position) error {
-	if upto != nil && f.at.Position >= *upto {
+	if upto != nil && f.end >= *upto {
 		return errReached
 	}
-	for e, err := range f.log.Entries(ctx, f.at.Position) {
+	for e, err := range f.log.Entries(ctx, f.end) {
 		if err != nil {
 			return err
 		}
-		err := f.take(e)
+		err := f.take(ctx, e)
+		if errors.Is(err, ErrHole) {
+			err = f.fill(ctx, e)
+		}
 		f.mu.Lock()
-		if f.stuck = err; err != nil {
+		if f.stuck = err; errors.As(err, new(*unansweredError)) {
+			f.stuck = nil // The log is at fault, not the entry.
+		} else if err != nil {
 			f.tell()
 		}
 		f.mu.Unlock()
@@ -292,32 +317,112 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 	return ctx.Err()
 }
 
-// take applies an entry. It names the one that it continues, which must be the last that was
-// applied. If it names that position or an older one, the log has forgotten what is here; if a
-// newer one, entries were trimmed that were not read, and the files are of no use any more:
-// take passes over what follows until an owner sends all files again.
-func (f *Follower) take(e Entry) error {
-	h, ops, err := decodeEntry(e.Data)
-	if err != nil {
-		return fmt.Errorf("%w: at %d", err, e.Position)
+// fill applies the entries that e continues and that Entries did not yield, and e. It asks the server that
+// decides on appends.
+func (f *Follower) fill(ctx context.Context, e Entry) error {
+	for {
+		missed, err := f.log.Next(ctx, f.end)
+		if err != nil {
+			return &unansweredError{err}
+		}
+		if missed.Position == 0 || missed.Position >= e.Position {
+			return f.take(ctx, e)
+		}
+		if err := f.take(ctx, missed); err != nil {
+			return err
+		}
+	}
+}
+
+// continues reports whether an entry counts: it names the one that it continues, which must be the last that
+// counted. One that differs is of these:
+//
+//	it names a later entry, the log was trimmed    the files are of no use any more: take skips what
+//	                                               follows until an owner sends all files again
+//	it names a later entry that the log has        the log does not show it: a [HoleError]
+//	the log has the last one that counted          the writer continued an entry that the log forgot:
+//	                                               it counts for no reader
+//	the log has another one in its place           a [ShorterError]
+func (f *Follower) continues(ctx context.Context, e Entry, h header) (ok bool, err error) {
+	unknown := f.at[0].ID == entryID{}
+	if h.before == f.at[0] || unknown && f.at[0].Position > 0 && h.before.Position == f.at[0].Position {
+		return true, nil
+	}
+	if h.before.Position > f.end {
+		first, _, err := f.log.Bounds(ctx)
+		switch {
+		case err != nil:
+			return false, err
+		case first == 0 || f.at[0] == link{} && first < e.Position || first <= h.before.Position:
+			return false, &HoleError{After: f.end, Next: e.Position}
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.tree, f.next = nil, nil // What is between was trimmed.
+		return true, nil
+	}
+	if h.before == f.skipped {
+		return false, nil
+	}
+	err = f.at.check(ctx, f.log)
+	if errors.Is(err, errTrimmed) || unknown {
+		return false, &ShorterError{Known: f.at[0].Position, Last: h.before.Position}
+	}
+	if err == nil && f.end > f.at[0].Position {
+		err = f.recheck(ctx, e)
+	}
+	return false, err
+}
+
+// recheck looks again at the entries before e that did not count. If the log forgot some of them, another one may
+// be there that counts: then reading goes back to the last that did, as behind a hole.
+func (f *Follower) recheck(ctx context.Context, e Entry) error {
+	next, _, err := continuation(ctx, f.log, f.at[0], e.Position)
+	if err != nil || next.Position == 0 || next.Position >= e.Position {
+		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.tree != nil || f.next != nil {
-		switch {
-		case h.before.Position == f.at.Position && h.before.ID == f.at.ID:
-		case h.before.Position <= f.at.Position:
-			return &ShorterError{Known: f.at.Position, Last: h.before.Position}
-		default:
-			f.tree, f.next = nil, nil // What is between was trimmed.
-		}
+	f.end = f.at[0].Position
+	return &HoleError{After: f.end, Next: e.Position}
+}
+
+// An unansweredError is why it is not known whether an entry counts.
+type unansweredError struct{ error }
+
+// Unwrap returns the error of the log.
+func (e *unansweredError) Unwrap() error { return e.error }
+
+// take applies an entry, if it counts.
+func (f *Follower) take(ctx context.Context, e Entry) error {
+	h, ops, newer := decodeEntry(e.Data)
+	if newer != nil && !errors.Is(newer, persist.ErrNewer) {
+		return fmt.Errorf("%w: at %d", newer, e.Position)
+	}
+	counts, err := f.continues(ctx, e, h)
+	if err != nil && !errors.Is(err, ErrHole) {
+		return &unansweredError{err}
+	}
+	if err != nil {
+		return err
+	}
+	if counts && newer != nil {
+		return fmt.Errorf("%w: at %d", newer, e.Position)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !counts {
+		f.skipped, f.end = link{e.Position, h.id}, e.Position
+		f.tell()
+		return nil
 	}
 	for i := range ops {
 		if err := f.apply(&ops[i]); err != nil {
 			return err // The entry is taken once more, from its first operation on.
 		}
 	}
-	f.at = link{e.Position, h.id}
+	f.at.push(link{e.Position, h.id})
+	f.end = e.Position
 	if f.since += len(e.Data); f.since >= stateEvery {
 		if err := f.save(); err != nil {
 			return err
@@ -433,7 +538,7 @@ func (f *Follower) complete() error {
 // save writes what is known, once it is durable. Of a store that is coming nothing is: it is asked for
 // from its beginning.
 func (f *Follower) save() error {
-	s := &state{At: f.at, Term: f.term, Owner: f.owned, First: f.origin, Offer: f.offer.stands}
+	s := &state{At: f.at[0], Trail: f.at, Term: f.term, Owner: f.owned, First: f.origin, Offer: f.offer.stands}
 	if f.tree != nil {
 		if err := f.tree.sync(); err != nil {
 			return err
@@ -460,7 +565,11 @@ func (f *Follower) begin(ctx context.Context) error {
 	if err != nil && !damaged {
 		return err
 	}
-	first, last, err := f.log.Bounds(ctx)
+	var known Position
+	if s != nil {
+		known = s.At.Position
+	}
+	first, last, err := f.bounds(ctx, known)
 	if err != nil {
 		return err
 	}
@@ -470,11 +579,11 @@ func (f *Follower) begin(ctx context.Context) error {
 		return err
 	case s == nil && lies && last > 0 && !damaged:
 		return fmt.Errorf("%w: %s holds a store that is not of this log", persist.ErrForeign, storeDir)
-	case first == 0 && last > 0 && (s == nil || s.Files == nil || s.At.Position < last):
+	case first == 0 && last > 0 && (s == nil || s.Files == nil || s.At.Position != last):
 		if !f.options.Forget {
 			return fmt.Errorf("%w: it ends at %d, has no entry any more, and here is not all that it had; let a machine that has all of it claim it and send its store with Rebase", ErrLogShorter, last)
 		}
-		f.at, f.owned, f.origin = link{Position: last}, lies, lies
+		f.at, f.end, f.owned, f.origin = trail{{Position: last}}, last, lies, lies
 	case s == nil:
 		f.owned, f.origin = lies && damaged, lies && last == 0
 	case last < s.At.Position && !f.options.Forget:
@@ -488,13 +597,41 @@ func (f *Follower) begin(ctx context.Context) error {
 		err = f.reach(ctx, last)
 	}
 	if errors.Is(err, errGap) { // The files are not what they were.
-		f.tree, f.next, f.at, f.owned = nil, nil, link{}, true
+		f.tree, f.next, f.at, f.end, f.owned = nil, nil, trail{}, 0, true
 		err = f.reach(ctx, last)
 	}
 	if err != nil {
 		return err
 	}
 	return f.save()
+}
+
+// bounds returns those of the log. If it ends before an entry that is known here, it is asked again until that
+// is sure: a server that was cut off from the others answers with an old state.
+func (f *Follower) bounds(ctx context.Context, known Position) (first, last Position, err error) {
+	err = f.retry(ctx, func() error {
+		if first, last, err = f.log.Bounds(ctx); err == nil && last < known {
+			err = errOldAnswer
+		}
+		return err
+	})
+	if errors.Is(err, errOldAnswer) {
+		err = nil
+	}
+	return first, last, err
+}
+
+// retry calls try again as long as a server answers with an old state, or does not show an entry, until that is
+// sure: see Options.sure.
+func (f *Follower) retry(ctx context.Context, try func() error) error {
+	begun := time.Now()
+	for {
+		err := try()
+		if !errors.Is(err, errOldAnswer) && !errors.Is(err, ErrHole) || time.Since(begun) > f.options.sure() || ctx.Err() != nil {
+			return err
+		}
+		pause(ctx, 20*time.Millisecond)
+	}
 }
 
 // lies reports whether there is something of a store.
@@ -517,30 +654,21 @@ func (f *Follower) remember(ctx context.Context, s *state, first Position) error
 	if s.Files == nil || first > s.At.Position+1 {
 		return nil // All is asked for anew: f.at is before the first entry.
 	}
-	if s.At.Position > 0 && first > 0 && first <= s.At.Position { // It must be the entry that is known.
-		// Only the first entry is looked at: that of the state, or the one behind it, which names it.
-		for e, err := range f.log.Entries(ctx, s.At.Position-1) {
-			if err != nil {
-				return err
-			}
-			h, _, err := decodeEntry(e.Data)
-			switch {
-			case err != nil:
-				return err
-			case e.Position == s.At.Position && h.id == s.At.ID, h.before == s.At:
-			case h.before.Position > s.At.Position:
-				return nil // It was trimmed since its bounds were asked for.
-			case f.options.Forget:
-				f.owned = true
-				return nil
-			default:
-				return &ShorterError{Known: s.At.Position, Last: h.before.Position}
-			}
-			break
+	if first > 0 && first <= s.At.Position { // Else all was trimmed, or the next entry is the first there is.
+		at := s.trail()
+		err := f.retry(ctx, func() error { return at.check(ctx, f.log) })
+		switch {
+		case errors.Is(err, errTrimmed): // Since its bounds were asked for.
+			return nil
+		case errors.Is(err, ErrLogShorter) && f.options.Forget:
+			f.owned = true
+			return nil
+		case err != nil:
+			return err
 		}
 	}
 	f.offer.set(s.Offer)
-	f.at, f.tree = s.At, newTree(f.files, storeDir, f.aside)
+	f.at, f.end, f.tree = s.trail(), s.At.Position, newTree(f.files, storeDir, f.aside)
 	maps.Copy(f.tree.sizes, s.Files)
 	maps.Copy(f.tree.parts, s.Parts)
 	return nil
@@ -549,7 +677,8 @@ func (f *Follower) remember(ctx context.Context, s *state, first Position) error
 // reach applies the entries up to last, and sets aside what the log does not have. Without a tree there
 // is nothing to compare with yet: complete sets aside all of it.
 func (f *Follower) reach(ctx context.Context, last Position) error {
-	if err := f.read(ctx, &last); !errors.Is(err, errReached) {
+	err := f.retry(ctx, func() error { return f.read(ctx, &last) })
+	if !errors.Is(err, errReached) {
 		return err
 	}
 	if f.tree == nil {

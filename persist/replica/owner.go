@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
@@ -72,14 +73,14 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	switch {
 	case f.err != nil:
 		return nil, f.err
-	case f.tree == nil && f.at.Position > 0 && !f.origin:
+	case f.tree == nil && f.at[0].Position > 0 && !f.origin:
 		return nil, ErrUnfinished
 	}
 	term, err := f.nextTerm(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := newSender(ctx, f.log, f.at, f.options.OnShorter)
+	s := newSender(ctx, f.log, f.at, f.end, &f.options)
 	err = s.append([]op{{kind: opClaim, name: f.options.Name, number: term}})
 	var short *ShorterError
 	switch {
@@ -103,7 +104,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	f.mu.Lock()
 	// That it is owned must be remembered before the first write of the owner: after a crash, what lies
 	// here may be more than the log has. Parts of files have no sender any more.
-	f.at, f.term, f.owned, f.next, f.origin = s.at, term, true, nil, first
+	f.at, f.end, f.term, f.owned, f.next, f.origin = s.at, s.end, term, true, nil, first
 	f.offer.set(false)
 	if err = t.drop(); err == nil {
 		err = t.sync()
@@ -181,12 +182,20 @@ func (o *Owner) Epoch() uint64 { return o.term * termEpochs }
 func (o *Owner) Position() Position {
 	o.sender.order.Lock()
 	defer o.sender.order.Unlock()
-	return o.sender.at.Position
+	return o.sender.at[0].Position
 }
 
 // Err returns why nothing is confirmed any more: an error wrapping [persist.ErrLost], if somebody
 // else claimed the store. Nil: nothing is known of that.
 func (o *Owner) Err() error { return o.sender.lost() }
+
+// Stuck returns why the log has not confirmed the entry that is appended just now, and since when. The owner tries
+// again, so ticks may be confirmed later. nil: nothing waits, or the log has only not answered yet.
+func (o *Owner) Stuck() (since time.Time, err error) {
+	o.sender.mu.Lock()
+	defer o.sender.mu.Unlock()
+	return o.sender.since, o.sender.stuck
+}
 
 // Files are those of the store, see [Follower.Files].
 func (o *Owner) Files() disk.FS { return o.f.gate }
@@ -224,6 +233,9 @@ func (o *Owner) rebase(ctx context.Context) error {
 	if err := o.remember(); err != nil {
 		return err
 	}
+	if err := o.sender.holds(); err != nil {
+		return err
+	}
 	return o.f.log.Trim(ctx, begin) // The log has two whole stores until then, and never none.
 }
 
@@ -257,7 +269,7 @@ func (o *Owner) remember() error {
 			return err
 		}
 	}
-	f.at, f.tree, f.origin = o.sender.at, t, false
+	f.at, f.end, f.tree, f.origin = o.sender.at, o.sender.end, t, false
 	return f.save()
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,7 +48,7 @@ func (g *game) play(t testing.TB, s *persist.Store) {
 
 func follow(t testing.TB, log replica.Log, files disk.FS, o replica.Options) *replica.Follower {
 	t.Helper()
-	f, err := replica.Follow(background, log, files, o)
+	f, err := replica.Follow(background, log, files, o.Patient(50*time.Millisecond))
 	require.NoError(t, err)
 	return f
 }
@@ -233,7 +234,7 @@ func TestAStoreThatIsThereComesIntoTheLog(t *testing.T) {
 	s, err = persist.OpenFS(background, disk.Sub(strange, "store"), k.World, persist.Options{})
 	require.NoError(t, err)
 	require.NoError(t, s.Close(background))
-	_, err = replica.Follow(background, log, strange, replica.Options{})
+	_, err = replica.Follow(background, log, strange, replica.Options{}.Patient(50*time.Millisecond))
 	assert.ErrorIs(t, err, persist.ErrForeign)
 }
 
@@ -268,7 +269,7 @@ func TestALogThatForgotIsNotGoneOnWith(t *testing.T) {
 	_, err := f.Claim(background)
 	assert.ErrorIs(t, err, replica.ErrLogShorter)
 	require.NoError(t, f.Close())
-	_, err = replica.Follow(background, log, other, replica.Options{})
+	_, err = replica.Follow(background, log, other, replica.Options{}.Patient(50*time.Millisecond))
 	var short *replica.ShorterError
 	require.ErrorAs(t, err, &short)
 	assert.Equal(t, replica.ShorterError{Known: known, Last: known - 1}, *short)
@@ -279,7 +280,7 @@ func TestALogThatForgotIsNotGoneOnWith(t *testing.T) {
 	h.play(t, next)
 	require.NoError(t, next.Close(background))
 	require.NoError(t, p.Close())
-	_, err = replica.Follow(background, log, other, replica.Options{})
+	_, err = replica.Follow(background, log, other, replica.Options{}.Patient(50*time.Millisecond))
 	require.ErrorIs(t, err, replica.ErrLogShorter)
 	f = follow(t, log, other, replica.Options{Forget: true})
 	defer f.Close()
@@ -345,15 +346,16 @@ func TestALogThatIsRebasedWhileTicksAreConfirmedIsFollowed(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A trimming log is trimmed when somebody has asked for its bounds.
+// A trimming log is trimmed when its bounds were read for the first time.
 type trimming struct {
 	replica.Log
+	once sync.Once
 	trim func()
 }
 
 func (l *trimming) Bounds(ctx context.Context) (first, last replica.Position, err error) {
 	first, last, err = l.Log.Bounds(ctx)
-	l.trim()
+	l.once.Do(l.trim)
 	return first, last, err
 }
 
@@ -370,7 +372,7 @@ func TestALogThatIsTrimmedJustNowIsFollowed(t *testing.T) {
 	} {
 		g.play(t, store)
 		require.NoError(t, store.Sync(background))
-		f := follow(t, &trimming{log, rebase}, behind, replica.Options{})
+		f := follow(t, &trimming{Log: log, trim: rebase}, behind, replica.Options{})
 		require.NoError(t, f.Wait(background, o.Position()))
 		require.NoError(t, f.Close())
 	}
@@ -423,7 +425,7 @@ func TestADirectoryIsOneMachines(t *testing.T) {
 	defer files.Close()
 	log := &replica.Memory{}
 	f := follow(t, log, files, replica.Options{})
-	_, err = replica.Follow(background, log, files, replica.Options{})
+	_, err = replica.Follow(background, log, files, replica.Options{}.Patient(50*time.Millisecond))
 	require.ErrorIs(t, err, persist.ErrLocked)
 	g, o, s := own(t, f)
 	g.play(t, s)
@@ -483,7 +485,7 @@ func TestALogThatWasEmptiedIsNotWaitedFor(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background, time.Minute)
 		defer cancel()
 		for _, files := range []*disktest.Mem{behind, disktest.New()} {
-			_, err := replica.Follow(ctx, log, files, replica.Options{})
+			_, err := replica.Follow(ctx, log, files, replica.Options{}.Patient(50*time.Millisecond))
 			require.ErrorIs(t, err, replica.ErrLogShorter)
 			require.ErrorContains(t, err, "has no entry any more")
 		}
@@ -502,7 +504,7 @@ func TestALogThatWasEmptiedIsNotWaitedFor(t *testing.T) {
 			if files == from {
 				continue
 			}
-			f, err := replica.Follow(ctx, log, files, replica.Options{})
+			f, err := replica.Follow(ctx, log, files, replica.Options{}.Patient(50*time.Millisecond))
 			require.NoError(t, err)
 			require.NoError(t, f.Wait(ctx, next.Position()))
 			require.NoError(t, same(from, files))

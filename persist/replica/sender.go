@@ -2,6 +2,7 @@ package replica
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -36,18 +37,24 @@ import (
 type sender struct {
 	log     Log
 	ctx     context.Context // Ends when nobody is to wait any more.
-	shorter func(*ShorterError)
+	options *Options
 
 	mu      sync.Mutex // Guards what was written and not sent.
 	pending []op
 	files   map[string]*sentFile // Those that are open for writing, by their names.
 	sizes   map[string]int64     // Of the files, with what is pending.
 	failed  error                // Why nothing is sent any more.
+	since   time.Time            // When the entry that is appended just now first failed; zero: it did not.
+	stuck   error                // Why it failed the last time.
 
 	order  turn             // Of appends. Guards what follows.
 	writer uint64           // Random: which sender of all that there ever were.
 	number uint64           // Of the last entry, of this writer.
-	at     link             // The last entry that the log has.
+	at     trail            // The last entries of the log that count, newest first.
+	end    Position         // The last entry of the log. It lies behind at if it does not count.
+	check  bool             // The next entry is confirmed only if the log still has the one at at.
+	heard  time.Time        // When the log last acknowledged an entry.
+	short  time.Time        // When the log first said that it ends before at; zero: it does not.
 	recent []sent           // The newest entries, oldest first, for again.
 	kept   int              // Bytes of recent.
 	sent   map[string]int64 // Sizes of the files that the log has,
@@ -77,14 +84,18 @@ type sent struct {
 // keepSent is how many bytes of entries are kept, for a log that forgets some. One is kept in any case.
 const keepSent = 4 << 20
 
-// newSender returns one that appends behind the entry at. ctx bounds the claim; the owner gives it
-// another one afterwards.
-func newSender(ctx context.Context, log Log, at link, shorter func(*ShorterError)) *sender {
+// checkAfter is how long a log may be silent before its next acknowledgement is checked. A log loses
+// entries when servers end or another one decides, and that takes longer.
+const checkAfter = time.Second
+
+// newSender returns one that continues the newest entry of t, in a log that ends at end. ctx bounds the claim; the
+// owner gives it another one afterwards.
+func newSender(ctx context.Context, log Log, t trail, end Position, options *Options) *sender {
 	var b [8]byte
 	rand.Read(b[:]) // Never fails.
 	return &sender{
-		log: log, ctx: ctx, shorter: shorter, files: map[string]*sentFile{}, sizes: map[string]int64{}, writer: binary.LittleEndian.Uint64(b[:]), at: at,
-		sent: map[string]int64{}, coming: map[string]int64{}, order: newTurn(),
+		log: log, ctx: ctx, options: options, files: map[string]*sentFile{}, sizes: map[string]int64{}, writer: binary.LittleEndian.Uint64(b[:]),
+		at: t, end: end, check: true, sent: map[string]int64{}, coming: map[string]int64{}, order: newTurn(),
 	}
 }
 
@@ -175,13 +186,14 @@ func (s *sender) append(ops []op) error {
 		return err
 	}
 	s.number++
-	h := header{entryID{s.writer, s.number}, s.at}
+	h := header{entryID{s.writer, s.number}, s.at[0]}
 	at, err := s.try(encodeEntry(h, ops), h.id)
 	if err != nil {
 		return s.fail(err)
 	}
-	e := sent{link{at, h.id}, s.at, ops}
-	s.at = e.link
+	e := sent{link{at, h.id}, s.at[0], ops}
+	s.at.push(e.link)
+	s.end = at
 	s.recent, s.kept = append(s.recent, e), s.kept+sizeOf(ops)
 	for len(s.recent) > 1 && s.kept > keepSent {
 		s.kept -= sizeOf(s.recent[0].ops)
@@ -225,96 +237,169 @@ func (s *sender) fail(err error) error {
 	return s.failed
 }
 
-// try appends an entry behind s.at, the same bytes each time. If that place is taken, look finds out by
+// try appends an entry behind the last one, the same bytes each time. If that place is taken, look finds out by
 // whom. After any other error, or if look does not know either, it waits and tries again. It ends when
 // the entry is there, when nothing of s can come there any more, or with the context.
+//
+// A position tells entries apart only while the engine keeps its promise. An engine that forgot entries gives
+// their positions to others. So try compares the entry that the new one continues, where the log may have lost
+// it: for the first entry of a claim, after an append that failed or was slow, and after a silence.
 func (s *sender) try(entry []byte, id entryID) (Position, error) {
 	wait := 2 * time.Millisecond
 	for {
-		at, err := s.log.Append(s.ctx, s.at.Position, entry)
-		if err == nil {
-			return at, nil
-		}
-		if s.ctx.Err() != nil {
-			return 0, fmt.Errorf("%w: %w", persist.ErrClosed, context.Cause(s.ctx))
-		}
-		if errors.Is(err, ErrTaken) {
+		begun := time.Now()
+		at, err := s.log.Append(s.ctx, s.end, entry)
+		s.check = s.check || err != nil || time.Since(begun) > checkAfter || begun.Sub(s.heard) > checkAfter
+		if errors.Is(err, ErrTaken) && s.ctx.Err() == nil {
 			at, err = s.look(id)
-			if err == nil && at > 0 {
-				return at, nil
-			}
-			if errors.Is(err, persist.ErrLost) {
-				return 0, err
+		}
+		if err == nil && at > 0 && s.check {
+			if at, err = s.walk(id); err == nil && at > 0 {
+				err = s.at.check(s.ctx, s.log)
 			}
 		}
+		var short *ShorterError
+		switch {
+		case err == nil && at > 0:
+			s.check, s.heard, s.short = false, time.Now(), time.Time{}
+			s.hinder(nil)
+			return at, nil
+		case s.ctx.Err() != nil:
+			return 0, fmt.Errorf("%w: %w", persist.ErrClosed, context.Cause(s.ctx))
+		case errors.Is(err, persist.ErrLost):
+			return 0, err
+		case errors.Is(err, errTrimmed): // Only an owner trims.
+			return 0, fmt.Errorf("replica: %w: the log was claimed, and trimmed behind position %d", persist.ErrLost, s.at[0].Position)
+		case errors.As(err, &short): // What was appended continues an entry that is gone: it does not count.
+			return 0, fmt.Errorf("replica: %w: %w", persist.ErrLost, err)
+		}
+		s.hinder(cmp.Or(err, errOldAnswer))
 		pause(s.ctx, wait) // The log does not answer.
 		wait = min(2*wait, 500*time.Millisecond)
 	}
 }
 
+// hinder notes why the entry that is appended just now is not confirmed; nil: it is.
+func (s *sender) hinder(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.since = time.Time{}
+	case s.since.IsZero():
+		s.since = time.Now()
+	}
+	s.stuck = err
+}
+
+// holds returns nil if the log still has the last entry that was appended. It is for what cannot be undone.
+func (s *sender) holds() error {
+	s.order.Lock()
+	defer s.order.Unlock()
+	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
+		err := s.lost()
+		if err == nil {
+			err = s.at.check(s.ctx, s.log)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, ErrLogShorter), errors.Is(err, errTrimmed):
+			return s.fail(fmt.Errorf("replica: %w: %w", persist.ErrLost, err))
+		case s.lost() != nil || s.ctx.Err() != nil:
+			return err
+		}
+		pause(s.ctx, wait)
+	}
+}
+
 // look finds out why the log does not end where it was expected to: it has the entry already, which
 // lies at the position returned; or it has forgotten some, which are appended again; or
-// somebody else has it.
+// another machine has it. It returns 0 if the append is to be tried again, behind s.end.
 //
-//	… | s.at |               it ends there by now: try again
-//	… |                      it forgot s.at: again
-//	… | s.at | id | …        the entry is there, its answer was lost
-//	… | s.at | other | …     somebody claimed
+//	… | s.at |                 it ends there by now: try again
+//	… |                        it forgot s.at: again
+//	… | s.at | id | …          the entry is there, its answer was lost
+//	… | s.at | other | …       another machine claimed
+//	… | s.at | no part | …     the entry continues one that the log forgot: try again behind it
 func (s *sender) look(id entryID) (Position, error) {
 	first, last, err := s.log.Bounds(s.ctx)
-	if err != nil {
-		return 0, err
-	}
-	if last < s.at.Position {
-		return 0, s.again(last)
-	}
-	if last == s.at.Position {
-		return 0, nil // By now it ends there.
-	}
-	if first == 0 {
-		return 0, fmt.Errorf("replica: %w: the log goes on to position %d, and was emptied", persist.ErrLost, last)
-	}
-	// The first entry behind decides: only one can have s.at before it. Ours may have more behind it,
-	// if it was claimed since; the next append learns of that.
-	h, at, err := s.behind(s.at.Position)
 	switch {
 	case err != nil:
 		return 0, err
-	case h.id == id && h.before == s.at:
-		return at, nil
+	case last < s.at[0].Position:
+		return 0, s.again(first, last)
+	case first == 0 && last > s.at[0].Position:
+		return 0, fmt.Errorf("replica: %w: the log goes on to position %d, and was emptied", persist.ErrLost, last)
 	}
-	return 0, fmt.Errorf("replica: %w: the log was claimed at position %d", persist.ErrLost, at)
+	return s.walk(id)
 }
 
-// behind returns the first entry behind a position, of which there is one: without one it would wait.
-func (s *sender) behind(after Position) (h header, at Position, err error) {
-	for e, err := range s.log.Entries(s.ctx, after) {
-		if err != nil {
-			return h, 0, err
+// walk looks for the entry among those behind s.at, of which the first that counts decides. It returns 0 if none
+// counts.
+func (s *sender) walk(id entryID) (Position, error) {
+	s.end = s.at[0].Position
+	for skipped := false; ; skipped = true {
+		h, at, err := s.behind(s.end)
+		switch {
+		case err != nil:
+			return 0, err
+		case at == 0:
+			return 0, nil // By now it ends there.
+		case h.before == s.at[0] && h.id == id:
+			return at, nil
+		case h.before == s.at[0], h.before.Position > s.end:
+			return 0, fmt.Errorf("replica: %w: the log was claimed at position %d", persist.ErrLost, at)
 		}
-		if h, _, err = decodeEntry(e.Data); errors.Is(err, persist.ErrNewer) {
-			err = nil // A newer program claimed: that is known from the header.
+		if !skipped {
+			if err := s.at.check(s.ctx, s.log); err != nil {
+				return 0, err
+			}
 		}
-		return h, e.Position, err
+		s.end = at
 	}
-	return h, 0, s.ctx.Err()
+}
+
+// behind returns the first entry behind a position; 0 if there is none.
+func (s *sender) behind(after Position) (h header, at Position, err error) {
+	e, err := s.log.Next(s.ctx, after)
+	if err != nil || e.Position == 0 {
+		return h, 0, err
+	}
+	h, err = decodeHeader(e.Data)
+	return h, e.Position, err
 }
 
 // again appends what a log has forgotten that ends at last: the same entries, which must come to lie at
 // the same positions, since others know them by these. It cannot if they are not kept any longer, or
-// if somebody else went on from where the log ends.
-func (s *sender) again(last Position) error {
-	report := &ShorterError{Known: s.at.Position, Last: last}
+// if another machine went on from where the log ends. The answer that it ends there may be old: then the
+// log has the entries, or another server knows better after a while.
+func (s *sender) again(first, last Position) error {
+	report := &ShorterError{Known: s.at[0].Position, Last: last}
 	i := slices.IndexFunc(s.recent, func(e sent) bool { return e.before.Position == last })
 	if i < 0 {
+		if s.short.IsZero() {
+			s.short = time.Now()
+		}
+		if err := s.at.check(s.ctx, s.log); err == nil || time.Since(s.short) < s.options.sure() {
+			return cmp.Or(err, errOldAnswer)
+		}
 		return fmt.Errorf("replica: %w: %w", persist.ErrLost, report)
 	}
+	if first > 0 { // Else there is nothing left to compare with.
+		if err := checkLink(s.ctx, s.log, s.recent[i].before); err != nil && !errors.Is(err, errTrimmed) {
+			return err
+		}
+	}
+	appended := false
 	for _, e := range s.recent[i:] {
 		at, err := s.log.Append(s.ctx, e.before.Position, encodeEntry(header{e.ID, e.before}, e.ops))
 		switch {
 		case errors.Is(err, ErrTaken): // As in look: it may be there, by an append whose answer was lost.
-			if h, _, err := s.behind(e.before.Position); err != nil {
+			if h, at, err := s.behind(e.before.Position); err != nil {
 				return err
+			} else if at == 0 {
+				return errOldAnswer
 			} else if h.id != e.ID {
 				return fmt.Errorf("replica: %w: another one went on from there: %w", persist.ErrLost, report)
 			}
@@ -322,10 +407,13 @@ func (s *sender) again(last Position) error {
 			return err
 		case at != e.Position:
 			return fmt.Errorf("replica: %w: it gave %d to what lay at %d: %w", persist.ErrLost, at, e.Position, report)
+		default:
+			appended = true
 		}
 	}
-	if s.shorter != nil {
-		s.shorter(report)
+	s.end = s.at[0].Position
+	if appended && s.options.OnShorter != nil {
+		s.options.OnShorter(report)
 	}
 	return nil
 }
@@ -399,8 +487,9 @@ func (s *sender) parts(f io.ReaderAt, name string, size func() int64, end func()
 func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	s.order.Lock()
 	s.begun, s.rest = s.begun+1, map[string]bool{}
+	s.check = true // The log is trimmed before the entry that comes.
 	if err = s.append([]op{{kind: opBegin, number: term}}); err == nil {
-		begin = s.at.Position
+		begin = s.at[0].Position
 	}
 	names := slices.Sorted(maps.Keys(s.sent))
 	for _, name := range names {

@@ -17,7 +17,7 @@ import (
 
 // Between the last part of a file and its name nobody sends: a write to it would be in neither.
 func TestAFileHasItsNameInTheTurnOfItsLastPart(t *testing.T) {
-	s := newSender(context.Background(), &Memory{}, link{}, nil)
+	s := newSender(context.Background(), &Memory{}, trail{}, 0, &Options{})
 	content := bytes.Repeat([]byte{7}, maxData+1)
 	var others atomic.Int32
 	asked := 0
@@ -54,6 +54,6 @@ func TestOperationsOfANewerProgramEndFollowing(t *testing.T) {
 	require.NoError(t, err)
 	assert.Eventually(t, func() bool { return errors.Is(f.Err(), persist.ErrNewer) }, time.Minute, time.Millisecond)
 	require.NoError(t, f.Close())
-	s := newSender(context.Background(), log, link{}, nil)
+	s := newSender(context.Background(), log, trail{}, 0, &Options{})
 	require.ErrorIs(t, s.append([]op{{kind: opComplete}}), persist.ErrLost)
 }

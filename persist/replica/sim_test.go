@@ -250,7 +250,7 @@ func (s *sim) begin(n *simNode) error {
 	}
 	ctx, cancel := s.patiently()
 	defer cancel()
-	f, err := replica.Follow(ctx, n.link, n.mem, replica.Options{Name: fmt.Sprint(n.n), OnShorter: func(*replica.ShorterError) { n.shorter++ }})
+	f, err := replica.Follow(ctx, n.link, n.mem, replica.Options{Name: fmt.Sprint(n.n), OnShorter: func(*replica.ShorterError) { n.shorter++ }}.Patient(50*time.Millisecond))
 	s.say("machine %d follows: %v", n.n, err)
 	if errors.Is(err, replica.ErrUnknown) || errors.Is(err, context.DeadlineExceeded) {
 		return nil

@@ -18,6 +18,7 @@ import (
 // already. So every operation may be applied twice.
 type state struct {
 	At    link             `json:"at"`
+	Trail trail            `json:"trail"` // At and the entries before, newest first. Older programs have none.
 	Term  uint64           `json:"term"`  // Of the last claim.
 	Owner bool             `json:"owner"` // Something may lie here that the log does not have,
 	First bool             `json:"first"` // and it was this machine that began to send a store.
@@ -33,6 +34,14 @@ const (
 
 // errState says that the file of a state is damaged. What lies there is as if nothing was known.
 var errState = errors.New("replica: the file state is damaged")
+
+// trail returns the entries up to At, as far as they are known.
+func (s *state) trail() trail {
+	if s.Trail[0] != s.At {
+		return trail{s.At}
+	}
+	return s.Trail
+}
 
 // encode returns the bytes of the file.
 func (s *state) encode() []byte {

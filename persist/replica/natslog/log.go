@@ -88,6 +88,7 @@ func (l *Log) mine(ctx context.Context, after replica.Position, id string) (repl
 type message struct {
 	Seq    uint64 `json:"seq"`
 	Header []byte `json:"hdrs"`
+	Data   []byte `json:"data"`
 }
 
 // header returns what a message has under a key.
@@ -142,6 +143,18 @@ func (l *Log) api(name string) string {
 		return strings.TrimSuffix(o.APIPrefix, ".") + "." + name
 	}
 	return jetstream.DefaultAPIPrefix + name
+}
+
+// Next is a part of [replica.Log]. It costs a request to the leader of the stream.
+func (l *Log) Next(ctx context.Context, after replica.Position) (e replica.Entry, err error) {
+	err = patiently(ctx, func(ctx context.Context) error {
+		m, err := l.get(ctx, request{Seq: uint64(after) + 1, NextFor: l.subject})
+		if err == nil && m != nil {
+			e = replica.Entry{Position: replica.Position(m.Seq), Data: m.Data}
+		}
+		return err
+	})
+	return e, err
 }
 
 // Bounds is a part of [replica.Log]. It costs two requests to the leader of the stream, which sends

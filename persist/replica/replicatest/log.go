@@ -16,8 +16,18 @@ import (
 type Log struct {
 	replica.Memory
 
-	mu   sync.Mutex
-	late []func() // Appends that nobody waits for any more, and that may yet come to be.
+	mu       sync.Mutex
+	late     []func() // Appends that nobody waits for any more, and that may yet come to be.
+	restarts int      // How often the servers ended and began again.
+}
+
+// Forget removes the last n entries, which were acknowledged, as a restart of servers that lost them does. Each
+// link fails once afterwards.
+func (l *Log) Forget(n int) {
+	l.Memory.Forget(n)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.restarts++
 }
 
 // Faults say how likely it is that a link fails: from 0 to 1, at each call.
@@ -25,11 +35,15 @@ type Faults struct {
 	Refused float64 // Nothing was done.
 	Lost    float64 // The entry was appended, or was not, since somebody was faster; its sender is not told.
 	Late    float64 // It is appended later, if it still can be; its sender is not told.
+	Stale   float64 // Bounds and Next answer without the last entries, as a server does that is cut off.
+	Hole    float64 // Entries does not yield an entry that the log has.
 }
 
 // Link returns a way to the log for one machine, whose faults are drawn from a seed.
 func (l *Log) Link(seed uint64) *Link {
-	return &Link{log: l, rng: rand.New(rand.NewPCG(seed, 17)), cut: make(chan struct{})}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return &Link{log: l, rng: rand.New(rand.NewPCG(seed, 17)), cut: make(chan struct{}), restarts: l.restarts}
 }
 
 // Settle does what is late.
@@ -53,6 +67,9 @@ type Link struct {
 	cut    chan struct{} // Closed while the link is cut.
 	isCut  bool
 	left   int // Appends until it is cut; 0: it is not going to be.
+	hidden replica.Position
+
+	restarts int // Of the servers, that this link has noticed.
 }
 
 // Fail makes the link fail so from now on.
@@ -73,6 +90,32 @@ func (l *Link) Cut(cut bool) {
 		l.cut = make(chan struct{})
 	}
 	l.isCut = cut
+}
+
+// Hide makes Entries pass over the entry at a position, until another one is named.
+func (l *Link) Hide(p replica.Position) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hidden = p
+}
+
+// hides reports whether Entries passes over an entry.
+func (l *Link) hides(p replica.Position) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return p == l.hidden || l.faults.Hole > 0 && l.rng.Float64() < l.faults.Hole
+}
+
+// restarted reports whether the servers began again since the link was used last.
+func (l *Link) restarted() bool {
+	l.log.mu.Lock()
+	now := l.log.restarts
+	l.log.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.restarts
+	l.restarts = now
+	return now != before
 }
 
 // CutAfter cuts the link after so many appends.
@@ -107,7 +150,7 @@ func (l *Link) Append(ctx context.Context, after replica.Position, entry []byte)
 	isCut, _, draw, f := l.state()
 	defer l.count()
 	switch {
-	case isCut, draw < f.Refused:
+	case l.restarted(), isCut, draw < f.Refused:
 		return 0, errCut
 	case draw < f.Refused+f.Lost:
 		_, _ = l.log.Append(ctx, after, entry)
@@ -144,6 +187,8 @@ func (l *Link) Entries(ctx context.Context, after replica.Position) iter.Seq2[re
 		for e, err := range l.log.Entries(ctx, after) {
 			if err != nil {
 				err = context.Cause(ctx)
+			} else if l.hides(e.Position) {
+				continue
 			}
 			if !yield(e, err) {
 				return
@@ -152,12 +197,31 @@ func (l *Link) Entries(ctx context.Context, after replica.Position) iter.Seq2[re
 	}
 }
 
+// Next is a part of [replica.Log].
+func (l *Link) Next(ctx context.Context, after replica.Position) (replica.Entry, error) {
+	_, last, err := l.Bounds(ctx)
+	if err != nil {
+		return replica.Entry{}, err
+	}
+	e, err := l.log.Next(ctx, after)
+	if e.Position > last {
+		e = replica.Entry{}
+	}
+	return e, err
+}
+
 // Bounds is a part of [replica.Log].
 func (l *Link) Bounds(ctx context.Context) (first, last replica.Position, err error) {
-	if isCut, _, draw, f := l.state(); isCut || draw < f.Refused {
+	isCut, _, draw, f := l.state()
+	if isCut || draw < f.Refused {
 		return 0, 0, errCut
 	}
-	return l.log.Bounds(ctx)
+	first, last, err = l.log.Bounds(ctx)
+	if draw >= f.Refused && draw < f.Refused+f.Stale {
+		last -= min(last, 1+replica.Position(draw*1e6)%3)
+		first = min(first, last)
+	}
+	return first, last, err
 }
 
 // Trim is a part of [replica.Log].

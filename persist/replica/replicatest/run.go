@@ -68,6 +68,24 @@ func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 			}
 		}
 	})
+	t.Run("the next entry behind a position", func(t *testing.T) {
+		log := empty(t)
+		next(ctx, t, log, 0, 0, "")
+		first := add(ctx, t, log, 0, "a")
+		second := add(ctx, t, log, first, "b")
+		next(ctx, t, log, 0, first, "a")
+		next(ctx, t, log, first-1, first, "a")
+		next(ctx, t, log, first, second, "b")
+		next(ctx, t, log, second, 0, "")
+		next(ctx, t, log, second+7, 0, "")
+		if err := log.Trim(ctx, second); err != nil {
+			t.Fatal(err)
+		}
+		until(t, func() bool {
+			e, err := log.Next(ctx, 0)
+			return err == nil && e.Position == second
+		})
+	})
 	t.Run("long entries and empty ones", func(t *testing.T) {
 		log := empty(t)
 		long := bytes.Repeat([]byte("0123456789abcdef"), replica.MaxEntry/16)
@@ -155,6 +173,14 @@ func add(ctx context.Context, t *testing.T, log replica.Log, after replica.Posit
 		t.Fatal(err)
 	}
 	return at
+}
+
+// next expects an entry behind a position, or none, which has position 0.
+func next(ctx context.Context, t *testing.T, log replica.Log, after, at replica.Position, text string) {
+	t.Helper()
+	if e, err := log.Next(ctx, after); err != nil || e.Position != at || string(e.Data) != text {
+		t.Errorf("behind %d: %q at %d, %v; want %q at %d", after, e.Data, e.Position, err, text, at)
+	}
 }
 
 func bounds(ctx context.Context, t *testing.T, log replica.Log, first, last replica.Position) {

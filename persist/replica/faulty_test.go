@@ -1,0 +1,427 @@
+package replica_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/replica"
+	"github.com/stet-ecs/stet/persist/replica/replicatest"
+)
+
+// A holey log does not show the entry at a position, to no reader.
+type holey struct {
+	replica.Log
+	hole atomic.Uint64
+}
+
+func (l *holey) Next(ctx context.Context, after replica.Position) (replica.Entry, error) {
+	e, err := l.Log.Next(ctx, after)
+	if hole := replica.Position(l.hole.Load()); err == nil && e.Position == hole && hole > 0 {
+		return l.Log.Next(ctx, hole)
+	}
+	return e, err
+}
+
+func (l *holey) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
+	return func(yield func(replica.Entry, error) bool) {
+		for e, err := range l.Log.Entries(ctx, after) {
+			if (err != nil || uint64(e.Position) != l.hole.Load()) && !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestFollower_EntryHiddenFromReaders(t *testing.T) {
+	log, mem, other := &replicatest.Log{}, disktest.New(), disktest.New()
+	g, o, store := own(t, follow(t, log.Link(1), mem, replica.Options{}))
+	link := log.Link(2)
+	f := follow(t, link, other, replica.Options{})
+	require.NoError(t, f.Wait(background, o.Position()))
+	link.Hide(o.Position() + 1)
+	for range 3 {
+		g.play(t, store)
+		require.NoError(t, store.Sync(background))
+	}
+	require.NoError(t, store.Close(background))
+	ctx, cancel := context.WithTimeout(background, 10*time.Second)
+	defer cancel()
+	require.NoError(t, f.Wait(ctx, o.Position()), "the server that decides on appends has the entry")
+	assert.True(t, f.Ready())
+	assert.NoError(t, same(mem, other))
+	require.NoError(t, f.Close())
+	require.NoError(t, o.Close())
+}
+
+func TestFollower_EntryHiddenFromAll(t *testing.T) {
+	memory, mem, other := &replica.Memory{}, disktest.New(), disktest.New()
+	g, o, store := own(t, follow(t, memory, mem, replica.Options{}))
+	log := &holey{Log: memory}
+	f := follow(t, log, other, replica.Options{})
+	require.NoError(t, f.Wait(background, o.Position()))
+	hole := o.Position() + 1
+	log.hole.Store(uint64(hole))
+	for range 3 {
+		g.play(t, store)
+		require.NoError(t, store.Sync(background))
+	}
+	require.NoError(t, store.Close(background))
+	require.Eventually(t, func() bool { return errors.Is(f.Err(), replica.ErrHole) }, 10*time.Second, time.Millisecond)
+	var at *replica.HoleError
+	require.ErrorAs(t, f.Err(), &at)
+	assert.Equal(t, replica.HoleError{After: hole - 1, Next: hole + 1}, *at)
+	assert.True(t, f.Ready(), "the files stay")
+	assert.Equal(t, hole-1, f.Position())
+
+	log.hole.Store(0)
+	require.NoError(t, f.Wait(background, o.Position()))
+	assert.NoError(t, f.Err())
+	assert.NoError(t, same(mem, other))
+	require.NoError(t, o.Close())
+	next, err := f.Claim(background)
+	require.NoError(t, err)
+	require.NoError(t, next.Close())
+}
+
+func TestFollow_EntryHidden(t *testing.T) {
+	memory := &replica.Memory{}
+	g, o, store := own(t, follow(t, memory, disktest.New(), replica.Options{}))
+	g.play(t, store)
+	require.NoError(t, store.Close(background))
+	require.NoError(t, o.Close())
+	for hole := replica.Position(1); hole < o.Position(); hole++ {
+		log := &holey{Log: memory}
+		log.hole.Store(uint64(hole))
+		_, err := replica.Follow(background, log, disktest.New(), replica.Options{}.Patient(30*time.Millisecond))
+		require.ErrorIs(t, err, replica.ErrHole, "hole at %d", hole)
+		require.ErrorContains(t, err, fmt.Sprintf("between %d and %d", hole-1, hole+1))
+	}
+}
+
+// A machine claims, and the log forgets the claim. Its former owner goes on, at the same position.
+func TestOwner_ClaimForgotten(t *testing.T) {
+	log := &replicatest.Log{}
+	g, o, store := own(t, follow(t, log.Link(1), disktest.New(), replica.Options{}))
+	g.play(t, store)
+	require.NoError(t, store.Sync(background))
+	f := follow(t, log.Link(2), disktest.New(), replica.Options{})
+	require.NoError(t, f.Wait(background, o.Position()))
+	next, err := f.Claim(background)
+	require.NoError(t, err)
+	log.Forget(1)
+	g.play(t, store)
+	require.NoError(t, store.Sync(background), "the log knows of no other owner")
+
+	err = next.Offer(background, "nobody")
+	require.ErrorIs(t, err, persist.ErrLost)
+	require.ErrorIs(t, err, replica.ErrLogShorter)
+	require.ErrorIs(t, next.Err(), persist.ErrLost)
+	require.ErrorIs(t, next.Rebase(background), persist.ErrLost)
+	require.NoError(t, next.Close())
+
+	for range 3 { // What the claimer appended counts for nobody.
+		g.play(t, store)
+		require.NoError(t, store.Sync(background))
+	}
+	last := o.Position()
+	fresh := follow(t, log.Link(3), disktest.New(), replica.Options{})
+	require.NoError(t, fresh.Wait(background, last))
+	require.True(t, fresh.Ready())
+	require.NoError(t, store.Close(background))
+	require.NoError(t, fresh.Wait(background, o.Position()))
+	require.NoError(t, o.Close())
+	h, third, opened := own(t, fresh)
+	assert.EqualValues(t, 5, h.score.Get())
+	require.NoError(t, opened.Close(background))
+	require.NoError(t, third.Close())
+}
+
+// A log is not trimmed by an owner whose entries do not count.
+func TestRebase_ClaimForgotten(t *testing.T) {
+	log := &replica.Memory{}
+	first := follow(t, log, disktest.New(), replica.Options{})
+	g, o, store := own(t, first)
+	g.play(t, store)
+	require.NoError(t, store.Sync(background))
+	f := follow(t, log, disktest.New(), replica.Options{})
+	require.NoError(t, f.Wait(background, o.Position()))
+	next, err := f.Claim(background)
+	require.NoError(t, err)
+	log.Forget(1) // No link fails, so nothing is checked before.
+	g.play(t, store)
+	require.NoError(t, store.Sync(background))
+	require.ErrorIs(t, next.Rebase(background), replica.ErrLogShorter)
+	begin, _, err := log.Bounds(background)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, begin)
+	require.NoError(t, next.Close())
+	g.play(t, store)
+	require.NoError(t, store.Close(background))
+	require.NoError(t, o.Close())
+	fresh := follow(t, log, disktest.New(), replica.Options{})
+	require.NoError(t, fresh.Wait(background, o.Position()))
+	require.True(t, fresh.Ready())
+	require.NoError(t, fresh.Close())
+}
+
+// A claim continues an entry that the log forgot and replaced.
+func TestClaim_LastEntryReplaced(t *testing.T) {
+	log := &replicatest.Log{}
+	g, o, store := own(t, follow(t, log.Link(1), disktest.New(), replica.Options{}))
+	g.play(t, store)
+	require.NoError(t, store.Close(background))
+	link := log.Link(2)
+	f := follow(t, link, disktest.New(), replica.Options{})
+	require.NoError(t, o.Offer(background, "x"))
+	require.NoError(t, f.Wait(background, o.Position()))
+	require.NoError(t, o.Close())
+	log.Forget(1)
+	g2, o2, store2 := own(t, follow(t, log.Link(3), disktest.New(), replica.Options{}))
+	require.NoError(t, store2.Sync(background))
+	log.Forget(int(o2.Position() - f.Position())) // The claim has the position of the offer.
+	_, err := f.Claim(background)
+	require.ErrorIs(t, err, replica.ErrLogShorter)
+	require.NoError(t, f.Close())
+	_ = g2.Commit
+	_ = store2.Close(background)
+	require.NoError(t, o2.Close())
+	fresh := follow(t, log.Link(4), disktest.New(), replica.Options{})
+	next, err := fresh.Claim(background)
+	require.NoError(t, err, "the claim that was refused counts for nobody")
+	require.NoError(t, next.Close())
+}
+
+// An answer that is old looks like a log that forgot.
+func TestFollow_StaleBounds(t *testing.T) {
+	log, files := &replicatest.Log{}, disktest.New()
+	g, o, store := own(t, follow(t, log.Link(1), files, replica.Options{}))
+	for range 3 {
+		g.play(t, store)
+		require.NoError(t, store.Sync(background))
+	}
+	require.NoError(t, store.Close(background))
+	require.NoError(t, o.Close())
+	link := log.Link(2)
+	link.Fail(replicatest.Faults{Stale: 1})
+	healed := time.AfterFunc(100*time.Millisecond, func() { link.Fail(replicatest.Faults{}) })
+	defer healed.Stop()
+	f, err := replica.Follow(background, link, files, replica.Options{}.Patient(time.Minute))
+	require.NoError(t, err)
+	assert.Equal(t, o.Position(), f.Position())
+	require.NoError(t, f.Close())
+}
+
+// An owner whose answer was lost asks a server with an old state.
+func TestOwner_StaleBounds(t *testing.T) {
+	log, link := &replicatest.Log{}, (*replicatest.Link)(nil)
+	link = log.Link(1)
+	var reports atomic.Int32
+	g, o, store := own(t, follow(t, link, disktest.New(), replica.Options{OnShorter: func(*replica.ShorterError) { reports.Add(1) }}))
+	for i := range 20 {
+		link.Fail(replicatest.Faults{Lost: 0.5, Stale: 0.3})
+		g.play(t, store)
+		require.NoError(t, store.Sync(background), "tick %d", i)
+	}
+	assert.Zero(t, reports.Load(), "the log forgot nothing")
+	assert.NoError(t, o.Err())
+	link.Fail(replicatest.Faults{})
+	require.NoError(t, store.Close(background))
+	require.NoError(t, o.Close())
+}
+
+// Machines follow, claim and append to logs that forget, hide entries and answer with old states. What an owner
+// was told to be confirmed lies in the log and counts, and the log can be read to its end.
+func TestSimulatedFaultyLog(t *testing.T) {
+	runs := *simRuns
+	if runs == 0 {
+		runs = 300
+	}
+	var claims, confirmed, lost, broken atomic.Int64
+	var all crowd
+	for i := range runs {
+		all.Go(func() {
+			seed := *simSeed + uint64(i)
+			s := faultySim{log: &replicatest.Log{}, rng: rand.New(rand.NewPCG(seed, 11))}
+			if err := s.run(seed); err != nil {
+				t.Errorf("-sim.seed %d -sim.runs 1: %v", seed, err)
+				for _, line := range slices.Concat(s.told, replica.Describe(&s.log.Memory)) {
+					t.Log(line)
+				}
+			}
+			claims.Add(int64(s.claims))
+			confirmed.Add(int64(s.confirmed))
+			lost.Add(int64(s.lost))
+			broken.Add(int64(s.broken))
+		})
+	}
+	all.Wait()
+	t.Logf("%d claims, %d confirmed, %d owners told, %d times forgotten", claims.Load(), confirmed.Load(), lost.Load(), broken.Load())
+	if claims.Load() == 0 || confirmed.Load() == 0 || lost.Load() == 0 || broken.Load() == 0 {
+		t.Error("nothing was tried")
+	}
+}
+
+type faultySim struct {
+	log   *replicatest.Log
+	rng   *rand.Rand
+	nodes [3]faultyNode
+	told  []string
+
+	claims, confirmed, lost, broken int
+}
+
+type faultyNode struct {
+	link     *replicatest.Link
+	files    *disktest.Mem
+	follower *replica.Follower
+	owner    *replica.Owner
+	forget   bool
+	faulty   bool // The link fails at times.
+}
+
+func (s *faultySim) say(format string, args ...any) {
+	s.told = append(s.told, fmt.Sprintf(format, args...))
+}
+
+// close ends what a machine does.
+func (n *faultyNode) close() {
+	if n.owner != nil {
+		_ = n.owner.Close()
+	} else if n.follower != nil {
+		_ = n.follower.Close()
+	}
+	n.owner, n.follower = nil, nil
+}
+
+func (s *faultySim) run(seed uint64) error {
+	for i := range s.nodes {
+		s.nodes[i] = faultyNode{link: s.log.Link(seed<<8 + uint64(i)), files: disktest.New()}
+		defer s.nodes[i].close()
+	}
+	for range 60 {
+		if err := s.step(s.rng.IntN(len(s.nodes))); err != nil {
+			return err
+		}
+	}
+	s.log.Settle()
+	return s.end()
+}
+
+func (s *faultySim) step(i int) error {
+	n := &s.nodes[i]
+	patience := 60 * time.Millisecond
+	if !n.faulty {
+		patience = 20 * time.Second // Whatever the log forgot, an answer comes.
+	}
+	ctx, cancel := context.WithTimeout(background, patience)
+	defer cancel()
+	switch k := s.rng.IntN(14); {
+	case k == 0:
+		lose := 1 + s.rng.IntN(3)
+		s.say("the log forgets %d", lose)
+		s.log.Forget(lose)
+		s.broken++
+	case k == 1:
+		f := replicatest.Faults{Lost: s.rng.Float64() / 4, Late: s.rng.Float64() / 4, Stale: s.rng.Float64() / 2, Hole: s.rng.Float64() / 4}
+		if s.rng.IntN(2) == 0 {
+			f = replicatest.Faults{}
+		}
+		n.link.Fail(f)
+		n.faulty = f != replicatest.Faults{}
+		s.say("machine %d: %+v", i, f)
+	case k == 2:
+		s.log.Settle()
+	case k == 3:
+		s.say("machine %d ends", i)
+		n.close()
+	case n.owner != nil && k < 6:
+		err := n.owner.Rebase(ctx)
+		s.say("machine %d sends all: %v", i, err)
+		return s.confirm(i, err)
+	case n.owner != nil:
+		err := n.owner.Offer(ctx, "nobody")
+		since, stuck := n.owner.Stuck()
+		s.say("machine %d appends: %v (stuck for %v: %v)", i, err, time.Since(since), stuck)
+		return s.confirm(i, err)
+	case n.follower == nil:
+		f, err := replica.Follow(ctx, n.link, n.files, replica.Options{Forget: n.forget}.Patient(10*time.Millisecond))
+		s.say("machine %d follows: %v", i, err)
+		if n.forget = errors.Is(err, replica.ErrLogShorter); err == nil {
+			n.follower = f
+		}
+		return s.answered(i, err)
+	default:
+		o, err := n.follower.Claim(ctx)
+		s.say("machine %d claims: %v", i, err)
+		if err != nil {
+			if errors.Is(err, replica.ErrLogShorter) {
+				n.close()
+			}
+			return s.answered(i, err)
+		}
+		n.owner = o
+		s.claims++
+		return s.confirm(i, nil)
+	}
+	return nil
+}
+
+// confirm checks what an owner was told.
+func (s *faultySim) confirm(i int, err error) error {
+	n := &s.nodes[i]
+	if errors.Is(err, persist.ErrLost) {
+		s.lost++
+	}
+	if err != nil {
+		n.close() // What it sends may still come to be.
+		return s.answered(i, err)
+	}
+	s.confirmed++
+	if !n.owner.Has(&s.log.Memory) || !slices.Contains(replica.Chain(&s.log.Memory), n.owner.Position()) {
+		return fmt.Errorf("machine %d was confirmed at %d, which does not count", i, n.owner.Position())
+	}
+	return nil
+}
+
+// answered returns an error if a machine waits for ever, although its link does not fail.
+func (s *faultySim) answered(i int, err error) error {
+	if !s.nodes[i].faulty && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("machine %d has no answer: %w", i, err)
+	}
+	return nil
+}
+
+// end mends the links. A new machine reads the log to its end, and claims.
+func (s *faultySim) end() error {
+	first, last, _ := s.log.Bounds(background)
+	f, err := replica.Follow(background, s.log, disktest.New(), replica.Options{}.Patient(10*time.Millisecond))
+	if first == 0 && last > 0 && errors.Is(err, replica.ErrLogShorter) {
+		return nil // Nothing is left, and this machine says so.
+	}
+	if err != nil {
+		return fmt.Errorf("a new machine: %w", err)
+	}
+	if f.Position() < last {
+		return fmt.Errorf("a new machine is at %d of %d", f.Position(), last)
+	}
+	o, err := f.Claim(background)
+	if errors.Is(err, replica.ErrUnfinished) {
+		return f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("a new machine claims: %w", err)
+	}
+	return o.Close()
+}
