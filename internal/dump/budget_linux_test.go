@@ -44,6 +44,7 @@ var smallBudgets = []struct {
 	memory int64
 }{
 	{"sort", []string{"query", "SAVE", "--sort", "Position.X", "-n", "5"}, 50},
+	{"sort-all", []string{"query", "SAVE", "--sort", "Position.X", "--limit", "0", "--select", "Health"}, 70},
 	{"edit-dry-run", []string{"edit", "SAVE", "Health = Health + 1", "--dry-run"}, 80},
 }
 
@@ -146,6 +147,7 @@ var commandBudgets = []commandBudget{
 	{"ls-where", []string{"ls", "large.save", "--where", "Health.Points < 3", "--limit", "20"}, 300 * time.Millisecond, 0},
 	{"group-by", []string{"query", "large.save", "--count", "--group-by", "Team.Number"}, 1500 * time.Millisecond, 200},
 	{"sort", []string{"query", "large.save", "--sort", "Position.X", "-n", "5"}, 3 * time.Second, 150},
+	{"sort-all", []string{"query", "large.save", "--sort", "Position.X", "--limit", "0"}, 30 * time.Second, 500},
 	{"edit-dry-run", []string{"edit", "large.save", "Health.Points = Health.Points + 1", "--dry-run"}, 10 * time.Second, 300},
 	{"log", []string{"log", "long", "--limit", "0"}, 3 * time.Second, 0},
 	{"bisect-scan", []string{"bisect", "wide", "sum(Health.Points) < 0", "1000..4300", "--scan"}, 5 * time.Second, 0},

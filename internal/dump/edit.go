@@ -60,7 +60,10 @@ An assignment is 'Component.Field = EXPR', of a field, a whole component or a re
 EXPR is evaluated for each entity that the filters leave and that has the component;
 all of them see the state as it was, so that 'A.X = A.Y' 'A.Y = A.X' swaps two fields.
 Of a struct, as in 'Position = {"X": 1}', fields that are missing stay what they were.
-A value that the type cannot hold is an error, and then nothing is written.`,
+A value that the type cannot hold is an error, and then nothing is written.
+
+Writing loads the whole state, which takes five times the size of a save in memory.
+With --dry-run it is not loaded.`,
 	example: `  ecsdump edit slot1.save -o fixed.save 'Health.Current = 10' --where 'Health.Current < 0'
   ecsdump edit D --at 1200 -o trial.save 'Job.Stage = "Idle"' 'Job.Wait = Job.Wait * 2' --dry-run`,
 	run: func(f flags) action {

@@ -27,7 +27,8 @@ var lsCommand = command{
 
 List the entities that are alive, with their components.
 
---where takes a condition on each entity, --sort an expression.
+--where takes a condition on each entity, --sort an expression. To list more than
+16,384 entities the whole state is loaded; query lists columns of them without that.
 
 ` + expressionHelp,
 	example: `  ecsdump ls D --with Position,Name --limit 20

@@ -19,7 +19,7 @@ import (
 //	rows      selection ──▶ choice ──▶ part: the entities to print ──▶ their columns, looked up
 //	totals    selection ──▶ choice ──▶ group: every entity is added to its group ──▶ groups, sorted
 //
-// In the first, columns are computed only for entities that are printed. In the second, all
+// In the first, columns are computed only for entities that are printed: looked up, or for very many in batches. In the second, all
 // entities are asked and none is kept. Where totals are asked for, --sort is of the groups and the
 // conditions are of the entities.
 
@@ -57,6 +57,9 @@ A percentile, as in p95(Health), is the least value that is not below 95 percent
 It is exact up to 262,144 different values in all groups, and distinct(EXPR) up to 65,536
 in each; of more they are near, within half a percent or about one, and that is said.
 
+A list of more than 16,384 entities of a save is made in parts: the save is read again for every
+524,288 values. Sorted by a number, it keeps 24 bytes for each entity.
+
 ` + expressionHelp,
 	example: `  ecsdump query D 'Health < 10' --select 'entity, Position.X, Health * 2 as twice'
   ecsdump query D --count --avg Health --group-by 'has(Frozen)'
@@ -81,6 +84,9 @@ type querier struct {
 	selected []string
 	totals   []totalFlag // In the order of the command line.
 	groupBy  []string
+
+	printing bool  // Something may have been printed.
+	broke    error // Why printing ended.
 }
 
 // A field is a column that a query prints. Of a panel only the name and whether it has numbers are
@@ -95,7 +101,14 @@ type field struct {
 
 // query prints q for st. Two sweepers: the first asks all entities, what the second reads is looked
 // up for those that are printed alone.
+//
+// Where a page cannot be read, it is called again with the whole state. By then nothing was printed: batches
+// reads all pages before. If one could be read and cannot be read again, what was printed stands, and the error
+// is told.
 func (s *source) query(st *inspect.State, q *querier) error {
+	if q.printing {
+		return q.broke
+	}
 	if len(q.totals) > 0 || len(q.groupBy) > 0 {
 		return s.groups(st, q)
 	}
@@ -106,7 +119,8 @@ func (s *source) query(st *inspect.State, q *querier) error {
 	if len(q.selected) == 0 {
 		q.selected = []string{"entity"}
 	}
-	fields, err := s.sweeper(st).fields("--select", q.selected) // Of those chosen only.
+	columns := s.sweeper(st)
+	fields, err := columns.fields("--select", q.selected) // Of those chosen only.
 	if err != nil {
 		return err
 	}
@@ -116,13 +130,20 @@ func (s *source) query(st *inspect.State, q *querier) error {
 		return err
 	}
 	exprs := exprsOf(fields)
-	rows, err := kept(st, len(p.entities), func(i int) ([]query.Answer, error) {
-		return query.Answers(exprs, func(x *query.Swept) (query.Answer, error) { return x.LookUp(p.entities[i]) })
-	})
+	var rows walk[[]query.Answer]
+	if !st.Whole() && len(p.entities) > keptLimit {
+		rows, err = columns.batches(exprs, p.entities)
+	} else {
+		rows, err = kept(st, len(p.entities), func(i int) ([]query.Answer, error) {
+			return query.Answers(exprs, func(x *query.Swept) (query.Answer, error) { return x.LookUp(p.entities[i]) })
+		})
+	}
 	if err != nil {
 		return err
 	}
-	return s.records(outline(st), fields, p, "entity", "entities", rows)
+	q.printing = true
+	q.broke = s.records(outline(st), fields, p, "entity", "entities", rows)
+	return q.broke
 }
 
 // records prints the rows of a query: those of p, which are called one and many. Columns with

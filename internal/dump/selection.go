@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -201,7 +202,7 @@ func (c *choice) sorted() (p part, err error) {
 	if end := uint64(c.from) + uint64(c.limit); c.limit > 0 && end < math.MaxInt32 {
 		limit = int(end)
 	}
-	best := &query.Best{Order: c.order, Limit: limit}
+	best := &query.Best{Desc: c.desc, Limit: limit}
 	err = query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found **query.Best) error {
 		ok, err := c.holds(at)
 		if !ok || err != nil {
@@ -214,7 +215,7 @@ func (c *choice) sorted() (p part, err error) {
 		if *found == nil {
 			*found = best.Part()
 		}
-		(*found).Add(query.Ranked{Entity: at.Entity(), Keys: keys})
+		(*found).Add(at.Entity(), keys...)
 		return nil
 	}, func(found *query.Best, _ int) error {
 		if found != nil {
@@ -225,15 +226,19 @@ func (c *choice) sorted() (p part, err error) {
 	if err != nil {
 		return part{}, err
 	}
-	sorted := best.Sorted()
-	for _, r := range sorted[min(int(min(c.from, math.MaxInt32)), len(sorted)):] {
-		if c.limit > 0 && len(p.entities) == int(c.limit) {
+	from, place := int(min(c.from, math.MaxInt32)), 0
+	p.total = best.Total
+	p.entities = make([]ecs.Entity, 0, max(0, min(best.Total-from, int(min(cmp.Or(c.limit, math.MaxInt32), math.MaxInt32)))))
+	for r := range best.Sorted() {
+		if place++; place <= from {
+			continue
+		}
+		if len(p.entities) == cap(p.entities) {
 			break
 		}
-		p.entities = append(p.entities, r.Entity)
+		p.entities = append(p.entities, r.Entity())
 	}
-	p.total = best.Total
-	p.more = max(0, p.total-int(min(c.from, math.MaxInt32))-len(p.entities))
+	p.more = max(0, p.total-from-len(p.entities))
 	return p, nil
 }
 

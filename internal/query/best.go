@@ -2,82 +2,339 @@ package query
 
 import (
 	"cmp"
+	"encoding/binary"
+	"iter"
+	"math"
 	"slices"
 	"sync/atomic"
 
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A Ranked is an entity with the keys that it is sorted by.
-type Ranked struct {
-	Entity ecs.Entity
-	Keys   []Answer
-}
-
 // A Best keeps the first few of many entities, in the order of their keys, and by index where these are
-// equal. Memory is that of twice as many as it keeps, whatever is added.
+// equal. Nothing comes last. Memory is that of twice as many as it keeps, whatever is added.
+//
+// A key is kept as a code: a number whose order is that of the keys. It takes 16 bytes with its entity. Keys
+// whose code does not say all are kept besides: texts, numbers that no float64 holds, and where there are several
+// keys for an entity.
+//
+//	Add ──▶ code is all  ──▶ plain: runs of code and entity  ──┐
+//	    └▶ otherwise     ──▶ full: code, entity, keys        ──┴▶ trim, or merge into Sorted
 type Best struct {
-	Order func(a, b Answer) int // Of two keys.
-	Limit int                   // How many are kept; 0: all.
-	After *Ranked               // Only those behind this one; nil: all.
+	Desc  bool   // The greatest come first.
+	Limit int    // How many are kept; 0: all.
+	After *Place // Only those behind this one; nil: all.
 
 	Total int // How many were added, kept or not.
 
-	found []Ranked
-	worst atomic.Pointer[Ranked] // Limit others come before it or are it; nil: there are not so many yet.
+	plain [][]plainPlace
+	full  []Place
+	worst atomic.Pointer[Place] // Limit others come before it or are it; nil: there are not so many yet.
+}
+
+// A Place is that of an entity in an order.
+type Place struct {
+	plainPlace
+	keys []Answer // nil: the code says all.
+}
+
+// A plainPlace is a place that a code says all about.
+type plainPlace struct {
+	code   uint64
+	entity ecs.Entity
+}
+
+// Entity returns the entity that has the place.
+func (p plainPlace) Entity() ecs.Entity { return p.entity }
+
+// runLength is how many plain places a run has, if all are kept. Runs are sorted when they are full.
+const runLength = 1 << 16
+
+// The codes of keys by their rank, see Answer.rank. Between the truths and the texts are the numbers.
+const (
+	codeFalse   = 1
+	codeTrue    = 2
+	codeText    = 0xfff1 << 48
+	codeOther   = 0xfff8 << 48
+	codeNaN     = 0xfffa << 48
+	codeNothing = math.MaxUint64
+)
+
+// codeOf returns the code of a key, and whether it says all.
+func (b *Best) codeOf(a Answer) (code uint64, all bool) {
+	switch all = true; a.rank() {
+	case 0:
+		code = codeFalse
+	case 1:
+		code = codeTrue
+	case 2:
+		code, all = numberCode(a)
+	case 3:
+		text, _ := a.Text()
+		var first [8]byte
+		copy(first[2:], text)
+		code, all = codeText|binary.BigEndian.Uint64(first[:]), false
+	case 4:
+		code, all = codeOther, false
+	case 5:
+		code = codeNaN
+	default:
+		return codeNothing, true
+	}
+	if b.Desc {
+		code = ^code
+	}
+	return code, all
+}
+
+// numberCode returns the code of a number: the bits of the float64 that is nearest, in the order of their values.
+func numberCode(a Answer) (code uint64, all bool) {
+	const most = 1 << 53
+	var x float64
+	switch v := a.v.(type) {
+	case float64:
+		x, all = v, true
+	case int:
+		x, all = float64(v), -most <= int64(v) && int64(v) <= most
+	case uint8:
+		x, all = float64(v), true
+	default:
+		x, _ = a.Float()
+	}
+	code = math.Float64bits(x + 0) // -0 is 0.
+	if code>>63 == 1 {
+		return ^code, all
+	}
+	return code | 1<<63, all
+}
+
+// keyOf returns the key of a code that says all.
+func (b *Best) keyOf(code uint64) Answer {
+	if code == codeNothing {
+		return Answer{}
+	}
+	if b.Desc {
+		code = ^code
+	}
+	switch {
+	case code <= codeTrue:
+		return Answer{code == codeTrue}
+	case code == codeNaN:
+		return Answer{math.NaN()}
+	case code>>63 == 0:
+		return Answer{math.Float64frombits(^code)}
+	}
+	return Answer{math.Float64frombits(code &^ (1 << 63))}
 }
 
 // Part returns a Best that is to be joined to b later. It leaves out what b would not keep by now. Several
 // goroutines may call it, also while others are joined.
 func (b *Best) Part() *Best {
-	part := &Best{Order: b.Order, Limit: b.Limit, After: b.After}
+	part := &Best{Desc: b.Desc, Limit: b.Limit, After: b.After}
 	part.worst.Store(b.worst.Load())
 	return part
 }
 
-// compare compares the places of two entities.
-func (b *Best) compare(x, y *Ranked) int {
-	return cmp.Or(slices.CompareFunc(x.Keys, y.Keys, b.Order), cmp.Compare(x.Entity.Index(), y.Entity.Index()))
-}
-
-// Add adds an entity.
-func (b *Best) Add(r Ranked) {
-	b.Total++
-	b.keep(r)
-}
-
-// keep is Add without counting.
-func (b *Best) keep(r Ranked) {
-	if worst := b.worst.Load(); worst != nil && b.compare(&r, worst) > 0 || b.After != nil && b.compare(&r, b.After) <= 0 {
-		return
+// compare compares two places.
+func (b *Best) compare(x, y *Place) int {
+	c := cmp.Compare(x.code, y.code)
+	if c == 0 && (x.keys != nil || y.keys != nil) {
+		c = slices.CompareFunc(b.keys(x), b.keys(y), b.order)
 	}
-	if b.found = append(b.found, r); b.Limit > 0 && len(b.found) >= 2*b.Limit {
+	return cmp.Or(c, cmp.Compare(x.entity.Index(), y.entity.Index()))
+}
+
+// keys returns the keys of a place.
+func (b *Best) keys(p *Place) []Answer {
+	if p.keys != nil {
+		return p.keys
+	}
+	return []Answer{b.keyOf(p.code)}
+}
+
+// order compares two keys. Nothing comes last either way.
+func (b *Best) order(x, y Answer) int {
+	c := x.Compare(y)
+	if b.Desc && !x.Nothing() && !y.Nothing() {
+		return -c
+	}
+	return c
+}
+
+// comparePlain compares two places that their codes say all about.
+func comparePlain(x, y plainPlace) int {
+	return cmp.Or(cmp.Compare(x.code, y.code), cmp.Compare(x.entity.Index(), y.entity.Index()))
+}
+
+// Add adds an entity with its keys, of which it keeps a copy.
+func (b *Best) Add(e ecs.Entity, keys ...Answer) {
+	b.Total++
+	code, all := b.codeOf(keys[0])
+	p := Place{plainPlace: plainPlace{code, e}}
+	if all = all && len(keys) == 1; !all {
+		p.keys = keys
+	}
+	switch {
+	case b.leavesOut(&p):
+	case all:
+		b.keep(Place{plainPlace: p.plainPlace})
+	default:
+		b.keep(Place{p.plainPlace, slices.Clone(keys)})
+	}
+}
+
+// leavesOut reports whether b does not keep a place.
+func (b *Best) leavesOut(p *Place) bool {
+	worst := b.worst.Load()
+	return worst != nil && b.compare(p, worst) > 0 || b.After != nil && b.compare(p, b.After) <= 0
+}
+
+// keep adds a place that is not left out.
+func (b *Best) keep(p Place) {
+	if p.keys != nil {
+		b.full = append(b.full, p)
+	} else {
+		b.keepPlain(p.plainPlace)
+	}
+	if b.Limit > 0 && b.kept() >= 2*b.Limit {
 		b.trim()
 	}
+}
+
+// keepPlain adds a place to the last run. With a limit there is one run.
+func (b *Best) keepPlain(p plainPlace) {
+	last := len(b.plain) - 1
+	if last < 0 || b.Limit == 0 && len(b.plain[last]) == runLength {
+		if last >= 0 {
+			slices.SortFunc(b.plain[last], comparePlain)
+		}
+		b.plain = append(b.plain, nil)
+		last++
+	}
+	b.plain[last] = append(b.plain[last], p)
+}
+
+// kept returns how many places b has.
+func (b *Best) kept() int {
+	n := len(b.full)
+	for _, run := range b.plain {
+		n += len(run)
+	}
+	return n
 }
 
 // Join adds what was added to another one, which keeps as many in the same order.
 func (b *Best) Join(of *Best) {
 	b.Total += of.Total
-	for _, r := range of.found {
-		b.keep(r)
+	join := func(p Place) {
+		if !b.leavesOut(&p) {
+			b.keep(p)
+		}
+	}
+	for _, run := range of.plain {
+		for _, p := range run {
+			join(Place{plainPlace: p})
+		}
+	}
+	for _, p := range of.full {
+		join(p)
 	}
 }
 
-// trim sorts what was found, and drops what is too much.
+// sort sorts what is not sorted yet.
+func (b *Best) sort() {
+	if last := len(b.plain) - 1; last >= 0 {
+		slices.SortFunc(b.plain[last], comparePlain)
+	}
+	slices.SortFunc(b.full, func(x, y Place) int { return b.compare(&x, &y) })
+}
+
+// trim drops what is too much.
 func (b *Best) trim() {
-	slices.SortFunc(b.found, func(x, y Ranked) int { return b.compare(&x, &y) })
-	if b.Limit == 0 || len(b.found) < b.Limit {
+	b.sort()
+	if b.Limit == 0 || b.kept() < b.Limit {
 		return
 	}
-	clear(b.found[b.Limit:]) // Keys are memory.
-	b.found = b.found[:b.Limit]
-	worst := b.found[b.Limit-1]
+	plain, full := 0, 0
+	var worst Place
+	n := 0
+	for p := range b.merged() {
+		if p.keys != nil {
+			full++
+		} else {
+			plain++
+		}
+		if n++; n == b.Limit {
+			worst = p
+			break
+		}
+	}
+	if len(b.plain) > 0 {
+		b.plain[0] = b.plain[0][:plain]
+	}
+	clear(b.full[full:]) // Keys are memory.
+	b.full = b.full[:full]
 	b.worst.Store(&worst)
 }
 
-// Sorted returns those that are kept, in order. They belong to b.
-func (b *Best) Sorted() []Ranked {
+// Sorted returns those that are kept, in order. Nothing may be added then.
+func (b *Best) Sorted() iter.Seq[Place] {
 	b.trim()
-	return b.found
+	return b.merged()
+}
+
+// merged returns what sorted runs have, in order.
+func (b *Best) merged() iter.Seq[Place] {
+	return func(yield func(Place) bool) {
+		// A heap of the runs by their first places. The last run is that of full places.
+		type run struct {
+			first Place
+			plain []plainPlace
+			full  []Place
+		}
+		next := func(r *run) bool {
+			switch {
+			case len(r.plain) > 0:
+				r.first, r.plain = Place{plainPlace: r.plain[0]}, r.plain[1:]
+			case len(r.full) > 0:
+				r.first, r.full = r.full[0], r.full[1:]
+			default:
+				return false
+			}
+			return true
+		}
+		var heap []*run
+		for _, plain := range b.plain {
+			heap = append(heap, &run{plain: plain})
+		}
+		heap = slices.DeleteFunc(append(heap, &run{full: b.full}), func(r *run) bool { return !next(r) })
+		down := func(i int) {
+			for {
+				least := i
+				for child := 2*i + 1; child <= 2*i+2 && child < len(heap); child++ {
+					if b.compare(&heap[child].first, &heap[least].first) < 0 {
+						least = child
+					}
+				}
+				if least == i {
+					return
+				}
+				heap[i], heap[least] = heap[least], heap[i]
+				i = least
+			}
+		}
+		for i := len(heap)/2 - 1; i >= 0; i-- {
+			down(i)
+		}
+		for len(heap) > 0 {
+			if !yield(heap[0].first) {
+				return
+			}
+			if !next(heap[0]) {
+				heap[0] = heap[len(heap)-1]
+				heap = heap[:len(heap)-1]
+			}
+			down(0)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package query
 
 import (
+	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -10,42 +12,113 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
+// bigInt is the first int behind which a float64 does not hold all. With 32 bits it is another one.
+var bigInt int64 = 1 << 53
+
+// sortKeys are answers of all kinds, also such that differ only where a float64 does not.
+var sortKeys = []any{
+	nil, false, true, 0, 1, -1, 7, 1<<31 - 1, int(bigInt), int(bigInt + 1), int(bigInt + 2), int(-bigInt - 1), math.MaxInt, uint8(7), uint64(1 << 53), uint64(1<<53 + 1), uint64(math.MaxUint64),
+	*new(big.Int).Lsh(big.NewInt(1), 70), 0.0, math.Copysign(0, -1), 0.5, -0.5, 7.0, float64(1 << 53), 1e300, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN(),
+	"", "a", "a\x00", "abcdef", "abcdefg", "abcdefh", "\xff\xff\xff\xff\xff\xff\xff", []any{1, 2}, []any{1, 3},
+}
+
 // What is kept, from whatever place on and joined from however many parts, is what sorting all gives.
 func TestBest_IsWhatSortingGives(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	for range 200 {
-		all := make([]Ranked, rng.IntN(300))
+	type ranked struct {
+		e    ecs.Entity
+		keys []Answer
+	}
+	key := map[int]func() Answer{
+		0: func() Answer { return Answer{sortKeys[rng.IntN(len(sortKeys))]} },
+		1: func() Answer { return Answer{rng.IntN(20)} },
+		2: func() Answer { return Answer{float64(rng.NormFloat64())} },
+	}
+	for round := range 600 {
+		all, of, keys := make([]ranked, rng.IntN(300)), key[rng.IntN(len(key))], 1+rng.IntN(2)
 		for i := range all {
-			all[i] = Ranked{ecs.NewEntity(uint32(i), 1), []Answer{{rng.IntN(20)}, {rng.IntN(2)}}}
+			all[i].e = ecs.NewEntity(uint32(i), 1)
+			for range keys {
+				all[i].keys = append(all[i].keys, of())
+			}
+		}
+		best := &Best{Desc: rng.IntN(2) == 0, Limit: rng.IntN(40)}
+		if round%3 == 0 {
+			best.Limit = 0
 		}
 		sorted := slices.Clone(all)
-		slices.SortStableFunc(sorted, func(a, b Ranked) int { return slices.CompareFunc(a.Keys, b.Keys, Answer.Compare) })
-		limit, from, after := rng.IntN(40), 0, (*Ranked)(nil)
+		slices.SortStableFunc(sorted, func(a, b ranked) int { return slices.CompareFunc(a.keys, b.keys, best.order) })
+		from := 0
 		if len(sorted) > 0 && rng.IntN(2) == 0 {
 			from = 1 + rng.IntN(len(sorted))
-			after = &sorted[from-1]
+			before := &Best{Desc: best.Desc}
+			before.Add(sorted[from-1].e, sorted[from-1].keys...)
+			for p := range before.Sorted() {
+				best.After = &p
+			}
 		}
-		best := &Best{Order: Answer.Compare, Limit: limit, After: after}
+		var given []Answer
 		for part := range slices.Chunk(all, 1+rng.IntN(50)) {
 			of := best.Part()
 			for _, r := range part {
-				of.Add(r)
+				given = append(given[:0], r.keys...) // A copy is kept.
+				of.Add(r.e, given...)
 			}
 			best.Join(of)
-			if limit > 0 {
-				require.LessOrEqual(t, len(best.found), 2*limit)
+			if best.Limit > 0 {
+				require.LessOrEqual(t, best.kept(), 2*best.Limit)
 			}
 		}
 		want := sorted[from:]
-		if limit > 0 {
-			want = want[:min(limit, len(want))]
+		if best.Limit > 0 {
+			want = want[:min(best.Limit, len(want))]
 		}
 		require.Equal(t, len(all), best.Total)
-		require.Equal(t, len(want), len(best.Sorted()))
-		for i, r := range best.Sorted() {
-			require.Equal(t, want[i].Entity, r.Entity, "%d from %d", i, from)
+		n := 0
+		for p := range best.Sorted() {
+			require.Equal(t, want[n].e, p.Entity(), "%d from %d, limit %d, desc %v", n, from, best.Limit, best.Desc)
+			n++
+		}
+		require.Equal(t, len(want), n)
+	}
+}
+
+// Any two keys have codes in the order of the keys, and a code that says all has its key.
+func TestBest_Codes(t *testing.T) {
+	for _, desc := range []bool{false, true} {
+		b := &Best{Desc: desc}
+		for _, x := range sortKeys {
+			code, all := b.codeOf(Answer{x})
+			if all {
+				require.Zero(t, Answer{x}.Compare(b.keyOf(code)), "%v", x)
+			}
+			for _, y := range sortKeys {
+				p, q := Place{}, Place{}
+				for place, v := range map[*Place]any{&p: x, &q: y} {
+					if place.code, all = b.codeOf(Answer{v}); !all {
+						place.keys = []Answer{{v}}
+					}
+				}
+				require.Equal(t, b.order(Answer{x}, Answer{y}), b.compare(&p, &q), "%v and %v, desc %v", x, y, desc)
+			}
 		}
 	}
+}
+
+// All that are kept without a limit take 16 bytes each, in runs.
+func TestBest_ManyRuns(t *testing.T) {
+	b, rng := new(Best), rand.New(rand.NewPCG(1, 1))
+	for i := range 3*runLength + 5 {
+		b.Add(ecs.NewEntity(uint32(i), 1), Answer{rng.IntN(1000)})
+	}
+	require.Len(t, b.plain, 4)
+	require.Empty(t, b.full)
+	n, before := 0, Place{}
+	for p := range b.Sorted() {
+		require.LessOrEqual(t, b.compare(&before, &p), 0)
+		n, before = n+1, p
+	}
+	require.Equal(t, b.Total, n)
 }

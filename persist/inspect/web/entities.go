@@ -227,7 +227,7 @@ type selection struct {
 	// In an order: the window that was asked for last, and the last entity of each one before.
 	window int
 	sorted []ecs.Entity
-	ends   []query.Ranked
+	ends   []query.Place
 	best   *query.Best // That is being filled for the window.
 }
 
@@ -280,20 +280,11 @@ func (c *selection) begin(window int) {
 
 // newBest returns what keeps the entities of the window.
 func (c *selection) newBest() *query.Best {
-	b := &query.Best{Order: c.order, Limit: windowRows + maxRows}
+	b := &query.Best{Desc: c.desc, Limit: windowRows + maxRows}
 	if c.window > 0 {
 		b.After = &c.ends[c.window-1]
 	}
 	return b
-}
-
-// order compares two keys. Nothing comes last either way.
-func (c *selection) order(a, b query.Answer) int {
-	n := a.Compare(b)
-	if c.desc && !a.Nothing() && !b.Nothing() {
-		return -n
-	}
-	return n
 }
 
 // look goes on until all are asked or it has taken long enough: less long, if enough are found
@@ -364,7 +355,7 @@ func (c *selection) sweep(ctx context.Context, st *inspect.State, from int, take
 		if l.best == nil {
 			l.best = c.best.Part()
 		}
-		l.best.Add(query.Ranked{Entity: at.Entity(), Keys: []query.Answer{k}})
+		l.best.Add(at.Entity(), k)
 		return nil
 	}, func(l looked, next int) error {
 		begin := from
@@ -451,13 +442,11 @@ func (c *selection) arrange() {
 	if c.sort == "" {
 		return
 	}
-	ranked := c.best.Sorted()
-	if len(ranked) >= windowRows && c.window == len(c.ends) {
-		c.ends = append(c.ends, ranked[windowRows-1])
-	}
-	c.sorted = make([]ecs.Entity, len(ranked))
-	for i, r := range ranked {
-		c.sorted[i] = r.Entity
+	for place := range c.best.Sorted() {
+		c.sorted = append(c.sorted, place.Entity())
+		if len(c.sorted) == windowRows && c.window == len(c.ends) {
+			c.ends = append(c.ends, place)
+		}
 	}
 	c.best = nil
 }

@@ -26,7 +26,7 @@ const (
 	smallPeak, smallKept = 40, 6
 
 	// smallSorted is smallPeak of a sorted list, which keeps a window of entities with their keys.
-	smallSorted = 85
+	smallSorted = 70
 )
 
 // smallPeakOf returns the peak that a screen of the save of 80 MB may have.

@@ -1,0 +1,130 @@
+package dump
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/query"
+)
+
+// Batches prints columns of very many entities, in any order, without loading the state. Entities next to each
+// other in the order may have rows anywhere, so rows are not looked up one by one:
+//
+//	entities, in order    │ batch 0 │ batch 1 │ …
+//	                          ▲         ▲
+//	sweeps of the state   all of it  the indices from the lowest to the highest of the batch
+//
+// Memory is that of the entities and of the values of one batch. The first sweep reads every page that a later one
+// reads: damage is found before anything is printed.
+
+// batchCells is how many values a batch has. Tests set it.
+var batchCells = 1 << 19
+
+// A batch is some of the entities, with the values of their columns.
+type batch struct {
+	exprs []*query.Swept
+	cells []query.Answer
+	slots []slot   // In the order of indices.
+	has   []uint64 // A bit for each index from base on: it is that of an entity of the batch.
+	base  int      // The lowest index.
+	end   int      // Behind the highest index.
+}
+
+// A slot says which place of its batch an entity has.
+type slot struct{ index, place uint32 }
+
+// batches walks over what exprs, which are of w, give for entities. It makes the first batch at once.
+func (w *sweeper) batches(exprs []*query.Swept, entities []ecs.Entity) (walk[[]query.Answer], error) {
+	size := max(1, batchCells/max(1, len(exprs)))
+	made, begins := newBatch(exprs, entities[:min(size, len(entities))]), []int{0}
+	err := w.fill(made, true, func(next int) error {
+		begins = append(begins, next)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(visit func([]query.Answer) error) error {
+		for first := 0; first < len(entities); first += size {
+			part := entities[first:min(first+size, len(entities))]
+			if first > 0 {
+				made = newBatch(exprs, part)
+				span, found := slices.BinarySearch(begins, made.base)
+				if !found {
+					span--
+				}
+				w.Begin = begins[span]
+				err := w.fill(made, false, func(next int) error {
+					if next >= made.end {
+						return errEnough
+					}
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			for i := range part {
+				if err := visit(made.of(i)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}, nil
+}
+
+// newBatch returns the batch of these entities, without values.
+func newBatch(exprs []*query.Swept, entities []ecs.Entity) *batch {
+	b := &batch{exprs: exprs, cells: make([]query.Answer, len(entities)*len(exprs)), slots: make([]slot, len(entities)), base: math.MaxInt}
+	for i, e := range entities {
+		b.slots[i] = slot{e.Index(), uint32(i)}
+		b.base, b.end = min(b.base, int(e.Index())), max(b.end, int(e.Index())+1)
+	}
+	slices.SortFunc(b.slots, func(x, y slot) int { return cmp.Compare(x.index, y.index) })
+	b.has = make([]uint64, (max(0, b.end-b.base)+63)/64)
+	for _, s := range b.slots {
+		i := int(s.index) - b.base
+		b.has[i/64] |= 1 << (i % 64)
+	}
+	return b
+}
+
+// of returns the values of the entity in a place.
+func (b *batch) of(place int) []query.Answer {
+	return b.cells[place*len(b.exprs) : (place+1)*len(b.exprs)]
+}
+
+// find returns the place of the entity with an index, if it is one of the batch.
+func (b *batch) find(index uint32) (place int, ok bool) {
+	i := int(index) - b.base
+	if i < 0 || i >= b.end-b.base || b.has[i/64]>>(i%64)&1 == 0 {
+		return 0, false
+	}
+	n, _ := slices.BinarySearchFunc(b.slots, index, func(s slot, index uint32) int { return cmp.Compare(s.index, index) })
+	return int(b.slots[n].place), true
+}
+
+// fill evaluates the expressions for the entities of b, by a sweep. It calls take with the index behind each span.
+// With all set it evaluates them for the others too, so that every page is read. Only damage is an error of those.
+func (w *sweeper) fill(b *batch, all bool, take func(next int) error) error {
+	// Spans are asked at the same time. Each writes the cells of its own entities.
+	return ended(query.Sweep(w.ctx, &w.Sweeper, func(at query.SweptEntity, _ *struct{}) error {
+		place, ok := b.find(at.Entity().Index())
+		if !ok && !all {
+			return nil
+		}
+		for i, x := range b.exprs {
+			v, err := x.At(at)
+			switch {
+			case err != nil && (ok || damaged(err)):
+				return err
+			case ok:
+				b.of(place)[i] = v
+			}
+		}
+		return nil
+	}, func(_ struct{}, next int) error { return take(next) }))
+}
