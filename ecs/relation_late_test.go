@@ -190,6 +190,51 @@ func TestDestroy_LateSourcesGoFirst(t *testing.T) {
 	}
 }
 
+// Hooks of a removed component are enough: nothing need ask for OnDestroy.
+func TestDestroy_OnRemoveMakesSource(t *testing.T) {
+	for _, policy := range []Policy{Cascade, Detach, Refuse} {
+		w := newLateWorld(t, policy, Options{})
+		w.hooks.destroy = nil
+		w.settleObserved()
+		e := w.Create()
+		w.parts.Set(e, plain{})
+		w.parts.OnRemove(func(dying Entity, _ plain) { w.links.Set(w.Create(), link{To: dying}) })
+		if w.Destroy(e); w.links.Len() != 0 {
+			t.Errorf("%v: %v", policy, w.dangling())
+		}
+	}
+}
+
+// What hooks of a late source give to the dying entity is taken again and told, and what
+// hooks make of it then is treated like the others.
+func TestDestroy_HookOfLateSourceGivesComponent(t *testing.T) {
+	for _, policy := range []Policy{Cascade, Detach, Refuse} {
+		w := newLateWorld(t, policy, Options{})
+		e := w.Create()
+		var late Entity
+		w.OnDestroy(func(dying Entity) {
+			if dying == e {
+				late = w.Create()
+				w.links.Set(late, link{To: e})
+			}
+		})
+		w.links.OnRemove(func(source Entity, _ link) {
+			if source == late {
+				w.parts.Set(e, plain{})
+			}
+		})
+		told := 0
+		w.parts.OnRemove(func(dying Entity, _ plain) {
+			if told++; w.Alive(e) {
+				w.links.Set(w.Create(), link{To: dying})
+			}
+		})
+		if !w.Destroy(e) || told != 1 || w.links.Len()+w.parts.Len() > 0 {
+			t.Errorf("%v: the hook was called %d times; %v", policy, told, w.dangling())
+		}
+	}
+}
+
 // A hook may turn an existing component towards the dying entity, by any way to write it.
 func TestDestroy_HookTurnsSource(t *testing.T) {
 	for how, turn := range map[string]func(w *lateWorld, source, target Entity){
@@ -454,7 +499,9 @@ func newRestless(t *testing.T, seed uint64) *restless {
 	if rng.IntN(3) == 0 && w.links.Kind() != Indexed {
 		w.MustNewGroup(w.links, w.parts)
 	}
-	w.OnDestroy(func(e Entity) { w.act(e) })
+	if rng.IntN(4) > 0 {
+		w.OnDestroy(func(e Entity) { w.act(e) })
+	}
 	w.links.OnRemove(func(e Entity, l link) { w.act(e); w.act(l.To) })
 	if rng.IntN(2) == 0 {
 		w.parts.OnRemove(func(e Entity, _ plain) { w.act(e) })
