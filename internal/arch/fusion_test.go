@@ -1,13 +1,19 @@
 package arch
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,31 +23,33 @@ import (
 // TestFusibleProducts finds products of floats that some processors fuse with a sum, so that a
 // world differs from machine to machine: see docs/MACHINES.md. The safe form is a conversion.
 func TestFusibleProducts(t *testing.T) {
-	list := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap", "../../...")
-	list.Stderr = os.Stderr
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, benchmarks := map[string]bool{}, false
-	for _, err := range checkTypes("amd64", string(out), nil, func(fset *token.FileSet, files []*ast.File, info *types.Info) {
-		for _, file := range files {
-			name, err := filepath.Rel(root, fset.Position(file.Pos()).Filename)
-			if err != nil {
+	modules := modulesIn(t, root)
+	found, seen := map[string]bool{}, map[string]bool{}
+	for _, dir := range modules {
+		errs := checkTypes("amd64", listed(t, dir, dir != root), nil, func(fset *token.FileSet, files []*ast.File, info *types.Info) {
+			for _, file := range files {
+				name, err := filepath.Rel(root, fset.Position(file.Pos()).Filename)
+				if err != nil {
+					t.Error(err)
+				}
+				name = filepath.ToSlash(name)
+				for looked := path.Dir(name); looked != "."; looked = path.Dir(looked) {
+					seen[looked] = true
+				}
+				for _, at := range fusible(file, info) {
+					found[fmt.Sprintf("%s:%d", name, fset.Position(at).Line)] = true
+				}
+			}
+		})
+		for _, err := range errs {
+			if dir == root { // Nested modules lack the packages of others here.
 				t.Error(err)
 			}
-			name = filepath.ToSlash(name)
-			benchmarks = benchmarks || strings.HasPrefix(name, "benchmarks/")
-			for _, at := range fusible(file, info) {
-				found[fmt.Sprintf("%s:%d", name, fset.Position(at).Line)] = true
-			}
 		}
-	}) {
-		t.Error(err)
 	}
 	for file, why := range map[string]string{
 		"internal/build/build.go":      "finds out whether the machine fuses",
@@ -61,8 +69,63 @@ func TestFusibleProducts(t *testing.T) {
 	for at := range found {
 		t.Errorf("%s: a product of floats that may be fused with a sum; write float64(x*y)", at)
 	}
-	if !benchmarks {
-		t.Error("no file of benchmarks was looked at")
+	for _, dir := range append(modules[1:], filepath.Join(root, "benchmarks")) {
+		name, err := filepath.Rel(root, dir)
+		if name = filepath.ToSlash(name); err != nil || !seen[name] {
+			t.Errorf("no file of %s was looked at", name)
+		}
+	}
+}
+
+// modulesIn returns the directories of the modules of the project, that of the root first.
+func modulesIn(t *testing.T, root string) (dirs []string) {
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.Name() == "go.mod" {
+			dirs = append(dirs, filepath.Dir(name))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return len(a) - len(b) })
+	if len(dirs) < 2 || dirs[0] != root {
+		t.Fatalf("modules %v", dirs)
+	}
+	return dirs
+}
+
+// listed returns what go list tells of the packages of a module and those that they import. Of a nested module
+// the packages of others are left out: they need not be on this machine, and are many.
+func listed(t *testing.T, dir string, nested bool) string {
+	list := exec.Command("go", "list", fmt.Sprintf("-e=%v", nested), "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,Standard", "./...")
+	list.Dir, list.Env = dir, append(os.Environ(), "GOWORK=off")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !nested {
+		return string(out)
+	}
+	var text bytes.Buffer
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			ImportPath, Dir string
+			GoFiles         []string
+			ImportMap       map[string]string
+			Standard        bool
+		}
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return text.String()
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if p.Standard || strings.HasPrefix(p.ImportPath, module) {
+			if err := json.NewEncoder(&text).Encode(p); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

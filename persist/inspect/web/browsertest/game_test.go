@@ -58,13 +58,13 @@ const hostile = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</scr
 
 func (g *game) spawn(clan string) {
 	e := g.world.Create()
-	angle := g.rng.Float64() * 2 * math.Pi
+	angle := float64(g.rng.Float64() * 2 * math.Pi)
 	middle, spread := 40.0, 30.0
 	if clan == "orc" {
 		middle, spread = -70, 25
 	}
-	r := spread * math.Sqrt(g.rng.Float64())
-	g.positions.Set(e, Position{middle + r*math.Cos(angle), 0.6 * r * math.Sin(angle)})
+	r := float64(spread * math.Sqrt(g.rng.Float64()))
+	g.positions.Set(e, Position{middle + float64(r*math.Cos(angle)), float64(0.6 * r * math.Sin(angle))})
 	name := fmt.Sprintf("%s-%d", clan, e.Index())
 	if e.Index() == 3 {
 		name = hostile

@@ -135,7 +135,7 @@ func longStore(t testing.TB) string {
 	}
 	for i := range 60 {
 		e := w.Create()
-		wide.Set(e, Wide{float64(i) * 1e17, -1e-9 * float64(i), i})
+		wide.Set(e, Wide{float64(float64(i) * 1e17), float64(-1e-9 * float64(i)), i})
 		deep.Set(e, Deep{strings.Repeat(hostile, 20), []string{long, "line\nbreak"}, e})
 	}
 	for n := range 30 {
