@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -148,5 +149,31 @@ func TestLists_Stale(t *testing.T) {
 	os.WriteFile("list", []byte("tiny.go Clamp: x > 7 => false\n"), 0o600)
 	if _, err := readHand("list", sources); err == nil || !strings.Contains(err.Error(), `list:1: Clamp has 0 times "x > 7"`) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// The lists of this module describe faults of today's source, so make mutants can start.
+func TestLists_OfThisModule(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	sources, err := load([]string{"./ecs", "./ecs/rollback", "./ecs/internal/track"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hand, err := readHand("internal/mutants/faults/hand.txt", sources)
+	if err != nil {
+		t.Error(err)
+	}
+	equal, err := readEqual("internal/mutants/faults/equal.txt", sources, slices.Concat(generate(sources), hand))
+	if err != nil {
+		t.Error(err)
+	}
+	for name, n := range map[string]int{"hand.txt": len(hand), "equal.txt": len(equal)} {
+		text, err := os.ReadFile(filepath.Join("internal", "mutants", "faults", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := regexp.MustCompile(`(?m)^[^#\s]`).FindAll(text, -1); len(lines) != n || n == 0 {
+			t.Errorf("%s: %d of %d lines describe faults of files that exist", name, n, len(lines))
+		}
 	}
 }
