@@ -31,20 +31,27 @@ func (w *World) destroyBatch(entities []Entity) (n int) {
 	return n
 }
 
-func (w *World) destroyOneByOne(entities []Entity) (n int) {
-	if w.bonds != nil || w.tellsEnds() { // One may go with another, ahead of its turn.
+func (w *World) destroyOneByOne(entities []Entity) int {
+	hooks, restores := w.tellsEnds(), w.restores
+	if hooks && !w.entities.allAlive(entities) {
 		return w.destroyCounting(entities)
 	}
+	before, n := w.entities.rows.N, 0
 	for _, e := range slices.Backward(entities) {
 		if w.Destroy(e) {
 			n++
 		}
 	}
-	return n
+	switch {
+	case w.restores == restores && (n == len(entities) || !hooks && n == before-w.entities.rows.N):
+		return n // Each went in its turn.
+	case hooks: // All of them were alive.
+		return w.countDistinct(entities, func(e Entity) bool { return !w.entities.alive(e) })
+	}
+	return w.countDistinct(entities, func(e Entity) bool { return w.entities.freed(e, before) })
 }
 
-// destroyCounting is destroyOneByOne where relations or hooks may destroy more. It returns
-// how many of entities were alive before and are not alive afterwards.
+// destroyCounting is destroyOneByOne with hooks, where some of entities are dead already.
 func (w *World) destroyCounting(entities []Entity) (n int) {
 	alive := w.spare.take()
 	defer w.spare.drop(alive)
@@ -62,6 +69,19 @@ func (w *World) destroyCounting(entities []Entity) (n int) {
 		}
 	}
 	return n
+}
+
+// countDistinct returns for how many of entities f returns true. One that is there twice
+// counts once.
+func (w *World) countDistinct(entities []Entity, f func(e Entity) bool) int {
+	found := w.spare.take()
+	defer w.spare.drop(found)
+	for _, e := range entities {
+		if f(e) {
+			found.add(e)
+		}
+	}
+	return len(found.added)
 }
 
 // destroyAll is destroyOneByOne where nobody is told.

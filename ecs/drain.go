@@ -5,7 +5,7 @@ package ecs
 //
 // A loop that ends leaves its place to the next one, so that the others keep theirs. Loops
 // over iter.Pull end in any order.
-type drainLoops []drainLoop
+type drainLoops []*drainLoop
 
 // A drainLoop is what is known of the row that a loop took last.
 type drainLoop struct {
@@ -15,35 +15,31 @@ type drainLoop struct {
 	frame   uint64 // The id of the frame in which it was taken. Only older boundaries undo that.
 }
 
-// begin returns the number of a new loop.
-func (l *drainLoops) begin() int {
-	for i := range *l {
-		if !(*l)[i].running {
-			(*l)[i] = drainLoop{running: true}
-			return i
+// begin returns a new loop.
+func (l *drainLoops) begin() *drainLoop {
+	for _, loop := range *l {
+		if !loop.running {
+			*loop = drainLoop{running: true}
+			return loop
 		}
 	}
-	*l = append(*l, drainLoop{running: true})
-	return len(*l) - 1
+	loop := &drainLoop{running: true}
+	*l = append(*l, loop)
+	return loop
 }
 
-// end ends a loop.
-func (l *drainLoops) end(loop int) { (*l)[loop].running = false }
+func (l *drainLoop) end() { l.running = false }
 
-// take notes that a loop took the row of e in the frame with that id.
-func (l *drainLoops) take(loop int, e Entity, frame uint64) {
-	(*l)[loop] = drainLoop{running: true, taken: e, frame: frame}
+// take notes that the loop took the row of e in the frame with that id.
+func (l *drainLoop) take(e Entity, frame uint64) {
+	l.undone, l.taken, l.frame = false, e, frame
 }
-
-// undone returns the entity whose row a loop took last, and reports whether the world was put
-// back to before that.
-func (l *drainLoops) undone(loop int) (Entity, bool) { return (*l)[loop].taken, (*l)[loop].undone }
 
 // wentBack comes after the world was put back to the beginning of the frame with that id; 0
 // is before all frames.
-func (l *drainLoops) wentBack(frame uint64) {
-	for i := range *l {
-		if loop := &(*l)[i]; loop.running && loop.taken != 0 && frame <= loop.frame {
+func (l drainLoops) wentBack(frame uint64) {
+	for _, loop := range l {
+		if loop.running && loop.taken != 0 && frame <= loop.frame {
 			loop.undone = true
 		}
 	}

@@ -64,7 +64,7 @@ func TestDrain_WorldPutBack(t *testing.T) {
 			t.Run(fmt.Sprint(how, " ", kind), func(t *testing.T) {
 				w := newBackWorld(t, kind)
 				defer func() {
-					if slices.ContainsFunc(w.drains, func(l drainLoop) bool { return l.running }) {
+					if slices.ContainsFunc(w.drains, func(l *drainLoop) bool { return l.running }) {
 						t.Error("a loop is still running")
 					}
 				}()

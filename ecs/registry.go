@@ -147,6 +147,27 @@ func (r *registry) swap(a, b int) {
 	r.sparse[y.Index()], r.sparse[x.Index()] = uint32(a), uint32(b)
 }
 
+// allAlive reports whether all of entities are alive.
+func (r *registry) allAlive(entities []Entity) bool {
+	for _, e := range entities {
+		if !r.alive(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// freed reports whether e was destroyed since there were n entities alive. None may have been
+// created since: so those that were destroyed lie behind the ones that are alive.
+func (r *registry) freed(e Entity, n int) bool {
+	i := e.Index()
+	if uint(i) >= uint(len(r.sparse)) {
+		return false
+	}
+	k := int(r.sparse[i])
+	return k >= r.rows.N && k < n && r.dense.Live[k] == e
+}
+
 func (r *registry) destroy(e Entity) bool {
 	row := r.row(e)
 	if row < 0 {

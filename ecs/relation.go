@@ -436,21 +436,26 @@ func bondsOf(w *World) *bonds {
 // sever does with the sources of e, which is about to be destroyed, what their policies
 // say, and returns what it destroyed. It reports whether e may be destroyed.
 func (b *bonds) sever(e Entity) (severed, bool) {
-	if !b.hasSources(e) {
-		return severed{}, true
+	switch {
+	case b.hasSources(e):
+		return b.end([]Entity{e}, 1)
+	case b.w.hooked:
+		return severed{version: b.version()}, true
 	}
-	return b.end([]Entity{e}, 1)
+	return severed{}, true
 }
 
 // severLate does that with the sources that hooks made since, of e or of what s says was
 // destroyed with it. It reports whether there were any.
 func (b *bonds) severLate(e Entity, s severed) (severed, bool) {
-	switch {
-	case s.doomed == nil && !b.hasSources(e):
+	switch v := b.version(); {
+	case v == s.version:
 		return s, false
-	case s.doomed == nil:
+	case s.doomed != nil:
+	case b.hasSources(e):
 		s.doomed = []Entity{e}
-	case s.version == b.version():
+	default:
+		s.version = v
 		return s, false
 	}
 	return b.lookAgain(s.doomed, 1)

@@ -218,9 +218,8 @@ func (s *Storage[T]) Clear() {
 // not concern a NoRewind component, which is not put back.
 func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
-		loops := &s.w.drains
-		loop := loops.begin()
-		defer loops.end(loop)
+		loop := s.w.drains.begin()
+		defer loop.end()
 		for visited := true; visited; {
 			visited = false
 			for row := s.rows.N - 1; row >= 0; row = min(row, s.rows.N) - 1 {
@@ -233,7 +232,7 @@ func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
 					continue
 				}
 				s.mustBeTaken(loop) // A hook may have put the world back.
-				loops.take(loop, e, s.w.openFrame())
+				loop.take(e, s.w.openFrame())
 				if visited = true; !yield(e, v) {
 					return
 				}
@@ -255,10 +254,10 @@ func (w *World) openFrame() uint64 {
 }
 
 // mustBeTaken panics if the world was put back to before the loop over Drain took its last row.
-func (s *Storage[T]) mustBeTaken(loop int) {
-	if e, undone := s.w.drains.undone(loop); undone && !s.noRewind {
+func (s *Storage[T]) mustBeTaken(loop *drainLoop) {
+	if loop.undone && !s.noRewind {
 		panic(fmt.Sprintf("ecs: a loop over Drain of %s goes on after the world was put back to before %v was taken; end the loop where the world goes back so far, or make the checkpoint in the loop",
-			s.name, e))
+			s.name, loop.taken))
 	}
 }
 
@@ -295,7 +294,7 @@ func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 		entities = slices.Clone(entities)
 	}
 	if s.removesOneByOne() { // Hooks may remove some ahead of their turn.
-		n = s.countMembers(entities)
+		n = s.w.countDistinct(entities, s.Has)
 		for _, e := range slices.Backward(entities) {
 			s.Remove(e)
 		}
@@ -307,19 +306,6 @@ func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 		}
 	}
 	return n
-}
-
-// countMembers returns how many of entities have the component. One that is there twice
-// counts once.
-func (s *set) countMembers(entities []Entity) int {
-	members := s.w.spare.take()
-	defer s.w.spare.drop(members)
-	for _, e := range entities {
-		if s.row(e) >= 0 {
-			members.add(e)
-		}
-	}
-	return len(members.added)
 }
 
 // Reserve makes room for n components, those of now included, and for entities with the
