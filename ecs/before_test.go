@@ -1,28 +1,35 @@
 package ecs
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A recorder learns what a large row was before the tick that wrote it.
+// A recorder learns what large rows were before the tick that wrote them: each once, ascending, and only those
+// that still have a row.
 func TestChangeBefore_LargeRow(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	regions := MustRegister[region](w)
-	e := w.CreateN(nil, 3)
-	for i, e := range e {
+	all := w.CreateN(nil, 6)
+	for i, e := range all {
 		v := region{}
 		v.Cells[7] = byte(10 + i)
 		regions.Set(e, v)
 	}
-	var rows []int
-	var then, now []byte
+	type seen struct {
+		row       int
+		then, now byte
+	}
+	var got []seen
 	r := recorderFunc(func(c *raw.Change) uint64 {
 		for _, st := range c.Storages {
-			c.Before(st, func(row int, was, is []byte) {
-				rows = append(rows, row)
-				then, now = append([]byte(nil), was...), append([]byte(nil), is...)
+			c.Before(st, func(row int, then, now []byte) {
+				if size := len(region{}.Cells); len(then) != size || len(now) != size {
+					t.Fatalf("row %d: %d and %d bytes, want %d", row, len(then), len(now), size)
+				}
+				got = append(got, seen{row, then[7], now[7]})
 			})
 		}
 		return 1
@@ -31,13 +38,25 @@ func TestChangeBefore_LargeRow(t *testing.T) {
 	if err := w.Raw().Attach(r, 1); err != nil {
 		t.Fatal(err)
 	}
-	regions.Mut(e[1]).Cells[7] = 99
-	w.Commit()
-	size := len(region{}.Cells)
-	if len(rows) != 1 || rows[0] != 1 || len(then) != size || len(now) != size {
-		t.Fatalf("rows %v, of %d and %d bytes, want row 1 of %d", rows, len(then), len(now), size)
-	}
-	if then[7] != 11 || now[7] != 99 {
-		t.Errorf("the row was %d and is %d, want 11 and 99", then[7], now[7])
+	for _, tick := range []struct {
+		write   []int
+		destroy bool // The last entity.
+		want    []seen
+	}{
+		{write: []int{4, 1, 2, 1, 5}, destroy: true, want: []seen{{1, 11, 91}, {2, 12, 92}, {4, 14, 94}}},
+		{write: []int{3}, want: []seen{{3, 13, 93}}},
+		{},
+	} {
+		got = nil
+		for _, i := range tick.write {
+			regions.Mut(all[i]).Cells[7] = byte(90 + i)
+		}
+		if tick.destroy {
+			w.Destroy(all[len(all)-1])
+		}
+		w.Commit()
+		if !slices.Equal(got, tick.want) {
+			t.Errorf("written %v: rows %v, want %v", tick.write, got, tick.want)
+		}
 	}
 }
