@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -90,6 +91,10 @@ type page struct {
 // open opens url in a tab of that size.
 func open(t testing.TB, browser context.Context, url string, width, height int64, dark bool) *page {
 	t.Helper()
+	// The browser is killed when the thread that started it ends. Goroutines of a store that work in the background
+	// end their threads, so none of them may get this one.
+	goruntime.LockOSThread()
+	t.Cleanup(goruntime.UnlockOSThread)
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
 	p := &page{TB: t, ctx: ctx}

@@ -1,0 +1,22 @@
+package browsertest
+
+import (
+	goruntime "runtime"
+	"testing"
+)
+
+// Goroutines that end their threads, as a store's do, do not end the browser.
+func TestBrowser_OutlivesThreads(t *testing.T) {
+	p := open(t, browser(t), serve(t, store(t, 200)), 600, 400, false)
+	for range 500 {
+		done := make(chan bool)
+		go func() {
+			goruntime.LockOSThread() // Not unlocked, so the thread ends with this.
+			done <- true
+		}()
+		<-done
+	}
+	if p.text("body") == "" {
+		t.Error("the page is empty")
+	}
+}
