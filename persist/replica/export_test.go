@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"time"
 )
 
@@ -51,17 +52,24 @@ func Describe(log *Memory) (lines []string) {
 	return lines
 }
 
-// Has reports whether the entry that an owner appended last is what the log has at its position.
-func (o *Owner) Has(log *Memory) bool {
-	e, _ := log.Next(context.Background(), o.sender.at[0].Position-1)
+// Counts returns the position of the entry that an owner appended last, and whether it is what the log has there
+// and counts.
+func (o *Owner) Counts(log *Memory) (Position, bool) {
+	o.sender.order.Lock()
+	defer o.sender.order.Unlock()
+	at := o.sender.at[0]
+	e, _ := log.Next(context.Background(), at.Position-1)
 	h, _ := decodeHeader(e.Data)
-	return e.Position == o.sender.at[0].Position && h.id == o.sender.at[0].ID
+	return at.Position, e.Position == at.Position && h.id == at.ID && slices.Contains(Chain(log), at.Position)
 }
 
-// resum gives an entry the checksum of what it says.
-// Patient returns options that believe in lost entries after so long.
+// Patient returns options that believe in lost entries after so long, and, if they say nothing else, of an owner
+// that appends no entry by itself.
 func (o Options) Patient(d time.Duration) Options {
 	o.patience = d
+	if o.Heartbeat == 0 {
+		o.Heartbeat = -1
+	}
 	return o
 }
 

@@ -30,8 +30,14 @@ type Options struct {
 	// here stays, and a claim brings it in.
 	Forget bool
 
+	// Heartbeat is after how long a silence the owner appends an entry without operations, so that followers
+	// know that it is there: see [Follower.Fresh]. Default: 1 s; negative: it does not.
+	Heartbeat time.Duration
+
 	patience time.Duration // See sure.
 }
+
+func (o *Options) heartbeat() time.Duration { return cmp.Or(o.Heartbeat, time.Second) }
 
 // sure returns how long a log must say that it lost entries, or not show them, until that is believed. A server
 // that was cut off from the others answers with an old state until it notices; NATS takes 10 s for that.
@@ -65,17 +71,21 @@ type Follower struct {
 	stop context.CancelFunc // Of the goroutine that follows.
 	done chan struct{}      // Closed when it has ended.
 
-	mu      sync.Mutex // Guards what follows, which the goroutine changes or, when it has ended, who has the turn.
-	at      trail      // The last entries that were applied, newest first.
-	skipped link       // The last entry that did not count.
-	end     Position   // The last entry that was read. It lies behind at if it did not count.
-	term    uint64     // The highest of all claims.
-	tree    *tree      // nil: the log has no store yet, or not all of it came.
-	next    *tree      // It comes just now.
-	owned   bool       // Something may lie here that the log does not have.
-	origin  bool       // A store lies here, and the log has none yet.
-	since   int        // Bytes applied since the state was written.
-	aside   *aside     // Where what is not in the log goes.
+	mu      sync.Mutex    // Guards what follows, which the goroutine changes or, when it has ended, who has the turn.
+	at      trail         // The last entries that were applied, newest first.
+	skipped link          // The last entry that did not count.
+	fresh   time.Time     // When the last entry was read; see Fresh.
+	gap     time.Duration // Between it and the one before.
+	logged  int64         // Bytes that were read since the last store that came whole began to be sent,
+	begun   int64         // and as many when another one began to be sent.
+	end     Position      // The last entry that was read. It lies behind at if it did not count.
+	term    uint64        // The highest of all claims.
+	tree    *tree         // nil: the log has no store yet, or not all of it came.
+	next    *tree         // It comes just now.
+	owned   bool          // Something may lie here that the log does not have.
+	origin  bool          // A store lies here, and the log has none yet.
+	since   int           // Bytes applied since the state was written.
+	aside   *aside        // Where what is not in the log goes.
 	offer   offer
 	grown   chan struct{} // Closed when at or err is another one.
 	err     error         // Why the log is not followed any more.
@@ -116,6 +126,7 @@ func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Foll
 	if err := f.begin(ctx); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
+	f.fresh, f.gap = time.Now(), 0
 	f.follow()
 	return f, nil
 }
@@ -129,6 +140,32 @@ func (f *Follower) Position() Position {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.end
+}
+
+// Fresh returns when the last entry came. A live owner appends one at least once a second, see
+// [Options.Heartbeat]. If none came for much longer, the owner is gone, or this machine does not reach the log.
+func (f *Follower) Fresh() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fresh
+}
+
+// Overdue returns for how long an entry of the owner is overdue: the time since the last one, less twice the time
+// between that and the one before. A program that looks for a dead owner claims when this is more than some
+// hundred milliseconds. It works for an owner with ticks and for one without.
+func (f *Follower) Overdue() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return time.Since(f.fresh) - 2*f.gap
+}
+
+// heard notes that an entry came.
+func (f *Follower) heard() {
+	now := time.Now()
+	if !f.fresh.IsZero() {
+		f.gap = min(now.Sub(f.fresh), max(f.options.heartbeat(), time.Second))
+	}
+	f.fresh = now
 }
 
 // Offered returns what is closed once the owner has offered the store to this machine, see [Owner.Offer]:
@@ -422,7 +459,8 @@ func (f *Follower) take(ctx context.Context, e Entry) error {
 		}
 	}
 	f.at.push(link{e.Position, h.id})
-	f.end = e.Position
+	f.end, f.logged = e.Position, f.logged+int64(len(e.Data))
+	f.heard()
 	if f.since += len(e.Data); f.since >= stateEvery {
 		if err := f.save(); err != nil {
 			return err
@@ -446,6 +484,10 @@ func (f *Follower) apply(o *op) error {
 	case opOffer:
 		f.offer.set(o.name == f.options.Name)
 		return nil
+	case opBegin:
+		f.begun = f.logged
+	case opComplete:
+		f.logged -= f.begun
 	}
 	if f.tree != nil {
 		return f.tree.apply(o)
@@ -538,7 +580,7 @@ func (f *Follower) complete() error {
 // save writes what is known, once it is durable. Of a store that is coming nothing is: it is asked for
 // from its beginning.
 func (f *Follower) save() error {
-	s := &state{At: f.at[0], Trail: f.at, Term: f.term, Owner: f.owned, First: f.origin, Offer: f.offer.stands}
+	s := &state{At: f.at[0], Trail: f.at, Logged: f.logged, Term: f.term, Owner: f.owned, First: f.origin, Offer: f.offer.stands}
 	if f.tree != nil {
 		if err := f.tree.sync(); err != nil {
 			return err
@@ -650,7 +692,7 @@ func (f *Follower) lies() (bool, error) {
 
 // remember goes on from what is remembered, unless the log was trimmed behind it.
 func (f *Follower) remember(ctx context.Context, s *state, first Position) error {
-	f.term, f.owned, f.origin = s.Term, s.Owner, s.First
+	f.term, f.owned, f.origin, f.logged = s.Term, s.Owner, s.First, s.Logged
 	if s.Files == nil || first > s.At.Position+1 {
 		return nil // All is asked for anew: f.at is before the first entry.
 	}

@@ -35,6 +35,7 @@ type Owner struct {
 	f      *Follower
 	sender *sender
 	cancel context.CancelCauseFunc // Ends the sender's waiting for the log.
+	done   chan struct{}           // Closed when the goroutine that tends the log has ended.
 	term   uint64
 }
 
@@ -81,6 +82,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 		return nil, err
 	}
 	s := newSender(ctx, f.log, f.at, f.end, &f.options)
+	s.logged = f.logged
 	err = s.append([]op{{kind: opClaim, name: f.options.Name, number: term}})
 	var short *ShorterError
 	switch {
@@ -127,6 +129,8 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	// From here on the sender waits as long as there is an owner, not as long as somebody claims.
 	s.ctx, o.cancel = context.WithCancelCause(context.Background())
 	f.gate.sender.Store(s)
+	o.done = make(chan struct{})
+	go o.tend(s.ctx)
 	return o, nil
 }
 
@@ -197,6 +201,14 @@ func (o *Owner) Stuck() (since time.Time, err error) {
 	return o.sender.since, o.sender.stuck
 }
 
+// LogBytes returns how many bytes of entries the log has, as far as this machine knows: it counts from the last
+// time that all files were sent, or from when it began to follow.
+func (o *Owner) LogBytes() int64 {
+	o.sender.order.Lock()
+	defer o.sender.order.Unlock()
+	return o.sender.logged
+}
+
 // Files are those of the store, see [Follower.Files].
 func (o *Owner) Files() disk.FS { return o.f.gate }
 
@@ -209,7 +221,7 @@ func (o *Owner) Open(ctx context.Context, w *ecs.World, options persist.Options)
 
 // Rebase sends all files of the store once more, and trims the log before them: who begins to follow
 // reads no more than the store has, and what came since. Ticks are confirmed, and snapshots finished,
-// meanwhile. Call it when much more than that was appended.
+// meanwhile. The owner does so by itself when three times as much was appended as the store has, and 16 MiB.
 //
 // If ctx ends before, so does Rebase, with its error, and what it began goes on.
 func (o *Owner) Rebase(ctx context.Context) error {
@@ -237,6 +249,24 @@ func (o *Owner) rebase(ctx context.Context) error {
 		return err
 	}
 	return o.f.log.Trim(ctx, begin) // The log has two whole stores until then, and never none.
+}
+
+// tend keeps the log alive and short until ctx ends. It appends an entry without operations after each silence,
+// so that followers can tell an owner without ticks from one that is gone. It sends all files once more when
+// much more than that was appended.
+func (o *Owner) tend(ctx context.Context) {
+	defer close(o.done)
+	every := o.f.options.heartbeat()
+	for {
+		next, long := o.sender.beat(every)
+		if long && o.rebase(ctx) != nil {
+			next = max(next, longWait) // It is tried again when the log has grown on, unless the owner has lost it.
+		}
+		if o.Err() != nil || ctx.Err() != nil {
+			return
+		}
+		pause(ctx, next)
+	}
 }
 
 // remember writes what the log has, so that this machine reads on from here when it follows again.
@@ -269,7 +299,7 @@ func (o *Owner) remember() error {
 			return err
 		}
 	}
-	f.at, f.end, f.tree, f.origin = o.sender.at, o.sender.end, t, false
+	f.at, f.end, f.logged, f.tree, f.origin = o.sender.at, o.sender.end, o.sender.logged, t, false
 	return f.save()
 }
 
@@ -310,6 +340,7 @@ func (o *Owner) Close() error {
 	f := o.f
 	_ = o.sender.fail(persist.ErrClosed) // First: a Rebase that has the turn ends by it.
 	o.cancel(errors.New("the owner has closed"))
+	<-o.done
 	f.turn.Lock()
 	defer f.turn.Unlock()
 	if f.closed {

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -55,6 +56,8 @@ type sender struct {
 	check  bool             // The next entry is confirmed only if the log still has the one at at.
 	heard  time.Time        // When the log last acknowledged an entry.
 	short  time.Time        // When the log first said that it ends before at; zero: it does not.
+	beats  int              // Entries without operations since the last one with some.
+	logged int64            // Bytes that were appended since all began to be sent the last time.
 	recent []sent           // The newest entries, oldest first, for again.
 	kept   int              // Bytes of recent.
 	sent   map[string]int64 // Sizes of the files that the log has,
@@ -92,7 +95,7 @@ const checkAfter = time.Second
 // owner gives it another one afterwards.
 func newSender(ctx context.Context, log Log, t trail, end Position, options *Options) *sender {
 	var b [8]byte
-	rand.Read(b[:]) // Never fails.
+	crand.Read(b[:]) // Never fails.
 	return &sender{
 		log: log, ctx: ctx, options: options, files: map[string]*sentFile{}, sizes: map[string]int64{}, writer: binary.LittleEndian.Uint64(b[:]),
 		at: t, end: end, check: true, sent: map[string]int64{}, coming: map[string]int64{}, order: newTurn(),
@@ -187,9 +190,14 @@ func (s *sender) append(ops []op) error {
 	}
 	s.number++
 	h := header{entryID{s.writer, s.number}, s.at[0]}
-	at, err := s.try(encodeEntry(h, ops), h.id)
+	entry := encodeEntry(h, ops)
+	at, err := s.try(entry, h.id)
 	if err != nil {
 		return s.fail(err)
+	}
+	s.logged += int64(len(entry))
+	if len(ops) > 0 {
+		s.beats = 0
 	}
 	e := sent{link{at, h.id}, s.at[0], ops}
 	s.at.push(e.link)
@@ -204,6 +212,32 @@ func (s *sender) append(ops []op) error {
 	}
 	return nil
 }
+
+// beat appends an entry without operations if the log was silent for that long; negative: never. In the
+// beginning of a silence entries come sooner, so that followers learn how seldom they come. It returns when the
+// next one may be due, and whether the log is much longer than the store.
+func (s *sender) beat(every time.Duration) (next time.Duration, long bool) {
+	s.order.Lock()
+	defer s.order.Unlock()
+	next = time.Second
+	if every > 0 {
+		if time.Since(s.heard) >= s.due(every) && s.append(nil) == nil {
+			s.beats++
+		}
+		next = max(s.due(every)-time.Since(s.heard), every/32)
+	}
+	var store int64
+	for _, size := range s.sent {
+		store += size
+	}
+	return next, s.logged > max(3*store, minLog)
+}
+
+// due returns after how long a silence the next entry without operations comes.
+func (s *sender) due(every time.Duration) time.Duration { return every >> max(3-s.beats, 0) }
+
+// minLog is how many bytes a log has at least before the owner sends all files once more.
+const minLog = 16 << 20
 
 // count notes what the log has of the files now. Parts and names of a file that it has are sent for
 // others, who begin to follow, and change nothing.
@@ -274,7 +308,7 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 			return 0, fmt.Errorf("replica: %w: %w", persist.ErrLost, err)
 		}
 		s.hinder(cmp.Or(err, errOldAnswer))
-		pause(s.ctx, wait) // The log does not answer.
+		pause(s.ctx, wait/2+rand.N(wait)) // The log does not answer.
 		wait = min(2*wait, 500*time.Millisecond)
 	}
 }
@@ -429,6 +463,9 @@ func (s *sender) publish(files disk.FS, from, to string, name func(from, to stri
 	}
 	defer f.Close()
 	size, err := f.Size()
+	if err == nil && s.removes(to) {
+		err = s.flush() // Else the removal would come behind the parts, and end them.
+	}
 	if err != nil {
 		return err
 	}
@@ -446,6 +483,13 @@ func (s *sender) publish(files disk.FS, from, to string, name func(from, to stri
 		s.note(op{kind: opWhole, name: to, number: uint64(size)})
 		return s.flushLocked()
 	})
+}
+
+// removes reports whether a removal of a file is yet to be sent.
+func (s *sender) removes(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.pending, func(o op) bool { return o.kind == opRemove && o.name == name })
 }
 
 // parts sends what lies in a file, as far as size says while it is asked with the turn: a file that has
@@ -488,6 +532,7 @@ func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	s.order.Lock()
 	s.begun, s.rest = s.begun+1, map[string]bool{}
 	s.check = true // The log is trimmed before the entry that comes.
+	before := s.logged
 	if err = s.append([]op{{kind: opBegin, number: term}}); err == nil {
 		begin = s.at[0].Position
 	}
@@ -505,6 +550,9 @@ func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	defer s.order.Unlock()
 	if err == nil {
 		err = s.append([]op{{kind: opComplete}})
+	}
+	if err == nil {
+		s.logged -= before
 	}
 	return begin, err
 }

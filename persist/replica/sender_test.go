@@ -57,3 +57,19 @@ func TestOperationsOfANewerProgramEndFollowing(t *testing.T) {
 	s := newSender(context.Background(), log, trail{}, 0, &Options{})
 	require.ErrorIs(t, s.append([]op{{kind: opComplete}}), persist.ErrLost)
 }
+
+// In a silence each entry of an owner comes before a follower takes the owner for gone, by the gap before.
+func TestSender_DueAfterTicks(t *testing.T) {
+	var s sender
+	f := Follower{gap: 16 * time.Millisecond}
+	for ; s.beats < 6; s.beats++ {
+		due := s.due(time.Second)
+		if overdue := due - 2*f.gap; overdue > 100*time.Millisecond {
+			t.Errorf("entry %d comes after %v, and is overdue for %v", s.beats, due, overdue)
+		}
+		if s.beats >= 3 && due != time.Second {
+			t.Errorf("entry %d comes after %v", s.beats, due)
+		}
+		f.gap = due
+	}
+}

@@ -17,14 +17,15 @@ import (
 // the files: a machine that crashed reads the log again from At on, over files that have more of it
 // already. So every operation may be applied twice.
 type state struct {
-	At    link             `json:"at"`
-	Trail trail            `json:"trail"` // At and the entries before, newest first. Older programs have none.
-	Term  uint64           `json:"term"`  // Of the last claim.
-	Owner bool             `json:"owner"` // Something may lie here that the log does not have,
-	First bool             `json:"first"` // and it was this machine that began to send a store.
-	Offer bool             `json:"offer"` // The store is offered to this machine.
-	Files map[string]int64 `json:"files"` // Sizes of those with a name. nil: the log had none yet,
-	Parts map[string]int64 `json:"parts"` // and of the others.
+	At     link             `json:"at"`
+	Trail  trail            `json:"trail"`  // At and the entries before, newest first. Older programs have none.
+	Logged int64            `json:"logged"` // See Follower.
+	Term   uint64           `json:"term"`   // Of the last claim.
+	Owner  bool             `json:"owner"`  // Something may lie here that the log does not have,
+	First  bool             `json:"first"`  // and it was this machine that began to send a store.
+	Offer  bool             `json:"offer"`  // The store is offered to this machine.
+	Files  map[string]int64 `json:"files"`  // Sizes of those with a name. nil: the log had none yet,
+	Parts  map[string]int64 `json:"parts"`  // and of the others.
 }
 
 const (

@@ -176,15 +176,12 @@ func (p *player) turn() error {
 // standBy shows the world until its owner has been silent for a while, and it is claimed.
 func (p *player) standBy(f *replica.Follower, c *chain) (*replica.Owner, *persist.Follower, error) {
 	var shown *persist.Follower
-	at, since := f.Position(), time.Now()
+	tried := time.Now()
 	patience := 300*time.Millisecond + rand.N(200*time.Millisecond)
 	for {
 		time.Sleep(10 * time.Millisecond)
 		if err := f.Err(); err != nil {
 			return nil, nil, err
-		}
-		if now := f.Position(); now != at {
-			at, since = now, time.Now()
 		}
 		if f.Ready() {
 			var err error
@@ -197,7 +194,7 @@ func (p *player) standBy(f *replica.Follower, c *chain) (*replica.Owner, *persis
 				return nil, nil, err
 			}
 		}
-		if time.Since(since) < patience {
+		if min(f.Overdue(), time.Since(tried)) < patience {
 			continue
 		}
 		ctx, done := context.WithTimeout(background, 3*time.Second)
@@ -209,7 +206,7 @@ func (p *player) standBy(f *replica.Follower, c *chain) (*replica.Owner, *persis
 		if errors.Is(err, replica.ErrLogShorter) {
 			return nil, nil, err
 		}
-		at, since = f.Position(), time.Now()
+		tried = time.Now()
 	}
 }
 

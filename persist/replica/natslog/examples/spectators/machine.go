@@ -112,10 +112,10 @@ func (m *machine) turn(ctx context.Context) error {
 	return errors.Join(m.own(ctx, o, shown, g), o.Close())
 }
 
-// standBy keeps a world ready until the owner offers it, or nothing has come for a while, and it is claimed.
+// standBy keeps a world ready until the owner offers it, or an entry of the owner is overdue, and it is claimed.
 func (m *machine) standBy(ctx context.Context, f *replica.Follower, g *game) (*replica.Owner, *persist.Follower, error) {
 	var shown *persist.Follower
-	at, since, silence := f.Position(), time.Now(), 300*time.Millisecond+rand.N(200*time.Millisecond)
+	tried, silence := time.Now(), 300*time.Millisecond+rand.N(200*time.Millisecond)
 	for {
 		offered := false
 		select {
@@ -131,16 +131,13 @@ func (m *machine) standBy(ctx context.Context, f *replica.Follower, g *game) (*r
 		if err := m.show(ctx, f, g, &shown); err != nil {
 			return nil, nil, err
 		}
-		if now := f.Position(); now != at {
-			at, since = now, time.Now()
-		}
-		if !offered && time.Since(since) < silence {
+		if !offered && min(f.Overdue(), time.Since(tried)) < silence {
 			continue
 		}
 		if o, err := f.Claim(ctx); err == nil {
 			return o, shown, nil
 		}
-		at, since = f.Position(), time.Now() // Somebody was faster, or no server answers.
+		tried = time.Now() // Another machine was faster, or no server answers.
 	}
 }
 

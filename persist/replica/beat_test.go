@@ -1,0 +1,61 @@
+package replica_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/persist/replica"
+)
+
+// An owner without ticks shows that it is there, at most as often as it is told to.
+func TestOwner_Heartbeat(t *testing.T) {
+	log := &replica.Memory{}
+	const every = 80 * time.Millisecond
+	options := replica.Options{Heartbeat: every}
+	o, err := follow(t, log, disktest.New(), options).Claim(background)
+	require.NoError(t, err)
+	f := follow(t, log, disktest.New(), options)
+	require.NoError(t, f.Wait(background, o.Position()+5)) // The first ones come sooner.
+	assert.Less(t, time.Since(f.Fresh()), 10*time.Second)
+	begun, at := time.Now(), f.Position()
+	require.NoError(t, f.Wait(background, at+3))
+	if took := time.Since(begun); took < every {
+		t.Errorf("three entries in %v, want one in %v", took, every)
+	}
+
+	// An owner that is gone is overdue, and its last entry gets old.
+	require.NoError(t, o.Close())
+	assert.Eventually(t, func() bool { return f.Overdue() > 3*every }, 10*time.Second, time.Millisecond)
+	assert.Greater(t, time.Since(f.Fresh()), 3*every)
+	require.NoError(t, f.Close())
+}
+
+// The log of an owner that appends much more than its store has is trimmed, without a call of Rebase.
+func TestOwner_KeepsTheLogShort(t *testing.T) {
+	log := &replica.Memory{}
+	first := follow(t, log, disktest.New(), replica.Options{Heartbeat: 50 * time.Millisecond})
+	o, err := first.Claim(background)
+	require.NoError(t, err)
+	files := o.Files()
+	for range 3 {
+		// The same name over and over: the store stays small.
+		for range 12 {
+			_ = files.Remove("snapshots/a") // There is none the first time.
+			require.NoError(t, publishFile(files, "snapshots/a", make([]byte, 1<<20)))
+		}
+	}
+	assert.Eventually(t, func() bool {
+		begin, _, err := log.Bounds(background)
+		return err == nil && begin > 1 && o.LogBytes() < 16<<20
+	}, 20*time.Second, 5*time.Millisecond)
+	at := o.Position()
+	fresh := follow(t, log, disktest.New(), replica.Options{})
+	require.NoError(t, fresh.Wait(background, at))
+	assert.True(t, fresh.Ready())
+	require.NoError(t, fresh.Close())
+	require.NoError(t, o.Close())
+}
