@@ -90,23 +90,23 @@ var destroyers = map[string]func(w *lateWorld, e Entity){
 
 // A source that a hook makes of the entity that is being destroyed is treated like others.
 func TestDestroy_HookMakesSource(t *testing.T) {
-	makers := map[string]func(w *lateWorld, e Entity, make func(target Entity)){
-		"OnDestroy": func(w *lateWorld, e Entity, make func(Entity)) {
+	makers := map[string]func(w *lateWorld, e Entity, attach func(target Entity)){
+		"OnDestroy": func(w *lateWorld, e Entity, attach func(Entity)) {
 			w.OnDestroy(func(dying Entity) {
 				if dying == e {
-					make(e)
+					attach(e)
 				}
 			})
 		},
-		"OnRemove": func(w *lateWorld, e Entity, make func(Entity)) {
+		"OnRemove": func(w *lateWorld, e Entity, attach func(Entity)) {
 			w.parts.Set(e, plain{})
 			w.parts.OnRemove(func(dying Entity, _ plain) {
 				if dying == e {
-					make(e)
+					attach(e)
 				}
 			})
 		},
-		"OnRemove of a component that a hook adds": func(w *lateWorld, e Entity, make func(Entity)) {
+		"OnRemove of a component that a hook adds": func(w *lateWorld, e Entity, attach func(Entity)) {
 			w.OnDestroy(func(dying Entity) {
 				if dying == e {
 					w.parts.Set(e, plain{})
@@ -114,17 +114,17 @@ func TestDestroy_HookMakesSource(t *testing.T) {
 			})
 			w.parts.OnRemove(func(dying Entity, _ plain) {
 				if dying == e {
-					make(e)
+					attach(e)
 				}
 			})
 		},
-		"OnDestroy of the late source": func(w *lateWorld, e Entity, make func(Entity)) {
+		"OnDestroy of the late source": func(w *lateWorld, e Entity, attach func(Entity)) {
 			levels := 5
 			w.OnDestroy(func(dying Entity) {
 				if levels > 0 && (dying == e || w.links.Has(dying)) {
 					levels--
-					make(dying)
-					make(e)
+					attach(dying)
+					attach(e)
 				}
 			})
 		},

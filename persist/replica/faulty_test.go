@@ -225,8 +225,8 @@ func TestFollow_StaleBounds(t *testing.T) {
 
 // An owner whose answer was lost asks a server with an old state.
 func TestOwner_StaleBounds(t *testing.T) {
-	log, link := &replicatest.Log{}, (*replicatest.Link)(nil)
-	link = log.Link(1)
+	log := &replicatest.Log{}
+	link := log.Link(1)
 	var reports atomic.Int32
 	g, o, store := own(t, follow(t, link, disktest.New(), replica.Options{OnShorter: func(*replica.ShorterError) { reports.Add(1) }}))
 	for i := range 20 {
