@@ -1,0 +1,154 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"time"
+
+	"github.com/stet-ecs/stet/persist"
+)
+
+// begin brings the files to where the log is now. What lies here decides how:
+//
+//	no state, no store            read from the beginning
+//	no state, a store             the log must be empty: the store is to be brought in
+//	state damaged                 as if nothing was known: read from the beginning; all here is set aside
+//	state newer than the log      refused, or with Forget as if nothing was known
+//	log emptied                   go on behind a state that has all of it; else refused, or with Forget
+//	                              the store here is to be brought in
+//	state                         go on behind it, if its entry is that of the log
+//	files not as the state says   read from the beginning; all here is set aside
+func (f *Follower) begin(ctx context.Context) error {
+	s, err := readState(f.files)
+	damaged := errors.Is(err, errState)
+	if err != nil && !damaged {
+		return err
+	}
+	var known Position
+	if s != nil {
+		known = s.At.Position
+	}
+	first, last, err := f.bounds(ctx, known)
+	if err != nil {
+		return err
+	}
+	lies, err := f.lies()
+	switch {
+	case err != nil:
+		return err
+	case s == nil && lies && last > 0 && !damaged:
+		return fmt.Errorf("%w: %s holds a store that is not of this log", persist.ErrForeign, storeDir)
+	case first == 0 && last > 0 && (s == nil || s.Files == nil || s.At.Position != last):
+		if !f.options.Forget {
+			return fmt.Errorf("%w: it ends at %d, has no entry any more, and here is not all that it had; let a machine that has all of it claim it and send its store with Rebase", ErrLogShorter, last)
+		}
+		f.at, f.end, f.owned, f.origin = trail{{Position: last}}, last, lies, lies
+	case s == nil:
+		f.owned, f.origin = lies && damaged, lies && last == 0
+	case last < s.At.Position && !f.options.Forget:
+		return &ShorterError{Known: s.At.Position, Last: last}
+	case last < s.At.Position:
+		f.owned = true
+	default:
+		err = f.remember(ctx, s, first)
+	}
+	if err == nil {
+		err = f.reach(ctx, last)
+	}
+	if errors.Is(err, errGap) { // The files are not what they were.
+		f.tree, f.next, f.at, f.end, f.owned = nil, nil, trail{}, 0, true
+		err = f.reach(ctx, last)
+	}
+	if err != nil {
+		return err
+	}
+	return f.save()
+}
+
+// bounds returns those of the log. If it ends before an entry that is known here, it is asked again until that
+// is sure: a server that was cut off from the others answers with an old state.
+func (f *Follower) bounds(ctx context.Context, known Position) (first, last Position, err error) {
+	err = f.retry(ctx, func() error {
+		if first, last, err = f.log.Bounds(ctx); err == nil && last < known {
+			err = errOldAnswer
+		}
+		return err
+	})
+	if errors.Is(err, errOldAnswer) {
+		err = nil
+	}
+	return first, last, err
+}
+
+// retry calls try again as long as a server answers with an old state, or does not show an entry, until that is
+// sure: see Options.sure.
+func (f *Follower) retry(ctx context.Context, try func() error) error {
+	begun := time.Now()
+	for {
+		err := try()
+		if !errors.Is(err, errOldAnswer) && !errors.Is(err, ErrHole) || time.Since(begun) > f.options.sure() || ctx.Err() != nil {
+			return err
+		}
+		pause(ctx, 20*time.Millisecond)
+	}
+}
+
+// lies reports whether there is something of a store.
+func (f *Follower) lies() (bool, error) {
+	for _, dir := range []string{journalDir, snapshotDir} {
+		entries, err := f.files.ReadDir(storeDir + "/" + dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		if len(entries) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// remember goes on from what is remembered, unless the log was trimmed behind it.
+func (f *Follower) remember(ctx context.Context, s *state, first Position) error {
+	f.term, f.owned, f.origin, f.logged = s.Term, s.Owner, s.First, s.Logged
+	if s.Files == nil || first > s.At.Position+1 {
+		return nil // All is asked for anew: f.at is before the first entry.
+	}
+	if first > 0 && first <= s.At.Position { // Else all was trimmed, or the next entry is the first there is.
+		at := s.trail()
+		err := f.retry(ctx, func() error { return at.check(ctx, f.log) })
+		switch {
+		case errors.Is(err, errTrimmed): // Since its bounds were asked for.
+			return nil
+		case errors.Is(err, ErrLogShorter) && f.options.Forget:
+			f.owned = true
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+	f.offer.set(s.Offer)
+	f.at, f.end, f.tree = s.trail(), s.At.Position, newTree(f.files, storeDir, f.aside)
+	maps.Copy(f.tree.sizes, s.Files)
+	maps.Copy(f.tree.parts, s.Parts)
+	return nil
+}
+
+// reach applies the entries up to last, and sets aside what the log does not have. Without a tree there
+// is nothing to compare with yet: complete sets aside all of it.
+func (f *Follower) reach(ctx context.Context, last Position) error {
+	err := f.retry(ctx, func() error { return f.read(ctx, &last) })
+	if !errors.Is(err, errReached) {
+		return err
+	}
+	if f.tree == nil {
+		return nil
+	}
+	if err := f.tree.tidy(); err != nil {
+		return err
+	}
+	f.owned = false
+	return nil
+}
