@@ -87,9 +87,13 @@ type sent struct {
 // keepSent is how many bytes of entries are kept, for a log that forgets some. One is kept in any case.
 const keepSent = 4 << 20
 
-// checkAfter is how long a log may be silent before its next acknowledgement is checked. A log loses
-// entries when servers end or another one decides, and that takes longer.
-const checkAfter = time.Second
+// An acknowledgement is checked that took longer than slowAnswer, or that came after a silence of longSilence. A log
+// loses entries when servers end or another one decides, which takes longer. An owner that shows that it is there,
+// each second, is not silent for long.
+const (
+	slowAnswer  = time.Second
+	longSilence = 2 * time.Second
+)
 
 // newSender returns one that continues the newest entry of t, in a log that ends at end. ctx bounds the claim; the
 // owner gives it another one afterwards.
@@ -283,7 +287,7 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 	for {
 		begun := time.Now()
 		at, err := s.log.Append(s.ctx, s.end, entry)
-		s.check = s.check || err != nil || time.Since(begun) > checkAfter || begun.Sub(s.heard) > checkAfter
+		s.check = s.check || err != nil || time.Since(begun) > slowAnswer || begun.Sub(s.heard) > longSilence
 		if errors.Is(err, ErrTaken) && s.ctx.Err() == nil {
 			at, err = s.look(id)
 		}
