@@ -139,3 +139,17 @@ func TestDestroy_HookGoesAhead(t *testing.T) {
 		}
 	}
 }
+
+// An entity that is dead already is not destroyed, whether hooks are told of it or not.
+func TestDestroy_DeadEntity(t *testing.T) {
+	for _, hooked := range []bool{false, true} {
+		w := NewWorld(Options{})
+		if hooked {
+			w.OnDestroy(func(Entity) {})
+		}
+		e := w.Create()
+		if first, again := w.Destroy(e), w.Destroy(e); !first || again {
+			t.Errorf("hooks: %v: Destroy returned %v, then %v", hooked, first, again)
+		}
+	}
+}
