@@ -284,7 +284,7 @@ func (r *Relation[T]) Root(e Entity) Entity {
 
 // Descendants iterates over the sources of e and theirs, each before its own, as they are
 // when the loop begins: depth first, sources of one target in the order of their indices.
-// Nobody is visited twice, and e is not. The zero Entity has the sources without a
+// Each is visited once, and e is not. The zero Entity has the sources without a
 // target, and a dead entity those that still refer to it.
 func (r *Relation[T]) Descendants(e Entity) iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {

@@ -250,7 +250,7 @@ func (k *keptPages) read(p *keptPage, page int) (rows *pageRows, read bool, err 
 }
 
 // skip counts the rows of entities off that lie before the sweep. If a page of holders cannot be read, its rows
-// stay: nobody asked for them.
+// are kept. That is no error, as the sweep did not ask for that page.
 func (k *keptPages) skip(p *keptPage, page int) {
 	first, end := k.data.Span(page)
 	before := make([]uint64, len(p.passed))
@@ -299,7 +299,7 @@ func (k *keptPages) pass(lo, hi int) {
 // left.
 func (k *keptPages) release(p *keptPage, page, before int) {
 	switch few := p.n / fewRows; {
-	case p.left <= 0: // Whoever still reads rows of it has the slice.
+	case p.left <= 0: // A reader of its rows still has the slice.
 		if delete(k.pages, page); p.shrunk {
 			k.few--
 		}

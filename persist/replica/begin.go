@@ -114,7 +114,7 @@ func (f *Follower) lies() (bool, error) {
 func (f *Follower) remember(ctx context.Context, s *state, first Position) error {
 	f.term, f.owned, f.origin, f.logged = s.Term, s.Owner, s.First, s.Logged
 	if s.Files == nil || first > s.At.Position+1 {
-		return nil // All is asked for anew: f.at is before the first entry.
+		return nil // f.at is before the first entry, so all entries are read again.
 	}
 	if first > 0 && first <= s.At.Position { // Else all was trimmed, or the next entry is the first there is.
 		at := s.trail()

@@ -131,7 +131,7 @@ func TestOwner_ClaimForgotten(t *testing.T) {
 	require.ErrorIs(t, next.Rebase(background), persist.ErrLost)
 	require.NoError(t, next.Close())
 
-	for range 3 { // What the claimer appended counts for nobody.
+	for range 3 { // Readers skip what the claimer appended.
 		g.play(t, store)
 		require.NoError(t, store.Sync(background))
 	}
@@ -199,7 +199,7 @@ func TestClaim_LastEntryReplaced(t *testing.T) {
 	require.NoError(t, o2.Close())
 	fresh := follow(t, log.Link(4), disktest.New(), replica.Options{})
 	next, err := fresh.Claim(background)
-	require.NoError(t, err, "the claim that was refused counts for nobody")
+	require.NoError(t, err, "readers skip the claim that was refused")
 	require.NoError(t, next.Close())
 }
 

@@ -36,9 +36,8 @@ func (d *writerDoc) change(program string, running, closed bool) {
 	}
 }
 
-// A store that a program writes is looked at again and again; nobody tells us of it. Nor does a program that is
-// killed: its lock is free then. One goroutine
-// does that for all browsers. What it sends them is small, and only the newest: a page that was
+// A store that a program writes is polled, as the program does not report changes. A killed program is
+// noticed by its lock, which is free then. One goroutine polls for all browsers. What it sends them is small, and only the newest: a page that was
 // slow asks for what it shows now, and never works off a queue.
 //
 //	store ──refresh──▶ near desk ──news──▶ follower ──▶ events, one for each page
