@@ -50,7 +50,7 @@ func TestOwner_KeepsTheLogShort(t *testing.T) {
 	}
 	assert.Eventually(t, func() bool {
 		begin, _, err := log.Bounds(background)
-		return err == nil && begin > 1 && o.LogBytes() < 16<<20
+		return err == nil && begin > 1 && o.Metrics().LogBytes < 16<<20
 	}, 20*time.Second, 5*time.Millisecond)
 	at := o.Position()
 	fresh := follow(t, log, disktest.New(), replica.Options{})

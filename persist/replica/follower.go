@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -66,6 +65,7 @@ type Follower struct {
 	lock    disk.Lock
 	options Options
 	gate    *gate
+	monitor monitor
 
 	turn turn               // Held by who begins or ends something.
 	stop context.CancelFunc // Of the goroutine that follows.
@@ -217,12 +217,28 @@ func (f *Follower) Err() error {
 	return cmp.Or(f.err, f.stuck)
 }
 
+// Stuck returns why the files do not follow the log just now, and since when: the log does not yield entries, or
+// this machine cannot write them. The follower tries again. [ClassOf] tells what helps. nil: it follows.
+func (f *Follower) Stuck() (since time.Time, err error) {
+	m := f.monitor.now()
+	return m.StuckSince, m.Stuck
+}
+
+// Metrics returns how the machine and the log get on.
+func (f *Follower) Metrics() Metrics {
+	m := f.monitor.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m.Position, m.Term, m.LogBytes, m.Heard = f.end, f.term, f.logged, f.fresh
+	return m
+}
+
 // Wait waits until the files have the log up to a position. If ctx ends before, the error says what
-// Err does, too.
+// Stuck does, too.
 func (f *Follower) Wait(ctx context.Context, p Position) error {
 	for {
 		f.mu.Lock()
-		at, err, stuck, grown := f.end, f.err, f.stuck, f.grown
+		at, err, grown := f.end, f.err, f.grown
 		f.mu.Unlock()
 		switch {
 		case at >= p:
@@ -232,7 +248,7 @@ func (f *Follower) Wait(ctx context.Context, p Position) error {
 		}
 		select {
 		case <-ctx.Done():
-			if stuck != nil {
+			if _, stuck := f.Stuck(); stuck != nil {
 				return fmt.Errorf("%w: %w", ctx.Err(), stuck)
 			}
 			return ctx.Err()
@@ -285,9 +301,14 @@ func (f *Follower) follow() {
 	done := f.done
 	go func() {
 		defer close(done)
-		for wait := shortWait; ctx.Err() == nil; wait = min(2*wait, longWait) {
+		tries := backoff{shortWait, longWait}
+		for ctx.Err() == nil {
 			begun := f.end
+			f.monitor.begin()
 			err := f.read(ctx, nil)
+			if ctx.Err() == nil {
+				f.monitor.fail(err)
+			}
 			f.mu.Lock()
 			lasting := errors.Is(err, errGap) || errors.Is(err, errEntry) || errors.Is(err, ErrLogShorter) || errors.Is(err, persist.ErrNewer)
 			if lasting {
@@ -298,27 +319,18 @@ func (f *Follower) follow() {
 				return
 			}
 			if f.end > begun {
-				wait = shortWait
+				tries = backoff{shortWait, longWait}
 			}
-			pause(ctx, wait/2+rand.N(wait))
+			tries.pause(ctx)
 		}
 	}()
 }
 
-// The shortest and the longest time between two tries to read the log. Readers that fail together do not try
-// again together.
+// The shortest and the longest pause between two tries to read the log.
 const (
 	shortWait = 20 * time.Millisecond
 	longWait  = time.Second
 )
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
 
 // errReached ends reading where it was to end.
 var errReached = errors.New("reached")
@@ -450,6 +462,7 @@ func (f *Follower) take(ctx context.Context, e Entry) error {
 	defer f.mu.Unlock()
 	if !counts {
 		f.skipped, f.end = link{e.Position, h.id}, e.Position
+		f.monitor.succeed(f.end, f.logged)
 		f.tell()
 		return nil
 	}
@@ -461,6 +474,7 @@ func (f *Follower) take(ctx context.Context, e Entry) error {
 	f.at.push(link{e.Position, h.id})
 	f.end, f.logged = e.Position, f.logged+int64(len(e.Data))
 	f.heard()
+	f.monitor.succeed(f.end, f.logged)
 	if f.since += len(e.Data); f.since >= stateEvery {
 		if err := f.save(); err != nil {
 			return err

@@ -183,30 +183,25 @@ func (o *Owner) Term() uint64 { return o.term }
 func (o *Owner) Epoch() uint64 { return o.term * termEpochs }
 
 // Position returns the position of the last entry that the owner appended.
-func (o *Owner) Position() Position {
-	o.sender.order.Lock()
-	defer o.sender.order.Unlock()
-	return o.sender.at[0].Position
-}
+func (o *Owner) Position() Position { return o.sender.monitor.now().Position }
 
 // Err returns why nothing is confirmed any more: an error wrapping [persist.ErrLost], if somebody
 // else claimed the store. Nil: nothing is known of that.
 func (o *Owner) Err() error { return o.sender.lost() }
 
 // Stuck returns why the log has not confirmed the entry that is appended just now, and since when. The owner tries
-// again, so ticks may be confirmed later. nil: nothing waits, or the log has only not answered yet.
+// again, so ticks may be confirmed later. [ClassOf] tells what helps. nil: nothing waits, or the log has only not
+// answered yet.
 func (o *Owner) Stuck() (since time.Time, err error) {
-	o.sender.mu.Lock()
-	defer o.sender.mu.Unlock()
-	return o.sender.since, o.sender.stuck
+	m := o.sender.monitor.now()
+	return m.StuckSince, m.Stuck
 }
 
-// LogBytes returns how many bytes of entries the log has, as far as this machine knows: it counts from the last
-// time that all files were sent, or from when it began to follow.
-func (o *Owner) LogBytes() int64 {
-	o.sender.order.Lock()
-	defer o.sender.order.Unlock()
-	return o.sender.logged
+// Metrics returns how the machine and the log get on.
+func (o *Owner) Metrics() Metrics {
+	m := o.sender.monitor.now()
+	m.Term = o.term
+	return m
 }
 
 // Files are those of the store, see [Follower.Files].

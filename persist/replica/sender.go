@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -45,8 +44,8 @@ type sender struct {
 	files   map[string]*sentFile // Those that are open for writing, by their names.
 	sizes   map[string]int64     // Of the files, with what is pending.
 	failed  error                // Why nothing is sent any more.
-	since   time.Time            // When the entry that is appended just now first failed; zero: it did not.
-	stuck   error                // Why it failed the last time.
+
+	monitor monitor
 
 	order  turn             // Of appends. Guards what follows.
 	writer uint64           // Random: which sender of all that there ever were.
@@ -200,6 +199,7 @@ func (s *sender) append(ops []op) error {
 		return s.fail(err)
 	}
 	s.logged += int64(len(entry))
+	s.monitor.succeed(at, s.logged)
 	if len(ops) > 0 {
 		s.beats = 0
 	}
@@ -271,6 +271,7 @@ func (s *sender) fail(err error) error {
 	defer s.mu.Unlock()
 	if s.failed == nil {
 		s.failed = err
+		s.monitor.fail(err)
 	}
 	return s.failed
 }
@@ -283,8 +284,7 @@ func (s *sender) fail(err error) error {
 // their positions to others. So try compares the entry that the new one continues, where the log may have lost
 // it: for the first entry of a claim, after an append that failed or was slow, and after a silence.
 func (s *sender) try(entry []byte, id entryID) (Position, error) {
-	wait := 2 * time.Millisecond
-	for {
+	for tries := newBackoff(); ; {
 		begun := time.Now()
 		at, err := s.log.Append(s.ctx, s.end, entry)
 		s.check = s.check || err != nil || time.Since(begun) > slowAnswer || begun.Sub(s.heard) > longSilence
@@ -300,7 +300,6 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 		switch {
 		case err == nil && at > 0:
 			s.check, s.heard, s.short = false, time.Now(), time.Time{}
-			s.hinder(nil)
 			return at, nil
 		case s.ctx.Err() != nil:
 			return 0, fmt.Errorf("%w: %w", persist.ErrClosed, context.Cause(s.ctx))
@@ -311,30 +310,16 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 		case errors.As(err, &short): // What was appended continues an entry that is gone: it does not count.
 			return 0, fmt.Errorf("replica: %w: %w", persist.ErrLost, err)
 		}
-		s.hinder(cmp.Or(err, errOldAnswer))
-		pause(s.ctx, wait/2+rand.N(wait)) // The log does not answer.
-		wait = min(2*wait, 500*time.Millisecond)
+		s.monitor.fail(cmp.Or(err, errOldAnswer))
+		tries.pause(s.ctx)
 	}
-}
-
-// hinder notes why the entry that is appended just now is not confirmed; nil: it is.
-func (s *sender) hinder(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case err == nil:
-		s.since = time.Time{}
-	case s.since.IsZero():
-		s.since = time.Now()
-	}
-	s.stuck = err
 }
 
 // holds returns nil if the log still has the last entry that was appended. It is for what cannot be undone.
 func (s *sender) holds() error {
 	s.order.Lock()
 	defer s.order.Unlock()
-	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
+	for tries := newBackoff(); ; {
 		err := s.lost()
 		if err == nil {
 			err = s.at.check(s.ctx, s.log)
@@ -347,7 +332,7 @@ func (s *sender) holds() error {
 		case s.lost() != nil || s.ctx.Err() != nil:
 			return err
 		}
-		pause(s.ctx, wait)
+		tries.pause(s.ctx)
 	}
 }
 
@@ -557,6 +542,7 @@ func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	}
 	if err == nil {
 		s.logged -= before
+		s.monitor.succeed(s.end, s.logged)
 	}
 	return begin, err
 }

@@ -3,6 +3,7 @@
 package replicatest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -64,9 +65,9 @@ type Link struct {
 	mu     sync.Mutex
 	rng    *rand.Rand
 	faults Faults
-	cut    chan struct{} // Closed while the link is cut.
-	isCut  bool
-	left   int // Appends until it is cut; 0: it is not going to be.
+	cut    chan struct{} // Closed while the link is broken.
+	broken error         // What its calls return; nil: it works.
+	left   int           // Appends until it is cut; 0: it is not going to be.
 	hidden replica.Position
 
 	restarts int // Of the servers, that this link has noticed.
@@ -81,15 +82,24 @@ func (l *Link) Fail(f Faults) {
 
 // Cut cuts the link, or mends it.
 func (l *Link) Cut(cut bool) {
+	if cut {
+		l.Break(errCut)
+	} else {
+		l.Break(nil)
+	}
+}
+
+// Break makes every call return an error from now on; nil mends the link.
+func (l *Link) Break(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case cut && !l.isCut:
+	case err != nil && l.broken == nil:
 		close(l.cut)
-	case !cut && l.isCut:
+	case err == nil && l.broken != nil:
 		l.cut = make(chan struct{})
 	}
-	l.isCut = cut
+	l.broken = err
 }
 
 // Hide makes Entries pass over the entry at a position, until another one is named.
@@ -136,21 +146,23 @@ func (l *Link) count() {
 	}
 }
 
-// state returns whether the link is cut, what is closed when it is, and a number that is drawn.
-func (l *Link) state() (isCut bool, cut <-chan struct{}, draw float64, f Faults) {
+// state returns the error of a broken link, what is closed when it breaks, and a number that is drawn.
+func (l *Link) state() (broken error, cut <-chan struct{}, draw float64, f Faults) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.isCut, l.cut, l.rng.Float64(), l.faults
+	return l.broken, l.cut, l.rng.Float64(), l.faults
 }
 
 var errCut = fmt.Errorf("the link is cut: %w", replica.ErrUnknown)
 
 // Append is a part of [replica.Log].
 func (l *Link) Append(ctx context.Context, after replica.Position, entry []byte) (replica.Position, error) {
-	isCut, _, draw, f := l.state()
+	broken, _, draw, f := l.state()
 	defer l.count()
 	switch {
-	case l.restarted(), isCut, draw < f.Refused:
+	case broken != nil:
+		return 0, broken
+	case l.restarted(), draw < f.Refused:
 		return 0, errCut
 	case draw < f.Refused+f.Lost:
 		_, _ = l.log.Append(ctx, after, entry)
@@ -168,9 +180,9 @@ func (l *Link) Append(ctx context.Context, after replica.Position, entry []byte)
 // Entries is a part of [replica.Log].
 func (l *Link) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
 	return func(yield func(replica.Entry, error) bool) {
-		isCut, cut, _, _ := l.state()
-		if isCut {
-			yield(replica.Entry{}, errCut)
+		broken, cut, _, _ := l.state()
+		if broken != nil {
+			yield(replica.Entry{}, broken)
 			return
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -180,7 +192,8 @@ func (l *Link) Entries(ctx context.Context, after replica.Position) iter.Seq2[re
 		go func() {
 			select {
 			case <-cut:
-				cancel(errCut)
+				broken, _, _, _ := l.state()
+				cancel(cmp.Or(broken, errCut))
 			case <-ended:
 			}
 		}()
@@ -212,9 +225,9 @@ func (l *Link) Next(ctx context.Context, after replica.Position) (replica.Entry,
 
 // Bounds is a part of [replica.Log].
 func (l *Link) Bounds(ctx context.Context) (first, last replica.Position, err error) {
-	isCut, _, draw, f := l.state()
-	if isCut || draw < f.Refused {
-		return 0, 0, errCut
+	broken, _, draw, f := l.state()
+	if broken != nil || draw < f.Refused {
+		return 0, 0, cmp.Or(broken, errCut)
 	}
 	first, last, err = l.log.Bounds(ctx)
 	if draw >= f.Refused && draw < f.Refused+f.Stale {
@@ -226,8 +239,8 @@ func (l *Link) Bounds(ctx context.Context) (first, last replica.Position, err er
 
 // Trim is a part of [replica.Log].
 func (l *Link) Trim(ctx context.Context, before replica.Position) error {
-	if isCut, _, draw, f := l.state(); isCut || draw < f.Refused {
-		return errCut
+	if broken, _, draw, f := l.state(); broken != nil || draw < f.Refused {
+		return cmp.Or(broken, errCut)
 	}
 	return l.log.Trim(ctx, before)
 }
