@@ -192,6 +192,7 @@ type proxy struct {
 	mu    sync.Mutex
 	conns []net.Conn
 	mute  bool // What servers answer does not come through.
+	shut  bool // Connections end at once.
 }
 
 func newProxy(t testing.TB, to string) *proxy {
@@ -211,6 +212,10 @@ func newProxy(t testing.TB, to string) *proxy {
 			}
 			p.mu.Lock()
 			p.conns = append(p.conns, in, out)
+			if p.shut {
+				in.Close()
+				out.Close()
+			}
 			p.mu.Unlock()
 			go p.copy(out, in, false)
 			go p.copy(in, out, true)
@@ -254,4 +259,12 @@ func (p *proxy) silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mute = true
+}
+
+// refuse ends all connections, and those that are made later.
+func (p *proxy) refuse() {
+	p.mu.Lock()
+	p.shut = true
+	p.mu.Unlock()
+	p.cut()
 }

@@ -40,4 +40,9 @@
 //
 // Connect with nats.MaxReconnects(-1), as a connection that has given up is not made again, and with a
 // short nats.ReconnectWait: by default two seconds pass before another server is tried.
+//
+// Connect with the URLs of all servers. A server that is cut off from the others keeps its clients and has nothing
+// new for them. After 6 s without an answer of a leader on a connection that a log needs, the log makes the connection
+// go to another server, with nats.Conn.ForceReconnect. All logs on a connection do so at most once in 6 s. What else
+// the program does on the connection is interrupted as by any reconnect.
 package natslog

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,6 +19,7 @@ import (
 // 10 seconds if no server answers, but for Entries, which waits.
 type Log struct {
 	js      jetstream.JetStream
+	conn    *connection
 	stream  string
 	subject string
 }
@@ -32,7 +31,7 @@ func Open(ctx context.Context, js jetstream.JetStream, stream, world string, o O
 	if !plain(world) {
 		return nil, fmt.Errorf("natslog: a world has a name of letters, digits, - and _, not %q", world)
 	}
-	l := &Log{js, stream, stream + "." + world}
+	l := &Log{js, connectionOf(js.Conn()), stream, stream + "." + world}
 	return l, l.check(ctx, o)
 }
 
@@ -49,7 +48,7 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(uint64(after), 10)},
 	}}
 	doubt := false
-	err = patiently(ctx, func(ctx context.Context) error {
+	err = patiently(ctx, l.js.Conn(), func(ctx context.Context) error {
 		ack, err := l.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 		switch {
 		case err == nil: // Also if it says that it had the message already.
@@ -147,7 +146,7 @@ func (l *Log) api(name string) string {
 
 // Next is a part of [replica.Log]. It costs a request to the leader of the stream.
 func (l *Log) Next(ctx context.Context, after replica.Position) (e replica.Entry, err error) {
-	err = patiently(ctx, func(ctx context.Context) error {
+	err = patiently(ctx, l.js.Conn(), func(ctx context.Context) error {
 		m, err := l.get(ctx, request{Seq: uint64(after) + 1, NextFor: l.subject})
 		if err == nil && m != nil {
 			e = replica.Entry{Position: replica.Position(m.Seq), Data: m.Data}
@@ -160,7 +159,7 @@ func (l *Log) Next(ctx context.Context, after replica.Position) (e replica.Entry
 // Bounds is a part of [replica.Log]. It costs two requests to the leader of the stream, which sends
 // two entries.
 func (l *Log) Bounds(ctx context.Context) (first, last replica.Position, err error) {
-	err = patiently(ctx, func(ctx context.Context) error {
+	err = patiently(ctx, l.js.Conn(), func(ctx context.Context) error {
 		m, err := l.get(ctx, request{LastFor: l.subject})
 		if err != nil || m == nil {
 			return err
@@ -182,103 +181,11 @@ func (l *Log) Trim(ctx context.Context, before replica.Position) error {
 	if before = min(before, last); err != nil || before <= 1 {
 		return err
 	}
-	return patiently(ctx, func(ctx context.Context) error {
+	return patiently(ctx, l.js.Conn(), func(ctx context.Context) error {
 		s, err := l.js.Stream(ctx, l.stream)
 		if err != nil {
 			return err
 		}
 		return s.Purge(ctx, jetstream.WithPurgeSubject(l.subject), jetstream.WithPurgeSequence(uint64(before)))
 	})
-}
-
-// Entries is a part of [replica.Log]. While no server answers, it waits, and goes on where it was when one
-// does; a server that has less than the leader, and comes no further, is left for another one. Other errors
-// than that of ctx are a stream that is gone, a connection that is closed, and what servers refuse. They hold
-// 2 MiB or so of entries that were asked for and not yielded yet.
-func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
-	return func(yield func(replica.Entry, error) bool) {
-		for wait := shortest; ; wait = min(2*wait, longest) {
-			from := after
-			err := l.read(ctx, &after, yield)
-			switch {
-			case errors.Is(err, errEnough):
-				return
-			case ctx.Err() != nil:
-				yield(replica.Entry{}, ctx.Err())
-				return
-			case !passing(err):
-				yield(replica.Entry{}, err)
-				return
-			}
-			if after > from {
-				wait = shortest
-			}
-			pause(ctx, wait)
-		}
-	}
-}
-
-var (
-	errEnough = errors.New("natslog: nobody reads on")
-	errMissed = fmt.Errorf("natslog: a message was not delivered: %w", nats.ErrTimeout)
-)
-
-// read yields entries until something goes wrong, and moves after along.
-func (l *Log) read(ctx context.Context, after *replica.Position, yield func(replica.Entry, error) bool) error {
-	once, done := context.WithTimeout(ctx, answer)
-	defer done()
-	c, err := l.js.CreateConsumer(once, l.stream, jetstream.ConsumerConfig{
-		FilterSubject: l.subject, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: uint64(*after) + 1,
-		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1,
-		InactiveThreshold: 10 * time.Second, // Nobody has to remove it, nor may.
-	})
-	if err != nil {
-		return err
-	}
-	messages, err := c.Messages(jetstream.PullMaxBytes(ahead), jetstream.PullHeartbeat(silence/2))
-	if err != nil {
-		return err
-	}
-	defer messages.Stop()
-	for number := uint64(1); ; number++ {
-		m, err := l.next(ctx, messages, *after)
-		if err != nil {
-			return err
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return err
-		}
-		if meta.Sequence.Consumer != number {
-			return errMissed
-		}
-		if at := replica.Position(meta.Sequence.Stream); at > *after {
-			*after = at
-			if !yield(replica.Entry{Position: at, Data: m.Data()}, nil) {
-				return errEnough
-			}
-		}
-	}
-}
-
-// next returns the next message of a consumer, of those behind a position. The server that has the consumer
-// says that it is there while its own copy of the stream stands still, for ever if the others took it for
-// new: so the leader is asked whether there is more, and who waits in vain twice asks another server.
-func (l *Log) next(ctx context.Context, messages jetstream.MessagesContext, after replica.Position) (jetstream.Msg, error) {
-	for more := false; ; {
-		once, done := context.WithTimeout(ctx, stillness)
-		m, err := messages.Next(jetstream.NextContext(once))
-		still := once.Err() != nil
-		done()
-		switch {
-		case err == nil || !still || ctx.Err() != nil:
-			return m, err
-		case more:
-			return nil, errMissed
-		}
-		once, done = context.WithTimeout(ctx, answer)
-		behind, err := l.get(once, request{Seq: uint64(after) + 1, NextFor: l.subject})
-		done()
-		more = err == nil && behind != nil
-	}
 }

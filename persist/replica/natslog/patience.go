@@ -19,18 +19,25 @@ const (
 	longest   = 250 * time.Millisecond // Between two tries.
 	silence   = time.Second            // After which who reads asks another server.
 	stillness = 3 * time.Second        // After which who reads asks whether there is more.
+	unheard   = 2 * stillness          // Without an answer of a leader, after which the connection goes to another server.
 	ahead     = 2 << 20                // Bytes of entries that are read ahead.
 )
 
-// patiently tries what a server may not answer just now, until it is done, or cannot be, or
-// patience is at an end.
-func patiently(ctx context.Context, try func(context.Context) error) error {
+// patiently tries what a server may not answer just now, until it is done, or cannot be, or patience is at an end.
+// Through a server that passes on no answer for too long it is tried through another one.
+func patiently(ctx context.Context, nc *nats.Conn, try func(context.Context) error) error {
 	long, done := context.WithTimeout(ctx, patience)
 	defer done()
+	conn, begun := connectionOf(nc), time.Now()
 	for wait := shortest; ; wait = min(2*wait, longest) {
 		once, answered := context.WithTimeout(long, answer)
 		err := try(once)
 		answered()
+		if decided(err) {
+			conn.heard()
+		} else {
+			conn.leave(nc, begun)
+		}
 		switch {
 		case err == nil || !passing(err) || ctx.Err() != nil:
 			return err
@@ -59,6 +66,11 @@ func refused(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode != codeSameID || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed)
+}
+
+// decided reports whether an error, or none, is the answer of a server that decides.
+func decided(err error) bool {
+	return err == nil || errors.Is(err, replica.ErrTaken) || errors.As(err, new(*jetstream.APIError)) && !passing(err)
 }
 
 // passing reports whether what went wrong may be over at the next try.

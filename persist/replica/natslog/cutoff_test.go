@@ -1,0 +1,142 @@
+package natslog_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/persist/replica"
+)
+
+// A partition is a cluster whose servers reach each other through proxies only, so that one can be cut off.
+type partition struct {
+	*cluster
+	routes map[[2]int]*proxy // By the server that connects, and the one that it connects to.
+}
+
+func newPartition(t testing.TB) *partition {
+	ports := freePorts(t, 4)
+	p := &partition{routes: map[[2]int]*proxy{}}
+	for from := range 3 {
+		for to := range 3 {
+			if from != to {
+				p.routes[[2]int{from, to}] = newProxy(t, fmt.Sprintf("127.0.0.1:%d", ports[to]))
+			}
+		}
+	}
+	n := 0
+	p.cluster = newCluster(t, 3, func(o *server.Options) {
+		// Servers tell each other this address, at which none answers.
+		o.Cluster.Port, o.Cluster.Advertise = ports[n], fmt.Sprintf("127.0.0.1:%d", ports[3])
+		o.Routes = nil
+		for to := range 3 {
+			if to != n {
+				o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: p.routes[[2]int{n, to}].Addr().String()})
+			}
+		}
+		n++
+	})
+	return p
+}
+
+// cutOff cuts a server off from the others, and not from its clients.
+func (p *partition) cutOff(i int) {
+	for pair, route := range p.routes {
+		if pair[0] == i || pair[1] == i {
+			route.refuse()
+		}
+	}
+}
+
+// follows returns a server that does not lead a stream.
+func (p *partition) follows(stream string) int { return (p.leader(stream) + 1) % 3 }
+
+// connectFirst connects to a server, and knows the others.
+func (p *partition) connectFirst(i int) *nats.Conn {
+	p.t.Helper()
+	list := ""
+	for n := range 3 {
+		list += fmt.Sprintf("nats://127.0.0.1:%d,", p.options[(i+n)%3].Port)
+	}
+	nc, err := nats.Connect(list[:len(list)-1], nats.UserInfo("owner", "x"), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
+		nats.ReconnectJitter(0, 0), nats.DontRandomize())
+	require.NoError(p.t, err)
+	p.t.Cleanup(nc.Close)
+	return nc
+}
+
+// A server that is cut off from the others has nothing new for its clients, and says that it is there. Machines that
+// are connected to it go to another one.
+func TestEntries_ServerCutOff(t *testing.T) {
+	t.Parallel()
+	p := newPartition(t)
+	owner := open(t, p.create("WORLDS", 3), "WORLDS", "one")
+	at := add(t, owner, 0, "a")
+	away := p.follows("WORLDS")
+	stays := open(t, p.js(p.connect("owner", p.leader("WORLDS"))), "WORLDS", "one")
+	nc := p.connectFirst(away)
+	reader := open(t, p.js(nc), "WORLDS", "one")
+	ctx, done := context.WithTimeout(background, time.Minute)
+	defer done()
+	var cut time.Time
+	var all []string
+	for e, err := range reader.Entries(ctx, 0) {
+		require.NoError(t, err)
+		if all = append(all, string(e.Data)); len(all) == 2 {
+			break
+		}
+		time.Sleep(500 * time.Millisecond) // The reader has a consumer, and waits.
+		p.cutOff(away)
+		cut = time.Now()
+		go add(t, stays, at, "b")
+	}
+	assert.Equal(t, []string{"a", "b"}, all)
+	t.Logf("the entry came %v after the server was cut off", time.Since(cut))
+	assert.EqualValues(t, 1, nc.Stats().Reconnects)
+}
+
+// An append through a server that is cut off is confirmed through another one, in the time that it has.
+func TestAppend_ServerCutOff(t *testing.T) {
+	t.Parallel()
+	p := newPartition(t)
+	at := add(t, open(t, p.create("WORLDS", 3), "WORLDS", "one"), 0, "a")
+	away := p.follows("WORLDS")
+	nc := p.connectFirst(away)
+	log, other := open(t, p.js(nc), "WORLDS", "one"), open(t, p.js(nc), "WORLDS", "two")
+	p.cutOff(away)
+	ctx, done := context.WithTimeout(background, time.Minute)
+	defer done()
+	errs := make(chan error, 2)
+	for log, after := range map[replica.Log]replica.Position{log: at, other: 0} {
+		go func() {
+			_, err := log.Append(ctx, after, []byte("b"))
+			errs <- err
+		}()
+	}
+	require.NoError(t, <-errs)
+	require.NoError(t, <-errs)
+	assert.EqualValues(t, 1, nc.Stats().Reconnects, "all logs of a connection go together")
+}
+
+// A connection on which leaders answer stays where it is, however long a world has no entry.
+func TestEntries_LeaderAnswers(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	owner := open(t, c.create("WORLDS", 3), "WORLDS", "one")
+	at := add(t, owner, 0, "a")
+	nc := c.connect("owner")
+	reader := open(t, c.js(nc), "WORLDS", "one")
+	ctx, done := context.WithTimeout(background, 8*time.Second)
+	defer done()
+	for _, err := range reader.Entries(ctx, at) {
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+	assert.Zero(t, nc.Stats().Reconnects)
+}

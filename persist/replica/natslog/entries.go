@@ -1,0 +1,137 @@
+package natslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/stet-ecs/stet/persist/replica"
+)
+
+// Entries is a part of [replica.Log]. While no server answers, it waits, and goes on where it was when one
+// does; a server that has less than the leader, and comes no further, is left for another one. Other errors
+// than that of ctx are a stream that is gone, a connection that is closed, and what servers refuse. They hold
+// 2 MiB or so of entries that were asked for and not yielded yet.
+func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
+	return func(yield func(replica.Entry, error) bool) {
+		r := &reader{Log: l, after: after, heard: time.Now(), yield: yield}
+		for wait := shortest; ; wait = min(2*wait, longest) {
+			from := r.after
+			err := r.read(ctx)
+			switch {
+			case errors.Is(err, errEnough):
+				return
+			case ctx.Err() != nil:
+				yield(replica.Entry{}, ctx.Err())
+				return
+			case !passing(err):
+				yield(replica.Entry{}, err)
+				return
+			}
+			r.conn.leave(r.js.Conn(), r.heard)
+			if r.after > from {
+				wait = shortest
+			}
+			pause(ctx, wait)
+		}
+	}
+}
+
+var (
+	errEnough = errors.New("natslog: nobody reads on")
+	errMissed = fmt.Errorf("natslog: a message was not delivered: %w", nats.ErrTimeout)
+)
+
+// A reader reads the entries of a log for one loop over them.
+type reader struct {
+	*Log
+	after replica.Position // Of the last entry that was yielded.
+	heard time.Time        // When that was, or the loop began.
+	yield func(replica.Entry, error) bool
+}
+
+// show yields an entry, unless it was yielded before.
+func (r *reader) show(at replica.Position, data []byte) error {
+	if at <= r.after {
+		return nil
+	}
+	r.after, r.heard = at, time.Now()
+	if !r.yield(replica.Entry{Position: at, Data: data}, nil) {
+		return errEnough
+	}
+	return nil
+}
+
+// read yields entries until something goes wrong.
+func (r *reader) read(ctx context.Context) error {
+	once, done := context.WithTimeout(ctx, answer)
+	defer done()
+	c, err := r.js.CreateConsumer(once, r.stream, jetstream.ConsumerConfig{
+		FilterSubject: r.subject, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: uint64(r.after) + 1,
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1,
+		InactiveThreshold: 10 * time.Second, // Nobody has to remove it, nor may.
+	})
+	if err != nil {
+		return err
+	}
+	r.conn.heard()
+	messages, err := c.Messages(jetstream.PullMaxBytes(ahead), jetstream.PullHeartbeat(silence/2))
+	if err != nil {
+		return err
+	}
+	defer messages.Stop()
+	for number := uint64(1); ; number++ {
+		m, err := r.next(ctx, messages)
+		if err != nil {
+			return err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		if meta.Sequence.Consumer != number {
+			return errMissed
+		}
+		if err := r.show(replica.Position(meta.Sequence.Stream), m.Data()); err != nil {
+			return err
+		}
+	}
+}
+
+// next returns the next message of a consumer. The server that has the consumer says that it is there while its
+// own copy of the stream stands still, for ever if the others took it for new. So after a while the leader is asked
+// whether there is more. If there is and the server does not send it, or if no leader answers through the server that
+// this machine is connected to, next ends with an error, and reading goes on through another server.
+func (r *reader) next(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
+	begun := time.Now()
+	for wait, more := stillness, false; ; {
+		once, done := context.WithTimeout(ctx, wait)
+		m, err := messages.Next(jetstream.NextContext(once))
+		still := once.Err() != nil
+		done()
+		switch {
+		case err == nil || !still || ctx.Err() != nil:
+			return m, err
+		case more:
+			return nil, errMissed
+		}
+		// The answer may come late, but not so late that leave waits for it.
+		once, done = context.WithTimeout(ctx, min(answer, max(time.Until(begun.Add(unheard)), answer/8)))
+		behind, err := r.get(once, request{Seq: uint64(r.after) + 1, NextFor: r.subject})
+		done()
+		switch {
+		case decided(err):
+			r.conn.heard()
+			wait, more, begun = stillness, behind != nil, time.Now()
+		case r.conn.leave(r.js.Conn(), begun):
+			return nil, errMissed
+		default:
+			wait = shortest
+		}
+	}
+}
