@@ -112,7 +112,7 @@ func (f *Follower) lies() (bool, error) {
 
 // remember goes on from what is remembered, unless the log was trimmed behind it.
 func (f *Follower) remember(ctx context.Context, s *state, first Position) error {
-	f.term, f.owned, f.origin, f.logged = s.Term, s.Owner, s.First, s.Logged
+	f.term, f.info, f.owned, f.origin, f.logged = s.Term, s.Info, s.Owner, s.First, s.Logged
 	if s.Files == nil || first > s.At.Position+1 {
 		return nil // f.at is before the first entry, so all entries are read again.
 	}

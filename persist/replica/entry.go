@@ -22,8 +22,8 @@ import (
 // Integers are little-endian; those of operations are varints. An operation is its kind and what the
 // table below says. A log in which something else lies is refused.
 const (
-	opClaim    opKind = iota + 1 // term, name: whoever appended it owns the store from here on.
-	opBegin                      // term: what follows, up to opComplete, has all files of the store.
+	opClaim    opKind = iota + 1 // term, name, logInfo: the machine that appended it owns the store from here on.
+	opBegin                      // term, logInfo: what follows, up to opComplete, has all files of the store.
 	opPart                       // file, offset, bytes: of a file that has no name yet.
 	opWhole                      // file, size: it has its name now, its parts are all there.
 	opWrite                      // file, offset, bytes.

@@ -11,6 +11,8 @@ func FuzzEntry(f *testing.F) {
 	h := header{entryID{1, 2}, link{3, entryID{4, 5}}}
 	f.Add(encodeEntry(h, nil)[8:])
 	f.Add(encodeEntry(h, []op{{opClaim, "a", 7, nil}, {opBegin, "", 7, nil}, {opPart, "snapshots/00000001.snap", 0, []byte("xyz")}, {opWhole, "snapshots/00000001.snap", 3, nil}})[8:])
+	info := logInfo{"0123456789abcdef", "game 2", 3, 4}
+	f.Add(encodeEntry(h, []op{{opClaim, "a", 7, info.encode()}, {opBegin, "", 7, []byte("{")}})[8:])
 	f.Add(encodeEntry(h, []op{{opWrite, "journal/1.seg", 1 << 40, []byte{0}}, {opRemove, "journal/1.ledger", 0, nil}, {opComplete, "", 0, nil}, {opOffer, "b", 0, nil}})[8:])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = sealed(b)
@@ -29,6 +31,11 @@ func FuzzEntry(f *testing.F) {
 		for i := range ops {
 			if ops[i].kind != ops2[i].kind || ops[i].name != ops2[i].name || ops[i].number != ops2[i].number || !bytes.Equal(ops[i].data, ops2[i].data) {
 				t.Fatalf("operation %d was %+v, and is %+v", i, ops[i], ops2[i])
+			}
+			if info, err := decodeInfo(ops[i].data); err == nil {
+				if again, err := decodeInfo(info.encode()); err != nil || again != info {
+					t.Fatalf("%v: %+v, then %+v", err, info, again)
+				}
 			}
 		}
 	})
@@ -63,7 +70,7 @@ func TestADamagedEntryIsRefused(t *testing.T) {
 
 // FuzzState decodes bytes as the file of a state.
 func FuzzState(f *testing.F) {
-	f.Add((&state{At: link{1, entryID{2, 3}}, Term: 4, Owner: true, Files: map[string]int64{"journal/1.seg": 5}}).encode())
+	f.Add((&state{At: link{1, entryID{2, 3}}, Term: 4, Info: logInfo{Log: "abc", Writes: 2}, Owner: true, Files: map[string]int64{"journal/1.seg": 5}}).encode())
 	f.Add([]byte("stet-replica-1 00000000\n{}\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := decodeState(b)
@@ -71,7 +78,7 @@ func FuzzState(f *testing.F) {
 			return
 		}
 		again, err := decodeState(s.encode())
-		if err != nil || again.At != s.At || again.Term != s.Term || !maps.Equal(again.Files, s.Files) || !maps.Equal(again.Parts, s.Parts) {
+		if err != nil || again.At != s.At || again.Term != s.Term || again.Info != s.Info || !maps.Equal(again.Files, s.Files) || !maps.Equal(again.Parts, s.Parts) {
 			t.Fatalf("%v: %+v, then %+v", err, s, again)
 		}
 	})

@@ -33,6 +33,10 @@ type Options struct {
 	// know that it is there: see [Follower.Fresh]. Default: 1 s; negative: it does not.
 	Heartbeat time.Duration
 
+	// Version says which states of the world this program can open, and which it writes. [Follower.Claim] compares it
+	// with those of the machines before. Default: all numbers 0.
+	Version Version
+
 	patience time.Duration // See sure.
 }
 
@@ -80,6 +84,7 @@ type Follower struct {
 	begun   int64         // and as many when another one began to be sent.
 	end     Position      // The last entry that was read. It lies behind at if it did not count.
 	term    uint64        // The highest of all claims.
+	info    logInfo       // What the log says about itself.
 	tree    *tree         // nil: the log has no store yet, or not all of it came.
 	next    *tree         // It comes just now.
 	owned   bool          // Something may lie here that the log does not have.
@@ -112,6 +117,9 @@ const (
 // files hold a store that is not this log's; [persist.ErrLocked]; [ErrLogShorter], also if the log was
 // emptied and this machine does not have all of it; those of the log.
 func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Follower, error) {
+	if err := options.Version.check(); err != nil {
+		return nil, err
+	}
 	lock, err := files.Lock(lockFile)
 	if errors.Is(err, disk.ErrLocked) {
 		return nil, fmt.Errorf("%w: another process has this copy", persist.ErrLocked)
@@ -192,6 +200,14 @@ func (o *offer) set(stands bool) {
 		o.made = make(chan struct{})
 	}
 	o.stands = stands
+}
+
+// Writes returns which state of the world the owner is to write: the newest that was written, or that of
+// [Options.Version] if it is newer. Register component types of that state.
+func (f *Follower) Writes() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(f.info.Writes, f.options.Version.Writes)
 }
 
 // Ready reports whether the files have a store.
@@ -292,7 +308,7 @@ func (f *Follower) halt() {
 	<-f.done
 }
 
-// follow begins to follow in a goroutine. Four errors say that the log or the files are not what
+// follow begins to follow in a goroutine. Some errors say that the log or the files are not what
 // they were, and end it. Any other, of the network say, may pass, and reading begins again
 // where it was.
 func (f *Follower) follow() {
@@ -310,7 +326,7 @@ func (f *Follower) follow() {
 				f.monitor.fail(err)
 			}
 			f.mu.Lock()
-			lasting := errors.Is(err, errGap) || errors.Is(err, errEntry) || errors.Is(err, ErrLogShorter) || errors.Is(err, persist.ErrNewer)
+			lasting := errors.Is(err, errGap) || errors.Is(err, errEntry) || errors.Is(err, ErrLogShorter) || errors.Is(err, persist.ErrNewer) || errors.Is(err, persist.ErrForeign)
 			if lasting {
 				f.fail(err)
 			}
@@ -486,6 +502,11 @@ func (f *Follower) take(ctx context.Context, e Entry) error {
 
 // apply does what an operation says, to the store, or to the one that comes.
 func (f *Follower) apply(o *op) error {
+	if o.kind == opClaim || o.kind == opBegin {
+		if err := f.learn(o.data); err != nil {
+			return err
+		}
+	}
 	switch o.kind {
 	case opClaim: // What the owner before was sending has no end.
 		f.term = max(f.term, o.number)
@@ -525,6 +546,33 @@ func (f *Follower) apply(o *op) error {
 	}
 	return f.next.apply(o)
 }
+
+// learn takes in what the log says about itself. A log that was removed and made again has another identity. Its
+// store is not the one that is here, which stays.
+func (f *Follower) learn(data []byte) error {
+	info, err := decodeInfo(data)
+	if err != nil {
+		return err
+	}
+	if f.info.Log != "" && info.Log != "" && f.info.Log != info.Log {
+		if !f.options.Forget {
+			return &otherLogError{f.info.Log, info.Log}
+		}
+		f.info, f.owned = logInfo{}, true
+	}
+	f.info = f.info.merge(info)
+	return nil
+}
+
+// An otherLogError reports a log of another identity than the one that the files follow.
+type otherLogError struct{ known, found string }
+
+func (e *otherLogError) Error() string {
+	return fmt.Sprintf("replica: the log has the identity %s, and the files here follow %s: it was removed and made again, or it is another world's; Options.Forget follows it and sets aside what is here", e.found, e.known)
+}
+
+// Unwrap returns what kind of error it is.
+func (e *otherLogError) Unwrap() error { return persist.ErrForeign }
 
 // clear removes a directory that has what a store has, from the inside out. It may be half removed.
 func (f *Follower) clear(dir string) error {
@@ -594,7 +642,7 @@ func (f *Follower) complete() error {
 // save writes what is known, once it is durable. Of a store that is coming nothing is: it is asked for
 // from its beginning.
 func (f *Follower) save() error {
-	s := &state{At: f.at[0], Trail: f.at, Logged: f.logged, Term: f.term, Owner: f.owned, First: f.origin, Offer: f.offer.stands}
+	s := &state{At: f.at[0], Trail: f.at, Logged: f.logged, Term: f.term, Info: f.info, Owner: f.owned, First: f.origin, Offer: f.offer.stands}
 	if f.tree != nil {
 		if err := f.tree.sync(); err != nil {
 			return err

@@ -77,13 +77,20 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	case f.tree == nil && f.at[0].Position > 0 && !f.origin:
 		return nil, ErrUnfinished
 	}
+	info, err := f.info.claimed(f.options.Version)
+	if err != nil {
+		return nil, err
+	}
+	if info.Log == "" {
+		info.Log = newIdentity()
+	}
 	term, err := f.nextTerm(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s := newSender(ctx, f.log, f.at, f.end, &f.options)
-	s.logged = f.logged
-	err = s.append([]op{{kind: opClaim, name: f.options.Name, number: term}})
+	s.logged, s.info = f.logged, info
+	err = s.append([]op{{kind: opClaim, name: f.options.Name, number: term, data: info.encode()}})
 	var short *ShorterError
 	switch {
 	case errors.As(err, &short):
@@ -106,7 +113,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	f.mu.Lock()
 	// That it is owned must be remembered before the first write of the owner: after a crash, what lies
 	// here may be more than the log has. Parts of files have no sender any more.
-	f.at, f.end, f.term, f.owned, f.next, f.origin = s.at, s.end, term, true, nil, first
+	f.at, f.end, f.term, f.info, f.owned, f.next, f.origin = s.at, s.end, term, info, true, nil, first
 	f.offer.set(false)
 	if err = t.drop(); err == nil {
 		err = t.sync()
@@ -184,6 +191,9 @@ func (o *Owner) Epoch() uint64 { return o.term * termEpochs }
 
 // Position returns the position of the last entry that the owner appended.
 func (o *Owner) Position() Position { return o.sender.monitor.now().Position }
+
+// Writes returns which state of the world the owner is to write, see [Follower.Writes].
+func (o *Owner) Writes() uint64 { return o.sender.info.Writes }
 
 // Err returns why nothing is confirmed any more: an error wrapping [persist.ErrLost], if somebody
 // else claimed the store. Nil: nothing is known of that.

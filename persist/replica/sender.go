@@ -38,6 +38,7 @@ type sender struct {
 	log     Log
 	ctx     context.Context // Ends when nobody is to wait any more.
 	options *Options
+	info    logInfo // Of the claim.
 
 	mu      sync.Mutex // Guards what was written and not sent.
 	pending []op
@@ -522,7 +523,7 @@ func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	s.begun, s.rest = s.begun+1, map[string]bool{}
 	s.check = true // The log is trimmed before the entry that comes.
 	before := s.logged
-	if err = s.append([]op{{kind: opBegin, number: term}}); err == nil {
+	if err = s.append([]op{{kind: opBegin, number: term, data: s.info.encode()}}); err == nil {
 		begin = s.at[0].Position
 	}
 	names := slices.Sorted(maps.Keys(s.sent))

@@ -21,6 +21,7 @@ type state struct {
 	Trail  trail            `json:"trail"`  // At and the entries before, newest first. Older programs have none.
 	Logged int64            `json:"logged"` // See Follower.
 	Term   uint64           `json:"term"`   // Of the last claim.
+	Info   logInfo          `json:"info"`   // What the log says about itself.
 	Owner  bool             `json:"owner"`  // Something may lie here that the log does not have,
 	First  bool             `json:"first"`  // and it was this machine that began to send a store.
 	Offer  bool             `json:"offer"`  // The store is offered to this machine.

@@ -1,0 +1,145 @@
+package replica_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/replica"
+)
+
+func version(program string, reads, writes uint64) replica.Options {
+	return replica.Options{Name: program, Version: replica.Version{Program: program, Reads: reads, Writes: writes}}
+}
+
+// A program that cannot open what a newer one wrote does not fence the newer one.
+func TestClaim_OlderProgram(t *testing.T) {
+	log := &replica.Memory{}
+	standby := follow(t, log, disktest.New(), version("game 1", 1, 1))
+	_, o, store := own(t, follow(t, log, disktest.New(), version("game 2", 2, 2)))
+	require.NoError(t, standby.Wait(background, o.Position()))
+	at := o.Position()
+
+	_, err := standby.Claim(background)
+	require.ErrorIs(t, err, persist.ErrNewer)
+	assert.ErrorContains(t, err, `"game 2" has written state 2, and this program reads up to 1`)
+	assert.Equal(t, replica.Operator, replica.ClassOf(err))
+	_, last, err := log.Bounds(background)
+	require.NoError(t, err)
+	assert.Equal(t, at, last, "nothing was appended")
+	require.NoError(t, store.Sync(background), "the owner was not fenced")
+
+	// The same holds for a machine that begins behind a trimmed claim, and for one that starts again.
+	require.NoError(t, o.Rebase(background))
+	for _, f := range []*replica.Follower{standby, follow(t, log, disktest.New(), version("game 1", 1, 1))} {
+		require.NoError(t, f.Wait(background, o.Position()))
+		_, err = f.Claim(background)
+		require.ErrorIs(t, err, persist.ErrNewer)
+	}
+	require.NoError(t, store.Sync(background))
+}
+
+func TestClaim_OlderProgramAfterRestart(t *testing.T) {
+	log, files := &replica.Memory{}, disktest.New()
+	old := follow(t, log, files, version("game 1", 1, 1))
+	_, o, store := own(t, follow(t, log, disktest.New(), version("game 2", 2, 2)))
+	require.NoError(t, old.Wait(background, o.Position()))
+	require.NoError(t, old.Close())
+	require.NoError(t, store.Close(background))
+	require.NoError(t, o.Close())
+	old = follow(t, log, files, version("game 1", 1, 1))
+	_, err := old.Claim(background)
+	require.ErrorIs(t, err, persist.ErrNewer)
+	require.NoError(t, old.Close())
+}
+
+// In a rolling deployment each machine can take over until the first writes the new state, and each new one after it.
+func TestVersion_RollingDeployment(t *testing.T) {
+	log := &replica.Memory{}
+	files := []disk.FS{disktest.New(), disktest.New()}
+	claim := func(i int, o replica.Options) (writes uint64) {
+		t.Helper()
+		f := follow(t, log, files[i], o)
+		owner, err := f.Claim(background)
+		require.NoError(t, err)
+		assert.Equal(t, f.Writes(), owner.Writes())
+		require.NoError(t, owner.Close())
+		return owner.Writes()
+	}
+	assert.EqualValues(t, 1, claim(0, version("old", 1, 1)))
+	assert.EqualValues(t, 1, claim(1, version("new", 2, 1)))
+	assert.EqualValues(t, 1, claim(0, version("old", 1, 1)), "the old program may come back")
+	assert.EqualValues(t, 1, claim(0, version("new", 2, 1)))
+	assert.EqualValues(t, 2, claim(1, version("new", 2, 2)))
+	assert.EqualValues(t, 2, claim(0, version("new", 2, 1)), "the new state is written from here on")
+	f := follow(t, log, files[1], version("old", 1, 1))
+	_, err := f.Claim(background)
+	require.ErrorIs(t, err, persist.ErrNewer)
+	require.NoError(t, f.Close())
+}
+
+func TestVersion_Contradiction(t *testing.T) {
+	for _, o := range []replica.Options{version("a", 1, 2), version(strings.Repeat("a", 256), 1, 1)} {
+		_, err := replica.Follow(background, &replica.Memory{}, disktest.New(), o)
+		assert.ErrorContains(t, err, "replica: Options.Version: ")
+	}
+}
+
+// The version of the files that a claim says is raised with those of the parts.
+func TestVersion_OfTheFormats(t *testing.T) {
+	const advice = "raise storeFormat in version.go if an older program cannot open the store, and repair this test"
+	for file, line := range map[string]string{
+		"../../journal/segment.go":           "segmentVersion = 2 ",
+		"../../journal/ledger.go":            "ledgerVersion    = 2 ",
+		"../../internal/pagefile/meta.go":    "boltVersion     = 2\n",
+		"../../internal/pagefile/trailer.go": "formatVersion = 1\n",
+	} {
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.Contains(t, string(b), line, advice)
+	}
+}
+
+// A log that was removed and made again is not the one that a machine knows, also where it is longer. What lies on
+// the machine stays until an operator decides.
+func TestFollow_AnotherLog(t *testing.T) {
+	files := disktest.New()
+	first := &replica.Memory{}
+	g, o, store := own(t, follow(t, first, files, replica.Options{}))
+	for range 5 {
+		g.play(t, store)
+	}
+	require.NoError(t, store.Close(background))
+	require.NoError(t, o.Close())
+
+	second := &replica.Memory{}
+	h, p, other := own(t, follow(t, second, disktest.New(), replica.Options{}))
+	for p.Position() < o.Position()+20 {
+		h.play(t, other)
+		require.NoError(t, other.Sync(background))
+	}
+	require.NoError(t, p.Rebase(background)) // What the first log had there was trimmed, as it seems.
+	_, err := replica.Follow(background, second, files, replica.Options{}.Patient(1))
+	require.ErrorIs(t, err, persist.ErrForeign)
+	assert.ErrorContains(t, err, "made again")
+	assert.Equal(t, replica.Operator, replica.ClassOf(err))
+
+	back := follow(t, first, files, replica.Options{})
+	_, bytes := back.Aside()
+	assert.Zero(t, bytes, "nothing was set aside")
+	assert.True(t, back.Ready())
+	require.NoError(t, back.Close())
+
+	f := follow(t, second, files, replica.Options{Forget: true})
+	require.NoError(t, f.Wait(background, p.Position()))
+	dir, bytes := f.Aside()
+	assert.NotEmpty(t, dir)
+	assert.NotZero(t, bytes)
+	require.NoError(t, f.Close())
+}
