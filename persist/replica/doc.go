@@ -28,13 +28,19 @@
 //
 // # What lies in a directory
 //
-//	store/       a store, as package persist has them
-//	state        up to which entry of the log it is what the log says
-//	aside/N/     what was written here and never was confirmed
+//	store/                     a store, as package persist has them
+//	state                      up to which entry of the log it is what the log says
+//	aside/N/                   what was written here and never was confirmed
+//	aside/N/NAME               a file that the log does not have
+//	aside/N/NAME.from-OFFSET   what a file had from OFFSET on, up to the next such part or its end
 //
 // What an owner wrote and the log does not have, is no part of the world: somebody else may have
 // gone on without. It is set aside when the machine follows again, and never cut off, appended
-// or shown.
+// or shown. Of a file that the log has, only the bytes are kept from the first one on that differs from the log,
+// or behind its end in the log. These bytes behind the first OFFSET bytes of the file in store/ are the file as it was.
+//
+// Each following that finds something makes a directory, N by N. The newest eight are kept, as far as all of them
+// have no more than 256 MiB together. The newest one is always kept.
 //
 // # Crashes
 //

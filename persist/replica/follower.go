@@ -607,17 +607,8 @@ func (f *Follower) complete() error {
 		return err
 	}
 	if f.owned { // Else all that lies there is in the log.
-		old := newTree(f.files, storeDir, f.aside)
-		for _, dir := range []string{journalDir, snapshotDir} {
-			entries, err := f.files.ReadDir(old.path(dir))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			for _, e := range entries {
-				if err := f.aside.move(old, dir+"/"+e.Name()); err != nil {
-					return err
-				}
-			}
+		if err := f.aside.replace(newTree(f.files, storeDir, f.aside), t); err != nil {
+			return err
 		}
 		f.owned = false
 	}

@@ -3,6 +3,7 @@ package replica_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
 	"strings"
@@ -123,7 +124,8 @@ func TestWhatWasNotConfirmedIsSetAside(t *testing.T) {
 	assert.Equal(t, "aside/1", dir)
 	assert.EqualValues(t, len(written)-len(mem.Bytes("store/journal/00000001.seg")), bytes)
 	assert.Positive(t, bytes)
-	assert.Equal(t, written, mem.Bytes("aside/1/journal/00000001.seg"))
+	kept := mem.Bytes("store/journal/00000001.seg")
+	assert.Equal(t, written, append(kept, mem.Bytes(fmt.Sprintf("aside/1/journal/00000001.seg.from-%d", len(kept)))...))
 	shown := newGame()
 	p, err := persist.FollowFS(background, f.Files(), shown.World)
 	require.NoError(t, err)

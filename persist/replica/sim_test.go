@@ -6,8 +6,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -272,17 +274,46 @@ func (s *sim) begin(n *simNode) error {
 	s.see() // What was late may have named a file, and whoever came then have removed it.
 	for name, content := range had {
 		now := n.mem.Bytes("store/" + name)
-		kept := bytes.HasPrefix(now, content)
-		for _, other := range n.mem.Files() {
-			if strings.HasPrefix(other, "aside/") && strings.HasSuffix(other, "/"+name) && bytes.Equal(n.mem.Bytes(other), content) {
-				kept = true
-			}
-		}
+		kept := bytes.HasPrefix(now, content) || setAside(n.mem, name, content, now)
 		if !kept && (now != nil || !s.named[name]) {
 			return fmt.Errorf("machine %d: what was written to %s is neither in the store nor set aside: %d bytes, now %d", n.n, name, len(content), len(now))
 		}
 	}
 	return nil
+}
+
+// setAside reports whether a directory of aside has what a file had and now has not: all of it, or parts of it
+// behind bytes that it has now.
+func setAside(m *disktest.Mem, name string, content, now []byte) bool {
+	parts := map[string]map[int][]byte{} // Of each directory, by their offsets.
+	for _, file := range m.Files() {
+		dir, rest, _ := strings.Cut(strings.TrimPrefix(file, "aside/"), "/")
+		rest, offset, isPart := strings.Cut(rest, ".from-")
+		if !strings.HasPrefix(file, "aside/") || rest != name {
+			continue
+		}
+		from, err := strconv.Atoi(offset)
+		if isPart && err != nil {
+			continue
+		}
+		if parts[dir] == nil {
+			parts[dir] = map[int][]byte{}
+		}
+		parts[dir][from] = m.Bytes(file)
+	}
+	for _, p := range parts {
+		froms := slices.Sorted(maps.Keys(p))
+		joined := slices.Clone(now[:min(len(now), froms[0])])
+		for _, from := range froms {
+			if from == len(joined) {
+				joined = append(joined, p[from]...)
+			}
+		}
+		if bytes.Equal(joined, content) {
+			return true
+		}
+	}
+	return false
 }
 
 // follow lets a machine look, or claim.

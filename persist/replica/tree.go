@@ -22,7 +22,7 @@ import (
 //
 // What lies here may be ahead of sizes: operations are applied again after a crash, and an owner's files
 // had writes before the log. So bytes that are there already are compared. If they are the same, nothing
-// happens; if not, they were never confirmed, and a copy of the file is set aside before they are
+// happens; if not, they were never confirmed, and are set aside with all behind them before they are
 // overwritten. At the end tidy compares names and sizes.
 type tree struct {
 	top   disk.FS
@@ -74,9 +74,20 @@ func (t *tree) apply(o *op) error {
 		if err := t.dropPart(o.name); err != nil {
 			return err
 		}
+		if err := t.keepRest(o.name); err != nil {
+			return err
+		}
 		return t.remove(o.name)
 	}
 	return nil
+}
+
+// keepRest sets aside what a file has here and not in the log, which is about to remove it.
+func (t *tree) keepRest(name string) error {
+	if size, known := t.sizes[name]; known {
+		return t.aside.keep(t, name, size)
+	}
+	return t.aside.move(t, name)
 }
 
 // drop removes what came of files that have no name yet: nobody sends the rest.
@@ -151,11 +162,11 @@ func (t *tree) whole(o *op) error {
 	if err != nil {
 		return err
 	}
-	if same {
+	if same == size {
 		err = t.remove(temp)
 	} else {
-		if err = t.aside.move(t, o.name); err == nil {
-			err = t.top.Publish(t.path(temp), t.path(o.name))
+		if err = t.aside.keep(t, o.name, same); err == nil {
+			err = t.top.Rename(t.path(temp), t.path(o.name))
 		}
 		if errors.Is(err, fs.ErrNotExist) { // It had its name, and was removed before a crash: as in write.
 			t.gone[o.name], err = true, nil
@@ -171,43 +182,32 @@ func (t *tree) whole(o *op) error {
 	return err
 }
 
-// sameBeginning reports whether there is a file that begins with what lies in temp.
-func (t *tree) sameBeginning(name, temp string, size int64) (bool, error) {
+// sameBeginning returns with how many bytes of temp, which has size, a file begins; -1: there is no such file.
+func (t *tree) sameBeginning(name, temp string, size int64) (int64, error) {
 	old, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return -1, nil
 	}
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer old.Close()
 	now, err := t.top.Open(t.path(temp))
 	if errors.Is(err, fs.ErrNotExist) { // It has its name already, which was not noted.
 		if has, err := old.Size(); err != nil || has >= size {
-			return true, err
+			return size, err
 		}
-		return false, fmt.Errorf("%w: %s is not there", errGap, temp)
+		return 0, fmt.Errorf("%w: %s is not there", errGap, temp)
 	}
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer now.Close()
-	a, b := make([]byte, 64<<10), make([]byte, 64<<10)
-	for at := int64(0); at < size; at += int64(len(a)) {
-		n := min(int64(len(a)), size-at)
-		if _, err := readUpTo(now, b[:n], at); err != nil {
-			return false, err
-		}
-		if m, err := readUpTo(old, a[:n], at); err != nil {
-			return false, err
-		} else if int64(m) < n || !bytes.Equal(a[:n], b[:n]) {
-			return false, nil
-		}
-	}
-	return true, nil
+	same, err := commonBytes(old, now)
+	return min(same, size), err
 }
 
-// write writes into a file. What was written there and is something else is set aside before.
+// write writes into a file. What was written there and is something else is set aside before, with all behind it.
 func (t *tree) write(o *op) error {
 	size, ok := t.sizes[o.name]
 	if at := int64(o.number); !ok || at > size {
@@ -231,8 +231,8 @@ func (t *tree) write(o *op) error {
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(old[:n], o.data[:n]) { // Bytes behind the end of the file contradict nothing.
-		if err := t.aside.copy(t, o.name); err != nil {
+	if same := firstDifference(old[:n], o.data[:n]); same < n { // Bytes behind the end of the file contradict nothing.
+		if err := t.aside.keep(t, o.name, int64(o.number)+int64(same)); err != nil {
 			return err
 		}
 	}
@@ -325,7 +325,7 @@ func (t *tree) sync() error {
 func (t *tree) names() (names []string, err error) {
 	for _, dir := range []string{journalDir, snapshotDir} {
 		entries, err := t.top.ReadDir(t.path(dir))
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 		for _, e := range entries {
@@ -339,7 +339,7 @@ func (t *tree) names() (names []string, err error) {
 // if something is missing. It is for a tree that was brought to the end of the log: before, a file may
 // be here that a later entry gives its name.
 //
-//	the log has the name     what is behind its size is cut off, with a copy aside
+//	the log has the name     what is behind its size is set aside and cut off
 //	name.tmp, parts come     stays; none may be missing
 //	name.tmp, else           removed: no part of a store, and nobody goes on with it
 //	any other                set aside
@@ -373,8 +373,8 @@ func (t *tree) tidy() error {
 	return nil
 }
 
-// cut makes a file end where the log says. What lies behind is set aside with it. The shorter file is
-// made beside and takes its place, since there is nothing that shortens one.
+// cut makes a file end where the log says. What is behind is set aside. A shorter file is made and takes its
+// place, since a [disk.FS] cannot shorten one.
 func (t *tree) cut(name string, size int64) error {
 	if err := t.syncFile(name); err != nil {
 		return err
@@ -393,7 +393,7 @@ func (t *tree) cut(name string, size int64) error {
 	case has == size:
 		return nil
 	}
-	if err := t.aside.copy(t, name); err != nil {
+	if err := t.aside.keep(t, name, size); err != nil {
 		return err
 	}
 	if err := writeFile(t.top, t.path(name+tempSuffix), f, size); err != nil {
@@ -425,115 +425,4 @@ func writeFile(to disk.FS, name string, from io.ReaderAt, size int64) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
-}
-
-// An aside is where what was written here and never confirmed goes: a directory that is made when
-// there is something.
-type aside struct {
-	top   disk.FS
-	dir   string // "": nothing was set aside yet.
-	files map[string]bool
-	bytes int64
-}
-
-// asideDir has a directory for each time that something was set aside.
-const asideDir = "aside"
-
-// place returns where a file goes that is set aside, and makes the directories: aside/N, with the first
-// number that is free, is made once by each that begins to follow.
-func (a *aside) place(name string) (string, error) {
-	dirs := []string{asideDir}
-	if a.dir == "" {
-		if err := a.top.Mkdir(asideDir); err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", err
-		}
-		for n := 1; ; n++ {
-			a.dir = fmt.Sprintf("%s/%d", asideDir, n)
-			if err := a.top.Mkdir(a.dir); err == nil {
-				break
-			} else if !errors.Is(err, fs.ErrExist) {
-				a.dir = ""
-				return "", err
-			}
-		}
-	}
-	dirs = append(dirs, a.dir)
-	if dir := path.Dir(name); dir != "." {
-		dir = path.Join(a.dir, dir)
-		if err := a.top.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", err
-		}
-		dirs = append(dirs, dir)
-	}
-	for _, dir := range dirs {
-		if err := disk.SyncDir(a.top, dir); err != nil {
-			return "", err
-		}
-	}
-	return path.Join(a.dir, name), disk.SyncDir(a.top, ".")
-}
-
-// move sets a file of a tree aside, if there is one. One that was copied is only removed: what it has since is
-// what the log has.
-func (a *aside) move(t *tree, name string) error {
-	if a.files[name] {
-		return t.remove(name)
-	}
-	f, err := t.top.Open(t.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	size, err := f.Size()
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	to, err := a.place(name)
-	if err != nil {
-		return err
-	}
-	if err := t.top.Publish(t.path(name), to); err != nil {
-		return err
-	}
-	a.note(name, size)
-	return errors.Join(disk.SyncDir(t.top, path.Dir(to)), disk.SyncDir(t.top, t.path(path.Dir(name))))
-}
-
-// copy sets a copy of a file aside, as it is before the first byte of it is overwritten or cut off,
-// unless there is one.
-func (a *aside) copy(t *tree, name string) error {
-	if a.files[name] {
-		return nil
-	}
-	f, err := t.top.Open(t.path(name))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return err
-	}
-	to, err := a.place(name)
-	if err == nil {
-		err = writeFile(a.top, to, f, size)
-	}
-	if err == nil {
-		err = disk.SyncDir(a.top, path.Dir(to))
-	}
-	if err == nil {
-		a.note(name, size-min(size, t.sizes[name])) // What the log has of it is no loss.
-	}
-	return err
-}
-
-// note notes that a file lies here, and so many bytes that were never confirmed.
-func (a *aside) note(name string, bytes int64) {
-	if a.files == nil {
-		a.files = map[string]bool{}
-	}
-	a.files[name] = true
-	a.bytes += bytes
 }

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -11,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/disk/disktest"
 )
 
-// What was written here under the name of a file that comes stays if it begins with what comes, and is
-// set aside if it does not: also if it is only shorter.
+// What was written here under the name of a file that comes stays if it begins with what comes. Otherwise the
+// file that comes takes its place, and what differs is set aside.
 func TestAFileThatComesMeetsOneOfItsName(t *testing.T) {
 	const name = "journal/00000002.seg"
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 12<<10) // More than is compared at once.
@@ -21,13 +22,15 @@ func TestAFileThatComesMeetsOneOfItsName(t *testing.T) {
 	for what, here := range map[string]struct {
 		content []byte
 		stays   bool
+		from    int // Where it differs.
 	}{
-		"the same":          {sent, true},
-		"more":              {append(bytes.Clone(sent), "more"...), true},
-		"a byte less":       {sent[:len(sent)-1], false},
-		"a block":           {sent[:64<<10], false},
-		"nothing":           {nil, false},
-		"another byte late": {changed, false},
+		"the same":          {sent, true, 0},
+		"more":              {append(bytes.Clone(sent), "more"...), true, 0},
+		"a byte less":       {sent[:len(sent)-1], false, len(sent) - 1},
+		"a block":           {sent[:64<<10], false, 64 << 10},
+		"nothing":           {nil, false, 0},
+		"another byte late": {changed, false, 100 << 10},
+		"more, and another": {append(bytes.Clone(changed), "more"...), false, 100 << 10},
 	} {
 		t.Run(what, func(t *testing.T) {
 			mem := disktest.New()
@@ -52,8 +55,11 @@ func TestAFileThatComesMeetsOneOfItsName(t *testing.T) {
 				return
 			}
 			require.Equal(t, sent, mem.Bytes(x.path(name)))
-			require.Equal(t, len(here.content), len(mem.Bytes(a.dir+"/"+name)))
-			require.True(t, bytes.Equal(here.content, mem.Bytes(a.dir+"/"+name)))
+			if here.from == len(here.content) {
+				require.Empty(t, a.dir)
+			} else {
+				require.True(t, bytes.Equal(here.content[here.from:], mem.Bytes(fmt.Sprintf("%s/%s.from-%d", a.dir, name, here.from))))
+			}
 			require.Equal(t, sent, mem.Crash().Bytes(x.path(name)), "it is durable under its name")
 		})
 	}
@@ -125,7 +131,7 @@ func TestWhatWasSetAsideIsNotSetAsideTwice(t *testing.T) {
 	x.sizes[name] = 0
 	require.NoError(t, x.apply(&op{opWrite, name, 0, []byte("the log's")}))
 	require.NoError(t, x.aside.move(x, name))
-	require.Equal(t, "never confirmed", string(mem.Bytes("aside/1/"+name)))
+	require.Equal(t, "never confirmed", string(mem.Bytes("aside/1/"+name+".from-0")))
 	require.Nil(t, mem.Bytes(x.path(name)))
 }
 
