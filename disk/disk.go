@@ -128,6 +128,15 @@ func SyncDir(fsys FS, dir string) error {
 	return nil
 }
 
+// Replicated reports whether a Sync of the files of fsys waits for other machines, and why the one that is under way
+// waits; nil if that is not known. An FS says so by a method Replicated() (bool, error).
+func Replicated(fsys FS) (replicated bool, why error) {
+	if fsys, ok := fsys.(interface{ Replicated() (bool, error) }); ok {
+		return fsys.Replicated()
+	}
+	return false, nil
+}
+
 // Reopen opens a file of the operating system once more, for a library that works on an [*os.File].
 // It returns nil if f is another kind of file, such as one in memory. It fails with an error
 // wrapping [ErrLost] if the name that f was created or opened under stands for another file.

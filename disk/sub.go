@@ -33,6 +33,8 @@ func (s sub) Lock(name string) (Lock, error)            { return s.fs.Lock(s.pat
 func (s sub) Locked(name string) (bool, error)          { return s.fs.Locked(s.path(name)) }
 func (s sub) Close() error                              { return nil }
 
+func (s sub) Replicated() (bool, error) { return Replicated(s.fs) }
+
 func (s sub) keepMode(temp, name string) { keepMode(s.fs, s.path(temp), s.path(name)) }
 
 // file makes f speak of names below s.

@@ -202,7 +202,7 @@ func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*
 	}
 	s := f.store
 	f.state.id = f.at() // The owner may have gone back to it.
-	s.options, s.lock = options.resolved(), l
+	s.options, s.lock = options.resolved(s.files), l
 	if err := s.takeOver(f.state, cat, &catalog.Found{Snapshot: bases[0]}); err != nil {
 		return nil, err
 	}

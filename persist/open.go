@@ -217,7 +217,7 @@ func openLocked(ctx context.Context, files disk.FS, w *ecs.World, options Option
 
 // openFiles opens the store that lies in files, which l keeps others out of.
 func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World, options Options) (*Store, error) {
-	s := &Store{world: w, options: options.resolved(), files: files, lock: l, ids: make(map[uint64]journal.ID)}
+	s := &Store{world: w, options: options.resolved(files), files: files, lock: l, ids: make(map[uint64]journal.ID)}
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}

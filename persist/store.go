@@ -31,7 +31,8 @@ type Options struct {
 
 	// RefuseWhenFull makes Commit return [ErrBacklog] then, before the tick ends,
 	// instead of waiting for the disk. Nothing has happened: go on changing the world
-	// and commit later, or commit again.
+	// and commit later, or commit again. A store on several machines, see package replica, always does: its log
+	// may not answer for long.
 	RefuseWhenFull bool
 
 	// SnapshotBytes is how far the journal may grow before Commit begins a
@@ -96,7 +97,10 @@ type Options struct {
 }
 
 // resolved returns o with the defaults of what a store always needs.
-func (o Options) resolved() Options {
+func (o Options) resolved(files disk.FS) Options {
+	if replicated, _ := disk.Replicated(files); replicated {
+		o.RefuseWhenFull = true
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -164,8 +168,8 @@ func (s *Store) Report() Report { return s.report }
 //
 // [ErrBacklog] is the one error that does not end the tick: the world is as it
 // was before the call, and what the tick changed belongs to the next Commit that
-// succeeds. It comes only if [Options.RefuseWhenFull] asks for it; [ecs.World.Commit]
-// itself, which cannot refuse, waits.
+// succeeds. It comes only if [Options.RefuseWhenFull] asks for it, or if the store is on several machines; it
+// wraps then why their log takes nothing. [ecs.World.Commit] itself, which cannot refuse, waits.
 //
 // Once the journal has failed, every Commit returns why, until [Store.Resume]. The
 // world goes on in memory; what was durable stays.
@@ -174,6 +178,9 @@ func (s *Store) Commit() error {
 		return ErrClosed
 	}
 	if s.options.RefuseWhenFull && s.journal.Backlog() >= s.options.QueueBytes {
+		if _, why := disk.Replicated(s.files); why != nil {
+			return fmt.Errorf("%w: %w", ErrBacklog, why)
+		}
 		return ErrBacklog
 	}
 	if s.errands.run(s.world); s.closed {

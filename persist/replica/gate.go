@@ -112,6 +112,15 @@ func (g *gate) SyncDir(dir string) error {
 	return err
 }
 
+// Replicated is described with [disk.Replicated].
+func (g *gate) Replicated() (bool, error) {
+	s := g.sender.Load()
+	if s == nil {
+		return true, nil
+	}
+	return true, s.monitor.now().Stuck
+}
+
 // Close is a part of [disk.FS]. It does nothing: a store closes its files, and these go on to be followed
 // or owned.
 func (g *gate) Close() error { return nil }

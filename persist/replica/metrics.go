@@ -23,6 +23,8 @@ type Metrics struct {
 type monitor struct {
 	mu      sync.Mutex
 	metrics Metrics
+	held    error     // Why no call is made.
+	since   time.Time // Since when none is made.
 	tried   time.Time // When the call that is under way began; zero: a failed call waits for its repetition.
 }
 
@@ -49,6 +51,17 @@ func (m *monitor) fail(err error) {
 	m.metrics.Errors[ClassOf(err)]++
 }
 
+// hold notes why no call is made; nil: calls are made.
+func (m *monitor) hold(why error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if why != nil && m.held == nil {
+		m.since = time.Now()
+		m.metrics.Errors[ClassOf(why)]++
+	}
+	m.held = why
+}
+
 // succeed notes that the log has, or has yielded, the entry at a position.
 func (m *monitor) succeed(at Position, logBytes int64) {
 	m.mu.Lock()
@@ -64,6 +77,9 @@ func (m *monitor) now() Metrics {
 	now := m.metrics
 	if !m.tried.IsZero() && time.Since(m.tried) > calm {
 		now.StuckSince, now.Stuck = time.Time{}, nil
+	}
+	if m.held != nil {
+		now.StuckSince, now.Stuck = m.since, m.held
 	}
 	return now
 }

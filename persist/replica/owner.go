@@ -241,9 +241,6 @@ func (o *Owner) rebase(ctx context.Context) error {
 		return persist.ErrClosed
 	}
 	begin, err := o.sender.all(o.f.gate.FS, o.term)
-	if err == nil {
-		err = o.sender.flush()
-	}
 	if err != nil {
 		return err
 	}
@@ -270,7 +267,12 @@ func (o *Owner) tend(ctx context.Context) {
 		if o.Err() != nil || ctx.Err() != nil {
 			return
 		}
-		pause(ctx, next)
+		select {
+		case <-ctx.Done():
+		case <-o.sender.tight:
+			pause(ctx, shortWait)
+		case <-time.After(next):
+		}
 	}
 }
 

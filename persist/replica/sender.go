@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -47,16 +48,18 @@ type sender struct {
 	failed  error                // Why nothing is sent any more.
 
 	monitor monitor
+	tight   chan struct{} // The log has no room for more.
 
-	order  turn             // Of appends. Guards what follows.
-	writer uint64           // Random: which sender of all that there ever were.
-	number uint64           // Of the last entry, of this writer.
-	at     trail            // The last entries of the log that count, newest first.
-	end    Position         // The last entry of the log. It lies behind at if it does not count.
-	check  bool             // The next entry is confirmed only if the log still has the one at at.
-	heard  time.Time        // When the log last acknowledged an entry.
-	short  time.Time        // When the log first said that it ends before at; zero: it does not.
-	beats  int              // Entries without operations since the last one with some.
+	order  turn      // Of appends. Guards what follows.
+	writer uint64    // Random: which sender of all that there ever were.
+	number uint64    // Of the last entry, of this writer.
+	at     trail     // The last entries of the log that count, newest first.
+	end    Position  // The last entry of the log. It lies behind at if it does not count.
+	check  bool      // The next entry is confirmed only if the log still has the one at at.
+	heard  time.Time // When the log last acknowledged an entry.
+	short  time.Time // When the log first said that it ends before at; zero: it does not.
+	beats  int       // Entries without operations since the last one with some.
+	room   room
 	logged int64            // Bytes that were appended since all began to be sent the last time.
 	recent []sent           // The newest entries, oldest first, for again.
 	kept   int              // Bytes of recent.
@@ -100,7 +103,9 @@ const (
 func newSender(ctx context.Context, log Log, t trail, end Position, options *Options) *sender {
 	var b [8]byte
 	crand.Read(b[:]) // Never fails.
+	bounded, _ := log.(BoundedLog)
 	return &sender{
+		room: room{log: bounded}, tight: make(chan struct{}, 1),
 		log: log, ctx: ctx, options: options, files: map[string]*sentFile{}, sizes: map[string]int64{}, writer: binary.LittleEndian.Uint64(b[:]),
 		at: t, end: end, check: true, sent: map[string]int64{}, coming: map[string]int64{}, order: newTurn(),
 	}
@@ -160,19 +165,39 @@ func (s *sender) note(ops ...op) {
 // flush returns when the log has all that was noted, whoever noted it: a Sync of one file sends the
 // writes to others, in their order, so that the log never has a later write without an earlier one.
 func (s *sender) flush() error {
-	s.order.Lock()
-	defer s.order.Unlock()
-	return s.flushLocked()
+	for {
+		if err := s.admit(); err != nil {
+			return err
+		}
+		s.order.Lock()
+		rest, err := s.flushSome(chunkBytes)
+		s.order.Unlock()
+		if err != nil || !rest {
+			return err
+		}
+	}
 }
 
-// flushLocked is flush for who has the turn. Operations are put into as few entries as they fit in, in
-// their order. One that cannot be sent fails all: those behind it are not sent either.
+// flushLocked is flush for a caller that has the lock of appends. It does not look at the room of the log.
 func (s *sender) flushLocked() error {
+	_, err := s.flushSome(math.MaxInt)
+	return err
+}
+
+// flushSome appends what is pending, in its order, in as few entries as it fits in, until so many bytes are. It reports
+// whether there is more. An operation that cannot be sent fails all: those behind it are not sent either.
+func (s *sender) flushSome(limit int) (more bool, err error) {
 	s.mu.Lock()
 	ops, err := s.pending, s.failed
 	s.pending = nil
 	s.mu.Unlock()
-	for err == nil && len(ops) > 0 {
+	for total := 0; err == nil && len(ops) > 0; {
+		if total >= limit {
+			s.mu.Lock()
+			s.pending = append(ops, s.pending...)
+			s.mu.Unlock()
+			return true, nil
+		}
 		n, size := 0, 0
 		for n < len(ops) {
 			if size += sizeOf(ops[n : n+1]); n > 0 && size > MaxEntry-entryHeader {
@@ -181,9 +206,9 @@ func (s *sender) flushLocked() error {
 			n++
 		}
 		err = s.append(ops[:n])
-		ops = ops[n:]
+		ops, total = ops[n:], total+size
 	}
-	return err
+	return false, err
 }
 
 // append appends an entry. It tries until it is known what became of it, or nobody waits any more. Whoever
@@ -200,6 +225,9 @@ func (s *sender) append(ops []op) error {
 		return s.fail(err)
 	}
 	s.logged += int64(len(entry))
+	if s.room.use(int64(len(entry))); !s.room.has(2*s.reserve() + chunkBytes) {
+		s.wake()
+	}
 	s.monitor.succeed(at, s.logged)
 	if len(ops) > 0 {
 		s.beats = 0
@@ -223,6 +251,10 @@ func (s *sender) append(ops []op) error {
 // next one may be due, and whether the log is much longer than the store.
 func (s *sender) beat(every time.Duration) (next time.Duration, long bool) {
 	s.order.Lock()
+	reserve := s.reserve()
+	s.order.Unlock()
+	s.room.refresh(s.ctx, reserve+chunkBytes)
+	s.order.Lock()
 	defer s.order.Unlock()
 	next = time.Second
 	if every > 0 {
@@ -231,11 +263,7 @@ func (s *sender) beat(every time.Duration) (next time.Duration, long bool) {
 		}
 		next = max(s.due(every)-time.Since(s.heard), every/32)
 	}
-	var store int64
-	for _, size := range s.sent {
-		store += size
-	}
-	return next, s.logged > max(3*store, minLog)
+	return next, s.long()
 }
 
 // due returns after how long a silence the next entry without operations comes.
@@ -459,7 +487,7 @@ func (s *sender) publish(files disk.FS, from, to string, name func(from, to stri
 	if err != nil {
 		return err
 	}
-	return s.parts(f, to, func() int64 { return size }, func() error {
+	return s.parts(f, to, s.admit, func() int64 { return size }, func() error {
 		if err := name(from, to); err != nil {
 			return err
 		}
@@ -486,10 +514,13 @@ func (s *sender) removes(name string) bool {
 // its name grows meanwhile. Between two parts, others send. If all begins to be sent there, so does the
 // file, once more: who follows from there on has none of it. Once the log has all of it, end is
 // called in the same turn: a write that came between the last part and the name of the file would be
-// in neither for who begins to follow.
-func (s *sender) parts(f io.ReaderAt, name string, size func() int64, end func() error) error {
+// in neither for who begins to follow. Before each part it calls admit.
+func (s *sender) parts(f io.ReaderAt, name string, admit func() error, size func() int64, end func() error) error {
 	buf := make([]byte, maxData)
 	for at, begun := int64(0), uint64(0); ; {
+		if err := admit(); err != nil {
+			return err
+		}
 		s.order.Lock()
 		if begun != s.begun {
 			at, begun = 0, s.begun
@@ -564,7 +595,7 @@ func (s *sender) one(files disk.FS, name string) error {
 		}
 		return s.sent[name]
 	}
-	return s.parts(f, name, size, func() error {
+	return s.parts(f, name, s.lost, size, func() error {
 		if !s.rest[name] {
 			return nil
 		}

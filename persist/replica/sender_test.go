@@ -33,7 +33,7 @@ func TestAFileHasItsNameInTheTurnOfItsLastPart(t *testing.T) {
 		return int64(len(content))
 	}
 	ended := false
-	require.NoError(t, s.parts(bytes.NewReader(content), "a", size, func() error {
+	require.NoError(t, s.parts(bytes.NewReader(content), "a", s.lost, size, func() error {
 		ended = true
 		time.Sleep(10 * time.Millisecond)
 		assert.Zero(t, others.Load())

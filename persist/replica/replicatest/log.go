@@ -18,6 +18,7 @@ type Log struct {
 	replica.Memory
 
 	mu       sync.Mutex
+	limit    int64    // See Limit.
 	late     []func() // Appends that nobody waits for any more, and that may yet come to be.
 	restarts int      // How often the servers ended and began again.
 }
@@ -29,6 +30,28 @@ func (l *Log) Forget(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.restarts++
+}
+
+// Limit makes the log full when it has so many bytes of entries. 0: it has no limit.
+func (l *Log) Limit(bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limit = bytes
+}
+
+// room returns how many bytes of entries the log takes until it is full; negative if it has no limit.
+func (l *Log) room() int64 {
+	l.mu.Lock()
+	left := l.limit
+	l.mu.Unlock()
+	if left == 0 {
+		return -1
+	}
+	ctx := context.Background()
+	for e, _ := l.Memory.Next(ctx, 0); e.Position > 0; e, _ = l.Memory.Next(ctx, e.Position) {
+		left -= int64(len(e.Data))
+	}
+	return max(left, 0)
 }
 
 // Faults say how likely it is that a link fails: from 0 to 1, at each call.
@@ -174,7 +197,18 @@ func (l *Link) Append(ctx context.Context, after replica.Position, entry []byte)
 		l.log.late = append(l.log.late, func() { _, _ = l.log.Append(context.Background(), after, entry) })
 		return 0, errCut
 	}
+	if room := l.log.room(); room >= 0 && room < int64(len(entry)) {
+		return 0, fmt.Errorf("%w: the log is full", replica.ErrOperator)
+	}
 	return l.log.Append(ctx, after, entry)
+}
+
+// Room is a part of [replica.BoundedLog].
+func (l *Link) Room(ctx context.Context) (int64, error) {
+	if broken, _, draw, f := l.state(); broken != nil || draw < f.Refused {
+		return 0, cmp.Or(broken, errCut)
+	}
+	return l.log.room(), ctx.Err()
 }
 
 // Entries is a part of [replica.Log].

@@ -1,0 +1,72 @@
+package replica_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/replica"
+	"github.com/stet-ecs/stet/persist/replica/replicatest"
+)
+
+// An owner of a log with a limit sends all files once more before the log is full, so that ticks go on.
+func TestOwner_LogWithLimit(t *testing.T) {
+	log := &replicatest.Log{}
+	log.Limit(24 << 20) // The reserve takes about 4 MiB. The owner of an unlimited log waits for 16 MiB.
+	f := follow(t, log.Link(1), disktest.New(), replica.Options{})
+	o, err := f.Claim(background)
+	require.NoError(t, err)
+	files := o.Files()
+	for range 60 { // MiB.
+		_ = files.Remove("snapshots/a") // There is none the first time.
+		require.NoError(t, publishFile(files, "snapshots/a", make([]byte, 1<<20)))
+	}
+	require.NoError(t, o.Err())
+	require.NoError(t, o.Close())
+}
+
+// A log without room for one more sending of all files holds ticks back and says so. Commit does not wait, and ticks
+// are confirmed when there is room.
+func TestOwner_LogIsFull(t *testing.T) {
+	log := &replicatest.Log{}
+	f := follow(t, log.Link(1), disktest.New(), replica.Options{})
+	o, err := f.Claim(background)
+	require.NoError(t, err)
+	g := newGame()
+	var durable atomic.Uint64
+	store, err := o.Open(background, g.World, persist.Options{
+		Sync: journal.SyncAlways(), QueueBytes: 4 << 10, OnDurable: func(tick uint64) { durable.Store(tick) },
+	})
+	require.NoError(t, err)
+	g.play(t, store)
+	require.NoError(t, store.Sync(background))
+
+	log.Limit(1) // From here on, it is full.
+	var refused error
+	for range 1_000 {
+		g.score.Set(g.score.Get() + 1)
+		if refused = store.Commit(); refused != nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	require.ErrorIs(t, refused, persist.ErrBacklog, "Commit does not wait")
+	require.ErrorIs(t, refused, replica.ErrOperator, "and says why")
+	since, err := o.Stuck()
+	require.ErrorIs(t, err, replica.ErrOperator)
+	assert.False(t, since.IsZero())
+
+	log.Limit(64 << 20)
+	require.NoError(t, store.Sync(background))
+	require.NoError(t, store.Commit(), "nothing has happened before")
+	require.NoError(t, store.Sync(background))
+	assert.Equal(t, g.Tick(), durable.Load())
+	require.NoError(t, store.Close(background))
+	require.NoError(t, o.Close())
+}
