@@ -17,6 +17,7 @@ SCRUB     ?= 5s
 FLIPS     ?= 100000
 SEED      ?= 1
 MUTANTS   ?= 200
+MODEL     ?=
 SUITETIME ?= 0.2s
 RACE      ?= ./ecs ./journal ./disk/... ./internal/parallel ./persist/...
 PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/wasm wasip1/wasm
@@ -25,7 +26,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots mutants deep race debug browser tables nats failover narrow machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots mutants deep race debug browser tables nats model failover narrow machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -80,6 +81,9 @@ tables: ## export --format parquet and sqlite, as pandas, DuckDB and sqlite3 rea
 
 nats: ## the log of a replicated store on NATS, with servers in the process
 	cd persist/replica/natslog && go vet ./... && go test -count 1 -timeout 10m ./...
+
+model: ## the protocol of a replicated store, by the model checker spin: every order of a few entries and faults. Installs spin if there is none
+	persist/replica/model/run.sh $(MODEL)
 
 failover: ## owners of a world on NATS are killed, stopped and parted from the others, FAULTS and PARTITIONS times: no confirmed tick may be lost; parts as root
 	cd persist/replica/natslog && go test -run '^TestFailover$$' -faults $(FAULTS) -partitions $(PARTITIONS) -faultseed $(SEED) -count 1 -timeout 60m -v
