@@ -24,7 +24,11 @@
 // appends, and returns when the log has it. So what [persist.Store.Sync] waits for and
 // [persist.Options.OnDurable] tells is confirmed by the log, and an owner that another took the
 // log from gets [persist.ErrLost]. Ticks go on meanwhile, as far as [persist.Options.QueueBytes]
-// goes. A snapshot is finished when the log has it.
+// goes; then [persist.Store.Commit] returns [persist.ErrBacklog] with the reason. A snapshot is finished when the
+// log has it.
+//
+// An owner reads its log back, as a new machine does: what came since, once a minute, and all of it every ten
+// minutes and after a failure. If the log does not show an entry, the owner sends all files once more.
 //
 // # What lies in a directory
 //

@@ -77,3 +77,9 @@ func resum(entry []byte) []byte {
 	binary.LittleEndian.PutUint32(entry[4:], crc32.Checksum(entry[8:], castagnoli))
 	return entry
 }
+
+// ReadBack returns options of an owner that reads its log back so often.
+func (o Options) ReadBack(every time.Duration) Options {
+	o.reads = every
+	return o
+}

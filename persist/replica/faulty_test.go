@@ -360,7 +360,7 @@ func (s *faultySim) step(i int) error {
 		return s.confirm(i, err)
 	case n.follower == nil:
 		options := replica.Options{Forget: n.forget, Heartbeat: []time.Duration{-1, 5 * time.Millisecond}[s.rng.IntN(2)]}
-		f, err := replica.Follow(ctx, n.link, n.files, options.Patient(10*time.Millisecond))
+		f, err := replica.Follow(ctx, n.link, n.files, options.Patient(10*time.Millisecond).ReadBack(2*time.Millisecond))
 		s.say("machine %d follows: %v", i, err)
 		if n.forget = errors.Is(err, replica.ErrLogShorter); err == nil {
 			n.follower = f

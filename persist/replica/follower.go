@@ -38,6 +38,7 @@ type Options struct {
 	Version Version
 
 	patience time.Duration // See sure.
+	reads    time.Duration // See readBack.
 }
 
 func (o *Options) heartbeat() time.Duration { return cmp.Or(o.Heartbeat, time.Second) }
@@ -45,6 +46,9 @@ func (o *Options) heartbeat() time.Duration { return cmp.Or(o.Heartbeat, time.Se
 // sure returns how long a log must say that it lost entries, or not show them, until that is believed. A server
 // that was cut off from the others answers with an old state until it notices; NATS takes 10 s for that.
 func (o *Options) sure() time.Duration { return cmp.Or(o.patience, 15*time.Second) }
+
+// readBack returns how often an owner reads its log back.
+func (o *Options) readBack() time.Duration { return cmp.Or(o.reads, readBackEvery) }
 
 // A Follower keeps a copy of a store at what the log has of it. Its methods may be called from
 // several goroutines.

@@ -17,6 +17,7 @@ type Metrics struct {
 	Stuck      error     // How it failed last. ClassOf tells what helps.
 
 	Errors [Operator + 1]uint64 // Failed calls, by Class.
+	Healed uint64               // How often an owner sent all files once more since the log did not show an entry.
 }
 
 // A monitor keeps Metrics. Its lock is held for a few instructions only.
@@ -60,6 +61,23 @@ func (m *monitor) hold(why error) {
 		m.metrics.Errors[ClassOf(why)]++
 	}
 	m.held = why
+}
+
+// failures returns how many calls failed.
+func (m *monitor) failures() (n uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, of := range m.metrics.Errors {
+		n += of
+	}
+	return n
+}
+
+// heal notes that the owner repaired the log.
+func (m *monitor) heal() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.metrics.Healed++
 }
 
 // succeed notes that the log has, or has yielded, the entry at a position.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
@@ -32,11 +33,13 @@ var ErrUnfinished = errors.New("replica: the store was not sent whole; claim it 
 // the entry that they have. If the log takes it, nobody else can have appended anything in between.
 // Only then a sender is let through the gate.
 type Owner struct {
-	f      *Follower
-	sender *sender
-	cancel context.CancelCauseFunc // Ends the sender's waiting for the log.
-	done   chan struct{}           // Closed when the goroutine that tends the log has ended.
-	term   uint64
+	f       *Follower
+	sender  *sender
+	cancel  context.CancelCauseFunc // Ends the sender's waiting for the log.
+	done    chan struct{}           // Closed when the goroutine that tends the log has ended.
+	watched chan struct{}           // Closed when the one that reads it back has.
+	trims   atomic.Uint64           // How often the log was trimmed, begun and done.
+	term    uint64
 }
 
 // termEpochs is how many epochs of a journal belong to one term. An epoch is an opening of the store: an
@@ -138,6 +141,8 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	f.gate.sender.Store(s)
 	o.done = make(chan struct{})
 	go o.tend(s.ctx)
+	o.watched = make(chan struct{})
+	go o.watch(s.ctx)
 	return o, nil
 }
 
@@ -250,6 +255,8 @@ func (o *Owner) rebase(ctx context.Context) error {
 	if err := o.sender.holds(); err != nil {
 		return err
 	}
+	o.trims.Add(1)
+	defer o.trims.Add(1)
 	return o.f.log.Trim(ctx, begin) // The log has two whole stores until then, and never none.
 }
 
@@ -348,6 +355,7 @@ func (o *Owner) Close() error {
 	_ = o.sender.fail(persist.ErrClosed) // First: a Rebase that has the turn ends by it.
 	o.cancel(errors.New("the owner has closed"))
 	<-o.done
+	<-o.watched
 	f.turn.Lock()
 	defer f.turn.Unlock()
 	if f.closed {

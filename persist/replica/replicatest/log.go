@@ -18,7 +18,8 @@ type Log struct {
 	replica.Memory
 
 	mu       sync.Mutex
-	limit    int64    // See Limit.
+	limit    int64 // See Limit.
+	hidden   replica.Position
 	late     []func() // Appends that nobody waits for any more, and that may yet come to be.
 	restarts int      // How often the servers ended and began again.
 }
@@ -30,6 +31,21 @@ func (l *Log) Forget(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.restarts++
+}
+
+// Hide makes all links pass over the entry at a position, until another one is named: the log has it, and no server
+// shows it.
+func (l *Log) Hide(p replica.Position) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hidden = p
+}
+
+// hides reports whether no link shows the entry at a position.
+func (l *Log) hides(p replica.Position) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return p == l.hidden && p > 0
 }
 
 // Limit makes the log full when it has so many bytes of entries. 0: it has no limit.
@@ -134,6 +150,9 @@ func (l *Link) Hide(p replica.Position) {
 
 // hides reports whether Entries passes over an entry.
 func (l *Link) hides(p replica.Position) bool {
+	if l.log.hides(p) {
+		return true
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return p == l.hidden || l.faults.Hole > 0 && l.rng.Float64() < l.faults.Hole
@@ -251,6 +270,9 @@ func (l *Link) Next(ctx context.Context, after replica.Position) (replica.Entry,
 		return replica.Entry{}, err
 	}
 	e, err := l.log.Next(ctx, after)
+	if err == nil && l.log.hides(e.Position) {
+		e, err = l.log.Next(ctx, e.Position)
+	}
 	if e.Position > last {
 		e = replica.Entry{}
 	}
@@ -264,6 +286,10 @@ func (l *Link) Bounds(ctx context.Context) (first, last replica.Position, err er
 		return 0, 0, cmp.Or(broken, errCut)
 	}
 	first, last, err = l.log.Bounds(ctx)
+	if err == nil && l.log.hides(first) {
+		e, _ := l.log.Next(ctx, first)
+		first = e.Position
+	}
 	if draw >= f.Refused && draw < f.Refused+f.Stale {
 		last -= min(last, 1+replica.Position(draw*1e6)%3)
 		first = min(first, last)
