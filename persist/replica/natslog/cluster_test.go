@@ -89,6 +89,7 @@ const logins = `
 				subscribe: "_INBOX.>"
 			} }
 		] }
+		OTHER { users: [ { user: stranger, password: x } ] }
 		SYS { users: [ { user: system, password: x } ] }
 	}
 	system_account: SYS`
@@ -97,7 +98,9 @@ const logins = `
 func (c *cluster) start(i int) {
 	c.t.Helper()
 	o := c.options[i].Clone()
-	require.NoError(c.t, o.ProcessConfigString(logins))
+	if o.TrustedKeys == nil {
+		require.NoError(c.t, o.ProcessConfigString(logins))
+	}
 	s, err := server.NewServer(o)
 	require.NoError(c.t, err)
 	s.Start()

@@ -35,8 +35,15 @@
 //
 // To own it, WORLDS.europe and $JS.API.STREAM.PURGE.WORLDS too. The second request above reads any
 // world of the stream, and a purge removes any: worlds that must not see each other have streams of
-// their own. A request that is not permitted is not answered, so it ends as one to servers that are down;
-// the connection's error handler is told why.
+// their own. A request that is not permitted is not answered; the error of the call says which right is missing.
+//
+// # When an operator must act
+//
+// Errors that stay are [replica.ErrOperator], and say what to do: the stream was removed, is full, sealed or takes only
+// small messages; JetStream is disabled for the account; the login lacks a right; its credentials or a certificate have
+// expired; the connection is closed. Errors that may pass are so only after 10 s, as credentials are when the connection
+// tries to come back. Owners and followers go on by themselves after the repair. A connection that nats.go closed is
+// not repaired: nats.IgnoreAuthErrorAbort keeps one open whose login is refused twice.
 //
 // Connect with nats.MaxReconnects(-1), as a connection that has given up is not made again, and with a
 // short nats.ReconnectWait: by default two seconds pass before another server is tried.

@@ -20,16 +20,22 @@ import (
 func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
 	return func(yield func(replica.Entry, error) bool) {
 		r := &reader{Log: l, after: after, heard: time.Now(), yield: yield}
+		failing := time.Time{} // Since when.
 		for wait := shortest; ; wait = min(2*wait, longest) {
-			from := r.after
+			from, last, begun := r.after, r.js.Conn().LastError(), time.Now()
 			err := r.read(ctx)
-			switch {
-			case errors.Is(err, errEnough):
+			if errors.Is(err, errEnough) {
 				return
+			}
+			err, stays := r.explain(err, last)
+			if r.after > from || failing.IsZero() || time.Since(begun) > patience {
+				failing = time.Now()
+			}
+			switch {
 			case ctx.Err() != nil:
 				yield(replica.Entry{}, ctx.Err())
 				return
-			case !passing(err):
+			case stays, errors.Is(err, replica.ErrOperator) && time.Since(failing) > patience:
 				yield(replica.Entry{}, err)
 				return
 			}

@@ -17,11 +17,18 @@ import (
 
 // A Log is the log of one world. Its methods may be called from several goroutines. Each returns within
 // 10 seconds if no server answers, but for Entries, which waits.
-type Log struct {
+type Log struct{ engine }
+
+// An engine is a stream of the servers that a connection reaches.
+type engine struct {
 	js      jetstream.JetStream
 	conn    *connection
 	stream  string
-	subject string
+	subject string // Of the world; "": of none.
+}
+
+func engineOf(js jetstream.JetStream, stream string) engine {
+	return engine{js: js, conn: connectionOf(js.Conn()), stream: stream}
 }
 
 // Open returns the log of a world, which need not have entries yet, once it has looked at how its
@@ -31,7 +38,8 @@ func Open(ctx context.Context, js jetstream.JetStream, stream, world string, o O
 	if !plain(world) {
 		return nil, fmt.Errorf("natslog: a world has a name of letters, digits, - and _, not %q", world)
 	}
-	l := &Log{js, connectionOf(js.Conn()), stream, stream + "." + world}
+	l := &Log{engineOf(js, stream)}
+	l.subject = stream + "." + world
 	return l, l.check(ctx, o)
 }
 
@@ -48,7 +56,7 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(uint64(after), 10)},
 	}}
 	doubt := false
-	err = patiently(ctx, l.js.Conn(), func(ctx context.Context) error {
+	err = l.patiently(ctx, func(ctx context.Context) error {
 		ack, err := l.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 		switch {
 		case err == nil: // Also if it says that it had the message already.
@@ -60,6 +68,10 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 				return err
 			}
 			return fmt.Errorf("%w: %s does not end at %d", replica.ErrTaken, l.subject, after)
+		case errors.Is(err, jetstream.ErrNoStreamResponse): // It has no leader just now, or is gone.
+			if _, gone := l.js.Stream(ctx, l.stream); errors.Is(gone, jetstream.ErrStreamNotFound) {
+				return gone
+			}
 		case !refused(err):
 			doubt = true
 		}
@@ -134,8 +146,8 @@ func (l *Log) get(ctx context.Context, r request) (*message, error) {
 }
 
 // api returns the subject of a request to JetStream.
-func (l *Log) api(name string) string {
-	switch o := l.js.Options(); {
+func (e *engine) api(name string) string {
+	switch o := e.js.Options(); {
 	case o.Domain != "":
 		return "$JS." + o.Domain + ".API." + name
 	case o.APIPrefix != "":
@@ -146,7 +158,7 @@ func (l *Log) api(name string) string {
 
 // Next is a part of [replica.Log]. It costs a request to the leader of the stream.
 func (l *Log) Next(ctx context.Context, after replica.Position) (e replica.Entry, err error) {
-	err = patiently(ctx, l.js.Conn(), func(ctx context.Context) error {
+	err = l.patiently(ctx, func(ctx context.Context) error {
 		m, err := l.get(ctx, request{Seq: uint64(after) + 1, NextFor: l.subject})
 		if err == nil && m != nil {
 			e = replica.Entry{Position: replica.Position(m.Seq), Data: m.Data}
@@ -159,7 +171,7 @@ func (l *Log) Next(ctx context.Context, after replica.Position) (e replica.Entry
 // Bounds is a part of [replica.Log]. It costs two requests to the leader of the stream, which sends
 // two entries.
 func (l *Log) Bounds(ctx context.Context) (first, last replica.Position, err error) {
-	err = patiently(ctx, l.js.Conn(), func(ctx context.Context) error {
+	err = l.patiently(ctx, func(ctx context.Context) error {
 		m, err := l.get(ctx, request{LastFor: l.subject})
 		if err != nil || m == nil {
 			return err
@@ -181,7 +193,7 @@ func (l *Log) Trim(ctx context.Context, before replica.Position) error {
 	if before = min(before, last); err != nil || before <= 1 {
 		return err
 	}
-	return patiently(ctx, l.js.Conn(), func(ctx context.Context) error {
+	return l.patiently(ctx, func(ctx context.Context) error {
 		s, err := l.js.Stream(ctx, l.stream)
 		if err != nil {
 			return err

@@ -25,21 +25,32 @@ const (
 
 // patiently tries what a server may not answer just now, until it is done, or cannot be, or patience is at an end.
 // Through a server that passes on no answer for too long it is tried through another one.
-func patiently(ctx context.Context, nc *nats.Conn, try func(context.Context) error) error {
+func (e *engine) patiently(ctx context.Context, try func(context.Context) error) error {
 	long, done := context.WithTimeout(ctx, patience)
 	defer done()
-	conn, begun := connectionOf(nc), time.Now()
+	begun := time.Now()
+	var known error // Why an operator must act, as far as an attempt told.
 	for wait := shortest; ; wait = min(2*wait, longest) {
+		last := e.js.Conn().LastError()
 		once, answered := context.WithTimeout(long, answer)
 		err := try(once)
 		answered()
 		if decided(err) {
-			conn.heard()
+			e.conn.heard()
 		} else {
-			conn.leave(nc, begun)
+			e.conn.leave(e.js.Conn(), begun)
+		}
+		err, stays := e.explain(err, last)
+		if stays {
+			return err
+		}
+		if errors.Is(err, replica.ErrOperator) {
+			known = err
+		} else if known != nil {
+			err = join(err, known)
 		}
 		switch {
-		case err == nil || !passing(err) || ctx.Err() != nil:
+		case ctx.Err() != nil:
 			return err
 		case long.Err() != nil:
 			return fmt.Errorf("natslog: no server did it in %v: %w", patience, err)

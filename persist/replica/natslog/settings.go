@@ -39,7 +39,8 @@ const version = "2.15.0"
 // Create makes a stream for worlds, with the subjects NAME.>, or finds that it is there and set so. Errors:
 // [jetstream.ErrStreamNameAlreadyInUse], if it is there and set otherwise; those of servers.
 func Create(ctx context.Context, js jetstream.JetStream, stream string, o Options) error {
-	return patiently(ctx, js.Conn(), func(ctx context.Context) error {
+	e := engineOf(js, stream)
+	return e.patiently(ctx, func(ctx context.Context) error {
 		_, err := js.CreateStream(ctx, jetstream.StreamConfig{
 			Name: stream, Subjects: []string{stream + ".>"}, Storage: jetstream.FileStorage, Retention: jetstream.LimitsPolicy,
 			Discard: jetstream.DiscardNew, Replicas: o.replicas(), Duplicates: 4 * patience,
@@ -51,7 +52,7 @@ func Create(ctx context.Context, js jetstream.JetStream, stream string, o Option
 // check refuses a stream that is not set as it must be.
 func (l *Log) check(ctx context.Context, o Options) error {
 	var c jetstream.StreamConfig
-	err := patiently(ctx, l.js.Conn(), func(ctx context.Context) error {
+	err := l.patiently(ctx, func(ctx context.Context) error {
 		s, err := l.js.Stream(ctx, l.stream)
 		if err == nil {
 			c = s.CachedInfo().Config
@@ -76,7 +77,7 @@ func settings(what string, wrong []string) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s: %s", ErrSettings, what, strings.Join(wrong, "; "))
+	return &operatorError{what + ": " + strings.Join(wrong, "; "), ErrSettings}
 }
 
 // faults returns what is wrong with a stream.

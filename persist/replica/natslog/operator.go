@@ -1,0 +1,159 @@
+package natslog
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/stet-ecs/stet/persist/replica"
+)
+
+// An operatorError is a [replica.ErrOperator] with the reason for it.
+type operatorError struct {
+	text  string // What is wrong and what to do.
+	cause error
+}
+
+// Error says what is wrong, what to do, and what the engine said.
+func (e *operatorError) Error() string { return fmt.Sprintf("natslog: %s: %v", e.text, e.cause) }
+
+// Unwrap returns both.
+func (e *operatorError) Unwrap() []error { return []error{replica.ErrOperator, e.cause} }
+
+// What servers answer that stays until an operator acts. The numbers without a name here are those of nats-server.
+const (
+	codeAccountFull  = 10002
+	codeServersFull  = 10023
+	codeNoMemory     = 10028
+	codeNoAccount    = 10035
+	codeNoStorage    = 10047
+	codeOtherStream  = 10060
+	codeNotStored    = 10077
+	codeSealed       = 10109
+	codeOffline      = 10118
+	codeOfflineSince = 10194
+)
+
+// A remedy is what helps against an answer. An answer that may pass counts when it was given for as long as a log is
+// patient.
+type remedy struct {
+	text    string
+	mayPass bool
+}
+
+var remedies = map[jetstream.ErrorCode]remedy{
+	jetstream.JSErrCodeStreamNotFound:                {"the stream is gone: restore it from a backup, or make an empty one with Create", false},
+	jetstream.JSErrCodeStreamMessageExceedsMaximum:   {"the stream refuses entries of this size: set --max-msg-size -1 for it", false},
+	jetstream.JSErrCodeMaximumConsumersLimit:         {"the stream has as many consumers as it may have: raise --max-consumers and the limit of the account", false},
+	jetstream.JSErrCodeJetStreamNotEnabled:           {"JetStream is disabled on the servers: set jetstream in their configuration", true},
+	jetstream.JSErrCodeJetStreamNotEnabledForAccount: {"JetStream is disabled for the account of the login: set jetstream: enabled for the account", true},
+	codeNoAccount:    {"the servers do not know the account of the login: add it to their configuration", true},
+	codeAccountFull:  {"the account has no storage left: raise its limits, or remove streams", false},
+	codeServersFull:  {"the servers have no storage left: free disk space and raise max_file_store", true},
+	codeNoMemory:     {"the servers have no memory left for streams: raise max_memory_store", true},
+	codeNoStorage:    {"the servers have no storage left: free disk space and raise max_file_store", false},
+	codeOtherStream:  {"the subject belongs to another stream: remove its subjects from that one", false},
+	codeSealed:       {"the stream is sealed: restore a backup of it into a stream that is not", false},
+	codeOffline:      {"the stream is offline: run servers of the version that made it", false},
+	codeOfflineSince: {"the stream is offline: run servers of the version that made it", false},
+}
+
+// remedyOf returns the remedy for an error that is an answer of a server.
+func remedyOf(err error) (r remedy, ok bool) {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	if !ok {
+		return r, false
+	}
+	if r, ok = remedies[api.ErrorCode]; ok {
+		return r, true
+	}
+	if api.ErrorCode != codeNotStored {
+		return r, false
+	}
+	for _, limit := range []string{"maximum messages exceeded", "maximum bytes exceeded", "maximum messages per subject exceeded"} {
+		if strings.Contains(api.Description, limit) {
+			return remedy{"the stream is full: raise its limits (nats stream edit), or remove worlds that are not needed", false}, true
+		}
+	}
+	return r, false
+}
+
+// explain returns err, as an [operatorError] if only an operator can help, and whether it stays. last is the error of
+// the connection from before the attempt: a newer one may tell why no server answered.
+func (e *engine) explain(err, last error) (explained error, stays bool) {
+	if err == nil || errors.Is(err, replica.ErrOperator) {
+		return err, true
+	}
+	if r, ok := remedyOf(err); ok {
+		return &operatorError{"stream " + e.stream + ": " + r.text, err}, !r.mayPass
+	}
+	if !passing(err) && !closed(err) {
+		return err, true
+	}
+	nc := e.js.Conn()
+	now := nc.LastError()
+	switch {
+	case nc.IsClosed() && now != nil:
+		return &operatorError{"the connection is closed and does not come back: " + refusal(now, "connect again, with nats.MaxReconnects(-1)"), join(err, now)}, true
+	case nc.IsClosed():
+		return &operatorError{"the connection is closed: connect again", err}, true
+	case !nc.IsConnected() && refusal(now, "") != "":
+		return &operatorError{"no server lets this machine in: " + refusal(now, ""), join(err, now)}, false
+	case errors.Is(now, nats.ErrPermissionViolation) && now != last && e.concerns(now.Error()):
+		return &operatorError{"the login lacks a right, see the documentation of natslog: grant it", join(err, now)}, true
+	case errors.Is(err, nats.ErrNoResponders):
+		return &operatorError{"no server that is reached has JetStream for the account of the login: set jetstream: enabled for the account", err}, false
+	}
+	return err, false
+}
+
+// join is errors.Join in one line.
+func join(err, more error) error { return fmt.Errorf("%w: %w", err, more) }
+
+// closed reports whether a connection was closed.
+func closed(err error) bool {
+	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, jetstream.ErrConnectionClosed)
+}
+
+// refusal returns what to do against an error of a connection that could not be made; otherwise if it is another one.
+func refusal(err error, otherwise string) string {
+	if err == nil {
+		return otherwise
+	}
+	text := strings.ToLower(err.Error()) // The errors of nats.go for this are of several types.
+	for _, refused := range []string{"authorization violation", "authentication expired", "authentication revoked"} {
+		if strings.Contains(text, refused) {
+			return "renew the credentials of the login"
+		}
+	}
+	if errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.CertificateInvalidError)) ||
+		errors.As(err, new(x509.UnknownAuthorityError)) || errors.As(err, new(x509.HostnameError)) {
+		return "renew the certificate of the server, or trust its issuer"
+	}
+	if strings.Contains(text, "remote error: tls: ") {
+		return "renew the certificate of this machine, or make the servers trust its issuer"
+	}
+	return otherwise
+}
+
+// concerns reports whether the text of a permission violation names a request that the log cannot do without.
+func (e *engine) concerns(violation string) bool {
+	_, subject, _ := strings.Cut(violation, `"`)
+	subject, _, _ = strings.Cut(subject, `"`)
+	if strings.Contains(strings.ToLower(violation), "for subscription") {
+		prefix, _, _ := strings.Cut(e.js.Conn().NewInbox(), ".")
+		return strings.HasPrefix(subject, prefix)
+	}
+	if request, ok := strings.CutPrefix(subject, e.api("")); ok {
+		if strings.HasPrefix(request, "CONSUMER.CREATE.") {
+			return strings.HasSuffix(request, "."+e.subject)
+		}
+		return strings.Contains(request+".", "."+e.stream+".")
+	}
+	return e.subject != "" && subject == e.subject
+}
