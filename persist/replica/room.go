@@ -141,6 +141,8 @@ func (s *sender) wake() {
 func (s *sender) long() bool {
 	store, reserve := s.storeBytes(), s.reserve()
 	switch {
+	case !s.room.has(reserve - chunkBytes/2):
+		return false // It has no room for that.
 	case !s.room.has(reserve + chunkBytes):
 		return s.logged > store+store/4+chunkBytes
 	case !s.room.has(2*reserve + chunkBytes):

@@ -46,6 +46,10 @@ func TestOwner_LogIsFull(t *testing.T) {
 	require.NoError(t, err)
 	g.play(t, store)
 	require.NoError(t, store.Sync(background))
+	for range 9 { // The log is much longer than the store, and has no room for sending it.
+		_ = o.Files().Remove("snapshots/a") // There is none the first time.
+		require.NoError(t, publishFile(o.Files(), "snapshots/a", make([]byte, 1<<20)))
+	}
 
 	log.Limit(1) // From here on, it is full.
 	var refused error

@@ -84,8 +84,8 @@ type machine struct {
 func (m *machine) play(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := m.turn(ctx)
-		if errors.Is(err, replica.ErrLogShorter) || errors.Is(err, persist.ErrForeign) || errors.Is(err, persist.ErrLocked) {
-			return err
+		if replica.ClassOf(err) == replica.Operator || errors.Is(err, persist.ErrLocked) {
+			return err // Trying again does not help.
 		}
 		if err != nil && ctx.Err() == nil {
 			m.tell.say("lost", err)
@@ -177,8 +177,10 @@ func (m *machine) own(ctx context.Context, o *replica.Owner, shown *persist.Foll
 		}
 		before, sum := g.step(m.name)
 		m.tell.often("made", g.Tick()+1, sum, before)
-		err = store.Commit()
 		<-clock.C
+		for err = store.Commit(); errors.Is(err, persist.ErrBacklog) && ctx.Err() == nil; err = store.Commit() {
+			pause(ctx, 100*time.Millisecond) // The log takes nothing for a while.
+		}
 	}
 	ending, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer done()
