@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 )
 
 // How often an owner reads its log back: what came since the last time, and all of it.
 const (
-	readBackEvery = time.Minute
-	readAllEvery  = 10               // Times readBackEvery.
-	readBackIdle  = 10 * time.Second // How long it waits for the next entry.
+	readBackEvery  = time.Minute
+	readAllEvery   = 10               // Times readBackEvery.
+	readBackSpread = 3 * time.Second  // After a failure, within that time.
+	readBackIdle   = 10 * time.Second // How long it waits for the next entry.
 )
 
 // watch reads the log back until ctx ends, as a machine reads that begins to follow. If an entry is missing for good,
@@ -22,10 +24,12 @@ func (o *Owner) watch(ctx context.Context) {
 	var read link           // The last entry that was read back; zero: none was.
 	var next, all time.Time // When the log is read again, and when all of it.
 	failures, trims := o.sender.monitor.failures(), o.trims.Load()
-	for ; ctx.Err() == nil; pause(ctx, min(time.Second, o.f.options.readBack())) {
+	every := o.f.options.readBack()
+	next = time.Now().Add(rand.N(every)) // Worlds that recover together do not read together.
+	for ; ctx.Err() == nil; pause(ctx, min(time.Second, every)) {
 		now := time.Now()
 		if n := o.sender.monitor.failures(); n != failures {
-			failures, next, all = n, now, now
+			failures, next, all = n, now.Add(rand.N(min(every, readBackSpread))), now
 		}
 		if now.Before(next) || o.Err() != nil {
 			continue
@@ -35,7 +39,7 @@ func (o *Owner) watch(ctx context.Context) {
 		}
 		upto, err := o.readBack(ctx, read)
 		if read == (link{}) && err == nil {
-			all = now.Add(readAllEvery * o.f.options.readBack())
+			all = now.Add(readAllEvery * every)
 		}
 		if errors.Is(err, ErrHole) && o.rebase(ctx) == nil {
 			o.sender.monitor.heal()
@@ -43,7 +47,7 @@ func (o *Owner) watch(ctx context.Context) {
 			continue
 		}
 		if err == nil { // Else it is tried again in a second.
-			read, next = upto, now.Add(o.f.options.readBack())
+			read, next = upto, now.Add(every)
 		}
 	}
 }
