@@ -34,6 +34,42 @@ func TestOwner_Heartbeat(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
+// A tick ends a silence. After it, entries come sooner again, so that followers do not take the owner for dead.
+func TestOwner_HeartbeatAfterTick(t *testing.T) {
+	log := &replica.Memory{}
+	const every = 1600 * time.Millisecond
+	o, err := follow(t, log, disktest.New(), replica.Options{Heartbeat: every}).Claim(background)
+	require.NoError(t, err)
+	f := follow(t, log, disktest.New(), replica.Options{Heartbeat: every})
+	require.NoError(t, f.Wait(background, o.Position()+3)) // The next one is due after 1.6 s.
+	require.NoError(t, publishFile(o.Files(), "snapshots/a", []byte{1}))
+	begun := time.Now()
+	require.NoError(t, f.Wait(background, o.Position()+1))
+	assert.Less(t, time.Since(begun), every/2)
+	require.NoError(t, f.Close())
+	require.NoError(t, o.Close())
+}
+
+// A machine that begins to follow an owner without ticks does not take it for dead.
+func TestFollower_OverdueOfSilentOwner(t *testing.T) {
+	log := &replica.Memory{}
+	const every = 400 * time.Millisecond
+	o, err := follow(t, log, disktest.New(), replica.Options{Heartbeat: every}).Claim(background)
+	require.NoError(t, err)
+	first := follow(t, log, disktest.New(), replica.Options{Heartbeat: every})
+	require.NoError(t, first.Wait(background, o.Position()+4))
+	for phase := range 3 {
+		time.Sleep(time.Duration(phase) * every / 3)
+		f := follow(t, log, disktest.New(), replica.Options{Heartbeat: every})
+		for end := f.Position() + 2; f.Position() < end; time.Sleep(time.Millisecond) {
+			require.Less(t, f.Overdue(), every/2)
+		}
+		require.NoError(t, f.Close())
+	}
+	require.NoError(t, first.Close())
+	require.NoError(t, o.Close())
+}
+
 // The log of an owner that appends much more than its store has is trimmed, without a call of Rebase.
 func TestOwner_KeepsTheLogShort(t *testing.T) {
 	log := &replica.Memory{}

@@ -83,7 +83,8 @@ type Follower struct {
 	at      trail         // The last entries that were applied, newest first.
 	skipped link          // The last entry that did not count.
 	fresh   time.Time     // When the last entry was read; see Fresh.
-	gap     time.Duration // Between it and the one before.
+	timed   bool          // fresh is when an entry was read, not when Follow returned.
+	gap     time.Duration // Between the last two entries, or the longest possible one.
 	logged  int64         // Bytes that were read since the last store that came whole began to be sent,
 	begun   int64         // and as many when another one began to be sent.
 	end     Position      // The last entry that was read. It lies behind at if it did not count.
@@ -138,7 +139,10 @@ func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Foll
 	if err := f.begin(ctx); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	f.fresh, f.gap = time.Now(), 0
+	f.fresh, f.timed, f.gap = time.Now(), false, 0
+	if f.end > 0 {
+		f.gap = f.longestGap() // The owner may have no ticks: its next entry comes when it shows that it is there.
+	}
 	f.follow()
 	return f, nil
 }
@@ -174,11 +178,14 @@ func (f *Follower) Overdue() time.Duration {
 // heard notes that an entry came.
 func (f *Follower) heard() {
 	now := time.Now()
-	if !f.fresh.IsZero() {
-		f.gap = min(now.Sub(f.fresh), max(f.options.heartbeat(), time.Second))
+	if f.timed {
+		f.gap = min(now.Sub(f.fresh), f.longestGap())
 	}
-	f.fresh = now
+	f.fresh, f.timed = now, true
 }
+
+// longestGap is the longest time between two entries of a live owner.
+func (f *Follower) longestGap() time.Duration { return max(f.options.heartbeat(), time.Second) }
 
 // Offered returns what is closed once the owner has offered the store to this machine, see [Owner.Offer]:
 // Claim then. A claim of whoever ends an offer, so ask for another channel after each. An offer outlives

@@ -274,6 +274,9 @@ func (o *Owner) tend(ctx context.Context) {
 		if o.Err() != nil || ctx.Err() != nil {
 			return
 		}
+		if every > 0 {
+			next = min(next, every/8) // A tick meanwhile makes the next entry due sooner.
+		}
 		select {
 		case <-ctx.Done():
 		case <-o.sender.tight:
