@@ -10,8 +10,8 @@ KILLS     ?= 200
 SIMS      ?= 20
 CHECKS    ?= 1000
 CUTS      ?= 100
-FAULTS    ?= 120
-PARTITIONS ?= 8
+FAULTS    ?= 110
+KINDS     ?=
 MINUTES   ?= 10
 SCRUB     ?= 5s
 FLIPS     ?= 100000
@@ -85,8 +85,8 @@ nats: ## the log of a replicated store on NATS, with servers in the process
 model: ## the protocol of a replicated store, by the model checker spin: every order of a few entries and faults. Installs spin if there is none
 	persist/replica/model/run.sh $(MODEL)
 
-failover: ## owners of a world on NATS are killed, stopped and parted from the others, FAULTS and PARTITIONS times: no confirmed tick may be lost; parts as root
-	cd persist/replica/natslog && go test -run '^TestFailover$$' -faults $(FAULTS) -partitions $(PARTITIONS) -faultseed $(SEED) -count 1 -timeout 60m -v
+failover: ## a world on three NATS servers through FAULTS faults of all KINDS (kinds in failover_faults_test.go): no confirmed tick may be lost; partitions as root
+	cd persist/replica/natslog && go test -run '^TestFailover$$' -faults $(FAULTS) -kinds '$(KINDS)' -faultseed $(SEED) -count 1 -timeout 90m -v
 
 narrow: ## the tests of what knows no store, and of an int in saves, where an int has 32 bits
 	GOARCH=386 go test -short ./ecs/... ./journal

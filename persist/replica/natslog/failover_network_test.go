@@ -12,17 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A network joins processes of which each has a network namespace of its own. Who makes it is
-// in one, too, so that nothing is left when it ends. It needs root, and the commands ip and nsenter. Without it
-// the processes are on the loopback, from which nobody can be parted.
+// A network joins processes, each with a network namespace of its own. The process that makes the network is in one,
+// too, so that nothing is left when it ends. It needs root, and the commands ip and nsenter. Without them the
+// processes are on the loopback, and there are no partitions.
 type network struct {
 	t     testing.TB
 	none  bool
-	links map[string]string // The ends here, by the addresses of the others.
+	links map[string]string // The near ends of the links to processes, by the addresses of these.
 	made  int
 }
 
-// The bridges: whoever is on one reaches the others on it.
+// The bridges. Processes reach each other if they are on the same one.
 const (
 	together = "br0"
 	apart    = "br1"
@@ -68,16 +68,13 @@ func (n *network) join(pid int, addr string) {
 	n.links[addr] = here
 }
 
-// part takes some addresses to where they reach only each other; heal takes them back.
-func (n *network) part(addrs ...string) {
-	for _, addr := range addrs {
-		n.do("ip link set %s master %s", n.links[addr], apart)
-	}
-}
+// part cuts some processes off from the others; they still reach each other. heal ends that.
+func (n *network) part(nodes ...*node) { n.move(apart, nodes) }
+func (n *network) heal(nodes ...*node) { n.move(together, nodes) }
 
-func (n *network) heal(addrs ...string) {
-	for _, addr := range addrs {
-		n.do("ip link set %s master %s", n.links[addr], together)
+func (n *network) move(bridge string, nodes []*node) {
+	for _, node := range nodes {
+		n.do("ip link set %s master %s", n.links[node.addr], bridge)
 	}
 }
 
@@ -88,7 +85,7 @@ func (n *network) do(format string, args ...any) {
 	require.NoError(n.t, err, "%s: %s", words, out)
 }
 
-// process says that a process ends with this one, and has a network namespace of its own.
+// process returns attributes of a process that ends with this one, and that has a network namespace of its own.
 func (n *network) process() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if !n.none {

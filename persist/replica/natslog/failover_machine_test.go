@@ -1,0 +1,370 @@
+//go:build linux
+
+package natslog_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/replica"
+	"github.com/stet-ecs/stet/persist/replica/natslog"
+)
+
+// Variables of the environment for the processes of TestFailover. A process begins when it can read a line. Further
+// lines are orders. It ends when there are no more.
+const (
+	asRole    = "NATSLOG_ROLE" // "machine" or "reader".
+	asName    = "NATSLOG_NAME"
+	asDir     = "NATSLOG_DIR"
+	asServers = "NATSLOG_SERVERS" // URLs, separated by commas.
+	asVersion = "NATSLOG_VERSION" // Of the program: "older"; otherwise the current one.
+)
+
+// The orders that a machine obeys.
+const (
+	orderIdle   = "idle"   // The owner makes no ticks until orderTicks.
+	orderTicks  = "ticks"  // The owner makes 60 ticks a second, which is the default.
+	orderForget = "forget" // The machine follows a log that forgot entries: see replica.Options.Forget.
+	orderRebase = "rebase" // The owner sends all files once more.
+	orderClaim  = "claim"  // The machine claims, although the owner is not silent.
+)
+
+func TestMain(m *testing.M) {
+	role := map[string]func(*machine){"machine": (*machine).play, "reader": (*machine).watch}[os.Getenv(asRole)]
+	if role == nil {
+		os.Exit(m.Run())
+	}
+	in := bufio.NewScanner(os.Stdin)
+	if !in.Scan() {
+		os.Exit(1)
+	}
+	p := &machine{name: os.Getenv(asName)}
+	go func() {
+		for in.Scan() {
+			p.obey(in.Text())
+		}
+		os.Exit(1) // The process that started this one has ended.
+	}()
+	if err := p.open(os.Getenv(asRole) == "reader"); err != nil {
+		say("failed", err)
+		return
+	}
+	role(p)
+}
+
+// say tells the judge something, as one line.
+func say(words ...any) {
+	fmt.Fprintln(os.Stdout, strings.ReplaceAll(strings.TrimSuffix(fmt.Sprintln(words...), "\n"), "\n", " "))
+}
+
+// dial connects to servers. With pings, it notices within 1.5 s that a server no longer answers.
+func dial(servers string, pings bool) (jetstream.JetStream, error) {
+	options := []nats.Option{
+		nats.UserInfo("owner", "x"), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond),
+		nats.ReconnectJitter(0, 0), nats.Timeout(time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	}
+	if pings {
+		options = append(options, nats.PingInterval(500*time.Millisecond), nats.MaxPingsOutstanding(2))
+	}
+	nc, err := nats.Connect(servers, options...)
+	if err != nil {
+		return nil, err
+	}
+	return jetstream.New(nc)
+}
+
+// A chain is a world in which each tick has a sum of all ticks before it.
+type chain struct {
+	*ecs.World
+	sum *ecs.Resource[uint64]
+}
+
+func newChain() *chain {
+	w := ecs.NewWorld(ecs.Options{})
+	return &chain{w, ecs.MustRegisterResource(w, uint64(0), ecs.Component[uint64]{Name: "sum"})}
+}
+
+// A machine follows, claims when the owner is silent, and makes ticks as long as it owns the world. A machine that
+// is a reader only follows.
+type machine struct {
+	name   string
+	log    replica.Log
+	files  disk.FS
+	idle   atomic.Bool
+	forget atomic.Bool
+	rebase atomic.Bool
+	claim  atomic.Bool
+
+	mu   sync.Mutex
+	sums map[uint64]uint64 // Of the ticks that this owner has committed.
+}
+
+// open opens the files and the log. The files of a reader are in memory, and its connection has no pings, so that
+// it stays with a server that does not answer.
+func (p *machine) open(reader bool) (err error) {
+	if p.files = disk.Memory(); !reader {
+		if p.files, err = disk.Open(os.Getenv(asDir)); err != nil {
+			return err
+		}
+	}
+	js, err := dial(os.Getenv(asServers), !reader)
+	if err != nil {
+		return err
+	}
+	for {
+		if p.log, err = natslog.Open(background, js, "WORLDS", "one", natslog.Options{}); err == nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func (p *machine) obey(order string) {
+	switch order {
+	case orderIdle, orderTicks:
+		p.idle.Store(order == orderIdle)
+	case orderClaim:
+		p.claim.Store(true)
+	case orderForget:
+		p.forget.Store(true)
+	case orderRebase:
+		p.rebase.Store(true)
+	}
+}
+
+// play follows, owns and loses the world, again and again.
+func (p *machine) play() {
+	for {
+		if err := p.turn(); err != nil {
+			p.report("troubled", err)
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+// report says an error, and whether it is that the log forgot entries or that the store is lost.
+func (p *machine) report(word string, err error) {
+	say(word, err)
+	if errors.Is(err, persist.ErrLost) {
+		say("lost", err)
+	}
+	if errors.Is(err, replica.ErrLogShorter) {
+		say("shorter", err)
+	}
+}
+
+// version is that of the program. The older one cannot open what the current one writes.
+func version() replica.Version {
+	if os.Getenv(asVersion) == "older" {
+		return replica.Version{Program: "older", Reads: 1, Writes: 1}
+	}
+	return replica.Version{Program: "current", Reads: 2, Writes: 2}
+}
+
+// follow begins to follow. A log that seems to have forgotten entries is asked again for 15 s.
+func (p *machine) follow() (*replica.Follower, error) {
+	ctx, done := context.WithTimeout(background, 40*time.Second)
+	defer done()
+	again := func(err *replica.ShorterError) { say("again", err) }
+	f, err := replica.Follow(ctx, p.log, p.files, replica.Options{Name: p.name, Version: version(), Forget: p.forget.Load(), OnShorter: again})
+	if err == nil {
+		p.forget.Store(false)
+		_, aside := f.Aside()
+		say("follows", f.Position(), aside)
+	}
+	return f, err
+}
+
+// turn follows, owns and loses the world once.
+func (p *machine) turn() error {
+	f, err := p.follow()
+	if err != nil {
+		return err
+	}
+	c := newChain()
+	o, shown, err := p.standBy(f, c)
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	err = p.own(o, shown, c)
+	return errors.Join(err, o.Close())
+}
+
+// show advances the world to what the follower has, and says its tick if that is another one.
+func (c *chain) show(f *replica.Follower, shown **persist.Follower) (err error) {
+	before := c.sum.Get()
+	if *shown == nil {
+		*shown, err = persist.FollowFS(background, f.Files(), c.World)
+	} else {
+		_, err = (*shown).Advance(background)
+	}
+	if sum := c.sum.Get(); err == nil && sum != before {
+		say("shown", c.Tick(), sum)
+	}
+	return err
+}
+
+// standBy shows the world until its owner has been silent for a while, and claims it.
+func (p *machine) standBy(f *replica.Follower, c *chain) (o *replica.Owner, shown *persist.Follower, err error) {
+	tried, trouble := time.Now(), ""
+	patience := 300*time.Millisecond + rand.N(200*time.Millisecond)
+	for {
+		time.Sleep(10 * time.Millisecond)
+		_, stuck := f.Stuck()
+		if err := f.Err(); err != nil && (stuck == nil || !errors.Is(err, replica.ErrHole)) {
+			return nil, nil, err
+		}
+		if stuck != nil && stuck.Error() != trouble {
+			trouble = stuck.Error()
+			say("troubled", replica.ClassOf(stuck), stuck)
+		}
+		if f.Ready() {
+			if err := c.show(f, &shown); err != nil {
+				return nil, nil, err
+			}
+		}
+		ordered := p.claim.Load()
+		if min(f.Overdue(), time.Since(tried)) < patience && !ordered {
+			continue
+		}
+		say("claims", "overdue", f.Overdue(), "last entry", time.Since(f.Fresh()), "position", f.Position())
+		ctx, done := context.WithTimeout(background, 20*time.Second) // Longer than a log is asked that forgot entries.
+		o, err := f.Claim(ctx)
+		done()
+		if ordered && !errors.Is(err, replica.ErrTaken) { // A live owner is often faster.
+			p.claim.Store(false)
+		}
+		if err == nil {
+			return o, shown, nil
+		}
+		if errors.Is(err, replica.ErrLogShorter) {
+			return nil, nil, err
+		}
+		if errors.Is(err, persist.ErrNewer) {
+			say("refused", err)
+		} else if !errors.Is(err, replica.ErrTaken) {
+			say("troubled", err)
+		}
+		tried = time.Now()
+	}
+}
+
+// own makes ticks, 60 a second, until the world is lost.
+func (p *machine) own(o *replica.Owner, shown *persist.Follower, c *chain) error {
+	options := persist.Options{Epoch: o.Epoch(), Sync: journal.SyncAlways(), OnDurable: func(tick uint64) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		say("confirmed", tick, p.sums[tick])
+	}}
+	p.sums = map[uint64]uint64{}
+	var store *persist.Store
+	var err error
+	if shown != nil {
+		store, err = shown.Open(background, options)
+	} else {
+		store, err = o.Open(background, c.World, options)
+	}
+	if err != nil {
+		return err
+	}
+	say("own", c.Tick(), c.sum.Get(), o.Term())
+	go p.tend(o)
+	for o.Err() == nil && err == nil {
+		time.Sleep(time.Second / 60)
+		if p.idle.Load() {
+			continue
+		}
+		before := c.sum.Get()
+		sum := chained(before, c.Tick()+1, p.name, o.Term())
+		p.mu.Lock()
+		p.sums[c.Tick()+1] = sum
+		p.mu.Unlock()
+		say("commit", c.Tick()+1, sum, before)
+		c.sum.Set(sum)
+		err = store.Commit()
+	}
+	ctx, done := context.WithTimeout(background, time.Second)
+	defer done()
+	_ = store.Close(ctx)
+	return errors.Join(o.Err(), err)
+}
+
+// tend says why nothing is confirmed, and sends all files once more when it is ordered to, until the owner has
+// lost the world. One owner in two sends them every two seconds besides.
+func (p *machine) tend(o *replica.Owner) {
+	often := rand.N(2) == 0
+	reason := ""
+	rebased := make(chan struct{}, 1)
+	rebased <- struct{}{}
+	for begun := time.Now(); o.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		_, err := o.Stuck()
+		if err == nil {
+			reason = ""
+		} else if err.Error() != reason {
+			reason = err.Error()
+			say("stuck", replica.ClassOf(err), reason)
+		}
+		if p.rebase.CompareAndSwap(true, false) || often && time.Since(begun) > 2*time.Second {
+			begun = time.Now()
+			select {
+			case <-rebased:
+				go func() { _ = o.Rebase(background); rebased <- struct{}{} }()
+			default: // The last one has not ended.
+			}
+		}
+	}
+}
+
+// watch follows for a second or two at a time, and shows what the log has.
+func (p *machine) watch() {
+	for {
+		f, err := p.follow()
+		if err != nil {
+			p.report("troubled", err)
+			continue
+		}
+		c := newChain()
+		var shown *persist.Follower
+		for end := time.Now().Add(time.Second + rand.N(time.Second)); err == nil && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			if err = f.Err(); err == nil && f.Ready() {
+				err = c.show(f, &shown)
+			}
+		}
+		if err != nil {
+			p.report("troubled", err)
+			err = nil
+		}
+		if shown != nil {
+			err = shown.Close()
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			say("failed", err)
+		}
+	}
+}
+
+// chained returns the sum of a tick, of all ticks before it, and of the owner that made it.
+func chained(before, tick uint64, name string, term uint64) uint64 {
+	b := binary.LittleEndian.AppendUint64([]byte(name), before)
+	b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, tick), term)
+	sum := sha256.Sum256(b)
+	return binary.LittleEndian.Uint64(sum[:])
+}
