@@ -83,13 +83,13 @@ func (f *Follower) bounds(ctx context.Context, known Position) (first, last Posi
 	return first, last, err
 }
 
-// retry calls try again as long as a server answers with an old state, or does not show an entry, until that is
-// sure: see Options.sure.
+// retry calls try again as long as a server answers with an old state, or does not show an entry or shows a damaged
+// one, until that is sure: see Options.sure.
 func (f *Follower) retry(ctx context.Context, try func() error) error {
 	begun, tries := time.Now(), backoff{5 * time.Millisecond, 100 * time.Millisecond}
 	for {
 		err := try()
-		if !errors.Is(err, errOldAnswer) && !errors.Is(err, ErrHole) || time.Since(begun) > f.options.sure() || ctx.Err() != nil {
+		if !errors.Is(err, errOldAnswer) && !errors.Is(err, ErrHole) && !errors.Is(err, errEntry) || time.Since(begun) > f.options.sure() || ctx.Err() != nil {
 			return err
 		}
 		tries.pause(ctx)

@@ -100,9 +100,8 @@ func (o *op) append(b []byte) []byte {
 	return append(b, o.data...)
 }
 
-// errEntry says that bytes in the log are no entry. It ends following: the log is not this package's, or
-// is damaged.
-var errEntry = errors.New("replica: an entry of the log is none that was written here")
+// errEntry reports bytes in the log that are no entry: the log is not of this package, or the entry is damaged.
+var errEntry = errors.New("replica: an entry of the log is damaged, or was written by something else")
 
 // decodeEntry returns what lies in the bytes of an entry. Its data is a part of b. Of an entry with
 // operations of a newer program, which is [persist.ErrNewer], it returns the header all the same.

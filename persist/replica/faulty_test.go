@@ -65,6 +65,34 @@ func TestFollower_EntryHiddenFromReaders(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
+// A server with a damaged copy of an entry keeps a follower from nothing. The same holds for a new one, and for an owner
+// that reads its log back.
+func TestFollower_EntryDamaged(t *testing.T) {
+	log, mem, other := &replicatest.Log{}, disktest.New(), disktest.New()
+	ours, theirs := log.Link(1), log.Link(2)
+	g, o, store := own(t, follow(t, ours, mem, replica.Options{}.ReadBack(time.Millisecond)))
+	f := follow(t, theirs, other, replica.Options{})
+	require.NoError(t, f.Wait(background, o.Position()))
+	theirs.Damage(o.Position() + 1)
+	ours.Damage(o.Position() + 1)
+	for range 3 {
+		g.play(t, store)
+		require.NoError(t, store.Sync(background))
+	}
+	time.Sleep(30 * time.Millisecond) // The log is read back some times.
+	require.NoError(t, store.Close(background))
+	ctx, cancel := context.WithTimeout(background, 10*time.Second)
+	defer cancel()
+	require.NoError(t, f.Wait(ctx, o.Position()), "the server that decides on appends has the entry")
+	assert.NoError(t, same(mem, other))
+	fresh := follow(t, theirs, disktest.New(), replica.Options{})
+	assert.True(t, fresh.Ready())
+	require.NoError(t, fresh.Close())
+	require.NoError(t, f.Close())
+	assert.Zero(t, o.Metrics().Healed)
+	require.NoError(t, o.Close())
+}
+
 func TestFollower_EntryHiddenFromAll(t *testing.T) {
 	memory, mem, other := &replica.Memory{}, disktest.New(), disktest.New()
 	g, o, store := own(t, follow(t, memory, mem, replica.Options{}))

@@ -337,7 +337,7 @@ func (f *Follower) follow() {
 				f.monitor.fail(err)
 			}
 			f.mu.Lock()
-			lasting := errors.Is(err, errGap) || errors.Is(err, errEntry) || errors.Is(err, ErrLogShorter) || errors.Is(err, persist.ErrNewer) || errors.Is(err, persist.ErrForeign)
+			lasting := errors.Is(err, errGap) || errors.Is(err, ErrLogShorter) || errors.Is(err, persist.ErrNewer) || errors.Is(err, persist.ErrForeign)
 			if lasting {
 				f.fail(err)
 			}
@@ -373,7 +373,7 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 			return err
 		}
 		err := f.take(ctx, e)
-		if errors.Is(err, ErrHole) {
+		if errors.Is(err, ErrHole) || errors.Is(err, errEntry) {
 			err = f.fill(ctx, e)
 		}
 		f.mu.Lock()
@@ -393,18 +393,18 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 	return ctx.Err()
 }
 
-// fill applies the entries that e continues and that Entries did not yield, and e. It asks the server that
-// decides on appends.
+// fill applies the entries that e continues and that Entries did not yield, and the one at the position of e. It asks
+// the server that decides on appends: another server may have a damaged copy.
 func (f *Follower) fill(ctx context.Context, e Entry) error {
 	for {
 		missed, err := f.log.Next(ctx, f.end)
 		if err != nil {
 			return &unansweredError{err}
 		}
-		if missed.Position == 0 || missed.Position >= e.Position {
+		if missed.Position == 0 || missed.Position > e.Position {
 			return f.take(ctx, e)
 		}
-		if err := f.take(ctx, missed); err != nil {
+		if err := f.take(ctx, missed); err != nil || missed.Position == e.Position {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package replica
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -103,18 +102,12 @@ func (r *reading) run(ctx context.Context, upto link) error {
 		case err != nil:
 			return err
 		}
-		if ok, err := r.take(e); err != nil {
-			return err
-		} else if !ok {
-			if err := r.fill(ctx, min(e.Position, upto.Position+1)); err != nil {
+		if !r.take(e) {
+			if err := r.fill(ctx, min(e.Position, upto.Position)); err != nil {
 				return err
 			}
-			if r.end < e.Position && e.Data != nil {
-				if ok, err := r.take(e); err != nil {
-					return err
-				} else if !ok {
-					return &HoleError{After: r.at.Position, Next: e.Position}
-				}
+			if r.end < min(e.Position, upto.Position) && !r.take(e) {
+				return &HoleError{After: r.at.Position, Next: e.Position}
 			}
 		}
 		if r.end >= upto.Position {
@@ -127,37 +120,37 @@ func (r *reading) run(ctx context.Context, upto link) error {
 	return nil
 }
 
-// fill reads the entries before a position from the server that decides on appends.
-func (r *reading) fill(ctx context.Context, before Position) error {
+// fill reads the entries up to a position from the server that decides on appends.
+func (r *reading) fill(ctx context.Context, upto Position) error {
 	for {
 		e, err := r.log.Next(ctx, r.end)
-		if err != nil || e.Position == 0 || e.Position >= before {
+		switch {
+		case err != nil:
 			return err
+		case e.Position == 0 && r.end < upto:
+			return errOldAnswer
+		case e.Position == 0, e.Position > upto:
+			return nil
 		}
-		if ok, err := r.take(e); err != nil {
-			return err
-		} else if !ok {
+		if !r.take(e) {
 			return &HoleError{After: r.at.Position, Next: e.Position}
 		}
 	}
 }
 
-// take reads an entry. It returns false if entries before it are missing.
-func (r *reading) take(e Entry) (ok bool, err error) {
-	if e.Data == nil {
-		return false, nil
-	}
+// take reads an entry. It returns false if the entry is damaged, or if entries before it are missing.
+func (r *reading) take(e Entry) bool {
 	h, ops, err := decodeEntry(e.Data)
 	if err != nil {
-		return false, fmt.Errorf("%w: at %d", err, e.Position)
+		return false
 	}
 	switch {
 	case h.before == r.at || r.at == link{}: // The log may begin anywhere.
 	case h.before.Position > r.end:
-		return false, nil
+		return false
 	default:
 		r.end = e.Position // It does not count.
-		return true, nil
+		return true
 	}
 	r.at, r.end = link{e.Position, h.id}, e.Position
 	for _, o := range ops {
@@ -168,5 +161,5 @@ func (r *reading) take(e Entry) (ok bool, err error) {
 			r.whole = r.whole || r.begun
 		}
 	}
-	return true, nil
+	return true
 }

@@ -445,8 +445,9 @@ func TestAnEntryThatIsNoneIsRefused(t *testing.T) {
 	log := &replica.Memory{}
 	_, err := log.Append(background, 0, []byte("hello"))
 	require.NoError(t, err)
-	_, err = replica.Follow(background, log, disk.Memory(), replica.Options{})
-	assert.ErrorContains(t, err, "none that was written here: at 1")
+	_, err = replica.Follow(background, log, disk.Memory(), replica.Options{}.Patient(time.Millisecond))
+	assert.ErrorContains(t, err, "an entry of the log is damaged, or was written by something else: at 1")
+	assert.Equal(t, replica.Operator, replica.ClassOf(err))
 	_, err = log.Append(background, 1, make([]byte, replica.MaxEntry+1))
 	assert.ErrorContains(t, err, "more than 524288")
 	_, err = log.Append(background, math.MaxUint64, nil)

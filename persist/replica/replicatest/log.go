@@ -101,13 +101,14 @@ func (l *Log) Settle() {
 type Link struct {
 	log *Log
 
-	mu     sync.Mutex
-	rng    *rand.Rand
-	faults Faults
-	cut    chan struct{} // Closed while the link is broken.
-	broken error         // What its calls return; nil: it works.
-	left   int           // Appends until it is cut; 0: it is not going to be.
-	hidden replica.Position
+	mu      sync.Mutex
+	rng     *rand.Rand
+	faults  Faults
+	cut     chan struct{} // Closed while the link is broken.
+	broken  error         // What its calls return; nil: it works.
+	left    int           // Appends until it is cut; 0: it is not going to be.
+	hidden  replica.Position
+	damaged replica.Position
 
 	restarts int // Of the servers, that this link has noticed.
 }
@@ -146,6 +147,24 @@ func (l *Link) Hide(p replica.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hidden = p
+}
+
+// Damage makes Entries yield the entry at a position with a flipped bit, until another one is named.
+func (l *Link) Damage(p replica.Position) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.damaged = p
+}
+
+// copy returns an entry as Entries yields it.
+func (l *Link) copy(e replica.Entry) replica.Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.Position == l.damaged && len(e.Data) > 0 {
+		e.Data = append([]byte(nil), e.Data...)
+		e.Data[len(e.Data)/2] ^= 1
+	}
+	return e
 }
 
 // hides reports whether Entries passes over an entry.
@@ -256,7 +275,7 @@ func (l *Link) Entries(ctx context.Context, after replica.Position) iter.Seq2[re
 			} else if l.hides(e.Position) {
 				continue
 			}
-			if !yield(e, err) {
+			if !yield(l.copy(e), err) {
 				return
 			}
 		}
