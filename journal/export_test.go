@@ -96,3 +96,10 @@ func (l *Log) Everything() any {
 	}
 	return all
 }
+
+// Idle returns the bytes of buffers that wait for use, and how many items the queue has room for.
+func (j *Journal) Idle() (buffers int64, items int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.freed, j.room()
+}

@@ -8,8 +8,10 @@ import (
 	"hash/crc32"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/journal/budget"
 )
 
 // A Journal appends records. Append queues them and a writer goroutine puts
@@ -39,11 +41,15 @@ type Journal struct {
 	space    sync.Cond     // Signalled when queued falls, and on failure.
 	progress chan struct{} // Closed at the next fsync or failure; nil: nobody waits.
 
+	share  *budget.Share // Of Options.Budget; nil: there is none.
 	queue  []item
+	batch  []item   // The queue's other half, which the writer has.
 	queued int64    // Bytes in queue and with the writer, headers included.
-	opened bool     // The last item is a preamble: the record after it is let in.
+	opened bool     // The next record is let in: the last item is a preamble, or Reserve promised it.
 	free   [][]byte // Recycled payload buffers.
 	freed  int64    // Their bytes.
+	unused int      // The smallest length of free since trim last looked.
+	most   int      // The largest length of queue since then.
 
 	next     uint64 // Seq of the next record.
 	size     int64  // At least the size the current segment will have.
@@ -103,28 +109,24 @@ func (j *Journal) Err() error {
 	return j.err
 }
 
-// Buffer returns an empty buffer for the next payload, recycled if there is
-// one. Append takes it back.
-func (j *Journal) Buffer() []byte {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	n := len(j.free)
-	if n == 0 {
-		return nil
-	}
-	b := j.free[n-1]
-	j.free[n-1] = nil
-	j.free = j.free[:n-1]
-	j.freed -= int64(cap(b))
-	return b[:0]
-}
-
 // Backlog returns how many bytes wait for the writer, headers included. While
-// they are fewer than QueueSize, the next Append does not wait.
+// they are fewer than QueueSize, the next Append does not wait, unless [Options.Budget] is used up.
 func (j *Journal) Backlog() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.queued
+}
+
+// Reserve reports whether the queue has room for a record. If it has, the next record is let in, even if another
+// journal uses up [Options.Budget] before.
+func (j *Journal) Reserve() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.usable() == nil {
+		j.opened = j.opened || j.queued < j.opt.QueueSize && !j.share.Full()
+		return j.opened
+	}
+	return true // Append tells why not.
 }
 
 // Append queues one record and returns its ID. It does not wait for the disk,
@@ -212,14 +214,24 @@ func (j *Journal) Roll(ctx context.Context) error {
 	return j.Sync(ctx)
 }
 
-// full reports whether the next item must not be let into the queue yet.
-func (j *Journal) full() bool { return j.queued >= j.opt.QueueSize && !j.opened }
+// full reports whether the next item must not be let into the queue yet. If the budget is used up, j is woken
+// when it has room.
+func (j *Journal) full(length int64) bool {
+	return !j.opened && (j.queued >= j.opt.QueueSize || j.share.Wait(length))
+}
+
+// wakeAppend makes an Append that waits look again.
+func (j *Journal) wakeAppend() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.space.Broadcast()
+}
 
 // admit waits until a payload of this length may be queued, and begins a new
 // segment if it is due. j.mu is held, but not all the time.
 func (j *Journal) admit(length int64) error {
 	for {
-		for j.usable() == nil && j.full() {
+		for j.usable() == nil && j.full(length) {
 			if j.opt.RefuseWhenFull {
 				return ErrBacklog
 			}
@@ -281,9 +293,16 @@ func (j *Journal) push(it item) {
 	j.size += j.spaceFor(int64(len(it.payload)))
 	j.queued += recordHeader + int64(len(it.payload))
 	j.queue = append(j.queue, it)
+	j.most = max(j.most, len(j.queue))
+	if j.share != nil {
+		j.dropFree(len(j.free), j.share.Add(it.memory()))
+	}
 	j.appended++
 	j.notifyWriter()
 }
+
+// memory returns how many bytes an item takes.
+func (it *item) memory() int64 { return int64(unsafe.Sizeof(*it)) + int64(cap(it.payload)) }
 
 // preamble returns a copy of the caller's preamble, or nil without one.
 func (j *Journal) preamble() ([]byte, error) {
@@ -466,10 +485,11 @@ func (j *Journal) local(seq, tick uint64) {
 
 // fail makes err the answer to everything from now on.
 func (j *Journal) fail(err error) {
+	defer j.share.Close() // Without the lock: it wakes others.
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.err = err
-	j.queue, j.free = nil, nil
+	j.queue, j.batch, j.free = nil, nil, nil
 	j.queued, j.freed = 0, 0
 	j.announce()
 	j.space.Broadcast()
@@ -485,29 +505,27 @@ func (j *Journal) announce() {
 
 // recycle takes back the payloads of a batch that was written.
 func (j *Journal) recycle(batch []item) {
+	atMost := j.opt.QueueSize
+	if j.share != nil {
+		memory := int64(0)
+		for i := range batch {
+			if batch[i].isPayload() {
+				memory += batch[i].memory()
+			}
+		}
+		atMost = min(atMost, j.share.Release(memory)) // Without the lock: it wakes others.
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for i := range batch {
-		if k := batch[i].kind; k != itemRoll && k != itemSync {
+		if batch[i].isPayload() {
 			j.queued -= recordHeader + int64(len(batch[i].payload))
-			j.keep(batch[i].payload)
+			j.keep(batch[i].payload, atMost)
 		}
 		batch[i].payload = nil
 	}
 	j.space.Broadcast()
 }
 
-// maxIdleBuffer is the capacity up to which buffers are kept however little of them is used.
-const maxIdleBuffer = 1 << 20
-
-// keep puts a buffer on the free list, if there is room. A large one that the payload left mostly empty is given
-// back: payloads have become smaller.
-func (j *Journal) keep(b []byte) {
-	if cap(b) > maxIdleBuffer && len(b) < cap(b)/4 {
-		return
-	}
-	if size := int64(cap(b)); size > 0 && j.freed+size <= j.opt.QueueSize {
-		j.free = append(j.free, b)
-		j.freed += size
-	}
-}
+// isPayload reports whether an item is a record or a preamble, which count in the queue.
+func (it *item) isPayload() bool { return it.kind == itemRecord || it.kind == itemPreamble }

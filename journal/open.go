@@ -65,6 +65,7 @@ func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
 		return nil, err
 	}
 	j.size = w.written
+	j.share = opt.Budget.Open(j.wakeAppend)
 	go w.run()
 	return j, nil
 }
@@ -92,15 +93,16 @@ func newJournal(fs disk.FS, log *Log, opt Options) *Journal {
 func newWriter(j *Journal, log *Log, opt Options) *writer {
 	w := &writer{
 		j:     j,
-		stage: make([]byte, 0, stageSize+directSize+2*recordHeader),
 		last:  log.LastID,
 		seq:   j.next - 1,
 		head:  log.head(opt),
 		timer: time.NewTimer(math.MaxInt64),
+		idle:  time.NewTimer(math.MaxInt64),
 
 		looked: time.Now(), // Open has compared the directory with the log.
 	}
 	w.timer.Stop()
+	w.idle.Stop()
 	return w
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/stet-ecs/stet/journal/budget"
 )
 
 // A SyncPolicy says when the writer calls fsync by itself. The zero value is
@@ -83,6 +85,11 @@ type Options struct {
 	// A sync holds the writer up, and the end of a segment takes four, one after the other. Records for which
 	// the queue has room do not wait for them.
 	QueueSize int64
+
+	// Budget bounds the memory of the queues of all journals that have it, in addition to QueueSize: a
+	// record is not let into the queue while the journal's share of it is full. A journal whose queue is
+	// empty always takes one. See [budget.Budget]. nil: no bound.
+	Budget *budget.Budget
 
 	// RefuseWhenFull makes Append refuse a record then, with [ErrBacklog], instead
 	// of waiting until the writer has made room. The journal is as it was and has

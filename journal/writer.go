@@ -52,8 +52,11 @@ type writer struct {
 
 	looked time.Time // When older segments were looked for last.
 
-	batch []item // The queue's other half.
 	timer *time.Timer
+	idle  *time.Timer // For trim, while there may be something to trim.
+	trims bool        // It runs.
+
+	trimmed uint64 // What items was when trim was called last.
 }
 
 // lookPeriod is how often the writer looks for older segments while it confirms records.
@@ -64,6 +67,7 @@ func (w *writer) run() {
 	background.Enter()
 	err := w.loop()
 	w.timer.Stop()
+	w.idle.Stop()
 	if err != nil {
 		w.j.fail(err) // Before the files are closed: a note that comes now is told why it fails.
 	}
@@ -106,11 +110,27 @@ func (w *writer) loop() error {
 // sleep returns when there is something to do, and whether the policy wants an
 // fsync now.
 func (w *writer) sleep() (due bool) {
-	select {
-	case <-w.j.wake:
-		return false
-	case <-w.timer.C:
-		return true
+	for {
+		select {
+		case <-w.j.wake:
+			return false
+		case <-w.timer.C:
+			return true
+		case <-w.idle.C:
+			w.trim()
+		}
+	}
+}
+
+// trim gives back memory that was not used for a while.
+func (w *writer) trim() {
+	again := w.j.trim()
+	if cap(w.stage) > trimBytes && w.items == w.trimmed {
+		w.stage = nil
+	}
+	w.trimmed, w.trims = w.items, again || cap(w.stage) > trimBytes
+	if w.trims {
+		w.idle.Reset(trimPeriod)
 	}
 }
 
@@ -120,32 +140,41 @@ func (w *writer) take() (batch []item, sync, closing bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	batch, sync, closing = j.queue, j.wantSync, j.closing
-	j.queue, w.batch = w.batch[:0], batch
+	j.queue, j.batch = j.batch[:0], batch
 	j.wantSync = false
 	return batch, sync, closing
 }
 
+// recycleBytes is after how many bytes of a batch those that are written leave the queue.
+const recycleBytes = 1 << 20
+
 // writeBatch writes the items of a batch. What is written before a roll leaves the queue first: Append then
-// has the whole queue while the roll waits for its syncs.
+// has the whole queue while the roll waits for its syncs. Of a long batch each part leaves it once it is written:
+// a file that keeps what is written until it is synced has no second copy of all of it.
 func (w *writer) writeBatch(batch []item) error {
-	written := 0
+	written, bytes := 0, 0
 	for i := range batch {
-		if batch[i].kind == itemRoll {
+		if batch[i].kind == itemRoll || bytes >= recycleBytes {
 			if err := w.flush(); err != nil {
 				return err
 			}
 			w.j.recycle(batch[written:i])
-			written = i
+			written, bytes = i, 0
 		}
 		if err := w.writeItem(&batch[i]); err != nil {
 			return err
 		}
+		bytes += len(batch[i].payload)
 		w.items++
 	}
 	if err := w.flush(); err != nil {
 		return err
 	}
 	w.j.recycle(batch[written:])
+	if !w.trims && (cap(w.stage) > trimBytes || w.j.hasUntrimmed()) {
+		w.trims = true
+		w.idle.Reset(trimPeriod)
+	}
 	return nil
 }
 

@@ -173,17 +173,23 @@ func TestErrandsEndWithTheStore(t *testing.T) {
 	assert.NoError(t, <-closes)
 }
 
-// A Commit that is refused calls nobody.
+// A Commit that is refused calls no function.
 func TestErrandsWaitForACommitThatEndsATick(t *testing.T) {
 	t.Parallel()
-	s := newCounted(t, filepath.Join(t.TempDir(), "store"))
-	defer storetest.CloseStore(t, s.Store)
-	waits := s.later(t.Context(), s.add)
-	persist.Refusing(s.Store, true)
+	fs, stop, release := stoppable()
+	s := openBudgeted(t, fs, persist.Options{QueueBytes: 1, RefuseWhenFull: true})
+	require.NoError(t, s.Sync(t.Context()))
+	stop()
+	require.NoError(t, s.tick(), "it fills the queue")
+	called, waits := 0, make(chan error, 1)
+	go func() { waits <- s.Do(context.Background(), func(*ecs.World) { called++ }) }()
+	require.Eventually(t, func() bool { return persist.Waiting(s.Store) == 1 }, time.Minute, time.Millisecond)
 	require.ErrorIs(t, s.Commit(), persist.ErrBacklog)
-	assert.Zero(t, s.n.Get().N)
-	persist.Refusing(s.Store, false)
+	assert.Zero(t, called)
+	release()
+	require.NoError(t, s.Sync(t.Context()))
 	require.NoError(t, s.Commit())
 	require.NoError(t, <-waits)
-	assert.Equal(t, int64(1), s.n.Get().N)
+	assert.Equal(t, 1, called)
+	require.NoError(t, s.Close(t.Context()))
 }

@@ -107,10 +107,3 @@ func (t *tickRecorder) Encode(buf []byte, c *raw.Change) []byte {
 
 // Waiting returns how many functions given to Do wait.
 func Waiting(s *Store) int { return s.errands.count() }
-
-// Refusing makes s a store that refuses to commit, or one that does not.
-func Refusing(s *Store, refuse bool) {
-	if s.options.RefuseWhenFull = refuse; refuse {
-		s.options.QueueBytes = 0
-	}
-}

@@ -497,6 +497,7 @@ func (s *Store) openJournal(log *journal.Log) error {
 		World:       s.id,
 		Sync:        s.options.Sync,
 		QueueSize:   s.options.QueueBytes,
+		Budget:      s.options.Budget,
 		SegmentSize: s.segmentBytes(),
 		FirstSeq:    s.head + 1,
 		Epoch:       s.options.Epoch,

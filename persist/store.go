@@ -13,6 +13,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/journal/budget"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
@@ -28,6 +29,20 @@ type Options struct {
 	// as many, no further tick is let in, so that never more than that and one tick
 	// wait. Default: 64 MiB.
 	QueueBytes int64
+
+	// Budget bounds the memory of ticks that wait for the disk in all stores that have it, in addition
+	// to QueueBytes: a process with many worlds gives one to all of them. It is a number of bytes, of what
+	// the queues take in memory:
+	//
+	//	budget.New(1 << 30)
+	//
+	// A store that finds it used up is as one with QueueBytes waiting: Commit waits, or returns
+	// [ErrBacklog] with RefuseWhenFull. Half of it is divided equally among the stores, so that one whose
+	// disk is stuck leaves the others their part. A store that has no tick waiting always takes one. So all
+	// together hold at most the budget and one tick each. What a store holds is given back when it is
+	// written, when the journal fails, and at Close. Package replica has the same option for what waits
+	// for its log. Cost: some tens of nanoseconds a tick. Default: nil, no bound.
+	Budget *budget.Budget
 
 	// RefuseWhenFull makes Commit return [ErrBacklog] then, before the tick ends,
 	// instead of waiting for the disk. Nothing has happened: go on changing the world
@@ -164,7 +179,7 @@ func (s *Store) Report() Report { return s.report }
 
 // Commit ends the tick: [ecs.World.Commit], which hands what changed to the
 // journal. It does not wait for the disk, unless [Options.QueueBytes] wait for it
-// already; see [Options.Sync] and [Store.Sync].
+// already or [Options.Budget] is used up; see [Options.Sync] and [Store.Sync].
 //
 // [ErrBacklog] is the one error that does not end the tick: the world is as it
 // was before the call, and what the tick changed belongs to the next Commit that
@@ -177,7 +192,7 @@ func (s *Store) Commit() error {
 	if s.closed {
 		return ErrClosed
 	}
-	if s.options.RefuseWhenFull && s.journal.Backlog() >= s.options.QueueBytes {
+	if s.options.RefuseWhenFull && !s.journal.Reserve() {
 		if _, why := disk.Replicated(s.files); why != nil {
 			return fmt.Errorf("%w: %w", ErrBacklog, why)
 		}

@@ -27,7 +27,8 @@ var allowed = map[string][]string{
 	"internal/near":       {},
 	"internal/naming":     {},
 	"internal/shell":      {},
-	"journal":             {"disk", "internal/background"},
+	"journal/budget":      {},
+	"journal":             {"disk", "internal/background", "journal/budget"},
 	"internal/pagefile":   {"disk", "go.etcd.io/bbolt"},
 	"internal/parallel":   {},
 	"internal/background": {"golang.org/x/sys"},
@@ -48,7 +49,7 @@ var allowed = map[string][]string{
 		"persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist": {
-		"ecs", "ecs/layout", "ecs/raw", "journal", "disk", "internal/background", "internal/build", "internal/grow", "internal/naming", "internal/shell",
+		"ecs", "ecs/layout", "ecs/raw", "journal", "journal/budget", "disk", "internal/background", "internal/build", "internal/grow", "internal/naming", "internal/shell",
 		"persist/internal/catalog", "persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist/inspect": {
@@ -56,7 +57,7 @@ var allowed = map[string][]string{
 		"persist/internal/catalog", "persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist/inspect/web": {"ecs", "ecs/layout", "ecs/raw", "journal", "persist", "persist/inspect", "internal/describe", "internal/query", "internal/shell"},
-	"persist/replica":     {"disk", "ecs", "journal", "persist"},
+	"persist/replica":     {"disk", "ecs", "journal", "journal/budget", "persist"},
 	"persist/part":        {"disk", "ecs", "ecs/raw", "internal/naming", "persist"},
 	"cmd/ecsdump":         {"internal/dump"},
 	"internal/dump": {
