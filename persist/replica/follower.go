@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/journal/budget"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -32,6 +33,11 @@ type Options struct {
 	// Heartbeat is after how long a silence the owner appends an entry without operations, so that followers
 	// know that it is there: see [Follower.Fresh]. Default: 1 s; negative: it does not.
 	Heartbeat time.Duration
+
+	// Budget bounds the memory of ticks that wait for the log or the disk, and of entries that the owner keeps for a
+	// log that forgets, in all stores that have it: see [persist.Options.Budget], which [Owner.Open] takes from
+	// here. For a store that a [persist.Follower] opens, set both. Each world has two shares. Default: nil, no bound.
+	Budget *budget.Budget
 
 	// Version says which states of the world this program can open, and which it writes. [Follower.Claim] compares it
 	// with those of the machines before. Default: all numbers 0.

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,6 +139,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	}
 	// From here on the sender waits as long as there is an owner, not as long as somebody claims.
 	s.ctx, o.cancel = context.WithCancelCause(context.Background())
+	s.countMemory(f.options.Budget)
 	f.gate.sender.Store(s)
 	o.done = make(chan struct{})
 	go o.tend(s.ctx)
@@ -225,7 +227,7 @@ func (o *Owner) Files() disk.FS { return o.f.gate }
 // Open makes the store keep w, see [persist.OpenFS]. A [persist.Follower] of the same files can be
 // made the owner's instead, with [Owner.Epoch] in its options: it reads nothing again.
 func (o *Owner) Open(ctx context.Context, w *ecs.World, options persist.Options) (*persist.Store, error) {
-	options.Epoch = max(options.Epoch, o.Epoch())
+	options.Epoch, options.Budget = max(options.Epoch, o.Epoch()), cmp.Or(options.Budget, o.f.options.Budget)
 	return persist.OpenFS(ctx, o.f.gate, w, options)
 }
 
@@ -367,6 +369,7 @@ func (o *Owner) Close() error {
 	f.closed = true
 	f.gate.sender.Store(nil)
 	err := o.remember()
+	o.sender.share.Close()
 	f.mu.Lock()
 	f.fail(persist.ErrClosed)
 	f.mu.Unlock()

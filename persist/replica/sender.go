@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/journal/budget"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -34,6 +35,10 @@ import (
 // and be there nevertheless; it is tried until that is known: see try. After an error that lasts,
 // failed, nothing is sent any more, and whoever syncs gets it.
 //
+// What is in memory is counted in the budget of the options: operations that are pending, and the entries that are
+// kept for a log that forgets. A sender never waits for the budget. Its bytes come from the queue of a journal, which
+// does; so ticks wait while they are pending here.
+//
 // Locks are taken in this order: order, mu.
 type sender struct {
 	log     Log
@@ -47,6 +52,7 @@ type sender struct {
 	sizes   map[string]int64     // Of the files, with what is pending.
 	failed  error                // Why nothing is sent any more.
 
+	share   *budget.Share // Holds what is pending, and recent. nil: nothing counts it.
 	monitor monitor
 	tight   chan struct{} // The log has no room for more.
 
@@ -62,7 +68,7 @@ type sender struct {
 	room   room
 	logged int64            // Bytes that were appended since all began to be sent the last time.
 	recent []sent           // The newest entries, oldest first, for again.
-	kept   int              // Bytes of recent.
+	kept   int64            // Bytes of recent in memory.
 	sent   map[string]int64 // Sizes of the files that the log has,
 	coming map[string]int64 // and of others what it has of them.
 	begun  uint64           // How often all began to be sent,
@@ -87,7 +93,8 @@ type sent struct {
 	ops    []op
 }
 
-// keepSent is how many bytes of entries are kept, for a log that forgets some. One is kept in any case.
+// keepSent is how many bytes of entries are kept, for a log that forgets some. One is kept in any case. Of many
+// worlds that share a budget, each keeps no more than the floor of its share.
 const keepSent = 4 << 20
 
 // An acknowledgement is checked that took longer than slowAnswer, or that came after a silence of longSilence. A log
@@ -108,6 +115,28 @@ func newSender(ctx context.Context, log Log, t trail, end Position, options *Opt
 		room: room{log: bounded}, tight: make(chan struct{}, 1),
 		log: log, ctx: ctx, options: options, files: map[string]*sentFile{}, sizes: map[string]int64{}, writer: binary.LittleEndian.Uint64(b[:]),
 		at: t, end: end, check: true, sent: map[string]int64{}, coming: map[string]int64{}, order: newTurn(),
+	}
+}
+
+// countMemory makes the sender hold a share of a budget until the owner is closed. nil: nothing counts. The sender is
+// not used by others yet.
+func (s *sender) countMemory(b *budget.Budget) {
+	s.share = b.Open(nil)
+	s.share.Add(memoryOf(s.pending) + s.kept)
+}
+
+// keep keeps an entry that was appended, and drops the oldest ones.
+func (s *sender) keep(e sent) {
+	n := memoryOf(e.ops)
+	s.recent, s.kept = append(s.recent, e), s.kept+n
+	s.share.Add(n)
+	for most := min(keepSent, s.share.Floor()); len(s.recent) > 1 && s.kept > most; {
+		n := memoryOf(s.recent[0].ops)
+		s.kept -= n
+		s.share.Release(n)
+		clear(s.recent[0].ops) // Other entries may have the rest of this array.
+		s.recent[0] = sent{}
+		s.recent = s.recent[1:]
 	}
 }
 
@@ -155,6 +184,7 @@ func (s *sender) note(ops ...op) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending = append(s.pending, ops...)
+	s.share.Add(memoryOf(ops))
 	for i := range ops {
 		if ops[i].kind == opRemove {
 			delete(s.sizes, ops[i].name)
@@ -206,8 +236,10 @@ func (s *sender) flushSome(limit int) (more bool, err error) {
 			n++
 		}
 		err = s.append(ops[:n])
+		s.share.Release(memoryOf(ops[:n])) // What append keeps is counted once more.
 		ops, total = ops[n:], total+size
 	}
+	s.share.Release(memoryOf(ops)) // If one failed, the rest is dropped.
 	return false, err
 }
 
@@ -235,11 +267,7 @@ func (s *sender) append(ops []op) error {
 	e := sent{link{at, h.id}, s.at[0], ops}
 	s.at.push(e.link)
 	s.end = at
-	s.recent, s.kept = append(s.recent, e), s.kept+sizeOf(ops)
-	for len(s.recent) > 1 && s.kept > keepSent {
-		s.kept -= sizeOf(s.recent[0].ops)
-		s.recent = s.recent[1:]
-	}
+	s.keep(e)
 	for i := range ops {
 		s.count(&ops[i])
 	}

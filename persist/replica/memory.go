@@ -1,0 +1,11 @@
+package replica
+
+import "unsafe"
+
+// memoryOf returns how many bytes operations take.
+func memoryOf(ops []op) (n int64) {
+	for i := range ops {
+		n += int64(unsafe.Sizeof(ops[i])) + int64(cap(ops[i].data))
+	}
+	return n
+}
