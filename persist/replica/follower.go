@@ -98,6 +98,7 @@ type Follower struct {
 	info    logInfo       // What the log says about itself.
 	tree    *tree         // nil: the log has no store yet, or not all of it came.
 	next    *tree         // It comes just now.
+	bare    time.Time     // Since when tree is nil, if it is.
 	owned   bool          // Something may lie here that the log does not have.
 	origin  bool          // A store lies here, and the log has none yet.
 	since   int           // Bytes applied since the state was written.
@@ -145,7 +146,7 @@ func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Foll
 	if err := f.begin(ctx); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	f.fresh, f.timed, f.gap = time.Now(), false, 0
+	f.fresh, f.timed, f.gap, f.bare = time.Now(), false, 0, time.Now()
 	if f.end > 0 {
 		f.gap = f.longestGap() // The owner may have no ticks: its next entry comes when it shows that it is there.
 	}
@@ -250,10 +251,14 @@ func (f *Follower) Err() error {
 	return cmp.Or(f.err, f.stuck)
 }
 
-// Stuck returns why the files do not follow the log just now, and since when: the log does not yield entries, or
-// this machine cannot write them. The follower tries again. [ClassOf] tells what helps. nil: it follows.
+// errNoStore is why a follower that reads the log has no store.
+var errNoStore = errors.New("replica: the log has no whole store")
+
+// Stuck returns why the files do not follow the log just now, and since when: the log does not yield entries, it has
+// no whole store, or this machine cannot write them. The follower tries again. [ClassOf] tells what helps. nil: it
+// follows.
 func (f *Follower) Stuck() (since time.Time, err error) {
-	m := f.monitor.now()
+	m := f.Metrics()
 	return m.StuckSince, m.Stuck
 }
 
@@ -263,6 +268,10 @@ func (f *Follower) Metrics() Metrics {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m.Position, m.Term, m.LogBytes, m.Heard = f.end, f.term, f.logged, f.fresh
+	if m.Stuck == nil && f.tree == nil && f.end > 0 && !f.origin {
+		m.Stuck = fmt.Errorf("%w up to its entry %d: its owner sends all files again when it finds that out", errNoStore, f.end)
+		m.StuckSince = f.bare
+	}
 	return m
 }
 
@@ -440,7 +449,7 @@ func (f *Follower) continues(ctx context.Context, e Entry, h header) (ok bool, e
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.tree, f.next = nil, nil // What is between was trimmed.
+		f.tree, f.next, f.bare = nil, nil, time.Now() // What is between was trimmed.
 		return true, nil
 	}
 	if h.before == f.skipped {
