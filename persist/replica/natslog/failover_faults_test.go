@@ -294,7 +294,7 @@ func (s *scene) settle() (forgotten int) {
 // repairServers gives an empty store to a server that does not get back to what the leader of the stream has. The
 // engine does not repair one whose copy has entries that the leader never had.
 func (s *scene) repairServers() {
-	for !within(20*time.Second, s.isWhole) {
+	for !within(8*time.Second, s.isWhole) {
 		n := s.behind()
 		if n == nil {
 			continue
@@ -340,9 +340,8 @@ func (s *scene) fillStream() string {
 			s.fail("the owner does not say that the stream is full: %q", s.judge.reasons())
 		}
 	}
+	time.Sleep(s.between(0, 3*time.Second))
 	limit(0)
-	at := time.Now()
-	s.confirms(at, -1)
 	return "the stream full until the owner says so"
 }
 

@@ -410,8 +410,11 @@ func (s *scene) freshFollower(n *node, upto uint64) (head uint64, took time.Dura
 			c = newChain()
 		}
 		if ctx.Err() != nil {
-			if f.Err() != nil {
-				return 0, 0, f.Err()
+			if err := f.Err(); err != nil {
+				return 0, 0, err
+			}
+			if _, err := f.Stuck(); err != nil {
+				return 0, 0, err
 			}
 			return 0, 0, fmt.Errorf("it is at tick %d and position %d, and %d was confirmed: %w", c.Tick(), f.Position(), upto, ctx.Err())
 		}
