@@ -31,6 +31,31 @@ func (l stoppedLog) Append(ctx context.Context, after Position, data []byte) (Po
 	return l.Log.Append(ctx, after, data)
 }
 
+// The entry that is appended just now counts, as long as the log does not take it.
+func TestSender_CountsEntryOnItsWay(t *testing.T) {
+	b, log := budget.New(200<<10), &usingLog{}
+	log.budget = b
+	s := newSender(context.Background(), log, trail{}, 0, &Options{})
+	s.countMemory(b)
+	s.note(op{opWrite, "journal/1.seg", 0, make([]byte, 10_000)})
+	before := b.Used()
+	require.NoError(t, s.flush())
+	require.GreaterOrEqual(t, log.used, before+10_000)
+	require.Equal(t, before, b.Used())
+}
+
+// A usingLog notes how much of a budget is used while it takes an entry.
+type usingLog struct {
+	Memory
+	budget *budget.Budget
+	used   int64
+}
+
+func (l *usingLog) Append(ctx context.Context, after Position, data []byte) (Position, error) {
+	l.used = l.budget.Used()
+	return l.Memory.Append(ctx, after, data)
+}
+
 // What a sender counts is what it holds, whatever is noted, sent, kept and dropped.
 func TestSender_CountsMemory(t *testing.T) {
 	log := &Memory{}

@@ -35,8 +35,8 @@ import (
 // and be there nevertheless; it is tried until that is known: see try. After an error that lasts,
 // failed, nothing is sent any more, and whoever syncs gets it.
 //
-// What is in memory is counted in the budget of the options: operations that are pending, and the entries that are
-// kept for a log that forgets. A sender never waits for the budget. Its bytes come from the queue of a journal, which
+// What is in memory is counted in the budget of the options: operations that are pending, the entry that is
+// appended, and those that are kept for a log that forgets. A sender never waits for the budget. Its bytes come from the queue of a journal, which
 // does; so ticks wait while they are pending here.
 //
 // Locks are taken in this order: order, mu.
@@ -252,7 +252,9 @@ func (s *sender) append(ops []op) error {
 	s.number++
 	h := header{entryID{s.writer, s.number}, s.at[0]}
 	entry := encodeEntry(h, ops)
+	s.share.Add(int64(cap(entry))) // A log that does not answer holds it up.
 	at, err := s.try(entry, h.id)
+	s.share.Release(int64(cap(entry)))
 	if err != nil {
 		return s.fail(err)
 	}
