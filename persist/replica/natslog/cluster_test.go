@@ -83,6 +83,13 @@ const logins = `
 			{ user: owner, password: x }
 			{ user: follower, password: x, permissions: {
 				publish: [
+					"$JS.API.STREAM.INFO.WORLDS", "$JS.API.STREAM.MSG.GET.WORLDS", "$JS.API.DIRECT.GET.WORLDS"
+					"$JS.API.CONSUMER.CREATE.WORLDS.*.WORLDS.one", "$JS.API.CONSUMER.MSG.NEXT.WORLDS.*"
+				]
+				subscribe: "_INBOX.>"
+			} }
+			{ user: reader, password: x, permissions: {
+				publish: [
 					"$JS.API.STREAM.INFO.WORLDS", "$JS.API.STREAM.MSG.GET.WORLDS"
 					"$JS.API.CONSUMER.CREATE.WORLDS.*.WORLDS.one", "$JS.API.CONSUMER.MSG.NEXT.WORLDS.*"
 				]

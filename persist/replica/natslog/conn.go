@@ -1,7 +1,9 @@
 package natslog
 
 import (
+	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 	"weak"
@@ -16,6 +18,7 @@ type connection struct {
 	mu       sync.Mutex
 	answered time.Time // When the leader of a stream last answered a request.
 	moved    time.Time // When the connection was last told to try another server.
+	denied   string    // The beginning of a subject that the login may not publish to.
 }
 
 // connections has the connection of each [nats.Conn] by a weak pointer, so that it does not keep it in memory.
@@ -39,6 +42,17 @@ func (c *connection) heard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answered = time.Now()
+}
+
+// mayRemove reports whether the login may remove consumers, as far as it is known: false once the servers said so of a
+// subject that begins as this one.
+func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := nc.LastError(); errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject) {
+		c.denied = subject
+	}
+	return c.denied != subject
 }
 
 // leave makes nc try another server if its server has not passed on an answer of a leader for the time unheard, nor

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,20 +86,22 @@ func TestEntries_ServerCutOff(t *testing.T) {
 	reader := open(t, p.js(nc), "WORLDS", "one")
 	ctx, done := context.WithTimeout(background, time.Minute)
 	defer done()
-	var cut time.Time
+	var cut atomic.Int64
 	var all []string
 	for e, err := range reader.Entries(ctx, 0) {
 		require.NoError(t, err)
 		if all = append(all, string(e.Data)); len(all) == 2 {
 			break
 		}
-		time.Sleep(500 * time.Millisecond) // The reader has a consumer, and waits.
-		p.cutOff(away)
-		cut = time.Now()
-		go add(t, stays, at, "b")
+		go func() {
+			time.Sleep(500 * time.Millisecond) // The reader has a consumer by then, and waits.
+			cut.Store(time.Now().UnixNano())
+			p.cutOff(away)
+			add(t, stays, at, "b")
+		}()
 	}
 	assert.Equal(t, []string{"a", "b"}, all)
-	t.Logf("the entry came %v after the server was cut off", time.Since(cut))
+	t.Logf("the entry came %v after the server was cut off", time.Since(time.Unix(0, cut.Load())))
 	assert.EqualValues(t, 1, nc.Stats().Reconnects)
 }
 

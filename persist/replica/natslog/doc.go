@@ -19,10 +19,17 @@
 //
 //	nats-server 2.15 or newer, three of them in a cluster
 //	jetstream { sync_interval: always }     otherwise a message is acknowledged up to two minutes before it is on disk
-//	nats stream add WORLDS --subjects 'WORLDS.>' --storage file --replicas 3 --retention limits
+//	nats stream add WORLDS --subjects 'WORLDS.>' --storage file --replicas 3 --retention limits --allow-direct --max-consumers 100000
 //
 // with no limit of age, number or size that lets go of messages. [Open] refuses a stream that is not
 // so. How servers sync is told to the system account only: [CheckServers] asks them.
+//
+// # Many worlds
+//
+// A follower reads what is there by batches that any server answers, at most 2 MiB ahead, and makes a consumer when it
+// waits for more. So worlds that recover need none. A world that is followed has one; servers allow 1,000 for a stream
+// unless it is made with more, as [Create] does. When the stream has no consumer left, a follower asks four times a
+// second instead. On a stream without --allow-direct, all reading needs a consumer.
 //
 // # What a login needs
 //
@@ -32,10 +39,13 @@
 //	$JS.API.STREAM.MSG.GET.WORLDS
 //	$JS.API.CONSUMER.CREATE.WORLDS.*.WORLDS.europe
 //	$JS.API.CONSUMER.MSG.NEXT.WORLDS.*
+//	$JS.API.DIRECT.GET.WORLDS                      optional: recovery without a consumer
+//	$JS.API.CONSUMER.DELETE.WORLDS.*               optional: a reader that ends removes its consumer
 //
-// To own it, WORLDS.europe and $JS.API.STREAM.PURGE.WORLDS too. The second request above reads any
+// To own it, WORLDS.europe and $JS.API.STREAM.PURGE.WORLDS too. The second request above and direct ones read any
 // world of the stream, and a purge removes any: worlds that must not see each other have streams of
-// their own. A request that is not permitted is not answered; the error of the call says which right is missing.
+// their own. Without the last right, each reader that ends causes one error in the handler of its connection at most, and
+// servers remove its consumer after 10 s. A request that is not permitted is not answered; the error of the call says which right is missing.
 //
 // # When an operator must act
 //

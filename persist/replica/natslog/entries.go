@@ -15,8 +15,8 @@ import (
 
 // Entries is a part of [replica.Log]. While no server answers, it waits, and goes on where it was when one
 // does; a server that has less than the leader, and comes no further, is left for another one. Other errors
-// than that of ctx are a stream that is gone, a connection that is closed, and what servers refuse. They hold
-// 2 MiB or so of entries that were asked for and not yielded yet.
+// than that of ctx are those that stay, [replica.ErrOperator] among them. They hold some MiB of entries that were asked
+// for and not yielded yet.
 func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
 	return func(yield func(replica.Entry, error) bool) {
 		r := &reader{Log: l, after: after, heard: time.Now(), yield: yield}
@@ -59,6 +59,8 @@ type reader struct {
 	after replica.Position // Of the last entry that was yielded.
 	heard time.Time        // When that was, or the loop began.
 	yield func(replica.Entry, error) bool
+
+	indirect bool // Direct requests are denied, or the last one brought nothing that is sound.
 }
 
 // show yields an entry, unless it was yielded before.
@@ -73,20 +75,46 @@ func (r *reader) show(at replica.Position, data []byte) error {
 	return nil
 }
 
-// read yields entries until something goes wrong.
+// read yields entries until something goes wrong: those that are there by direct requests, and those that come by a
+// consumer. Without direct requests, all come by a consumer.
 func (r *reader) read(ctx context.Context) error {
+	if r.indirect {
+		return r.consume(ctx)
+	}
+	from := r.after
+	err := r.catchUp(ctx)
+	switch {
+	case errors.Is(err, errEnough), ctx.Err() != nil:
+		return err
+	case err != nil:
+		r.indirect = errors.Is(err, errNoDirect) || r.after == from
+		if !r.indirect {
+			return err // It goes on behind the last entry of the batch.
+		}
+	}
+	err = r.consume(ctx)
+	if hasCode(err, jetstream.JSErrCodeMaximumConsumersLimit) && !r.indirect {
+		return r.poll(ctx)
+	}
+	return err
+}
+
+// consume yields entries that come by a consumer.
+func (r *reader) consume(ctx context.Context) error {
 	once, done := context.WithTimeout(ctx, answer)
 	defer done()
 	c, err := r.js.CreateConsumer(once, r.stream, jetstream.ConsumerConfig{
 		FilterSubject: r.subject, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: uint64(r.after) + 1,
 		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1,
-		InactiveThreshold: 10 * time.Second, // Nobody has to remove it, nor may.
+		InactiveThreshold: 10 * time.Second, // A login need not have the right to remove it.
 	})
 	if err != nil {
 		return err
 	}
 	r.conn.heard()
-	messages, err := c.Messages(jetstream.PullMaxBytes(ahead), jetstream.PullHeartbeat(silence/2))
+	defer r.remove(c)
+	// With a limit of bytes alone, each reader has a queue for a million messages.
+	messages, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(queued, ahead), jetstream.PullHeartbeat(silence/2))
 	if err != nil {
 		return err
 	}
@@ -106,6 +134,15 @@ func (r *reader) read(ctx context.Context) error {
 		if err := r.show(replica.Position(meta.Sequence.Stream), m.Data()); err != nil {
 			return err
 		}
+	}
+}
+
+// remove asks the servers to remove a consumer, and does not wait for it. Without that right the servers remove it
+// after a while.
+func (r *reader) remove(c jetstream.Consumer) {
+	nc, subject := r.js.Conn(), r.api("CONSUMER.DELETE."+r.stream+".")
+	if r.conn.mayRemove(nc, subject) {
+		_ = nc.PublishRequest(subject+c.CachedInfo().Name, nc.NewInbox(), nil)
 	}
 }
 

@@ -178,12 +178,11 @@ func TestAReaderLeavesAServerThatStandsStill(t *testing.T) {
 			break
 		}
 		time.AfterFunc(7*time.Second, func() { // There is no more for so long: nobody has to be left for that.
-			assert.EqualValues(t, 2, still.consumers.Load())
+			assert.EqualValues(t, 1, still.consumers.Load())
 			add(t, owner, at, "b")
 		})
 	}
 	assert.Equal(t, []string{"a", "b"}, all)
-	assert.EqualValues(t, 2, still.consumers.Load())
 }
 
 // A stillServer has nothing for its first consumer, though it lives.
@@ -296,7 +295,7 @@ func TestEntriesEndWithAnErrorThatLasts(t *testing.T) {
 	nc := c.connect("owner")
 	other, err := natslog.Open(background, c.js(nc), "WORLDS", "one", natslog.Options{Replicas: 1})
 	require.NoError(t, err)
-	assert.ErrorIs(t, ends(other, last, nc.Close), jetstream.ErrConnectionClosed)
+	isOperator(t, ends(other, last, nc.Close), "connect again")
 	assert.ErrorIs(t, ends(log, last, func() { _ = js.DeleteStream(background, "WORLDS") }), jetstream.ErrStreamNotFound)
 	_, err = natslog.Open(background, js, "WORLDS", "one", natslog.Options{})
 	assert.ErrorIs(t, err, jetstream.ErrStreamNotFound)

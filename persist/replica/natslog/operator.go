@@ -150,8 +150,11 @@ func (e *engine) concerns(violation string) bool {
 		return strings.HasPrefix(subject, prefix)
 	}
 	if request, ok := strings.CutPrefix(subject, e.api("")); ok {
-		if strings.HasPrefix(request, "CONSUMER.CREATE.") {
+		switch {
+		case strings.HasPrefix(request, "CONSUMER.CREATE."):
 			return strings.HasSuffix(request, "."+e.subject)
+		case strings.HasPrefix(request, "DIRECT.GET."), strings.HasPrefix(request, "CONSUMER.DELETE."):
+			return false
 		}
 		return strings.Contains(request+".", "."+e.stream+".")
 	}

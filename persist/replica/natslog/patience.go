@@ -20,7 +20,8 @@ const (
 	silence   = time.Second            // After which who reads asks another server.
 	stillness = 3 * time.Second        // After which who reads asks whether there is more.
 	unheard   = 2 * stillness          // Without an answer of a leader, after which the connection goes to another server.
-	ahead     = 2 << 20                // Bytes of entries that are read ahead.
+	ahead     = 2 << 20                // Bytes of entries that are read ahead,
+	queued    = 64                     // and messages of a consumer.
 )
 
 // patiently tries what a server may not answer just now, until it is done, or cannot be, or patience is at an end.

@@ -36,15 +36,28 @@ func (o Options) replicas() int {
 // version is that of the oldest server which is known to keep the promises of a log.
 const version = "2.15.0"
 
-// Create makes a stream for worlds, with the subjects NAME.>, or finds that it is there and set so. Errors:
+// consumers is how many consumers Create allows, one for each follower. The default of the servers is 1,000.
+const consumers = 100_000
+
+// Create makes a stream for worlds, with the subjects NAME.>, or finds that it is there and loses nothing. Errors:
 // [jetstream.ErrStreamNameAlreadyInUse], if it is there and set otherwise; those of servers.
 func Create(ctx context.Context, js jetstream.JetStream, stream string, o Options) error {
 	e := engineOf(js, stream)
+	limit := consumers
 	return e.patiently(ctx, func(ctx context.Context) error {
 		_, err := js.CreateStream(ctx, jetstream.StreamConfig{
 			Name: stream, Subjects: []string{stream + ".>"}, Storage: jetstream.FileStorage, Retention: jetstream.LimitsPolicy,
-			Discard: jetstream.DiscardNew, Replicas: o.replicas(), Duplicates: 4 * patience,
+			Discard: jetstream.DiscardNew, Replicas: o.replicas(), Duplicates: 4 * patience, AllowDirect: true, MaxConsumers: limit,
 		})
+		switch {
+		case hasCode(err, jetstream.JSErrCodeMaximumConsumersLimit) && limit == consumers:
+			limit = -1 // That of the account is lower. It holds.
+			return fmt.Errorf("%w: %v", nats.ErrTimeout, err)
+		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
+			if s, err := js.Stream(ctx, stream); err == nil && len(faults(&s.CachedInfo().Config, o.replicas(), stream+".>")) == 0 {
+				return nil // An older Create made it.
+			}
+		}
 		return err
 	})
 }
@@ -100,6 +113,7 @@ func faults(c *jetstream.StreamConfig, replicas int, subjects string) (wrong []s
 			"it removes the oldest messages of a subject: set --max-msgs-per-subject -1"},
 		{c.MaxMsgSize > 0 && c.MaxMsgSize < replica.MaxEntry+headers,
 			fmt.Sprintf("messages have at most %d bytes: set --max-msg-size %d, or -1", c.MaxMsgSize, replica.MaxEntry+headers)},
+		{!c.AllowDirect && c.MaxConsumers > 0, fmt.Sprintf("each reader needs one of %d consumers: set --allow-direct, or --max-consumers -1", c.MaxConsumers)},
 	} {
 		if fault.is {
 			wrong = append(wrong, fault.text)

@@ -109,14 +109,6 @@ func TestALoginThatMayOnlyReadFollows(t *testing.T) {
 	_, err := log.Append(ctx, at, []byte("b"))
 	require.ErrorIs(t, err, replica.ErrUnknown)
 	require.Error(t, log.Trim(ctx, at+1))
-	other := open(t, c.js(c.connect("owner")), "WORLDS", "two")
-	add(t, other, 0, "of another world")
-	hidden := open(t, c.js(c.connect("follower")), "WORLDS", "two")
-	short, done := context.WithTimeout(background, 300*time.Millisecond)
-	defer done()
-	for e, err := range hidden.Entries(short, 0) {
-		require.Error(t, err, "%q", e.Data)
-	}
 	first, last, err := owner.Bounds(background)
 	require.NoError(t, err)
 	assert.Equal(t, [2]replica.Position{at, at}, [2]replica.Position{first, last})

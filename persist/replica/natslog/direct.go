@@ -1,0 +1,169 @@
+package natslog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stet-ecs/stet/persist/replica"
+)
+
+const (
+	quiet     = 75 * time.Millisecond // Without a new entry, after which a reader makes a consumer to wait for more.
+	pollEvery = 250 * time.Millisecond
+	pollFor   = 10 * time.Second // After which a reader without a consumer tries to get one again.
+	batchSize = 10_000           // Entries of a batch; [ahead] bounds their bytes.
+)
+
+// errNoDirect reports that servers do not answer direct requests.
+var errNoDirect = errors.New("natslog: the stream or the login does not allow direct requests")
+
+// A batchRequest asks any server that has the stream for the next entries of a subject.
+type batchRequest struct {
+	Seq      uint64 `json:"seq"`
+	NextFor  string `json:"next_by_subj"`
+	Batch    int    `json:"batch"`
+	MaxBytes int    `json:"max_bytes"`
+}
+
+// catchUp yields entries until the server that answers has no more, and had none for a while. It needs no consumer,
+// so that many worlds can recover at once. What the server does not have yet, or has lost, comes by the consumer later.
+func (r *reader) catchUp(ctx context.Context) error {
+	for ends := 0; ; {
+		more, err := r.batch(ctx)
+		if err != nil {
+			return err
+		}
+		if more {
+			continue
+		}
+		if ends++; ends == 2 {
+			return nil
+		}
+		pause(ctx, quiet)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// batch yields the next entries that one server sends, and reports whether it has more of them.
+func (r *reader) batch(ctx context.Context) (more bool, err error) {
+	nc := r.js.Conn()
+	b, err := json.Marshal(batchRequest{uint64(r.after) + 1, r.subject, batchSize, ahead})
+	if err != nil {
+		return false, err
+	}
+	inbox := nc.NewInbox()
+	answers, err := nc.SubscribeSync(inbox)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = answers.Unsubscribe() }()
+	last, subject := nc.LastError(), r.api("DIRECT.GET."+r.stream)
+	if err := nc.PublishRequest(subject, inbox, b); err != nil {
+		return false, err
+	}
+	for before := uint64(0); ; {
+		m, err := r.direct(ctx, answers, func() bool {
+			now := nc.LastError()
+			return before == 0 && now != last && errors.Is(now, nats.ErrPermissionViolation) && strings.Contains(now.Error(), `"`+subject+`"`)
+		})
+		if err != nil {
+			return false, err
+		}
+		switch status := m.Header.Get("Status"); status {
+		case "":
+		case "204":
+			pending, err := strconv.ParseUint(m.Header.Get("Nats-Num-Pending"), 10, 64)
+			return err == nil && pending > 0 && before > 0, nil
+		case "404":
+			return false, nil
+		case "503":
+			return false, errNoDirect
+		default:
+			return false, fmt.Errorf("natslog: a direct request: %s %s", status, m.Header.Get("Description"))
+		}
+		at, err := number(m, "Nats-Sequence")
+		if err != nil {
+			return false, err
+		}
+		previous, err := number(m, "Nats-Last-Sequence")
+		if err != nil {
+			return false, err
+		}
+		if m.Header.Get("Nats-Subject") != r.subject || previous != before || at <= before || replica.Position(at) <= r.after {
+			return false, fmt.Errorf("%w: a batch has %s at %d behind %d, not behind %d", errMissed, m.Header.Get("Nats-Subject"), at, previous, before)
+		}
+		before = at
+		if err := r.show(replica.Position(at), m.Data); err != nil {
+			return false, err
+		}
+	}
+}
+
+// direct returns the next answer to a direct request. It returns errNoDirect as soon as the request is denied.
+func (r *reader) direct(ctx context.Context, answers *nats.Subscription, denied func() bool) (*nats.Msg, error) {
+	for begun := time.Now(); ; {
+		once, done := context.WithTimeout(ctx, silence/10)
+		m, err := answers.NextMsgWithContext(once)
+		done()
+		switch {
+		case err == nil, ctx.Err() != nil, !errors.Is(err, context.DeadlineExceeded):
+			return m, err
+		case denied():
+			return nil, errNoDirect
+		case time.Since(begun) > silence:
+			return nil, errMissed
+		}
+	}
+}
+
+// number returns a number in a header of an answer.
+func number(m *nats.Msg, key string) (uint64, error) {
+	values := m.Header.Values(key) // A server adds its own behind those of the message.
+	if len(values) == 0 {
+		return 0, fmt.Errorf("%w: an answer has no %s", errMissed, key)
+	}
+	n, err := strconv.ParseUint(values[len(values)-1], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: an answer has %s %q", errMissed, key, values)
+	}
+	return n, nil
+}
+
+// poll reads without a consumer for some time: the stream has as many as it may have. When no entry comes, the leader
+// is asked, since the servers that answer direct requests may have fewer entries.
+func (r *reader) poll(ctx context.Context) error {
+	asked := time.Now()
+	for begun := time.Now(); time.Since(begun) < pollFor && ctx.Err() == nil; pause(ctx, pollEvery) {
+		for more := true; more; {
+			var err error
+			if more, err = r.batch(ctx); err != nil {
+				return err
+			}
+		}
+		if time.Since(latest(asked, r.heard)) < stillness {
+			continue
+		}
+		once, done := context.WithTimeout(ctx, answer)
+		m, err := r.get(once, request{Seq: uint64(r.after) + 1, NextFor: r.subject})
+		done()
+		if err != nil {
+			return err
+		}
+		asked = time.Now()
+		r.conn.heard()
+		if m != nil {
+			if err := r.show(replica.Position(m.Seq), m.Data); err != nil {
+				return err
+			}
+		}
+	}
+	return errMissed
+}
