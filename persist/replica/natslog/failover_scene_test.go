@@ -365,7 +365,7 @@ func (s *scene) examineBy(n *node) {
 		owner, _ := s.owner()
 		s.order(owner, orderRebase)
 		time.Sleep(time.Second)
-		if head, took, err = s.freshFollower(n, upto); err != nil {
+		if head, _, err = s.freshFollower(n, upto); err != nil {
 			s.fail("a new follower is not ready after all files were sent once more: %v; %q", err, s.judge.reasons())
 		}
 	} else {
