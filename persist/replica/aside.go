@@ -106,7 +106,8 @@ func (a *aside) list() (older []olderAside, last int, err error) {
 			continue
 		}
 		last = max(last, number)
-		files, size, err := 0, int64(0), error(nil)
+		var files int
+		var size int64
 		if !removed {
 			if files, size, err = a.measure(dir); err != nil {
 				return nil, 0, err

@@ -34,7 +34,7 @@ func (c Class) String() string {
 	return [...]string{"none", "retried", "fenced", "operator"}[c]
 }
 
-// ClassOf returns the class of an error of this package or of a [Log].
+// ClassOf returns the class of an error of this package, of a [Log], or of opening the store.
 func ClassOf(err error) Class {
 	if err == nil {
 		return None
@@ -60,4 +60,7 @@ var classes = []struct {
 	{errEntry, Operator},
 	{persist.ErrNewer, Operator},
 	{persist.ErrForeign, Operator},
+	{persist.ErrSchema, Operator},
+	{persist.ErrCorrupt, Operator},
+	{persist.ErrLocked, Operator},
 }

@@ -25,6 +25,8 @@ func TestClassOf(t *testing.T) {
 		{fmt.Errorf("%w: %w", persist.ErrLost, &ShorterError{3, 2}), Fenced},
 		{fmt.Errorf("%w: %w", ErrTaken, persist.ErrLost), Fenced},
 		{errors.Join(io.EOF, persist.ErrNewer), Operator},
+		{persist.ErrLocked, Operator},
+		{persist.ErrSchema, Operator},
 	} {
 		require.Equal(t, c.want, ClassOf(c.err), "%v", c.err)
 	}

@@ -32,23 +32,13 @@ type machine struct {
 func (m *machine) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := m.turn(ctx)
-		if lasting(err) {
+		if replica.ClassOf(err) == replica.Operator {
 			return err
 		}
 		slog.Info("the store is followed again", "machine", m.name, "reason", err)
 		pause(ctx, 100*time.Millisecond)
 	}
 	return nil
-}
-
-// lasting reports whether an error comes back however often the program tries.
-func lasting(err error) bool {
-	for _, e := range []error{persist.ErrSchema, persist.ErrCorrupt, persist.ErrLocked} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return replica.ClassOf(err) == replica.Operator
 }
 
 // turn follows the store until this machine owns it, and owns it until that ends.
@@ -73,7 +63,7 @@ func standBy(ctx context.Context, f *replica.Follower) (*replica.Owner, error) {
 			offered = true
 		case <-time.After(20 * time.Millisecond):
 		}
-		if err := errors.Join(ctx.Err(), f.Err()); ctx.Err() != nil || lasting(err) {
+		if err := errors.Join(ctx.Err(), f.Err()); err != nil {
 			return nil, err
 		}
 		if !offered && f.Overdue() < 500*time.Millisecond {
@@ -83,7 +73,7 @@ func standBy(ctx context.Context, f *replica.Follower) (*replica.Owner, error) {
 		if err == nil {
 			return o, nil
 		}
-		if lasting(err) {
+		if replica.ClassOf(err) == replica.Operator {
 			return nil, err
 		}
 		pause(ctx, 100*time.Millisecond) // Another machine was faster, or no server answers.

@@ -84,7 +84,7 @@ type machine struct {
 func (m *machine) play(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := m.turn(ctx)
-		if replica.ClassOf(err) == replica.Operator || errors.Is(err, persist.ErrLocked) {
+		if replica.ClassOf(err) == replica.Operator {
 			return err // Trying again does not help.
 		}
 		if err != nil && ctx.Err() == nil {
