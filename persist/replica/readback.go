@@ -12,19 +12,20 @@ const (
 	readBackEvery  = time.Minute
 	readAllEvery   = 10               // Times readBackEvery.
 	readBackSpread = 3 * time.Second  // After a failure, within that time.
+	readBackClaim  = 8 * time.Second  // After a claim, within that time.
 	readBackIdle   = 10 * time.Second // How long it waits for the next entry.
 )
 
 // watch reads the log back until ctx ends, as a machine reads that begins to follow. If an entry is missing for good,
 // no new machine could follow: so the owner sends all files once more and trims the log. It reads all of the log soon
-// after the log failed: servers that begin again may not show what they have.
+// after its claim and after the log failed: servers that begin again may not show what they have.
 func (o *Owner) watch(ctx context.Context) {
 	defer close(o.watched)
 	var read link           // The last entry that was read back; zero: none was.
 	var next, all time.Time // When the log is read again, and when all of it.
 	failures, trims := o.sender.monitor.failures(), o.trims.Load()
 	every := o.f.options.readBack()
-	next = time.Now().Add(rand.N(every)) // Worlds that recover together do not read together.
+	next = time.Now().Add(rand.N(min(every, readBackClaim))) // Worlds that recover together do not read together.
 	for ; ctx.Err() == nil; pause(ctx, min(time.Second, every)) {
 		now := time.Now()
 		if n := o.sender.monitor.failures(); n != failures {

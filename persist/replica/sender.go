@@ -361,7 +361,8 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 			s.check, s.heard, s.short = false, time.Now(), time.Time{}
 			return at, nil
 		case s.ctx.Err() != nil:
-			return 0, fmt.Errorf("%w: %w", persist.ErrClosed, context.Cause(s.ctx))
+			why := s.monitor.now().Stuck // What kept it waiting.
+			return 0, errors.Join(fmt.Errorf("%w: %w", persist.ErrClosed, context.Cause(s.ctx)), why)
 		case errors.Is(err, persist.ErrLost):
 			return 0, err
 		case errors.Is(err, errTrimmed): // Only an owner trims.
