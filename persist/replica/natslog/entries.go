@@ -13,9 +13,9 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// Entries is a part of [replica.Log]. While no server answers, it waits, and goes on where it was when one
-// does; a server that has less than the leader, and comes no further, is left for another one. Other errors
-// than that of ctx are those that stay, [replica.ErrOperator] among them. They hold some MiB of entries that were asked
+// Entries is a part of [replica.Log]. It waits up to 10 seconds while no server answers, and goes on where it was when
+// one does; a server that has less than the leader, and comes no further, is left for another one. Errors that stay
+// end it at once, [replica.ErrOperator] among them. They hold some MiB of entries that were asked
 // for and not yielded yet.
 func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
 	return func(yield func(replica.Entry, error) bool) {
@@ -35,7 +35,7 @@ func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[rep
 			case ctx.Err() != nil:
 				yield(replica.Entry{}, ctx.Err())
 				return
-			case stays, errors.Is(err, replica.ErrOperator) && time.Since(failing) > patience:
+			case stays, time.Since(failing) > patience:
 				yield(replica.Entry{}, err)
 				return
 			}

@@ -16,7 +16,7 @@ import (
 )
 
 // A Log is the log of one world. Its methods may be called from several goroutines. Each returns within
-// 10 seconds if no server answers, but for Entries, which waits.
+// 10 seconds if no server answers, or not much later.
 type Log struct{ engine }
 
 // An engine is a stream of the servers that a connection reaches.

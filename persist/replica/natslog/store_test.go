@@ -13,6 +13,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/replica"
+	"github.com/stet-ecs/stet/persist/replica/natslog"
 )
 
 type score int64
@@ -112,4 +113,33 @@ func TestALoginThatMayOnlyReadFollows(t *testing.T) {
 	first, last, err := owner.Bounds(background)
 	require.NoError(t, err)
 	assert.Equal(t, [2]replica.Position{at, at}, [2]replica.Position{first, last})
+}
+
+// A follower says that no server answers, and goes on when one does.
+func TestFollower_ServersDown(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, nil)
+	log, err := natslog.Open(background, c.create("WORLDS", 1), "WORLDS", "one", natslog.Options{Replicas: 1})
+	require.NoError(t, err)
+	g, o, store := own(t, follow(t, log, replica.Options{}))
+	f := follow(t, log, replica.Options{})
+	g.play(t, store, 1)
+	c.stop(0)
+	require.Eventually(t, func() bool {
+		_, err := f.Stuck()
+		_, owners := o.Stuck()
+		return err != nil && owners != nil
+	}, time.Minute, 20*time.Millisecond)
+	c.start(0)
+	ctx, done := context.WithTimeout(background, time.Minute)
+	defer done()
+	g.score.Set(g.score.Get() + 1)
+	require.NoError(t, store.Commit())
+	require.NoError(t, store.Sync(ctx))
+	require.NoError(t, f.Wait(ctx, o.Position()))
+	_, err = f.Stuck()
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.NoError(t, store.Close(ctx))
+	require.NoError(t, o.Close())
 }
