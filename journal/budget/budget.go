@@ -71,7 +71,7 @@ func (b *Budget) Open(wake func()) *Share {
 	return s
 }
 
-// divide computes the floors anew, when there are more or fewer shares.
+// divide computes the floors again when there are more or fewer shares.
 func (b *Budget) divide() {
 	b.floor, b.pool = b.bytes/2/int64(max(len(b.shares), 1)), 0
 	for _, s := range b.shares {

@@ -311,37 +311,36 @@ func (s *scene) repairServers() {
 
 // fillStream has the stream refuse entries, until the owner says so, and then lets it grow again.
 func (s *scene) fillStream() string {
-	ctx, done := context.WithTimeout(background, time.Minute)
-	defer done()
-	limit := func(extra int64) {
+	limit := func(of func(bytes int64) int64) {
 		s.until("a new limit", func() bool {
 			info := s.stream()
 			if info == nil {
 				return false
 			}
 			config := info.Config
-			if config.MaxBytes = -1; extra > 0 {
-				config.MaxBytes = int64(info.State.Bytes) + extra
-			}
+			config.MaxBytes = of(int64(info.State.Bytes))
+			ctx, done := context.WithTimeout(background, 5*time.Second)
+			defer done()
 			_, err := s.js.UpdateStream(ctx, config)
 			return err == nil
 		})
 	}
-	for {
-		limit(1 + s.rng.Int64N(256)) // There is no room for a claim.
+	extra := 1 + s.rng.Int64N(256) // There is no room for a claim.
+	for try := 0; ; try++ {
+		limit(func(bytes int64) int64 { return max(bytes>>try+extra, 1) })
 		full := func() bool {
 			owner, _ := s.judge.ownership()
 			return strings.HasPrefix(s.judge.stuckReason(owner), "operator ")
 		}
 		if within(20*time.Second, full) {
-			break // Otherwise entries were trimmed meanwhile, so that there was room.
+			break // Otherwise entries were trimmed in time, over and over.
 		}
-		if ctx.Err() != nil {
+		if try == 3 {
 			s.fail("the owner does not say that the stream is full: %q", s.judge.reasons())
 		}
 	}
 	time.Sleep(s.between(0, 3*time.Second))
-	limit(0)
+	limit(func(int64) int64 { return -1 })
 	return "the stream full until the owner says so"
 }
 
