@@ -72,7 +72,7 @@ func (r *reader) batch(ctx context.Context) (more bool, err error) {
 	for before := uint64(0); ; {
 		m, err := r.direct(ctx, answers, func() bool {
 			now := nc.LastError()
-			return before == 0 && now != last && errors.Is(now, nats.ErrPermissionViolation) && strings.Contains(now.Error(), `"`+subject+`"`)
+			return before == 0 && !errors.Is(now, last) && errors.Is(now, nats.ErrPermissionViolation) && strings.Contains(now.Error(), `"`+subject+`"`)
 		})
 		if err != nil {
 			return false, err

@@ -104,7 +104,7 @@ func (e *engine) explain(err, last error) (explained error, stays bool) {
 		return &operatorError{"the connection is closed: connect again", err}, true
 	case !nc.IsConnected() && refusal(now, "") != "":
 		return &operatorError{"no server lets this machine in: " + refusal(now, ""), join(err, now)}, false
-	case errors.Is(now, nats.ErrPermissionViolation) && now != last && e.concerns(now.Error()):
+	case errors.Is(now, nats.ErrPermissionViolation) && !errors.Is(now, last) && e.concerns(now.Error()):
 		return &operatorError{"the login lacks a right, see the documentation of natslog: grant it", join(err, now)}, true
 	case errors.Is(err, nats.ErrNoResponders):
 		return &operatorError{"no server that is reached has JetStream for the account of the login: set jetstream: enabled for the account", err}, false

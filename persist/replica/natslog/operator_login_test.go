@@ -65,8 +65,8 @@ func TestErrOperator_ConnectionClosed(t *testing.T) {
 // The server ends the connection of a login whose credentials expire, and refuses it from then on.
 func TestErrOperator_CredentialsExpired(t *testing.T) {
 	t.Parallel()
-	key := func(make func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string) {
-		pair, err := make()
+	key := func(create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string) {
+		pair, err := create()
 		require.NoError(t, err)
 		public, err := pair.PublicKey()
 		require.NoError(t, err)

@@ -52,7 +52,8 @@ func Create(ctx context.Context, js jetstream.JetStream, stream string, o Option
 		switch {
 		case hasCode(err, jetstream.JSErrCodeMaximumConsumersLimit) && limit == consumers:
 			limit = -1 // That of the account is lower. It holds.
-			return fmt.Errorf("%w: %v", nats.ErrTimeout, err)
+			// The error has the text of err only: wrapping err would end the retries.
+			return fmt.Errorf("%w: %s", nats.ErrTimeout, err.Error())
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
 			if s, err := js.Stream(ctx, stream); err == nil && len(faults(&s.CachedInfo().Config, o.replicas(), stream+".>")) == 0 {
 				return nil // An older Create made it.
