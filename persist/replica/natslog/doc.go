@@ -24,6 +24,8 @@
 // with no limit of age, number or size that lets go of messages. [Open] refuses a stream that is not
 // so. How servers sync is told to the system account only: [CheckServers] asks them.
 //
+// The directory examples/cluster has the files of such a cluster, with logins and a place for TLS.
+//
 // # Many worlds
 //
 // A follower reads what is there by batches that any server answers, at most 2 MiB ahead, and makes a consumer when it

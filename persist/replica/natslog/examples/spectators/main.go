@@ -7,6 +7,7 @@
 //
 // Or one process in each terminal, on servers that run:
 //
+//	spectators -servers URLS -create                  creates the stream, with a login that may
 //	spectators -servers URLS -play NAME -dir DIR      a machine that owns the world, or stands by
 //	spectators -servers URLS -watch NAME [-page]      one that shows it
 //
@@ -46,7 +47,7 @@ type settings struct {
 	replicas, kills             int
 	every                       time.Duration
 	play, watch                 string
-	page                        bool
+	create, page                bool
 }
 
 // run is main without the process around it.
@@ -61,6 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	flags.StringVar(&s.dir, "dir", "", "keep files in `DIR`, instead of one that is removed at the end")
 	flags.IntVar(&s.kills, "kills", 3, "kill the owner `N` times")
 	flags.DurationVar(&s.every, "every", 4*time.Second, "kill it `TIME` after the one before")
+	flags.BoolVar(&s.create, "create", false, "create the stream only")
 	flags.StringVar(&s.play, "play", "", "be the machine `NAME` only, which owns the world or stands by")
 	flags.StringVar(&s.watch, "watch", "", "be the spectator `NAME` only")
 	flags.BoolVar(&s.page, "page", false, "with -watch: serve the page")
@@ -69,9 +71,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	} else if err != nil {
 		return 2
 	}
-	alone := s.play != "" || s.watch != ""
+	alone := s.create || s.play != "" || s.watch != ""
 	if flags.NArg() > 0 || s.kills < 0 || s.every <= 0 || alone && s.servers == "" {
-		fmt.Fprintln(stderr, "spectators: wants no arguments, -kills from 0 on, and -servers with -play and -watch")
+		fmt.Fprintln(stderr, "spectators: wants no arguments, -kills from 0 on, and -servers with -create, -play and -watch")
 		return 2
 	}
 	err := inDirectory(&s, func() error {
@@ -101,7 +103,7 @@ func inDirectory(s *settings, f func() error) error {
 	return f()
 }
 
-// one is one machine or spectator, until ctx ends.
+// one creates the stream, or is one machine or spectator until ctx ends.
 func one(ctx context.Context, s settings, stdout io.Writer) error {
 	t := &teller{to: stdout, brief: os.Getenv(asChild) == ""}
 	if !t.brief {
@@ -119,12 +121,16 @@ func one(ctx context.Context, s settings, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if s.play != "" {
-		if err := natslog.Create(ctx, js, s.stream, natslog.Options{Replicas: s.replicas}); err != nil {
-			return err
+	options := natslog.Options{Replicas: s.replicas}
+	if s.create {
+		return natslog.Create(ctx, js, s.stream, options)
+	}
+	log, err := natslog.Open(ctx, js, s.stream, s.world, options)
+	if s.play != "" && errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err = natslog.Create(ctx, js, s.stream, options); err == nil {
+			log, err = natslog.Open(ctx, js, s.stream, s.world, options)
 		}
 	}
-	log, err := natslog.Open(ctx, js, s.stream, s.world, natslog.Options{Replicas: s.replicas})
 	if err != nil {
 		return err
 	}
