@@ -2,6 +2,7 @@ package natslog_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -142,4 +143,47 @@ func TestFollower_ServersDown(t *testing.T) {
 	require.NoError(t, f.Close())
 	require.NoError(t, store.Close(ctx))
 	require.NoError(t, o.Close())
+}
+
+// A follower of a stream that was removed and made again keeps its files, and says that an operator must decide.
+func TestFollower_StreamMadeAgain(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, nil)
+	js := c.create("WORLDS", 1)
+	open := func() *natslog.Log {
+		log, err := natslog.Open(background, js, "WORLDS", "one", natslog.Options{Replicas: 1})
+		require.NoError(t, err)
+		return log
+	}
+	g, o, store := own(t, follow(t, open(), replica.Options{}))
+	g.play(t, store, 3)
+	f := follow(t, open(), replica.Options{})
+	require.NoError(t, f.Wait(background, o.Position()))
+
+	require.NoError(t, js.DeleteStream(background, "WORLDS"))
+	require.Eventually(t, func() bool {
+		_, err := f.Stuck()
+		_, owners := o.Stuck()
+		return replica.ClassOf(err) == replica.Operator && replica.ClassOf(owners) == replica.Operator
+	}, time.Minute, 20*time.Millisecond)
+
+	c.create("WORLDS", 1)
+	h, p, other := own(t, follow(t, open(), replica.Options{}))
+	for p.Position() < o.Position()+5 {
+		h.play(t, other, 1)
+	}
+	require.NoError(t, p.Rebase(background)) // What was at the positions that f knows is trimmed.
+	require.Eventually(t, func() bool { return replica.ClassOf(f.Err()) == replica.Operator }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(o.Err(), persist.ErrLost) }, time.Minute, 20*time.Millisecond)
+	assert.True(t, f.Ready(), "the files stay")
+	shown := newGame()
+	w, err := persist.FollowFS(background, f.Files(), shown.World)
+	require.NoError(t, err)
+	assert.EqualValues(t, 3, shown.score.Get())
+	require.NoError(t, w.Close())
+	require.NoError(t, f.Close())
+	_ = store.Close(background) // The log is lost.
+	require.NoError(t, o.Close())
+	require.NoError(t, other.Close(background))
+	require.NoError(t, p.Close())
 }
