@@ -15,9 +15,9 @@ import (
 //
 //	magic "STRP" | crc | writer | number | after | its writer | its number | operation | …
 //
-// crc is the CRC-32C of all behind it, 4 bytes; the others have 8. Writer is a random number of
-// whoever appends, number counts its entries: the two tell an entry from all others, so that its
-// writer knows it again. After is the position of the entry before, and which one that is: so a
+// crc is the CRC-32C of all behind it, 4 bytes; the others have 8. Writer is a random number of the
+// sender, and number counts its entries. The two tell an entry from all others, so that its
+// writer recognizes it. After is the position of the entry before, and which one that is: so a
 // reader notices what was trimmed, and a log that went on without what it had acknowledged.
 // Integers are little-endian; those of operations are varints. An operation is its kind and what the
 // table below says. A log in which something else lies is refused.
@@ -29,7 +29,7 @@ const (
 	opWrite                      // file, offset, bytes.
 	opRemove                     // file.
 	opComplete                   // All files were sent.
-	opOffer                      // name: of whoever may claim now.
+	opOffer                      // name: of the machine that may claim now.
 )
 
 // An opKind says which operation an op is. The numbers are those of the bytes.
@@ -52,7 +52,7 @@ type link struct {
 	ID       entryID
 }
 
-// A header is what an entry says beside its operations.
+// A header is what an entry says in addition to its operations.
 type header struct {
 	id     entryID
 	before link // The entry that it continues.
@@ -166,7 +166,7 @@ func cutBytes(b []byte) (part, rest []byte, ok bool) {
 	return b[k : k+int(n)], b[k+int(n):], true
 }
 
-// tempSuffix is that of files without a name yet: nobody reads them.
+// tempSuffix ends the names of files that are not published yet. They are never read.
 const tempSuffix = ".tmp"
 
 // replicated reports whether a file of a store is on all machines: those of its journal and its

@@ -66,10 +66,10 @@ func (o *Options) readBack() time.Duration { return cmp.Or(o.reads, readBackEver
 //
 //	tree   the store, in store/: every operation on a file
 //	next   a store that is sent just now, in next/: from opBegin to opComplete, when it becomes tree
-//	none   until somebody sends one
+//	none   until an owner sends all files
 //
-// Who has a tree ignores a store that is sent once more: it has the same files. Who lost the thread,
-// as the log was trimmed, gives up its tree and waits for such a one.
+// A follower with a tree ignores a store that is sent again, since it has the same files. A follower that missed
+// entries, because the log was trimmed, drops its tree and waits until all files are sent again.
 //
 // What is applied is remembered in the file state, now and then. After a crash, operations from there on
 // are applied again.
@@ -81,11 +81,11 @@ type Follower struct {
 	gate    *gate
 	monitor monitor
 
-	turn turn               // Held by who begins or ends something.
+	turn turn               // Held by the method that starts or ends following.
 	stop context.CancelFunc // Of the goroutine that follows.
 	done chan struct{}      // Closed when it has ended.
 
-	mu      sync.Mutex    // Guards what follows, which the goroutine changes or, when it has ended, who has the turn.
+	mu      sync.Mutex    // Guards what follows. The goroutine changes it; when that has ended, the holder of turn does.
 	at      trail         // The last entries that were applied, newest first.
 	skipped link          // The last entry that did not count.
 	fresh   time.Time     // When the last entry was read; see Fresh.
@@ -122,10 +122,10 @@ const (
 
 // Follow brings the store in files to where the log is, and keeps it there until Close, or until
 // it is claimed. In files, which are this machine's alone, nothing else may lie; a store in the
-// directory store/ may be there before, if the log is empty: whoever claims then brings it in.
+// directory store/ may be there before, if the log is empty: the first claim brings it in.
 //
 // What an owner wrote here and the log does not have is set aside before, see [Follower.Aside]. A machine
-// that is too far behind, as the log was trimmed, gets all files anew. Errors: [persist.ErrForeign] if
+// that is too far behind, as the log was trimmed, gets all files again. Errors: [persist.ErrForeign] if
 // files hold a store that is not this log's; [persist.ErrLocked]; [ErrLogShorter], also if the log was
 // emptied and this machine does not have all of it; those of the log.
 func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Follower, error) {
@@ -195,7 +195,7 @@ func (f *Follower) heard() {
 func (f *Follower) longestGap() time.Duration { return max(f.options.heartbeat(), time.Second) }
 
 // Offered returns what is closed once the owner has offered the store to this machine, see [Owner.Offer]:
-// Claim then. A claim of whoever ends an offer, so ask for another channel after each. An offer outlives
+// Claim then. Every claim, of any machine, ends an offer, so ask for another channel after each. An offer outlives
 // this process.
 func (f *Follower) Offered() <-chan struct{} {
 	f.mu.Lock()
@@ -314,7 +314,7 @@ func (f *Follower) Close() error {
 	return errors.Join(f.save(), f.lock.Close())
 }
 
-// fail notes why the log is not followed any more, and tells those who wait.
+// fail records why the log is not followed any more, and wakes the callers of Wait.
 func (f *Follower) fail(err error) {
 	if f.err == nil {
 		f.err = err
@@ -322,7 +322,7 @@ func (f *Follower) fail(err error) {
 	f.tell()
 }
 
-// tell makes those who wait look again.
+// tell wakes the callers of Wait.
 func (f *Follower) tell() {
 	close(f.grown)
 	f.grown = make(chan struct{})
@@ -537,7 +537,7 @@ func (f *Follower) apply(o *op) error {
 	case opClaim: // What the owner before was sending has no end.
 		f.term = max(f.term, o.number)
 		f.offer.set(false)
-		f.next = nil // Nobody goes on sending it,
+		f.next = nil // The rest of it is never sent,
 		if f.tree != nil {
 			return f.tree.drop() // nor these.
 		}
@@ -639,7 +639,7 @@ func (f *Follower) complete() error {
 		f.owned = false
 	}
 	// A crash from here on may leave a state that names files which are not there: begin finds that
-	// out and asks for all anew.
+	// out and reads the log from its beginning.
 	if err := f.clear(storeDir); err != nil {
 		return err
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A gate is the files of a store: whoever reads goes through, and whoever writes is heard by the
-// owner's sender, if there is one.
+// A gate is the files of a store. Reads go through. Writes are passed on to the owner's sender; without an owner they
+// are refused.
 //
 //	call                   here              to the log
 //	WriteAt                at once           noted, if the log does not have these bytes
 //	Sync                   first             all that is noted, waited for
 //	Publish, Rename        when it has all   the content in parts, then the name, waited for
 //	Remove                 at once           noted
-//	files named .tmp, and those beside journal/ and snapshots/: here only
+//	files named .tmp, and those outside of journal/ and snapshots/: here only
 //
 // A store orders what must be durable before what by Sync. So a log that has what was synced, in the
 // order in which it was written, has a store that can be recovered.
@@ -28,10 +28,10 @@ type gate struct {
 
 func newGate(files disk.FS) *gate { return &gate{FS: files} }
 
-// errFollowed says that whoever follows does not write.
+// errFollowed reports a write to a store that is followed.
 var errFollowed = errors.New("replica: the store is followed; claim it to write")
 
-// write returns the sender, for whoever wants to write.
+// write returns the sender, for a call that writes.
 func (g *gate) write() (*sender, error) {
 	s := g.sender.Load()
 	if s == nil {

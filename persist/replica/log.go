@@ -18,14 +18,13 @@ var (
 	// ErrTaken reports that the log does not end where an append wanted it to.
 	ErrTaken = errors.New("replica: the log has other entries there")
 
-	// ErrUnknown reports that nobody knows whether an append came to be, or will: whoever
-	// wants to know reads the log, or tries again.
+	// ErrUnknown reports an append without an answer. The log may have the entry, or may get it later. Read the log,
+	// or try again, to find out.
 	ErrUnknown = errors.New("replica: it is not known whether the log took the entry")
 )
 
-// A Log is what machines share: a sequence of entries. It survives the machines that use it,
-// and never forgets what it acknowledged, but for what is trimmed. It may be used from several
-// goroutines.
+// A Log is a sequence of entries that machines share. It survives the machines that use it, and keeps every entry
+// that it acknowledged until the entry is trimmed. Its methods may be called from several goroutines.
 type Log interface {
 	// Append adds an entry if the log ends with that at position after, or is empty and after is 0
 	// or the last that there was. It returns the position of the entry once it will not be
@@ -191,7 +190,7 @@ type Memory struct {
 	mu      sync.Mutex
 	entries []Entry
 	last    Position
-	grown   chan struct{} // Closed when there is something new; nil: nobody waits.
+	grown   chan struct{} // Closed when there is a new entry; nil: no reader waits.
 }
 
 // Append is a part of [Log].
@@ -213,7 +212,7 @@ func (m *Memory) Append(ctx context.Context, after Position, entry []byte) (Posi
 	return m.last, nil
 }
 
-// tell wakes those who wait for an entry.
+// tell wakes the readers that wait for an entry.
 func (m *Memory) tell() {
 	if m.grown != nil {
 		close(m.grown)

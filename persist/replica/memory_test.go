@@ -183,7 +183,9 @@ func TestOwner_BudgetOnStoppedLog(t *testing.T) {
 			require.Positive(t, n, "owner %d, stopped %v", i, slow)
 		}
 		require.True(t, refused > 0 || !slow)
-		require.LessOrEqual(t, most, int64(memory+2*owners*3000), "stopped %v", slow)
+		// The batch that a journal gives to a sender counts in both until the log has it. So the sum may be above the
+		// budget by one batch and one tick for each owner.
+		require.LessOrEqual(t, most, int64(memory*3/2), "stopped %v", slow)
 	}
 	for _, n := range nodes {
 		require.NoError(t, n.store.Sync(context.Background()))

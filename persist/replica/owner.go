@@ -18,11 +18,11 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// ErrUnfinished reports a log that has the beginning of a store, and whoever sent it did not come to
-// the end: the store lies there, and only that machine can claim it.
+// ErrUnfinished reports a log with a store that was not sent to its end. Only the machine that has the store can claim
+// it.
 var ErrUnfinished = errors.New("replica: the store was not sent whole; claim it where it lies")
 
-// An Owner has a store that the log has: it may write, until somebody else claims it.
+// An Owner may write a store that the log has, until another machine claims it.
 //
 // What becomes of a machine:
 //
@@ -31,7 +31,7 @@ var ErrUnfinished = errors.New("replica: the store was not sent whole; claim it 
 //	             └─refused─┘
 //
 // A claim ends the goroutine that follows, so that the files stand still, and appends the claim behind
-// the entry that they have. If the log takes it, nobody else can have appended anything in between.
+// the entry that they have. If the log takes it, no other machine has appended anything in between.
 // Only then a sender is let through the gate.
 type Owner struct {
 	f       *Follower
@@ -47,11 +47,13 @@ type Owner struct {
 // owner that opens it more often than that would come into those of the next term.
 const termEpochs = 1 << 16
 
-// Claim makes this machine the owner: it appends a claim where the files of f have the log. From then
-// on whoever was the owner cannot confirm another tick. [ErrTaken] if the log has more by
-// now, which may be another's claim: f goes on following, and the claim can be tried again.
-// [ErrLogShorter] if it has less. Other errors are those of the log: it is not known then
-// whether the store is claimed, by a machine that follows on and may claim again.
+// Claim makes this machine the owner: it appends a claim where the files of f have the log. From then on the owner
+// before cannot confirm another tick.
+//
+// Errors: [ErrTaken] if the log has more by now, which may be another machine's claim; [persist.ErrNewer] if this
+// program cannot open the store, see [Version]; [ErrUnfinished]; [ErrLogShorter] if the log has less. After another
+// error, which is of the log, the store may be claimed or not. f goes on following after all of them, and the claim
+// can be tried again.
 //
 // The first claim of an empty log brings in the store that lies in the directory store/, or
 // an empty one. It returns when all of it was sent.
@@ -72,7 +74,7 @@ func (f *Follower) Claim(ctx context.Context) (*Owner, error) {
 	return o, nil
 }
 
-// claim is Claim while nobody follows. Up to the append nothing has changed, and the claim may be refused.
+// claim is Claim while the goroutine that follows is halted. Up to the append nothing has changed, and the claim may be refused.
 // Behind it this machine has the store, also where an error keeps it from using it.
 func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	switch {
@@ -137,7 +139,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 			return nil, err
 		}
 	}
-	// From here on the sender waits as long as there is an owner, not as long as somebody claims.
+	// From here on the sender waits as long as there is an owner, not as long as the claim takes.
 	s.ctx, o.cancel = context.WithCancelCause(context.Background())
 	s.countMemory(f.options.Budget)
 	f.gate.sender.Store(s)
@@ -202,8 +204,8 @@ func (o *Owner) Position() Position { return o.sender.monitor.now().Position }
 // Writes returns which state of the world the owner is to write, see [Follower.Writes].
 func (o *Owner) Writes() uint64 { return o.sender.info.Writes }
 
-// Err returns why nothing is confirmed any more: an error wrapping [persist.ErrLost], if somebody
-// else claimed the store. Nil: nothing is known of that.
+// Err returns why nothing is confirmed any more: an error wrapping [persist.ErrLost], if another
+// machine claimed the store. nil: nothing is known of that.
 func (o *Owner) Err() error { return o.sender.lost() }
 
 // Stuck returns why the log has not confirmed the entry that is appended just now, and since when. The owner tries
@@ -231,7 +233,7 @@ func (o *Owner) Open(ctx context.Context, w *ecs.World, options persist.Options)
 	return persist.OpenFS(ctx, o.f.gate, w, options)
 }
 
-// Rebase sends all files of the store once more, and trims the log before them: who begins to follow
+// Rebase sends all files of the store once more, and trims the log before them: a new follower
 // reads no more than the store has, and what came since. Ticks are confirmed, and snapshots finished,
 // meanwhile. The owner does so by itself when three times as much was appended as the store has, and 16 MiB.
 //
@@ -309,7 +311,7 @@ func (o *Owner) remember() error {
 	for _, name := range names {
 		file, err := f.files.OpenWrite(t.path(name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // It was removed. The log learns of it, or this machine gets all files anew.
+			continue // It was removed. The log learns of it, or this machine gets all files again.
 		}
 		if err == nil {
 			err = errors.Join(file.Sync(), file.Close())

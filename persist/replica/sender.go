@@ -26,23 +26,22 @@ import (
 //	journal    write, write, … ─note─▶ pending ──sync──▶ entries ──▶ Log
 //	snapshot   publish ────────────────────────────────▶ parts
 //
-// Who writes only adds to pending, under mu, and never waits for the log. Who wants to know that the
-// log has it takes its turn in order, and sends all that is pending, whoever wrote it. A file gives up
-// its turn after each part, so that ticks are confirmed, and other files sent, while a snapshot or
-// all of the store is.
+// A write only adds to pending, under mu, and never waits for the log. A sync takes its turn in order, and sends all
+// that is pending, from all files. Sending a file gives up the turn after each part. So ticks are confirmed, and other
+// files sent, while a snapshot or all of the store is sent.
 //
-// Each entry names the one before it, so entries are appended one at a time. An append may have failed
-// and be there nevertheless; it is tried until that is known: see try. After an error that lasts,
-// failed, nothing is sent any more, and whoever syncs gets it.
+// Each entry names the one before it, so entries are appended one at a time. An append that failed may have succeeded
+// all the same. It is repeated until that is known: see try. After an error that lasts (failed), nothing is sent any
+// more, and every sync returns that error.
 //
-// What is in memory is counted in the budget of the options: operations that are pending, the entry that is
-// appended, and those that are kept for a log that forgets. A sender never waits for the budget. Its bytes come from the queue of a journal, which
-// does; so ticks wait while they are pending here.
+// The budget of the options counts what is in memory: pending operations, the entry that is being appended, and the
+// entries that are kept for a log that forgets. A sender never waits for the budget. Its bytes come from the queue of a
+// journal, which does, so ticks wait while they are pending here.
 //
 // Locks are taken in this order: order, mu.
 type sender struct {
 	log     Log
-	ctx     context.Context // Ends when nobody is to wait any more.
+	ctx     context.Context // Ends when the owner is closed.
 	options *Options
 	info    logInfo // Of the claim.
 
@@ -192,7 +191,7 @@ func (s *sender) note(ops ...op) {
 	}
 }
 
-// flush returns when the log has all that was noted, whoever noted it: a Sync of one file sends the
+// flush returns when the log has all that was noted, of all files: a Sync of one file sends the
 // writes to others, in their order, so that the log never has a later write without an earlier one.
 func (s *sender) flush() error {
 	for {
@@ -243,8 +242,8 @@ func (s *sender) flushSome(limit int) (more bool, err error) {
 	return false, err
 }
 
-// append appends an entry. It tries until it is known what became of it, or nobody waits any more. Whoever
-// calls it has the turn, and has kept ops from others.
+// append appends an entry. It tries until it is known what became of it, or until the owner is closed. The caller has
+// the turn, and has taken ops from pending.
 func (s *sender) append(ops []op) error {
 	if err := s.lost(); err != nil {
 		return err
@@ -302,8 +301,8 @@ func (s *sender) due(every time.Duration) time.Duration { return every >> max(3-
 // minLog is how many bytes a log has at least before the owner sends all files once more.
 const minLog = 16 << 20
 
-// count notes what the log has of the files now. Parts and names of a file that it has are sent for
-// others, who begin to follow, and change nothing.
+// count records what the log has of the files now. Parts and names of a file that it has are sent for new followers,
+// and change nothing.
 func (s *sender) count(o *op) {
 	switch o.kind {
 	case opPart:
@@ -336,7 +335,7 @@ func (s *sender) fail(err error) error {
 }
 
 // try appends an entry behind the last one, the same bytes each time. If that place is taken, look finds out by
-// whom. After any other error, or if look does not know either, it waits and tries again. It ends when
+// which entry. After any other error, or if look does not know either, it waits and tries again. It ends when
 // the entry is there, when nothing of s can come there any more, or with the context.
 //
 // A position tells entries apart only while the engine keeps its promise. An engine that forgot entries gives
@@ -541,11 +540,11 @@ func (s *sender) removes(name string) bool {
 	return slices.ContainsFunc(s.pending, func(o op) bool { return o.kind == opRemove && o.name == name })
 }
 
-// parts sends what lies in a file, as far as size says while it is asked with the turn: a file that has
-// its name grows meanwhile. Between two parts, others send. If all begins to be sent there, so does the
-// file, once more: who follows from there on has none of it. Once the log has all of it, end is
-// called in the same turn: a write that came between the last part and the name of the file would be
-// in neither for who begins to follow. Before each part it calls admit.
+// parts sends the content of a file, up to what size returns. It calls size for each part, with the turn, since a file
+// that has its name grows meanwhile. Between two parts, other files are sent. If all files begin to be sent again then,
+// this file is sent from its beginning, since a new follower has none of it. When the log has all of it, end is called
+// in the same turn. A write between the last part and the name of the file would be in neither for a new follower.
+// Before each part it calls admit.
 func (s *sender) parts(f io.ReaderAt, name string, admit func() error, size func() int64, end func() error) error {
 	buf := make([]byte, maxData)
 	for at, begun := int64(0), uint64(0); ; {
@@ -576,10 +575,9 @@ func (s *sender) parts(f io.ReaderAt, name string, admit func() error, size func
 	}
 }
 
-// all sends all files that the log has, for those who have none, and returns the position of the entry
-// with which that begins. Files that come meanwhile are sent between those. Writes to those that are there
-// go on: who has a file whole applies them, who has it not yet gets them with its parts.
-// It is called by one at a time.
+// all sends all files that the log has, for machines that have none, and returns the position of the entry with which
+// that begins. New files are sent in between. Writes to the files go on: a follower that has a file whole applies them,
+// and another one gets them with the parts of the file. Only one call may run at a time.
 func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	s.order.Lock()
 	s.begun, s.rest = s.begun+1, map[string]bool{}

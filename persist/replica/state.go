@@ -107,7 +107,7 @@ func readState(files disk.FS) (*state, error) {
 }
 
 // write makes s what is remembered. What it says of files must be durable before. The file is made
-// beside and renamed, so that after a crash there is the one or the other, whole.
+// under another name and renamed, so that after a crash there is the one or the other, whole.
 func (s *state) write(files disk.FS) error {
 	temp, text := stateFile+tempSuffix, s.encode()
 	if err := writeFile(files, temp, bytes.NewReader(text), int64(len(text))); err != nil {

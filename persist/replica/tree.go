@@ -90,7 +90,7 @@ func (t *tree) keepRest(name string) error {
 	return t.aside.move(t, name)
 }
 
-// drop removes what came of files that have no name yet: nobody sends the rest.
+// drop removes the parts of files that have no name yet: the rest of them is never sent.
 func (t *tree) drop() error {
 	for name := range t.parts {
 		if err := t.dropPart(name); err != nil {
@@ -341,7 +341,7 @@ func (t *tree) names() (names []string, err error) {
 //
 //	the log has the name     what is behind its size is set aside and cut off
 //	name.tmp, parts come     stays; none may be missing
-//	name.tmp, else           removed: no part of a store, and nobody goes on with it
+//	name.tmp, else           removed: no part of a store, and it is never continued
 //	any other                set aside
 func (t *tree) tidy() error {
 	missing := len(t.sizes) + len(t.parts)

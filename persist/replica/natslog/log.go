@@ -95,7 +95,7 @@ func (l *Log) mine(ctx context.Context, after replica.Position, id string) (repl
 	return replica.Position(m.Seq), nil
 }
 
-// A message is one that lies in a stream, as servers send it to who asks for one.
+// A message is one that lies in a stream, as servers send it to a client.
 type message struct {
 	Seq    uint64 `json:"seq"`
 	Header []byte `json:"hdrs"`

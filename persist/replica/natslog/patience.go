@@ -17,8 +17,8 @@ const (
 	answer    = 2 * time.Second  // For one to answer a request.
 	shortest  = 10 * time.Millisecond
 	longest   = 250 * time.Millisecond // Between two tries.
-	silence   = time.Second            // After which who reads asks another server.
-	stillness = 3 * time.Second        // After which who reads asks whether there is more.
+	silence   = time.Second            // After which a reader asks another server.
+	stillness = 3 * time.Second        // After which a reader asks whether there is more.
 	unheard   = 2 * stillness          // Without an answer of a leader, after which the connection goes to another server.
 	ahead     = 2 << 20                // Bytes of entries that are read ahead,
 	queued    = 64                     // and messages of a consumer.

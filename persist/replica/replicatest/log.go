@@ -20,7 +20,7 @@ type Log struct {
 	mu       sync.Mutex
 	limit    int64 // See Limit.
 	hidden   replica.Position
-	late     []func() // Appends that nobody waits for any more, and that may yet come to be.
+	late     []func() // Appends whose callers have gone, and which may still be done.
 	restarts int      // How often the servers ended and began again.
 }
 
@@ -73,7 +73,7 @@ func (l *Log) room() int64 {
 // Faults say how likely it is that a link fails: from 0 to 1, at each call.
 type Faults struct {
 	Refused float64 // Nothing was done.
-	Lost    float64 // The entry was appended, or was not, since somebody was faster; its sender is not told.
+	Lost    float64 // The entry was appended, or was not, since another one was faster; its sender is not told.
 	Late    float64 // It is appended later, if it still can be; its sender is not told.
 	Stale   float64 // Bounds and Next answer without the last entries, as a server does that is cut off.
 	Hole    float64 // Entries does not yield an entry that the log has.

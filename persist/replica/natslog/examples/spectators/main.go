@@ -3,7 +3,7 @@
 //
 //	spectators                                        all of it, with three NATS servers in this process
 //	spectators -servers nats://a:4222,nats://b:4222   all of it, on servers that run
-//	spectators -kills 0                               nobody is killed but by you, until it is interrupted
+//	spectators -kills 0                               no process is killed but by you, until it is interrupted
 //
 // Or one process in each terminal, on servers that run:
 //
@@ -109,7 +109,7 @@ func one(ctx context.Context, s settings, stdout io.Writer) error {
 	if !t.brief {
 		go func() {
 			_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
-			os.Exit(1) // Whoever started it is gone.
+			os.Exit(1) // The process that started it is gone.
 		}()
 	}
 	nc, err := login.Connect(s.servers)
@@ -145,7 +145,7 @@ func one(ctx context.Context, s settings, stdout io.Writer) error {
 	return m.watch(ctx)
 }
 
-// A teller says what happens, line by line: to whoever started the process all of it, to people what comes often only
+// A teller says what happens, line by line: to the process that started this one all of it, to people what comes often only
 // each second.
 type teller struct {
 	to    io.Writer

@@ -56,7 +56,7 @@ func cluster(dir string) (urls string, all []*server.Server, err error) {
 	return strings.TrimSuffix(urls, ","), all, nil
 }
 
-// freePorts returns ports on which nobody listens just now: servers must know each other's before they start.
+// freePorts returns ports that are free just now: servers must know each other's before they start.
 func freePorts(n int) (ports []int, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
