@@ -49,7 +49,7 @@ func sealed(b []byte) []byte {
 }
 
 // An entry of which one bit is another one, or whose end is missing, is none.
-func TestADamagedEntryIsRefused(t *testing.T) {
+func TestEntry_Damaged(t *testing.T) {
 	whole := encodeEntry(header{entryID{1, 2}, link{3, entryID{4, 5}}}, []op{{opPart, "snapshots/00000001.snap", 0, []byte("xyz")}, {opClaim, "a", 7, nil}})
 	for bit := range 8 * len(whole) {
 		b := bytes.Clone(whole)
@@ -84,7 +84,7 @@ func FuzzState(f *testing.F) {
 	})
 }
 
-func TestFilesThatAreReplicated(t *testing.T) {
+func TestReplicated(t *testing.T) {
 	for name, want := range map[string]bool{
 		"journal/00000001.seg": true, "snapshots/00000001.snap": true, "journal/00000001.ledger": true,
 		"LOCK": false, "journal": false, "journal/": false, "journal/a/b": false, "journal/..": false, "journal/1.seg.tmp": false, "../journal/x": false,

@@ -48,7 +48,7 @@ func (f *countedFile) ReadAt(b []byte, at int64) (int, error) {
 }
 
 // Whoever stands by and is offered a store reads what came since it looked last, and nothing that it has read.
-func TestAPlannedPromotionReadsNothingAgain(t *testing.T) {
+func TestHandover_ReadsNothingAgain(t *testing.T) {
 	log := &replica.Memory{}
 	files := &counted{FS: disktest.New()}
 	b := follow(t, log, files, replica.Options{Name: "b"})
@@ -85,7 +85,7 @@ func TestAPlannedPromotionReadsNothingAgain(t *testing.T) {
 }
 
 // An offer stands until somebody claims, also for a machine that was down.
-func TestAnOfferStandsUntilSomebodyClaims(t *testing.T) {
+func TestOffer_StandsUntilClaim(t *testing.T) {
 	log := &replica.Memory{}
 	offered := func(f *replica.Follower) bool {
 		select {
@@ -127,7 +127,7 @@ func TestAnOfferStandsUntilSomebodyClaims(t *testing.T) {
 }
 
 // A handover that is cut anywhere loses nothing that was confirmed, and leaves a store that one machine has.
-func TestAHandoverIsCutAnywhere(t *testing.T) {
+func TestHandover_CutAnywhere(t *testing.T) {
 	for cut := 1; ; cut++ {
 		log := &replicatest.Log{}
 		link, files, others := log.Link(1), disktest.New(), disktest.New()

@@ -65,11 +65,11 @@ func own(t testing.TB, f *replica.Follower) (*game, *replica.Owner, *persist.Sto
 	return g, o, s
 }
 
-func TestAMemoryIsALog(t *testing.T) {
+func TestMemory_IsLog(t *testing.T) {
 	replicatest.Run(t, func(*testing.T) replica.Log { return &replica.Memory{} })
 }
 
-func TestTheNextOwnerHasWhatWasConfirmed(t *testing.T) {
+func TestOwner_NextHasConfirmedTicks(t *testing.T) {
 	log := &replica.Memory{}
 	a, b := follow(t, log, disktest.New(), replica.Options{Name: "a"}), follow(t, log, disk.Memory(), replica.Options{Name: "b"})
 	g, first, store := own(t, a)
@@ -99,7 +99,7 @@ func TestTheNextOwnerHasWhatWasConfirmed(t *testing.T) {
 	require.NoError(t, second.Close())
 }
 
-func TestWhatWasNotConfirmedIsSetAside(t *testing.T) {
+func TestAside_UnconfirmedTicks(t *testing.T) {
 	log := &replicatest.Log{}
 	link, mem := log.Link(1), disktest.New()
 	g, o, store := own(t, follow(t, link, mem, replica.Options{}))
@@ -134,7 +134,7 @@ func TestWhatWasNotConfirmedIsSetAside(t *testing.T) {
 }
 
 // A tick that lies on the owner's machine, and in no log, is told from one that is confirmed.
-func TestWhatIsHereIsToldFromWhatIsConfirmed(t *testing.T) {
+func TestOwner_LocalAndConfirmed(t *testing.T) {
 	log := &replicatest.Log{}
 	link := log.Link(1)
 	o, err := follow(t, link, disktest.New(), replica.Options{}).Claim(background)
@@ -169,7 +169,7 @@ func TestWhatIsHereIsToldFromWhatIsConfirmed(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-func TestAWarmStandbyTakesOverWithoutReadingAgain(t *testing.T) {
+func TestStandby_ReadsNothingAgain(t *testing.T) {
 	log := &replica.Memory{}
 	b := follow(t, log, disk.Memory(), replica.Options{Name: "b"})
 	g, o, store := own(t, follow(t, log, disk.Memory(), replica.Options{Name: "a"}))
@@ -200,7 +200,7 @@ func TestAWarmStandbyTakesOverWithoutReadingAgain(t *testing.T) {
 	require.NoError(t, taken.Close())
 }
 
-func TestAStoreThatIsThereComesIntoTheLog(t *testing.T) {
+func TestClaim_BringsInStore(t *testing.T) {
 	mem := disktest.New()
 	require.NoError(t, mem.Mkdir("store"))
 	g := newGame()
@@ -240,7 +240,7 @@ func TestAStoreThatIsThereComesIntoTheLog(t *testing.T) {
 	assert.ErrorIs(t, err, persist.ErrForeign)
 }
 
-func TestALogThatForgotIsNotGoneOnWith(t *testing.T) {
+func TestFollow_LogShorter(t *testing.T) {
 	log, mem := &replica.Memory{}, disktest.New()
 	var reports []*replica.ShorterError
 	g, o, store := own(t, follow(t, log, mem, replica.Options{OnShorter: func(e *replica.ShorterError) { reports = append(reports, e) }}))
@@ -291,7 +291,7 @@ func TestALogThatForgotIsNotGoneOnWith(t *testing.T) {
 	assert.NotEmpty(t, dir, "what the log has no more is set aside")
 }
 
-func TestATrimmedLogIsFollowedFromItsBeginning(t *testing.T) {
+func TestFollow_TrimmedLog(t *testing.T) {
 	log := &replica.Memory{}
 	behind, mem := disktest.New(), disktest.New()
 	require.NoError(t, follow(t, log, behind, replica.Options{}).Close())
@@ -322,7 +322,7 @@ func TestATrimmedLogIsFollowedFromItsBeginning(t *testing.T) {
 }
 
 // Between the last part of a file and its name nothing of it may come: who begins to follow has neither.
-func TestALogThatIsRebasedWhileTicksAreConfirmedIsFollowed(t *testing.T) {
+func TestRebase_WhileTicksAreConfirmed(t *testing.T) {
 	log := &replica.Memory{}
 	g, o, store := own(t, follow(t, log, disktest.New(), replica.Options{}))
 	var ended atomic.Bool
@@ -361,7 +361,7 @@ func (l *trimming) Bounds(ctx context.Context) (first, last replica.Position, er
 	return first, last, err
 }
 
-func TestALogThatIsTrimmedJustNowIsFollowed(t *testing.T) {
+func TestFollow_TrimmedMeanwhile(t *testing.T) {
 	log := &replica.Memory{}
 	behind, mem := disktest.New(), disktest.New()
 	g, o, store := own(t, follow(t, log, mem, replica.Options{}))
@@ -387,7 +387,7 @@ func TestALogThatIsTrimmedJustNowIsFollowed(t *testing.T) {
 }
 
 // One machine that has begun to bring in its store does not leave it to another one.
-func TestAStoreThatWasNotSentWholeIsClaimedWhereItLies(t *testing.T) {
+func TestClaim_UnfinishedStore(t *testing.T) {
 	log := &replicatest.Log{}
 	mem := disktest.New()
 	require.NoError(t, mem.Mkdir("store"))
@@ -420,7 +420,7 @@ func TestAStoreThatWasNotSentWholeIsClaimedWhereItLies(t *testing.T) {
 	require.NoError(t, other.Close())
 }
 
-func TestADirectoryIsOneMachines(t *testing.T) {
+func TestFollow_DirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
 	files, err := disk.Open(dir)
 	require.NoError(t, err)
@@ -441,7 +441,7 @@ func TestADirectoryIsOneMachines(t *testing.T) {
 	require.NoError(t, v.Close())
 }
 
-func TestAnEntryThatIsNoneIsRefused(t *testing.T) {
+func TestFollow_NotAnEntry(t *testing.T) {
 	log := &replica.Memory{}
 	_, err := log.Append(background, 0, []byte("hello"))
 	require.NoError(t, err)
@@ -456,7 +456,7 @@ func TestAnEntryThatIsNoneIsRefused(t *testing.T) {
 
 // The terms of a log that an old store comes into are behind the epochs that its journal had: they are
 // what tells its ticks from those of another owner.
-func TestTheFirstTermIsBehindTheEpochsOfTheStore(t *testing.T) {
+func TestClaim_FirstTerm(t *testing.T) {
 	mem := disktest.New()
 	require.NoError(t, mem.Mkdir("store"))
 	g := newGame()
@@ -472,7 +472,7 @@ func TestTheFirstTermIsBehindTheEpochsOfTheStore(t *testing.T) {
 }
 
 // A log that has nothing any more is not waited for. Who has all that it had goes on, and sends it to the others.
-func TestALogThatWasEmptiedIsNotWaitedFor(t *testing.T) {
+func TestFollow_EmptiedLog(t *testing.T) {
 	for _, everybody := range []bool{true, false} { // Whether a machine that has all is still there.
 		log := &replica.Memory{}
 		behind, upToDate := disktest.New(), disktest.New()
@@ -527,7 +527,7 @@ func TestALogThatWasEmptiedIsNotWaitedFor(t *testing.T) {
 }
 
 // A follower that cannot write what comes says why, and goes on when it can.
-func TestAFullDiskIsTold(t *testing.T) {
+func TestFollower_FullDisk(t *testing.T) {
 	log := &replica.Memory{}
 	g, o, store := own(t, follow(t, log, disktest.New(), replica.Options{}))
 	g.play(t, store)

@@ -16,7 +16,7 @@ import (
 )
 
 // Between the last part of a file and its name nobody sends: a write to it would be in neither.
-func TestAFileHasItsNameInTheTurnOfItsLastPart(t *testing.T) {
+func TestSender_NameInTurnOfLastPart(t *testing.T) {
 	s := newSender(context.Background(), &Memory{}, trail{}, 0, &Options{})
 	content := bytes.Repeat([]byte{7}, maxData+1)
 	var others atomic.Int32
@@ -45,7 +45,7 @@ func TestAFileHasItsNameInTheTurnOfItsLastPart(t *testing.T) {
 
 // Whoever meets operations that it does not know ends, and says so; an owner whose log was claimed by
 // such a program has lost it.
-func TestOperationsOfANewerProgramEndFollowing(t *testing.T) {
+func TestFollower_NewerOperation(t *testing.T) {
 	log := &Memory{}
 	f, err := Follow(context.Background(), log, disk.Memory(), Options{})
 	require.NoError(t, err)

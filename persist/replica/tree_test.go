@@ -14,7 +14,7 @@ import (
 
 // What was written here under the name of a file that comes stays if it begins with what comes. Otherwise the
 // file that comes takes its place, and what differs is set aside.
-func TestAFileThatComesMeetsOneOfItsName(t *testing.T) {
+func TestTree_FileOfSameName(t *testing.T) {
 	const name = "journal/00000002.seg"
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 12<<10) // More than is compared at once.
 	changed := bytes.Clone(sent)
@@ -66,7 +66,7 @@ func TestAFileThatComesMeetsOneOfItsName(t *testing.T) {
 }
 
 // A state that was written is there after a crash, and never half of one.
-func TestAStateThatWasWrittenOutlivesACrash(t *testing.T) {
+func TestState_SurvivesCrash(t *testing.T) {
 	mem := disktest.New()
 	for n := range uint64(5) {
 		require.NoError(t, (&state{Term: n, Files: map[string]int64{"journal/1.seg": int64(n)}}).write(mem))
@@ -80,7 +80,7 @@ func TestAStateThatWasWrittenOutlivesACrash(t *testing.T) {
 
 // A state may be written between two parts of a file, and the machine crash when the file has its name, or had it and
 // is removed. What is applied again then finds no part.
-func TestPartsOfAFileThatHadItsNameBeforeACrashAreAppliedAgain(t *testing.T) {
+func TestTree_PartsAppliedAgain(t *testing.T) {
 	const name = "snapshots/00000002.snap"
 	ops := []op{
 		{opPart, name, 0, []byte("01234")},
@@ -122,7 +122,7 @@ func TestPartsOfAFileThatHadItsNameBeforeACrashAreAppliedAgain(t *testing.T) {
 }
 
 // A file that was set aside before the log's bytes came over it is not set aside once more, when all is asked for anew.
-func TestWhatWasSetAsideIsNotSetAsideTwice(t *testing.T) {
+func TestAside_NotTwice(t *testing.T) {
 	const name = "journal/00000001.seg"
 	mem := disktest.New()
 	x := newTree(mem, storeDir, &aside{top: mem})
@@ -137,7 +137,7 @@ func TestWhatWasSetAsideIsNotSetAsideTwice(t *testing.T) {
 
 // A part that a state has and that is not here, as its sender gave the file a name before the log had that, is asked
 // for anew: whatever comes later may give it that name in the log.
-func TestAPartThatIsMissingIsAskedForAnew(t *testing.T) {
+func TestFollow_PartMissing(t *testing.T) {
 	const name = "snapshots/00000001.snap"
 	mem := disktest.New()
 	x := newTree(mem, storeDir, &aside{top: mem})

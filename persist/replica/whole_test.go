@@ -38,7 +38,7 @@ func publishFile(files disk.FS, name string, content []byte) error {
 
 // A tick that begins a segment, and a snapshot, do not wait until all of a store is sent, nor does a segment
 // until a snapshot is. What comes while all is sent has whoever begins to follow there, whenever it began.
-func TestFilesComeWhileAllIsSent(t *testing.T) {
+func TestRebase_NewFilesMeanwhile(t *testing.T) {
 	var order []string
 	for range 10 { // Where the machine has much else to do, somebody may come for his turn when it is over.
 		if order = filesCome(t); slices.Equal(order, []string{"segment", "all", "snapshot"}) {
@@ -141,7 +141,7 @@ func (l *hooked) Append(ctx context.Context, after replica.Position, entry []byt
 
 // Files that come, grow and go, at the same time and while all is sent, are the same with whoever follows
 // from any beginning, and with who wrote them when it follows again.
-func TestFilesThatComeGrowAndGoAreFollowed(t *testing.T) {
+func TestRebase_FilesChangeMeanwhile(t *testing.T) {
 	for seed := range uint64(deep.Or(6, 60)) {
 		log, mem := &replica.Memory{}, disktest.New()
 		fail := func(what string, err error) {

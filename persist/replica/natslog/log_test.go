@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-func TestAWorldOfAStreamIsALog(t *testing.T) {
+func TestLog_Run(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
 			js := newCluster(t, servers, nil).create("WORLDS", servers)
@@ -66,7 +66,7 @@ func texts(t testing.TB, log replica.Log, after, upto replica.Position) (all []s
 	return all
 }
 
-func TestALostAnswerIsAskedForAgain(t *testing.T) {
+func TestAppend_LostAnswer(t *testing.T) {
 	for _, servers := range []int{1, 3} { // One server finds out that the subject has ended elsewhere, three know the ID.
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
 			c := newCluster(t, servers, nil)
@@ -119,7 +119,7 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestALogOutlivesItsServers(t *testing.T) {
+func TestLog_ServersRestart(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	log, reader := open(t, c.create("WORLDS", 3), "WORLDS", "one"), open(t, c.js(c.connect("owner")), "WORLDS", "one")
 	read := make(chan []string, 1)
@@ -157,7 +157,7 @@ func TestALogOutlivesItsServers(t *testing.T) {
 }
 
 // Whoever reads from a server whose copy of the stream stands still goes on with another one, and not before.
-func TestAReaderLeavesAServerThatStandsStill(t *testing.T) {
+func TestEntries_ServerStandsStill(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)
 	opened := func(js jetstream.JetStream) *natslog.Log {
@@ -217,7 +217,7 @@ func (m stillMessages) Next(o ...jetstream.NextOpt) (jetstream.Msg, error) {
 	}
 }
 
-func TestWorldsOfAStreamDoNotSeeEachOther(t *testing.T) {
+func TestLog_WorldsAreSeparate(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	js := c.create("WORLDS", 3)
 	const worlds, entries = 10, 5
@@ -260,7 +260,7 @@ func TestWorldsOfAStreamDoNotSeeEachOther(t *testing.T) {
 	add(t, logs[3], last, "behind it")
 }
 
-func TestAPurgeByHandIsALogThatForgot(t *testing.T) {
+func TestFollow_PurgedByHand(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)
 	log, err := natslog.Open(background, js, "WORLDS", "one", natslog.Options{Replicas: 1})
@@ -277,7 +277,7 @@ func TestAPurgeByHandIsALogThatForgot(t *testing.T) {
 	assert.Zero(t, last)
 }
 
-func TestEntriesEndWithAnErrorThatLasts(t *testing.T) {
+func TestEntries_LastingError(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)
 	log, err := natslog.Open(background, js, "WORLDS", "one", natslog.Options{Replicas: 1})

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/natslog"
 )
 
-func TestAStreamThatForgetsIsRefused(t *testing.T) {
+func TestOpen_StreamSettings(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	js := c.create("RIGHT", 1)
 	require.NoError(t, natslog.Create(background, js, "RIGHT", natslog.Options{Replicas: 1}), "it is there already")
@@ -64,7 +64,7 @@ func TestAStreamThatForgetsIsRefused(t *testing.T) {
 	assert.ErrorContains(t, err, "max_payload")
 }
 
-func TestServersTellHowTheySync(t *testing.T) {
+func TestCheckServers(t *testing.T) {
 	ctx, done := context.WithTimeout(background, 20*time.Second)
 	defer done()
 	c := newCluster(t, 3, nil)

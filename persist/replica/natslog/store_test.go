@@ -57,7 +57,7 @@ func own(t testing.TB, f *replica.Follower) (*game, *replica.Owner, *persist.Sto
 	return g, o, s
 }
 
-func TestAStoreGoesFromMachineToMachine(t *testing.T) {
+func TestStore_MovesBetweenMachines(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	js := c.create("WORLDS", 3)
 	a := follow(t, open(t, js, "WORLDS", "one"), replica.Options{Name: "a"})
@@ -100,7 +100,7 @@ func TestAStoreGoesFromMachineToMachine(t *testing.T) {
 	}
 }
 
-func TestALoginThatMayOnlyReadFollows(t *testing.T) {
+func TestFollow_LoginMayOnlyRead(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	owner := open(t, c.create("WORLDS", 3), "WORLDS", "one")
 	at := add(t, owner, 0, "a")

@@ -72,7 +72,7 @@ var followerMay = &server.Permissions{
 
 // Servers that ask for TLS, certificates of clients, passwords and keys are read by whoever has these, also if that
 // login may not write.
-func TestLoginsAndTLSAreThoseOfTheEngine(t *testing.T) {
+func TestLogin_NameKeyAndTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca := &issuer{t: t, dir: dir}
 	caFile, _ := ca.issue("ca")

@@ -36,7 +36,7 @@ func dumped(env []string, args ...string) (string, error) {
 	return string(out), err
 }
 
-func TestAStoreIsReadOutOfItsLog(t *testing.T) {
+func TestCommands_ReadStoreFromLog(t *testing.T) {
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir(),
 		Username: "me", Password: "secret"})
 	require.NoError(t, err)

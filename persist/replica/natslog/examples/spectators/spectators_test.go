@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestTheWorldOutlivesItsOwner(t *testing.T) {
+func TestSpectators_OwnerKilled(t *testing.T) {
 	ctx, done := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer done()
 	temp := t.TempDir()
@@ -46,7 +46,7 @@ func TestTheWorldOutlivesItsOwner(t *testing.T) {
 	}
 }
 
-func TestServersListenOnTheLoopback(t *testing.T) {
+func TestServers_ListenOnLoopback(t *testing.T) {
 	_, servers, err := cluster(t.TempDir())
 	require.NoError(t, err)
 	for _, s := range servers {
@@ -59,7 +59,7 @@ func TestServersListenOnTheLoopback(t *testing.T) {
 	}
 }
 
-func TestWhatIsCalledWronglyIsTold(t *testing.T) {
+func TestUsage_WrongArguments(t *testing.T) {
 	for _, args := range [][]string{{"x"}, {"-kills", "-1"}, {"-play", "a"}, {"-every", "0s"}, {"-nothing"}} {
 		var text bytes.Buffer
 		assert.Equal(t, 2, run(context.Background(), args, io.Discard, &text), "%q", args)
