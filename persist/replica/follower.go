@@ -434,7 +434,7 @@ func (f *Follower) fill(ctx context.Context, e Entry) error {
 //	the log has the last one that counted          the writer continued an entry that the log forgot:
 //	                                               it counts for no reader
 //	the log has another one in its place           a [ShorterError]
-func (f *Follower) continues(ctx context.Context, e Entry, h header) (ok bool, err error) {
+func (f *Follower) continues(ctx context.Context, e Entry, h header, ops []op) (ok bool, err error) {
 	unknown := f.at[0].ID == entryID{}
 	if h.before == f.at[0] || unknown && f.at[0].Position > 0 && h.before.Position == f.at[0].Position {
 		return true, nil
@@ -446,6 +446,9 @@ func (f *Follower) continues(ctx context.Context, e Entry, h header) (ok bool, e
 			return false, err
 		case first == 0 || f.at[0] == link{} && first < e.Position || first <= h.before.Position:
 			return false, &HoleError{After: f.end, Next: e.Position}
+		}
+		if err := f.sameLog(ops); err != nil {
+			return false, err
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -490,7 +493,7 @@ func (f *Follower) take(ctx context.Context, e Entry) error {
 	if newer != nil && !errors.Is(newer, persist.ErrNewer) {
 		return fmt.Errorf("%w: at %d", newer, e.Position)
 	}
-	counts, err := f.continues(ctx, e, h)
+	counts, err := f.continues(ctx, e, h, ops)
 	if err != nil && !errors.Is(err, ErrHole) {
 		return &unansweredError{err}
 	}
@@ -573,6 +576,23 @@ func (f *Follower) apply(o *op) error {
 	return f.next.apply(o)
 }
 
+// sameLog returns an error if operations say that the log is another one than the files follow.
+func (f *Follower) sameLog(ops []op) error {
+	for _, o := range ops {
+		if o.kind != opClaim && o.kind != opBegin {
+			continue
+		}
+		info, err := decodeInfo(o.data)
+		if err != nil {
+			return err
+		}
+		if f.info.isOther(info) && !f.options.Forget {
+			return &otherLogError{f.info.Log, info.Log}
+		}
+	}
+	return nil
+}
+
 // learn takes in what the log says about itself. A log that was removed and made again has another identity. Its
 // store is not the one that is here, which stays.
 func (f *Follower) learn(data []byte) error {
@@ -580,7 +600,7 @@ func (f *Follower) learn(data []byte) error {
 	if err != nil {
 		return err
 	}
-	if f.info.Log != "" && info.Log != "" && f.info.Log != info.Log {
+	if f.info.isOther(info) {
 		if !f.options.Forget {
 			return &otherLogError{f.info.Log, info.Log}
 		}

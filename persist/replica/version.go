@@ -72,6 +72,11 @@ func decodeInfo(b []byte) (i logInfo, err error) {
 	return i, nil
 }
 
+// isOther reports whether next is of another log.
+func (i logInfo) isOther(next logInfo) bool {
+	return i.Log != "" && next.Log != "" && i.Log != next.Log
+}
+
 // merge returns what the log says behind an entry that says next: the newest version of all.
 func (i logInfo) merge(next logInfo) logInfo {
 	if next.Writes < i.Writes {

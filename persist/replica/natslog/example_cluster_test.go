@@ -114,6 +114,7 @@ func (c *exampleCluster) noneDenied(connections ...*nats.Conn) {
 }
 
 func TestExampleCluster(t *testing.T) {
+	t.Parallel()
 	ctx, done := context.WithTimeout(background, time.Minute)
 	defer done()
 	c := newExampleCluster(t)

@@ -67,6 +67,7 @@ func texts(t testing.TB, log replica.Log, after, upto replica.Position) (all []s
 }
 
 func TestAppend_LostAnswer(t *testing.T) {
+	t.Parallel()
 	for _, servers := range []int{1, 3} { // One server finds out that the subject has ended elsewhere, three know the ID.
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
 			c := newCluster(t, servers, nil)
@@ -120,6 +121,7 @@ func TestAppend_LostAnswer(t *testing.T) {
 }
 
 func TestLog_ServersRestart(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	log, reader := open(t, c.create("WORLDS", 3), "WORLDS", "one"), open(t, c.js(c.connect("owner")), "WORLDS", "one")
 	read := make(chan []string, 1)
@@ -158,6 +160,7 @@ func TestLog_ServersRestart(t *testing.T) {
 
 // Whoever reads from a server whose copy of the stream stands still goes on with another one, and not before.
 func TestEntries_ServerStandsStill(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)
 	opened := func(js jetstream.JetStream) *natslog.Log {

@@ -65,6 +65,7 @@ func TestOpen_StreamSettings(t *testing.T) {
 }
 
 func TestCheckServers(t *testing.T) {
+	t.Parallel()
 	ctx, done := context.WithTimeout(background, 20*time.Second)
 	defer done()
 	c := newCluster(t, 3, nil)

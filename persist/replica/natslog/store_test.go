@@ -58,6 +58,7 @@ func own(t testing.TB, f *replica.Follower) (*game, *replica.Owner, *persist.Sto
 }
 
 func TestStore_MovesBetweenMachines(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, nil)
 	js := c.create("WORLDS", 3)
 	a := follow(t, open(t, js, "WORLDS", "one"), replica.Options{Name: "a"})
