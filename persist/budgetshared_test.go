@@ -3,6 +3,7 @@ package persist_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -138,7 +139,7 @@ func TestBudget_GivenBack(t *testing.T) {
 					case n%3 == 0 && i == 20+seed:
 						fs.FailFrom(fs.Calls(), errors.New("no space"))
 					case n%3 == 0 && err != nil:
-						fs.FailFrom(1<<40, nil)
+						fs.FailFrom(math.MaxInt, nil)
 						if err := s.Resume(storetest.Background); err != nil {
 							t.Errorf("store %d: Resume = %v", n, err)
 						}
