@@ -59,8 +59,12 @@ func TestEveryFlippedBitOfAnUncleanEndIsReported(t *testing.T) {
 	}
 	durable := scan(t, fs).Entries[1].Offset + 2*48 + 104 + 24 // Two parts with their padding.
 	const name = "00000001.seg"
+	want := int(durable) + 48
 	data := fs.Bytes(name)
-	if want := int(durable) + 48; len(data) != want {
+	for end := time.Now().Add(10 * time.Second); len(data) < want && time.Now().Before(end); data = fs.Bytes(name) {
+		time.Sleep(time.Millisecond) // Sync does not wait for the mark.
+	}
+	if len(data) != want {
 		t.Fatalf("%d bytes, want %d", len(data), want)
 	}
 	for bit := range len(data) * 8 {
