@@ -24,7 +24,7 @@ type engine struct {
 	js      jetstream.JetStream
 	conn    *connection
 	stream  string
-	subject string // Of the world; "": of none.
+	subject string // Of the world. Empty where a whole stream is meant.
 }
 
 func engineOf(js jetstream.JetStream, stream string) engine {
