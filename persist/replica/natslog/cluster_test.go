@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/persist/replica/natslog"
+	"github.com/stet-ecs/stet/persist/replica/natslog/internal/ports"
 )
 
 var background = context.Background()
@@ -34,17 +35,17 @@ func newCluster(t testing.TB, n int, change func(*server.Options)) *cluster {
 	dir := t.TempDir()
 	c := &cluster{t: t}
 	var routes []*url.URL
-	ports := freePorts(t, 2*n)
-	for _, port := range ports[:n] {
+	free := freePorts(t, 2*n)
+	for _, port := range free[:n] {
 		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", port)})
 	}
 	for i := range n {
 		o := &server.Options{
-			ServerName: fmt.Sprintf("s%d", i), Host: "127.0.0.1", Port: ports[n+i], NoLog: true, NoSigs: true,
+			ServerName: fmt.Sprintf("s%d", i), Host: "127.0.0.1", Port: free[n+i], NoLog: true, NoSigs: true,
 			JetStream: true, StoreDir: filepath.Join(dir, fmt.Sprint(i)), SyncAlways: true,
 		}
 		if n > 1 {
-			o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[i]}
+			o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: free[i]}
 			o.Routes = routes
 		}
 		if change != nil {
@@ -62,15 +63,12 @@ func newCluster(t testing.TB, n int, change func(*server.Options)) *cluster {
 	return c
 }
 
-// freePorts returns ports on which nobody listens just now.
-func freePorts(t testing.TB, n int) (ports []int) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
+// freePorts returns ports for servers to be started.
+func freePorts(t testing.TB, n int) []int {
+	t.Helper()
+	free, err := ports.Free(n)
+	require.NoError(t, err)
+	return free
 }
 
 // logins are the account of the worlds, with a user who may do all and one who may follow WORLDS.one

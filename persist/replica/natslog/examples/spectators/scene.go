@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/stet-ecs/stet/persist/replica/natslog"
 	"github.com/stet-ecs/stet/persist/replica/natslog/internal/login"
+	"github.com/stet-ecs/stet/persist/replica/natslog/internal/ports"
 )
 
 // asChild is set for the processes of a scene, which end with their standard input.
@@ -29,15 +29,15 @@ const asChild = "SPECTATORS_CHILD"
 
 // cluster starts three servers in this process, which listen on the loopback only and sync always.
 func cluster(dir string) (urls string, all []*server.Server, err error) {
-	ports, err := freePorts(3)
+	free, err := ports.Free(3)
 	if err != nil {
 		return "", nil, err
 	}
 	var routes []*url.URL
-	for _, port := range ports {
+	for _, port := range free {
 		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", port)})
 	}
-	for i, port := range ports {
+	for i, port := range free {
 		s, err := server.NewServer(&server.Options{
 			ServerName: fmt.Sprintf("s%d", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true,
 			JetStream: true, StoreDir: filepath.Join(dir, fmt.Sprintf("server%d", i)), SyncAlways: true,
@@ -54,19 +54,6 @@ func cluster(dir string) (urls string, all []*server.Server, err error) {
 		urls += "nats://" + s.Addr().String() + ","
 	}
 	return strings.TrimSuffix(urls, ","), all, nil
-}
-
-// freePorts returns ports that are free just now: servers must know each other's before they start.
-func freePorts(n int) (ports []int, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
 }
 
 // A child is a process of the scene.

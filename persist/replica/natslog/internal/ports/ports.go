@@ -1,0 +1,38 @@
+// Package ports finds TCP ports for servers that must know each other's ports before they start.
+package ports
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+)
+
+// The ports lie below the ranges from which Linux, macOS and Windows take the port of an outgoing
+// connection. A port of those ranges may be taken between the search and the start of its server.
+const (
+	first = 20_000
+	count = 12_000
+)
+
+// next counts the ports that this process has looked at. No port is returned twice before all were.
+var next atomic.Int64
+
+// Free returns n ports of the loopback address on which no program listens. Processes begin at
+// different ports, so that two of them seldom find the same one.
+func Free(n int) ([]int, error) {
+	free := make([]int, 0, n)
+	for range count {
+		if len(free) == n {
+			return free, nil
+		}
+		port := first + int(next.Add(1)+int64(os.Getpid())*97)%count
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		listener.Close()
+		free = append(free, port)
+	}
+	return nil, fmt.Errorf("ports: only %d of %d ports between %d and %d are free", len(free), n, first, first+count)
+}
