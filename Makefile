@@ -36,9 +36,10 @@ help: ## this list
 quick: ## what CI answers first, with the time of each step
 	.ci/run quick
 
-check: ## formatting and vet
+check: ## formatting, vet and wording
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on these'; exit 1; }
 	go vet ./...
+	go run ./internal/wording
 
 test: ## the README's test command
 	go test ./...

@@ -75,6 +75,7 @@ var allowed = map[string][]string{
 	"internal/benchtable": {"internal/term"},
 	"internal/benchdata":  {"ecs", "persist"},
 	"internal/mutants":    {"internal/parallel"},
+	"internal/wording":    {},
 	"internal/querygen":   {},
 	"benchmarks":          {},
 }

@@ -18,7 +18,7 @@ import (
 // method is declared in the file that it is written in, wherever its type is.
 type room struct {
 	path    string                         // Below the module.
-	lines   map[string]int                 // By file; generated ones are not counted.
+	lines   map[string]int                 // With code, by file.
 	names   int                            // Exported, in the package's scope.
 	options int                            // Exported types of functional options.
 	methods map[string]map[string]bool     // The files with exported methods, by type.
@@ -36,10 +36,7 @@ func newRoom(path string, files []string, imports types.Importer, source func(fi
 			return nil, err
 		}
 		trees = append(trees, tree)
-		r.lines[filepath.Base(file)] = fset.File(tree.Pos()).LineCount()
-		if ast.IsGenerated(tree) {
-			r.lines[filepath.Base(file)] = 0
-		}
+		r.lines[filepath.Base(file)] = codeLines(fset, tree)
 	}
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
 	pkg, err := (&types.Config{Importer: imports}).Check(path, fset, trees, info)
@@ -57,6 +54,24 @@ func newRoom(path string, files []string, imports types.Importer, source func(fi
 	}
 	r.connect(fset, trees, info)
 	return r, nil
+}
+
+// codeLines returns the number of lines of a file on which code begins or ends. A generated file has none.
+func codeLines(fset *token.FileSet, tree *ast.File) int {
+	if ast.IsGenerated(tree) {
+		return 0
+	}
+	lines := map[int]bool{}
+	ast.Inspect(tree, func(n ast.Node) bool {
+		switch n.(type) {
+		case nil, *ast.Comment, *ast.CommentGroup:
+			return false
+		}
+		lines[fset.Position(n.Pos()).Line] = true
+		lines[fset.Position(n.End()-1).Line] = true
+		return true
+	})
+	return len(lines)
 }
 
 // spread finds the files with the exported methods of a type. Those of unexported
