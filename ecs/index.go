@@ -13,81 +13,89 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// An Index finds the entities whose component has a key: those in a cell of a grid, of a
-// team, with a name.
+// An Index finds the entities whose component has a given key, such as a grid cell, a team or a
+// name.
 //
-//	byCell := ecs.NewIndex(positions, func(p Position) Cell { return Cell{int(p.X) / 16, int(p.Y) / 16} })
+//	byCell := ecs.NewIndex(positions, func(p Position) Cell {
+//		return Cell{int(p.X) / 16, int(p.Y) / 16}
+//	})
 //	for e := range byCell.Of(Cell{3, 4}) { … }
 //
-// It is right at every look-up, whatever wrote the components: Set, pointers, batches,
-// sorts, Clear, a restore, a load. No write tells it; a look-up reads which rows were
-// written since the last one, and looks at those again. So it costs O(rows written since),
-// nothing where nothing was written, and a world whose storages have no index nothing at
-// all. It is not saved, as it follows from the state; after Load or Open it is right like
-// any other time.
+// [NewIndex] makes an index.
 //
-// A look-up may come anywhere: in a loop over a query, in a hook, between Mut and the write
-// through its pointer. Rows handed out and perhaps not written yet are looked at again by
-// each look-up: the run that a loop is in, the row of the last Mut, all after MutValues.
-// But it ends the validity of other pointers into the storage that were given out before;
-// a debug build (-tags stetdebug) finds who writes through one. In [Query1.ParallelRuns]
-// look-ups find what was there when the loop began.
+// Every look-up sees the present components, however they were written: by Set, through a
+// pointer, by a batch, sort, Clear, restore or load. A write does not update the index. Instead,
+// a look-up reads the rows that were written since the last look-up, and updates their entries. A
+// look-up therefore costs O(rows written since), and nothing extra if no row was written.
+// Storages without an index pay nothing. An index is not saved, because it follows from the
+// state.
 //
-// A key that differs from itself (NaN) finds nothing. [NewIndex] makes one.
+// A look-up may run anywhere: in a loop over a query, in a hook, between Mut and the write
+// through its pointer. The caller may still write through the pointers of a loop's run, of the
+// last Mut, and of MutValues. Every look-up checks these rows again. A look-up invalidates all
+// other pointers into the storage that were handed out before. A debug build (-tags stetdebug)
+// finds writes through such pointers. Inside [Query1.ParallelRuns], look-ups return the state at
+// the start of the loop.
 //
-// Where a key is to be that of one entity at most, as a name, write the components by
-// [Index.Set], which refuses one that another entity has, or [Index.Replace], which takes it
-// from that. Other ways to write do not ask. Both panic if a hook that they call makes two
-// entities have one key.
+// A key that differs from itself (NaN) finds no entities.
+//
+// For unique keys, such as names, write the components with [Index.Set] or [Index.Replace]. Set
+// returns an error if another entity has the key. Replace removes the component from the other
+// entity. Other writes do not check for duplicates. Both panic if a hook that they call makes two
+// entities have the same key.
 type Index[T any, K comparable] struct {
 	s   *Storage[T]
 	key func(T) K
 	lag
 
-	rows  []entry // As they were when last looked at.
+	rows  []entry // The state of each row at the last look-up.
 	lists roster.Lists[K, Entity]
 
-	version uint64   // Rises when a list changes.
-	moved   []uint32 // Scratch: rows that have another entity or key.
-	partial bool     // A look-up is under way, or the key function panicked in one.
+	version uint64   // Incremented when a list changes.
+	moved   []uint32 // Scratch: rows whose entity or key has changed.
+	partial bool     // True during an update, and after the key function panicked in one.
 	closed  bool
-	dynamic bool // Some values of K cannot be compared.
+	dynamic bool // Some values of K are not comparable.
 }
 
-// A lag is what an index has not looked at yet. Each step of a loop asks for it, so it is no
-// part of the generic code: of other packages a program inlines there only what ecs inlines
-// somewhere itself.
+// lag records which rows an index has not read yet. The loop of Of checks it after each entity.
+// lag is a separate type without type parameters, so that the check can be inlined. A program
+// that instantiates Of can inline only those functions of ecs that ecs inlines itself.
 type lag struct {
-	news    *track.News
-	late    uint32 // The row that was pointed to at the last look, and may have been written since,
-	lateAll bool   // or all were.
+	news *track.News
+	// The row of the newest pointer at the last look-up; it may have been written since.
+	late uint32
+	// True if all rows had pointers at the last look-up; any may have been written since.
+	lateAll bool
 }
 
-// behind reports whether a row may differ from what the index knows of it.
+// behind reports whether the index must be updated before the next look-up.
 func (l *lag) behind() bool {
 	return l.news.Any() || l.late != track.NoRow || l.lateAll
 }
 
-// An entry is what an index knows of a row: its entity, and the number of its list.
+// An entry is the state of a row in the index: its entity, and the number of its list.
 type entry struct {
 	e    Entity
 	list uint32
 }
 
 const (
-	unlisted = ^uint32(0)   // No list: of a gap, and of keys that differ from themselves.
-	left     = unlisted - 1 // None yet: the row is among those to enter a list.
+	// The row has no list: it is a gap, or its key differs from itself.
+	unlisted = ^uint32(0)
+	// The row was taken out of its list, and is to be added to another.
+	left = unlisted - 1
 )
 
-// NewIndex returns an index of s by key. It must return the same for equal components, look
-// at nothing else and change nothing. Each index costs O(rows) at its first look-up and 16
-// bytes a row, so a program makes it once and keeps it, as it does queries. The storages of a
-// clone have none: see [Index.In].
+// NewIndex returns an index of s by key. The key function must return the same key for equal
+// components. It must read nothing else and change nothing. An index costs O(rows) at the first
+// look-up, and 16 bytes a row, so create it once and keep it, like a query. The storages of a
+// clone have no indexes: see [Index.In].
 //
-// The same function finds the index that it made before. That holds for functions with a
-// name and for literals that capture nothing. A literal that captures variables is another
-// function each time, so its index is kept, or closed by [Index.Close]. NewIndex panics where
-// a storage has 64 indexes by one such literal.
+// If an index of s with the same function exists, NewIndex returns that index. Functions are the
+// same if they are one named function, or one literal that captures no variables. A literal that
+// captures variables is a new function each time. Keep such an index, or close it by
+// [Index.Close]. NewIndex panics if a storage already has 64 indexes by one such literal.
 func NewIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	if key == nil {
 		panic("ecs: NewIndex without a key; give it a function from the component to what it is found by")
@@ -98,7 +106,7 @@ func NewIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	return newIndex(s, key)
 }
 
-// indexBy returns the index of s that key made, or nil.
+// indexBy returns the index of s with the function key, or nil.
 func indexBy[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	for _, x := range s.indexes {
 		if x, ok := x.(*Index[T, K]); ok && closureOf(x.key) == closureOf(key) {
@@ -108,14 +116,14 @@ func indexBy[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	return nil
 }
 
-// closureOf returns where the code of f and the variables that it captures lie. It differs
-// for two functions as long as both are held.
+// closureOf returns the address of the closure of f: its code and the variables that it captures.
+// Two functions that are both reachable have different addresses.
 func closureOf[F any](f F) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f)) }
 
-// maxAlike is how many indexes of one storage the same literal may make.
+// maxAlike is the largest number of indexes of one storage by the same function literal.
 const maxAlike = 64
 
-// mustNotLeak panics if the literal of key made too many indexes of s.
+// mustNotLeak panics if the literal of key has already made maxAlike indexes of s.
 func mustNotLeak[T any, K comparable](s *Storage[T], key func(T) K) {
 	code, alike := reflect.ValueOf(key).Pointer(), 0
 	for _, x := range s.indexes {
@@ -136,7 +144,8 @@ func newIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	return x
 }
 
-// holdsInterface reports whether t has an interface in it: what that holds may be of a type that cannot be compared.
+// holdsInterface reports whether t contains an interface, whose value may be of a type that is
+// not comparable.
 func holdsInterface(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Interface:
@@ -153,8 +162,8 @@ func holdsInterface(t reflect.Type) bool {
 	return false
 }
 
-// In returns the index of the same storage in another world, such as a clone, which is made
-// if there is none yet. It returns nil if that world has no such storage.
+// In returns the index of the same storage in another world, such as a clone. It creates the
+// index if necessary. It returns nil if that world has no such storage.
 func (x *Index[T, K]) In(w *World) *Index[T, K] {
 	s := x.s.In(w)
 	if s == nil {
@@ -163,10 +172,10 @@ func (x *Index[T, K]) In(w *World) *Index[T, K] {
 	return NewIndex(s, x.key)
 }
 
-// Close gives x up: it takes neither memory nor time from then on, and a look-up panics. A
-// program closes the indexes whose key functions it makes again and again, such as one for each cell size
-// that a player chooses. The index of a [Relation] is closed by [Relation.Close], and panics
-// here. To close it again does nothing.
+// Close removes x from its storage and frees its memory. Later look-ups panic. Close an index if
+// the program creates many by the same function literal, such as one for each cell size that a
+// player selects. Close panics if a [Relation] uses the index; call [Relation.Close] instead. A
+// second Close does nothing.
 func (x *Index[T, K]) Close() {
 	if x.closed {
 		return
@@ -178,13 +187,14 @@ func (x *Index[T, K]) Close() {
 	x.s.rows.Unfollow(x.news, &x.s.dense.Log, &x.s.data.Log)
 	x.empty()
 	x.rows, x.moved = nil, nil
-	x.closed, x.lateAll = true, true // A look-up asks no more than whether a row is late.
+	// With lateAll set, every look-up enters catchUp, which panics.
+	x.closed, x.lateAll = true, true
 	x.version++
 }
 
-// Of iterates over the entities that have the key, in the order of their indices. The
-// world may change meanwhile: who does not have the key any more when the loop comes there
-// is not visited, and who came to have it behind the entity being visited is.
+// Of iterates over the entities that have the key, in the order of their indices. The loop may
+// change the world. An entity that has lost the key before the loop reaches it is skipped. An
+// entity that gains the key is visited if its index is above that of the current entity.
 func (x *Index[T, K]) Of(key K) iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {
 		l := x.find(key)
@@ -219,7 +229,7 @@ func (x *Index[T, K]) Of(key K) iter.Seq[Entity] {
 	}
 }
 
-// Len returns how many entities have the key. It costs a look-up.
+// Len returns the number of entities that have the key. It costs one look-up.
 func (x *Index[T, K]) Len(key K) int {
 	if l := x.find(key); l != nil {
 		return l.Len()
@@ -227,7 +237,8 @@ func (x *Index[T, K]) Len(key K) int {
 	return 0
 }
 
-// First returns the entity with the lowest index that has the key, and whether any has.
+// First returns the entity with the lowest index that has the key. The result ok is false if no
+// entity has the key.
 func (x *Index[T, K]) First(key K) (Entity, bool) {
 	if l := x.find(key); l != nil {
 		return l.Chunk(0)[0], true
@@ -235,8 +246,8 @@ func (x *Index[T, K]) First(key K) (Entity, bool) {
 	return 0, false
 }
 
-// Keys iterates over the keys that entities have, in the order of the first entity of each,
-// as they are when the loop begins. It costs O(keys · log keys).
+// Keys iterates over the keys that entities have, in the order of the first entity of each key.
+// The keys are those at the start of the loop. It costs O(keys · log keys).
 func (x *Index[T, K]) Keys() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		x.look()
@@ -255,8 +266,8 @@ func (x *Index[T, K]) Keys() iter.Seq[K] {
 	}
 }
 
-// Set is [Storage.Set] for e, which must be alive, with a component whose key no other
-// entity has: that is an error that wraps [ErrTaken]. After an error nothing has changed.
+// Set is [Storage.Set] for e, which must be alive. It returns an error that wraps [ErrTaken] if
+// another entity has the key of v. An error leaves the world unchanged.
 func (x *Index[T, K]) Set(e Entity, v T) error {
 	if !x.s.w.Alive(e) {
 		return fmt.Errorf("ecs: %s of %v: the entity is not alive", x.s.name, e)
@@ -271,7 +282,7 @@ func (x *Index[T, K]) Set(e Entity, v T) error {
 	return nil
 }
 
-// mustBeUnique panics if hooks of a write of v to e made two entities have one key.
+// mustBeUnique panics if hooks of the write of v to e made two entities have the same key.
 func (x *Index[T, K]) mustBeUnique(op string, e Entity, v T) {
 	if x.s.hooks == nil && len(x.s.onSet) == 0 {
 		return
@@ -292,8 +303,8 @@ func (x *Index[T, K]) mustBeUnique(op string, e Entity, v T) {
 	}
 }
 
-// Replace is [Storage.Set] for e, which then is the only entity with the key of v: others
-// that have it lose the component. It reports whether e is alive; if not, nothing changes.
+// Replace is [Storage.Set] for e, and removes the component from other entities with the key of
+// v. It returns false and changes nothing if e is not alive.
 func (x *Index[T, K]) Replace(e Entity, v T) bool {
 	if !x.s.w.Alive(e) {
 		return false
@@ -308,7 +319,7 @@ func (x *Index[T, K]) Replace(e Entity, v T) bool {
 	return alive
 }
 
-// find returns the entities that have the key; nil: none has.
+// find returns the list of entities that have the key, or nil.
 func (x *Index[T, K]) find(key K) *roster.List[Entity] {
 	x.look()
 	return x.lists.Of(key)
@@ -323,7 +334,7 @@ func (x *Index[T, K]) look() {
 	}
 }
 
-// catchUp makes x know what is there.
+// catchUp updates x to the present rows.
 func (x *Index[T, K]) catchUp() {
 	s, w := x.s, x.s.w
 	if x.closed {
@@ -344,14 +355,14 @@ func (x *Index[T, K]) catchUp() {
 		return
 	}
 	x.news.Looked()
-	w.changes++ // What loops are about to hand out is reported anew.
+	w.changes++ // Running loops must report the rows that they hand out again.
 	if debug {
 		w.rememberOf(&s.rows, s.pointed, s.pointedAll)
 	}
 	w.hands.save()
 }
 
-// followChecked is follow, in which a debug build watches what the key function does.
+// followChecked is follow. In a debug build it also checks what the key function does.
 func (x *Index[T, K]) followChecked() {
 	if debug {
 		defer x.s.following()()
@@ -359,7 +370,7 @@ func (x *Index[T, K]) followChecked() {
 	x.follow()
 }
 
-// follow makes x know rows again that may have been written.
+// follow updates the entries of the rows that may have been written.
 func (x *Index[T, K]) follow() {
 	n := x.s.rows.N
 	if n == 0 || x.news.All() || x.partial {
@@ -403,8 +414,8 @@ func (x *Index[T, K]) leaveAll(lo, hi int) {
 	}
 }
 
-// leave takes those of the rows from first on whose bits are set, as far as x knows them,
-// out of their lists that have another entity or key now.
+// leave takes rows whose entity or key has changed out of their lists. It looks at the rows from
+// first on whose bits in written are set, and skips rows that x has no entry for.
 func (x *Index[T, K]) leave(first int, written uint64) {
 	s := x.s
 	known := x.rows[min(first, len(x.rows)):min(first+64, len(x.rows))]
@@ -424,7 +435,7 @@ func (x *Index[T, K]) leave(first int, written uint64) {
 	}
 }
 
-// enter puts the entity of row, which is in no list, into that of its key.
+// enter adds the entity of row, which is in no list, to the list of its key.
 func (x *Index[T, K]) enter(row int) {
 	e := x.s.dense.Live[row]
 	x.rows[row] = entry{e, unlisted}
@@ -435,14 +446,14 @@ func (x *Index[T, K]) enter(row int) {
 	if x.dynamic && !reflect.ValueOf(&key).Elem().Comparable() {
 		panic(fmt.Sprintf("ecs: an index of %s: the key of %v is %v, of a type that cannot be compared; let the key function return another one", x.s.name, e, key))
 	}
-	if key != key { // Some do.
+	if key != key { // The key is NaN or contains one.
 		return
 	}
 	x.rows[row].list = x.lists.Insert(key, e)
 	x.version++
 }
 
-// empty makes x one that knows no row.
+// empty removes all entries of x.
 func (x *Index[T, K]) empty() {
 	if x.lists.Len() > 0 {
 		x.lists.Clear()
@@ -451,7 +462,7 @@ func (x *Index[T, K]) empty() {
 	x.rows = x.rows[:0]
 }
 
-// bytes returns how much memory x takes, but for what keys lead to.
+// bytes returns the memory of x, without what its keys point to.
 func (x *Index[T, K]) bytes() int64 {
 	return x.news.Bytes() + x.lists.Bytes() + room(x.rows) + room(x.moved)
 }

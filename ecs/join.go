@@ -7,57 +7,60 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// A join finds the entities that are in all of some sets and in none of others.
-// It walks the smallest set, the driver, and looks its entities up in the others.
-// Which set drives follows from the sets alone, so the order of iteration is a
-// function of the world's state.
+// A join finds the entities that are members of every required set and of no excluded set. It
+// walks the smallest set, the driver, and looks up each of its entities in the other sets. The
+// sets alone determine the driver, so the order of iteration is a function of the world's state.
 //
-// What it finds is kept: for each row of the driver a bit that says whether its
-// entity is found, and the rows of the components:
+// The join caches its matches. For each row of the driver, the cache has a bit that says whether
+// the entity matches, and its rows in the other sets:
 //
 //	driver    | a b c d e f |
 //	found       1 1 0 1 1 1
-//	other       2 3 . 9 0 1        rows of a, b, d, e, f there
+//	other       2 3 . 9 0 1        rows of a, b, d, e, f in the other set
 //
-// Whoever comes to a set, leaves it or moves in it is noted by the set (see
-// [set.note]); before the next walk those are looked up again, and no others. So a
-// walk costs the same wherever rows lie, and whatever changed few of them.
+// A set notes every entity that is added, removed or moved (see [set.note]). Before a walk, the
+// join looks up only the noted entities again. So the cost of a walk does not depend on where the
+// rows are, or on what changed a few of them.
 //
-// Sets that are optional are looked up too, but find nothing and exclude
-// nothing: an entity that is not in one has no row there, missing.
+// The join also looks entities up in optional sets, which exclude no entity. An entity that is
+// not in an optional set has the row missing there.
 type join struct {
 	w        *World
-	optional uint32    // Bit i: sets[i] is.
-	writes   bool      // One of columns is handed out for writing.
-	current  *findings // Those with the driver, once it is known.
-	idle     *cursor   // Those of walks that are over; one more for each loop nested over the query.
+	optional uint32    // Bit i is set if sets[i] is optional.
+	writes   bool      // True if a column is handed out for writing.
+	current  *findings // The matches of the current driver; nil before the first walk.
+	idle     *cursor   // Finished cursors for reuse, one per nested loop over the query.
 	columns  []joinedColumn
-	sets     []*set // Components first, in the order of the query, then With.
+	sets     []*set // The component sets in the order of the query, then the sets of With.
 
 	without    []*set
-	any        [][]*set // Of each of these, one is enough.
-	asked      []*set   // All of those, and sets.
+	any        [][]*set // A match needs at least one set of each group.
+	asked      []*set   // All sets of the four fields above, for checks of their versions.
 	predicates []predicate
 
-	// What follows from the sets; see settle.
-	settled uint64 // The world's count of changes when the rest was known to be right.
+	// The fields below are derived from the sets; see settle.
+	settled uint64 // World.changes at the last check that the fields below are valid.
 	newest  uint64 // The newest version of the sets.
 	driver  int
-	alone   bool // Every row of the driver is found.
+	alone   bool // True if every row of the driver matches.
 
-	found []findings // By driver.
-	saved uint64     // The world's count of changes when all that is written was saved.
+	found []findings // Cached matches, by driver.
+	saved uint64     // World.changes at the start of the last walk that saved all written rows.
 
-	at   [maxColumns]uint32 // The rows that find returned last,
-	part [1]uint64          // and that there is one.
+	// The rows that find returned last.
+	at [maxColumns]uint32
+	// Bit 0 stands for the entity of at.
+	part [1]uint64
 }
 
 const (
-	maxSets = 16   // Components and With together.
-	maxRun  = 4096 // Rows given out at once; as many as are saved in one copy.
+	maxSets = 16 // The limit for components and With together.
+	// The largest number of rows handed out at once, and saved in one copy.
+	maxRun = 4096
 
-	far  = 50_000 // Rows of a column from which on Runs fetches them beforehand,
-	most = 48     // and how many of a word that is worth it for.
+	// Runs prefetches rows of columns with more than this number of rows,
+	far  = 50_000
+	most = 48 // if at least this number of a word's 64 rows match.
 
 	unknown = ^uint64(0)
 )
@@ -101,7 +104,7 @@ func (j *join) include(s *set) {
 	j.unsettle()
 }
 
-// here returns s, which must be of the join's world, and will ask it.
+// here returns s after adding it to asked. It panics if s belongs to another world.
 func (j *join) here(s *set) *set {
 	if s.w != j.w {
 		panic("ecs: a query joins storages of different worlds; register them in one")
@@ -112,13 +115,13 @@ func (j *join) here(s *set) *set {
 
 func (j *join) isOptional(i int) bool { return j.optional>>i&1 != 0 }
 
-// unsettle forgets what was found of other sets than the present ones.
+// unsettle drops all caches, because the list of sets has changed.
 func (j *join) unsettle() {
 	j.settled, j.newest, j.saved, j.current = unknown, unknown, unknown, nil
 	j.found = nil
 }
 
-// settle decides how the sets, as they are now, are walked.
+// settle selects the driver and updates its matches, if a set has changed.
 func (j *join) settle() {
 	if newest := j.version(); newest != j.newest {
 		j.choose()
@@ -130,8 +133,7 @@ func (j *join) settle() {
 	j.settled = j.w.changes
 }
 
-// version returns the newest version of the sets, which moves whenever one of
-// them changes.
+// version returns the newest version of the sets. It changes whenever one of the sets changes.
 func (j *join) version() (newest uint64) {
 	for _, s := range j.asked {
 		newest = max(newest, s.version)
@@ -150,7 +152,7 @@ func (j *join) choose() {
 	j.alone = len(j.sets) == 1 && len(j.without)+len(j.any)+len(j.predicates) == 0 && d.gaps() == 0 && !d.byIndex
 }
 
-// smallest returns the set with the fewest rows; the first of equals.
+// smallest returns the position of the required set with the fewest rows; the first of equals.
 func (j *join) smallest() int {
 	j.mustRequire()
 	d := -1
@@ -168,7 +170,7 @@ func (j *join) mustRequire() {
 	}
 }
 
-// gaps returns how many rows below n hold no entity.
+// gaps returns the number of rows below N without an entity.
 func (s *set) gaps() int { return s.rows.Extra }
 
 // count returns the number of entities in the join.
@@ -181,8 +183,8 @@ func (j *join) count() (n int) {
 	return n
 }
 
-// find returns the rows of e if it is in the join, else nil. They are valid
-// until the join is used again.
+// find returns the rows of e in the columns, or nil if e is not in the join. The slice is valid
+// until the next use of the join.
 func (j *join) find(e Entity) []uint32 {
 	j.mustRequire()
 	var rows [maxSets]uint32
@@ -197,7 +199,7 @@ func (j *join) find(e Entity) []uint32 {
 	return j.at[:copy(j.at[:], rows[:len(j.columns)])]
 }
 
-// get is find, and saves what is written.
+// get is find, and saves the rows that the caller may write.
 func (j *join) get(e Entity) []uint32 {
 	rows := j.find(e)
 	if rows != nil {
@@ -206,8 +208,8 @@ func (j *join) get(e Entity) []uint32 {
 	return rows
 }
 
-// first returns the first entity and its rows, which are nil if there is none,
-// and saves what is written.
+// first returns the first entity and its rows, and saves the rows that the caller may write. The
+// rows are nil if the join is empty.
 func (j *join) first() (e Entity, rows []uint32) {
 	c := j.walk(nil)
 	c.step = 1
@@ -221,7 +223,7 @@ func (j *join) first() (e Entity, rows []uint32) {
 	return e, rows
 }
 
-// markRows saves what is written of one entity.
+// markRows saves the rows of one entity in the columns for writing.
 func (j *join) markRows(rows []uint32) {
 	s := span{n: 1}
 	s.words = j.part[:]
@@ -237,7 +239,7 @@ func (j *join) markRows(rows []uint32) {
 	}
 }
 
-// mark saves what is written of a span.
+// mark saves the rows of a span in the columns for writing.
 func (j *join) mark(s *span, columns []joinedColumn) {
 	if debug && j.writes && columns != nil {
 		j.w.mustBeWritable("a query with Write")
@@ -259,8 +261,8 @@ func (j *join) mark(s *span, columns []joinedColumn) {
 	}
 }
 
-// probe looks e, which is row of the driver, up in all sets. There may be no
-// driver: -1.
+// probe looks up e in all sets, and stores its rows in at. The driver, if it is not -1, has e at
+// row.
 func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 	for i, s := range j.sets {
 		r := row
@@ -270,23 +272,23 @@ func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 		if r < 0 && !j.isOptional(i) {
 			return false
 		}
-		at[i] = uint32(r) & missing // -1 becomes missing.
+		at[i] = uint32(r) & missing // Turns -1 into missing.
 	}
 	return j.passes(e)
 }
 
-// Findings are what a join found with one driver. Positions are rows of the driver
-// or, by index, entity indices.
+// Findings are the cached matches of a join for one driver. Positions are rows of the driver, or
+// entity indices if the driver is walked by index.
 type findings struct {
 	driver int
 	set    *set
 	chunks []chunk
-	epoch  uint64   // The chunks found in it are right; 0: none.
-	seen   []uint64 // Of each set that is asked: how many of its notes are heeded.
+	epoch  uint64   // Chunks of this epoch are valid; 0 means that none is.
+	seen   []uint64 // For each set of asked, the number of its notes that are processed.
 }
 
-// catchUp makes f right again. Who was noted is looked up; all are, if the sets have
-// forgotten some notes.
+// catchUp updates f. It looks up the noted entities again, or all entities if a set has dropped
+// notes that f needs.
 func (j *join) catchUp(f *findings) {
 	if f.seen == nil {
 		f.seen = make([]uint64, len(j.asked))
@@ -311,8 +313,8 @@ func (j *join) catchUp(f *findings) {
 	}
 }
 
-// refind finds out again whether e is in the join, and where. If it is not in the
-// driver, who has its row there was noted too, or that row is behind the last one.
+// refind checks again whether e is in the join, and updates its rows. If e has left the driver,
+// the entity that is now in its row is noted too, unless the row is past the end.
 func (j *join) refind(f *findings, e Entity) {
 	if e == Vacant {
 		return
@@ -342,7 +344,7 @@ func (j *join) refind(f *findings, e Entity) {
 	j.put(f, &f.chunks[b], p, found, &at)
 }
 
-// put notes in its chunk whether the entity at position p is found, and its rows.
+// put records in chunk c whether the entity at position p matches, and its rows.
 func (j *join) put(f *findings, c *chunk, p int, found bool, at *[maxSets]uint32) {
 	i := p & (chunkRows - 1)
 	if c.list {
@@ -380,7 +382,7 @@ func (j *join) put(f *findings, c *chunk, p int, found bool, at *[maxSets]uint32
 	j.settleWord(c, w)
 }
 
-// continues reports whether at are the rows that position i has if c is a run.
+// continues reports whether at has the rows that position i has if c is a run.
 func (j *join) continues(c *chunk, i int, at *[maxSets]uint32) bool {
 	for k := range j.columns {
 		if at[k] != c.at[k]+uint32(i) {
@@ -390,7 +392,7 @@ func (j *join) continues(c *chunk, i int, at *[maxSets]uint32) bool {
 	return true
 }
 
-// split makes a run a chunk of words.
+// split turns a run into a chunk of words.
 func (j *join) split(f *findings, c *chunk) {
 	n := c.n
 	c.run, c.n = false, 0
@@ -408,7 +410,7 @@ func (j *join) split(f *findings, c *chunk) {
 	}
 }
 
-// spread makes a list a chunk of words.
+// spread turns a list into a chunk of words.
 func (j *join) spread(f *findings, c *chunk) {
 	s := *c
 	c.empty()
@@ -423,7 +425,7 @@ func (j *join) spread(f *findings, c *chunk) {
 	}
 }
 
-// lengthen makes room in c for n positions.
+// lengthen makes room for n positions in c.
 func (j *join) lengthen(f *findings, c *chunk, n int) {
 	if n <= c.n {
 		return
@@ -445,7 +447,7 @@ func (j *join) lengthen(f *findings, c *chunk, n int) {
 	}
 }
 
-// lay makes room in c, which has none, for n positions, a multiple of 64.
+// lay allocates the slices of c, which has none, for n positions. n is a multiple of 64.
 func (j *join) lay(f *findings, c *chunk, n int) {
 	c.words = make([]uint64, n>>6)
 	columns := j.looked(f)
@@ -463,7 +465,8 @@ func (j *join) lay(f *findings, c *chunk, n int) {
 	}
 }
 
-// settleWord finds out whether word w, of which all may be found, is whole.
+// settleWord sets the bit whole of word w if all 64 positions match and their rows are
+// consecutive.
 func (j *join) settleWord(c *chunk, w int) {
 	c.whole &^= 1 << w
 	if c.words[w] != ^uint64(0) {
@@ -480,7 +483,7 @@ func (j *join) settleWord(c *chunk, w int) {
 	c.whole |= 1 << w
 }
 
-// chunk returns chunk b of f, which is right but for chunks that were not found yet.
+// chunk returns chunk b of f. It builds the chunk if the epoch of the chunk is old.
 func (j *join) chunk(f *findings, b int) *chunk {
 	if b >= len(f.chunks) {
 		all := max(b+1, (f.set.rows.N+chunkRows-1)>>chunkBits)
@@ -498,8 +501,8 @@ func (j *join) chunk(f *findings, b int) *chunk {
 	return c
 }
 
-// build finds the entities of chunk b of the driver's rows. One that is new, or was a list, may
-// become a list, if the one before it is.
+// build finds the matches in chunk b of the driver's rows. A chunk that is new, or was a list,
+// can become a list. The chunk before it, if any, must be a list as well.
 func (j *join) build(f *findings, c *chunk, b int) {
 	d := f.set
 	entities := d.dense.Live[b<<chunkBits : min((b+1)<<chunkBits, d.rows.N)]
@@ -508,7 +511,8 @@ func (j *join) build(f *findings, c *chunk, b int) {
 	if j.buildRun(f, c, b, entities) {
 		return
 	}
-	if fresh && (b == 0 || f.chunks[b-1].list) && !j.w.parallel { // Goroutines share no scratch.
+	// Goroutines must not share the scratch of buildList.
+	if fresh && (b == 0 || f.chunks[b-1].list) && !j.w.parallel {
 		if j.buildList(f, c, entities) {
 			return
 		}
@@ -517,8 +521,8 @@ func (j *join) build(f *findings, c *chunk, b int) {
 	j.buildWords(f, c, entities)
 }
 
-// buildList makes c a list of those of entities that are found, unless they are too many or
-// lie side by side.
+// buildList makes c a list of the entities that match. It returns false if too many match, or if
+// their rows are consecutive.
 func (j *join) buildList(f *findings, c *chunk, entities []Entity) bool {
 	l := j.listing(f)
 	many, most := 0, len(entities)/thin
@@ -526,7 +530,8 @@ func (j *join) buildList(f *findings, c *chunk, entities []Entity) bool {
 		j.buildWord(f, &l.word, 0, entities[w<<6:min(w<<6+64, len(entities))])
 		word := l.word.words[0]
 		n := bits.OnesCount64(word)
-		if many+n > min(most, w<<6/thin+64) || l.word.whole != 0 { // Sooner where nearly all is found.
+		// Gives up early where nearly all entities match.
+		if many+n > min(most, w<<6/thin+64) || l.word.whole != 0 {
 			return false
 		}
 		if n > 0 {
@@ -548,14 +553,14 @@ func (j *join) buildList(f *findings, c *chunk, entities []Entity) bool {
 	return true
 }
 
-// listing returns room to make a list in.
+// listing returns the scratch for a new list.
 func (j *join) listing(f *findings) *listing {
 	l := j.w.finding
 	if l == nil {
 		l = &listing{word: chunk{words: make([]uint64, 1)}}
 		j.w.finding = l
 	}
-	l.word.rows = [maxColumns][]uint32{} // Another query's.
+	l.word.rows = [maxColumns][]uint32{} // Removes slices of another query.
 	for k := range j.columns {
 		if k != f.driver {
 			l.rows[k] = longer(l.rows[k], len(l.order)+64)
@@ -565,7 +570,7 @@ func (j *join) listing(f *findings) *listing {
 	return l
 }
 
-// looked returns in how many columns the rows of f are looked up.
+// looked returns the number of columns for which f caches rows.
 func (j *join) looked(f *findings) (n int) {
 	for k := range j.columns {
 		if f.set.byIndex || k != f.driver {
@@ -575,18 +580,17 @@ func (j *join) looked(f *findings) (n int) {
 	return n
 }
 
-// cut cuts the first n elements from room.
+// cut returns the first n elements of room, and the rest.
 func cut(room []uint32, n int) (first, rest []uint32) { return room[:n:n], room[n:] }
 
-// buildWords finds entities, those at the positions of c.
+// buildWords finds the matches among entities, which have the positions of c.
 func (j *join) buildWords(f *findings, c *chunk, entities []Entity) {
 	for w := range c.words[:(len(entities)+63)>>6] {
 		j.buildWord(f, c, w, entities[w<<6:min(w<<6+64, len(entities))])
 	}
 }
 
-// buildRun makes c, which is chunk b, a run if entities, those of its rows, lie side by side
-// everywhere.
+// buildRun makes c, which is chunk b, a run if the rows of entities are consecutive in every set.
 func (j *join) buildRun(f *findings, c *chunk, b int, entities []Entity) bool {
 	if len(j.without)+len(j.any) > 0 || f.set.gaps() > 0 || len(entities) == 0 {
 		return false
@@ -606,7 +610,7 @@ func (j *join) buildRun(f *findings, c *chunk, b int, entities []Entity) bool {
 	return true
 }
 
-// buildWord finds entities, those at the positions of word w.
+// buildWord finds the matches among entities, which have the positions of word w.
 func (j *join) buildWord(f *findings, c *chunk, w int, entities []Entity) {
 	word := firstBits(len(entities))
 	if f.set.gaps() > 0 {
@@ -647,13 +651,13 @@ func (j *join) buildWord(f *findings, c *chunk, w int, entities []Entity) {
 	j.settleWord(c, w)
 }
 
-// lookUp finds the rows of those of entities, at most 64, whose bit in word is set. It
-// returns which of them are members.
+// lookUp finds the rows of at most 64 entities whose bits in word are set. It returns the bits of
+// the entities that are members.
 func (s *set) lookUp(entities []Entity, word uint64, rows []uint32) (members uint64) {
 	pages, dense := s.sparse.Pages, s.dense.Live[:s.rows.N]
 	rows = rows[:64]
 	if len(entities) > 64 {
-		return 0 // Never; said for the compiler.
+		return 0 // Unreachable; it removes the compiler's bounds checks.
 	}
 	if row := s.row(entities[0]); row >= 0 && word == ^uint64(0) && s.aligned(row, entities) == 64 {
 		for i := range rows {
@@ -661,7 +665,8 @@ func (s *set) lookUp(entities []Entity, word uint64, rows []uint32) (members uin
 		}
 		return word
 	}
-	if word == firstBits(len(entities)) { // One after the other, without a count of zeros between.
+	// All bits are set, so a plain loop is faster than counting zeros.
+	if word == firstBits(len(entities)) {
 		for i, e := range entities {
 			if p := int(uint32(e) >> pageBits); p < len(pages) && pages[p] != nil {
 				if r := pages[p].Rows[e&pageMask]; int(r) < len(dense) && dense[r] == e {
@@ -685,7 +690,7 @@ func (s *set) lookUp(entities []Entity, word uint64, rows []uint32) (members uin
 	return members
 }
 
-// buildByIndex finds the entities of chunk b of the indices in the driver's mask.
+// buildByIndex finds the matches in chunk b of the entity indices in the driver's mask.
 func (j *join) buildByIndex(f *findings, c *chunk, b int) {
 	c.empty()
 	var at [maxSets]uint32

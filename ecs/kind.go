@@ -2,33 +2,33 @@ package ecs
 
 import "strconv"
 
-// A Kind says how a storage finds the row of an entity, and where it puts new
-// rows. All kinds have the same methods, and the same guarantees when the world
-// is put back, journaled and saved.
+// A Kind selects how a storage finds the row of an entity and where it puts new rows. All kinds
+// have the same methods. All kinds support checkpoints, history, journals and saves in the same
+// way.
 type Kind uint8
 
-// The kinds of storages. [Component] chooses one.
+// The kinds of storages. [Component.Kind] selects one.
 const (
-	// Sparse has a paged sparse array, 4 bytes for each entity index of the pages
-	// in use, and dense rows. It is the default, and right for most components.
+	// Sparse has a paged sparse array and dense rows. The sparse array takes 4 bytes for each
+	// entity index of the pages in use. Sparse is the default and fits most components.
 	Sparse Kind = iota
 
-	// Tag is what Sparse is for types of size 0: membership is all there is.
+	// Tag is Sparse for types of size 0. A tag has members but no values.
 	Tag
 
-	// Indexed uses the entity index as the row. Rows never move, so pointers and
-	// order are stable, two such storages are always aligned, and iteration is in
-	// the order of indices. Rows without an entity are gaps: 8 bytes and a component
-	// each. It is for components that nearly every entity has.
+	// Indexed uses the entity index as the row. Rows never move, so pointers and order are
+	// stable, and the rows of two Indexed storages always match. Iteration is in the order of
+	// entity indices. A row without an entity is a gap, which costs 8 bytes and one component.
+	// Use Indexed for components that nearly every entity has.
 	Indexed
 
-	// Hashed is Sparse with a sparse array whose pages are shared by parts of the
-	// index range whose entries do not collide. It is for rare components of huge
-	// worlds. Putting it back costs O(rows in it).
+	// Hashed is Sparse with shared pages in the sparse array. Two blocks of entity indices share
+	// a page if their entries do not collide. Use Hashed for rare components in huge worlds. A
+	// restore of a Hashed storage costs O(rows of the storage).
 	Hashed
 
-	// Ordered is Sparse with a [Mask], and is iterated in the order of entity
-	// indices, whatever the order in which components were added.
+	// Ordered is Sparse with a [Mask]. Iteration is in the order of entity indices, in whatever
+	// order the components were added.
 	Ordered
 )
 
@@ -40,6 +40,6 @@ func (k Kind) String() string {
 	return [...]string{"sparse", "tag", "indexed", "hashed", "ordered"}[k]
 }
 
-// Vacant stands in [Storage.Entities] for a row without an entity, a gap of an
-// [Indexed] storage. It is never alive.
+// Vacant is the entry of [Storage.Entities] for a gap, a row of an [Indexed] storage that has no
+// entity. Vacant is never alive.
 const Vacant = ^Entity(0)

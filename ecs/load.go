@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// A storageState is a [raw.StorageState] on its way into a world.
+// A storageState is a [raw.StorageState] that is being loaded into a world.
 type storageState raw.StorageState
 
 // gap reports whether row is a gap.
@@ -26,9 +26,9 @@ func (s *storageState) gap(row int) bool {
 // entities returns the entities of the rows.
 func (s *storageState) entities() []Entity { return raw.As[Entity](s.Entities) }
 
-// Load replaces all that w holds by state, in three steps: what becomes of the
-// stored components is planned, then their rows are checked and decoded, then they
-// take their places. What fails fails before anything is changed.
+// Load replaces the content of w by state in three steps. It plans what becomes of each stored
+// component, then checks and decodes the rows, then puts them into w. Errors occur only in the
+// first two steps, so they leave w unchanged.
 func (w rawWorld) Load(state *raw.State) error {
 	if k := len(w.recorders); k > 1 || k == 1 && w.recorders[0] != state.Recorder {
 		return raw.ErrAttached
@@ -50,7 +50,7 @@ func (w rawWorld) Load(state *raw.State) error {
 	w.verify()
 	w.begun()
 	w.forgetFrames()
-	w.ops = nil // There is no tick that what follows belongs to.
+	w.ops = nil // Operations after a load belong to no tick that a recorder has begun.
 	kept := func(s AnyStorage) bool { return state.KeepNoRewind && s.about().noRewind }
 	for _, s := range w.storages {
 		if !kept(s) {
@@ -79,8 +79,8 @@ func (w rawWorld) Load(state *raw.State) error {
 	return nil
 }
 
-// stateError says of err that a state cannot be used, unless the state is sound and only this program has no place
-// for it.
+// stateError wraps err as an error of the state. A size of int that this platform does not
+// support is no fault of the state, so it gets another prefix.
 func stateError(err error) error {
 	if errors.Is(err, layout.ErrIntSize) {
 		return fmt.Errorf("ecs: %w", err)
@@ -88,7 +88,7 @@ func stateError(err error) error {
 	return fmt.Errorf("%w: %w", raw.ErrState, err)
 }
 
-// restart begins the history anew at the present state.
+// restart begins a new history at the present state.
 func (w *World) restart(n seqs) {
 	w.forgetFrames()
 	w.ops = nil
@@ -98,7 +98,7 @@ func (w *World) restart(n seqs) {
 	}
 }
 
-// fault says of err, if it is one, that it is about s, and about which entity.
+// fault adds the component and, if known, the entity to err. It returns nil for nil.
 func (s *storageState) fault(err error) error {
 	if err == nil {
 		return nil
@@ -109,7 +109,7 @@ func (s *storageState) fault(err error) error {
 	return fmt.Errorf("component %s: %w", naming.Shown(s.Name), err)
 }
 
-// check returns what is wrong with s by itself.
+// check returns an error if the metadata of s is invalid, without a look at its rows.
 func (s *storageState) check() error {
 	if s.Name == "" {
 		return errors.New("it has no name")
@@ -142,7 +142,7 @@ func (w *World) newUnknown(s *storageState) AnyStorage {
 	return newStorage(w, spec)
 }
 
-// emptyRow returns the row of gaps.
+// emptyRow returns the row that gaps hold.
 func (s *storageState) emptyRow() *rawRow {
 	if s.Default == nil {
 		return new(rawRow(s.Layout.AppendZero(nil)))
@@ -150,8 +150,7 @@ func (s *storageState) emptyRow() *rawRow {
 	return new(rawRow(s.Default))
 }
 
-// adoptUnknown adds an unknown storage or resource to w, in place of one of the
-// same name.
+// adoptUnknown adds an unknown storage or resource to w. It replaces one of the same name.
 func (w *World) adoptUnknown(s AnyStorage) {
 	if old, ok := w.names[s.Name()]; ok {
 		w.forget(old)
@@ -159,7 +158,7 @@ func (w *World) adoptUnknown(s AnyStorage) {
 	w.adopt(s)
 }
 
-// forget takes s, which has no former names, out of w.
+// forget removes s, which has no former names, from w.
 func (w *World) forget(s AnyStorage) {
 	if k := slices.Index(w.storages, s); k >= 0 {
 		w.storages, w.sets = slices.Delete(w.storages, k, k+1), slices.Delete(w.sets, k, k+1)
@@ -171,9 +170,10 @@ func (w *World) forget(s AnyStorage) {
 	}
 }
 
-// prepare decodes rows and returns what puts them into s, which is empty then. A
-// kind that places rows otherwise than the stored one did gets them in the order of
-// the stored rows; regap gives gaps the default of s. pages is the sparse array; nil: it is made.
+// prepare decodes rows, and returns a function that puts them into s, which must be empty by
+// then. If only one of the kinds is Indexed, it adds or removes gaps and keeps the order of the
+// entities. With regap set, gaps get the default of s. pages is the sparse array; if it is nil,
+// it is derived from the entities.
 func (s *Storage[T]) prepare(st *storageState, pages []*track.Page, owned, regap bool) (put func(), err error) {
 	values, err := decodeRows(s.face.codec, st, len(st.Entities), owned)
 	if err != nil {
@@ -201,9 +201,9 @@ func (s *Storage[T]) prepare(st *storageState, pages []*track.Page, owned, regap
 	return func() { s.replace(entities, values, pages) }, nil
 }
 
-// replace makes entities and values the rows of s, which is empty, and keeps them.
-// pages is the sparse array that follows from entities, if s has one of its own. No
-// frame may be held.
+// replace makes entities and values the rows of s, which must be empty, and takes ownership of
+// both slices. pages is the sparse array that matches entities, if s has one of its own. No frame
+// may exist.
 func (s *Storage[T]) replace(entities []Entity, values []T, pages []*track.Page) {
 	s.rows.Anew()
 	s.rows.Open()
@@ -222,20 +222,20 @@ func (r *Resource[T]) prepare(st *storageState, _ []*track.Page, owned, _ bool) 
 	}, nil
 }
 
-// take makes rows, to which sparse points, the registry. It keeps both. No frame may
-// be held.
+// take makes rows the registry's entities, and sparse their sparse array. It takes ownership of
+// both. No frame may exist.
 func (r *registry) take(rows []Entity, sparse []uint32, l track.Lengths) {
 	r.rows.Open()
 	r.dense.Take(rows)
 	r.sparse, r.rows.Lengths = sparse, l
 }
 
-// loadRows is how many rows are checked or decoded at once: enough that starting
-// costs nothing.
+// loadRows is the number of rows that one task checks or decodes. It is large enough that
+// starting a task costs nothing in comparison.
 const loadRows = 1 << 16
 
-// inParallel calls f for 0 to n-1, several at the same time, and returns the error
-// of the lowest number that has one.
+// inParallel calls f for 0 to n-1 on several goroutines. It returns the error of the lowest
+// number that failed.
 func inParallel(n int, f func(i int) error) error {
 	var (
 		group sync.WaitGroup
@@ -260,11 +260,11 @@ func inParallel(n int, f func(i int) error) error {
 	return nil
 }
 
-// loadParts returns how many times loadRows n rows are.
+// loadParts returns the number of tasks for n rows.
 func loadParts(n int) int { return (n + loadRows - 1) / loadRows }
 
-// decode checks the registry and the rows of plans, as far as they are not known to be right, and
-// readies them to be put in place. It returns the row of each entity index.
+// decode checks the registry and the rows of plans, unless they were checked before, and decodes
+// the rows. It returns the row of each entity index.
 func decode(state *raw.State, plans []*plan) (rows []uint32, err error) {
 	known := false
 	if state.Owned {
@@ -294,7 +294,7 @@ func decode(state *raw.State, plans []*plan) (rows []uint32, err error) {
 	return rows, err
 }
 
-// ownedEntities returns entities for a world to keep.
+// ownedEntities returns entities as a slice that the world may keep: a copy, unless owned is set.
 func ownedEntities(entities []uint64, owned bool) []Entity {
 	if owned {
 		return raw.As[Entity](entities)
@@ -302,7 +302,7 @@ func ownedEntities(entities []uint64, owned bool) []Entity {
 	return slices.Clone(raw.As[Entity](entities))
 }
 
-// indexOf returns the row of each entity index, or what is wrong with the registry.
+// indexOf returns the row of each entity index, or an error if the registry is invalid.
 func indexOf(state *raw.State) ([]uint32, error) {
 	r, err := sound.CheckRegistry(state.Registry, state.Alive, state.Free)
 	if err != nil {
@@ -312,8 +312,8 @@ func indexOf(state *raw.State) ([]uint32, error) {
 	return rows, nil
 }
 
-// soundPages gives plans the sparse arrays that came with their rows, if these are whole: then their
-// entities are alive, and each has one row.
+// soundPages gives plans the sparse arrays that were checked together with their rows. A plan
+// with such an array needs no check that its entities are alive and have one row each.
 func soundPages(state *raw.State, plans []*plan) {
 	for _, p := range plans {
 		if s := p.stored; !s.Indexed {
@@ -322,8 +322,7 @@ func soundPages(state *raw.State, plans []*plan) {
 	}
 }
 
-// checkEntities returns what is wrong with the entities of s by themselves: their
-// indices must be below total and differ.
+// checkEntities returns an error unless the entity indices of s are distinct and below total.
 func (s *storageState) checkEntities(total int) error {
 	seen := make([]uint64, (total+63)/64)
 	for r, e := range s.entities() {
@@ -348,8 +347,8 @@ func notAlive(row int, e Entity) error {
 	return fmt.Errorf("row %d belongs to %v, which is not alive", row, e)
 }
 
-// checkAlive returns an error unless all entities that have a component are alive, of those plans
-// of which that is not known. rows is the row of each index.
+// checkAlive returns an error unless every entity that has a component is alive. It skips plans
+// with a sparse array that was checked before. rows has the row of each entity index.
 func checkAlive(state *raw.State, plans []*plan, rows []uint32) error {
 	type part struct {
 		s      *storageState
@@ -380,7 +379,7 @@ func checkAlive(state *raw.State, plans []*plan, rows []uint32) error {
 	})
 }
 
-// sparsePages returns the sparse array that follows from entities.
+// sparsePages returns the sparse array of entities.
 func sparsePages(entities []Entity) []*track.Page {
 	a := track.Sparse{Pages: []*track.Page{}}
 	for row, e := range entities {
@@ -393,8 +392,8 @@ func sparsePages(entities []Entity) []*track.Page {
 	return a.Pages
 }
 
-// decodeRows returns the n rows of s. If it owns their bytes, it keeps them where
-// they are the same in memory.
+// decodeRows returns the n rows of s. If owned is set, it uses their bytes without a copy where
+// the encoding equals the memory of the rows.
 func decodeRows[T any](c rowCodec[T], s *storageState, n int, owned bool) ([]T, error) {
 	if s.Pages != nil {
 		return decodePages(c, s, n)
@@ -426,7 +425,8 @@ func decodePages[T any](c rowCodec[T], s *storageState, n int) ([]T, error) {
 	})
 }
 
-// behind returns err, which decoding rows from first on gave, with the row counted from the first one of all.
+// behind converts err, from decoding rows that start at first, to row numbers of the whole
+// storage.
 func behind(first int, err error) error {
 	if d, ok := errors.AsType[*layout.DataError](err); ok && d.Row >= 0 {
 		moved := *d

@@ -9,23 +9,23 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// Stored values are not lost by silence. A field that the program's type has no place
-// for is lost unless Component.Dropped names it or a migration takes it; a component
-// that was probably renamed would lose all of its values. Either refuses the load, and
-// the text has what to write: the former name, or that the values are given up.
+// A load does not lose stored values silently. A field without a place in the program's type is
+// lost, unless Component.Dropped names it or a migration handles it. A component that was
+// probably renamed would lose all its values. In both cases the load fails, and the error says
+// what to write: the former name, or that the values may be dropped.
 
-// A loss is what a conversion would drop without leave.
+// A loss is the list of fields that a conversion would drop without permission.
 type loss []droppedField
 
 // A droppedField is one field of a loss.
 type droppedField struct {
-	name   string // As Component.Dropped has it.
+	name   string // The name as in Component.Dropped.
 	change layout.Change
 }
 
-// judge returns what changes to a type named root do, and what of it is lost as it is
-// not among the fields that may be dropped. Nobody needs to be told what a field that
-// may be dropped could have become.
+// judge returns changes, those to a type named root, and the fields that are lost because dropped
+// does not name them. A field that may be dropped needs no hint about a renaming, so judge clears
+// the hint.
 func judge(changes []layout.Change, root string, dropped []string) (judged []layout.Change, lost loss) {
 	judged = slices.Clone(changes)
 	for i := range judged {
@@ -52,8 +52,7 @@ func (l loss) String() string {
 	return strings.Join(texts, "; ")
 }
 
-// refusal says of the component called name, a Go type, what it loses and how to
-// agree to that.
+// refusal returns the error text for a component: its losses, and how to permit them.
 func (l loss) refusal(name, goType string) string {
 	names := make([]string, len(l))
 	for i, f := range l {
@@ -63,15 +62,15 @@ func (l loss) refusal(name, goType string) string {
 		naming.Shown(name), l, said(name, goType, "Dropped: []string{"+strings.Join(names, ", ")+"}"))
 }
 
-// probablyRenamed says of a component of which nothing is stored that it has the fields of
-// one that is stored and not registered.
+// probablyRenamed returns the error text for a component that has no stored values, where a
+// stored but unregistered component has the same fields.
 func probablyRenamed(name, goType, stored string) string {
 	return fmt.Sprintf("component %s: nothing is stored of it, but %s, which is not registered, has its fields; if it was renamed: %s; if not: %s",
 		naming.Shown(name), naming.Shown(stored), said(name, goType, fmt.Sprintf("FormerNames: []string{%q}", stored)), said(name, goType, "FormerNames: []string{}"))
 }
 
-// said returns the Component of a Go type, with its name if it has another, and a
-// member of it.
+// said returns the source text of a Component literal for a Go type: the name, if it differs from
+// the type's, and one more member.
 func said(name, goType, member string) string {
 	if name != goType {
 		member = fmt.Sprintf("Name: %q, %s", name, member)
@@ -82,8 +81,8 @@ func said(name, goType, member string) string {
 	return "ecs.Component[" + goType + "]{" + member + "}"
 }
 
-// sameFields reports whether two layouts are structs of the same fields, in any order.
-// What has no fields says nothing by them.
+// sameFields reports whether two layouts are structs with the same fields, in any order. It
+// returns false for structs without fields.
 func sameFields(a, b *layout.Type) bool {
 	if a.Kind != layout.Struct || b.Kind != layout.Struct || len(a.Fields) == 0 || len(a.Fields) != len(b.Fields) {
 		return false

@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	maskLevels = 6       // Of 64 bits a word: enough for every uint32.
-	maskPage   = 64      // Words of level 0 in a page. Their summary lies behind them.
-	maskBlocks = 1 << 26 // Words of level 0, if all were there.
+	maskLevels = 6 // 64 bits per word and level cover every uint32.
+	// Words of level 0 in a page. Their summary word follows them.
+	maskPage   = 64
+	maskBlocks = 1 << 26 // Words of level 0 in a full mask.
 )
 
-// upperRow is where the levels above the pages begin in upper. Each has room for
-// one word more than it can need, always empty: a search may look behind its end.
-// Level 2 is last, as it grows.
+// upperRow is the first row of each level above the pages in upper. Each level has one spare word
+// that is always 0, so that a search may read past its end. Level 2 is last, because it grows.
 var upperRow = [maskLevels]int{5: 0, 4: 1, 3: 1 + 5, 2: 1 + 5 + 257}
 
-// A Mask is a set of entity indices that a program fills: a bitset over which empty
-// regions are skipped, and whose [Bits] combine with others 64 indices at a time.
-// [World.NewMask] makes one.
+// A Mask is a set of entity indices that the program fills. It is a bitset with summaries, so
+// that iteration skips empty regions. Its [Bits] combine with those of other masks 64 indices at
+// a time. [World.NewMask] makes a mask.
 //
-// It is a tree of words. A bit of level 0 is an index; a bit of a higher level is
-// set iff the word that it stands for, one level below, is not 0:
+// A mask is a tree of words. A bit of level 0 is an index. A bit of a higher level is set iff the
+// word that it stands for, one level below, is not 0:
 //
 //	level 5                | 1 |                       1 word at most
 //	  ...
@@ -31,28 +31,31 @@ var upperRow = [maskLevels]int{5: 0, 4: 1, 3: 1 + 5, 2: 1 + 5 + 257}
 //	level 1         | 1 0 .. 1 | 0 1 .. ...            one for 4096: a page
 //	level 0   | 64 | 64 | .. | 64 | ...                one for 64
 //
-// Pages are allocated on first use, so a mask costs some 17 bytes for 64 indices
-// of the regions in use, and 1 byte for 1000 up to the highest index.
+// Pages are allocated on first use. A mask costs some 17 bytes for 64 indices of the regions in
+// use, and 1 byte for 1000 indices up to the highest index.
 //
-// A Mask is put back with its world.
+// A restore of the world restores its masks.
 type Mask struct {
-	Bits // The same set, to be read and combined.
+	Bits // The same set, for reading and combining.
 
-	w    *World
-	rows track.Tracker // N: rows of the longest column. Extra: the epoch. Total: minus the number of indices, so that it protects no rows.
+	w *World
+	// N is the number of rows of the longest column, and Extra is the epoch. Total is minus the
+	// number of indices, so that it protects no rows.
+	rows track.Tracker
 
-	// The pages are not tracked: one that was allocated once is there for every
-	// frame. Its words were empty before.
-	pages []uint32  // Index / 4096 to the first row of its page in words; 0, where an empty page lies, if it has none.
+	// The pages are not tracked. A page is allocated once, and every frame may have it, because
+	// its words are 0 until the first write.
+	// The first row in words of the page with index / 4096. A missing page has row 0, where an
+	// empty page is.
+	pages []uint32
 	words maskWords // Levels 0 and 1.
 	upper maskWords // Levels 2 to 5.
 
-	epochs int // The newest epoch ever; only rises.
+	epochs int // The newest epoch ever; it never decreases.
 }
 
-// A maskWord counts only in the epoch in which it was written: raising the epoch
-// clears a mask. What was there before is saved like any other row, since the
-// epoch can come back.
+// A maskWord counts only in the epoch in which it was written, so a new epoch clears a mask. A
+// restore can bring the old epoch back, so old words are saved like any other row.
 type maskWord struct {
 	bits  uint64
 	epoch int
@@ -78,7 +81,7 @@ func (m *Mask) Has(i uint32) bool { return m.word(int(i>>6))>>(i&63)&1 != 0 }
 // Len returns the number of indices in the set.
 func (m *Mask) Len() int { return -m.rows.Total }
 
-// Add adds i and reports whether it was missing.
+// Add adds i. It returns false if i was already in the set.
 func (m *Mask) Add(i uint32) bool {
 	if debug {
 		m.w.mustBeWritable("Mask.Add")
@@ -106,7 +109,7 @@ func (m *Mask) Add(i uint32) bool {
 	return true
 }
 
-// Remove removes i and reports whether it was there.
+// Remove removes i. It returns false if i was not in the set.
 func (m *Mask) Remove(i uint32) bool {
 	if debug {
 		m.w.mustBeWritable("Mask.Remove")
@@ -135,7 +138,7 @@ func (m *Mask) Remove(i uint32) bool {
 	return true
 }
 
-// raise says on the levels above 0 that word k is not 0 any more.
+// raise sets the summary bits for word k, which is no longer 0.
 func (m *Mask) raise(k uint32) {
 	for level := 1; level < maskLevels; level++ {
 		c, row := m.place(level, int(k>>6))
@@ -148,7 +151,7 @@ func (m *Mask) raise(k uint32) {
 	}
 }
 
-// lower says on the levels above 0 that word k is 0 now.
+// lower clears the summary bits for word k, which is now 0.
 func (m *Mask) lower(k uint32) {
 	for level := 1; level < maskLevels; level++ {
 		c, row := m.place(level, int(k>>6))
@@ -185,7 +188,7 @@ func (m *Mask) fill(entities []Entity) {
 	}
 }
 
-// place returns where word k of a level above 0 lies. Its page must be there.
+// place returns the column and the row of word k of a level above 0. Its page must exist.
 func (m *Mask) place(level, k int) (*maskWords, int) {
 	if level == 1 {
 		return &m.words, int(m.pages[k]) + maskPage
@@ -193,7 +196,7 @@ func (m *Mask) place(level, k int) (*maskWords, int) {
 	return &m.upper, upperRow[level] + k
 }
 
-// grow allocates page p, and the words of level 2 up to the one above it.
+// grow allocates page p, and the words of level 2 up to that of the page.
 //
 //go:noinline
 func (m *Mask) grow(p int) {
@@ -208,8 +211,8 @@ func (m *Mask) grow(p int) {
 	if need := upperRow[2] + p>>6 + 1 - len(m.upper.Live); need > 0 {
 		m.upper.Live = append(m.upper.Live, make([]maskWord, need)...)
 	}
-	// New rows were there in every frame, empty. A restore would otherwise leave what
-	// was written to them, in an epoch that it brings back.
+	// ^Every frame gets the new rows as well, as empty rows. Otherwise a restore would keep words
+	// written to them in an epoch that it restores.
 	m.rows.Lengthen(max(len(m.words.Live), len(m.upper.Live)))
 }
 
@@ -221,13 +224,13 @@ func (m *Mask) word(b int) uint64 {
 }
 
 func (m *Mask) nextWord(b int) int {
-	if rest := m.pageSummary(b>>6) >> (b & 63); rest != 0 { // Nearly always, where there are many.
+	if rest := m.pageSummary(b>>6) >> (b & 63); rest != 0 { // The common case in a dense mask.
 		return b + bits.TrailingZeros64(rest)
 	}
 	return search(m, b)
 }
 
-// pageSummary returns word p of level 1, that of page p.
+// pageSummary returns word p of level 1, the summary of page p.
 func (m *Mask) pageSummary(p int) uint64 {
 	if p < len(m.pages) {
 		return m.words.bits(int(m.pages[p])+maskPage, m.rows.Extra)
@@ -248,10 +251,10 @@ func (m *Mask) summary(level, k int) uint64 {
 
 func (c *maskWords) init(w *World) {
 	c.Init(&w.clock, false)
-	c.Log.Follows = true // Masks are not recorded.
+	c.Log.Follows = true // Recorders skip masks.
 }
 
-// bits returns the bits of a word that count in epoch.
+// bits returns the bits of a word, or 0 if they were written in another epoch.
 func (c *maskWords) bits(row, epoch int) uint64 {
 	if x := &c.Live[row]; x.epoch == epoch {
 		return x.bits
@@ -266,30 +269,29 @@ func (c *maskWords) put(row int, x maskWord) {
 	c.Live[row] = x
 }
 
-// Bits are a set of entity indices: those of a [Mask], of the entities that have a
-// component ([Storage.Mask]) or of those alive ([World.AliveBits]), or a combination
-// of such. They hold nothing by themselves: they are what is in their parts at the
-// time. Make a combination once and keep it; then iterating allocates nothing.
+// Bits is a set of entity indices. Its source is a [Mask], the members of a storage
+// ([Storage.Mask]), the entities alive ([World.AliveBits]), or a combination of Bits. Bits copies
+// nothing: every call reads the present content of its parts. Create a combination once and keep
+// it, so that iteration allocates nothing.
 type Bits struct{ tree }
 
-// A tree says which indices are in Bits, 64 at a time, and where none are.
+// A tree is the interface of Bits: which indices are in the set, 64 at a time, and which regions
+// are empty.
 type tree interface {
-	// word returns which of the indices [64b, 64b+64) are in the set. Any b >= 0
-	// may be asked.
+	// ^word returns which of the indices [64b, 64b+64) are in the set, for any b >= 0.
 	word(b int) uint64
 
-	// nextWord returns the first block of 64 indices, b or a later one, that may
-	// have any, or -1.
+	// ^nextWord returns the first block of 64 indices, from b on, that may have any indices. It
+	// returns -1 if no such block exists.
 	nextWord(b int) int
 
-	// summary returns word k of a level above 0, as a Mask has them. A bit that is not
-	// set says that the word it stands for, one level below, is 0. A set bit promises
-	// nothing.
+	// ^summary returns word k of a level above 0, as in a Mask. If a bit is 0, the word that it
+	// stands for, one level below, is 0. If a bit is 1, that word may still be 0.
 	summary(level, k int) uint64
 }
 
-// And returns what is in b and in all of the others. Regions in which one of them
-// has nothing are skipped.
+// And returns the intersection of b and the others. Iteration skips regions where one of them is
+// empty.
 func (b Bits) And(others ...Bits) Bits {
 	a := new(andBits)
 	for _, t := range b.with(others) {
@@ -302,11 +304,11 @@ func (b Bits) And(others ...Bits) Bits {
 	return Bits{a}
 }
 
-// Or returns what is in b or in at least one of the others.
+// Or returns the union of b and the others.
 func (b Bits) Or(others ...Bits) Bits { return Bits{&orBits{b.with(others)}} }
 
-// AndNot returns what is in b and in none of the others. With [World.AliveBits] as b
-// it is what entities are not in the others.
+// AndNot returns the indices of b that are in none of the others. With [World.AliveBits] as b,
+// the result is the entities that are in none of the others.
 func (b Bits) AndNot(others ...Bits) Bits { return Bits{&notBits{b.tree, b.with(others)[1:]}} }
 
 func (b Bits) with(others []Bits) []tree {
@@ -317,11 +319,10 @@ func (b Bits) with(others []Bits) []tree {
 	return trees
 }
 
-// Indices iterates over the indices in b in ascending order, and skips empty
-// regions.
+// Indices iterates over the indices in b in ascending order, and skips empty regions.
 //
-// The set may change meanwhile: of a block of 64 indices, from a multiple of 64
-// on, those are visited that were in the set when the loop came to the block.
+// The loop may change the set. The loop reads the set in aligned blocks of 64 indices, each at
+// the time when the loop reaches it.
 func (b Bits) Indices() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for block, word := scan(b.tree, 0); block >= 0; block, word = scan(b.tree, block+1) {
@@ -337,8 +338,8 @@ func (b Bits) Indices() iter.Seq[uint32] {
 // Has reports whether i is in the set.
 func (b Bits) Has(i uint32) bool { return b.word(int(i>>6))>>(i&63)&1 != 0 }
 
-// Len returns how many indices are in b. It costs O(1) for a [Mask] alone, and looks
-// at every word of a combination that is not empty.
+// Len returns the number of indices in b. It costs O(1) for a single [Mask], and a look at every
+// word that is not empty for a combination.
 func (b Bits) Len() (n int) {
 	if m, ok := b.tree.(*Mask); ok {
 		return m.Len()
@@ -349,14 +350,14 @@ func (b Bits) Len() (n int) {
 	return n
 }
 
-// Any reports whether anything is in b.
+// Any reports whether b has any indices.
 func (b Bits) Any() bool {
 	block, _ := scan(b.tree, 0)
 	return block >= 0
 }
 
-// scan returns the first block from b on that has any indices, and which; -1 if
-// there is none.
+// scan returns the first block from b on that has any indices, and its word. It returns -1 if no
+// such block exists.
 func scan(set tree, b int) (block int, word uint64) {
 	if a, ok := set.(*andBits); ok {
 		return a.scan(b)
@@ -369,14 +370,14 @@ func scan(set tree, b int) (block int, word uint64) {
 	return -1, 0
 }
 
-// search finds the next word that may not be empty: up from the summary of block
-// b until something follows, then down along the first set bits; where one of
-// those promised too much, up again.
+// search finds the next word that may not be empty. It goes up from the summary of block b until
+// a later bit is set, then down along the first set bits. If a set bit leads to an empty word, it
+// goes up again.
 func search(t tree, b int) int {
 	if b >= maskBlocks {
 		return -1
 	}
-	for level := 1; level < maskLevels; { // b is the number of a bit of level.
+	for level := 1; level < maskLevels; { // b is the number of a bit in level.
 		rest := t.summary(level, b>>6) >> (b & 63)
 		switch {
 		case rest == 0:
@@ -392,7 +393,7 @@ func search(t tree, b int) int {
 	return -1
 }
 
-// andBits asks masks first, without a call through an interface.
+// andBits is an intersection. It reads masks first, without interface calls.
 type andBits struct {
 	masks []*Mask
 	sets  []tree
@@ -428,9 +429,8 @@ func (a *andBits) summary(level, k int) uint64 {
 
 func (a *andBits) nextWord(b int) int { return search(a, b) }
 
-// scan looks at the blocks of a page one after the other: where sets have many
-// blocks in common but few indices, finding blocks costs more than looking at
-// them.
+// scan reads the blocks of a page one by one. Where sets have many blocks in common but few
+// indices, this is faster than a search for each block.
 func (a *andBits) scan(b int) (block int, word uint64) {
 	for b >= 0 {
 		rest := a.summary(1, b>>6) >> (b & 63) << (b & 63)
@@ -463,8 +463,8 @@ func (o *orBits) summary(level, k int) (word uint64) {
 
 func (o *orBits) nextWord(b int) int { return search(o, b) }
 
-// notBits is set without others. Where the others have something says nothing
-// about where the rest has nothing, so its upper levels are those of set.
+// notBits is a set without the indices of others. Empty regions of the others prove nothing about
+// the result, so its upper levels are those of the set.
 type notBits struct {
 	tree
 	others []tree

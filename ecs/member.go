@@ -11,25 +11,26 @@ import (
 //
 //	sparse[e] < n  and  dense[sparse[e]] == e
 //
-// so that rubbish in sparse is harmless, and lowering n removes members. It is written
-// out where a call would cost; a change of one form is a change of all:
+// Stale entries in sparse are therefore harmless, and lowering n removes members. The test is
+// written out in each place where a call would be too slow. A change of one form must be made in
+// all of them:
 //
-//	set.row        with sparse in pages: the row, for whoever wants no more
+//	set.row        with sparse in pages; returns the row
 //	Storage.Get    the same, small enough to be inlined with the value
-//	Storage.Set    goes on with the page that it found, to write what is not there
-//	set.claim      goes on with the page of the entity before, for a batch
-//	set.lookUp     for 64 entities of a join, of which it keeps the rows
-//	Storage.find   for 64 entities that are to be written, of which it keeps those that are there
-//	World.discard  with pages that are known already, to take the rows of e away
+//	Storage.Set    uses the page again, to write a missing entry
+//	set.claim      uses the page of the entity before, for a batch
+//	set.lookUp     for 64 entities of a join; keeps their rows
+//	Storage.find   for 64 entities to be written; keeps those that are members
+//	World.discard  with known pages, to remove the rows of e
 //	registry.row   with sparse in one slice: whether e is alive
 //	registry.at    without the generation: which entity is alive at an index
 //
-// Rows below n exist in dense and data: the first two, which the compiler inlines
-// wherever a program looks something up, read them without a check of bounds. How many
-// look-ups wait for memory at the same time hangs on how many words each loads, those of
-// the set included: a loop over many entities loads these before it.
+// Rows below n exist in dense and data. So set.row and Storage.Get, which the compiler inlines
+// into programs, read them without bounds checks. The fewer words a look-up loads, the more
+// look-ups overlap while they wait for memory. A loop over many entities therefore loads the
+// fields of the set once, before the loop.
 //
-// Below them is what makes members, and unmakes them.
+// The functions that add and remove members follow the look-ups.
 
 // row returns the row of e, or -1.
 func (s *set) row(e Entity) int {
@@ -45,24 +46,24 @@ func (s *set) row(e Entity) int {
 	return -1
 }
 
-// Has reports whether e has the component. Any e may be asked: stale, made up,
-// zero.
+// Has reports whether e has the component. e may be any value: stale, invented or zero.
 func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
 
-// Row returns where the component of e lies in [Storage.Entities] and [Storage.Values], and
-// whether e has one. It holds until the next change of the storage.
+// Row returns the position of e in [Storage.Entities] and [Storage.Values]. The result ok is
+// false if e does not have the component. The position is valid until the next change of the
+// storage.
 func (s *set) Row(e Entity) (row int, ok bool) {
 	row = s.row(e)
 	return max(row, 0), row >= 0
 }
 
-// Get returns the component of e, and whether e has one.
+// Get returns the component of e. The result ok is false if e does not have the component.
 //
-// Slices, maps and pointers in it are those of the world, to be read only and until the
-// next change of the row. To write them use [Storage.Mut], or Set with ones of your own:
-// who writes through them and then calls Set or Mut has changed the row before the world
-// saves it, so that no checkpoint and no tick has the old value. Only a debug build
-// (-tags stetdebug) finds that.
+// Slices, maps and pointers in the component belong to the world. They are read-only, and valid
+// until the next change of the row. To change them, use [Storage.Mut], or Set with new ones. A
+// write through them before the call of Set or Mut changes the row before the world saves it.
+// Then no checkpoint and no tick has the old value. Only a debug build (-tags stetdebug) finds
+// this mistake.
 func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 	if debug {
 		mustBeCurrent(e)
@@ -76,12 +77,12 @@ func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 	return v, false
 }
 
-// Set gives e the component v, replacing the one it had. It reports whether e is
-// alive; if not, nothing changes. Slices, maps and pointers in v are the world's from
-// then on: it copies none of them.
+// Set gives e the component v, and replaces the present one. It returns false and changes nothing
+// if e is not alive. Set does not copy the slices, maps and pointers in v. They belong to the
+// world from then on.
 func (s *Storage[T]) Set(e Entity, v T) bool {
-	// What most calls need is done in a body that calls nothing but, last of all,
-	// setSlow: so nothing has to be kept on the stack.
+	// The common case calls only setSlow, as the last statement. So the compiler needs no stack
+	// for saved values.
 	if debug {
 		s.mustBeWritable("Set", e)
 		if s.row(e) < 0 && s.w.entities.alive(e) {
@@ -113,8 +114,8 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 	return true
 }
 
-// GetAny is [Storage.Get] of a copy that shares nothing with the world. It finds none of a
-// component that the program has not registered; GetJSON does.
+// GetAny is [Storage.Get], but returns a copy that shares no memory with the world. It returns
+// false for a component that the program has not registered; GetJSON can read those.
 func (s *Storage[T]) GetAny(e Entity) (v any, ok bool) {
 	row := s.row(e)
 	if row < 0 || s.unknown {
@@ -123,16 +124,16 @@ func (s *Storage[T]) GetAny(e Entity) (v any, ok bool) {
 	return s.face.copy(s.data.Live[row]), true
 }
 
-// SetAny is [Storage.Set] of a copy of v, which is a T or a pointer to one. After an error,
-// which says what is wrong, nothing has changed.
+// SetAny is [Storage.Set] for a copy of v, which must be a T or a pointer to one. An error says
+// what is wrong with v, and leaves the world unchanged.
 func (s *Storage[T]) SetAny(e Entity, v any) error {
 	row, err := s.face.ofAny(&s.spec, v)
 	return s.setChecked(e, row, err)
 }
 
-// GetJSON returns the component of e as the JSON of [layout.Value.AppendExact], which is
-// what exports have. It finds none if values of T cannot be encoded: NoPersist components
-// may be such, and SetJSON says why.
+// GetJSON returns the component of e as the JSON of [layout.Value.AppendExact], the format of
+// exports. It returns false if e does not have the component, or if values of T cannot be
+// encoded. Only NoPersist components can have such types; SetJSON returns the reason.
 func (s *Storage[T]) GetJSON(e Entity) (src []byte, ok bool) {
 	row := s.row(e)
 	if row < 0 {
@@ -141,16 +142,16 @@ func (s *Storage[T]) GetJSON(e Entity) (src []byte, ok bool) {
 	return s.face.json(&s.spec, row)
 }
 
-// SetJSON is [Storage.Set] of what [Storage.GetJSON] returned. Fields that src does not
-// name stay as they are, or are zero if e has no component; those of nested structs too,
-// but arrays, slices, maps and pointers are replaced as a whole. After an error, which
-// names the field, nothing has changed.
+// SetJSON is [Storage.Set] for JSON as [Storage.GetJSON] returns it. Fields that src does not
+// name keep their value, or are zero if e has no component. The same holds for fields of nested
+// structs. Arrays, slices, maps and pointers are replaced as a whole. An error names the field,
+// and leaves the world unchanged.
 func (s *Storage[T]) SetJSON(e Entity, src []byte) error {
 	row, err := s.face.ofJSON(&s.spec, s.row(e), src)
 	return s.setChecked(e, row, err)
 }
 
-// setChecked gives e the component v, which was made with err.
+// setChecked gives e the component v, unless err, from the making of v, is an error.
 func (s *Storage[T]) setChecked(e Entity, v T, err error) error {
 	switch {
 	case !s.w.entities.alive(e):
@@ -161,8 +162,9 @@ func (s *Storage[T]) setChecked(e Entity, v T, err error) error {
 	return valueFault(s.name, s.layout, e, false, err)
 }
 
-// claim is pointBehind for the first entities, as far as they are alive and not
-// members, and no two are the same. It returns how many.
+// claim writes the sparse entries of entities, for consecutive rows from N on. It stops at the
+// first entity that is dead, is already a member, or occurs twice. It returns the number of
+// entities before that.
 func (s *set) claim(entities []Entity) int {
 	var page *track.Page
 	at := track.NoRow
@@ -203,7 +205,7 @@ func (r *registry) row(e Entity) int {
 // alive reports whether e is in [0, n).
 func (r *registry) alive(e Entity) bool { return r.row(e) >= 0 }
 
-// at returns the entity alive at index i, if there is one.
+// at returns the entity alive at index i. The second result is false if no entity is.
 func (r *registry) at(i uint32) (Entity, bool) {
 	if int64(i) >= int64(r.rows.Total) || int(r.sparse[i]) >= r.rows.N {
 		return 0, false
@@ -211,12 +213,12 @@ func (r *registry) at(i uint32) (Entity, bool) {
 	return r.dense.Live[r.sparse[i]], true
 }
 
-// Mut returns a pointer through which the component of e can be written, or nil
-// if e has none. The row counts as written.
+// Mut returns a pointer for writing the component of e, or nil if e does not have it. The row
+// counts as written.
 //
-// The pointer is valid until the next Set or Remove in this storage, Destroy,
-// Checkpoint, Commit, Restore, Release or Seek; if the storage has an [Index], also until a
-// look-up in it, unless it is the pointer given out last.
+// The pointer is valid until the next Set or Remove in this storage, Destroy, Checkpoint, Commit,
+// Restore, Release or Seek. If the storage has an [Index], a look-up in it also invalidates all
+// pointers except the newest.
 func (s *Storage[T]) Mut(e Entity) *T {
 	r := s.row(e)
 	if r < 0 {
@@ -236,18 +238,18 @@ func (s *Storage[T]) Mut(e Entity) *T {
 	return &s.data.Live[r]
 }
 
-// MutEach iterates over pointers through which the components of entities can be written,
-// beside the positions of these in the slice. Entities that have none are left out; one
-// that is there twice is visited twice.
+// MutEach iterates over pointers for writing the components of entities, with the positions of
+// the entities in the slice. It skips entities without the component. It visits an entity twice
+// if the slice has it twice.
 //
 //	for i, p := range positions.MutEach(hit) {
 //		p.X += push[i]
 //	}
 //
-// It is a loop of [Storage.Mut] that looks up and saves 64 rows at a time, before the first
-// of them is visited: where rows lie scattered, what they wait for overlaps. So if the loop
-// ends early up to 63 rows more count as written. The world may change meanwhile: whoever
-// is behind in the slice is looked up again. A pointer is valid as long as that of Mut.
+// It is a loop of [Storage.Mut] that looks up and saves 64 rows at a time, before it visits the
+// first of them. Where rows are scattered, their memory accesses overlap. If the loop ends early,
+// up to 63 more rows count as written. The loop may change the world: the entities that follow in
+// the slice are then looked up again. A pointer is valid as long as that of Mut.
 func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
 	return func(yield func(int, *T) bool) {
 		var f found
@@ -259,7 +261,7 @@ func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
 				if !yield(first+int(f.at[k]), &s.data.Live[f.rows[k]]) {
 					return
 				}
-				if s.w.changes != changes { // Also where a frame began or ended.
+				if s.w.changes != changes { // Also after the start or the end of a frame.
 					f.next = int(f.at[k]) + 1
 					break
 				}
@@ -268,15 +270,15 @@ func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
 	}
 }
 
-// A found is what a storage has of some entities.
+// A found has the rows of up to 64 entities in a storage.
 type found struct {
-	next int        // How many entities were looked at.
-	n    int        // How many of them are members.
-	at   [64]uint8  // Which ones.
-	rows [64]uint32 // Where they lie.
+	next int        // The number of entities that were looked up.
+	n    int        // The number of them that are members.
+	at   [64]uint8  // The positions of the members.
+	rows [64]uint32 // The rows of the members.
 }
 
-// find finds the rows of the first of entities, at most 64, which may then be written.
+// find finds the rows of the first entities, at most 64, and saves them for writing.
 //
 //go:noinline
 func (s *Storage[T]) find(entities []Entity, f *found) {
@@ -296,7 +298,7 @@ func (s *Storage[T]) find(entities []Entity, f *found) {
 	}
 	f.n = n
 	if f.n == 0 {
-		return // Nothing will be written.
+		return // The caller has no row to write.
 	}
 	if debug {
 		s.mustBeWritable("MutEach", 0)
@@ -321,7 +323,7 @@ func (s *Storage[T]) setSlow(e Entity, v T) bool {
 		old := s.data.Live[r]
 		s.data.Live[r] = v
 		for _, f := range s.onSet {
-			if s.row(e) < 0 { // A hook took it away.
+			if s.row(e) < 0 { // A hook removed the component.
 				break
 			}
 			f(e, old, v)
@@ -335,7 +337,7 @@ func (s *Storage[T]) setSlow(e Entity, v T) bool {
 	return true
 }
 
-// add gives e, which is alive and no member, the component v.
+// add gives the component v to e, which must be alive and no member.
 func (s *Storage[T]) add(e Entity, v T) {
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
@@ -350,8 +352,7 @@ func (s *Storage[T]) add(e Entity, v T) {
 	}
 }
 
-// append gives e the row behind the last one. It returns true, as Set does that ends with
-// it.
+// append gives e the row after the last one. It returns true, so that Set can end with the call.
 func (s *Storage[T]) append(e Entity, v T) bool {
 	p := s.sparse.Page(e.Index())
 	if p == nil || s.special {
@@ -363,8 +364,8 @@ func (s *Storage[T]) append(e Entity, v T) bool {
 	return s.appendFirst(e, v, p)
 }
 
-// appendFirst gives e, whose entry is in p, the row behind the last one, for which there is
-// room.
+// appendFirst gives e the row after the last one, and saves what that overwrites. p has the entry
+// of e, and the columns must have room.
 //
 //go:noinline
 func (s *Storage[T]) appendFirst(e Entity, v T, p *track.Page) bool {
@@ -381,8 +382,8 @@ func (s *Storage[T]) appendFirst(e Entity, v T, p *track.Page) bool {
 	return true
 }
 
-// saveMember saves what e overwrites by coming to row r, with its entry in p, where the
-// storage is heavy: [track.SaveMember] is for others.
+// saveMember saves row r, and the entry of e in p, before e gets that row. It is for heavy
+// storages; others use [track.SaveMember].
 func (s *Storage[T]) saveMember(p *track.Page, e Entity, r int) {
 	if s.dense.Unsaved(r) {
 		s.saveRow(r)
@@ -392,18 +393,20 @@ func (s *Storage[T]) saveMember(p *track.Page, e Entity, r int) {
 	}
 }
 
-// saveRow saves row r of dense and data. Every write to dense goes with one to
-// data, so a row whose dense part is saved needs no second test.
+// saveRow saves row r of dense and data. Every write to dense goes with a write to data, so a
+// test of dense covers both.
 //
 //go:noinline
 func (s *Storage[T]) saveRow(r int) {
-	if s.data.Unsaved(r) { // First, as a Clone may panic: that dense is saved says that both are.
+	// data comes first, because Clone may panic. A saved row of dense must imply a saved row of
+	// data.
+	if s.data.Unsaved(r) {
 		s.data.Save(r)
 	}
 	s.dense.Save(r)
 }
 
-// newPage returns the page for the entry of e, which is no member.
+// newPage returns the page for the entry of e, which is not a member.
 //
 //go:noinline
 func (s *set) newPage(e Entity) *track.Page {
@@ -413,8 +416,8 @@ func (s *set) newPage(e Entity) *track.Page {
 	return s.page(e.Index())
 }
 
-// Remove takes the component away from e and reports whether e had one. The last
-// row moves into the hole.
+// Remove removes the component from e. It returns false if e does not have the component. The
+// last row moves into its place. In an [Indexed] storage, the row becomes a gap instead.
 func (s *Storage[T]) Remove(e Entity) bool {
 	r := s.row(e)
 	if r < 0 {
@@ -432,13 +435,13 @@ func (s *Storage[T]) Remove(e Entity) bool {
 	return true
 }
 
-// discard takes row r, which is e's, away: the last row moves into it, or it
-// becomes a gap. Nobody is told but the mask.
+// discard removes row r, which belongs to e. The last row moves into it, or it becomes a gap.
+// discard updates the mask, but calls no hooks and informs no group or recorder.
 func (s *Storage[T]) discard(e Entity, r int) {
 	if debug {
 		s.displace()
 	}
-	last := s.rows.N - 1 // As in Set, the usual case calls nothing.
+	last := s.rows.N - 1 // As in Set, the common case makes no calls.
 	if s.rows.Span != s.w.clock.Span || s.heavy {
 		s.discardSlow(e, r)
 		return
@@ -458,7 +461,7 @@ func (s *Storage[T]) discard(e Entity, r int) {
 	}
 }
 
-// discardFirst is discard of a row that is not the last one, where not all is saved.
+// discardFirst is discard for a row that is not the last, where some part is not saved yet.
 //
 //go:noinline
 func (s *Storage[T]) discardFirst(e Entity, r int) {

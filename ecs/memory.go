@@ -7,38 +7,39 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// Memory is what a world holds, in bytes. It counts what the slices of the world
-// have room for, not only what is in use. Not counted are: what components point
-// to (strings, slices, maps), the runs that queries remember, masks of [World.NewMask],
-// headers of some dozens of bytes for a log, the description of a component's type,
-// and what the allocator rounds up, 1 KiB for a page of 17.
+// Memory is the memory that a world holds, in bytes. It counts the capacity of slices, not only
+// the part in use.
+//
+// It does not count what components point to (strings, slices, maps), the runs that queries
+// cache, or the masks of [World.NewMask]. It also leaves out the description of a component's
+// type, and headers of some dozens of bytes for each log. The allocator rounds sizes up, which
+// is not counted either: 1 KiB for a sparse page of 17 KiB.
 type Memory struct {
 	Registry StorageMemory
-	Storages []StorageMemory // As [World.Storages] returns them: resources last.
-	Headers  int64           // What a storage or resource takes without a row: 1 KiB, and with a mask 2.
+	Storages []StorageMemory // In the order of [World.Storages]: resources last.
+	Headers  int64           // Fixed sizes: 1 KiB for each storage or resource, 2 with a mask.
 	Shared   int64           // The sparse array of all Indexed storages.
-	Frames   int64           // The list of frames, with what each of them touched.
-	Ops      int64           // Operations noted for a recorder.
-	Scratch  int64           // Work space.
+	Frames   int64           // The list of frames, and the storages that each frame touched.
+	Ops      int64           // Operations recorded for a recorder.
+	Scratch  int64           // Scratch buffers.
 
-	// Checkpoints is how much of Undo was saved for checkpoints. [World.Checkpoints]
-	// says for which.
+	// Checkpoints is the part of Undo that was saved for checkpoints. [World.Checkpoints] lists
+	// the checkpoints.
 	Checkpoints int64
 }
 
-// StorageMemory is what a storage, a resource or the registry of entities holds,
-// in bytes.
+// StorageMemory is the memory of a storage, a resource or the registry of entities, in bytes.
 type StorageMemory struct {
 	Name   string // "" for the registry.
 	Sparse int64  // Entity index to row.
 	Dense  int64  // Row to entity.
 	Data   int64  // Row to component.
-	Mask   int64  // Of a Masked or Ordered storage.
-	Stamps int64  // By row: when it was saved; of some rows: who moved last, for queries.
+	Mask   int64  // The mask of a Masked or Ordered storage.
+	Stamps int64  // Marks of saved rows, and the notes of moved entities for queries.
 	Undo   int64  // Saved rows: the storage's part of [History.Bytes].
-	Spare  int64  // Recycled memory that waits for rows to save.
+	Spare  int64  // Recycled memory for rows to be saved.
 
-	Indexes int64 // Each [Index] of the storage: rows, lists and, about, the map of keys.
+	Indexes int64 // Each [Index] of the storage: rows, lists and an estimate for the map of keys.
 }
 
 // Total returns the sum of all parts.
@@ -55,9 +56,9 @@ func (m *StorageMemory) Total() int64 {
 	return m.Sparse + m.Dense + m.Data + m.Mask + m.Stamps + m.Undo + m.Spare + m.Indexes
 }
 
-// Checkpoints iterates over the checkpoints that are held, oldest first. A program that
-// takes more and more memory may have forgotten to release some: give them names. The
-// world must not change meanwhile.
+// Checkpoints iterates over the checkpoints that are not released, oldest first. If the memory of
+// a program grows without end, it may have missed a Release. Names given by [World.CheckpointAs]
+// help to find the place. The loop must not change the world.
 func (w *World) Checkpoints() iter.Seq[Checkpoint] {
 	return func(yield func(Checkpoint) bool) {
 		for i := range w.frames {
@@ -68,16 +69,16 @@ func (w *World) Checkpoints() iter.Seq[Checkpoint] {
 	}
 }
 
-// CheckpointAs is Checkpoint with a name that says to people what it is for:
-// [World.Checkpoints] shows it. Names need not differ.
+// CheckpointAs is Checkpoint with a name that describes its purpose. [World.Checkpoints] shows
+// the name. Several checkpoints may have the same name.
 func (w *World) CheckpointAs(name string) Checkpoint {
 	cp := w.Checkpoint()
 	w.frames[len(w.frames)-1].name = name
 	return cp
 }
 
-// Name returns the name that [World.CheckpointAs] gave cp; "" if there is none, or cp is
-// not valid.
+// Name returns the name given by [World.CheckpointAs]. It returns "" if cp has no name or is not
+// valid.
 func (cp Checkpoint) Name() string {
 	if f := cp.frame(); f != nil {
 		return f.name
@@ -85,7 +86,7 @@ func (cp Checkpoint) Name() string {
 	return ""
 }
 
-// Tick returns the tick that the world was at when cp was made; 0 if cp is not valid.
+// Tick returns the tick of the world when cp was made. It returns 0 if cp is not valid.
 func (cp Checkpoint) Tick() uint64 {
 	if f := cp.frame(); f != nil {
 		return f.at
@@ -93,8 +94,8 @@ func (cp Checkpoint) Tick() uint64 {
 	return 0
 }
 
-// Bytes returns how many bytes were saved between cp and the next checkpoint or end of
-// a tick that is held: a part of [History.Bytes]. It costs O(storages written since).
+// Bytes returns the number of bytes saved between cp and the next retained checkpoint or end of a
+// tick. They are a part of [History.Bytes]. It costs O(storages written since).
 func (cp Checkpoint) Bytes() (n int64) {
 	if f := cp.frame(); f != nil {
 		n = f.saved()
@@ -102,10 +103,9 @@ func (cp Checkpoint) Bytes() (n int64) {
 	return n
 }
 
-// TickBytes returns how many bytes are held for what was written between the end of tick and
-// that of the next tick held: what it costs to have tick to go to, a part of
-// [History.Bytes]. It is 0 for a tick that is not held. It costs O(ticks held, storages
-// written).
+// TickBytes returns the number of bytes saved between the end of tick and the end of the next
+// retained tick. They are the cost of retaining tick, and a part of [History.Bytes]. It returns 0
+// for a tick that is not retained. It costs O(ticks retained, storages written).
 func (h History) TickBytes(tick uint64) (n int64) {
 	w := h.w
 	if k := w.lastBoundary(tick); k >= 0 && w.frames[k].held() {
@@ -123,7 +123,7 @@ func (h History) TickBytes(tick uint64) (n int64) {
 	return n
 }
 
-// saved returns how many bytes were saved in f.
+// saved returns the number of bytes saved in f.
 func (f *frame) saved() (n int64) {
 	for _, t := range f.Touched {
 		n += t.SavedIn(f.ID)
@@ -131,10 +131,10 @@ func (f *frame) saved() (n int64) {
 	return n
 }
 
-// room returns what k takes.
+// room returns the memory of k.
 func (k *ranking[V]) room() int64 { return room(k.rows) + room(k.half) }
 
-// memory returns what l, which may be nil, takes.
+// memory returns the memory of l, which may be nil.
 func (l *listing) memory() (n int64) {
 	if l == nil {
 		return 0
@@ -145,8 +145,8 @@ func (l *listing) memory() (n int64) {
 	return n + int64(unsafe.Sizeof(*l))
 }
 
-// MemoryUsage returns what w holds. It costs O(storages, sparse pages, chunks of
-// saved rows), whatever is in them.
+// MemoryUsage returns the memory that w holds. It costs O(storages, sparse pages, chunks of saved
+// rows), independent of the number of rows.
 func (w *World) MemoryUsage() Memory {
 	m := Memory{
 		Registry: w.entities.memory(),
@@ -184,7 +184,7 @@ func (w *World) MemoryUsage() Memory {
 	return m
 }
 
-// room returns how many bytes the elements of s take when it is full.
+// room returns the size of s's capacity in bytes.
 func room[T any](s []T) int64 {
 	var zero T
 	return int64(cap(s)) * int64(unsafe.Sizeof(zero))
@@ -196,14 +196,14 @@ func (r *registry) memory() (m StorageMemory) {
 	return m
 }
 
-// memory returns what s holds, and the size of s itself.
+// memory returns the memory of s, and the size of the struct itself.
 func (s *Storage[T]) memory() (m StorageMemory, header uintptr) {
 	m, header = StorageMemory{Name: s.name, Stamps: room(s.ring)}, unsafe.Sizeof(*s)
 	for _, x := range s.indexes {
 		m.Indexes += x.bytes()
 	}
 	switch s.set.kind {
-	case Indexed: // Its sparse array is the world's.
+	case Indexed: // Its sparse array belongs to the world.
 	case Hashed:
 		m.Sparse = room(s.sparse.Pages) + room(s.shared) + pageMemory(s.shared)
 	default:
@@ -226,7 +226,7 @@ func (r *Resource[T]) memory() (m StorageMemory, header uintptr) {
 	return m, unsafe.Sizeof(*r)
 }
 
-// addColumn adds what c holds to m, its rows to live.
+// addColumn adds the memory of c to m, and the memory of c's rows to live.
 func addColumn[T any](m *StorageMemory, c *track.Column[T], live *int64) {
 	*live += c.Bytes()
 	m.add(c.Log.Memory())
@@ -238,12 +238,12 @@ func (m *StorageMemory) add(column track.Memory) {
 	m.Spare += column.Spare
 }
 
-// pageMemory returns what pages take whose entries are not saved.
+// pageMemory returns the memory of pages without their undo data.
 func pageMemory(pages []*track.Page) int64 {
 	return int64(len(pages)) * int64(unsafe.Sizeof(track.Page{}))
 }
 
-// memory returns what c takes beside the frames.
+// memory returns the memory of c without the frames.
 func (c *change) memory() int64 {
 	return room(c.Entities.Rows) + room(c.Storages) + room(c.entities) + room(c.values) + room(c.ops)
 }
@@ -254,15 +254,14 @@ func (m *Mask) addTo(sum *StorageMemory) {
 	addColumn(sum, &m.upper.Column, &sum.Mask)
 }
 
-// Shrink gives memory back that w does not need at present: room for rows that are not
-// there, and what is recycled from tick to tick. [World.MemoryUsage] says how much w
-// takes before and after. What a checkpoint, the history or a pin needs stays, so less
-// is given back while they are held.
+// Shrink frees memory that w does not need at present: unused capacity, and buffers that are
+// recycled from tick to tick. [World.MemoryUsage] shows the difference. Checkpoints, the history
+// and pins keep the memory that they need, so Shrink frees less while they exist.
 //
-// It changes nothing that can be asked of w otherwise. It costs O(rows) for the
-// storages that have room to give back, and the ticks that follow allocate again what
-// they need, so it is for the end of a level rather than of a tick. Pointers and slices
-// that were given out before are no longer valid, as after a Checkpoint.
+// Shrink has no other visible effect. It costs O(rows) for each storage with unused capacity. The
+// ticks that follow allocate again what they need, so call Shrink at the end of a level rather
+// than in each tick. Pointers and slices that were handed out before are no longer valid, as
+// after a Checkpoint.
 func (w *World) Shrink() {
 	w.verify()
 	w.entities.shrink()
@@ -295,11 +294,10 @@ func (r *registry) shrink() {
 	r.sparse = track.Fitting(r.sparse[:len(r.dense.Live)])
 }
 
-// shrunkTo notes how many rows are left.
+// shrunkTo lowers top to the number of remaining rows.
 func (s *Storage[T]) shrunkTo() { s.top = min(s.top, len(s.data.Live)) }
 
-// dropPages forgets the pages of indices that no member has. Nothing else must need
-// them.
+// dropPages frees the sparse pages that have no member. No frame may need them.
 func (s *set) dropPages() {
 	needed := make([]bool, len(s.sparse.Pages))
 	for _, e := range s.dense.Live[:s.rows.N] {

@@ -7,38 +7,41 @@ import (
 	"time"
 )
 
-// parallel hands the runs of a query out to several goroutines. All that
-// iterating changes is done before they start: rows are found and, if they are
-// written, saved, so that marks and logs are touched by the caller only. What is
-// left are slices that do not overlap.
+// parallel distributes the runs of a query over several goroutines. The caller's goroutine does
+// everything that changes the world before it starts the others. It finds the rows and saves
+// those that the body may write, so only the caller touches marks and logs. The others work on
+// slices that do not overlap.
 //
-//	runs    | a b n | a b n | a b n | a b n | a b n |     cut at multiples of the rows of a part
+//	runs    | a b n | a b n | a b n | a b n | a b n |     cut at multiples of the part size
 //	parts   0               2               4             taken in this order
 type parallel[R any] struct {
 	run  func(entities []Entity, rows []uint32) R
-	body func(R) // nil while none is under way.
-	work func()  // What the others do: shift.
+	body func(R) // nil while no loop is running.
+	work func()  // The function of the other goroutines: shift.
 
-	w      *World // If it is in no other such loop.
+	w      *World // nil if the loop is nested in another parallel loop.
 	driver *set
-	stride int // Numbers of a run: its rows in the columns, that of the driver, and how many.
+	// The number of values in a run: its rows in the columns, its row in the driver, and its
+	// length.
+	stride int
 	runs   []uint32
-	parts  []int // Where parts begin in runs; the last one is the end.
+	parts  []int // The starts of parts in runs; the last entry is the end.
 
-	taken  atomic.Int64 // Parts that were taken,
+	taken  atomic.Int64 // The number of parts taken.
 	group  sync.WaitGroup
-	failed sync.Mutex // guards
-	first  int        // the first part that panicked,
-	reason any        // and with what; nil if none did.
+	failed sync.Mutex // Guards first and reason.
+	first  int        // The first part that panicked.
+	reason any        // The panic value of that part; nil if no part panicked.
 }
 
-// partRows returns how many rows a goroutine takes at once where rows are visited: few
-// enough that some sixty can share the work, and a multiple of 64, so that parts of long
-// runs begin with a block of the driver. It is the same on every machine.
+// partRows returns the number of rows of a part, for a driver with the given number of rows. It
+// is small enough that some sixty goroutines can share the work. It is a multiple of 64, so that
+// parts of long runs begin with a block of the driver. It is the same on every machine.
 func partRows(rows int) int { return min(max(rows/64&^63, 64), 1024) }
 
-// worthStarting is the work that is left when others are started to share it. To wake one
-// takes the caller some microseconds, and as many pass before it does anything.
+// worthStarting is the least remaining work for which other goroutines are started. Waking a
+// goroutine takes the caller some microseconds, and it takes as long again until the goroutine
+// runs.
 const worthStarting = 20 * time.Microsecond
 
 func (p *parallel[R]) do(j *join, workers int, body func(R)) {
@@ -47,7 +50,7 @@ func (p *parallel[R]) do(j *join, workers int, body func(R)) {
 	}
 	p.body = body
 	defer p.end()
-	if !j.w.parallel { // This loop is in no other.
+	if !j.w.parallel { // The loop is not nested in another parallel loop.
 		j.w.look()
 		p.gather(j)
 		p.w, j.w.parallel = j.w, true
@@ -65,7 +68,7 @@ func (p *parallel[R]) do(j *join, workers int, body func(R)) {
 	}
 }
 
-// end also comes after a Goexit in the caller's share of the work.
+// end is deferred, so it also runs after a Goexit in the caller's share of the work.
 func (p *parallel[R]) end() {
 	p.group.Wait()
 	if p.w != nil {
@@ -97,7 +100,7 @@ func (p *parallel[R]) gather(j *join) {
 	}
 }
 
-// narrow makes rows [lo, hi) of the last run all of it.
+// narrow limits the last run to its rows [lo, hi).
 func (p *parallel[R]) narrow(lo, hi int) {
 	run := p.runs[len(p.runs)-p.stride:]
 	for i, row := range run[:p.stride-1] {
@@ -115,15 +118,15 @@ func (p *parallel[R]) start(workers int) {
 	}
 	p.taken.Store(0)
 	if p.work == nil {
-		p.work = func() { p.shift(0) } // Made once: a closure is an allocation.
+		p.work = func() { p.shift(0) } // Stored, because every closure is an allocation.
 	}
 	p.group.Add(1)
 	p.shift(min(workers, len(p.parts)-1) - 1)
 }
 
-// shift works on parts until there are no more, and starts so many others as soon as what is
-// left is worth it. Parts are taken in order, so when one panics, those before it are all
-// under way, and the first of all that panic is the same every time.
+// shift works on parts until none is left. It starts the given number of other goroutines as soon
+// as the remaining work is worth it. Parts are taken in order. When a part panics, all parts
+// before it have been started, so the first part that panics is always the same.
 func (p *parallel[R]) shift(others int) {
 	part := 0
 	defer p.group.Done()
@@ -140,9 +143,9 @@ func (p *parallel[R]) shift(others int) {
 	}
 }
 
-// worthwhile reports whether others are to share what is left of the parts when so many are
-// done. It looks at the clock behind 1, 2, 4, … parts only, as parts may be done sooner than
-// it is read.
+// worthwhile reports whether other goroutines should share the remaining parts after done parts.
+// It reads the clock only after 1, 2, 4, … parts, because a part may take less time than reading
+// the clock.
 func (p *parallel[R]) worthwhile(done int, began time.Time) bool {
 	if done&(done-1) != 0 {
 		return false
@@ -160,8 +163,8 @@ func (p *parallel[R]) visit(runs []uint32) {
 	}
 }
 
-// ended notes why a shift ended with part, and lets the others end too, unless
-// there are no more parts.
+// ended records why a shift ended with part, and makes the other goroutines end too. It does
+// nothing if no part is left.
 func (p *parallel[R]) ended(part int, reason any) {
 	if part >= len(p.parts)-1 {
 		return

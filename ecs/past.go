@@ -8,8 +8,9 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// A Past reads the world as it was at the end of a tick that its history holds, while the
-// world stays as it is: who was alive, and with [Storage.At] and [Resource.At] what there was.
+// A Past reads the world as it was at the end of a tick in its history, while the world itself
+// stays at the present. It has the entities that were alive. [Storage.At] and [Resource.At]
+// return the components and resources of that tick.
 //
 //	past, err := world.History().At(shot.Tick)
 //	…
@@ -18,37 +19,43 @@ import (
 //		if p, ok := was.Get(e); ok && shot.Hits(p) { … }
 //	}
 //
-// It shows what the world would hold after [History.Seek] to that tick, and looks it up in what
-// the history saved: nothing is copied when a tick ends, and nothing is gone back over. A
-// storage costs O(rows written since) at its first look-up, hardly anything where they lie side
-// by side, and nothing if none was; then a look-up takes two to three times one in the present.
-// Where entities are asked for, a storage that was cleared since costs O(rows it had), once.
+// A Past shows the state that [History.Seek] to that tick would restore. It reads that state from
+// the rows that the history saved, so nothing is copied at the end of a tick, and nothing is
+// undone.
 //
-// The world may change meanwhile, by any means: a Past follows, and the first look-up behind a
-// change costs O(rows that it wrote); behind one that took memory back (a restore, a tick
-// given up between others) as much as the first one. It is valid as long as its tick is held,
-// wherever the world goes: after going back further it lies ahead, and is lost with what
-// lies ahead at the next change. A look-up panics then; ask [Past.Valid] before.
+// The first look-up in a storage costs O(rows written since the tick). It is very cheap where
+// these rows are consecutive, and free if no row was written. Each later look-up takes two to
+// three times as long as one in the present. The first look-up of an entity in a storage that was
+// cleared since costs O(rows it had).
 //
-// Components and resources that are NoRewind are in no tick: they have their present values,
-// for entities that were alive. What was registered later was had by nobody then.
+// The world may change meanwhile, in any way. The first look-up after a change costs O(rows
+// written by the change). If the change freed saved rows, it costs as much as the very first
+// look-up; a restore or a thinned-out tick does so. A Past is valid as long as its tick is
+// retained. After a rewind past its tick, the tick belongs to the forward branch, which the next
+// change drops. A look-up in an invalid Past panics; [Past.Valid] tells whether it is valid.
 //
-// A Past uses its memory again: a program makes one for each purpose and aims it by [Past.At].
-// In [Query1.ParallelRuns] it can be read only where it need not catch up, else it panics: look
-// it up once in each storage before, and read none that the query writes.
+// NoRewind components and resources are in no tick. A Past has their present values, for entities
+// that were alive. A component that was registered after the tick has no members in it.
+//
+// A Past reuses its memory. Create one for each purpose, and move it to other ticks with
+// [Past.At]. In [Query1.ParallelRuns], a Past panics if it has changes to catch up with. So do
+// one look-up in each storage before the loop, and in the loop read no storage that the query
+// writes.
 type Past struct {
 	w     *World
 	tick  uint64
-	state uint64 // Of the frame that begins with the end of tick.
-	turn  uint64 // The world's, when that frame was looked for last:
-	frame uint64 // its id, or that of the one that ends with the end of tick,
-	ahead bool   // as that lies ahead.
+	state uint64 // The state of the frame that begins at the end of tick.
+	turn  uint64 // World.turn at the last search for that frame.
+	// The ID of that frame. On the forward branch, it is the ID of the frame that ends at the end
+	// of tick.
+	frame uint64
+	ahead bool // True if the frame is on the forward branch.
 	alive pastSet
-	parts []interface{ aim() } // One for each storage and resource that was asked for.
+	parts []interface{ aim() } // The readers of storages and resources in use.
 }
 
-// At returns a reader of the world as it was at the end of tick, which may lie ahead after a
-// rewind. It costs O(1). An error wraps [ErrNotHeld] and names the nearest ticks that are held.
+// At returns a reader of the world at the end of tick, which may be ahead after a rewind. It
+// costs O(1). An error wraps [ErrNotHeld] and names the nearest retained ticks.
 func (h History) At(tick uint64) (*Past, error) {
 	p := &Past{w: h.w}
 	r := &h.w.entities
@@ -60,8 +67,8 @@ func (h History) At(tick uint64) (*Past, error) {
 	return p, nil
 }
 
-// At aims p at the end of another tick, and with it what [Storage.At] returned for p. After an
-// error, which is that of [History.At], p is as it was.
+// At moves p to the end of another tick, together with the results of [Storage.At] for p. Errors
+// are those of [History.At], and leave p unchanged.
 func (p *Past) At(tick uint64) error {
 	state, ok := p.w.stateOf(tick)
 	if !ok {
@@ -75,14 +82,14 @@ func (p *Past) At(tick uint64) error {
 	return nil
 }
 
-// Tick returns which tick p is at.
+// Tick returns the tick that p reads.
 func (p *Past) Tick() uint64 { return p.tick }
 
-// Valid reports whether p can be read: whether its tick is held.
+// Valid reports whether p can be read, that is, whether its tick is still retained.
 func (p *Past) Valid() bool { return p.turn == p.w.turn || p.find() }
 
-// Alive reports whether e was alive. Any e may be asked: an entity that has the index of
-// another one by now is judged by who had it then.
+// Alive reports whether e was alive at the tick. e may be any value. If its index belongs to
+// another entity now, the result is that of the entity at the tick.
 func (p *Past) Alive(e Entity) bool { return p.alive.row(e) >= 0 }
 
 // Len returns the number of entities that were alive.
@@ -91,8 +98,8 @@ func (p *Past) Len() int {
 	return p.alive.then.N
 }
 
-// Entities iterates over the entities that were alive, in the order in which
-// [World.Entities] had them. The world may change meanwhile.
+// Entities iterates over the entities that were alive, in the order of [World.Entities] at the
+// tick. The loop may change the world.
 func (p *Past) Entities() iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {
 		for row := 0; row < p.Len(); row++ {
@@ -103,7 +110,8 @@ func (p *Past) Entities() iter.Seq[Entity] {
 	}
 }
 
-// stateOf returns the state of the boundary at the end of tick, and whether it is held.
+// stateOf returns the state of the boundary at the end of tick. The result ok is false if the
+// tick is not retained.
 func (w *World) stateOf(tick uint64) (state uint64, ok bool) {
 	if k := w.forwardTo(tick); k >= 0 {
 		return w.forward[k].state, true
@@ -114,7 +122,7 @@ func (w *World) stateOf(tick uint64) (state uint64, ok bool) {
 	return 0, false
 }
 
-// find finds the frame of p's boundary, and reports whether there is one.
+// find finds the frame of p's boundary. It returns false if the frame no longer exists.
 func (p *Past) find() bool {
 	w := p.w
 	if k := w.forwardTo(p.tick); k >= 0 && w.forward[k].state == p.state {
@@ -128,7 +136,7 @@ func (p *Past) find() bool {
 	return false
 }
 
-// mustFind panics if p can no longer be read.
+// mustFind panics if p is no longer valid.
 func (p *Past) mustFind() {
 	if !p.Valid() {
 		panic(fmt.Sprintf("ecs: the past at tick %d is read, which the world no longer holds, or not as it was: %s; "+
@@ -136,24 +144,24 @@ func (p *Past) mustFind() {
 	}
 }
 
-// A pastReader keeps up with a tracker.
+// A pastReader reads one tracker, and follows its changes.
 type pastReader struct {
 	p    *Past
 	w    *World
 	then track.Then
-	turn uint64 // The world's, when it was caught up with; 0: it was not.
+	turn uint64 // World.turn at the last update; 0 before the first.
 }
 
-// aim follows p, which was aimed at another tick.
+// aim invalidates x after p has moved to another tick.
 func (x *pastReader) aim() {
 	x.then.Aim()
 	x.turn = 0
 }
 
-// current reports whether the world is as it was when x caught up with it.
+// current reports whether the world is unchanged since the last update of x.
 func (x *pastReader) current() bool { return x.turn == x.w.turn && x.then.Current() }
 
-// keepUp makes x current.
+// keepUp updates x if necessary.
 func (x *pastReader) keepUp() {
 	if !x.current() {
 		x.catchUp()
@@ -172,16 +180,18 @@ func (x *pastReader) catchUp() {
 
 // A pastSet finds the rows that entities had.
 //
-// An entity whose row then was not written since, and that its sparse entry still names, is
-// found like any other. Where those are that came to another row is noted: by who was in
-// a row that was written, and once that is asked for, who was in a row past the present length.
+// If the old row of an entity was not written since, and the sparse entry still names that row,
+// the present look-up finds it. Entities that were moved since are in place. place lists the
+// entities of rows that were written since. It gets the entities of rows past the present length
+// when a look-up first needs them.
 type pastSet struct {
 	pastReader
 	dense  *track.Column[Entity]
-	set    *set     // nil: the registry.
-	exempt bool     // NoRewind: the present is all there is.
-	low    int      // Rows from it on are noted.
-	place  []uint32 // By index, the row noted. An entry may hold rubbish, as dense is asked back.
+	set    *set // nil for the registry.
+	exempt bool // A NoRewind component: only the present state exists.
+	low    int  // Rows from low on are in place.
+	// The old row by entity index. Entries may be stale, because each look-up checks dense.
+	place []uint32
 }
 
 const (
@@ -189,10 +199,10 @@ const (
 	pastData
 )
 
-// follow makes x note who was in rows that were written.
+// follow makes x record the entities of rows that were written.
 func (x *pastSet) follow() {
 	if x.set != nil && x.set.kind == Indexed {
-		return // The row is the index.
+		return // The row is the entity index.
 	}
 	track.OnOld(x.dense, x.old(pastDense), func(row int, entities []Entity) {
 		for i, e := range entities {
@@ -211,13 +221,13 @@ func (x *pastSet) note(e Entity, row int) {
 	x.place[i] = uint32(row)
 }
 
-// aim is pastReader.aim.
+// aim is pastReader.aim; it also empties the range of recorded rows.
 func (x *pastSet) aim() {
 	x.pastReader.aim()
 	x.low = math.MaxInt
 }
 
-// entity returns the entity at row, which there was.
+// entity returns the entity at row, which must have existed.
 func (x *pastSet) entity(row int) Entity { return *track.RowThen(x.dense, x.old(pastDense), row) }
 
 // row returns the row that e had, or -1.
@@ -228,7 +238,7 @@ func (x *pastSet) row(e Entity) int {
 	if x.exempt {
 		return x.exemptRow(e)
 	}
-	if !x.current() { // keepUp, which Go does not inline.
+	if !x.current() { // keepUp written out, because the compiler does not inline it.
 		x.catchUp()
 	}
 	r := x.present(e)
@@ -238,7 +248,7 @@ func (x *pastSet) row(e Entity) int {
 	return x.moved(e)
 }
 
-// exemptRow is row of a storage that is in no tick.
+// exemptRow is row for a NoRewind component.
 func (x *pastSet) exemptRow(e Entity) int {
 	if !x.p.Alive(e) {
 		return -1
@@ -246,7 +256,7 @@ func (x *pastSet) exemptRow(e Entity) int {
 	return x.set.row(e)
 }
 
-// present returns what the sparse entry of e names.
+// present returns the row in the sparse entry of e.
 func (x *pastSet) present(e Entity) int {
 	i := e.Index()
 	if x.set == nil {
@@ -259,7 +269,7 @@ func (x *pastSet) present(e Entity) int {
 	return math.MaxInt
 }
 
-// moved is row for an entity that is not where it was.
+// moved is row for an entity that is no longer in its old row.
 //
 //go:noinline
 func (x *pastSet) moved(e Entity) int {
@@ -271,7 +281,7 @@ func (x *pastSet) moved(e Entity) int {
 		return -1
 	}
 	if lo := x.rowsNow(); lo < x.low {
-		if x.w.parallel { // Goroutines note nothing.
+		if x.w.parallel { // Goroutines must not write to place.
 			return x.search(e, lo)
 		}
 		x.noteFallen(lo)
@@ -279,7 +289,7 @@ func (x *pastSet) moved(e Entity) int {
 	return x.noted(e)
 }
 
-// noted is row for an entity whose row is noted.
+// noted is row for an entity with an entry in place.
 func (x *pastSet) noted(e Entity) int {
 	if i := int64(e.Index()); i < int64(len(x.place)) {
 		if r := int(x.place[i]); r < x.then.N && x.entity(r) == e {
@@ -289,7 +299,8 @@ func (x *pastSet) noted(e Entity) int {
 	return -1
 }
 
-// noteFallen notes who was in rows past the present length, lo, which hold what they did.
+// noteFallen records the entities of rows from the present length, lo, on. These rows still have
+// their old content.
 func (x *pastSet) noteFallen(lo int) {
 	for row := lo; row < min(x.low, x.then.N); row++ {
 		if !x.old(pastDense).Has(row) {
@@ -299,7 +310,7 @@ func (x *pastSet) noteFallen(lo int) {
 	x.low = lo
 }
 
-// search is row for an entity that noteFallen might note.
+// search is row for an entity that noteFallen would record.
 func (x *pastSet) search(e Entity, lo int) int {
 	for row := lo; row < min(x.low, x.then.N); row++ {
 		if x.dense.Live[row] == e && !x.old(pastDense).Has(row) {
@@ -309,7 +320,7 @@ func (x *pastSet) search(e Entity, lo int) int {
 	return x.noted(e)
 }
 
-// rowsNow returns how many rows there are now.
+// rowsNow returns the present number of rows.
 func (x *pastSet) rowsNow() int {
 	if x.set == nil {
 		return x.w.entities.rows.N
@@ -317,8 +328,8 @@ func (x *pastSet) rowsNow() int {
 	return x.set.rows.N
 }
 
-// A PastStorage reads a storage as it was at the tick of a [Past], which says how long it is
-// valid and what it costs. [Storage.At] makes one.
+// A PastStorage reads a storage as it was at the tick of a [Past]. See there how long it is valid
+// and what it costs. [Storage.At] makes one.
 type PastStorage[T any] struct {
 	pastSet
 	s       *Storage[T]
@@ -340,26 +351,26 @@ func pastOf[T any](s *Storage[T], past *Past) *PastStorage[T] {
 	return x
 }
 
-// mustBeOf panics if p is not of world w.
+// mustBeOf panics if p belongs to another world than w.
 func (p *Past) mustBeOf(w *World, name string) {
 	if p.w != w {
 		panic("ecs: At of " + name + " with a past of another world; use Storage.In or Resource.In of that world")
 	}
 }
 
-// Has reports whether e had the component. Any e may be asked.
+// Has reports whether e had the component. e may be any value.
 func (x *PastStorage[T]) Has(e Entity) bool { return x.row(e) >= 0 }
 
-// Get returns the component that e had, and whether it had one.
+// Get returns the component that e had. The result ok is false if e did not have the component.
 //
-// Slices, maps and pointers in it are those of the history, or of the world: to be read only,
-// and until the world's next change.
+// Slices, maps and pointers in the component belong to the history or to the world. They are
+// read-only, and valid until the next change of the world.
 func (x *PastStorage[T]) Get(e Entity) (v T, ok bool) {
 	row := x.row(e)
 	if row < 0 {
 		return v, false
 	}
-	if track.Lives(&x.s.data, x.old(pastData), row) { // As most do.
+	if track.Lives(&x.s.data, x.old(pastData), row) { // The common case.
 		return x.s.data.Live[row], true
 	}
 	return *track.RowThen(&x.s.data, x.old(pastData), row), true
@@ -377,9 +388,9 @@ func (x *PastStorage[T]) Len() (n int) {
 	return x.then.N - x.then.Extra
 }
 
-// All iterates over the entities that had the component and what it was, in the dense order of
-// then, for an [Ordered] storage too. The world may change meanwhile. Components are copies as
-// those of Get are.
+// All iterates over the entities that had the component, and its values, in the dense order of
+// that tick. This holds for an [Ordered] storage too. The loop may change the world. Components
+// are copies in the same way as those of Get.
 func (x *PastStorage[T]) All() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		for row := 0; row < x.rows(); row++ {
@@ -394,7 +405,7 @@ func (x *PastStorage[T]) All() iter.Seq2[Entity, T] {
 	}
 }
 
-// rows returns how many rows there were, gaps included.
+// rows returns the number of rows at the tick, including gaps.
 func (x *PastStorage[T]) rows() int {
 	if x.exempt {
 		x.p.mustFind()
@@ -404,8 +415,9 @@ func (x *PastStorage[T]) rows() int {
 	return x.then.N
 }
 
-// Beside returns a value for each of entities: the component of then, or the one of now if it
-// had none then, or zero. It is for a loop over the present that wants the past beside it:
+// Beside returns a value for each of entities: the component at the tick, or the present one if
+// the entity did not have it then. If the entity has neither, the value is zero. Beside is for
+// loops over the present that compare it with the past:
 //
 //	for run := range drawn.Runs() {
 //		then := was.Beside(run.Entities)
@@ -414,10 +426,10 @@ func (x *PastStorage[T]) rows() int {
 //		}
 //	}
 //
-// Where entities lie side by side in the storage, as those of a run do, it costs a copy of what
-// was written since, and nothing if nothing was. What stands beside [Vacant] has no meaning.
-// The slice is valid until the next call and the next change of the world, and must not be
-// written.
+// If entities have consecutive rows in the storage, as those of a run do, Beside copies only the
+// rows written since. If no row was written, it copies nothing. The value for [Vacant] is
+// undefined. The slice is read-only. It is valid until the next call of Beside or the next change
+// of the world.
 func (x *PastStorage[T]) Beside(entities []Entity) []T {
 	if len(entities) == 0 {
 		return nil
@@ -431,7 +443,7 @@ func (x *PastStorage[T]) Beside(entities []Entity) []T {
 	return x.gather(entities)
 }
 
-// gather is Beside of entities that lie here and there.
+// gather is Beside for entities whose rows are scattered.
 func (x *PastStorage[T]) gather(entities []Entity) []T {
 	dst := x.scratch[:len(entities)]
 	for i := 0; i < len(entities); {
@@ -450,8 +462,8 @@ func (x *PastStorage[T]) gather(entities []Entity) []T {
 	return dst
 }
 
-// stretch returns the present row of the first of entities, and how many of them lie side by
-// side from there on, and did then.
+// stretch returns the present row of the first of entities, and the number of entities with
+// consecutive rows from there on, now and at the tick.
 func (x *PastStorage[T]) stretch(entities []Entity) (row, n int) {
 	if row = x.set.row(entities[0]); row < 0 {
 		return 0, 0
@@ -481,9 +493,9 @@ type pastResource[T any] struct {
 	r *Resource[T]
 }
 
-// At returns the value at the tick of past, of the same world, and what it points to is to be
-// read only: see [PastStorage.Get]. A resource that was registered later had the value that it
-// was registered with; one that is NoRewind has its present one.
+// At returns the value at the tick of past, which must belong to the same world. What the value
+// points to is read-only: see [PastStorage.Get]. If the resource was registered after the tick,
+// At returns the value of its registration. If it is NoRewind, At returns the present value.
 func (r *Resource[T]) At(past *Past) T {
 	x := r.in(past)
 	if r.noRewind {

@@ -11,7 +11,7 @@ const (
 	pageMask = track.PageMask
 )
 
-// A set is what all storages share: the sparse set of entities that have the
+// A set is the part that all storages share: the sparse set of the entities that have the
 // component, without the values.
 //
 //	entity index    0   1   2   3   4
@@ -23,44 +23,45 @@ const (
 //	                          n = 3
 type set struct {
 	w       *World
-	rows    track.Tracker // N: rows. Extra: those of them that are gaps.
+	rows    track.Tracker // N is the number of rows; Extra is the number of gaps.
 	sparse  track.Sparse
 	dense   track.Column[Entity]
 	kind    Kind
 	special bool          // Indexed or Hashed: a new row needs more than a sparse page.
-	shared  []*track.Page // Hashed: the pages.
+	shared  []*track.Page // The sparse pages of a Hashed storage.
 
 	lent     lending //nolint:unused // Of a debug build.
-	observed bool    // A group, hooks, a mask or a recorder are to be told of members.
-	slow     bool    // Set has more to do than write rows: observed or special.
-	heavy    bool    // So has the removal of a row.
-	mask     *Mask   // The indices of the members, if the storage is Masked.
-	group    *Group  // The only one that it is in, or nil.
+	observed bool    // A group, hooks, a mask or a recorder observe the members.
+	slow     bool    // Set does more than write rows: observed or special.
+	heavy    bool    // The removal of a row does more than move rows.
+	mask     *Mask   // The indices of the members, if the storage has a mask.
+	group    *Group  // The group of the storage, or nil.
 	hooks    *setHooks
 
-	// For queries, which keep what they found.
-	version uint64   // The world's count of structural changes at the last one here.
-	ring    []Entity // The newest notes, if somebody heeds them; see note.
-	notes   uint64   // How many there were since.
+	// For the caches of queries.
+	version uint64   // World.changes at the last structural change of the set.
+	ring    []Entity // The newest notes, or nil if no query reads them; see note.
+	notes   uint64   // The total number of notes.
 
-	// For iteration: the world's count of structural changes when a member was
-	// lost last and when before that, which one it was last, and the same count
-	// when the set was put back last.
+	// For loops: World.changes at the last removal of a member, and at the removal before that.
+	// removed is the member removed last. rewoundAt is World.changes at the last restore of the
+	// set.
 	lostAt, lostBefore uint64
 	removed            Entity
 	rewoundAt          uint64
-	moved              bool // Being put back: entities moved.
+	moved              bool // A restore in progress has moved entities.
 
-	// For indexes: who they are, and what a program has pointers to, so that it may write
-	// it at any time.
-	indexes    []follower
-	pointed    uint32 // The row to which it was given one last; track.NoRow: none.
-	pointedAll bool   // It has them to all rows, if this is still
-	pointedIn  uint64 // the world's span and
-	pointedAt  uint64 // the version of the set.
+	// For indexes: the indexes themselves, and the rows that the program has pointers to. The
+	// program may write these rows at any time.
+	indexes []follower
+	pointed uint32 // The row of the newest pointer, or track.NoRow.
+	// The program has pointers to all rows, if pointedIn and pointedAt are still current.
+	pointedAll bool
+	pointedIn  uint64 // The span of the world at that time.
+	pointedAt  uint64 // The version of the set at that time.
 
-	byIndex bool    // A query that this set drives walks its mask.
-	sorting scratch // In which it was last sorted.
+	byIndex bool    // A query with this set as driver walks the mask of the set.
+	sorting scratch // The buffer of the last sort.
 }
 
 func (s *set) init(w *World, kind Kind, exempt bool) {
@@ -79,9 +80,8 @@ func (s *set) init(w *World, kind Kind, exempt bool) {
 	}
 }
 
-// fill makes entities the members of s, which is empty, as dense has them, and
-// keeps them. pages is the sparse array that follows from them; nil: it is made. No
-// frame may be held.
+// fill makes entities the members of s, which must be empty. It takes ownership of the slice.
+// pages is the sparse array of entities; if it is nil, fill creates it. No frame may exist.
 func (s *set) fill(entities []Entity, pages []*track.Page) {
 	if s.dense.Live = s.dense.Live[:0]; len(entities) > 0 {
 		s.dense.Take(entities)
@@ -101,7 +101,7 @@ func (s *set) fill(entities []Entity, pages []*track.Page) {
 	}
 }
 
-// point makes the sparse array follow from dense.
+// point creates the sparse array from dense.
 func (s *set) point() {
 	switch {
 	case !s.special:
@@ -119,13 +119,13 @@ func (s *set) point() {
 	}
 }
 
-// A follower is an index: it follows what is written to a set.
+// A follower is an index. It follows the writes to a set.
 type follower interface {
 	look()
 	bytes() int64
 }
 
-// look makes all indexes right.
+// look updates all indexes.
 func (w *World) look() {
 	for _, s := range w.sets {
 		for _, x := range s.indexes {
@@ -134,17 +134,17 @@ func (w *World) look() {
 	}
 }
 
-// pointToAll notes that all rows can be written, as long as nobody comes or goes and no
-// boundary is set.
+// pointToAll records that the program has pointers to all rows. They are valid until members
+// change or a boundary is set.
 func (s *set) pointToAll() {
 	s.pointedAll, s.pointedIn, s.pointedAt = true, s.w.clock.Span, s.version
 }
 
-// A note is an entity that came to a set, left it or moved in it. Queries look it up
-// again before they next walk. The newest notes are kept in a ring as long as a query
-// heeds them; who comes too late finds everything anew.
+// A note is an entity that was added to a set, removed from it or moved in it. Before a walk, a
+// query looks up the noted entities again. The newest notes are kept in a ring if a query reads
+// them. If the ring has dropped notes that a query has not read, the query looks up all entities.
 
-// note notes e, who came, left or moved.
+// note adds e, which was added, removed or moved, to the ring.
 func (s *set) note(e Entity) {
 	if last := len(s.ring) - 1; last >= 0 {
 		s.ring[s.notes&uint64(last)] = e
@@ -152,10 +152,10 @@ func (s *set) note(e Entity) {
 	}
 }
 
-// noted returns the entity of note i, which the ring has.
+// noted returns the entity of note i, which must still be in the ring.
 func (s *set) noted(i uint64) Entity { return s.ring[i&uint64(len(s.ring)-1)] }
 
-// noteRows notes the entities of rows [lo, hi), whether or not they are below n.
+// noteRows notes the entities of rows [lo, hi), whether or not these are below N.
 func (s *set) noteRows(lo, hi int) {
 	if hi = min(hi, len(s.dense.Live)); hi-lo > len(s.ring) {
 		s.forget()
@@ -166,14 +166,14 @@ func (s *set) noteRows(lo, hi int) {
 	}
 }
 
-// forget lets go of all notes: too much changed for them.
+// forget invalidates all notes, because too many entities changed for the ring.
 func (s *set) forget() { s.notes += uint64(len(s.ring)) + 1 }
 
-// minRing is the least number of notes that are kept.
+// minRing is the smallest length of a ring.
 const minRing = 64
 
-// watch makes the set keep its notes from now on: of an eighth of its rows, as more
-// of them are not worth being looked up one by one.
+// watch makes the set keep notes. The ring has room for an eighth of the rows, because a rebuild
+// costs less than more single look-ups.
 func (s *set) watch() {
 	if s.rows.N>>3 <= len(s.ring) && s.ring != nil {
 		return
@@ -182,23 +182,22 @@ func (s *set) watch() {
 	s.forget()
 }
 
-// bump notes that e came to the set, or moved in it.
+// bump records that e was added to the set, or moved in it.
 func (s *set) bump(e Entity) {
 	s.w.changes++
 	s.version = s.w.changes
 	s.note(e)
 }
 
-// shrunk notes that e is no longer a member, and that row, if it is below n,
-// holds another entity than before.
+// shrunk records that e is no longer a member. Row has a new entity if it is below N.
 func (s *set) shrunk(e Entity, row int) {
 	if s.lost(e) {
 		s.tellLost(e, row)
 	}
 }
 
-// lost counts that e is no longer a member, and reports whether tellLost is to follow. It
-// is inlined where shrunk would be a call too many.
+// lost counts the removal of e. It returns true if the caller must call tellLost. Hot paths call
+// lost and tellLost directly, as lost is inlined.
 func (s *set) lost(e Entity) bool {
 	s.w.changes++
 	s.version = s.w.changes
@@ -206,7 +205,7 @@ func (s *set) lost(e Entity) bool {
 	return debug || s.ring != nil
 }
 
-// tellLost notes e, who left row, and who is there now.
+// tellLost notes e, which was removed from row, and the entity that is now there.
 //
 //go:noinline
 func (s *set) tellLost(e Entity, row int) {
@@ -218,8 +217,8 @@ func (s *set) tellLost(e Entity, row int) {
 	}
 }
 
-// rewound notes that s was put back, whose lengths were those before. If that was only
-// values, all entities are where they were.
+// rewound records a restore of s, whose lengths were before. If the restore changed only values,
+// all entities are still in their rows.
 func (s *set) rewound(before track.Lengths) {
 	if !s.moved && s.rows.Lengths == before {
 		return
@@ -255,19 +254,17 @@ func (s *set) clear() {
 	}
 }
 
-// In an Indexed storage the row of an entity is its index. Rows below n that
-// belong to no entity are gaps; m counts them. Nothing but the extent n follows
-// from order, and no row ever moves.
+// In an Indexed storage the row of an entity is its index. Rows below n without an entity are
+// gaps; m is their number. Only n depends on the order of calls, and no row ever moves.
 //
 //	entity index    0   1   2   3   4
 //	dense         | 0 | - | 2 | - | 4 |    n = 5, m = 2
 //	data          | a | d | c | d | e |    d: the default
 //
-// The sparse array is the identity, so all such storages of a world share its
-// pages, and nothing of it is ever written or saved.
+// The sparse array is the identity. All Indexed storages of a world share its pages, which are
+// never written or saved.
 
-// identity returns the first pages of the sparse array that maps every index to
-// itself.
+// identity returns the first pages of the sparse array that maps every index to itself.
 func (w *World) identity(pages int) []*track.Page {
 	for p := len(w.identityPages); p < pages; p++ {
 		page := new(track.Page)
@@ -279,7 +276,7 @@ func (w *World) identity(pages int) []*track.Page {
 	return w.identityPages[:pages:pages]
 }
 
-// setIndexed gives e, which is alive and no member, the component v.
+// setIndexed gives the component v to e, which must be alive and no member.
 //
 //go:noinline
 func (s *Storage[T]) setIndexed(e Entity, v T) {
@@ -293,7 +290,7 @@ func (s *Storage[T]) setIndexed(e Entity, v T) {
 	s.bump(e)
 }
 
-// stretch makes s at least n rows long. New rows are gaps.
+// stretch extends s to at least n rows. New rows are gaps.
 func (s *Storage[T]) stretch(n int) {
 	from := s.rows.N
 	if n <= from {
@@ -319,7 +316,7 @@ func fill[T any](rows []T, v T) {
 	}
 }
 
-// fillGaps gives rows that are gaps the default, so that equal worlds have equal rows.
+// fillGaps writes the default to rows, which are gaps, so that equal worlds have equal rows.
 func (s *Storage[T]) fillGaps(rows []T) {
 	switch {
 	case s.face.gap == nil:
@@ -333,7 +330,7 @@ func (s *Storage[T]) fillGaps(rows []T) {
 	}
 }
 
-// vacateRow makes row r, which is e's, a gap.
+// vacateRow makes row r, which belongs to e, a gap.
 func (s *Storage[T]) vacateRow(e Entity, r int) {
 	if s.dense.Unsaved(r) {
 		s.saveRow(r)
@@ -347,7 +344,7 @@ func (s *Storage[T]) vacateRow(e Entity, r int) {
 	s.shrunk(e, r)
 }
 
-// withGaps returns entities and values with each at the row of its index.
+// withGaps returns entities and values with each entity at the row of its index.
 func (s *Storage[T]) withGaps(entities []Entity, values []T) ([]Entity, []T) {
 	n := 0
 	for _, e := range entities {
@@ -373,28 +370,25 @@ func withoutGaps[T any](entities []Entity, values []T) ([]Entity, []T) {
 	return rows, data
 }
 
-// The sparse array of a Hashed storage is cut into blocks like that of a Sparse
-// one, but several blocks can have the same page as long as no two members need
-// the same entry of it: a hash table whose hash is the low part of the index, and
-// in which a collision moves one block to another page (row displacement: Tarjan
-// and Yao, Storing a sparse table, 1979).
+// The sparse array of a Hashed storage consists of blocks, like that of a Sparse one. But several
+// blocks can share a page, as long as no two members need the same entry. The array is a hash
+// table whose hash is the low part of the index. A collision moves one block to another page (row
+// displacement: Tarjan and Yao, Storing a sparse table, 1979).
 //
 //	blocks   0  1  2  3  4  5
 //	         A  A  -  A  B  A       A: entries of blocks 0, 1, 3 and 5
 //
-// That works because membership asks dense back: an entry that belongs to
-// another block's entity is rubbish like any other. It costs 8 bytes for 4096
-// indices of the world and about 10 for a member, where a page for each block
-// would be 17 KB for a single one. At worst, if the indices of all members are
-// equal modulo 4096, each of them needs a page, as in a Sparse storage.
+// Membership checks dense, so the entry of another block's entity is as harmless as any stale
+// entry. The array costs 8 bytes for 4096 indices of the world, and about 10 bytes for a member.
+// One page per block would cost 17 KB for a single member. In the worst case the indices of all
+// members are equal modulo 4096. Then each member needs a page, as in a Sparse storage.
 //
-// Nothing of it is saved: entries follow from dense, and are made again for all
-// rows when the storage is put back.
+// The array is not saved. It follows from dense, and a restore rebuilds it for all rows.
 
-// hashedTries is how many of the newest pages are tried for a block.
+// hashedTries is the number of newest pages that are tried for a block.
 const hashedTries = 8
 
-// pageFor returns the page in which the entry of e can be written.
+// pageFor returns a page in which the entry of e can be written.
 func (s *set) pageFor(e Entity) *track.Page {
 	i := e.Index()
 	page := s.sparse.Page(i)
@@ -404,7 +398,7 @@ func (s *set) pageFor(e Entity) *track.Page {
 	for int(i>>pageBits) >= len(s.sparse.Pages) {
 		s.sparse.Pages = append(s.sparse.Pages, nil)
 	}
-	var block []Entity // The members that move along.
+	var block []Entity // The members that move to another page together with e.
 	if page != nil {
 		block = s.membersOf(page, i>>pageBits)
 	}
@@ -417,8 +411,7 @@ func (s *set) pageFor(e Entity) *track.Page {
 	return page
 }
 
-// collides reports whether the entry of index i in page belongs to a member with
-// another index.
+// collides reports whether the entry of index i in page belongs to a member with another index.
 func (s *set) collides(page *track.Page, i uint32) bool {
 	r := int(page.Rows[i&pageMask])
 	if r >= s.rows.N {
@@ -428,7 +421,7 @@ func (s *set) collides(page *track.Page, i uint32) bool {
 	return x != i && x&pageMask == i&pageMask
 }
 
-// membersOf returns the members of a block, which page holds.
+// membersOf returns the members of a block, whose entries are in page.
 func (s *set) membersOf(page *track.Page, block uint32) (members []Entity) {
 	for i, r := range page.Rows {
 		if int(r) < s.rows.N {
@@ -456,7 +449,7 @@ next:
 	return page
 }
 
-// placeAll makes the entries of all rows anew.
+// placeAll writes the sparse entries of all rows again.
 func (s *set) placeAll() {
 	for r, e := range s.dense.Live[:s.rows.N] {
 		s.pageFor(e).Rows[e&pageMask] = uint32(r)
@@ -472,14 +465,14 @@ type candidate struct {
 	data    *track.Log
 }
 
-// componentRows is what only the storages of components have.
+// componentRows has the methods that storages have and resources do not.
 type componentRows interface {
 	rawRows() (track.RawRows, *track.Log)
 	discard(e Entity, row int)
 }
 
-// discard takes away the rows of e. What is usual, as [Storage.discard] has it, is done
-// here for all storages, without a call for each.
+// discard removes all components of e. It does the common case of [Storage.discard] here, without
+// a call for each storage.
 func (w *World) discard(e Entity) {
 	all, span, entry := w.candidatesFor(e), w.clock.Span, e&pageMask
 	for i := range all {
@@ -512,16 +505,15 @@ func (w *World) discard(e Entity) {
 	}
 }
 
-// pageCandidates are the candidates of one page, in the order of registration, as long as
-// World.paged is at.
+// pageCandidates has the candidates of one page, in the order of registration. The list is valid
+// while World.paged equals at.
 type pageCandidates struct {
 	at  uint64
 	all []candidate
 }
 
-// candidatesFor returns the storages that may have e: those whose sparse set has a page for
-// its index. So what is destroyed is looked for where it can be, also if thousands of
-// types are registered, most of which have nothing there.
+// candidatesFor returns the storages that may have e: those with a sparse page for its index. So
+// a removal looks only at these storages, even if thousands of types are registered.
 func (w *World) candidatesFor(e Entity) []candidate {
 	p := int(e.Index() >> pageBits)
 	if p >= len(w.candidates) || w.candidates[p].at != w.paged {
@@ -548,7 +540,7 @@ func (w *World) findCandidates(p int) []candidate {
 	return known.all
 }
 
-// page returns the page of index i, which it makes if there is none.
+// page returns the page of index i. It creates the page if necessary.
 func (s *set) page(i uint32) *track.Page {
 	if s.sparse.Page(i) == nil {
 		s.w.paged++

@@ -13,20 +13,19 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A Storage holds the components of type T: a sparse set with one row for each
-// entity that has one. [Register] makes it.
+// A Storage holds the components of type T. It is a sparse set with one row for each entity that
+// has the component. [Register] creates it.
 //
 //	one entity      Get, Has, Set, Mut, Remove; Row
 //	all rows        All, Entities, Values, MutValues, Len, Drain, Clear
 //	many entities   SetAll, SetEach, MutEach, RemoveAll, Reserve; Later
 //	order           SortFunc, SortEntities, SortLike
-//	what changed    Since, SinceCommit; in queries Added, Changed, Removed
-//	be told         OnAdd, OnSet, OnRemove, OnChange; RequiredBy
+//	changes         Since, SinceCommit; in queries Added, Changed, Removed
+//	hooks           OnAdd, OnSet, OnRemove, OnChange; RequiredBy
 //	by name         GetAny, SetAny, GetJSON, SetJSON; World.Storage
-//	what it is      Name, Kind, Mask; In another world; Raw
+//	metadata        Name, Kind, Mask; In another world; Raw
 //
-// A type of size 0 is a tag: membership is all there is, and rows take no
-// memory.
+// A type of size 0 is a tag. It has members but no values, and its rows take no memory for data.
 type Storage[T any] struct {
 	set
 	data track.Column[T]
@@ -35,39 +34,39 @@ type Storage[T any] struct {
 	raw  rawStorage
 
 	onSet   []func(e Entity, old, now T)
-	top     int // With pointers: rows at or past it are zero.
-	patched []T // Room for the decoded rows of a patch, all zero.
+	top     int // For types with pointers: rows from top on are zero.
+	patched []T // Buffer for the decoded rows of a patch; all zero between uses.
 }
 
-// A spec is what is known of a component or resource, whatever its type.
+// A spec has the properties of a component or resource that do not depend on its Go type.
 type spec struct {
 	name       string
 	layout     *layout.Type // nil if values cannot be encoded.
-	tag        bool         // Size 0.
+	tag        bool         // The type has size 0.
 	pointers   bool
 	noRewind   bool
 	noPersist  bool
 	masked     bool
 	unknown    bool // Loaded, but not registered by the program.
 	kind       Kind
-	refs       *references // Where values hold entities; found when first asked for.
-	*evolution             // nil: it was never different.
+	refs       *references // Where values hold entities; computed on first use.
+	*evolution             // nil without versions and migrations.
 }
 
-// A typedSpec is what is known of a component or resource of type T.
+// A typedSpec has the properties of a component or resource of type T.
 type typedSpec[T any] struct {
 	spec
 	codec rowCodec[T]
 	clone func(T) T
-	gap   *T // What gaps of an Indexed storage hold; nil: the zero value.
+	gap   *T // The value of gaps in an Indexed storage; nil means the zero value.
 }
 
-// A rowCodec turns rows into their canonical bytes and back.
+// A rowCodec encodes rows as canonical bytes and decodes them.
 type rowCodec[T any] interface {
 	append(dst []byte, rows []T) []byte
 	appendRanges(dst []byte, rows []T, ranges []raw.Range) []byte
 	decode(src []byte, rows []T) error
-	adopt(src []byte, n int) (rows []T, ok bool) // Keeps src.
+	adopt(src []byte, n int) (rows []T, ok bool) // adopt takes ownership of src.
 }
 
 func newStorage[T any](w *World, s typedSpec[T]) *Storage[T] {
@@ -97,32 +96,32 @@ func newStorage[T any](w *World, s typedSpec[T]) *Storage[T] {
 // Name returns the name under which values are saved.
 func (s *spec) Name() string { return s.name }
 
-// Kind returns how rows are found, and how they are ordered.
+// Kind returns the kind of the storage. It determines how rows are found and ordered.
 func (s *spec) Kind() Kind { return s.kind }
 
 // Len returns the number of entities that have the component.
 func (s *set) Len() int { return s.rows.N - s.rows.Extra }
 
-// Entities returns the entities that have the component, in dense order, with
-// [Vacant] in the gaps of an [Indexed] storage. The slice is valid until the next
-// change of the storage and must not be written. A loop over it that destroys or
-// removes goes from the last to the first: see [World.Entities].
+// Entities returns the entities that have the component, in dense order. Gaps of an [Indexed]
+// storage have the entry [Vacant]. The slice is valid until the next change of the storage, and
+// is read-only. A loop that destroys entities, or removes components, must go from the last
+// entity to the first: see [World.Entities].
 func (s *set) Entities() []Entity { return s.w.loan(&s.rows, &s.dense) }
 
-// members is Entities for this package: the world's own memory, in a debug build too.
+// members is Entities without the copy of a debug build. It returns the world's own memory.
 func (s *set) members() []Entity { return s.dense.Live[:s.rows.N:s.rows.N] }
 
-// Values returns the components in dense order, beside [Storage.Entities], with
-// the default in the gaps of an [Indexed] storage. The slice is valid until the
-// next change of the storage and must not be written, nor what it leads to.
+// Values returns the components in dense order, parallel to [Storage.Entities]. Gaps of an
+// [Indexed] storage have the default. The slice and what it points to are read-only. The slice is
+// valid until the next change of the storage.
 func (s *Storage[T]) Values() []T { return s.data.Live[:s.rows.N:s.rows.N] }
 
-// MutValues returns the components in dense order for writing, beside
-// [Storage.Entities]. All rows count as written. What is written to the gaps of an
-// [Indexed] storage stays there until an entity comes.
+// MutValues returns the components in dense order for writing, parallel to [Storage.Entities].
+// All rows count as written. A value written to a gap of an [Indexed] storage stays there until
+// an entity takes the row.
 //
-// The slice is valid until the next change of the storage, Checkpoint, Commit,
-// Restore, Release or Seek. It costs O(rows) once in a frame.
+// The slice is valid until the next change of the storage, Checkpoint, Commit, Restore, Release
+// or Seek. It costs O(rows) once in a frame.
 func (s *Storage[T]) MutValues() []T {
 	if debug {
 		s.mustBeWritable("MutValues", 0)
@@ -136,13 +135,13 @@ func (s *Storage[T]) MutValues() []T {
 	return s.Values()
 }
 
-// All iterates over the entities and components in dense order; those of an
-// [Ordered] storage in the order of indices. Components are copies, but for what their
-// slices, maps and pointers lead to, as in [Storage.Get]; to write them, use a query.
+// All iterates over the entities and components in dense order. An [Ordered] storage is iterated
+// in the order of entity indices. Components are copies. What their slices, maps and pointers
+// lead to is not copied, as in [Storage.Get]. To write components, use a query.
 //
-// The world may change meanwhile by the rules of [Query1]: the entity being visited
-// may be destroyed or lose the component, others may come, and to take the component
-// from another one panics instead of skipping some.
+// The loop may change the world by the rules of [Query1]. It may destroy the current entity or
+// remove its component, and add components to others. Removing the component of another entity
+// would skip rows, so All panics then.
 func (s *Storage[T]) All() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		if s.byIndex {
@@ -171,7 +170,7 @@ func (s *Storage[T]) All() iter.Seq2[Entity, T] {
 	}
 }
 
-// inOrder is All in the order of indices.
+// inOrder is All in the order of entity indices.
 func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 	changes := s.w.changes
 	for b, word := scan(s.mask, 0); b >= 0; b, word = scan(s.mask, b+1) {
@@ -186,7 +185,7 @@ func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 			if s.w.changes != changes {
 				s.mustStay(e, changes, false)
 				changes = s.w.changes
-				word = s.mask.word(b) &^ (1<<(i&63+1) - 1) // Those behind e.
+				word = s.mask.word(b) &^ (1<<(i&63+1) - 1) // The bits after e.
 			}
 		}
 	}
@@ -194,9 +193,9 @@ func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 
 // Clear removes the component from all entities.
 //
-// It costs O(1): it lowers the count and leaves the rows, so that a restore only
-// raises it again. Rows that hold pointers and that no frame protects are zeroed
-// for the garbage collector, which is O(rows).
+// It costs O(1): it sets the count to 0 and keeps the rows, so that a restore only raises the
+// count again. Rows with pointers that no frame protects are set to zero for the garbage
+// collector, which costs O(rows).
 func (s *Storage[T]) Clear() {
 	if debug {
 		s.mustBeWritable("Clear", 0)
@@ -208,14 +207,15 @@ func (s *Storage[T]) Clear() {
 }
 
 // Drain iterates over the entities and copies of their components, from the last row to the
-// first, and takes each away before it is visited, until none is left: those that come
-// meanwhile are visited too. So a storage is a queue of work, which is journaled and put back
-// like all else. A loop that ends early leaves the others.
+// first. It removes each component before it visits the entity. It continues until the storage is
+// empty, so it also visits entities that are added meanwhile. A storage can thus serve as a queue
+// of work that is journaled and restored like all other state. A loop that ends early leaves the
+// remaining components.
 //
-// The body may put the world back to a checkpoint that was made after the row was taken, as
-// [World.Try] does. If it goes back further, so that rows that were taken are there again, the
-// loop must end: it panics if it goes on, as it would take the same rows for ever. That does
-// not concern a NoRewind component, which is not put back.
+// The body may restore a checkpoint that was made after the current row was removed, as
+// [World.Try] does. A restore of an older checkpoint brings removed rows back, and the loop would
+// remove the same rows forever. So Drain panics if the loop continues after such a restore. This
+// does not apply to NoRewind components, which are not restored.
 func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		loop := s.w.drains.begin()
@@ -228,10 +228,11 @@ func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
 					continue
 				}
 				v := s.face.copy(s.data.Live[row])
-				if s.Remove(e); s.row(e) >= 0 { // That it goes is being told already.
+				// An enclosing call already runs the removal hooks of e.
+				if s.Remove(e); s.row(e) >= 0 {
 					continue
 				}
-				s.mustBeTaken(loop) // A hook may have put the world back.
+				s.mustBeTaken(loop) // A hook may have restored the world.
 				loop.take(e, s.w.openFrame())
 				if visited = true; !yield(e, v) {
 					return
@@ -245,7 +246,7 @@ func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
 	}
 }
 
-// openFrame returns the id of the open frame; 0: none is.
+// openFrame returns the ID of the open frame, or 0.
 func (w *World) openFrame() uint64 {
 	if w.clock.Frame == nil {
 		return 0
@@ -253,7 +254,7 @@ func (w *World) openFrame() uint64 {
 	return w.clock.Frame.ID
 }
 
-// mustBeTaken panics if the world was put back to before the loop over Drain took its last row.
+// mustBeTaken panics if a restore has brought back the row that the loop over Drain removed last.
 func (s *Storage[T]) mustBeTaken(loop *drainLoop) {
 	if loop.undone && !s.noRewind {
 		panic(fmt.Sprintf("ecs: a loop over Drain of %s goes on after the world was put back to before %v was taken; end the loop where the world goes back so far, or make the checkpoint in the loop",
@@ -261,16 +262,16 @@ func (s *Storage[T]) mustBeTaken(loop *drainLoop) {
 	}
 }
 
-// SetAll gives each of entities a copy of v, which stays the caller's, and returns how many of them are alive. It leaves the storage as a loop
-// of [Storage.Set] does.
+// SetAll gives each of entities a copy of v, and returns the number of them that are alive. v
+// stays the caller's. The result is the same as that of a loop of [Storage.Set].
 func (s *Storage[T]) SetAll(entities []Entity, v T) int {
 	return s.setAll(entities, filling[T]{same: v, clone: s.data.Clone})
 }
 
-// SetEach gives each of entities the value at the same position of values, and
-// returns how many of them are alive. It leaves the storage as a loop of
-// [Storage.Set] does, and takes over what is in the values like it. It panics if there
-// are not as many values as entities.
+// SetEach gives each of entities the value at the same position of values. It returns the number
+// of entities that are alive. The result is the same as that of a loop of [Storage.Set]. The
+// world takes ownership of the memory that values point to. SetEach panics if the slices have
+// different lengths.
 func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
 	if len(entities) != len(values) {
 		panic("ecs: SetEach needs one value for each entity; slice the longer one to the length of the other")
@@ -278,8 +279,8 @@ func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
 	return s.setAll(entities, filling[T]{each: values, differ: true})
 }
 
-// RemoveAll takes the component away from entities, from the last to the first,
-// and returns how many of them had one when it was called. The slice may be that of
+// RemoveAll removes the component from entities, from the last to the first. It returns the
+// number of entities that had the component before the call. The slice may be that of
 // [Storage.Entities].
 func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 	if debug {
@@ -293,7 +294,7 @@ func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 	if s.group != nil || s.hooks != nil { // They may move any row.
 		entities = slices.Clone(entities)
 	}
-	if s.removesOneByOne() { // Hooks may remove some ahead of their turn.
+	if s.removesOneByOne() { // Hooks may remove the component from later entities.
 		n = s.w.countDistinct(entities, s.Has)
 		for _, e := range slices.Backward(entities) {
 			s.Remove(e)
@@ -308,25 +309,24 @@ func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 	return n
 }
 
-// Reserve makes room for n components, those of now included, and for entities with the
-// first n indices to have them: until there are more, to add one neither allocates nor
-// moves the others. It costs O(n) if there was less room. The mask of a Masked or Ordered
-// storage and the sparse array of a [Hashed] one still grow as entities come.
+// Reserve makes room for a total of n components, on entities with indices below n. Up to that
+// number, adding a component neither allocates memory nor moves other rows. The mask of a Masked
+// or Ordered storage, and the sparse array of a [Hashed] one, still grow. It costs O(n) if the
+// room was smaller before.
 //
-// It changes nothing that can be asked of s but [World.MemoryUsage]. Pointers and slices
-// that were given out before are no longer valid. [World.Shrink] gives room back that is
-// not used.
+// Reserve has no visible effect except on [World.MemoryUsage]. Pointers and slices that were
+// handed out before are no longer valid. [World.Shrink] frees room that is not used.
 func (s *Storage[T]) Reserve(n int) {
 	n = min(n, maxIndices)
 	if n > len(s.dense.Live) {
 		s.reserve(n)
-		s.w.changes++ // Loops look for their rows anew.
+		s.w.changes++ // Makes running loops locate their rows again.
 		s.version = s.w.changes
 		if debug {
 			s.w.spoil()
 		}
 	}
-	if s.special { // Its sparse array follows the indices that come.
+	if s.special { // Its sparse array depends on the indices in use.
 		return
 	}
 	for first := 0; first < n; first += pageMask + 1 {
@@ -334,18 +334,17 @@ func (s *Storage[T]) Reserve(n int) {
 	}
 }
 
-// SortFunc puts the rows into ascending order, as cmp compares components. Rows
-// that compare equal keep their order. cmp must not change the world.
+// SortFunc sorts the rows in ascending order, as defined by cmp. Rows that compare equal keep
+// their order. cmp must not change the world.
 //
-// In a storage of a [Group], the members stay in front: they are sorted among
-// themselves, and move in all storages of the group alike; the other rows are
-// sorted behind them.
+// In a storage of a [Group], the members stay in front. They are sorted among themselves, and
+// move in all storages of the group. The other rows are sorted after them.
 //
-// Order is state: a restore puts it back and a journal records it. Only rows that
-// move count as written, so to sort what is in order changes nothing. It costs
-// O(n) comparisons then, otherwise O(n log n), and a write for each row that
-// moves. Storages must not be sorted while a query iterates over them, and [Indexed] ones
-// not at all. An [Ordered] storage keeps its order of iteration.
+// Order is state: a restore brings it back, and a journal records it. Only rows that move count
+// as written, so sorting a sorted storage changes nothing and costs O(n) comparisons. Otherwise
+// it costs O(n log n) comparisons, and a write for each row that moves. A storage must not be
+// sorted inside a loop over it. SortFunc panics for an [Indexed] storage. An [Ordered] storage
+// keeps its order of iteration.
 func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
 	rows := s.data.Live
 	s.arrange(s, func(from []uint32) {
@@ -359,8 +358,8 @@ func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
 	})
 }
 
-// SortEntities is [Storage.SortFunc] with entities to compare: by index, or by
-// what they have in other storages.
+// SortEntities is [Storage.SortFunc] for a comparison of entities: by index, or by their
+// components in other storages.
 func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
 	rows := s.dense.Live
 	s.arrange(s, func(from []uint32) {
@@ -370,22 +369,20 @@ func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
 	})
 }
 
-// SortLike puts the entities that other has too in front, in the order that they
-// have in other.Entities; behind them the rest keep their order. A query over both then
-// finds long runs, until entities come and go: what stays so is a [Group]. Of an
-// [Ordered] storage that is the order in which its rows lie, not that of the indices,
-// in which it is iterated.
+// SortLike moves the entities that other has too to the front, in the order of other.Entities.
+// The remaining entities keep their order after them. A query over both storages then finds long
+// runs, until entities are added or removed. A [Group] keeps this order permanently. In an
+// [Ordered] storage, SortLike changes the order of the rows in memory, not that of iteration.
 //
-// It costs O(rows of both), and a write for each row that moves. The rules are
-// those of [Storage.SortFunc]. It panics if other is a resource or in another
-// world.
+// It costs O(rows of both), and a write for each row that moves. The rules are those of
+// [Storage.SortFunc]. SortLike panics if other is a resource or belongs to another world.
 func (s *Storage[T]) SortLike(other AnyStorage) {
 	o := s.w.mustBeComponent("SortLike", other)
 	s.arrange(s, func(from []uint32) { sortLike(from, &s.set, o) })
 }
 
-// Mask returns the indices of the entities that have the component, as they are at
-// the time.
+// Mask returns the indices of the entities that have the component. It always reflects the
+// present state.
 //
 // It panics if the component was not registered as Masked.
 func (s *set) Mask() Bits {
@@ -401,51 +398,54 @@ func (s *Storage[T]) In(w *World) *Storage[T] {
 	return other
 }
 
-// Raw returns the storage as code sees it that does not know its type: rows as
-// bytes, and what is known of them.
+// Raw returns the interface of the storage for code that does not know its type. It has rows as
+// bytes, and metadata.
 func (s *Storage[T]) Raw() raw.Storage { return &s.raw }
 
-// AnyStorage is a [Storage] or a [Resource] of whatever type. Only this package
-// implements it.
+// AnyStorage is a [Storage] or a [Resource] of any type. Only this package implements it.
 type AnyStorage interface {
 	Filter
 
-	// Name returns the name under which it is saved.
+	// Name returns the name under which values are saved.
 	Name() string
 
-	// Kind returns how rows are found. That of a resource is [Sparse].
+	// Kind returns how rows are found. A resource has the kind [Sparse].
 	Kind() Kind
 
-	// Len returns the number of entities that have the component; 1 for a resource.
+	// Len returns the number of entities that have the component. It is 1 for a resource.
 	Len() int
 
-	// Entities returns the entities that have the component, in dense order, with
-	// [Vacant] in the gaps of an [Indexed] storage; nil for a resource. The slice is
-	// valid until the next change of the storage and must not be written.
+	// Entities returns the entities that have the component, in dense order. Gaps of an [Indexed]
+	// storage have the entry [Vacant]. The slice is valid until the next change of the storage,
+	// and is read-only. It is nil for a resource.
 	Entities() []Entity
 
-	// GetAny returns a copy of the component of e that shares nothing with the world, and
-	// whether e has one. A resource has its value whatever e is, here and below.
+	// GetAny returns a copy of the component of e that shares no memory with the world. The
+	// result ok is false if e does not have the component. A resource ignores e, here and in the
+	// methods below.
 	GetAny(e Entity) (v any, ok bool)
 
-	// SetAny gives e the component v, which is of its type or a pointer to that, and is
-	// copied. After an error nothing has changed.
+	// SetAny gives e a copy of v, which must be of the component's type or a pointer to one. An
+	// error leaves the world unchanged.
 	SetAny(e Entity, v any) error
 
-	// GetJSON returns the component of e as JSON, and whether e has one that can be encoded.
+	// GetJSON returns the component of e as JSON. The result ok is false if e does not have the
+	// component, or if it cannot be encoded.
 	GetJSON(e Entity) (src []byte, ok bool)
 
-	// SetJSON changes the fields of the component of e that src names; others stay, or
-	// are zero if e has none. After an error, which names the field, nothing has changed.
+	// SetJSON changes those fields of the component of e that src names. Other fields keep their
+	// value, or are zero if e does not have the component. An error names the field, and leaves
+	// the world unchanged.
 	SetJSON(e Entity, src []byte) error
 
-	// Raw returns it as code sees it that does not know its type.
+	// Raw returns the interface for code that does not know the type.
 	Raw() raw.Storage
 
 	about() *spec
 	tracked() *track.Tracker
-	sparseSet() *set           // nil for a resource
-	discard(e Entity, row int) // Remove, without a note among the operations.
+	sparseSet() *set // Returns nil for a resource.
+	// Removes row without recording an operation.
+	discard(e Entity, row int)
 	discardAll()
 	swapRows(i, j int)
 	permute(lo int, from []uint32)
@@ -458,7 +458,7 @@ type AnyStorage interface {
 
 type exemptStorage interface{ dropDead() }
 
-// there returns s, which must not be nil.
+// there returns s. It panics if s is nil.
 func there[T any](s *Storage[T]) *Storage[T] {
 	if s == nil {
 		panic(fmt.Sprintf("ecs: a nil storage of %v; %s", reflect.TypeFor[T](), howToGet))
@@ -466,7 +466,7 @@ func there[T any](s *Storage[T]) *Storage[T] {
 	return s
 }
 
-// howToGet says where storages come from.
+// howToGet says how to get a storage, for error texts.
 const howToGet = "Register returns it, and Storage.In returns nil for a world that has none"
 
 // mustBeThere panics if a storage or filter is nil. what says where it was given.
@@ -477,7 +477,7 @@ func mustBeThere(what string, s Filter) {
 }
 
 // mustBeComponent returns the set of s. It panics if s is nil, a resource or in another world.
-// what says where it was given.
+// what says where s was given.
 func (w *World) mustBeComponent(what string, s AnyStorage) *set {
 	mustBeThere(what, s)
 	set := s.sparseSet()
@@ -493,30 +493,30 @@ func isNil(s Filter) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// A Filter says which entities a query keeps. A storage is one: it keeps those
-// that have its component.
+// A Filter selects the entities of a query. A storage is a filter that selects the entities with
+// its component.
 type Filter interface {
 	// narrow adds the filter to a query.
 	narrow(q narrowed)
 }
 
-// A narrowed is a query that filters are added to.
+// A narrowed is a query that filters can be added to.
 type narrowed interface {
-	include(s *set)     // Keep what is in s.
-	filter(p predicate) // Keep what p keeps.
+	include(s *set)     // include keeps only members of s.
+	filter(p predicate) // filter keeps only entities that p keeps.
 }
 
-// A predicate is a filter that decides for each entity anew. Queries that have
-// one cut what they remember of their storages by it.
+// A predicate is a filter that is evaluated for each entity in each iteration. A query applies it
+// to the cached matches of its storages.
 type predicate interface {
-	// begin is called when an iteration starts, and by Has and Get: what keeps and kept
-	// go by is the world as it is then. Another iteration may be under way.
+	// begin is called at the start of an iteration, and by Has and Get. It fixes the state that
+	// keeps and kept refer to. Another iteration may be running.
 	begin()
 
-	// keeps reports whether a query keeps e, if that is in all its storages.
+	// keeps reports whether a query keeps e, if e is in all its storages.
 	keeps(e Entity) bool
 
-	// kept returns all whom a query may keep, and maybe some that are not in its storages.
+	// kept returns all entities that a query may keep. Some of them may not be in its storages.
 	kept() []Entity
 }
 
@@ -534,11 +534,11 @@ func (s *Storage[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Rang
 	return written(&s.data.Log, ranges, k, limit)
 }
 
-// leastRows is how many rows there is room for when there is for any.
+// leastRows is the smallest capacity of a storage with any rows.
 const leastRows = 8
 
-// grow makes room for at least so many rows. What there is doubles: append, which adds a
-// quarter, copies twice as many rows on the way.
+// grow makes room for at least the given number of rows. It doubles the capacity. append would
+// add a quarter, and copy twice as many rows in total.
 //
 //go:noinline
 func (s *Storage[T]) grow(rows int) {
@@ -547,8 +547,8 @@ func (s *Storage[T]) grow(rows int) {
 	}
 }
 
-// reserve makes room for so many rows, and marks for them: not to have these would make
-// the first change under a checkpoint slow, some time later.
+// reserve makes room for rows rows and for their undo marks. Without the marks, the first change
+// under a later checkpoint would be slow.
 func (s *Storage[T]) reserve(rows int) {
 	if debug {
 		s.outgrow()
@@ -558,13 +558,13 @@ func (s *Storage[T]) reserve(rows int) {
 	s.rows.Reserve(rows)
 }
 
-// vacate notes that rows below top, past the present ones, may hold pointers.
+// vacate records that removed rows below top may hold pointers.
 func (s *Storage[T]) vacate(top int) {
 	s.top = max(s.top, top)
 	s.settle()
 }
 
-// settle zeroes the rows that nothing can bring back, if they may hold pointers.
+// settle sets rows with pointers to zero if no restore can bring them back.
 func (s *Storage[T]) settle() {
 	if !s.pointers || s.w.clock.Undone {
 		return
@@ -575,8 +575,8 @@ func (s *Storage[T]) settle() {
 	}
 }
 
-// settle zeroes the rows of all storages that nothing can bring back, when a forward branch has
-// ended: while it is held none of them does.
+// settle calls settle of all storages after a forward branch was dropped. While a forward branch
+// exists, it may bring any row back.
 func (w *World) settle() {
 	for _, s := range w.storages {
 		if settle := s.tracked().Settle; settle != nil {
@@ -598,8 +598,8 @@ func (s *Storage[T]) discardAll() {
 	}
 }
 
-// dropDead removes the rows of entities that are not alive: those of a NoRewind
-// component whose entities were undone.
+// dropDead removes the rows of entities that are not alive. A restore leaves such rows in the
+// storage of a NoRewind component, if it undoes the creation of their entities.
 func (s *Storage[T]) dropDead() {
 	for r := s.rows.N - 1; r >= 0; r-- {
 		if e := s.dense.Live[r]; e != Vacant && !s.w.entities.alive(e) {
