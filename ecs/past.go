@@ -416,8 +416,8 @@ func (x *PastStorage[T]) rows() int {
 }
 
 // Beside returns a value for each of entities: the component at the tick, or the present one if
-// the entity did not have it then. If the entity has neither, the value is zero. Beside is for
-// loops over the present that compare it with the past:
+// the entity did not have it then. If the entity has neither, the value is zero. Use it in loops
+// over the present that compare the present with the past:
 //
 //	for run := range drawn.Runs() {
 //		then := was.Beside(run.Entities)
@@ -426,10 +426,10 @@ func (x *PastStorage[T]) rows() int {
 //		}
 //	}
 //
-// If entities have consecutive rows in the storage, as those of a run do, Beside copies only the
-// rows written since. If no row was written, it copies nothing. The value for [Vacant] is
-// undefined. The slice is read-only. It is valid until the next call of Beside or the next change
-// of the world.
+// If entities have consecutive rows in the storage, as those of a run do, the call copies only
+// the rows written since. If no row was written, it copies nothing. The value for [Vacant] is
+// undefined. The slice is read-only. It is valid until the next call or the next change of the
+// world.
 func (x *PastStorage[T]) Beside(entities []Entity) []T {
 	if len(entities) == 0 {
 		return nil
@@ -443,7 +443,7 @@ func (x *PastStorage[T]) Beside(entities []Entity) []T {
 	return x.gather(entities)
 }
 
-// gather is Beside for entities whose rows are scattered.
+// gather returns these values for entities whose rows are scattered.
 func (x *PastStorage[T]) gather(entities []Entity) []T {
 	dst := x.scratch[:len(entities)]
 	for i := 0; i < len(entities); {
@@ -462,7 +462,7 @@ func (x *PastStorage[T]) gather(entities []Entity) []T {
 	return dst
 }
 
-// stretch returns the present row of the first of entities, and the number of entities with
+// stretch returns the present row of the first of entities. n is the number of entities with
 // consecutive rows from there on, now and at the tick.
 func (x *PastStorage[T]) stretch(entities []Entity) (row, n int) {
 	if row = x.set.row(entities[0]); row < 0 {

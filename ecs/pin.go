@@ -15,12 +15,15 @@ import (
 //	pin   group 0  | old rows, the oldest value of each |  laid over the live rows
 //	      group 1  | ...                                |
 //
-// It holds no frame: when a tick ends, it takes over what the tick saved and it has
-// not yet, by groups of 4096 rows. Of a part that is read to its end it wants nothing more.
+// A pin keeps no frame alive. At the end of each tick, it takes over those rows saved by the tick
+// that it still needs, in groups of 4096 rows. It takes no more rows of a part that has been read
+// to its end.
 type rawPin struct {
-	w    *World
-	id   uint64 // Of the frame that began with the boundary when it was pinned; an undo renames it.
-	gone bool   // The world went back to before it.
+	w *World
+	// The ID of the frame that began at the pinned boundary, as of the time of the pin. An undo
+	// renames the frame.
+	id   uint64
+	gone bool // The world was restored to a state before the frame.
 
 	parts  map[*track.Tracker]*pinPart
 	staged *pinPart
@@ -29,12 +32,12 @@ type rawPin struct {
 // A pinPart is the registry, a storage or a resource at the boundary.
 type pinPart struct {
 	track.Lengths
-	dense   rowWriter // nil: a resource.
-	data    rowWriter // nil: the registry.
+	dense   rowWriter // nil for a resource.
+	data    rowWriter // nil for the registry.
 	columns []pastColumn
 }
 
-// A rowWriter appends the canonical bytes of rows that are staged.
+// A rowWriter appends the canonical bytes of staged rows.
 type rowWriter func(dst []byte, lo, hi int) []byte
 
 // A pastColumn is a column as it was; see [track.Past].
@@ -73,26 +76,26 @@ func (p *rawPin) add(t *track.Tracker, part *pinPart) {
 	part.protect(t)
 }
 
-// protect makes t save what part wants to know of it.
+// protect makes t save the rows that part still needs.
 func (part *pinPart) protect(t *track.Tracker) {
 	if !part.finished() {
 		t.Protect(part.Lengths)
 	}
 }
 
-// finished reports whether nothing of part will be read any more.
+// finished reports whether part has been read to its end.
 func (part *pinPart) finished() bool { return part.columns[0].Finished() }
 
 // Valid reports whether the state can still be read.
 func (p *rawPin) Valid() bool { return !p.gone && slices.Contains(p.w.pins, p) }
 
-// Release gives p up, and what it took over.
+// Release frees p and the rows that it has taken over.
 func (p *rawPin) Release() {
 	p.w.pins = slices.DeleteFunc(p.w.pins, func(o *rawPin) bool { return o == p })
 	p.unprotect()
 }
 
-// unprotect forgets what p took over and that its rows are protected.
+// unprotect drops the rows that p has taken over, and ends their protection.
 func (p *rawPin) unprotect() {
 	parts := p.parts
 	p.parts, p.staged = nil, nil
@@ -104,7 +107,7 @@ func (p *rawPin) unprotect() {
 	}
 }
 
-// protect makes t save what the pins want to know of it, and no more.
+// protect makes t save exactly the rows that the pins still need.
 func (w *World) protect(t *track.Tracker) {
 	t.Unprotect()
 	for _, p := range w.pins {
@@ -114,7 +117,7 @@ func (w *World) protect(t *track.Tracker) {
 	}
 }
 
-// absorb makes the pins take over what the frames from k on saved.
+// absorb makes the pins take over the rows that the frames from k on saved.
 func (w *World) absorb(k int) {
 	for _, p := range w.pins {
 		if p.gone {
@@ -130,8 +133,8 @@ func (w *World) absorb(k int) {
 	}
 }
 
-// absorb takes over what t saved since frame from, unless an older frame than id
-// has told it of that.
+// absorb takes over what t saved since frame from. It does nothing if the call for an older frame
+// than id already did that.
 func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 	first, _, _ := t.Since(from)
 	if k, _, _ := t.Since(id); k == first {
@@ -141,9 +144,9 @@ func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 	}
 }
 
-// leavePins notes that the world went back to the beginning of frame from. The ids of
-// frames before that of a pin stay below the pin's, whatever they are renamed to: who
-// goes back to one of them leaves the pin first.
+// leavePins invalidates the pins that are newer than the beginning of frame from, which the world
+// is restored to. IDs of frames before a pin's frame stay below the ID of the pin, even if an
+// undo renames them. So a restore to such a frame always invalidates the pin.
 func (w *World) leavePins(from uint64) {
 	for _, p := range w.pins {
 		if p.id > from {
@@ -153,8 +156,8 @@ func (w *World) leavePins(from uint64) {
 	}
 }
 
-// part returns the part of s, which this package made, or of the registry; nil if s
-// was registered since.
+// part returns the part of s, or of the registry for nil. It returns nil if s was registered
+// after the pin.
 func (p *rawPin) part(s raw.Storage) *pinPart { return p.parts[p.tracker(s)] }
 
 func (p *rawPin) tracker(s raw.Storage) *track.Tracker {
@@ -170,7 +173,7 @@ func (p *rawPin) Registry() (alive, free, total int) {
 	return l.N, l.Extra, l.Total
 }
 
-// Len returns how many rows s had, gaps included.
+// Len returns the number of rows that s had, including gaps.
 func (p *rawPin) Len(s raw.Storage) int {
 	if part := p.part(s); part != nil {
 		return part.N
@@ -178,7 +181,7 @@ func (p *rawPin) Len(s raw.Storage) int {
 	return 0
 }
 
-// Stage makes rows [lo, hi) of s those that AppendEntities and AppendRows append.
+// Stage selects rows [lo, hi) of s for AppendEntities and AppendRows.
 func (p *rawPin) Stage(s raw.Storage, lo, hi int) {
 	p.keepUp()
 	p.staged = p.part(s)
@@ -187,7 +190,7 @@ func (p *rawPin) Stage(s raw.Storage, lo, hi int) {
 	}
 }
 
-// keepUp takes over what was saved since the last commit.
+// keepUp takes over the rows that were saved since the last commit.
 func (p *rawPin) keepUp() {
 	if !p.w.recording && p.w.Raw().Dirty() {
 		p.w.absorb(p.w.newestBoundary())
@@ -205,7 +208,7 @@ func (p *rawPin) AppendEntities(dst []byte, lo, hi int) []byte {
 // AppendRows appends the canonical encoding of staged rows [lo, hi) to dst.
 func (p *rawPin) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.data(dst, lo, hi) }
 
-// Done says that rows [lo, hi) of s will not be staged any more.
+// Done declares that rows [lo, hi) of s will not be staged again.
 func (p *rawPin) Done(s raw.Storage, lo, hi int) {
 	t := p.tracker(s)
 	part := p.parts[t]
@@ -220,7 +223,7 @@ func (p *rawPin) Done(s raw.Storage, lo, hi int) {
 	}
 }
 
-// pastEntities is the part of a dense array alone.
+// pastEntities returns a part with a dense array only.
 func pastEntities(dense *track.Column[Entity], rows int) *pinPart {
 	past := track.NewPast(dense, rows)
 	return &pinPart{columns: []pastColumn{past}, dense: func(dst []byte, lo, hi int) []byte {
@@ -229,7 +232,7 @@ func pastEntities(dense *track.Column[Entity], rows int) *pinPart {
 	}}
 }
 
-// addValues adds the values of so many rows of c to part.
+// addValues adds the values of the first rows rows of c to part.
 func addValues[T any](part *pinPart, c *track.Column[T], rows int, codec rowCodec[T]) *pinPart {
 	past := track.NewPast(c, rows)
 	part.columns = append(part.columns, past)

@@ -4,37 +4,37 @@ import "unsafe"
 
 //go:generate go run ../internal/querygen
 
-// Access says how a query uses a component: [Write], [Read], or either of them
-// made [Optional].
+// Access is the way in which a query uses a component: [Write] or [Read], optionally wrapped in
+// [Optional].
 type Access[T any] struct {
 	s        *Storage[T]
 	write    bool
 	optional bool
 }
 
-// Write makes a query hand out components of s for writing. Every row it hands
-// out counts as written.
+// Write makes a query hand out components of s for writing. Every row that it hands out counts as
+// written.
 func Write[T any](s *Storage[T]) Access[T] { return Access[T]{s: there(s), write: true} }
 
-// Read makes a query hand out components of s for reading. Neither they nor what their
-// slices, maps and pointers lead to must be written: what is written through a read
-// access is neither restored nor journaled, and only a debug build finds it.
+// Read makes a query hand out components of s for reading. The components, and what their slices,
+// maps and pointers lead to, are read-only. A write through a read access is neither restored nor
+// journaled. Only a debug build finds it.
 func Read[T any](s *Storage[T]) Access[T] { return Access[T]{s: there(s)} }
 
-// Optional makes a query find entities whether they have the component or not:
+// Optional makes a query include entities with and without the component:
 //
 //	NewQuery2(Write(positions), Optional(Read(velocities)))
 //
-// Where it is missing its pointer, or the slice of a run, is nil. An optional
-// component never drives a query and never excludes an entity, and any entity
-// may lose it while the query iterates. Rows are handed out by AllOptional, as
-// the test that All would need costs as much as the rest of its loop.
+// The pointer, or the slice of a run, is nil if the component is missing. An optional component
+// never drives a query and never excludes an entity. The loop may remove it from any entity. Use
+// AllOptional instead of All for such a query. All does not test for missing components, because
+// that would double the cost of its loop.
 func Optional[T any](a Access[T]) Access[T] {
 	a.optional = true
 	return a
 }
 
-// beside returns the row n rows behind p, which there is.
+// beside returns a pointer to the row n rows after p. That row must exist.
 func beside[T any](p *T, n int) *T {
 	return (*T)(unsafe.Add(unsafe.Pointer(p), uintptr(n)*unsafe.Sizeof(*p)))
 }
@@ -43,7 +43,7 @@ func (a Access[T]) joined() joinedColumn {
 	return joinedColumn{a.s.name, &a.s.set, &a.s.data, a.s.data.Raw(), a.write, a.optional}
 }
 
-// at returns the component in row, nil if it is missing.
+// at returns the component in row, or nil if row is missing.
 func (a Access[T]) at(row uint32) *T {
 	if row == missing {
 		return nil
@@ -51,8 +51,7 @@ func (a Access[T]) at(row uint32) *T {
 	return &a.s.data.Live[row]
 }
 
-// rowsFrom returns n rows of live, the first of which is row, counted from base; nil if they
-// are missing.
+// rowsFrom returns the n rows of live from base+row on, or nil if row is missing.
 func rowsFrom[T any](live []T, base int, row uint32, n int) []T {
 	if row == missing {
 		return nil
@@ -61,8 +60,7 @@ func rowsFrom[T any](live []T, base int, row uint32, n int) []T {
 	return live[at : at+n : at+n]
 }
 
-// An AnyQuery is a query of any number of components: [Query1], [Query2] and so
-// on.
+// An AnyQuery is a query of any number of components: [Query1], [Query2] and so on.
 type AnyQuery interface {
 	// AppendEntities appends the entities found to dst, in the order of iteration.
 	AppendEntities(dst []Entity) []Entity
@@ -73,8 +71,8 @@ type AnyQuery interface {
 	base() *join
 }
 
-// DestroyFound destroys the entities that q finds and returns how many of them are dead
-// afterwards. It is DestroyAll of what [Query1.AppendEntities] returns.
+// DestroyFound destroys the entities that q finds. It returns the number of them that are dead
+// afterwards. It is DestroyAll for the result of [Query1.AppendEntities].
 func (w *World) DestroyFound(q AnyQuery) int {
 	if q.base().w != w {
 		panic("ecs: DestroyFound with a query of another world; make the query from storages of this one")
@@ -123,8 +121,8 @@ func (j *join) either(filters []AnyStorage) {
 	j.unsettle()
 }
 
-// passes reports whether e, which is in all sets of j, is in none that exclude
-// it and in one of each Or.
+// passes reports whether e, a member of all sets of j, is in no excluded set and in at least one
+// set of each Or.
 func (j *join) passes(e Entity) bool {
 	for _, s := range j.without {
 		if s.row(e) >= 0 {

@@ -5,29 +5,28 @@ import (
 	"math/bits"
 )
 
-// Rand draws random numbers that belong to the world: what it draws next is a
-// resource, so it is put back, journaled, saved and part of the digest. After going
-// back it draws the same numbers again. [RegisterRand] makes one; a world may have
-// several, each with a name of its own.
+// Rand is a source of random numbers whose state belongs to the world. The state is a resource,
+// so it is restored, journaled, saved and part of the digest. After a restore, Rand draws the
+// same numbers again. [RegisterRand] makes a Rand. A world may have several of them with
+// different names.
 //
-// Numbers are those of PCG with 128 bits of state and the output function DXSM: Uint64
-// gives what the PCG of math/rand/v2 gives for the same two seeds, on every machine
-// and in every version. The other methods here are as fixed.
+// The generator is PCG with 128 bits of state and the output function DXSM. Uint64 returns the
+// same numbers as the PCG of math/rand/v2 for the same two seeds, on every machine and in every
+// version. The results of the other methods never change either.
 //
-// A Rand is a Source of math/rand/v2. rand.New(r) has further methods, and may be
-// kept: it holds no numbers of its own. What those methods make of the numbers is
-// up to the Go version, and for NormFloat64 and ExpFloat64 up to the processor.
+// A Rand is a Source of math/rand/v2. rand.New(r) offers further methods and can be kept, because
+// it has no state of its own. The results of these methods may depend on the Go version. The
+// results of NormFloat64 and ExpFloat64 may also depend on the processor.
 //
-// Each number counts as a write of the resource. Drawing in several goroutines, or
-// in the order of a Go map, gives other numbers each time.
+// Each number counts as a write of the resource. If several goroutines draw numbers, or a loop
+// over a Go map does, the results differ each time.
 type Rand struct{ state *Resource[randState] }
 
 // A randState is one number of 128 bits.
 type randState struct{ Hi, Lo uint64 }
 
-// RegisterRand gives w a source of random numbers that begins with two seeds. It is
-// a resource named Rand unless its [Component] has another name; the rules are those
-// of [Register].
+// RegisterRand adds a source of random numbers with two seeds to w. It is a resource named Rand,
+// unless its [Component] has another name. The rules are those of [Register].
 func RegisterRand(w *World, seed1, seed2 uint64, c ...Component[Rand]) (*Rand, error) {
 	said := the(c)
 	state, err := RegisterResource(w, randState{seed1, seed2}, Component[randState]{
@@ -40,7 +39,7 @@ func RegisterRand(w *World, seed1, seed2 uint64, c ...Component[Rand]) (*Rand, e
 	return &Rand{state}, nil
 }
 
-// MustRegisterRand is [RegisterRand], panicking on an error.
+// MustRegisterRand is [RegisterRand], but panics on an error.
 func MustRegisterRand(w *World, seed1, seed2 uint64, c ...Component[Rand]) *Rand {
 	return must(RegisterRand(w, seed1, seed2, c...))
 }
@@ -53,7 +52,7 @@ func (r *Rand) In(w *World) *Rand {
 	return nil
 }
 
-// Seed begins anew with two seeds.
+// Seed restarts the generator with two seeds.
 func (r *Rand) Seed(seed1, seed2 uint64) { r.state.Set(randState{seed1, seed2}) }
 
 // Uint64 returns a number of 64 random bits.
@@ -64,9 +63,9 @@ func (r *Rand) Uint64N(n uint64) uint64 {
 	if n == 0 {
 		panic("ecs: Rand.Uint64N(0): there is no number below 0")
 	}
-	// The upper half of x·n is the number: x is one of 2⁶⁴ points, cut into n parts.
-	// The first 2⁶⁴ mod n points of each part are drawn again, so that all parts have
-	// as many (Lemire 2019).
+	// The upper half of x·n is the result: x is one of 2⁶⁴ points, which are cut into n parts.
+	// The first 2⁶⁴ mod n points of each part are drawn again, so that all parts have the same
+	// size (Lemire 2019).
 	hi, lo := bits.Mul64(r.Uint64(), n)
 	if lo < n {
 		for uneven := -n % n; lo < uneven; {
@@ -101,8 +100,8 @@ const (
 	pcgMix             = 0xda942042e4dd58b5
 )
 
-// next takes a step and returns a number made of the state. (O'Neill: PCG, HMC-CS
-// 2014-0905, with the output function DXSM.)
+// next advances the state and returns a number derived from it. (O'Neill: PCG, HMC-CS 2014-0905,
+// with the output function DXSM.)
 func (s *randState) next() uint64 {
 	hi, lo := bits.Mul64(s.Lo, pcgMulLo)
 	hi += s.Hi*pcgMulLo + s.Lo*pcgMulHi

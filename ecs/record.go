@@ -8,19 +8,19 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// note adds an operation on s, nil for none, to those of the open frame.
+// note adds an operation to those of the open frame. s is nil if it concerns no storage.
 func (w *World) note(kind raw.OpKind, s raw.Storage, e Entity) {
 	*w.ops = append(*w.ops, raw.Op{Kind: kind, Entity: uint64(e), Storage: s})
 }
 
-// Attach makes r a recorder of w, whose present state has the number seq.
+// Attach makes r a recorder of w. seq is the sequence number of the present state.
 func (w rawWorld) Attach(r raw.Recorder, seq uint64) error {
 	k, n := w.recorderAt(r), w.numbers()
 	switch {
 	case w.anyCheckpoint():
 		return raw.ErrCheckpointHeld
 	case len(w.recorders) > 0 && (k < 0 || len(w.recorders) > 1) && w.Dirty():
-		return raw.ErrDirty // The others would not be told.
+		return raw.ErrDirty // The other recorders would miss the changes.
 	}
 	w.verify()
 	if k < 0 {
@@ -53,16 +53,17 @@ func (w rawWorld) Detach(r raw.Recorder) error {
 	return nil
 }
 
-// recorderAt returns the place of r among the recorders, or -1.
+// recorderAt returns the position of r among the recorders, or -1.
 func (w *World) recorderAt(r raw.Recorder) int { return slices.Index(w.recorders, r) }
 
-// A seqs is what the recorders, in their order, returned for a tick. It does not change.
+// A seqs has the sequence numbers that the recorders returned for a tick, in the order of the
+// recorders. It is immutable.
 type seqs struct {
 	first  uint64
 	others []uint64
 }
 
-// of returns the number of the recorder at k; -1 is none.
+// of returns the number of the recorder at k, or 0 if k is -1.
 func (n seqs) of(k int) uint64 {
 	switch {
 	case k == 0:
@@ -73,7 +74,7 @@ func (n seqs) of(k int) uint64 {
 	return 0
 }
 
-// with returns n and the number of the recorder at k, which n may have already.
+// with returns a copy of n with the number of the recorder at k set to seq.
 func (n seqs) with(k int, seq uint64) seqs {
 	if k == 0 {
 		n.first = seq
@@ -88,10 +89,10 @@ func (n seqs) with(k int, seq uint64) seqs {
 	return n
 }
 
-// without returns n but for the number of the recorder at k.
+// without returns a copy of n without the number of the recorder at k.
 func (n seqs) without(k int) seqs {
 	switch {
-	case k > len(n.others): // It is no tick's.
+	case k > len(n.others): // No recorder at k has numbered this tick.
 		return n
 	case k == 0 && len(n.others) == 0:
 		return seqs{}
@@ -101,7 +102,7 @@ func (n seqs) without(k int) seqs {
 	return seqs{n.first, slices.Delete(slices.Clone(n.others), k-1, k)}
 }
 
-// forgetFrames gives up all frames and the forward branch.
+// forgetFrames drops all frames and the forward branch.
 func (w *World) forgetFrames() {
 	w.leavePins(0)
 	w.dropForward()
@@ -121,7 +122,7 @@ func (w rawWorld) Dirty() bool {
 	return false
 }
 
-// Held returns the numbers that r gave the oldest tick boundary and the newest one.
+// Held returns the sequence numbers that r gave the oldest and the newest retained tick boundary.
 func (w rawWorld) Held(r raw.Recorder) (oldest, newest uint64) {
 	k := w.recorderAt(r)
 	for i := range w.frames {
@@ -132,10 +133,10 @@ func (w rawWorld) Held(r raw.Recorder) (oldest, newest uint64) {
 	return 0, 0
 }
 
-// Seq returns the first recorder's number of the newest one.
+// Seq returns the first recorder's number of the newest tick boundary.
 func (w rawWorld) Seq() uint64 { return w.numbers().first }
 
-// numbers returns those of the newest tick boundary.
+// numbers returns the sequence numbers of the newest tick boundary.
 func (w *World) numbers() (n seqs) {
 	if k := w.newestBoundary(); k >= 0 {
 		n = w.frames[k].seq
@@ -152,20 +153,20 @@ func (w *World) newestBoundary() int {
 	return -1
 }
 
-// A change is the [raw.Change] that is told, and its memory: it is read from what
-// the frames of the tick saved.
+// A change is the [raw.Change] for the recorders, with its buffers. It reads what the frames of
+// the tick saved.
 type change struct {
 	raw.Change
-	from             uint64      // The id of the first frame.
-	entities, values []raw.Range // Of the storage that was told last.
-	ops              []raw.Op    // Of several frames.
+	from             uint64      // The ID of the tick's first frame.
+	entities, values []raw.Range // Buffers of storageChange, valid for one storage.
+	ops              []raw.Op    // The operations of several frames.
 	old              oldRows
 }
 
-// init readies c to tell of w.
+// init connects c with w.
 func (c *change) init(w *World) { c.Of, c.Before = w.storageChange, w.eachBefore }
 
-// record tells the recorders the tick that ends now.
+// record passes the tick that ends now to the recorders.
 func (w *World) record() (n seqs) {
 	frames, c := w.frames[w.newestBoundary():], &w.change
 	c.World, c.Tick, c.from = w.Raw(), w.tick+1, frames[0].ID
@@ -190,12 +191,13 @@ func (w *World) record() (n seqs) {
 		c.Parent = frames[0].seq.of(k)
 		n = n.with(k, r.Record(&c.Change))
 	}
-	last := &w.frames[len(w.frames)-1] // A restore to a checkpoint needs the operations before it, and never these.
+	// A restore to a checkpoint needs only the operations before the checkpoint.
+	last := &w.frames[len(w.frames)-1]
 	last.ops = last.ops[:0]
 	return n
 }
 
-// registryChange returns what changed in the registry, and gives ranges its memory.
+// registryChange returns the changes of the registry. It uses the memory of ranges.
 func (w *World) registryChange(ranges []raw.Range) raw.EntityChange {
 	r := &w.entities
 	change := raw.EntityChange{Alive: r.rows.N, Free: r.rows.Extra, Total: r.rows.Total, Before: r.rows.Total, Rows: ranges}
@@ -207,7 +209,7 @@ func (w *World) registryChange(ranges []raw.Range) raw.EntityChange {
 	return change
 }
 
-// changed reports whether the tick that is told changed t.
+// changed reports whether the tick being recorded changed t.
 func (w *World) changed(t *track.Tracker) bool {
 	if t.Exempt {
 		return t.Changed
@@ -216,12 +218,12 @@ func (w *World) changed(t *track.Tracker) bool {
 	return changed
 }
 
-// storageChange returns what changed in told.
+// storageChange returns the changes of told.
 func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	c, s := &w.change, told.(readable)
 	t := s.tracked()
 	k, before, limit := 0, track.Lengths{}, 0
-	if t.Exempt { // All is told.
+	if t.Exempt { // All rows are passed on.
 		t.Changed = false
 	} else {
 		k, before, _ = t.Since(c.from)
@@ -239,15 +241,15 @@ func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	return change
 }
 
-// readable is what a [raw.Storage] of this package is beside.
+// readable has further methods that every [raw.Storage] of this package has.
 type readable interface {
 	tracked() *track.Tracker
 	sparseSet() *set
 	valuesWritten(ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool)
 }
 
-// collect finishes what written began: the rows that differ between a column of
-// length before and its present length n, ascending and disjoint.
+// collect completes the ranges of written to the rows that differ between the former length
+// before and the present length n. The result is ascending and disjoint.
 func (w *World) collect(ranges []raw.Range, sorted bool, before, n int) []raw.Range {
 	if !sorted {
 		ranges = w.sortRanges(ranges)
@@ -258,8 +260,8 @@ func (w *World) collect(ranges []raw.Range, sorted bool, before, n int) []raw.Ra
 	return ranges
 }
 
-// written appends to ranges, which is empty, the rows below limit that the logs of l
-// from k on hold, and reports whether they are ascending and disjoint.
+// written appends the rows below limit that the logs of l from k on hold to ranges, which must be
+// empty. It reports whether they are ascending and disjoint.
 func written(l *track.Log, ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool) {
 	sorted = true
 	last := 0
@@ -276,7 +278,7 @@ func written(l *track.Log, ranges []raw.Range, k, limit int) (_ []raw.Range, sor
 	return ranges, sorted
 }
 
-// appendRange appends rows [lo, hi), to the last range if they follow it.
+// appendRange appends rows [lo, hi), and merges them with the last range if they follow it.
 func appendRange(ranges []raw.Range, lo, hi int) []raw.Range {
 	if k := len(ranges) - 1; k >= 0 && ranges[k].First+ranges[k].N == lo {
 		ranges[k].N += hi - lo
@@ -285,8 +287,8 @@ func appendRange(ranges []raw.Range, lo, hi int) []raw.Range {
 	return append(ranges, raw.Range{First: lo, N: hi - lo})
 }
 
-// sortRanges makes ranges ascending and disjoint. A few are sorted; many go
-// through a set of rows, which is linear.
+// sortRanges makes ranges ascending and disjoint. It sorts a few ranges; for many, it uses a set
+// of rows, which takes linear time.
 func (w *World) sortRanges(ranges []raw.Range) []raw.Range {
 	if len(ranges) <= 64 {
 		slices.SortFunc(ranges, func(a, b raw.Range) int { return a.First - b.First })
@@ -308,22 +310,22 @@ func (w *World) sortRanges(ranges []raw.Range) []raw.Range {
 	return out
 }
 
-// Large rows of fixed size are told with what they were, so that a recorder need not keep
-// all of one of which little changed. The logs of the tick say it: where they keep no values
-// otherwise, in a bare frame, those of such rows do.
+// Large rows of fixed size are passed on with their old values. So a recorder can write only the
+// changed part of a row, and need not keep copies. The old values are in the logs of the tick.
+// Logs of bare frames have no values, except for such rows.
 
-// oldRows reads what rows were.
+// oldRows reads the old values of rows.
 type oldRows struct {
 	spans     track.Spans
-	then, now []byte // Rows whose encoding is not their memory.
+	then, now []byte // Buffers for rows whose encoding differs from their memory.
 }
 
-// keepsOld reports whether the old values of rows are kept in every frame.
+// keepsOld reports whether every frame, even a bare one, keeps the old values of rows.
 func (s *spec) keepsOld() bool {
 	return s.layout != nil && s.layout.Width() > raw.LargeRow && !s.noPersist
 }
 
-// eachBefore tells f the rows of told that the tick wrote and that were there before it.
+// eachBefore calls f for the rows of told that existed before the tick and that the tick wrote.
 func (w *World) eachBefore(told raw.Storage, f func(row int, then, now []byte)) {
 	s := told.(*rawStorage)
 	t := s.tracked()
@@ -334,7 +336,8 @@ func (w *World) eachBefore(told raw.Storage, f func(row int, then, now []byte)) 
 	s.rows.eachBefore(&w.change.old, k, min(before.N, t.N), f)
 }
 
-// eachBefore tells f the rows below limit that the logs from k on hold, each once, ascending.
+// eachBefore calls tell for the rows below limit in the logs from k on, once each and in
+// ascending order.
 func (f *rowFace[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, then, now []byte)) {
 	o.spans.Read(&f.data.Log, k)
 	defer o.spans.Reset()
@@ -348,7 +351,8 @@ func (f *rowFace[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, the
 	}
 }
 
-// encoded returns the encoding of rows, in scratch unless it is their memory.
+// encoded returns the encoding of rows. It uses scratch, unless the encoding equals the memory of
+// the rows.
 func (f *rowFace[T]) encoded(scratch *[]byte, rows []T) []byte {
 	if c, ok := f.codec.(typedRows[T]); ok {
 		if view, ok := layout.View(c.codec, rows); ok {

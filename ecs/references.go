@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// holdsEntity reports whether t describes values that can hold entities.
+// holdsEntity reports whether t describes values that can contain entities.
 func holdsEntity(t *layout.Type) bool {
 	if t == nil {
 		return false
@@ -22,23 +22,23 @@ func holdsEntity(t *layout.Type) bool {
 	return t.Kind == layout.Entity || holdsEntity(t.Elem) || holdsEntity(t.Key)
 }
 
-// references are the places where values of a type hold entities. They are found
-// once, by the type; values are then read and written in place.
+// references has the places where values of a type hold entities. It is computed once per type.
+// Values are then read and written in place.
 type references struct {
 	places []place
-	unseen string // Why there may be entities that no place names, or "".
+	unseen string // The reason why entities in other places are possible, or "".
 }
 
-// A place is an entity inside a value, or something that holds entities itself.
+// A place is an entity inside a value, or a container that holds entities.
 type place struct {
 	offset uintptr
-	kind   reflect.Kind // Array, Slice, Map, Pointer; 0 for an entity.
-	typ    reflect.Type // Unless it is an entity.
+	kind   reflect.Kind // Array, Slice, Map or Pointer; 0 for an entity.
+	typ    reflect.Type // nil for an entity.
 	elem   *references
-	key    *references // Map: of its keys.
+	key    *references // Of a map: the places in its keys.
 
-	number int    // Of an entity: places are numbered in the order in which the type has them,
-	path   string // and called as a Reference calls them.
+	number int    // Number of an entity, in the order of the type.
+	path   string // The path as in [Reference].
 }
 
 var entityType = reflect.TypeFor[Entity]()
@@ -51,13 +51,13 @@ func referencesOf(t reflect.Type) *references {
 // A finder finds the places of a type.
 type finder struct {
 	root   string
-	found  int                   // How many entities were.
-	open   map[reflect.Type]bool // Types being looked into,
-	again  map[reflect.Type]bool // and those of them that were met inside themselves.
+	found  int                   // The number of entities found.
+	open   map[reflect.Type]bool // Types that are being traversed.
+	again  map[reflect.Type]bool // Types that were found inside themselves.
 	unseen string
 }
 
-// find appends the places of t, which lies at offset.
+// find appends the places of a value of type t at offset.
 func (f *finder) find(places []place, t reflect.Type, offset uintptr, path string) []place {
 	switch t.Kind() {
 	case reflect.Uint64:
@@ -77,7 +77,7 @@ func (f *finder) find(places []place, t reflect.Type, offset uintptr, path strin
 	return places
 }
 
-// inside is find for what holds values of another type.
+// inside is find for arrays, slices, pointers and maps.
 func (f *finder) inside(places []place, t reflect.Type, offset uintptr, path string) []place {
 	if f.open[t] {
 		f.again[t] = true
@@ -104,7 +104,7 @@ func (f *finder) inside(places []place, t reflect.Type, offset uintptr, path str
 	return append(places, p)
 }
 
-// at returns the value of p, a place other than an entity, in the value at base.
+// at returns the container p in the value at base.
 func (p *place) at(base unsafe.Pointer) reflect.Value {
 	return reflect.NewAt(p.typ, unsafe.Add(base, p.offset)).Elem()
 }
@@ -112,7 +112,7 @@ func (p *place) at(base unsafe.Pointer) reflect.Value {
 // hold reports whether the value at base refers to e.
 func (r *references) hold(base unsafe.Pointer, e Entity) bool {
 	for i := range r.places {
-		if p := &r.places[i]; p.kind == 0 { // The usual case calls nothing.
+		if p := &r.places[i]; p.kind == 0 { // The common case makes no calls.
 			if *(*Entity)(unsafe.Add(base, p.offset)) == e {
 				return true
 			}
@@ -123,8 +123,8 @@ func (r *references) hold(base unsafe.Pointer, e Entity) bool {
 	return false
 }
 
-// find reports whether is returns true for one of the entities in the value at base, each
-// with its place; zero ones are asked for too. Entries of maps come in any order.
+// find reports whether is returns true for one of the entities in the value at base. It calls is
+// with the place of each entity, zero entities included. The order of map entries is undefined.
 func (r *references) find(base unsafe.Pointer, is func(*place, Entity) bool) bool {
 	for i := range r.places {
 		if p := &r.places[i]; p.kind == 0 {
@@ -167,14 +167,14 @@ func addressable(v reflect.Value) unsafe.Pointer {
 
 // A renaming replaces entities inside values.
 type renaming struct {
-	name func(*place, Entity) Entity // What an entity, which is not zero, becomes.
+	name func(*place, Entity) Entity // Returns the new entity for one that is not zero.
 
 	cleared  bool // An entity became zero.
-	collided bool // Two keys of a map became the same.
+	collided bool // Two keys of a map became equal.
 }
 
-// rename replaces the entities in the value at base. Slices, maps and what
-// pointers point to are replaced by copies: others may share them.
+// rename replaces the entities in the value at base. It copies slices, maps and pointed-to values
+// first, because others may share them.
 func (r *references) rename(base unsafe.Pointer, n *renaming) {
 	for i := range r.places {
 		p := &r.places[i]
@@ -213,11 +213,11 @@ func (p *place) rename(v reflect.Value, n *renaming) {
 	}
 }
 
-// renameMap leaves out entries whose key names an entity that became zero.
+// renameMap replaces the entities in a map. It omits entries if an entity in the key became zero.
 func (p *place) renameMap(v reflect.Value, n *renaming) {
 	m := reflect.MakeMapWithSize(p.typ, v.Len())
 	kept, cleared := 0, n.cleared
-	for i := v.MapRange(); i.Next(); { // In any order: no two entries meet, or it is an error.
+	for i := v.MapRange(); i.Next(); { // Any order: equal keys are an error.
 		key, value := addressable(i.Key()), addressable(i.Value())
 		n.cleared = false
 		p.key.rename(key, n)

@@ -12,11 +12,11 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// maxComponents is how many components and resources a world has at most: as many as a
-// store can number.
+// maxComponents is the largest number of components and resources of a world. It is the limit of
+// the numbering in stores.
 const maxComponents = 1 << 16
 
-// What a [RegisterError] wraps, if it is no error of package layout.
+// Errors that a [RegisterError] wraps, in addition to errors of package layout.
 var (
 	errSharedMemory = errors.New("ecs: copies share memory")
 	errKind         = errors.New("ecs: bad kind of storage")
@@ -25,11 +25,12 @@ var (
 	errMany         = errors.New("ecs: too many components")
 )
 
-// A RegisterError says which type could not be registered, and why.
+// A RegisterError is returned if a type cannot be registered.
 type RegisterError struct {
 	Type string // The Go type.
 	Hint string // What is wrong, and how to repair it.
-	Err  error  // What kind of fault it is; of a type that cannot be encoded, the error of package layout.
+	// The kind of error. If the type cannot be encoded, it is the error of package layout.
+	Err error
 }
 
 func (e *RegisterError) Error() string {
@@ -38,69 +39,74 @@ func (e *RegisterError) Error() string {
 
 func (e *RegisterError) Unwrap() error { return e.Err }
 
-// A Component says what is to be known of a component or resource of type T
-// beside its type. The zero Component is right for most.
+// A Component has the options of a component or resource of type T. The zero Component is right
+// for most types.
 type Component[T any] struct {
-	// Name is that under which it is saved. Once something was saved it must stay.
-	// It has 1 to 255 bytes of UTF-8, all of whose characters can be seen, and no space
-	// around them. Default: the name of the Go type, without the package.
+	// Name is the name under which values are saved. It must stay the same once values were
+	// saved. It has 1 to 255 bytes of UTF-8 with visible characters only, and no space at either
+	// end. Default: the name of the Go type, without the package.
 	Name string
 
-	// Kind is that of the storage; a resource has none. Default: Sparse, and Tag for
-	// types of size 0.
+	// Kind is the kind of the storage. Resources ignore it. Default: Sparse, or Tag for types of
+	// size 0.
 	Kind Kind
 
-	// Default is what Storage.Values has in the gaps of an Indexed storage. Default:
-	// the zero value.
+	// Default is the value of gaps in Storage.Values of an Indexed storage. Default: the zero
+	// value.
 	Default T
 
-	// Clone copies a value of a type that holds slices, maps or pointers, with all of
-	// them: what a checkpoint keeps must share no memory with the value being written.
-	// Default: a copy derived from T, which costs some 100 ns for each slice, map and
-	// pointer, so that a Clone by hand makes it faster. It is needed for types with
-	// interfaces, funcs or channels, which NoPersist ones can have, and for those that
-	// contain themselves. A Clone must not forget a field, nor share memory: a debug
-	// build compares what it returns with the original, and panics even if what they share
-	// never changes. If Clone panics, the row counts as not written.
+	// Clone returns a deep copy of a value, for types that hold slices, maps or pointers. A
+	// checkpoint keeps such copies, which must share no memory with the value being written.
+	//
+	// Default: a copy derived from T, which costs some 100 ns for each slice, map and pointer. A
+	// hand-written Clone is faster. Types with interfaces, funcs or channels, which are possible
+	// with NoPersist, need a Clone. So do types that contain themselves.
+	//
+	// A Clone must copy every field and share no memory. A debug build compares its result with
+	// the original. It panics on shared memory even if that memory never changes. If Clone
+	// panics, the row does not count as written.
 	Clone func(T) T
 
-	// Masked makes the storage keep a Mask of the indices of its entities, at the cost
-	// of writing it at every Set of a new component and every removal.
+	// Masked makes the storage maintain a Mask of its entity indices. The mask is written
+	// whenever a component is added or removed.
 	Masked bool
 
-	// NoRewind leaves it as it is when the world is put back. Components of entities
-	// that are not alive afterwards are removed. The digest leaves it out.
+	// NoRewind excludes the component from restores: it keeps its present value. Components of
+	// entities that are not alive after a restore are removed. The digest does not include
+	// NoRewind components.
 	//
-	// An Entity in such a component, and the one that has it, can have died and be
-	// given out again, to another, when the world goes forward on another way: see
+	// After a restore, the world may give the same Entity to another entity. So an Entity stored
+	// in such a component may become stale, as may the entity that has the component: see
 	// World.Restores.
 	NoRewind bool
 
-	// NoPersist keeps it out of journals, snapshots and saves.
+	// NoPersist excludes the component from journals, snapshots and saves.
 	NoPersist bool
 
-	// FormerNames are those under which it was saved before. What is stored under its
-	// present name comes first, then these in their order. None can be the name of
-	// another component of the world. Nil says nothing of the past: where nothing is
-	// stored under the name, but something that is not registered has the same fields,
-	// it was probably renamed, and loading is refused. An empty list that is not nil
-	// says that it was never called otherwise.
+	// FormerNames are earlier names of the component in saved data. A load looks for values under
+	// the present name first, then under these, in order. No former name can be the name of
+	// another component of the world.
+	//
+	// With nil, a renaming may have been forgotten. A load fails if no values are stored under
+	// the name, but an unregistered component with the same fields is stored. An empty list that
+	// is not nil declares that the component had no other names.
 	FormerNames []string
 
-	// Dropped names fields that were stored and whose values may be lost, as T has no
-	// place for them any more: "Shield", "Pos.X", "Items[].Count", "Slots[2:]",
-	// "Stock[value].Worn". Loading what would lose others is refused, with the names to
-	// add here. What a Migration takes is not lost.
+	// Dropped names stored fields whose values may be lost because T no longer has them:
+	// "Shield", "Pos.X", "Items[].Count", "Slots[2:]", "Stock[value].Worn". A load that would
+	// lose other fields fails, and its error has the names to add here. Fields that a Migration
+	// handles are not lost.
 	Dropped []string
 
-	// Version numbers what values mean, and is saved with them. A later version than
-	// this one is refused; an earlier one is brought up to it, step by step, by
-	// Migrations, and where there is none, by name: see layout.NewConversion.
+	// Version is the version of the meaning of values, and is saved with them. A load of a later
+	// version fails. A load of an earlier version converts the values step by step with
+	// Migrations. Versions without a migration are converted by field names: see
+	// layout.NewConversion.
 	Version    uint32
 	Migrations []Migration
 }
 
-// the returns what a program said of a component: nothing or one thing.
+// the returns the optional Component argument of a registration, or the zero Component.
 func the[T any](said []Component[T]) (c Component[T]) {
 	if len(said) > 1 {
 		panic("ecs: two Components to register one type with; say all in one")
@@ -110,16 +116,18 @@ func the[T any](said []Component[T]) (c Component[T]) {
 	return c
 }
 
-// Register makes T a component of w and returns its storage. Register all
-// components before the world is used. What a [Component] says, one at most, holds
-// for it:
+// Register makes T a component of w, and returns its storage. Register all components before the
+// program uses the world. c has at most one [Component] with options:
 //
 //	positions, err := ecs.Register[Position](w)
 //	heights, err := ecs.Register(w, ecs.Component[Height]{Kind: ecs.Indexed})
 //
-// An error is a [*RegisterError]: a type that cannot be encoded and is not NoPersist,
-// one of which no copy can be derived, without a Clone, a name that is taken,
-// migrations that do not lead to T.
+// An error is a [*RegisterError]. The possible reasons are:
+//
+//   - T cannot be encoded and is not NoPersist.
+//   - T has no Clone, and no copy can be derived.
+//   - The name is taken.
+//   - The migrations do not lead to T.
 func Register[T any](w *World, c ...Component[T]) (*Storage[T], error) {
 	spec, err := newSpec(w, the(c))
 	if err != nil {
@@ -130,12 +138,11 @@ func Register[T any](w *World, c ...Component[T]) (*Storage[T], error) {
 	return s, nil
 }
 
-// MustRegister is [Register] for programs whose types are known to be fit: it
-// panics on an error.
+// MustRegister is [Register], but panics on an error.
 func MustRegister[T any](w *World, c ...Component[T]) *Storage[T] { return must(Register(w, c...)) }
 
-// RegisterResource gives w a resource of type T and returns it. The rules are
-// those of [Register]. Slices, maps and pointers in value are the world's from then on.
+// RegisterResource adds a resource of type T to w, and returns it. The rules are those of
+// [Register]. The world takes ownership of the slices, maps and pointers in value.
 func RegisterResource[T any](w *World, value T, c ...Component[T]) (*Resource[T], error) {
 	spec, err := newSpec(w, the(c))
 	if err != nil {
@@ -146,7 +153,7 @@ func RegisterResource[T any](w *World, value T, c ...Component[T]) (*Resource[T]
 	return r, nil
 }
 
-// MustRegisterResource is [RegisterResource], panicking on an error.
+// MustRegisterResource is [RegisterResource], but panics on an error.
 func MustRegisterResource[T any](w *World, value T, c ...Component[T]) *Resource[T] {
 	return must(RegisterResource(w, value, c...))
 }
@@ -205,9 +212,8 @@ func newSpec[T any](w *World, c Component[T]) (s typedSpec[T], err error) {
 	return s, nil
 }
 
-// define makes s what is known of a component of type t, of which a program said c.
-// noCopy is why there is no copy of its values, or nil. The codec is nil if they cannot
-// be encoded.
+// define sets s to the properties of a component of type t with the options c. noCopy is the
+// reason why its values cannot be copied, or nil. The codec is nil if values cannot be encoded.
 func (s *spec) define(w *World, t reflect.Type, c Component[any], noCopy error) (*layout.Codec, error) {
 	fail := func(err error, format string, args ...any) (*layout.Codec, error) {
 		return nil, &RegisterError{t.String(), fmt.Sprintf(format, args...), err}
@@ -259,8 +265,7 @@ func (s *spec) define(w *World, t reflect.Type, c Component[any], noCopy error) 
 	return codec, nil
 }
 
-// nameFault returns why a component cannot have that name and those former ones,
-// or "".
+// nameFault returns the reason why a component cannot have the name and the former names, or "".
 func (w *World) nameFault(name string, former []string) string {
 	if other, taken := w.names[name]; taken {
 		if other.about().unknown {
@@ -281,8 +286,8 @@ func (w *World) nameFault(name string, former []string) string {
 	return ""
 }
 
-// defaultName returns the name of t without its package, or "" if it has none
-// that would stay the same when code moves.
+// defaultName returns the name of t without its package. It returns "" if t has no name, or one
+// that contains package paths.
 func defaultName(t reflect.Type) string {
 	if name := t.Name(); t.PkgPath() != "" && !strings.ContainsAny(name, "[]/") {
 		return name
@@ -313,8 +318,8 @@ func (c typedRows[T]) decode(src []byte, rows []T) error { return layout.Decode(
 
 func (c typedRows[T]) adopt(src []byte, n int) ([]T, bool) { return layout.Adopt[T](c.codec, src, n) }
 
-// A rawRow is the encoded row of a component that the program does not register.
-// It is immutable, so it needs no clone.
+// A rawRow is the encoded row of a component that the program has not registered. It is
+// immutable, so it needs no clone.
 type rawRow string
 
 // rawRows is the rowCodec of an unknown component.

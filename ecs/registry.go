@@ -7,20 +7,19 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// The registry is the sparse set of entities, without data. Every index ever
-// made is in dense exactly once:
+// The registry is the sparse set of entities, without data. dense has every index ever created
+// exactly once:
 //
 //	dense   | alive ...      | free ...       | retired ... |
 //	        0                n                m             total
 //
-// Destroying an entity swaps it behind n, creating one takes the first behind n
-// with its generation raised. So the free list is the tail of the dense array,
-// and putting it back, order of reuse included, is the business of a column. An
-// entity whose generation cannot be raised is swapped behind m instead and never
-// used again, unless createAt asks for that very one.
+// Destroying an entity swaps it behind n. Creating an entity takes the first entry behind n and
+// raises its generation. So the free list is the tail of the dense array, and a restore of the
+// column restores it, including the order of reuse. An entity whose generation cannot be raised
+// is swapped behind m instead. It is never used again, unless createAt names this very entity.
 //
-// Dense is a permutation of all indices, so sparse needs no saving: what a
-// restore writes to dense, below total, is pointed to again.
+// dense is a permutation of all indices, so sparse needs no undo data. After a restore of dense,
+// its rows below total are entered in sparse again.
 type registry struct {
 	w             *World
 	rows          track.Tracker
@@ -29,8 +28,8 @@ type registry struct {
 	maxGeneration uint32
 }
 
-// maxIndices is how many entity indices there can be: where an int has 32 bits, as many
-// as a slice can have.
+// maxIndices is the largest number of entity indices. Where an int has 32 bits, it is the largest
+// length of a slice.
 const maxIndices = math.MaxUint32 & math.MaxInt
 
 func (r *registry) init(w *World) {
@@ -38,7 +37,8 @@ func (r *registry) init(w *World) {
 	r.dense.Init(&w.clock, false)
 	r.dense.Log.Moved = func(m track.Run) { r.point(int(m.Row), min(int(m.Row+m.N), r.rows.Total)) }
 	r.rows.Init(&w.clock, false, &r.dense.Log)
-	r.rows.Rewound = func(before track.Lengths) { r.point(before.Total, r.rows.Total) } // Rows that redo appended: no log has them.
+	// No log has the rows that redo appends.
+	r.rows.Rewound = func(before track.Lengths) { r.point(before.Total, r.rows.Total) }
 }
 
 func (r *registry) create() Entity {
@@ -55,7 +55,7 @@ func (r *registry) create() Entity {
 			r.rows.N++
 			return e
 		}
-		r.swap(r.rows.N, r.rows.Extra-1) // Spent: retire it.
+		r.swap(r.rows.N, r.rows.Extra-1) // The generation is at its maximum: retire the entity.
 		r.rows.Extra--
 	}
 	r.addIndex()
@@ -64,14 +64,15 @@ func (r *registry) create() Entity {
 	return e
 }
 
-// addIndex makes a new index the last free one, as if it had been used once. What lay in
-// that row, a retired entity, moves to the end.
+// addIndex adds a new index as the last free one, as if it had been used once. The retired entity
+// in that row, if any, moves to the end.
 func (r *registry) addIndex() {
 	i := r.rows.Total
 	if i == len(r.dense.Live) {
 		r.grow(i + 1)
 	}
-	r.dense.Live[i] = NewEntity(uint32(i), 1) // No frame protects row total: a restore that lowered total ended those that did.
+	// No frame protects row total: a restore that lowers total also ends the frames that did.
+	r.dense.Live[i] = NewEntity(uint32(i), 1)
 	r.sparse[i] = uint32(i)
 	r.rows.Total++
 	if r.rows.Extra < i {
@@ -80,7 +81,7 @@ func (r *registry) addIndex() {
 	r.rows.Extra++
 }
 
-// createAt makes e alive, which must not be a name from before the last one of its index.
+// createAt makes e alive. Its generation must not be below the last one of its index.
 func (r *registry) createAt(e Entity) error {
 	i := int(e.Index())
 	switch {
@@ -100,7 +101,7 @@ func (r *registry) createAt(e Entity) error {
 	for r.rows.Total <= i {
 		r.addIndex()
 	}
-	if row := int(r.sparse[i]); row >= r.rows.Extra { // It was spent; it is free while it becomes alive.
+	if row := int(r.sparse[i]); row >= r.rows.Extra { // The entity is retired; make it free first.
 		r.swap(row, r.rows.Extra)
 		r.rows.Extra++
 	}
@@ -113,7 +114,7 @@ func (r *registry) createAt(e Entity) error {
 	return nil
 }
 
-// grow makes room for at least so many entities.
+// grow makes room for at least rows entities.
 //
 //go:noinline
 func (r *registry) grow(rows int) {
@@ -125,7 +126,7 @@ func (r *registry) grow(rows int) {
 	}
 }
 
-// reserve makes room for so many entities, and marks for them.
+// reserve makes room for rows entities, and for their undo marks.
 func (r *registry) reserve(rows int) {
 	if rows > len(r.dense.Live) {
 		r.dense.Reserve(rows)
@@ -157,8 +158,8 @@ func (r *registry) allAlive(entities []Entity) bool {
 	return true
 }
 
-// freed reports whether e was destroyed since there were n entities alive. None may have been
-// created since: so those that were destroyed lie behind the ones that are alive.
+// freed reports whether e was destroyed since n entities were alive. No entity may have been
+// created since, so the destroyed ones follow the ones that are alive.
 func (r *registry) freed(e Entity, n int) bool {
 	i := e.Index()
 	if uint(i) >= uint(len(r.sparse)) {
@@ -196,22 +197,22 @@ func (r *registry) clear() {
 	r.rows.N = 0
 }
 
-// point makes sparse follow rows [lo, hi) of dense.
+// point enters rows [lo, hi) of dense in sparse.
 func (r *registry) point(lo, hi int) {
 	for row := lo; row < hi; row++ {
 		r.sparse[r.dense.Live[row].Index()] = uint32(row)
 	}
 }
 
-// A border is what lies between the entities alive and the free ones. It differs if
-// entities were created or destroyed in between, even as many of each: what was created
-// last then lies on one side or the other, under a raised generation.
+// A border is the state of the registry at the border between alive and free entities. It differs
+// after every creation and removal, even after an equal number of each. Then the entity created
+// last is on one side or the other, with a raised generation.
 type border struct {
 	track.Lengths
 	last, next Entity
 }
 
-// border returns what it looks like now.
+// border returns the present border.
 func (r *registry) border() border {
 	b := border{Lengths: r.rows.Lengths}
 	if r.rows.N > 0 {
@@ -250,5 +251,5 @@ func (r *registry) summary(level, k int) uint64 {
 	return 0
 }
 
-// of returns the entity alive that has index i.
+// of returns the entity with index i, which must be alive.
 func (r *registry) of(i int) Entity { return r.dense.Live[r.sparse[i]] }

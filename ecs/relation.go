@@ -8,61 +8,62 @@ import (
 	"unsafe"
 )
 
-// A Relation finds the entities whose component refers to an entity: the children of a
-// parent, what lies in a chest, who is aimed at. The one that holds the component is the
-// source, the one referred to the target.
+// A Relation finds the entities whose component refers to a given entity, such as the children of
+// a parent or the items in a chest. The entity with the component is the source. The entity that
+// the component refers to is the target.
 //
 //	type ChildOf struct{ Parent ecs.Entity }
 //	childOf := ecs.MustRegister[ChildOf](w)
-//	children := ecs.NewRelation(childOf, func(c ChildOf) ecs.Entity { return c.Parent }, ecs.RelationOptions{Tree: true})
+//	parent := func(c ChildOf) ecs.Entity { return c.Parent }
+//	children := ecs.NewRelation(childOf, parent, ecs.RelationOptions{Tree: true})
 //
 //	childOf.Set(wheel, ChildOf{car})
 //	for e := range children.Of(car) { … }
-//	w.Destroy(car) // And all below it.
+//	w.Destroy(car) // And all entities below it.
 //
-// It is an [Index] whose key is the target: right whatever wrote the components, whether
-// the source changes its target by Set, by a pointer or by a restore, and nothing of it
-// saved. Sources are visited in the order of their indices. Its zero target is nobody: who
-// has it is in no relation to anyone, and [Relation.Of] finds it by the zero Entity.
+// A relation is an [Index] whose key is the target. Look-ups are always up to date, whether a
+// source changes its target by Set, through a pointer or by a restore. The relation itself is not
+// saved. Sources are visited in the order of their indices. A source with the zero Entity as
+// target has no target; [Relation.Of] finds such sources by the zero Entity.
 //
-// What becomes of the sources when their target is destroyed, [RelationOptions] say. That
-// holds for [World.Destroy] and all batches. [World.Clear] asks nobody, as it ends all, and
-// neither does what puts a world back.
+// [RelationOptions] determine what happens to the sources when their target is destroyed, by
+// [World.Destroy] or by a batch. [World.Clear], restores and loads ignore the policy.
 //
-// Sources that hooks make of a dying entity, or of one that is destroyed with it, are treated
-// like the others: the world looks again after the last hook, until there are none. So does
-// World.Clear. Hooks that make further sources for those that they made run in rounds; after
-// 1,000 of them Destroy panics. Under [Refuse] such late sources are detached.
+// Hooks may create new sources of an entity that is being destroyed, or of one that is destroyed
+// with it. These sources are treated like the others, also by World.Clear. The world looks for
+// new sources after the last hook, until there are none. If hooks keep creating sources, Destroy
+// panics after 1,000 rounds. With [Refuse], such late sources are detached.
 type Relation[T any] struct {
 	sources *Index[T, Entity]
 	options RelationOptions
 	bonds   *bonds
 }
 
-// RelationOptions say how a [Relation] behaves. The zero RelationOptions destroy sources
-// with their target.
+// RelationOptions are the options of a [Relation]. With the zero RelationOptions, sources are
+// destroyed with their target.
 type RelationOptions struct {
 	Policy Policy
 
-	// Tree says that no entity may be below itself: [Relation.Set] refuses that. Other ways
-	// to write the component do not ask; what walks up and down ends in any case.
+	// Tree declares that no entity may be its own ancestor. [Relation.Set] returns an error then.
+	// Other ways to write the component do not check this, but loops over ancestors and
+	// descendants always end.
 	Tree bool
 }
 
-// A Policy says what becomes of sources whose target is destroyed.
+// A Policy determines what happens to sources whose target is destroyed.
 type Policy uint8
 
 const (
-	// Cascade destroys them too, and theirs, from the farthest to the nearest. Call Destroy
-	// behind a loop, or of [Commands], if they may be among those that the loop visits.
+	// ^Cascade destroys the sources too, and their sources, from the farthest to the nearest. A
+	// loop that may visit such sources must call Destroy after the loop, or use [Commands].
 	Cascade Policy = iota
 
-	// Detach takes the component away from them.
+	// ^Detach removes the component from the sources.
 	Detach
 
-	// Refuse keeps the target alive as long as it has any: Destroy does nothing and
-	// returns false. Sources that would be destroyed with it do not count. A source that a
-	// hook makes of an entity that is already being destroyed is detached.
+	// ^Refuse keeps the target alive as long as it has sources: Destroy does nothing and returns
+	// false. Sources that would be destroyed together with the target do not count. If a hook
+	// makes a new source of an entity that is already being destroyed, that source is detached.
 	Refuse
 )
 
@@ -79,16 +80,16 @@ func (p Policy) String() string {
 	return fmt.Sprintf("Policy(%d)", uint8(p))
 }
 
-// ErrCycle says that an entity would be below itself.
+// ErrCycle is returned if an entity would become its own ancestor.
 var ErrCycle = errors.New("a cycle")
 
-// NewRelation returns the relation that a component of s stands for: target returns whom a
-// component refers to. A program makes it once, as it does indexes; see [NewIndex] for cost.
-// A clone has none, so nothing there goes with its target, until [Relation.In] makes one.
+// NewRelation returns the relation of a component. target returns the entity that a component
+// refers to. Create a relation once and keep it, like an index; see [NewIndex] for the cost. A
+// clone of the world has no relations, so their policies do not apply there until [Relation.In]
+// is called.
 //
-// The same function with the same options finds the relation that it made before. NewRelation
-// panics if a relation of s finds the same targets and has another policy: only one of the two
-// could hold.
+// If a relation with the same function and options exists, NewRelation returns that relation.
+// NewRelation panics if a relation of s with the same targets has another policy.
 func NewRelation[T any](s *Storage[T], target func(T) Entity, options RelationOptions) *Relation[T] {
 	if target == nil {
 		panic("ecs: NewRelation without a target; give it a function from the component to the entity that it refers to")
@@ -97,7 +98,7 @@ func NewRelation[T any](s *Storage[T], target func(T) Entity, options RelationOp
 	return relationOf(NewIndex(s, target), options)
 }
 
-// relationOf returns the relation of x with these options, which it makes if there is none.
+// relationOf returns the relation of x with these options. It creates the relation if necessary.
 func relationOf[T any](x *Index[T, Entity], options RelationOptions) *Relation[T] {
 	b := bondsOf(x.s.w)
 	for _, other := range b.all {
@@ -110,8 +111,8 @@ func relationOf[T any](x *Index[T, Entity], options RelationOptions) *Relation[T
 	return r
 }
 
-// In returns the relation of the same storage in another world, such as a clone, which is
-// made if there is none yet. It returns nil if that world has no such storage.
+// In returns the relation of the same storage in another world, such as a clone. It creates the
+// relation if necessary. It returns nil if that world has no such storage.
 func (r *Relation[T]) In(w *World) *Relation[T] {
 	x := r.sources.In(w)
 	if x == nil {
@@ -120,7 +121,7 @@ func (r *Relation[T]) In(w *World) *Relation[T] {
 	return relationOf(x, r.options)
 }
 
-// mustAgree panics if a relation of s with another policy finds the same target as target.
+// mustAgree panics if s has a relation with another policy that finds the same targets.
 func mustAgree[T any](s *Storage[T], target func(T) Entity, policy Policy) {
 	if s.w.bonds == nil {
 		return
@@ -133,13 +134,13 @@ func mustAgree[T any](s *Storage[T], target func(T) Entity, policy Policy) {
 	}
 }
 
-// sameTarget reports whether a and b find the same target in a component whose entities all
-// differ.
+// sameTarget reports whether a and b find the same target in a component whose entities are all
+// different.
 func sameTarget[T any](s *Storage[T], a, b func(T) Entity) (same bool) {
 	if closureOf(a) == closureOf(b) {
 		return true
 	}
-	defer func() { _ = recover() }() // What a function needs to find a target may be missing here.
+	defer func() { _ = recover() }() // A function may fail on this incomplete component.
 	var v T
 	for i, p := range s.references().places {
 		if p.kind == 0 {
@@ -150,8 +151,8 @@ func sameTarget[T any](s *Storage[T], a, b func(T) Entity) (same bool) {
 	return target != 0 && target == b(v)
 }
 
-// Close gives r up: its policy no longer holds, and a look-up panics unless another relation
-// of the same function is open. See [Index.Close].
+// Close ends r and its policy. Later look-ups panic, unless another relation with the same
+// function is open. See [Index.Close].
 func (r *Relation[T]) Close() {
 	r.bonds.all = slices.DeleteFunc(r.bonds.all, func(other relative) bool { return other == relative(r) })
 	if !r.bonds.relates(r.sources) {
@@ -162,13 +163,15 @@ func (r *Relation[T]) Close() {
 // Of iterates over the sources of target, as [Index.Of] does.
 func (r *Relation[T]) Of(target Entity) iter.Seq[Entity] { return r.sources.Of(target) }
 
-// Len returns how many sources target has.
+// Len returns the number of sources of target.
 func (r *Relation[T]) Len(target Entity) int { return r.sources.Len(target) }
 
-// First returns the source of target with the lowest index, and whether there is one.
+// First returns the source of target with the lowest index. The second result is false if target
+// has no sources.
 func (r *Relation[T]) First(target Entity) (Entity, bool) { return r.sources.First(target) }
 
-// Target returns whom e refers to, and whether it has the component and refers to somebody.
+// Target returns the entity that e refers to. The second result is false if e does not have the
+// component, or refers to no entity.
 func (r *Relation[T]) Target(e Entity) (Entity, bool) {
 	v, ok := r.sources.s.Get(e)
 	if !ok {
@@ -178,9 +181,9 @@ func (r *Relation[T]) Target(e Entity) (Entity, bool) {
 	return target, target != 0
 }
 
-// Set is [Storage.Set] for e, which must be alive, with a component whose target must be
-// alive or nobody. Where there is to be a tree, an error that wraps [ErrCycle] says that e
-// is the target or above it. After an error nothing has changed.
+// Set is [Storage.Set] for e, which must be alive. The target in v must be alive or zero. If the
+// relation is a tree, and e is the target or one of its ancestors, the error wraps [ErrCycle]. An
+// error leaves the world unchanged.
 func (r *Relation[T]) Set(e Entity, v T) error {
 	w, target := r.sources.s.w, r.sources.key(v)
 	switch {
@@ -201,7 +204,7 @@ func (r *Relation[T]) Set(e Entity, v T) error {
 	return nil
 }
 
-// above reports whether e is above below.
+// above reports whether e is an ancestor of below.
 func (r *Relation[T]) above(below, e Entity) bool {
 	for a := range r.Ancestors(below) {
 		if a == e {
@@ -211,16 +214,16 @@ func (r *Relation[T]) above(below, e Entity) bool {
 	return false
 }
 
-// To returns a filter of queries that keeps the sources of target:
+// To returns a filter for queries that keeps the sources of target:
 //
 //	NewQuery1(Write(positions)).With(children.To(car))
 //
-// The sources are found when an iteration begins, in O(sources) besides what [Relation.Of]
-// costs; of others the iteration sees no more than a bit for 64 rows. Targets that the loop
-// changes may count or not.
+// The sources are found at the start of an iteration. This costs O(sources) in addition to the
+// cost of [Relation.Of]. For other entities, the iteration only reads one bit per 64 rows. If the
+// loop changes targets, it is undefined whether these entities are visited.
 func (r *Relation[T]) To(target Entity) Filter { return &towards[T]{r: r, target: target} }
 
-// towards keeps the sources of a target.
+// towards is the filter that keeps the sources of a target.
 type towards[T any] struct {
 	r      *Relation[T]
 	target Entity
@@ -244,12 +247,11 @@ func (f *towards[T]) kept() []Entity {
 	return f.found
 }
 
-// Ancestors iterates over the target of e, the target's target and so on, up to one
-// without a target. In a cycle it visits each entity once; e is the last one if it is in the
-// cycle.
+// Ancestors iterates over the target of e, the target of that target, and so on, up to an entity
+// without a target. In a cycle, it visits each entity once. e comes last if e is in the cycle.
 func (r *Relation[T]) Ancestors(e Entity) iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {
-		var near [16]Entity // The first ones: most chains are short.
+		var near [16]Entity // The first ancestors; most chains are short.
 		n := 0
 		var far *visited
 		for at, ok := r.Target(e); ok && !slices.Contains(near[:n], at); at, ok = r.Target(at) {
@@ -274,7 +276,7 @@ func (r *Relation[T]) Ancestors(e Entity) iter.Seq[Entity] {
 	}
 }
 
-// Root returns the last of the ancestors of e: e itself, if it has none.
+// Root returns the last of the ancestors of e. If e has none, it returns e.
 func (r *Relation[T]) Root(e Entity) Entity {
 	for a := range r.Ancestors(e) {
 		e = a
@@ -282,10 +284,11 @@ func (r *Relation[T]) Root(e Entity) Entity {
 	return e
 }
 
-// Descendants iterates over the sources of e and theirs, each before its own, as they are
-// when the loop begins: depth first, sources of one target in the order of their indices.
-// Each is visited once, and e is not. The zero Entity has the sources without a
-// target, and a dead entity those that still refer to it.
+// Descendants iterates over the sources of e, their sources, and so on. The order is depth first,
+// with the sources of one target in the order of their indices. The descendants are those at the
+// start of the loop. It visits each entity once, and does not visit e. With the zero Entity, it
+// begins with the sources without a target. With a dead entity, it begins with the sources that
+// still refer to that entity.
 func (r *Relation[T]) Descendants(e Entity) iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {
 		for _, e := range r.descendants(e)[1:] {
@@ -296,11 +299,11 @@ func (r *Relation[T]) Descendants(e Entity) iter.Seq[Entity] {
 	}
 }
 
-// Subtree returns e and its descendants, e first: what [World.Copy] is given to copy all of
-// it, or [World.DestroyAll] to destroy it whatever the policy.
+// Subtree returns e and its descendants, e first. Pass the result to [World.Copy] to copy a whole
+// tree, or to [World.DestroyAll] to destroy it under any policy.
 func (r *Relation[T]) Subtree(e Entity) []Entity { return r.descendants(e) }
 
-// descendants returns e and those below it, depth first.
+// descendants returns e and its descendants, depth first.
 func (r *Relation[T]) descendants(e Entity) (found []Entity) {
 	seen := r.bonds.takeVisited()
 	defer r.bonds.dropVisited(seen)
@@ -315,8 +318,8 @@ func (r *Relation[T]) descendants(e Entity) (found []Entity) {
 	return found
 }
 
-// Levels iterates over what [Relation.Descendants] does, breadth first: all sources of e,
-// which are at depth 1, then theirs.
+// Levels iterates over the entities of [Relation.Descendants] with their depth, breadth first. It
+// begins with all sources of e, which have depth 1.
 func (r *Relation[T]) Levels(e Entity) iter.Seq2[int, Entity] {
 	return func(yield func(int, Entity) bool) {
 		found, depths := r.levels(e)
@@ -328,7 +331,7 @@ func (r *Relation[T]) Levels(e Entity) iter.Seq2[int, Entity] {
 	}
 }
 
-// levels returns e and those below it, breadth first.
+// levels returns e and its descendants, breadth first.
 func (r *Relation[T]) levels(e Entity) (found []Entity, depths []int) {
 	seen := r.bonds.takeVisited()
 	defer r.bonds.dropVisited(seen)
@@ -343,17 +346,17 @@ func (r *Relation[T]) levels(e Entity) (found []Entity, depths []int) {
 	return found, depths
 }
 
-// addAlive adds e to m if it is alive. Another entity may have its index if it is not, and be
-// one of its sources.
+// addAlive adds e to m if e is alive. Otherwise another entity with the same index may be one of
+// its sources.
 func (b *bonds) addAlive(m *visited, e Entity) {
 	if b.w.entities.alive(e) {
 		m.add(e)
 	}
 }
 
-// takeVisited returns an empty set, which dropVisited must get back.
+// takeVisited returns an empty set. The caller gives it back by dropVisited.
 func (b *bonds) takeVisited() *visited {
-	if b.w.parallel { // In goroutines each has its own.
+	if b.w.parallel { // Each goroutine needs its own.
 		return new(visited)
 	}
 	return b.w.spare.take()
@@ -365,7 +368,7 @@ func (b *bonds) dropVisited(m *visited) {
 	}
 }
 
-// A relative is a relation of any type.
+// A relative is a relation of any component type.
 type relative interface {
 	Len(target Entity) int
 	policy() Policy
@@ -380,14 +383,14 @@ type relative interface {
 func (r *Relation[T]) policy() Policy { return r.options.Policy }
 func (r *Relation[T]) hasAny() bool   { return r.sources.s.Len() > 0 }
 
-// detach takes the component away from source. It reports whether source is without it now:
-// not if its removal is under way already, in a hook of which this is called.
+// detach removes the component from source. It returns false if source still has it, because
+// detach was called from a hook of that very removal.
 func (r *Relation[T]) detach(source Entity) bool {
 	r.sources.s.Remove(source)
 	return !r.sources.s.Has(source)
 }
 
-// version rises when a target gets or loses a source.
+// version increases when a target gains or loses a source.
 func (r *Relation[T]) version() uint64 {
 	r.sources.look()
 	return r.sources.version
@@ -399,7 +402,7 @@ func (r *Relation[T]) each(target Entity, f func(Entity)) {
 	}
 }
 
-// appendNew appends those of target's sources that are not in seen, and adds them to it.
+// appendNew appends the sources of target that are not in seen, and adds them to seen.
 func (r *Relation[T]) appendNew(to []Entity, target Entity, seen *visited) []Entity {
 	l := r.sources.find(target)
 	if l == nil {
@@ -418,13 +421,13 @@ func (r *Relation[T]) appendNew(to []Entity, target Entity, seen *visited) []Ent
 
 func (r *Relation[T]) uses(x follower) bool { return follower(r.sources) == x }
 
-// Bonds are all relations of a world.
+// bonds has all relations of a world.
 type bonds struct {
 	w   *World
 	all []relative
 }
 
-// bondsOf returns those of w, which has some from now on.
+// bondsOf returns the relations of w. It creates the list if necessary.
 func bondsOf(w *World) *bonds {
 	if w.bonds == nil {
 		w.bonds = &bonds{w: w}
@@ -433,8 +436,8 @@ func bondsOf(w *World) *bonds {
 	return w.bonds.(*bonds)
 }
 
-// sever does with the sources of e, which is about to be destroyed, what their policies
-// say, and returns what it destroyed. It reports whether e may be destroyed.
+// sever applies the policies to the sources of e, which is about to be destroyed. It returns what
+// it destroyed, and whether e may be destroyed.
 func (b *bonds) sever(e Entity) (severed, bool) {
 	switch {
 	case b.hasSources(e):
@@ -445,8 +448,8 @@ func (b *bonds) sever(e Entity) (severed, bool) {
 	return severed{}, true
 }
 
-// severLate does that with the sources that hooks made since, of e or of what s says was
-// destroyed with it. It reports whether there were any.
+// severLate applies the policies to sources that hooks have made since: sources of e, or of
+// entities that s lists as destroyed with e. It reports whether there were any.
 func (b *bonds) severLate(e Entity, s severed) (severed, bool) {
 	switch v := b.version(); {
 	case v == s.version:
@@ -461,15 +464,15 @@ func (b *bonds) severLate(e Entity, s severed) (severed, bool) {
 	return b.lookAgain(s.doomed, 1)
 }
 
-// severAll does that with the sources that hooks of World.Clear made of cleared.
+// severAll applies the policies to the sources of cleared that hooks of World.Clear have made.
 func (b *bonds) severAll(cleared []Entity) {
 	if slices.ContainsFunc(b.all, relative.hasAny) {
 		b.lookAgain(slices.Clip(cleared), 0)
 	}
 }
 
-// destroyTogether destroys entities, no two of which are the same, with those who go along. It
-// reports whether it did: not if one is held by a source that stays.
+// destroyTogether destroys distinct entities and the sources that are destroyed with them. It
+// returns false and destroys nothing if a remaining source refuses.
 func (b *bonds) destroyTogether(entities []Entity) bool {
 	_, done := b.end(slices.Clone(entities), 0)
 	return done
@@ -483,8 +486,8 @@ func (b *bonds) mayEnd(entities []Entity) bool {
 	return free
 }
 
-// gather returns entities and who is destroyed with them, all of whom it adds to seen, and
-// reports whether none of them must stay alive.
+// gather returns entities and the sources that are destroyed with them, and adds all of them to
+// seen. free is false if a remaining source refuses.
 func (b *bonds) gather(entities []Entity, seen *visited) (doomed []Entity, free bool) {
 	for _, e := range entities {
 		seen.add(e)
@@ -500,8 +503,8 @@ func (b *bonds) gather(entities []Entity, seen *visited) (doomed []Entity, free 
 	return doomed, true
 }
 
-// end does with the sources of doomed what their policies say, and destroys those of doomed
-// from that position on. It reports whether it did: not if one must stay alive.
+// end applies the policies to the sources of doomed, and destroys the entities of doomed from
+// position from on. It returns false and destroys nothing if a remaining source refuses.
 func (b *bonds) end(doomed []Entity, from int) (severed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
@@ -509,7 +512,7 @@ func (b *bonds) end(doomed []Entity, from int) (severed, bool) {
 	if !free {
 		return severed{}, false
 	}
-	if !b.w.hooked { // Nobody is told, so nobody does anything meanwhile.
+	if !b.w.hooked { // Without hooks, nothing changes meanwhile.
 		b.detach(doomed, seen)
 		b.w.destroyAll(doomed[from:])
 		return severed{}, true
@@ -518,8 +521,8 @@ func (b *bonds) end(doomed []Entity, from int) (severed, bool) {
 	return s, true
 }
 
-// lookAgain does what carryOut does with sources of doomed, which are destroyed already but
-// for the first from.
+// lookAgain applies the policies to new sources of doomed. These entities are destroyed already,
+// except for the first from of them.
 func (b *bonds) lookAgain(doomed []Entity, from int) (severed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
@@ -528,13 +531,13 @@ func (b *bonds) lookAgain(doomed []Entity, from int) (severed, bool) {
 	return b.carryOut(b.doomed(doomed, seen), n, from, seen)
 }
 
-// maxRounds is how often hooks may make more sources of what is being destroyed.
+// maxRounds is the number of rounds in which hooks may make new sources of entities that are
+// being destroyed.
 const maxRounds = 1000
 
-// carryOut detaches sources from doomed, destroys those of doomed from position n on, and
-// does the same again with the sources that hooks made meanwhile, until there are none. The
-// first from entities are destroyed by the caller. It reports whether there was anything to
-// do.
+// carryOut detaches the sources of doomed, and destroys the entities of doomed from position n
+// on. It repeats this with sources that hooks make meanwhile, until there are none. The caller
+// destroys the first from entities. did reports whether there was anything to do.
 func (b *bonds) carryOut(doomed []Entity, n, from int, seen *visited) (s severed, did bool) {
 	for round := 0; b.detach(doomed, seen) || n < len(doomed); round++ {
 		if round == maxRounds {
@@ -550,9 +553,10 @@ func (b *bonds) carryOut(doomed []Entity, n, from int, seen *visited) (s severed
 	return severed{doomed, b.version()}, did
 }
 
-// withoutRevived returns doomed without those from position from on that hooks brought back
-// to life, and makes seen those that are alive because they are still being destroyed. Their
-// indices are taken. Those of dead ones may be given to others, which are not seen.
+// withoutRevived returns doomed without entities, from position from on, that hooks have revived.
+// It sets seen to those of the rest that are still alive because their destruction is in
+// progress. Their indices are in use. The index of a dead entity may belong to a new entity,
+// which must not count as seen.
 func (b *bonds) withoutRevived(doomed []Entity, from int, seen *visited) []Entity {
 	seen.clear()
 	kept := doomed[:0]
@@ -568,7 +572,7 @@ func (b *bonds) withoutRevived(doomed []Entity, from int, seen *visited) []Entit
 	return kept
 }
 
-// version rises when the sources of any target change.
+// version increases when the sources of any target change.
 func (b *bonds) version() (sum uint64) {
 	for _, r := range b.all {
 		sum += r.version()
@@ -590,8 +594,8 @@ func (b *bonds) hasSources(e Entity) bool {
 	return false
 }
 
-// doomed returns entities and, behind them, who is destroyed with them: everybody behind
-// the target. Those who are added are added to seen.
+// doomed returns entities, followed by all entities that are destroyed with them. Each entity
+// comes after its target. The added entities are also added to seen.
 func (b *bonds) doomed(entities []Entity, seen *visited) []Entity {
 	for i := 0; i < len(entities); i++ {
 		for _, r := range b.all {
@@ -603,14 +607,14 @@ func (b *bonds) doomed(entities []Entity, seen *visited) []Entity {
 	return entities
 }
 
-// holds reports whether target has a source by r that is not doomed.
+// holds reports whether target has a source in r that is not doomed.
 func holds(r relative, target Entity, doomed *visited) (held bool) {
 	r.each(target, func(source Entity) { held = held || !doomed.has(source) })
 	return held
 }
 
-// detach frees those that are not doomed from those that are, and reports whether there were
-// any.
+// detach detaches the sources outside seen from the entities of doomed. It reports whether there
+// were any.
 func (b *bonds) detach(doomed []Entity, seen *visited) (did bool) {
 	var free []Entity
 	for _, r := range b.all {

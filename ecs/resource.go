@@ -5,9 +5,9 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A Resource is a value of which a world has one: the score, the seed of its
-// random numbers, the rules of the game. It is put back, journaled and
-// snapshotted like the components. [RegisterResource] makes it.
+// A Resource is a single value of a world, such as the score, the random seed or the rules of a
+// game. It is restored, journaled and snapshotted like the components. [RegisterResource] makes
+// it.
 type Resource[T any] struct {
 	w    *World
 	rows track.Tracker
@@ -32,19 +32,17 @@ func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {
 	return r
 }
 
-// Get returns a copy of the value. Slices, maps and pointers in it are those of the world, to be
-// read only: see [Storage.Get].
+// Get returns a copy of the value. Slices, maps and pointers in it belong to the world and are
+// read-only: see [Storage.Get].
 func (r *Resource[T]) Get() T { return r.data.Live[0] }
 
-// Read returns a pointer through which the value can be read: what Get copies whole, as
-// a map of many fields, costs nothing. It must not be written; [Resource.Mut] is for
-// that. The pointer is valid as long as the world is, and shows what the value is at
-// the time.
+// Read returns a pointer for reading the value. It avoids the copy that Get makes of a large
+// value. The value must not be written through it; use [Resource.Mut] for that. The pointer is
+// valid as long as the world, and always shows the present value.
 func (r *Resource[T]) Read() *T { return &r.data.Live[0] }
 
-// Mut returns a pointer through which the value can be written. It counts as
-// written. The pointer is valid until the next Checkpoint, Commit, Restore,
-// Release or Seek.
+// Mut returns a pointer for writing the value. The value counts as written. The pointer is valid
+// until the next Checkpoint, Commit, Restore, Release or Seek.
 func (r *Resource[T]) Mut() *T {
 	if debug {
 		r.mustBeWritable()
@@ -56,11 +54,12 @@ func (r *Resource[T]) Mut() *T {
 	return &r.data.Live[0]
 }
 
-// Set replaces the value, and takes over the slices, maps and pointers in v.
+// Set replaces the value. The world takes ownership of the slices, maps and pointers in v.
 func (r *Resource[T]) Set(v T) { *r.Mut() = v }
 
-// GetAny is [Resource.Get] of a copy that shares nothing with the world. The entity does
-// not matter. It finds none if the program has not registered the resource; GetJSON does.
+// GetAny is [Resource.Get], but returns a copy that shares no memory with the world. It ignores
+// the entity. It returns false if the program has not registered the resource; GetJSON can read
+// such resources.
 func (r *Resource[T]) GetAny(Entity) (v any, ok bool) {
 	if r.unknown {
 		return nil, false
@@ -68,22 +67,22 @@ func (r *Resource[T]) GetAny(Entity) (v any, ok bool) {
 	return r.face.copy(r.data.Live[0]), true
 }
 
-// SetAny is [Storage.SetAny] of the value; the entity does not matter.
+// SetAny is [Storage.SetAny] for the value. It ignores the entity.
 func (r *Resource[T]) SetAny(_ Entity, v any) error {
 	value, err := r.face.ofAny(&r.spec, v)
 	return r.setChecked(value, err)
 }
 
-// GetJSON is [Storage.GetJSON] of the value; the entity does not matter.
+// GetJSON is [Storage.GetJSON] for the value. It ignores the entity.
 func (r *Resource[T]) GetJSON(Entity) (src []byte, ok bool) { return r.face.json(&r.spec, 0) }
 
-// SetJSON is [Storage.SetJSON] of the value; the entity does not matter.
+// SetJSON is [Storage.SetJSON] for the value. It ignores the entity.
 func (r *Resource[T]) SetJSON(_ Entity, src []byte) error {
 	value, err := r.face.ofJSON(&r.spec, 0, src)
 	return r.setChecked(value, err)
 }
 
-// setChecked replaces the value by v, which was made with err.
+// setChecked replaces the value by v, unless err, from the making of v, is an error.
 func (r *Resource[T]) setChecked(v T, err error) error {
 	if err == nil {
 		r.Set(v)
@@ -91,7 +90,7 @@ func (r *Resource[T]) setChecked(v T, err error) error {
 	return valueFault(r.name, r.layout, 0, true, err)
 }
 
-// Len returns 1: a resource is a storage of one row.
+// Len returns 1: a resource is a storage with one row.
 func (r *Resource[T]) Len() int { return 1 }
 
 // Entities returns nil: the row of a resource belongs to no entity.
@@ -106,7 +105,7 @@ func (r *Resource[T]) In(w *World) *Resource[T] {
 	return other
 }
 
-// Raw returns the resource as code sees it that does not know its type.
+// Raw returns the interface of the resource for code that does not know its type.
 func (r *Resource[T]) Raw() raw.Storage { return &r.raw }
 
 func (r *Resource[T]) tracked() *track.Tracker { return &r.rows }
@@ -117,27 +116,27 @@ func (r *Resource[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Ran
 	return written(&r.data.Log, ranges, k, limit)
 }
 
-// A ticking value changes when a tick ends, as part of the tick: that of [Events].
+// A ticking value changes at the end of each tick, as part of the tick. [Events] are ticking.
 type ticking interface {
-	clear()            // Makes it what it is in a new world.
-	idle() bool        // There is nothing to change.
-	endTick(keep bool) // False: what it holds ends with the tick.
+	clear()            // Restores the state in a new world.
+	idle() bool        // Reports that the end of a tick changes nothing.
+	endTick(keep bool) // With keep false, what the value holds is dropped with the tick.
 }
 
-// isTicking reports whether the value is.
+// isTicking reports whether the value is ticking.
 func (r *Resource[T]) isTicking() bool {
 	_, ok := any(&r.data.Live[0]).(ticking)
 	return ok
 }
 
-// endTick tells the value, which is ticking, that a tick ends.
+// endTick ends a tick for the value, which must be ticking.
 func (r *Resource[T]) endTick() {
 	if !any(&r.data.Live[0]).(ticking).idle() {
 		any(r.Mut()).(ticking).endTick(!r.noPersist)
 	}
 }
 
-// endTick tells all ticking values that a tick ends.
+// endTick ends a tick for all ticking values.
 func (w *World) endTick() {
 	for _, r := range w.ticking {
 		r.endTick()

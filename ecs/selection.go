@@ -2,7 +2,7 @@ package ecs
 
 import "math/bits"
 
-// filter makes j keep only what p keeps.
+// filter makes j keep only the entities that p keeps.
 func (j *join) filter(p predicate) {
 	j.predicates = append(j.predicates, p)
 	j.unsettle()
@@ -18,14 +18,14 @@ func (j *join) keeps(e Entity) bool {
 	return true
 }
 
-// A selection is those positions of a driver that predicates keep. Walks look at 64 of them
-// at once, and at none where no word has any:
+// A selection has the positions of a driver that predicates keep. Walks read 64 positions at
+// once, and skip regions without any:
 //
-//	words   | 0 1 .. 0 | 0 .. 0 | 0 .. 0 | 1 .. 1 |    a bit a position
-//	some    |     1        0        0        1         a bit a word that is not 0
+//	words   | 0 1 .. 0 | 0 .. 0 | 0 .. 0 | 1 .. 1 |    a bit per position
+//	some    |     1        0        0        1         a bit per word that is not 0
 type selection struct {
-	on          bool   // Else rows have moved, and each entity is asked for.
-	version     uint64 // Of the driver.
+	on          bool   // False after rows have moved: then each entity is checked.
+	version     uint64 // Version of the driver.
 	words, some []uint64
 }
 
@@ -48,7 +48,7 @@ func (s *selection) add(p int) {
 
 func (s *selection) has(p int) bool { return s.words[p>>6]>>(p&63)&1 != 0 }
 
-// from returns the bits of 64 positions, from p on.
+// from returns the bits of the 64 positions from p on.
 func (s *selection) from(p int) (word uint64) {
 	if w := p >> 6; w < len(s.words) {
 		word = s.words[w] >> (p & 63)
@@ -59,7 +59,7 @@ func (s *selection) from(p int) (word uint64) {
 	return word
 }
 
-// nextWord returns the first word, w or a later one, that has any; -1 if there is none.
+// nextWord returns the first word from w on that is not 0, or -1.
 func (s *selection) nextWord(w int) int {
 	for b := w >> 6; b < len(s.some); b++ {
 		some := s.some[b]
@@ -73,7 +73,7 @@ func (s *selection) nextWord(w int) int {
 	return -1
 }
 
-// begin begins the predicates, and selects whom all of them keep.
+// begin begins the predicates, and selects the entities that all of them keep.
 func (c *cursor) begin() {
 	predicates, s := c.j.predicates, &c.selected
 	s.on = false
@@ -102,7 +102,7 @@ func (c *cursor) begin() {
 	}
 }
 
-// skip moves behind words in which nothing is found, and reports whether there is another.
+// skip moves c past words without matches. It returns false if none is left.
 func (c *cursor) skip() bool {
 	w := c.row >> 6
 	if c.set.byIndex {
@@ -115,8 +115,8 @@ func (c *cursor) skip() bool {
 	return w >= 0
 }
 
-// keep takes the positions out of the span that the predicates do not keep, and
-// reports whether any are left.
+// keep removes the positions from the span that the predicates do not keep. It reports whether
+// any are left.
 func (c *cursor) keep() bool {
 	if c.kept == nil {
 		c.kept = make([]uint64, maxRun/64)
@@ -141,7 +141,7 @@ func (c *cursor) keep() bool {
 	return left != 0
 }
 
-// keepOf returns which positions of word, the w-th of the span, the predicates keep.
+// keepOf returns the positions of word that the predicates keep. word is word w of the span.
 func (c *cursor) keepOf(w int, word uint64) uint64 {
 	s, i := &c.selected, w<<6
 	if s.on && (c.n > 1 || c.set.byIndex || &c.order[0] == &identity[0]) {
@@ -160,7 +160,7 @@ func (c *cursor) keepOf(w int, word uint64) uint64 {
 	return word
 }
 
-// unroll makes the span, a run, one of its positions.
+// unroll turns the span, a run, into a span of single positions.
 func (c *cursor) unroll() {
 	for k := range c.j.columns {
 		if row := c.rows[k][0]; row == missing {
@@ -173,8 +173,9 @@ func (c *cursor) unroll() {
 	c.words, c.n = c.kept[:(c.n+63)>>6], 1
 }
 
-// pack makes the span a list if little of it is left. A processor does not foresee where the
-// bits of such words end: it waits once here, and not in each loop over them that follows.
+// pack turns the span into a list if few positions are left. In sparse words, the processor
+// mispredicts the end of each word. With a list, it does so only here, and not in each loop over
+// the span.
 func (c *cursor) pack() {
 	n := 0
 	for _, word := range c.words {
@@ -208,7 +209,7 @@ func (c *cursor) pack() {
 	c.words = c.keepFirst(n)
 }
 
-// keepFirst makes kept the first n positions, and returns its words.
+// keepFirst sets kept to the first n positions, and returns its words.
 func (c *cursor) keepFirst(n int) []uint64 {
 	words := c.kept[:(n+63)>>6]
 	for w := range words {

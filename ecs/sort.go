@@ -2,9 +2,9 @@ package ecs
 
 import "slices"
 
-// arrange moves the rows of s, which is as. plan is given rows in their order, and
-// puts them into the one that they shall have: the members of a group, and the
-// rest.
+// arrange moves the rows of s, whose storage is as. plan gets a list of row numbers and puts it
+// into the wanted order. It is called twice: for the members of the group, and for the other
+// rows.
 func (s *set) arrange(as AnyStorage, plan func(from []uint32)) {
 	w := s.w
 	if debug {
@@ -15,7 +15,7 @@ func (s *set) arrange(as AnyStorage, plan func(from []uint32)) {
 	}
 	changes, packed := w.changes, s.packed()
 	from := appendRows(w.from[:0], s.rows.N)
-	w.from = nil // A plan that sorts, too, must not get it.
+	w.from = nil // A plan that sorts as well must not use this buffer.
 	plan(from[:packed])
 	plan(from[packed:])
 	if w.changes != changes {
@@ -31,7 +31,7 @@ func (s *set) arrange(as AnyStorage, plan func(from []uint32)) {
 	w.from = from
 }
 
-// appendRows appends rows [0, n) to dst, which is empty.
+// appendRows appends rows [0, n) to dst, which must be empty.
 func appendRows(dst []uint32, n int) []uint32 {
 	dst = slices.Grow(dst, n)[:n]
 	for i := range dst {
@@ -40,36 +40,36 @@ func appendRows(dst []uint32, n int) []uint32 {
 	return dst
 }
 
-// maxRanked is the size of the largest values that are moved along while rows are sorted;
-// of larger ones it is pointers.
+// maxRanked is the size limit of values that are moved during a sort. Larger values are moved as
+// pointers.
 const maxRanked = 32
 
-// A ranked is a row while it is sorted: what it is compared by lies beside its number, as
-// to look each up again costs more than to move it along.
+// A ranked is a row during a sort. It has a copy of the value that is compared, because a look-up
+// for each comparison costs more than moving the value.
 type ranked[V any] struct {
 	by  V
 	row uint32
 }
 
-// A ranking is memory in which rows are sorted. It waits for the next sort.
+// A ranking is a buffer for sorting rows. It is kept for the next sort.
 type ranking[V any] struct{ rows, half []ranked[V] }
 
-// A scratch is a ranking by values of some type.
+// A scratch is a ranking for some type of values.
 type scratch interface{ room() int64 }
 
-// sorted reports whether rows from, which are ascending without a gap, are in order.
+// sorted reports whether the values of rows from, which are consecutive, are in order.
 func sorted[V any](from []uint32, values []V, compare func(a, b V) int) bool {
 	return len(from) == 0 || slices.IsSortedFunc(values[from[0]:][:len(from)], compare)
 }
 
-// sortRows sorts from, which is ascending rows of s, by what at returns for each and then
-// by row.
+// sortRows sorts from, which are ascending rows of s. It compares the results of at, and keeps
+// the order of rows that compare equal.
 func sortRows[V any](s *set, from []uint32, at func(row uint32) V, compare func(a, b V) int) {
 	k, _ := s.sorting.(*ranking[V])
 	if k == nil {
 		k = new(ranking[V])
 	}
-	s.sorting = nil // A comparison that sorts, too, must not get it.
+	s.sorting = nil // A comparison that sorts as well must not use this buffer.
 	k.rows = slices.Grow(k.rows[:0], len(from))
 	for _, r := range from {
 		k.rows = append(k.rows, ranked[V]{at(r), r})
@@ -79,14 +79,14 @@ func sortRows[V any](s *set, from []uint32, at func(row uint32) V, compare func(
 	for i := range k.rows {
 		from[i] = k.rows[i].row
 	}
-	clear(k.rows) // What values lead to is the collector's.
+	clear(k.rows) // Frees what the values point to.
 	clear(k.half)
 	s.sorting = k
 }
 
-// mergeSort sorts rows; equal ones keep their order. half is scratch of half their length.
-// It compares less often than slices.SortFunc does, and needs no comparison of rows for
-// those that are equal.
+// mergeSort sorts rows and keeps the order of equal ones. half is scratch of half their length.
+// It makes fewer comparisons than slices.SortFunc, and needs no comparison of row numbers for
+// equal values.
 func mergeSort[V any](rows, half []ranked[V], compare func(a, b V) int) {
 	if len(rows) <= 12 {
 		for i := 1; i < len(rows); i++ {
@@ -105,7 +105,8 @@ func mergeSort[V any](rows, half []ranked[V], compare func(a, b V) int) {
 		return
 	}
 	left := half[:copy(half, rows[:n])]
-	k, i, j := 0, 0, n // The next to be filled, the next of left, and of those behind n.
+	// k is the next position to fill, i the next of left, and j the next of the second half.
+	k, i, j := 0, 0, n
 	for i < len(left) && j < len(rows) {
 		if compare(rows[j].by, left[i].by) < 0 {
 			rows[k] = rows[j]
@@ -119,8 +120,7 @@ func mergeSort[V any](rows, half []ranked[V], compare func(a, b V) int) {
 	copy(rows[k:], left[i:])
 }
 
-// sortLike puts from, which is ascending rows of s without a gap, into the order
-// of other.
+// sortLike puts from, which are consecutive rows of s, into the order of other.
 func sortLike(from []uint32, s, other *set) {
 	if len(from) == 0 || likeAlready(from, s, other) {
 		return
@@ -141,11 +141,12 @@ func sortLike(from []uint32, s, other *set) {
 	}
 }
 
-// likeAlready reports whether the entities of rows from lie as in other.
+// likeAlready reports whether the entities of rows from are already in the order of other.
 func likeAlready(from []uint32, s, other *set) bool {
 	last := uint32(0)
 	for _, r := range from {
-		at := uint32(other.row(s.dense.Live[r])) // The largest number if it has none.
+		// The largest number if other does not have the entity.
+		at := uint32(other.row(s.dense.Live[r]))
 		if at < last {
 			return false
 		}
@@ -163,7 +164,8 @@ func (w *World) mustAlign(storages []AnyStorage) {
 	}
 }
 
-// align puts the entities that all storages have side by side, and in front.
+// align moves the entities that all storages have to the front of each storage, in the same
+// order.
 func (w *World) align(storages []AnyStorage) {
 	if len(storages) < 2 {
 		return
@@ -190,14 +192,16 @@ func inAll(e Entity, storages []AnyStorage) bool {
 	return true
 }
 
-// bringForward puts the rows of entities, as far as they are among from, in front and in
-// their order. Rows that were there take the places that are left empty, in theirs. from is ascending rows of s without a gap.
+// bringForward moves the rows of entities to the front, in the order of entities. It ignores
+// entities whose rows are not in from. Rows that were in front fill the gaps, in their order.
+// from are consecutive rows of s.
 func (s *set) bringForward(from []uint32, entities []Entity) {
 	if len(from) == 0 {
 		return
 	}
 	lo, n := int(from[0]), 0
-	comes := slices.Grow(s.w.used[:0], len(from))[:len(from)] // By place, 1 if what lies there comes to the front.
+	// By position: 1 if the row there moves to the front.
+	comes := slices.Grow(s.w.used[:0], len(from))[:len(from)]
 	clear(comes)
 	for _, e := range entities {
 		if r := s.row(e) - lo; r >= 0 && r < len(from) {
@@ -206,7 +210,7 @@ func (s *set) bringForward(from []uint32, entities []Entity) {
 			n++
 		}
 	}
-	next := 0 // In front, the next one that does not.
+	next := 0 // The next position in front whose row leaves.
 	for k := n; k < len(from); k++ {
 		if comes[k] == 0 {
 			continue
@@ -220,11 +224,10 @@ func (s *set) bringForward(from []uint32, entities []Entity) {
 	s.w.used = comes
 }
 
-// Groups and sorting move rows and leave the members what they are. Every row
-// that moves is saved and noted like any other write, so a restore, a journal or
-// a cached query needs no rule for them.
+// Groups and sorting move rows, but do not change the members of a set. Every moved row is saved
+// and noted like any other write. So restores, journals and cached queries need no special case.
 
-// swapRows exchanges rows i and j, which are below n.
+// swapRows swaps rows i and j, which must be below N.
 func (s *Storage[T]) swapRows(i, j int) {
 	if i == j {
 		return
@@ -251,8 +254,8 @@ func (s *Storage[T]) swapRows(i, j int) {
 	}
 }
 
-// place writes a row that was saved, and points to it. No other row may keep e
-// and v, whose memory v may share.
+// place writes a row that is already saved, and its sparse entry. No other row may keep e and v,
+// because v may share memory with it.
 func (s *Storage[T]) place(row int, e Entity, v T) {
 	s.dense.Live[row], s.data.Live[row] = e, v
 	p := s.sparse.Page(e.Index())
@@ -262,8 +265,8 @@ func (s *Storage[T]) place(row int, e Entity, v T) {
 	p.Rows[e&pageMask] = uint32(row)
 }
 
-// permute fills each row lo+k with what is in row from[k], where from holds every
-// row of [lo, lo+len(from)) once. Rows that stay are not written. It uses from up.
+// permute moves row from[k] to row lo+k for each k. from has every row of [lo, lo+len(from))
+// once. Rows that stay are not written. permute overwrites from.
 func (s *Storage[T]) permute(lo int, from []uint32) {
 	k := moving(from, lo, 0)
 	if k == len(from) {
@@ -287,13 +290,13 @@ func (s *Storage[T]) permute(lo int, from []uint32) {
 	}
 	s.w.changes++
 	s.version = s.w.changes
-	s.rewoundAt = s.w.changes // A loop cannot tell where its rows went, as after a restore.
+	s.rewoundAt = s.w.changes // As after a restore, a loop cannot tell where its rows are.
 	if debug {
 		s.w.spoil()
 	}
 }
 
-// moving returns the first position at or behind k whose row moves.
+// moving returns the first position from k on whose row moves.
 func moving(from []uint32, lo, k int) int {
 	for k < len(from) && int(from[k]) == lo+k {
 		k++
@@ -301,7 +304,7 @@ func moving(from []uint32, lo, k int) int {
 	return k
 }
 
-// staying returns the first position at or behind k whose row stays.
+// staying returns the first position from k on whose row stays.
 func staying(from []uint32, lo, k int) int {
 	for k < len(from) && int(from[k]) != lo+k {
 		k++
@@ -309,8 +312,7 @@ func staying(from []uint32, lo, k int) int {
 	return k
 }
 
-// rotate moves the rows of the cycle that row lo+k is in, and notes in from that
-// they stay from now on.
+// rotate moves the rows of the cycle of row lo+k. It then marks them in from as rows that stay.
 func (s *Storage[T]) rotate(lo, k int, from []uint32) {
 	first := lo + k
 	if int(from[k]) == first {

@@ -2,19 +2,18 @@ package ecs
 
 import "fmt"
 
-// A Stepper makes ticks out of inputs: a list of systems, which are functions with
-// names, that run one after the other. In is what a tick gets from outside of the
-// world: the buttons of all players, orders, nothing at all as struct{}.
+// A Stepper makes ticks from inputs. It is a list of systems, which are functions with names, and
+// runs them one after the other. In is the type of a tick's input from outside of the world: the
+// buttons of all players, orders, or struct{} for nothing.
 //
-// A simulation that reads no more than its world and its input is deterministic,
-// and then a tick can be made again after going back, with the same input or with
-// what the input should have been:
+// A simulation that reads only its world and its input is deterministic. Such a tick can be
+// repeated after a rewind, with the same input or with a corrected one:
 //
 //	save      each Step ends with Commit: Options.History keeps the tick
 //	load      w.History().Seek(tick)
 //	advance   stepper.Step(w, input)
 //
-// A [SyncTest] finds out whether it is. The zero Stepper has no systems.
+// A [SyncTest] checks whether a simulation is deterministic. The zero Stepper has no systems.
 type Stepper[In any] struct{ systems []system[In] }
 
 type system[In any] struct {
@@ -33,16 +32,16 @@ func (s *system[In]) on(w *World, in In) {
 	s.run(w, in)
 }
 
-// Add adds a system behind the others. run changes w, whose [World.Tick] is the
-// tick before the one that is being made. Commit and Seek panic in a system, as its tick has
-// not ended.
+// Add adds a system after the others. run changes w. While it runs, [World.Tick] is the tick
+// before the one that is being made. Commit and Seek panic in a system, because its tick has not
+// ended.
 //
-// Storages, resources and groups are those of one world, and so are queries. A system
-// for several worlds, as a clone is another one, finds those of w by [Storage.In], or
-// is given what belongs to w in In. Where a system closes over those of another world
-// it changes that one, and the tick of w is empty: a debug build panics.
+// Storages, resources, groups and queries belong to one world. A system for several worlds, such
+// as a world and its clone, finds the storages of w by [Storage.In], or gets them in In. If a
+// system closes over the storages of another world, it changes that world, and the tick of w is
+// empty. A debug build panics then.
 //
-// It panics if there is a system of that name.
+// Add panics if the stepper already has a system of that name.
 func (s *Stepper[In]) Add(name string, run func(w *World, in In)) {
 	for i := range s.systems {
 		if s.systems[i].name == name {
@@ -61,8 +60,8 @@ func (s *Stepper[In]) Systems() []string {
 	return names
 }
 
-// Run runs the systems on w and leaves the tick open: for whoever ends it in
-// another way, as the Commit of a store that tells errors.
+// Run runs the systems on w without a commit. The caller ends the tick in another way, such as
+// the Commit of a store, which returns errors.
 func (s *Stepper[In]) Run(w *World, in In) {
 	for i := range s.systems {
 		s.systems[i].on(w, in)

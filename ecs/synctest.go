@@ -8,15 +8,16 @@ import (
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
-// A SyncTest makes ticks with a [Stepper] and checks that they are deterministic:
-// after every tick it goes back by a distance, makes the ticks since again with the
-// same inputs, and compares. What a program keeps outside of the world, the order
-// of a Go map, the clock, or a random number of its own shows as a [Divergence]
-// that names the tick, the system and the storage.
+// A SyncTest makes ticks with a [Stepper] and checks that they are deterministic. After every
+// tick it goes back by a fixed distance, repeats the ticks since with the same inputs, and
+// compares the results. It finds state outside the world, the order of a Go map, the clock, and
+// random numbers from outside the world. The error is a [Divergence], which names the tick, the
+// system and the storage.
 //
-// Both runs are of one program on one machine. What differs between builds or machines
-// passes: x + v*dt, math.Sin and the other cases of docs/MACHINES.md. To find these, play the same
-// inputs on two machines and compare digests, as ecs/rollback does, or stores, by ecsdump diff --first.
+// Both runs use one program on one machine. Differences between builds or machines stay
+// undetected: x + v*dt, math.Sin and the other cases of docs/MACHINES.md. To find these, play the
+// same inputs on two machines. Then compare digests, as ecs/rollback does, or stores, by ecsdump
+// diff --first.
 //
 //	tick      7     8     9
 //	first     *---->*---->*     a digest after every system
@@ -24,33 +25,34 @@ import (
 //	          `-----------'
 //	            distance 2
 //
-// It is for tests: a step costs that many ticks and O(rows) for each, and for each
-// system O(rows) of the storages that it wrote; it keeps as many copies of the
-// world. A world that is attached to a recorder has all ticks recorded, those that
-// are made again too.
+// A SyncTest is for tests. A step repeats distance ticks, and costs O(rows) for each of them.
+// Each system also costs O(rows) of the storages that it wrote. The test keeps distance copies of
+// the world. If the world has a recorder, the repeated ticks are recorded as well.
 type SyncTest[In any] struct {
 	w       *World
 	stepper *Stepper[In]
 	back    int
-	ticks   []syncTick[In] // Those that can be gone back over, oldest first; before them, the one they begin with.
-	err     error          // Of the step that ended the test.
+	// The ticks that the test can repeat, oldest first, and before them the tick that they start
+	// from.
+	ticks []syncTick[In]
+	err   error // The error that ended the test.
 }
 
-// A syncTick is a tick as it came out first.
+// A syncTick is the result of the first run of a tick.
 type syncTick[In any] struct {
 	tick   uint64
 	in     In
-	stages []partSums // After each system; the last ones, at the end of the tick.
-	world  *World     // A copy of it at the end.
+	stages []partSums // The digests after each system, and at the end of the tick.
+	world  *World     // A copy of the world at the end of the tick.
 }
 
-// partSums are the digests of the registry and of all storages and resources, in the
-// order of registration. What has no rows, or is in no digest, has 0.
+// partSums are the digests of the registry and of all storages and resources, in the order of
+// registration. A part that has no rows, or is excluded from digests, has 0.
 type partSums []Digest
 
-// SyncTest returns a test that steps w and goes back by distance ticks, of which the
-// history of w must keep that many. Going back is bounded by the tick that w is at
-// now, which must be committed: an error wraps [raw.ErrDirty] if it is not.
+// SyncTest returns a test that steps w and goes back by distance ticks. The history of w must
+// retain at least that many ticks. The test never goes back beyond the present tick of w, which
+// must be committed: otherwise the error wraps [raw.ErrDirty].
 func (s *Stepper[In]) SyncTest(w *World, distance int) (*SyncTest[In], error) {
 	switch {
 	case distance < 1:
@@ -66,12 +68,13 @@ func (s *Stepper[In]) SyncTest(w *World, distance int) (*SyncTest[In], error) {
 	return t, nil
 }
 
-// Step makes a tick with in, goes back and makes the last ticks again. in is used
-// again by later steps, so what it refers to must stay as it is.
+// Step makes a tick with in, goes back and repeats the last ticks. Later steps use in again, so
+// data that in refers to must not change.
 //
-// An error is a [*Divergence], or it wraps [raw.ErrDirty] if the world was written
-// since the last step, or [ErrNotHeld] if a bound of bytes made the history forget a
-// tick. It ends the test: the world stays where it is, and Step returns it again.
+// The error is a [*Divergence], or wraps one of two errors. [raw.ErrDirty] means that the world
+// was written since the last step. [ErrNotHeld] means that a limit of bytes made the history drop
+// a tick. An error ends the test: the world stays where it is, and Step returns the same error
+// from then on.
 func (t *SyncTest[In]) Step(in In) error {
 	if t.err == nil {
 		t.err = t.step(in)
@@ -93,7 +96,7 @@ func (t *SyncTest[In]) step(in In) error {
 	return t.again()
 }
 
-// again makes the ticks again.
+// again repeats the ticks.
 func (t *SyncTest[In]) again() error {
 	start := &t.ticks[0]
 	if err := t.w.History().Seek(start.tick); err != nil {
@@ -124,8 +127,8 @@ func (t *SyncTest[In]) divergence(tick *syncTick[In], system string, j int, firs
 	}
 }
 
-// run makes a tick and returns the digests after each system and at the end. Each
-// system has a span of its own, which tells what it wrote.
+// run makes a tick, and returns the digests after each system and at the end. Each system gets a
+// new span, which shows what the system wrote.
 func (t *SyncTest[In]) run(in In, before partSums) []partSums {
 	stages := make([]partSums, 0, len(t.stepper.systems)+1)
 	for i := range t.stepper.systems {
@@ -149,8 +152,8 @@ func (t *SyncTest[In]) stageName(k int) string {
 
 func (t *syncTick[In]) end() partSums { return t.stages[len(t.stages)-1] }
 
-// partSums returns the digests of now: those that were written in span or later, and
-// of the rest those of before.
+// partSums returns the present digests. It computes those of parts written in span or later, and
+// takes the others from before.
 func (w *World) partSums(before partSums, span uint64) partSums {
 	var h digest.Hasher
 	now := make(partSums, 0, 1+len(w.storages)+len(w.resources))
@@ -173,7 +176,7 @@ func (w *World) partSums(before partSums, span uint64) partSums {
 	return now
 }
 
-// partName returns the name of the j-th part of the sums.
+// partName returns the name of part j.
 func (w *World) partName(j int) string {
 	if j == 0 {
 		return ""
@@ -181,7 +184,7 @@ func (w *World) partName(j int) string {
 	return w.Storages()[j-1].Name()
 }
 
-// at returns the j-th digest; 0 of a storage that was registered later.
+// at returns digest j, or 0 for a storage that was registered later.
 func (s partSums) at(j int) Digest {
 	if j < len(s) {
 		return s[j]

@@ -1,9 +1,8 @@
 package ecs
 
-// Visited is a set of entities of which no two have the same index. It is scratch
-// space: empty between two uses.
+// visited is a set of entities with distinct indices. It is scratch: empty between two uses.
 type visited struct {
-	words []uint64 // By index.
+	words []uint64 // Bits by entity index.
 	added []Entity
 }
 
@@ -12,7 +11,7 @@ func (m *visited) has(e Entity) bool {
 	return i < len(m.words) && m.words[i]>>(e.Index()&63)&1 != 0
 }
 
-// add adds e, and reports whether it was not there.
+// add adds e. It returns false if the set already has e.
 func (m *visited) add(e Entity) bool {
 	if m.has(e) {
 		return false
@@ -33,10 +32,10 @@ func (m *visited) clear() {
 	m.added = m.added[:0]
 }
 
-// spareSets are empty sets, for those that need one for a while.
+// spareSets is a pool of empty sets.
 type spareSets []*visited
 
-// take returns an empty set, which drop must get back.
+// take returns an empty set. The caller gives it back by drop.
 func (s *spareSets) take() (m *visited) {
 	k := len(*s) - 1
 	if k < 0 {

@@ -11,100 +11,104 @@ import (
 
 // Options configure a World. The zero Options are useful: no history.
 type Options struct {
-	// History is how many committed ticks can be gone back to. Default 0: none,
-	// and no cost. A tick holds the rows that the next one wrote over, as they were: where
-	// 4,800 positions of 16 bytes change in each of 60 ticks a second, 109 kB a tick,
-	// 392 MB for a minute. [History.TickBytes] says how much it is.
+	// History is the number of committed ticks that the world retains. Default 0: no history, and
+	// no cost.
+	//
+	// The cost of a tick is the old values of the rows that the next tick overwrites. For
+	// example, 4,800 positions of 16 bytes that change in each tick take 109 kB a tick. At 60
+	// ticks a second, that is 392 MB for a minute. [History.TickBytes] returns the cost.
 	History int
 
-	// HistoryBytes bounds what the history may hold, in bytes of saved rows; the
-	// oldest ticks go first. Default 0: no bound.
+	// HistoryBytes limits the bytes of saved rows in the history. The oldest ticks are dropped
+	// first. Default 0: no limit.
 	HistoryBytes int64
 
-	// HistoryDense makes the history reach further back within these bounds: it is
-	// how many of the newest ticks are held one by one. When a bound is reached, it is
-	// not the oldest tick that goes but ticks between older ones, so that what is held
-	// lies the further apart the older it is: with 256 ticks held, some 25 from the
-	// last 50, as many from the 50 before, the 100 before, and so on to the first one.
-	// See [History.Ticks]. Only when none is left to be given up between others, the
-	// oldest goes.
+	// HistoryDense makes the history reach further back within these limits. It is the number of
+	// newest ticks that are all retained. At a limit, the history drops a tick between two older
+	// ones instead of the oldest tick. So the distance between retained ticks grows with their
+	// age. With 256 ticks, some 25 are from the last 50, as many from the 50 before, the 100
+	// before, and so on to the first one. See [History.Ticks]. The oldest tick is dropped only if
+	// no tick between others is left.
 	//
-	// A tick that is given up is merged with the one before: a commit costs up to
-	// O(rows that both hold), and O(rows written) times the logarithm of the ticks
-	// gone by on average. Default 0: the oldest ticks go.
+	// A dropped tick is merged with the one before. A commit costs up to O(rows in both ticks).
+	// On average, it costs O(rows written) times the logarithm of the number of ticks so far.
+	// Default 0: the oldest ticks are dropped.
 	HistoryDense int
 }
 
-// frameLists is the memory of the lists of a frame that is gone. The next frame takes it,
-// while it is in a cache.
+// frameLists has the buffers of a removed frame. The next frame reuses them while they are in a
+// processor cache.
 type frameLists struct {
 	touched []*track.Tracker
 	ops     []raw.Op
 }
 
-// A World holds entities, their components and resources, and can put all of
-// that back to an earlier point. [NewWorld] makes one.
+// A World holds entities, their components and resources, and can restore all of them to an
+// earlier state. [NewWorld] makes a World.
 //
 // A World is not safe for concurrent use.
 type World struct {
 	options Options
 
 	entities   registry
-	sets       []*set           // The sparse set of each storage, in the order of registration,
-	storages   []AnyStorage     // and the storage itself.
-	candidates []pageCandidates // By sparse page, those that may have members there.
-	paged      uint64           // Counts what makes a page of candidates out of date; only rises.
+	sets       []*set           // The sparse set of each storage, in the order of registration.
+	storages   []AnyStorage     // The storages, in the same order.
+	candidates []pageCandidates // By sparse page, the storages that may have members there.
+	paged      uint64           // Counts changes that invalidate candidates; never decreases.
 	resources  []AnyStorage
 	names      map[string]AnyStorage
 	former     map[string]AnyStorage    // By former name.
-	converted  []raw.Conversion         // By the last Load.
-	heeded     bool                     // A recorder or hooks are to be told who is created.
-	hooked     bool                     // There are hooks, or a storage has a group.
-	watched    bool                     // So it has, or there are relations: to destroy is more than to remove rows.
-	bonds      severing                 // The relations; nil: none.
-	released   bool                     // What is destroyed next is, as far as relations go.
-	system     *string                  // The name of the system of a Stepper that is under way; nil: none is.
-	exempt     []exemptStorage          // NoRewind components.
-	ticking    []interface{ endTick() } // The resources with values that change when a tick ends.
+	converted  []raw.Conversion         // The conversions of the last Load.
+	heeded     bool                     // A recorder or hooks observe created entities.
+	hooked     bool                     // The world has hooks, or a storage has a group.
+	watched    bool                     // hooked, or the world has relations: Destroy does more than remove rows.
+	bonds      severing                 // The relations; nil if there are none.
+	released   bool                     // Relations have already permitted the next Destroy.
+	system     *string                  // The name of the running system of a Stepper, or nil.
+	exempt     []exemptStorage          // Storages of NoRewind components.
+	ticking    []interface{ endTick() } // Resources whose values change at the end of a tick.
 	groups     []*Group
 
-	// Frames, oldest first; the last one is open. None is held by a world without
-	// history, checkpoints and recorder.
+	// ^The frames, oldest first. The last one is open. A world without history, checkpoints and
+	// recorder has none.
 	frames  []frame
 	oldest  int // The position of the first frame that is not removed.
-	removed int // How many frames are.
-	loose   int // How many boundaries can be given up.
+	removed int // The number of removed frames.
+	loose   int // The number of boundaries that may be dropped.
 	clock   track.Clock
 	pins    []*rawPin
-	ticks   int          // How many frames begin with the end of a tick.
-	forward []frame      // Undone by seek; the next one to redo is last.
-	lists   []frameLists // Of frames that are gone.
-	frameID uint64       // Of the newest frame; ids only rise.
-	turn    uint64       // Counts what makes frames begin and end; only rises.
+	ticks   int          // The number of frames that begin at the end of a tick.
+	forward []frame      // Frames undone by a seek; the next one to redo is last.
+	lists   []frameLists // Buffers of removed frames.
+	frameID uint64       // The ID of the newest frame; never decreases.
+	turn    uint64       // Counts starts and ends of frames; never decreases.
 	tick    uint64
 
 	thinning      thinning
 	recorders     []raw.Recorder
-	recording     bool // The recorder is told a tick: the pins have what it saved.
+	recording     bool // A tick is being recorded: the pins already have its rows.
 	change        change
-	ops           *[]raw.Op // The open frame's operations, while there is a recorder.
+	ops           *[]raw.Op // The operations of the open frame; nil without a recorder.
 	onRestore     []func()
-	restores      uint64        // How often they were to be called.
-	identityPages []*track.Page // Of all Indexed storages.
+	restores      uint64        // The number of calls of onRestore so far.
+	identityPages []*track.Page // Shared by all Indexed storages.
 	equal         equality
 	hooks         worldHooks
 	guards        guards //nolint:unused // Of a debug build.
 
-	changes  uint64    // Counts structural changes; only rises.
-	hands    handStack // Of the loops under way, the innermost last.
-	parallel bool      // A loop with several goroutines is: nothing may be written but what it hands out.
+	changes uint64    // Counts structural changes; never decreases.
+	hands   handStack // The running loops that write, innermost last.
+	// A parallel loop is running: only the rows that it hands out may be written.
+	parallel bool
 
-	handBoundaries uint // How many boundaries have saved hands since there were none, or a tick ended.
+	// The number of boundaries that have saved hands again, since the stack was empty or a tick
+	// ended.
+	handBoundaries uint
 
 	from, used []uint32  // Scratch of sorting.
-	batch      []Entity  // And that of batches,
-	finding    *listing  // of joins,
-	spare      spareSets // and of what visits each entity once.
+	batch      []Entity  // Scratch of batches.
+	finding    *listing  // Scratch of joins.
+	spare      spareSets // Pool of sets for traversals.
 	drains     drainLoops
 }
 
@@ -126,7 +130,7 @@ func (w *World) Create() Entity {
 	if debug {
 		w.mustBeWritable("World.Create")
 	}
-	r := &w.entities // As in Storage.Set, the usual case calls nothing.
+	r := &w.entities // As in Storage.Set, the common case makes no calls.
 	n := r.rows.N
 	if r.rows.Span != w.clock.Span || n >= r.rows.Extra || w.heeded || r.dense.Live[n].Generation() == r.maxGeneration {
 		return w.createSlow()
@@ -153,18 +157,18 @@ func (w *World) createSlow() Entity {
 	return e
 }
 
-// ErrTaken says that another entity has the key that [Index.Set] was given, or has or had
-// the index that [World.CreateAt] was.
+// ErrTaken is returned by [Index.Set] if another entity has the key. [World.CreateAt] returns it
+// if the index is in use, or was used by a later generation.
 var ErrTaken = errors.New("taken")
 
-// CreateAt creates e itself, without components: an entity that another world named, that
-// an editor brings back, that a server gives out. Its index must be free, and its generation
-// at least that of the last entity there, which lives again if it is the same; else the error
-// wraps [ErrTaken]. An entity that no world can have, of generation 0 or of the last index that
-// 32 bits can name, is an error too. After an error nothing has changed.
+// CreateAt creates the entity e itself, without components. Use it for entities named by another
+// world, restored by an editor, or assigned by a server. The index of e must be free. Its
+// generation must be at least that of the last entity with the index, which is revived if both
+// are the same. Otherwise the error wraps [ErrTaken]. Generation 0, and the highest 32-bit index,
+// are errors too. An error leaves the world unchanged.
 //
-// Indices below that were never given out become free, as if they had been used once: an
-// index of a million makes room for as many entities.
+// Lower indices that were never used become free, as if they had been used once. So CreateAt with
+// an index of a million makes room for a million entities.
 func (w *World) CreateAt(e Entity) error {
 	if debug {
 		w.mustBeWritable("World.CreateAt")
@@ -179,20 +183,20 @@ func (w *World) CreateAt(e Entity) error {
 	return nil
 }
 
-// Alive reports whether e was created by w and not destroyed since. Any e may be
-// asked: stale, made up, zero. Of one that was kept outside of the world while that went
-// back it can be wrong; see [World.Restores].
+// Alive reports whether e was created by w and not destroyed since. e may be any value: stale,
+// invented or zero. The result may be wrong for an entity that the program kept outside of the
+// world during a restore; see [World.Restores].
 func (w *World) Alive(e Entity) bool { return w.entities.alive(e) }
 
 // Len returns the number of entities alive.
 func (w *World) Len() int { return w.entities.rows.N }
 
-// Entities returns the entities alive, in the order of the registry. The slice
-// is valid until the next change of the world and must not be written.
+// Entities returns the entities alive, in the order of the registry. The slice is read-only, and
+// valid until the next change of the world.
 //
-// Destroy moves the last entity into the place of the one that goes. So a loop over
-// the slice that destroys goes from the last to the first, as do DestroyAll and Clear;
-// another would miss half of them:
+// Destroy moves the last entity into the place of the destroyed one. A loop over the slice that
+// destroys entities must therefore go from the last to the first, as DestroyAll and Clear do. A
+// forward loop would miss half of them:
 //
 //	for _, e := range slices.Backward(w.Entities()) {
 //		if done(e) {
@@ -200,11 +204,11 @@ func (w *World) Len() int { return w.entities.rows.N }
 //		}
 //	}
 //
-// A debug build panics where a loop comes to a place that has another entity by now.
+// A debug build panics if a loop reaches a place that has another entity by then.
 func (w *World) Entities() []Entity { return w.loan(&w.entities.rows, &w.entities.dense) }
 
-// Destroy ends the life of e and removes its components. It reports whether e
-// was alive, and no [Relation] refused it.
+// Destroy destroys e and removes its components. It returns false if e was not alive, or if a
+// [Relation] refused.
 func (w *World) Destroy(e Entity) bool {
 	if w.watched {
 		if may, ended := w.leaving(e); !may {
@@ -227,9 +231,9 @@ func (w *World) Destroy(e Entity) bool {
 	return true
 }
 
-// CreateN creates n entities without components and appends them to dst, which
-// may be nil: those that n calls of [World.Create] return, in their order. The
-// world keeps nothing of the slice.
+// CreateN creates n entities without components and appends them to dst, which may be nil. They
+// are the entities that n calls of [World.Create] would return, in the same order. The world does
+// not keep the slice.
 func (w *World) CreateN(dst []Entity, n int) []Entity {
 	if n <= 0 {
 		return dst
@@ -248,25 +252,24 @@ func (w *World) CreateN(dst []Entity, n int) []Entity {
 	return dst
 }
 
-// Reserve makes room for n entities, those of now included: until there are more, to
-// create one allocates nothing. It costs O(n) if there was less room.
+// Reserve makes room for a total of n entities. Up to that number, creating an entity allocates
+// no memory. It costs O(n) if the room was smaller before.
 //
-// It changes nothing that can be asked of w but [World.MemoryUsage]. [World.Shrink] gives
-// room back that is not used.
+// Reserve has no visible effect except on [World.MemoryUsage]. [World.Shrink] frees room that is
+// not used.
 func (w *World) Reserve(n int) { w.entities.reserve(min(n, maxIndices)) }
 
-// DestroyAll destroys entities, from the last to the first, and returns how many
-// of them were alive before and are dead afterwards. It does not matter whether they went in
-// their turn or before, by a [Relation] or a hook. The slice may be one that w or a storage
-// gave out.
+// DestroyAll destroys entities, from the last to the first. It returns the number of them that
+// were alive before and are dead afterwards. Entities that a [Relation] or a hook destroyed first
+// count as well. The slice may be one returned by w or a storage.
 func (w *World) DestroyAll(entities []Entity) int {
-	// A copy, as the rows that entities may be a view of move.
+	// A copy, because entities may be a view of rows that move.
 	return w.destroyBatch(append(w.batch[:0], entities...))
 }
 
-// KeepOnly takes all components away from e but those of keep, in the order of
-// registration, and returns how many of these e had when it was called: with no keep it
-// strips e of all.
+// KeepOnly removes all components from e except those of keep, in the order of registration. It
+// returns the number of removed components that e had before the call. With no keep, it removes
+// all components.
 func (w *World) KeepOnly(e Entity, keep ...AnyStorage) (n int) {
 	for _, s := range keep {
 		w.mustBeComponent("KeepOnly", s)
@@ -281,7 +284,7 @@ func (w *World) KeepOnly(e Entity, keep ...AnyStorage) (n int) {
 			}
 		}
 	}
-	for range others { // First, as hooks may remove some ahead of their turn.
+	for range others { // Counted first, because hooks may remove some of them.
 		n++
 	}
 	for i, row := range others {
@@ -292,9 +295,8 @@ func (w *World) KeepOnly(e Entity, keep ...AnyStorage) (n int) {
 	return n
 }
 
-// Clear destroys all entities and removes all components. Resources stay. Its
-// cost is that of [Storage.Clear] for each storage; it does not depend on the
-// number of entities.
+// Clear destroys all entities and removes all components. Resources stay. It costs as much as
+// [Storage.Clear] for each storage, independent of the number of entities.
 func (w *World) Clear() {
 	if w.hooked && w.destroyEach() {
 		return
@@ -319,54 +321,53 @@ func (w *World) Clear() {
 	}
 }
 
-// Storages returns the storages of w in the order of registration, and behind
-// them the resources.
+// Storages returns the storages of w in the order of registration, followed by the resources.
 func (w *World) Storages() []AnyStorage {
 	return append(append(make([]AnyStorage, 0, len(w.storages)+len(w.resources)), w.storages...), w.resources...)
 }
 
-// Tick returns the number of the newest committed tick: how many times Commit
-// was called on the branch of history that led here.
+// Tick returns the number of the newest committed tick. It is the number of Commits on the branch
+// of history that led to the present state.
 func (w *World) Tick() uint64 { return w.tick }
 
-// Raw returns the world as code sees it that keeps it without knowing its types:
-// package persist, or another way to store it.
+// Raw returns the interface of the world for code that stores it without knowing its types, such
+// as package persist.
 func (w *World) Raw() raw.World { return rawWorld{w} }
 
-// OnCreate makes w call f when an entity was created, one by one or in a batch: before it
-// gets any component, of a batch after all are there. See [Storage.OnAdd] for what f may do
-// and what calls no hooks; a hook that destroys the entity ends the telling.
+// OnCreate makes w call f after an entity was created, by itself or in a batch. The entity has no
+// components yet. In a batch, f is called after all entities are created. See [Storage.OnAdd] for
+// what f may do, and for changes that call no hooks. If a hook destroys the entity, later hooks
+// are not called.
 func (w *World) OnCreate(f func(e Entity)) {
 	w.hooks.create = append(w.hooks.create, f)
 	w.settleObserved()
 }
 
-// OnDestroy makes w call f before an entity is destroyed, while it has all of its
-// components: in Destroy, in batches, and in World.Clear, which then destroys the entities
-// one by one. See [Storage.OnAdd] for what f may do.
+// OnDestroy makes w call f before an entity is destroyed, while it has all its components. This
+// includes batches and World.Clear, which then destroys the entities one by one. See
+// [Storage.OnAdd] for what f may do.
 func (w *World) OnDestroy(f func(e Entity)) {
 	w.hooks.destroy = append(w.hooks.destroy, f)
 	w.settleObserved()
 }
 
-// OnRestore makes w call f after everything that puts other content in place of
-// what w holds, once the world is whole again: Restore, a Try that fails, Rewind,
-// Seek, and Load, which is how persist.Load, persist.Open and a Player fill a world.
-// An Open that fails after it filled the world empties it again, and calls f for
-// that too. f must not change the world.
+// OnRestore makes w call f after other content has replaced that of w: after Restore, a Try that
+// fails, Rewind, Seek and Load. persist.Load, persist.Open and a Player use Load. If persist.Open
+// fails after it has filled the world, it empties the world again, and calls f for that too. f
+// must not change the world.
 //
-// Use it for what lives outside of the world and follows it: make that anew, from
-// what the world holds. An entity that was kept outside may be another one from now on;
-// see [World.Restores].
+// Use OnRestore for data outside of the world that follows the world: rebuild it from the new
+// content. An Entity kept outside of the world may belong to another entity from then on; see
+// [World.Restores].
 func (w *World) OnRestore(f func()) { w.onRestore = append(w.onRestore, f) }
 
-// Restores returns how many times other content took the place of what w holds, by
-// what calls the functions of [World.OnRestore]. It only rises.
+// Restores returns the number of times that other content has replaced that of w. These are the
+// events that call the functions of [World.OnRestore]. The number never decreases.
 //
-// It is for entities that are kept outside of the world. A world that went back gives
-// out the same entities again, to others: then Alive says that one lives, and it is
-// another. Whoever notes Restores beside an entity can tell: as long as it is the same,
-// Alive is right about that entity.
+// Use it for entities that are kept outside of the world. After a restore, the world may give the
+// same Entity to another entity. Then Alive returns true although the original entity no longer
+// exists. A program can store Restores next to the Entity to detect this. While the number is the
+// same, Alive is right about that Entity:
 //
 //	type handle struct {
 //		entity   ecs.Entity
@@ -377,11 +378,10 @@ func (w *World) OnRestore(f func()) { w.onRestore = append(w.onRestore, f) }
 //		return h.restores == w.Restores() && w.Alive(h.entity)
 //	}
 //
-// Where it is not the same, look the entity up anew, by something that the world
-// holds.
+// If the number has changed, find the entity again by a property that the world holds.
 func (w *World) Restores() uint64 { return w.restores }
 
-// restored comes after the world went back or forth.
+// restored runs after a restore to an earlier or later state.
 func (w *World) restored() {
 	for _, s := range w.exempt {
 		s.dropDead()
@@ -389,7 +389,7 @@ func (w *World) restored() {
 	w.tellRestored()
 }
 
-// tellRestored comes after the world got other content, and is whole.
+// tellRestored runs after the content of the world was replaced.
 func (w *World) tellRestored() {
 	if debug {
 		w.spoil()
@@ -406,37 +406,37 @@ func (w *World) tellRestored() {
 	}
 }
 
-// Storage returns the storage or resource of that name, also one that was loaded and is not
-// registered, for code that does not know its type.
+// Storage returns the storage or resource with the name. This includes loaded ones that the
+// program has not registered. It is for code that does not know the type.
 func (w *World) Storage(name string) (s AnyStorage, ok bool) {
 	s, ok = w.names[name]
 	return s, ok
 }
 
-// AliveBits returns the indices of the entities alive. Every 64 of them cost as
-// many look-ups, where a [Mask] costs one: combine it rather than iterate it.
+// AliveBits returns the indices of the entities alive. Reading 64 indices costs 64 look-ups,
+// where a [Mask] needs one. So use it in combinations rather than to iterate over it alone.
 func (w *World) AliveBits() Bits { return Bits{&w.entities} }
 
-// NewMask returns an empty mask of the program's own, which is put back with w.
+// NewMask returns an empty mask that belongs to the program. A restore of w restores it too.
 //
-// It is not part of what w holds otherwise: not journaled, not saved, not in the
-// digest and not in a clone; Destroy, World.Clear and loading leave it as it
-// is. An index says nothing about generations: who keeps indices of entities
-// removes those that are destroyed.
+// The mask is not part of the content of w in other respects. It is not journaled, saved or
+// cloned, and not in the digest. Destroy, World.Clear and loads do not change it. An index does
+// not identify a generation: a program that keeps entity indices in a mask must remove those of
+// destroyed entities.
 func (w *World) NewMask() *Mask { return newMask(w, false) }
 
-// NewGroup makes a group of two or more storages of w. Entities that have all of the
-// components are packed, in the order of the storage with the fewest rows, the
-// first of equals: a change of the world like any other. A group that is as large as its
-// query is what makes that one run: of three storages for a query over three components.
+// NewGroup makes a group of two or more storages of w. It packs the entities that have all of
+// these components, in the order of the storage with the fewest rows, the first of equals. This
+// counts as a change of the world like any other. Use a group of exactly the components of a
+// query to make the query one run.
 //
-// A storage belongs to one group at most, and must not be NoRewind or [Indexed]: an
-// error says what does not fit. The group that w has of the same storages in the same order,
-// as a clone has, is returned.
+// A storage may belong to one group only, and must not be NoRewind or [Indexed]. Otherwise
+// NewGroup returns an error. If w has a group of the same storages in the same order, as a clone
+// has, NewGroup returns that group.
 //
-// After a rewind to before NewGroup, or a Load of what was saved without the
-// group, members may lie scattered. Those that come from then on are packed; the
-// others are by the next Commit, or by [Group.Pack].
+// After a rewind to a state before NewGroup, or a Load of data saved without the group, members
+// may be scattered. New members are packed at once. The others are packed by the next Commit, or
+// by [Group.Pack].
 func (w *World) NewGroup(storages ...AnyStorage) (*Group, error) {
 	for _, g := range w.groups {
 		if slices.Equal(g.storages, storages) {
@@ -449,70 +449,79 @@ func (w *World) NewGroup(storages ...AnyStorage) (*Group, error) {
 	return w.group(storages), nil
 }
 
-// MustNewGroup is [World.NewGroup] for programs whose storages are known to be fit:
-// it panics on an error.
+// MustNewGroup is [World.NewGroup], but panics on an error.
 func (w *World) MustNewGroup(storages ...AnyStorage) *Group { return must(w.NewGroup(storages...)) }
 
-// Align puts the entities that are in all of storages in front of each of them, in the
-// order that they have in the first:
+// Align moves the entities that all of storages have to the front of each storage, in their order
+// in the first one:
 //
 //	positions     | x | a | b | y | c |         | a | b | c | y | x |
 //	velocities    | c | w | b | a |        →    | a | b | c | w |
 //
-// A query over these components, or some of them and others, then finds its rows side by
-// side and walks them at the speed of slices, as in a [Group], but nothing is kept: what
-// comes and goes afterwards scatters rows again, and costs what it always does.
-// Call it where time can be spared, and each time the world has churned: behind a loading
-// screen, or once a second.
+// A query over these components, or over some of them and others, then finds consecutive rows, as
+// in a [Group]. It walks them at the speed of slices. Unlike a group, the order is not
+// maintained: later changes scatter rows again, at the usual cost. Call Align when there is time,
+// after many changes: behind a loading screen, or once a second.
 //
-// It costs O(rows of all storages), some look-ups for each, and a write for each row that
-// moves; rows in their place are not written, so to align what is aligned changes nothing.
-// Name first the storage with the order that is to stay; fewest rows move if all of its
-// entities are in the others. Rows of other entities that were in front go where one came
-// from. A storage may be in several calls; the last one decides.
+// It costs O(rows of all storages), some look-ups for each row, and a write for each row that
+// moves. Rows that are already in place are not written, so aligning aligned storages changes
+// nothing. Name the storage whose order should stay first. The fewest rows move if all its
+// entities are in the other storages. Rows of other entities in front swap places with the rows
+// that move there. A storage may be in several calls; the last one determines its order.
 //
-// Order is state, as with [Storage.SortFunc]: a restore puts it back, a journal records it,
-// and peers that are to stay equal make the same call in the same tick. A loop that
-// iterates over one of the storages panics if rows of it move. In a storage of a group, its members stay in
-// front: they are aligned among themselves, and the others behind them, so a query over
-// storages of several groups still finds some runs. An [Ordered] storage
-// keeps its order of iteration, and one that is NoRewind does not follow when the others
-// are put back. It panics if one of storages is [Indexed], as its rows cannot move, a
-// resource, or of another world; then nothing has moved.
+// Order is state, as with [Storage.SortFunc]. A restore brings it back, and a journal records it.
+// Peers that must stay equal must make the same call in the same tick. A loop over one of the
+// storages panics if its rows move.
+//
+// In a storage of a group, the group's members stay in front. They are aligned among themselves,
+// and the other rows after them. A query over storages of several groups still finds some runs.
+// An [Ordered] storage keeps its order of iteration. A NoRewind storage is not restored together
+// with the others.
+//
+// Align panics, and moves nothing, if one of storages is [Indexed], is a resource, or belongs to
+// another world. The rows of an Indexed storage cannot move.
 func (w *World) Align(storages ...AnyStorage) {
 	w.mustAlign(storages)
 	w.align(storages)
 }
 
-// EntityAt returns the entity alive that has the index, and whether there is one.
+// EntityAt returns the entity alive with the index. The second result is false if no entity is.
 func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(index) }
 
-// severing is the relations of a world, which are asked before an entity is destroyed.
+// severing is the interface to the relations of a world. It is called before an entity is
+// destroyed.
 type severing interface {
-	sever(e Entity) (severed, bool)                // Does with its sources what is to be done; false: e must live.
-	severLate(e Entity, s severed) (severed, bool) // The same again after the hooks of e; false: hooks made no sources.
-	severAll(cleared []Entity)                     // The same after the hooks of World.Clear.
-	mayEnd(entities []Entity) bool                 // Whether they may be destroyed together.
-	destroyTogether(entities []Entity) bool        // False: one must live, so none was destroyed.
-	relates(x follower) bool                       // Whether a relation uses the index x.
+	// sever applies the policies to the sources of e. It returns false if e must stay alive.
+	sever(e Entity) (severed, bool)
+	// severLate does the same after the hooks of e. It returns false if hooks made no sources.
+	severLate(e Entity, s severed) (severed, bool)
+	// severAll does the same after the hooks of World.Clear.
+	severAll(cleared []Entity)
+	// mayEnd reports whether entities may be destroyed together.
+	mayEnd(entities []Entity) bool
+	// destroyTogether destroys entities. If one must stay alive, it returns false and destroys
+	// none.
+	destroyTogether(entities []Entity) bool
+	// relates reports whether a relation uses the index x.
+	relates(x follower) bool
 }
 
-// severed is what is known of an entity that is being destroyed: what was destroyed for it,
-// and which version of the relations has no sources of that.
+// severed has the results of sever for an entity that is being destroyed: the entities destroyed
+// with it, and the version of the relations after that.
 type severed struct {
-	doomed  []Entity // The entity first; nil: it had no sources.
+	doomed  []Entity // The entity comes first; nil if it had no sources.
 	version uint64
 }
 
-// mayEnd reports whether entities, no two the same, may be destroyed together: not if a
-// relation keeps one alive for the sake of others.
+// mayEnd reports whether distinct entities may be destroyed together. It returns false if a
+// relation refuses.
 func (w *World) mayEnd(entities []Entity) bool { return w.bonds == nil || w.bonds.mayEnd(entities) }
 
 // relates reports whether a relation uses the index x.
 func (w *World) relates(x follower) bool { return w.bonds != nil && w.bonds.relates(x) }
 
-// destroyTogether destroys entities, no two the same, if they may be, and reports whether it
-// did.
+// destroyTogether destroys distinct entities. It returns false and destroys none if a relation
+// refuses.
 func (w *World) destroyTogether(entities []Entity) bool {
 	if w.bonds != nil {
 		return w.bonds.destroyTogether(entities)
@@ -521,9 +530,8 @@ func (w *World) destroyTogether(entities []Entity) bool {
 	return true
 }
 
-// settleHands comes after a boundary: it saves the rows again that loops have handed out. The first time,
-// and then each time that twice as many boundaries have gone by, it first finds out whether
-// any loop is left.
+// settleHands runs after a boundary. It saves the rows that running loops have handed out again.
+// After 1, 2, 4, … boundaries it first checks whether any loop is still running.
 func (w *World) settleHands() {
 	if len(w.hands) == 0 {
 		w.handBoundaries = 0
@@ -536,8 +544,8 @@ func (w *World) settleHands() {
 	w.hands.save()
 }
 
-// mustBeBetween panics if a system or a body of ParallelRuns is under way, in the middle of
-// which op would end the tick or go to another one.
+// mustBeBetween panics if a system or a body of ParallelRuns is running. op would end the tick,
+// or go to another one, in the middle of it.
 func (w *World) mustBeBetween(op string) {
 	switch {
 	case w.parallel:
