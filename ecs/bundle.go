@@ -2,11 +2,12 @@ package ecs
 
 import "github.com/stet-ecs/stet/ecs/internal/track"
 
-// Create of a bundle has the usual case of put written out for each component: a call for
-// each would cost as much as what it does. What follows are its parts, which are inlined.
+// Bundle.Create contains the fast path of put inline, once for each component: a call per
+// component would cost as much as its work. The functions below are the parts of that fast path,
+// and the compiler inlines them.
 
-// freePage returns the page of e's entry if that can be written with nothing to be saved,
-// or nil.
+// freePage returns the page of e's entry if the entry is writable without saving. Otherwise it
+// returns nil.
 func (s *set) freePage(e Entity) *track.Page {
 	if debug {
 		s.displace()
@@ -17,22 +18,22 @@ func (s *set) freePage(e Entity) *track.Page {
 	return nil
 }
 
-// appends reports whether the row behind the last one can be written with nothing to be
-// saved or told, and no room to be made. span is the clock's.
+// appends reports whether the row after the last one is writable without saving, without
+// notifying observers and without growing a column. span is the clock's current span.
 func (s *set) appends(span uint64) bool {
 	return s.rows.Span == span && !s.slow && s.rows.N < len(s.dense.Live) && s.dense.Free(s.rows.N)
 }
 
-// came makes the row behind the last one that of a member, e, which is written.
+// came counts the row after the last one, which the caller has written, as that of the new member
+// e.
 func (s *set) came(e Entity, change uint64) {
 	s.version = change
 	s.note(e)
 	s.rows.N++
 }
 
-// put is Set for an entity that was just created and that nobody was told of.
-// change is the world's count of structural changes, which a bundle raises once
-// for all of its storages.
+// put is Set for an entity that was just created and for which no hook ran. change is the world's
+// count of structural changes. A bundle increases the count once for all of its storages.
 func (s *Storage[T]) put(e Entity, v T, change uint64) {
 	p, n := s.sparse.Page(e.Index()), s.rows.N
 	if p == nil || s.rows.Span != s.w.clock.Span || s.slow ||
@@ -54,7 +55,7 @@ func (s *Storage[T]) putAll(entities []Entity, v T) {
 	s.appendRows(entities, v)
 }
 
-// mustBundle panics if storages cannot be those of a bundle.
+// mustBundle panics if the storages cannot form a bundle.
 func mustBundle(storages ...AnyStorage) {
 	for i, s := range storages {
 		mustBeThere("a bundle", s)

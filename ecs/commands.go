@@ -2,33 +2,32 @@ package ecs
 
 import "unsafe"
 
-// Commands are changes of a world that are recorded now and made later, by
-// [World.Apply]: from a loop in which the world must not change, from a hook, or
-// from another goroutine. The zero Commands are empty and ready; they must not be
-// copied.
+// Commands record changes of a world, and [World.Apply] makes these changes later. Use them in a
+// loop in which the world must not change, in a hook, or in another goroutine. The zero value is
+// empty and ready to use. Commands must not be copied.
 //
-// Recording touches nothing but the Commands, so that any goroutine may record
-// while another one uses the world. One value is for one goroutine at a time,
-// like a buffer: give each producer its own, and hand it over, for example through
-// a channel, or by waiting for the producer. Applied Commands are empty again
-// and keep their memory.
+// Recording touches only the Commands, so a goroutine may record while another goroutine uses the
+// world. A Commands value is for one goroutine at a time, like a buffer. Give each producer its
+// own value. Pass the value to the applying goroutine through a channel, or wait for the
+// producer. After Apply, Commands are empty and keep their memory.
 type Commands struct {
 	log    []command
-	queues []commandQueue // By storage.
+	queues []commandQueue // One per storage.
 	funcs  []func(*World)
 
-	applying  bool
-	next      int // The first command not applied,
-	nextFunc  int // and the first function not called.
-	skipped   int
-	issued    uint32   // Placeholders ever given out,
-	applied   uint32   // how many of them are done with,
-	base      uint32   // and how many were, before those of created.
-	created   []Entity // What the placeholders of the last Apply stand for.
-	following renaming // Of placeholders inside components.
+	applying bool
+	next     int // First command that is not applied yet.
+	nextFunc int // First function that is not called yet.
+	skipped  int
+	issued   uint32 // Number of placeholders ever created.
+	applied  uint32 // Number of placeholders that a finished Apply resolved.
+	// Value of applied when the last Apply began: created[0] resolves placeholder base+1.
+	base      uint32
+	created   []Entity // Entities of the placeholders that the last Apply resolved.
+	following renaming // Replaces placeholders inside components.
 }
 
-// A command is 16 bytes; the value of a set is in the queue of its storage.
+// A command takes 16 bytes. The value of a set command is in the queue of its storage.
 type command struct {
 	entity Entity
 	queue  uint32
@@ -45,7 +44,7 @@ const (
 	commandDo
 )
 
-// A commandQueue is a Deferred of any type. Its methods report whether the entity
+// A commandQueue is a Deferred of any type. Its methods set and remove report whether the entity
 // was alive.
 type commandQueue interface {
 	set(w *World, e Entity) bool
@@ -54,11 +53,11 @@ type commandQueue interface {
 	mustBeIn(w *World)
 }
 
-// Create records that an entity is created. It returns a placeholder, which later
-// commands of c can use as the entity, also inside components, up to the next
-// Apply of c. No world ever has such an entity.
+// Create records the creation of an entity. It returns a placeholder, which later commands of c
+// can use as the entity, also inside components, until the next Apply of c. A placeholder never
+// equals an entity of a world.
 func (c *Commands) Create() Entity {
-	if len(c.log) == 0 && c.issued > 1<<31 { // Numbers begin anew before they run out.
+	if len(c.log) == 0 && c.issued > 1<<31 { // Restart the numbers before they overflow.
 		c.issued, c.applied, c.base, c.created = 0, 0, 0, c.created[:0]
 	}
 	c.issued++
@@ -66,23 +65,23 @@ func (c *Commands) Create() Entity {
 	return NewEntity(c.issued, 0)
 }
 
-// Destroy records that e is destroyed.
+// Destroy records the destruction of e.
 func (c *Commands) Destroy(e Entity) {
 	c.log = append(c.log, command{entity: e, kind: commandDestroy})
 }
 
-// Do records that f is called with the world. It may do anything but apply c.
+// Do records a call of f with the world. f may do anything except apply c.
 func (c *Commands) Do(f func(*World)) {
 	c.funcs = append(c.funcs, f)
 	c.log = append(c.log, command{kind: commandDo})
 }
 
-// Len returns the number of commands that wait for Apply.
+// Len returns the number of commands that are not applied yet.
 func (c *Commands) Len() int { return len(c.log) - c.next }
 
-// Resolve returns the entity that a placeholder stands for: from its creation in
-// Apply up to the next Apply. Before and after that it is 0. Other entities are
-// returned as they are.
+// Resolve returns the entity that Apply created for a placeholder. The result is valid from that
+// creation until the next Apply; outside that time Resolve returns 0. Resolve returns other
+// entities unchanged.
 func (c *Commands) Resolve(e Entity) Entity {
 	if e == 0 || e.Generation() != 0 {
 		return e
@@ -93,7 +92,7 @@ func (c *Commands) Resolve(e Entity) Entity {
 	return 0
 }
 
-// follow returns what an entity inside a component becomes.
+// follow returns the replacement for an entity inside a component.
 func (c *Commands) follow(_ *place, e Entity) Entity {
 	if r := c.Resolve(e); r != 0 {
 		return r
@@ -101,17 +100,17 @@ func (c *Commands) follow(_ *place, e Entity) Entity {
 	return e
 }
 
-// A Deferred records commands for one storage. [Storage.Later] makes it; it can be
-// kept as long as its Commands.
+// A Deferred records commands for one storage. [Storage.Later] creates it. It can be used as long
+// as its Commands.
 type Deferred[T any] struct {
 	c      *Commands
 	s      *Storage[T]
-	number uint32 // Among the queues.
+	number uint32 // Position in c.queues.
 	values []T
-	next   int // The first value not used.
+	next   int // First value that is not used yet.
 }
 
-// Later returns what records commands of c for s.
+// Later returns a recorder that adds commands for s to c.
 func (s *Storage[T]) Later(c *Commands) *Deferred[T] {
 	for _, q := range c.queues {
 		if d, ok := q.(*Deferred[T]); ok && d.s == s {
@@ -123,29 +122,30 @@ func (s *Storage[T]) Later(c *Commands) *Deferred[T] {
 	return d
 }
 
-// Set records that e gets the component v. Memory that v shares belongs to the
-// world from then on.
+// Set records that e gets the component v. Memory that v refers to belongs to the world from then
+// on.
 func (d *Deferred[T]) Set(e Entity, v T) {
 	d.values = append(d.values, v)
 	d.c.log = append(d.c.log, command{e, d.number, commandSet})
 }
 
-// Remove records that e loses the component.
+// Remove records the removal of the component from e.
 func (d *Deferred[T]) Remove(e Entity) {
 	d.c.log = append(d.c.log, command{e, d.number, commandRemove})
 }
 
-// Apply makes the changes that were recorded: those of the first Commands in the
-// order in which they were recorded, then those of the next. What hooks and
-// functions record meanwhile is applied by the same Apply, behind all that. The
-// order in which producers came to record does not matter, only that of the
-// arguments.
+// Apply makes the recorded changes: first those of the first argument in the order of recording,
+// then those of the second, and so on. The order in which the producers recorded does not matter.
+// Commands that hooks and functions record during Apply are applied by the same Apply, after all
+// others.
 //
-// Commands for an entity that is not alive by then change nothing; Apply returns
-// how many these were. A Destroy that a [Relation] refuses is none of them. The changes are ordinary ones: they can be taken back by a
-// checkpoint and follow the rules of changing the world while iterating. The
-// Commands are empty afterwards, whatever becomes of the changes; if a function or
-// hook panics, what follows it is forgotten.
+// A command for an entity that is no longer alive changes nothing; Apply returns the number of
+// these commands. A Destroy that a [Relation] refuses does not count as skipped. The changes are
+// ordinary changes: a checkpoint can undo them, and the rules of changing the world while
+// iterating hold.
+//
+// The Commands are empty afterwards, also if a function or hook panics. The commands after the
+// panic are then dropped.
 func (w *World) Apply(commands ...*Commands) (skipped int) {
 	begun := 0
 	defer func() {
@@ -183,7 +183,7 @@ func (c *Commands) begin(w *World) {
 	c.base, c.created = c.applied, c.created[:0]
 }
 
-// drain applies the commands that wait, and reports whether there were any.
+// drain applies the waiting commands. It reports whether there were any.
 func (c *Commands) drain(w *World) bool {
 	if c.next == len(c.log) {
 		return false
@@ -198,7 +198,7 @@ func (c *Commands) drain(w *World) bool {
 	return true
 }
 
-// apply reports whether the command found its entity alive.
+// apply reports whether the entity of the command was alive.
 func (c *Commands) apply(w *World, command command) bool {
 	e := c.Resolve(command.entity)
 	switch command.kind {

@@ -6,25 +6,26 @@ import (
 	"strings"
 )
 
-// An Entity names something that can carry components: a 32-bit index in the
-// low half and a 32-bit generation in the high half. It is a plain value: copy
-// it, keep it in a component, use it as a map key.
+// An Entity identifies an object that can have components. It is a plain value: copy it, keep it
+// in a component, use it as a map key. Its low half is a 32-bit index, its high half a 32-bit
+// generation.
 //
-// The index of a destroyed entity is given out again with a raised generation,
-// so a stale Entity is never mistaken for a live one, as long as the world goes on. A
-// world that goes back gives out the same entities again, since it is then what it
-// was: those inside of its components went back with it, but one that was kept outside,
-// or in a NoRewind component, may name another one's life. [World.Restores] tells.
-// [World.CreateAt] brings an entity back on purpose. The zero Entity is never alive.
+// The world reuses the index of a destroyed entity with a higher generation. So, while the world
+// moves forward, a stale Entity never equals a live one. The zero Entity is never alive.
+//
+// A rollback restores the registry, so the world then creates the same entities again. Entities
+// inside components are restored too. But an Entity that was kept outside the world, or in a
+// NoRewind component, may afterwards identify another object. [World.Restores] tells whether the
+// world was restored in the meantime. [World.CreateAt] recreates a given entity on purpose.
 type Entity uint64
 
-// NewEntity returns the entity of the given index and generation. Whether it is
-// alive in some [World] is another question: [World.Alive].
+// NewEntity returns the entity with this index and generation. It need not be alive in any world;
+// [World.Alive] tells.
 func NewEntity(index, generation uint32) Entity {
 	return Entity(generation)<<32 | Entity(index)
 }
 
-// ParseEntity reads what [Entity.String] writes: "12v3".
+// ParseEntity parses the output of [Entity.String], such as "12v3".
 func ParseEntity(s string) (Entity, error) {
 	index, generation, ok := strings.Cut(s, "v")
 	i, err1 := strconv.ParseUint(index, 10, 32)
@@ -35,12 +36,12 @@ func ParseEntity(s string) (Entity, error) {
 	return NewEntity(uint32(i), uint32(g)), nil
 }
 
-// Index returns the position of e in sparse arrays. Two entities that were
-// alive at different times can share an index.
+// Index returns the position of e in sparse arrays. Entities with different lifetimes can share
+// an index.
 func (e Entity) Index() uint32 { return uint32(e) }
 
-// Generation returns how many times the index of e had been given out when e
-// was created, counting e itself, if [World.CreateAt] has not passed over some.
+// Generation returns how many times the index of e had been given out when e was created,
+// including e itself. [World.CreateAt] can skip generations.
 func (e Entity) Generation() uint32 { return uint32(e >> 32) }
 
 // String returns e as index, "v", generation: "12v3".

@@ -6,42 +6,42 @@ import (
 	"reflect"
 )
 
-// Events are what happened: hits, deaths, doors that opened. Who sends one does not know
-// who reads it, and several may, in the order in which they were sent.
+// Events are a queue of things that happened: hits, deaths, opened doors. Senders and readers are
+// independent. Any number of readers may read the same events, in the order of sending.
 //
 //	hits := ecs.MustRegisterEvent[Hit](w)
 //	hits.Send(Hit{arrow, orc, 7})
 //	for hit := range hits.All() { … }
 //
-// An event is there from Send to the end of the next tick: the second [World.Commit] lets it
-// go. So a system that runs each tick misses none, wherever it stands in the order of
-// systems. One that is to see each event once asks for [Events.Last], a tick later, or reads
-// with an [EventReader].
+// An event stays in the queue until the end of the next tick: the second [World.Commit] after
+// Send removes it. So a system that runs each tick sees every event, at any place in the order of
+// systems. To see each event once, use [Events.Last], which is one tick late, or an
+// [EventReader].
 //
-// Events are state, a resource that bears their name: put back by a restore, journaled,
-// saved, in the digest, there after Open and in a clone. Those of a NoPersist type end with
-// their tick, so that at its end, which is what a store keeps, there are none.
+// Events are part of the world's state, as a resource with their name. So they are restored,
+// journaled, saved, cloned and included in the digest. Events of a NoPersist type are removed at
+// the end of their tick, so the state that a store keeps contains none.
 //
-// [RegisterEvent] makes them. In a loop over events more may be sent: they are visited by
-// the next loop.
+// [RegisterEvent] creates an Events. A loop over events may send more; the next loop visits them.
 type Events[T any] struct{ queue *Resource[eventQueue[T]] }
 
 // An eventQueue is the value of the resource.
 type eventQueue[T any] struct {
-	Sent uint64 // How many were ever sent.
-	Last []T    // Those of the last tick,
-	Now  []T    // and those of this one. Neither is ever nil, as that would be another value.
+	Sent uint64 // Number of events ever sent.
+	Last []T    // Events of the last tick; never nil, as nil would be a different value.
+	Now  []T    // Events of this tick; never nil.
 }
 
-// held returns how many there are.
+// held returns the number of events in the queue.
 func (q *eventQueue[T]) held() int { return len(q.Last) + len(q.Now) }
 
-// first returns the number of the oldest one: they are numbered as they are sent, from 0.
+// first returns the number of the oldest event. Events are numbered from 0 in order of sending.
 func (q *eventQueue[T]) first() uint64 { return q.Sent - uint64(q.held()) }
 
-// at returns event n, if it is there.
+// at returns event n, if the queue still has it.
 func (q *eventQueue[T]) at(n uint64) (v T, ok bool) {
-	k, last := n-q.first(), uint64(len(q.Last)) // k wraps to a large number if it is gone.
+	// k wraps to a large number if the event was removed.
+	k, last := n-q.first(), uint64(len(q.Last))
 	switch {
 	case k < last:
 		return q.Last[k], true
@@ -51,7 +51,7 @@ func (q *eventQueue[T]) at(n uint64) (v T, ok bool) {
 	return v, false
 }
 
-// emptyQueue returns one to which no event was ever sent.
+// emptyQueue returns a queue without any events sent.
 func emptyQueue[T any]() (q eventQueue[T]) {
 	q.clear()
 	return q
@@ -59,21 +59,22 @@ func emptyQueue[T any]() (q eventQueue[T]) {
 
 func (q *eventQueue[T]) clear() { *q = eventQueue[T]{Last: []T{}, Now: []T{}} }
 
-// idle reports whether there are none.
+// idle reports whether the queue is empty.
 func (q *eventQueue[T]) idle() bool { return q.held() == 0 }
 
-// endTick makes this tick's events those of the last one, and lets that one's go.
+// endTick removes the events of the last tick and makes those of this tick the last ones. If keep
+// is false, it removes both.
 func (q *eventQueue[T]) endTick(keep bool) {
-	clear(q.Last) // They may hold memory.
+	clear(q.Last) // Release memory that the events refer to.
 	if q.Last, q.Now = q.Now, q.Last[:0]; !keep {
 		clear(q.Last)
 		q.Last = q.Last[:0]
 	}
 }
 
-// RegisterEvent gives w events of type T. They are a resource named as T, unless its
-// [Component] has another name; the rules are those of [Register]. Of a Component the name,
-// former names, dropped fields, Clone, NoRewind and NoPersist count.
+// RegisterEvent adds events of type T to w. They are a resource with the name of T, unless c
+// gives another name; the rules are those of [Register]. Of the [Component], RegisterEvent uses
+// the name, former names, dropped fields, Clone, NoRewind and NoPersist.
 func RegisterEvent[T any](w *World, c ...Component[T]) (*Events[T], error) {
 	said := the(c)
 	queue := Component[eventQueue[T]]{
@@ -94,12 +95,12 @@ func RegisterEvent[T any](w *World, c ...Component[T]) (*Events[T], error) {
 	return &Events[T]{r}, nil
 }
 
-// MustRegisterEvent is [RegisterEvent], panicking on an error.
+// MustRegisterEvent is [RegisterEvent], but panics on an error.
 func MustRegisterEvent[T any](w *World, c ...Component[T]) *Events[T] {
 	return must(RegisterEvent(w, c...))
 }
 
-// In returns the events of the same name and type in another world, or nil.
+// In returns the events with the same name and type in another world, or nil.
 func (e *Events[T]) In(w *World) *Events[T] {
 	if queue := e.queue.In(w); queue != nil {
 		return &Events[T]{queue}
@@ -107,16 +108,16 @@ func (e *Events[T]) In(w *World) *Events[T] {
 	return nil
 }
 
-// Send adds an event behind the others. Slices, maps and pointers in v are the world's from
-// then on.
+// Send appends an event. Slices, maps and pointers in v belong to the world from then on.
 func (e *Events[T]) Send(v T) {
 	q := e.queue.Mut()
 	q.Now = append(q.Now, v)
 	q.Sent++
 }
 
-// All iterates over the events of the last tick and those of this one up to now, in the
-// order in which they were sent. What is in them is to be read only.
+// All iterates over the events of the last tick and of this one, in the order of sending. The
+// loop must not modify memory that the events refer to. Events sent during the loop are not
+// visited.
 func (e *Events[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		q := e.queue.Read()
@@ -128,8 +129,8 @@ func (e *Events[T]) All() iter.Seq[T] {
 	}
 }
 
-// Last iterates over the events of the last tick, in the order in which they were sent: in
-// every tick of others, so that each is visited once, a tick after the one that sent it.
+// Last iterates over the events of the last tick, in the order of sending. A loop over Last in
+// every tick visits each event once, one tick after it was sent.
 func (e *Events[T]) Last() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		q := e.queue.Read()
@@ -141,11 +142,11 @@ func (e *Events[T]) Last() iter.Seq[T] {
 	}
 }
 
-// Len returns how many events All visits.
+// Len returns the number of events that All visits.
 func (e *Events[T]) Len() int { return e.queue.Read().held() }
 
-// numbered iterates over the events with numbers [from, to), as far as they are there. The
-// body may send more, end the tick, and put the world back.
+// numbered iterates over the events with numbers [from, to) that the queue still has. The body
+// may send events, end the tick and restore the world.
 func (e *Events[T]) numbered(from, to uint64) iter.Seq2[uint64, T] {
 	return func(yield func(uint64, T) bool) {
 		q := e.queue.Read()
@@ -157,16 +158,16 @@ func (e *Events[T]) numbered(from, to uint64) iter.Seq2[uint64, T] {
 	}
 }
 
-// An EventReader reads each event once. How far it is, is state as well, so after going back
-// it reads the same events again. [Events.Reader] makes one.
+// An EventReader reads each event once. Its position is part of the world's state, so after a
+// rollback it reads the same events again. [Events.Reader] creates an EventReader.
 type EventReader[T any] struct {
 	events *Events[T]
-	next   *Resource[uint64] // The number of the first event that it has not read.
+	next   *Resource[uint64] // Number of the first unread event.
 }
 
-// Reader gives the world a reader, which begins with the events that are there. It is a
-// resource named as the events and name, such as "Hit.sounds", journaled and saved if these
-// are. An error is a [*RegisterError]: a name that is taken.
+// Reader adds a reader to the world, which starts at the oldest event in the queue. The reader is
+// a resource named after the events and name, such as "Hit.sounds". It is journaled and saved if
+// the events are. The error is a [*RegisterError], for example for a name that is in use.
 func (e *Events[T]) Reader(name string) (*EventReader[T], error) {
 	q := e.queue
 	said := Component[uint64]{Name: q.name + "." + name, NoRewind: q.noRewind, NoPersist: q.noPersist}
@@ -180,7 +181,7 @@ func (e *Events[T]) Reader(name string) (*EventReader[T], error) {
 	return &EventReader[T]{e, next}, nil
 }
 
-// In returns the reader of the same name in another world, or nil.
+// In returns the reader with the same name in another world, or nil.
 func (r *EventReader[T]) In(w *World) *EventReader[T] {
 	events, next := r.events.In(w), r.next.In(w)
 	if events == nil || next == nil {
@@ -189,8 +190,8 @@ func (r *EventReader[T]) In(w *World) *EventReader[T] {
 	return &EventReader[T]{events, next}
 }
 
-// All iterates over the events that r has not read, and counts each as read when it is
-// visited. Those that went before r came to them it never reads: see [EventReader.Missed].
+// All iterates over the unread events. Each event counts as read when it is visited. Events that
+// were removed before r read them are skipped: see [EventReader.Missed].
 func (r *EventReader[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		q := r.events.queue.Read()
@@ -202,14 +203,14 @@ func (r *EventReader[T]) All() iter.Seq[T] {
 	}
 }
 
-// Len returns how many events All would visit.
+// Len returns the number of events that All would visit.
 func (r *EventReader[T]) Len() int {
 	q := r.events.queue.Read()
 	return int(min(q.Sent-min(r.next.Get(), q.Sent), uint64(q.held())))
 }
 
-// Missed returns how many events went before r read them, since those that it read last. They
-// no longer count as missed once it has read others.
+// Missed returns the number of events that were removed before r read them, since the last event
+// that r read. When r reads another event, Missed returns to 0.
 func (r *EventReader[T]) Missed() uint64 {
 	q := r.events.queue.Read()
 	return q.first() - min(q.first(), r.next.Get())
