@@ -266,8 +266,8 @@ func (x *Index[T, K]) Keys() iter.Seq[K] {
 	}
 }
 
-// Set is [Storage.Set] for e, which must be alive. It returns an error that wraps [ErrTaken] if
-// another entity has the key of v. An error leaves the world unchanged.
+// Set is [Storage.Set] for e, but no other entity may have the key of v. If one does, the error
+// wraps [ErrTaken]. It is also an error if e is not alive. An error leaves the world unchanged.
 func (x *Index[T, K]) Set(e Entity, v T) error {
 	if !x.s.w.Alive(e) {
 		return fmt.Errorf("ecs: %s of %v: the entity is not alive", x.s.name, e)

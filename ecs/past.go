@@ -54,8 +54,8 @@ type Past struct {
 	parts []interface{ aim() } // The readers of storages and resources in use.
 }
 
-// At returns a reader of the world at the end of tick, which may be ahead after a rewind. It
-// costs O(1). An error wraps [ErrNotHeld] and names the nearest retained ticks.
+// At returns a reader of the world at the end of tick. After a rewind, tick may be on the forward
+// branch. It costs O(1). An error wraps [ErrNotHeld] and names the nearest retained ticks.
 func (h History) At(tick uint64) (*Past, error) {
 	p := &Past{w: h.w}
 	r := &h.w.entities

@@ -118,7 +118,7 @@ func (r *Resource[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Ran
 
 // A ticking value changes at the end of each tick, as part of the tick. [Events] are ticking.
 type ticking interface {
-	clear()            // Restores the state in a new world.
+	clear()            // Resets the value to that of a new world.
 	idle() bool        // Reports that the end of a tick changes nothing.
 	endTick(keep bool) // With keep false, what the value holds is dropped with the tick.
 }

@@ -26,9 +26,9 @@ type Options struct {
 	// HistoryDense makes the history reach further back within these limits. It is the number of
 	// newest ticks that are all retained. At a limit, the history drops a tick between two older
 	// ones instead of the oldest tick. So the distance between retained ticks grows with their
-	// age. With 256 ticks, some 25 are from the last 50, as many from the 50 before, the 100
-	// before, and so on to the first one. See [History.Ticks]. The oldest tick is dropped only if
-	// no tick between others is left.
+	// age. With 256 ticks, some 25 are from the last 50 and as many from the 50 before. The next
+	// 25 are from the 100 before, and so on to the first tick. See [History.Ticks]. The oldest
+	// tick is dropped only if no tick between others is left.
 	//
 	// A dropped tick is merged with the one before. A commit costs up to O(rows in both ticks).
 	// On average, it costs O(rows written) times the logarithm of the number of ticks so far.
@@ -61,7 +61,7 @@ type World struct {
 	converted  []raw.Conversion         // The conversions of the last Load.
 	heeded     bool                     // A recorder or hooks observe created entities.
 	hooked     bool                     // The world has hooks, or a storage has a group.
-	watched    bool                     // hooked, or the world has relations: Destroy does more than remove rows.
+	watched    bool                     // hooked, or the world has relations.
 	bonds      severing                 // The relations; nil if there are none.
 	released   bool                     // Relations have already permitted the next Destroy.
 	system     *string                  // The name of the running system of a Stepper, or nil.
@@ -506,8 +506,8 @@ type severing interface {
 	relates(x follower) bool
 }
 
-// severed has the results of sever for an entity that is being destroyed: the entities destroyed
-// with it, and the version of the relations after that.
+// severed has the results of sever for an entity that is being destroyed. It lists the entities
+// destroyed with it, and has the version of the relations after that.
 type severed struct {
 	doomed  []Entity // The entity comes first; nil if it had no sources.
 	version uint64
