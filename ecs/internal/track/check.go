@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// Check returns what is inconsistent inside t, its columns and their logs, and how
-// many bytes the logs hold. It is for tests: frameOf returns the frame of an id that
-// names t, or nil; undone is how many undone frames name t. No reader of the past
-// must hold rows that no frame does, unless read or there are readers.
+// Check returns an error if t, its columns or their logs are inconsistent. It also returns the
+// bytes that the logs hold. It is for tests. frameOf returns the frame with an id if that frame
+// lists t, or nil. undone is the number of undone frames that list t. If read is false and t has no
+// readers, no row may be protected beyond what the frames need.
 func (t *Tracker) Check(frameOf func(id uint64) *Frame, undone int, read bool) (bytes int64, err error) {
 	if err := t.checkRecords(frameOf); err != nil {
 		return 0, err
@@ -69,7 +69,7 @@ func (t *Tracker) checkRecords(frameOf func(id uint64) *Frame) error {
 	return nil
 }
 
-// SavedRows returns how many rows the logs of each column hold.
+// SavedRows returns the number of rows in the logs of each column.
 func (t *Tracker) SavedRows() (rows []int) {
 	for _, c := range t.columns {
 		rows = append(rows, c.SavedRows())
@@ -77,13 +77,13 @@ func (t *Tracker) SavedRows() (rows []int) {
 	return rows
 }
 
-// savedIn returns how many rows and chunks logs[i] holds.
+// savedIn returns the number of rows and chunks in logs[i].
 func (u *undoStack) savedIn(i int) int { return u.logs[i].rows() + len(u.logs[i].chunks) }
 
-// bareLog reports whether logs[i], if there is one, has no values.
+// bareLog reports whether logs[i] exists and has no values.
 func (u *undoStack) bareLog(i int) bool { return i < len(u.logs) && u.logs[i].bare }
 
-// SavedRows returns how many rows the logs hold.
+// SavedRows returns the number of rows in the logs.
 func (u *undoStack) SavedRows() (n int) {
 	for _, l := range u.logs {
 		n += l.rows()

@@ -1,50 +1,56 @@
-// Package track keeps rows that can be put back: slices of rows of any type, which
-// change together and save what is overwritten, so that going back costs what was
-// written and not what there is. It knows neither entities nor worlds.
+// Package track stores rows that can be restored. Rows are elements of slices of any type. Columns
+// that change together save values before they are overwritten, so a restore costs time in
+// proportion to what was written. The package has no notion of entities and worlds.
 //
-//	Clock     says which span of writing it is, and which frame is open
-//	Frame     what was written between two boundaries, by tracker
+//	Clock     the current span of writing and the open frame
+//	Frame     the trackers that changed between two boundaries
 //	Tracker   columns that change together, and their lengths; a record for each frame
 //	Column    rows, with a log of saved rows for each record
 //	Sparse    a column in pages, allocated on first use
-//	Past      a column as it was at a boundary, for a reader that takes its time
-//	News      which rows were written since a reader looked last, frame or no frame
+//	Past      a column at a past boundary, for a reader that takes its time
+//	News      the rows written since a reader last looked, with or without a frame
 //
-// Whoever wants to know what was written reads the logs through [Tracker.Since],
-// [Column.Saved] and [Column.Oldest].
+// Other packages find the written rows by [Tracker.Since], [Column.Saved] and [Spans.Read].
 package track
 
 import "sync/atomic"
 
-// A Clock is what all trackers of a world have in common. Its owner moves it; while
-// rows are written it is only read, but for [Tracker.Open], the first change of a
-// tracker in a span.
+// A Clock is the state that all trackers of a world share. Its owner advances it. Writes to rows
+// only read it, except for [Tracker.Open], which the first change of a tracker in a span calls.
 type Clock struct {
-	Span  uint64 // Serial number of the present span of writing; only rises.
-	Frame *Frame // The open frame, to which changes belong; nil: nothing is kept.
+	// Serial number of the current span of writing. It only increases.
+	Span uint64
+	// The open frame, to which changes belong. If nil, nothing is saved.
+	Frame *Frame
 
-	// Undone says that frames were undone and can be redone. The first change ends
-	// that: it calls End, which makes the trackers forget them.
+	// Undone is set while undone frames can be redone. The first change then calls End, which makes
+	// the trackers drop the undone frames.
 	Undone bool
 	End    func()
 
-	Seen   RowSet // Scratch,
-	spans  []Span // and more of it.
+	// Scratch space.
+	Seen RowSet
+	// Scratch space.
+	spans  []Span
 	chunks []*chunk
 
-	opened  uint64       // How often a tracker was opened.
-	bytes   atomic.Int64 // Held by the logs of all columns.
-	columns int          // How many there are,
-	sparse  int          // and sparse arrays.
+	// Number of calls of Tracker.Open.
+	opened uint64
+	// Bytes of the logs of all columns.
+	bytes   atomic.Int64
+	columns int // Number of columns.
+	sparse  int // Number of sparse arrays.
 }
 
-// Bytes returns what the logs of all columns hold.
+// Bytes returns the bytes that the logs of all columns hold.
 func (c *Clock) Bytes() int64 { return c.bytes.Load() }
 
-// A Frame is the span between two boundaries: the trackers that changed in it
-// have a record of it, with what is needed to go back to its beginning.
+// A Frame is the span between two boundaries. Each tracker that changed in the frame has a record
+// of it, with the data to go back to its start.
 type Frame struct {
-	ID      uint64 // Rises from frame to frame.
-	Bare    bool   // Nothing will be put back to its beginning: rows are noted, and saved only for readers of the past.
+	ID uint64 // Increases from frame to frame.
+	// Nothing will be restored to the start of this frame. Rows are recorded, and saved only for
+	// as-of readers.
+	Bare    bool
 	Touched []*Tracker
 }

@@ -6,51 +6,56 @@ import (
 	"unsafe"
 )
 
-// A mark says which rows of a block of 64 are saved since the tracker was opened, which
-// gave it its span: a serial number. A mark of another one says nothing, so nothing needs
-// clearing when a tracker is opened anew.
+// A mark records which rows of a block of 64 were saved since the tracker was last opened. Open
+// gives each mark period a serial number, span. A mark with another span is invalid, so marks need
+// no clearing.
 type mark struct{ span, rows uint64 }
 
-// A Column is a flat slice of rows that can be put back: while a frame is open,
-// it keeps each row's value from before its first write in that frame.
+// A Column is a slice of rows that can be restored. While a frame is open, the column saves the
+// value of each row before the first write in that frame.
 //
 //	Live   |  0  |  1  |  2  | ... | prot-1 | prot | ...      reads go here
 //	         `--- saved before the first write ---'  `- free
 //
-// What it keeps of them is its Log. Whoever writes to Live asks Unsaved or calls one
-// of the methods Touch before.
+// The saved values are in Log. Code that writes to Live calls Unsaved or one of the Touch methods
+// first.
 //
-// Init makes one. It must not move then.
+// Init initializes a Column. The Column must not be moved afterwards.
 type Column[T any] struct {
-	Live  []T
-	Clone func(T) T // Set for rows that share memory when copied.
+	Live []T
+	// Set if copies of a row share memory.
+	Clone func(T) T
 	Log   Log
-	front int       // Rows of room in front of Live.
-	past  sync.Pool // Chunks of pasts, for reuse.
+	// Number of free rows in front of Live.
+	front int
+	// Chunks for reuse by Past.
+	past sync.Pool
 }
 
-// A Log is what a column knows of its rows whatever their type: which of them are
-// saved, and those that are.
+// A Log is the part of a column that does not depend on the type of its rows: which rows are saved,
+// and the saved values.
 //
 //	marks  one for 64 rows: which of them the open span has saved
 //	logs   per frame: runs of row numbers and the saved rows
 //
-// prot, the protected length, is the largest length the column had at the start
-// of any frame still kept. Rows below it are saved whether or not they are below
-// the present length: going back may need them.
+// prot, the protected length, is the maximum length of the column at the start of any retained
+// frame. Rows below prot are saved even if they are above the current length, because a restore may
+// need them.
 //
-// Marks decide only whether to save. What a frame wrote is in its log.
+// Marks only decide whether a row must be saved. The rows that a frame wrote are in its log.
 type Log struct {
-	marks  []mark
-	span   uint64
-	prot   int
-	live   *unsafe.Pointer // The first word of the slice: where its rows lie.
-	number int             // Of the column, among those of its clock.
+	marks []mark
+	span  uint64
+	prot  int
+	// The data pointer of the slice Live.
+	live *unsafe.Pointer
+	// The number of the column among the columns of its clock.
+	number int
 	undoStack
 	watched
 }
 
-// beforeSave comes before rows [lo, hi) are saved, once in a span.
+// beforeSave runs before rows [lo, hi) are saved, once per row in a span.
 func (l *Log) beforeSave(lo, hi int) {
 	l.saving(lo, hi)
 	if len(l.readers) > 0 {
@@ -58,8 +63,8 @@ func (l *Log) beforeSave(lo, hi int) {
 	}
 }
 
-// Init readies c, which is empty. If rows hold pointers, memory in which they were
-// saved is zeroed before it is used again.
+// Init initializes c, which must be empty. If rows hold pointers, recycled memory of saved rows is
+// zeroed.
 func (c *Column[T]) Init(clock *Clock, pointers bool) {
 	c.Log.number, clock.columns = clock.columns, clock.columns+1
 	c.Log.live = (*unsafe.Pointer)(unsafe.Pointer(&c.Live))
@@ -68,7 +73,8 @@ func (c *Column[T]) Init(clock *Clock, pointers bool) {
 		at := uintptr(0)
 		for _, r := range runs {
 			from := unsafe.Add(p, at*unsafe.Sizeof(zero))
-			if r.N == 1 { // Scattered rows: a call of copy costs more than the row.
+			// For a single row, a call of copy costs more than the assignment.
+			if r.N == 1 {
 				c.Live[r.Row] = *(*T)(from)
 			} else {
 				copy(c.Live[r.Row:], rowsAt[T](from, int(r.N)))
@@ -91,7 +97,7 @@ func (c *Column[T]) Init(clock *Clock, pointers bool) {
 //		c.Save(i)
 //	}
 //
-// It is small enough to be inlined, which a method that also calls Save is not.
+// Unsaved is small enough to be inlined. A method that also calls Save is not.
 func (c *Column[T]) Unsaved(i int) bool {
 	if i >= c.Log.prot {
 		return false
@@ -100,19 +106,17 @@ func (c *Column[T]) Unsaved(i int) bool {
 	return m.span != c.Log.span || m.rows>>(uint(i)&63)&1 == 0
 }
 
-// Free reports whether row i is one that no frame needs: less than Unsaved asks, and
-// sooner.
+// Free reports whether no frame needs row i. It checks less than Unsaved and is faster.
 func (c *Column[T]) Free(i int) bool { return i >= c.Log.prot }
 
-// Touch must be called before row i is written. Where it is called often, its
-// body is written out.
+// Touch must be called before row i is written. Hot callers contain its body instead.
 func (c *Column[T]) Touch(i int) {
 	if c.Unsaved(i) {
 		c.Save(i)
 	}
 }
 
-// Save saves row i, which is not saved yet.
+// Save saves row i, which is not yet saved.
 //
 //go:noinline
 func (c *Column[T]) Save(i int) {
@@ -125,8 +129,8 @@ func (c *Column[T]) Save(i int) {
 	*(*T)(tip.next(unsafe.Sizeof(c.Live[0]))) = c.Live[i]
 }
 
-// Overwrite saves row i, which is not saved yet, and makes it v. It returns true, as a Set
-// does that ends with it.
+// Overwrite saves row i, which is not yet saved, and sets it to v. It returns true, so that a Set
+// method can end with a tail call.
 //
 //go:noinline
 func (c *Column[T]) Overwrite(i int, v T) bool {
@@ -141,7 +145,7 @@ func (c *Column[T]) Overwrite(i int, v T) bool {
 	return true
 }
 
-// saveSlow is Save for all cases.
+// saveSlow implements Save for all cases.
 //
 //go:noinline
 func (c *Column[T]) saveSlow(i int) {
@@ -150,7 +154,8 @@ func (c *Column[T]) saveSlow(i int) {
 	}
 	c.Log.beforeSave(i, i+1)
 	if c.clones() {
-		v := c.Clone(c.Live[i]) // Marked behind it, as it may panic.
+		// Marked after Clone, because Clone may panic.
+		v := c.Clone(c.Live[i])
 		c.Log.mark(i)
 		*(*T)(c.Log.placeSlow(i)) = v
 		c.Log.tip = full // The next row is cloned too.
@@ -162,7 +167,7 @@ func (c *Column[T]) saveSlow(i int) {
 	}
 }
 
-// Note does what Save does where no frame is open: it reports row i. It reports whether that is so.
+// Note reports row i to readers if no log is open. It returns whether that was the case.
 //
 //go:noinline
 func (l *Log) Note(i int) bool {
@@ -177,13 +182,13 @@ func (l *Log) Note(i int) bool {
 	return true
 }
 
-// clones reports whether what is saved now are clones of rows.
+// clones reports whether rows are cloned when they are saved now.
 func (c *Column[T]) clones() bool { return c.Clone != nil && c.Log.top != nil && !c.Log.top.bare }
 
 // mark marks row i as saved.
 func (l *Log) mark(i int) { l.markOf(i).rows |= 1 << (uint(i) & 63) }
 
-// markOf returns the mark of row i, which is below prot, for the open span.
+// markOf returns the mark of row i for the open span. i must be below prot.
 func (l *Log) markOf(i int) *mark {
 	m := (*mark)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(l.marks)), uintptr(i)>>6*unsafe.Sizeof(mark{})))
 	if m.span != l.span {
@@ -192,7 +197,7 @@ func (l *Log) markOf(i int) *mark {
 	return m
 }
 
-// row returns where row i lies.
+// row returns the address of row i.
 func (l *Log) row(i int) unsafe.Pointer { return unsafe.Add(*l.live, uintptr(i)*l.width) }
 
 // TouchRange must be called before rows [lo, hi) are written.
@@ -204,13 +209,14 @@ func (c *Column[T]) TouchRange(lo, hi int) {
 		c.Log.saveRange(lo, hi)
 		return
 	}
-	for ; lo < hi; lo++ { // One by one, as Clone may panic.
+	// One at a time, because Clone may panic.
+	for ; lo < hi; lo++ {
 		c.Touch(lo)
 	}
 }
 
-// TouchRows is Touch for the rows whose bits in words are set: row base+rows[i] for bit i,
-// none where rows has NoRow.
+// TouchRows calls Touch for every bit i that is set in words, with row base+rows[i]. It skips bits
+// for which rows[i] is NoRow.
 func (c *Column[T]) TouchRows(words []uint64, rows []uint32, base int) {
 	if c.Log.prot == 0 {
 		return
@@ -234,7 +240,7 @@ func (c *Column[T]) TouchRows(words []uint64, rows []uint32, base int) {
 	}
 }
 
-// notNone returns 1 for a row, 0 for NoRow.
+// notNone returns 0 for NoRow and 1 for any other row.
 func notNone(r uint32) int {
 	if r == NoRow {
 		return 0
@@ -242,9 +248,9 @@ func notNone(r uint32) int {
 	return 1
 }
 
-// TouchEach is Touch for the first n of rows, which may repeat. It looks at the marks of
-// all before it copies one: so the misses of the rows overlap, where a loop of Touch has
-// one behind the other. It writes over rows.
+// TouchEach is Touch for the first n of rows, which may repeat. It reads the marks of all rows
+// before it copies a row. So the cache misses overlap, which they would not in a loop of Touch. It
+// overwrites rows.
 func (c *Column[T]) TouchEach(rows *[64]uint32, n int) {
 	if c.Log.prot > 0 {
 		c.touchEach(rows, n)
@@ -253,7 +259,8 @@ func (c *Column[T]) TouchEach(rows *[64]uint32, n int) {
 
 func (c *Column[T]) touchEach(rows *[64]uint32, n int) {
 	if c.clones() {
-		for _, r := range rows[:n] { // One by one, as Clone may panic.
+		// One at a time, because Clone may panic.
+		for _, r := range rows[:n] {
 			c.Touch(int(r))
 		}
 		return
@@ -270,8 +277,8 @@ func (c *Column[T]) touchEach(rows *[64]uint32, n int) {
 	}
 }
 
-// markEach marks the first n of rows, and leaves in front those that were not: it returns
-// how many.
+// markEach marks the first n of rows. It moves the rows that were unmarked to the front and returns
+// their number.
 func (l *Log) markEach(rows *[64]uint32, n int) (fresh int) {
 	marks, span, prot := l.marks, l.span, l.prot
 	for _, r := range rows[:n] {
@@ -292,10 +299,9 @@ func (l *Log) markEach(rows *[64]uint32, n int) (fresh int) {
 	return fresh
 }
 
-// FetchRows reads a byte of each of rows, as far as there are such rows. It goes through
-// them one after the other: where the processor counts zeros to find the next one, it
-// can wait for the one before (BSF keeps what its target held if there is nothing to
-// count).
+// FetchRows reads a byte of each of rows that exists, to bring the rows into the cache. It visits
+// the rows one by one. Finding them by counting trailing zeros can be slow: BSF keeps its target if
+// its input is zero, so each count can wait for the one before.
 func (c *Column[T]) FetchRows(rows []uint32) (sum byte) {
 	if c.empty() {
 		return 0
@@ -314,8 +320,8 @@ func (c *Column[T]) empty() bool {
 	return unsafe.Sizeof(zero) == 0
 }
 
-// skip returns lo, or the first row behind it whose block of 64 is not all saved. The
-// usual case is that all of [lo, hi) is.
+// skip returns the first row from lo on whose block of 64 is not completely saved. Usually all rows
+// of [lo, hi) are saved.
 func (l *Log) skip(lo, hi int) int {
 	for lo&63 == 0 && lo+64 <= hi && l.marks[lo>>6] == (mark{l.span, ^uint64(0)}) {
 		lo += 64
@@ -323,10 +329,11 @@ func (l *Log) skip(lo, hi int) int {
 	return lo
 }
 
-// saveRange saves the rows of [lo, hi) that the span has not saved yet, in as
-// few copies as there are spans of them.
+// saveRange saves the rows of [lo, hi) that the span has not yet saved. It makes one copy for each
+// run of such rows.
 func (l *Log) saveRange(lo, hi int) {
-	from := lo // Rows [from, lo) are to be saved.
+	// Rows [from, lo) are to be saved.
+	from := lo
 	for lo < hi {
 		end := min(lo|63+1, hi)
 		want := blockMask(uint32(lo), uint32(end))
@@ -363,13 +370,13 @@ func (l *Log) saveRows(lo, hi int) {
 	}
 }
 
-// open makes the newest log, if there is one, the one that is written under these marks.
+// open makes the newest log the open one and starts new marks.
 func (l *Log) open(marks uint64, prot int) {
 	l.span, l.prot = marks, l.pick(prot)
 	l.reserve(l.prot)
 }
 
-// What follows makes a column the [rowsOf] of its logs.
+// The following methods implement [rowsOf] for a column.
 
 func (c *Column[T]) alloc(n int) unsafe.Pointer { return allocRows[T](n) }
 
@@ -394,9 +401,9 @@ func swapRows[T any](a, b []T) {
 	}
 }
 
-// Saved calls f for what the logs from k on, which may be none, hold, oldest first:
-// runs, and behind each other the values that their rows had; no values in a bare log.
-// Large rows come once, in their order. The slices are valid until f returns.
+// Saved calls f for the contents of the logs from k on, oldest first; there may be none. f gets
+// runs and the saved values of their rows, one after the other. A bare log has no values. Each
+// large row is passed once, in ascending order. The slices are valid until f returns.
 func (c *Column[T]) Saved(k int, f func(runs []Run, values []T)) {
 	if c.Log.pieces > 1 {
 		var large Spans
@@ -420,14 +427,16 @@ func (l *Log) SavedRuns(k int, f func(runs []Run)) {
 	})
 }
 
-// Memory is what a column takes, in bytes, beside its rows.
+// Memory is the memory of a column in bytes, without its rows.
 type Memory struct {
 	Marks int64
-	Undo  int64 // The logs.
-	Spare int64 // Recycled memory that waits for rows to save.
+	// Bytes of the logs.
+	Undo int64
+	// Bytes of recycled chunks.
+	Spare int64
 }
 
-// Memory returns what l takes.
+// Memory returns the memory of l.
 func (l *Log) Memory() (m Memory) {
 	m.Undo, m.Spare = l.memory()
 	m.Marks = room(l.marks)

@@ -2,8 +2,8 @@
 
 package track
 
-// Protected returns how many rows of t must be saved before they are written in
-// the span that begins.
+// Protected returns the number of rows of t that must be saved before a write in the span that
+// begins.
 func (t *Tracker) Protected() int {
 	k, f := len(t.recs), t.clock.Frame
 	switch {
@@ -15,7 +15,7 @@ func (t *Tracker) Protected() int {
 	return max(t.topProt(), t.height())
 }
 
-// Followed returns how many rows of t must be reported to readers before they are written.
+// Followed returns the number of rows of t that must be reported to readers before a write.
 func (t *Tracker) Followed() (rows int) {
 	for _, n := range t.readers {
 		rows = max(rows, n.seen)
@@ -23,10 +23,10 @@ func (t *Tracker) Followed() (rows int) {
 	return rows
 }
 
-// watched is what a debug build does before rows are saved.
+// watched holds a hook of debug builds that runs before rows are saved.
 type watched struct{ watch func(lo, hi int) }
 
-// watching says that whoever watches is told of all that is saved.
+// watching disables the fast path of saves, so that the hook sees every save.
 const watching = true
 
 // Watch makes l call f before rows [lo, hi) are saved.
@@ -38,7 +38,7 @@ func (w *watched) saving(lo, hi int) {
 	}
 }
 
-// Written reports whether row was saved since the tracker was opened last.
+// Written reports whether row was saved since the tracker was last opened.
 func (l *Log) Written(row int) bool {
 	if row>>6 >= len(l.marks) {
 		return false

@@ -2,13 +2,14 @@ package track
 
 import "unsafe"
 
-// SaveMember saves what a member overwrites that comes to row i: that row of dense and of
-// data, and the entry of index e, in page p; as far as they are not saved yet. All that
-// takes is written into one body, as a call for each would cost more than they do.
+// SaveMember saves the values that are overwritten when a member is added at row i. These are row i
+// of dense, row i of data, and the entry of index e in page p. It skips values that are already
+// saved. The three saves are written out in one body, because a call for each would cost more than
+// the save.
 //
-// Rows of data must be plain: without pointers and Clone. Those of dense have 8 bytes. Whoever
-// writes a row of dense writes that of data too, so one that is saved there needs no second
-// test.
+// Rows of data must be plain: without pointers and without Clone. Rows of dense have 8 bytes. Every
+// write of a row of dense also writes the row of data. So if the row of dense is already saved, the
+// row of data is saved too and needs no test.
 //
 //go:noinline
 func SaveMember(dense, data *Log, s *Sparse, p *Page, e uint32, i int) {
@@ -44,7 +45,7 @@ func SaveMember(dense, data *Log, s *Sparse, p *Page, e uint32, i int) {
 	}
 }
 
-// SaveBoth saves rows i and k of l, of 8 bytes, as far as they are not saved yet.
+// SaveBoth saves rows i and k of l, which have 8 bytes, unless they are already saved.
 //
 //go:noinline
 func (l *Log) SaveBoth(i, k int) {
@@ -63,7 +64,7 @@ func (l *Log) SaveBoth(i, k int) {
 	}
 }
 
-// saveRow saves row i, which is marked already, whatever there is to do.
+// saveRow saves row i, which is already marked, and reports it to readers.
 //
 //go:noinline
 func (l *Log) saveRow(i int) {

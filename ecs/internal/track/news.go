@@ -1,17 +1,17 @@
 package track
 
-// News are which rows of a tracker were written since a reader looked last, whether or
-// not a frame is open:
+// A News tells a reader which rows of a tracker were written since the reader last looked. It works
+// with and without an open frame:
 //
 //	words     | 0 0 0 0 | 0 1 1 0 | 0 0 0 0 | 1 0 0 0 |     a bit for each row below seen
 //	touched     1 3                                          the words that are not 0
-//	seen      how many rows there were; those behind them are reported nowhere
+//	seen      the number of rows at the last look; rows above it are not reported
 //
-// So rows [seen, N) are new to the reader and rows [N, seen) are gone, and what was
-// written below both has a bit. [Tracker.Follow] makes them.
+// Rows [seen, N) are new to the reader. Rows [N, seen) are gone. A written row below both has its
+// bit set. [Tracker.Follow] returns a News.
 //
-// What is reported is what is saved or put back, so no write is told of twice, and a reader
-// pays for the first write of a row after each look.
+// Rows are reported when they are saved or restored. So no write is reported twice, and a reader
+// adds a cost to the first write of a row after each look.
 type News struct {
 	t       *Tracker
 	words   []uint64
@@ -20,25 +20,24 @@ type News struct {
 	seen    int
 }
 
-// Any reports whether a row may have been written, came or went.
+// Any reports whether a row may have been written, added or removed.
 func (n *News) Any() bool { return len(n.touched) > 0 || n.seen != n.t.N || n.all }
 
-// All reports whether all rows were replaced. Then none has a bit, and none counts as seen.
+// All reports whether all rows were replaced. Then no row has a bit, and seen is 0.
 func (n *News) All() bool { return n.all }
 
-// Len returns how many words of 64 rows, of which one or more were written, there are.
+// Len returns the number of words with written rows. A word covers 64 rows.
 func (n *News) Len() int { return len(n.touched) }
 
-// Word returns the i-th of them: its first row, and a bit for each row that was written.
-// Words come in the order in which they were first written, no two are of the same rows,
-// and rows of them may be gone.
+// Word returns the first row of the i-th word with written rows, and a bit for each written row.
+// Words come in the order of their first write, each at most once. Some of their rows may be gone.
 func (n *News) Word(i int) (row int, written uint64) {
 	w := n.touched[i]
 	return int(w) << 6, n.words[w]
 }
 
-// Order makes words come in the order of their rows, if that costs O(how many there are):
-// rows are then read as memory lies.
+// Order sorts the words by row, unless the sort would cost more than O(Len). Rows are then read in
+// memory order.
 func (n *News) Order() {
 	if len(n.touched) < len(n.words)/16 {
 		return
@@ -51,8 +50,8 @@ func (n *News) Order() {
 	}
 }
 
-// Looked forgets what was reported: rows are reported again when they are written next. Pointers
-// to rows that were given out before are no longer valid.
+// Looked clears the reported rows. Rows are reported again at their next write. Pointers to rows
+// that were handed out before are no longer valid.
 func (n *News) Looked() {
 	n.forget()
 	n.all, n.seen = false, n.t.N
@@ -62,7 +61,7 @@ func (n *News) Looked() {
 	n.t.Span |= stale
 }
 
-// stale makes a span that no clock has, so that the next change opens its tracker.
+// stale is a bit that no span of a clock has. A tracker with this bit is opened by the next change.
 const stale = 1 << 63
 
 func (n *News) forget() {
@@ -72,14 +71,14 @@ func (n *News) forget() {
 	n.touched = n.touched[:0]
 }
 
-// anew says that all rows were replaced.
+// anew records that all rows were replaced.
 func (n *News) anew() {
 	n.forget()
 	n.all, n.seen = true, 0
 }
 
-// report tells all readers of rows [lo, hi). It is a call, so that who asks whether there are
-// any is none.
+// report passes rows [lo, hi) to all readers. It is not inlined, so that the callers' test for
+// readers stays small enough to be inlined.
 //
 //go:noinline
 func (u *undoStack) report(lo, hi int) {
@@ -88,7 +87,7 @@ func (u *undoStack) report(lo, hi int) {
 	}
 }
 
-// add adds rows [lo, hi), if there are any.
+// add records rows [lo, hi), which may be empty.
 func (n *News) add(lo, hi uint32) {
 	for lo < hi {
 		w, end := lo>>6, min(lo|63+1, hi)
@@ -100,7 +99,7 @@ func (n *News) add(lo, hi uint32) {
 	}
 }
 
-// addRow is add for a row by itself.
+// addRow records a single row.
 func (n *News) addRow(row uint32) {
 	if int(row) < n.seen {
 		w := &n.words[row>>6]
@@ -111,5 +110,5 @@ func (n *News) addRow(row uint32) {
 	}
 }
 
-// Bytes returns how much memory n takes.
+// Bytes returns the memory size of n.
 func (n *News) Bytes() int64 { return room(n.words) + room(n.touched) }

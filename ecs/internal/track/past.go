@@ -5,69 +5,74 @@ import (
 	"sync"
 )
 
-// groupRows is how many rows of a [Past] are taken over and given up together.
+// groupRows is the number of rows of a [Past] that are copied and released together.
 const groupRows = 4096
 
-// A Past is a column as it was at a boundary, for a reader that takes its time
-// while the column goes on.
+// A Past is a column at a boundary, for a slow reader that works while the column goes on.
 //
 //	frame 8 saves rows   frame 9 saves rows   now
 //	        |                   |
 //	store    | old rows, the oldest value of each | in the order in which they were saved
 //	            ^           ^
-//	group 0  | runs |       |                        laid over the live rows
+//	group 0  | runs |       |                        copied over the live rows
 //	group 1  | runs ... ----+
 //
-// It holds no frame: it must Absorb the logs of every frame after the boundary,
-// oldest first, before it is forgotten, and rows up to the length at the
-// boundary must be protected: see [Tracker.Protect].
+// A Past does not retain its frame. It must Absorb the logs of every frame after the boundary,
+// oldest first, before the frame is dropped. Rows up to the length at the boundary must be
+// protected: see [Tracker.Protect].
 type Past[T any] struct {
 	column *Column[T]
-	store  []*pastChunk[T] // nil: no group has rows of it any more.
-	room   int             // How many values a chunk holds.
+	// A chunk is nil when no group refers to it any more.
+	store []*pastChunk[T]
+	room  int // Capacity of a chunk, in values.
+	// Entries are nil until rows of the group are saved.
 	groups []*pastGroup
-	left   int // How many groups are not done.
+	left   int // Number of groups that are not done.
 
-	lo, hi  int // The rows that are staged.
-	laid    int // The group of them that scratch holds; -1: none.
+	lo, hi int // The staged rows.
+	// The group that scratch holds, or -1.
+	laid    int
 	scratch []T
 }
 
-// A pastChunk holds saved values of any groups. It is recycled, never grown: a value that was
-// saved is not copied again, and who saves some rows waits for no more memory than these take.
+// A pastChunk holds saved values of any groups. Chunks are recycled and never grow, so a saved
+// value is not copied again. The code that saves rows only waits for the memory of one chunk.
 type pastChunk[T any] struct {
 	values []T
-	used   int // Of them, how many are of groups that are not done.
+	// Number of values that belong to groups that are not done.
+	used int
 }
 
-// A pastGroup says which of 4096 rows were saved, and where the oldest value of each is.
+// A pastGroup records which of 4096 rows were saved, and where their oldest values are.
 type pastGroup struct {
 	saved [groupRows / 64]uint64
 	runs  []pastRun
 }
 
-// A pastRun are rows side by side, whose values lie side by side in one chunk.
+// A pastRun is a range of consecutive rows whose values are consecutive in one chunk.
 type pastRun struct {
-	row, n uint16 // row less the group's first one
-	at     uint32 // Where the values begin, as if all chunks lay behind each other.
+	// row is relative to the first row of the group.
+	row, n uint16
+	// Position of the values, counted over all chunks.
+	at uint32
 }
 
-// doneGroup stands for groups that are done.
+// doneGroup marks groups that are done.
 var doneGroup = new(pastGroup)
 
-// pastGroups are groups for reuse.
+// pastGroups holds groups for reuse.
 var pastGroups = sync.Pool{New: func() any { return new(pastGroup) }}
 
-// NewPast returns the past of the first rows of c from now on.
+// NewPast returns a Past of the first rows of c at this moment.
 func NewPast[T any](c *Column[T], rows int) *Past[T] {
 	room := min(maxChunkRows, chunkBytes/max(1, int(c.Log.width)), rows)
 	return &Past[T]{column: c, room: max(1, room), left: groupsOf(rows)}
 }
 
-// groupsOf returns how many groups have so many rows.
+// groupsOf returns the number of groups that the given number of rows takes.
 func groupsOf(rows int) int { return (rows + groupRows - 1) / groupRows }
 
-// group returns group g, or nil if it is done.
+// group returns group g, or nil if the group is done.
 func (p *Past[T]) group(g int) *pastGroup {
 	for g >= len(p.groups) {
 		p.groups = append(p.groups, nil)
@@ -81,7 +86,7 @@ func (p *Past[T]) group(g int) *pastGroup {
 	return p.groups[g]
 }
 
-// Absorb takes over what the column's logs from k on hold and p does not, yet.
+// Absorb copies from the column's logs, from k on, the rows that p does not have yet.
 func (p *Past[T]) Absorb(k int) {
 	if p.column.empty() {
 		return
@@ -100,7 +105,7 @@ func (p *Past[T]) Absorb(k int) {
 	})
 }
 
-// add adds the values of rows from row on that g does not have.
+// add adds those values, for row and the rows after it, that g does not have yet.
 func (p *Past[T]) add(g *pastGroup, row int, values []T) {
 	for end := row + len(values); row < end; {
 		n := g.same(row, end)
@@ -111,31 +116,34 @@ func (p *Past[T]) add(g *pastGroup, row int, values []T) {
 	}
 }
 
-// keep adds the values of rows from row on, which g does not have.
+// keep adds the values of row and the rows after it. g must not have any of them.
 func (p *Past[T]) keep(g *pastGroup, row int, values []T) {
 	for len(values) > 0 {
 		c, at := p.tail()
 		n := min(len(values), p.room-len(c.values))
 		kept := append(c.values, values[:n]...)
-		if clone := p.column.Clone; clone != nil { // What a log holds can become a live row again.
+		// A value in a log can become a live row again.
+		if clone := p.column.Clone; clone != nil {
 			for i, v := range values[:n] {
 				kept[len(c.values)+i] = clone(v)
 			}
 		}
 		g.note(row, n, uint32(at), len(c.values) > 0)
-		c.values = kept // Behind all of them, as clone may panic.
+		// After all clones, because clone may panic.
+		c.values = kept
 		c.used += n
 		row, values = row+n, values[n:]
 	}
 }
 
-// tail returns the chunk that the next value goes to, which has room for one at least, and where
-// it will lie.
+// tail returns the chunk for the next value, which has space for at least one, and the position of
+// that value.
 func (p *Past[T]) tail() (c *pastChunk[T], at int) {
 	k := len(p.store) - 1
 	if k < 0 || p.store[k] == nil || len(p.store[k].values) == p.room {
 		c, _ = p.column.past.Get().(*pastChunk[T])
-		if c == nil || cap(c.values) < p.room { // The column was smaller then.
+		// The column was smaller when this chunk was allocated.
+		if c == nil || cap(c.values) < p.room {
 			c = &pastChunk[T]{values: make([]T, 0, p.room)}
 		}
 		p.store, k = append(p.store, c), k+1
@@ -149,7 +157,8 @@ func (p *Past[T]) at(r pastRun) []T {
 	return p.store[int(r.at)/p.room].values[at : at+int(r.n)]
 }
 
-// note adds rows from row on, whose values lie at at, behind others in the chunk or not.
+// note records n rows from row on, whose values are at position at. behind is false for the first
+// values of a chunk.
 func (g *pastGroup) note(row, n int, at uint32, behind bool) {
 	k, r := len(g.runs)-1, pastRun{uint16(row), uint16(n), at}
 	if behind && k >= 0 && g.runs[k].joins(r) {
@@ -162,14 +171,15 @@ func (g *pastGroup) note(row, n int, at uint32, behind bool) {
 	}
 }
 
-// joins reports whether next goes on where r ends.
+// joins reports whether next continues r, in its rows and in its values.
 func (r pastRun) joins(next pastRun) bool {
 	return r.row+r.n == next.row && r.at+uint32(r.n) == next.at
 }
 
-// same returns how many rows from row to end are all saved, or all not.
+// same returns how many rows, from row to at most end, are all saved or all unsaved.
 func (g *pastGroup) same(row, end int) int {
-	invert := -(g.saved[row>>6] >> (row & 63) & 1) // All ones if they are.
+	// All ones if row is saved.
+	invert := -(g.saved[row>>6] >> (row & 63) & 1)
 	for at := row; at < end; at = (at | 63) + 1 {
 		if differ := (g.saved[at>>6] ^ invert) >> (at & 63); differ != 0 {
 			return min(at+bits.TrailingZeros64(differ), end) - row
@@ -178,8 +188,8 @@ func (g *pastGroup) same(row, end int) int {
 	return end - row
 }
 
-// Done says that rows [lo, hi) will not be staged any more, so that nothing needs
-// to be taken over of the groups of 4096 rows that lie in it.
+// Done ends the use of rows [lo, hi): they will not be staged again. Groups of 4096 rows within
+// that range need no more copies.
 func (p *Past[T]) Done(lo, hi int) {
 	for g := groupsOf(lo); g < groupsOf(hi); g++ {
 		for g >= len(p.groups) {
@@ -193,11 +203,10 @@ func (p *Past[T]) Done(lo, hi int) {
 	}
 }
 
-// Finished reports whether no rows will be staged any more.
+// Finished reports whether no more rows will be staged.
 func (p *Past[T]) Finished() bool { return p.left <= 0 }
 
-// giveBack makes the memory of group g free for others, and that of chunks of which no other
-// group has rows.
+// giveBack recycles group g, and the chunks that no other group uses.
 func (p *Past[T]) giveBack(g int) {
 	group := p.groups[g]
 	if group == nil || group == doneGroup {
@@ -220,7 +229,7 @@ func (p *Past[T]) giveBack(g int) {
 	pastGroups.Put(group)
 }
 
-// Release gives up what p took over.
+// Release releases the memory of p.
 func (p *Past[T]) Release() {
 	for g := range p.groups {
 		p.giveBack(g)
@@ -228,12 +237,12 @@ func (p *Past[T]) Release() {
 	p.groups, p.store, p.left = nil, nil, 0
 }
 
-// Stage makes rows [lo, hi) those that Rows returns, until the next Stage or
-// change of the column.
+// Stage selects rows [lo, hi) for Each. The selection ends at the next Stage or change of the
+// column.
 func (p *Past[T]) Stage(lo, hi int) { p.lo, p.hi, p.laid = lo, hi, -1 }
 
-// Each calls f for rows [lo, hi), of those that are staged, in pieces. They are
-// valid until f returns.
+// Each calls f for rows [lo, hi), which must be staged, in several parts. A part is valid until f
+// returns.
 func (p *Past[T]) Each(lo, hi int, f func(rows []T)) {
 	for lo < hi {
 		end := min(hi, (lo/groupRows+1)*groupRows)
@@ -242,8 +251,9 @@ func (p *Past[T]) Each(lo, hi int, f func(rows []T)) {
 	}
 }
 
-// read returns rows [lo, hi), which lie in one group: the live ones, or what was
-// saved if that is all of them, or a copy of the former with the latter laid over.
+// read returns rows [lo, hi), which are in one group. It returns the live rows if none was saved,
+// and the saved values if one run covers all rows. Otherwise it returns a copy of the live rows
+// with the saved values written over them.
 func (p *Past[T]) read(lo, hi int) []T {
 	if p.column.empty() {
 		return make([]T, hi-lo)
@@ -268,7 +278,7 @@ func (p *Past[T]) read(lo, hi int) []T {
 	return p.scratch[lo-from : hi-from]
 }
 
-// lay puts values at rows[at:], as far as that exists.
+// lay copies values to rows[at:], as far as these rows exist.
 func lay[T any](rows []T, at int, values []T) {
 	switch {
 	case at >= len(rows) || at+len(values) <= 0:

@@ -2,23 +2,24 @@ package track
 
 import "unsafe"
 
-// Large are rows of more than 256 bytes without pointers. Their log counts pieces of them, as
-// that of other columns counts rows. Before the first write in a frame, which may change
-// anything, all are saved; when the frame is over, those that differ stay:
+// Rows of more than 256 bytes without pointers are large. The log of a large column counts pieces
+// of rows where other logs count rows. Before the first write in a frame, all pieces of the row are
+// saved. When the frame is over, only pieces that differ from the live ones stay in the log:
 //
 //	row 2, to be written      | 8  | 9  | 10 | 11 |     saved side by side
-//	the frame is over              | 9  |               the others are as they were
+//	the frame is over              | 9  |               the other pieces did not change
 //
-// A piece that is in no log since a boundary is what it was there, as a row is that is in none:
-// so logs are merged, exchanged and put back by the same code. Only who asks what a row was
-// lays pieces over it, the oldest of each.
+// A piece that no log since a boundary holds still has its value from that boundary. The same is
+// true of rows. So the same code merges, exchanges and restores logs of rows and logs of pieces.
+// Only a reader of old rows has to compose them: it copies the oldest value of each piece over the
+// live row.
 const (
 	largeRow   = 256
-	pieceBytes = 64 // At most.
+	pieceBytes = 64 // Upper limit.
 )
 
-// piecesOf returns of how many pieces a row is, 1 if it is not large. They are of one size,
-// and aligned as the row is.
+// piecesOf returns the number of pieces of a row, or 1 if the row is not large. All pieces have the
+// same size and the alignment of the row.
 func piecesOf(size, align uintptr, pointers bool) int {
 	if size <= largeRow || pointers {
 		return 1
@@ -30,11 +31,12 @@ func piecesOf(size, align uintptr, pointers bool) int {
 	return int(size / piece)
 }
 
-// pieceRows are the [rowsOf] of logs that count pieces.
+// pieceRows implements [rowsOf] for logs that count pieces.
 type pieceRows struct {
-	rowsOf // Of the column.
-	live   *unsafe.Pointer
-	size   uintptr
+	// The rowsOf of the column.
+	rowsOf
+	live *unsafe.Pointer
+	size uintptr
 }
 
 func (p *pieceRows) alloc(n int) unsafe.Pointer {
@@ -61,12 +63,12 @@ func (p *pieceRows) put(runs []Run, from unsafe.Pointer) {
 	}
 }
 
-// bytes returns n pieces, which lie at from.
+// bytes returns the n pieces at from as bytes.
 func (p *pieceRows) bytes(from unsafe.Pointer, n int) []byte {
 	return unsafe.Slice((*byte)(from), n*int(p.size))
 }
 
-// wholeRows returns the rows of which r has pieces.
+// wholeRows returns the rows that the pieces in r belong to.
 func (u *undoStack) wholeRows(r Run) Run {
 	if u.pieces == 1 {
 		return r
@@ -76,8 +78,8 @@ func (u *undoStack) wholeRows(r Run) Run {
 	return Run{first, (r.Row+r.N-1)/n - first + 1}
 }
 
-// wholeRuns returns the rows of which runs have pieces. One that several runs in a row have is
-// in the first of them.
+// wholeRuns returns the rows that the pieces in runs belong to. A row whose pieces are in several
+// consecutive runs is only in the result for the first of them.
 func (u *undoStack) wholeRuns(runs []Run) (rows []Run) {
 	next := uint32(0)
 	for _, r := range runs {
@@ -91,7 +93,7 @@ func (u *undoStack) wholeRuns(runs []Run) (rows []Run) {
 	return rows
 }
 
-// pare takes out of the newest log what its frame, which is over, did not change.
+// pare removes pieces from the newest log that its finished frame did not change.
 func (u *undoStack) pare() {
 	k := len(u.logs) - 1
 	if u.pieces == 1 || k < 0 || u.logs[k].bare || len(u.logs[k].chunks) == u.logs[k].pared {
@@ -103,7 +105,8 @@ func (u *undoStack) pare() {
 	l.cut(l.pared)
 	for _, c := range whole {
 		spans, n := u.differing(c, l.repeats)
-		if 2*n > c.rows.n && !l.repeats { // Little would be won.
+		// Paring would save less than half of the chunk.
+		if 2*n > c.rows.n && !l.repeats {
 			l.add(c)
 			continue
 		}
@@ -128,8 +131,8 @@ func (u *undoStack) pare() {
 	u.clock.chunks = whole[:0]
 }
 
-// differing returns the pieces of c that are not the live ones, and how many there are. If
-// pieces may repeat, it passes over those in the scratch set, and adds the others to it.
+// differing returns the pieces of c that differ from the live ones, and their number. If repeats is
+// set, it skips pieces in the scratch set and adds the others to the set.
 func (u *undoStack) differing(c *chunk, repeats bool) (spans []Span, n int) {
 	spans = u.clock.spans[:0]
 	differ := func(piece, n uint32, p unsafe.Pointer) { spans = u.appendDiffering(spans, piece, n, p) }
@@ -149,8 +152,9 @@ func (u *undoStack) differing(c *chunk, repeats bool) (spans []Span, n int) {
 	return spans, n
 }
 
-// appendDiffering appends to spans those of n pieces from piece on, saved at p, that are not
-// the live ones. It compares several at a time as long as they are the same.
+// appendDiffering appends to spans the pieces that differ from the live ones. It compares n pieces
+// from piece on with their saved values at p. It compares several pieces at once until it finds a
+// difference.
 func (u *undoStack) appendDiffering(spans []Span, piece, n uint32, p unsafe.Pointer) []Span {
 	live := u.rows.from(int(piece))
 	same := func(lo, hi uint32) bool {
@@ -178,8 +182,8 @@ func (u *undoStack) appendDiffering(spans []Span, piece, n uint32, p unsafe.Poin
 	return spans
 }
 
-// readLarge is [Spans.Read] of large rows: what it does not find whole in a log it puts
-// together in memory of its own.
+// readLarge implements [Spans.Read] for large rows. If the log holds whole rows only, the spans
+// refer to the log. Otherwise readLarge composes the rows in memory of its own.
 func (s *Spans) readLarge(l *Log, k int) {
 	n := uint32(l.pieces)
 	whole := true

@@ -2,29 +2,31 @@ package track
 
 import "unsafe"
 
-// RawRows are the live rows of a column as memory, for who does not know their type.
+// RawRows gives access to the live rows of a column as memory, without their type.
 type RawRows struct {
-	live *unsafe.Pointer // The first word of the slice: where its rows lie.
+	// The data pointer of the slice of live rows.
+	live *unsafe.Pointer
 	size uintptr
 }
 
-// Raw returns the live rows of c, also those that it will have.
+// Raw returns the live rows of c. The result stays valid when the column grows.
 func (c *Column[T]) Raw() RawRows {
 	return RawRows{c.Log.live, c.Log.width}
 }
 
-// At returns where row lies, which need not exist.
+// At returns the address of a row. It does not check that the row exists.
 func (r *RawRows) At(row int) unsafe.Pointer { return unsafe.Add(*r.live, uintptr(row)*r.size) }
 
-// Move makes row dst what row src is, which holds no pointers. It asks neither whether there
-// are such rows nor whether dst is saved.
+// Move copies row src to row dst. Rows must not hold pointers. Move checks neither that the rows
+// exist nor that dst is saved.
 func (r *RawRows) Move(dst, src int) {
 	copyRow(r.At(dst), r.At(src), r.size)
 }
 
-// copyRow copies a row of so many bytes, without pointers.
+// copyRow copies a row of size bytes that holds no pointers.
 func copyRow(to, from unsafe.Pointer, size uintptr) {
-	if size == 16 { // Sooner than by a call.
+	// Faster than a call of copy.
+	if size == 16 {
 		*(*[16]byte)(to) = *(*[16]byte)(from)
 		return
 	}

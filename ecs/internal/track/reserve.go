@@ -2,14 +2,14 @@ package track
 
 import "unsafe"
 
-// Reserve makes Live at least so many rows long. Those that were not there are zero.
+// Reserve extends Live to at least rows rows. New rows are zero.
 func (c *Column[T]) Reserve(rows int) {
 	if rows > len(c.Live) {
 		c.resize(rows)
 	}
 }
 
-// Move puts the rows into other memory.
+// Move copies the rows to newly allocated memory.
 func (c *Column[T]) Move() { c.resize(len(c.Live)) }
 
 func (c *Column[T]) resize(rows int) {
@@ -19,11 +19,11 @@ func (c *Column[T]) resize(rows int) {
 	c.Live, c.front = live, front
 }
 
-// Take makes rows the live ones. It keeps them.
+// Take makes rows the live rows. The column uses the memory of the slice.
 func (c *Column[T]) Take(rows []T) { c.Live, c.front = rows, 0 }
 
-// Bytes returns what the live rows take, with the room in front and for more. Of more than 32 KiB
-// Go's allocator gives whole pages.
+// Bytes returns the memory size of the live rows, including the space in front of them and the
+// spare capacity. Above 32 KiB, Go's allocator rounds up to whole pages.
 func (c *Column[T]) Bytes() int64 {
 	const small, page = 32 << 10, 8 << 10
 	var zero T
@@ -35,16 +35,18 @@ func (c *Column[T]) Bytes() int64 {
 }
 
 const (
-	leadFrom  = 8 << 10 // Of so many bytes and more.
+	// Columns of at least this many bytes are shifted.
+	leadFrom  = 8 << 10
 	leadLines = 3
 )
 
-// lead returns how many rows to leave free in front of so many. Where all columns began at a
-// page, their rows of one number would lie in places of the first-level cache that have room
-// for eight to twelve lines: too few for an entity with ten components. So those of one
-// storage begin in the first, second or third line of a page. Not further behind: the more
-// lines they are spread over, the longer it takes to destroy an entity where columns do not
-// fit the second-level cache, up to twice as long.
+// lead returns the number of rows to leave free in front of the live rows.
+//
+// Without it, all large columns would start at a page boundary. Rows with the same number would
+// then share a few sets of the first-level cache, with space for eight to twelve lines. That is too
+// few for an entity with ten components. So the columns of a storage start in the first, second or
+// third cache line of a page. A wider spread makes destroying an entity up to twice as slow where
+// columns do not fit the second-level cache.
 func (c *Column[T]) lead(rows int) int {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
@@ -54,8 +56,9 @@ func (c *Column[T]) lead(rows int) int {
 	return min(c.Log.number/2%leadLines*max(cacheLine/size, 1), rows/8)
 }
 
-// Reserve makes marks for so many rows of every column, as Open would when it is the first
-// to save some: in the step in which the rows are made, which costs more.
+// Reserve allocates marks for the given number of rows in every column. Open would otherwise do it
+// at the first save. So the cost falls into the step that creates the rows, which is expensive
+// anyway.
 func (t *Tracker) Reserve(rows int) {
 	if !t.Exempt {
 		for _, c := range t.columns {
@@ -72,5 +75,5 @@ func (l *Log) reserve(rows int) {
 	}
 }
 
-// reserve does nothing: marks of entries lie in their pages.
+// reserve does nothing, because the marks of entries are stored in their pages.
 func (s *Sparse) reserve(int) {}

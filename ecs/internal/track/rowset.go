@@ -5,16 +5,15 @@ import (
 	"unsafe"
 )
 
-// A Run is N consecutive rows, the first of which is Row.
+// A Run is a range of N consecutive rows that starts at Row.
 type Run struct{ Row, N uint32 }
 
-// A RowSet is a set of row numbers, one bit each. It is scratch space: empty
-// between two uses, so that nothing has to be cleared that was not written.
+// A RowSet is a set of row numbers, one bit each. It is scratch space. Each user leaves it empty,
+// so only the words that were written need clearing.
 type RowSet struct{ words []uint64 }
 
-// Add adds the rows of r, and calls added for every span of them that was not
-// in the set yet, in ascending order. A span does not reach over a multiple of
-// 64 unless all rows of r are new.
+// Add adds the rows of r. It calls added, in ascending order, for every span of rows that was not
+// in the set before. A span does not cross a multiple of 64 unless all rows of r are new.
 func (s *RowSet) Add(r Run, added func(row, n uint32)) {
 	for need := int(r.Row+r.N+63) / 64; len(s.words) < need; {
 		s.words = append(s.words, make([]uint64, max(16, need-len(s.words)))...)
@@ -37,7 +36,7 @@ func (s *RowSet) Add(r Run, added func(row, n uint32)) {
 	}
 }
 
-// fill adds all rows of r if none of them is in the set yet.
+// fill adds all rows of r if the set contains none of them, and returns whether it did.
 func (s *RowSet) fill(r Run) bool {
 	end := r.Row + r.N
 	for row := r.Row; row < end; row = row | 63 + 1 {
@@ -59,14 +58,14 @@ func (s *RowSet) remove(r Run) {
 	}
 }
 
-// blockMask returns the bits of rows [from, to) in their block of 64; to is at
-// most the first row of the next block.
+// blockMask returns the bits of rows [from, to) within their block of 64 rows. All rows must be in
+// the same block.
 func blockMask(from, to uint32) uint64 {
 	return ^uint64(0) << (from & 63) & (^uint64(0) >> (63 - (to-1)&63))
 }
 
-// Drain calls f for every span of rows in the set, in ascending order, and
-// empties it. A span does not reach over a multiple of 64.
+// Drain calls f for every span of rows in the set, in ascending order, and empties the set. A span
+// does not cross a multiple of 64.
 func (s *RowSet) Drain(f func(lo, hi int)) {
 	for i, word := range s.words {
 		for word != 0 {
@@ -79,10 +78,10 @@ func (s *RowSet) Drain(f func(lo, hi int)) {
 	}
 }
 
-// Bytes returns how much memory the set takes.
+// Bytes returns the memory size of the set.
 func (s *RowSet) Bytes() int64 { return room(s.words) }
 
-// room returns how many bytes the elements of s take when it is full.
+// room returns the bytes of the array behind s, including its spare capacity.
 func room[T any](s []T) int64 {
 	var zero T
 	return int64(cap(s)) * int64(unsafe.Sizeof(zero))

@@ -2,9 +2,8 @@ package track
 
 import "sync"
 
-// Shrink gives back the memory that t does not need: rows that nothing can bring back,
-// room behind the others, and recycled memory. It must be the last in a span; the
-// clock begins a new one behind it.
+// Shrink frees memory that t does not need: rows that no restore can need, spare capacity and
+// recycled chunks. It must be the last operation in a span. The clock starts a new span afterwards.
 func (t *Tracker) Shrink() {
 	if t.removed > 0 {
 		t.squeeze()
@@ -22,10 +21,11 @@ func (t *Tracker) Shrink() {
 	}
 }
 
-// shrink keeps as many rows, and nothing behind them.
+// shrink keeps the given number of rows and no spare capacity.
 func (l *Log) shrink(rows int) {
 	l.rows.fit(rows)
-	l.marks = nil // Open makes them.
+	// Open allocates them again.
+	l.marks = nil
 	l.undoStack.shrink()
 }
 
@@ -36,7 +36,7 @@ func (c *Column[T]) fit(rows int) {
 	c.past = sync.Pool{}
 }
 
-// reach returns 0: what an entry says is no row that must be there.
+// reach returns 0, because the value of an entry does not require a row to exist.
 func (s *Sparse) reach() int { return 0 }
 
 func (s *Sparse) shrink(int) {
@@ -46,7 +46,7 @@ func (s *Sparse) shrink(int) {
 
 func (s *Sparse) fit(int) { s.Pages = Fitting(s.Pages) }
 
-// reach returns how many rows there must be for all rows in the logs to have a place.
+// reach returns the number of rows that the rows in all logs require.
 func (u *undoStack) reach() (rows int) {
 	for _, list := range [2][]*undoLog{u.logs, u.forward} {
 		for _, l := range list {
@@ -62,10 +62,10 @@ func (u *undoStack) shrink() {
 	u.logs, u.forward, u.top = Fitting(u.logs), Fitting(u.forward), nil
 }
 
-// Shrink gives back what s takes, which is empty.
+// Shrink frees the memory of s, which must be empty.
 func (s *RowSet) Shrink() { s.words = nil }
 
-// Fitting returns s, in memory of its own if it has room for more.
+// Fitting returns s without spare capacity. It copies s if it has some.
 func Fitting[T any](s []T) []T {
 	if len(s) == cap(s) {
 		return s

@@ -6,30 +6,32 @@ import (
 	"unsafe"
 )
 
-// A Span is N rows from Row on, and what they were, in memory of a log.
+// A Span is a range of N rows from Row on, with their old values in the memory of a log.
 type Span struct {
 	Row, N uint32
 	old    unsafe.Pointer
 }
 
-// Old returns what the rows of s were, of which c's log said so.
+// Old returns the old values of the rows of s. The span must come from the log of c.
 func (c *Column[T]) Old(s *Span) []T { return rowsAt[T](s.old, int(s.N)) }
 
-// OldRow is Old of the first row.
+// OldRow returns the old value of the first row of s.
 func (c *Column[T]) OldRow(s *Span) *T { return (*T)(s.old) }
 
-// Spans is a list of spans in the order of their first rows. It keeps its memory when it
-// is read anew.
+// Spans is a list of spans, ordered by their first rows. Its memory is reused when the list is read
+// again.
 type Spans struct {
-	all   []Span
-	order []uint64 // First row and, in the low half, position in all; none if all is ascending.
-	other []uint64 // Memory for another one.
+	all []Span
+	// First row in the upper half, position in all in the lower half. Empty if all is in order.
+	order []uint64
+	// Second buffer of the sort.
+	other []uint64
 }
 
-// Len returns how many there are.
+// Len returns the number of spans.
 func (s *Spans) Len() int { return len(s.all) }
 
-// At returns the i-th one.
+// At returns the i-th span.
 func (s *Spans) At(i int) *Span {
 	if i < len(s.order) {
 		i = int(uint32(s.order[i]))
@@ -37,8 +39,8 @@ func (s *Spans) At(i int) *Span {
 	return &s.all[i]
 }
 
-// Seek returns the first position from k on whose span ends behind row, or s.Len(). It is soon
-// found if it is one of the next.
+// Seek returns the first position from k on whose span ends after row, or s.Len(). It is fast if
+// that position is near k.
 func (s *Spans) Seek(k int, row uint32) int {
 	behind := func(k int) bool { return s.At(k).Row+s.At(k).N > row }
 	for next := min(k+8, s.Len()); k < next; k++ {
@@ -49,22 +51,22 @@ func (s *Spans) Seek(k int, row uint32) int {
 	return Search(k, s.Len(), behind)
 }
 
-// Spans returns all, and where in it those in order lie, in the low halves of order; if that
-// is empty, it is in order itself.
+// Spans returns all spans and their order. The lower half of order[i] is the position of the i-th
+// span in all. If order is empty, all is already in order.
 func (s *Spans) Spans() (all []Span, order []uint64) { return s.all, s.order }
 
-// Reset makes s empty. It does not lead to memory of logs then.
+// Reset empties s and drops its references to the memory of logs.
 func (s *Spans) Reset() {
 	clear(s.all)
 	s.all, s.order = s.all[:0], s.order[:0]
 }
 
-// Add adds n rows from row on, of which no log says what they were. Sort must follow.
+// Add adds n rows from row on without old values. Call Sort afterwards.
 func (s *Spans) Add(row, n uint32) { s.all = append(s.all, Span{row, n, nil}) }
 
-// Read makes s, which is empty, the oldest rows that the logs of l from k on hold, each
-// once: those that were live when log k was opened. The logs must not be bare, and s is
-// valid until they change.
+// Read fills s, which must be empty, with the oldest values in the logs of l from k on, each row
+// once. These values were live when log k was opened. The logs must not be bare. s is valid until
+// the logs change.
 func (s *Spans) Read(l *Log, k int) {
 	if l.pieces > 1 {
 		s.readLarge(l, k)
@@ -86,11 +88,12 @@ func (s *Spans) Read(l *Log, k int) {
 	s.Sort()
 }
 
-// digits is how many bits of a row a pass of the sort looks at, at most.
+// digits is the maximum number of bits that one pass of the sort handles.
 const digits = 11
 
-// Sort makes s ascending. It is one look at spans that are, and a radix sort of others, as
-// what a comparison guesses wrong costs more than what a pass moves.
+// Sort brings s into ascending order. It makes one pass if the spans are already in order, and a
+// radix sort otherwise. A radix sort is faster here than comparisons, because mispredicted branches
+// cost more than moving the keys.
 func (s *Spans) Sort() {
 	n := len(s.all)
 	s.order = sized(s.order, n)
@@ -98,7 +101,8 @@ func (s *Spans) Sort() {
 	for i := range s.all {
 		row := s.all[i].Row
 		s.order[i] = uint64(row)<<32 | uint64(i)
-		falls |= int64(row) - last // Negative if one is.
+		// Negative if any difference is negative.
+		falls |= int64(row) - last
 		last, ones = int64(row), ones|row
 	}
 	if falls >= 0 {
@@ -115,8 +119,7 @@ func (s *Spans) Sort() {
 	}
 }
 
-// distribute makes dst what src is in the order of width bits from bit shift on, and
-// otherwise as it was.
+// distribute sorts src into dst, stably, by the width bits from bit shift on.
 func distribute(dst, src []uint64, shift, width int) {
 	var at [1 << digits]uint32
 	mask := uint64(1)<<(width&63) - 1
@@ -134,7 +137,7 @@ func distribute(dst, src []uint64, shift, width int) {
 	}
 }
 
-// sized returns s with n elements, whatever they are.
+// sized returns s with n elements of any value.
 func sized[T any](s []T, n int) []T {
 	if n <= cap(s) {
 		return s[:n]

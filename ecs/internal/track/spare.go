@@ -4,18 +4,18 @@ package track
 // releases many small chunks and reuses few, so spares would grow without bound. The bound:
 // chunks in use and spares together take at most 1.25 times the most that was ever in use.
 
-// leastSpare is how many bytes of spare chunks may always wait.
+// leastSpare is the number of bytes of spare chunks that are always allowed.
 const leastSpare = 64 << 10
 
-// count adds n to the bytes of the chunks in logs.
+// count adds n to the byte count of the chunks in logs.
 func (u *undoStack) count(n int64) {
 	u.clock.bytes.Add(n)
 	u.used += n
 	u.most = max(u.most, u.used)
 }
 
-// giveBack leaves spare chunks to the garbage collector, the largest first, until there is
-// room for so many bytes more.
+// giveBack drops spare chunks for the garbage collector, the largest first. It stops when the limit
+// allows another more bytes.
 func (u *undoStack) giveBack(more int64) {
 	limit := u.most + u.most/4 + leastSpare - u.used - more
 	for rung := len(u.spares) - 1; rung >= 0 && u.spare > limit; rung-- {
@@ -26,8 +26,8 @@ func (u *undoStack) giveBack(more int64) {
 	}
 }
 
-// giveBackOf leaves chunks to the garbage collector until spare chunks take limit bytes. It
-// returns the others.
+// giveBackOf drops chunks for the garbage collector until spare chunks take at most limit bytes. It
+// returns the remaining chunks.
 func (u *undoStack) giveBackOf(chunks []*chunk, limit int64) []*chunk {
 	k := len(chunks)
 	for ; k > 0 && u.spare > limit; k-- {
@@ -37,7 +37,7 @@ func (u *undoStack) giveBackOf(chunks []*chunk, limit int64) []*chunk {
 	return chunks[:k]
 }
 
-// sparesOf returns the recycled chunks of one size.
+// sparesOf returns the list of recycled chunks of one size class.
 func (u *undoStack) sparesOf(rung int) *[]*chunk {
 	for rung >= len(u.spares) {
 		u.spares = append(u.spares, nil)
@@ -45,7 +45,7 @@ func (u *undoStack) sparesOf(rung int) *[]*chunk {
 	return &u.spares[rung]
 }
 
-// recycleChunk makes c, which is in no log any more, a spare chunk.
+// recycleChunk makes c a spare chunk. No log may contain c any more.
 func (u *undoStack) recycleChunk(c *chunk) {
 	u.count(-u.bytes(c))
 	u.spare += u.bytes(c)

@@ -5,34 +5,33 @@ import (
 	"unsafe"
 )
 
-// Pages of a [Sparse] have PageSize entries: index i lies in page i>>PageBits, at
-// i&PageMask.
+// Pages of a [Sparse] have PageSize entries. Index i is entry i&PageMask of page i>>PageBits.
 const (
 	PageBits = 12
 	PageSize = 1 << PageBits
 	PageMask = PageSize - 1
 
-	// NoRow is an entry that was never written: more than any row, as an int too where that
-	// has 32 bits.
+	// NoRow is the value of an entry that was never written. It is larger than any row, also as an
+	// int of 32 bits.
 	NoRow uint32 = math.MaxUint32 & math.MaxInt
 )
 
-// A Page maps 4096 consecutive indices to rows. An entry without a row may hold
-// rubbish: whoever reads one asks the row whether it belongs to the index.
+// A Page maps 4096 consecutive indices to rows. An entry without a row may hold any value. A reader
+// of an entry must check that the row belongs to the index.
 type Page struct {
 	Rows  [PageSize]uint32
 	marks [PageSize / 64]mark
 }
 
-// cacheLine is how many bytes the processor reads and writes at once.
+// cacheLine is the size of a cache line in bytes.
 const cacheLine = 64
 
-// pageLines is in how many lines pages begin. Were it one, the entries of one index of all
-// arrays would lie in the same few places of the cache. The room in front is less than what
-// the allocator rounds up.
+// pageLines is the number of different cache lines of a memory page at which pages start. With only
+// one, the entries of the same index in all arrays would compete for the same cache sets. The space
+// in front of a page costs nothing: the allocator would round up by more.
 const pageLines = 4
 
-// noRows are the entries of a new page, with the room in front of it.
+// noRows are the entries of a new page, with the space in front of it.
 var noRows = func() (rows [((pageLines-1)*cacheLine + 4*PageSize) / 8]uint64) {
 	for i := range rows {
 		rows[i] = uint64(NoRow)<<32 | uint64(NoRow)
@@ -40,35 +39,37 @@ var noRows = func() (rows [((pageLines-1)*cacheLine + 4*PageSize) / 8]uint64) {
 	return rows
 }()
 
-// NewPage returns a page without rows, for the array with that number.
+// NewPage returns a page without rows for the array with this number.
 func NewPage(number int) *Page {
 	lead := number % pageLines * cacheLine
 	before := noRows[:(lead+4*PageSize)/8]
 	memory := make([]uint64, (lead+int(unsafe.Sizeof(Page{})))/8)
-	copy(memory, before) // Right behind make, so that Go clears only the marks.
+	// Directly after make, so that Go only clears the marks.
+	copy(memory, before)
 	return (*Page)(unsafe.Pointer(&memory[lead/8]))
 }
 
-// A Sparse maps indices to rows of columns, in pages allocated on first use.
+// A Sparse maps indices to rows of columns. Its pages are allocated on first use.
 //
 //	index 0 .. 4095   4096 .. 8191   8192 ..
 //	      | page |    |  nil   |     | page |
 //
-// It is tracked like a column, with one difference: an entry is saved before a
-// write only if its old value is below prot. Others cannot name a row that comes
-// back. Entries follow from rows that say their index, so a bare frame notes none.
+// A Sparse is tracked like a column, with one difference: an entry is saved before a write only if
+// its old value is below prot. Other entries cannot refer to a row that may be restored. Entries
+// are derived from rows that store their index, so a bare frame records none.
 //
-// Init makes one.
+// Init initializes a Sparse.
 type Sparse struct {
 	Pages []*Page
 	span  uint64
 	prot  uint32
 
-	number int // Of the array, among those of its clock.
+	// The number of this array among the arrays of its clock.
+	number int
 	undoStack
 }
 
-// Init readies s, which is empty.
+// Init initializes s, which must be empty.
 func (s *Sparse) Init(clock *Clock) {
 	s.number, clock.sparse = clock.sparse, clock.sparse+1
 	put := func(runs []Run, p unsafe.Pointer) {
@@ -89,7 +90,7 @@ func (s *Sparse) Page(i uint32) *Page {
 	return nil
 }
 
-// Grow returns the page of index i, allocated if it was not.
+// Grow returns the page of index i and allocates the page if it does not exist.
 //
 //go:noinline
 func (s *Sparse) Grow(i uint32) *Page {
@@ -103,8 +104,8 @@ func (s *Sparse) Grow(i uint32) *Page {
 	return s.Pages[p]
 }
 
-// Unsaved reports whether the entry of index i, in page p, must be saved before
-// it is written. It is inlined.
+// Unsaved reports whether the entry of index i, in page p, must be saved before a write. It is
+// inlined.
 func (s *Sparse) Unsaved(p *Page, i uint32) bool {
 	if p.Rows[i&PageMask] >= s.prot {
 		return false
@@ -113,11 +114,11 @@ func (s *Sparse) Unsaved(p *Page, i uint32) bool {
 	return m.span != s.span || m.rows>>(i&63)&1 == 0
 }
 
-// Free reports whether row is one that no frame needs, so that who finds it in an entry
-// can write that. Less than Unsaved asks, and sooner.
+// Free reports whether no frame needs row. A caller that finds such a row in an entry may write the
+// entry without saving it. Free checks less than Unsaved and is faster.
 func (s *Sparse) Free(row uint32) bool { return row >= s.prot }
 
-// Save saves the entry of index i, in page p, which is not saved yet.
+// Save saves the entry of index i, in page p, which is not yet saved.
 //
 //go:noinline
 func (s *Sparse) Save(p *Page, i uint32) {
@@ -138,12 +139,13 @@ func (p *Page) markOf(i uint32, span uint64) *mark {
 	return m
 }
 
-// open makes the newest log, if there is one, the one that is written under these marks.
+// open makes the newest log the open one and starts new marks.
 func (s *Sparse) open(marks uint64, prot int) {
 	s.span, s.prot = marks, uint32(s.pick(prot))
 }
 
-// entries are the rows of a sparse array: its entries. A run of them lies in one page.
+// entries implements [rowsOf] for a sparse array. Its rows are the entries. A run of entries is
+// within one page.
 type entries struct{ *Sparse }
 
 func (s entries) of(i, n int) []uint32 { return s.Pages[i>>PageBits].Rows[i&PageMask:][:n] }
@@ -156,7 +158,7 @@ func (s entries) move(dst, src unsafe.Pointer, n int) {
 }
 func (s entries) wipe(p unsafe.Pointer, n int) { clear(rowsAt[uint32](p, n)) }
 
-// Memory returns what the pages take, and what the rest does.
+// Memory returns the bytes of the entries in pages, and the memory of marks and logs.
 func (s *Sparse) Memory() (pages int64, m Memory) {
 	m.Undo, m.Spare = s.memory()
 	pages = room(s.Pages)

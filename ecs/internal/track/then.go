@@ -7,26 +7,29 @@ import (
 	"unsafe"
 )
 
-// A Then is a tracker as it was at a boundary that is held, for a reader who looks while the
-// tracker goes on: lengths, and the rows of two columns that were written since.
+// A Then gives a reader the state of a tracker at a retained boundary while the tracker goes on. It
+// holds the lengths and the rows of two columns that were written since the boundary.
 //
 //	             boundary                          now
-//	logs            | rows 3 4 7 | rows 4 5 | row 3 ..      or, if the boundary lies ahead,
-//	                                                         those of the frames up to it
-//	Columns[i]      3 4 7 5, each as it was at the boundary; another row is the live one
+//	logs            | rows 3 4 7 | rows 4 5 | row 3 ..      if the boundary is ahead, the
+//	                                                         logs of the undone frames up to it
+//	Columns[i]      3 4 7 5, each with its value at the boundary; other rows are the live ones
 //
-// It holds no frame, and nobody tells it anything: who reads asks [Then.Current] before, and
-// calls [Then.CatchUp] if it is not. That costs O(rows written since it was current last), or
-// since the boundary if a log gave up memory meanwhile. [NewThen] makes one.
+// A Then does not retain its frame, and writes do not notify it. A reader must call [Then.Current]
+// first, and [Then.CatchUp] if the result is false. CatchUp costs O(rows written since the last
+// CatchUp). If a log released memory meanwhile, it costs O(rows written since the boundary).
+// [NewThen] returns a Then.
 type Then struct {
 	Lengths
 	Columns [2]Old
 	t       *Tracker
-	marks   uint64 // The tracker's, when it was caught up with,
-	saves   uint64 // and those of the columns.
+	// The tracker's marks at the last CatchUp.
+	marks uint64
+	// The sum of the columns' saves at the last CatchUp.
+	saves uint64
 }
 
-// NewThen returns a Then that is at no boundary yet, of two columns of t, or of one and nil.
+// NewThen returns a Then without a boundary, for two columns of t. b may be nil.
 func NewThen(t *Tracker, a, b *Log) Then {
 	h := Then{t: t}
 	for i, l := range [2]*Log{a, b} {
@@ -38,21 +41,21 @@ func NewThen(t *Tracker, a, b *Log) Then {
 	return h
 }
 
-// Current reports whether nothing was saved since h was caught up with. It is right until a
-// frame begins or ends. It is inlined: every look-up asks it.
+// Current reports whether no row was saved since the last CatchUp. The answer holds until a frame
+// begins or ends. Every look-up calls Current, so it is inlined.
 func (h *Then) Current() bool {
 	return h.marks == h.t.marks && h.saves == h.Columns[0].u.saves+h.Columns[1].u.saves
 }
 
-// Aim makes h forget what it found, as another boundary is meant.
+// Aim discards the rows that h holds, before h gets another boundary.
 func (h *Then) Aim() {
 	for i := range h.Columns {
 		h.Columns[i].reset()
 	}
 }
 
-// CatchUp makes h what was at the beginning of frame id or, if that is undone and lies ahead,
-// at its end. The logs must not be bare.
+// CatchUp updates h to the state at the start of frame id. If ahead is set, the frame is undone,
+// and the state is the one at its end. The logs must not be bare.
 func (h *Then) CatchUp(id uint64, ahead bool) {
 	var k int
 	if ahead {
@@ -72,13 +75,14 @@ func (h *Then) CatchUp(id uint64, ahead bool) {
 		} else {
 			o.read(k)
 		}
-		o.u.tip = full // What is saved next counts.
+		// The next save increments saves.
+		o.u.tip = full
 		h.saves += o.u.saves
 	}
 }
 
-// ahead returns the position of the undone record, and of its logs, that is redone last on
-// the way to the end of frame id, and the lengths then.
+// ahead returns the undone record that is redone last on the way to the end of frame id. It returns
+// the position, which the logs share, and the lengths at that end.
 func (t *Tracker) ahead(id uint64) (k int, after Lengths) {
 	k = sort.Search(len(t.forward), func(i int) bool { return t.forward[i].frame <= id })
 	if k == len(t.forward) {
@@ -87,25 +91,30 @@ func (t *Tracker) ahead(id uint64) (k int, after Lengths) {
 	return k, t.forward[k].Lengths
 }
 
-// An Old is the rows of a column that were written since a boundary, as they were:
+// An Old holds the rows of a column that were written since a boundary, with their old values:
 //
 //	blocks   | saved  0 0 1 1 0 1 .. | saved  1 1 1 1 1 1 .. |      64 rows each
-//	         | rows   2 3 5          | rows   0 1 2 3 4 5 .. |      only those saved
+//	         | rows   2 3 5          | rows   0 1 2 3 4 5 .. |      only the saved rows
 //	                     |                       |
-//	               memory of its own      that of the log, where all 64 lie side by side
+//	               memory of the Old      memory of the log, if all 64 rows are consecutive
 //
-// The memory of a log is read as long as the log keeps it: see undoStack.moves.
+// An Old refers to the memory of a log only while the log keeps the rows there: see
+// undoStack.moves.
 type Old struct {
-	u      *undoStack
-	added  func(row, n int, p unsafe.Pointer) // Told of rows that are new, which lie at p; may be nil.
-	limit  int                                // How many rows there were; as all here, of pieces if they are large.
-	whole  []uint64                           // A large row, put together.
+	u *undoStack
+	// Called with n new rows at p. May be nil.
+	added func(row, n int, p unsafe.Pointer)
+	// Number of rows at the boundary. Here and in other fields, large rows are counted in pieces.
+	limit int
+	// Buffer for composing a large row.
+	whole  []uint64
 	blocks []oldBlock
-	used   []uint32 // The blocks that have any rows.
-	slabs  []slab   // Its own memory,
-	slab   int      // and which of it has room.
-	place  place    // Up to where the logs are read.
-	moves  uint64   // Of u, when reading began.
+	// Numbers of the blocks that have rows.
+	used  []uint32
+	slabs []slab // Memory of the Old itself.
+	slab  int    // Position of the first slab with free space.
+	place place  // The position up to which the logs are read.
+	moves uint64 // The value of u.moves when reading began.
 }
 
 type oldBlock struct {
@@ -113,30 +122,33 @@ type oldBlock struct {
 	rows  unsafe.Pointer
 }
 
-// A place is one in a log.
+// A place is a position in a log.
 type place struct {
-	log        *undoLog
-	chunk, run int // Those read last,
-	rows       int // how many rows of the run were,
-	before     int // and how many lie before it in the chunk.
+	log *undoLog
+	// The chunk and run that were read last.
+	chunk, run int
+	// Number of rows of that run that were read.
+	rows int
+	// Number of rows before that run in the chunk.
+	before int
 }
 
-// Has reports whether row i, which there was, was written since the boundary. Here, and where
-// Old says no more, rows are pieces if they are large.
+// Has reports whether row i was written since the boundary. The row must have existed at the
+// boundary. Methods of Old count large rows in pieces unless they say otherwise.
 func (o *Old) Has(i int) bool {
 	return uint(i>>6) < uint(len(o.blocks)) && o.blocks[i>>6].saved>>(uint(i)&63)&1 != 0
 }
 
-// at returns where row i lies, which o has.
+// at returns the address of row i, which o must have.
 func (o *Old) at(i int, size uintptr) unsafe.Pointer {
 	b := &o.blocks[i>>6]
 	return unsafe.Add(b.rows, uintptr(rank(b.saved, i))*size)
 }
 
-// rank returns how many rows of a block lie before row i.
+// rank returns the number of saved rows of a block before row i.
 func rank(saved uint64, i int) int { return bits.OnesCount64(saved & (1<<(uint(i)&63) - 1)) }
 
-// reset forgets all rows.
+// reset removes all rows.
 func (o *Old) reset() {
 	for _, b := range o.used {
 		o.blocks[b] = oldBlock{}
@@ -151,7 +163,7 @@ func (o *Old) reset() {
 	o.used, o.slab, o.place, o.moves = o.used[:0], 0, place{}, o.u.moves
 }
 
-// read adds what the logs from k on hold: oldest first, as the oldest row counts.
+// read adds the rows of the logs from k on. It reads oldest first, because the oldest value counts.
 func (o *Old) read(k int) {
 	logs := o.u.logs
 	for i := len(logs) - 1; i > k; i-- {
@@ -164,7 +176,7 @@ func (o *Old) read(k int) {
 	}
 }
 
-// readLog adds what l holds behind the place, if that is in it.
+// readLog adds the rows of l. If the place is in l, it starts behind the place.
 func (o *Old) readLog(l *undoLog) {
 	at := &o.place
 	if at.log != l {
@@ -184,15 +196,16 @@ func (o *Old) readLog(l *undoLog) {
 			}
 			at.rows = int(r.N)
 		}
-		if at.chunk == len(l.chunks)-1 { // More may follow, and its last run become longer.
+		// Rows may be appended to this chunk and to its last run.
+		if at.chunk == len(l.chunks)-1 {
 			return
 		}
 		at.chunk, at.run, at.rows, at.before = at.chunk+1, 0, 0, 0
 	}
 }
 
-// readAhead adds what the undone logs from k on hold. Redoing exchanges rows with the log, so
-// that of a row the one exchanged last counts.
+// readAhead adds the rows of the undone logs from k on. Redoing exchanges rows with the logs, so
+// the value that is exchanged last counts.
 func (o *Old) readAhead(k int) {
 	for ; k < len(o.u.forward); k++ {
 		for _, c := range slices.Backward(o.u.forward[k].chunks) {
@@ -205,8 +218,8 @@ func (o *Old) readAhead(k int) {
 	}
 }
 
-// add adds n rows from row on, which lie at p, as far as there were such and o has none of
-// them.
+// add adds the n rows at p as row and the following rows. It skips rows at or above limit and rows
+// that o already has.
 func (o *Old) add(row, n int, p unsafe.Pointer) {
 	end := min(row+n, o.limit)
 	if row < end && end > len(o.blocks)<<6 {
@@ -219,7 +232,7 @@ func (o *Old) add(row, n int, p unsafe.Pointer) {
 	}
 }
 
-// addTo adds the rows of block b whose bits are in want, one run that lies at p.
+// addTo adds the rows of block b whose bits are set in want. They are one run, stored at p.
 func (o *Old) addTo(b uint32, want uint64, p unsafe.Pointer) {
 	block := &o.blocks[b]
 	fresh := want &^ block.saved
@@ -250,7 +263,7 @@ func (o *Old) tell(row, n int, p unsafe.Pointer) {
 	}
 }
 
-// insert adds n rows from row i of the block on, which lie at p and are fewer than 64.
+// insert adds the n rows at p to the block, from row i on. n is less than 64.
 func (o *Old) insert(b *oldBlock, i, n int, p unsafe.Pointer) {
 	u := o.u
 	have, before := bits.OnesCount64(b.saved), rank(b.saved, i)
@@ -269,7 +282,7 @@ func (o *Old) insert(b *oldBlock, i, n int, p unsafe.Pointer) {
 	b.saved |= (1<<n - 1) << i
 }
 
-// move makes the n rows at dst those at src. Those without pointers are bytes.
+// move copies n rows from src to dst. Rows without pointers are copied as bytes.
 func (o *Old) move(dst, src unsafe.Pointer, n int) {
 	if o.u.wipes {
 		o.u.rows.move(dst, src, n)
@@ -278,7 +291,7 @@ func (o *Old) move(dst, src unsafe.Pointer, n int) {
 	copyRow(dst, src, uintptr(n)*o.u.size)
 }
 
-// blockRoom returns for how many rows a block has room that holds so many, one or more.
+// blockRoom returns the capacity of a block that holds the given number of rows, at least one.
 func blockRoom(rows int) int {
 	switch {
 	case rows <= 4:
@@ -302,14 +315,14 @@ func (o *Old) alloc(n int) unsafe.Pointer {
 	return o.slabs[o.slab].p
 }
 
-// Lives reports whether the live row i of c is what it was at the boundary of o. Of large rows it
-// says no. It is inlined, which RowThen is not.
+// Lives reports whether row i of c has the same value now as at the boundary of o. It returns false
+// for all large rows. Lives is inlined, unlike RowThen.
 func Lives[T any](c *Column[T], o *Old, i int) bool {
 	return unsafe.Sizeof(c.Live[0]) <= largeRow && !o.Has(i)
 }
 
-// RowThen returns row i of c as it was at the boundary of o. It must not be written, and is
-// valid until the next call.
+// RowThen returns row i of c at the boundary of o. The caller must not write to it. It is valid
+// until the next call.
 func RowThen[T any](c *Column[T], o *Old, i int) *T {
 	switch {
 	case o.u.pieces > 1:
@@ -320,8 +333,8 @@ func RowThen[T any](c *Column[T], o *Old, i int) *T {
 	return (*T)(o.at(i, unsafe.Sizeof(c.Live[0])))
 }
 
-// together returns large row i, which lies at live: itself, or a copy over which the pieces
-// that o has are laid.
+// together returns the large row i at the boundary. live is its live row. If o has pieces of the
+// row, the result is a copy of live with these pieces.
 func (o *Old) together(live unsafe.Pointer, i int) unsafe.Pointer {
 	n, size := o.u.pieces, o.u.size
 	if !o.Any(i*n, (i+1)*n) {
@@ -336,7 +349,7 @@ func (o *Old) together(live unsafe.Pointer, i int) unsafe.Pointer {
 	return row
 }
 
-// each calls f for the rows in [lo, hi) that o has: some from row on, which lie side by side.
+// each calls f for the rows in [lo, hi) that o has: some consecutive rows from row on.
 func (o *Old) each(lo, hi int, f func(row, some int)) {
 	for at := lo; at < hi && at>>6 < len(o.blocks); {
 		stop := min(at|63+1, hi)
@@ -351,8 +364,8 @@ func (o *Old) each(lo, hi int, f func(row, some int)) {
 	}
 }
 
-// RowsThen makes dst the rows of c from row on as they were at the boundary of o. It returns
-// dst, or live rows if none was written since, which must not be written.
+// RowsThen copies to dst the rows of c from row on at the boundary of o. It returns dst. If none of
+// the rows was written since, it returns the live rows instead, which must not be written.
 func RowsThen[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	end := row + len(dst)
 	switch n := o.u.pieces; {
@@ -364,7 +377,8 @@ func RowsThen[T any](c *Column[T], o *Old, row int, dst []T) []T {
 		}
 		return dst
 	}
-	live := row // Rows [live, at) are to be copied from the live ones.
+	// Rows [live, at) are to be copied from the live rows.
+	live := row
 	o.each(row, end, func(at, n int) {
 		copy(dst[live-row:], c.Live[live:at])
 		copy(dst[at-row:], rowsAt[T](o.at(at, o.u.size), n))
@@ -374,7 +388,8 @@ func RowsThen[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	return dst
 }
 
-// Any reports whether one of rows [lo, hi), which there were, was written since the boundary.
+// Any reports whether one of the rows [lo, hi) was written since the boundary. The rows must have
+// existed then.
 func (o *Old) Any(lo, hi int) bool {
 	for hi = min(hi, len(o.blocks)<<6); lo < hi; lo = lo | 63 + 1 {
 		if o.blocks[lo>>6].saved&blockMask(uint32(lo), uint32(min(lo|63+1, hi))) != 0 {
@@ -384,7 +399,7 @@ func (o *Old) Any(lo, hi int) bool {
 	return false
 }
 
-// OnOld makes f be told of rows of c that o comes to have.
+// OnOld sets the function that o calls with rows of c when it adds them.
 func OnOld[T any](_ *Column[T], o *Old, f func(row int, rows []T)) {
 	o.added = func(row, n int, p unsafe.Pointer) { f(row, rowsAt[T](p, n)) }
 }

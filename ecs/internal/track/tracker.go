@@ -4,27 +4,31 @@ import (
 	"slices"
 )
 
-// Lengths are what a frame saves of a tracker beside its rows.
+// Lengths are the counters that a frame saves of a tracker, in addition to its rows.
 type Lengths struct {
-	N     int // Rows in use: the first ones.
-	Total int // Rows that must come back, if they are more than N.
-	Extra int // Any number that the tracker's owner wants back with them.
+	N int // Number of rows in use, which are the first ones.
+	// Number of rows that a restore needs, if it is larger than N.
+	Total int
+	// A number of the tracker's owner that is saved and restored with the lengths.
+	Extra int
 }
 
-// height is how many rows hold something that going back may need.
+// height returns the number of rows that a restore may need.
 func (l Lengths) height() int { return max(l.N, l.Total) }
 
-// A record is what one frame saved of a tracker's lengths. The rows are in the
-// logs of its columns, at the same position.
+// A record holds the lengths of a tracker that one frame saved. The rows are in the logs of the
+// columns, at the same position.
 //
-// A record whose frame was merged with its neighbour, or forgotten, is removed: it
-// stays in the list with an empty log until enough of them are squeezed out
-// together, so that a history of any length costs the same. The newest record is
-// never one.
+// A record is removed when its frame is merged with a neighbour or dropped. A removed record first
+// stays in the list with an empty log. Removed records are deleted together once there are enough
+// of them, so the cost does not depend on the length of the history. The newest record is never a
+// removed one.
 type record struct {
-	frame uint64 // If it is removed: at least that of the record before.
+	// For a removed record: at least the frame of the record before it.
+	frame uint64
 	Lengths
-	prot    int // The largest height in this record and the older ones.
+	// The maximum height of this record and all older ones.
+	prot    int
 	removed bool
 }
 
@@ -35,7 +39,7 @@ func (r *record) height() int {
 	return r.Lengths.height()
 }
 
-// Tracked is what a tracker asks of a column: *[Log] and *[Sparse] have it.
+// Tracked is the interface of a tracker to its columns. *[Log] and *[Sparse] implement it.
 type Tracked interface {
 	push(bare, read bool)
 	pare()
@@ -59,46 +63,58 @@ type Tracked interface {
 	bareLog(i int) bool
 }
 
-// A Tracker takes columns that change together, and their common lengths, through
-// the frames of its clock. It learns of a frame only when something changes: every
-// change begins with
+// A Tracker manages columns that change together, and their common lengths, through the frames of
+// its clock. It takes note of a frame only when something changes. Every change begins with
 //
 //	if t.Span != clock.Span {
 //		t.Open()
 //	}
 //
-// Init makes one.
+// Init initializes a Tracker.
 type Tracker struct {
 	clock *Clock
-	Span  uint64 // The clock's span when Open was last called; with stale, another one.
-	marks uint64 // The number of that call: whose marks count.
+	// The clock's span at the last call of Open. With the bit stale set, it equals no span of a
+	// clock.
+	Span uint64
+	// Serial number of the last call of Open. Only marks with this number are valid.
+	marks uint64
 	Lengths
-	Prot    int      // Rows below it are saved before they are written. Settled by Open.
-	floor   int      // The least that it is, for readers of the past.
-	readers []*News  // Of those who want to know what was written.
+	// Rows below Prot are saved before a write. Open computes it.
+	Prot int
+	// The minimum of Prot, for as-of readers.
+	floor int
+	// Readers that are notified of written rows.
+	readers []*News
 	recs    []record // Oldest first.
-	removed int      // How many records are removed,
-	oldest  int      // and how many of the first ones.
-	forward []record // Undone; the next one to redo is last.
+	// Number of removed records.
+	removed int
+	// Number of removed records at the start of recs.
+	oldest int
+	// Undone records. The next one to redo is last.
+	forward []record
 	columns []Tracked
 
-	Exempt  bool // No frame keeps anything.
-	Changed bool // Set by Open; cleared by whoever asks what changed.
+	// No frame saves anything of this tracker.
+	Exempt bool
+	// Set by Open. Cleared by the code that looks for changes.
+	Changed bool
 
-	Settle  func()               // Called when Prot or the lengths may have fallen; may be nil.
-	Rewound func(before Lengths) // Called when rows were put back, undone or redone; may be nil.
+	// Called when Prot or the lengths may have decreased. May be nil.
+	Settle func()
+	// Called when rows were restored, undone or redone. May be nil.
+	Rewound func(before Lengths)
 }
 
-// Init readies t, which is empty. More columns can follow by Add, before any
+// Init initializes t, which must be empty. Further columns can be added by Add before the first
 // change.
 func (t *Tracker) Init(clock *Clock, exempt bool, columns ...Tracked) {
 	t.clock, t.Exempt, t.columns = clock, exempt, columns
 }
 
-// Add makes c another column of t.
+// Add adds column c to t.
 func (t *Tracker) Add(c Tracked) { t.columns = append(t.columns, c) }
 
-// Open readies the columns for writes in the present span.
+// Open prepares the columns for writes in the current span.
 //
 //go:noinline
 func (t *Tracker) Open() {
@@ -124,7 +140,7 @@ func (t *Tracker) openColumns() {
 	}
 }
 
-// least returns the least that Prot is, whatever the frames need.
+// least returns the minimum of Prot, independent of the frames.
 func (t *Tracker) least() int {
 	rows := t.floor
 	for _, n := range t.readers {
@@ -149,8 +165,8 @@ func (t *Tracker) join(f *Frame) {
 	}
 }
 
-// Pare makes what changed in f keep of large rows only what differs, if it is kept. The frame
-// must be over, or be so before the next write.
+// Pare reduces the logs of large rows to the pieces that f changed. It does nothing for a bare
+// frame. The frame must be over, or end before the next write.
 func (f *Frame) Pare() {
 	if f.Bare {
 		return
@@ -169,15 +185,15 @@ func (t *Tracker) topProt() int {
 	return 0
 }
 
-// Protect makes as many rows as lengths name saved before they are written,
-// whatever the frames need: for those who read the past.
+// Protect makes Open protect at least the rows that the lengths cover, for as-of readers. Protected
+// rows are saved before they are written.
 func (t *Tracker) Protect(l Lengths) { t.floor = max(t.floor, l.height()) }
 
-// Unprotect ends what Protect began.
+// Unprotect ends the effect of Protect.
 func (t *Tracker) Unprotect() { t.floor = 0 }
 
-// Follow returns the news for another reader, to whom all rows are new. It is told by logs,
-// the columns of t without which no row is written.
+// Follow returns a News for another reader, to which all rows are new. The given logs report writes
+// to it. Every write of a row must go through one of these columns of t.
 func (t *Tracker) Follow(logs ...*Log) *News {
 	n := &News{t: t, all: true}
 	t.readers = append(t.readers, n)
@@ -187,7 +203,7 @@ func (t *Tracker) Follow(logs ...*Log) *News {
 	return n
 }
 
-// Unfollow ends what Follow of the same logs returned: n is told nothing more.
+// Unfollow removes n, which Follow returned for the same logs. n gets no more reports.
 func (t *Tracker) Unfollow(n *News, logs ...*Log) {
 	t.readers = without(t.readers, n)
 	for _, l := range logs {
@@ -198,7 +214,7 @@ func (t *Tracker) Unfollow(n *News, logs ...*Log) {
 	t.settled()
 }
 
-// without returns readers, which other slices may share, without n.
+// without returns a copy of readers without n. Other slices may share the memory of readers.
 func without(readers []*News, n *News) (others []*News) {
 	for _, r := range readers {
 		if r != n {
@@ -208,15 +224,14 @@ func without(readers []*News, n *News) (others []*News) {
 	return others
 }
 
-// Anew says that all rows of t were replaced, whatever was reported.
+// Anew reports to all readers that all rows of t were replaced.
 func (t *Tracker) Anew() {
 	for _, n := range t.readers {
 		n.anew()
 	}
 }
 
-// Lengthen makes N n, as if it had been in every frame kept, so that all of them
-// put back new rows too.
+// Lengthen sets N to n in the tracker and in every record. So the frames also restore the new rows.
 func (t *Tracker) Lengthen(n int) {
 	t.N = n
 	for i := range t.recs {
@@ -232,16 +247,15 @@ func (t *Tracker) settled() {
 	}
 }
 
-// lowered follows records that are removed. The clock begins a new span behind
-// that, so the columns are told by Open before the next write.
+// lowered recomputes Prot after records were removed. The clock starts a new span afterwards, so
+// Open passes Prot to the columns before the next write.
 func (t *Tracker) lowered() {
 	t.Prot = max(t.least(), t.topProt())
 	t.settled()
 }
 
-// Since returns the position of the first record of frame id or a later one, which
-// is that of its logs too, and the lengths at the beginning of that frame; ok is
-// false if nothing changed since.
+// Since returns the position of the first record of frame id or a later frame, and the lengths at
+// its start. The logs of the record have the same position. ok is false if nothing changed since.
 func (t *Tracker) Since(id uint64) (k int, before Lengths, ok bool) {
 	if k = t.find(id); k == len(t.recs) {
 		return k, t.Lengths, false
@@ -249,7 +263,7 @@ func (t *Tracker) Since(id uint64) (k int, before Lengths, ok bool) {
 	return k, t.recs[k].Lengths, true
 }
 
-// SavedIn returns how many bytes the logs of frame id hold, which may be undone.
+// SavedIn returns the bytes that the logs of frame id hold. The frame may be undone.
 func (t *Tracker) SavedIn(id uint64) (bytes int64) {
 	k := t.find(id)
 	undone := k == len(t.recs) || t.recs[k].frame != id
@@ -264,12 +278,13 @@ func (t *Tracker) SavedIn(id uint64) (bytes int64) {
 	return bytes
 }
 
-// Untouched reports whether no frame, undone ones included, has a record of t.
+// Untouched reports whether t has no record in any frame, including undone frames.
 func (t *Tracker) Untouched() bool { return len(t.recs)+len(t.forward) == 0 }
 
 func (t *Tracker) find(id uint64) int {
 	k := len(t.recs)
-	for n := 0; k > t.oldest && t.recs[k-1].frame >= id; n++ { // One of the newest, nearly always.
+	// Nearly always one of the newest.
+	for n := 0; k > t.oldest && t.recs[k-1].frame >= id; n++ {
 		if k--; n == 8 {
 			k = Search(t.oldest, k, func(i int) bool { return t.recs[i].frame >= id })
 			break
@@ -281,8 +296,8 @@ func (t *Tracker) find(id uint64) int {
 	return k
 }
 
-// findBefore is find for an id below that of recs[k], of the frame before, mostly: the position
-// is k or that of the record before it.
+// findBefore is find for an id below the frame of recs[k]. Mostly id is the frame just before. The
+// result is k or the position of the record before it.
 func (t *Tracker) findBefore(k int, id uint64) int {
 	for i := k - 1; i >= t.oldest; i-- {
 		if r := &t.recs[i]; !r.removed {
@@ -295,8 +310,8 @@ func (t *Tracker) findBefore(k int, id uint64) int {
 	return k
 }
 
-// Search returns the first position from lo on at which f holds, hi if there is none: f holds
-// at none before that, and at all behind. It is sooner found if it is one of the first.
+// Search returns the first position in [lo, hi) for which f is true, or hi. f must be false before
+// that position and true from it on. Search is fast if the position is near lo.
 func Search(lo, hi int, f func(int) bool) int {
 	for at := min(lo+8, (lo+hi)/2); lo < hi; at = int(uint(lo+hi) / 2) {
 		if f(at) {
@@ -308,7 +323,7 @@ func Search(lo, hi int, f func(int) bool) int {
 	return lo
 }
 
-// PutBack undoes all changes since the start of frame id, for good.
+// PutBack undoes all changes since the start of frame id. They cannot be redone.
 func (t *Tracker) PutBack(id uint64) {
 	k := t.find(id)
 	if k == len(t.recs) {
@@ -330,8 +345,8 @@ func (t *Tracker) rewound(before Lengths) {
 	t.lowered()
 }
 
-// Undo takes back the changes of the newest record and keeps them, to be redone, as those of
-// frame id: a smaller one than that of the frame undone before.
+// Undo reverts the changes of the newest record and keeps them for Redo as changes of frame id. id
+// must be smaller than the id of the frame that was undone before.
 func (t *Tracker) Undo(id uint64) {
 	k := len(t.recs) - 1
 	r := t.recs[k]
@@ -345,7 +360,7 @@ func (t *Tracker) Undo(id uint64) {
 	t.rewound(r.Lengths)
 }
 
-// Redo repeats what Undo took back last, as a change of frame id.
+// Redo repeats the change that Undo reverted last, as a change of frame id.
 func (t *Tracker) Redo(id uint64) {
 	k := len(t.forward) - 1
 	r := t.forward[k]
@@ -359,8 +374,8 @@ func (t *Tracker) Redo(id uint64) {
 	t.rewound(r.Lengths)
 }
 
-// cut forgets recs[k:], whose logs are gone already, and then those that are
-// removed before them.
+// cut deletes recs[k:], whose logs are already gone. It also deletes removed records directly
+// before them.
 func (t *Tracker) cut(k int) {
 	for i := k; i < len(t.recs); i++ {
 		if t.recs[i].removed {
@@ -377,8 +392,8 @@ func (t *Tracker) cut(k int) {
 	t.oldest = min(t.oldest, k)
 }
 
-// Release removes the boundary at the start of frame f: its record joins that of
-// older, the frame before, which then knows t.
+// Release removes the boundary at the start of frame f. The record of f is merged into the record
+// of older, which is the frame before. Afterwards older lists t as touched.
 func (t *Tracker) Release(f, older *Frame) {
 	k := t.find(f.ID)
 	before := t.findBefore(k, older.ID)
@@ -400,7 +415,7 @@ func (t *Tracker) Release(f, older *Frame) {
 	t.remove(before, k)
 }
 
-// Drop forgets the record of the oldest frame, id.
+// Drop removes the record of the oldest frame, id.
 func (t *Tracker) Drop(id uint64) {
 	k := t.find(id)
 	if k == len(t.recs) || t.recs[k].frame != id {
@@ -412,9 +427,8 @@ func (t *Tracker) Drop(id uint64) {
 	t.remove(k, k)
 }
 
-// remove notes that recs[k], whose logs are empty, is removed, and settles what
-// follows: the protected lengths, and the frames of those that are removed up to
-// recs[last].
+// remove marks recs[k] as removed; its logs are empty. It updates the protected lengths of the
+// records that follow. Removed records up to recs[last] get the frame of the record before k.
 func (t *Tracker) remove(k, last int) {
 	var before record
 	if k > 0 {
@@ -442,7 +456,7 @@ func (t *Tracker) remove(k, last int) {
 	t.lowered()
 }
 
-// squeeze takes the records that are removed out of the list.
+// squeeze deletes removed records from the list.
 func (t *Tracker) squeeze() {
 	for _, c := range t.columns {
 		c.squeeze()
@@ -451,7 +465,7 @@ func (t *Tracker) squeeze() {
 	t.removed, t.oldest = 0, 0
 }
 
-// DropForward forgets what Undo kept.
+// DropForward removes the undone records and their logs.
 func (t *Tracker) DropForward() {
 	t.forward = t.forward[:0]
 	for _, c := range t.columns {

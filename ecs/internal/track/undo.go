@@ -5,74 +5,83 @@ import (
 	"unsafe"
 )
 
-// A rowsOf is what logs leave to who knows the type of the rows. They themselves keep
-// memory for so many rows of a size: so they are compiled once, and not for each type of
-// component that a program has.
+// A rowsOf does the operations of a log that depend on the type of the rows. The logs themselves
+// store rows as memory of a known row size. So the code of logs is compiled once, and not for every
+// component type of a program.
 type rowsOf interface {
-	// alloc returns memory for n rows, which are zero.
+	// alloc returns zeroed memory for n rows.
 	alloc(n int) unsafe.Pointer
 
-	// from returns the live row at row. There are as many behind it as it is asked for.
+	// from returns the address of the live row at index row. Further live rows follow it in memory.
 	from(row int) unsafe.Pointer
 
-	// swap exchanges the n live rows from row on and those at p.
+	// swap exchanges n live rows, starting at row, with the n rows at p.
 	swap(row int, p unsafe.Pointer, n int)
 
-	// move makes the n rows at dst those at src, wipe makes the rows at p zero.
+	// move copies the n rows at src to dst. wipe zeroes the n rows at p.
 	move(dst, src unsafe.Pointer, n int)
 	wipe(p unsafe.Pointer, n int)
 
-	// fit keeps so many live rows at most, and no room behind them.
+	// fit shrinks the live rows to at most rows, without spare capacity.
 	fit(rows int)
 }
 
-// A slab is memory for so many rows, of which the first n are in use.
+// A slab is memory for room rows, of which the first n are in use.
 type slab struct {
 	p    unsafe.Pointer
 	n    int
 	room int
 }
 
-// at returns row i of s, which is in use.
+// at returns the address of row i of s.
 func (s *slab) at(i int, size uintptr) unsafe.Pointer { return unsafe.Add(s.p, uintptr(i)*size) }
 
 const (
-	firstChunkRows  = 32       // A log starts small: most frames of most storages write little.
-	firstChunkBytes = 256      // That of pieces: a frame may change a few of a large row.
-	chunkBytes      = 64 << 10 // A full chunk; large enough that a range is saved in few copies.
-	maxChunkRows    = 4096
-	fullRung        = 4 // Chunks of a log are four times as large, one behind the other, up to this one.
+	// A log starts small, because most frames of most storages write little.
+	firstChunkRows = 32
+	// For pieces: a frame may change few pieces of a large row.
+	firstChunkBytes = 256
+	// The size of a full chunk. It is large enough to save a range of rows in few copies.
+	chunkBytes   = 64 << 10
+	maxChunkRows = 4096
+	// Each chunk of a log is four times as large as the one before, until this size class.
+	fullRung = 4
 )
 
-// A chunk holds runs and the saved values of their rows, in the order in which
-// they were saved. Chunks are recycled, never grown: values that were saved are
-// not copied again.
+// A chunk holds runs and the saved values of their rows, in the order in which they were saved.
+// Chunks are recycled and never grow, so saved values are not copied again.
 type chunk struct {
 	runs []Run
 	rows slab
-	rung int // How large it is: see [undoStack.rung].
+	// The size class: see [undoStack.rung].
+	rung int
 }
 
-// full is a chunk without room.
+// full is a chunk without free space.
 var full = new(chunk)
 
-// An undoLog holds what one frame saved, oldest first. A row can be in it more
-// than once after two frames were merged; the oldest value is the one that
-// counts.
+// An undoLog holds the rows that one frame saved, oldest first. After a merge of two frames a row
+// can occur more than once. Then its oldest value counts.
 type undoLog struct {
-	chunks  []*chunk
-	first   [1]*chunk // The memory of chunks while there is one.
-	size    int       // Rows in all chunks but the last one.
-	kept    int       // Size after the last compaction.
-	pared   int       // How many of chunks, the first ones, hold what differs only: see [undoStack.pare].
-	repeats bool      // A row may be in it twice.
-	bare    bool      // Runs without values: nothing will be restored from it.
+	chunks []*chunk
+	// Backs chunks while there is only one.
+	first [1]*chunk
+	// Number of rows in all chunks except the last.
+	size int
+	// Number of rows after the last compaction.
+	kept int
+	// Number of leading chunks that were pared: see [undoStack.pare].
+	pared int
+	// A row may occur twice.
+	repeats bool
+	// The log has runs but no values, because nothing will be restored from it.
+	bare bool
 }
 
-// gone stands for the logs of records that are removed. It is empty, and nobody writes it.
+// gone replaces the logs of removed records. It is empty and is never written.
 var gone = new(undoLog)
 
-// rows returns how many rows are in the runs of l.
+// rows returns the number of rows in the runs of l.
 func (l *undoLog) rows() int {
 	if k := len(l.chunks); k > 0 {
 		return l.size + l.chunks[k-1].rows.n
@@ -80,7 +89,7 @@ func (l *undoLog) rows() int {
 	return 0
 }
 
-// add makes c the last chunk of l.
+// add appends c to the chunks of l.
 func (l *undoLog) add(c *chunk) {
 	l.size = l.rows()
 	if l.chunks == nil {
@@ -89,7 +98,7 @@ func (l *undoLog) add(c *chunk) {
 	l.chunks = append(l.chunks, c)
 }
 
-// cut takes chunks[k:] out of l.
+// cut removes chunks[k:] from l.
 func (l *undoLog) cut(k int) {
 	l.size = l.rows()
 	for _, c := range l.chunks[max(k-1, 0):] {
@@ -98,40 +107,61 @@ func (l *undoLog) cut(k int) {
 	l.chunks = l.chunks[:k]
 }
 
-// An undoStack holds the logs of one column: one for every frame in which the
-// column's storage changed, and those of the forward branch.
+// An undoStack holds the logs of one column. There is one log for every frame in which the storage
+// of the column changed. The logs of the forward branch are kept too.
 type undoStack struct {
-	logs    []*undoLog // Oldest first; the last one is open.
-	forward []*undoLog // Undone by seek; the next one to redo is last.
+	logs    []*undoLog // Oldest first. The last one is open.
+	forward []*undoLog // Undone logs. The next one to redo is last.
 	top     *undoLog   // The open log, or nil.
-	tip     *chunk     // The last chunk of top, if rows were saved in it since pick and that is all there is to do for one; or full.
+	// tip is the last chunk of top while a row can be saved by appending to that chunk only.
+	// Otherwise tip is full: pick resets it, and placeSlow sets it.
+	tip *chunk
 
-	rows    rowsOf
-	size    uintptr                            // Of a row or, if it is large, of a piece: what runs count.
-	put     func(runs []Run, p unsafe.Pointer) // Makes the live rows of runs those that lie at p, behind each other.
-	clock   *Clock
-	Moving  func(Run) // Told which rows are about to be put back, undone and redone; may be nil.
-	Moved   func(Run) // Told which were; may be nil.
-	split   uint32    // A run never extends over a row number that has none of these bits.
-	wipes   bool      // Rows hold pointers: recycled chunks are zeroed.
-	Follows bool      // Rows follow from others: a bare frame notes none.
-	Keeps   bool      // A bare frame saves values too: somebody asks what they were.
-	readers []*News   // Told which rows are saved and put back.
-	saves   uint64    // Rises when rows are added to a log, but for those that are added to tip.
-	moves   uint64    // Rises when what logs hold is put back or moved, so that their memory is used for something else.
+	rows rowsOf
+	// Size of a row, or of a piece if rows are large. Runs count in this unit.
+	size uintptr
+	// put copies the consecutive rows at p to the live rows of runs.
+	put   func(runs []Run, p unsafe.Pointer)
+	clock *Clock
+	// Called with rows before they are restored, undone or redone. May be nil.
+	Moving func(Run)
+	// Called with rows after they were restored, undone or redone. May be nil.
+	Moved func(Run)
+	// A run does not cross a row number in which none of these bits is set.
+	split uint32
+	// Rows hold pointers, so recycled chunks are zeroed.
+	wipes bool
+	// Rows are derived from other columns. A bare frame records no runs of them.
+	Follows bool
+	// A bare frame saves values too, because a reader needs the old values.
+	Keeps bool
+	// Notified of rows that are saved or restored.
+	readers []*News
+	// Incremented when rows are added to a log, except by the fast path through tip.
+	saves uint64
+	// Incremented when saved rows are restored or moved, so that their memory is reused.
+	moves uint64
 
-	spares [][]*chunk // Recycled chunks with room for values, by rung,
-	bare   []*chunk   // those without,
-	blank  []*undoLog // and logs without chunks.
-	used   int64      // Bytes of the chunks in logs,
-	most   int64      // the most that these ever were,
-	spare  int64      // and bytes of spares and bare.
-	pieces int        // Of a row: 1, or more if it is large,
-	width  uintptr    // and the size of a row.
+	// Recycled chunks with memory for values, by size class.
+	spares [][]*chunk
+	// Recycled chunks without memory for values.
+	bare []*chunk
+	// Recycled logs without chunks.
+	blank []*undoLog
+	// Bytes of the chunks in logs.
+	used int64
+	// The maximum of used so far.
+	most int64
+	// Bytes of the chunks in spares and bare.
+	spare int64
+	// Number of pieces per row: 1, or more if rows are large.
+	pieces int
+	// Size of a row, also if it has several pieces.
+	width uintptr
 }
 
-// push opens a new, empty log. What the one before it belongs to is over. That of a bare frame
-// has values if a reader of the past wants them.
+// push opens a new, empty log and ends the frame of the log before it. The log of a bare frame
+// still stores values if Keeps is set. The same holds if read is set and the rows are not derived.
 func (u *undoStack) push(bare, read bool) {
 	u.pare()
 	var l *undoLog
@@ -145,9 +175,9 @@ func (u *undoStack) push(bare, read bool) {
 	u.top = l
 }
 
-// pick makes the newest log, if there is one, the open one: without it rows are reported
-// to readers, and saved nowhere. It returns how many of prot rows are to be saved: none where
-// they follow from others and nothing will be put back.
+// pick makes the newest log the open one. Without any log, rows are reported to readers but saved
+// nowhere. pick returns the number of rows to protect. That is prot, or 0 for derived rows that
+// nothing will restore.
 func (u *undoStack) pick(prot int) int {
 	u.top, u.tip = nil, full
 	if k := len(u.logs); k > 0 {
@@ -159,14 +189,14 @@ func (u *undoStack) pick(prot int) int {
 	return prot
 }
 
-// save appends n live rows, which start at row, to the open log.
+// save appends n live rows, starting at row, to the open log.
 func (u *undoStack) save(row, n int) {
 	row, n = row*u.pieces, n*u.pieces
 	u.keep(row, u.rows.from(row), n, u.pieces)
 }
 
-// keep appends n rows, which lie at p, to the open log, as those that start at row. Each
-// whole of them stay side by side.
+// keep appends the n rows at p to the open log and records them as row and the following rows. It
+// never splits a group of whole rows over two chunks.
 func (u *undoStack) keep(row int, p unsafe.Pointer, n, whole int) {
 	l := u.top
 	if l == nil {
@@ -189,8 +219,8 @@ func (u *undoStack) keep(row int, p unsafe.Pointer, n, whole int) {
 // ready reports whether c has room for another row.
 func (c *chunk) ready() bool { return c.rows.n < c.rows.room }
 
-// note adds row to the runs of c, which has one: to the last one, if row joins that and is
-// behind it. It reports false if there is no room for a run.
+// note adds row to the runs of c, which has at least one run. If joins is set and row follows the
+// last run, note extends that run. It returns false if there is no space for another run.
 func (c *chunk) note(row uint32, joins bool) bool {
 	k := len(c.runs)
 	last := (*Run)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(c.runs)), uintptr(k-1)*unsafe.Sizeof(Run{})))
@@ -206,15 +236,15 @@ func (c *chunk) note(row uint32, joins bool) bool {
 	return false
 }
 
-// next returns where to write the row that was noted.
+// next returns the address for the value of the row that was just noted.
 func (c *chunk) next(size uintptr) unsafe.Pointer {
 	n := c.rows.n
 	c.rows.n = n + 1
 	return c.rows.at(n, size)
 }
 
-// placeSlow appends a row to the open log whatever room there is. It returns where to write
-// the row, nil if that is nowhere.
+// placeSlow appends a row to the open log and allocates a chunk if needed. It returns the address
+// for the value of the row, or nil if no value is stored.
 //
 //go:noinline
 func (u *undoStack) placeSlow(row int) unsafe.Pointer {
@@ -227,7 +257,8 @@ func (u *undoStack) placeSlow(row int) unsafe.Pointer {
 	if l.bare {
 		return nil
 	}
-	if n == 1 && len(u.readers) == 0 && !watching { // What is kept of large rows is for placeSlow alone.
+	// Large rows always go through placeSlow.
+	if n == 1 && len(u.readers) == 0 && !watching {
 		before := u.bytes(c)
 		c.runs = slices.Grow(c.runs, 1)
 		u.count(u.bytes(c) - before)
@@ -236,7 +267,7 @@ func (u *undoStack) placeSlow(row int) unsafe.Pointer {
 	return c.rows.at(c.rows.n-n, u.size)
 }
 
-// saveSlow is placeSlow for a plain row, which lies at p.
+// saveSlow appends the row at p, which needs no Clone, to the open log by placeSlow.
 //
 //go:noinline
 func (u *undoStack) saveSlow(row int, p unsafe.Pointer) {
@@ -245,8 +276,9 @@ func (u *undoStack) saveSlow(row int, p unsafe.Pointer) {
 	}
 }
 
-// saveEach appends as many of rows, each a run of its own, as the last chunk of the open
-// log has room for. It returns how many, and where to write them, nil if that is nowhere.
+// saveEach appends rows to the open log, each as a run of its own, as far as the last chunk has
+// space. It returns the address for their values and the number of rows appended. The address is
+// nil if no values are stored.
 func (u *undoStack) saveEach(rows []uint32) (unsafe.Pointer, int) {
 	l, n := u.top, len(rows)
 	switch {
@@ -271,7 +303,8 @@ func (u *undoStack) saveEach(rows []uint32) (unsafe.Pointer, int) {
 	return p, n
 }
 
-// tail returns the last chunk of l with room for so many rows at least, for who adds some.
+// tail returns the last chunk of l. It adds a chunk if the last one has no space for the given
+// number of rows.
 func (u *undoStack) tail(l *undoLog, rows int) *chunk {
 	u.saves++
 	k := len(l.chunks)
@@ -283,7 +316,7 @@ func (u *undoStack) tail(l *undoLog, rows int) *chunk {
 	return u.addChunk(l, rows)
 }
 
-// addChunk adds a chunk to l, with room for so many rows at least.
+// addChunk appends a chunk to l with space for at least the given number of rows.
 func (u *undoStack) addChunk(l *undoLog, rows int) *chunk {
 	rung, spares := 0, &u.bare
 	if !l.bare {
@@ -307,20 +340,22 @@ func (u *undoStack) addChunk(l *undoLog, rows int) *chunk {
 	return c
 }
 
-// rung returns how large the k-th chunk of a log is that has room for so many rows at least.
+// rung returns the size class of the k-th chunk of a log. The chunk has space for at least the
+// given number of rows.
 func (u *undoStack) rung(k, rows int) int {
 	k = min(k, fullRung)
 	for u.chunkRows(k) < rows {
 		k++
 	}
-	for k > 0 && u.chunkRows(k-1) == u.chunkRows(k) { // Recycled, it serves for either.
+	// Two classes of equal size share their recycled chunks.
+	for k > 0 && u.chunkRows(k-1) == u.chunkRows(k) {
 		k--
 	}
 	return k
 }
 
-// chunkRows returns how many rows a chunk of that size holds. That behind the full one is for
-// a large row that is more than that.
+// chunkRows returns the number of rows that a chunk of a size class holds. The class above fullRung
+// is for a large row with more pieces than a full chunk holds.
 func (u *undoStack) chunkRows(rung int) int {
 	first, full := firstChunkRows, max(1, min(maxChunkRows, chunkBytes/max(1, int(u.size))))
 	switch {
@@ -334,7 +369,7 @@ func (u *undoStack) chunkRows(rung int) int {
 	return min(full, first<<(2*rung))
 }
 
-// bytes returns what c takes.
+// bytes returns the memory size of c.
 func (u *undoStack) bytes(c *chunk) int64 { return int64(c.rows.room)*int64(u.size) + room(c.runs) }
 
 // extend adds rows [row, row+n) to the runs of c.
@@ -355,8 +390,7 @@ func (u *undoStack) extend(c *chunk, row, n int) {
 	c.runs = append(c.runs, Run{uint32(row), uint32(n)})
 }
 
-// putBack restores every row saved in logs[k:] to its oldest value there and
-// forgets those logs.
+// putBack restores every row saved in logs[k:] to its oldest value there. It removes those logs.
 func (u *undoStack) putBack(k int) {
 	u.moves++
 	u.tell(u.Moving, u.logs[k:]...)
@@ -375,8 +409,7 @@ func (u *undoStack) putBack(k int) {
 	u.cut(k)
 }
 
-// undo exchanges the newest log with the live rows, and moves it to the forward
-// branch.
+// undo exchanges the newest log with the live rows and moves the log to the forward branch.
 func (u *undoStack) undo() {
 	k := len(u.logs) - 1
 	l := u.logs[k]
@@ -394,8 +427,8 @@ func (u *undoStack) redo() {
 	u.logs = append(u.logs, l)
 }
 
-// exchange swaps the saved values of l with the rows they came from: newest
-// first to undo, oldest first to redo. It is its own inverse.
+// exchange swaps the saved values of l with the live rows. It goes newest first to undo, and oldest
+// first to redo. An undo followed by a redo restores the log and the rows.
 func (u *undoStack) exchange(l *undoLog, undo bool) {
 	u.moves++
 	u.tell(u.Moving, l)
@@ -423,7 +456,7 @@ func (u *undoStack) exchange(l *undoLog, undo bool) {
 	u.moved(l)
 }
 
-// tell tells f, if there is one, which rows are in logs.
+// tell calls f, if it is not nil, with the rows in logs.
 func (u *undoStack) tell(f func(Run), logs ...*undoLog) {
 	for _, l := range logs {
 		if f != nil {
@@ -432,7 +465,7 @@ func (u *undoStack) tell(f func(Run), logs ...*undoLog) {
 	}
 }
 
-// moved tells whoever wants to know which rows, those in logs, were put back.
+// moved reports the restored rows of logs to Moved and to the readers.
 func (u *undoStack) moved(logs ...*undoLog) {
 	u.tell(u.Moved, logs...)
 	if len(u.readers) > 0 {
@@ -440,7 +473,7 @@ func (u *undoStack) moved(logs ...*undoLog) {
 	}
 }
 
-// cut forgets logs[k:].
+// cut removes logs[k:].
 func (u *undoStack) cut(k int) {
 	for _, l := range u.logs[k:] {
 		u.recycle(l)
@@ -448,7 +481,7 @@ func (u *undoStack) cut(k int) {
 	u.logs, u.top = u.logs[:k], nil
 }
 
-// drop forgets logs[k].
+// drop removes logs[k].
 func (u *undoStack) drop(k int) {
 	u.recycle(u.logs[k])
 	copy(u.logs[k:], u.logs[k+1:])
@@ -462,20 +495,20 @@ func (u *undoStack) dropForward() {
 	u.forward = u.forward[:0]
 }
 
-// discard forgets logs[k], whose record is removed. Its memory is used for the next one, while
-// it is in a cache.
+// discard empties logs[k], whose record is removed. The memory of the log is reused first, while it
+// is still in a cache.
 func (u *undoStack) discard(k int) {
 	u.recycle(u.logs[k])
 	u.logs[k], u.top = gone, nil
 }
 
-// squeeze takes out the logs of records that are removed.
+// squeeze removes the logs of removed records from the list.
 func (u *undoStack) squeeze() {
 	u.logs = slices.DeleteFunc(u.logs, func(l *undoLog) bool { return l == gone })
 	u.top = nil
 }
 
-// merge makes logs[k] hold also what logs[at] does, which is older and gone then.
+// merge moves the rows of the older logs[at] into logs[k]. logs[at] is empty afterwards.
 func (u *undoStack) merge(at, k int) {
 	u.moves++
 	older, newer := u.logs[at], u.logs[k]
@@ -485,7 +518,8 @@ func (u *undoStack) merge(at, k int) {
 		u.concat(older, newer)
 	case older.rows() <= 4*newer.rows() && !older.repeats:
 		u.fold(older, newer)
-	default: // Looking at what older holds costs too much for so little.
+	// Scanning the rows of older costs too much for so few new rows.
+	default:
 		older.repeats = true
 		u.concat(older, newer)
 		u.tidy(older)
@@ -494,8 +528,8 @@ func (u *undoStack) merge(at, k int) {
 	u.logs[at], u.logs[k] = gone, older
 }
 
-// fold adds the rows of newer that older, in which no row repeats, does not hold:
-// its values are the older ones.
+// fold adds to older those rows of newer that older does not hold. Rows in both keep the older
+// value. No row repeats in older.
 func (u *undoStack) fold(older, newer *undoLog) {
 	older.eachRun(func(r Run) { u.clock.Seen.Add(r, func(uint32, uint32) {}) })
 	u.saveUnseen(older, newer.chunks)
@@ -503,23 +537,23 @@ func (u *undoStack) fold(older, newer *undoLog) {
 	older.kept = older.rows()
 }
 
-// again readies the newest log for another span of its frame, which may save
-// rows that it holds already.
+// again prepares the newest log for another span of its frame. The span may save rows that the log
+// already holds.
 func (u *undoStack) again() {
 	l := u.logs[len(u.logs)-1]
 	u.tidy(l)
 	l.repeats = l.rows() > 0
 }
 
-// tidy compacts l if it has doubled since it was compacted last.
+// tidy compacts l if its size has doubled since the last compaction.
 func (u *undoStack) tidy(l *undoLog) {
 	if l.repeats && l.rows() > 2*l.kept+1024 {
 		u.compact(l)
 	}
 }
 
-// concat moves what newer holds behind what older holds. Chunks change hands
-// whole unless the last one of older has room for all of it.
+// concat appends the rows of newer to older. It moves whole chunks, unless the last chunk of older
+// has space for all rows of newer.
 func (u *undoStack) concat(older, newer *undoLog) {
 	k := len(older.chunks)
 	room := 0
@@ -548,7 +582,7 @@ func (u *undoStack) concat(older, newer *undoLog) {
 	}
 }
 
-// compact keeps only the oldest record of each row of l.
+// compact keeps only the oldest value of each row of l.
 func (u *undoStack) compact(l *undoLog) {
 	u.moves++
 	chunks := slices.Clone(l.chunks)
@@ -561,8 +595,8 @@ func (u *undoStack) compact(l *undoLog) {
 	l.kept, l.repeats = l.rows(), false
 }
 
-// saveUnseen appends to l those rows of chunks that are not in the scratch set, each
-// once, and adds them to it.
+// saveUnseen appends to l the rows of chunks that are not in the scratch set, each once. It adds
+// these rows to the set.
 func (u *undoStack) saveUnseen(l *undoLog, chunks []*chunk) {
 	top := u.top
 	u.top = l
@@ -594,9 +628,9 @@ func (u *undoStack) recycle(l *undoLog) {
 	u.blank = append(u.blank, l)
 }
 
-// saved calls f for what logs[k:], which may be none, hold, oldest first: runs, and
-// the rows that they had, behind each other; none in a bare log. The memory is valid
-// until f returns.
+// saved calls f for the contents of logs[k:], oldest first; logs[k:] may be empty. f gets runs and
+// the saved values of their rows, one after the other. A bare log has no values. The memory is
+// valid until f returns.
 func (u *undoStack) saved(k int, f func(runs []Run, rows slab)) {
 	for ; k < len(u.logs); k++ {
 		for _, c := range u.logs[k].chunks {
@@ -605,8 +639,9 @@ func (u *undoStack) saved(k int, f func(runs []Run, rows slab)) {
 	}
 }
 
-// oldest calls f with the oldest rows that logs[k:] hold, n that lie at p, once for each
-// row: those that were live when log k was opened.
+// oldest calls f with the oldest saved value of each row in logs[k:]. These are the rows that were
+// live when log k was opened. Each call passes n consecutive rows at p, and every row is passed
+// once.
 func (u *undoStack) oldest(k int, f func(row int, p unsafe.Pointer, n int)) {
 	logs := u.logs[min(k, len(u.logs)):]
 	if len(logs) == 1 && !logs[0].repeats {
@@ -635,7 +670,7 @@ func (u *undoStack) oldest(k int, f func(row int, p unsafe.Pointer, n int)) {
 	}
 }
 
-// logBytes returns what logs[i] holds, or forward[i].
+// logBytes returns the memory size of logs[i], or of forward[i] if undone is set.
 func (u *undoStack) logBytes(i int, undone bool) (n int64) {
 	l := u.logs
 	if undone {
@@ -647,7 +682,7 @@ func (u *undoStack) logBytes(i int, undone bool) (n int64) {
 	return n
 }
 
-// memory returns what the logs take, and what recycled memory does.
+// memory returns the bytes of all logs and the bytes of recycled chunks.
 func (u *undoStack) memory() (undo, spare int64) {
 	for _, list := range [2][]*undoLog{u.logs, u.forward} {
 		for _, l := range list {
