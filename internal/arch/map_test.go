@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// TestTheMapHasEveryPackage holds the list of rooms in CONTRIBUTING.md to the
+// TestTheMapHasEveryPackage holds the list of packages in CONTRIBUTING.md to the
 // packages that are there.
 func TestTheMapHasEveryPackage(t *testing.T) {
 	text, err := os.ReadFile("../../CONTRIBUTING.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rooms, _ := strings.Cut(string(text), "\n## The rooms\n")
+	_, rooms, _ := strings.Cut(string(text), "\n## The packages\n")
 	rooms, _, _ = strings.Cut(rooms, "\n## ")
 	var listed []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .").FindAllStringSubmatch(rooms, -1) {
@@ -30,7 +30,7 @@ func TestTheMapHasEveryPackage(t *testing.T) {
 		pkg := strings.TrimPrefix(path, module)
 		k := slices.Index(listed, pkg)
 		if k < 0 {
-			t.Errorf("CONTRIBUTING.md does not say what %s is: add a line to the list of rooms", pkg)
+			t.Errorf("CONTRIBUTING.md does not say what %s is: add a line to the list of packages", pkg)
 			continue
 		}
 		listed = slices.Delete(listed, k, k+1)
