@@ -10,9 +10,9 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// Apply makes w what it was at the end of recorded ticks that continue its present state, in
-// O(rows that they wrote): rows are saved, written and pointed to as a program's writes
-// are, so that going back, indexes and changes know of them.
+// Apply brings w to the end of recorded ticks that continue its present state. The cost is O(rows
+// that the ticks wrote). Apply saves, writes and marks rows as a program's writes do, so history,
+// indexes and change tracking include them.
 func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {
 	switch {
 	case len(w.recorders) > 1:
@@ -38,7 +38,7 @@ func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {
 	return err
 }
 
-// apply is Apply of one tick.
+// apply applies one tick.
 func (w *World) apply(p *raw.Patch) error {
 	puts, err := w.readPatch(p)
 	if err != nil {
@@ -46,7 +46,7 @@ func (w *World) apply(p *raw.Patch) error {
 	}
 	w.verify()
 	w.dropForward()
-	w.ops = nil // They were recorded before.
+	w.ops = nil // The recorder has recorded them before.
 	if p.Entities.Changed {
 		w.entities.patch(p)
 	}
@@ -66,14 +66,14 @@ func (w *World) apply(p *raw.Patch) error {
 	return nil
 }
 
-// patched is a storage or a resource.
+// A patched is a storage or a resource.
 type patched interface {
-	// patch checks and decodes p, in a world with that many entity indices, and returns
-	// what puts it in place.
+	// patch checks and decodes p, in a world with total entity indices. It returns a function
+	// that writes the decoded rows.
 	patch(p *raw.StoragePatch, total int) (put func(), err error)
 }
 
-// readPatch checks p, and returns what puts it in place.
+// readPatch checks p. It returns the functions that write its rows.
 func (w *World) readPatch(p *raw.Patch) (puts []func(), err error) {
 	r, e := &w.entities, &p.Entities
 	total := r.rows.Total
@@ -103,8 +103,8 @@ func (w *World) readPatch(p *raw.Patch) (puts []func(), err error) {
 	return puts, nil
 }
 
-// checkRanges returns an error unless ranges are ascending and disjoint, name given rows of
-// after, and all of them from before on.
+// checkRanges checks the row ranges of a patch. They must be ascending, disjoint and within after
+// rows. Together they must have given rows, and include all rows from before on.
 func checkRanges(ranges []raw.Range, given, before, after int) error {
 	at, grown := 0, 0
 	for _, r := range ranges {
@@ -120,7 +120,7 @@ func checkRanges(ranges []raw.Range, given, before, after int) error {
 	return nil
 }
 
-// checkIndices returns an error unless the entities have indices below total.
+// checkIndices returns an error unless all entities have indices below total.
 func checkIndices(entities []byte, total int) error {
 	if len(entities)%8 != 0 {
 		return fmt.Errorf("%d bytes of entities", len(entities))
@@ -133,10 +133,10 @@ func checkIndices(entities []byte, total int) error {
 	return nil
 }
 
-// entityOf returns the first of entities, of 8 bytes each.
+// entityOf returns the first of entities, which take 8 bytes each.
 func entityOf(entities []byte) Entity { return Entity(binary.LittleEndian.Uint64(entities)) }
 
-// copyEntities copies the first of entities to rows, and returns the rest.
+// copyEntities fills rows from entities, and returns the remaining bytes.
 func copyEntities(rows []Entity, entities []byte) []byte {
 	for i := range rows {
 		rows[i] = entityOf(entities[8*i:])
@@ -144,7 +144,7 @@ func copyEntities(rows []Entity, entities []byte) []byte {
 	return entities[8*len(rows):]
 }
 
-// patch gives r the rows and lengths of p.
+// patch writes the rows and lengths of p to r.
 func (r *registry) patch(p *raw.Patch) {
 	if r.rows.Span != r.w.clock.Span {
 		r.rows.Open()
@@ -200,16 +200,16 @@ func (s *Storage[T]) patch(p *raw.StoragePatch, total int) (put func(), err erro
 	return func() {
 		s.putRows(p, values)
 		if n <= maxPatched {
-			clear(values) // They may hold memory, which is that of the rows now.
+			clear(values) // The rows now own memory that the values refer to.
 			s.patched = values
 		}
 	}, nil
 }
 
-// maxPatched is how many decoded rows of a patch a storage keeps room for.
+// maxPatched limits the buffer of decoded rows that a storage keeps between patches.
 const maxPatched = 1 << 14
 
-// putRows puts a patch, whose values are decoded, in place.
+// putRows writes a patch whose values are decoded.
 func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	before := s.rows.Lengths
 	if s.rows.Span != s.w.clock.Span {
@@ -222,7 +222,9 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	s.leaveRows(p.After, before.N)
 	s.grow(p.After)
 	members := p.Members
-	touchRanges(&s.data, p.Entities) // First, as a Clone may panic: that dense is saved says that both are.
+	// data comes first because its Clone may panic. A saved row of dense implies that data is
+	// saved.
+	touchRanges(&s.data, p.Entities)
 	touchRanges(&s.dense, p.Entities)
 	for _, r := range p.Entities {
 		members = copyEntities(s.dense.Live[r.First:r.First+r.N], members)
@@ -230,7 +232,7 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	touchRanges(&s.data, p.Values)
 	data := s.data.Live
 	for _, r := range p.Values {
-		if r.N == 1 { // Scattered rows: a call of copy costs more than the row.
+		if r.N == 1 { // For a single row, a call of copy costs more than the assignment.
 			data[r.First], values = values[0], values[1:]
 		} else {
 			values = values[copy(data[r.First:r.First+r.N], values):]
@@ -250,7 +252,7 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	s.set.rewound(before)
 }
 
-// touchRanges readies rows for being written: many short ranges together.
+// touchRanges makes rows writable. It handles many short ranges with one call.
 func touchRanges[T any](c *track.Column[T], ranges []raw.Range) {
 	var some [64]uint32
 	n := 0
@@ -270,7 +272,8 @@ func touchRanges[T any](c *track.Column[T], ranges []raw.Range) {
 	c.TouchEach(&some, n)
 }
 
-// leaveRows notes that rows [lo, hi) will be of other entities, or of none.
+// leaveRows removes the entities in rows [lo, hi) from the mask. The rows get other entities, or
+// none.
 func (s *set) leaveRows(lo, hi int) {
 	if lo >= hi {
 		return
@@ -297,7 +300,7 @@ func (s *set) enterRows(lo, hi int) {
 			s.mask.Add(e.Index())
 		}
 		if s.special {
-			continue // It follows from dense.
+			continue // The row of the entity follows from dense.
 		}
 		i := e.Index()
 		page := s.page(i)

@@ -7,19 +7,17 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A batch does to many entities what a loop over them does, and leaves the world
-// as that loop would, to the bit. What it saves is what need not be done for
-// each: spans of rows are saved and written at once, and what can be taken from
-// the end of the rows is taken by lowering a number.
+// A batch does the same to many entities as a loop over them, and leaves the world in exactly the
+// same state. It is faster than the loop in two ways. It saves and writes spans of rows at once.
+// It removes rows at the end by lowering a count.
 //
-// Batches that remove go from the last entity to the first. So the rows of
-// entities in dense order are removed from the end, where nothing moves; the
-// indices of entities that were created in one batch are given out again in the
-// same order; and the slice may be one that the storage or world gave out, as
-// only rows behind the present one change.
+// Batches that remove go from the last entity to the first, for three reasons. Entities in dense
+// order are then removed from the end, which moves no rows. The indices of entities created in
+// one batch are reused in the same order. And the argument may be a slice that the storage or the
+// world returned, because only rows after the present one change.
 
-// destroyBatch destroys entities, which are in the scratch space of w. Whoever is
-// told may begin another batch, so it is not there meanwhile.
+// destroyBatch destroys entities, which are in the scratch slice of w. Hooks may begin another
+// batch, so w has no scratch slice meanwhile.
 func (w *World) destroyBatch(entities []Entity) (n int) {
 	w.batch = nil
 	if w.watched {
@@ -44,14 +42,14 @@ func (w *World) destroyOneByOne(entities []Entity) int {
 	}
 	switch {
 	case w.restores == restores && (n == len(entities) || !hooks && n == before-w.entities.rows.N):
-		return n // Each went in its turn.
+		return n // Each entity was destroyed by its own call.
 	case hooks: // All of them were alive.
 		return w.countDistinct(entities, func(e Entity) bool { return !w.entities.alive(e) })
 	}
 	return w.countDistinct(entities, func(e Entity) bool { return w.entities.freed(e, before) })
 }
 
-// destroyCounting is destroyOneByOne with hooks, where some of entities are dead already.
+// destroyCounting is destroyOneByOne for a world with hooks and a list with dead entities.
 func (w *World) destroyCounting(entities []Entity) (n int) {
 	alive := w.spare.take()
 	defer w.spare.drop(alive)
@@ -71,8 +69,7 @@ func (w *World) destroyCounting(entities []Entity) (n int) {
 	return n
 }
 
-// countDistinct returns for how many of entities f returns true. One that is there twice
-// counts once.
+// countDistinct returns the number of distinct entities for which f returns true.
 func (w *World) countDistinct(entities []Entity, f func(e Entity) bool) int {
 	found := w.spare.take()
 	defer w.spare.drop(found)
@@ -84,7 +81,7 @@ func (w *World) countDistinct(entities []Entity, f func(e Entity) bool) int {
 	return len(found.added)
 }
 
-// destroyAll is destroyOneByOne where nobody is told.
+// destroyAll is destroyOneByOne for a world without observers.
 func (w *World) destroyAll(entities []Entity) (n int) {
 	if debug {
 		w.mustBeWritable("DestroyAll")
@@ -93,7 +90,8 @@ func (w *World) destroyAll(entities []Entity) (n int) {
 	for i, s := range w.sets {
 		switch {
 		case s.rows.N == 0:
-		case w.entities.rows.N == 0 && s.kind != Indexed: // Which would lose its gaps.
+		// discardAll would remove the gaps of an Indexed storage.
+		case w.entities.rows.N == 0 && s.kind != Indexed:
 			w.storages[i].discardAll()
 		default:
 			w.storages[i].(interface{ discardEach([]Entity) }).discardEach(entities)
@@ -105,7 +103,7 @@ func (w *World) destroyAll(entities []Entity) (n int) {
 	return n
 }
 
-// noteAll notes an operation for each of entities, in their order.
+// noteAll records an operation for each of entities, in their order.
 func (w *World) noteAll(kind raw.OpKind, s raw.Storage, entities []Entity) {
 	if w.ops == nil {
 		return
@@ -115,8 +113,7 @@ func (w *World) noteAll(kind raw.OpKind, s raw.Storage, entities []Entity) {
 	}
 }
 
-// A filling is what the rows of a batch are written with: one value for each, or
-// copies of one.
+// A filling provides the values of a batch: one value for each row, or copies of a single value.
 type filling[T any] struct {
 	differ bool
 	each   []T
@@ -135,7 +132,7 @@ func (f *filling[T]) value(i int) T {
 	return f.same
 }
 
-// write writes rows, which are those of the i-th entity and the following ones.
+// write fills rows, which belong to the i-th entity and the following ones.
 func (f *filling[T]) write(rows []T, i int) {
 	switch {
 	case f.differ:
@@ -152,12 +149,13 @@ func (f *filling[T]) write(rows []T, i int) {
 	}
 }
 
-// setAll gives entities the values of f and returns how many of them are alive.
+// setAll gives entities the values of f. It returns the number of alive ones.
 func (s *Storage[T]) setAll(entities []Entity, f filling[T]) (n int) {
 	if debug {
 		s.mustBeWritable("SetAll", 0)
 	}
-	if s.special || s.mask != nil || s.group != nil || s.hooks != nil { // They take one entity after the other.
+	// These storages and observers handle one entity at a time.
+	if s.special || s.mask != nil || s.group != nil || s.hooks != nil {
 		for i, e := range entities {
 			if s.Set(e, f.value(i)) {
 				n++
@@ -191,8 +189,8 @@ func (s *Storage[T]) setAll(entities []Entity, f filling[T]) (n int) {
 	return n
 }
 
-// addSome makes members of entities[i] and the following ones, as far as they are
-// alive and not members. It returns how many.
+// addSome adds entities[i] and the following ones to s. It stops at an entity that is not alive
+// or is a member. It returns the number of added entities.
 func (s *Storage[T]) addSome(entities []Entity, i int, f *filling[T]) int {
 	if !s.w.entities.alive(entities[i]) {
 		return 0
@@ -205,8 +203,8 @@ func (s *Storage[T]) addSome(entities []Entity, i int, f *filling[T]) int {
 	return k
 }
 
-// setAligned writes the rows of entities[i] and the following ones, as far as they
-// lie beside each other from row on. It returns how many.
+// setAligned writes the rows of entities[i] and the following ones, while these rows are
+// contiguous from row on. It returns the number of rows.
 func (s *Storage[T]) setAligned(entities []Entity, i, row int, f *filling[T]) int {
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
@@ -217,9 +215,8 @@ func (s *Storage[T]) setAligned(entities []Entity, i, row int, f *filling[T]) in
 	return k
 }
 
-// appendRows gives entities a copy of v each. They must be alive and without the
-// component, no two the same, and s Sparse or a Tag, with nobody to be told but a
-// recorder.
+// appendRows gives entities a copy of v each. The entities must be alive, distinct, and without
+// the component. s must be Sparse or a Tag, without observers except a recorder.
 func (s *Storage[T]) appendRows(entities []Entity, v T) {
 	if len(entities) == 0 {
 		return
@@ -232,8 +229,8 @@ func (s *Storage[T]) appendRows(entities []Entity, v T) {
 	f.write(s.extend(entities), 0)
 }
 
-// extend makes entities, to whose rows sparse points already, members behind the
-// last one, and returns the values of their rows, which are to be written.
+// extend adds entities as members after the last row. Their sparse entries must point to these
+// rows already. The caller writes the values of the rows, which extend returns.
 func (s *Storage[T]) extend(entities []Entity) []T {
 	if debug {
 		s.displace()
@@ -251,8 +248,7 @@ func (s *Storage[T]) extend(entities []Entity) []T {
 	return s.data.Live[lo:hi]
 }
 
-// discardEach removes the rows of entities, from the last to the first, without
-// a note among the operations.
+// discardEach removes the rows of entities, from the last to the first. It records no operations.
 func (s *Storage[T]) discardEach(entities []Entity) {
 	for len(entities) > 0 {
 		last := len(entities) - 1
@@ -288,7 +284,8 @@ func (s *Storage[T]) dropTail(k int) {
 	}
 }
 
-// tail returns how many of the last entities are those of the last rows.
+// tail returns the number of entities at the end of the list that are the last rows of s, in the
+// same order.
 func (s *set) tail(entities []Entity) (k int) {
 	rows := s.dense.Live[:s.rows.N]
 	for k < len(rows) && k < len(entities) && rows[len(rows)-1-k] == entities[len(entities)-1-k] {
@@ -297,7 +294,8 @@ func (s *set) tail(entities []Entity) (k int) {
 	return k
 }
 
-// aligned returns how many of the first entities lie in the rows from row on.
+// aligned returns the number of entities at the start of the list that have the rows from row on,
+// in the same order.
 func (s *set) aligned(row int, entities []Entity) (k int) {
 	rows := s.dense.Live[row:s.rows.N]
 	for k < len(rows) && k < len(entities) && rows[k] == entities[k] {
@@ -306,7 +304,7 @@ func (s *set) aligned(row int, entities []Entity) (k int) {
 	return k
 }
 
-// pointBehind points sparse to rows behind the last one, for each of entities.
+// pointBehind points the sparse entries of entities to the rows after the last one, one row each.
 func (s *set) pointBehind(entities []Entity) {
 	var page *track.Page
 	at := track.NoRow
@@ -338,7 +336,8 @@ func (r *registry) createN(dst []Entity, n int) []Entity {
 		case r.rows.Extra == r.rows.Total && want <= maxIndices-r.rows.Total:
 			r.extend(want)
 		}
-		if r.rows.N == before { // A spent or a retired one is in the way.
+		// The next index is retired, or its generations are used up.
+		if r.rows.N == before {
 			r.create()
 		}
 		dst = append(dst, r.dense.Live[before:r.rows.N]...)
@@ -346,8 +345,8 @@ func (r *registry) createN(dst []Entity, n int) []Entity {
 	return dst
 }
 
-// recycle creates at most n entities from the first free ones, up to one whose
-// generation is spent.
+// recycle creates at most n entities from the first free indices. It stops at an index whose
+// generations are used up.
 func (r *registry) recycle(n int) {
 	rows := r.dense.Live[r.rows.N:min(r.rows.N+n, r.rows.Extra)]
 	for k, e := range rows {
@@ -363,8 +362,7 @@ func (r *registry) recycle(n int) {
 	r.rows.N += len(rows)
 }
 
-// extend creates n entities of new indices. There must be neither free nor
-// retired ones.
+// extend creates n entities with new indices. There must be no free and no retired indices.
 func (r *registry) extend(n int) {
 	lo, hi := r.rows.Total, r.rows.Total+n
 	r.grow(hi)
@@ -375,8 +373,8 @@ func (r *registry) extend(n int) {
 	r.rows.N, r.rows.Extra, r.rows.Total = hi, hi, hi
 }
 
-// destroyAll destroys entities, from the last to the first, and returns how many
-// of them were alive.
+// destroyAll destroys entities, from the last to the first. It returns the number of entities
+// that were alive.
 func (r *registry) destroyAll(entities []Entity) int {
 	before := r.rows.N
 	for len(entities) > 0 {

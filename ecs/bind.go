@@ -32,26 +32,33 @@ import (
 //	var game Game
 //	err := ecs.Bind(w, &game)
 //
-// A field that is a nil Storage, Resource, Events or Rand gets what the world has of that
-// type: the one of the name in its tag; without that the only one, or of several that which
-// bears the name of the type. If there is none it is registered, as the tag says: a name, and
-// behind commas a [Kind], masked, norewind, nopersist. A resource begins with its zero value.
-// What takes more to register, as a Rand its seeds and a component its migrations, is
-// registered before, and found. A tag that what is found contradicts is an error, and so are
-// two fields that get the same. A field that is not nil stays, and must be of w.
+// Bind fills each exported field that is a nil Storage, Resource, Events or Rand. It first looks
+// for a registered handle of that type:
 //
-// Then Build is called, if the struct has that method, to make what is made of these: queries,
-// indexes, relations, groups, bundles, also in fields that are not exported. The Build of an
-// embedded struct is called as Go has it: not where the struct around it has one of its own. A
-// field that is a nil pointer to a type of this package afterwards is an error; the tag "-"
-// leaves one alone.
+//   - If the tag has a name, Bind takes the handle of that name.
+//   - Without a name, Bind takes the only handle of the type.
+//   - If there are several, Bind takes the one named after the type.
 //
-// Bind finds in a clone, and in a world that was loaded, what it would register in a new one. So a
-// twin is an empty struct of the same type, bound to the clone: with relations and hooks of
-// its own, which a clone has not.
+// If the world has no such handle, Bind registers one as the tag says: a name, then after commas
+// a [Kind], masked, norewind, nopersist. A resource starts with its zero value. Register
+// beforehand what needs more settings, such as a Rand with its seeds or a component with
+// migrations; Bind then finds it.
 //
-// An error names the field. What it says of fields, tags and names it says before anything is
-// registered; after one of registering or of Build some are.
+// A tag that contradicts the registered handle is an error. So are two fields with the same
+// handle. A field that is not nil stays, and must belong to w.
+//
+// Then Bind calls the method Build, if the struct has one. Build creates the objects that need
+// these handles: queries, indexes, relations, groups, bundles, also in unexported fields. Bind
+// calls the Build of an embedded struct as Go resolves it: if the outer struct has its own Build,
+// only that one runs. After Build, a nil field whose type is a pointer to a type of this package
+// is an error. The tag "-" excludes a field.
+//
+// In a clone or a loaded world, Bind finds the handles that it registers in a new world. So to
+// use a clone, bind an empty struct of the same type to the clone. Build then creates the
+// relations and hooks, which a clone lacks.
+//
+// An error names the field. Bind reports errors in fields, tags and names before it registers
+// anything. After an error of a registration or of Build, some handles are registered.
 func Bind(w *World, game any) error {
 	v := reflect.ValueOf(game)
 	if w == nil || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -64,9 +71,9 @@ func Bind(w *World, game any) error {
 	return nil
 }
 
-// A handle is a pointer that Bind can fill. Its methods are called of nil ones of the type.
+// A handle is a pointer that Bind can fill. Bind calls its methods on nil pointers of the type.
 type handle interface {
-	of(s AnyStorage) any // A handle of s; nil: s is of another type.
+	of(s AnyStorage) any // Returns a handle of s, or nil if s has another type.
 	is(s AnyStorage) bool
 	usualName() string
 	register(w *World, t bindTag) (any, error)
@@ -75,20 +82,20 @@ type handle interface {
 // A binding is one call of Bind.
 type binding struct {
 	w        *World
-	taken    map[AnyStorage]string // Which field has it,
-	names    map[string]string     // and which is to register that name.
+	taken    map[AnyStorage]string // The path of the field that has the handle.
+	names    map[string]string     // The path of the field that registers the name.
 	register []func() error
 	build    []func() error
 	handles  []boundField
 }
 
-// A boundField is one that must not be nil in the end.
+// A boundField is a field that must not be nil in the end.
 type boundField struct {
 	path string
 	v    reflect.Value
 }
 
-// run does one thing after the other: look at all fields, register, build, look for nil.
+// run inspects all fields, registers, builds, and then looks for nil fields, in that order.
 func (b *binding) run(v reflect.Value) error {
 	if err := b.fields(cmp.Or(v.Type().Name(), "struct"), v, false); err != nil {
 		return err
@@ -106,8 +113,8 @@ func (b *binding) run(v reflect.Value) error {
 	return nil
 }
 
-// fields looks at the fields of v, those of structs inside first. built says that the method
-// Build of v is, as an embedded one, that of the struct around it.
+// fields inspects the fields of v, nested structs before the struct itself. If built is true, the
+// method Build of v belongs to the outer struct too, because v is embedded, and runs there.
 func (b *binding) fields(path string, v reflect.Value, built bool) error {
 	before, method := len(b.handles), v.Addr().MethodByName("Build")
 	for i := range v.NumField() {
@@ -141,7 +148,7 @@ func (b *binding) fields(path string, v reflect.Value, built bool) error {
 	return nil
 }
 
-// inField returns err with the field before it, unless one is there.
+// inField adds the path of the field to err, unless err already has it.
 func inField(path string, err error) error {
 	if err == nil || strings.HasPrefix(err.Error(), path+".") || strings.HasPrefix(err.Error(), path+":") {
 		return err
@@ -149,7 +156,7 @@ func inField(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// field finds what the field at path is to hold, or notes that it is to be registered.
+// field finds the handle for the field at path, or schedules its registration.
 func (b *binding) field(path string, v reflect.Value, h handle, tag string) error {
 	t, err := parseBindTag(tag)
 	if err != nil {
@@ -185,7 +192,7 @@ func (b *binding) field(path string, v reflect.Value, h handle, tag string) erro
 	return t.check(s)
 }
 
-// find returns what there is for a field, or nil.
+// find returns the registered handle for a field, or nil.
 func (b *binding) find(v reflect.Value, h handle, t bindTag) (AnyStorage, error) {
 	if !v.IsNil() {
 		for _, s := range b.w.Storages() {
@@ -219,11 +226,11 @@ func (b *binding) find(v reflect.Value, h handle, t bindTag) (AnyStorage, error)
 	return nil, fmt.Errorf("the world has %s of this type; name one in the tag", strings.Join(names, ", "))
 }
 
-// A bindTag is what the tag of a field says.
+// A bindTag is the parsed tag of a field.
 type bindTag struct {
 	name                        string
 	kind                        Kind
-	kinded                      bool // It names one.
+	kinded                      bool // The tag names a kind.
 	masked, noRewind, noPersist bool
 }
 
@@ -251,7 +258,7 @@ func parseBindTag(tag string) (t bindTag, err error) {
 	return t, nil
 }
 
-// check returns what of t does not hold for s.
+// check returns an error if s differs from the settings of t.
 func (t bindTag) check(s AnyStorage) error {
 	about := s.about()
 	for _, wrong := range []struct {
@@ -268,7 +275,7 @@ func (t bindTag) check(s AnyStorage) error {
 	return nil
 }
 
-// ofResource returns an error if t says what only a storage can be.
+// ofResource returns an error if t has settings that only a storage supports.
 func (t bindTag) ofResource() error {
 	if t.kinded || t.masked {
 		return errors.New("its tag says what only a storage can be")

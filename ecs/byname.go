@@ -9,8 +9,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// Components by name at run time, for editors, consoles and live views, which do not know
-// the types: a storage is found by World.Storage, and what of it needs no type is here.
+// This file has the untyped access to components by name, for editors, consoles and live views.
+// World.Storage finds a storage by its name.
 
 var (
 	errNotAlive = errors.New("the entity is not alive")
@@ -26,8 +26,9 @@ type valueError struct {
 func (e *valueError) Error() string { return "ecs: " + e.text }
 func (e *valueError) Unwrap() error { return e.err }
 
-// valueFault returns err as that of component name, with values of type t, of e; a
-// resource has no entity. It names the field if err says one.
+// valueFault adds the context to err: the component name, and its entity e unless name is a
+// resource. t is the type of the values. If err contains the path of a field, valueFault adds
+// that too.
 func valueFault(name string, t *layout.Type, e Entity, resource bool, err error) error {
 	if err == nil {
 		return nil
@@ -42,8 +43,7 @@ func valueFault(name string, t *layout.Type, e Entity, resource bool, err error)
 	return &valueError{what + ": " + why, err}
 }
 
-// fieldPath returns a path into t, which begins with the name of t, as it follows that of
-// a component.
+// fieldPath turns a path that starts with the name of t into a suffix for a component name.
 func fieldPath(t *layout.Type, path string) string {
 	path = strings.TrimPrefix(path, t.Name)
 	if path != "" && path[0] != '.' && path[0] != '[' {
@@ -52,7 +52,7 @@ func fieldPath(t *layout.Type, path string) string {
 	return path
 }
 
-// noJSON returns why values of type T have no JSON.
+// noJSON returns an error that says why values of type T have no JSON form.
 func noJSON[T any]() error {
 	_, err := layout.Of(reflect.TypeFor[T]())
 	if fault, ok := errors.AsType[*layout.TypeError](err); ok {
@@ -61,7 +61,7 @@ func noJSON[T any]() error {
 	return fmt.Errorf("it has no JSON: %w", err)
 }
 
-// asType returns v, which is a T or a pointer to one.
+// asType returns v as a T. v must be a T or a pointer to one.
 func asType[T any](v any) (x T, err error) {
 	switch v := v.(type) {
 	case T:

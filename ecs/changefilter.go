@@ -1,25 +1,26 @@
 package ecs
 
-// A ChangeFilter keeps the entities for which something happened to a component
-// since the last commit, or since an earlier tick: see [ChangeFilter.Since].
-// [Storage.Added], [Storage.Changed] and [Storage.Removed] make one.
+// A ChangeFilter keeps the entities whose component was added, changed or removed since the last
+// commit, or since an earlier tick: see [ChangeFilter.Since]. [Storage.Added], [Storage.Changed]
+// and [Storage.Removed] create one.
 //
 // It is a [Filter] of queries: NewQuery1(Read(health)).With(health.Changed()).
 //
-// It finds them when an iteration begins, in O(rows written since the commit), and of the
-// others the iteration sees no more than a bit for 64 rows; once rows of the storage that it
-// goes along have moved in the loop, it asks for each. What the loop changes does not count.
-// Give each query a filter of its own.
+// The filter finds its entities when an iteration begins, in O(rows written since the commit).
+// For other entities, the iteration reads one bit for 64 rows. After the loop moves rows of its
+// driving storage, the filter tests each entity. Changes that the loop makes do not count.
+//
+// Use each filter in one query only.
 type ChangeFilter struct {
 	w     *World
 	found []Entity
 	find  func() ([]Entity, error)
 
-	fixed bool // Compare with the end of tick, not with the last commit.
+	fixed bool // Compare with the end of tick, instead of the last commit.
 	tick  uint64
 
-	// Entity index to position in found, once somebody is asked for. An entry without
-	// one may hold rubbish, as found is asked back; so nothing is cleared when found anew.
+	// The position in found of each entity index, filled at the first test of an entity. An entry
+	// may be stale: keeps compares the entity in found, so entries need no clearing.
 	place  []uint32
 	placed bool
 }
@@ -33,15 +34,15 @@ func newChangeFilter[T any](s *Storage[T], verb string, pick func(*Delta[T]) []E
 			err := d.Since(f.tick)
 			return pick(d), err
 		}
-		err := d.SinceCommit() // nil: that tick is kept.
+		err := d.SinceCommit() // The error is nil because the world keeps that tick.
 		return pick(d), err
 	}
 	return f
 }
 
-// Since makes f compare with the end of tick from now on, instead of the last
-// commit. An error wraps [ErrNotHeld]; f is then as it was. An iteration panics if
-// the history does not hold the tick any more by then: call Since before it.
+// Since makes f compare with the end of tick from now on, instead of the last commit. An error
+// wraps [ErrNotHeld]; f is then unchanged. An iteration panics if the history has dropped the
+// tick by then, so call Since before each iteration.
 func (f *ChangeFilter) Since(tick uint64) error {
 	fixed, was := f.fixed, f.tick
 	f.fixed, f.tick = true, tick
@@ -75,7 +76,7 @@ func (f *ChangeFilter) keeps(e Entity) bool {
 	return i < len(f.found) && f.found[i] == e
 }
 
-// lay notes where each entity is in found.
+// lay fills place with the positions of the entities in found.
 func (f *ChangeFilter) lay() {
 	f.placed = true
 	for i, e := range f.found {

@@ -9,33 +9,32 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// A Delta is what differs in a storage between an earlier boundary and now, by
-// entity: a row that merely moved differs in nothing, and neither does a value
-// that was written and is the same again. An entity that was destroyed is another
-// one than that which has its index now.
+// A Delta is the difference of a storage between an earlier boundary and now, by entity. A row
+// that only moved is no difference. A value that was changed and then changed back is no
+// difference. A destroyed entity differs from the entity that uses its index now.
 //
-// Values are the same if their canonical bytes are: NaN is itself, -0 is not 0,
-// padding does not count. Values of NoPersist components that cannot be encoded
-// are compared by [reflect.DeepEqual].
+// Two values are the same if their canonical bytes are equal: NaN equals itself, -0 differs from
+// 0, and padding does not count. NoPersist values that cannot be encoded are compared by
+// [reflect.DeepEqual].
 //
-// A Delta holds what it found: the world may be changed while it is read. Its
-// values are copies; what they point to, they share with the world.
+// A Delta has copies of the values, so the program may change the world while it reads the Delta.
+// Memory that the values point to is shared with the world.
 //
-// [Storage.Since] makes one; its own Since and SinceCommit use its memory again,
-// and allocate nothing once that is large enough.
+// [Storage.Since] creates a Delta. The methods Since and SinceCommit of a Delta reuse its memory.
+// They allocate nothing once the memory is large enough.
 type Delta[T any] struct {
 	s *Storage[T]
 	comparison
-	values track.Spans // The values that were written, as they were.
-	old    []T         // The values beside then.
+	values track.Spans // Old versions of the written values.
+	old    []T         // Old values of the rows in comparison.rows.
 
 	added, changed, removed edits[T]
 }
 
-// An Edit is a value before and after.
+// An Edit is a value before and after a change.
 type Edit[T any] struct{ Old, New T }
 
-// edits are entities with their values before and after.
+// edits is a list of entities with their values before and after.
 type edits[T any] struct {
 	entities []Entity
 	values   []Edit[T]
@@ -45,7 +44,7 @@ func (l *edits[T]) add(e Entity, v Edit[T]) {
 	l.entities, l.values = append(l.entities, e), append(l.values, v)
 }
 
-// reset empties l. What it held is given up to the garbage collector, if that would look.
+// reset empties l. If the values contain pointers, reset clears them for the garbage collector.
 func (l *edits[T]) reset(pointers bool) {
 	if pointers {
 		clear(l.values)
@@ -53,7 +52,7 @@ func (l *edits[T]) reset(pointers bool) {
 	l.entities, l.values = l.entities[:0], l.values[:0]
 }
 
-// room makes room for n more, and for as many as there are: lists of rows become long.
+// room makes room for n more edits. It at least doubles the capacity, as lists can get long.
 func (l *edits[T]) room(n int) {
 	if k := len(l.entities); cap(l.entities)-k < n || cap(l.values)-k < n {
 		n = max(n, k)
@@ -61,132 +60,131 @@ func (l *edits[T]) room(n int) {
 	}
 }
 
-// Since returns what changed since the end of tick, on the branch of history that
-// led here. What was written after the last commit counts.
+// Since returns the changes since the end of tick, on the present branch of history. Writes after
+// the last commit are included.
 //
-// It costs O(rows written since), whatever the storage holds; if many were
-// written here and there, also a bit for every row. An error wraps [ErrNotHeld]:
-// the history does not hold the tick, or the component is NoRewind. The ticks
-// held are those of [Options.History] and the newest boundary of a world that
-// keeps one for [Storage.OnChange] or for a [ChangeFilter].
+// The cost is O(rows written since), for storages of any size. If many scattered rows were
+// written, a bit for every row adds to the cost. An error wraps [ErrNotHeld]: the history does
+// not hold the tick, or the component is NoRewind. The history holds the ticks that
+// [Options.History] retains. For [Storage.OnChange] and [ChangeFilter] a world also keeps its
+// newest boundary.
 func (s *Storage[T]) Since(tick uint64) (*Delta[T], error) {
 	d := &Delta[T]{s: s}
 	return d, d.Since(tick)
 }
 
-// At returns s as it was at the tick of past, of the same world. The first call for a past makes
-// it, others return the same, so a program may keep it or not.
+// At returns s as of the tick of past, which must be of the same world. Later calls with the same
+// past return the same PastStorage, so the program need not keep it.
 func (s *Storage[T]) At(past *Past) *PastStorage[T] { return pastOf(s, past) }
 
-// SinceCommit returns what changed since the last commit. See [Storage.Since].
+// SinceCommit returns the changes since the last commit. See [Storage.Since].
 func (s *Storage[T]) SinceCommit() (*Delta[T], error) {
 	d := &Delta[T]{s: s}
 	return d, d.SinceCommit()
 }
 
-// Added returns a filter that keeps the entities that have the component and did
-// not have it at the last commit.
+// Added returns a filter that keeps the entities that have the component now and did not have it
+// at the last commit.
 //
-// A world without a history keeps the values at its last commit from now on; see
-// [Storage.OnChange] for what follows from that, and for when it panics.
+// From now on, the world keeps the values at its last commit, also without a history. See
+// [Storage.OnChange] for the consequences, and for the cases in which Added panics.
 func (s *Storage[T]) Added() *ChangeFilter {
 	return newChangeFilter(s, "Added", func(d *Delta[T]) []Entity { return d.added.entities })
 }
 
-// Changed returns a filter that keeps the entities that had the component at the
-// last commit and have another value of it now. [Delta] says which values are the
-// same, [Storage.Added] what is asked of the world.
+// Changed returns a filter that keeps the entities that had the component at the last commit and
+// have another value of it now. See [Delta] for equality of values, and [Storage.Added] for the
+// requirements.
 func (s *Storage[T]) Changed() *ChangeFilter {
 	return newChangeFilter(s, "Changed", func(d *Delta[T]) []Entity { return d.changed.entities })
 }
 
-// Removed returns a filter that keeps the entities that had the component at the
-// last commit and do not have it now. [Storage.Added] says what is asked of the world.
+// Removed returns a filter that keeps the entities that had the component at the last commit and
+// do not have it now. See [Storage.Added] for the requirements.
 func (s *Storage[T]) Removed() *ChangeFilter {
 	return newChangeFilter(s, "Removed", func(d *Delta[T]) []Entity { return d.removed.entities })
 }
 
-// OnAdd makes s call f when an entity gets the component: at the end of Set, with
-// the value set.
+// OnAdd adds a hook that runs when an entity gets the component. It runs at the end of Set, with
+// the new value.
 //
 // # The order of hooks
 //
-// The hooks of an event are called in the order in which they were added; one
-// that is added meanwhile is called from the next event on. Of an entity with
-// components that comes to be and ends, they are told in this order:
+// The hooks of an event run in the order in which they were added. A hook that is added during an
+// event runs from the next event on. During the lifetime of an entity, hooks run in this order:
 //
-//	World.OnCreate    it was created
-//	RequiredBy        it got a component, and gets those that go with it
-//	OnAdd             it got a component, in the order of the calls; of a bundle that of its types
-//	OnSet             it was given a component that it had
-//	World.OnDestroy   it is about to be destroyed, behind those that a [Relation] destroys with it
+//	World.OnCreate    the entity was created
+//	RequiredBy        it got a component, and gets the required components
+//	OnAdd             it got a component, in the order of the calls; in a bundle, of the types
+//	OnSet             a component that it had was set again
+//	World.OnDestroy   it is about to be destroyed, after entities that a [Relation] destroys too
 //	OnRemove          it is about to lose each component, in the order of registration
 //
-// Commands and batches tell at each change that they make. OnChange comes in Commit.
+// Commands and batches call the hooks at each change that they make. OnChange hooks run in
+// Commit.
 //
 // # What hooks may do
 //
-// A hook may change anything, this storage included:
+// A hook may change anything, including this storage:
 //
-//   - OnAdd and OnSet may remove the component again or destroy the entity. The hooks
-//     that follow are not called then; Set reports true all the same.
-//   - OnRemove finds the entity alive, with all its components, this one included.
-//     It may write this one, which is in vain; removing it again, or destroying
-//     the entity that is being destroyed, does nothing.
-//   - A component that OnRemove gives to an entity being destroyed is taken away
-//     again, and its own OnRemove hooks are called.
-//   - A component that refers to the entity being destroyed is treated as the policy of
-//     its [Relation] says, after the last hook.
-//   - What a hook does in a loop over a query is subject to the rules of the loop.
+//   - OnAdd and OnSet may remove the component again or destroy the entity. The remaining hooks
+//     do not run then, and Set still returns true.
+//   - During OnRemove the entity is alive and has all its components, including this one. Writing
+//     the component has no effect. Removing the component again, or destroying the entity that is
+//     being destroyed, does nothing.
+//   - A component that OnRemove gives to an entity being destroyed is removed again, and its own
+//     OnRemove hooks run.
+//   - If a hook gives a component that refers to the entity being destroyed, the policy of its
+//     [Relation] applies after the last hook.
+//   - In a loop over a query, a hook must follow the rules of the loop.
 //
-// If a hook panics, the hooks behind it are not called; the component was added,
-// or is still there, and the world is whole. Set within OnAdd of the same storage
-// calls the hooks within one another, without a limit.
+// If a hook panics, the remaining hooks do not run. The component was added, or is still present,
+// and the world is consistent. Set in an OnAdd hook of the same storage nests the hooks, without
+// a limit.
 //
 // # What calls no hooks
 //
-// Restore, Rewind, Seek and Load do not: see [World.OnRestore]. Neither do rows of
-// a NoRewind component that go because their entities were undone. Hooks are not
-// part of the world's state: they stay when it is put back, and a clone has none.
+// Restore, Rewind, Seek and Load call no hooks: see [World.OnRestore]. The same is true for rows
+// of a NoRewind component that are removed because a rollback removed their entities. Hooks are
+// not part of the world's state. So a restore leaves them unchanged, and a clone has none.
 func (s *Storage[T]) OnAdd(f func(e Entity, v T)) {
 	h := s.hooked()
 	h.add = append(h.add, func(e Entity, row int) { f(e, s.data.Live[row]) })
 }
 
-// OnRemove makes s call f before an entity loses the component: in Remove,
-// Destroy and Clear. See [Storage.OnAdd] for what f may do.
+// OnRemove adds a hook that runs before an entity loses the component, in Remove, Destroy and
+// Clear. See [Storage.OnAdd] for what f may do.
 //
-// Clear of a storage with such a hook removes the components it found one by one,
-// from the last row to the first; World.Clear destroys the entities so. What
-// hooks add meanwhile stays.
+// Clear of a storage with such a hook removes its present rows one by one, from the last row to
+// the first. World.Clear destroys the entities in the same way. Components and entities that
+// hooks add meanwhile stay.
 func (s *Storage[T]) OnRemove(f func(e Entity, v T)) {
 	h := s.hooked()
 	h.remove = append(h.remove, func(e Entity, row int) { f(e, s.data.Live[row]) })
 }
 
-// OnSet makes s call f when an entity that has the component is given another: at the end
-// of Set, of a batch, a bundle or a command, once for each, whether or not the values
-// differ. old is what it had, to be read only. What writes through pointers is not told:
-// that is [Storage.OnChange]. See [Storage.OnAdd] for what f may do; Set within OnSet of the
-// same storage calls the hooks within one another.
+// OnSet adds a hook that runs when a component that an entity has is set again. It runs at the
+// end of Set, of a batch, a bundle or a command, once for each entity, whether or not the values
+// differ. old is the previous value, for reading only. Writes through pointers do not call the
+// hook; see [Storage.OnChange]. See [Storage.OnAdd] for what f may do. Set in an OnSet hook of
+// the same storage nests the hooks.
 func (s *Storage[T]) OnSet(f func(e Entity, old, now T)) {
 	s.hooked()
 	s.onSet = append(s.onSet, f)
 }
 
-// RequiredBy makes whoever gets a component of other get one of s too, with a copy of v,
-// unless it has one: at the end of Set, of a batch, a bundle, a command or a copy, before
-// the OnAdd hooks of other are called. The default goes through the hooks of s, and may
-// require others in turn.
+// RequiredBy makes s a required component of other. When an entity gets a component of other and
+// has none of s, it gets a copy of v. This happens at the end of Set, of a batch, a bundle, a
+// command or a copy, before the OnAdd hooks of other run. Giving v runs the hooks of s, and the
+// components that s requires are added too.
 //
 //	velocities.RequiredBy(positions, Velocity{})
-//	positions.Set(e, Position{1, 2}) // And e has a Velocity.
+//	positions.Set(e, Position{1, 2}) // Now e also has a Velocity.
 //
-// It says what comes along, not what stays: to remove the component later is as ever. It
-// is a hook: see [Storage.OnAdd] for what calls none.
-// A bundle that has both gives them in its order, so name what is required first, and
-// OnAdd is told of the bundle's value rather than of v. It panics if other is s, a resource
-// or in another world.
+// The required component may be removed later. RequiredBy is a hook: see [Storage.OnAdd] for
+// operations that call none. A bundle gives its components in its own order, so name a required
+// component first; OnAdd then sees the bundle's value instead of v. RequiredBy panics if other is
+// s, a resource, or of another world.
 func (s *Storage[T]) RequiredBy(other AnyStorage, v T) {
 	o := s.w.mustBeComponent("RequiredBy", other)
 	if o == &s.set {
@@ -201,28 +199,27 @@ func (s *Storage[T]) RequiredBy(other AnyStorage, v T) {
 	})
 }
 
-// OnChange makes s call f in Commit, once for every entity that had the component
-// at the last commit and has another value of it now, in the order of rows. So it
-// is called whatever wrote the value, and not for a value that was written and is
-// the same again; see [Delta] for which values are the same.
+// OnChange adds a hook that runs in Commit. The hook runs for every entity that had the component
+// at the last commit and has another value of it now, in the order of rows. It does not matter how
+// the value was written. A value that was changed and then changed back causes no call. See
+// [Delta] for equality of values.
 //
-// Hooks are called in the order in which they were added to the world, before the
-// tick ends and is told to the recorder. A hook may change anything: what it
-// writes belongs to the tick that ends, is seen by the hooks behind it, and is
-// told to none of those before it. It must not call Commit. If it panics, the
-// tick is not committed.
+// Hooks run in the order in which they were added to the world, before the tick ends and the
+// recorder receives it. A hook may change anything. Its writes belong to the tick that ends, and
+// later hooks see them, but earlier hooks do not run again. A hook must not call Commit. If a
+// hook panics, the tick is not committed.
 //
-// A world without a history keeps the values at its last commit from now on; it
-// can then be put back to that tick. OnChange panics for a NoRewind component
-// and, in such a world, while a checkpoint is held or if a recorder is attached
-// and something was written since the last commit: add it before, or after Commit.
+// From now on, the world keeps the values at its last commit, also without a history. So it can
+// be rolled back to that tick. OnChange panics for a NoRewind component. In a world without a
+// history it also panics in two cases: while a checkpoint is held, and if a recorder is attached
+// and there are writes since the last commit. So add the hook earlier, or right after Commit.
 func (s *Storage[T]) OnChange(f func(e Entity, before, now T)) {
 	s.w.mustKeepTick(&s.rows, "OnChange", s.name)
 	d := &Delta[T]{s: s}
 	h := &s.w.hooks
 	h.change = append(h.change, func() {
 		if err := d.SinceCommit(); err != nil {
-			panic(err) // Unreachable: the tick is kept.
+			panic(err) // Unreachable: the world keeps the tick.
 		}
 		for e, v := range d.Changed() {
 			f(e, v.Old, v.New)
@@ -230,15 +227,14 @@ func (s *Storage[T]) OnChange(f func(e Entity, before, now T)) {
 	})
 }
 
-// Since makes d what changed since the end of tick. After an error d is empty.
+// Since sets d to the changes since the end of tick. After an error d is empty.
 func (d *Delta[T]) Since(tick uint64) error { return d.since(d.s.w.lastBoundary(tick), tick) }
 
-// SinceCommit makes d what changed since the last commit. After an error d is
-// empty.
+// SinceCommit sets d to the changes since the last commit. After an error d is empty.
 func (d *Delta[T]) SinceCommit() error { return d.since(d.s.w.newestBoundary(), d.s.w.tick) }
 
-// Added iterates over the entities that have the component now and had it not
-// then, in the order of their rows.
+// Added iterates over the entities that have the component now and did not have it then, in the
+// order of their rows.
 func (d *Delta[T]) Added() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		for i, e := range d.added.entities {
@@ -249,8 +245,8 @@ func (d *Delta[T]) Added() iter.Seq2[Entity, T] {
 	}
 }
 
-// Changed iterates over the entities that had the component then and have another
-// value of it now, in the order of their rows.
+// Changed iterates over the entities that had the component then and have another value of it
+// now, in the order of their rows.
 func (d *Delta[T]) Changed() iter.Seq2[Entity, Edit[T]] {
 	return func(yield func(Entity, Edit[T]) bool) {
 		for i, e := range d.changed.entities {
@@ -261,8 +257,8 @@ func (d *Delta[T]) Changed() iter.Seq2[Entity, Edit[T]] {
 	}
 }
 
-// Removed iterates over the entities that had the component then and have it not
-// now, alive or not, with the values of then, in the order of their rows then.
+// Removed iterates over the entities that had the component then and do not have it now, alive or
+// not. It yields the old values, in the old order of rows.
 func (d *Delta[T]) Removed() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		for i, e := range d.removed.entities {
@@ -273,12 +269,12 @@ func (d *Delta[T]) Removed() iter.Seq2[Entity, T] {
 	}
 }
 
-// Empty reports whether nothing differs.
+// Empty reports whether there are no differences.
 func (d *Delta[T]) Empty() bool {
 	return len(d.added.entities)+len(d.changed.entities)+len(d.removed.entities) == 0
 }
 
-// since compares with the beginning of the k-th frame, the end of tick.
+// since compares with the start of the k-th frame, which is the end of tick.
 func (d *Delta[T]) since(k int, tick uint64) error {
 	pointers := d.s.pointers
 	d.added.reset(pointers)
@@ -294,7 +290,8 @@ func (d *Delta[T]) since(k int, tick uint64) error {
 	return nil
 }
 
-// compare compares with what was when the logs from k on were opened, and before rows.
+// compare compares with the time at which the logs from k on were opened. The storage had before
+// rows then.
 func (d *Delta[T]) compare(k, before int) {
 	s := d.s
 	d.lay(&s.dense, k, before, s.rows.N, s.row)
@@ -310,13 +307,13 @@ func (d *Delta[T]) compare(k, before int) {
 	}
 }
 
-// layValues lays the values of then beside it.
+// layValues fills d.old with the old values of the rows in d.rows.
 func (d *Delta[T]) layValues(before int) {
 	d.old = slices.Grow(d.old[:0], len(d.rows))[:len(d.rows)]
 	k := 0
 	for p, row := range d.rows {
 		if d.then[p] == 0 {
-			continue // Not looked at, like the rest.
+			continue // This value is never read.
 		}
 		if k = d.values.Seek(k, row); k < d.values.Len() && d.values.At(k).Row <= row {
 			d.old[p] = d.s.data.Old(d.values.At(k))[row-d.values.At(k).Row]
@@ -326,8 +323,8 @@ func (d *Delta[T]) layValues(before int) {
 	}
 }
 
-// walk compares the values that were written below limit, where there were rows then
-// and are now: in spans, between the rows at which another entity may be.
+// walk compares the written values below limit, where rows exist both then and now. It compares
+// in spans between the rows in d.rows, in which another entity may be.
 func (d *Delta[T]) walk(limit int) {
 	p, next := 0, d.at(0)
 	plain := plainRows[T](d.s.face.codec)
@@ -363,9 +360,10 @@ func (d *Delta[T]) walk(limit int) {
 	}
 }
 
-// compareSingles is compareRows of plain values for the spans from i on, as far as they
-// are single rows below limit. It returns how far that is. Its loop calls nothing, so that
-// the processor looks at several rows at a time.
+// compareSingles is compareRows for plain values and for spans of a single row. It compares the
+// spans from i on, until a span has several rows or is not below limit. It returns the position
+// of that span. The loop contains no calls, so the processor can work on several rows in
+// parallel.
 func (d *Delta[T]) compareSingles(i, limit int) int {
 	s, l := d.s, &d.changed
 	spans, order := d.values.Spans()
@@ -400,7 +398,7 @@ func (d *Delta[T]) compareSingles(i, limit int) int {
 	return i
 }
 
-// compareRows compares old with the rows from row on, in which the same entities were.
+// compareRows compares old with the rows from row on. The entities of these rows are the same.
 func (d *Delta[T]) compareRows(row int, old []T, plain bool) {
 	s, l, k := d.s, &d.changed, len(d.changed.entities)
 	l.room(len(old))
@@ -424,7 +422,8 @@ func (d *Delta[T]) compareRows(row int, old []T, plain bool) {
 	l.entities, l.values = l.entities[:k], l.values[:k]
 }
 
-// compareEntity finds out what became of the entity at d.rows[p], if there is one.
+// compareEntity adds the entity at row d.rows[p] to the list of its change, if there is an entity
+// and a change.
 func (d *Delta[T]) compareEntity(p int, plain bool) {
 	s, row := d.s, int(d.rows[p])
 	if row >= s.rows.N || s.dense.Live[row] == Vacant {
@@ -442,14 +441,14 @@ func (d *Delta[T]) compareEntity(p int, plain bool) {
 	}
 }
 
-// Since returns the value at the end of tick and now, and whether they differ.
-// Its errors are those of [Storage.Since].
+// Since returns the value at the end of tick and now, and whether they differ. Its errors are
+// those of [Storage.Since].
 func (r *Resource[T]) Since(tick uint64) (e Edit[T], changed bool, err error) {
 	return r.since(r.w.lastBoundary(tick), tick)
 }
 
-// SinceCommit returns the value at the last commit and now, and whether they
-// differ. See [Resource.Since].
+// SinceCommit returns the value at the last commit and now, and whether they differ. See
+// [Resource.Since].
 func (r *Resource[T]) SinceCommit() (e Edit[T], changed bool, err error) {
 	return r.since(r.w.newestBoundary(), r.w.tick)
 }
@@ -470,17 +469,17 @@ func (r *Resource[T]) since(k int, tick uint64) (e Edit[T], changed bool, err er
 	return e, changed, nil
 }
 
-// An EntityDelta is which entities were created and destroyed between an earlier
-// boundary and now. Those that were created and destroyed in between are not in
-// it. [World.Since] makes one; it is used as a [Delta] is.
+// An EntityDelta lists the entities that were created and destroyed between an earlier boundary
+// and now. It leaves out entities that were both created and destroyed in between. [World.Since]
+// creates an EntityDelta. It is used like a [Delta].
 type EntityDelta struct {
 	w *World
 	comparison
 	created, destroyed []Entity
 }
 
-// Since returns the entities created and destroyed since the end of tick. Its
-// cost and errors are those of [Storage.Since].
+// Since returns the entities created and destroyed since the end of tick. Cost and errors are
+// those of [Storage.Since].
 func (w *World) Since(tick uint64) (*EntityDelta, error) {
 	d := &EntityDelta{w: w}
 	return d, d.Since(tick)
@@ -492,20 +491,18 @@ func (w *World) SinceCommit() (*EntityDelta, error) {
 	return d, d.SinceCommit()
 }
 
-// Since makes d what changed since the end of tick. After an error d is empty.
+// Since sets d to the changes since the end of tick. After an error d is empty.
 func (d *EntityDelta) Since(tick uint64) error { return d.since(d.w.lastBoundary(tick), tick) }
 
-// SinceCommit makes d what changed since the last commit. After an error d is
-// empty.
+// SinceCommit sets d to the changes since the last commit. After an error d is empty.
 func (d *EntityDelta) SinceCommit() error { return d.since(d.w.newestBoundary(), d.w.tick) }
 
-// Created returns the entities that are alive and were not then, in the order of
-// [World.Entities]. The slice is valid until d is used again.
+// Created returns the entities that are alive now and were not alive then, in the order of
+// [World.Entities]. The slice is valid until the next use of d.
 func (d *EntityDelta) Created() []Entity { return d.created }
 
-// Destroyed returns the entities that were alive then and are not now, in the
-// order in which World.Entities had them. The slice is valid until d is used
-// again.
+// Destroyed returns the entities that were alive then and are not alive now, in the order in
+// which World.Entities had them. The slice is valid until the next use of d.
 func (d *EntityDelta) Destroyed() []Entity { return d.destroyed }
 
 func (d *EntityDelta) since(k int, tick uint64) error {
@@ -531,8 +528,8 @@ func (d *EntityDelta) since(k int, tick uint64) error {
 	return nil
 }
 
-// boundary returns the id of the k-th frame, which begins with the end of tick,
-// or says why t cannot be compared with what it was then.
+// boundary returns the id of the k-th frame, which begins with the end of tick. It returns an
+// error if t cannot be compared with that tick.
 func (w *World) boundary(k int, tick uint64, t *track.Tracker, name string) (frame uint64, err error) {
 	switch {
 	case t.Exempt:
@@ -545,7 +542,7 @@ func (w *World) boundary(k int, tick uint64, t *track.Tracker, name string) (fra
 	return w.frames[k].ID, nil
 }
 
-// ticksHeld says which ticks the present can be compared with.
+// ticksHeld returns the part of an error text that lists the ticks to compare with.
 func (w *World) ticksHeld() string {
 	var text strings.Builder
 	first, last := uint64(0), uint64(0)

@@ -11,44 +11,47 @@ const (
 	chunkBits = 12
 	chunkRows = 1 << chunkBits
 
-	maxColumns = 8           // Components.
-	maxWords   = 16          // Of 64 rows each, given out at once if they lie here and there.
-	missing    = track.NoRow // In place of a row in an optional set.
+	maxColumns = 8           // Maximum number of components.
+	maxWords   = 16          // Maximum number of 64-row words in a span of scattered rows.
+	missing    = track.NoRow // Row number of a missing optional component.
 
-	thin = 8 // A list is of one position in so many, or fewer.
+	thin = 8 // A list has at most one of this many positions.
 )
 
-// A chunk is what was found at 4096 positions:
+// A chunk is the result of the search at 4096 positions:
 //
-//	words   | 1 1 1 1 1 1 1 1 | 0 1 1 0 0 0 0 1 |      found, a bit a position
-//	rows    | 4 5 6 7 8 9 ... | . 3 90 .  ..    |      in each column's set
-//	whole         1                   0                all found, and rows side by side
+//	words   | 1 1 1 1 1 1 1 1 | 0 1 1 0 0 0 0 1 |      a bit for each position: found or not
+//	rows    | 4 5 6 7 8 9 ... | . 3 90 .  ..    |      in the set of each column
+//	whole         1                   0                all found, and rows contiguous
 //
-// If everything is found side by side, as in most worlds it is, all that is kept are
-// the first rows. If little is found, the first time that it is looked for, all that is
-// kept is a list of it, until that is more:
+// If all positions are found and all rows are contiguous, the chunk has only the first rows. That
+// is the usual case. If the first search finds few positions, the chunk is a list of these, until
+// the list becomes too long:
 //
 //	order   | 9 10 15 |                                positions
-//	rows    | 3 90 . |                                 and their rows
-//	words   | 0 0 0 0 0 0 0 0 | 0 1 1 0 0 0 0 1 |      once something changed,
-//	ahead         0                   0                and how many lie before each
+//	rows    | 3 90 . |                                 rows of these positions
+//	words   | 0 0 0 0 0 0 0 0 | 0 1 1 0 0 0 0 1 |      made at the first change
+//	ahead         0                   0                number of positions before each word
 type chunk struct {
 	epoch uint64
-	n     int                // Positions that were looked at, the first ones. Behind them nothing is found.
-	run   bool               // All of them are found, and lie side by side in the set of each column,
-	at    [maxColumns]uint32 // from these rows on.
+	// Number of positions searched, from the first one. None is found after these.
+	n int
+	// All positions are found, and their rows are contiguous in the set of each column.
+	run bool
+	at  [maxColumns]uint32 // With run: the first row of each column.
 
 	words []uint64
-	whole uint64 // Bit w: words[w].
+	whole uint64 // Bit w is set if words[w] is full and its rows are contiguous.
 	rows  [maxColumns][]uint32
-	order []uint32 // By index: rows of the driver. Of a list: its positions.
+	// In order of index: rows of the driver. In a list: its positions.
+	order []uint32
 
 	list  bool
-	many  int      // Positions in the list,
-	ahead []uint16 // and how many of them lie before each of words.
+	many  int      // Number of positions in the list.
+	ahead []uint16 // Number of listed positions before each of words.
 }
 
-// empty makes c one in which nothing was looked at.
+// empty resets c to a chunk in which nothing was searched.
 func (c *chunk) empty() {
 	if c.list {
 		*c = chunk{epoch: c.epoch}
@@ -57,16 +60,16 @@ func (c *chunk) empty() {
 	clear(c.words)
 }
 
-// A listing is what a list is made in, of which a new chunk keeps what it needs: to find
-// little takes less time than to clear memory for all.
+// A listing is the buffer in which a list is built. A new chunk copies the used part of it. So
+// finding few positions takes less time than clearing a full chunk.
 type listing struct {
-	word  chunk // Those found of 64 entities.
+	word  chunk // The positions found among 64 entities.
 	order [chunkRows / thin]uint32
 	rows  [maxColumns][]uint32
 }
 
-// add adds the n entities whose bits in word, which is the w-th, are set, behind as many as
-// there are.
+// add appends n positions to a list of many positions. They are the set bits of word, which is
+// the w-th.
 func (l *listing) add(many, n, w int, word uint64) {
 	order := l.order[many : many+n]
 	for i := range order {
@@ -83,14 +86,14 @@ func (l *listing) add(many, n, w int, word uint64) {
 	}
 }
 
-// before returns how many positions of the list c lie before i.
+// before returns the number of positions in the list c that are less than i.
 func (c *chunk) before(i int) int {
 	switch {
-	case i == 0: // The beginning and the end of most walks.
+	case i == 0: // The start and the end of most walks.
 		return 0
 	case i >= c.n:
 		return c.many
-	case c.ahead == nil: // Nothing changed yet.
+	case c.ahead == nil: // The list has not changed yet.
 		n, _ := slices.BinarySearch(c.order[:c.many], uint32(i))
 		return n
 	}
@@ -98,7 +101,7 @@ func (c *chunk) before(i int) int {
 	return int(c.ahead[w]) + bits.OnesCount64(c.words[w]&firstBits(i&63))
 }
 
-// index makes words and ahead those of the list c, which has none.
+// index builds words and ahead for the list c.
 func (c *chunk) index() {
 	c.words = make([]uint64, (c.n+63)>>6)
 	c.ahead = make([]uint16, len(c.words))
@@ -112,8 +115,8 @@ func (c *chunk) index() {
 	}
 }
 
-// amend notes in the list c whether position i is found, and its rows. It reports false, and
-// does nothing, if so many are found then that c should be no list.
+// amend records in the list c whether position i is found, and its rows. If c has too many
+// positions for a list, amend changes nothing and returns false.
 func (c *chunk) amend(i int, found bool, at []uint32) bool {
 	if c.ahead == nil {
 		c.index()
@@ -145,8 +148,8 @@ func (c *chunk) amend(i int, found bool, at []uint32) bool {
 	return true
 }
 
-// move makes a place in the list c for position i, which is not in it, if by is 1, or takes
-// away that of i if it is -1. There is room.
+// move inserts an entry for position i into the list c if by is 1, and removes the entry of i if
+// by is -1. The list must have room, and an inserted position must be new.
 func (c *chunk) move(i, by int) {
 	from := c.before(i)
 	to := from + 1
@@ -165,7 +168,7 @@ func (c *chunk) move(i, by int) {
 	c.many += by
 }
 
-// makeRoom makes room in the list c for position i, and for so many.
+// makeRoom makes room in the list c for position i, and for many positions.
 func (c *chunk) makeRoom(i, many int) {
 	c.n = max(c.n, i+1)
 	c.words = longer(c.words, i>>6+1)
@@ -181,10 +184,11 @@ func (c *chunk) makeRoom(i, many int) {
 	}
 }
 
-// listRoom returns how long the slices of a list of so many are: loops take 64 at once.
+// listRoom returns the slice length for a list of many positions. Loops read 64 entries at once,
+// so the length has room for that.
 func listRoom(many int) int { return (many+63)&^63 + 64 }
 
-// firstBits returns a word of which the first n bits are set; all, if n is more.
+// firstBits returns a word with its first n bits set. For n > 64 it sets all bits.
 func firstBits(n int) uint64 {
 	switch {
 	case n <= 0:
@@ -195,7 +199,7 @@ func firstBits(n int) uint64 {
 	return 1<<n - 1
 }
 
-// longer returns s with at least n elements; new ones are 0.
+// longer returns s with at least n elements. New elements are 0.
 func longer[T any](s []T, n int) []T {
 	if n <= len(s) {
 		return s
@@ -209,7 +213,8 @@ func sideBySide(rows []uint32) bool {
 	if first == missing {
 		step = 0
 	}
-	if last := len(rows) - 1; rows[last] != first+uint32(last)*step { // Nearly always, if they are not.
+	// Rows that are not consecutive almost always differ here.
+	if last := len(rows) - 1; rows[last] != first+uint32(last)*step {
 		return false
 	}
 	for i, r := range rows {
@@ -220,7 +225,7 @@ func sideBySide(rows []uint32) bool {
 	return true
 }
 
-// identity is the rows of positions that are rows.
+// identity is the rows of a column whose rows equal the positions.
 var identity = func() (rows [chunkRows]uint32) {
 	for i := range rows {
 		rows[i] = uint32(i)
@@ -228,7 +233,7 @@ var identity = func() (rows [chunkRows]uint32) {
 	return rows
 }()
 
-// absent is the rows where nobody has an optional component.
+// absent is the rows of an optional column that no entity has.
 var absent = func() (rows [chunkRows]uint32) {
 	for i := range rows {
 		rows[i] = missing

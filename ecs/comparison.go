@@ -9,30 +9,29 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// A comparison lays the rows of a sparse set as they were at a boundary beside
-// the rows of now. It looks only at those in which another entity may be:
+// A comparison matches the rows of a sparse set at a boundary with its rows now. It reads only
+// the rows in which the entity may have changed:
 //
-//	rows    3 4 5     9 10       ascending: what was written, and what lies between the lengths
-//	then    a b c     d e        the entity at that row then; 0 past the length
-//	now     a d f                the entity there now
-//	from    1 4 0     0 0        1 + where in then the entity of now is; 0: nowhere
-//	gone      1 2       4        where in then those are that are nowhere now
+//	rows    3 4 5     9 10       ascending: written rows, and rows between the two lengths
+//	then    a b c     d e        entity in the row then, or 0 if the row did not exist
+//	now     a d f                entity in the row now
+//	from    1 4 0     0 0        1 + position in then of the entity now, or 0 if it has none
+//	gone      1 2       4        positions in then of the entities that are not in the set now
 //
-// An entity that is at another row than it was left a row that was written, or lies
-// past the length, and came to one. So those that came, went and moved are all found by
-// walking then and from; no other row is read.
+// An entity that moved has left a row that was written or is past the new length. It has moved to
+// a row that was written or is past the old length. So then and from show all added, removed and
+// moved entities, and no other row is read.
 type comparison struct {
 	rows []uint32
 	then []Entity
 	from []uint32
 	gone []uint32
 
-	spans track.Spans // Scratch.
+	spans track.Spans // Scratch memory.
 }
 
-// lay makes c the comparison of dense, which has now rows, with what it was when its
-// logs from k on were opened and it had before rows. rowOf returns the present row of an
-// entity, or -1.
+// lay makes c the comparison of dense with its state when the logs from k on were opened. dense
+// has now rows, and had before rows then. rowOf returns the present row of an entity, or -1.
 func (c *comparison) lay(dense *track.Column[Entity], k, before, now int, rowOf func(Entity) int) {
 	c.rows, c.then = c.rows[:0], c.then[:0]
 	limit := min(before, now)
@@ -64,7 +63,7 @@ func (c *comparison) lay(dense *track.Column[Entity], k, before, now int, rowOf 
 	c.pair(dense.Live[:now], rowOf)
 }
 
-// pair finds from and gone.
+// pair computes from and gone.
 func (c *comparison) pair(now []Entity, rowOf func(Entity) int) {
 	c.from, c.gone = zeroed(c.from, len(c.rows)), c.gone[:0]
 	for p, e := range c.then {
@@ -77,7 +76,7 @@ func (c *comparison) pair(now []Entity, rowOf func(Entity) int) {
 			c.from[p] = uint32(p) + 1
 		default:
 			if r := rowOf(e); r >= 0 {
-				c.spans.Add(uint32(r), uint32(p)) // Moved to row r.
+				c.spans.Add(uint32(r), uint32(p)) // The entity moved to row r.
 			} else {
 				c.gone = append(c.gone, uint32(p))
 			}
@@ -95,7 +94,7 @@ func (c *comparison) pair(now []Entity, rowOf func(Entity) int) {
 	c.spans.Reset()
 }
 
-// at returns the p-th row, and past the last one a row that is none.
+// at returns the p-th row, or MaxInt after the last row.
 func (c *comparison) at(p int) int {
 	if p < len(c.rows) {
 		return int(c.rows[p])
@@ -110,10 +109,10 @@ func zeroed[T any](s []T, n int) []T {
 	return s
 }
 
-// An equality tells whether values are the same: whether their canonical bytes
-// are. So padding does not count, NaN is itself, and -0 is not 0. Values that
-// cannot be encoded are compared by [reflect.DeepEqual].
-type equality struct{ a, b []byte } // Scratch.
+// An equality compares values by their canonical bytes: padding does not count, NaN equals
+// itself, and -0 differs from 0. Values that cannot be encoded are compared by
+// [reflect.DeepEqual].
+type equality struct{ a, b []byte } // Scratch memory.
 
 // sameRow compares two rows.
 func sameRow[T any](q *equality, codec rowCodec[T], a, b []T) bool {
@@ -127,14 +126,14 @@ func sameRow[T any](q *equality, codec rowCodec[T], a, b []T) bool {
 	return string(q.a) == string(q.b)
 }
 
-// plainRows reports whether the canonical bytes of a row are its memory.
+// plainRows reports whether the canonical bytes of a row are its bytes in memory.
 func plainRows[T any](codec rowCodec[T]) bool {
 	c, ok := codec.(typedRows[T])
 	return ok && c.codec.Plain()
 }
 
-// sameMemory reports whether the bytes of a and b are the same. Those of the usual sizes
-// are compared in place.
+// sameMemory reports whether the bytes of a and b are equal. It compares values of the usual
+// sizes in place.
 func sameMemory[T any](a, b *T) bool {
 	p, q := unsafe.Pointer(a), unsafe.Pointer(b)
 	switch size := unsafe.Sizeof(*a); size {

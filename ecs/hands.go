@@ -5,41 +5,41 @@ import (
 	"strings"
 )
 
-// inHand is the rows that a loop has given to its body for writing. A boundary makes their
-// undo marks stale while the body may still write, so a boundary saves these rows again.
+// inHand has the rows that a loop has passed to its body for writing. A boundary makes the undo
+// marks of these rows stale while the body may still write. So a boundary saves these rows again.
 type inHand interface {
 	saveAgain() bool // Returns false if the rows have moved.
 }
 
-// A handStack has an entry for each running loop of a world that writes. Loops are nested,
-// so the entries are a stack: a loop that ends removes its own and all above it.
+// A handStack has an entry for each running loop of a world that writes. Loops are nested, so the
+// entries are a stack. A loop that ends removes its own entry and all entries above it.
 //
-// A loop whose body panics never removes its entry. A deferred call would, but the compiler
-// does not inline functions with deferred calls, and loops would take several times as long.
-// If the program recovers from the panic, the entry stays. So a boundary looks for loops in
-// the call stack of its goroutine. If it finds none, it drops all entries: their rows are
+// A loop whose body panics never removes its entry. A deferred call would remove it, but the
+// compiler does not inline functions with deferred calls, which would make loops several times
+// slower. If the program recovers from the panic, the entry stays. So a boundary looks for loops
+// in the call stack of its goroutine. If it finds none, it drops all entries, whose rows are
 // saved by then.
 type handStack []inHand
 
-// maxHands is the number of entries from which a new loop checks whether they belong to
-// loops that panicked.
+// maxHands is the number of entries from which a new loop checks for entries of loops that
+// panicked.
 const maxHands = 256
 
-// crowded drops all entries, unless loops are running besides the one that begins.
+// crowded drops all entries if no loop is running except the one that begins.
 func (s *handStack) crowded() {
 	if n := len(*s); n&(n-1) == 0 && loopsUnderWay() <= 1 {
 		s.drop(0)
 	}
 }
 
-// release drops entry i and all above it, if entry i is still h or was cleared.
+// release drops entry i and all above it, if entry i is h or was cleared.
 func (s *handStack) release(i int, h inHand) {
 	if i < len(*s) && ((*s)[i] == h || (*s)[i] == nil) {
 		s.drop(i)
 	}
 }
 
-// save saves the rows of all entries again, and drops entries whose rows have moved.
+// save saves the rows of all entries again. It drops entries whose rows have moved.
 func (s *handStack) save() {
 	n := 0
 	for i, h := range *s {
@@ -52,7 +52,7 @@ func (s *handStack) save() {
 	s.drop(n)
 }
 
-// drop removes all entries but the first n.
+// drop removes all entries except the first n.
 func (s *handStack) drop(n int) {
 	for len(*s) > n {
 		last := len(*s) - 1
@@ -61,8 +61,8 @@ func (s *handStack) drop(n int) {
 	}
 }
 
-// loopsUnderWay returns how many loops over queries the goroutine runs, of any world. It
-// counts the calls on the stack whose code is in query_gen.go, inlined or not.
+// loopsUnderWay returns the number of loops over queries, of any world, that the goroutine runs.
+// It counts the calls on the stack whose code is in query_gen.go, inlined or not.
 func loopsUnderWay() (n int) {
 	_, file, _, _ := runtime.Caller(0)
 	file = strings.TrimSuffix(file, "hands.go") + "query_gen.go"

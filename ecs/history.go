@@ -14,13 +14,13 @@ import (
 // ErrNotHeld reports a tick that the history does not hold.
 var ErrNotHeld = errors.New("ecs: tick not held")
 
-// Commit ends a tick. The tick becomes part of the history, if the world has
-// one, and is told to the recorders, if some are attached.
+// Commit ends a tick. If the world has a history, the tick becomes part of it. If recorders are
+// attached, they receive the tick.
 //
-// It costs O(storages changed in the tick), without a recorder, and with history a look at each
-// row above 256 bytes that was written, whose unchanged parts are not kept. Pointers and slices
-// for writing that were given out before are no longer valid. It panics in a system of a
-// [Stepper] and in the body of ParallelRuns.
+// The cost is O(storages changed in the tick), without a recorder. With history, Commit also
+// compares each written row above 256 bytes and keeps only its changed parts. Pointers and slices
+// for writing from before are no longer valid. Commit panics in a system of a [Stepper] and in
+// the body of ParallelRuns.
 func (w *World) Commit() {
 	w.mustBeBetween("Commit")
 	if len(w.hooks.change) > 0 {
@@ -40,7 +40,7 @@ func (w *World) Commit() {
 	w.bound(w.tick+1, n)
 }
 
-// bound makes the present state the end of that tick, whose records have the numbers n.
+// bound makes the present state the end of tick. n numbers the records of the tick.
 func (w *World) bound(tick uint64, n seqs) {
 	w.tick = tick
 	if w.keepsTicks() {
@@ -50,17 +50,17 @@ func (w *World) bound(tick uint64, n seqs) {
 		bare := w.bareTicks() && !w.anyCheckpoint()
 		w.push(frame{Frame: track.Frame{Bare: bare}, tick: true, seq: n})
 		w.evict()
-		w.handBoundaries = 0 // What panicked in the tick is over with it.
+		w.handBoundaries = 0 // Loops that panicked in the tick are dropped now.
 		w.settleHands()
 	}
 }
 
-// anyCheckpoint reports whether a checkpoint is held.
+// anyCheckpoint reports whether the program holds a checkpoint.
 func (w *World) anyCheckpoint() bool { return len(w.frames)-w.removed > w.ticks }
 
-// evict forgets ticks until the history is within its bounds: of those between older ones, if
-// the history is thinned, else the oldest. A boundary that a checkpoint needs to say what its
-// tick changed stays; younger ones are merged instead.
+// evict drops ticks until the history is within its limits. A thinned history loses ticks between
+// older ones; any other history loses the oldest tick. A boundary stays if a checkpoint in its
+// tick needs it. In that case evict merges younger ticks.
 func (w *World) evict() {
 	for w.ticks > 1 && (w.ticks-1 > w.options.History || w.overBudget()) {
 		k := w.thinnable()
@@ -78,7 +78,7 @@ func (w *World) overBudget() bool {
 	return w.options.HistoryBytes > 0 && w.clock.Bytes() > w.options.HistoryBytes
 }
 
-// evictable returns the position of the oldest boundary that is loose, or -1.
+// evictable returns the position of the oldest boundary that can be removed, or -1.
 func (w *World) evictable() int {
 	t := &w.thinning
 	if w.loose == 0 {
@@ -93,15 +93,14 @@ func (w *World) evictable() int {
 	return k
 }
 
-// isLoose reports whether frames[k] begins with a tick boundary that no checkpoint
-// follows before the next one, which frames[next] begins with: it can be given up.
-// The newest boundary never is.
+// isLoose reports whether the boundary at the start of frames[k] can be removed. It must be a
+// tick boundary, and so must frames[next], which follows it, so no checkpoint comes between. The
+// newest boundary is never removable.
 func (w *World) isLoose(k, next int) bool {
 	return k >= 0 && next < len(w.frames) && w.frames[k].tick && w.frames[next].tick
 }
 
-// loosen notes that frames[next] follows frames[k] now, if that makes its boundary
-// loose.
+// loosen counts the boundary of frames[k] as removable if it is, now that frames[next] follows.
 func (w *World) loosen(k, next int) {
 	if w.isLoose(k, next) {
 		w.loose++
@@ -109,7 +108,7 @@ func (w *World) loosen(k, next int) {
 	}
 }
 
-// dropForward ends the forward branch.
+// dropForward drops the forward branch: the ticks that a rewind left behind.
 func (w *World) dropForward() {
 	if !w.clock.Undone {
 		return
@@ -126,14 +125,13 @@ func (w *World) dropForward() {
 	w.settle()
 }
 
-// A History goes back and forth between the committed ticks that its world
-// holds.
+// A History moves its world back and forth between the committed ticks that the world retains.
 type History struct{ w *World }
 
 // History returns the history of w. It holds nothing if [Options.History] is 0.
 func (w *World) History() History { return History{w} }
 
-// Oldest returns the oldest tick that can be gone to.
+// Oldest returns the oldest tick that Seek can reach.
 func (h History) Oldest() uint64 {
 	for i := h.w.oldest; i < len(h.w.frames); i++ {
 		if h.w.frames[i].tick && h.restorable(i) {
@@ -145,8 +143,8 @@ func (h History) Oldest() uint64 {
 
 func (h History) restorable(i int) bool { return h.w.frames[i].held() }
 
-// Newest returns the newest tick that can be gone to. It is later than
-// [World.Tick] after a rewind, until the next change.
+// Newest returns the newest tick that Seek can reach. After a rewind it is later than
+// [World.Tick], until the next change.
 func (h History) Newest() uint64 {
 	if len(h.w.forward) > 0 {
 		return h.w.forward[0].at
@@ -154,8 +152,7 @@ func (h History) Newest() uint64 {
 	return h.w.tick
 }
 
-// Bytes returns how many bytes of saved rows the history and the checkpoints
-// hold.
+// Bytes returns the size of the saved rows of the history and the checkpoints, in bytes.
 func (h History) Bytes() int64 { return h.w.clock.Bytes() }
 
 // Rewind goes n ticks back. See [History.Seek].
@@ -166,13 +163,12 @@ func (h History) Rewind(n int) error {
 	return h.Seek(h.w.tick - uint64(n))
 }
 
-// Seek puts the world to the end of a committed tick, backwards or forwards.
-// Uncommitted changes are thrown away, and checkpoints newer than the target are
-// gone. After going back, the ticks gone back over can be gone forward to until
-// the world is changed or committed.
+// Seek moves the world to the end of a committed tick, backward or forward. It discards
+// uncommitted changes and the checkpoints newer than the target. After a step back, the later
+// ticks can still be reached until the program changes or commits the world.
 //
-// It costs O(rows written in the ticks between). An error wraps [ErrNotHeld] and
-// names the nearest ticks that are held; the world is then as it was.
+// The cost is O(rows written in the ticks between). An error wraps [ErrNotHeld] and names the
+// nearest retained ticks; the world is then unchanged.
 func (h History) Seek(tick uint64) error {
 	w := h.w
 	w.mustBeBetween("Seek")
@@ -195,7 +191,7 @@ func (h History) Seek(tick uint64) error {
 	return nil
 }
 
-// held says which ticks are held near one that is not.
+// held returns the part of an error text that names the retained ticks nearest to tick.
 func (h History) held(tick uint64) string {
 	if before, after, ok := h.around(tick); ok {
 		return fmt.Sprintf("the nearest that are held are %d and %d", before, after)
@@ -213,8 +209,8 @@ func (w *World) forwardTo(tick uint64) int {
 	return -1
 }
 
-// lastBoundary returns the position of the newest frame that begins with the end
-// of tick at, or -1.
+// lastBoundary returns the position of the newest frame that begins with the end of tick at. It
+// returns -1 if there is none.
 func (w *World) lastBoundary(at uint64) int {
 	k := -1
 	for i := w.firstFrame(at); i < len(w.frames) && w.frames[i].at == at; i++ {
@@ -225,7 +221,7 @@ func (w *World) lastBoundary(at uint64) int {
 	return k
 }
 
-// discardOpen throws away what was written since the last commit, and the checkpoints made since.
+// discardOpen undoes the writes since the last commit, and drops the checkpoints made since.
 func (w *World) discardOpen() {
 	for k := len(w.frames) - 1; k >= 0; k-- {
 		if w.frames[k].tick {
@@ -235,9 +231,8 @@ func (w *World) discardOpen() {
 	}
 }
 
-// undoTick goes from one tick boundary, with nothing written behind it, to the
-// one before. What lies between becomes one frame of the forward branch: ticks
-// that were merged stay so.
+// undoTick goes back from a tick boundary without later writes to the tick boundary before it.
+// The span between them becomes one frame of the forward branch, so merged ticks stay merged.
 func (w *World) undoTick() {
 	k := w.older(len(w.frames) - 1)
 	for !w.frames[k].tick {
@@ -248,7 +243,8 @@ func (w *World) undoTick() {
 	w.clock.Undone = true
 	undone := frame{at: open.at, seq: open.seq, state: open.state}
 	undone.ID, undone.Touched = f.ID, slices.Clone(f.Touched)
-	if ahead := len(w.forward); ahead > 0 { // Ids fall along the branch; that of f is the largest if it was redone.
+	// Ids fall along the branch. A frame that was redone has a larger id than the rest.
+	if ahead := len(w.forward); ahead > 0 {
 		undone.ID = w.forward[ahead-1].ID - 1
 	}
 	for _, t := range f.Touched {
@@ -282,29 +278,31 @@ func (w *World) redoTick() {
 	}
 }
 
-// A frame is the span between two boundaries: a checkpoint or the end of a tick.
-// What it saved lies in the logs of columns; here stands what belongs to the world.
+// A frame is the span between two boundaries. A boundary is a checkpoint or the end of a tick.
+// The logs of the columns have the saved rows of a frame; this struct has the rest.
 //
 //	frames   | tick 7 | checkpoint | tick 8 | tick 9 |
 //	                                          open: writes go here
 //	boundary ^        ^            ^        ^
 //
-// A frame is named after the boundary it begins with. One whose boundary is removed
-// has nothing, and keeps its place until enough of them are squeezed out together, so
-// that a history of any length costs the same. The oldest that is not removed is
-// frames[oldest]; the last one, which is open, never is.
+// A frame is named after the boundary at its start. Removing the boundary empties the frame, but
+// the frame keeps its position in the list. Later, squeeze deletes many removed frames at once,
+// so a commit costs the same for histories of any length. frames[oldest] is the oldest frame that
+// is not removed. The last frame is open and is never removed.
 type frame struct {
 	track.Frame
 	removed bool
-	tick    bool   // It begins with the end of a committed tick; otherwise with a checkpoint.
-	name    string // Of a checkpoint that the program gave one.
-	at      uint64 // The world's tick at its beginning; if it was undone, at its end.
-	seq     seqs   // Of that tick.
-	state   uint64 // The id that its boundary had first: going back and forth renames it.
-	ops     []raw.Op
+	// The frame begins with the end of a committed tick, otherwise with a checkpoint.
+	tick bool
+	name string // Name that the program gave the checkpoint, if any.
+	// The world's tick at the start of the frame, or at its end if the frame is undone.
+	at    uint64
+	seq   seqs   // Record numbers of that tick.
+	state uint64 // First id of the boundary. Rewinding and redoing assign new ids.
+	ops   []raw.Op
 }
 
-// keepLists keeps the memory of the lists of f, which is gone.
+// keepLists saves the lists of the removed frame f for reuse.
 func (w *World) keepLists(f *frame) {
 	if cap(f.Touched)+cap(f.ops) > 0 {
 		w.lists = append(w.lists, frameLists{f.Touched[:0], f.ops[:0]})
@@ -312,7 +310,7 @@ func (w *World) keepLists(f *frame) {
 	}
 }
 
-// held reports whether the world can be put back to the beginning of f.
+// held reports whether the world can be restored to the start of f.
 func (f *frame) held() bool { return !f.Bare }
 
 // push closes the open frame and opens f.
@@ -334,7 +332,7 @@ func (w *World) push(f frame) {
 	}
 	w.point()
 	w.remember()
-	if !f.tick && len(w.hands) > 0 { // The ends of ticks are for whoever sets them.
+	if !f.tick && len(w.hands) > 0 { // After the end of a tick, the caller calls settleHands.
 		w.settleHands()
 	}
 }
@@ -344,7 +342,7 @@ func (w *World) pushTick(n seqs) {
 	w.push(frame{Frame: track.Frame{Bare: w.bareTicks()}, tick: true, seq: n})
 }
 
-// point makes changes and operations go to the open frame.
+// point directs changes and recorded operations to the open frame.
 func (w *World) point() {
 	k := len(w.frames) - 1
 	if k < 0 {
@@ -368,7 +366,7 @@ func (w *World) older(k int) int {
 	return k
 }
 
-// younger returns the position of the frame behind frames[k], or their number.
+// younger returns the position of the frame after frames[k], or len(frames) if there is none.
 func (w *World) younger(k int) int {
 	for k++; k < len(w.frames) && w.frames[k].removed; {
 		k++
@@ -376,7 +374,7 @@ func (w *World) younger(k int) int {
 	return k
 }
 
-// cutFrames forgets frames[k:], whose logs are gone already.
+// cutFrames removes frames[k:]. The logs of these frames are removed already.
 func (w *World) cutFrames(k int) {
 	for i := len(w.frames) - 1; i >= k; i-- {
 		f := &w.frames[i]
@@ -398,11 +396,11 @@ func (w *World) cutFrames(k int) {
 	w.oldest = min(w.oldest, k)
 }
 
-// removeFrame takes frames[k], whose logs are gone already, out of the deque.
+// removeFrame removes frames[k] from the list. The logs of the frame are removed already.
 func (w *World) removeFrame(k int) {
 	f, before, after := &w.frames[k], w.older(k), w.younger(k)
 	if !f.tick {
-		w.loosen(before, after) // No checkpoint needs it any more.
+		w.loosen(before, after) // The checkpoint no longer needs the boundary before it.
 	} else if w.ticks--; w.isLoose(before, k) || w.isLoose(k, after) {
 		w.loose--
 	}
@@ -420,14 +418,13 @@ func (w *World) removeFrame(k int) {
 	}
 }
 
-// squeeze takes the frames that are removed out of the list.
+// squeeze deletes the removed frames from the list.
 func (w *World) squeeze() {
 	w.frames = slices.DeleteFunc(w.frames, func(f frame) bool { return f.removed })
 	w.oldest, w.removed = 0, 0
 }
 
-// renew starts a new span: the marks of all columns and the pointers given out
-// become stale.
+// renew starts a new span. The marks of all columns and all pointers for writing become stale.
 func (w *World) renew() {
 	w.clock.Span++
 	w.changes++
@@ -436,18 +433,18 @@ func (w *World) renew() {
 	w.remember()
 }
 
-// A Checkpoint is a point to which a world can be put back.
+// A Checkpoint is a state to which a world can be restored.
 type Checkpoint struct {
 	w  *World
 	id uint64
 }
 
-// Checkpoint opens a frame: from now on the old value of every row is kept
-// before its first write, until cp is released. Checkpoints nest.
+// Checkpoint opens a frame. From now on the world saves the old value of every row before its
+// first write, until cp is released. Checkpoints can be nested.
 //
-// It costs O(1), whatever the world holds: it raises the number of the open
-// frame, and a storage compares its own with it at the next change. Pointers and
-// slices for writing that were given out before are no longer valid.
+// The cost is O(1) for worlds of any size. Checkpoint only increases the number of the open
+// frame. Each storage compares that number with its own at the next change. Pointers and slices
+// for writing from before are no longer valid.
 func (w *World) Checkpoint() Checkpoint {
 	w.verify()
 	w.push(frame{})
@@ -465,15 +462,15 @@ func (cp Checkpoint) frame() *frame {
 	return nil
 }
 
-// Valid reports whether cp can still be restored: it was neither released nor
-// made in a future that was thrown away since.
+// Valid reports whether cp can still be restored. A checkpoint is valid until it is released, or
+// until a restore to an older state discards it.
 func (cp Checkpoint) Valid() bool { return cp.frame() != nil }
 
-// findCheckpoint returns the position of the frame that begins with checkpoint
-// id, or -1. Ids rise along the deque.
+// findCheckpoint returns the position of the frame that begins with checkpoint id, or -1. Ids
+// rise along the list.
 func (w *World) findCheckpoint(id uint64) int {
 	k := len(w.frames) - 1
-	if k < 0 || w.frames[k].ID != id { // The newest one, nearly always.
+	if k < 0 || w.frames[k].ID != id { // Almost always it is the newest frame.
 		k = track.Search(w.oldest, len(w.frames), func(i int) bool { return w.frames[i].ID >= id })
 		if k == len(w.frames) || w.frames[k].ID != id || w.frames[k].removed {
 			return -1
@@ -493,12 +490,12 @@ func (w *World) mustFind(cp Checkpoint, verb string) int {
 	return k
 }
 
-// Restore puts the world back to where it was when cp was made: the same
-// entities alive, generations and order of reuse, the same rows in the same
-// order, values, resources, and tick. Checkpoints newer than cp are gone; cp
-// stays and can be restored again.
+// Restore returns the world to its state at the checkpoint. That state includes the alive
+// entities, their generations, and the order in which indices are reused. It also includes all
+// rows in their order, values, resources, and the tick. Checkpoints newer than cp are discarded.
+// cp stays valid and can be restored again.
 //
-// It costs O(rows written since cp). It panics if cp is not valid.
+// The cost is O(rows written since cp). Restore panics if cp is not valid.
 func (w *World) Restore(cp Checkpoint) {
 	k := w.mustFind(cp, "Restore")
 	w.verify()
@@ -512,8 +509,8 @@ func (w *World) Restore(cp Checkpoint) {
 	w.settleHands()
 }
 
-// putBack undoes, for good, everything since the start of frames[k], which
-// becomes the open frame again.
+// putBack undoes all writes since the start of frames[k], without a way forward again. frames[k]
+// becomes the open frame.
 func (w *World) putBack(k int) {
 	f := &w.frames[k]
 	for i := k; i < len(w.frames); i++ {
@@ -529,10 +526,9 @@ func (w *World) putBack(k int) {
 	w.renew()
 }
 
-// Release keeps the changes made since cp and forgets how to undo them; older
-// checkpoints and ticks can still be restored. cp is gone. It costs O(rows
-// written between cp and the next checkpoint), and nothing for rows when no
-// older frame is held.
+// Release discards cp and keeps the changes made since. Older checkpoints and ticks can still be
+// restored. The cost is O(rows written between cp and the next checkpoint). Without an older
+// frame, rows cost nothing.
 //
 // It panics if cp is not valid.
 func (w *World) Release(cp Checkpoint) {
@@ -561,18 +557,17 @@ func (w *World) release(k int) {
 	w.renew()
 }
 
-// Try calls f between a checkpoint and its release. If f returns an error or
-// panics, the world is put back to where it was; the error is returned, the
-// panic goes on.
+// Try calls f between a checkpoint and its release. If f returns an error or panics, Try restores
+// the world to the checkpoint. It then returns the error, or continues the panic.
 //
-// f must not go back further than that, to an older checkpoint or tick. If it does, Try
-// cannot put the world back: it says so beside the error of f, or panics with an error
-// that says so and wraps what f panicked with, if that is an error.
+// f must not restore an older checkpoint or tick. If f does so, Try cannot restore the world. It
+// then adds an error that says so to the error of f, or panics with such an error. That error
+// also wraps the value with which f panicked, if that value is an error.
 func (w *World) Try(f func() error) (err error) {
 	cp := w.Checkpoint()
 	hands, done := len(w.hands), false
 	defer func() {
-		w.hands.drop(hands) // The loops of f are over, also if it panicked.
+		w.hands.drop(hands) // The loops of f have ended, also if f panicked.
 		switch {
 		case cp.Valid():
 			if !done || err != nil {
@@ -584,7 +579,8 @@ func (w *World) Try(f func() error) (err error) {
 		case done:
 			panic(errTooFar)
 		default:
-			if reason := recover(); reason != nil { // Else the goroutine ends.
+			// Otherwise runtime.Goexit ends the goroutine.
+			if reason := recover(); reason != nil {
 				panic(errors.Join(asError(reason), errTooFar))
 			}
 		}
@@ -594,10 +590,10 @@ func (w *World) Try(f func() error) (err error) {
 	return err
 }
 
-// errTooFar reports a function that took the checkpoint of its Try along.
+// errTooFar reports a function that removed the checkpoint of its Try.
 var errTooFar = errors.New("ecs: the function given to Try went back further than where Try began, to an older checkpoint or tick; the world is where that left it")
 
-// asError returns what a panic was called with as an error.
+// asError returns the value of a panic as an error.
 func asError(reason any) error {
 	if err, ok := reason.(error); ok {
 		return err
@@ -605,8 +601,8 @@ func asError(reason any) error {
 	return fmt.Errorf("%v", reason)
 }
 
-// thinnable returns the position of the tick boundary to be given up, which is
-// neither the oldest nor one of the newest, or -1.
+// thinnable returns the position of the tick boundary that a thinned history removes next. It is
+// neither the oldest nor one of the newest boundaries. If there is none, thinnable returns -1.
 func (w *World) thinnable() int {
 	dense := uint64(w.options.HistoryDense)
 	if dense == 0 || w.tick <= dense+1 {
@@ -623,7 +619,8 @@ func (w *World) thinnable() int {
 		switch {
 		case k < 0:
 			*from = limit + 1
-		case ticksOfLevel(level, w.frames[k].at) > ticksOfLevel(level, *from): // Another level may be fuller.
+		// Another level may now be fuller.
+		case ticksOfLevel(level, w.frames[k].at) > ticksOfLevel(level, *from):
 			*from = w.frames[k].at
 		default:
 			*from = w.frames[k].at + 1
@@ -632,9 +629,9 @@ func (w *World) thinnable() int {
 	}
 }
 
-// boundaryOfLevel returns the position of the first boundary from tick from to
-// limit that is of that level and can be given up, or -1. The oldest boundary
-// cannot, nor one that a checkpoint follows.
+// boundaryOfLevel returns the position of the first removable boundary of the level between ticks
+// from and limit. The oldest boundary is not removable, nor is one that a checkpoint follows. It
+// returns -1 if there is none.
 func (w *World) boundaryOfLevel(level int, from, limit uint64) int {
 	for k := max(w.oldest+1, w.firstFrame(from)); k < len(w.frames) && w.frames[k].at <= limit; k = w.younger(k) {
 		if levelOf(w.frames[k].at) == level && w.isLoose(k, w.younger(k)) {
@@ -644,15 +641,14 @@ func (w *World) boundaryOfLevel(level int, from, limit uint64) int {
 	return -1
 }
 
-// firstFrame returns the position of the first frame that begins at tick or later,
-// which may be removed.
+// firstFrame returns the position of the first frame that begins at tick or later. That frame may
+// be a removed one.
 func (w *World) firstFrame(tick uint64) int {
 	return track.Search(w.oldest, len(w.frames), func(i int) bool { return w.frames[i].at >= tick })
 }
 
-// Ticks iterates over the ticks that can be gone to, in ascending order: those
-// before the present one, it, and those that can be gone forward to. The world must
-// not change meanwhile.
+// Ticks iterates in ascending order over the ticks that Seek can reach: older ticks, the present
+// one, and ticks of the forward branch. The world must not change during the loop.
 func (h History) Ticks() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for i := range h.w.frames {
@@ -668,9 +664,10 @@ func (h History) Ticks() iter.Seq[uint64] {
 	}
 }
 
-// Nearest returns the tick nearest to tick, the earlier of two, of those that can be gone to,
-// and whether there is any: not if [Options.History] is 0. A thinned history holds few of long
-// ago, so it is for sliders and "about a minute back". It costs O(ticks held).
+// Nearest returns the reachable tick nearest to tick. If two are equally near, it returns the
+// earlier one. ok is false if no tick is reachable, as with [Options.History] 0. A thinned
+// history holds few old ticks, so Nearest is for sliders and "about a minute back". The cost is
+// O(ticks held).
 func (h History) Nearest(tick uint64) (nearest uint64, ok bool) {
 	for t := range h.Ticks() {
 		if t >= tick {
@@ -684,8 +681,8 @@ func (h History) Nearest(tick uint64) (nearest uint64, ok bool) {
 	return nearest, ok
 }
 
-// around returns the nearest ticks before and after tick that can be gone to, and
-// whether there is one on each side.
+// around returns the nearest reachable ticks before and after tick. ok is false if one of them
+// does not exist.
 func (h History) around(tick uint64) (before, after uint64, ok bool) {
 	for t := range h.Ticks() {
 		if t > tick {

@@ -7,28 +7,27 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A setHooks holds what the program wants to be told of the members of a set that
-// come and go.
+// A setHooks has the hooks that run when entities join or leave a set.
 type setHooks struct {
-	require     []func(e Entity) // Each gives another component to who came, ahead of add.
+	// Each gives a required component to the new member, before the add hooks run.
+	require     []func(e Entity)
 	add, remove []func(e Entity, row int)
 
-	// Members whose hooks are being told that they go. Until that is done they
-	// stay, whatever the hooks do.
+	// Members whose OnRemove hooks are running. They stay members until the hooks have run.
 	going []Entity
 }
 
-// worldHooks are the hooks of a world, and what it keeps for them.
+// worldHooks are the hooks of a world, with their working state.
 type worldHooks struct {
 	create    []func(e Entity)
 	destroy   []func(e Entity)
-	change    []func() // Each tells one OnChange hook.
-	changing  bool     // They are being told.
-	keepsTick bool     // The values at the last commit are kept, whatever the options.
+	change    []func() // Each runs one OnChange hook.
+	changing  bool     // The change hooks are running.
+	keepsTick bool     // The world keeps the values at the last commit, whatever its options.
 
-	dying   []Entity // Entities whose hooks are being told that they go,
-	told    []*set   // and of which sets they were told; a stack.
-	members []Entity // Members that are removed one by one; a stack.
+	dying   []Entity // Stack of the entities whose destroy hooks are running.
+	told    []*set   // Stack of the sets whose OnRemove hooks ran for the entities in dying.
+	members []Entity // Stack of the members that are being removed one by one.
 }
 
 // tellChanges calls the OnChange hooks.
@@ -43,8 +42,8 @@ func (h *worldHooks) tellChanges() {
 	}
 }
 
-// mustKeepTick makes the world keep what the rows of t hold at every commit from
-// the last one on.
+// mustKeepTick makes the world keep the rows of t as of each commit, from the last commit on. It
+// panics if the rows as of the last commit are no longer known.
 func (w *World) mustKeepTick(t *track.Tracker, verb, name string) {
 	k := w.newestBoundary()
 	switch {
@@ -57,7 +56,7 @@ func (w *World) mustKeepTick(t *track.Tracker, verb, name string) {
 		panic("ecs: " + verb + " of " + name + " in the middle of a tick whose beginning is not kept; add it after Commit or Attach, or set Options.History")
 	case k >= 0:
 		w.frames[k].Bare = false
-	default: // No frame is open, so nothing is written unseen.
+	default: // No frame is open, so there are no unsaved writes.
 		w.push(frame{tick: true})
 	}
 	w.hooks.keepsTick = true
@@ -68,10 +67,10 @@ func (w *World) keepsTicks() bool {
 	return w.options.History > 0 || len(w.recorders) > 0 || w.hooks.keepsTick
 }
 
-// bareTicks reports whether such a boundary is only told to the recorder.
+// bareTicks reports whether such a boundary exists only for recorders, without saved rows.
 func (w *World) bareTicks() bool { return w.options.History == 0 && !w.hooks.keepsTick }
 
-// hooked returns the hooks of s, which has some from now on.
+// hooked returns the hooks of s. It creates the struct if s has none.
 func (s *set) hooked() *setHooks {
 	if s.hooks == nil {
 		s.hooks = new(setHooks)
@@ -80,8 +79,8 @@ func (s *set) hooked() *setHooks {
 	return s.hooks
 }
 
-// tellAdded gives e the components that this one requires, and calls the OnAdd hooks, as
-// long as it is a member.
+// tellAdded gives e the required components and calls the OnAdd hooks. It stops when e is no
+// longer a member.
 func (s *set) tellAdded(e Entity) {
 	for _, f := range s.hooks.require {
 		if s.row(e) < 0 {
@@ -98,8 +97,8 @@ func (s *set) tellAdded(e Entity) {
 	}
 }
 
-// tellGoing calls the OnRemove hooks for e, as long as it is a member. It returns
-// the row from which e is to go: -1 if it is gone, or going already.
+// tellGoing calls the OnRemove hooks for e, while e is a member. It returns the row of e, or -1
+// if a hook has removed e or e is being removed already.
 func (s *set) tellGoing(e Entity) int {
 	if slices.Contains(s.hooks.going, e) {
 		return -1
@@ -125,7 +124,7 @@ func (h *setHooks) gone(e Entity) {
 	h.going = slices.Delete(h.going, k, k+1)
 }
 
-// tellCreated calls the OnCreate hooks for e, as long as it is alive.
+// tellCreated calls the OnCreate hooks for e, while e is alive.
 func (w *World) tellCreated(e Entity) {
 	for _, f := range w.hooks.create {
 		if !w.entities.alive(e) {
@@ -135,10 +134,10 @@ func (w *World) tellCreated(e Entity) {
 	}
 }
 
-// tellDying calls the OnDestroy hooks for e and the OnRemove hooks for all of its
-// components, those that hooks give it meanwhile included. Then it sees to the sources that
-// these hooks made of e, unless late is nil: the caller does so. It reports whether e is to
-// be destroyed: not if it is being destroyed already.
+// tellDying calls the OnDestroy hooks for e, and the OnRemove hooks for all of its components.
+// That includes components that the hooks add to e. If late is not nil, it then applies the
+// relation policies to sources that the hooks attached to e. It returns false if e is being
+// destroyed already.
 func (w *World) tellDying(e Entity, late *severed) bool {
 	h := &w.hooks
 	if h.isDying(e) {
@@ -169,10 +168,10 @@ func (w *World) tellDying(e Entity, late *severed) bool {
 	return true
 }
 
-// isDying reports whether the hooks of e are being told that it is destroyed.
+// isDying reports whether the destroy hooks of e are running.
 func (h *worldHooks) isDying(e Entity) bool { return slices.Contains(h.dying, e) }
 
-// dead ends the telling that began when told had so many sets.
+// dead removes the top entity of the stack, and the sets above the first told.
 func (h *worldHooks) dead(told int) {
 	last := len(h.dying) - 1
 	for _, s := range h.told[told:] {
@@ -181,7 +180,7 @@ func (h *worldHooks) dead(told int) {
 	h.dying, h.told = h.dying[:last], h.told[:told]
 }
 
-// tellsEnds reports whether there are hooks that are called where entities are destroyed.
+// tellsEnds reports whether destroying an entity may call hooks.
 func (w *World) tellsEnds() bool {
 	return len(w.hooks.destroy) > 0 || slices.ContainsFunc(w.sets, (*set).removesOneByOne)
 }
@@ -200,8 +199,9 @@ func (s *set) removeEach(as AnyStorage) {
 	}, nil)
 }
 
-// destroyEach destroys the entities of w one by one if a hook is to be called, and what its
-// hooks attached to them. It reports whether it did.
+// destroyEach destroys the entities of w one by one if that calls a hook. It then applies the
+// relation policies to sources that the hooks attached. It returns false, and does nothing, if no
+// hook is to be called.
 func (w *World) destroyEach() bool {
 	told := len(w.hooks.destroy) > 0 && w.Len() > 0
 	for _, s := range w.sets {
@@ -217,15 +217,16 @@ func (w *World) destroyEach() bool {
 	return told
 }
 
-// destroyReleased is Destroy for an entity whose sources were seen to.
+// destroyReleased is Destroy for an entity to whose sources the policies were applied before.
 func (w *World) destroyReleased(e Entity) {
 	w.released = true
-	defer func() { w.released = false }() // Also if nothing asked, or a hook panicked.
+	// Also reset if Destroy did not read it, or if a hook panicked.
+	defer func() { w.released = false }()
 	w.Destroy(e)
 }
 
-// each calls f for a copy of entities, from the last to the first, and then end, which may
-// be nil, for the copy.
+// each calls f for each element of a copy of entities, from the last to the first. It then calls
+// end with the copy, unless end is nil.
 func (h *worldHooks) each(entities []Entity, f func(e Entity), end func(entities []Entity)) {
 	lo := len(h.members)
 	h.members = append(h.members, entities...)
@@ -238,15 +239,15 @@ func (h *worldHooks) each(entities []Entity, f func(e Entity), end func(entities
 	}
 }
 
-// What wants to know which members of a set come and go, by the call of a
-// program: its mask, the recorder, its group, and hooks. None of them is told of
-// members that a restore brings back or takes away.
+// Observers of a set are its mask, the recorder, its group, and hooks. The functions below notify
+// them of members that the program adds and removes. A restore does not notify them.
 //
-// The order is fixed. The mask comes first, so that it is right when hooks look,
-// and stays so where one of them panics. Hooks may change the world: they are
-// called last for a member that came, and first for one that goes.
+// The order is fixed. The mask is updated first. So hooks see a correct mask, and the mask is
+// correct after a hook panics. Hooks may change the world. So they run last when a member is
+// added, and first when a member is removed.
 
-// settleObserved says for the world and every set whether somebody is to be told of changes.
+// settleObserved updates the flags of the world and of every set that say whether changes have
+// observers.
 func (w *World) settleObserved() {
 	w.heeded = len(w.recorders) > 0 || len(w.hooks.create) > 0
 	w.hooked = len(w.hooks.create)+len(w.hooks.destroy) > 0
@@ -256,7 +257,7 @@ func (w *World) settleObserved() {
 	w.watched = w.hooked || w.bonds != nil
 }
 
-// settleObserved does that for s, and returns whether a group or hooks are told.
+// settleObserved updates the flags of s. It reports whether s has a group or hooks.
 func (s *set) settleObserved() (told bool) {
 	told = s.group != nil || s.hooks != nil
 	s.observed = told || s.mask != nil || len(s.w.recorders) > 0
@@ -264,7 +265,7 @@ func (s *set) settleObserved() (told bool) {
 	return told
 }
 
-// joined tells that e has just become a member.
+// joined notifies the observers that e has become a member.
 //
 //go:noinline
 func (s *set) joined(as AnyStorage, e Entity) {
@@ -282,8 +283,8 @@ func (s *set) joined(as AnyStorage, e Entity) {
 	}
 }
 
-// leaving tells that e is about to leave row. It returns the row of e, which may
-// have moved; -1 if a hook removed it.
+// leaving notifies the observers that the member e in row is about to be removed. It returns the
+// row of e, which may have moved, or -1 if a hook removed e.
 //
 //go:noinline
 func (s *set) leaving(as AnyStorage, e Entity, row int) int {
@@ -302,8 +303,8 @@ func (s *set) leaving(as AnyStorage, e Entity, row int) int {
 	return row
 }
 
-// emptying tells that s is about to be cleared. It reports whether that is done,
-// member by member, for the sake of hooks.
+// emptying notifies the observers that s is about to be cleared. It returns true if it has
+// cleared s itself, member by member, because hooks run.
 func (s *set) emptying(as AnyStorage) (done bool) {
 	if s.removesOneByOne() {
 		s.removeEach(as)
@@ -318,8 +319,8 @@ func (s *set) emptying(as AnyStorage) (done bool) {
 	return false
 }
 
-// leaving tells that e is about to be destroyed, and reports whether it is alive and may
-// be. If not, ended says whether hooks ended its life meanwhile.
+// leaving notifies the observers that e is about to be destroyed. may is true if e is alive and
+// the caller may destroy it. Otherwise ended tells whether a hook has destroyed e.
 func (w *World) leaving(e Entity) (may, ended bool) {
 	released := w.released
 	if w.released = false; !w.entities.alive(e) {
