@@ -116,7 +116,8 @@ func tryAppendBytes(j *journal.Journal, n int) error {
 	return err
 }
 
-// Journals whose Append waits for the budget go on when others release, fail and close. Nothing is left of it.
+// Journals whose Append waits for the budget go on when others release, fail and close. Nothing is
+// left of it.
 func TestAppend_BudgetReleased(t *testing.T) {
 	waited := atomic.Int64{}
 	for seed := range uint64(20) {

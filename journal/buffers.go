@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Buffer returns an empty buffer for the next payload, recycled if there is
-// one. Append takes it back.
+// Buffer returns an empty buffer for the next payload, a recycled one if possible. Append takes the
+// buffer back.
 func (j *Journal) Buffer() []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -22,11 +22,12 @@ func (j *Journal) Buffer() []byte {
 	return b[:0]
 }
 
-// maxIdleBuffer is the capacity up to which buffers are kept however little of them is used.
+// maxIdleBuffer is the capacity up to which a mostly empty buffer is still kept.
 const maxIdleBuffer = 1 << 20
 
-// keep puts a buffer on the free list, if there is room. A large one that the payload left mostly empty is given
-// back: payloads have become smaller. Together they have no more bytes than atMost.
+// keep puts a buffer on the free list if there is room. It drops a large buffer of which the
+// payload used less than a quarter, because payloads have become smaller. All free buffers together
+// have at most atMost bytes.
 func (j *Journal) keep(b []byte, atMost int64) {
 	if cap(b) > maxIdleBuffer && len(b) < cap(b)/4 {
 		return
@@ -37,8 +38,8 @@ func (j *Journal) keep(b []byte, atMost int64) {
 	}
 }
 
-// dropFree gives back up to so many buffers, the least recently used first, until all others together have no more
-// bytes than atMost.
+// dropFree releases the least recently used free buffers, at most this number of them. It stops
+// when the remaining ones have at most atMost bytes.
 func (j *Journal) dropFree(buffers int, atMost int64) {
 	n := 0
 	for ; n < buffers && j.freed > atMost; n++ {
@@ -50,15 +51,17 @@ func (j *Journal) dropFree(buffers int, atMost int64) {
 	}
 }
 
-// Memory of a queue that was not used for trimPeriod is given back, but for what a few small records need.
+// trim releases queue memory that was unused for trimPeriod. It keeps enough for a few small
+// records.
 const (
 	trimPeriod = time.Second
 	trimBytes  = 64 << 10
 	trimItems  = 256
 )
 
-// trim gives back buffers that were not used since it was called before, and the room of the queue if that was mostly
-// empty. It reports whether there may be more to give back later. The writer calls it while it writes nothing.
+// trim releases buffers that were unused since the last call, and the queue's memory if the queue
+// was mostly empty. It reports whether a later call may release more. The writer calls trim while
+// idle.
 func (j *Journal) trim() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -74,13 +77,13 @@ func (j *Journal) trim() bool {
 	return j.untrimmed()
 }
 
-// room returns how many items the larger half of the queue has room for.
+// room returns the capacity of the larger half of the queue, in items.
 func (j *Journal) room() int { return max(cap(j.queue), cap(j.batch)) }
 
-// untrimmed reports whether trim may have something to give back. j.mu is held.
+// untrimmed reports whether trim may have memory to release. The caller holds j.mu.
 func (j *Journal) untrimmed() bool { return j.freed > trimBytes || j.room() > trimItems }
 
-// hasUntrimmed is untrimmed with the lock.
+// hasUntrimmed is untrimmed for callers without the lock.
 func (j *Journal) hasUntrimmed() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

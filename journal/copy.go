@@ -10,14 +10,13 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// Copy copies the segments of l to an empty directory and makes them durable
-// there: of the last one the records up to seq last, of the others what counts.
-// What was torn or disowned is left out, and so is everything in the last segment
-// from the first record after last on. The copy is a journal that was not closed.
+// Copy copies the segments of l to an empty directory and makes the copies durable. Of the last
+// segment it copies only the records before the first record with a seq greater than last. Torn and
+// disowned bytes are left out. The copy is a journal that was not closed.
 //
-// It may run while another goroutine or process appends. It fails if l has
-// problems, with the first. Segments that are gone are reported as an error
-// wrapping fs.ErrNotExist. progress, if not nil, is told of bytes copied.
+// Copy may run while another goroutine or process appends. If l has problems, Copy fails with the
+// first one. If a segment is missing, the error wraps fs.ErrNotExist. Copy calls progress, if not
+// nil, with the number of bytes copied since the previous call.
 func (l *Log) Copy(ctx context.Context, to disk.FS, last uint64, progress func(n int64)) error {
 	if err := l.Err(); err != nil {
 		return err
@@ -38,7 +37,7 @@ func (l *Log) Copy(ctx context.Context, to disk.FS, last uint64, progress func(n
 	return l.copyLedger(to, last)
 }
 
-// copyLedger writes a ledger of the copies, of which the last segment has no record after
+// copyLedger writes a ledger for the copied segments. The last segment contains no record after
 // last.
 func (l *Log) copyLedger(to disk.FS, last uint64) error {
 	if l.ledger == nil {
@@ -54,7 +53,7 @@ func (l *Log) copyLedger(to disk.FS, last uint64) error {
 	return errors.Join(err, w.close())
 }
 
-// endAfter returns where the last segment ends if it holds no record after last.
+// endAfter returns the end offset of the last segment without its records after last.
 func (l *Log) endAfter(last uint64) int64 {
 	i := len(l.Segments) - 1
 	if last < math.MaxUint64 {

@@ -242,7 +242,8 @@ func TestMissingAndExchangedSegments(t *testing.T) {
 func TestARecordOfAnotherHistoryOfTheSameShapeIsNoticed(t *testing.T) {
 	one, other := disktest.New(), disktest.New()
 	for fs, text := range map[*disktest.Mem]string{one: "one payload", other: "another one"} {
-		fs.Put("00000001.seg", journal.HostileSegment(1, 1, 1, 0, 0, journal.ID{})) // Of version 1, without a ledger.
+		// Of version 1, without a ledger.
+		fs.Put("00000001.seg", journal.HostileSegment(1, 1, 1, 0, 0, journal.ID{}))
 		j := open(t, fs, journal.Options{})
 		if _, err := j.Append(0, 0, 0, []byte(text)); err != nil {
 			t.Fatal(err)

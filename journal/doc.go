@@ -1,25 +1,24 @@
-// Package journal keeps an append-only tree of records in segment files of one
-// flat directory. It knows nothing of what a record means: a payload is opaque
-// bytes.
+// Package journal keeps an append-only tree of records in segment files of one flat directory. The
+// package does not interpret payloads: a payload is opaque bytes.
 //
-//	to read what is there             Scan, then Log.Path, Log.Payload
-//	to continue it                    Open with that Log, then Journal.Append
-//	to know what survives a crash     Journal.Durable, Wait, Sync
-//	to end it properly                Journal.Close
-//	to forget the oldest records      Journal.Roll, Prune
+//	to read a journal                 Scan, then Log.Path, Log.Payload
+//	to continue a journal             Open with that Log, then Journal.Append
+//	to wait for durability            Journal.Durable, Wait, Sync
+//	to end a journal properly         Journal.Close
+//	to remove the oldest records      Journal.Roll, Prune
 //
 // # The tree
 //
-// Every record has a seq, which grows by one, and a parent: the seq of the
-// record that it continues. After a rewind the next record names an older
-// parent. Nothing is rewritten; the abandoned branch stays.
+// Every record has a seq, which grows by one, and a parent: the seq of the record that it
+// continues. After a rewind the next record names an older parent. Existing records are never
+// rewritten, so the abandoned branch stays.
 //
 //	seq     1 <- 2 <- 3 <- 4          4 is abandoned
 //	             ^
 //	             +--- 5 <- 6          6 is the head
 //
-// The head is the last record, or the seq that a clean close named. A crash
-// frees the seqs of a lost tail; an [ID] tells their two uses apart.
+// The head is the last record, or the seq that a clean close recorded. After a crash, the seqs of a
+// lost tail are used again. An [ID] tells the two records with the same seq apart.
 //
 // # The bytes
 //
@@ -27,72 +26,77 @@
 //
 //	segment    header | header again | preamble | record | mark | record | … | seal | seal
 //
-//	record     0      4      8      16       24     32       36      40       44      48
-//	           +------+------+------+--------+------+--------+-------+--------+-------+---------+---+
-//	           | magic| CRC  | seq  | parent | tick | synced | flags | length | crc   | payload | 0 |
-//	           +------+------+------+--------+------+--------+-------+--------+-------+---------+---+
+//	record  0      4      8      16       24     32       36      40       44      48
+//	        +------+------+------+--------+------+--------+-------+--------+-------+---------+---+
+//	        | magic| CRC  | seq  | parent | tick | synced | flags | length | crc   | payload | 0 |
+//	        +------+------+------+--------+------+--------+-------+--------+-------+---------+---+
 //
-// CRC covers the segment's random salt, the record's own offset and the rest of
-// the header; nothing of a header is believed before it holds, so stale bytes,
-// zeros and rubbish are never a record. crc covers the payload. Synced is the
-// watermark: up to where the segment was known durable when the record was
-// written. docs/FORMAT.md has every byte.
+// CRC covers the segment's random salt, the record's own offset and the rest of the header. A
+// reader uses no field of a header before this CRC matches, so stale bytes and zeros never pass for
+// a record. crc covers the payload. synced is the watermark: the segment was durable up to this
+// offset when the record was written. docs/FORMAT.md describes every byte.
 //
 // # The ledger
 //
-// Beside the segments lies a ledger, NUMBER.ledger, that lists them: an opening writes a
-// new one, a roll adds a segment once its name is durable and before anything in it is
-// acknowledged. So a segment that is gone is missed, be it the newest. An entry also sums
-// up the segment before, which [Scan] can believe instead of reading it.
+// The ledger, NUMBER.ledger, lists the segments. Open writes a new ledger. A roll adds the new
+// segment to the ledger after the segment's name is durable, and before any of its records is
+// acknowledged. So a scan notices that a segment is missing, even the newest one. A ledger entry
+// also contains a summary of the previous segment. [Scan] can use this summary instead of reading
+// the segment.
 //
 // # Torn or corrupt
 //
-// Bad bytes are corrupt if something vouches that they were durable once: a
-// watermark above them in a later header that holds, the end that the next
-// segment states, or the end that a seal states. Else they are a torn tail:
-// unfinished, and acknowledged to nobody.
+// Bad bytes are corrupt if the journal proves that they were durable once. One of these is a proof:
 //
-//	             vouched                       torn tail
+//   - A later valid header has a watermark above the bytes.
+//   - The next segment states that this segment ends after the bytes.
+//   - A seal states that the segment ends after the bytes.
+//
+// All other bad bytes are a torn tail: an unfinished write that was never acknowledged.
+//
+//	             proven durable            torn tail
 //	|----------------------------------|----------------------|
 //	 record  record  #bad#  record      record  #bad#  record
 //	                 corrupt  |                 torn   dropped
-//	                          synced of some good header
+//	                          synced of some valid header
 //
-// So that the last records are vouched for as well, the writer leaves a mark
-// with the watermark after an fsync that finds the queue empty; and two seals,
-// each stating the exact end, at a clean close.
+// The last records need such a proof, too. After an fsync that finds the queue empty, the writer
+// appends a mark with the watermark. A clean close appends two seals, and each states the exact
+// end.
 //
 // # What a crash can leave behind
 //
-// Each of these is recovered by the next Scan and Open, and crashing in those is
+// The next Scan and Open recover from each of these states. A crash during that recovery is
 // harmless, too.
 //
-//  1. While appending: whole records, then any mixture of written, half written
-//     and unwritten sectors. The records before the first bad byte count.
-//  2. Killed, but the system went on: everything that was written is there, and
-//     perhaps not durable. Open writes the unvouched bytes again, as they are,
-//     and syncs before its new segment vouches for them: after a failed fsync
-//     the system may hold bytes that it will never write.
-//  3. While rolling or opening: a temporary file, which Scan ignores and Open
-//     removes; or the new segment, whole, for it gets its name last.
-//  4. While closing: a beginning of the two seals. Both lie in one sector, and
-//     everything before was synced first. A second seal that is cut off or zero
-//     is torn; one with other bytes is corrupt.
-//  5. While pruning: the oldest segments are gone, in order. The ledger said so before.
-//  6. While entering a segment in the ledger: the segment has its name and nothing behind
-//     its preamble, and the ledger an unfinished end, or there are two of them, of which
-//     the older one was about to be removed.
+//  1. While appending: complete records, then any mixture of written, half-written and unwritten
+//     sectors. Only the records before the first bad byte are kept.
+//  2. The process is killed, but the system keeps running: all written bytes are readable, but may
+//     not be durable. Open writes the unproven bytes again, unchanged, and syncs them before the
+//     new segment declares them durable. A second write is needed because the system may drop
+//     bytes after a failed fsync.
+//  3. While rolling or opening: a temporary file, which Scan ignores and Open removes. Or the
+//     complete new segment, because a segment gets its name last.
+//  4. While closing: a prefix of the two seals. Both are in one sector, and everything before them
+//     was synced first. A second seal that is cut off or followed by zeros is torn; one with other
+//     bytes is corrupt.
+//  5. While pruning: the oldest segments are gone, in order. The ledger recorded this before.
+//  6. While adding a segment to the ledger: the segment has its name and nothing after its
+//     preamble. The ledger has an unfinished end, or two ledgers exist and the older one was about
+//     to be removed.
 //
-// # Opening cuts nothing
+// # Opening cuts nothing off
 //
-// Open begins a new segment under a higher epoch, whose header says where its
-// predecessor ends. Later bytes there are disowned and stay as evidence.
+// Open begins a new segment with a higher epoch. The new header states where the previous segment
+// ends. Later bytes of the previous segment are disowned: they stay as evidence, but do not count.
 //
-// # What is assumed
+// # Assumptions
 //
-// A write does not damage durable bytes beside it; a sector of 512 bytes is
-// written from its beginning and does not turn to garbage if it held durable
-// bytes; a rename is one step; and one process writes at a time, which
-// [Options.Guard] can see to. Nothing here guards against somebody who computes
-// checksums.
+//   - A write does not damage adjacent durable bytes.
+//   - A sector of 512 bytes is written from its beginning. It does not turn to garbage if it held
+//     durable bytes.
+//   - A rename is atomic.
+//   - One process writes at a time. [Options.Guard] can check this.
+//
+// The checksums detect accidents. They do not protect against an attacker that recomputes them.
 package journal

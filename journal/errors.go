@@ -7,27 +7,26 @@ import (
 )
 
 var (
-	// ErrForeign reports bytes that are not a journal of this world: another
-	// kind of file, or a segment of another world.
+	// ErrForeign reports bytes that do not belong to a journal of this world: another kind of file,
+	// or a segment of another world.
 	ErrForeign = disk.ErrForeign
 
-	// ErrNewer reports a segment written by a later version of this package,
-	// or one that uses a feature this version does not know.
+	// ErrNewer reports a segment that a later version of this package wrote, or one that uses an
+	// unknown feature.
 	ErrNewer = disk.ErrNewer
 
-	// ErrTorn reports unfinished bytes at the end of the journal. Nothing that
-	// was acknowledged is missing.
+	// ErrTorn reports unfinished bytes at the end of the journal. No acknowledged record is
+	// missing.
 	ErrTorn = errors.New("journal: torn tail")
 
-	// ErrCorrupt reports bytes that were durable once and can no longer be
-	// read.
+	// ErrCorrupt reports bytes that were durable once and can no longer be read.
 	ErrCorrupt = disk.ErrCorrupt
 
 	// ErrClosed reports the use of a closed [Journal].
 	ErrClosed = errors.New("journal: closed")
 
-	// ErrBacklog reports a record that a full queue did not take; see
-	// [Options.RefuseWhenFull]. It can be appended again.
+	// ErrBacklog reports a record that a full queue refused; see [Options.RefuseWhenFull]. The
+	// caller can append the record again later.
 	ErrBacklog = errors.New("journal: the queue is full, the disk does not keep up")
 
 	// ErrTooLong reports a payload that no segment can hold.
@@ -36,11 +35,10 @@ var (
 	// ErrNotFound reports a seq that has no readable record.
 	ErrNotFound = errors.New("journal: no such record")
 
-	// ErrNotAncestor reports two records of which neither is on the other's
-	// way back to the root.
+	// ErrNotAncestor reports that neither of two records is an ancestor of the other.
 	ErrNotAncestor = errors.New("journal: not an ancestor")
 )
 
-// A DamageError says which bytes of which file of the journal could not be used, and
-// why. It unwraps to [ErrTorn], [ErrCorrupt], [ErrForeign] or [ErrNewer].
+// A DamageError says which bytes of which journal file are unusable, and why. It unwraps to
+// [ErrTorn], [ErrCorrupt], [ErrForeign] or [ErrNewer].
 type DamageError = disk.DamageError

@@ -14,13 +14,12 @@ import (
 	"github.com/stet-ecs/stet/journal/budget"
 )
 
-// A Journal appends records. Append queues them and a writer goroutine puts
-// them into the file, many at once if they come fast.
+// A Journal appends records. Append puts records into a queue. A writer goroutine writes the queued
+// records to the file, in batches if they arrive fast.
 //
-// A Journal that failed stays failed: the first error of a write or an fsync is
-// what every later call returns, and nothing more is written. An fsync is never
-// tried again, for after a failed one the system may call bytes durable that
-// are not.
+// A failed Journal stays failed: after the first failed write or fsync, every call returns that
+// error and nothing more is written. The writer never retries an fsync, because after a failed
+// fsync the system may report bytes as durable that are not.
 //
 // All methods may be called from several goroutines.
 type Journal struct {
@@ -30,46 +29,47 @@ type Journal struct {
 
 	durable atomic.Uint64 // Highest seq that an fsync covered.
 
-	ledger *ledgerWriter // nil: the journal is of version 1.
+	ledger *ledgerWriter // Nil if the journal has version 1.
 
-	wake chan struct{} // One token: the writer has something to look at.
+	wake chan struct{} // Holds one token while the writer has work to look at.
 	done chan struct{} // Closed when the writer has returned.
 
-	pruning sync.Mutex // Held over one Prune.
+	pruning sync.Mutex // Held during one Prune.
 
 	mu       sync.Mutex
 	space    sync.Cond     // Signalled when queued falls, and on failure.
-	progress chan struct{} // Closed at the next fsync or failure; nil: nobody waits.
+	progress chan struct{} // Closed at the next fsync or failure. Nil if no goroutine waits.
 
-	share  *budget.Share // Of Options.Budget; nil: there is none.
+	share  *budget.Share // Share of Options.Budget. Nil without a budget.
 	queue  []item
-	batch  []item   // The queue's other half, which the writer has.
-	queued int64    // Bytes in queue and with the writer, headers included.
-	opened bool     // The next record is let in: the last item is a preamble, or Reserve promised it.
+	batch  []item // The other half of the double-buffered queue; the writer owns it.
+	queued int64  // Bytes in queue and with the writer, headers included.
+	// The next record enters a full queue: the last item is a preamble, or Reserve returned true.
+	opened bool
 	free   [][]byte // Recycled payload buffers.
-	freed  int64    // Their bytes.
-	unused int      // The smallest length of free since trim last looked.
-	most   int      // The largest length of queue since then.
+	freed  int64    // Bytes of the free buffers.
+	unused int      // Smallest length of free since the last trim.
+	most   int      // Largest length of queue since the last trim.
 
 	next     uint64 // Seq of the next record.
-	size     int64  // At least the size the current segment will have.
+	size     int64  // Upper bound of the size of the current segment, with all queued items.
 	segments []segmentRef
-	counted  Stats // What else is counted for them.
+	counted  Stats // Counters that Stats returns.
 
-	appended uint64 // Items ever queued.
-	synced   uint64 // Items that an fsync covered.
+	appended uint64 // Number of items ever queued.
+	synced   uint64 // Number of items that an fsync covered.
 	wantSync bool
 	closing  bool
-	unsealed bool   // Once closing: without a seal.
-	head     uint64 // For the seal, once closing.
+	unsealed bool   // Set together with closing: end without a seal.
+	head     uint64 // Head for the seal; valid once closing is set.
 	err      error  // Sticky.
 }
 
-// segmentRef is what [Journal.Prune] knows of a segment.
+// A segmentRef describes one segment for [Journal.Prune].
 type segmentRef struct {
 	number uint64
-	first  uint64 // 0: unknown, its header cannot be read.
-	size   int64  // Of the file, once nothing more is written to it.
+	first  uint64 // Seq of the first record. 0 if the header cannot be read.
+	size   int64  // File size, set when the segment is complete.
 }
 
 // An item is one entry of the queue.
@@ -84,8 +84,8 @@ type itemKind uint8
 const (
 	itemRecord itemKind = iota
 	itemPreamble
-	itemRoll // payload is the new segment's preamble; nil: none.
-	itemSync // Nothing to write: what comes before is to be confirmed.
+	itemRoll // Begin a segment. payload is its preamble, or nil.
+	itemSync // Nothing to write: the items before it must become durable.
 )
 
 // Epoch returns the epoch of the records that j appends.
@@ -98,8 +98,8 @@ func (j *Journal) Next() uint64 {
 	return j.next
 }
 
-// Durable returns the highest seq that an fsync covered. Every record up to it
-// survives any crash.
+// Durable returns the highest seq that an fsync covered. Every record up to this seq survives any
+// crash.
 func (j *Journal) Durable() uint64 { return j.durable.Load() }
 
 // Err returns the error that made j fail, [ErrClosed] once j is closed, or nil.
@@ -109,16 +109,16 @@ func (j *Journal) Err() error {
 	return j.err
 }
 
-// Backlog returns how many bytes wait for the writer, headers included. While
-// they are fewer than QueueSize, the next Append does not wait, unless [Options.Budget] is used up.
+// Backlog returns how many bytes wait for the writer, headers included. While the backlog is less
+// than QueueSize, the next Append does not wait, unless [Options.Budget] is used up.
 func (j *Journal) Backlog() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.queued
 }
 
-// Reserve reports whether the queue has room for a record. If it has, the next record is let in, even if another
-// journal uses up [Options.Budget] before.
+// Reserve reports whether the queue has room for a record. If it returns true, the queue accepts
+// the next record, even if another journal uses up [Options.Budget] first.
 func (j *Journal) Reserve() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -126,24 +126,23 @@ func (j *Journal) Reserve() bool {
 		j.opened = j.opened || j.queued < j.opt.QueueSize && !j.share.Full()
 		return j.opened
 	}
-	return true // Append tells why not.
+	return true // Append returns the error.
 }
 
-// Append queues one record and returns its ID. It does not wait for the disk,
-// unless QueueSize bytes or more wait already; see [Options.RefuseWhenFull]. The journal
-// keeps payload until it is written and then recycles it; the caller must not
-// touch it again, unless Append returned an error.
+// Append queues one record and returns its ID. Append does not wait for the disk, unless at least
+// QueueSize bytes are queued already; see [Options.RefuseWhenFull]. The journal keeps payload until
+// it is written, and then recycles it. The caller must not use payload again, unless Append
+// returned an error.
 //
-// The parent is the seq of an earlier record, or 0. The flags must lie within
-// [FlagsUser].
+// The parent is the seq of an earlier record, or 0. The flags must be within [FlagsUser].
 //
-// Cost: a CRC of the payload. In the steady state nothing is allocated.
+// Cost: one CRC of the payload. In the steady state Append allocates nothing.
 func (j *Journal) Append(parent, tick uint64, flags uint32, payload []byte) (ID, error) {
 	return j.AppendSummed(parent, tick, flags, payload, Sum{})
 }
 
-// AppendSummed is Append of a payload whose beginning is in sum already. If sum is
-// of something else, the record will be reported as damaged.
+// AppendSummed is Append for a payload whose first bytes are already summed in sum. If sum belongs
+// to other bytes, later reads report the record as damaged.
 func (j *Journal) AppendSummed(parent, tick uint64, flags uint32, payload []byte, sum Sum) (ID, error) {
 	if flags&^FlagsUser != 0 {
 		return ID{}, fmt.Errorf("journal: append: flags %#x are not the caller's", flags&^FlagsUser)
@@ -173,9 +172,9 @@ func (j *Journal) AppendSummed(parent, tick uint64, flags uint32, payload []byte
 	return id, nil
 }
 
-// AppendPreamble queues a preamble in the middle of a segment, for the records
-// after it. It has no seq of its own. It takes payload as Append does; once it is
-// in the queue, the next record is let in behind it, however full the queue is.
+// AppendPreamble queues a preamble in the middle of a segment. The preamble applies to the records
+// after it and has no seq of its own. AppendPreamble takes payload as Append does. After it
+// returns, the next record enters the queue even if the queue is full.
 func (j *Journal) AppendPreamble(payload []byte) error {
 	if int64(len(payload)) > j.opt.partSize {
 		return fmt.Errorf("%w: preamble of %d bytes, at most %d", ErrTooLong, len(payload), j.opt.partSize)
@@ -196,9 +195,9 @@ func (j *Journal) AppendPreamble(payload []byte) error {
 	return nil
 }
 
-// Roll ends the current segment and begins a new one, so that [Journal.Prune]
-// can remove the old one some day. It waits until both are durable, which
-// acknowledges everything appended before.
+// Roll ends the current segment and begins a new one, so that [Journal.Prune] can remove the old
+// one later. Roll waits until both segments are durable, which acknowledges all records appended
+// before.
 func (j *Journal) Roll(ctx context.Context) error {
 	preamble, err := j.preamble()
 	if err != nil {
@@ -214,21 +213,21 @@ func (j *Journal) Roll(ctx context.Context) error {
 	return j.Sync(ctx)
 }
 
-// full reports whether the next item must not be let into the queue yet. If the budget is used up, j is woken
-// when it has room.
+// full reports whether the next item must wait before it enters the queue. If the budget is used
+// up, the budget wakes j when it has room.
 func (j *Journal) full(length int64) bool {
 	return !j.opened && (j.queued >= j.opt.QueueSize || j.share.Wait(length))
 }
 
-// wakeAppend makes an Append that waits look again.
+// wakeAppend makes a waiting Append check the queue again.
 func (j *Journal) wakeAppend() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.space.Broadcast()
 }
 
-// admit waits until a payload of this length may be queued, and begins a new
-// segment if it is due. j.mu is held, but not all the time.
+// admit waits until a payload of this length may be queued, and begins a new segment if one is due.
+// The caller holds j.mu; admit may release it temporarily.
 func (j *Journal) admit(length int64) error {
 	for {
 		for j.usable() == nil && j.full(length) {
@@ -244,7 +243,7 @@ func (j *Journal) admit(length int64) error {
 			return nil
 		}
 		j.mu.Unlock()
-		preamble, err := j.preamble() // The caller's code: not under the lock.
+		preamble, err := j.preamble() // Calls the caller's code, so not under the lock.
 		j.mu.Lock()
 		if err != nil {
 			return err
@@ -261,17 +260,17 @@ func (j *Journal) rollDue(length int64) bool {
 	return j.size > j.opt.SegmentSize || j.size+j.spaceFor(length)+maxTrailer > maxSegment
 }
 
-// spaceFor returns the most that a payload can add to a segment: its parts, and
-// a mark after it.
+// spaceFor returns the largest number of bytes that a payload can add to a segment: its parts and
+// the mark after it.
 func (j *Journal) spaceFor(length int64) int64 {
 	parts := length/j.opt.partSize + 1
 	return length + parts*(recordHeader+recordAlign) + recordHeader
 }
 
-// maxTrailer is the most that closing can add to a segment.
+// maxTrailer is the largest number of bytes that closing can add to a segment.
 const maxTrailer = 4 * recordHeader
 
-// usable returns why j cannot be appended to, or nil.
+// usable returns the error with which an append must fail, or nil.
 func (j *Journal) usable() error {
 	if j.err == nil && j.closing {
 		return ErrClosed
@@ -301,10 +300,10 @@ func (j *Journal) push(it item) {
 	j.notifyWriter()
 }
 
-// memory returns how many bytes an item takes.
+// memory returns how many bytes an item occupies.
 func (it *item) memory() int64 { return int64(unsafe.Sizeof(*it)) + int64(cap(it.payload)) }
 
-// preamble returns a copy of the caller's preamble, or nil without one.
+// preamble returns a copy of the caller's preamble, or nil if there is no Options.Preamble.
 func (j *Journal) preamble() ([]byte, error) {
 	if j.opt.Preamble == nil {
 		return nil, nil
@@ -319,14 +318,14 @@ func (j *Journal) preamble() ([]byte, error) {
 func (j *Journal) notifyWriter() {
 	select {
 	case j.wake <- struct{}{}:
-	default: // It has been told.
+	default: // The writer has a pending token already.
 	}
 }
 
-// KeepNote makes b, at most 16 MiB, durable beside the journal, in the place of the note
-// before: [Log.Note] is the last one. It is for what else there should be beside the
-// segments. A journal of version 1 keeps none. A failed write leaves the note before; a
-// failed fsync fails the journal.
+// KeepNote stores b, at most 16 MiB, durably in the ledger and replaces the previous note.
+// [Log.Note] returns the last note. The caller can record in it which other files belong to the
+// journal. A journal of version 1 keeps no note. A failed write leaves the previous note in place;
+// a failed fsync fails the journal.
 func (j *Journal) KeepNote(b []byte) error {
 	if len(b) > maxNote {
 		return fmt.Errorf("%w: note of %d bytes, at most %d", ErrTooLong, len(b), maxNote)
@@ -337,8 +336,8 @@ func (j *Journal) KeepNote(b []byte) error {
 	return j.told(j.ledger.keepNote(b))
 }
 
-// told returns err, which the ledger gave, once the writer knows of it if it is final. If the
-// journal has failed, it returns why.
+// told returns err, an error of the ledger. If the error is final, told first waits until the
+// writer has seen it. If the journal has failed, told returns the journal's error instead.
 func (j *Journal) told(err error) error {
 	if err == nil {
 		return nil
@@ -349,9 +348,8 @@ func (j *Journal) told(err error) error {
 	return cmp.Or(j.Err(), err)
 }
 
-// Wait returns once the record with this seq is durable, or with the error that
-// keeps it from becoming so. It waits for the policy to sync; under
-// [SyncNever], which would never, it asks for an fsync.
+// Wait returns nil once the record with this seq is durable, or the error that prevents it. Wait
+// does not trigger an fsync: the sync policy does. Only under [SyncNever], Wait requests an fsync.
 func (j *Journal) Wait(ctx context.Context, seq uint64) error {
 	if j.durable.Load() >= seq {
 		return nil
@@ -369,8 +367,8 @@ func (j *Journal) Wait(ctx context.Context, seq uint64) error {
 	return j.await(ctx, func() bool { return j.durable.Load() >= seq })
 }
 
-// Sync makes everything durable that was appended so far, preambles included. If
-// all of it is, it still finds out whether the files are there and the journal's; see
+// Sync makes all records and preambles durable that were appended so far. Even if all of them are
+// durable already, Sync checks that the files still exist and still belong to the journal; see
 // [Options.Guard].
 func (j *Journal) Sync(ctx context.Context) error {
 	j.mu.Lock()
@@ -384,8 +382,8 @@ func (j *Journal) Sync(ctx context.Context) error {
 	return j.await(ctx, func() bool { return j.synced >= target })
 }
 
-// await waits until reached, called under the lock, returns true. It is entered
-// with j.mu held and returns without. What was reached before a failure counts.
+// await waits until reached returns true; it calls reached under the lock. The caller holds j.mu,
+// and await releases it. If the journal fails after the condition was reached, await returns nil.
 func (j *Journal) await(ctx context.Context, reached func() bool) error {
 	for {
 		if reached() {
@@ -411,12 +409,12 @@ func (j *Journal) await(ctx context.Context, reached func() bool) error {
 	}
 }
 
-// Close makes everything durable, seals the last segment with head as the seq
-// that recovery starts from, and ends the writer. The head is the newest record
-// or, after a rewind, an older one; 0 is the state before the first.
+// Close makes all records durable, seals the last segment and ends the writer. The seal stores
+// head: the seq that recovery starts from. The head is the newest record or, after a rewind, an
+// older one. 0 stands for the state before the first record.
 //
-// If ctx ends first, Close returns its error and closing goes on. A second
-// Close waits for the first and returns its outcome.
+// If ctx ends first, Close returns the error of ctx and closing continues in the background. A
+// second Close waits for the first and returns its result.
 func (j *Journal) Close(ctx context.Context, head uint64) error {
 	j.mu.Lock()
 	if head >= j.next && !j.closing {
@@ -442,9 +440,8 @@ func (j *Journal) Close(ctx context.Context, head uint64) error {
 	return nil
 }
 
-// Abandon ends the writer as a crash would: no seal says that the journal is
-// whole, and nothing is synced. It is for what never came to be; see [Journal.Close]
-// for the usual end.
+// Abandon ends the writer as a crash would: it writes no seal and syncs nothing. Use Abandon to
+// discard a journal that was never completed; see [Journal.Close] for the usual end.
 func (j *Journal) Abandon() {
 	j.mu.Lock()
 	if !j.closing {
@@ -456,8 +453,8 @@ func (j *Journal) Abandon() {
 	<-j.done
 }
 
-// reached notes that an fsync covered everything up to this item and seq, which is of
-// that tick.
+// reached records that an fsync covered all items up to this count, and all records up to seq. tick
+// is the tick of record seq.
 func (j *Journal) reached(items, seq, tick uint64) {
 	j.local(seq, tick)
 	j.mu.Lock()
@@ -472,7 +469,8 @@ func (j *Journal) reached(items, seq, tick uint64) {
 	}
 }
 
-// local notes that a crash of this machine leaves everything up to seq, which is of that tick.
+// local records that everything up to seq survives a crash of this machine. tick is the tick of
+// record seq.
 func (j *Journal) local(seq, tick uint64) {
 	j.mu.Lock()
 	advanced := seq > j.counted.Local
@@ -483,9 +481,9 @@ func (j *Journal) local(seq, tick uint64) {
 	}
 }
 
-// fail makes err the answer to everything from now on.
+// fail makes err the result of every later call.
 func (j *Journal) fail(err error) {
-	defer j.share.Close() // Without the lock: it wakes others.
+	defer j.share.Close() // Without the lock: Close wakes other journals.
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.err = err
@@ -495,7 +493,7 @@ func (j *Journal) fail(err error) {
 	j.space.Broadcast()
 }
 
-// announce wakes everybody in await.
+// announce wakes all callers of await.
 func (j *Journal) announce() {
 	if j.progress != nil {
 		close(j.progress)
@@ -503,7 +501,7 @@ func (j *Journal) announce() {
 	}
 }
 
-// recycle takes back the payloads of a batch that was written.
+// recycle puts the payloads of a written batch on the free list.
 func (j *Journal) recycle(batch []item) {
 	atMost := j.opt.QueueSize
 	if j.share != nil {
@@ -513,7 +511,8 @@ func (j *Journal) recycle(batch []item) {
 				memory += batch[i].memory()
 			}
 		}
-		atMost = min(atMost, j.share.Release(memory)) // Without the lock: it wakes others.
+		// Without the lock: Release wakes other journals.
+		atMost = min(atMost, j.share.Release(memory))
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -527,5 +526,5 @@ func (j *Journal) recycle(batch []item) {
 	j.space.Broadcast()
 }
 
-// isPayload reports whether an item is a record or a preamble, which count in the queue.
+// isPayload reports whether an item is a record or a preamble. Only these count towards queued.
 func (it *item) isPayload() bool { return it.kind == itemRecord || it.kind == itemPreamble }

@@ -7,8 +7,7 @@ import (
 	"sort"
 )
 
-// scanSegment scans segment i, judges what is bad in it, and takes over the
-// rest.
+// scanSegment scans segment i, classifies its bad bytes, and adds the rest to the log.
 func (l *Log) scanSegment(i int, window *scanWindow, known *Log) error {
 	s := &l.Segments[i]
 	last := i == len(l.Segments)-1
@@ -46,15 +45,15 @@ func (l *Log) scanSegment(i int, window *scanWindow, known *Log) error {
 		}
 	case linked:
 		j.inner(limit)
-	default: // The file after it was begun once all of this one was durable.
+	default: // The next file was created after all of this segment was durable.
 		j.inner(s.Size)
 	}
 	j.take()
 	return nil
 }
 
-// statedEnd returns where the next segment says that segment i ends, and
-// whether it does; else the size of the file.
+// statedEnd returns the end of segment i as the next segment states it, and true. If no next
+// segment states an end, it returns the file size and false.
 func (l *Log) statedEnd(i int) (int64, bool) {
 	if i+1 == len(l.Segments) {
 		return l.Segments[i].Size, false
@@ -68,22 +67,26 @@ func (l *Log) statedEnd(i int) (int64, bool) {
 
 // A judge decides which bad bytes of a segment were durable once.
 //
-// Something vouches for all bytes below a watermark of a header that holds,
-// below the end that the next segment states, and below the end that a seal or, of a
-// journal that was closed, the ledger states. Bad bytes there are corrupt. The first
-// bad byte that nothing vouches for begins the torn tail; all that follows is part of it.
+// Bytes below one of these offsets were durable:
+//
+//   - a watermark of a valid header
+//   - the end that the next segment states
+//   - the end that a seal states
+//   - the end that the ledger of a closed journal states
+//
+// Bad bytes there are corrupt. The first bad byte after these offsets begins the torn tail, which
+// extends to the end of the segment.
 type judge struct {
 	log     *Log
-	index   int // Of segment.
+	index   int // Index of segment.
 	segment *Segment
 	scanner *scanner
 	vouched int64
-	torn    int64 // Where the torn tail begins; -1: nowhere.
-	ended   int64 // Where a seal ends the segment; 0: nowhere.
+	torn    int64 // Start of the torn tail. -1: no torn tail.
+	ended   int64 // End of the segment as a seal states it. 0: no seal.
 }
 
-// inner judges a segment that was durable up to end when its successor was
-// created.
+// inner classifies a segment that was durable up to end when its successor was created.
 func (j *judge) inner(end int64) {
 	s := j.segment
 	j.vouched = end
@@ -102,12 +105,12 @@ func (j *judge) inner(end int64) {
 	s.durable = s.End
 }
 
-// sealedAt reports whether a seal ends the segment there.
+// sealedAt reports whether a seal ends the segment at end.
 func (j *judge) sealedAt(end int64) bool {
 	return slices.ContainsFunc(j.scanner.seals, func(seal sealAt) bool { return seal.end() == end })
 }
 
-// last judges the last segment, which ends with seals, torn, or just so.
+// last classifies the last segment. It ends with seals, with a torn tail, or with its last record.
 func (j *judge) last() error {
 	s := j.segment
 	j.vouched = max(j.scanner.vouched, j.log.closedAt(s))
@@ -138,8 +141,8 @@ func (j *judge) last() error {
 	return nil
 }
 
-// seals looks for a clean end. Of two seals, the second can be unfinished: then
-// it says so, and the first one vouches for what is before the second.
+// seals looks for a clean end. If the second of two seals is unfinished, seals returns the reason.
+// Then the first seal proves that the bytes before the second one were durable.
 func (j *judge) seals() (unfinished string, err error) {
 	sc := j.scanner
 	if len(sc.seals) == 0 {
@@ -162,9 +165,9 @@ func (j *judge) seals() (unfinished string, err error) {
 	return "", nil
 }
 
-// unfinishedSeal reports whether the bytes at offset are what a crash can make
-// of a second seal: some of its first bytes, then zeros or nothing. Damage
-// leaves other bytes, as a seal has no zeros at its end.
+// unfinishedSeal reports whether a crash can have produced the bytes at offset from a second seal:
+// a prefix of the seal, then zeros or nothing. Other bytes are damage. A complete seal has no zeros
+// at its end, so it never looks unfinished.
 func (s *scanner) unfinishedSeal(h header, offset int64) (bool, error) {
 	if s.limit > offset+recordHeader {
 		return false, nil
@@ -182,7 +185,7 @@ func (s *scanner) unfinishedSeal(h header, offset int64) (bool, error) {
 	return same < recordHeader && allZero(got[same:]), nil
 }
 
-// corrupt reports the bad bytes that something vouches for.
+// corrupt reports the bad bytes that were durable once.
 func (j *judge) corrupt() {
 	for _, b := range j.scanner.bad {
 		if b.start >= j.vouched {
@@ -197,7 +200,7 @@ func (j *judge) corrupt() {
 	}
 }
 
-// tear finds where the torn tail begins, and returns its reason.
+// tear finds the start of the torn tail and returns the reason.
 func (j *judge) tear() string {
 	for _, b := range j.scanner.bad {
 		start := max(b.start, j.vouched)
@@ -212,7 +215,7 @@ func (j *judge) tear() string {
 	return ""
 }
 
-// take moves what is good into the log.
+// take adds the valid records, marks and seals to the log.
 func (j *judge) take() {
 	l, i, end := j.log, j.index, j.segment.End
 	for _, p := range j.scanner.preambles {
@@ -240,7 +243,7 @@ func (j *judge) take() {
 		}
 	}
 	for _, seal := range j.scanner.seals {
-		if seal.offset < end { // A seal is the last word of its segment.
+		if seal.offset < end { // A seal overrides all earlier records of its segment.
 			l.Last = max(l.Last, seal.header.parent)
 			l.Head = seal.header.seq
 		}
@@ -249,8 +252,8 @@ func (j *judge) take() {
 	s.sealed, s.last, s.head = j.sealedAt(end), l.Last, l.Head
 }
 
-// within reports whether e ends at end or before it. One that reaches over the
-// end is a problem: we never write such an end.
+// within reports whether e ends at or before end. A record that crosses the end is a problem: the
+// writer never states such an end.
 func (j *judge) within(e Entry, end int64) bool {
 	if e.Offset+recordHeader+int64(e.Length) <= end {
 		return true
@@ -275,13 +278,13 @@ func (l *Log) takeEntry(e Entry, i int) {
 	l.Last = max(l.Last, e.ID.Seq)
 }
 
-// setLost finds out what is known of the records that are missing among the entries:
+// setLost fills l.Lost with the records that are missing among the entries. Two cases are known:
 //
-//	header good, payload damaged      all that the header says
-//	as many seqs missing as ticks     each continued the one before: a program that went
-//	                                  back in between would be behind in its ticks
+//	valid header, damaged payload      all that the header says
+//	as many seqs missing as ticks      each record continued the one before: after a rewind,
+//	                                   the ticks would lag behind the seqs
 //
-// found are those of the first kind. Of all others nothing is known.
+// found contains the records of the first case. All other missing records stay unknown.
 func (l *Log) setLost(found []Entry) {
 	if len(l.Problems) == 0 {
 		return
@@ -295,8 +298,8 @@ func (l *Log) setLost(found []Entry) {
 	l.loseBetween(before, nil, found)
 }
 
-// loseBetween finds the records that are missing between two entries that follow each other;
-// nil: the beginning or the end of the journal.
+// loseBetween adds the missing records between two consecutive entries. Nil stands for the
+// beginning or the end of the journal.
 func (l *Log) loseBetween(before, after *Entry, found []Entry) {
 	if before != nil && after != nil && after.ID.Seq == before.ID.Seq+1 {
 		return
@@ -315,8 +318,8 @@ func (l *Log) loseBetween(before, after *Entry, found []Entry) {
 	}
 }
 
-// infer adds the records between two of which nothing can be read, if each must have
-// continued the one before, and they can have been there.
+// infer adds the unreadable records between two entries. It adds them only if each record must have
+// continued the one before, and if they fit into the bytes between the two entries.
 func (l *Log) infer(before, after *Entry) {
 	if before == nil {
 		return

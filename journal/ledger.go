@@ -14,80 +14,81 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A ledger is the file that says which segments a journal has, so that one that is gone
-// is missed, be it the newest, and sums up those that are ended, so that they need not
-// be read in order to know what is in them.
+// A ledger is the file that lists the segments of a journal. It shows when a segment is missing,
+// even the newest one. It also contains summaries of complete segments, so that a scan can skip
+// reading them.
 //
-//	header | features | pruned 2 | segment 3 | segment 4, sums of 3 | pruned 3 | segment 5, sums of 4
+//	header | features | pruned 2 | segment 3 | segment 4, sums of 3 | pruned 3 | segment 5, …
 //
-// A segment is entered once its name is durable, and before anything in it is
-// acknowledged. Every opening writes a ledger of its own under the number of the
-// segment that it begins, and so does a roll that finds most of the ledger to be of
-// segments that were pruned; older ledgers are removed then. FORMAT.md has the bytes.
+// The writer adds a segment once its name is durable, and before any of its records is
+// acknowledged. Every opening writes a new ledger, numbered like the segment that it begins. A roll
+// also does this if most of the ledger describes pruned segments. Older ledgers are removed then.
+// FORMAT.md describes the bytes.
 type ledger struct {
 	name     string
 	size     int64
 	header   ledgerHeader
 	features []feature
-	kept     uint64 // Segments before this one were pruned, or are about to be.
+	kept     uint64 // Segments with smaller numbers were pruned, or are about to be.
 	segments []listedSegment
 	note     []byte
 	closed   closedSegment
-	torn     int64 // Where an unfinished or damaged last entry begins; 0: nowhere.
-	told     bool  // That it ends too early.
+	torn     int64 // Offset of an unfinished or damaged last entry. 0: no such entry.
+	told     bool  // A problem already says that the ledger ends too early.
 }
 
 const (
-	ledgerMagic      = "STETLEDG"
-	ledgerVersion    = 2 // As that of the segments: journals of version 1 have no ledger.
+	ledgerMagic = "STETLEDG"
+	// Same number as the segment version: journals of version 1 have no ledger.
+	ledgerVersion    = 2
 	ledgerHeaderSize = 64
 	ledgerSuffix     = ".ledger"
 
 	entryHeader = 16
 
-	// maxEntry bounds what is read of an entry at once; a summary is shorter than its
-	// segment.
+	// maxEntry bounds the length of one entry. A summary is shorter than its segment.
 	maxEntry = maxSegment
 
-	maxNote = 16 << 20 // Bytes.
+	maxNote = 16 << 20 // In bytes.
 )
 
-// The kinds of entries. Others are skipped: a feature that must be known is named.
+// The kinds of entries. Readers skip unknown kinds. A feature that readers must know is listed in
+// the features entry.
 const (
-	entryFiller   = 0 // Zeros, in the place of what a failed write left.
-	entryFeatures = 1 // Names; the first entry.
-	entrySegment  = 2 // A segment was begun; with it, what is in the one that has ended.
-	entryPruned   = 3 // The oldest segment that is kept.
-	entryNote     = 4 // The caller's; the last one counts.
-	entryClosed   = 5 // The newest segment is about to be sealed, at this offset.
-	entryWriter   = 6 // The program that writes a segment; behind that segment's entry.
+	entryFiller   = 0 // Zeros that overwrite the remains of a failed write.
+	entryFeatures = 1 // Feature names. Always the first entry.
+	entrySegment  = 2 // A segment was begun. Contains the summary of the previous segment.
+	entryPruned   = 3 // Number of the oldest segment that is kept.
+	entryNote     = 4 // The caller's note. The last note entry counts.
+	entryClosed   = 5 // The newest segment is about to be sealed at this offset.
+	entryWriter   = 6 // The program that writes a segment. Follows the entry of that segment.
 )
 
-// A feature is something that a journal or what is kept with it uses beyond version 2.
+// A feature is an extension beyond version 2 that the journal or its note uses.
 type feature struct {
 	name     string
-	required bool // Who does not know it must not read on.
+	required bool // A program that does not know the feature must not read on.
 }
 
-// A listedSegment is a segment as the ledger has it.
+// A listedSegment describes a segment as the ledger lists it.
 type listedSegment struct {
 	number, epoch, first, salt uint64
-	sums                       []byte // Encoded; nil: none, or damaged.
-	writer                     string // "": unknown.
+	sums                       []byte // Encoded summary. Nil if the summary is missing or damaged.
+	writer                     string // Empty if unknown.
 }
 
-// A closedSegment is one that is complete, and where its seals are about to be written.
+// A closedSegment describes a complete segment. Its seals are about to be written at end.
 type closedSegment struct{ number, end uint64 }
 
 // A ledgerHeader stands at the start of a ledger.
 type ledgerHeader struct {
 	world  [16]byte
-	number uint64 // As in the file name.
-	salt   uint64 // Random; makes the bytes of other ledgers invalid here.
+	number uint64 // Same number as in the file name.
+	salt   uint64 // Random. Makes bytes of other ledgers invalid here.
 }
 
-// parse reads the header of ledger number, and returns what is wrong, or "", and which
-// question that answers.
+// parse reads the header of ledger number. If the header is invalid, parse returns the reason and
+// the kind of error: ErrCorrupt or ErrNewer. Otherwise the reason is "".
 func (h *ledgerHeader) parse(b []byte, number uint64) (reason string, kind error) {
 	le := binary.LittleEndian
 	if len(b) < ledgerHeaderSize {
@@ -109,14 +110,14 @@ func (h *ledgerHeader) parse(b []byte, number uint64) (reason string, kind error
 	return "", nil
 }
 
-// seed returns what the CRC of the entry at offset starts with.
+// seed returns the initial CRC value for the entry at offset.
 func (h *ledgerHeader) seed(offset int64) uint32 {
 	b := binary.LittleEndian.AppendUint64(nil, h.salt)
 	return crc32.Checksum(binary.LittleEndian.AppendUint64(b, uint64(offset)), castagnoli)
 }
 
-// entryAt returns the entry that begins at b[at:], and where it ends; ok is false if none
-// that holds does. The first byte of b lies at offset base of the ledger.
+// entryAt returns the entry that begins at b[at:] and the index of its end in b. ok is false if no
+// valid entry begins there. b[0] is at offset base of the ledger.
 func (h *ledgerHeader) entryAt(b []byte, base int64, at int) (kind uint32, payload []byte, end int, ok bool) {
 	e := b[at:]
 	if len(e) < entryHeader {
@@ -134,8 +135,8 @@ func (h *ledgerHeader) entryAt(b []byte, base int64, at int) (kind uint32, paylo
 	return binary.LittleEndian.Uint32(e[4:]), e[entryHeader:], end, true
 }
 
-// read takes what holds in b, which are the bytes of the file behind those that l has
-// taken, and reports the rest. It returns why nothing of it can be read, or nil.
+// read parses b, the bytes of the file after those that l has already read. It adds valid entries
+// to l and reports damaged ones. It returns an error only if the whole ledger is unusable.
 func (l *ledger) read(b []byte, report func(offset, length int64, reason string)) *DamageError {
 	base, at := l.size, 0
 	l.size += int64(len(b))
@@ -174,7 +175,7 @@ func (l *ledger) read(b []byte, report func(offset, length int64, reason string)
 	return nil
 }
 
-// take adds an entry to l, or returns what is wrong with it.
+// take adds an entry to l. If the entry is invalid, take returns the reason.
 func (l *ledger) take(kind uint32, payload []byte) (reason string, err error) {
 	r := varints{b: payload}
 	switch kind {
@@ -222,7 +223,7 @@ func (l *ledger) take(kind uint32, payload []byte) (reason string, err error) {
 	return "", nil
 }
 
-// find returns the segment of that number, or nil.
+// find returns the listed segment with this number, or nil.
 func (l *ledger) find(number uint64) *listedSegment {
 	i, ok := slices.BinarySearchFunc(l.segments, number, func(s listedSegment, n uint64) int { return cmp.Compare(s.number, n) })
 	if !ok {
@@ -231,7 +232,7 @@ func (l *ledger) find(number uint64) *listedSegment {
 	return &l.segments[i]
 }
 
-// newest returns the number of the last segment that l lists.
+// newest returns the number of the last listed segment.
 func (l *ledger) newest() uint64 {
 	if len(l.segments) == 0 {
 		return 0
@@ -239,7 +240,8 @@ func (l *ledger) newest() uint64 {
 	return l.segments[len(l.segments)-1].number
 }
 
-// varints reads the numbers of an entry. After bad input it is bad, and reads zeros.
+// varints decodes the numbers of an entry. After invalid input, bad is set and all reads return
+// zero.
 type varints struct {
 	b   []byte
 	bad bool
@@ -268,8 +270,8 @@ func (r *varints) bytes(n uint64) []byte {
 // ledgerName returns the file name of a ledger: "00000012.ledger".
 func ledgerName(number uint64) string { return fmt.Sprintf("%08d%s", number, ledgerSuffix) }
 
-// closedAt returns up to where s was durable when the journal was closed, by what the
-// ledger says; 0: it was not closed, or that cannot be.
+// closedAt returns the offset up to which s was durable when the journal was closed, as the ledger
+// states. It returns 0 if the ledger does not state a plausible offset.
 func (l *Log) closedAt(s *Segment) int64 {
 	if l.ledger == nil || l.ledger.closed.number != s.Number || l.ledger.closed.end > maxSegment {
 		return 0
@@ -277,13 +279,13 @@ func (l *Log) closedAt(s *Segment) int64 {
 	return int64(l.ledger.closed.end)
 }
 
-// checkEnd reports an unfinished end of the ledger of a journal that was closed, since the
-// ledger says so before the seals do. One is not closed of which newer segments may be
-// missing.
+// checkEnd reports an unfinished end of the ledger of a closed journal. The writer records the
+// close in the ledger before it writes the seals, so the ledger must be complete. If newer segments
+// may be missing, checkEnd marks the log as not clean.
 func (l *Log) checkEnd() {
 	l.Clean = l.Clean && l.Unsure == nil
 	for _, file := range l.spare {
-		if l.Clean { // Else a crash may have kept it from being removed.
+		if l.Clean { // Otherwise a crash may have prevented the removal.
 			_ = l.problem(file.name, 0, file.size, "there is a newer ledger")
 		}
 	}
@@ -295,14 +297,14 @@ func (l *Log) checkEnd() {
 	}
 }
 
-// is reports whether l is what the newest of these files holds.
+// is reports whether the newest of these files is the ledger l with unchanged size.
 func (l *ledger) is(files []listedFile) bool {
 	n := len(files)
 	return n > 0 && files[n-1].name == l.name && files[n-1].size == l.size
 }
 
-// readLedger reads the newest of the ledgers, or what was added to it since it was read
-// before, and compares the segments with it.
+// readLedger reads the newest ledger and compares the segments with it. If the ledger was read
+// before, readLedger reads only the added bytes.
 func (l *Log) readLedger(files []listedFile) error {
 	before := l.ledger
 	l.ledger, l.Unsure, l.Note, l.gone = nil, nil, nil, 0
@@ -325,8 +327,8 @@ func (l *Log) readLedger(files []listedFile) error {
 	return l.compare(led)
 }
 
-// hasLedger reports whether the journal is of a version with a ledger. If nothing is left
-// of the segments, the files that are there tell.
+// hasLedger reports whether the journal has a version with a ledger. If no segment is readable, the
+// existence of ledger files decides.
 func (l *Log) hasLedger(files int) bool {
 	readable := func(s Segment) bool { return s.Err == nil }
 	if !slices.ContainsFunc(l.Segments, readable) {
@@ -335,8 +337,8 @@ func (l *Log) hasLedger(files int) bool {
 	return slices.ContainsFunc(l.Segments, func(s Segment) bool { return readable(s) && s.header.version >= ledgerVersion })
 }
 
-// openLedger reads a ledger, perhaps a longer one than before. It returns nil, and the log
-// has the problem, if nothing of the file can be read.
+// openLedger reads a ledger, or only the added bytes if before is the same file. If nothing of the
+// file is readable, openLedger adds a problem to the log and returns nil.
 func (l *Log) openLedger(file listedFile, before *ledger) (*ledger, error) {
 	led := &ledger{name: file.name}
 	if before != nil && before.name == file.name && before.size < file.size && before.torn == 0 {
@@ -358,8 +360,8 @@ func (l *Log) openLedger(file listedFile, before *ledger) (*ledger, error) {
 	return led, nil
 }
 
-// missesLedger reports that there is none, unless a crash kept the first one from being
-// written: then no segment has anything in it.
+// missesLedger reports the missing ledger as a problem. It reports nothing if no segment contains
+// any records: then a crash prevented the first ledger from being written.
 func (l *Log) missesLedger() {
 	for i := range l.Segments {
 		if s := &l.Segments[i]; s.Err == nil && s.written() {
@@ -369,11 +371,11 @@ func (l *Log) missesLedger() {
 	}
 }
 
-// written reports whether s holds more than it was created with.
+// written reports whether s contains more bytes than at its creation.
 func (s *Segment) written() bool { return s.Size > int64(s.header.start) }
 
-// compare reports how the segments differ from what led says of them. Segments without
-// content, newer than those that are listed, were about to be when the program ended.
+// compare reports differences between the segments and the ledger. A newer, unlisted segment
+// without records is not a difference: the program ended before it added the segment to the ledger.
 func (l *Log) compare(led *ledger) error {
 	if !l.known(led.header.world) {
 		l.Problems = append(l.Problems, &DamageError{File: led.name, Offset: 16, Length: 16, Err: ErrForeign,
@@ -391,7 +393,7 @@ func (l *Log) compare(led *ledger) error {
 		switch listed := led.find(s.Number); {
 		case listed == nil && s.Number > led.newest() && s.written():
 			l.unlisted(led, s)
-			return nil // As are those behind it.
+			return nil // The later segments are not listed either.
 		case listed != nil && (listed.epoch != s.header.epoch || listed.first != s.header.first || listed.salt != s.header.salt):
 			_ = l.problem(s.Name, 0, segmentHeaderSize, "it is another segment than the one that the ledger lists")
 		}
@@ -399,14 +401,15 @@ func (l *Log) compare(led *ledger) error {
 	return nil
 }
 
-// unlisted reports that led ends before it lists s.
+// unlisted reports that the ledger ends before it lists s.
 func (l *Log) unlisted(led *ledger, s *Segment) {
 	end := cmp.Or(led.torn, led.size)
 	_ = l.problem(led.name, end, led.size-end, fmt.Sprintf("the ledger ends before it lists %s", s.Name))
 	led.told = true
 }
 
-// known reports whether the segments, if one can be read, are of that world.
+// known reports whether the segments belong to this world. If no segment is readable, the log takes
+// over the world.
 func (l *Log) known(world [16]byte) bool {
 	if !slices.ContainsFunc(l.Segments, func(s Segment) bool { return s.Err == nil }) {
 		l.World = world
@@ -414,8 +417,8 @@ func (l *Log) known(world [16]byte) bool {
 	return l.World == world
 }
 
-// missing reports segments that led lists and that are not there, before and behind
-// those that are; what is missing in between is seen without a ledger.
+// missing reports listed segments that do not exist, before the oldest and after the newest
+// existing segment. Gaps between existing segments are found without the ledger.
 func (l *Log) missing(led *ledger) error {
 	oldest, newest := uint64(math.MaxUint64), uint64(0)
 	if n := len(l.Segments); n > 0 {
@@ -442,10 +445,10 @@ func (l *Log) missing(led *ledger) error {
 	return nil
 }
 
-// errListing reports a listing of the directory that is older than the ledger.
+// errListing reports that the directory listing is older than the ledger.
 var errListing = errors.New("it was begun while the directory was read")
 
-// readFrom returns the bytes of a file from offset on.
+// readFrom returns the bytes of a file from offset to its end.
 func readFrom(dir disk.FS, name string, offset int64) ([]byte, error) {
 	f, err := dir.Open(name)
 	if err != nil {

@@ -17,15 +17,15 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// renewSize is how many bytes of a ledger may be of no more use before it is written anew.
+// renewSize is the number of obsolete bytes in a ledger from which the ledger is rewritten.
 var renewSize int64 = 4 << 10
 
-// A ledgerWriter adds entries to a ledger and makes them durable. Its methods may be
-// called from several goroutines.
+// A ledgerWriter appends entries to a ledger and makes them durable. Its methods may be called from
+// several goroutines.
 type ledgerWriter struct {
 	fs    disk.FS
 	guard func() error
-	size  atomic.Int64 // Of the file.
+	size  atomic.Int64 // Size of the file in bytes.
 
 	mu      sync.Mutex
 	header  ledgerHeader
@@ -33,8 +33,8 @@ type ledgerWriter struct {
 	file    disk.File
 	stage   []byte
 	end     int64
-	spoiled int64 // A failed write may have left something up to here.
-	err     error // Sticky: an fsync is never tried again.
+	spoiled int64 // A failed write may have left bytes up to this offset.
+	err     error // Sticky: a failed fsync is never retried.
 
 	features []feature
 	kept     uint64
@@ -42,19 +42,19 @@ type ledgerWriter struct {
 	note     []byte
 }
 
-// A writtenSegment is a segment and where its summary lies in the ledger.
+// A writtenSegment is a segment and the position of its summary in the ledger.
 type writtenSegment struct {
 	listedSegment
 	at     int64
-	length int // 0: it has none, or it is in memory.
+	length int // 0: the segment has no summary, or the summary is in memory.
 }
 
-// ledgerWriter returns the writer of a ledger of the segments of l, which are all ended. It
-// has no file before the next one has begun.
+// ledgerWriter returns a writer for a new ledger that lists the segments of l. All these segments
+// are complete. The ledger file is created when the next segment begins.
 func (l *Log) ledgerWriter(dir disk.FS, world [16]byte, guard func() error) *ledgerWriter {
 	w := &ledgerWriter{fs: dir, guard: guard, header: ledgerHeader{world: world}, note: l.Note}
 	segments := map[uint64]listedSegment{}
-	if l.ledger != nil { // Of what is missing it says so again.
+	if l.ledger != nil { // The new ledger lists missing segments again.
 		w.features, w.kept = l.ledger.features, l.ledger.kept
 		for _, s := range l.ledger.segments {
 			if s.sums = nil; s.number >= w.kept {
@@ -75,14 +75,15 @@ func (l *Log) ledgerWriter(dir disk.FS, world [16]byte, guard func() error) *led
 	return w
 }
 
-// add stages an entry and returns where its payload lies.
+// add stages an entry and returns the file offset of its payload.
 func (w *ledgerWriter) add(kind uint32, payload ...[]byte) int64 {
 	at := w.end + int64(len(w.stage)) + entryHeader
 	w.stage = w.header.appendEntry(w.stage, w.end, kind, payload...)
 	return at
 }
 
-// flush writes what is staged, over what a failed write left, and makes it durable.
+// flush writes the staged entries and makes them durable. It overwrites the remains of a failed
+// write.
 func (w *ledgerWriter) flush() error {
 	if left := w.spoiled - w.end - int64(len(w.stage)); left > 0 {
 		w.add(entryFiller, make([]byte, max(0, left-entryHeader)))
@@ -101,7 +102,7 @@ func (w *ledgerWriter) flush() error {
 	return w.err
 }
 
-// put enters one thing, and calls durable, which may be nil, once it is.
+// put appends one entry and makes it durable. Then it calls durable, if not nil.
 func (w *ledgerWriter) put(kind uint32, payload []byte, durable func()) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,12 +117,12 @@ func (w *ledgerWriter) put(kind uint32, payload []byte, durable func()) error {
 	return err
 }
 
-// closed enters that the segment is complete, the end of which nothing else vouches for.
+// closed records that segment s is complete. No later record proves where this segment ends.
 func (w *ledgerWriter) closed(s closedSegment) error {
 	return w.put(entryClosed, binary.AppendUvarint(binary.AppendUvarint(nil, s.number), s.end), nil)
 }
 
-// pruned notes that the segments before this one may be gone from now on.
+// pruned records that segments with smaller numbers than kept may be missing from now on.
 func (w *ledgerWriter) pruned(kept uint64) error {
 	return w.put(entryPruned, binary.AppendUvarint(nil, kept), func() {
 		w.kept = kept
@@ -129,12 +130,13 @@ func (w *ledgerWriter) pruned(kept uint64) error {
 	})
 }
 
-// keepNote makes the caller's bytes durable in the place of those before.
+// keepNote makes the caller's note durable. It replaces the previous note.
 func (w *ledgerWriter) keepNote(b []byte) error {
 	return w.put(entryNote, b, func() { w.note = bytes.Clone(b) })
 }
 
-// began enters segment h with its writer and, if it is not nil, the summary of the segment before.
+// began adds segment h and its writer. If sums is not nil, it is the summary of the previous
+// segment.
 func (w *ledgerWriter) began(h *segmentHeader, writer string, sums []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,9 +155,8 @@ func (w *ledgerWriter) began(h *segmentHeader, writer string, sums []byte) error
 	return w.flush()
 }
 
-// enter stages segment i, with the summary of the one before if that is known, which is in
-// the ledger from then on, not in memory. They are one entry, so that a crash does not
-// leave the second half of two.
+// enter stages segment i, with the summary of the previous segment if that is in memory. Both are
+// one entry, so a crash cannot separate them. Afterwards the summary is only in the ledger.
 func (w *ledgerWriter) enter(i int) {
 	s := &w.segments[i]
 	b := binary.AppendUvarint(nil, s.number)
@@ -175,7 +176,7 @@ func (w *ledgerWriter) enter(i int) {
 	}
 }
 
-// stale reports whether most of the ledger is of segments that were pruned.
+// stale reports whether most of the ledger describes pruned segments.
 func (w *ledgerWriter) stale() bool {
 	live := renewSize
 	for i := range w.segments {
@@ -184,10 +185,9 @@ func (w *ledgerWriter) stale() bool {
 	return w.end > 2*live
 }
 
-// renew writes the ledger anew, under the number of the segment that was begun, and
-// removes those before.
+// renew writes a new ledger, numbered like the segment that was begun, and removes older ledgers.
 func (w *ledgerWriter) renew(number uint64) (err error) {
-	for i := range w.segments { // What is only in the old file.
+	for i := range w.segments { // Load the summaries that are only in the old file.
 		if s := &w.segments[i]; s.length > 0 && s.sums == nil {
 			s.sums = make([]byte, s.length)
 			if n, err := readAt(w.file, w.name, s.sums, s.at); err != nil || n < s.length {
@@ -221,7 +221,7 @@ func (w *ledgerWriter) renew(number uint64) (err error) {
 	return w.removeOthers()
 }
 
-// enterAll stages everything that the ledger says.
+// enterAll stages all entries of the ledger.
 func (w *ledgerWriter) enterAll() {
 	var names []byte
 	for _, f := range w.features {
@@ -259,7 +259,7 @@ func (w *ledgerWriter) publish(temp *disk.Temp) error {
 	return nil
 }
 
-// removeOthers removes the ledgers that w has taken the place of.
+// removeOthers removes the ledgers that this ledger replaces.
 func (w *ledgerWriter) removeOthers() error {
 	files, err := list(w.fs)
 	if err != nil {
@@ -279,8 +279,7 @@ func (w *ledgerWriter) removeOthers() error {
 	return nil
 }
 
-// named returns an error if the ledger is no longer what is found under its name, or could
-// not be synced.
+// named returns an error if the ledger's name no longer refers to this file, or if an fsync failed.
 func (w *ledgerWriter) named() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -296,7 +295,7 @@ func (w *ledgerWriter) named() error {
 	return nil
 }
 
-// failed reports whether an fsync failed, which is final.
+// failed reports whether an fsync failed. This is final.
 func (w *ledgerWriter) failed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -327,7 +326,7 @@ func (h *ledgerHeader) encode() []byte {
 	return le.AppendUint32(b, crc32.Checksum(b[len(ledgerMagic):], castagnoli))
 }
 
-// appendEntry appends an entry to b, whose first byte lies at offset base of the ledger.
+// appendEntry appends an entry to b. b[0] is at offset base of the ledger.
 func (h *ledgerHeader) appendEntry(b []byte, base int64, kind uint32, payload ...[]byte) []byte {
 	le := binary.LittleEndian
 	at := len(b)

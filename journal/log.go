@@ -16,121 +16,123 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A Log is what a [Scan] found. Payloads stay in the files; [Log.Payload] reads
-// them. Its methods may be called from several goroutines; its fields are
-// read-only.
+// A Log is the result of a [Scan]. Payloads stay in the files; [Log.Payload] reads them. The
+// methods of a Log may be called from several goroutines. Its fields are read-only.
 type Log struct {
-	// Segments lists the segment files in order, also those that cannot be
-	// read.
+	// Segments lists the segment files in order, including unreadable ones.
 	Segments []Segment
 
-	// Entries lists the readable records of the tree in file order, which is
-	// also the order of their seqs.
+	// Entries lists the readable records of the tree in file order. This is also the order of their
+	// seqs.
 	Entries []Entry
 
-	// Lost lists the records, in the order of their seqs, that were durable and cannot be
-	// read, but of which it is known what they continue: the way to newer ones leads over
-	// them. Of a record that is in neither list nothing is known.
+	// Lost lists records that were durable and cannot be read, ordered by seq. Their parents are
+	// known, so paths to newer records can pass over them. A record that is in neither list is
+	// unknown.
 	Lost []Entry
 
 	// Preambles lists the readable preambles in file order.
 	Preambles []Entry
 
-	// Problems lists damage to what was durable, and segments that are foreign
-	// or newer, in file order. They did not keep the rest from being read.
+	// Problems lists damage to durable bytes, and segments that are foreign or newer, in file
+	// order. The scan still read everything else.
 	Problems []*DamageError
 
-	// Torn is the unfinished tail of the last segment; nil: none. Nothing in it
-	// was acknowledged.
+	// Torn is the unfinished tail of the last segment. No record in it was acknowledged. Nil: no
+	// tail.
 	Torn *DamageError
 
-	// Disowned lists tails of earlier segments that the next opening for
-	// writing left behind. They hold nothing that was acknowledged, and may
-	// hold anything.
+	// Disowned lists tails of earlier segments that a later opening for writing cut out of the
+	// journal. They contain no acknowledged record, and may contain any bytes.
 	Disowned []Range
 
-	World  [16]byte // Of the segments. Zero if there are none.
-	Epoch  uint64   // The highest; 0 if there are no segments.
-	Head   uint64   // Seq of the record that recovery leads to; 0: none.
-	Last   uint64   // Highest seq given out, readable or not; 0: none.
+	World  [16]byte // World of the segments. Zero if there are no segments.
+	Epoch  uint64   // Highest epoch. 0 if there are no segments.
+	Head   uint64   // Seq of the record that recovery leads to. 0: no record.
+	Last   uint64   // Highest seq in use, readable or not. 0: none.
 	LastID ID       // The last readable record, or the one before the oldest segment.
 
-	// Clean says that the journal was closed, or is empty: what is there is all
-	// there was.
+	// Clean reports that the journal was closed, or is empty. Then no record is missing at its end.
 	Clean bool
 
-	// Unsure is why newer segments than these may be missing, with what was
-	// acknowledged; nil: none is, or the journal is of version 1, which cannot tell.
-	// It is among Problems as well.
+	// Unsure says why newer, acknowledged segments may be missing. Nil: no newer segment is
+	// missing, or the journal has version 1, which cannot detect this. Problems contains Unsure as
+	// well.
 	Unsure *DamageError
 
-	// Believed counts the segments of which the log has what the ledger says; see [Scan] and
+	// Believed counts the segments whose contents the log took from the ledger; see [Scan] and
 	// [Log.ScanFrom].
 	Believed int
 
-	// Note is what [Journal.KeepNote] kept last; nil: nothing.
+	// Note is the last note of [Journal.KeepNote]. Nil: no note.
 	Note []byte
 
 	fs     disk.FS
-	ledger *ledger      // nil: none that can be read.
-	spare  []listedFile // Older ledgers, which a crash left.
-	gone   uint64       // The newest segment, if it is missing; else 0.
-	gap    []gap        // Where a preamble may be missing, in file order.
-	newest newest       // For Refresh.
+	ledger *ledger      // Nil if no ledger is readable.
+	spare  []listedFile // Older ledgers that a crash left behind.
+	gone   uint64       // Number of the newest listed segment, if that is missing. Otherwise 0.
+	gap    []gap        // Places where a preamble may be missing, in file order.
+	newest newest       // Where Refresh continues.
 
-	trusted   map[uint64]bool    // Numbers of the segments that are not opened; see ScanFrom.
-	summaries map[uint64]summary // Decoded ones of the ledger, by the number of the segment, while it is scanned.
+	trusted map[uint64]bool // Numbers of the segments that ScanFrom does not open.
+	// Decoded summaries of the ledger, by segment number. Only set during a scan.
+	summaries map[uint64]summary
 
-	small     map[string][]byte // Segments that were read whole, by name, until Close; nil: none are kept.
-	smallSize int64             // Bytes in small.
+	// Bytes of completely read segments, by name, until Close. Nil: none are kept.
+	small     map[string][]byte
+	smallSize int64 // Number of bytes in small.
 
 	mu   sync.Mutex
 	open disk.File // The segment that was read last, kept open.
 	name string
 }
 
-// A Segment is one file.
+// A Segment describes one segment file.
 type Segment struct {
 	Name   string
-	Number uint64 // Consecutive.
-	Epoch  uint64 // Of the opening that wrote it.
-	First  uint64 // Seq of its first record, if it has one. 0: the header cannot be read.
-	Size   int64  // Of the file, in bytes.
-	End    int64  // Where its records, marks and seals end; behind is torn or disowned.
+	Number uint64 // Numbers are consecutive.
+	Epoch  uint64 // Epoch of the opening that wrote it.
+	// Seq of its first record, even if that is not written yet. 0: the header cannot be read.
+	First uint64
+	Size  int64 // File size in bytes.
+	End   int64 // End of its records, marks and seals. Later bytes are torn or disowned.
 
 	Records int // Readable records of the tree.
 
-	// Previous is the last record before this segment, as its header says.
+	// Previous is the last record before this segment, as the header states.
 	Previous ID
 
-	// Err says why nothing of the segment can be read; nil: its header is good.
+	// Err says why the segment cannot be read. Nil: its header is valid.
 	Err *DamageError
 
 	header  segmentHeader
-	durable int64  // Durable for sure: the highest watermark.
-	vouched int64  // Durable once, even if the file was cut short since.
+	durable int64 // Bytes before this offset are durable: the highest watermark.
+	// Bytes before this offset were durable once, even if the file was cut short since.
+	vouched int64
 	sealed  bool   // Ended by a clean close.
-	last    uint64 // Highest seq given out up to its end,
-	head    uint64 // and the head there.
+	last    uint64 // Highest seq in use up to the end of the segment.
+	head    uint64 // Head at the end of the segment.
 }
 
-// After reports whether s comes behind what lies in a file, as damage names it: by the numbers in the names,
-// which have more digits from 100,000,000 on. A ledger comes before the segment of its number.
+// After reports whether s comes after the named file of the journal. It compares the numbers in the
+// names, which have more than 8 digits from 100,000,000 on. A ledger comes before the segment with
+// the same number.
 func (s *Segment) After(file string) bool {
 	digits, kind, _ := strings.Cut(file, ".")
 	n, err := strconv.ParseUint(digits, 10, 64)
 	return err == nil && (s.Number > n || s.Number == n && "."+kind != segmentSuffix)
 }
 
-// An Entry is a record without its payload, and where it lies.
+// An Entry is a record without its payload, and its position.
 type Entry struct {
 	ID      ID
-	Parent  uint64 // Seq; 0: none.
+	Parent  uint64 // Seq of the parent. 0: no parent.
 	Tick    uint64
-	Flags   uint32 // The caller's, and FlagPreamble.
-	Length  uint32 // Of the payload in bytes, all parts together.
+	Flags   uint32 // The caller's flags, and FlagPreamble.
+	Length  uint32 // Length of the payload in bytes, all parts together.
 	Segment int    // Index in Log.Segments.
-	Offset  int64  // Of the (first) record header.
+	// Offset of the record header, or of the first one if the record has several parts.
+	Offset int64
 }
 
 // A Range is a part of a file.
@@ -140,13 +142,13 @@ type Range struct {
 	Length int64
 }
 
-// A gap is a range of bad bytes before which nothing is known of preambles.
+// A gap is a range of bad bytes in which a preamble may be lost.
 type gap struct {
 	segment int
 	problem *DamageError
 }
 
-// Err returns the first of Problems, or nil. A torn tail is no problem.
+// Err returns the first of Problems, or nil. A torn tail is not a problem.
 func (l *Log) Err() error {
 	switch n := len(l.Problems); n {
 	case 0:
@@ -158,8 +160,9 @@ func (l *Log) Err() error {
 	}
 }
 
-// Find returns the record with this seq, and whether it can be read. Cost: O(1), or
-// O(log n) behind records that cannot be read.
+// Find returns the record with this seq, and whether it is readable.
+//
+// Cost: O(1), or O(log n) after unreadable records.
 func (l *Log) Find(seq uint64) (Entry, bool) {
 	i, ok := l.index(seq)
 	if !ok {
@@ -168,7 +171,7 @@ func (l *Log) Find(seq uint64) (Entry, bool) {
 	return l.Entries[i], true
 }
 
-// index returns where in Entries the record with this seq is, and whether it is there.
+// index returns the index in Entries of the record with this seq, and whether Entries contains it.
 func (l *Log) index(seq uint64) (int, bool) {
 	if len(l.Entries) > 0 {
 		if i := seq - l.Entries[0].ID.Seq; i < uint64(len(l.Entries)) && l.Entries[i].ID.Seq == seq {
@@ -178,11 +181,11 @@ func (l *Log) index(seq uint64) (int, bool) {
 	return slices.BinarySearchFunc(l.Entries, seq, func(e Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 }
 
-// Lost reports whether e was durable and cannot be read: what it continues is known, its
+// Lost reports whether e was durable and cannot be read. The parent of a lost record is known, its
 // payload is not.
 func (e Entry) Lost() bool { return e.Flags&flagLost != 0 }
 
-// findLost returns the record with this seq if it is one of l.Lost.
+// findLost returns the record with this seq if l.Lost contains it.
 func (l *Log) findLost(seq uint64) (Entry, bool) {
 	i, ok := slices.BinarySearchFunc(l.Lost, seq, func(e Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 	if !ok {
@@ -191,8 +194,8 @@ func (l *Log) findLost(seq uint64) (Entry, bool) {
 	return l.Lost[i], true
 }
 
-// damageAt returns the damage that e, which is lost, was lost in: the first behind it. Of one
-// that was inferred no more is known than what it lies behind, perhaps in another segment.
+// damageAt returns the damage that contains the lost record e: the first damage after its offset.
+// For an inferred record, only the record before it is known. The damage may be in a later segment.
 func (l *Log) damageAt(e Entry) *DamageError {
 	name := l.Segments[e.Segment].Name
 	for _, p := range l.Problems {
@@ -203,9 +206,8 @@ func (l *Log) damageAt(e Entry) *DamageError {
 	return &DamageError{File: name, Offset: e.Offset, Reason: fmt.Sprintf("record %d is missing", e.ID.Seq), Err: ErrCorrupt}
 }
 
-// Tips returns the ends of the branches, oldest first: the records that no other one
-// continues. Head need not be one of them, as a program may have gone back before it
-// closed the journal. Cost: O(n).
+// Tips returns the ends of the branches, oldest first: the records without children. Head is not
+// always a tip, because a program may rewind before it closes the journal. Cost: O(n).
 func (l *Log) Tips() []Entry {
 	continued := make([]bool, len(l.Entries))
 	for i := range l.Entries {
@@ -227,8 +229,8 @@ func (l *Log) Tips() []Entry {
 	return tips
 }
 
-// Ancestors returns the record with this seq, its parent, and so on to the
-// root, or to the first of which nothing is known. Some may be [Entry.Lost].
+// Ancestors returns the record with this seq, its parent, and so on. It ends at the root, or at the
+// first unknown record. Some of the records may be [Entry.Lost].
 func (l *Log) Ancestors(seq uint64) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for e, ok := l.Known(seq); ok && yield(e); {
@@ -237,7 +239,7 @@ func (l *Log) Ancestors(seq uint64) iter.Seq[Entry] {
 	}
 }
 
-// Known returns the record with this seq, readable or lost, and whether there is one.
+// Known returns the record with this seq, readable or lost, and whether the log has one.
 func (l *Log) Known(seq uint64) (Entry, bool) {
 	e, ok := l.Find(seq)
 	if !ok && len(l.Lost) > 0 {
@@ -246,15 +248,17 @@ func (l *Log) Known(seq uint64) (Entry, bool) {
 	return e, ok
 }
 
-// Path returns the records that lead from the state after from to the state
-// after to, oldest first: without from, with to. From 0 is the state before the
-// first record; from itself need not be in the log any more. It fails with the damage
-// if a record on the way is lost, with [ErrNotFound] if nothing is known of one, and with
-// [ErrNotAncestor] if the way does not pass from.
+// Path returns the records that lead from the state after record from to the state after record to,
+// oldest first. The result excludes from and includes to. From 0 is the state before the first
+// record; record from itself may have been pruned.
+//
+// Path fails with the damage if a record on the path is lost, and with [ErrNotFound] if a record is
+// unknown. It fails with [ErrNotAncestor] if from is not an ancestor of to.
 //
 // Cost: O(length of the path · log n).
 func (l *Log) Path(from, to uint64) ([]Entry, error) {
-	path := make([]Entry, 0, min(max(to, from)-from, uint64(len(l.Entries)))) // As many as there are, unless some between are rewound.
+	// Exact capacity, unless some records in between were rewound.
+	path := make([]Entry, 0, min(max(to, from)-from, uint64(len(l.Entries))))
 	for seq := to; seq != from; {
 		if seq < from {
 			return nil, fmt.Errorf("%w: record %d of record %d", ErrNotAncestor, from, to)
@@ -273,9 +277,8 @@ func (l *Log) Path(from, to uint64) ([]Entry, error) {
 	return path, nil
 }
 
-// Payload reads the payload of e, appends it to buf[:0], and returns it. It
-// checks all checksums again; bytes that changed since the scan are a
-// [DamageError].
+// Payload reads the payload of e into buf[:0] and returns it. Payload verifies all checksums again.
+// If the bytes changed since the scan, it returns a [DamageError].
 func (l *Log) Payload(e Entry, buf []byte) ([]byte, error) {
 	if e.Lost() {
 		return nil, l.damageAt(e)
@@ -292,7 +295,7 @@ func (l *Log) Payload(e Entry, buf []byte) ([]byte, error) {
 	return r.read(buf)
 }
 
-// Record reads the record of e, its payload into buf as Payload does.
+// Record reads the record of e. It reads the payload into buf as Payload does.
 func (l *Log) Record(e Entry, buf []byte) (Record, error) {
 	payload, err := l.Payload(e, buf)
 	if err != nil {
@@ -301,9 +304,8 @@ func (l *Log) Record(e Entry, buf []byte) (Record, error) {
 	return Record{ID: e.ID, Parent: e.Parent, Tick: e.Tick, Flags: e.Flags, Payload: payload}, nil
 }
 
-// PreambleAt returns the last readable preamble before e in its segment, and
-// whether there is one. If damage lies between the two, there may have been a
-// later one.
+// PreambleAt returns the last readable preamble before e in its segment, and whether one exists. If
+// damage precedes e, a later preamble may be lost in it.
 func (l *Log) PreambleAt(e Entry) (Entry, bool) {
 	i := sort.Search(len(l.Preambles), func(i int) bool { return !l.Preambles[i].before(e) })
 	if i == 0 || l.Preambles[i-1].Segment != e.Segment {
@@ -316,9 +318,9 @@ func (e Entry) before(other Entry) bool {
 	return e.Segment < other.Segment || e.Segment == other.Segment && e.Offset < other.Offset
 }
 
-// Preamble reads the preamble in force at e: the last one before it in its
-// segment, nil if there is none. If damage lies between the two, it returns
-// that damage instead, since a later preamble may be lost in it.
+// Preamble reads the preamble that applies to e: the last one before e in its segment. It returns
+// nil if the segment has none. If a later preamble may be lost in damage before e, Preamble returns
+// that damage as its error.
 func (l *Log) Preamble(e Entry) ([]byte, error) {
 	if d := l.Hidden(e); d != nil {
 		return nil, d
@@ -330,8 +332,9 @@ func (l *Log) Preamble(e Entry) ([]byte, error) {
 	return l.Payload(p, nil)
 }
 
-// Hidden returns the damage between e and the last readable preamble before it in its
-// segment, or the beginning of that, in which a later one may be lost; nil: there is none.
+// Hidden returns the damage between the last readable preamble and e in the same segment, in which
+// a later preamble may be lost. Without a preamble, the range starts at the beginning of the
+// segment. Hidden returns nil without damage.
 func (l *Log) Hidden(e Entry) *DamageError {
 	p, ok := l.PreambleAt(e)
 	if !ok {
@@ -346,8 +349,9 @@ func (l *Log) Hidden(e Entry) *DamageError {
 	return nil
 }
 
-// Writer returns what [Options.Writer] said of the program that began s, or "" if that is unknown: a
-// program that has no word for it wrote the ledger since, or the journal is of version 1.
+// Writer returns the [Options.Writer] of the program that began s, or "" if it is unknown. It is
+// unknown for a journal of version 1. It is also unknown if a program without this feature has
+// rewritten the ledger since.
 func (l *Log) Writer(s *Segment) string {
 	if l.ledger == nil || s.Err != nil {
 		return ""
@@ -358,8 +362,8 @@ func (l *Log) Writer(s *Segment) string {
 	return ""
 }
 
-// Close lets go of the file that was read last and of the bytes that [Log.ScanFrom] kept. The log can
-// still be used.
+// Close closes the file that was read last and releases the bytes that [Log.ScanFrom] kept. The log
+// remains usable.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -376,8 +380,8 @@ func (l *Log) release() error {
 	return f.Close()
 }
 
-// file returns the named segment, opened. Most reads ask for the same one again
-// and again.
+// file returns the opened segment with this name. It keeps the last segment open, because most
+// reads use the same segment again.
 func (l *Log) file(name string) (io.ReaderAt, error) {
 	if b := l.small[name]; b != nil {
 		return bytes.NewReader(b), nil
@@ -452,9 +456,9 @@ func (r *payloadReader) damage(offset int64, reason string) error {
 		Reason: fmt.Sprintf("record %d: %s", r.entry.ID.Seq, reason), Err: ErrCorrupt}
 }
 
-// Payloads reads the payloads of entries, in this order, and calls f with each, or
-// with why it cannot be read. A payload is valid until f returns. It has files of its
-// own, so that several goroutines may read at the same time.
+// Payloads reads the payloads of entries, in this order. It calls f with each payload, or with the
+// error of reading it. The payload is valid until f returns. Payloads opens its own files, so
+// several goroutines can read in parallel.
 func (l *Log) Payloads(entries []Entry, f func(e Entry, payload []byte, err error)) {
 	var (
 		file aheadFile
@@ -484,16 +488,16 @@ func (l *Log) Payloads(entries []Entry, f func(e Entry, payload []byte, err erro
 	}
 }
 
-// An aheadFile reads more than it is asked for, as what lies behind is most often asked for next: a
-// header and its payload, and the next record.
+// An aheadFile reads more bytes than requested. Most reads are sequential: a header, its payload,
+// and then the next record.
 type aheadFile struct {
 	io.ReaderAt
 	window [16 << 10]byte
-	at     int64 // Where in the file the window is,
-	filled int   // and how much of it holds something.
+	at     int64 // Offset of the window in the file.
+	filled int   // Number of valid bytes in the window.
 }
 
-// ReadAt reads as [io.ReaderAt] says.
+// ReadAt implements [io.ReaderAt].
 func (f *aheadFile) ReadAt(b []byte, offset int64) (n int, err error) {
 	if at := offset - f.at; at >= 0 && at+int64(len(b)) <= int64(f.filled) {
 		return copy(b, f.window[at:]), nil

@@ -16,20 +16,18 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// Open continues after log for writing. The log must be fresh: a [Scan] of the
-// same directory since nobody wrote to it. Only one Journal may be open on a
-// directory; the caller holds a lock. With an [Options.Guard], somebody who lost the lock
-// before the scan may still add to the newest segment: nothing of that was or will be
-// confirmed, and it is disowned.
+// Open continues the journal in log for writing. The log must be fresh: no process may have written
+// to the directory since its [Scan]. Only one Journal may be open on a directory, so the caller
+// holds a lock. With an [Options.Guard], a previous owner that lost the lock before the scan may
+// still append to the newest segment. Those bytes are never acknowledged, and Open disowns them.
 //
-// Nothing is cut off. What the log holds is made durable as it lies, and a new
-// segment under a higher epoch says where its predecessor ends; later bytes
-// there are disowned. A crash on the way is harmless. Temporary files of an
-// earlier crash are removed.
+// Open cuts nothing off. It makes the bytes in the log durable as they are. A new segment with a
+// higher epoch states where the previous segment ends; later bytes there are disowned. A crash
+// during Open is harmless. Open removes temporary files of an earlier crash.
 //
-// Problems of the log do not keep it from being continued, except: a segment of
-// another world or of a newer program, and a last segment whose header cannot
-// be read, for then the epoch and the end are unknown.
+// Open continues a log that has problems, with two exceptions. It refuses a segment of another
+// world or of a newer program. It also refuses a log whose last segment has an unreadable header,
+// because then the epoch and the end are unknown.
 func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
 	guarded := opt.Guard != nil
 	opt = opt.resolve()
@@ -37,12 +35,13 @@ func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
 		return nil, err
 	}
 	if err := log.checkFresh(fs, guarded); err != nil {
-		if lost := opt.Guard(); lost != nil { // It was another who opened it.
+		if lost := opt.Guard(); lost != nil { // Another process opened the journal.
 			return nil, fmt.Errorf("journal: open: %w", lost)
 		}
 		return nil, err
 	}
-	if err := retryBriefly(opt.Guard); err != nil { // Else the files may be those of the new owner.
+	// Otherwise the files may belong to the new owner.
+	if err := retryBriefly(opt.Guard); err != nil {
 		return nil, fmt.Errorf("journal: open: %w", err)
 	}
 	if err := disk.RemoveTemps(fs, ".", isTemp); err != nil {
@@ -99,23 +98,25 @@ func newWriter(j *Journal, log *Log, opt Options) *writer {
 		timer: time.NewTimer(math.MaxInt64),
 		idle:  time.NewTimer(math.MaxInt64),
 
-		looked: time.Now(), // Open has compared the directory with the log.
+		looked: time.Now(), // Open has just compared the directory with the log.
 	}
 	w.timer.Stop()
 	w.idle.Stop()
 	return w
 }
 
-// ScanFrom makes l what [Scan] returns, for a program that has the directory to itself and goes on from
-// the state after record base. It closes the log before anything but [Open] writes. Each segment is
-// opened at most once: the bytes of small ones stay in memory until [Log.Close].
+// ScanFrom makes l what [Scan] returns. It is for a program that owns the directory and continues
+// from the state after record base. The caller must close the log before anything but [Open]
+// writes. ScanFrom opens each segment at most once. The bytes of small segments stay in memory
+// until [Log.Close].
 //
-// A segment that has no record after base is not opened if its size is what the ledger says. Each call
-// reads the oldest segment and up to four others of these, in turns by the newest epoch. So a
-// journal that is opened again and again is read as a whole in the course of time, and damage to such
-// a segment is found by one of the next calls, or by [Scan].
+// ScanFrom does not open a segment without records after base if its size matches the ledger. Each
+// call still reads the oldest segment and up to four of these unopened segments. The newest epoch
+// selects them, so they rotate. A journal that is opened repeatedly is thus read completely over
+// time. A later call, or [Scan], finds damage in an unopened segment.
 //
-// Cost: that of the segments behind base, and about 12 bytes of the ledger for each older record.
+// Cost: the bytes of the segments after base, and about 12 bytes of the ledger for each older
+// record.
 func (l *Log) ScanFrom(ctx context.Context, fs disk.FS, newest int64, base uint64, progress func(done, total int64)) error {
 	next, err := scan(ctx, fs, newest, &base, progress)
 	if err != nil {
@@ -127,8 +128,8 @@ func (l *Log) ScanFrom(ctx context.Context, fs disk.FS, newest int64, base uint6
 	return nil
 }
 
-// Continuable returns why [Open] refuses to continue a journal, whatever the options; nil: it
-// does not.
+// Continuable returns the error with which [Open] refuses the journal under any options. It returns
+// nil if Open can continue the journal.
 func (l *Log) Continuable() error {
 	for _, p := range l.Problems {
 		if errors.Is(p, ErrForeign) || errors.Is(p, ErrNewer) {
@@ -144,8 +145,8 @@ func (l *Log) Continuable() error {
 	return nil
 }
 
-// fits returns why the journal must not be continued with these options, to which it adds the
-// world.
+// fits returns the error with which the journal cannot be continued under these options. If opt has
+// no world, fits sets the world of the log.
 func (l *Log) fits(opt *Options) error {
 	if err := l.Continuable(); err != nil || len(l.Segments) == 0 {
 		return err
@@ -161,8 +162,8 @@ func (l *Log) fits(opt *Options) error {
 	return nil
 }
 
-// checkFresh returns an error if the directory changed since the scan. If that is guarded,
-// the newest segment may have become longer.
+// checkFresh returns an error if the directory changed since the scan. With guarded set, the newest
+// segment may have become longer.
 func (l *Log) checkFresh(fs disk.FS, guarded bool) error {
 	found, err := list(fs)
 	if err != nil {
@@ -181,7 +182,7 @@ func (l *Log) checkFresh(fs disk.FS, guarded bool) error {
 	return nil
 }
 
-// isTemp reports whether a file is one that a writer did not finish.
+// isTemp reports whether a file is an unfinished temporary file of a journal writer.
 func isTemp(temp string) bool {
 	name, ok := disk.TempOf(temp)
 	if !ok {
@@ -192,10 +193,9 @@ func isTemp(temp string) bool {
 	return ok && (segment || ledger)
 }
 
-// settle makes durable what the last segment holds, as the next segment's
-// header will vouch for it. That the bytes can be read proves nothing: they may
-// be in the system's cache only, and after a failed fsync the cache may call
-// them clean. So they are written again, as they are.
+// settle makes the bytes of the last segment durable, because the next segment's header declares
+// them durable. Reading the bytes back proves nothing: they may exist only in the system's cache.
+// After a failed fsync the cache may treat them as clean. So settle writes the same bytes again.
 func (l *Log) settle(fs disk.FS) error {
 	if len(l.Segments) == 0 {
 		return nil
@@ -212,13 +212,14 @@ func (l *Log) settle(fs disk.FS) error {
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("journal: close %s: %w", s.Name, err)
 	}
-	if err := disk.SyncDir(fs, "."); err != nil { // Its name, too, before its successor's.
+	// The directory entry of this segment must be durable before that of its successor.
+	if err := disk.SyncDir(fs, "."); err != nil {
 		return fmt.Errorf("journal: sync directory: %w", err)
 	}
 	return nil
 }
 
-// rewrite writes the bytes of s that are not known to be durable once more.
+// rewrite writes the bytes of s that may not be durable a second time, and syncs the file.
 func rewrite(f disk.File, s *Segment) error {
 	buf := make([]byte, stageSize)
 	for offset := s.durable; offset < s.End; {
@@ -240,7 +241,7 @@ func rewrite(f disk.File, s *Segment) error {
 	return nil
 }
 
-// next returns the seq of the record after the log.
+// next returns the seq of the first record after the log.
 func (l *Log) next(opt Options) uint64 {
 	if len(l.Segments) == 0 {
 		return opt.FirstSeq
@@ -248,10 +249,10 @@ func (l *Log) next(opt Options) uint64 {
 	return l.Last + 1
 }
 
-// nextEpoch returns the epoch of the records that come.
+// nextEpoch returns the epoch of the records that will be appended.
 func (l *Log) nextEpoch(opt Options) uint64 { return max(l.Epoch+1, opt.Epoch) }
 
-// head returns the seq whose state the next record finds.
+// head returns the seq of the state that the next record continues.
 func (l *Log) head(opt Options) uint64 {
 	if len(l.Segments) == 0 {
 		return opt.FirstSeq - 1
@@ -274,14 +275,15 @@ func (l *Log) successor(opt Options) segmentHeader {
 		h.version = l.Segments[n-1].header.version
 		h.number = max(l.Segments[n-1].Number, l.gone) + 1
 		h.previous = l.Segments[n-1].Number
-		h.prevEnd = uint64(max(l.Segments[n-1].End, l.Segments[n-1].vouched)) // What is missing stays damage.
+		// Missing bytes stay reported as damage.
+		h.prevEnd = uint64(max(l.Segments[n-1].End, l.Segments[n-1].vouched))
 	}
 	return h
 }
 
-// begin creates the segment that h describes, with its preamble, and makes it
-// the current one. The name appears only once the bytes are durable, and the ledger,
-// which takes the summary of the segment before, lists only what has its name.
+// begin creates the segment that h describes, with its preamble, and makes it the current segment.
+// The segment gets its name after its bytes are durable. Then begin adds the segment to the ledger,
+// with before as the summary of the previous segment.
 func (w *writer) begin(h segmentHeader, preamble, before []byte) error {
 	var salt [8]byte
 	rand.Read(salt[:]) // Never fails.
@@ -313,7 +315,7 @@ func (w *writer) begin(h segmentHeader, preamble, before []byte) error {
 	return nil
 }
 
-// publish makes the staged header and the preamble durable, then the name.
+// publish makes the staged header and the preamble durable, and then gives the segment its name.
 func (w *writer) publish(temp *disk.Temp, preamble []byte) error {
 	if preamble != nil {
 		h := header{seq: w.segment.first - 1, flags: FlagPreamble, crc: crc32.Checksum(preamble, castagnoli)}
@@ -343,20 +345,20 @@ func (w *writer) publish(temp *disk.Temp, preamble []byte) error {
 	return nil
 }
 
-// began notes that h is the segment that is written from now on.
+// began records that h is now the current segment.
 func (j *Journal) began(h *segmentHeader) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if n := len(j.segments); n > 0 && j.segments[n-1].size == 0 { // Else it was there when j was opened.
+	// A segment that existed before Open has its size already.
+	if n := len(j.segments); n > 0 && j.segments[n-1].size == 0 {
 		j.segments[n-1].size = int64(h.prevEnd)
 	}
 	j.segments = append(j.segments, segmentRef{number: h.number, first: h.first})
 }
 
-// Prune removes the oldest segments that hold only records with a seq less than
-// keep; the current segment always stays. Each removal is durable before the
-// next, so a crash leaves no gap. A failure does not fail the journal, unless it is that of
-// an fsync of the ledger.
+// Prune removes the oldest segments that contain only records with a seq less than keep. The
+// current segment always stays. Each removal is durable before the next one, so a crash leaves no
+// gap. A failed Prune does not fail the journal, unless an fsync of the ledger failed.
 func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 	j.pruning.Lock()
 	defer j.pruning.Unlock()
@@ -366,7 +368,8 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 			return removed, fmt.Errorf("journal: prune: %w", err)
 		}
 		name := segmentName(number)
-		if i == 0 && j.ledger != nil { // All that is about to go, in one entry.
+		// One entry covers all segments that are about to be removed.
+		if i == 0 && j.ledger != nil {
 			if err := j.told(j.ledger.pruned(numbers[len(numbers)-1] + 1)); err != nil {
 				return removed, fmt.Errorf("journal: prune %s: %w", name, err)
 			}
@@ -385,8 +388,8 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 	return removed, nil
 }
 
-// prunable returns the oldest segments of which nothing is to be kept. The first
-// seq of a segment's successor tells; a successor that cannot be read keeps it.
+// prunable returns the numbers of the oldest segments without any record to keep. A segment ends
+// where its successor begins. If the header of the successor cannot be read, the segment is kept.
 func (j *Journal) prunable(keep uint64) (numbers []uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/stet-ecs/stet/journal/budget"
 )
 
-// A SyncPolicy says when the writer calls fsync by itself. The zero value is
-// SyncEvery(100 * time.Millisecond).
+// A SyncPolicy says when the writer calls fsync on its own. The zero value means SyncEvery(100 *
+// time.Millisecond).
 type SyncPolicy struct {
 	kind  syncKind
 	every time.Duration
@@ -27,15 +27,14 @@ const (
 const (
 	defaultSyncEvery = 100 * time.Millisecond
 
-	maxWriter = 255 // Bytes of [Options.Writer].
+	maxWriter = 255 // Maximum length of [Options.Writer], in bytes.
 )
 
-// SyncAlways syncs after every write. Records that arrive during an fsync share
-// the next one.
+// SyncAlways syncs after every write. Records that arrive during an fsync share the next one.
 func SyncAlways() SyncPolicy { return SyncPolicy{kind: syncAlways} }
 
-// SyncEvery syncs d after the first record that is not durable yet. A d of 0 or
-// less is [SyncAlways].
+// SyncEvery syncs d after the first record that is not durable yet. If d is 0 or less, SyncEvery
+// returns [SyncAlways].
 func SyncEvery(d time.Duration) SyncPolicy {
 	if d <= 0 {
 		return SyncAlways()
@@ -43,7 +42,7 @@ func SyncEvery(d time.Duration) SyncPolicy {
 	return SyncPolicy{kind: syncEvery, every: d}
 }
 
-// SyncNever leaves it to the caller's Sync, to rolls and to Close.
+// SyncNever syncs only on the caller's Sync, on rolls and on Close.
 func SyncNever() SyncPolicy { return SyncPolicy{kind: syncNever} }
 
 // String returns the call that makes p: "SyncEvery(100ms)".
@@ -65,73 +64,72 @@ func (p SyncPolicy) resolve() SyncPolicy {
 	return p
 }
 
-// Options say how a journal is written. The zero value works.
+// Options configure how a journal is written. The zero value works.
 type Options struct {
-	// World identifies the world whose journal this is. Segments of another
-	// world are refused with ErrForeign. Zero: whatever the segments say.
+	// World identifies the world of this journal. Open refuses segments of another world with
+	// ErrForeign. Zero: the world that the segments state.
 	World [16]byte
 
 	// Sync is the fsync policy. Zero: every 100 ms.
 	Sync SyncPolicy
 
-	// SegmentSize is how many bytes a segment may have before the next record
-	// goes into a new one. 0: 64 MiB. At most 1 GiB; more counts as that.
+	// SegmentSize is the size in bytes from which the next record goes into a new segment. 0: 64
+	// MiB. The maximum is 1 GiB; a larger value counts as 1 GiB.
 	SegmentSize int64
 
-	// QueueSize bounds the bytes that wait for the writer: while they are as
-	// many, no record is let into the queue, so it never holds more than that and
-	// one payload. 0: 64 MiB.
+	// QueueSize bounds the bytes that wait for the writer. While at least QueueSize bytes wait, the
+	// queue accepts no record. So the queue holds at most QueueSize bytes and one payload. 0: 64
+	// MiB.
 	//
-	// A sync holds the writer up, and the end of a segment takes four, one after the other. Records for which
-	// the queue has room do not wait for them.
+	// A sync stops the writer, and the end of a segment takes four syncs in sequence. Records for
+	// which the queue has room do not wait for these syncs.
 	QueueSize int64
 
-	// Budget bounds the memory of the queues of all journals that have it, in addition to QueueSize: a
-	// record is not let into the queue while the journal's share of it is full. A journal whose queue is
-	// empty always takes one. See [budget.Budget]. nil: no bound.
+	// Budget bounds the memory of the queues of all journals that share it, in addition to
+	// QueueSize. The queue accepts no record while the journal's share of the budget is full. An
+	// empty queue always accepts one record. See [budget.Budget]. Nil: no bound.
 	Budget *budget.Budget
 
-	// RefuseWhenFull makes Append refuse a record then, with [ErrBacklog], instead
-	// of waiting until the writer has made room. The journal is as it was and has
-	// not failed: the same record can be appended later.
+	// RefuseWhenFull makes Append refuse a record with [ErrBacklog] when the queue or budget is
+	// full, instead of waiting for room. The journal is unchanged and has not failed: the caller
+	// can append the same record later.
 	RefuseWhenFull bool
 
 	// FirstSeq is the seq of the first record of an empty directory. 0: 1.
 	FirstSeq uint64
 
-	// Epoch is the least epoch of the records that are appended: whoever decides elsewhere
-	// who may write, gives each of them one of their own. 0: one more than the highest
-	// there is, which it never falls below.
+	// Epoch is the lowest epoch of the appended records. A program that elects writers elsewhere
+	// gives each writer its own epoch. The journal always uses at least the highest epoch in the
+	// segments plus one. 0: exactly that.
 	Epoch uint64
 
-	// Preamble returns the payload of the first record of every segment, at
-	// most MaxPayload bytes; the journal copies it. It is called by Open, and
-	// by Append and Roll in their caller's goroutine. nil: no preamble.
+	// Preamble returns the payload of the first record of every segment, at most MaxPayload bytes.
+	// The journal copies it. Open, Append and Roll call Preamble in their caller's goroutine. Nil:
+	// no preamble.
 	Preamble func() []byte
 
-	// Writer describes the program that writes, for [Log.Writer]: at most 255 bytes, more are
-	// cut off. It is kept with each segment that is begun; a journal of version 1 has no place
-	// for it. "": unknown.
+	// Writer describes the program that writes, for [Log.Writer]. Bytes after the first 255 are cut
+	// off. The journal stores Writer with each new segment; a journal of version 1 does not store
+	// it. "": unknown.
 	Writer string
 
-	// OnDurable is called by the writer goroutine after an fsync covered seq
-	// and all before it. It must not block, and must not call Close or Wait.
-	// nil: nothing is called.
+	// OnDurable is called by the writer goroutine after an fsync covered seq and all records before
+	// it. It must not block, and must not call Close or Wait. Nil: no call.
 	OnDurable func(seq uint64)
 
-	// OnLocal is called as OnDurable is, and before it, once a crash of this machine leaves
-	// seq: where a file's Sync promises more than that, see [disk.SyncLocal]. What is durable is
-	// local too.
+	// OnLocal is called like OnDurable, and before it, once seq survives a crash of this machine.
+	// The two differ only if a file's Sync promises more than that; see [disk.SyncLocal]. A durable
+	// record also survives a local crash.
 	OnLocal func(seq uint64)
 
-	// Guard is asked whether the directory is still the caller's: by the writer
-	// goroutine after every fsync, before anybody is told that something is durable, and
-	// before a segment gets its name, also by Open; and by Prune before each removal. An
-	// error fails the journal, or the call of Open or Prune. It must not block, and must
-	// not call methods of the journal. nil: it always is.
+	// Guard checks that the directory still belongs to the caller. The writer goroutine calls it
+	// after every fsync, before it reports anything as durable. Open and the writer call it before
+	// a segment gets its name, and Prune calls it before each removal. An error fails the journal,
+	// or the call of Open or Prune. Guard must not block and must not call methods of the journal.
+	// Nil: no check.
 	Guard func() error
 
-	partSize int64 // MaxPayload, less in tests.
+	partSize int64 // MaxPayload, or less in tests.
 }
 
 const (

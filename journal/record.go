@@ -6,12 +6,12 @@ import (
 	"hash/crc32"
 )
 
-// An ID names the state that a record leads to. A lost tail frees its seqs for
-// other records, so a seq alone does not name a state; epoch and checksum make
-// the difference. The zero ID is the state before the first record.
+// An ID identifies the state after a record. The seq alone is ambiguous: after a crash, other
+// records use the seqs of a lost tail again. Epoch and checksum tell them apart. The zero ID is the
+// state before the first record.
 type ID struct {
-	Epoch uint64 // Raised by every opening for writing, from 1; see [Options.Epoch].
-	Seq   uint64 // Position in the journal, from 1.
+	Epoch uint64 // Increased by every opening for writing, starting at 1; see [Options.Epoch].
+	Seq   uint64 // Position in the journal, starting at 1.
 	CRC   uint32 // CRC-32C of the payload.
 }
 
@@ -21,60 +21,59 @@ func (id ID) IsZero() bool { return id == ID{} }
 // String returns id as epoch, seq and checksum: "2/88/1c0ffee5".
 func (id ID) String() string { return fmt.Sprintf("%d/%d/%08x", id.Epoch, id.Seq, id.CRC) }
 
-// A Record is one node of the tree: the change that leads from its parent's
-// state to its own.
+// A Record is one node of the tree: the change from its parent's state to its own.
 type Record struct {
 	ID      ID
-	Parent  uint64 // Seq of the record it continues; 0: none. Less than ID.Seq.
-	Tick    uint64 // The caller's.
-	Flags   uint32 // The caller's, within FlagsUser.
+	Parent  uint64 // Seq of the record that this record continues, less than ID.Seq. 0: no parent.
+	Tick    uint64 // Set by the caller.
+	Flags   uint32 // Set by the caller, within FlagsUser.
 	Payload []byte
 }
 
-// Flags of a record. The caller owns the lower half, the journal the upper.
+// Flags of a record. The lower half belongs to the caller, the upper half to the journal.
 const (
 	// FlagsUser masks the flags that belong to the caller.
 	FlagsUser uint32 = 0x0000ffff
 
-	// FlagPreamble marks a record outside the tree that describes the records
-	// after it, up to the next preamble or the end of its segment.
+	// FlagPreamble marks a record outside the tree. It describes the records after it, up to the
+	// next preamble or the end of its segment.
 	FlagPreamble uint32 = 1 << 31
 
-	flagMark uint32 = 1 << 30 // No payload: carries the watermark.
-	flagSeal uint32 = 1 << 29 // No payload: ends a segment.
-	flagMore uint32 = 1 << 28 // The payload goes on in the next record.
-	flagPart uint32 = 1 << 27 // The payload began in the record before.
-	flagLost uint32 = 1 << 26 // In memory only, see [Entry.Lost].
+	flagMark uint32 = 1 << 30 // A record without payload that carries the watermark.
+	flagSeal uint32 = 1 << 29 // A record without payload that ends a segment.
+	flagMore uint32 = 1 << 28 // The payload continues in the next record.
+	flagPart uint32 = 1 << 27 // The payload began in the previous record.
+	flagLost uint32 = 1 << 26 // Only used in memory; see [Entry.Lost].
 
 	flagsKnown = FlagsUser | FlagPreamble | flagMark | flagSeal | flagMore | flagPart
 )
 
 const (
-	// MaxPayload bounds the payload of one record on disk. [Journal.Append]
-	// parts a longer one.
+	// MaxPayload is the maximum length of the payload of one record on disk. [Journal.Append]
+	// splits a longer payload.
 	MaxPayload = 256 << 20
 
-	// MaxAppend bounds the payload that Append takes, all parts together.
+	// MaxAppend is the maximum length of a payload that Append takes, all parts together.
 	MaxAppend = 2 << 30
 
 	recordMagic  = 0xc3d2e7a5
 	recordHeader = 48
 	recordAlign  = 8
 
-	// sealCRC fills the payload checksum of a seal. It is not zero anywhere,
-	// so that one flipped bit never makes a seal look like an unfinished one.
+	// sealCRC replaces the payload checksum of a seal. No byte of it is zero, so one flipped bit
+	// never makes a seal look like an unfinished one.
 	sealCRC = 0x5ea15ea1
 )
 
-// A Sum is the checksum of the beginning of a payload. A payload of more than the
-// cache holds is summed in half the time if each piece is as soon as it is there.
+// A Sum is the checksum of the first bytes of a payload. For a payload larger than the CPU cache,
+// summing each piece when it is produced halves the time.
 type Sum struct {
 	n   int
 	crc uint32
 }
 
-// Add adds to s what payload has beyond what s covers. The bytes before that are
-// those of the calls before.
+// Add extends s to all bytes of payload. The bytes that s covers already must be the same as in the
+// earlier calls.
 func (s *Sum) Add(payload []byte) {
 	s.crc = crc32.Update(s.crc, castagnoli, payload[s.n:])
 	s.n = len(payload)
@@ -82,7 +81,7 @@ func (s *Sum) Add(payload []byte) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A header is what stands before every payload:
+// A header precedes every payload:
 //
 //	0      4      8      16       24     32       36      40       44      48
 //	+------+------+------+--------+------+--------+-------+--------+-------+
@@ -92,15 +91,15 @@ type header struct {
 	seq    uint64
 	parent uint64
 	tick   uint64
-	synced uint32 // Watermark: the segment is durable up to here.
+	synced uint32 // Watermark: the segment is durable up to this offset.
 	flags  uint32
-	length uint32 // Of the payload, without padding.
-	crc    uint32 // Of the payload and of the parts before it.
+	length uint32 // Length of the payload in bytes, without padding.
+	crc    uint32 // CRC of the payload and of the parts before it.
 }
 
-// put writes h into b, which is recordHeader bytes long. The CRC binds the
-// header to its segment by seed and to its place by offset: for computing it,
-// the offset stands where magic and CRC will.
+// put writes h into b, which is recordHeader bytes long. The CRC binds the header to its segment
+// through seed, and to its position through offset. While the CRC is computed, the offset occupies
+// the bytes of magic and CRC.
 func (h *header) put(b []byte, seed uint32, offset int64) {
 	le := binary.LittleEndian
 	le.PutUint64(b[0:], uint64(offset))
@@ -116,8 +115,8 @@ func (h *header) put(b []byte, seed uint32, offset int64) {
 	le.PutUint32(b[4:], crc)
 }
 
-// parse reads the header in b, overwriting its first bytes, and reports whether
-// it was written at this offset of this segment.
+// parse reads the header in b and overwrites its first bytes. It reports whether the header was
+// written at this offset of this segment.
 func (h *header) parse(b []byte, seed uint32, offset int64) bool {
 	le := binary.LittleEndian
 	crc := le.Uint32(b[4:])
@@ -138,23 +137,22 @@ func (h *header) parse(b []byte, seed uint32, offset int64) bool {
 	return true
 }
 
-// kind returns the flags that say what the record is; 0 is a record of the
-// tree.
+// kind returns the flags that select the kind of record. 0 is a record of the tree.
 func (h *header) kind() uint32 { return h.flags & (FlagPreamble | flagMark | flagSeal) }
 
-// sameTick reports whether h and next belong to one appended payload.
+// sameTick reports whether h and next are parts of one appended payload.
 func (h *header) sameTick(next *header) bool {
 	const parts = flagMore | flagPart
 	return h.seq == next.seq && h.parent == next.parent && h.tick == next.tick && h.flags&^parts == next.flags&^parts
 }
 
-// recordSize returns the bytes that a record with this payload takes.
+// recordSize returns the number of bytes that a record with this payload occupies.
 func recordSize(length int64) int64 {
 	return recordHeader + (length+recordAlign-1)&^(recordAlign-1)
 }
 
-// sealHeader returns a seal, but for its watermark. Its tick is the size of the
-// segment, its parent the last seq given out.
+// sealHeader returns the header of a seal, without the watermark. Its tick is the size of the
+// segment, and its parent is the highest seq in use.
 func sealHeader(head, last uint64, end int64) header {
 	return header{seq: head, parent: last, tick: uint64(end), flags: flagSeal, crc: sealCRC}
 }

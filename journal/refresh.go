@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// A newest is where reading the newest segment can go on when it has grown: what the
-// log was before the segment, and how far all in it is good.
+// A newest is where reading the newest segment can continue after it has grown. It contains the
+// state of the log before that segment, and the valid part of the segment.
 type newest struct {
 	last   uint64
 	lastID ID
 	sound  sound
 }
 
-// A sound is a place in a segment before which nothing is bad and no payload is
-// unfinished, and what a scanner had found there, but for records. What comes behind
-// says nothing about it. A log without problems has just the records before it.
+// A sound describes a prefix of a segment without bad bytes and without an unfinished payload. It
+// contains the scanner's findings in that prefix, except records. Later bytes do not change these
+// findings. In a log without problems, the records of the prefix are those with smaller offsets.
 type sound struct {
 	offset, vouched int64
 	due             uint64
@@ -24,22 +24,20 @@ type sound struct {
 	seals           []sealAt
 }
 
-// soundUpTo returns what s has found, all of it before offset.
+// soundUpTo returns the findings of s, all of which are before offset.
 func (s *scanner) soundUpTo(offset int64) sound {
 	return sound{offset, s.vouched, s.due, s.marks, s.seals}
 }
 
-// Refresh brings l up to date with what was written, rolled and pruned since it was
-// scanned, and reports whether there was anything to read. Afterwards l is what a
-// new [Scan] returns. No other method of l may run meanwhile; entries that it had
-// before are for no other use, as segments that were pruned give their places in
-// Log.Segments to others.
+// Refresh brings l up to date: it adds what was written, rolled and pruned since the scan. It
+// reports whether l changed. Afterwards l equals the result of a new [Scan]. No other method of l
+// may run during Refresh. Earlier entries become invalid, because pruning shifts the indexes of
+// Log.Segments.
 //
-// Of what is there it reads the names, and what stands behind that which it read of
-// the newest segment. It reads everything again if l has problems, or if the files
-// are not those that l was read from. An error leaves l as it was.
+// Refresh reads the directory and the unread bytes of the newest segment. It reads everything again
+// if l has problems, or if the existing files do not match l. An error leaves l unchanged.
 //
-// Cost: that of reading; if segments were pruned, all records are copied.
+// Cost: the bytes that it reads. If segments were pruned, it also copies all records.
 func (l *Log) Refresh(ctx context.Context) (changed bool, err error) {
 	files, err := list(l.fs)
 	if err != nil {
@@ -63,9 +61,8 @@ func (l *Log) Refresh(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// continued reports whether files are segments of l without the first few, which
-// were pruned, and perhaps newer ones, and whether what l knows of them can be true
-// yet.
+// continued reports whether files continue l: the segments of l without a pruned prefix, and
+// perhaps newer ones. It also checks that the sizes are consistent with l.
 func (l *Log) continued(files []listedFile) (pruned int, ok bool) {
 	if len(l.Problems) > 0 || len(files) == 0 {
 		return 0, false
@@ -86,16 +83,16 @@ func (l *Log) continued(files []listedFile) (pruned int, ok bool) {
 	return pruned, true
 }
 
-// upToDate reports whether files, which continue l, hold nothing else than l. What
-// looked torn may have been about to be written.
+// upToDate reports whether files, which continue l, contain nothing new. A torn tail counts as new:
+// the writer may have been writing it during the scan.
 func (l *Log) upToDate(files listing) bool {
 	n := len(l.Segments)
 	return len(files.segments) == n && files.segments[n-1].size == l.Segments[n-1].Size && l.Torn == nil &&
 		(l.ledger == nil || l.ledger.is(files.ledgers))
 }
 
-// refreshed returns what Scan would, or nil if what l knows does not help with that.
-// It shares memory with l, whose entries stay as they are.
+// refreshed returns the result of a new Scan, or nil if l does not help to compute it. The result
+// shares memory with l. The entries of l stay unchanged.
 func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, error) {
 	next := l.before(pruned)
 	at := len(next.Segments)
@@ -124,8 +121,9 @@ func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, e
 	return next, ctx.Err()
 }
 
-// before returns what l was before its newest segment, which has the highest epoch, without
-// pruned segments, but with all records. To append to these does not change those of l.
+// before returns l without its newest segment, which has the highest epoch, and without pruned
+// segments. Records of the newest segment stay. Appending to the result's entries does not change
+// those of l.
 func (l *Log) before(pruned int) *Log {
 	b := &Log{
 		fs: l.fs, ledger: l.ledger, Believed: max(0, l.Believed-pruned), Clean: true, Last: l.newest.last, LastID: l.newest.lastID,
@@ -141,8 +139,8 @@ func (l *Log) before(pruned int) *Log {
 	return b
 }
 
-// withoutPruned returns entries without those of the first segments, which were
-// pruned; it copies them if there are such.
+// withoutPruned returns entries without those of the pruned segments. It copies the entries if
+// pruned is not 0.
 func withoutPruned(entries []Entry, pruned int) []Entry {
 	if pruned == 0 {
 		return entries
@@ -155,8 +153,8 @@ func withoutPruned(entries []Entry, pruned int) []Entry {
 	return entries
 }
 
-// resume makes s, which has read nothing yet of the newest segment of l, go on where all of
-// that is known. next has its records already.
+// resume lets s, a scanner of the newest segment, continue after the part of the segment that l
+// knows to be valid. next contains the records of that part already.
 func (l *Log) resume(next *Log, segment *Segment, s *scanner) {
 	at := &l.newest.sound
 	s.start, s.vouched, s.due, s.sound = at.offset, at.vouched, at.due, *at
@@ -167,7 +165,7 @@ func (l *Log) resume(next *Log, segment *Segment, s *scanner) {
 	}
 }
 
-// become makes l what next is.
+// become replaces the contents of l with those of next.
 func (l *Log) become(next *Log) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -202,7 +202,8 @@ func TestRefreshReadsOnlyWhatIsNew(t *testing.T) {
 		t.Fatalf("%d segments", len(log.Segments))
 	}
 
-	for at := time.Now(); ; time.Sleep(time.Millisecond) { // At rest, the journal notes that it synced.
+	// At rest, the journal notes that it synced.
+	for at := time.Now(); ; time.Sleep(time.Millisecond) {
 		shown.show(files)
 		changed, err := log.Refresh(ctx)
 		if !changed && err == nil && shown.opened == 0 {

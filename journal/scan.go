@@ -14,34 +14,35 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// Scan reads and checks the segments, and writes nothing. Damage does not stop
-// it: see [Log.Problems]. A read that fails is an error of Scan itself, for it
-// says nothing about what the file holds; so is the end of ctx.
+// Scan reads and checks the segments. It writes nothing. Damage does not stop the scan; see
+// [Log.Problems]. Scan returns an error if a read fails, because a failed read says nothing about
+// the file's contents. It also returns an error if ctx ends.
 //
-// If newest is more than 0, it reads the last segment and those before it up to so many
-// bytes together. Of older ones it reads the header and believes what the ledger says of
-// their records; damage to these is found by whoever reads them. What the ledger does not
-// sum up, as a crash or damage kept it from being, is read. [Log.ScanFrom] reads less.
+// If newest is greater than 0, Scan limits its reads. It reads the last segment, and earlier
+// segments as long as their total size is at most newest. Of older segments it reads only the
+// header, and takes their records from the ledger's summary. A later read of such a record detects
+// damage. A segment without a usable summary is read. [Log.ScanFrom] reads even less.
 //
-// It may run while another process appends; then the tail can look torn. If
-// segments are pruned meanwhile, it starts again.
+// Scan may run while another process appends; then the tail can look torn. If segments are pruned
+// during the scan, it starts again.
 //
-// If progress is not nil, it is told how many bytes of all segments have been read: 0
-// first, the total last, and in between after every 64 KiB. If segments vanish, it
-// begins anew.
+// If progress is not nil, Scan calls it with the number of bytes read so far. The first call passes
+// 0 and the last one the total, with a call after every 64 KiB in between. If the scan starts
+// again, so does progress.
 //
-// Cost: every byte is read once, or so many of the newest and about 12 of the ledger for
-// each older record. Memory: 64 bytes a record stay, and several times that is allocated
-// on the way; payloads pass through a small buffer.
+// Cost: every byte is read once. With newest set, the cost is about 12 bytes of the ledger for each
+// older record. Memory: 64 bytes per record stay allocated, and several times that is allocated
+// temporarily. Payloads pass through a small buffer.
 func Scan(ctx context.Context, fs disk.FS, newest int64, progress func(done, total int64)) (*Log, error) {
 	l, err := scan(ctx, fs, newest, nil, progress)
 	if err == nil {
-		l.small = nil // The log is read later as well, when the files may be others.
+		l.small = nil // Later reads must see the files, which may have changed by then.
 	}
 	return l, err
 }
 
-// scan is [Scan] or, if base is not nil, [Log.ScanFrom]. It keeps the bytes of small segments.
+// scan implements [Scan] or, if base is not nil, [Log.ScanFrom]. It keeps the bytes of small
+// segments.
 func scan(ctx context.Context, fs disk.FS, newest int64, base *uint64, progress func(done, total int64)) (*Log, error) {
 	if newest <= 0 {
 		newest = math.MaxInt64
@@ -97,8 +98,8 @@ func scanOnce(ctx context.Context, fs disk.FS, newest int64, base *uint64, progr
 	return l, ctx.Err()
 }
 
-// scanSegments scans segment number first and those behind it; the first from where known
-// ends to know it, unless that is nil.
+// scanSegments scans the segments from index first on. If known is not nil, the scan of the first
+// one continues where known ends.
 func (l *Log) scanSegments(first int, w *scanWindow, known *Log) error {
 	for i := first; i < len(l.Segments); i++ {
 		l.newest = newest{last: l.Last, lastID: l.LastID}
@@ -112,16 +113,15 @@ func (l *Log) scanSegments(first int, w *scanWindow, known *Log) error {
 	return nil
 }
 
-// A scanWindow is what the scanners of all segments share: memory, and the word
-// whether to go on.
+// A scanWindow is shared by the scanners of all segments: a buffer, the context and the progress.
 type scanWindow struct {
 	ctx      context.Context
-	bytes    []byte // windowSize long.
+	bytes    []byte // Length windowSize.
 	progress func(done, total int64)
-	first    int // The first segment that is read whatever the ledger says.
+	first    int // Index of the first segment that is read despite its summary.
 
-	before int64 // Bytes of the segments that are done.
-	told   int64 // What progress heard last; a few bytes are read again.
+	before int64 // Bytes of the completed segments.
+	told   int64 // Last value passed to progress. Some bytes are read twice.
 	total  int64
 }
 
@@ -134,7 +134,7 @@ func newScanWindow(ctx context.Context, segments []Segment, progress func(done, 
 	return w
 }
 
-// moved notes how far the present segment has been read.
+// moved records how far the current segment has been read.
 func (w *scanWindow) moved(offset int64) error {
 	if done := w.before + offset; w.progress != nil && done > w.told && w.ctx.Err() == nil {
 		w.told = done
@@ -143,14 +143,14 @@ func (w *scanWindow) moved(offset int64) error {
 	return w.ctx.Err()
 }
 
-// passed notes the end of a segment of this size.
+// passed records the end of a segment of this size.
 func (w *scanWindow) passed(size int64) {
 	w.before += size
 	_ = w.moved(0)
 }
 
-// sortProblems puts what was found in the headers, which are read first, among
-// what was found in the records.
+// sortProblems sorts the problems by file and offset. Headers are read before records, so their
+// problems were found out of order.
 func (l *Log) sortProblems() {
 	slices.SortStableFunc(l.Problems, func(a, b *DamageError) int {
 		if c := compareNames(a.File, b.File); c != 0 {
@@ -160,7 +160,7 @@ func (l *Log) sortProblems() {
 	})
 }
 
-// compareNames puts segment names in order of their numbers.
+// compareNames orders segment names by their numbers.
 func compareNames(a, b string) int {
 	if len(a) != len(b) {
 		return cmp.Compare(len(a), len(b))
@@ -168,13 +168,13 @@ func compareNames(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// A listing is what the directory has of a journal, each kind in order of its numbers.
+// A listing contains the journal's files in the directory, each kind ordered by number.
 type listing struct{ segments, ledgers []listedFile }
 
 type listedFile struct {
 	name string
 	size int64
-	bad  *DamageError // Why it is no file; nil: it is a regular one.
+	bad  *DamageError // Set if the entry is not a regular file.
 }
 
 // list reads the directory of a journal.
@@ -192,7 +192,7 @@ func list(dir disk.FS) (listing, error) {
 		}
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // Removed since the directory was read.
+			continue // Removed after the directory was read.
 		}
 		if err != nil {
 			return listing{}, fmt.Errorf("journal: list: %w", err)
@@ -210,8 +210,9 @@ func list(dir disk.FS) (listing, error) {
 	return l, nil
 }
 
-// addSegment reads the header of a segment, and all of a small one, or takes over what the ledger
-// says of it. Only the newest segment can have become longer since the directory was listed.
+// addSegment reads the header of a segment, or the whole file if it is small. For a trusted segment
+// it takes the header from the ledger. Only the newest segment can have grown since the directory
+// was listed.
 func (l *Log) addSegment(file listedFile, newest bool) error {
 	name := file.name
 	number, _ := numbered(name, segmentSuffix)
@@ -244,7 +245,7 @@ func (l *Log) addSegment(file listedFile, newest bool) error {
 	return nil
 }
 
-// readHeader takes the first of the two copies that is good.
+// readHeader uses the first valid copy of the header.
 func (l *Log) readHeader(s *Segment, b []byte) {
 	var second segmentHeader
 	reason1, err1 := s.header.parse(b, s.Number)
@@ -270,8 +271,7 @@ func (l *Log) readHeader(s *Segment, b []byte) {
 	l.Epoch = max(l.Epoch, h.epoch)
 }
 
-// headerDamage concerns the whole file: without a header, nothing in it can be
-// checked.
+// headerDamage returns damage of the whole file: without a header, the records cannot be checked.
 func headerDamage(s *Segment, reason string, err error) *DamageError {
 	return &DamageError{File: s.Name, Length: s.Size, Reason: reason, Err: err}
 }
@@ -282,7 +282,7 @@ func (l *Log) problem(file string, offset, length int64, reason string) *DamageE
 	return d
 }
 
-// checkWorlds refuses the segments of all worlds but the first one's.
+// checkWorlds marks segments as foreign if their world differs from that of the first readable one.
 func (l *Log) checkWorlds() {
 	known := false
 	for i := range l.Segments {
@@ -299,7 +299,7 @@ func (l *Log) checkWorlds() {
 	}
 }
 
-// checkLink checks that segment i follows the one before it.
+// checkLink checks that segment i continues the segment before it.
 func (l *Log) checkLink(i int) {
 	s := &l.Segments[i]
 	if i == 0 {
@@ -324,7 +324,7 @@ func (l *Log) checkLink(i int) {
 	l.startAt(s)
 }
 
-// startAt believes the header of s about what came before.
+// startAt takes the head and last record before s from the header of s.
 func (l *Log) startAt(s *Segment) {
 	if s.Err != nil {
 		return
@@ -338,7 +338,7 @@ func (l *Log) damaged(name string) bool {
 	return slices.ContainsFunc(l.Problems, func(d *DamageError) bool { return d.File == name })
 }
 
-// readAt reads len(b) bytes, or fewer if the file ends before.
+// readAt reads len(b) bytes, or fewer at the end of the file.
 func readAt(f io.ReaderAt, name string, b []byte, offset int64) (int, error) {
 	n, err := f.ReadAt(b, offset)
 	if n == len(b) || errors.Is(err, io.EOF) {

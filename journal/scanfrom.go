@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	// maxSmall is how many bytes of small segments are kept in memory.
+	// maxSmall is the maximum number of bytes of small segments that are kept in memory.
 	maxSmall = 4 << 20
 
-	// readInTurns is how many of the segments that [Log.ScanFrom] need not read it reads all the same.
+	// readInTurns is the number of trusted segments that each [Log.ScanFrom] still reads, in
+	// rotation.
 	readInTurns = 4
 )
 
-// trustLedger finds out which segments need not be opened. A ledger with damage is not trusted; it is
-// read again later, and the damage reported.
+// trustLedger finds the segments that do not have to be opened. It does not trust a damaged ledger;
+// readLedger reads the ledger again later and reports the damage.
 func (l *Log) trustLedger(files listing, base uint64) error {
 	n := len(files.ledgers)
 	if n == 0 {
@@ -35,7 +36,7 @@ func (l *Log) trustLedger(files listing, base uint64) error {
 			old = append(old, number)
 		}
 	}
-	turns := uint64(1) // A power of two, so that it is mostly the same at the next opening.
+	turns := uint64(1) // A power of two, so that most openings use the same value.
 	for turns*readInTurns < uint64(len(old)) {
 		turns *= 2
 	}
@@ -45,9 +46,9 @@ func (l *Log) trustLedger(files listing, base uint64) error {
 	return nil
 }
 
-// endedBefore reports whether the ledger says all of the second of three files that its header would
-// say: they are segments that follow each other, the first two are summed up, and the second has no
-// record after base. It returns the number of the second one.
+// endedBefore reports whether the ledger fully describes the second of three files. The files must
+// be consecutive segments, the first two must have summaries, and the second has no record after
+// base. endedBefore returns the number of the second segment.
 func (l *Log) endedBefore(files []listedFile, base uint64) (number uint64, ok bool) {
 	number, _ = numbered(files[1].name, segmentSuffix)
 	before, listed, after := l.ledger.find(number-1), l.ledger.find(number), l.ledger.find(number+1)
@@ -62,7 +63,7 @@ func (l *Log) endedBefore(files []listedFile, base uint64) (number uint64, ok bo
 	return number, ok && known && sum.end == files[1].size
 }
 
-// summary returns the summary of a segment, and whether the ledger has one that makes sense.
+// summary returns the decoded summary of a segment, and whether the ledger has a valid one.
 func (l *Log) summary(listed *listedSegment) (s summary, ok bool) {
 	if s, ok = l.summaries[listed.number]; ok || listed.sums == nil {
 		return s, ok
@@ -76,7 +77,7 @@ func (l *Log) summary(listed *listedSegment) (s summary, ok bool) {
 	return s, ok
 }
 
-// forgetSummaries lets go of the summaries, from which the log has taken what it needs.
+// forgetSummaries releases the summaries after the log has copied their contents.
 func (l *Log) forgetSummaries() {
 	l.summaries, l.trusted = nil, nil
 	if l.ledger != nil {
@@ -86,8 +87,8 @@ func (l *Log) forgetSummaries() {
 	}
 }
 
-// addTrusted adds a segment with the header that the ledger implies, without opening the file. It
-// returns false if the ledger does not say enough.
+// addTrusted adds a segment without opening the file, with the header that the ledger implies. It
+// returns false if the ledger does not contain enough.
 func (l *Log) addTrusted(file listedFile, number uint64) bool {
 	if !l.trusted[number] {
 		return false
@@ -95,7 +96,9 @@ func (l *Log) addTrusted(file listedFile, number uint64) bool {
 	before := &l.Segments[len(l.Segments)-1]
 	listedBefore, listed := l.ledger.find(number-1), l.ledger.find(number)
 	if before.Err != nil || before.header.salt != listedBefore.salt {
-		return false // It is damaged, or another file. What it was is unknown, and so is what the next one says of it.
+		// The segment before is damaged, or another file. Its last record and head are unknown, and
+		// this header needs them.
+		return false
 	}
 	ended, _ := l.summary(listedBefore)
 	sum, _ := l.summary(listed)
@@ -118,8 +121,9 @@ func (l *Log) addTrusted(file listedFile, number uint64) bool {
 	return true
 }
 
-// readStart returns the bytes of a segment's header. It reads all of a small segment at once and keeps
-// the bytes, as long as there is room. A refresh keeps none, as it has read most of them before.
+// readStart returns the bytes of a segment's header. It reads all of a small segment at once and
+// keeps the bytes while there is room. A refresh keeps no bytes, because it has read most of them
+// before.
 func (l *Log) readStart(f disk.File, name string, size int64) ([]byte, error) {
 	whole := l.small != nil && size <= windowSize && l.smallSize+size <= maxSmall
 	length := int64(segmentHeaderSize)
@@ -138,8 +142,8 @@ func (l *Log) readStart(f disk.File, name string, size int64) ([]byte, error) {
 	return b[:n], nil
 }
 
-// reader returns the bytes of a segment, from memory if they were kept, and what to call when they are
-// no longer needed. If it fails, that does nothing.
+// reader returns the bytes of a segment, from memory if they were kept. The caller calls done when
+// it no longer needs them. After an error, done does nothing.
 func (l *Log) reader(name string) (r io.ReaderAt, done func(), err error) {
 	l.mu.Lock()
 	b := l.small[name]

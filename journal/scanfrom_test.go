@@ -25,8 +25,8 @@ func scanFrom(t *testing.T, files disk.FS, base uint64) *journal.Log {
 	return log
 }
 
-// readOnce scans files from record base and reads all records behind it. It checks that each file is
-// opened at most once, and returns the log and the names of the files that were opened.
+// readOnce scans files from record base and reads all records behind it. It checks that each file
+// is opened at most once, and returns the log and the names of the files that were opened.
 func readOnce(t *testing.T, files *disktest.Mem, base uint64) (log *journal.Log, opened map[string]int) {
 	t.Helper()
 	opened = map[string]int{}

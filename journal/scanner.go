@@ -7,45 +7,44 @@ import (
 	"io"
 )
 
-// windowSize is how much of a file a scanner holds in memory.
+// windowSize is the number of file bytes that a scanner holds in memory.
 const windowSize = 64 << 10
 
-// A scanner sorts the bytes of one segment into records that hold and ranges
-// that do not. It does not judge: whether bad bytes are torn or corrupt is
-// known only at the end of the segment.
+// A scanner splits the bytes of one segment into valid records and bad ranges. It does not decide
+// whether bad bytes are torn or corrupt, because that is known only at the end of the segment.
 //
-//	for every place where a record should begin:
-//		header does not hold             bad, up to the next header that does
-//		header holds, the rest does not  bad, up to the end the header states
-//		all holds                        a record, mark or seal
+//	for every offset where a record should begin:
+//		invalid header                   bad, up to the next valid header
+//		valid header, invalid content    bad, up to the end that the header states
+//		both valid                       a record, mark or seal
 //
-// Every byte is looked at once, whatever the headers say.
+// Every byte is read once, whatever the headers state.
 type scanner struct {
 	file  io.ReaderAt
 	name  string
 	seed  uint32
-	start int64 // The first byte that is looked at.
-	limit int64 // The first that is not.
+	start int64 // Offset of the first byte to scan.
+	limit int64 // Offset after the last byte to scan.
 
 	shared *scanWindow
-	window []byte // Of shared.
+	window []byte // Bytes of shared.
 	base   int64  // File offset of window[0].
 	filled int
 	single [recordHeader]byte
 
-	records   []Entry // Of the tree.
-	lost      []Entry // Those of which only the header holds.
+	records   []Entry // Valid records of the tree.
+	lost      []Entry // Records with a valid header and an invalid payload.
 	preambles []Entry
 	marks     []markAt
 	seals     []sealAt
 	bad       []badRange
-	vouched   int64 // The highest watermark of a header that holds.
-	sound     sound // The last there is.
+	vouched   int64 // The highest watermark of a valid header.
+	sound     sound // The longest sound prefix so far.
 
 	due     uint64 // Seq of the next record.
-	certain bool   // No bad range came since the last record.
+	certain bool   // No bad range was found since the last record.
 
-	parts     *header // The last part of an unfinished payload; nil: none.
+	parts     *header // The last part of an unfinished payload. Nil if there is none.
 	partStart int64
 	partSize  int64 // Payload bytes of the parts so far.
 }
@@ -60,11 +59,11 @@ type sealAt struct {
 	header header
 }
 
-// end returns where the seal says that the segment ends.
+// end returns the end of the segment that the seal states.
 func (s sealAt) end() int64 { return int64(s.header.tick) }
 
-// A badRange is [start, end). If padding, the range is the padding of the
-// record that begins at record and is good.
+// A badRange is the range [start, end). With padding set, the range is the padding of a valid
+// record that begins at record.
 type badRange struct {
 	start, end int64
 	reason     string
@@ -72,8 +71,8 @@ type badRange struct {
 	record     int64
 }
 
-// newScanner returns a scanner of the records of s up to limit. The window is
-// its memory.
+// newScanner returns a scanner for the records of s up to limit. The scanner uses window as its
+// buffer.
 func newScanner(f io.ReaderAt, s *Segment, limit int64, window *scanWindow) *scanner {
 	sc := &scanner{
 		file:    f,
@@ -91,8 +90,7 @@ func newScanner(f io.ReaderAt, s *Segment, limit int64, window *scanWindow) *sca
 	return sc
 }
 
-// run scans the whole segment. Its only errors are failed reads and the end of
-// the context.
+// run scans the whole segment. It returns an error only if a read fails or the context ends.
 func (s *scanner) run() error {
 	for offset := s.start; offset < s.limit; {
 		next, err := s.step(offset)
@@ -107,7 +105,7 @@ func (s *scanner) run() error {
 	return nil
 }
 
-// step scans what begins at offset and returns where it ends.
+// step scans the record or bad range at offset and returns its end.
 func (s *scanner) step(offset int64) (int64, error) {
 	var h header
 	reason, err := s.header(&h, offset)
@@ -139,7 +137,7 @@ func (s *scanner) step(offset int64) (int64, error) {
 	return end, s.checkPadding(&h, offset)
 }
 
-// header reads the header at offset, or says why there is none.
+// header reads the header at offset. If the header is invalid, it returns the reason.
 func (s *scanner) header(h *header, offset int64) (string, error) {
 	b, err := s.bytes(offset, recordHeader)
 	if err != nil {
@@ -161,7 +159,7 @@ func (s *scanner) header(h *header, offset int64) (string, error) {
 	return h.impossible(offset), nil
 }
 
-// impossible says what a well-summed header must not say, or "".
+// impossible returns why the fields of a header with a valid checksum are contradictory, or "".
 func (h *header) impossible(offset int64) string {
 	kind := h.kind()
 	switch {
@@ -185,8 +183,8 @@ func (h *header) impossible(offset int64) string {
 	return ""
 }
 
-// findHeader returns the first place from offset on where a header holds, or
-// the limit.
+// findHeader returns the offset of the first valid header from offset on. It returns the limit if
+// there is none.
 func (s *scanner) findHeader(offset int64) (int64, error) {
 	var h header
 	for {
@@ -207,7 +205,7 @@ func (s *scanner) findHeader(offset int64) (int64, error) {
 	}
 }
 
-// content checks everything of a record but its header and padding.
+// content checks everything of a record except its header and padding.
 func (s *scanner) content(h *header, offset int64) (string, error) {
 	if offset+recordHeader+int64(h.length) > s.limit {
 		return "payload cut short", nil
@@ -216,7 +214,7 @@ func (s *scanner) content(h *header, offset int64) (string, error) {
 		return reason, nil
 	}
 	if h.kind() == flagSeal {
-		return "", nil // Its payload checksum is a constant.
+		return "", nil // The payload checksum of a seal is a constant.
 	}
 	crc := uint32(0)
 	if h.flags&flagPart != 0 {
@@ -240,7 +238,7 @@ func (s *scanner) content(h *header, offset int64) (string, error) {
 	return "", nil
 }
 
-// order says what is wrong with a record at this place of the sequence, or "".
+// order returns why a record is invalid at this position of the sequence, or "".
 func (s *scanner) order(h *header) string {
 	if h.flags&flagPart != 0 {
 		if s.parts == nil || !s.parts.sameTick(h) {
@@ -257,7 +255,7 @@ func (s *scanner) order(h *header) string {
 	return ""
 }
 
-// add notes a good record, mark or seal.
+// add saves a valid record, mark or seal.
 func (s *scanner) add(h *header, offset int64) {
 	switch h.kind() {
 	case flagMark:
@@ -271,7 +269,7 @@ func (s *scanner) add(h *header, offset int64) {
 	}
 }
 
-// addRecord notes a good record of the tree, or one part of it.
+// addRecord saves a valid record of the tree, or one part of it.
 func (s *scanner) addRecord(h *header, offset int64) {
 	if h.flags&flagPart == 0 {
 		s.partStart, s.partSize = offset, 0
@@ -300,7 +298,7 @@ func (h *header) entry(offset int64) Entry {
 	}
 }
 
-// dropParts gives up the parts of a payload that does not go on at end.
+// dropParts discards the parts of a payload that does not continue at end.
 func (s *scanner) dropParts(end int64) {
 	if s.parts == nil {
 		return
@@ -316,8 +314,8 @@ func (s *scanner) addBad(start, end int64, reason string) {
 	s.certain = false
 }
 
-// checkPadding makes every bit count. A record whose padding is cut off is
-// unfinished, but its payload is good.
+// checkPadding reports padding that is not zero, so that a flipped bit anywhere is detected. A
+// record with cut-off padding is unfinished, but its payload is valid.
 func (s *scanner) checkPadding(h *header, offset int64) error {
 	start := offset + recordHeader + int64(h.length)
 	end := offset + recordSize(int64(h.length))
@@ -335,15 +333,15 @@ func (s *scanner) checkPadding(h *header, offset int64) error {
 	return nil
 }
 
-// bytes returns n bytes from offset, at most windowSize, and fewer at the
-// limit. They are valid until the next call.
+// bytes returns n bytes from offset on, at most windowSize. It returns fewer at the limit. The
+// bytes are valid until the next call.
 func (s *scanner) bytes(offset int64, n int) ([]byte, error) {
 	b, err := s.atLeast(offset, n)
 	return b[:min(n, len(b))], err
 }
 
-// atLeast returns what the window holds from offset on, and moves the window if
-// that is less than n bytes. At the limit there are fewer.
+// atLeast returns the bytes of the window from offset on. It moves the window if that is less than
+// n bytes. At the limit it returns fewer.
 func (s *scanner) atLeast(offset int64, n int) ([]byte, error) {
 	left := s.limit - offset
 	if left <= 0 {

@@ -11,37 +11,37 @@ import (
 
 const (
 	segmentMagic   = "STETJRNL"
-	segmentVersion = 2 // Version 1 differs in that there is no ledger.
+	segmentVersion = 2 // Version 1 has no ledger.
 
-	// A segment begins with two equal copies of its header, so that damage to
-	// one does not cost the records.
+	// A segment begins with two equal copies of its header, so damage to one copy does not lose the
+	// records.
 	segmentHeaderCopy = 128
 	segmentHeaderSize = 2 * segmentHeaderCopy
 
-	// maxSegment keeps every offset within the watermark's 32 bits.
+	// maxSegment keeps every offset within the 32 bits of the watermark.
 	maxSegment = 1<<32 - 1<<16
 
 	segmentSuffix = ".seg"
-	formerTemp    = ".tmp" // What an earlier version added to the name of an unfinished file.
+	formerTemp    = ".tmp" // Suffix of unfinished files of an earlier version.
 	maxNumber     = 1 << 62
 )
 
-// A segmentHeader stands at the start of a segment. FORMAT.md has the bytes.
+// A segmentHeader is at the start of a segment. FORMAT.md describes the bytes.
 type segmentHeader struct {
 	version  uint32
 	world    [16]byte
 	epoch    uint64
 	number   uint64
-	first    uint64 // Seq of the first record that the segment can hold.
+	first    uint64 // Seq of the first record that the segment can contain.
 	start    uint64 // The bytes before this offset were durable before the segment got its name.
-	previous uint64 // Number of the segment before; 0: none.
-	prevEnd  uint64 // Where that one ends. Bytes behind are disowned.
+	previous uint64 // Number of the previous segment. 0: none.
+	prevEnd  uint64 // End of the previous segment. Its later bytes are disowned.
 	last     ID     // The last record before this segment.
 	head     uint64 // Seq of the head when the segment was created.
-	salt     uint64 // Random; makes the bytes of other segments invalid here.
+	salt     uint64 // Random. Makes bytes of other segments invalid here.
 }
 
-// seed returns what the CRC of every record header starts with.
+// seed returns the initial CRC value of every record header.
 func (h *segmentHeader) seed() uint32 {
 	return crc32.Checksum(binary.LittleEndian.AppendUint64(nil, h.salt), castagnoli)
 }
@@ -71,9 +71,9 @@ func (h *segmentHeader) appendTo(b []byte) []byte {
 	return append(append(b, c...), c...)
 }
 
-// parse reads one copy of the header of segment number. Its CRC leaves out the magic, so that a
-// damaged magic is told from another kind of file. It returns what is wrong, or
-// "", and which question that answers.
+// parse reads one copy of the header of segment number. The CRC does not cover the magic, so a
+// damaged magic can be told apart from another kind of file. If the header is invalid, parse
+// returns the reason and the kind of error. Otherwise the reason is "".
 func (h *segmentHeader) parse(b []byte, number uint64) (reason string, kind error) {
 	le := binary.LittleEndian
 	if len(b) < segmentHeaderCopy {
@@ -107,7 +107,7 @@ func (h *segmentHeader) parse(b []byte, number uint64) (reason string, kind erro
 	return h.check(number)
 }
 
-// check bounds what a well-summed header says.
+// check validates the fields of a header with a valid checksum.
 func (h *segmentHeader) check(number uint64) (reason string, kind error) {
 	switch {
 	case h.number != number:
@@ -123,7 +123,7 @@ func allZero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 // segmentName returns the file name of a segment: "00000012.seg".
 func segmentName(number uint64) string { return fmt.Sprintf("%08d%s", number, segmentSuffix) }
 
-// numbered returns the number in the name of a file of this kind, and whether it is one.
+// numbered returns the number in a file name with this suffix, and whether the name is valid.
 func numbered(name, suffix string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, suffix)
 	if !ok {

@@ -7,29 +7,29 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// Stats say how a journal fares. Times are those of this opening.
+// Stats are the statistics of a journal. Times refer to this opening.
 type Stats struct {
-	Segments int   // Files.
-	Bytes    int64 // Written to them, by earlier openings as well.
-	Ledger   int64 // Bytes of the ledger, which lists them.
+	Segments int   // Number of segment files.
+	Bytes    int64 // Size of the segments, including bytes that earlier openings wrote.
+	Ledger   int64 // Size of the ledger in bytes.
 	Queued   int64 // Bytes that wait for the writer, headers included.
 
-	Next        uint64 // Seq that the next record will have.
-	Tick        uint64 // The tick of the one before; 0 if j has not appended it.
+	Next        uint64 // Seq of the next record.
+	Tick        uint64 // Tick of the record before Next. 0 if this Journal has not appended it.
 	Durable     uint64 // Highest seq that an fsync covered.
-	DurableTick uint64 // The tick of that record; 0 if j has not appended it.
-	Local       uint64 // Highest seq that a crash of this machine leaves: Durable, or a later one,
-	LocalTick   uint64 // and its tick.
-	Err         error  // As of [Journal.Err].
+	DurableTick uint64 // Tick of record Durable. 0 if this Journal has not appended it.
+	Local       uint64 // Highest seq that survives a crash of this machine: Durable or later.
+	LocalTick   uint64 // Tick of record Local.
+	Err         error  // Result of [Journal.Err].
 
-	Syncs     uint64        // Calls of fsync,
-	SyncLast  time.Duration // how long the last one took,
-	SyncMax   time.Duration // the longest one,
-	SyncTotal time.Duration // and all of them.
+	Syncs     uint64        // Number of fsync calls.
+	SyncLast  time.Duration // Duration of the last fsync.
+	SyncMax   time.Duration // Duration of the longest fsync.
+	SyncTotal time.Duration // Total duration of all fsyncs.
 }
 
-// Stats returns how j fares. It allocates nothing and waits for nothing but a
-// short lock. What it returns was true at one moment.
+// Stats returns the statistics of j, as of one moment. It allocates nothing and only takes a short
+// lock.
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -41,9 +41,9 @@ func (j *Journal) Stats() Stats {
 	return s
 }
 
-// Segments yields the seq that each segment begins with, 0 if its header cannot be read,
-// and the size of its file in bytes, oldest first. It tells what a [Journal.Prune] would
-// leave. Cost: O(segments), in memory.
+// Segments yields the seq that each segment begins with and its file size in bytes, oldest first.
+// The seq is 0 if the header cannot be read. With these values, the caller can predict what
+// [Journal.Prune] leaves. Cost: O(segments), in memory.
 func (j *Journal) Segments() iter.Seq2[uint64, int64] {
 	return func(yield func(uint64, int64) bool) {
 		j.mu.Lock()
@@ -61,7 +61,7 @@ func (j *Journal) Segments() iter.Seq2[uint64, int64] {
 	}
 }
 
-// sync is fsync, counted.
+// sync calls fsync and counts the call.
 func (w *writer) sync() error {
 	start := time.Now()
 	err := disk.SyncLocal(w.file, func() { w.j.local(w.seq, w.tick) })
@@ -69,7 +69,7 @@ func (w *writer) sync() error {
 	return err
 }
 
-// countSync counts an fsync that took that long.
+// countSync counts an fsync of duration d.
 func (j *Journal) countSync(d time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -78,7 +78,7 @@ func (j *Journal) countSync(d time.Duration) {
 	c.SyncLast, c.SyncMax, c.SyncTotal = d, max(d, c.SyncMax), c.SyncTotal+d
 }
 
-// countBytes counts bytes written.
+// countBytes counts n written bytes.
 func (j *Journal) countBytes(n int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// sums is what is in a segment that has ended, so that it need not be read: where its
-// records lie, and what a scan of it would tell.
+// sums builds the summary of a segment, so that the segment does not have to be read later. The
+// summary contains the position of each record and the result of a scan.
 //
-//	end, sealed, last, head | preambles | records, each against the one before
+//	end, sealed, last, head | preambles | records, each relative to the previous one
 type sums struct {
 	preambles, records      []byte
 	preambleCount, recCount uint64
 
-	tick uint64 // Of the record before.
-	due  uint64 // The seq after it.
-	end  int64  // Where it ends.
-	from int64  // Where the preamble before began.
+	tick uint64 // Tick of the previous record.
+	due  uint64 // Seq after the previous record.
+	end  int64  // End of the previous record.
+	from int64  // Offset of the previous preamble.
 }
 
 func newSums(first uint64) *sums { return &sums{due: first} }
 
-// preamble adds one that begins at offset.
+// preamble adds a preamble that begins at offset.
 func (s *sums) preamble(h *header, offset, length int64) {
 	b := binary.AppendUvarint(s.preambles, uint64(offset-s.from)/recordAlign)
 	b = binary.AppendUvarint(b, h.seq)
@@ -32,7 +32,7 @@ func (s *sums) preamble(h *header, offset, length int64) {
 	s.from = offset
 }
 
-// record adds one, of which crc is the checksum of the payload, that begins at offset.
+// record adds a record that begins at offset. h.crc is the checksum of its payload.
 func (s *sums) record(h *header, offset, length int64) {
 	b := binary.AppendUvarint(s.records, uint64(offset-s.end)/recordAlign)
 	b = binary.AppendUvarint(b, h.seq-s.due)
@@ -45,8 +45,8 @@ func (s *sums) record(h *header, offset, length int64) {
 	s.due, s.tick, s.end = h.seq+1, h.tick, offset+recordSize(length)
 }
 
-// ended returns the summary of a segment that ends there; last is the highest seq given
-// out, head that of the state which the next record finds.
+// ended returns the summary of a segment that ends at end. last is the highest seq in use. head is
+// the seq of the state that the next record continues.
 func (s *sums) ended(end int64, sealed bool, last, head uint64) []byte {
 	b := make([]byte, 0, len(s.preambles)+len(s.records)+64)
 	b = binary.AppendUvarint(b, uint64(end))
@@ -60,8 +60,8 @@ func (s *sums) ended(end int64, sealed bool, last, head uint64) []byte {
 	return append(append(b, s.preambles...), s.records...)
 }
 
-// believe returns what a scanner would have found in s, which ends at end, by what the
-// ledger says of it; nil if it says nothing that fits.
+// believe returns what a scanner would find in s, as the ledger's summary states it. The segment
+// ends at end. believe returns nil if the ledger has no matching summary.
 func (l *Log) believe(s *Segment, end int64) *scanner {
 	if l.ledger == nil || s.Size < end {
 		return nil
@@ -81,8 +81,8 @@ func (l *Log) believe(s *Segment, end int64) *scanner {
 	return sc
 }
 
-// sumsOf returns the summary of segment i, which has ended; nil if there is damage in it,
-// so that whoever opens the journal reads of it again.
+// sumsOf returns the summary of segment i, which is complete. It returns nil if the segment is
+// damaged, so that later openings read the segment again.
 func (l *Log) sumsOf(i int) []byte {
 	s := &l.Segments[i]
 	end := s.End
@@ -107,12 +107,12 @@ func (l *Log) sumsOf(i int) []byte {
 	return sums.ended(end, s.sealed, s.last, s.head)
 }
 
-// header returns what stands before e, but for the watermark.
+// header returns the record header of e, without the watermark.
 func (e *Entry) header() *header {
 	return &header{seq: e.ID.Seq, parent: e.Parent, tick: e.Tick, flags: e.Flags, crc: e.ID.CRC}
 }
 
-// A summary is a decoded sums.
+// A summary is the decoded form of sums.
 type summary struct {
 	end                int64
 	sealed             bool
@@ -120,8 +120,8 @@ type summary struct {
 	preambles, entries []Entry
 }
 
-// readSums reads what [sums.ended] wrote, of a segment whose first record is first. ok is
-// false if it makes no sense.
+// readSums decodes the output of [sums.ended]. first is the seq of the segment's first record. ok
+// is false if the bytes are invalid.
 func readSums(b []byte, first uint64) (s summary, ok bool) {
 	r := varints{b: b}
 	s.end = int64(r.next())
@@ -160,7 +160,7 @@ func readSums(b []byte, first uint64) (s summary, ok bool) {
 	return s, !r.bad && len(r.b) == 0
 }
 
-// holds reports whether e lies within the segment.
+// holds reports whether e is within the segment.
 func (s *summary) holds(e *Entry) bool {
 	return e.Offset >= segmentHeaderSize && e.Offset <= s.end && e.Offset+recordSize(int64(e.Length)) <= s.end
 }

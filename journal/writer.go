@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// stageSize is how many bytes one write collects.
+	// stageSize is the number of bytes that are collected for one write.
 	stageSize = 256 << 10
 
-	// directSize is the payload from which copying costs more than a write.
+	// directSize is the payload length from which copying costs more than a separate write.
 	directSize = 64 << 10
 
-	// sectorSize is what a disk writes in one piece.
+	// sectorSize is the unit that a disk writes atomically.
 	sectorSize = 512
 )
 
-// A writer owns the current segment. It runs in one goroutine.
+// A writer writes the current segment. It runs in one goroutine.
 //
 //	             synced          written         end
 //	|   durable    |  in the file   |   stage      |
@@ -39,27 +39,27 @@ type writer struct {
 
 	stage   []byte
 	written int64
-	synced  int64 // Known durable: the watermark.
+	synced  int64 // Durable up to this offset: the watermark.
 
-	sums *sums // Of the segment so far.
+	sums *sums // Summary of the segment so far.
 
-	last  ID     // Of the newest record staged.
-	seq   uint64 // Its seq, or the one before the first record.
-	head  uint64 // Its seq, or the head that was found at opening.
-	tick  uint64 // Its tick, if this writer staged it.
-	items uint64 // Items staged, ever.
-	dirty bool   // Something that must become durable is not.
+	last  ID     // ID of the last staged record.
+	seq   uint64 // Seq of the last staged record, or the one before the first record.
+	head  uint64 // Seq of the last staged record, or the head at opening.
+	tick  uint64 // Tick of the last staged record, if this writer staged it.
+	items uint64 // Number of items ever staged.
+	dirty bool   // Some staged bytes must become durable.
 
-	looked time.Time // When older segments were looked for last.
+	looked time.Time // Last time that the directory was checked for missing segments.
 
 	timer *time.Timer
-	idle  *time.Timer // For trim, while there may be something to trim.
-	trims bool        // It runs.
+	idle  *time.Timer // Triggers trim while there may be memory to release.
+	trims bool        // idle is running.
 
-	trimmed uint64 // What items was when trim was called last.
+	trimmed uint64 // Value of items at the last trim.
 }
 
-// lookPeriod is how often the writer looks for older segments while it confirms records.
+// lookPeriod is how often the writer checks for missing segments while it confirms records.
 const lookPeriod = time.Second
 
 // run writes until the journal is closed or fails.
@@ -69,7 +69,9 @@ func (w *writer) run() {
 	w.timer.Stop()
 	w.idle.Stop()
 	if err != nil {
-		w.j.fail(err) // Before the files are closed: a note that comes now is told why it fails.
+		// Before the files are closed, so that a concurrent KeepNote returns the cause of the
+		// failure.
+		w.j.fail(err)
 	}
 	if closeErr := w.file.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("journal: close %s: %w", w.name, closeErr)
@@ -107,8 +109,7 @@ func (w *writer) loop() error {
 	}
 }
 
-// sleep returns when there is something to do, and whether the policy wants an
-// fsync now.
+// sleep returns when the writer has work, and whether the sync policy requires an fsync now.
 func (w *writer) sleep() (due bool) {
 	for {
 		select {
@@ -122,7 +123,7 @@ func (w *writer) sleep() (due bool) {
 	}
 }
 
-// trim gives back memory that was not used for a while.
+// trim releases memory that was unused for a while.
 func (w *writer) trim() {
 	again := w.j.trim()
 	if cap(w.stage) > trimBytes && w.items == w.trimmed {
@@ -145,12 +146,13 @@ func (w *writer) take() (batch []item, sync, closing bool) {
 	return batch, sync, closing
 }
 
-// recycleBytes is after how many bytes of a batch those that are written leave the queue.
+// recycleBytes is the number of written bytes after which a part of a batch leaves the queue.
 const recycleBytes = 1 << 20
 
-// writeBatch writes the items of a batch. What is written before a roll leaves the queue first: Append then
-// has the whole queue while the roll waits for its syncs. Of a long batch each part leaves it once it is written:
-// a file that keeps what is written until it is synced has no second copy of all of it.
+// writeBatch writes the items of a batch. Items before a roll leave the queue first, so Append can
+// use the whole queue while the roll waits for its syncs. A long batch leaves the queue in parts,
+// each after it is written. This avoids a second copy of the whole batch if the file buffers writes
+// until the next sync.
 func (w *writer) writeBatch(batch []item) error {
 	written, bytes := 0, 0
 	for i := range batch {
@@ -197,7 +199,7 @@ func (w *writer) writeItem(it *item) error {
 	}
 }
 
-// touch notes that something is not durable, from now on.
+// touch records that staged bytes are not durable yet, and starts the sync timer.
 func (w *writer) touch() {
 	if !w.dirty && w.j.opt.Sync.kind == syncEvery {
 		w.timer.Reset(w.j.opt.Sync.every)
@@ -205,8 +207,8 @@ func (w *writer) touch() {
 	w.dirty = true
 }
 
-// putParts stages a record of the tree, in parts if it is long. The checksum of
-// a part covers all parts so far, so the last one's is the payload's.
+// putParts stages a record of the tree. It splits a long payload into parts. The checksum of a part
+// covers all parts so far, so the last part has the checksum of the whole payload.
 func (w *writer) putParts(h header, payload []byte) error {
 	size := w.j.opt.partSize
 	if int64(len(payload)) <= size {
@@ -229,7 +231,7 @@ func (w *writer) putParts(h header, payload []byte) error {
 
 var padding [recordAlign]byte
 
-// put stages one record. A long payload is written from where it is.
+// put stages one record. It writes a long payload directly, without copying it to the stage.
 func (w *writer) put(h header, payload []byte) error {
 	h.synced = uint32(w.synced)
 	h.length = uint32(len(payload))
@@ -248,7 +250,7 @@ func (w *writer) put(h header, payload []byte) error {
 	return w.flush()
 }
 
-// end returns where the next record goes.
+// end returns the offset of the next record.
 func (w *writer) end() int64 { return w.written + int64(len(w.stage)) }
 
 func (w *writer) flush() error {
@@ -288,10 +290,10 @@ func (w *writer) fsync() error {
 	return w.confirm()
 }
 
-// confirm tells the journal that everything staged is durable. It is the last
-// moment in which the journal can find out that it is not: whoever takes the
-// directory over claims it first (the lock), and then reads what is there. So if it
-// is not claimed now, the successor will read all that was synced.
+// confirm reports to the journal that everything staged is durable. Before that, confirm checks
+// that the directory still belongs to this journal. A new owner takes the lock first and reads the
+// directory after that. So if the lock is still held here, the new owner will read all synced
+// bytes.
 func (w *writer) confirm() error {
 	if err := retryBriefly(w.owned); err != nil {
 		return err
@@ -307,8 +309,8 @@ func (w *writer) confirm() error {
 	return nil
 }
 
-// retryBriefly calls look again while the process or the system has no file descriptor left, for
-// about half a second. What look tells is not known then, and nothing has been confirmed yet.
+// retryBriefly retries look for about half a second while no file descriptor is available. During
+// that time the result of look is unknown, and nothing is acknowledged.
 func retryBriefly(look func() error) error {
 	err := look()
 	for pause := time.Millisecond; pause <= 256*time.Millisecond && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)); pause *= 2 {
@@ -318,8 +320,8 @@ func retryBriefly(look func() error) error {
 	return err
 }
 
-// owned returns an error unless the directory is this journal's, and its segment
-// is what a recovery would find under that name.
+// owned returns an error if the directory no longer belongs to this journal. It also returns an
+// error if the segment's name no longer refers to the open file.
 func (w *writer) owned() error {
 	if err := w.j.opt.Guard(); err != nil {
 		return fmt.Errorf("journal: %w", err)
@@ -346,14 +348,14 @@ func (w *writer) owned() error {
 	return nil
 }
 
-// complete returns an error if an older segment is gone that Prune did not remove. It reads
-// the directory, so it is asked at the end of a segment and once a second.
+// complete returns an error if an older segment is missing that Prune did not remove. It reads the
+// directory, so the writer calls it only at the end of a segment and once a second.
 func (w *writer) complete() error {
 	w.looked = time.Now()
 	return w.j.complete()
 }
 
-// complete is [writer.complete]. Cost: O(n log n) for n segments.
+// complete implements [writer.complete]. Cost: O(n log n) for n segments.
 func (j *Journal) complete() error {
 	j.pruning.Lock()
 	defer j.pruning.Unlock()
@@ -373,14 +375,14 @@ func (j *Journal) complete() error {
 	return nil
 }
 
-// lostTo returns the error of a journal whose next segment is there already.
+// lostTo returns the error of a journal whose next segment exists already.
 func lostTo(segment string) error {
 	return fmt.Errorf("journal: %w, which has begun %s", disk.ErrLost, segment)
 }
 
-// commit syncs what is not durable and, if nothing waits to be written, leaves
-// a mark: from then on damage below the watermark is told from a tear, even if
-// the process is killed.
+// commit syncs all bytes that are not durable. If the queue is empty, it then writes a mark. After
+// the mark, damage below the watermark can be told apart from a torn tail, even if the process is
+// killed.
 func (w *writer) commit() error {
 	if !w.dirty {
 		return w.confirm()
@@ -399,15 +401,15 @@ func (w *writer) commit() error {
 
 func (w *writer) mark() header { return header{seq: w.seq, flags: flagMark} }
 
-// busy reports whether the queue holds something.
+// busy reports whether the queue contains items.
 func (j *Journal) busy() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.queue) > 0
 }
 
-// finish makes the whole segment durable, marks included: what comes after
-// vouches for all of it.
+// finish makes the whole segment durable, including marks. The next segment or the seals declare
+// all of it durable.
 func (w *writer) finish() error {
 	if w.end() > w.synced {
 		return w.fsync()
@@ -415,8 +417,8 @@ func (w *writer) finish() error {
 	return w.confirm()
 }
 
-// seal ends the journal. Both seals lie in one sector, so a crash leaves both
-// or a beginning of them; marks fill up a sector that is too full.
+// seal ends the journal. Both seals are in one sector, so a crash leaves both or a prefix of them.
+// If the current sector has too little room, seal fills it with marks.
 func (w *writer) seal() error {
 	for w.end()%sectorSize > sectorSize-2*recordHeader {
 		if err := w.put(w.mark(), nil); err != nil {
@@ -443,7 +445,7 @@ func (w *writer) seal() error {
 	return w.fsync()
 }
 
-// roll goes on in a new segment whose first record has this seq.
+// roll continues in a new segment. first is the seq of its first record.
 func (w *writer) roll(first uint64, preamble []byte) error {
 	if err := w.finish(); err != nil {
 		return err
@@ -461,7 +463,7 @@ func (w *writer) roll(first uint64, preamble []byte) error {
 	old, name := w.file, w.name
 	err := w.begin(next, preamble, w.sums.ended(w.written, false, w.seq, w.head))
 	if w.file == old {
-		return err // The writer closes it.
+		return err // The writer closes old.
 	}
 	if closeErr := old.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("journal: close %s: %w", name, closeErr)

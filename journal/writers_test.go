@@ -68,8 +68,8 @@ func TestWriter_Roll(t *testing.T) {
 	closeJournal(t, j, parent)
 }
 
-// Entries of that kind say nothing to a program that does not know it, and one that writes the ledger leaves
-// them out. What they say of other segments is damage, and takes nothing else along.
+// Entries of that kind say nothing to a program that does not know it, and one that writes the
+// ledger leaves them out. What they say of other segments is damage, and takes nothing else along.
 func TestWriter_Unknown(t *testing.T) {
 	files := sample(t)
 	log := scan(t, files)

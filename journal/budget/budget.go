@@ -1,25 +1,25 @@
-// Package budget bounds the memory that the stores of one process use for ticks that wait for
-// their disks or logs.
+// Package budget bounds the memory for ticks that wait for their disks or logs, over all stores of
+// one process.
 //
-// A process that has many worlds gives all of them one [Budget]:
+// A process with many worlds gives all of them one [Budget]:
 //
 //	memory := budget.New(1 << 30)
 //	for _, world := range worlds {
 //		persist.Open(ctx, world.dir, world.World, persist.Options{Budget: memory})
 //	}
 //
-// Half of the budget is divided into equal floors, one for each share. The other half is a pool, from which
-// shares that need more than their floor take what they need:
+// Half of the budget is divided into equal floors, one for each share. The other half is a pool. A
+// share that needs more than its floor takes bytes from the pool:
 //
 //	|     floor     |     floor     |     floor     |                pool                 |
 //	  share 1         share 2         share 3         what any share has above its floor
 //
-// So a share whose log is stuck holds at most its floor and the pool, and the others go on with their
-// floors. A share that holds nothing may always take one tick. So all shares together hold at most the
-// budget, and one tick for each of them.
+// If the log of a share is stuck, the share holds at most its floor and the pool. The other shares
+// continue with their floors. A share that holds no bytes may always take one tick. So all shares
+// together hold at most the budget and one tick each.
 //
-// A share that may hold no more waits, until it or another one has released some. The shares that wait for the
-// pool are woken in the order in which they came.
+// A full share waits until it or another share releases bytes. Shares that wait for the pool are
+// woken in the order in which they began to wait.
 package budget
 
 import (
@@ -28,35 +28,36 @@ import (
 	"sync"
 )
 
-// A Budget is a number of bytes that shares hold together. Its methods may be called from several goroutines.
-// A nil Budget has no limit.
+// A Budget is a number of bytes that several shares divide among them. Its methods may be called
+// from several goroutines. A nil Budget has no limit.
 type Budget struct {
 	bytes int64
 
 	mu      sync.Mutex
-	shares  []*Share // Those that are open.
-	floor   int64    // What each share may hold of its own.
-	used    int64    // Held by all shares.
-	pool    int64    // Held by shares above their floors.
+	shares  []*Share // Open shares.
+	floor   int64    // Bytes that each share may hold without the pool.
+	used    int64    // Bytes held by all shares.
+	pool    int64    // Bytes held by shares above their floors.
 	waiting []*Share // Longest waiting first.
 }
 
-// New returns a budget of so many bytes; 1 if bytes is less than that.
+// New returns a budget of this many bytes, at least 1.
 func New(bytes int64) *Budget { return &Budget{bytes: max(bytes, 1)} }
 
-// Bytes returns how many bytes the budget has.
+// Bytes returns the size of the budget in bytes.
 func (b *Budget) Bytes() int64 { return b.bytes }
 
-// Used returns how many bytes are held.
+// Used returns how many bytes all shares hold.
 func (b *Budget) Used() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
 }
 
-// Open returns a new share, which holds nothing. wake is called when the share has waited, see [Share.Wait], and
-// may hold more. Another share's Release or Close calls it, with no lock of the budget held. nil: the share
-// never waits. A nil Budget returns a nil Share, whose methods do nothing.
+// Open returns a new, empty share. After a [Share.Wait] that returned true, the budget calls wake
+// once the share may hold more. Release or Close of another share makes this call, without a lock
+// of the budget. If wake is nil, the share is never woken. A nil Budget returns a nil Share, whose
+// methods do nothing.
 //
 // Cost: O(n) for n shares.
 func (b *Budget) Open(wake func()) *Share {
@@ -71,7 +72,7 @@ func (b *Budget) Open(wake func()) *Share {
 	return s
 }
 
-// divide computes the floors again when there are more or fewer shares.
+// divide recomputes the floors after the number of shares has changed.
 func (b *Budget) divide() {
 	b.floor, b.pool = b.bytes/2/int64(max(len(b.shares), 1)), 0
 	for _, s := range b.shares {
@@ -79,7 +80,7 @@ func (b *Budget) divide() {
 	}
 }
 
-// change makes a share hold n bytes more, or less.
+// change adds n bytes to a share; n may be negative.
 func (b *Budget) change(s *Share, n int64) {
 	b.pool -= max(0, s.used-b.floor)
 	s.used += n
@@ -87,12 +88,12 @@ func (b *Budget) change(s *Share, n int64) {
 	b.pool += max(0, s.used-b.floor)
 }
 
-// room returns how many bytes the pool has left.
+// room returns how many bytes are left in the pool.
 func (b *Budget) room() int64 {
 	return min(b.bytes-b.used, b.bytes-b.floor*int64(len(b.shares))-b.pool)
 }
 
-// woken removes from waiting, and returns, the shares that may hold more now.
+// woken returns the waiting shares that may now hold more, and removes them from waiting.
 func (b *Budget) woken() []*Share {
 	if len(b.waiting) == 0 {
 		return nil
@@ -114,26 +115,27 @@ func (b *Budget) woken() []*Share {
 	return woken
 }
 
-// A Share is what one queue holds of a [Budget]. A queue adds what it has taken already: before, it asks whether
-// the share is full. The methods of a nil Share do nothing.
+// A Share is the part of a [Budget] that one queue holds. A queue checks whether its share is full
+// before it takes an item, and adds the item's bytes afterwards. The methods of a nil Share do
+// nothing.
 type Share struct {
 	budget *Budget
 	wake   func()
 
-	// Guarded by the budget's mutex:
+	// The budget's mutex guards the fields below.
 	used   int64
-	wants  int64 // Bytes that it waits for.
-	waits  bool  // It is in the list of waiting shares.
+	wants  int64 // Bytes that the share waits for.
+	waits  bool  // The share is in the list of waiting shares.
 	closed bool
 }
 
-// full is Full while the budget is locked.
+// full implements Full. The budget is locked.
 func (s *Share) full() bool {
 	b := s.budget
 	return s.used > 0 && (b.used >= b.bytes || s.used >= b.floor && b.room() <= 0)
 }
 
-// Full reports whether the share may not hold more just now.
+// Full reports whether the share may not hold more at the moment.
 func (s *Share) Full() bool {
 	if s == nil {
 		return false
@@ -143,8 +145,8 @@ func (s *Share) Full() bool {
 	return !s.closed && s.full()
 }
 
-// Wait reports whether the share is full. If it is, its function wake is called when the share may hold more;
-// wants is how many bytes that will probably be.
+// Wait reports whether the share is full. If it is, the budget calls wake when the share may hold
+// more. wants is an estimate of the bytes that the share will add then.
 func (s *Share) Wait(wants int64) bool {
 	if s == nil {
 		return false
@@ -163,8 +165,9 @@ func (s *Share) Wait(wants int64) bool {
 	return true
 }
 
-// Add makes the share hold n bytes more, also if it is full. It returns how many bytes the share may use until
-// it has its floor: what a queue may keep for later, since no other share can have it.
+// Add adds n bytes to the share, even if the share is full. It returns the number of bytes left up
+// to the floor. A queue may keep free buffers of that size, because no other share can use these
+// bytes.
 func (s *Share) Add(n int64) (spare int64) {
 	if s == nil {
 		return 0
@@ -177,8 +180,8 @@ func (s *Share) Add(n int64) (spare int64) {
 	return s.budget.floor - s.used
 }
 
-// Floor returns how many bytes the share may always hold, with all shares that are open now. Without a budget it is
-// the largest number.
+// Floor returns how many bytes the share may always hold, given the shares that are open now.
+// Without a budget it returns math.MaxInt64.
 func (s *Share) Floor() int64 {
 	if s == nil {
 		return math.MaxInt64
@@ -188,8 +191,8 @@ func (s *Share) Floor() int64 {
 	return s.budget.floor
 }
 
-// Release makes the share hold n bytes less, and wakes shares that waited. It returns what Add does. The caller
-// must hold no lock that a function wake of any share takes.
+// Release removes n bytes from the share and wakes waiting shares. It returns the same value as
+// Add. The caller must not hold a lock that the wake function of any share takes.
 func (s *Share) Release(n int64) (spare int64) {
 	if s == nil {
 		return 0
@@ -210,8 +213,8 @@ func (s *Share) Release(n int64) (spare int64) {
 	return spare
 }
 
-// Close releases all that the share holds, and ends it: others have larger floors. A share that is closed is
-// never full.
+// Close releases all bytes of the share and ends it, so the floors of other shares grow. A closed
+// share is never full.
 func (s *Share) Close() {
 	if s == nil {
 		return

@@ -102,7 +102,8 @@ func TestBudget_Model(t *testing.T) {
 			if most := m.Bytes() + int64(len(m.shares))*largest; m.used() > most {
 				t.Fatalf("seed %d, step %d: %d bytes are used, at most %d", seed, step, m.used(), most)
 			}
-			// The pool wakes as many as it has room for, in their order. Each that has less than its floor is woken.
+			// The pool wakes as many as it has room for, in their order. Each that has less than
+			// its floor is woken.
 			floor := m.Bytes() / 2 / int64(max(len(m.shares), 1))
 			poolWakes := 0
 			for _, other := range m.shares {
