@@ -11,12 +11,14 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A toldWorld is a world that learns what another does by its recorder alone: it applies the
-// patches of ticks, and goes back where the other did.
+// A follower is a world that learns about another world only from the changes its recorder sees. It
+// applies the patches of ticks, and seeks back where the recorded world did.
 type toldWorld struct {
 	*World
-	rng  *rand.Rand
-	lost map[string]bool // What does not rewind, and lost those who were not alive where the world went.
+	rng *rand.Rand
+	// Storages that do not rewind, by name. They have lost the rows of entities that were not alive
+	// in the state that the follower went to.
+	lost map[string]bool
 }
 
 func newToldWorld(w *World) *toldWorld {
@@ -26,9 +28,12 @@ func newToldWorld(w *World) *toldWorld {
 	return &toldWorld{c, rand.New(rand.NewPCG(1, 0x70)), map[string]bool{}}
 }
 
-// apply applies c, which r records, and compares the world with the other one.
+// apply applies the change c, which r has recorded, and compares the follower with the recorded
+// world.
 func (t *toldWorld) apply(r *recorderModel, c *raw.Change) {
-	if t.Raw().Seq() != c.Parent { // The other one need not have been there: it may have gone to a checkpoint behind.
+	// The recorded world need not have been at this mark: it may have returned to a checkpoint
+	// after it.
+	if t.Raw().Seq() != c.Parent {
 		t.loseExempt()
 	}
 	p := &raw.Patch{Tick: c.Tick, Seq: uint64(len(r.states)), Entities: c.Entities}
@@ -36,7 +41,8 @@ func (t *toldWorld) apply(r *recorderModel, c *raw.Change) {
 	p.Registry = named(rows, c.Entities.Rows)
 	for _, s := range r.named {
 		own, ok := t.names[s.Storage.Name()]
-		if !ok { // It was registered since.
+		// The storage was registered after the follower was made.
+		if !ok {
 			*t = *newToldWorld(r.w)
 			t.restart(seqs{first: p.Seq})
 			return
@@ -80,7 +86,8 @@ func (t *toldWorld) apply(r *recorderModel, c *raw.Change) {
 			failf("a world that is told has a group of %+v, want %+v", t.groups[i].rows.Lengths, g.rows.Lengths)
 		}
 	}
-	if back := t.History().Oldest(); t.rng.IntN(4) == 0 && back < t.tick { // And forth again.
+	// Seek forward again.
+	if back := t.History().Oldest(); t.rng.IntN(4) == 0 && back < t.tick {
 		must("seek", t.History().Seek(back+t.rng.Uint64N(t.tick-back)))
 		must("check", t.check())
 		if t.Raw().Seq() < uint64(len(r.states)) {
@@ -92,8 +99,8 @@ func (t *toldWorld) apply(r *recorderModel, c *raw.Change) {
 	}
 }
 
-// loseExempt notes that what does not rewind lost the rows of entities that were not alive
-// where t went.
+// loseExempt notes that storages without rewind have lost the rows of entities that were not alive
+// in the state that t went to.
 func (t *toldWorld) loseExempt() {
 	for _, s := range t.Raw().Storages() {
 		t.lost[s.Name()] = !s.Rewinds()
@@ -110,7 +117,8 @@ func (t *toldWorld) known(r *recorderModel, mark uint64) bool {
 	return false
 }
 
-// mustBe compares t with what was recorded under a mark, but for what does not rewind.
+// mustBe compares t with the state recorded under a mark. It leaves out storages that do not
+// rewind.
 func (t *toldWorld) mustBe(r *recorderModel, mark uint64) {
 	s := &r.states[mark]
 	if rows, alive, free := t.Raw().Registry(); !slices.Equal(raw.As[Entity](rows), s.rows) || alive != s.alive || free != s.free {
@@ -130,7 +138,7 @@ func mustHoldTheSame(s raw.Storage, want recordedStore) {
 	}
 }
 
-// named returns the rows that ranges name.
+// named returns the rows in the given ranges.
 func named(rows []uint64, ranges []raw.Range) (some []byte) {
 	for _, r := range ranges {
 		for _, e := range rows[r.First : r.First+r.N] {
@@ -140,7 +148,7 @@ func named(rows []uint64, ranges []raw.Range) (some []byte) {
 	return some
 }
 
-// Rows of a patch that do not fit those of the world are refused.
+// CheckRanges refuses ranges that do not fit the rows of the world.
 func TestCheckRanges(t *testing.T) {
 	for _, c := range []struct {
 		name                 string

@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// nth are types for as many components.
+// nth is a generic type that gives each component its own Go type.
 type nth[K any] struct{ V int32 }
 
 func addNth[K any](w *World, name string) *Storage[nth[K]] {
 	return MustRegister(w, Component[nth[K]]{Name: name})
 }
 
-// Every component of every arity comes from its own storage, rows of which lie
-// in another order each.
+// Each component of a query comes from its own storage. The rows of each storage are in a different
+// order.
 func TestQueriesOfEveryArityHandOutEachComponent(t *testing.T) {
 	queries, entities, all := everyArity(func(k, i, n int) (int, bool) {
 		i = (i + 11*k) % n
@@ -42,8 +42,8 @@ func TestQueriesOfEveryArityHandOutEachComponent(t *testing.T) {
 	}
 }
 
-// Where rows lie side by side a query walks the run again that it found. Whatever walked
-// before, the next walk finds all, and heeds what Without says in between.
+// If the rows of all storages are in the same order, a query caches the run that it found. Every
+// iteration method must still find all entities, and must respect a Without added later.
 func TestQueriesOfEveryArityWalkAgainWhatTheyFound(t *testing.T) {
 	queries, entities, all := everyArity(func(_, i, _ int) (int, bool) { return i, true })
 	for i, q := range queries {
@@ -76,8 +76,9 @@ func TestQueriesOfEveryArityWalkAgainWhatTheyFound(t *testing.T) {
 	}
 }
 
-// everyArity returns a query of each arity over storages in which at says, for component k
-// and the i-th of n entities, which entity is the i-th to get it, and whether it does.
+// everyArity returns a query of each arity. The function at decides the order of rows.
+// For component k and step i of n, it returns the next entity and whether that entity gets the
+// component.
 func everyArity(at func(k, i, n int) (int, bool)) ([]AnyQuery, []Entity, []AnyStorage) {
 	w := NewWorld(Options{})
 	a, b, c, d := addNth[int8](w, "a"), addNth[int16](w, "b"), addNth[int32](w, "c"), addNth[int64](w, "d")
@@ -104,11 +105,11 @@ func everyArity(at func(k, i, n int) (int, bool)) ([]AnyQuery, []Entity, []AnySt
 	}, entities, w.Storages()
 }
 
-// visiting are the methods that visitAll knows.
+// visiting lists the methods that visitAll can call.
 var visiting = []string{"All", "AllOptional", "Runs", "Get", "First", "ParallelRuns"}
 
-// visitedBy returns the entities that a method of q, a query of n components, finds, each of
-// which must have its own components.
+// visitedBy returns the entities that the named method of q finds. q has n components, and each
+// entity must have its own values.
 func visitedBy(t *testing.T, q any, name string, entities []Entity, n int) map[Entity]bool {
 	found := map[Entity]bool{}
 	visitAll(q, name, entities, func(e Entity, values []int) {
@@ -126,7 +127,7 @@ func setNth[K any](s *Storage[nth[K]]) func(Entity, int32) bool {
 	return func(e Entity, v int32) bool { return s.Set(e, nth[K]{v}) }
 }
 
-// visitAll calls visit for what a method of a query finds.
+// visitAll calls visit for each entity that the named method of a query finds.
 func visitAll(q any, name string, entities []Entity, visit func(Entity, []int)) {
 	method := reflect.ValueOf(q).MethodByName(name)
 	row := func(e, row reflect.Value) {
@@ -176,7 +177,7 @@ func visitAll(q any, name string, entities []Entity, visit func(Entity, []int)) 
 	}
 }
 
-// Optional components of every arity are those of the entity, or nil where it has none.
+// For every arity, an optional component is that of the entity, or nil if the entity has none.
 func TestAllOptional_EveryArity(t *testing.T) {
 	w := NewWorld(Options{})
 	a, b, c, d := addNth[int8](w, "a"), addNth[int16](w, "b"), addNth[int32](w, "c"), addNth[int64](w, "d")

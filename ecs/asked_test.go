@@ -9,20 +9,20 @@ import (
 	"testing"
 )
 
-// An asked query is one of any arity beside what it asks for, checked against a
-// look at every entity. It is called through reflection: what is inlined
-// elsewhere is called here.
+// A queryCase is a query of any arity, together with its parts: components, filters and predicate.
+// Every answer of the query is compared with a look at each entity. The query is called through
+// reflection, so methods that are inlined elsewhere are called here.
 type asked struct {
 	name     string
 	query    any
 	w        *World
-	comps    []face // The components it hands out,
-	optional int    // bit i: comps[i] may be missing,
-	writes   bool   // and the first one is written.
+	comps    []face // The components of its rows.
+	optional int    // Bit i: comps[i] may be missing.
+	writes   bool   // The first component is written.
 	with     []face
 	without  []face
 	or       [][]face
-	keeps    func(Entity) bool // May be nil.
+	keeps    func(Entity) bool // The predicate; may be nil.
 }
 
 func (q asked) ands(with ...face) asked          { q.with = with; return q }
@@ -73,8 +73,8 @@ func (q asked) answer(e Entity) answer {
 
 const missingValue = -999
 
-// driver returns the storage that drives, and whether entities come in the order
-// of their indices.
+// driver returns the storage that drives the query, and whether entities come in the order of their
+// indices.
 func (q asked) driver() (d face, byIndex bool) {
 	for i, f := range q.required() {
 		if i == 0 || f.any().Raw().Rows() < d.any().Raw().Rows() {
@@ -84,7 +84,7 @@ func (q asked) driver() (d face, byIndex bool) {
 	return d, q.set(d).byIndex
 }
 
-// expected returns what q must find, in its order.
+// expected returns the answers that q must find, in order.
 func (q asked) expected() (list []answer) {
 	d, byIndex := q.driver()
 	for _, e := range d.any().Entities() {
@@ -234,8 +234,8 @@ func (q asked) checkEntity(e Entity) {
 	}
 }
 
-// A bySix is a predicate that keeps the entities whose index has one rest, and
-// fails if it is asked before it was told to begin.
+// A moduloPredicate keeps the entities whose index modulo 6 is in rests. It fails if the query
+// calls it before begin.
 type bySix struct {
 	w     *World
 	rests [6]bool
@@ -247,7 +247,8 @@ func (b *bySix) narrow(q narrowed) { q.filter(b) }
 func (b *bySix) begin()            { b.ready = true }
 
 func (b *bySix) kept() []Entity {
-	b.found = append(b.found[:0], 0, NewEntity(7, 1000)) // Some that are not alive.
+	// Entities that are not alive must do no harm.
+	b.found = append(b.found[:0], 0, NewEntity(7, 1000))
 	for _, e := range slices.Backward(b.w.Entities()) {
 		if b.keeps(e) {
 			b.found = append(b.found, e)
@@ -263,8 +264,8 @@ func (b *bySix) keeps(e Entity) bool {
 	return b.rest(e)
 }
 
-// askedQueries are queries with everything they can have. The faces are plain,
-// padded, word, label.
+// queryCases returns queries with all combinations of components, filters and predicates. The
+// stores are plain, padded, word and label.
 func askedQueries(w *World, f []face) []asked {
 	a := f[0].any().(*Storage[plain])
 	b := f[1].any().(*Storage[padded])
@@ -308,8 +309,8 @@ func (s *set) giveMask(byIndex bool) {
 	s.w.settleObserved()
 }
 
-// exploreAsked tries every order of the operations, with the queries asked at
-// the end and anywhere between.
+// exploreQueryCases tries every order of the operations. The queries are checked at the end of each
+// sequence and at any point within it.
 func exploreAsked(t *testing.T, s setting, n int, others ...any) {
 	t.Helper()
 	var last *pair
@@ -318,7 +319,8 @@ func exploreAsked(t *testing.T, s setting, n int, others ...any) {
 		if p != last {
 			last, list = p, askedQueries(p.w, p.faces)
 		}
-		cp := p.w.Checkpoint() // What asking writes is taken back: the twin is not told.
+		// The restore undoes the writes of the queries, which the oracle does not see.
+		cp := p.w.Checkpoint()
 		for _, q := range list {
 			q.check(p.handles)
 		}
@@ -352,7 +354,7 @@ func TestJoinsThatWalkMasksAreRightAfterEveryOrderOfChanges(t *testing.T) {
 	exploreAsked(t, s, min(3, *depth-1), adds(0, 3), removes(0, 2), removes(1, 1), destroys(1), checkpoints(1))
 }
 
-// A lab is a larger world in which anything happens to anything.
+// A randomModel is a larger world that random operations change.
 type lab struct {
 	*pair
 	rng     *rand.Rand
@@ -376,7 +378,7 @@ func newLab(seed uint64, entities int) *lab {
 	return l
 }
 
-// create makes an entity with some components: the usual ones, or rare ones.
+// create makes an entity with some components, drawn with odds that change every 200 entities.
 func (l *lab) create() {
 	e := l.w.Create()
 	l.handles = append(l.handles, e)
@@ -400,7 +402,7 @@ func (l *lab) pickOne() Entity { return l.handles[l.rng.IntN(len(l.handles))] }
 
 func (l *lab) pickFace() face { return l.faces[l.rng.IntN(len(l.faces))] }
 
-// step changes something.
+// step makes one random change.
 func (l *lab) step() {
 	switch l.rng.IntN(12) {
 	case 0, 1:
@@ -424,7 +426,7 @@ func (l *lab) step() {
 	}
 }
 
-// eachLab runs f in labs of several seeds and sizes.
+// eachRandomModel runs f on models of several seeds and sizes.
 func eachLab(t *testing.T, f func(l *lab)) {
 	t.Helper()
 	for seed := range uint64(6) {
@@ -456,8 +458,8 @@ func TestQueriesFindWhatALookAtEveryEntityFinds(t *testing.T) {
 	})
 }
 
-// Worlds of several chunks, changed by so little that queries look it up, and by so
-// much that they find all anew.
+// Each world has several chunks. Few changes make a query update its cache, and many changes make
+// it search from the start.
 func TestQueriesOfLargeWorldsFindWhatALookAtEveryEntityFinds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
@@ -508,7 +510,7 @@ func TestWhatAnyQueryWritesIsTakenBack(t *testing.T) {
 	})
 }
 
-// write writes through a query, in one of its ways.
+// write writes through a query, by one of its methods.
 func (l *lab) write(q asked) {
 	if !q.writes {
 		return
@@ -549,7 +551,7 @@ func (l *lab) write(q asked) {
 				increase(pointer(got[0]))
 			}
 		}
-	case 5: // Part of it, and a checkpoint on the way.
+	case 5: // Some of the rows, with a checkpoint halfway.
 		n := 0
 		q.iterate(func(_ Entity, row reflect.Value) bool {
 			if n++; n == 7 {
@@ -565,8 +567,8 @@ func (l *lab) write(q asked) {
 	}
 }
 
-// A walker knows which entity an iteration must visit next, whatever changed
-// meanwhile: it looks at the rows of the driver one by one, or at the indices.
+// A walker knows which entity an iteration must visit next, whatever changed in between. It looks
+// at the rows of the driver one by one, or at the indices.
 type walker struct {
 	asked
 	drives  face
@@ -602,7 +604,7 @@ func (k *walker) nextByIndex() (Entity, bool) {
 	return next, next != 0
 }
 
-// visited says that e was, and that anything may have happened since.
+// visited records that e was visited. Anything may change after that.
 func (k *walker) visited(e Entity) {
 	k.index = int(e.Index()) + 1
 	if list := k.drives.any().Entities(); k.row < len(list) && list[k.row] == e {
@@ -610,7 +612,7 @@ func (k *walker) visited(e Entity) {
 	}
 }
 
-// change does something that is allowed while e is visited by q.
+// change does something that is allowed while q visits e.
 func (l *lab) change(q asked, e Entity) {
 	switch l.rng.IntN(9) {
 	case 0:
@@ -632,7 +634,7 @@ func (l *lab) change(q asked, e Entity) {
 			f.remove(l.pickOne())
 		}
 	case 8:
-		q.check(nil) // The query inside its own loop.
+		q.check(nil) // Use the query inside its own loop.
 	}
 }
 

@@ -6,14 +6,14 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Batches against the loops that do the same, in turns; x/limit is the batch's
-// time divided by the loop's:
+// Batches are compared with loops that do the same, in turns. The metric x/limit is the time of the
+// batch divided by that of the loop:
 //
 //	go test -run '^$' -bench BenchmarkBatch -benchtime 1x ./ecs
 
 const batchSize = 10_000
 
-// Visitors are a pair whose entities come and go in batches.
+// visitors is a world whose entities are created and destroyed in batches.
 type visitors struct {
 	*pair
 	values []position
@@ -21,7 +21,7 @@ type visitors struct {
 
 func newVisitors() *visitors {
 	c := &visitors{pair: newPair(0), values: make([]position, batchSize)}
-	e := c.w.Create() // Somebody stays.
+	e := c.w.Create() // One entity stays.
 	c.positions.Set(e, position{})
 	c.velocities.Set(e, velocity{})
 	c.fill()
@@ -112,8 +112,8 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// A world that grows from nothing: most of it is memory that the machine hands
-// out for the first time.
+// The world grows from nothing: most of the time goes into memory that the operating system
+// provides for the first time.
 func BenchmarkBatchCreateFresh(b *testing.B) {
 	const n = 1_000_000
 	work := func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// Batches of a pair: the naive world does them one by one.
+// The batches of a model. The oracle does the same one by one.
 
 func (p *pair) createN(n int) bool {
 	ahead := p.w.entities.ahead(n)
@@ -96,13 +96,14 @@ func (p *pair) removeAll(i int, entities []Entity) bool {
 	return sameCount("RemoveAll", from, p.faces[i].removeAll(entities), want)
 }
 
-// drain takes entities from store i, as many as most, and gives it others meanwhile.
+// drain takes up to most entities from store i, and adds others to it in the loop.
 func (p *pair) drain(i, most, others int) bool {
 	at, visits := -1, 0
 	p.faces[i].drain(func(e Entity, v int) bool {
 		s := &p.n.stores[i]
 		row := len(s.entities) - 1
-		if s.indexed { // Goes down to the first row, and begins anew.
+		// The loop goes down to the first row, and starts again at the last.
+		if s.indexed {
 			below := func(lo, hi int) int {
 				for row := hi - 1; row >= lo; row-- {
 					if s.entities[row] != Vacant {
@@ -131,8 +132,8 @@ func (p *pair) drain(i, most, others int) bool {
 	return visits > 0
 }
 
-// keepOnly leaves e the components of the stores whose bits are set, and those of storages
-// that the naive world does not know.
+// keepOnly removes every component of e but those of the stores whose bits are set, and those of
+// storages that the oracle does not model.
 func (p *pair) keepOnly(e Entity, bits int) bool {
 	keep := slices.Clone(p.w.storages)
 	for _, f := range p.faces {
@@ -162,8 +163,8 @@ func (p *pair) increaseEach(i int, entities []Entity) bool {
 	return sameCount("MutEach", entities, p.faces[i].increaseEach(entities), want)
 }
 
-// some returns handles in an order that arg chooses: in order, backwards,
-// strewn, with repetitions and handles that never were.
+// some returns handles in an order that arg chooses: in order, backwards, shuffled, with
+// repetitions, and with handles that were never created.
 func (p *pair) some(arg int) []Entity {
 	list := slices.Clone(p.handles)
 	switch arg % 5 {
@@ -213,7 +214,7 @@ func (r *runner) tryBatch(arg int) {
 	}
 }
 
-// A searched is a query beside what it must find.
+// A foundQuery is a query together with the entities that it must find.
 type searched struct {
 	question
 	query AnyQuery
@@ -235,7 +236,7 @@ func (p *pair) searches() []searched {
 	}
 }
 
-// destroyFound destroys what a query finds.
+// destroyFound destroys the entities that a query finds.
 func (p *pair) destroyFound(s searched) bool {
 	var want []Entity
 	for _, a := range s.answers(p.n) {
@@ -300,7 +301,7 @@ func TestEveryOrderOfBatchesWhereGenerationsRunOut(t *testing.T) {
 	}
 }
 
-// Twins are two worlds; what batches do to the first, loops do to the second.
+// A twins holds two worlds. The first gets batches, and the second gets loops that do the same.
 type twins struct {
 	random  *rand.Rand
 	worlds  [2]*World
@@ -319,7 +320,7 @@ func newTwins(seed uint64, o Options) *twins {
 	return w
 }
 
-// pick returns up to 6000 handles: a stretch of them, in some order.
+// pick returns up to 6000 consecutive handles, in one of several orders.
 func (w *twins) pick() []Entity {
 	if len(w.handles) == 0 {
 		return nil
@@ -371,7 +372,7 @@ func (w *twins) step(v int) {
 				p.Y += int32(i + v)
 			}
 		}
-	case 6: // The world changes meanwhile, and frames begin.
+	case 6: // The world changes inside the loop, and frames are opened.
 		var held []Checkpoint
 		meet := func(s *Storage[plain], i int, e Entity) {
 			switch other := picked[i*7%len(picked)]; (i + v) % 150 {
@@ -470,12 +471,12 @@ func TestBatchesOfThousandsAreAsLoops(t *testing.T) {
 	}
 }
 
-// A teller writes down what a hook is told.
+// A hookRecorder logs the calls of a hook.
 type teller struct {
 	s     *set
 	heard []string
-	react func(e Entity) // Called when e was added,
-	leave func(e Entity) // and when it is being removed.
+	react func(e Entity) // Called after e was added.
+	leave func(e Entity) // Called while e is being removed.
 }
 
 func (o *teller) added(e Entity, row int) {
@@ -492,7 +493,7 @@ func (o *teller) removing(e Entity, row int) {
 	}
 }
 
-// listen makes hooks of a tell o.
+// listen registers hooks of a that call o.
 func (o *teller) listen(a *Storage[plain]) {
 	a.OnAdd(func(e Entity, _ plain) { o.added(e, a.row(e)) })
 	a.OnRemove(func(e Entity, _ plain) { o.removing(e, a.row(e)) })
@@ -515,7 +516,7 @@ func TestHooksAreToldOfBatchesEntityByEntity(t *testing.T) {
 	}
 }
 
-// Whoever is told of a batch may begin another one.
+// A hook that is called by a batch may start another batch.
 func TestAHookMayDestroyWhatTheBatchHasNotReached(t *testing.T) {
 	w, a, _, entities := members(0, Options{})
 	checkAtEnd(t, w)
@@ -577,7 +578,8 @@ func TestBatchesAllocateNothingOnceWarm(t *testing.T) {
 			w.DestroyAll(entities)
 			w.Commit()
 		}
-		for range 40 { // Chunks of undo logs grow until each has served the largest log.
+		// The chunks of undo logs grow until each of them has held the largest log.
+		for range 40 {
 			tick()
 		}
 		if n := allocations(t, 5, tick); n > 0 {
@@ -613,7 +615,7 @@ func TestMistakesWithBatchesAreNamed(t *testing.T) {
 	}
 }
 
-// Of nothing, a batch changes nothing: the forward branch stays.
+// A batch that finds nothing changes nothing: the forward branch stays.
 func TestBatchesThatFindNothingWriteNothing(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 2})
 	w.Destroy(entities[0])
@@ -633,8 +635,7 @@ func TestBatchesThatFindNothingWriteNothing(t *testing.T) {
 	}
 }
 
-// Queries remember runs of rows, and must see that a batch put other entities
-// there.
+// Queries cache runs of rows. They must see that a batch put other entities into these rows.
 func TestQueriesSeeRowsThatABatchFilledAgain(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	checkAtEnd(t, w)
@@ -676,12 +677,12 @@ func TestRemovingOthersInABatchWhileIteratingIsReported(t *testing.T) {
 	})
 }
 
-// A hook that changes the storage or destroys others must not make the batch
-// take entities that it was not given.
+// A hook may change the storage or destroy other entities. The batch must not take entities that it
+// was not given.
 func TestHooksMayMoveTheRowsThatABatchIsAViewOf(t *testing.T) {
 	w, a, _, entities := members(8, Options{})
 	checkAtEnd(t, w)
-	w.DestroyAll(w.CreateN(nil, 20)) // There is scratch space from now on.
+	w.DestroyAll(w.CreateN(nil, 20)) // Makes scratch space.
 	o := &teller{s: &a.set}
 	o.listen(a)
 	o.leave = func(e Entity) {
@@ -702,7 +703,7 @@ func TestHooksMayMoveTheRowsThatABatchIsAViewOf(t *testing.T) {
 	}
 }
 
-// The short way for entities known to be new leaves a storage as the other one.
+// appendRows, the fast path for new entities, leaves the storage in the same state as SetAll.
 func TestRowsOfNewEntitiesAreAppendedAsSetAllDoes(t *testing.T) {
 	w := newTwins(1, Options{History: 2})
 	for round := range 5 {
@@ -756,7 +757,7 @@ func TestEntitiesAreKnownAheadWhereGenerationsRunOut(t *testing.T) {
 	}
 }
 
-// Nothing is written of entities without the component: what was undone can be done again.
+// MutEach writes nothing if no entity has the component. The world can then still seek forward.
 func TestMutEachOfNoMembersWritesNothing(t *testing.T) {
 	w, a, b, entities := members(3, Options{History: 4})
 	w.Commit()

@@ -7,8 +7,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A recorder learns what large rows were before the tick that wrote them: each once, ascending, and only those
-// that still have a row.
+// Before reports to a recorder the large rows as they were before the tick that wrote them. Each
+// row comes once, in ascending order, and only if it still exists.
 func TestChangeBefore_LargeRow(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	regions := MustRegister[region](w)
@@ -40,7 +40,7 @@ func TestChangeBefore_LargeRow(t *testing.T) {
 	}
 	for _, tick := range []struct {
 		write   []int
-		destroy bool // The last entity.
+		destroy bool // Destroys the last entity.
 		want    []seen
 	}{
 		{write: []int{4, 1, 2, 1, 5}, destroy: true, want: []seen{{1, 11, 91}, {2, 12, 92}, {4, 14, 94}}},

@@ -7,13 +7,13 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The benchmarks of groups and sorting compare with the same work without a
-// group; see budget_test.go for what is reported. They are no budgets.
+// The benchmarks of groups and sorting compare with the same work without a group. budget_test.go
+// describes the metrics. These benchmarks have no budgets.
 
 const grouped = 1_000_000
 
-// Components that were added in two random orders, in a group, beside those added
-// in one order.
+// Two components were added in two different random orders and are then grouped. The limit is a
+// world in which both were added in the same order.
 func BenchmarkGroupIterate(b *testing.B) {
 	for _, form := range []string{"runs", "all"} {
 		b.Run(form, func(b *testing.B) {
@@ -31,7 +31,7 @@ func BenchmarkGroupIterate(b *testing.B) {
 	}
 }
 
-// The same beside storages that stay shuffled.
+// As above, but the limit is a world whose storages stay shuffled.
 func BenchmarkGroupIterateInsteadOfShuffled(b *testing.B) {
 	group, limit := shuffled(grouped), shuffled(grouped)
 	group.w.MustNewGroup(group.positions, group.velocities)
@@ -40,7 +40,7 @@ func BenchmarkGroupIterateInsteadOfShuffled(b *testing.B) {
 	compare(b, grouped, 1, side{work: func() { stepAll(a) }}, side{work: func() { stepAll(c) }})
 }
 
-// An entity in ten is a member: what lies behind the group is not looked at.
+// One entity in ten is a member. The query does not look at the rows after the group.
 func BenchmarkGroupFew(b *testing.B) {
 	few := func(group bool) side {
 		p := newPair(grouped)
@@ -69,8 +69,8 @@ func (p *pair) other(int) int {
 	return len(p.entities) - 1
 }
 
-// A component is added to every entity, one by one, and removed from it: every
-// call moves a row in both storages.
+// A component is added to every entity and removed again, one by one. Each call moves a row in both
+// storages.
 func BenchmarkGroupAddRemove(b *testing.B) {
 	const n = 100_000
 	group, limit := moving(n), moving(n)
@@ -117,8 +117,8 @@ func BenchmarkGroupSort(b *testing.B) {
 	})
 }
 
-// What it costs to put rows side by side, for each entity: once all of them lie here and
-// there, after a tick in which 1 % were replaced, and if nothing changed.
+// The cost per entity of aligning rows: when all are scattered, after a tick that replaced 1 % of
+// them, and when nothing changed.
 func BenchmarkGroupAlign(b *testing.B) {
 	const n = 100_000
 	align := func(b *testing.B, prepare func(s *scatter)) {

@@ -102,7 +102,7 @@ func TestBindMakesAllHandles(t *testing.T) {
 	assert.Equal(t, 1, b.Hits.Len())
 }
 
-// A twin is bound to the clone, and neither knows of the other.
+// Bind of a clone finds the storages of the clone, and leaves the original world alone.
 func TestBindOfACloneFindsWhatIsThere(t *testing.T) {
 	w, b := newBound(t)
 	chest := b.troops.Create(at{1, 2}, hp{3})
@@ -155,7 +155,8 @@ func TestBindFindsWhatWasRegisteredBefore(t *testing.T) {
 	assert.Equal(t, "others", g.Others.Name())
 }
 
-type WithBuild struct { // Exported: Bind can call what is embedded by that name.
+// WithBuild is exported so that Bind can call its Build method when it is embedded.
+type WithBuild struct {
 	Positions *ecs.Storage[at]
 	calls     int
 	fails     error
@@ -210,7 +211,7 @@ func TestBindNamesTheFieldThatIsWrong(t *testing.T) {
 		w      *ecs.World
 		game   any
 		want   string
-		before bool // Nothing was registered.
+		before bool // Bind fails before it registers anything.
 	}{
 		{nil, &hps{}, "ecs: Bind of a *ecs_test.hps; give it a world and a pointer to a struct of handles", true},
 		{twoOf(), hps{}, "ecs: Bind of a ecs_test.hps; give it a world and a pointer to a struct of handles", true},

@@ -7,18 +7,17 @@ import (
 	"testing"
 )
 
-// A naiveBits is a set of indices beside Bits that should hold it.
+// An oracleBits is a Bits together with the set of indices that it should hold.
 type naiveBits struct {
 	Bits
 	name string
-	in   []bool // As long as bitsLimit.
+	in   []bool // Has bitsLimit elements.
 }
 
-// bitsLimit is where the sets of these tests end: in the second word of level 2.
+// bitsLimit is the end of the sets in these tests. It falls into the second word of level 2.
 const bitsLimit = 1<<18 + 5000
 
-// randomMask returns a mask that is empty, sparse or dense by regions of several
-// sizes.
+// randomMask returns a mask with random regions of several sizes, some sparse and some dense.
 func randomMask(w *World, r *rand.Rand) naiveBits {
 	m := w.NewMask()
 	in := make([]bool, bitsLimit)
@@ -67,7 +66,7 @@ func randomBits(sets []naiveBits, depth int, r *rand.Rand) naiveBits {
 	return naiveBits{first.AndNot(more...), "AndNot(" + name + ")", in}
 }
 
-// check compares everything that can be asked of b with in.
+// check compares the answers of b with in.
 func (b naiveBits) check() error {
 	var words [bitsLimit>>6 + 100]uint64
 	var want []uint32
@@ -86,7 +85,7 @@ func (b naiveBits) check() error {
 	if got := b.Bits.Any(); got != (len(want) > 0) {
 		return fmt.Errorf("Any = %v with %d indices", got, len(want))
 	}
-	next := -1 // The next block that has any.
+	next := -1 // The next block that is not empty.
 	for block := len(words) - 1; block >= 0; block-- {
 		if b.word(block) != words[block] {
 			return fmt.Errorf("word(%d) = %#x, want %#x", block, b.word(block), words[block])
@@ -136,7 +135,8 @@ func aliveBits(w *World, r *rand.Rand) naiveBits {
 		w.Clear()
 	}
 	if r.IntN(2) == 0 {
-		w.Restore(cp) // Leaves rubbish in sparse, past the present total.
+		// The restore leaves stale values in sparse, beyond the present total.
+		w.Restore(cp)
 	}
 	in := make([]bool, bitsLimit)
 	for _, e := range w.Entities() {
@@ -180,8 +180,7 @@ func TestCombinationsOfNothingHoldNothing(t *testing.T) {
 	}
 }
 
-// Upper levels are intersected: masks that never share a word are not walked word
-// by word.
+// And intersects the upper levels first. Masks that share no word are not scanned word by word.
 func TestAndSkipsWhatOneOfItsSetsLacks(t *testing.T) {
 	w := NewWorld(Options{})
 	even, odd := w.NewMask(), w.NewMask()
@@ -224,10 +223,10 @@ func TestAMaskMayChangeWhileItsIndicesAreVisited(t *testing.T) {
 		visited = append(visited, i)
 		switch i {
 		case 1:
-			m.Remove(2)  // Of this block: visited all the same,
-			m.Remove(70) // of a later one: not,
-			m.Add(3)     // of this block: not,
-			m.Add(300)   // of a later one: visited.
+			m.Remove(2)  // In this block: still visited.
+			m.Remove(70) // In a later block: skipped.
+			m.Add(3)     // In this block: not visited.
+			m.Add(300)   // In a later block: visited.
 		case 300:
 			m.Clear()
 			m.Add(1 << 20)

@@ -2,7 +2,7 @@ package ecs
 
 import "testing"
 
-// A Destroy that a relation refuses is no command for an entity that is not alive.
+// Apply does not count a Destroy as skipped if a relation refused it, as the entity is alive.
 func TestApply_RefusedDestroyIsNotSkipped(t *testing.T) {
 	type tied struct{ To Entity }
 	w := NewWorld(Options{})
@@ -19,7 +19,7 @@ func TestApply_RefusedDestroyIsNotSkipped(t *testing.T) {
 	}
 }
 
-// Blank is, but for its options, a new world with the same registrations.
+// Apart from its options, a blank world equals a new world with the same registrations.
 func TestBlank_EventsHaveTheDigestOfANewWorld(t *testing.T) {
 	register := func() (*World, *Events[plain]) {
 		w := NewWorld(Options{})

@@ -6,15 +6,15 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Ten components of 16 bytes: what is done to all of an entity's at once.
+// The benchmarks below handle ten components of 16 bytes each as a bundle.
 
 type part struct{ X, Y float64 }
 
 var aPart = part{1, 2}
 
-// A tenfold world is one that has had n entities with ten components, and the limit's
-// with as many: sparse sets that are made as long as they become, and that all of an
-// entity's components are written to in one body.
+// A tenfold is a world with n entities of ten components each, and a limit of the same size. The
+// limit has sparse sets that are allocated in full beforehand. One function writes all components
+// of an entity.
 type tenfold struct {
 	w        *ecs.World
 	bundle   *ecs.Bundle10[part, part, part, part, part, part, part, part, part, part]
@@ -69,7 +69,7 @@ func (t *tenfold) limitDestroy() {
 
 func (t *tenfold) limitClear() { t.limit.clear() }
 
-// tenSets is a world by hand, of so many entities that it never grows.
+// tenSets is a hand-written world with fixed capacity.
 type tenSets struct {
 	generations []uint32
 	free        []uint32
@@ -78,7 +78,7 @@ type tenSets struct {
 
 type partSet struct {
 	n      int
-	sparse []uint32 // Index to row; dense says whether it holds.
+	sparse []uint32 // Index to row. An entry is valid if dense agrees.
 	dense  []limitEntity
 	values []part
 }
@@ -89,7 +89,8 @@ func newTenSets(n int) (w tenSets) {
 		w.free = append(w.free, uint32(n-1-i))
 	}
 	for i := range w.sets {
-		at := 48 * i // Staggered: else the rows of all sets lie in the same lines of the cache.
+		// Staggered. Otherwise the rows of all sets would share the same cache lines.
+		at := 48 * i
 		w.sets[i] = partSet{0, make([]uint32, n+at)[at:], make([]limitEntity, n+at+at/2)[at+at/2:], make([]part, n+at)[at:]}
 	}
 	return w
@@ -178,11 +179,13 @@ func (w *tenSets) clear() {
 	}
 }
 
-// The limit takes 30, 36 and 48 ns to create an entity, and 47, 55 and 78 to destroy one,
-// where an ECS of tables, given the values, takes 38, 42 and 49, and 51, 55 and 62. So the
-// budgets are 1.2 times what that takes to create one by one, twice what it takes at once or
-// a quarter more than the slices where those do not fit the second-level cache, and 1.1 to
-// 1.35 times what it takes to destroy.
+// The limit takes 30, 36 and 48 ns to create an entity. An archetype ECS that is given the values
+// takes 38, 42 and 49. The limit takes 47, 55 and 78 ns to destroy an entity, and the archetype ECS
+// takes 51, 55 and 62.
+//
+// So creating one by one may take 1.2 times as long as the archetype ECS. Creating all at once may
+// take half the time, or a quarter more than the slices if those do not fit the second-level cache.
+// Destroying may take 1.1 to 1.35 times as long.
 var tenfoldSizes = []struct {
 	n                        int
 	create, createN, destroy float64
@@ -192,7 +195,7 @@ var tenfoldSizes = []struct {
 	{256_000, 1.2, 1.25, 1.1},
 }
 
-// In a world that had as many before, and was cleared.
+// The world had as many entities before, and was cleared.
 func BenchmarkBudgetCreate10(b *testing.B) {
 	for _, size := range tenfoldSizes {
 		for _, form := range []struct {
@@ -212,7 +215,7 @@ func BenchmarkBudgetCreate10(b *testing.B) {
 	}
 }
 
-// From the first to the last, so that another one moves each time.
+// The entities are destroyed from the first to the last, so each call moves another row.
 func BenchmarkBudgetDestroy10(b *testing.B) {
 	for _, size := range tenfoldSizes {
 		b.Run(sizeName(size.n), func(b *testing.B) {

@@ -6,10 +6,10 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// changeSizes are worlds that lie in the second-level cache, and do not.
+// changeSizes are worlds that fit the second-level cache, and worlds that do not.
 var changeSizes = []int{16_000, 256_000}
 
-// The works: what is done to every entity, one by one.
+// The measured work, done to every entity one by one.
 
 func (p *pair) create() {
 	for i := range p.entities {
@@ -80,13 +80,13 @@ func (p *pair) removeVelocities() {
 	p.limitAddRemove()
 }
 
-// A change is a work, what undoes it, its budget against the limit, or 0, and what its
-// first time in a frame may cost more, in nanoseconds.
+// A change is one kind of work and its inverse. budget is relative to the limit; 0 means no budget.
+// more is how many extra nanoseconds the first call in a frame may take.
 type change struct {
 	name   string
 	budget float64
 	more   float64
-	start  func(p *pair) // Given both components; may be nil.
+	start  func(p *pair) // Called when every entity has both components; may be nil.
 
 	undo, work           func(p *pair)
 	limitUndo, limitWork func(p *pair)
@@ -100,7 +100,7 @@ var changes = []change{
 	{"set", 0, 4, nil, nil, (*pair).set, nil, nil},
 }
 
-// pair returns n entities that are ready for the change to be undone first.
+// pair returns n entities in a state in which the change can be undone first.
 func (c *change) pair(n int) *pair {
 	p := moving(n)
 	if c.start != nil {
@@ -121,7 +121,7 @@ func (c *change) side(p *pair, undo, work func(p *pair)) side {
 	return s
 }
 
-// No frame is open, or one that holds the rows already.
+// Either no frame is open, or the open frame has saved the rows already.
 func BenchmarkBudgetChange(b *testing.B) {
 	for _, c := range changes {
 		if c.budget == 0 {
@@ -142,8 +142,8 @@ func BenchmarkBudgetChange(b *testing.B) {
 	}
 }
 
-// Each row's first write in a frame, compared with later ones; and how much more that is by
-// hand.
+// The first write of each row in a frame is compared with later writes. The limit shows the same
+// difference for the hand-written code.
 func BenchmarkBudgetChangeFirst(b *testing.B) {
 	for _, c := range changes {
 		for _, n := range changeSizes {

@@ -7,8 +7,9 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A query of what changed since the last commit, over three components with rows in orders of
-// their own. The limit is the loop by hand over the delta, which looks each entity up.
+// A query finds the entities that changed since the last commit, over three components whose rows
+// are in different orders. The limit is a hand-written loop over the delta that looks up each
+// entity.
 func BenchmarkBudgetChangeFilter(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		for _, c := range []struct {
@@ -30,8 +31,8 @@ func BenchmarkBudgetChangeFilter(b *testing.B) {
 	}
 }
 
-// A changing is a world in which part of the entities are written each tick, others than
-// the tick before.
+// A changing is a world in which each tick writes a part of the entities, and the next tick another
+// part.
 type changing struct {
 	*scatter
 	part  int

@@ -6,14 +6,14 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A noted row is one that was written, and what it was.
+// A loggedRow is a row that is about to be written, with its old value.
 type noted struct {
 	row uint32
 	old position
 }
 
-// A handDelta is how one finds out by hand what changed: rows are noted before they are
-// written, and compared one after the other.
+// A handDelta is the hand-written way to find changes. Rows are logged before they are written, and
+// compared with their old values later.
 type handDelta struct {
 	entities []ecs.Entity
 	live     []position
@@ -32,8 +32,9 @@ func (d *handDelta) compare() {
 	}
 }
 
-// Delta.SinceCommit after every value was written, 1 % at random, and 1 % with an entity
-// that lost the component: then the last one has moved.
+// Delta.SinceCommit is measured after every value was written, after 1 % were written at random,
+// and after 1 % were written and an entity lost the component. In the last case the last row has
+// moved.
 func BenchmarkBudgetDelta(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		for _, c := range []struct {
@@ -71,7 +72,7 @@ func delta(n, part int, moved bool) (ours, limit side) {
 	}
 	rows := permutation(n, 5)
 	begin := 0
-	some := func() []int { // Others each time.
+	some := func() []int { // Other rows on each call.
 		if part == 1 {
 			return nil
 		}

@@ -1,5 +1,5 @@
 package ecs
 
-// Unclear takes back a Clear of n rows that nothing has followed, so that
-// benchmarks can measure Clear alone.
+// Unclear undoes a Clear of n rows if nothing was changed since. It lets benchmarks measure Clear
+// alone.
 func (s *Storage[T]) Unclear(n int) { s.rows.N = n }

@@ -1,18 +1,19 @@
 package ecs_test
 
-// The limit for the first writes in a frame: sparse sets by hand with an undo log, which
-// keeps the same places as the package does: a row with its value under one mark, the entry of
-// whoever comes to it, and of an entity its generation and its place among the free ones.
-// Each log is one slice, to which is appended.
+// The limit for the first writes in a frame is a hand-written sparse set with undo logs. It saves
+// the same data as the package. A row is saved with its value under one mark, and a sparse entry
+// when its entity is added. For an entity it saves the generation and the position in the free
+// list. Each log is one slice that grows by append.
 
-// A framedSet is a sparse set in a frame. There is room for everything.
+// A framedSet is a sparse set with one open frame. Its capacity is fixed.
 type framedSet[T any] struct {
-	sparse     []uint32 // Index to row; it may be one that belongs to another.
+	// Index to row. An entry may be stale and name a row of another entity.
+	sparse     []uint32
 	dense      []uint32
 	values     []T
 	n, prot    uint32
-	rowSaved   []uint64 // A bit for each row,
-	entrySaved []uint64 // and for each entry.
+	rowSaved   []uint64 // One bit per row.
+	entrySaved []uint64 // One bit per sparse entry.
 	rows       []framedRow[T]
 	entries    []framedEntry
 }
@@ -94,7 +95,7 @@ type framedWorld struct {
 	handles     []limitEntity
 }
 
-// framedSlots are numbers in a frame.
+// framedSlots are numbers that one open frame tracks.
 type framedSlots struct {
 	now   []uint32
 	saved []uint64
@@ -199,15 +200,15 @@ func (w *framedWorld) set() {
 	}
 }
 
-// framedChanges are the changes that the limit has, and what undoes them.
+// framedChanges are the changes that the limit implements, and their inverses.
 var framedChanges = map[string]struct{ undo, work func(w *framedWorld) }{
 	"destroy":    {(*framedWorld).create, (*framedWorld).destroy},
 	"remove+add": {nil, (*framedWorld).removeAdd},
 	"set":        {nil, (*framedWorld).set},
 }
 
-// framedSides returns the first time of a change of n entities in a frame and a later one, or
-// nothing if the limit does not have it.
+// framedSides returns two sides for a change of n entities: its first run in a frame, and a later
+// run. It returns nothing if the limit does not implement the change.
 func framedSides(name string, n int) (sides []side) {
 	c, ok := framedChanges[name]
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A crowd is a world of n entities, each of which has one of some components.
+// A crowd is a world of n entities. Each entity has one of several components.
 type crowd struct {
 	w        *ecs.World
 	storages []*ecs.Storage[position]
@@ -24,8 +24,8 @@ func newCrowd(n, storages int) *crowd {
 	return c
 }
 
-// flat compares a call on small and on large worlds: it must cost the same.
-// Nanoseconds bound it too, if they are not 0.
+// flat compares a call on small worlds with the same call on large worlds, which must cost the
+// same. If nanoseconds is not 0, it limits the call as well.
 func flat(b *testing.B, calls int, nanoseconds float64, call func(c *crowd) side) {
 	for _, size := range []struct{ n, storages int }{{1_000, 1}, {1_000, 64}, {1_000_000, 1}, {1_000_000, 64}} {
 		b.Run(fmt.Sprintf("%s/%d", sizeName(size.n), size.storages), func(b *testing.B) {
@@ -67,7 +67,7 @@ func BenchmarkBudgetClear(b *testing.B) {
 	})
 }
 
-// A whole attempt: Checkpoint, Clear as the first change since, Restore, Release.
+// A full round: Checkpoint, Clear as the first change after it, Restore, Release.
 func BenchmarkBudgetClearRestored(b *testing.B) {
 	const calls = 1000
 	flat(b, calls, 0, func(c *crowd) side {
@@ -81,11 +81,10 @@ func BenchmarkBudgetClearRestored(b *testing.B) {
 	})
 }
 
-// Restore after some of 1M rows of 16 bytes were written, here and there or all of them in
-// their order, compared with an undo log by hand, which holds a row's number and what it was:
-// whoever keeps what was written cannot know that it will be everything, and side by side, so
-// a copy of all rows is no limit for that. Where little was written, it is compared with that
-// copy as well, which is the other way to go back.
+// Restore after some of 1M rows of 16 bytes were written, at random or all in order. The limit is a
+// hand-written undo log that holds row numbers and old values. A copy of all rows is no fair limit:
+// an undo log cannot know in advance that every row will be written in order. If few rows were
+// written, Restore is compared with such a copy as well.
 func BenchmarkBudgetRestore(b *testing.B) {
 	const n = 1_000_000
 	p := moving(n)
@@ -97,9 +96,10 @@ func BenchmarkBudgetRestore(b *testing.B) {
 		ascending[i] = i
 	}
 	for _, c := range []struct {
-		name   string
-		rows   []int
-		copies float64 // How many times a copy of all rows it may take; 0: any.
+		name string
+		rows []int
+		// The time limit, as a multiple of a copy of all rows; 0 means no limit.
+		copies float64
 	}{
 		{"0.1%", random[:n/1000], 1.0 / 30},
 		{"1%", random[:n/100], 1.0 / 4},
@@ -128,8 +128,8 @@ func BenchmarkBudgetRestore(b *testing.B) {
 	}
 }
 
-// Commit of a tick that wrote a row, with 10,000 and 100,000 ticks held, compared with
-// 10. A thinned history looks for its tick by halves.
+// Commit of a tick that wrote one row, in a history of 10,000 or 100,000 ticks, is compared with a
+// history of 10. A thinned history finds the tick by binary search.
 func BenchmarkBudgetCommit(b *testing.B) {
 	const calls = 1000
 	for _, form := range []struct {
@@ -165,7 +165,7 @@ func oneRow(o ecs.Options) (tick func()) {
 	}
 }
 
-// oneRowBehindCheckpoints is oneRow with a checkpoint in each of the ticks held.
+// oneRowBehindCheckpoints is like oneRow, with a checkpoint in each retained tick.
 func oneRowBehindCheckpoints(held int) (tick func()) {
 	w := ecs.NewWorld(ecs.Options{History: 1})
 	s := ecs.MustRegister[position](w)

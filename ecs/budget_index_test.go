@@ -8,7 +8,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Movers in cells of a grid, found by cell: some sixteen in each.
+// Entities move in the cells of a grid and are looked up by cell. Each cell holds about sixteen.
 
 type cell struct{ X, Y int32 }
 
@@ -16,18 +16,18 @@ func cellOf(p position) cell { return cell{int32(p.X) >> 4, int32(p.Y) >> 4} }
 
 type grid struct {
 	w        *ecs.World
-	s, plain *ecs.Storage[position] // The one with the index, and one without.
+	s, plain *ecs.Storage[position] // With the index, and without.
 	x        *ecs.Index[position, cell]
 	entities []ecs.Entity
 	cells    []cell
-	order    []int // Of entities, at random.
+	order    []int // A random order of the entities.
 	found    int
 
 	lists byHandIndex
 }
 
-// A byHandIndex is what one writes instead: a map of lists, and where in them each entity
-// is.
+// A byHandIndex is the hand-written alternative: a map of lists, and the position of each entity in
+// its list.
 type byHandIndex struct {
 	lists map[cell][]ecs.Entity
 	at    []cell   // By entity index.
@@ -102,7 +102,7 @@ func (g *grid) walk() {
 	}
 }
 
-// move changes a bit of everybody's place: within the cell, or to the next one.
+// move flips a bit of every position: within the cell, or to the next cell.
 //
 //go:noinline
 func (g *grid) move(s *ecs.Storage[position], bit int32) {
@@ -114,7 +114,7 @@ func (g *grid) move(s *ecs.Storage[position], bit int32) {
 	}
 }
 
-// moveAndLook moves everybody who is in the index, and looks something up.
+// moveAndLook moves every entity of the indexed storage, and looks up a cell.
 func (g *grid) moveAndLook(bit int32) {
 	g.move(g.s, bit)
 	g.found += g.x.Len(cell{})
@@ -155,13 +155,13 @@ func BenchmarkBudgetIndex(b *testing.B) {
 	}
 }
 
-// Entities found by name: each by one of its own.
+// Entities are looked up by name. Each name has one entity.
 type named struct{ Name string }
 
 type people struct {
 	x      *ecs.Index[named, string]
 	byName map[string][]ecs.Entity
-	names  []string // At random.
+	names  []string // In random order.
 	found  int
 }
 
@@ -207,8 +207,8 @@ func BenchmarkBudgetIndexOfNames(b *testing.B) {
 
 type below struct{ Parent ecs.Entity }
 
-// A nest is a parent with n children, and the same world with nothing that looks after
-// them.
+// A nest is a world with a parent and its n children. Without the relation, no code keeps the two
+// in step.
 type nest struct {
 	w      *ecs.World
 	s      *ecs.Storage[below]
@@ -231,8 +231,8 @@ func newNest(n int, related bool) *nest {
 	return k
 }
 
-// A target is destroyed, and its sources with it, compared with a loop that destroys as many
-// entities in a world without the relation.
+// A target is destroyed together with its sources. The limit is a loop that destroys the same
+// number of entities in a world without the relation.
 func BenchmarkBudgetCascade(b *testing.B) {
 	for _, n := range []int{16_000, 256_000} {
 		related, plain := newNest(n, true), newNest(n, false)

@@ -6,13 +6,13 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A transform is 64 bytes, a vector 12.
+// A transform has 64 bytes, a vector 12.
 type (
 	transform [16]float32
 	vector    [3]float32
 )
 
-// A filled world has entities with a transform and three vectors each.
+// A filled is a world whose entities have a transform and three vectors each.
 type filled struct {
 	w         *ecs.World
 	transform *ecs.Storage[transform]
@@ -38,8 +38,8 @@ func (f *filled) reserve(n int) {
 	}
 }
 
-// Entities with four components into a fresh world, compared with the same sparse sets by
-// hand in slices that are made as long as they become.
+// Entities with four components are inserted into a new world. The limit is the same in
+// hand-written sparse sets whose slices have their final capacity from the start.
 func BenchmarkBudgetInsert(b *testing.B) {
 	const n = 10_000
 	limit := side{work: func() { insertByHand(n) }}
@@ -64,7 +64,7 @@ func (f *filled) insert(n int) {
 	}
 }
 
-// made is a limitSet with room for n components.
+// made returns a limitSet with capacity for n components.
 func made[T any](n int) (s limitSet[T]) {
 	return limitSet[T]{make([]uint32, n), make([]uint32, 0, n), make([]T, 0, n)}
 }

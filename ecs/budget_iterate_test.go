@@ -10,8 +10,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// iterationSizes are worlds that lie in the first-level cache, in the second
-// and in none.
+// iterationSizes are worlds that fit the first-level cache, the second-level cache, and neither.
 var iterationSizes = []int{1_000, 100_000, 1_000_000}
 
 func sizeName(n int) string {
@@ -21,8 +20,8 @@ func sizeName(n int) string {
 	return fmt.Sprintf("%dk", n/1_000)
 }
 
-// aligned runs f for every size and every way to iterate over two components
-// that were added in the same order.
+// aligned runs f for every size and every way to iterate over two components that were added in the
+// same order.
 func aligned(b *testing.B, sizes []int, f func(b *testing.B, p *pair, form string, step func())) {
 	for _, form := range []string{"runs", "all"} {
 		for _, n := range sizes {
@@ -60,7 +59,7 @@ func stepSlices(positions []position, velocities []velocity) {
 	}
 }
 
-// Rows that the open frame has saved already: what every later pass costs.
+// The open frame has saved the rows already: this is the cost of every later pass.
 func BenchmarkBudgetIterate(b *testing.B) {
 	budget := map[string]float64{"runs": 1.15, "all": 1.3}
 	aligned(b, iterationSizes, func(b *testing.B, p *pair, form string, step func()) {
@@ -72,8 +71,7 @@ func BenchmarkBudgetIterate(b *testing.B) {
 	})
 }
 
-// Every row written for the first time since a checkpoint: the limit copies the
-// column first.
+// Every row is written for the first time since a checkpoint. The limit copies the column first.
 func BenchmarkBudgetIterateFirst(b *testing.B) {
 	aligned(b, iterationSizes[1:], func(b *testing.B, p *pair, form string, step func()) {
 		cp := p.w.Checkpoint()
@@ -95,7 +93,7 @@ func BenchmarkBudgetIterateFirst(b *testing.B) {
 	})
 }
 
-// Storages in unrelated orders: a lookup for every row.
+// The storages are in unrelated orders, so every row needs a lookup.
 func BenchmarkBudgetIterateShuffled(b *testing.B) {
 	const n = 1_000_000
 	p := shuffled(n)
@@ -141,7 +139,7 @@ func stepLimit(w *limitWorld) {
 	}
 }
 
-// The limit, too, finds nothing by a handle whose entity is gone: it asks the row whose it is.
+// The limit also rejects handles of destroyed entities, by comparing the entity in the row.
 func BenchmarkBudgetGet(b *testing.B) {
 	for _, n := range []int{16 << 10, 1_000_000} {
 		p := moving(n)
@@ -185,9 +183,10 @@ func getLimit(s *partSet, handles []limitEntity) {
 	sink = sum
 }
 
-// A thousand rows on all processors: the limit cuts the slices by hand. Where rows are cheap it
-// is one loop, as to wake a goroutine takes longer than that. The time is the caller's: twice
-// the limit's, with two processors, if nobody shares the work.
+// A thousand rows are processed on all processors. If rows are expensive, the limit splits the
+// slices by hand. If rows are cheap, the limit is a single loop, as waking a goroutine takes longer
+// than the loop. The measured time is that of the calling thread. With two processors, it is twice
+// the limit if the work is not shared.
 func BenchmarkBudgetParallel(b *testing.B) {
 	const n = 1000
 	p := moving(n)
@@ -207,7 +206,7 @@ func BenchmarkBudgetParallel(b *testing.B) {
 	})
 }
 
-// turnSlices takes a microsecond a row, or more.
+// turnSlices takes a microsecond or more per row.
 //
 //go:noinline
 func turnSlices(positions []position, velocities []velocity) {

@@ -7,9 +7,9 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// BenchmarkBudgetLarge is a tick with history that changes a byte of a row of 64 KiB, of each
-// of 100 rows of 4 KiB, or all of them, against the least that keeps what differs: copying the
-// rows before they are written, and comparing them afterwards.
+// BenchmarkBudgetLarge measures a tick with history. The tick changes one byte of a row of 64 KiB,
+// one byte in each of 100 rows of 4 KiB, or all bytes. The limit copies the rows before they are
+// written and compares them afterwards.
 func BenchmarkBudgetLarge(b *testing.B) {
 	type tiles struct{ Cells [1 << 16]byte }
 	type chunk struct{ Cells [1 << 12]byte }
@@ -22,7 +22,7 @@ func BenchmarkBudgetLarge(b *testing.B) {
 	tick := byte(0)
 	for _, c := range []struct {
 		name   string
-		size   int // Of all rows written.
+		size   int // Bytes of all written rows.
 		budget float64
 		write  func()
 	}{

@@ -1,15 +1,14 @@
 package ecs_test
 
-// The limit for structural changes and lookups: sparse sets as one writes them
-// by hand, without checkpoints, without generations in the rows. Who is given a component
-// or loses one is asked whether it is alive.
+// The limit for structural changes and lookups: hand-written sparse sets without checkpoints and
+// without generations in the rows. Adding or removing a component checks that the entity is alive.
 
 type position struct{ X, Y float64 }
 type velocity struct{ X, Y float64 }
 
 // A limitSet is a sparse set that tracks nothing.
 type limitSet[T any] struct {
-	sparse []uint32 // Index to row + 1; 0 is none.
+	sparse []uint32 // Index to row + 1; 0 means no row.
 	dense  []uint32
 	values []T
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A limitUndo is a sparse set with generations that keeps, in a frame, what its rows were
-// before they were first written, as one writes it by hand.
+// A limitUndo is a hand-written sparse set with generations. In a frame, it saves the value of each
+// row before the first write.
 type limitUndo struct {
 	sparse []uint32
 	dense  []limitEntity
 	values []position
-	saved  []uint64 // A bit for each row.
+	saved  []uint64 // One bit per row.
 	rows   []uint32
 	undo   []position
 }
 
-// newLimitUndo returns the positions of p, which has n of them, and the handles by index.
+// newLimitUndo returns a copy of the n positions of p, and the handles by index.
 func newLimitUndo(p *pair, n int) (s *limitUndo, handles []limitEntity) {
 	s = &limitUndo{sparse: make([]uint32, n), saved: make([]uint64, n/64+1)}
 	handles = make([]limitEntity, n)
@@ -47,7 +47,7 @@ func (s *limitUndo) mutAll(entities []limitEntity) {
 	}
 }
 
-// back puts back what was saved.
+// back restores the saved values.
 func (s *limitUndo) back() {
 	for i, r := range s.rows {
 		s.values[r] = s.undo[i]
@@ -62,8 +62,8 @@ func (s *limitUndo) back() {
 	s.rows, s.undo = s.rows[:0], s.undo[:0]
 }
 
-// A tenth of all rows is written once in a frame, scattered: one after the other and 64 at
-// a time, against an undo log behind a look-up.
+// A tenth of all rows is written once in a frame, at random. Mut writes one row at a time, and
+// MutEach writes 64. The limit is a lookup with an undo log.
 func BenchmarkBudgetMut(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		p := moving(n)

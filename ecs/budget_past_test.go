@@ -6,11 +6,11 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The past by hand is an array of the values at each tick, which is copied when the tick ends.
+// The hand-written alternative to a Past is a copy of all values at the end of each tick.
 
-// BenchmarkBudgetPastBeside is a frame between two ticks: what was written since the last but
-// one is laid beside the present and all is interpolated, against two arrays, the older of
-// which is copied first. All is written in a tick, 1 % at random, or nothing.
+// BenchmarkBudgetPastBeside measures a rendered frame between two ticks. It reads the rows written
+// in the last two ticks next to the present ones, and interpolates all rows. The limit has two
+// arrays, and copies the older one first. A tick writes all rows, 1 % at random, or none.
 func BenchmarkBudgetPastBeside(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		for _, c := range []struct {
@@ -96,8 +96,8 @@ func interpolated(n, part int) (ours, limit side) {
 	return ours, limit
 }
 
-// BenchmarkBudgetPastGet is a look-up of where somebody was some ticks ago, in each of which a
-// tenth of all was written, against a look-up of where they are now.
+// BenchmarkBudgetPastGet looks up the positions of entities some ticks ago. A tenth of all rows was
+// written in each tick. The limit looks up the present positions.
 func BenchmarkBudgetPastGet(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -155,9 +155,9 @@ func compensated(n, asked int, back uint64) (ours, limit side) {
 	return ours, limit
 }
 
-// BenchmarkBudgetPastAim is the first look-up behind an aim some ticks back, by row that was
-// written since, against a loop that notes the old values of rows in an array of all rows. Such
-// an array is cleared each time and takes 4 bytes a row, whatever was written.
+// BenchmarkBudgetPastAim measures the first lookup after Aim, per row written since that tick. The
+// limit is a loop that collects the old values in an array with an entry for every row. Such an
+// array takes 4 bytes per row and is cleared each time, however few rows were written.
 func BenchmarkBudgetPastAim(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -171,7 +171,7 @@ func BenchmarkBudgetPastAim(b *testing.B) {
 	}
 }
 
-// aimed returns sides that prepare a past of n rows, and how many were written since.
+// aimed returns sides that prepare a Past of n rows, and the number of rows written since.
 func aimed(n int, back uint64, runs bool) (ours, limit side, written int) {
 	w := ecs.NewWorld(ecs.Options{History: 16})
 	s := ecs.MustRegister[position](w)

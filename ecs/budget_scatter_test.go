@@ -9,25 +9,25 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The worlds of this file are those in which rows do not lie side by side. The limit
-// is the loop that a user writes by hand: over the entities of the smallest storage,
-// looking each up in the others.
+// In the worlds of this file, the rows of different storages are in different orders. The limit is
+// the hand-written loop over the entities of the smallest storage, which looks up each entity in
+// the other storages.
 
 type mass struct{ X, Y float64 }
 
-// A scatter is a world of three components, each with rows in an order of its own.
+// A scatter is a world of three components. The rows of each are in a different order.
 type scatter struct {
 	w *ecs.World
 	a *ecs.Storage[position]
 	b *ecs.Storage[velocity]
 	c *ecs.Storage[mass]
 
-	both []ecs.Entity // Those that have all three.
+	both []ecs.Entity // The entities with all three components.
 	next int
 }
 
-// newScatter returns a world in which n entities have each component, and share of
-// them all three.
+// newScatter returns a world in which n entities have each component. A share of them has all three
+// components.
 func newScatter(n int, share float64) *scatter {
 	s := &scatter{w: ecs.NewWorld(ecs.Options{})}
 	s.a = ecs.MustRegister[position](s.w)
@@ -55,7 +55,7 @@ func (s *scatter) query() *ecs.Query3[position, velocity, mass] {
 	return ecs.NewQuery3(ecs.Write(s.a), ecs.Read(s.b), ecs.Read(s.c))
 }
 
-// change takes a component from an entity that has all, and gives it back.
+// change removes a component of an entity that has all, and adds it again.
 func (s *scatter) change() {
 	s.next = (s.next + 7919) % len(s.both)
 	e := s.both[s.next]
@@ -64,7 +64,7 @@ func (s *scatter) change() {
 	s.b.Set(e, v)
 }
 
-// churn replaces share of the entities, so many times.
+// churn replaces a share of the entities, the given number of times.
 func (s *scatter) churn(times int, share float64) {
 	for range times {
 		for range int(float64(len(s.both)) * share) {
@@ -114,8 +114,7 @@ func scatterByHand(s *scatter) {
 	}
 }
 
-// scattered compares both forms of a query with the loop by hand, and does change
-// before each.
+// scattered compares both forms of a query with the hand-written loop. It calls change before each.
 func scattered(b *testing.B, s *scatter, all, runs float64, change func()) {
 	q, n := s.query(), len(s.both)
 	times := max(1, 200_000/s.a.Len())
@@ -168,8 +167,8 @@ func alignedByHand(a []position, b []velocity, c []mass) {
 	}
 }
 
-// After the churn one call puts rows side by side. The limit is the loop over slices that
-// lie so.
+// After the churn, one call of Align puts the rows of all storages in the same order. The limit is
+// the loop over slices in that order.
 func BenchmarkBudgetScatterAlign(b *testing.B) {
 	const n, times = 100_000, 2
 	s := newScatter(n, 1)
@@ -186,8 +185,9 @@ func BenchmarkBudgetScatterAlign(b *testing.B) {
 	})
 }
 
-// The very first walk of a query. The collector runs before each turn: it is off otherwise, so
-// that all that is allocated would be memory that the machine has not given out yet.
+// The first walk of a new query. The garbage collector is off during a measurement, so it runs
+// before each turn. Otherwise the query would only get memory that the operating system provides
+// for the first time.
 func BenchmarkBudgetScatterFirst(b *testing.B) {
 	for _, n := range scatterSizes {
 		for percent, budget := range map[int]float64{100: 1.1, 10: 1.5, 1: 1.5} {
@@ -213,8 +213,8 @@ func everyByHand(a *ecs.Storage[position], b *ecs.Storage[velocity]) {
 	}
 }
 
-// Every second entity, in the order of both storages, has the second component: its rows
-// lie in order but for the gaps between them.
+// Every second entity has the second component. Its rows are in the order of both storages, with
+// gaps between them.
 func BenchmarkBudgetScatterEvery2nd(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		p := moving(n)

@@ -8,9 +8,9 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Sorting by value. The limit is what somebody writes who knows the key: it is sorted
-// beside the row with slices.SortFunc, equal ones by row, then entities and values are
-// gathered into arrays of their own and the sparse array follows.
+// Sorting by value. The limit knows the key: it sorts pairs of key and row with slices.SortFunc,
+// and breaks ties by row. It then gathers entities and values into arrays of their own, and updates
+// the sparse array.
 func BenchmarkBudgetSort(b *testing.B) {
 	for _, n := range []int{1000, 100_000} {
 		w := ecs.NewWorld(ecs.Options{})
@@ -32,7 +32,7 @@ func BenchmarkBudgetSort(b *testing.B) {
 				values[i].X = float64(keys[(i+round*7919)%n])
 			}
 		}
-		// All repetitions sort something else, or the processor learns the branches.
+		// ^Each repetition sorts other values, because the processor would learn the branches.
 		ours := side{
 			prepare: func() { fill(s.MutValues()) },
 			work:    func() { s.SortFunc(func(x, y position) int { return cmp.Compare(x.X, y.X) }) },

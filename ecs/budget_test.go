@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// The benchmarks of this file and of budget_*_test.go compare what the package
-// does with the limit: the hand-written loop or copy that does the same work.
-// Both sides run in turns in one process, so that the ratio holds on a machine
-// whose speed drifts. Every one does its own repetitions, so run them once:
+// The benchmarks of this file and of budget_*_test.go compare the package with a limit: the
+// hand-written loop or copy that does the same work. Both sides run in turns in one process, so
+// their ratio holds on a machine whose speed drifts. Every benchmark repeats its work itself, so
+// run each once:
 //
 //	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./ecs
 //
@@ -19,26 +19,26 @@ import (
 //
 //	ns/op     time of the package, per row or call
 //	x/limit   that time divided by the limit's
-//	x/budget  what it may be
-//	ns/more   for first writes in a frame: what they cost more than later ones
-//	ns/budget what ns/more may be, or ns/op where there is no ns/more
-//	ns/by-hand what ns/more is with an undo log by hand
+//	x/budget  the allowed value of x/limit
+//	ns/more   for first writes in a frame: their extra cost over later writes
+//	ns/budget the allowed value of ns/more, or of ns/op without ns/more
+//	ns/by-hand the value of ns/more for a hand-written undo log
 //	allocs    allocations of one repetition, once warm
 
 const (
-	minRounds = 9                      // Turns that each side gets at least,
-	enough    = 400 * time.Millisecond // and until both have run that long.
+	minRounds = 9                      // Each side gets at least this many turns.
+	enough    = 400 * time.Millisecond // Turns continue until both sides have run this long.
 	maxRounds = 20000
 )
 
 // A side is one of the two things compared.
 type side struct {
-	prepare func() // Readies the next repetition; not timed. May be nil.
+	prepare func() // Prepares the next repetition, untimed; may be nil.
 	work    func()
 }
 
-// repeated returns a side whose work is to do work so many times, for work that
-// is too short to be timed once.
+// repeated returns a side that calls work the given number of times. Use it for work that is too
+// short to be timed alone.
 func repeated(times int, work func()) side {
 	return side{work: func() {
 		for range times {
@@ -69,11 +69,10 @@ func (s side) allocs() float64 {
 	return float64(after.Mallocs - before.Mallocs)
 }
 
-// inTurns returns the lower quartile of the times of each side. What disturbs a
-// run makes it longer; a thread's processor time, now and then, stands still, so
-// the shortest time can be too short.
+// inTurns returns the lower quartile of the times of each side. Disturbances make a run longer. The
+// shortest time can be too short, because the processor time of a thread sometimes stands still.
 func inTurns(ours, limit side) (a, b time.Duration) {
-	for range 2 { // Warm.
+	for range 2 { // Warm up.
 		ours.time()
 		limit.time()
 	}
@@ -98,7 +97,7 @@ func lowerQuartile(times []time.Duration) time.Duration {
 	return times[len(times)/4]
 }
 
-// quiet runs f as often as b asks, on one thread and without garbage collections.
+// quiet runs the loop of b on one thread, without garbage collections.
 func quiet(b *testing.B, f func()) {
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -109,7 +108,7 @@ func quiet(b *testing.B, f func()) {
 	}
 }
 
-// compare reports ours per operation, and its ratio to limit beside budget.
+// compare reports the time of ours per operation, its ratio to limit, and the budget.
 func compare(b *testing.B, operations int, budget float64, ours, limit side) {
 	var x, y time.Duration
 	quiet(b, func() { x, y = inTurns(ours, limit) })
@@ -119,9 +118,9 @@ func compare(b *testing.B, operations int, budget float64, ours, limit side) {
 	b.ReportMetric(ours.allocs(), "allocs")
 }
 
-// compareMore reports by how much first is slower than later, per operation,
-// beside budget in nanoseconds, and by how much the first of byHand is slower than the
-// second, if there are any.
+// compareMore reports how much slower first is than later, per operation, and the budget in
+// nanoseconds. If byHand has two sides, it also reports how much slower the first of these is than
+// the second.
 func compareMore(b *testing.B, operations int, budget float64, first, later side, byHand ...side) {
 	var x, y, handX, handY time.Duration
 	quiet(b, func() {

@@ -6,8 +6,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A pair is a world with two components, and the limit's world with the same
-// entities in the same order.
+// A benchWorld is a world with two components, and the limit's world with the same entities in the
+// same order.
 type pair struct {
 	w          *ecs.World
 	positions  *ecs.Storage[position]
@@ -18,7 +18,7 @@ type pair struct {
 	handles []limitEntity
 }
 
-// newPair returns a pair of n entities without components.
+// newBenchWorld returns a world of n entities without components.
 func newPair(n int) *pair {
 	p := &pair{w: ecs.NewWorld(ecs.Options{})}
 	p.positions = ecs.MustRegister[position](p.w)
@@ -30,8 +30,7 @@ func newPair(n int) *pair {
 	return p
 }
 
-// moving returns a pair of n entities that have both components, added in the
-// same order.
+// moving returns a world of n entities that have both components, added in the same order.
 func moving(n int) *pair {
 	p := newPair(n)
 	for i := range n {
@@ -41,8 +40,7 @@ func moving(n int) *pair {
 	return p
 }
 
-// shuffled returns a pair of n entities that have both components, added in two
-// random orders.
+// shuffled returns a world of n entities that have both components, added in two random orders.
 func shuffled(n int) *pair {
 	p := newPair(n)
 	for _, i := range permutation(n, 1) {
@@ -66,7 +64,7 @@ func (p *pair) setVelocity(i int) {
 	p.limit.velocities.set(p.handles[i].index, v)
 }
 
-// permutation returns the same random order of 0 .. n-1 for the same seed.
+// permutation returns a random order of 0 .. n-1, which depends only on the seed.
 func permutation(n int, seed uint64) []int {
 	return rand.New(rand.NewPCG(seed, 0)).Perm(n)
 }

@@ -28,15 +28,15 @@ func everyBundle() (*World, []any) {
 	}
 }
 
-// A bundledBy calls the methods of a bundle of n components by their names. The k-th
-// component of v is 1000k+v.
+// A bundledBy calls the methods of a bundle of n components by name. Component k of the value v is
+// 1000k+v.
 type bundledBy struct {
 	w      *World
 	bundle any
 	n      int
 }
 
-// call passes args, and behind them the components of v.
+// call passes args, followed by the components of v.
 func (b bundledBy) call(method string, v int, args ...any) any {
 	m := reflect.ValueOf(b.bundle).MethodByName(method)
 	var in []reflect.Value
@@ -51,7 +51,7 @@ func (b bundledBy) call(method string, v int, args ...any) any {
 	return m.Call(in)[0].Interface()
 }
 
-// set gives e the components of v, one after the other.
+// set gives e the components of v one by one.
 func (b bundledBy) set(e Entity, v int) bool {
 	for k, s := range b.w.Storages()[:b.n] {
 		m := reflect.ValueOf(s).MethodByName("Set")
@@ -62,7 +62,7 @@ func (b bundledBy) set(e Entity, v int) bool {
 	return b.w.Alive(e)
 }
 
-// remove takes the components away one after the other, and reports whether e had any.
+// remove removes the components one by one, and reports whether e had any.
 func (b bundledBy) remove(e Entity) (some bool) {
 	for _, s := range b.w.Storages()[:b.n] {
 		some = reflect.ValueOf(s).MethodByName("Remove").Call([]reflect.Value{reflect.ValueOf(e)})[0].Bool() || some
@@ -70,8 +70,8 @@ func (b bundledBy) remove(e Entity) (some bool) {
 	return some
 }
 
-// A bundle of every arity does what calls for each of its components do, in rows that are
-// there and in new ones, in new pages of entities, with and without hooks, and across ticks.
+// For every arity, a bundle has the same effect as calls for each of its components. This holds for
+// existing rows, new rows, new pages of entities, with and without hooks, and across ticks.
 func TestBundles_EveryArity(t *testing.T) {
 	_, bundles := everyBundle()
 	for i := range bundles {
@@ -114,7 +114,7 @@ func TestBundles_EveryArity(t *testing.T) {
 			create(2)
 			check("a new tick")
 			for _, b := range both {
-				b.w.CreateN(nil, 4000) // Entities behind them have another page.
+				b.w.CreateN(nil, 4000) // Later entities have another page.
 			}
 			create(200)
 			check("a new page")
@@ -137,7 +137,7 @@ func TestBundles_EveryArity(t *testing.T) {
 				}
 				check("Set")
 			}
-			for _, b := range both { // The n-th of them is left with one component, the n-th.
+			for _, b := range both { // Entity 10+n keeps only component n.
 				storages := b.w.Storages()[:b.n]
 				for k, s := range storages {
 					for n := range storages {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// bundled is a world with components of every sort, made by bundles or one by
-// one.
+// bundled is a world with components of every kind, which are added by bundles or one by one.
 type bundled struct {
 	w      *World
 	plain  *Storage[plain]
@@ -38,7 +37,7 @@ func (b *bundled) bundle() *Bundle8[plain, padded, list, label, indexed, hashed,
 	return NewBundle8(b.plain, b.padded, b.list, b.label, b.index, b.hashed, b.order, b.word)
 }
 
-// one does what a bundle does, component by component.
+// one does the work of the bundle, component by component.
 func (b *bundled) one(e Entity, v int) {
 	b.plain.Set(e, plain{int32(v), 1})
 	b.padded.Set(e, padded{B: int64(v)})
@@ -87,7 +86,7 @@ func TestBundlesDoWhatCallsForEachComponentDo(t *testing.T) {
 		want.one(e, 7)
 	}
 	same("created many")
-	got.list.Mut(many[0]).Items[0] = 8 // Each has a copy.
+	got.list.Mut(many[0]).Items[0] = 8 // Each entity has its own copy.
 	want.list.Mut(many[0]).Items[0] = 8
 	same("written")
 	if !all.Remove(many[1]) || all.Remove(many[1]) || all.Remove(entities[0]) {
@@ -147,8 +146,8 @@ func TestBundlesStopWhereAHookDestroysTheEntity(t *testing.T) {
 	}
 }
 
-// The row behind the last one can be free where the entry of the index is not: its entity
-// was destroyed in the frame, and another one took its row.
+// The row after the last one can be unprotected while the sparse entry of an index is not. Here the
+// entity was destroyed in the frame, and another entity took its row.
 func TestBundlesSaveTheEntriesOfIndicesThatComeAgain(t *testing.T) {
 	w := NewWorld(Options{})
 	as, bs := MustRegister[plain](w), MustRegister[padded](w)

@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// A namedPlace is plain, a namedBag has something of every kind.
+// namedPlace has only fixed-size fields. namedBag has a field of every kind.
 type (
 	namedScore int32
 	namedPlace struct {
@@ -91,7 +91,7 @@ func TestJSONOfEveryKind(t *testing.T) {
 		again, _ = s.GetJSON(b)
 		require.Equal(t, fullBagJSON, string(again))
 
-		// Nothing in b is shared with a.
+		// b shares no memory with a.
 		x, _ := bags.Get(b)
 		x.List[0].X, x.Raw[0], x.By["a"], x.Next.Y = 9, 9, 9, 9
 		again, _ = s.GetJSON(a)
@@ -239,8 +239,7 @@ ecs: Score: -2147483649 does not fit into int32
 ecs: Score: a value of type int, where ecs_test.namedScore is wanted
 `
 
-// Round trips of random bags: the JSON of a row makes the same row, and nothing else of a
-// world differs then.
+// For random bags, writing the JSON of a row restores the row, and the world has the same digest.
 func TestJSONOfRandomRowsComesBack(t *testing.T) {
 	parts := rapid.Custom(func(t *rapid.T) any {
 		return complex(rapid.Float32().Draw(t, "re"), rapid.Float32().Draw(t, "im"))

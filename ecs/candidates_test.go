@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// wide returns a world with n storages of one type, none of which has members.
+// wide returns a world with n empty storages of one type.
 func wide(tb testing.TB, n int) *World {
 	tb.Helper()
 	w := NewWorld(Options{})
@@ -17,11 +17,10 @@ func wide(tb testing.TB, n int) *World {
 	return w
 }
 
-// What is destroyed is looked for only where it can be: in storages that have a page of
-// the sparse array for it.
+// Destroy looks for components only in storages whose sparse array has a page for the entity.
 func TestDestroyAsksThoseThatCanHaveTheEntity(t *testing.T) {
 	w := wide(t, 300)
-	for range pageMask + 1 { // A page of entities.
+	for range pageMask + 1 { // One page of entities.
 		w.Create()
 	}
 	e := w.Create()
@@ -39,8 +38,8 @@ func TestDestroyAsksThoseThatCanHaveTheEntity(t *testing.T) {
 	assert.Equal(t, 1, w.storages[3].Len())
 }
 
-// BenchmarkDestroyBare creates and destroys an entity without components in a world
-// with as many types as the name says.
+// BenchmarkDestroyBare creates and destroys an entity without components. The name of the case is
+// the number of registered types.
 func BenchmarkDestroyBare(b *testing.B) {
 	for _, n := range []int{8, 8000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -52,7 +51,7 @@ func BenchmarkDestroyBare(b *testing.B) {
 	}
 }
 
-// A storage becomes a candidate with its first page, whatever makes that.
+// A storage becomes a candidate with its first page, however the page is allocated.
 func TestDestroyAsksEveryKindFromItsFirstPageOn(t *testing.T) {
 	for kind := range Ordered + 1 {
 		if kind == Tag {
@@ -61,7 +60,8 @@ func TestDestroyAsksEveryKindFromItsFirstPageOn(t *testing.T) {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {
 			w := NewWorld(Options{})
 			s := MustRegister(w, Component[int32]{Name: "c", Kind: kind})
-			for range 3 { // Three pages, each of which is asked for before it is there.
+			// Three pages. Destroy asks for each page before the storage has it.
+			for range 3 {
 				w.Destroy(w.Create())
 				e := w.Create()
 				s.Set(e, 1)

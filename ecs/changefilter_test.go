@@ -30,12 +30,12 @@ func TestQueriesFindWhatChangedSinceTheCommit(t *testing.T) {
 	for _, i := range []int{3, 64, 199} {
 		a.Mut(entities[i]).X += 7
 	}
-	a.Mut(entities[5]).X += 0 // Written, and the same.
-	b.Remove(entities[7])     // Now b drives, and its last row lies here.
+	a.Mut(entities[5]).X += 0 // Written, with the same value.
+	b.Remove(entities[7])     // Now b drives, and its last row has moved here.
 	look("in a tick", []Entity{young}, []Entity{entities[3], entities[199], entities[64]}, []Entity{entities[7]})
 	for e, row := range changed.All() {
 		row.B.B = int64(e.Index())
-		a.Mut(entities[9]).X++ // Comes too late for this loop.
+		a.Mut(entities[9]).X++ // Too late for this loop.
 	}
 	look("behind a loop", []Entity{young}, []Entity{entities[3], entities[199], entities[9], entities[64]}, []Entity{entities[7]})
 	if changed.Has(entities[5]) || !changed.Has(entities[64]) {
@@ -87,13 +87,14 @@ func TestChangeFiltersCompareWithEarlierTicks(t *testing.T) {
 	found()
 }
 
-// Queries find whom the delta has, in their own order: wherever rows lie, whoever drives, few
-// or many, side by side or not.
+// A query with a change filter finds the entities of the delta, in the order of the query. This
+// holds for any order of rows, any driver, and few or many changes.
 func TestAChangeFilterKeepsWhatTheDeltaHas(t *testing.T) {
 	t.Parallel()
 	sizes := []int{70, 5_000, 20_000}
 	if debug {
-		sizes = sizes[:1] // A debug build looks at all rows at each change.
+		// A debug build checks all rows at each change.
+		sizes = sizes[:1]
 	}
 	for _, n := range sizes {
 		for seed := range uint64(12) {
@@ -125,7 +126,7 @@ func TestAChangeFilterKeepsWhatTheDeltaHas(t *testing.T) {
 				for range rng.IntN(1 + n/[]int{1, 10, 300, n}[tick%4]) {
 					at := all[rng.IntN(n)]
 					if tick%2 == 0 {
-						at = all[lo] // Side by side.
+						at = all[lo] // Consecutive rows.
 						lo = (lo + 1) % n
 					}
 					switch rng.IntN(20) {
@@ -164,7 +165,7 @@ func TestAChangeFilterKeepsWhatTheDeltaHas(t *testing.T) {
 							var got []Entity
 							for run := range q.Runs() {
 								got = append(got, run.Entities...)
-								w.Release(w.Checkpoint()) // And on it goes behind the run.
+								w.Release(w.Checkpoint()) // The loop continues after this run.
 							}
 							if !slices.Equal(got, want) {
 								t.Fatalf("%d rows, seed %d, tick %d: runs of %s with filter %d are %v, want %v", n, seed, tick, name, k, got, want)
@@ -198,7 +199,7 @@ func ExampleStorage_Changed() {
 	// Output: 1v1 {9}
 }
 
-// Get and Has ask the predicates of a query too.
+// Get and Has evaluate the predicates of a query as well.
 func TestHas_Predicates(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	a, b := MustRegister[plain](w), MustRegister[extra](w)

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// A naiveDelta is a Delta of ints.
+// An oracleDelta is a Delta of ints.
 type naiveDelta struct{ added, changed, removed []naiveEdit }
 
 type naiveEdit struct {
@@ -18,7 +18,7 @@ type naiveEdit struct {
 	old, new int
 }
 
-// A changeFace is the part of a face that tells of changes.
+// An intDelta reads the changes of a storage as ints.
 type changeFace struct {
 	since       func(tick uint64) (naiveDelta, error)
 	sinceCommit func() (naiveDelta, error)
@@ -26,7 +26,7 @@ type changeFace struct {
 	hook        func(added, removed func(Entity, int), set, changed func(Entity, int, int))
 }
 
-// newChangeFace returns the face of s. It uses one Delta again and again.
+// newIntDelta returns the changes of s. All its reads share one Delta.
 func newChangeFace[T any](s *Storage[T], to func(T) int) changeFace {
 	var d *Delta[T]
 	read := func(err error) (naiveDelta, error) {
@@ -74,7 +74,7 @@ func newChangeFace[T any](s *Storage[T], to func(T) int) changeFace {
 	}
 }
 
-// difference returns what happened to the members of a store.
+// difference returns the changes of a store between two states.
 func difference(then, now *naiveStore) (d naiveDelta) {
 	for k, e := range now.entities {
 		switch was := slices.Index(then.entities, e); {
@@ -103,7 +103,7 @@ func without(entities, other []Entity) (rest []Entity) {
 	return rest
 }
 
-// boundary returns the state at the end of tick, or nil if it is not held.
+// boundary returns the state at the end of tick, or nil if it is not retained.
 func (w *naiveWorld) boundary(tick uint64) *naiveState {
 	for i := len(w.frames) - 1; i >= 0; i-- {
 		if f := w.frames[i]; f.tick && f.state.tick == tick {
@@ -116,7 +116,7 @@ func (w *naiveWorld) boundary(tick uint64) *naiveState {
 	return nil
 }
 
-// checkChanges compares what changed since every tick there may be.
+// checkChanges compares the changes since every possible tick.
 func (p *pair) checkChanges() {
 	for tick := range p.n.newest() + 2 {
 		p.checkSince(tick)
@@ -131,7 +131,7 @@ func (p *pair) checkChanges() {
 	}
 }
 
-// newestBoundary returns the state at the last commit, or nil if it is not held.
+// newestBoundary returns the state at the last commit, or nil if it is not retained.
 func (w *naiveWorld) newestBoundary() *naiveState {
 	if k := w.newestTick(); k >= 0 && !w.frames[k].bare {
 		return w.frames[k].state
@@ -184,8 +184,7 @@ func mustHold(name string, err error, held bool) {
 	}
 }
 
-// exploreChanges is explore, with a look at all changes at the end of every
-// sequence.
+// exploreChanges is like explore, and checks all changes at the end of every sequence.
 func exploreChanges(t *testing.T, s setting, all []operation, n int) {
 	t.Helper()
 	x := explorer{t: t, setting: s, operations: all, last: func(p *pair) bool { p.checkChanges(); return true }}
@@ -224,7 +223,7 @@ func TestChangesOfResourcesAndOfWhatDoesNotRewind(t *testing.T) {
 	exploreChanges(t, s, operations(all, writes(0, 1), adds(0, 2), ticks(), checkpoints(1)), max(3, *depth-1))
 }
 
-// A world without history keeps the values at its last commit if asked to, with a
+// A world without history keeps the values of its last commit if a filter needs them, with a
 // recorder and without.
 func TestChangesInWorldsThatKeepOneTick(t *testing.T) {
 	t.Parallel()
@@ -234,7 +233,7 @@ func TestChangesInWorldsThatKeepOneTick(t *testing.T) {
 	}
 }
 
-// Worlds that keep nothing, or bare frames, answer with errors.
+// Worlds that keep no frames, or only bare ones, answer with errors.
 func TestChangesInWorldsWithoutHistory(t *testing.T) {
 	t.Parallel()
 	for _, record := range []bool{false, true} {
@@ -258,8 +257,8 @@ func TestFiltersKeepWhatTheDeltaNames(t *testing.T) {
 		p.checkFilters(filters)
 		return true
 	}}
-	// The filters are used before and after further changes, so that what they
-	// found before is still there.
+	// ^The filters are used before and after further changes, so they start with the results of an
+	// earlier use.
 	look := operation{"look", func(p *pair) bool { return x.last(p) }}
 	x.operations = operations(create, destroys(3), adds(0, 3), removes(0, 2), writes(0, 1), ticks(), look)
 	x.extend(max(3, *depth-1))
@@ -301,7 +300,7 @@ func TestAFilterAnswersForAQueryLoop(t *testing.T) {
 	}
 }
 
-// Values, and what counts as the same.
+// Which values count as equal.
 
 type odd struct {
 	A int8
@@ -365,7 +364,7 @@ func expectChanges[T any](t *testing.T, what string, s *Storage[T], want int) {
 	}
 }
 
-// spoilPadding writes the bytes of p between A and B.
+// spoilPadding changes a padding byte of p between A and B.
 func spoilPadding(p *padded) {
 	b := unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p))
 	b[unsafe.Offsetof(p.A)+1]++
@@ -402,7 +401,7 @@ func TestWhatARestorePutBackIsNoChange(t *testing.T) {
 	}
 }
 
-// Many scattered rows, in several frames, with removals that move rows.
+// Many scattered rows change in several frames. Removals move other rows.
 func TestChangesOfManyScatteredRows(t *testing.T) {
 	w, a, _, entities := members(3000, Options{History: 5})
 	checkAtEnd(t, w)
@@ -466,7 +465,7 @@ func TestChangesOfManyScatteredRows(t *testing.T) {
 	}
 }
 
-// A permutation of rows, as sorting does it, changes no entity.
+// Rows that move, as in sorting, are no change of an entity.
 func TestMovedRowsAreNoChange(t *testing.T) {
 	w, a, _, entities := members(300, Options{History: 1})
 	checkAtEnd(t, w)
@@ -481,8 +480,8 @@ func TestMovedRowsAreNoChange(t *testing.T) {
 	}
 }
 
-// What older frames protect was removed before the tick, and is not removed once
-// more.
+// Rows that only older frames protect were removed before the tick. They do not count as removed in
+// the tick.
 func TestRowsPastTheLengthOfThenWereNobodys(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 3})
 	checkAtEnd(t, w)
@@ -500,7 +499,7 @@ func TestRowsPastTheLengthOfThenWereNobodys(t *testing.T) {
 	}
 }
 
-// A body may change what it reads of.
+// The body of a loop over a Delta may change the storage that the Delta was read from.
 func TestTheWorldMayChangeWhileADeltaIsRead(t *testing.T) {
 	w, a, _, entities := members(100, Options{History: 1})
 	checkAtEnd(t, w)
@@ -588,7 +587,7 @@ func TestATickThatIsNotHeldIsAnErrorThatSaysWhichAre(t *testing.T) {
 
 func second[A any](_ A, err error) error { return err }
 
-// After an error a Delta that was used before is empty.
+// A Delta that was used before is empty after an error.
 func TestADeltaIsEmptyAfterAnError(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 1})
 	w.Commit()
@@ -608,8 +607,7 @@ func TestADeltaIsEmptyAfterAnError(t *testing.T) {
 	}
 }
 
-// What a Delta found before does not keep memory alive for longer than its values
-// are used.
+// A Delta keeps the memory of earlier results alive only until its next use.
 func TestADeltaGivesUpWhatItFoundBefore(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	l := MustRegister(w, Component[list]{Clone: cloneList})
@@ -686,7 +684,7 @@ func TestChangesAllocateNothingOnceWarm(t *testing.T) {
 	}
 }
 
-// After an error nothing counts as changed.
+// After an error, no change is reported.
 func TestResourceSince_NotHeld(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	r := MustRegisterResource(w, plain{X: 1})

@@ -9,8 +9,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// check returns what is inconsistent inside w, or nil: the things that its
-// columns, records, logs and frames promise each other.
+// check returns the first inconsistency inside w, or nil. It checks the invariants between columns,
+// records, logs and frames.
 func (w *World) check() error {
 	if w.clock.Undone != (len(w.forward) > 0) {
 		return fmt.Errorf("held is %v with %d forward frames", w.clock.Undone, len(w.forward))
@@ -113,16 +113,15 @@ func (w *World) checkFrames() error {
 	return nil
 }
 
-// recorded reports whether t changed in frame id: whether it has another record
-// for it than for the frames behind.
+// recorded reports whether t changed in frame id, that is, whether it has another record for this
+// frame than for later frames.
 func recorded(t *track.Tracker, id uint64) bool {
 	k, _, changed := t.Since(id)
 	behind, _, _ := t.Since(id + 1)
 	return changed && k != behind
 }
 
-// checkTracker checks the records and logs of t and returns the bytes that they
-// hold.
+// checkTracker checks the records and logs of t, and returns the bytes that they hold.
 func (w *World) checkTracker(t *track.Tracker, name string) (bytes int64, err error) {
 	undone := 0
 	for i := range w.forward {
@@ -139,7 +138,7 @@ func (w *World) checkTracker(t *track.Tracker, name string) (bytes int64, err er
 			}
 		}
 		return nil
-	}, undone, w.pins != nil) // Pins raise what is protected.
+	}, undone, w.pins != nil) // Pins raise the number of protected rows.
 	if err != nil {
 		err = fmt.Errorf("%s: %w", name, err)
 	}
@@ -199,7 +198,8 @@ func (s *Storage[T]) checkRows() error {
 	return nil
 }
 
-// allocations is testing.AllocsPerRun for builds that do not allocate on purpose.
+// allocations is testing.AllocsPerRun. It skips the test in debug builds, which allocate on
+// purpose.
 func allocations(t *testing.T, runs int, f func()) float64 {
 	t.Helper()
 	if debug {

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// ownedState returns the state of w for a world to keep.
+// ownedState returns the state of w as an owned state, which a world may keep.
 func ownedState(w *World) *raw.State {
 	s := stateOf(w)
 	s.Owned, s.Registry = true, slices.Clone(s.Registry)
@@ -21,7 +21,7 @@ func ownedState(w *World) *raw.State {
 	return s
 }
 
-// checkedState returns the state of w with all in it that a world need not check.
+// checkedState returns the state of w with the results of all checks, so Load need not repeat them.
 func checkedState(w *World) *raw.State {
 	s := ownedState(w)
 	var err error
@@ -34,7 +34,8 @@ func checkedState(w *World) *raw.State {
 	return s
 }
 
-// putAll gives st a sparse array that follows from entities. It returns whether each page was right.
+// putAll gives st the sparse array that follows from entities. It returns whether each page was
+// valid.
 func putAll(s *raw.State, st *raw.StorageState, entities []uint64) (all bool) {
 	if st.Resource {
 		return true
@@ -46,7 +47,8 @@ func putAll(s *raw.State, st *raw.StorageState, entities []uint64) (all bool) {
 	return all
 }
 
-// putPage puts one page of what follows from entities, unless it has no entries.
+// putPage puts one page of the sparse array that follows from entities, unless the page has no
+// entries.
 func putPage(st *raw.StorageState, page int, entities []uint64) bool {
 	var rows [track.PageSize]uint32
 	for i := range rows {
@@ -66,7 +68,7 @@ func putPage(st *raw.StorageState, page int, entities []uint64) bool {
 	return ok && n == want
 }
 
-// What was checked before is taken as it is, and the world is the same as any other.
+// Load takes checked data as they are. The world is the same as after a load with checks.
 func TestLoadTakesWhatWasChecked(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0x10ad))
@@ -107,7 +109,7 @@ func TestLoadTakesWhatWasChecked(t *testing.T) {
 		if &rows[0] != &w.entities.sparse[0] || pages[0] != to[1].sparse.Pages[0] || pages[2] != to[1].sparse.Pages[2] {
 			t.Errorf("seed %d: the world made anew what was checked", seed)
 		}
-		for range 500 { // It can be continued as the other one can.
+		for range 500 { // The loaded world works like the other one.
 			e := entities[random.IntN(len(entities))]
 			k := random.IntN(4)
 			for _, s := range []*Storage[plain]{from[k], to[k]} {
@@ -127,13 +129,13 @@ func TestLoadTakesWhatWasChecked(t *testing.T) {
 	}
 }
 
-// What was checked counts for the very rows that come with it, and if it is whole.
+// The result of a check counts only for the rows that it was made from, and only if it is complete.
 func TestLoadBelievesOnlyWhatWasChecked(t *testing.T) {
 	var before, after *raw.Registry
 	for _, tt := range []struct {
 		name  string
 		spoil func(s *raw.State, st *raw.StorageState)
-		text  string // Of the error; "": the world is made all the same.
+		text  string // Of the error; "" means that the state is loaded.
 	}{
 		{"a dead entity", func(s *raw.State, st *raw.StorageState) {
 			st.Entities[1] = s.Registry[s.Alive]
@@ -151,7 +153,7 @@ func TestLoadBelievesOnlyWhatWasChecked(t *testing.T) {
 			other := slices.Clone(st.Entities)
 			other[0], other[1] = other[1], other[0]
 			if putAll(s, st, other) {
-				s.Storages = nil // Told below: nothing is loaded then.
+				s.Storages = nil // The check below expects that nothing is loaded.
 			}
 		}, ""},
 		{"no page", func(s *raw.State, st *raw.StorageState) { st.Checked = s.Checked.Sparse(st.Entities) }, ""},
@@ -182,7 +184,7 @@ func TestLoadBelievesOnlyWhatWasChecked(t *testing.T) {
 	}
 }
 
-// A state that is not owned leaves all that it has to whoever made it.
+// If a state is not owned, Load copies all its data.
 func TestLoadCopiesWhatIsNotOwned(t *testing.T) {
 	source, _ := loadable(t)
 	state := checkedState(source)

@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// A list that is amended holds what a map does.
+// A list chunk that is amended has the same rows as a map.
 func TestAListIsAmended(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		rows, c := map[int]uint32{}, chunk{list: true, n: rng.IntN(chunkRows)}
 		c.order = make([]uint32, listRoom(0))
 		c.rows[1] = make([]uint32, listRoom(0))
-		span := 1 + rng.IntN(chunkRows) // Positions at which something changes.
+		span := 1 + rng.IntN(chunkRows) // Positions that change.
 		for step := range 300 {
 			i, found := rng.IntN(span), rng.IntN(3) > 0
-			if found && rng.IntN(2) == 0 && len(rows) > 0 { // One that is there.
+			if found && rng.IntN(2) == 0 && len(rows) > 0 { // One in the list.
 				i = int(c.order[rng.IntN(c.many)])
 			}
 			at := []uint32{1: rng.Uint32()}

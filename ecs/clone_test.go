@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A bag holds what copies would share, at several depths, and has no Clone.
+// A bag has slices, maps and pointers at several depths, and no Clone.
 type bag struct {
 	Name  string
 	Items [][]int
@@ -27,8 +27,8 @@ func (b *bag) increase() {
 	b.Count[fmt.Sprint(len(b.Count))] = new(int)
 }
 
-// The derived copy takes part in all that copies rows: checkpoints, histories, pins,
-// clones of worlds and of entities, batches, gaps.
+// The derived copy is used wherever rows are copied: in checkpoints, histories, pins, batches,
+// gaps, and clones of worlds and of entities.
 func TestADerivedCopyIsMadeWhereverRowsAreKept(t *testing.T) {
 	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestADerivedCopyIsMadeWhereverRowsAreKept(t *testing.T) {
 	}
 }
 
-// A Clone that panics says so, and nothing counts as saved.
+// If a Clone panics, the panic is passed on and no row counts as saved.
 func TestAPanicInACloneLeavesNoRowMarked(t *testing.T) {
 	fail := false
 	w := NewWorld(Options{History: 2})
@@ -133,7 +133,7 @@ func TestAPanicInACloneLeavesNoRowMarked(t *testing.T) {
 	}
 }
 
-// caughtIn returns what f panics with.
+// caughtIn returns the value that f panics with.
 func caughtIn(f func()) (caught any) {
 	defer func() { caught = recover() }()
 	f()

@@ -8,11 +8,12 @@ import (
 	"testing"
 )
 
-// A producer records commands, and keeps what a loop must do instead.
+// A producer records commands, and keeps the direct calls that have the same effect.
 type producer struct {
 	commands Commands
-	direct   []func(w *family, name func(Entity) Entity) bool // Reports whether the entity was alive.
-	created  []Entity                                         // Placeholders.
+	// The calls report whether the entity was alive.
+	direct  []func(w *family, name func(Entity) Entity) bool
+	created []Entity // Placeholders.
 }
 
 // record records n random commands for entities. It must not look at the world.
@@ -53,7 +54,7 @@ func (p *producer) record(random *rand.Rand, f *family, n int, entities []Entity
 	}
 }
 
-// replay does what p recorded, and returns how many commands found no entity.
+// replay makes the direct calls, and returns how many of them found no entity.
 func (p *producer) replay(f *family) (skipped int) {
 	var made []Entity
 	name := func(e Entity) Entity {
@@ -92,7 +93,7 @@ func TestCommandsOfManyGoroutinesAreAppliedInAFixedOrder(t *testing.T) {
 					producers[i].record(rand.New(rand.NewPCG(seed, uint64(i*10+tick))), fs[0], 15, entities)
 				})
 			}
-			for range fs[0].plains.All() { // Reading meanwhile is allowed.
+			for range fs[0].plains.All() { // Other goroutines may read the world meanwhile.
 			}
 			wait.Wait()
 			cp := fs[0].w.Checkpoint()
@@ -140,7 +141,7 @@ func TestPlaceholdersStandForWhatWasCreated(t *testing.T) {
 	links.Later(&c).Set(x, y)
 	links.Later(&c).Set(entities[0], x)
 	a.Later(&c).Set(y, plain{X: 5})
-	a.Later(&other).Set(x, plain{X: 6}) // Of c, not of other.
+	a.Later(&other).Set(x, plain{X: 6}) // A placeholder of c, not of other.
 	if n := w.Apply(&c, &other); n != 1 {
 		t.Errorf("Apply = %d, want 1", n)
 	}
@@ -152,7 +153,7 @@ func TestPlaceholdersStandForWhatWasCreated(t *testing.T) {
 	if c.Resolve(x) != first || c.Resolve(z) != 0 {
 		t.Error("placeholders of the last Apply are forgotten while commands are recorded")
 	}
-	c.Destroy(x) // Not one of this round.
+	c.Destroy(x) // A placeholder of an earlier round.
 	if n := w.Apply(&c); n != 1 || !w.Alive(first) || c.Resolve(x) != 0 || c.Resolve(z) == 0 {
 		t.Errorf("Apply = %d: a placeholder of an earlier round stands for an entity", n)
 	}

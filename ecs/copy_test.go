@@ -11,8 +11,8 @@ import (
 	"unsafe"
 )
 
-// kin holds entities in every way in which they are found. Its Clone shares
-// all memory: whoever writes through it writes to the original too.
+// kin refers to entities through every kind of field. Its Clone shares all memory, so a write to
+// the clone also changes the original.
 type kin struct {
 	Name    string
 	Parent  Entity
@@ -28,7 +28,7 @@ type kin struct {
 	private Entity
 }
 
-// mapped returns what a copy of k must be, by hand.
+// mapped returns the expected copy of k.
 func (k kin) mapped(to func(Entity) Entity) kin {
 	c := k
 	c.Parent, c.private = to(k.Parent), to(k.private)
@@ -72,7 +72,8 @@ func (k kin) names() (list []Entity) {
 	return list
 }
 
-// randomKin refers to some of entities, to itself maybe, to dead and made-up ones.
+// randomKin returns a kin that refers to some of entities, possibly to itself, to dead entities,
+// and to entities that never existed.
 func randomKin(random *rand.Rand, entities []Entity) kin {
 	pick := func() Entity {
 		if k := random.IntN(len(entities) + 3); k < len(entities) {
@@ -140,7 +141,7 @@ func (f *family) grow(random *rand.Rand, n int) {
 	}
 }
 
-// sameOf reports how the copy of e differs from what it must be, or "".
+// differs reports how the copy of e differs from the expected one, or "".
 func (f *family) differs(from *family, e, c Entity, to func(Entity) Entity) string {
 	k, ok := from.kins.Get(e)
 	if got, there := f.kins.Get(c); there != ok || !reflect.DeepEqual(got, k.mapped(to)) {
@@ -238,7 +239,7 @@ func TestCopiesReferToCopies(t *testing.T) {
 	}
 }
 
-// An error leaves the target as it was, the forward branch included.
+// A Copy that fails leaves the target as it was, including the forward branch.
 func TestACopyThatFailsChangesNothing(t *testing.T) {
 	type hidden struct{ Any any }
 	type tree struct {
@@ -296,7 +297,7 @@ func TestACopyThatFailsChangesNothing(t *testing.T) {
 	from.w.names["padded"].(*Storage[padded]).Set(e[4], padded{})
 	from.w.names["other"].(*Storage[plain]).Set(e[5], plain{})
 	from.w.names["singleton"].(*Storage[extra]).Set(e[6], extra{})
-	// The first copy of 4 entities will be called 0v1; so is e[0], which is kept.
+	// ^The first copy of 4 entities will be 0v1. So is e[0], which is kept.
 	from.kins.Set(e[7], kin{Debts: map[Entity]int{e[7]: 1, NewEntity(0, 2): 2}})
 	from.w.Destroy(e[8])
 
@@ -366,8 +367,8 @@ func TestACopyThatFailsChangesNothing(t *testing.T) {
 	}
 }
 
-// Components are matched by layout where the program's types differ, or where it
-// does not register them.
+// Components are matched by layout if the Go types differ, or if the program does not register
+// them.
 func TestComponentsOfTheSameLayoutAreCopied(t *testing.T) {
 	type one struct{ Of, To Entity }
 	type two struct{ Of, To Entity }
@@ -468,7 +469,7 @@ func TestAMoveThatFailsChangesNeitherWorld(t *testing.T) {
 	}
 }
 
-// Hooks of either world may change the other while entities move.
+// Hooks of either world may change the other world while entities move.
 func TestHooksMeetEntitiesThatMove(t *testing.T) {
 	from, to := newFamily(Options{}), newFamily(Options{})
 	held := NewRelation(from.links, func(e Entity) Entity { return e }, RelationOptions{Policy: Refuse})
@@ -532,8 +533,7 @@ func TestComponentsThatNobodyRegistersAreComparedByLayout(t *testing.T) {
 	}
 }
 
-// An entry of a map is left out if its key names an entity that is cleared, however
-// deep in the key.
+// A map entry is left out if its key refers to an entity that is cleared, at any depth in the key.
 func TestKeysOfMapsAreLeftOutWhenTheyAreCleared(t *testing.T) {
 	type inner struct{ M map[Entity]int }
 	for range 20 {
@@ -551,8 +551,8 @@ func TestKeysOfMapsAreLeftOutWhenTheyAreCleared(t *testing.T) {
 	}
 }
 
-// Copies between other versions of a type are refused: the same fields may mean something
-// else. The same version by another Go type is copied.
+// A copy between different versions of a type is refused, because the same fields may have another
+// meaning. A copy to another Go type of the same version is made.
 func TestCopy_OtherVersion(t *testing.T) {
 	type metres struct{ V int64 }
 	type feet struct{ V int64 }

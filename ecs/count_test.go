@@ -18,7 +18,8 @@ func permutations(entities []Entity, k int, f func()) {
 	}
 }
 
-// DestroyAll counts what went, in whatever order it is given entities, and so does DestroyFound.
+// DestroyAll and DestroyFound count the destroyed entities correctly, in any order of their
+// argument.
 func TestDestroyAll_CountsInAnyOrder(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach} {
 		w := newLateWorld(t, policy, Options{})
@@ -47,7 +48,8 @@ func TestDestroyAll_CountsInAnyOrder(t *testing.T) {
 	}
 }
 
-// What a relation keeps alive does not count, nor does what is only destroyed along with others.
+// DestroyAll counts neither entities that a relation keeps alive, nor entities that are destroyed
+// only because of a relation.
 func TestDestroyAll_CountsRefused(t *testing.T) {
 	w := newLateWorld(t, Refuse, Options{})
 	all := w.CreateN(nil, 4)
@@ -55,7 +57,7 @@ func TestDestroyAll_CountsRefused(t *testing.T) {
 	cp := w.Checkpoint()
 	for i, want := range []int{1, 2} {
 		some := []Entity{all[0], all[1]}
-		if i == 0 { // The target's turn comes first.
+		if i == 0 { // The target comes first.
 			slices.Reverse(some)
 		}
 		if n := w.DestroyAll(some); n != want || w.Len() != 4-want {
@@ -71,7 +73,8 @@ func TestDestroyAll_CountsRefused(t *testing.T) {
 	}
 }
 
-// Hooks that destroy or remove others ahead of their turn change no count.
+// Hooks may destroy entities or remove components before the batch reaches them. The counts stay
+// the same.
 func TestCounts_HooksGoAhead(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	var all []Entity
@@ -111,8 +114,8 @@ func TestCounts_HooksGoAhead(t *testing.T) {
 	}
 }
 
-// Destroy of an entity that a hook of it destroys ahead returns true, and Apply counts no
-// skipped command.
+// A hook of an entity may destroy the entity itself. Destroy still returns true, and Apply counts
+// no skipped command.
 func TestDestroy_HookGoesAhead(t *testing.T) {
 	for how, destroy := range map[string]func(w *lateWorld, e Entity) bool{
 		"Destroy": func(w *lateWorld, e Entity) bool { return w.Destroy(e) },
@@ -140,7 +143,7 @@ func TestDestroy_HookGoesAhead(t *testing.T) {
 	}
 }
 
-// An entity that is dead already is not destroyed, whether hooks are told of it or not.
+// Destroy returns false for a dead entity, with and without hooks.
 func TestDestroy_DeadEntity(t *testing.T) {
 	for _, hooked := range []bool{false, true} {
 		w := NewWorld(Options{})

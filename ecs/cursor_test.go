@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// interrupted returns 200 entities with positions, all but the eleventh with
-// velocities: two runs in the first block, the second of which goes on.
+// interrupted returns a world with 200 positions. All entities except number 10 have velocities. So
+// the first block has two runs, and the second run continues into later blocks.
 func interrupted() (*ecs.World, *ecs.Storage[position], *ecs.Query2[position, velocity]) {
 	w := ecs.NewWorld(ecs.Options{})
 	positions, velocities := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)
@@ -64,8 +64,8 @@ func TestACheckpointBetweenRunsSavesTheRestAgain(t *testing.T) {
 	}
 }
 
-// A walk that found one run is begun again where it lies only if nothing can have changed
-// what it finds.
+// A walk that found a single run takes a fast path on the next walk. It must not do so if the
+// result may have changed.
 func TestAWalkIsNotBegunAgainWhereItFoundLess(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{History: 1})
 	a, b := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)
@@ -109,8 +109,8 @@ func TestAWalkIsNotBegunAgainWhereItFoundLess(t *testing.T) {
 	})
 }
 
-// A walk that found a single run is begun again where it lies, but not once another one,
-// of another driver with as many rows, found nothing.
+// A walk that found a single run takes a fast path on the next walk. It must not do so after
+// another walk found nothing, with another driver of the same number of rows.
 func TestAWalkThatFindsNothingIsNotTheOneBefore(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	a, b := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)

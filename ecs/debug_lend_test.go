@@ -4,7 +4,7 @@ package ecs
 
 import "testing"
 
-// A pointer that is written after entities came, left or moved panics at the next Commit.
+// Commit panics if a pointer was written after entities were added, removed or moved.
 func TestDebugLend_StalePointer(t *testing.T) {
 	for name, change := range map[string]func(w *World, a *Storage[plain], e Entity){
 		"grow":    func(w *World, a *Storage[plain], _ Entity) { a.Reserve(1000) },
@@ -43,7 +43,7 @@ func TestDebugLend_StalePointer(t *testing.T) {
 		} {
 			for _, options := range []Options{{}, {History: 2}} {
 				w, a, _, entities := members(10, options)
-				a.Reserve(20) // So that an append moves nothing in other builds.
+				a.Reserve(20) // With capacity, an append moves no rows in other builds.
 				w.Commit()
 				p := point(a, entities[3])
 				p.X = 7
@@ -53,13 +53,13 @@ func TestDebugLend_StalePointer(t *testing.T) {
 				if t.Failed() {
 					t.Fatalf("%s, %s, %+v", name, how, options)
 				}
-				w.Commit() // It is told once.
+				w.Commit() // It is reported once.
 			}
 		}
 	}
 }
 
-// The write through a pointer of long ago is found as well.
+// A write through a pointer of an older tick is found as well.
 func TestDebugLend_OlderTick(t *testing.T) {
 	w, a, _, entities := members(10, Options{})
 	p := a.Mut(entities[3])
@@ -75,7 +75,7 @@ func TestDebugLend_Allowed(t *testing.T) {
 	p := a.Mut(entities[3])
 	b.Remove(entities[3]) // Another storage.
 	p.X = 7
-	a.Set(entities[4], plain{}) // No entity comes.
+	a.Set(entities[4], plain{}) // No entity is added.
 	p.X = 8
 	w.Create()
 	p.X = 9
@@ -94,14 +94,15 @@ func TestDebugLend_Allowed(t *testing.T) {
 	}
 }
 
-// A world without history saves no rows, and a look-up ends the validity of pointers all the same.
+// A world without history saves no rows. A lookup ends the validity of pointers all the same.
 func TestDebugLookup_NoHistory(t *testing.T) {
 	w, a, _, entities := members(10, Options{})
 	x := NewIndex(a, func(p plain) int32 { return p.X })
 	x.Len(0)
 	p, q := a.Mut(entities[3]), a.Mut(entities[4])
 	x.Len(0)
-	q.X = 70 // The last pointer may be written, and so may rows of this span.
+	// The last pointer may be written, and so may the rows of its span.
+	q.X = 70
 	x.Len(0)
 	p.X = 71
 	text := "ecs: plain of 3v1, row 3, was written in the tick after 0 without the world's knowledge"
@@ -111,7 +112,7 @@ func TestDebugLookup_NoHistory(t *testing.T) {
 	w.Commit()
 	p = a.Mut(entities[3])
 	w.Commit()
-	p.X = 5 // No look-up came between.
+	p.X = 5 // No lookup came between.
 	if x.Len(5) == 0 {
 		t.Error("the index does not have what was written")
 	}

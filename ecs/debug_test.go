@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A stray write is found at the next boundary, whichever it is.
+// Every kind of boundary finds a stray write.
 func TestADebugBuildReportsStrayWritesAtEveryBoundary(t *testing.T) {
 	boundaries := map[string]func(w *World, cp Checkpoint){
 		"Checkpoint": func(w *World, _ Checkpoint) { w.Checkpoint() },
@@ -16,7 +16,8 @@ func TestADebugBuildReportsStrayWritesAtEveryBoundary(t *testing.T) {
 		"Commit":     func(w *World, _ Checkpoint) { w.Commit() },
 		"Rewind":     func(w *World, _ Checkpoint) { _ = w.History().Rewind(0) },
 		"Attach": func(w *World, cp Checkpoint) {
-			w.frames[len(w.frames)-1].tick, w.ticks = true, w.ticks+1 // No checkpoint.
+			// Attach needs a world without checkpoints.
+			w.frames[len(w.frames)-1].tick, w.ticks = true, w.ticks+1
 			_ = w.Raw().Attach(recorderFunc(nil), 0)
 		},
 		"Load": func(w *World, cp Checkpoint) {
@@ -86,8 +87,8 @@ func TestADebugBuildLooksAtEverythingThatIsTracked(t *testing.T) {
 	}
 }
 
-// Rows that no frame protects are nobody's loss; the world of a recorder loses
-// them.
+// A row that no frame protects may be written freely. With a recorder, such a write would be lost,
+// and is reported.
 func TestADebugBuildLetsRowsBeWrittenThatNothingProtects(t *testing.T) {
 	w, a, _, entities := members(10, Options{})
 	a.Values()[3].X = 7
@@ -99,7 +100,8 @@ func TestADebugBuildLetsRowsBeWrittenThatNothingProtects(t *testing.T) {
 	a.Set(e, plain{})
 	cp := w.Checkpoint()
 	w.Release(cp)
-	a.Values()[10].X = 5 // Appended in this tick: it is told whole.
+	// Appended in this tick, so the recorder gets the whole row.
+	a.Values()[10].X = 5
 	w.Commit()
 	p := a.Mut(entities[3])
 	w.Commit()
@@ -107,7 +109,8 @@ func TestADebugBuildLetsRowsBeWrittenThatNothingProtects(t *testing.T) {
 	mustPanic(t, "plain of 3v1", w.Commit)
 }
 
-// Get, change a slice, Set: the value that the world would save is changed already.
+// A slice of the component is changed before Set. The world would then save the changed value as
+// the old one.
 func TestADebugBuildReportsRowsWrittenBeforeTheyAreSaved(t *testing.T) {
 	for name, write := range map[string]func(s *Storage[list], e Entity){
 		"Get, Set": func(s *Storage[list], e Entity) { v, _ := s.Get(e); v.Items[0] = 99; s.Set(e, v) },
@@ -144,8 +147,8 @@ func TestADebugBuildReportsRowsWrittenBeforeTheyAreSaved(t *testing.T) {
 	}
 }
 
-// What is written in the frame already may be written again in any way, and a copy of
-// one's own is right.
+// A row that was written in the frame may be written again in any way. A private copy of the slice
+// is fine too.
 func TestADebugBuildLetsAFrameWriteItsOwnRows(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	s := MustRegister[list](w)
@@ -176,8 +179,7 @@ func TestADebugBuildComparesWhatACloneReturns(t *testing.T) {
 	}
 }
 
-// A loop that comes to a place where the world has another entity by now panics, at the
-// first such place.
+// A loop panics when it reaches the first position that holds another entity by now.
 func TestADebugBuildReportsLoopsThatLoseTheirPlace(t *testing.T) {
 	const text = "ecs: an entity of a slice that Entities returned"
 	newWorld := func() (w *World, a *Storage[plain], g *Group) {
@@ -249,7 +251,7 @@ func TestADebugBuildLetsLoopsThatKeepTheirPlace(t *testing.T) {
 		}
 	}
 	for _, e := range w.Entities() {
-		w.Create() // No place changes.
+		w.Create() // No entity moves.
 		a.Set(e, plain{X: 7})
 		w.Release(w.Checkpoint())
 	}
@@ -300,8 +302,8 @@ func TestADebugBuildReportsSystemsThatWriteAnotherWorld(t *testing.T) {
 			t.Errorf("%s: something was written", name)
 		}
 		cp := w.Checkpoint()
-		stepper.Step(w, struct{}{}) // The world that it is of.
-		run()                       // And outside of a step.
+		stepper.Step(w, struct{}{}) // A step of its own world.
+		run()                       // Outside of any step.
 		w.Restore(cp)
 	}
 	if underWay.n.Load() != 0 || len(underWay.by) != 0 {
@@ -309,8 +311,8 @@ func TestADebugBuildReportsSystemsThatWriteAnotherWorld(t *testing.T) {
 	}
 }
 
-// A system may read other worlds, and write those that it made; the world that it steps
-// waits meanwhile.
+// A system may read other worlds, and write the worlds that it made. The world of the outer step
+// waits during that time.
 func TestADebugBuildLetsSystemsThinkAhead(t *testing.T) {
 	prefabs, _, _, models := members(3, Options{})
 	w, a, _, entities := members(10, Options{})
@@ -329,7 +331,8 @@ func TestADebugBuildLetsSystemsThinkAhead(t *testing.T) {
 		}
 	})
 	done := make(chan bool)
-	go func() { // Another goroutine does what it wants with a world of its own.
+	// Another goroutine may use its own world freely.
+	go func() {
 		defer close(done)
 		other, b, _, mine := members(10, Options{})
 		for range 200 {
@@ -346,7 +349,8 @@ func TestADebugBuildLetsSystemsThinkAhead(t *testing.T) {
 	var wrong Stepper[int]
 	wrong.Add("think", func(w *World, n int) {
 		var inner Stepper[int]
-		inner.Add("astray", func(*World, int) { a.Mut(entities[0]).X++ }) // Of w, which waits.
+		// Of w, whose step waits.
+		inner.Add("astray", func(*World, int) { a.Mut(entities[0]).X++ })
 		inner.Step(w.Clone(), 1)
 	})
 	mustPanic(t, `the system "astray" was given`, func() { wrong.Step(w, 1) })

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// In ParallelRuns each write that is not through the run panics, and names what is written.
+// In ParallelRuns, every write that bypasses the run panics. The panic names the write.
 func TestDebugWrite_ParallelRuns(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	score := MustRegisterResource(w, plain{}, Component[plain]{Name: "score"})
@@ -59,7 +59,7 @@ func TestDebugWrite_ParallelRuns(t *testing.T) {
 	}
 }
 
-// What a body may do stays allowed, and all writes are after the loop.
+// Reads in the body stay allowed, and so do all writes after the loop.
 func TestDebugWrite_ParallelRunsAllowed(t *testing.T) {
 	w, a, b, entities := members(300, Options{History: 2})
 	byX := NewIndex(b, func(p padded) int64 { return p.B })
@@ -93,14 +93,15 @@ func TestDebugWrite_KeyFunction(t *testing.T) {
 	} {
 		x := NewIndex(a, func(p plain) int32 { write(); return p.X })
 		mustPanic(t, "ecs: the key function of an index of plain writes the world (by "+op+"); "+repair, func() { x.Len(1) })
-		b.Set(entities[1], padded{}) // After the panic the world can be written.
+		b.Set(entities[1], padded{}) // The panic leaves the world writable.
 		a.indexes = nil
 	}
 	var x *Index[plain, int32]
 	x = NewIndex(a, func(p plain) int32 { return int32(x.Len(p.X)) })
 	mustPanic(t, "ecs: the key function of an index of plain looks up an index of plain; "+repair, func() { x.Len(1) })
 	other := NewIndex(b, func(p padded) int64 { return p.B })
-	other.Len(1) // It knows all rows, so that the next look-up has nothing to do.
+	// The index is up to date, so the next lookup has no work.
+	other.Len(1)
 	y := NewIndex(a, func(p plain) int32 { return int32(other.Len(int64(p.X))) })
 	mustPanic(t, "ecs: the key function of an index of plain looks up an index of padded; "+repair, func() { y.Len(1) })
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// Defects seen in other systems.
+// The tests below cover defects that other systems have had.
 
 func TestIDsAndTheirReuseOrderAreTheSameAfterLoad(t *testing.T) {
 	w := NewWorld(Options{})
@@ -98,7 +98,7 @@ func TestASpentGenerationIsNeverUsedAgain(t *testing.T) {
 	}
 }
 
-// rangesRecorder keeps what the last tick named.
+// rangesRecorder keeps the ranges of the last tick.
 type rangesRecorder struct {
 	entities raw.EntityChange
 	storages map[string]raw.StorageChange
@@ -116,8 +116,8 @@ func (r *rangesRecorder) Record(c *raw.Change) uint64 {
 	return c.Tick
 }
 
-// A restore takes back what was recorded with it: only rows that were written
-// outside of it are named.
+// A restore also reverts the record of changed rows. Only rows that were written outside of it are
+// in the ranges.
 func TestARestoreMarksNothingAsChanged(t *testing.T) {
 	for _, history := range []int{0, 3} {
 		w, a, b, entities := members(1000, Options{History: history})
@@ -192,7 +192,7 @@ func TestAppendedRowsAreNamedOnce(t *testing.T) {
 	if err := w.Raw().Attach(&r, 0); err != nil {
 		t.Fatal(err)
 	}
-	for i := 199; i >= 0; i -= 2 { // More than 64 ranges, falling.
+	for i := 199; i >= 0; i -= 2 { // More than 64 ranges, in descending order.
 		a.Mut(entities[i]).X++
 	}
 	young := w.Create()
@@ -291,8 +291,8 @@ func TestTheDigestSeesEveryDifference(t *testing.T) {
 	}
 }
 
-// The digest must not see what a restore does not put back: the rows past the
-// end, capacities, padding, the order of registration.
+// The digest must not depend on state that a restore leaves alone: rows past the end, capacities,
+// padding, and the order of registration.
 func TestEqualWorldsHaveEqualDigests(t *testing.T) {
 	w, a, b, entities := members(50, Options{History: 3})
 	v, _, _, _ := members(50, Options{})

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A heldTick is what a storage held at the end of a tick.
+// A heldTick is the content of a storage at the end of a tick.
 type heldTick[T any] struct {
 	tick     uint64
 	entities []Entity
@@ -20,7 +20,7 @@ func (s *Storage[T]) heldTick() heldTick[T] {
 	return heldTick[T]{s.w.Tick(), slices.Clone(s.Entities()), slices.Clone(s.Values())}
 }
 
-// expectDelta compares d with what then and now say.
+// expectDelta compares d with the difference between then and the present content of s.
 func expectDelta[T comparable](t *testing.T, s *Storage[T], d *Delta[T], then heldTick[T]) {
 	t.Helper()
 	now := s.heldTick()
@@ -65,8 +65,8 @@ func rowsOf(entities []Entity) map[Entity]int {
 	return rows
 }
 
-// What writes a tick: rows in any order, once and again, in long spans and one by one,
-// with few entities that come, go and move, many, or none.
+// The ticks write rows in any order, repeatedly, in long spans and one by one. Few entities, many,
+// or none are added, removed and moved.
 func TestDeltasOfTicksOfEveryKind(t *testing.T) {
 	t.Parallel()
 	type pair struct{ A, B int64 }
@@ -145,7 +145,8 @@ func deltasOfTicks[T comparable](t *testing.T, c Component[T], value func(n int)
 			w.Restore(cp)
 			w.Release(cp)
 		},
-		"merged": func() { // Rows are saved in two frames, which become one.
+		// Rows are saved in two frames, which are merged.
+		"merged": func() {
 			some(2, func(i int, e Entity) { rewrite(s, e, value(random.IntN(9))) })
 			cp := w.Checkpoint()
 			some(20, func(i int, e Entity) { rewrite(s, e, value(random.IntN(9))) })
@@ -199,5 +200,5 @@ func writeAscending[T any](s *Storage[T], step int, v T) {
 	}
 }
 
-// writeAll writes all rows, at once.
+// writeAll writes all rows at once.
 func writeAll[T any](s *Storage[T], v T) { fill(s.MutValues(), v) }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// backWorld is a world with a queue of five jobs.
+// queueWorld is a world with a queue of five jobs, and a checkpoint.
 type backWorld struct {
 	*World
 	jobs *Storage[plain]
@@ -24,7 +24,7 @@ func newBackWorld(t *testing.T, kind Kind) *backWorld {
 	return w
 }
 
-// drain takes jobs until f returns false, and returns how many. It ends after 1,000.
+// drain takes jobs until f returns false, and returns their number. It stops after 1,000.
 func (w *backWorld) drain(f func(n int) bool) (n int) {
 	for range w.jobs.Drain() {
 		if n++; n == 1000 || !f(n) {
@@ -36,7 +36,8 @@ func (w *backWorld) drain(f func(n int) bool) (n int) {
 
 const wentTooFar = "ecs: a loop over Drain of plain goes on after the world was put back to before "
 
-// A loop over Drain whose body brings rows back would never end.
+// A loop over Drain panics if its body restores the rows that the loop took. It would never end
+// otherwise.
 func TestDrain_WorldPutBack(t *testing.T) {
 	for how, back := range map[string]func(w *backWorld){
 		"Restore": func(w *backWorld) { w.Restore(w.cp) },
@@ -81,7 +82,7 @@ func TestDrain_WorldPutBack(t *testing.T) {
 	}
 }
 
-// A loop that ends where the world goes back leaves the rows there.
+// A loop that stops right after a restore leaves the restored rows in the storage.
 func TestDrain_EndsAfterRestore(t *testing.T) {
 	w := newBackWorld(t, Sparse)
 	before := w.Digest()
@@ -98,7 +99,7 @@ func TestDrain_EndsAfterRestore(t *testing.T) {
 	}
 }
 
-// The body may go back to what it made since the row was taken.
+// The body may restore a state that it made after the row was taken.
 func TestDrain_BodyPutsBackItsOwn(t *testing.T) {
 	for how, body := range map[string]func(w *backWorld){
 		"Restore": func(w *backWorld) {
@@ -138,7 +139,7 @@ func TestDrain_BodyPutsBackItsOwn(t *testing.T) {
 	}
 }
 
-// Rows of a NoRewind component are not put back.
+// A restore does not bring back rows of a NoRewind component.
 func TestDrain_NoRewind(t *testing.T) {
 	w := NewWorld(Options{})
 	jobs := MustRegister(w, Component[plain]{NoRewind: true})
@@ -154,7 +155,7 @@ func TestDrain_NoRewind(t *testing.T) {
 	}
 }
 
-// A hook of the removal may go back as well.
+// A hook that is called for the removal may restore the world as well.
 func TestDrain_HookRestores(t *testing.T) {
 	w := newBackWorld(t, Sparse)
 	calls := 0
@@ -169,7 +170,7 @@ func TestDrain_HookRestores(t *testing.T) {
 	}
 }
 
-// Loops may be in one another, and go on in turns.
+// Loops over Drain may be nested, and may continue in turns.
 func TestDrain_SeveralLoops(t *testing.T) {
 	w := newBackWorld(t, Sparse)
 	other := MustRegister[extra](w.World)
@@ -178,7 +179,8 @@ func TestDrain_SeveralLoops(t *testing.T) {
 	mustPanic(t, "Drain of extra", func() {
 		w.drain(func(int) bool {
 			between := w.Checkpoint()
-			for range other.Drain() { // Its row comes back, that of the outer loop does not.
+			// The restore brings back the row of the inner loop, but not that of the outer loop.
+			for range other.Drain() {
 				w.Restore(between)
 			}
 			return true
@@ -187,7 +189,8 @@ func TestDrain_SeveralLoops(t *testing.T) {
 	mustPanic(t, "Drain of plain", func() {
 		w.Restore(inner)
 		w.drain(func(int) bool {
-			for range other.Drain() { // It ends in time, the outer loop goes on.
+			// The inner loop stops in time, and the outer loop continues.
+			for range other.Drain() {
 				w.Restore(inner)
 				break
 			}

@@ -7,8 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// saved returns how many rows the columns of s hold in their logs: entities,
-// sparse entries, values.
+// saved returns how many rows the logs of s hold: entities, sparse entries, values.
 func saved(s AnyStorage) (rows [3]int) {
 	copy(rows[:], s.tracked().SavedRows())
 	return rows
@@ -19,7 +18,7 @@ func TestAddingUnderACheckpointSavesNothing(t *testing.T) {
 	checkAtEnd(t, w)
 	before := w.Digest()
 	cp := w.Checkpoint()
-	for range 10_000 { // On fresh sparse pages too.
+	for range 10_000 { // Needs new sparse pages too.
 		e := w.Create()
 		a.Set(e, plain{1, 1})
 		b.Set(e, padded{})
@@ -58,8 +57,8 @@ func TestRowsAreSavedOnceInAFrame(t *testing.T) {
 	}
 }
 
-// With a recorder only, rows are noted and their values not saved; sparse is
-// left out, as it follows from dense.
+// With only a recorder, rows are marked but their values are not saved. Sparse entries are not
+// marked either, as they follow from the entities.
 func TestARecorderAloneSavesNoValues(t *testing.T) {
 	w, a, _, entities := members(10_000, Options{})
 	checkAtEnd(t, w)
@@ -104,7 +103,7 @@ func TestALogIsCompactedWhenItHasDoubled(t *testing.T) {
 	}
 }
 
-// What redo makes a record protect follows from the older records that are left.
+// The rows that a record protects after a redo depend on the older records that remain.
 func TestTicksForgottenWhileAForwardBranchIsHeldProtectNothing(t *testing.T) {
 	w, a, _, entities := members(100, Options{History: 5})
 	w.Commit()
@@ -136,7 +135,8 @@ func TestSparseEntriesOfTwoPagesAreRestored(t *testing.T) {
 	w, a, _, entities := members(2*track.PageSize, Options{History: 1})
 	checkAtEnd(t, w)
 	border := []Entity{entities[track.PageSize], entities[track.PageSize-1]}
-	for _, e := range border { // To the end, so that removals move them, the lower index first.
+	// Move both to the end, so that removals move them, the lower index first.
+	for _, e := range border {
 		a.Remove(e)
 	}
 	for _, e := range border {
@@ -193,8 +193,8 @@ func TestRangesThatShareMemoryAreCloned(t *testing.T) {
 	}
 }
 
-// A loop that changes structure at every row looks up who changed, and does not
-// find its chunk again and again.
+// A loop that changes structure at every row looks up only the changed entities. It does not search
+// its chunk again each time.
 func TestALoopThatChangesEveryRowFindsItsChunkOnce(t *testing.T) {
 	w, a, b, _ := members(64, Options{})
 	q := NewQuery2(Read(a), Read(b))
@@ -215,7 +215,7 @@ func TestALoopThatChangesEveryRowFindsItsChunkOnce(t *testing.T) {
 	}
 }
 
-// Ranges of rows are saved whatever was saved before of the blocks they touch.
+// Ranges of rows are saved correctly, whatever rows of the same blocks were saved before.
 func TestRangesAreSavedBesideWhatWasSavedBefore(t *testing.T) {
 	w, a, _, entities := members(300, Options{})
 	checkAtEnd(t, w)

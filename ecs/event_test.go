@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// listen gives the world of p events and a reader.
+// listen adds events and a reader to the world of p.
 func (p *pair) listen() {
 	p.events = MustRegisterEvent(p.w, Component[list]{Name: "events", Clone: cloneList})
 	reader, err := p.events.Reader("reader")
@@ -105,8 +105,8 @@ func TestEventsLastToTheEndOfTheNextTick(t *testing.T) {
 	}
 }
 
-// What is sent in a loop is visited by the next one, and a loop survives whatever the body
-// does.
+// A loop visits the events that exist when it starts. Later events are left to the next loop, and
+// the body may do anything.
 func TestALoopOverEventsVisitsWhatWasThere(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	hits := MustRegisterEvent[plain](w)
@@ -119,7 +119,8 @@ func TestALoopOverEventsVisitsWhatWasThere(t *testing.T) {
 		note(v)
 		hits.Send(plain{v.X + 10, 0})
 	}
-	for v := range hits.All() { // Those of the tick before are gone when it ends the second time.
+	// The second Commit removes the events of the previous tick.
+	for v := range hits.All() {
 		if note(v); v.X == 1 || v.X == 2 {
 			w.Commit()
 		}
@@ -129,7 +130,7 @@ func TestALoopOverEventsVisitsWhatWasThere(t *testing.T) {
 	}
 }
 
-// A reader goes on behind what was gone before it came there.
+// A reader continues after the events that were removed before it reached them.
 func TestAReaderReadsOnceWhateverTheLoopDoes(t *testing.T) {
 	w := NewWorld(Options{})
 	hits := MustRegisterEvent[plain](w)
@@ -148,7 +149,7 @@ func TestAReaderReadsOnceWhateverTheLoopDoes(t *testing.T) {
 	var got []int32
 	for v := range reader.All() {
 		if got = append(got, v.X); v.X == 0 {
-			w.Commit() // Lets 1 and 2 go.
+			w.Commit() // Removes events 1 and 2.
 			send(5, 6)
 		}
 	}
@@ -212,14 +213,14 @@ func xOf(events iter.Seq[plain]) (xs []int32) {
 	return xs
 }
 
-// A new reader begins with the oldest event that is there, and has missed none.
+// A new reader begins with the oldest event that still exists, and has missed none.
 func TestEventsReader_EventsBefore(t *testing.T) {
 	w := NewWorld(Options{})
 	hits := MustRegisterEvent[plain](w)
 	send := func(x int32) { hits.Send(plain{X: x}) }
 	send(1)
 	w.Commit()
-	w.Commit() // 1 is gone.
+	w.Commit() // Event 1 is removed.
 	send(2)
 	w.Commit()
 	send(3)
@@ -258,8 +259,7 @@ func TestEventsLast(t *testing.T) {
 	}
 }
 
-// Events, their number and what a reader has read are those of the tick gone back to, and
-// those of the tick gone forward to.
+// A seek in either direction restores the events, their number, and the position of each reader.
 func TestEvents_Rewind(t *testing.T) {
 	w := NewWorld(Options{History: 8})
 	hits := MustRegisterEvent[plain](w)

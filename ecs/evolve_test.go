@@ -127,8 +127,7 @@ func TestALaterDefaultFillsTheGaps(t *testing.T) {
 	}
 }
 
-// Rows that come in pages are converted across all of them, and a migration of
-// stored rows does not see those of gaps either.
+// Rows in pages are converted across all pages. A migration of stored rows skips gaps.
 func TestPagesAreMigrated(t *testing.T) {
 	w := NewWorld(Options{})
 	old := MustRegister(w, Component[speedOne]{Name: "speed", Kind: Indexed})

@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A wave of entities is created, changed and destroyed at once.
+// A wave of entities is created, changed and destroyed in batches.
 func ExampleWorld_CreateN() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -24,7 +24,7 @@ func ExampleWorld_CreateN() {
 	// 2 destroyed, [2v1 3v1] left
 }
 
-// What a query finds can be handed to any batch.
+// The entities that a query finds can be passed to any batch.
 func ExampleQuery1_AppendEntities() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -41,8 +41,8 @@ func ExampleQuery1_AppendEntities() {
 	// [0v1 3v1]
 }
 
-// Removing goes from the last to the first, so that rows at the end need not
-// move, and a slice of the storage's own can be given.
+// RemoveAll goes from the last entity to the first, so rows at the end need not move. Its argument
+// may be a slice that Entities of the same storage returned.
 func ExampleStorage_RemoveAll() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -54,7 +54,7 @@ func ExampleStorage_RemoveAll() {
 	// 3 [0v1]
 }
 
-// The indices of a batch are given out again in the same order.
+// The indices of a batch are reused in the same order.
 func ExampleWorld_DestroyAll() {
 	world := ecs.NewWorld(ecs.Options{})
 	wave := world.CreateN(nil, 3)
@@ -62,7 +62,7 @@ func ExampleWorld_DestroyAll() {
 	// Output: 3 [0v2 1v2 2v2]
 }
 
-// What an explosion hits is somewhere among all that there is.
+// An explosion hits entities whose rows are scattered.
 func ExampleStorage_MutEach() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

@@ -6,8 +6,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A console reads and writes components by their names. What it is told wrong changes
-// nothing, and what it writes can be taken back like all else.
+// A console reads and writes components by name. A wrong input changes nothing, and a write can be
+// restored like any other.
 func ExampleWorld_Storage() {
 	type Health struct{ Now, Max int8 }
 	w := ecs.NewWorld(ecs.Options{})

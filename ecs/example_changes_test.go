@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A Delta says what became of the components of a storage.
+// A Delta lists the changes of the components of a storage.
 func ExampleStorage_Since() {
 	world := ecs.NewWorld(ecs.Options{History: 10})
 	positions := ecs.MustRegister[Position](world)
@@ -49,7 +49,7 @@ func ExampleWorld_Since() {
 	world.Commit()
 	world.Destroy(a)
 	b := world.Create()
-	world.Destroy(world.Create()) // Was not there then, is not now.
+	world.Destroy(world.Create()) // Created and destroyed since tick 1.
 
 	lives, err := world.Since(1)
 	fmt.Println(lives.Created(), lives.Destroyed(), b, err)

@@ -6,8 +6,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Producers record in goroutines of their own; the world's goroutine applies what
-// they hand over, in an order that does not depend on them.
+// Producers record commands in their own goroutines. The goroutine of the world applies them in a
+// fixed order.
 func ExampleCommands() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -37,8 +37,7 @@ func ExampleCommands() {
 	// [{0 0} {1 0} {2 0}] 3 skipped
 }
 
-// In a loop over a query no other entity may be destroyed. Commands wait until it
-// is over.
+// A loop over a query must not destroy other entities. Commands are applied after the loop.
 func ExampleWorld_Apply() {
 	type Target struct{ Entity ecs.Entity }
 	world := ecs.NewWorld(ecs.Options{})

@@ -6,8 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Events go from systems that do not know each other to others, and come back when the
-// world does.
+// Events connect systems that do not know each other. They rewind with the world.
 func ExampleRegisterEvent() {
 	type Hit struct {
 		Target ecs.Entity
@@ -20,7 +19,7 @@ func ExampleRegisterEvent() {
 
 	hits.Send(Hit{orc, 7})
 	hits.Send(Hit{orc, 2})
-	w.Commit() // Tick 1: they last to the end of the next one.
+	w.Commit() // Tick 1. The events last until the end of the next tick.
 
 	for hit := range hits.All() {
 		fmt.Println(hit.Target, "is hit:", hit.Damage)

@@ -7,8 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A group keeps the entities that have both components in front, whatever comes
-// and goes.
+// A group keeps the rows of entities that have both components in front, after any change.
 func ExampleGroup() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -41,7 +40,7 @@ func ExampleGroup() {
 	// [{6 0} {4 0} {2 0}]
 }
 
-// Order is state: a restore puts it back.
+// The order of rows is state, so a restore restores it.
 func ExampleStorage_SortFunc() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -58,8 +57,8 @@ func ExampleStorage_SortFunc() {
 	// [0v1 1v1 2v1] [{3 0} {1 0} {2 0}]
 }
 
-// Parents come before their children when entities are compared by what they
-// have in another storage.
+// Parents come before their children. The function compares entities by a component of another
+// storage.
 func ExampleStorage_SortEntities() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -78,7 +77,7 @@ func ExampleStorage_SortEntities() {
 	// Output: [1v1 2v1 0v1]
 }
 
-// After sorting, what both storages have lies side by side.
+// After sorting, the rows that both storages share are in the same order.
 func ExampleStorage_SortLike() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

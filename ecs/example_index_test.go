@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Who is near is looked up by cell, also after the world went back.
+// Entities near a position are looked up by cell, also after a restore.
 func ExampleIndex() {
 	w := ecs.NewWorld(ecs.Options{})
 	type place struct{ X, Y int }

@@ -6,8 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A kind is chosen when a component is registered. Everything else is the same
-// for all of them.
+// The kind is chosen when a component is registered. The rest of the API is the same for all kinds.
 func ExampleKind() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -17,8 +16,8 @@ func ExampleKind() {
 	// Output: sparse tag hashed
 }
 
-// The row in an Indexed storage is the entity's index. It never moves, so what
-// Values returns can be looked up by index.
+// In an Indexed storage, the row of an entity is its index. Rows never move, so Values can be
+// indexed directly.
 func ExampleIndexed() {
 	world := ecs.NewWorld(ecs.Options{})
 	heights := ecs.MustRegister(world, ecs.Component[int]{Name: "Height", Kind: ecs.Indexed})
@@ -33,8 +32,8 @@ func ExampleIndexed() {
 	// true 2v1
 }
 
-// Gaps of an Indexed storage hold the default, so that a loop over Values need
-// not ask who has the component.
+// The gaps of an Indexed storage hold the default. So a loop over Values need not check which
+// entities have the component.
 func ExampleComponent_default() {
 	world := ecs.NewWorld(ecs.Options{})
 	factors := ecs.MustRegister(world, ecs.Component[int]{Name: "Factor", Kind: ecs.Indexed, Default: 1})
@@ -49,8 +48,7 @@ func ExampleComponent_default() {
 	// Output: [1 3 1 5] 15
 }
 
-// A Hashed storage of few components takes a fraction of the memory, and is used
-// as any other.
+// A Hashed storage with few components takes a fraction of the memory. It has the same methods.
 func ExampleHashed() {
 	world := ecs.NewWorld(ecs.Options{})
 	plain := ecs.MustRegister(world, ecs.Component[Position]{Name: "plain"})
@@ -66,8 +64,8 @@ func ExampleHashed() {
 	// Output: 10 true
 }
 
-// An Ordered storage is iterated by entity index, whatever the order in which
-// components were added.
+// An Ordered storage is iterated by entity index, whatever the order in which components were
+// added.
 func ExampleOrdered() {
 	world := ecs.NewWorld(ecs.Options{})
 	ranks := ecs.MustRegister(world, ecs.Component[string]{Name: "Rank", Kind: ecs.Ordered})

@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// What undo logs cost is told apart from what the rows cost.
+// The usage lists the bytes of undo logs apart from those of rows.
 func ExampleWorld_MemoryUsage() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

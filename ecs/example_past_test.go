@@ -6,7 +6,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A shot that took 7 ticks to arrive hits who stood there then, whatever they did since.
+// A shot that took 7 ticks to arrive hits the entity that was there then, wherever the entity is
+// now.
 func ExampleHistory_At() {
 	type Box struct{ X, Width float64 }
 	world := ecs.NewWorld(ecs.Options{History: 15})
@@ -20,7 +21,8 @@ func ExampleHistory_At() {
 	}
 	world.Destroy(guard)
 
-	past, err := world.History().At(world.Tick() - 7) // Once; other shots aim it by past.At.
+	// Call it once, and use past.At for later shots.
+	past, err := world.History().At(world.Tick() - 7)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -37,8 +39,8 @@ func ExampleHistory_At() {
 	// the guard was alive: true and is: false
 }
 
-// A frame between two ticks draws everything a part of the way from where it was. What came in
-// the last tick is drawn where it is.
+// A frame between two ticks draws each entity between its last two positions. An entity that was
+// added in the last tick is drawn at its present position.
 func ExamplePastStorage_Beside() {
 	type Position struct{ X float64 }
 	world := ecs.NewWorld(ecs.Options{History: 1})

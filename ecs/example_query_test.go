@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Entities without the component are found too; what they lack is nil.
+// The query also finds entities without the optional component, and returns nil for it.
 func ExampleOptional() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -32,8 +32,8 @@ func ExampleOptional() {
 	// 2v1 {12 0}
 }
 
-// Or keeps entities that have any of some components. Get asks for one entity,
-// First for the first one.
+// Or keeps entities that have at least one of several components. Get looks up one entity, and
+// First returns the first one.
 func ExampleQuery1_Or() {
 	type Burning struct{}
 	type Poisoned struct{}
@@ -63,8 +63,7 @@ func ExampleQuery1_Or() {
 	// [10 9 0] 1v1 9
 }
 
-// Parts of the runs are worked on side by side; a restore takes back what all of
-// them wrote.
+// Parts of the runs are processed in parallel. A restore reverts the writes of all parts.
 func ExampleQuery2_ParallelRuns() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -96,7 +95,7 @@ func ExampleQuery2_ParallelRuns() {
 	// 9999
 }
 
-// With and Without ask for components that the loop does not need.
+// With and Without filter by components that the loop does not read.
 func ExampleQuery1_With() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -116,7 +115,7 @@ func ExampleQuery1_With() {
 	// 3v1
 }
 
-// The driver of a query is its smallest storage; its order is that of the loop.
+// The driver of a query is its smallest storage. The loop follows the order of the driver.
 func ExampleQuery2_All() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -134,7 +133,7 @@ func ExampleQuery2_All() {
 	// 0v1 {2 0}
 }
 
-// Get looks one entity up in all storages of a query.
+// Get looks up one entity in all storages of a query.
 func ExampleQuery2_Get() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -152,7 +151,7 @@ func ExampleQuery2_Get() {
 	// Output: [{5 0} {0 0}] false
 }
 
-// A component of which there should be one entity.
+// A component that only one entity should have.
 func ExampleQuery1_First() {
 	type Player struct{ Lives int }
 	world := ecs.NewWorld(ecs.Options{})

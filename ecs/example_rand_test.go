@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// After going back, the dice fall as they did.
+// After a rewind, the dice roll the same numbers again.
 func ExampleRegisterRand() {
 	world := ecs.NewWorld(ecs.Options{History: 1})
 	dice := ecs.MustRegisterRand(world, 1, 2)

@@ -7,10 +7,10 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Buttons are what the two players of a game press in a tick.
+// Buttons are the inputs of both players in one tick.
 type Buttons [2]int
 
-// newRace returns a world of two runners and what steps it.
+// newRace returns a world with two runners, and a stepper for it.
 func newRace() (*ecs.World, *ecs.Storage[Position], *ecs.Stepper[Buttons]) {
 	world := ecs.NewWorld(ecs.Options{History: 8})
 	positions := ecs.MustRegister[Position](world)
@@ -21,7 +21,8 @@ func newRace() (*ecs.World, *ecs.Storage[Position], *ecs.Stepper[Buttons]) {
 
 	stepper := new(ecs.Stepper[Buttons])
 	stepper.Add("run", func(w *ecs.World, pressed Buttons) {
-		of := positions.In(w) // Those of the world that is stepped: it may be a clone.
+		// The storage of the world that is stepped, which may be a clone.
+		of := positions.In(w)
 		for i, e := range w.Entities() {
 			of.Mut(e).X += float64(pressed[i])
 		}
@@ -29,17 +30,17 @@ func newRace() (*ecs.World, *ecs.Storage[Position], *ecs.Stepper[Buttons]) {
 	return world, positions, stepper
 }
 
-// Rollback: the other player's buttons are guessed, and when they arrive the ticks
-// since are made again.
+// Rollback: the game predicts the buttons of the other player. When the real ones arrive, it
+// repeats the ticks since then.
 func ExampleStepper() {
 	world, positions, stepper := newRace()
 	ours := []int{1, 1, 1, 1}
 	for _, button := range ours {
-		stepper.Step(world, Buttons{button, 0}) // The other one presses nothing, we guess.
+		stepper.Step(world, Buttons{button, 0}) // Predict that the other player presses nothing.
 	}
 	fmt.Println(world.Tick(), positions.Values())
 
-	theirs := []int{0, 0, 3, 0} // They arrive: the third was wrong.
+	theirs := []int{0, 0, 3, 0} // The real buttons: the third prediction was wrong.
 	if err := world.History().Rewind(2); err != nil {
 		fmt.Println(err)
 		return
@@ -53,8 +54,8 @@ func ExampleStepper() {
 	// 5 [{4 0} {3 0}]
 }
 
-// Thinking ahead: a clone makes the ticks that may come, and the world stays where it
-// is. That takes systems which use what belongs to the world that they are given.
+// A clone simulates future ticks, and the world stays unchanged. For this, systems must use the
+// storages of the world that they are given.
 func ExampleStepper_Step() {
 	world, positions, stepper := newRace()
 	ahead := world.Clone()
@@ -68,8 +69,7 @@ func ExampleStepper_Step() {
 	// 4 [{3 0} {6 0}]
 }
 
-// What the world does not know is not put back, and so a tick that is made again
-// comes out differently.
+// State outside of the world is not restored. So a repeated tick can have another result.
 func ExampleSyncTest() {
 	world, positions, stepper := newRace()
 	steps := 0 // Should be a resource.

@@ -14,7 +14,7 @@ type (
 	Frozen   struct{} // Of size 0: a tag.
 )
 
-// Components are written through a query that says so.
+// The query lists positions as written, so its loop may change them.
 func Example() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -42,8 +42,7 @@ func Example() {
 	// 2v1 {2 0}
 }
 
-// A restore puts back who is alive, which ids come next, the order of rows and
-// their values.
+// A restore restores which entities are alive, the next ids, the order of rows, and their values.
 func ExampleWorld_Restore() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -58,14 +57,14 @@ func ExampleWorld_Restore() {
 
 	world.Restore(cp)
 	fmt.Println(world.Create(), positions.Values())
-	world.Restore(cp) // As often as one likes, until
+	world.Restore(cp) // A checkpoint can be restored until its Release.
 	world.Release(cp)
 	// Output:
 	// 0v2 [{99 0}]
 	// 2v1 [{1 0} {2 0}]
 }
 
-// Try takes everything back if its function fails.
+// Try reverts everything if its function fails.
 func ExampleWorld_Try() {
 	world := ecs.NewWorld(ecs.Options{})
 	gold := ecs.MustRegisterResource(world, 10, ecs.Component[int]{Name: "Gold"})
@@ -83,8 +82,7 @@ func ExampleWorld_Try() {
 	// not enough gold 3
 }
 
-// The history goes back to committed ticks, and forward again until something is
-// written.
+// The history goes back to committed ticks. It can go forward again until the next write.
 func ExampleHistory_Seek() {
 	world := ecs.NewWorld(ecs.Options{History: 100})
 	score := ecs.MustRegisterResource(world, 0, ecs.Component[int]{Name: "Score"})
@@ -103,8 +101,8 @@ func ExampleHistory_Seek() {
 	// tick 4 score 40 ecs: seek tick 9: ecs: tick not held; the oldest that is held is 0, the newest 5
 }
 
-// Values with slices, maps and pointers are copied with all of them. What cannot be
-// copied needs a Clone; and what Mut returns is written, not what Get returns.
+// Slices, maps and pointers in values are copied deeply. A type that cannot be copied needs a
+// Clone. Write through Mut, not through the result of Get.
 func ExampleComponent_clone() {
 	type Inventory struct{ Items []string }
 	type Sprite struct {
@@ -133,7 +131,7 @@ func ExampleComponent_clone() {
 	// 0 <nil>
 }
 
-// Rows that are aligned come as slices.
+// Aligned rows come as slices.
 func ExampleQuery2_Runs() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

@@ -6,8 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// An index is given out again under a raised generation, so an old handle is
-// never mistaken for a new entity.
+// An index is reused with a higher generation, so an old handle never refers to a new entity.
 func ExampleWorld_Destroy() {
 	world := ecs.NewWorld(ecs.Options{})
 	a, b := world.Create(), world.Create()
@@ -25,14 +24,15 @@ func ExampleWorld_CreateAt() {
 	w := ecs.NewWorld(ecs.Options{})
 	chest := w.Create()
 	w.Destroy(chest)
-	fmt.Println(w.CreateAt(chest), w.Alive(chest)) // An editor's undo: what held the chest holds it again.
+	// An editor's undo: entities that contained the chest refer to it again.
+	fmt.Println(w.CreateAt(chest), w.Alive(chest))
 	fmt.Println(w.CreateAt(chest))
 	// Output:
 	// <nil> true
 	// ecs: CreateAt(0v1): the index is taken: 0v1 is alive
 }
 
-// Get copies, Mut points into the storage, Set adds or replaces.
+// Get copies, Mut returns a pointer into the storage, and Set adds or replaces.
 func ExampleStorage() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -50,7 +50,7 @@ func ExampleStorage() {
 	// {0 0} false
 }
 
-// Removing moves the last row into the hole.
+// Remove moves the last row into the gap.
 func ExampleStorage_All() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -88,7 +88,7 @@ func ExampleRegisterResource() {
 	// {6} no hour is 25
 }
 
-// The name is what saves know a component by; the Go type may be renamed.
+// Saves identify a component by its name, so the Go type may be renamed.
 func ExampleComponent_name() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister(world, ecs.Component[Position]{Name: "pos"})
@@ -98,7 +98,7 @@ func ExampleComponent_name() {
 	// pos ecs: bad name: register ecs_test.Velocity: the name "pos" is taken; give another as Component.Name
 }
 
-// What is NoRewind stays as it is when the world is put back.
+// A restore does not change a NoRewind component.
 func ExampleComponent_noRewind() {
 	world := ecs.NewWorld(ecs.Options{})
 	turn := ecs.MustRegisterResource(world, 1, ecs.Component[int]{Name: "Turn"})
@@ -113,7 +113,7 @@ func ExampleComponent_noRewind() {
 	// Output: 1 3
 }
 
-// What is NoPersist is rewound, and in no journal, snapshot or save.
+// A NoPersist component is rewound, but is not in any journal, snapshot or save.
 func ExampleComponent_noPersist() {
 	world := ecs.NewWorld(ecs.Options{})
 	cached := ecs.MustRegister(world, ecs.Component[Velocity]{NoPersist: true}).Raw()
@@ -121,7 +121,7 @@ func ExampleComponent_noPersist() {
 	// Output: true false
 }
 
-// Commit ends a tick. With a history, ticks can be gone back to.
+// Commit ends a tick. With a history, the world can go back to earlier ticks.
 func ExampleWorld_Commit() {
 	world := ecs.NewWorld(ecs.Options{History: 2})
 	for range 3 {
@@ -136,7 +136,7 @@ func ExampleWorld_Commit() {
 	// <nil> 1 ecs: seek tick 0: ecs: tick not held; the oldest that is held is 1, the newest 3
 }
 
-// Checkpoints nest. Releasing one keeps what was done.
+// Checkpoints nest. Release keeps the changes made since.
 func ExampleWorld_Checkpoint() {
 	world := ecs.NewWorld(ecs.Options{})
 	outer := world.Checkpoint()
@@ -152,7 +152,7 @@ func ExampleWorld_Checkpoint() {
 	// 0
 }
 
-// OnRestore is for what lives outside of the world and follows it.
+// OnRestore updates data outside of the world that follow it.
 func ExampleWorld_OnRestore() {
 	world := ecs.NewWorld(ecs.Options{})
 	drawn := 0
@@ -164,7 +164,7 @@ func ExampleWorld_OnRestore() {
 	// Output: 0
 }
 
-// A clone is a world of its own. Its storages are found by those of the first.
+// A clone is an independent world. In returns the clone's storage for a storage of the original.
 func ExampleWorld_Clone() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -177,7 +177,7 @@ func ExampleWorld_Clone() {
 	// Output: [{1 0}] [{7 0}]
 }
 
-// Digests say which storage differs.
+// Digests show which storage differs.
 func ExampleWorld_Digests() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

@@ -70,8 +70,7 @@ func TestASeventeenthStorageIsRefused(t *testing.T) {
 	mustPanic(t, "ecs: a query joins more than 16 storages", func() { q.With(a) })
 }
 
-// saves returns how many rows of s are saved, and whether the open frame has
-// seen it change.
+// saves returns how many rows of s are saved, and whether the open frame has a record of s.
 func saves[T any](s *Storage[T]) (rows int, opened bool) {
 	return s.data.Log.SavedRows(), s.rows.Span == s.w.clock.Span
 }
@@ -116,8 +115,7 @@ func TestOnlyWhatIsHandedOutCountsAsWritten(t *testing.T) {
 	}
 }
 
-// What a whole walk saved need not be looked at by the next one, but for what
-// changed since.
+// A second walk skips rows that a complete first walk saved, unless they changed since.
 func TestASecondWalkSavesWhatTheFirstDidNot(t *testing.T) {
 	for _, between := range []func(w *World, a *Storage[plain]){
 		func(*World, *Storage[plain]) {},
@@ -126,7 +124,8 @@ func TestASecondWalkSavesWhatTheFirstDidNot(t *testing.T) {
 		func(w *World, a *Storage[plain]) { a.Remove(a.Entities()[0]) },
 		func(w *World, a *Storage[plain]) { a.Set(w.Create(), plain{}) },
 	} {
-		for _, n := range []int{1, 2, 199, 200} { // How many rows the walk before visits.
+		// n is how many rows the first walk visits.
+		for _, n := range []int{1, 2, 199, 200} {
 			w, a, _, _ := members(200, Options{History: 2})
 			w.Commit()
 			q := NewQuery1(Write(a))
@@ -163,7 +162,7 @@ func TestASecondWalkSavesWhatTheFirstDidNot(t *testing.T) {
 
 func TestACheckpointInsideASecondWalkSavesTheRest(t *testing.T) {
 	w, a, b, entities := members(200, Options{})
-	b.Remove(entities[70]) // Two runs in a block.
+	b.Remove(entities[70]) // Makes two runs in a block.
 	q := NewQuery2(Write(a), Read(b))
 	w.Checkpoint()
 	for range q.Runs() {
@@ -186,13 +185,13 @@ func TestACheckpointInsideASecondWalkSavesTheRest(t *testing.T) {
 	}
 }
 
-// vacate makes the row of e a gap, as storages do whose rows stay where they
-// are.
+// vacate makes the row of e a gap, as in storages whose rows do not move.
 func vacate[T any](s *Storage[T], e Entity) {
 	row := s.row(e)
 	s.dense.Live[row] = Vacant
 	s.rows.Extra++
-	s.forget() // Who was in a row that stays is noted by nobody else.
+	// No other code records an entity that leaves a row in place.
+	s.forget()
 	s.bump(e)
 }
 
@@ -363,13 +362,14 @@ func TestNoQueryAllocatesOnceWarm(t *testing.T) {
 	}
 }
 
-// Where something was looked for in vain, an unmoved block may still hold more
-// than before.
+// A query that found nothing in a block must search the block again after another storage gets a
+// row there.
 func TestAnEntityThatComesInAmongRowsThatStayIsFound(t *testing.T) {
 	for _, masks := range []bool{false, true} {
 		w, a, b, entities := members(100, Options{})
 		b.Remove(entities[3])
-		b.Set(w.Create(), padded{}) // Now a drives, and what b gets lies in a block that has no row of the first 64.
+		// Makes a the driver. The first 64 rows of a have no row in the block where b adds one.
+		b.Set(w.Create(), padded{})
 		if masks {
 			a.giveMask(true)
 		}

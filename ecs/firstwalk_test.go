@@ -4,13 +4,15 @@ package ecs
 
 import "testing"
 
-// The first walk of a query allocates the query, what it knows, and once or twice for each
-// chunk. With the race detector, the compiler leaves more to the heap.
+// The first walk of a query allocates the query, its caches, and once or twice for each chunk. With
+// the race detector, the compiler moves more to the heap.
 func TestTheFirstWalkAllocatesLittle(t *testing.T) {
-	const chunks, known = 3, 7 // The query, its columns and sets, what it found by driver, which notes it heeded, a cursor, the chunks.
+	// known counts the query, its columns and sets, the cache by driver, the list of handled notes,
+	// a cursor, and the chunks.
+	const chunks, known = 3, 7
 	for _, test := range []struct {
 		name     string
-		every    int // Of so many entities one has both components.
+		every    int // One in so many entities has both components.
 		perChunk float64
 	}{{"few", 20, 1}, {"half", 2, 2}} {
 		w, a, b, entities := members(chunks*chunkRows, Options{})

@@ -46,7 +46,7 @@ func TestEveryOrderOfChangesInALargeGroup(t *testing.T) {
 		everything(2), ticks()[:3], checkpoints(1)[:2]), *depth)
 }
 
-// largeGroup has as many components as queries can have.
+// largeGroup has as many components as a query can have.
 var largeGroup = []kind{plainKind, paddedKind, wordKind, labelKind, listKind, hashedKind, orderedKind, markedKind}
 
 // everything gives a handle all components.
@@ -59,7 +59,7 @@ func everything(handle int) []operation {
 	}}}
 }
 
-// The group comes at some time, so a rewind can go to before it.
+// The group is made at any point of a sequence, so a rewind can go back to before it.
 func TestEveryOrderInWhichAGroupIsMade(t *testing.T) {
 	t.Parallel()
 	for _, history := range []int{0, 3} {
@@ -96,8 +96,8 @@ func TestQueriesAreRightWhileAGroupWaitsToBePacked(t *testing.T) {
 	exploreQueries(t, s, *depth-1, grouping(1, 0), removes(0, 2), adds(0, 4)[3:], removes(1, 1), adds(1, 4)[3:], packing, ticks()[:4], checkpoints(1)[:2])
 }
 
-// groupSteps are the steps of programs, of which some sort. Those take the places
-// of steps that are there twice.
+// groupSteps are the steps of programs that also sort. Sort steps replace steps that are in the
+// list twice.
 var groupSteps = func() []func(r *runner, arg int) {
 	list := slices.Clone(steps)
 	list[1] = func(r *runner, arg int) { r.sortValues(arg % len(r.faces)) }
@@ -128,8 +128,8 @@ func TestRandomProgramsWithGroups(t *testing.T) {
 	})
 }
 
-// grouped returns a world with a group, n members and n entities that have a
-// plain only, in turns.
+// grouped returns a world with a group. In turns, it adds n members and n entities that have only a
+// plain.
 func grouped(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded], g *Group, entities []Entity) {
 	w = NewWorld(o)
 	a = plainKind.add(w).any().(*Storage[plain])
@@ -259,7 +259,7 @@ func TestLoadedRowsAreGroupedAsTheyLie(t *testing.T) {
 	}
 }
 
-// Rows that lie scattered stay so until a recorder can be told.
+// Loaded rows that are scattered stay so until the next commit, when a recorder can see the move.
 func TestScatteredMembersThatWereLoadedArePackedByTheNextCommit(t *testing.T) {
 	for _, change := range []bool{false, true} {
 		w := NewWorld(Options{})
@@ -336,7 +336,7 @@ func TestACloneHasTheGroups(t *testing.T) {
 	}
 }
 
-// A hook may make what leaves a member again.
+// A hook may make a member again of an entity that is being removed from the group.
 func TestAGroupIsRightWhateverHooksDo(t *testing.T) {
 	for name, change := range map[string]func(w *World, b *Storage[padded], e Entity){
 		"destroy":   func(w *World, _ *Storage[padded], e Entity) { w.Destroy(e) },
@@ -421,8 +421,7 @@ func TestRowsThatAGroupLeavesAreNotSaved(t *testing.T) {
 	}
 }
 
-// Rows of an Indexed storage cannot move, so groups, sorts and Align refuse them and change
-// nothing.
+// Rows of an Indexed storage cannot move. Groups, sorts and Align refuse them and change nothing.
 func TestNewGroup_Indexed(t *testing.T) {
 	w := NewWorld(Options{})
 	a := MustRegister[plain](w)
@@ -447,8 +446,8 @@ func TestNewGroup_Indexed(t *testing.T) {
 	}
 }
 
-// A history from before a group has members that are not packed. A query over the group
-// finds them all the same.
+// A tick from before the group has members that are not packed. A query over the group finds all of
+// them.
 func TestQueryOverGroup_NotPacked(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	a, b := MustRegister[plain](w), MustRegister[extra](w)

@@ -7,23 +7,22 @@ import (
 	"testing"
 )
 
-// A visit is a loop over a world with a group, in whose body something happens
-// once. The entities are x0 … x3, of which x0 and x2 are members, and others that
-// have one of the components.
+// A visit is a loop over a world with a group. The body makes a change once. The entities are x0 …
+// x3, of which x0 and x2 are members, and more entities that have one of the components.
 type visit struct {
 	w     *World
 	a     *Storage[plain]
 	b     *Storage[padded]
 	group *Group
-	in    func(e Entity) bool // Reports whether e belongs to the query.
+	in    func(e Entity) bool // Reports whether the query should find e.
 	loop  iter.Seq[Entity]
 	alone []*set // The sets of the query.
 
 	entities []Entity
 	seen     map[Entity]int
-	always   map[Entity]bool // In the query all the time.
-	came     map[Entity]bool // They are new to all storages of the query, and stayed.
-	left     map[Entity]bool // They have left the query at some time.
+	always   map[Entity]bool // Found by the query at all times.
+	came     map[Entity]bool // Added to all storages of the query, and not removed since.
+	left     map[Entity]bool // Not found by the query at some time after the visit.
 }
 
 func newVisit(query string) *visit {
@@ -61,7 +60,7 @@ func entitiesOf[V any](all iter.Seq2[Entity, V]) iter.Seq[Entity] {
 	}
 }
 
-// note notes who is in the query after a change.
+// note updates the maps after a change.
 func (v *visit) note() {
 	for _, e := range v.entities {
 		if !v.in(e) {
@@ -86,7 +85,7 @@ func (v *visit) spawn(a, b bool) {
 	}
 }
 
-// A deed is something done while e is visited.
+// A deed is a change that is made while e is visited.
 type deed struct {
 	name string
 	do   func(v *visit, e Entity)
@@ -131,8 +130,7 @@ var deeds = func() []deed {
 	return list
 }()
 
-// run does both deeds at the at-th visit and returns the text of the panic, if
-// there was one.
+// run makes both changes at the at-th visit. It returns the text of the panic, or "".
 func (v *visit) run(at int, first, second deed) (text string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -161,12 +159,12 @@ func (v *visit) run(at int, first, second deed) (text string) {
 	return ""
 }
 
-// check returns what is wrong with what a loop without panic has visited.
+// check returns the first wrong visit of a loop that did not panic, or nil.
 func (v *visit) check() error {
 	for _, e := range v.entities {
 		most := 1
 		if v.left[e] {
-			most = 2 // It came back.
+			most = 2 // It was added again.
 		}
 		if n := v.seen[e]; n > most || n == 0 && (v.always[e] || v.came[e]) {
 			return fmt.Errorf("%v was visited %d times", e, n)
@@ -183,7 +181,7 @@ func TestAGroupThatChangesUnderALoopSkipsNobody(t *testing.T) {
 			for i, first := range deeds {
 				for k, second := range deeds {
 					if *depth < 5 && k > 0 && (i+k+at)%6 > 0 {
-						continue // A part of the pairs is enough for every day.
+						continue // Part of the pairs is enough for a normal run.
 					}
 					v := newVisit(query)
 					text := v.run(at, first, second)
@@ -206,7 +204,7 @@ func TestAGroupThatChangesUnderALoopSkipsNobody(t *testing.T) {
 	t.Logf("%d loops, %d of them panicked", tried, panicked)
 }
 
-// These are promised, so they must not panic.
+// The documentation allows these changes, so they must not panic.
 func TestWhatAGroupAllowsUnderALoop(t *testing.T) {
 	allowed := map[string][]string{
 		"set a of e":    visitQueries,
@@ -241,11 +239,12 @@ func TestRowsThatAGroupMovesAcrossALoopAreDetected(t *testing.T) {
 		at    int
 		do    string
 	}{
-		{"a", 0, "remove b of e"},  // It would be visited again.
-		{"b", 1, "remove a of e"},  //
-		{"a", 1, "remove b of x0"}, // That was visited, and goes to where it is not yet.
+		{"a", 0, "remove b of e"}, // The entity would be visited again.
+		{"b", 1, "remove a of e"}, // The same for b.
+		// The entity was visited, and moves to a row that is not visited yet.
+		{"a", 1, "remove b of x0"},
 		{"a", 0, "remove b of x4"},
-		{"a", 3, "set b of x5"}, // The other way round.
+		{"a", 3, "set b of x5"}, // The other direction.
 		{"a", 4, "spawn both"},
 		{"a without b", 0, "spawn both"},
 	} {
@@ -264,9 +263,7 @@ func TestRowsThatAGroupMovesAcrossALoopAreDetected(t *testing.T) {
 	}
 }
 
-// Every entity gets or loses a component when it is visited: the loops in which
-// groups move the most.
-// Restore need not put back the storage that drives, and the border falls.
+// Restore need not change the storage that drives the query. The number of packed rows falls.
 func TestAGroupThatIsRestoredUnderALoopMovesNothingAcrossIt(t *testing.T) {
 	w, a, b, g, entities := grouped(3, Options{})
 	checkAtEnd(t, w)
@@ -287,11 +284,12 @@ func TestAGroupThatIsRestoredUnderALoopMovesNothingAcrossIt(t *testing.T) {
 	})
 }
 
-// A group that is made after a rewind ends the future, in which it was not kept.
+// A group that is made after a rewind discards the forward ticks, because they have no record of
+// the group.
 func TestAGroupEndsTheFutureThatDidNotKeepIt(t *testing.T) {
 	w, a, b, entities := members(4, Options{History: 2})
 	checkAtEnd(t, w)
-	w.restart(seqs{}) // Only the future knows of changes.
+	w.restart(seqs{}) // Only the forward ticks have records of changes.
 	b.Remove(entities[0])
 	a.Remove(entities[1])
 	w.Commit()
@@ -377,7 +375,8 @@ func TestPackingAndSortingUnderALoopAreDetected(t *testing.T) {
 	}
 	w, a, b, q := build()
 	checkAtEnd(t, w)
-	for range q.All() { // What moves nothing is no harm.
+	// A sort that moves no row is harmless.
+	for range q.All() {
 		a.SortFunc(func(x, y plain) int { return int(x.X - y.X) })
 		b.SortEntities(byIndexBackwards)
 	}

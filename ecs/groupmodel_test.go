@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// check returns what is wrong with g: with the rows that it calls packed, and
-// with those behind them.
+// check returns the first inconsistency of g, or nil. It checks the packed rows and the rows after
+// them.
 func (g *Group) check() error {
 	if _, err := g.w.checkTracker(&g.rows, "group"); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (g *Group) check() error {
 	return nil
 }
 
-// A naiveGroup is what the documentation of Group says, over stores.
+// An oracleGroup does what the documentation of Group says, on the stores of an oracle.
 type naiveGroup struct {
 	stores []int
 	n      int
@@ -66,7 +66,7 @@ func (w *naiveWorld) moveTo(g *naiveGroup, e Entity, at int) {
 	}
 }
 
-// regroup packs e wherever it has become a member.
+// regroup packs e in every group that it has become a member of.
 func (w *naiveWorld) regroup(e Entity) {
 	for i := range w.groups {
 		g := &w.groups[i]
@@ -77,7 +77,7 @@ func (w *naiveWorld) regroup(e Entity) {
 	}
 }
 
-// ungroup takes e, which is about to lose a component, out of the packed rows.
+// ungroup moves e, which is about to lose a component, out of the packed rows.
 func (w *naiveWorld) ungroup(g *naiveGroup, e Entity) {
 	if k := slices.Index(w.stores[g.stores[0]].entities, e); k >= 0 && k < g.n {
 		g.n--
@@ -128,7 +128,7 @@ func (p *pair) group(stores ...int) bool {
 	if err != nil {
 		failf("NewGroup(%v) = %v", stores, err)
 	}
-	for i := range p.n.frames { // In all of them the group was never packed,
+	for i := range p.n.frames { // In every older state, the group is not packed yet.
 		s := p.n.frames[i].state
 		s.groups = append(s.groups, naiveGroup{stores: stores})
 	}
@@ -136,7 +136,8 @@ func (p *pair) group(stores ...int) bool {
 		s.groups = append(s.groups, naiveGroup{stores: stores})
 	}
 	p.n.groups = append(p.n.groups, naiveGroup{stores: stores})
-	if g.untouched() && g.rows.Untouched() { // or they are all the same to it.
+	// If no frame has records of the stores, all states are equal to the present one.
+	if g.untouched() && g.rows.Untouched() {
 		forward := p.n.forward
 		p.n.pack()
 		p.n.forward = forward
@@ -153,7 +154,7 @@ func (p *pair) group(stores ...int) bool {
 	return true
 }
 
-// pack packs what waits for it.
+// pack packs all groups. It reports whether any of them was not packed.
 func (p *pair) pack() bool {
 	waits := slices.ContainsFunc(p.n.groups, func(g naiveGroup) bool { return !g.whole })
 	for _, g := range p.w.groups {
@@ -177,13 +178,13 @@ func (p *pair) checkGroups() {
 	}
 }
 
-// A sorter is how models sort a storage, whatever its type.
+// A sorter sorts a storage of any type.
 type sorter interface {
 	SortEntities(cmp func(a, b Entity) int)
 	SortLike(other AnyStorage)
 }
 
-// byTens has many that are equal, for what must not change their order.
+// byTens leaves many values equal, to test that equal values keep their order.
 func byTens(a, b int) int { return cmp.Compare(a/10%3, b/10%3) }
 
 func byIndexBackwards(a, b Entity) int { return cmp.Compare(b.Index(), a.Index()) }
@@ -215,8 +216,8 @@ func (p *pair) sortLike(i, other int) bool {
 	return p.n.sort(i, func(s *naiveStore, a, b int) int { return cmp.Compare(at(s, a), at(s, b)) })
 }
 
-// sort sorts the packed rows of store i, and the stores of its group with them,
-// and the rest. It reports whether a row moved.
+// sort sorts the packed rows of store i together with those of its group, then the other rows. It
+// reports whether a row moved.
 func (w *naiveWorld) sort(i int, compare func(s *naiveStore, a, b int) int) bool {
 	s := &w.stores[i]
 	packed, stores := 0, []int(nil)
@@ -259,7 +260,8 @@ func (p *pair) align(stores ...int) bool {
 	return p.n.align(stores)
 }
 
-// align puts what all stores have in front of each, and reports whether a row moved.
+// align moves the entities that all stores share to the front of each store. It reports whether a
+// row moved.
 func (w *naiveWorld) align(stores []int) (moved bool) {
 	var common []Entity
 	for _, e := range w.stores[stores[0]].entities {
@@ -303,7 +305,7 @@ func forward(entities, common []Entity) (order []int) {
 		}
 	}
 	front := len(order)
-	var driven []int // From the front.
+	var driven []int // Moved away from the front.
 	for k := range front {
 		if !slices.Contains(order, k) {
 			driven = append(driven, k)
@@ -333,7 +335,7 @@ func (s *naiveStore) reorder(order []int) {
 	}
 }
 
-// Operations of the models.
+// Operations on groups.
 
 func grouping(stores ...int) operation {
 	return operation{fmt.Sprint("group ", stores), func(p *pair) bool { return p.group(stores...) }}

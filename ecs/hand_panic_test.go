@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// tryPanic calls f, which panics, and recovers.
+// tryPanic calls f, which must panic, and recovers.
 func tryPanic(t *testing.T, f func()) {
 	t.Helper()
 	defer func() {
@@ -18,7 +18,7 @@ func tryPanic(t *testing.T, f func()) {
 	f()
 }
 
-// A panicking loop is a loop over rows for writing that ends by a panic after it wrote some.
+// A panickingLoop writes some rows in a loop, and then panics.
 type panickingLoop struct {
 	name string
 	run  func(w *World, a *Storage[plain], b *Storage[padded])
@@ -83,7 +83,7 @@ func panickingLoops() []panickingLoop {
 	}
 }
 
-// Rows that a loop had in hand when its body panicked are told once, by the next commit.
+// After a panic in the body of a loop, the rows of the loop are recorded once, by the next commit.
 func TestPanicInLoop_RowsAreToldOnce(t *testing.T) {
 	for _, loop := range panickingLoops() {
 		for _, history := range []int{0, 4} {
@@ -132,7 +132,7 @@ func TestPanicInLoop_RowsAreToldOnce(t *testing.T) {
 	}
 }
 
-// Checkpoints of a world that never commits save nothing for a loop that panicked.
+// In a world that never commits, later checkpoints save nothing for a loop that panicked.
 func TestPanicInLoop_Checkpoints(t *testing.T) {
 	for _, loop := range panickingLoops() {
 		t.Run(loop.name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestPanicInLoop_Checkpoints(t *testing.T) {
 	}
 }
 
-// A loop keeps its rows in hand, however many loops in its body panic.
+// The rows of an outer loop stay writable, however many inner loops panic.
 func TestPanicInLoop_OuterLoopGoesOn(t *testing.T) {
 	w, a, b, _ := members(2, Options{History: 2})
 	outer, inner := NewQuery1(Write(a)), NewQuery1(Write(b))
@@ -189,7 +189,7 @@ func TestPanicInLoop_OuterLoopGoesOn(t *testing.T) {
 	}
 }
 
-// Panics of a world that sets no boundary do not heap up hands.
+// In a world without boundaries, the records of panicked loops do not pile up.
 func TestPanicInLoop_NoBoundary(t *testing.T) {
 	w, a, _, _ := members(2, Options{})
 	q := NewQuery1(Write(a))
@@ -205,7 +205,7 @@ func TestPanicInLoop_NoBoundary(t *testing.T) {
 	}
 }
 
-// A hook that panics in World.Clear leaves relations in force.
+// After a hook panicked in World.Clear, new relations still work.
 func TestPanicInClear_RelationsStay(t *testing.T) {
 	w := NewWorld(Options{})
 	type link struct{ To Entity }

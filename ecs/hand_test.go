@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A handful is a world in whose loops boundaries are set, and what it was at each.
+// A handful is a world whose loops set boundaries in their bodies, with the digests at the
+// boundaries.
 type handful struct {
 	w    *World
 	a    *Storage[plain]
@@ -37,7 +38,7 @@ func newHandful(seed uint64) *handful {
 	return h
 }
 
-// act sets a boundary while the loop has a row in hand, which write writes.
+// act may set a boundary in the body of a loop. Function write writes the current row of the loop.
 func (h *handful) act(t *testing.T, write func()) {
 	if h.left--; h.left < 0 || h.rng.IntN(4) > 0 {
 		return
@@ -72,7 +73,7 @@ func (h *handful) act(t *testing.T, write func()) {
 	}
 }
 
-// putBack goes back to the newest checkpoint.
+// putBack restores the newest checkpoint.
 func (h *handful) putBack(t *testing.T) {
 	last := h.held[len(h.held)-1]
 	h.w.Restore(last.cp)
@@ -81,8 +82,8 @@ func (h *handful) putBack(t *testing.T) {
 	}
 }
 
-// Rows that a loop has in hand may be written after a boundary in its body: going back
-// brings back what they were then.
+// The current row of a loop may be written after a boundary in the body. A restore then restores
+// the value at the boundary.
 func TestABoundaryInALoopLeavesTheRowsInHandWritable(t *testing.T) {
 	loops := map[string]func(h *handful, act func(write func())){
 		"alone": func(h *handful, act func(func())) {
@@ -205,7 +206,7 @@ func TestABoundaryInALoopLeavesTheRowsInHandWritable(t *testing.T) {
 	}
 }
 
-// A loop that ended by a panic is held in hand until its rows move, and no longer.
+// The record of a loop that panicked is kept only until its rows move.
 func TestALoopThatPanickedIsForgotten(t *testing.T) {
 	w, a, _, _ := members(100, Options{})
 	q := NewQuery1(Write(a))
@@ -230,8 +231,8 @@ func TestALoopThatPanickedIsForgotten(t *testing.T) {
 	}
 }
 
-// Rows that a loop has in hand may be written after a Seek in its body, as after any other
-// boundary: going back again takes the write back.
+// The current row of a loop may be written after a Seek in the body, as after any other boundary. A
+// second Seek reverts the write.
 func TestSeek_RowsInHand(t *testing.T) {
 	for to := uint64(1); to < 5; to++ {
 		w := NewWorld(Options{History: 8})

@@ -7,19 +7,21 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// A holder takes a pair through a program that holds 8 to 64 checkpoints (one in four
-// has hardly any), in ticks of a history or within one tick, releases neighbours in the middle of them, and
-// goes back and forth with pins, while storages fill, shrink and are cleared.
+// A holder takes a model through a random program that holds 8 to 64 checkpoints. One seed in four
+// holds at most one. The checkpoints are in several ticks of a history, or all in one tick. The
+// program releases neighbours among them, and restores with pins held. Meanwhile storages grow,
+// shrink and are cleared.
 type holder struct {
 	pinRunner
 	r    *rand.Rand
-	want int // Checkpoints, about.
+	want int // The number of checkpoints to hold, roughly.
 }
 
 func newHolder(seed uint64) *holder {
 	r := rand.New(rand.NewPCG(seed, 9))
 	h := &holder{r: r, want: 8 + r.IntN(57)}
-	if seed%4 == 3 { // So that ticks are forgotten, too, whatever a pin reads of them.
+	// With few checkpoints, ticks are evicted too, even if a pin still reads them.
+	if seed%4 == 3 {
 		h.want = r.IntN(2)
 	}
 	h.pinRunner = pinRunner{runner: runner{pair: newPair(setting{
@@ -45,7 +47,7 @@ func (h *holder) hold() {
 	h.n.checkpoint(cp)
 }
 
-// grow gives components to entities, of which there are up to 30.
+// grow adds components to entities, and creates up to 30 entities.
 func (h *holder) grow() {
 	for range 1 + h.r.IntN(6) {
 		if h.w.Len() < 30 {
@@ -57,7 +59,7 @@ func (h *holder) grow() {
 	}
 }
 
-// any returns one of the entities alive, if there is one.
+// any returns a random entity, or 0 if none is alive.
 func (h *holder) any() Entity {
 	if n := h.w.Len(); n > 0 {
 		return h.w.Entities()[h.r.IntN(n)]
@@ -78,7 +80,7 @@ func (h *holder) shrink() {
 	}
 }
 
-// releaseInTheMiddle releases up to four neighbours.
+// releaseInTheMiddle releases up to four neighbouring checkpoints.
 func (h *holder) releaseInTheMiddle() {
 	k := h.r.IntN(h.checkpoints())
 	for range 1 + h.r.IntN(4) {
@@ -87,7 +89,7 @@ func (h *holder) releaseInTheMiddle() {
 	}
 }
 
-// back restores a checkpoint, counted from the newest.
+// back restores the n-th newest checkpoint.
 func (h *holder) back(n int) {
 	if i := h.checkpoints() - 1 - n; i >= 0 {
 		h.wentBack(h.n.frames[h.checkpointAt(i)].cp.id, never)
@@ -117,7 +119,8 @@ func (h *holder) step() {
 		h.increaseResource(h.r.IntN(2))
 	case n < 36:
 		h.back(h.r.IntN(5))
-	case n < 37: // Few ticks, since checkpoints behind the target are gone.
+	// Seek rarely, because it releases the checkpoints after its target.
+	case n < 37:
 		h.seek(h.n.tick - min(h.n.tick, uint64(h.r.IntN(3))))
 	case n < 38:
 		h.seek(h.n.tick + uint64(h.r.IntN(3)))
@@ -131,7 +134,7 @@ func (h *holder) step() {
 	}
 }
 
-// look looks at what is inside.
+// look checks the invariants of the world.
 func (h *holder) look() {
 	if err := h.w.check(); err != nil {
 		failf("%v", err)
@@ -145,8 +148,7 @@ func (h *holder) lookAtAll() {
 	}
 }
 
-// run takes n steps, then goes back to each checkpoint, the newest first, and to the
-// oldest tick.
+// run takes n steps. It then restores each checkpoint, the newest first, and the oldest tick.
 func (h *holder) run(n int) (err error) {
 	defer catch(&err)
 	for i := range n {
@@ -179,8 +181,8 @@ func TestCheckpointsReleasedInTheMiddleOfMany(t *testing.T) {
 	}
 }
 
-// Ten checkpoints over a storage that is cleared behind the first; any run of them
-// in the middle is released, and then all rows are written.
+// Ten checkpoints are set, and the storage is cleared after the first. Some neighbours among them
+// are released, and then all rows are written.
 func TestAClearedStorageComesBackWhicheverCheckpointsAreReleased(t *testing.T) {
 	for first := 1; first < 9; first++ {
 		for n := 1; first+n <= 9; n++ {

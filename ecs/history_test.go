@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Sequences that break tempting shortcuts of the undo log; each names the
-// shortcut. All begin with e0, e1, e2 in a storage.
+// Each sequence breaks a tempting shortcut of the undo log, which its name states. All sequences
+// begin with e0, e1, e2 in a storage.
 func TestShortcutsThatFail(t *testing.T) {
 	type steps []func(p *pair) bool
 	var (
@@ -73,8 +73,8 @@ func TestShortcutsThatFail(t *testing.T) {
 	}
 }
 
-// Going back releases the checkpoint that protected the last row; going forward again ends
-// the branch for which the row was kept.
+// The rewind releases the checkpoint that protected the last row. The seek forward ends the branch
+// that the row was kept for.
 func TestARowThatNothingProtectsIsZeroOnceAllIsRedone(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister[*int](w, Component[*int]{Name: "pointer", NoPersist: true})
@@ -86,7 +86,8 @@ func TestARowThatNothingProtectsIsZeroOnceAllIsRedone(t *testing.T) {
 	s.Clear()
 	w.Commit()
 	w.Commit()
-	if err := w.History().Rewind(2); err != nil { // By the second tick the branch is held already.
+	// At the second tick, the forward branch exists already.
+	if err := w.History().Rewind(2); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.History().Seek(3); err != nil {
@@ -158,10 +159,11 @@ func TestTheHistoryStaysWithinItsBytes(t *testing.T) {
 			t.Fatalf("tick %d: Bytes() = %d, want at most %d", tick, h.Bytes(), budget)
 		}
 	}
-	if held := h.Newest() - h.Oldest(); held < 2 || held > 6 { // 16 KB of rows a tick, in chunks.
+	// Each tick saves 16 KB of rows, in chunks.
+	if held := h.Newest() - h.Oldest(); held < 2 || held > 6 {
 		t.Errorf("%d ticks are held", held)
 	}
-	// Ticks behind a checkpoint are merged, but their rows are kept.
+	// ^Ticks before a checkpoint are merged, but their rows are kept.
 	cp, before := w.Checkpoint(), w.Digest()
 	for range 20 {
 		for _, e := range entities {
@@ -206,7 +208,8 @@ func TestALogInsideATickDoesNotGrowWithoutBound(t *testing.T) {
 						a.Set(entities[(i+1)%100], plain{})
 					})
 				}
-				w.ops = nil // The operations of a tick do grow: they are told in order.
+				// The list of operations does grow within a tick, because it is kept in order.
+				w.ops = nil
 				if bytes := w.History().Bytes(); bytes > 200_000 {
 					t.Errorf("Bytes() = %d after writing 100 rows 20000 times", bytes)
 				}
@@ -222,8 +225,8 @@ func TestALogInsideATickDoesNotGrowWithoutBound(t *testing.T) {
 	}
 }
 
-// Logs of a few hundred rows take several chunks and are merged as they are;
-// large ones are compacted too.
+// Logs of a few hundred rows have several chunks, and are merged unchanged. Larger logs are
+// compacted as well.
 func TestLogsOfManyChunksSurviveMergesInEveryOrder(t *testing.T) {
 	for _, n := range []int{100, 400, 10_000} {
 		t.Run(fmt.Sprint(n, " rows"), func(t *testing.T) { mergeInEveryOrder(t, n) })

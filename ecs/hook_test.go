@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A hookLog is what the hooks of a pair were told.
+// A hookLog has the calls that the hooks of a model received.
 type hookLog struct {
 	stores         []naiveDelta
 	replaced       []naiveSet
@@ -19,13 +19,13 @@ type hookLog struct {
 	faces          []face
 }
 
-// A naiveSet is a Set of a component that was there.
+// An oracleSet is a Set of a component that the entity had already.
 type naiveSet struct {
 	store int
 	naiveEdit
 }
 
-// listen makes w tell log who is created and destroyed.
+// listen registers hooks of w that log created and destroyed entities.
 func (log *hookLog) listen(w *World) {
 	w.OnCreate(func(e Entity) {
 		for _, f := range log.faces {
@@ -47,8 +47,8 @@ func (log *hookLog) listen(w *World) {
 	})
 }
 
-// hookedKinds returns kinds whose storages tell log. The hooks look whether what
-// they are told is so.
+// hookedKinds returns kinds whose storages call hooks that write to log. The hooks check their
+// arguments against the world.
 func hookedKinds(kinds []kind, log *hookLog) []kind {
 	hooked := slices.Clone(kinds)
 	log.stores = make([]naiveDelta, len(kinds))
@@ -83,8 +83,8 @@ func hookedKinds(kinds []kind, log *hookLog) []kind {
 	return hooked
 }
 
-// expect compares what the hooks were told while do was called. Within a step,
-// components come or they go.
+// expect compares the calls that the hooks received during do with the changes of the oracle. A
+// step either adds components or removes them.
 func (log *hookLog) expect(p *pair, quiet bool, do func() bool) bool {
 	clear(log.stores)
 	log.replaced, log.created, log.ended, p.n.replaced = nil, nil, nil, nil
@@ -105,7 +105,8 @@ func (log *hookLog) expect(p *pair, quiet bool, do func() bool) bool {
 			want.changed = nil
 			slices.Reverse(want.removed)
 		}
-		if len(p.n.alive) == 0 { // World.Clear goes by entities, not by rows.
+		// World.Clear goes by entities, not by rows.
+		if len(p.n.alive) == 0 {
 			slices.SortFunc(want.removed, byEntity)
 			slices.SortFunc(log.stores[i].removed, byEntity)
 		}
@@ -132,7 +133,7 @@ func among(entities, others []Entity) []Entity {
 
 func byEntity(a, b naiveEdit) int { return cmp.Compare(a.e, b.e) }
 
-// listened returns operations that compare what the hooks are told.
+// listened returns the operations with a check of the hook calls that they make.
 func listened(all []operation, log *hookLog) []operation {
 	list := slices.Clone(all)
 	for i, o := range all {
@@ -169,7 +170,7 @@ func TestHooksAreToldInEveryOrderOfLives(t *testing.T) {
 	explore(t, s, listened(all, &log), max(3, *depth-1))
 }
 
-// hookWorld is a world with hooks that write down what they are told.
+// hookWorld is a world with hooks that log their calls.
 type hookWorld struct {
 	*World
 	a, b *Storage[plain]
@@ -187,7 +188,7 @@ func (w *hookWorld) tell(what string, e Entity, v plain) {
 	w.told = append(w.told, fmt.Sprint(what, " ", e, " ", v.X))
 }
 
-// listen makes both storages tell of what comes and goes.
+// listen logs added and removed components of both storages.
 func (w *hookWorld) listen() {
 	for _, s := range []*Storage[plain]{w.a, w.b} {
 		s.OnAdd(func(e Entity, v plain) { w.tell("+"+s.name, e, v) })
@@ -340,7 +341,7 @@ func TestLoadAndCloneTellNoHooks(t *testing.T) {
 	w.expect(t, "~a 0v1 8")
 }
 
-// What hooks may do.
+// The tests below cover what hooks may do.
 
 func TestHooksAreCalledInTheirOrderAndNewOnesFromTheNextEventOn(t *testing.T) {
 	w := newHookWorld(t, Options{})
@@ -397,7 +398,7 @@ func TestOnAddMayTakeTheComponentAway(t *testing.T) {
 	}
 }
 
-// Everything that could take the component away once more.
+// The hook tries every call that could remove the component a second time.
 func TestOnRemoveIsToldOnceWhateverItDoes(t *testing.T) {
 	undo := map[string]func(w *hookWorld, e Entity){
 		"nothing": func(*hookWorld, Entity) {},
@@ -477,14 +478,15 @@ func TestAnEntityIsDestroyedByTheFirstWhoDoes(t *testing.T) {
 	}
 }
 
-// A dying entity keeps nothing, and all that it had is told.
+// Components that hooks add to an entity during its Destroy are removed as well, and hooks are
+// called for them.
 func TestWhatADyingEntityIsGivenIsTakenAgainAndTold(t *testing.T) {
 	w := newHookWorld(t, Options{History: 1})
 	c := MustRegister(w.World, Component[plain]{Name: "c"})
 	w.listen()
 	w.b.OnRemove(func(e Entity, v plain) {
 		w.a.Set(e, plain{v.X + 1, 0})
-		c.Set(e, v) // Nobody is told of c.
+		c.Set(e, v) // No hook is called for c.
 	})
 	e := w.Create()
 	w.b.Set(e, plain{1, 0})
@@ -523,7 +525,7 @@ func TestWhatHooksAddDuringClearStays(t *testing.T) {
 	}
 }
 
-// Entities that a hook takes before it is their turn are told once.
+// The hook for an entity is called once, even if another hook removes the entity before its turn.
 func TestHooksMayTakeOtherEntitiesDuringClear(t *testing.T) {
 	for name, empty := range map[string]func(w *hookWorld){
 		"Clear":       func(w *hookWorld) { w.a.Clear() },
@@ -579,7 +581,7 @@ func TestHooksMayPutTheWorldBack(t *testing.T) {
 	}
 }
 
-// If hooks panic, what they were told of has happened or has not.
+// If a hook panics, its event has happened completely or not at all.
 func TestAHookThatPanicsLeavesAWholeWorld(t *testing.T) {
 	w := newHookWorld(t, Options{History: 2})
 	e := w.entity(1)
@@ -643,8 +645,8 @@ func TestWhatOnChangeWritesBelongsToTheTick(t *testing.T) {
 	w.a.OnChange(func(e Entity, before, now plain) {
 		w.tell("a", e, now)
 		w.b.Mut(e).X += now.X - before.X
-		w.a.Mut(e).Y++     // In vain as far as hooks go.
-		w.a.Mut(f).X += 10 // Is told of as it was.
+		w.a.Mut(e).Y++     // Triggers no further hook.
+		w.a.Mut(f).X += 10 // The hook of f gets the value from before.
 	})
 	w.b.OnChange(func(e Entity, _, now plain) { w.tell("b", e, now) })
 	w.Commit()
@@ -695,7 +697,7 @@ type markRecorder struct{ n uint64 }
 
 func (r *markRecorder) Record(*raw.Change) uint64 { r.n++; return r.n }
 
-// Attaching, detaching and loading keep what a hook needs.
+// Attach, Detach and Load keep the tick that an OnChange hook needs.
 func TestOnChangeSurvivesNewRecorders(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	w.a.OnChange(func(e Entity, _, now plain) { w.tell("~", e, now) })
@@ -757,7 +759,7 @@ func TestHooksAllocateNothing(t *testing.T) {
 	}
 }
 
-// A component that a hook of its removal removes is recorded as removed once.
+// If a hook removes the component whose removal called it, the removal is recorded once.
 func TestRemove_HookRemoves(t *testing.T) {
 	w := NewWorld(Options{})
 	a := MustRegister[plain](w)

@@ -10,8 +10,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// A hundred million entities take 1.2 GB. They are made as CreateN makes them,
-// but for the slice that it returns.
+// hugeWorld creates n entities as CreateN does, without the slice that CreateN returns. A hundred
+// million entities take 1.2 GB.
 func hugeWorld(n int) *World {
 	w := NewWorld(Options{})
 	w.entities.rows.Open()
@@ -19,8 +19,8 @@ func hugeWorld(n int) *World {
 	return w
 }
 
-// hugeMembers are indices below n at both ends, at both sides of the borders of
-// words and pages, in one page, and in many pages at the same place.
+// hugeMembers returns indices below n. They are at both ends, on both sides of word and page
+// borders, in one page, and at the same position of many pages.
 func hugeMembers(n int) (indices []uint32) {
 	for _, border := range []int{0, 64, track.PageSize, 1 << 18, 1 << 24, 1 << 26, n} {
 		for i := max(0, border-2); i < min(n, border+2); i++ {
@@ -34,13 +34,13 @@ func hugeMembers(n int) (indices []uint32) {
 	return slices.Compact(indices)
 }
 
-// Not parallel, for the memory.
+// This test is not parallel, to limit memory.
 func TestAHundredMillionIndicesWork(t *testing.T) {
 	if testing.Short() || debug {
 		t.Skip("it takes 1.3 GB, and a debug build copies all of that")
 	}
 	const n = 100_000_000
-	defer runtime.GC() // Others would grow on top of it.
+	defer runtime.GC() // Later tests would add to this memory.
 	w := hugeWorld(n)
 	var storages []*Storage[plain]
 	for _, k := range []Kind{Sparse, Hashed, Ordered} {

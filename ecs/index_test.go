@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// An indexFace lets the models look something up in an index by ints.
+// An intIndex gives the models access to an index with int keys.
 type indexFace struct {
 	of    func(key int) []Entity
 	len   func(key int) int
@@ -36,8 +36,7 @@ func newIndexFace[T any](x *Index[T, int]) indexFace {
 // byIndex sorts entities by their indices.
 func byIndex(a, b Entity) int { return int(a.Index()) - int(b.Index()) }
 
-// check compares x with what entities and keys say, which lie beside each other. Gaps say
-// nothing.
+// check compares x with entities and their keys. It skips gaps.
 func (x indexFace) check(entities []Entity, keys []int) error {
 	want := make(map[int][]Entity)
 	for i, e := range entities {
@@ -68,8 +67,7 @@ func (x indexFace) check(entities []Entity, keys []int) error {
 	return nil
 }
 
-// look compares the index of store i with the naive world. The first one makes indexes of
-// all stores.
+// look compares the index of store i with the oracle. The first call makes an index of each store.
 func (p *pair) look(i int) bool {
 	if p.indexes == nil {
 		for _, f := range p.faces {
@@ -102,7 +100,7 @@ var (
 	lookLast = func(p *pair) bool { return p.look(0) }
 )
 
-// exploreLooks is explore with an index that is looked at between the operations, or not.
+// exploreLooks is like explore, with a comparison of an index as another operation and at the end.
 func exploreLooks(t *testing.T, s setting, all []operation, n int) {
 	t.Helper()
 	x := explorer{t: t, setting: s, operations: append(all, look), last: lookLast}
@@ -139,8 +137,8 @@ func TestEveryOrderOfLooksAtWhatDoesNotRewind(t *testing.T) {
 	exploreLooks(t, s, operations(create, destroys(3), adds(0, 3), writes(0, 2), removes(0, 1), ticks(), checkpoints(1)), *depth+1)
 }
 
-// A lookout is a world with components that are written in all ways, and an index that is
-// compared with all values whenever anything was.
+// A lookout is a world whose components are written in every way, and an index. The index is
+// compared with all values after writes.
 type lookout struct {
 	t      *testing.T
 	rng    *rand.Rand
@@ -151,7 +149,7 @@ type lookout struct {
 	face   indexFace
 	query  *Query2[plain, list]
 	looks  int
-	trying bool // In Try, which must not be left by going back.
+	trying bool // Inside Try, so Seek is not allowed.
 }
 
 func newLookout(t *testing.T, seed uint64, options Options) *lookout {
@@ -168,7 +166,8 @@ func newLookout(t *testing.T, seed uint64, options Options) *lookout {
 		}
 	}
 	if l.rng.IntN(2) == 0 {
-		l.s.SortFunc(func(a, b plain) int { return int(a.X - b.X) }) // So that a query finds them scattered.
+		// Scatters the rows that the query finds.
+		l.s.SortFunc(func(a, b plain) int { return int(a.X - b.X) })
 	}
 	l.query = NewQuery2(Write(l.s), Write(l.other))
 	l.x = NewIndex(l.s, func(p plain) int { return int(p.X) })
@@ -186,7 +185,7 @@ func (l *lookout) entity() Entity {
 	return all[l.rng.IntN(len(all))]
 }
 
-// sometimes compares the index with the storage, one time of n.
+// sometimes compares the index with the storage in one of n calls.
 func (l *lookout) sometimes(n int) {
 	if l.rng.IntN(n) > 0 {
 		return
@@ -199,7 +198,7 @@ func (l *lookout) sometimes(n int) {
 	require.NoError(l.t, l.face.check(l.s.Entities(), keys))
 }
 
-// write writes through p, perhaps between two looks.
+// write writes through p, sometimes between two comparisons.
 func (l *lookout) write(p *plain) {
 	l.sometimes(3)
 	p.X = l.number()
@@ -210,7 +209,7 @@ func (l *lookout) write(p *plain) {
 	}
 }
 
-// do does something that may look and write, within loops depth deep.
+// do makes a random action that may write and compare. depth is the number of open loops.
 func (l *lookout) do(depth int) {
 	switch l.rng.IntN(14) {
 	case 0:
@@ -220,7 +219,7 @@ func (l *lookout) do(depth int) {
 			l.write(p)
 		}
 	case 2:
-		if depth > 0 { // MutValues would not stay valid in a loop.
+		if depth > 0 { // In a loop, MutValues would become invalid.
 			return
 		}
 		values := l.s.MutValues()
@@ -285,7 +284,7 @@ func (l *lookout) do(depth int) {
 	}
 }
 
-// still does something that changes no structure.
+// still makes a random change that keeps the structure.
 func (l *lookout) still(depth int) {
 	if p := l.s.Mut(l.entity()); p != nil {
 		l.write(p)
@@ -299,7 +298,7 @@ func (l *lookout) still(depth int) {
 	}
 }
 
-// change changes the structure, which no loop is in.
+// change changes the structure, outside of any loop.
 func (l *lookout) change(depth int) {
 	if depth > 0 {
 		return
@@ -340,7 +339,8 @@ func (l *lookout) change(depth int) {
 		l.s.SortFunc(func(a, b plain) int { return int(a.Y - b.Y + (a.X%3 - b.X%3)) })
 	case 7:
 		if l.w.Tick() > 0 && !l.trying {
-			_ = l.w.History().Seek(l.w.Tick() - uint64(l.rng.IntN(2))) // Perhaps it is not held.
+			// The tick may be evicted.
+			_ = l.w.History().Seek(l.w.Tick() - uint64(l.rng.IntN(2)))
 		}
 	case 8:
 		l.w.Shrink()
@@ -363,18 +363,19 @@ func TestLooksAnywhere(t *testing.T) {
 	}
 }
 
-// What was written before ParallelRuns is found in it, and what it hands out after it.
+// A write before ParallelRuns is found by lookups inside it. A write through its runs is found
+// after it.
 func TestLooksInParallelRunsAfterAChange(t *testing.T) {
 	l := newLookout(t, 3, Options{})
 	l.x.Len(0)
 	for want := range 3 {
 		e := l.s.Entities()[want]
-		l.s.Set(e, plain{X: 99}) // Nothing looks before the loop.
+		l.s.Set(e, plain{X: 99}) // No lookup comes before the loop.
 		l.query.ParallelRuns(2, func(run Run2[plain, list]) { assert.Equal(t, want+1, l.x.Len(99)) })
 	}
 }
 
-// A loop in the body of another one does not end what holds for that.
+// The end of an inner loop does not end the state of the outer loop.
 func TestLooksInNestedParallelRuns(t *testing.T) {
 	l := newLookout(t, 4, Options{})
 	inner := NewQuery1(Read(l.other))
@@ -409,7 +410,7 @@ func TestAKeyThatDiffersFromItselfFindsNothing(t *testing.T) {
 	}
 }
 
-// A loop over Of visits who has the key when it comes there.
+// A loop over Of visits an entity if it has the key when the loop reaches it.
 func TestALoopOverAKeyFollowsTheWorld(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[plain](w)
@@ -422,8 +423,8 @@ func TestALoopOverAKeyFollowsTheWorld(t *testing.T) {
 		visited = append(visited, e)
 		switch e {
 		case all[3]:
-			s.Set(all[2], plain{X: 2}) // Visited already,
-			s.Set(all[4], plain{X: 2}) // and not yet.
+			s.Set(all[2], plain{X: 2}) // Visited already.
+			s.Set(all[4], plain{X: 2}) // Not visited yet.
 			w.Destroy(all[6])
 		case all[5]:
 			s.Mut(all[595]).X = 1
@@ -466,7 +467,7 @@ func TestLooksInParallelRunsFindWhatWasThere(t *testing.T) {
 	}
 }
 
-// Two indexes of one storage, with the same types and other keys, stay two in a clone.
+// Two indexes of one storage, with the same types and different keys, stay separate in a clone.
 func TestIndexIn_TwoOfOneType(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[plain](w)
@@ -494,7 +495,8 @@ func TestIndexIn_TwoOfOneType(t *testing.T) {
 	}
 }
 
-// An entity that has the key keeps its component and its row: it is written, not removed.
+// An entity that has the key already keeps its component and its row. Replace writes it without a
+// removal.
 func TestIndexReplace_SameKey(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[plain](w)
@@ -520,8 +522,8 @@ func TestIndexReplace_SameKey(t *testing.T) {
 	}
 }
 
-// A loop over a key ends when nothing has the key any longer, and goes on behind the
-// entity visited if others have it again.
+// A loop over a key ends when no entity has the key. If entities have the key again, the loop
+// continues after the current entity.
 func TestIndexOf_ClearInLoop(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w := NewWorld(Options{})

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// members returns a world with n entities, each with a plain{i, -i} and a
-// padded.
+// members returns a world with n entities, each with a plain{i, -i} and a padded.
 func members(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded], entities []Entity) {
 	w = NewWorld(o)
 	a, b = MustRegister[plain](w), MustRegister[padded](w)
@@ -20,8 +19,8 @@ func members(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded],
 	return w, a, b, entities
 }
 
-// eachIteration runs f with a loop over all plain components in every way in
-// which a loop can find them: alone, in long runs, row by row.
+// eachIteration runs f with loops that find all plain components in different ways: as the only
+// component, in long runs, and row by row.
 func eachIteration(t *testing.T, n int, f func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(visit func(Entity, *plain)))) {
 	t.Helper()
 	t.Run("Query1", func(t *testing.T) {
@@ -146,7 +145,8 @@ func TestTheRowThatMovesIntoTheHoleIsVisitedNext(t *testing.T) {
 	})
 }
 
-// An entity removed and added again while it is visited is the newest one.
+// An entity that is removed and added again while it is visited gets the last row, so the loop
+// visits it again.
 func TestTheEntityVisitedMayBeRemovedAndAddedAgain(t *testing.T) {
 	eachIteration(t, 5, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
 		var got []Entity
@@ -196,7 +196,8 @@ func TestAnotherEntityMayLoseWhatTheQueryDoesNotAskFor(t *testing.T) {
 			c.Remove(entities[7])
 		}
 	}
-	if n != 10 { // Entity 7, excluded at first, comes in before it is reached.
+	// Entity 7 is excluded at first, but is found before the loop reaches it.
+	if n != 10 {
 		t.Errorf("%d entities visited, want 10", n)
 	}
 }
@@ -370,10 +371,11 @@ func TestQueriesThatCannotBeMadePanic(t *testing.T) {
 	mustPanic(t, "ecs: a query joins more than 16 storages", func() { NewQuery1(Read(a)).With(a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a) })
 }
 
-// Runs hands out entities in the order of All, whatever order the rows of the other storages have.
+// Runs returns entities in the order of All, whatever the order of rows in the other storages.
 func TestRuns_Order(t *testing.T) {
 	for i, kind := range []Kind{Sparse, Hashed, Ordered, Sparse, Ordered} {
-		blocks := i > 2 // Of 64 rows side by side, the last one first.
+		// Blocks of 64 consecutive rows, the last one first.
+		blocks := i > 2
 		w := NewWorld(Options{})
 		a := MustRegister[plain](w)
 		b := MustRegister(w, Component[extra]{Kind: kind})
@@ -415,7 +417,8 @@ func TestRuns_Order(t *testing.T) {
 		}
 		q := NewQuery2(Read(a), Read(b))
 		check("scattered", q)
-		a.Set(w.Create(), plain{X: int32(len(all))}) // So that b, of which no component is read, drives the next query.
+		// Makes b the driver of the next query, which does not read b.
+		a.Set(w.Create(), plain{X: int32(len(all))})
 		for run := range NewQuery1(Read(a)).With(b).Runs() {
 			for i, e := range run.Entities {
 				if run.A[i].X != int32(e.Index()) {
@@ -435,7 +438,7 @@ func TestRuns_Order(t *testing.T) {
 	}
 }
 
-// Where entities lack an optional component, runs end with words of 64 rows at the most.
+// If entities lack an optional component, a run has at most 64 rows.
 func TestRuns_OptionalMissing(t *testing.T) {
 	w := NewWorld(Options{})
 	a, b := MustRegister[plain](w), MustRegister[extra](w)

@@ -9,22 +9,22 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// BenchmarkKind measures what docs/STORAGES.md tells: each kind of storage in a
-// world of a million entities, of which all, one in 100 or one in 100 000 have the
-// component. No frame is open. Run it once:
+// BenchmarkKind measures the figures of docs/STORAGES.md. Each kind of storage is in a world of a
+// million entities. The component is on all of them, on one in 100, or on one in 100 000. No frame
+// is open. Run it once:
 //
 //	go test -run '^$' -bench '^BenchmarkKind' -benchtime 1x ./ecs
 //
-// Times are the thread's processor time on Linux (see now), the lower quartile of
-// several rounds, in nanoseconds for an entity:
+// Times are the thread's processor time on Linux (see now). Each is the lower quartile of
+// several rounds, in nanoseconds per entity:
 //
-//	ns/add      Set of a new component, in the order of indices; all were removed before
-//	ns/get      Get of 10 000 members at most, in random order
+//	ns/add      Set of a new component, by index; all were removed before
+//	ns/get      Get of at most 10 000 members, in random order
 //	ns/iterate  a loop over Query1.All that reads
 //	ns/remove   Remove, in random order
-//	ns/clear    Clear of all, in nanoseconds for the storage
-//	B/entity    MemoryUsage of the storage, for a member; what Indexed storages
-//	            share counts as the one's
+//	ns/clear    Clear of all, in nanoseconds per storage
+//	B/entity    MemoryUsage of the storage, per member; memory that Indexed
+//	            storages share counts in full
 func BenchmarkKind(b *testing.B) {
 	for _, share := range []int{1, 100, 100_000} {
 		for _, k := range []struct {
@@ -56,7 +56,7 @@ func benchmarkKind[T any](b *testing.B, name string, share int, v T, c ecs.Compo
 		b.ReportMetric(k.remove.per(n), "ns/remove")
 		b.ReportMetric(k.clear.per(1), "ns/clear")
 		b.ReportMetric(float64(k.bytes)/n, "B/entity")
-		b.ReportMetric(0, "ns/op") // Says nothing here.
+		b.ReportMetric(0, "ns/op") // Has no meaning here.
 	})
 }
 
@@ -66,8 +66,8 @@ type kindBench[T any] struct {
 	query   *ecs.Query1[T]
 	v       T
 	members []ecs.Entity
-	strewn  []ecs.Entity // The same in random order,
-	asked   []ecs.Entity // and some of them.
+	strewn  []ecs.Entity // The members in random order.
+	asked   []ecs.Entity // Some of them.
 	found   int
 	bytes   int64
 
@@ -99,7 +99,7 @@ func (k *kindBench[T]) measure() {
 		k.remove.note(k.strip)
 		k.add.note(k.fill)
 		k.get.note(k.ask)
-		k.loop() // Finds the runs.
+		k.loop() // Fills the cache of runs.
 		k.iterate.note(k.loop)
 		k.clear.note(k.s.Clear)
 		k.fill()
@@ -134,14 +134,14 @@ func (k *kindBench[T]) strip() {
 	}
 }
 
-// times are those of one piece of work.
+// times are the durations of one kind of work.
 type times []time.Duration
 
 func (t *times) note(work func()) {
 	start := now()
 	work()
 	between := now()
-	*t = append(*t, between-start-(now()-between)) // Less than what asking the clock takes.
+	*t = append(*t, between-start-(now()-between)) // Subtracts the time of reading the clock.
 }
 
 // per returns the lower quartile, divided by n.

@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// A conformer is a world with one component of each kind, all changed alike. The
-// Sparse one, which other models cover, says what the others must be.
+// A conformer is a world with one component of each kind, which all get the same changes. Other
+// models cover the Sparse one, so the others are compared with it.
 type conformer struct {
 	w       *World
 	sparse  *Storage[plain]
@@ -31,7 +31,7 @@ func newConformer(t *testing.T, grouped bool) *conformer {
 	if grouped {
 		c.w.MustNewGroup(c.sparse, c.others[1], c.others[2])
 	}
-	// Indices that are equal modulo the size of a page, and some that are not.
+	// ^Some indices are equal modulo the page size, and some are not.
 	const spread = 6 * track.PageSize
 	for range spread {
 		c.w.Create()
@@ -55,7 +55,7 @@ func (c *conformer) each(f func(s *Storage[plain]) bool) bool {
 	return ok
 }
 
-// check compares members and values, and the order where it is the same.
+// check compares members and values, and the order of rows if it must be the same.
 func (c *conformer) check() {
 	if err := c.w.check(); err != nil {
 		failf("%v", err)
@@ -153,7 +153,7 @@ func (c *conformer) step(rng *rand.Rand, cps *[]Checkpoint) {
 	}
 }
 
-// refresh makes handles those that are alive now.
+// refresh replaces each handle by the living entity of the same index.
 func (c *conformer) refresh() {
 	for i, e := range c.handles {
 		c.handles[i] = c.w.entities.dense.Live[c.w.entities.sparse[e.Index()]]
@@ -191,7 +191,8 @@ func TestHashedPagesAreSharedWhereEntriesDoNotCollide(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[plain]{Kind: Hashed})
 	const blocks = 64
-	var some, same []Entity // One of each block: at different places, at the same place.
+	// One entity per block: some has different positions, same has equal positions.
+	var some, same []Entity
 	for i := range blocks * track.PageSize {
 		e := w.Create()
 		if i&pageMask == i>>pageBits*7 {
@@ -256,7 +257,7 @@ func TestKindsThatDoNotFitAreRefused(t *testing.T) {
 	require.Equal(t, Indexed, MustRegister(w, Component[label]{Kind: Indexed, Name: "flags"}).Kind())
 }
 
-// Loading puts rows where the registered kind wants them.
+// Load puts rows into the order of the registered kind.
 func TestALoadedStorageTakesTheRegisteredKind(t *testing.T) {
 	from := NewWorld(Options{})
 	kinds := []Kind{Sparse, Indexed, Hashed, Ordered}

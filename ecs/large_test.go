@@ -13,8 +13,8 @@ type (
 	region struct{ Cells [1 << 12]byte }
 )
 
-// A history keeps of large rows what changed in them, and goes to every tick of it all the
-// same: forth, back, and where checkpoints and what they undo lie between.
+// For large rows, a history keeps only the changed parts. It can still seek to every tick in both
+// directions, also with checkpoints and reverted changes between ticks.
 func TestAHistoryKeepsOfLargeRowsWhatChanged(t *testing.T) {
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 0x6c))
@@ -59,10 +59,10 @@ func TestAHistoryKeepsOfLargeRowsWhatChanged(t *testing.T) {
 			}
 		}
 		for range 60 {
-			for did := 0; did != 3; { // The last is a write.
+			for did := 0; did != 3; { // The last action is a write.
 				switch did = rng.IntN(4); did {
 				case 0:
-					_ = w.Try(func() error { write(); return errTooFar }) // Undone.
+					_ = w.Try(func() error { write(); return errTooFar }) // Reverted.
 				case 1:
 					_ = w.Try(func() error { write(); return nil })
 				default:
@@ -73,7 +73,7 @@ func TestAHistoryKeepsOfLargeRowsWhatChanged(t *testing.T) {
 			w.Commit()
 			states[w.Tick()] = of()
 		}
-		for tick := h.Oldest(); tick < h.Newest() && !much; tick++ { // Whole, the rows are 105 KB.
+		for tick := h.Oldest(); tick < h.Newest() && !much; tick++ { // The full rows are 105 KB.
 			require.Less(t, h.TickBytes(tick), int64(64<<10), "seed %d, tick %d", seed, tick)
 			require.Greater(t, h.TickBytes(tick), int64(11*64), "seed %d, tick %d", seed, tick)
 		}
@@ -88,7 +88,7 @@ func TestAHistoryKeepsOfLargeRowsWhatChanged(t *testing.T) {
 	}
 }
 
-// What a large row keeps when all of it changes is no more than it was.
+// If all bytes of a large row change, the history keeps the old row once.
 func TestALargeRowThatChangesWhollyIsKeptOnce(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	land := MustRegisterResource(w, canvas{})
@@ -104,8 +104,8 @@ func TestALargeRowThatChangesWhollyIsKeptOnce(t *testing.T) {
 	require.Equal(t, byte(5), land.Read().Cells[1<<16-1])
 }
 
-// A pointer to a large row from before a checkpoint was released may be written through as long
-// as its tick goes on.
+// A pointer to a large row stays valid until its tick ends, even if a checkpoint was released
+// since.
 func TestAPointerToALargeRowIsGoodWhileItsFrameGoesOn(t *testing.T) {
 	w := NewWorld(Options{})
 	land := MustRegisterResource(w, canvas{})

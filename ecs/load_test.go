@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// loadable returns a world of every kind of thing that a state can hold.
+// loadable returns a world with everything that a state can hold.
 func loadable(t *testing.T) (*World, *Storage[plain]) {
 	w := NewWorld(Options{History: 3})
 	p := MustRegister[plain](w)
@@ -34,7 +34,7 @@ func loadable(t *testing.T) (*World, *Storage[plain]) {
 	return w, p
 }
 
-// checkAtEnd checks w when the test is over.
+// checkAtEnd checks w at the end of the test.
 func checkAtEnd(t *testing.T, w *World) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -44,8 +44,8 @@ func checkAtEnd(t *testing.T, w *World) {
 	})
 }
 
-// unregistered gives a storage of s a name that nobody registered, not to be taken for
-// a former one.
+// unregistered gives a storage of s a name that is not registered. Load must not take it for a
+// former name.
 func unregistered(s *raw.State, i int) *raw.StorageState {
 	s.Lossy, s.Storages[i].Name = true, "x"
 	return &s.Storages[i]
@@ -150,8 +150,8 @@ func TestLoadEmptiesWhatTheStateDoesNotName(t *testing.T) {
 	}
 }
 
-// A query made before must see that rows hold other entities, though their
-// number is the same.
+// A query made before Load must notice that the rows hold other entities, although their number is
+// the same.
 func TestQueriesAreRightAfterLoad(t *testing.T) {
 	w, a, b, entities := members(100, Options{})
 	q := NewQuery2(Read(a), Read(b))
@@ -256,7 +256,7 @@ func TestUnknownComponentsAreCarried(t *testing.T) {
 		t.Errorf("%d unknown, want 3", unknown)
 	}
 
-	// They take part in destroying, restoring and in the history.
+	// ^Unknown components take part in Destroy, Restore and the history.
 	before := w.Digest()
 	cp := w.Checkpoint()
 	w.Destroy(w.Entities()[0])
@@ -298,7 +298,7 @@ func sameState(a, b *raw.State) bool {
 	return a.Tick == b.Tick && a.Alive == b.Alive && a.Free == b.Free && slices.Equal(a.Registry, b.Registry) && reflect.DeepEqual(x, y)
 }
 
-// What is unknown under a name may be loaded again as something else.
+// An unknown name may be loaded again with another layout.
 func TestUnknownComponentsMayChangeTheirMeaning(t *testing.T) {
 	w := NewWorld(Options{})
 	checkAtEnd(t, w)

@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// An owned state, and one in pages, give the same world as any other.
+// An owned state, and a state in pages, give the same world as any other state.
 func TestLoadTakesStatesInEveryForm(t *testing.T) {
 	source, _ := loadable(t)
 	want := source.Digest()
@@ -40,13 +40,13 @@ func TestLoadTakesStatesInEveryForm(t *testing.T) {
 		if kept != state.Owned {
 			t.Errorf("%s: the registry is kept: %v", name, kept)
 		}
-		e := w.Create() // What was taken over can be continued.
+		e := w.Create() // The world can continue with the memory it took over.
 		p.Set(e, plain{1, 2})
 		w.Commit()
 	}
 }
 
-// inPages cuts the rows of s into pages of n.
+// inPages splits the rows of s into pages of n.
 func inPages(s *raw.StorageState, n int) {
 	rest := s.Rows
 	rows := max(1, len(s.Entities))

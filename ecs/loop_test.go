@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A looped is a world with a storage to loop over, and what may happen in the loop.
+// A looped is a world with a storage to loop over, and with random changes for the body of the
+// loop.
 type looped struct {
 	w        *World
 	s        *Storage[plain]
@@ -16,8 +17,8 @@ type looped struct {
 	entities []Entity
 }
 
-// newLooped returns n entities with components in a storage of that kind, some of which
-// were taken away again.
+// newLooped returns a world with n entities in a storage of the given kind. Some components were
+// removed again.
 func newLooped(kind Kind, grouped bool, n int) looped {
 	w := NewWorld(Options{History: 2})
 	l := looped{w, MustRegister(w, Component[plain]{Kind: kind}), MustRegister[padded](w), w.CreateN(nil, n)}
@@ -44,7 +45,7 @@ func (l looped) clone() looped {
 	return looped{c, l.s.In(c), l.other.In(c), l.entities}
 }
 
-// act does something that a loop at e may do, or must not.
+// act makes a random change in a loop at e. Some changes are not allowed, and panic.
 func (l looped) act(rng *rand.Rand, e Entity) {
 	some := l.entities[rng.IntN(len(l.entities))]
 	switch rng.IntN(40) {
@@ -78,7 +79,7 @@ func (l looped) act(rng *rand.Rand, e Entity) {
 	}
 }
 
-// visited returns what a loop visits in which that happens, and its panic.
+// visited returns a text of the visits of a loop with random changes, and of its panic.
 func (l looped) visited(seed uint64, loop func(visit func(Entity, plain) bool)) (text string) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	end := 1 + rng.IntN(100)
@@ -96,8 +97,8 @@ func (l looped) visited(seed uint64, loop func(visit func(Entity, plain) bool)) 
 	return text
 }
 
-// A loop over All visits what a query over the storage does, whatever happens in it, and
-// panics where that does.
+// A loop over All visits the same entities as a query over the storage, whatever the body changes.
+// It panics in the same cases.
 func TestAllGoesByTheRulesOfQueries(t *testing.T) {
 	panicked, went := 0, 0
 	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
@@ -129,8 +130,8 @@ func TestAllGoesByTheRulesOfQueries(t *testing.T) {
 	}
 }
 
-// A someOf is a predicate that keeps those of the entities there are when an iteration begins
-// whose index is a multiple of every.
+// A someOf is a predicate. It keeps the entities that exist when the iteration begins, and whose
+// index is a multiple of every.
 type someOf struct {
 	w     *World
 	every uint32
@@ -150,8 +151,8 @@ func (s *someOf) begin() {
 	}
 }
 
-// A loop over a query with a predicate visits whom one without it does that asks for each,
-// whatever happens in it.
+// A loop over a query with a predicate visits the same entities as a loop that checks each entity
+// itself.
 func TestALoopVisitsWhoIsKeptWhateverHappensInIt(t *testing.T) {
 	panicked, went := 0, 0
 	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
@@ -273,7 +274,7 @@ func TestALoopOverRunsPanicsWhereTheStructureChanges(t *testing.T) {
 				})
 				w.Restore(cp)
 				q.loop(func() {
-					w.Create() // Changes no storage of the query,
+					w.Create() // Changes no storage of the query.
 					w.Release(w.Checkpoint())
 				})
 				w.Restore(cp)

@@ -37,8 +37,8 @@ type (
 	}
 )
 
-// stateWith returns the state of a world with v, of an entity or as a resource, as the only
-// thing.
+// stateWith returns the state of a world whose only content is v, as a resource or as the component
+// of an entity.
 func stateWith[T any](v T, resource bool, c Component[T]) *raw.State {
 	w := NewWorld(Options{})
 	c.Name, c.Clone = "it", func(v T) T { return v }
@@ -50,9 +50,9 @@ func stateWith[T any](v T, resource bool, c Component[T]) *raw.State {
 	return stateOf(w)
 }
 
-// loaded loads state into a world that has nothing but c, which is a resource where the
-// state has one. It returns what it is then. An error is that of Conversions too, and leaves
-// the world as it was.
+// loaded loads state into a world that registers only c, as a resource if the state has one. It
+// returns the loaded value. If Load fails, Conversions must return the same error, and the world
+// stays unchanged.
 func loaded[T any](t *testing.T, state *raw.State, c Component[T]) (v T, converted []raw.Conversion, err error) {
 	t.Helper()
 	w := NewWorld(Options{})
@@ -75,8 +75,8 @@ func loaded[T any](t *testing.T, state *raw.State, c Component[T]) (v T, convert
 	return value(), planned, err
 }
 
-// giveUp checks that a program with c refuses state until it says that all of fields
-// may be dropped, in the words of the error, and that the state is shown without that.
+// giveUp checks that a program with c refuses state until Dropped lists all fields that the error
+// names. It also checks that the state can be shown without that.
 func giveUp[T any](t *testing.T, name string, state *raw.State, c Component[T], want T, fields ...string) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
@@ -113,8 +113,8 @@ func giveUp[T any](t *testing.T, name string, state *raw.State, c Component[T], 
 	})
 }
 
-// Values that the program's types have no place for are refused by field and type; when
-// the line in the error is written, the rest is loaded.
+// If the program's types lack a place for stored values, Load refuses them and names field and
+// type. After the line in the error is added to the program, Load succeeds.
 func TestStoredValuesAreNotLostWithoutAWord(t *testing.T) {
 	it := lossUnit{5, 6, lossPos{1, 2}, [2]lossItem{{3, 4}, {7, 8}}}
 	unit := stateWith(it, false, Component[lossUnit]{})
@@ -177,8 +177,9 @@ func TestStoredValuesAreNotLostWithoutAWord(t *testing.T) {
 
 type lossRow [2]lossCount
 
-// A dropped field and an added one of its type, and a stored component and a registered
-// one of the same fields, were probably renamed: the line to write is told, and leads there.
+// A dropped field and an added field of the same type were probably renamed. The same holds for a
+// stored and a registered component with equal fields. The error names the line to write, and that
+// line works.
 func TestWhatWasProbablyRenamedIsNamed(t *testing.T) {
 	refused := func(name, want string, err error) {
 		t.Helper()
@@ -259,8 +260,8 @@ type (
 	lossOne    struct{ X float64 }
 )
 
-// Converted names what is kept and not registered, and what is registered and not
-// stored; what both have as it is needs no word.
+// Converted lists stored data that are not registered, and registered components that are not
+// stored. It leaves out components that both sides have unchanged.
 func TestConvertedNamesWhatOnlyOneSideHas(t *testing.T) {
 	w := NewWorld(Options{})
 	p := MustRegister[lossPos](w)
@@ -272,7 +273,7 @@ func TestConvertedNamesWhatOnlyOneSideHas(t *testing.T) {
 	MustRegister[label](later)
 	MustRegister(later, Component[lossTag]{NoPersist: true})
 	MustRegisterResource(later, lossNumber(3))
-	for range 2 { // Also what it knows by then.
+	for range 2 { // The second load finds the components of the first.
 		if err := later.Raw().Load(stateOf(w)); err != nil {
 			t.Fatal(err)
 		}
@@ -290,16 +291,16 @@ func TestConvertedNamesWhatOnlyOneSideHas(t *testing.T) {
 	}
 }
 
-// A lossPair is a random stored type, one of a program that was changed from it, and
-// rows of the first: every number in them is another.
+// A lossPair makes a random stored type, a changed version of it for the program, and rows of the
+// stored type. All numbers in a row differ.
 type lossPair struct {
 	*rand.Rand
 	next  int
-	drops bool // A field has no heir.
-	keyed bool // It is of a key of a map, where nothing may be dropped.
+	drops bool // A field has no successor.
+	keyed bool // The field is in a key of a map, where nothing may be dropped.
 }
 
-// stored returns a random type, and JSON of a value of it.
+// stored returns a random type, and the JSON of a value of it.
 func (p *lossPair) stored(depth int, key bool) (*layout.Type, string) {
 	kind := []layout.Kind{layout.Int16, layout.Int32, layout.Uint16, layout.Struct, layout.Struct, layout.Struct, layout.Array, layout.Slice, layout.Map, layout.Pointer}[p.IntN(10)]
 	if depth == 0 && kind >= layout.Struct {
@@ -338,7 +339,7 @@ func (p *lossPair) stored(depth int, key bool) (*layout.Type, string) {
 	return t, text
 }
 
-// renumbered returns a value of the same type as text, with other numbers.
+// renumbered returns the value in text with other numbers.
 func (p *lossPair) renumbered(text string) string {
 	return regexp.MustCompile(`\d+`).ReplaceAllStringFunc(text, func(string) string {
 		p.next++
@@ -346,8 +347,8 @@ func (p *lossPair) renumbered(text string) string {
 	})
 }
 
-// changed returns what t became, in a key of a map or not: numbers get wider, arrays
-// longer, fields come, go, change their places and their names.
+// changed returns a changed version of t. Numbers get wider and arrays longer. Fields are added,
+// removed, moved and renamed. key tells whether t is in a key of a map.
 func (p *lossPair) changed(t *layout.Type, key bool) *layout.Type {
 	u := *t
 	switch wide := p.IntN(2) == 0; {
@@ -399,7 +400,7 @@ func (p *lossPair) changeFields(t *layout.Type, key bool) {
 	}
 }
 
-// numbers appends those in v.
+// numbers appends the numbers in v.
 func numbers(all []int64, v layout.Value) []int64 {
 	switch v.Kind() {
 	case layout.Uint16:
@@ -416,8 +417,8 @@ func numbers(all []int64, v layout.Value) []int64 {
 	return all
 }
 
-// loadPair loads a row of one layout into a world of the other, and returns the numbers
-// that are there then.
+// loadPair loads a row of one layout into a world of the other, and returns the numbers that are
+// still there.
 func loadPair(t *testing.T, from, to *layout.Type, row []byte, lossy bool, dropped []string) (found []int64, lost loss, err error) {
 	e := []uint64{uint64(NewEntity(0, 1))}
 	state := &raw.State{Registry: e, Alive: 1, Free: 1, Lossy: lossy, Storages: []raw.StorageState{{Name: "it", Layout: from, Entities: e, Rows: row}}}
@@ -438,8 +439,8 @@ func loadPair(t *testing.T, from, to *layout.Type, row []byte, lossy bool, dropp
 	return found, lost, err
 }
 
-// For random types before and after, a program is refused if and only if a value that
-// was stored would not be there any more, and what it has to say is what is lost.
+// For random types before and after a change, Load refuses the state if and only if a stored value
+// would be lost. The error lists the lost values.
 func TestExactlyWhatWouldLoseAValueIsRefused(t *testing.T) {
 	lossless, lossy, keyed := 0, 0, 0
 	for seed := range deep.Or(uint64(4000), 200000) {

@@ -28,8 +28,8 @@ var (
 		func(k *kept) { k.V++ }, Component[kept]{Masked: true, NoRewind: true})
 )
 
-// checkMasks checks the masks of the storages, and the others that frames know.
-// It returns the bytes that their logs hold.
+// checkMasks checks the masks of the storages, and other masks that frames refer to. It returns the
+// bytes of their logs.
 func (w *World) checkMasks() (bytes int64, err error) {
 	var masks []*Mask
 	for _, s := range w.sets {
@@ -63,8 +63,8 @@ func (w *World) checkMasks() (bytes int64, err error) {
 	return bytes, nil
 }
 
-// maskOf returns the mask that t is of, or nil: what is of nothing that w knows is
-// of a mask.
+// maskOf returns the mask that t belongs to, or nil. A tracker that belongs to nothing else in w
+// belongs to a mask.
 func (w *World) maskOf(t *track.Tracker) *Mask {
 	known := t == &w.entities.rows
 	for _, s := range w.Storages() {
@@ -92,8 +92,8 @@ func (s *set) checkMask() error {
 	return nil
 }
 
-// check returns what is inconsistent inside m: every word must say of the words
-// below it whether they are 0.
+// check returns the first inconsistency inside m, or nil. Each bit of an upper word must tell
+// whether the word below it is not 0.
 func (m *Mask) check() error {
 	if m.rows.Extra > m.epochs || m.rows.Extra < 1 {
 		return fmt.Errorf("the epoch is %d, the newest %d", m.rows.Extra, m.epochs)
@@ -137,12 +137,12 @@ func (m *Mask) check() error {
 	return nil
 }
 
-// maskIndices are what the models add and remove: neighbours, another word,
-// another page, far ends of higher levels, and the last of all.
+// maskIndices are the indices that the models add and remove. They include neighbours, another
+// word, another page, distant regions of higher levels, and the last index.
 var maskIndices = []uint32{0, 1, 64, 4096, 1 << 18, 4_000_000_000, 1<<32 - 1}
 
-// A maskModel is a mask beside what it should hold: an array in a resource, which
-// the world puts back.
+// A maskModel is a mask together with its expected content: an array in a resource, which the world
+// restores as well.
 type maskModel struct {
 	w    *World
 	mask *Mask
@@ -207,7 +207,7 @@ func (p *maskModel) checkpoint() bool {
 	return true
 }
 
-// valid returns the checkpoints that are still there.
+// valid returns the checkpoints that are still valid.
 func (p *maskModel) valid() []Checkpoint {
 	p.cps = slices.DeleteFunc(p.cps, func(cp Checkpoint) bool { return !cp.Valid() })
 	return p.cps
@@ -271,7 +271,7 @@ type maskStep struct {
 	do   func(p *maskModel) bool
 }
 
-// maskSteps are the operations, on the indices given.
+// maskSteps returns the operations on the given indices.
 func maskSteps(indices []int, checkpoints int, ticks bool) []maskStep {
 	var steps []maskStep
 	numbered := func(verb string, i int, do func(*maskModel, int) bool) {

@@ -62,15 +62,16 @@ func TestEveryOrderWithMaskedComponents(t *testing.T) {
 	explore(t, s, operations(create, destroys(2), adds(0, 2), removes(0, 2), clearStore(0), ticks(), checkpoints(1)), *depth)
 }
 
-// What does not rewind is dropped with its entities, and its mask with it.
+// If a restore removes entities, their components without rewind are removed as well, and so are
+// their bits in masks.
 func TestEveryOrderWithMaskedComponentsThatDoNotRewind(t *testing.T) {
 	t.Parallel()
 	s := setting{kinds: []kind{keptKind, markedKind}, entities: 2, members: 1, history: 2}
 	explore(t, s, operations(create, destroys(3), clearAll, adds(0, 3), adds(1, 1), removes(0, 2), clearStore(0), ticks(), checkpoints(1)), *depth)
 }
 
-// Pages that a mask gets while frames are held are empty for the older ones, in
-// an epoch that comes back too.
+// Pages that a mask gets after a checkpoint are empty in the state of the checkpoint. This holds
+// even if a restore brings an old epoch back.
 func TestPagesAllocatedUnderACheckpointAreEmptyAfterRestore(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
@@ -115,7 +116,7 @@ func TestAnEpochIsNotUsedTwice(t *testing.T) {
 	}
 }
 
-// The mask of a storage is right whenever a hook looks, and where it panics or
+// The mask of a storage is up to date whenever a hook runs, and stays so if a hook panics or
 // changes the world.
 func TestAMaskOfAStorageHoldsThroughHooks(t *testing.T) {
 	w := NewWorld(Options{})
@@ -208,7 +209,7 @@ func TestAStorageThatIsNotMaskedHasNoMask(t *testing.T) {
 	mustPanic(t, "register its component with Masked", func() { s.Mask() })
 }
 
-// A mask is as large as the regions in use, wherever they are.
+// The memory of a mask depends only on the size of the regions in use, not on their position.
 func TestAFarIndexTakesLittleMemory(t *testing.T) {
 	m := NewWorld(Options{}).NewMask()
 	m.Add(1<<32 - 1)
@@ -222,7 +223,8 @@ func TestAFarIndexTakesLittleMemory(t *testing.T) {
 	if m.word(maskBlocks) != 0 || m.word(math.MaxInt) != 0 || m.nextWord(maskBlocks) != -1 || m.nextWord(math.MaxInt) != -1 {
 		t.Error("there is something behind the last index")
 	}
-	m.Add(255<<18 + 5*4096) // Its level 2 lies where level 3 would, were it longer.
+	// Its level 2 is at the position that level 3 would have in a larger mask.
+	m.Add(255<<18 + 5*4096)
 	for b := maskBlocks; b < 8*maskBlocks; b += 4096 {
 		if got := m.nextWord(b); got != -1 {
 			t.Fatalf("nextWord(%d) = %d, want -1", b, got)
@@ -230,7 +232,7 @@ func TestAFarIndexTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// A clear writes nothing, and what is added anew is saved by the word.
+// Clear saves nothing. Later additions save one word each.
 func TestClearingAMaskSavesNothing(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
@@ -285,7 +287,7 @@ func TestARecorderAloneSavesNoMasks(t *testing.T) {
 	}
 }
 
-// What changes nothing opens no record: the forward branch stays.
+// A change without effect opens no record, so the forward branch stays.
 func TestChangesOfAMaskThatChangeNothingAreNone(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	m, empty := w.NewMask(), w.NewMask()

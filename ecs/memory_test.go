@@ -16,7 +16,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Not parallel: it looks at the heap of the process.
+// This test is not parallel, as it measures the heap of the process.
 func TestMemoryUsageIsWhatTheHeapGrowsBy(t *testing.T) {
 	if debug {
 		t.Skip("a debug build remembers all rows once more")
@@ -69,7 +69,7 @@ func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
 	w.clock.Seen.Add(track.Run{N: 16 * 64}, func(uint32, uint32) {}) // 16 words.
 	w.change.values, w.change.entities = make([]raw.Range, 0, 10), make([]raw.Range, 0, 10)
 	a.ring = make([]Entity, 0, 10)
-	for _, t := range []*track.Tracker{&a.rows, &w.entities.rows} { // 10 marks for each of the columns.
+	for _, t := range []*track.Tracker{&a.rows, &w.entities.rows} { // Ten marks for each column.
 		t.Protect(track.Lengths{N: 10 * 64})
 		t.Open()
 	}
@@ -82,7 +82,7 @@ func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
 	}
 }
 
-// Undo is what History.Bytes counts, whatever happened before.
+// Undo equals History.Bytes, whatever happened before.
 func TestMemoryUsageCountsTheBytesOfTheHistory(t *testing.T) {
 	w := newTwins(1, Options{History: 3})
 	checkAtEnd(t, w.worlds[0])
@@ -115,11 +115,12 @@ func TestMemoryUsageCountsTheBytesOfTheHistory(t *testing.T) {
 	}
 }
 
-// Not parallel: it looks at the heap of the process.
+// This test is not parallel, as it measures the heap of the process.
 func TestMemoryUsageCountsWhatKindsShareOnce(t *testing.T) {
 	step := 1001
 	if debug {
-		step = 101 // So that the guards, which are not counted, are little beside the rows.
+		// More rows make the guards of the debug build, which are not counted, small in comparison.
+		step = 101
 	}
 	for name, c := range map[string]Component[plain]{
 		"hashed":  {Kind: Hashed},
@@ -149,7 +150,7 @@ func TestMemoryUsageCountsWhatKindsShareOnce(t *testing.T) {
 	}
 }
 
-// Work space of sorts and operations noted for a recorder are counted.
+// MemoryUsage counts the work space of sorts, and the operations kept for a recorder.
 func TestMemoryUsage_SortAndOps(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister[plain](w)
@@ -167,7 +168,8 @@ func TestMemoryUsage_SortAndOps(t *testing.T) {
 	if err := w.Raw().Attach(recorderFunc(func(*raw.Change) uint64 { seq++; return seq }), 0); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // In the open tick, and in a frame behind a checkpoint.
+	// In the open tick, and in a frame after a checkpoint.
+	for range 2 {
 		before = w.MemoryUsage()
 		for _, e := range all[:500] {
 			s.Remove(e)

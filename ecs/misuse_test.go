@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// mustPanicWith runs f and returns what it panicked with, as an error.
+// mustPanicWith runs f and returns the value that it panicked with, as an error.
 func mustPanicWith(t *testing.T, f func()) (err error) {
 	t.Helper()
 	defer func() {
@@ -71,7 +71,7 @@ func TestTryTellsWhatWentWrongWhereItCannotPutTheWorldBack(t *testing.T) {
 	}
 }
 
-// A goroutine that is ended in a Try ends, whatever became of the checkpoint.
+// A goroutine that calls Goexit in a Try ends, even if the checkpoint of the Try is gone.
 func TestTryLetsAGoroutineEnd(t *testing.T) {
 	for _, far := range []bool{false, true} {
 		w, a, _, _ := members(10, Options{})
@@ -96,8 +96,8 @@ func TestTryLetsAGoroutineEnd(t *testing.T) {
 	}
 }
 
-// changedInParallelRuns is what a body of ParallelRuns panics with that changes the structure. A
-// debug build finds it at once.
+// changedInParallelRuns is the text of the panic if a body of ParallelRuns changes the structure. A
+// debug build finds the change at once.
 func changedInParallelRuns() string {
 	if debug {
 		return "ecs: the world is written in the body of ParallelRuns"
@@ -108,7 +108,7 @@ func changedInParallelRuns() string {
 func TestEntitiesCreatedAndDestroyedInParallelRunsAreNoticed(t *testing.T) {
 	text := changedInParallelRuns()
 	w, a, _, entities := members(10, Options{})
-	bare := w.CreateN(nil, 5) // Without components, so that no storage changes.
+	bare := w.CreateN(nil, 5) // Without components, so no storage changes.
 	w.Destroy(entities[3])
 	q := NewQuery1(Read(a))
 	for name, change := range map[string]func(){
@@ -153,7 +153,8 @@ func TestAQueryThatWritesNamesAComponentOnce(t *testing.T) {
 	mustPanic(t, text, func() { NewQuery2(Read(a), Write(a)) })
 	mustPanic(t, text, func() { NewQuery3(Write(a), Read(b), Write(a)) })
 	mustPanic(t, text, func() { NewQuery2(Write(a), Optional(Read(a))) })
-	for _, row := range NewQuery2(Read(a), Read(a)).All() { // No pointer writes what another has.
+	// No pointer of the row can write through the other.
+	for _, row := range NewQuery2(Read(a), Read(a)).All() {
 		if row.A != row.B {
 			t.Error("one row, two places")
 		}
@@ -230,8 +231,8 @@ func TestSortLikeGoesByTheRowsOfAnOrderedStorage(t *testing.T) {
 	}
 }
 
-// What a world that goes back gives out again is another one's life, and Restores is
-// the only way to tell.
+// After a restore, the world may give out an id again for another entity. Only Restores tells the
+// two apart.
 func TestWhoeverKeepsAnEntityOutsideCanTellThatTheWorldWentBack(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	w.Create()
@@ -310,7 +311,8 @@ func TestCheckpointsHeldAreListed(t *testing.T) {
 	if third.Name() != "third" || second.Name() != "" || second.Tick() != 0 || second.Bytes() != 0 {
 		t.Error("a released checkpoint has a name, a tick or bytes")
 	}
-	w.Checkpoint() // Its frame is one that had a name before.
+	// Its frame was used before by a checkpoint with a name.
+	w.Checkpoint()
 	w.Restore(first)
 	cp := w.Checkpoint()
 	same("first 0", " 0")
@@ -386,7 +388,8 @@ func TestIndex_Leak(t *testing.T) {
 	by := func(size int32) *Index[plain, int32] {
 		return NewIndex(a, func(p plain) int32 { return p.X / size })
 	}
-	for size := range int32(10 * maxAlike) { // A program that closes them may make any number.
+	// A program that closes its indexes may make any number of them.
+	for size := range int32(10 * maxAlike) {
 		x := by(size + 1)
 		x.Len(0)
 		x.Close()
@@ -469,7 +472,7 @@ func TestIndexSet_HookChangesKey(t *testing.T) {
 	}
 	_, a, _, entities := members(3, Options{})
 	x := NewIndex(a, keyOfPlain)
-	a.OnSet(func(e Entity, _, _ plain) { a.Mut(e).X *= 100 }) // To a key of its own.
+	a.OnSet(func(e Entity, _, _ plain) { a.Mut(e).X *= 100 }) // To a new key.
 	if err := x.Set(entities[1], plain{X: 5}); err != nil || x.Len(500) != 1 {
 		t.Error(err)
 	}
@@ -502,7 +505,8 @@ func TestRelation_TwoPolicies(t *testing.T) {
 	edges := MustRegister[edge](w) // Two targets may have two policies.
 	NewRelation(edges, func(e edge) Entity { return e.From }, RelationOptions{})
 	NewRelation(edges, func(e edge) Entity { return e.To }, RelationOptions{Policy: Refuse})
-	for from, policy := range map[bool]Policy{true: Detach, false: Refuse} { // Of edges with two ends, both find none.
+	// If an edge has two ends, both relations find no target.
+	for from, policy := range map[bool]Policy{true: Detach, false: Refuse} {
 		NewRelation(edges, func(e edge) Entity {
 			if from && e.To == 0 {
 				return e.From

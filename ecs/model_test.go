@@ -12,15 +12,15 @@ import (
 
 var depth = flag.Int("depth", deep.Or(3, 4), "operations in the sequences that the exhaustive models try; some try one more")
 
-// An operation is one step of a model. It returns false where it would change
-// nothing: a sequence that goes on from there is covered by a shorter one.
+// An operation is one step of a model. It returns false if it would change nothing. A longer
+// sequence from there has the same effect as one without the operation.
 type operation struct {
 	name string
 	do   func(p *pair) bool
 }
 
-// explore tries every sequence of at most n operations on a new pair, and checks
-// the pair after each.
+// explore tries every sequence of at most n operations, each on a new model, and checks the model
+// after each sequence.
 func explore(t *testing.T, s setting, all []operation, n int) {
 	t.Helper()
 	x := explorer{t: t, setting: s, operations: all}
@@ -38,7 +38,8 @@ type explorer struct {
 	sequence   []int
 	tried      int
 	pages      []*track.Page
-	last       func(p *pair) bool // Done at the end of every sequence, if set.
+	// Called at the end of every sequence, if set.
+	last func(p *pair) bool
 }
 
 func (x *explorer) extend(n int) {
@@ -90,8 +91,8 @@ func (x *explorer) run() (applied bool, err error) {
 
 var freshPage = track.NewPage(0)
 
-// pages returns the sparse pages of p, emptied, for the next pair: making them is
-// most of the work of a short sequence.
+// pages returns the sparse pages of p, emptied, for the next model. Without this, making pages
+// would be most of the work of a short sequence.
 func (p *pair) pages() (pages []*track.Page) {
 	for _, s := range p.w.sets {
 		var page *track.Page
@@ -104,7 +105,7 @@ func (p *pair) pages() (pages []*track.Page) {
 	return pages
 }
 
-// catch turns the panic of a pair into an error. Other panics keep their stack.
+// catch turns the panic of a model into an error. Other panics keep their stack.
 func catch(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -127,7 +128,7 @@ func on(name string, handles int, do func(p *pair, e Entity) bool) []operation {
 	return list
 }
 
-// adds, as opposed to sets, is done only to entities without the component.
+// adds is like sets, but only for entities without the component.
 func adds(store, handles int) []operation {
 	return on(fmt.Sprintf("add %d to", store), handles, func(p *pair, e Entity) bool {
 		return !p.faces[store].has(e) && p.set(store, e)
@@ -234,7 +235,7 @@ func TestEveryOrderOfLivesUnderThreeCheckpoints(t *testing.T) {
 	explore(t, s, operations(create, destroys(4), clearAll, adds(0, 2), checkpoints(3)), *depth+1)
 }
 
-// With two generations an index is spent after its second life.
+// With two generations, an index is spent after its second entity.
 func TestEveryOrderOfLivesWhereGenerationsRunOut(t *testing.T) {
 	t.Parallel()
 	s := setting{maxGeneration: 2}
@@ -249,7 +250,7 @@ func TestEveryOrderOfLivesAtGivenIndices(t *testing.T) {
 	explore(t, s, operations(create, destroys(3), clearAll, createsAt(0, 4), checkpoints(1)), *depth+1)
 	s.entities, s.history, s.record = 2, 2, true
 	explore(t, s, operations(create, destroys(2), createsAt(3, 0), createsAt(0, 4)[4:], ticks()), *depth+1)
-	s = setting{entities: 2, maxGeneration: 1} // Every entity is spent when it ends.
+	s = setting{entities: 2, maxGeneration: 1} // Every entity uses up its index.
 	explore(t, s, operations(create, destroys(3), createsAt(2, 0)), *depth+2)
 }
 
@@ -282,7 +283,7 @@ func TestEveryOrderOfTicksThatAreOnlyRecorded(t *testing.T) {
 	explore(t, s, operations(create, destroys(3), clearAll, commit, back, checkpoints(2)), *depth+1)
 }
 
-// Without history and recorder a commit only raises the tick.
+// Without history and recorder, a commit only increments the tick.
 func TestEveryOrderOfTicksThatAreNotHeld(t *testing.T) {
 	t.Parallel()
 	s := setting{kinds: []kind{plainKind}, entities: 2, members: 2}
@@ -321,7 +322,7 @@ func TestEveryOrderWithResources(t *testing.T) {
 	explore(t, s, operations(all, ticks(), checkpoints(2)), *depth+1)
 }
 
-// Every tick that writes holds at least one chunk of 32 rows, so the budget is a
+// Every tick that writes keeps at least one chunk of 32 rows, so the byte budget is enough for a
 // few ticks.
 func TestEveryOrderOfTicksUnderABudgetOfBytes(t *testing.T) {
 	t.Parallel()

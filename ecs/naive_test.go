@@ -2,8 +2,8 @@ package ecs
 
 import "slices"
 
-// A naiveState is all that a world holds, in slices that are copied whole. Every
-// value is an int; the faces of model_test.go turn ints into components.
+// An oracleState is the whole content of a world, in slices that are copied completely. Every value
+// is an int. An intStore converts ints to components.
 type naiveState struct {
 	tick                 uint64
 	alive, free, retired []Entity
@@ -13,16 +13,17 @@ type naiveState struct {
 	events               naiveEvents
 }
 
-// naiveEvents are the events of a world and how many of them its reader has read.
+// oracleEvents are the events of a world, and the number of events that its reader has read.
 type naiveEvents struct {
 	sent, read int
 	last, now  []int
 }
 
-// held returns the events that are there.
+// held returns the retained events.
 func (e *naiveEvents) held() []int { return slices.Concat(e.last, e.now) }
 
-// unread returns those that the reader has not read, and how many it cannot read any more.
+// unread returns the retained events after the position of the reader, and how many the reader has
+// missed.
 func (e *naiveEvents) unread() (_ []int, missed int) {
 	held := e.held()
 	first := e.sent - len(held)
@@ -32,8 +33,9 @@ func (e *naiveEvents) unread() (_ []int, missed int) {
 type naiveStore struct {
 	entities []Entity
 	values   []int
-	indexed  bool // The row of an entity is its index; others are Vacant and hold gap.
-	gap      int
+	// The row of an entity is its index. Other rows are Vacant and hold gap.
+	indexed bool
+	gap     int
 }
 
 // empty returns a store like s without rows.
@@ -58,7 +60,7 @@ func (s *naiveStore) add(e Entity, v int) {
 	s.entities[e.Index()], s.values[e.Index()] = e, v
 }
 
-// members returns how many rows have an entity.
+// members returns the number of rows with an entity.
 func (s *naiveStore) members() (n int) {
 	for _, e := range s.entities {
 		if e != Vacant {
@@ -82,26 +84,25 @@ func (s *naiveState) clone() *naiveState {
 	return &c
 }
 
-// A naiveFrame is a boundary with a copy of the state at it.
+// An oracleFrame is a boundary with a copy of the state at it.
 type naiveFrame struct {
 	cp         Checkpoint // Of the world under test; zero for a tick.
 	tick, bare bool
 	state      *naiveState
 }
 
-// A naiveWorld does what the documentation of World says, by copying everything
-// at every boundary.
+// An oracle does what the documentation of World says. It copies everything at every boundary.
 type naiveWorld struct {
 	*naiveState
 	frames   []naiveFrame
-	forward  []*naiveState // The next one to go forward to is last.
+	forward  []*naiveState // The last one is the next to go forward to.
 	history  int
 	dense    int
 	recorded bool
 	kept     bool        // The newest tick is kept without a history.
 	over     func() bool // Reports whether the world under test is over its budget.
 
-	replaced []naiveSet // What Set was called for of who had the component already.
+	replaced []naiveSet // The Sets of components that their entities had already.
 
 	maxGeneration  uint32
 	relations      []naiveRelation
@@ -126,7 +127,7 @@ func (w *naiveWorld) create() Entity {
 			w.alive = append(w.alive, e)
 			return e
 		}
-		last := len(w.free) - 1 // Spent: the last free one takes its place.
+		last := len(w.free) - 1 // Spent: the last free entity takes its place.
 		w.free[0] = w.free[last]
 		w.free = w.free[:last]
 		w.retired = slices.Insert(w.retired, 0, e)
@@ -139,7 +140,7 @@ func (w *naiveWorld) create() Entity {
 	return e
 }
 
-// createAt makes e alive, if it can be.
+// createAt makes e alive, if that is allowed.
 func (w *naiveWorld) createAt(e Entity) bool {
 	at := func(list []Entity) int {
 		return slices.IndexFunc(list, func(other Entity) bool { return other.Index() == e.Index() })
@@ -178,7 +179,7 @@ func (w *naiveWorld) destroy(e Entity) bool {
 	return true
 }
 
-// end is destroy of an entity that is alive and whose sources were seen to.
+// end destroys an entity that is alive, after its relations are resolved.
 func (w *naiveWorld) end(e Entity) {
 	k := slices.Index(w.alive, e)
 	w.forward = nil
@@ -204,7 +205,7 @@ func (w *naiveWorld) clearAll() {
 	}
 }
 
-// wrote notes that store i changed.
+// wrote records that store i changed.
 func (w *naiveWorld) wrote(i int) {
 	if !w.exempt[i] {
 		w.forward = nil
@@ -282,7 +283,7 @@ func (w *naiveWorld) checkpoint(cp Checkpoint) {
 	w.frames = append(w.frames, naiveFrame{cp: cp, state: w.naiveState.clone()})
 }
 
-// put makes s the state, but for what does not rewind.
+// put replaces the state by s, except for data that do not rewind.
 func (w *naiveWorld) put(s *naiveState) {
 	before := w.naiveState
 	w.naiveState = s.clone()
@@ -332,9 +333,9 @@ func (w *naiveWorld) commit() {
 	}
 }
 
-// evict forgets ticks until the history is within its bounds: the oldest first or,
-// in a history that is thinned, the one that thinnable names; never one that a
-// checkpoint follows, never the newest.
+// evict removes ticks until the history is within its limits. It removes the oldest tick or, in a
+// thinned history, the tick that thinnable returns. It keeps ticks that a checkpoint follows, and
+// the newest tick.
 func (w *naiveWorld) evict() {
 	for {
 		ticks := 0
@@ -354,7 +355,7 @@ func (w *naiveWorld) evict() {
 	}
 }
 
-// evictable says of each frame whether it is a tick that another tick follows.
+// evictable tells for each frame whether it is a tick that another tick follows.
 func (w *naiveWorld) evictable() []bool {
 	can := make([]bool, len(w.frames))
 	for i := range w.frames {
@@ -363,9 +364,9 @@ func (w *naiveWorld) evictable() []bool {
 	return can
 }
 
-// thinnable returns the position of the tick that a thinned history gives up, or
-// -1: it counts, for each power of two, the ticks that are divisible by it and not
-// by the next, from the oldest one that can go to the newest one that may.
+// thinnable returns the position of the tick that a thinned history evicts next, or -1. For each
+// power of two, it counts the ticks that are divisible by this power and not by the next one. It
+// counts from the oldest tick that may be evicted to the newest.
 func (w *naiveWorld) thinnable() int {
 	best, most := -1, 0
 	for power := uint64(1); w.dense > 0 && power <= w.tick; power *= 2 {
@@ -391,7 +392,7 @@ func (w *naiveWorld) thinnable() int {
 	return best
 }
 
-// seek goes to the end of tick, and reports whether it is held.
+// seek goes to the end of tick, and reports whether the tick is retained.
 func (w *naiveWorld) seek(tick uint64) bool {
 	if f := slices.IndexFunc(w.forward, func(s *naiveState) bool { return s.tick == tick }); f >= 0 {
 		w.frames = w.frames[:w.newestTick()+1]
@@ -440,7 +441,7 @@ func (w *naiveWorld) newest() uint64 {
 	return w.tick
 }
 
-// ticks returns the ticks that can be gone to.
+// ticks returns the retained ticks.
 func (w *naiveWorld) ticks() (ticks []uint64) {
 	for _, f := range w.frames {
 		if f.tick && !f.bare {

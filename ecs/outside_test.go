@@ -16,8 +16,8 @@ type party struct {
 	Roles   map[string]map[Entity]int
 }
 
-// Outside is asked once for each component, place and entity, in an order that no map
-// decides, also where many copies are made, and what it says is what copies have.
+// Copy calls Outside once for each component, field and entity, also if it makes many copies. The
+// order does not depend on maps. The copies get the results.
 func TestOutsideIsAskedOnceForEachPlaceInOrder(t *testing.T) {
 	from, to := newFamily(Options{}), newFamily(Options{})
 	MustRegisterResource(to.w, party{})
@@ -75,7 +75,7 @@ func TestOutsideIsAskedOnceForEachPlaceInOrder(t *testing.T) {
 	}
 }
 
-// What Outside says may differ by component and place.
+// The result of Outside may differ by component and field.
 func TestOutsideMayRefuseOneFieldAndClearAnother(t *testing.T) {
 	from, to := newFamily(Options{}), newFamily(Options{})
 	e := from.w.CreateN(nil, 3)
@@ -102,7 +102,7 @@ func TestOutsideMayRefuseOneFieldAndClearAnother(t *testing.T) {
 	_, _ = to.w.Copy(from.w, e[:1], CopyOptions{Outside: func(Reference) (Entity, error) { return to.w.Create(), nil }})
 }
 
-// Resources are copied by name, also where types differ but not their layout.
+// Resources are copied by name, also between different types with the same layout.
 func TestResourcesAreCopiedByName(t *testing.T) {
 	type pair struct{ Of, To Entity }
 	type other struct{ Of, To Entity }
@@ -141,7 +141,7 @@ func TestResourcesAreCopiedByName(t *testing.T) {
 	}
 }
 
-// A blank world has the types of another one and nothing of what it holds.
+// A blank world has the types of another one, and none of its content.
 func TestABlankWorldHasTheTypesAndNoEntities(t *testing.T) {
 	f := newFamily(Options{History: 3})
 	parties := MustRegisterResource(f.w, party{Leader: 1})

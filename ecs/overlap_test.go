@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A thin world has a query that finds a twentieth of some thousands, which lie in an order
-// of their own in the storage that drives.
+// A thinWorld has a query that finds a twentieth of some thousand rows. These rows are in random
+// order in the storage that drives the query.
 type thin struct {
 	w   *ecs.World
-	a   *ecs.Storage[position] // Drives.
+	a   *ecs.Storage[position] // Drives the query.
 	b   *ecs.Storage[velocity]
 	q   *ecs.Query2[position, velocity]
 	rng *rand.Rand
@@ -37,10 +37,10 @@ func newThin(n int, seed uint64) *thin {
 	return t
 }
 
-// ask makes the query anew, so that its next walk is the first.
+// ask makes a new query, whose next walk is the first one.
 func (t *thin) ask() { t.q = ecs.NewQuery2(ecs.Write(t.a), ecs.Read(t.b)) }
 
-// want returns what there is to find.
+// want returns the entities that the query must find.
 func (t *thin) want() (found []ecs.Entity) {
 	for _, e := range t.a.Entities() {
 		if t.b.Has(e) {
@@ -50,8 +50,8 @@ func (t *thin) want() (found []ecs.Entity) {
 	return found
 }
 
-// found returns what there is, each with its own components, in one of several ways. In some the world changes meanwhile,
-// by nothing that takes rows from where they lie.
+// found returns the entities that the query finds by one of several methods, and whether each has
+// its own components. Some methods also change the world meanwhile, without moving rows.
 func (t *thin) found() (found []ecs.Entity, own bool) {
 	own = true
 	visit := func(e ecs.Entity, p *position, v *velocity) {
@@ -92,12 +92,12 @@ func (t *thin) found() (found []ecs.Entity, own bool) {
 	return found, own
 }
 
-// change changes who is found, or where.
+// change changes the result of the query, or the order of rows.
 func (t *thin) change() {
 	all := t.a.Entities()
 	switch e := all[t.rng.IntN(len(all))]; t.rng.IntN(6) {
 	case 0:
-		t.a.Remove(all[len(all)-1]) // Nobody moves.
+		t.a.Remove(all[len(all)-1]) // No other row moves.
 	case 1:
 		t.w.Destroy(e)
 	case 2:
@@ -131,7 +131,8 @@ func TestAQueryThatFindsLittleFindsAllOfIt(t *testing.T) {
 				}
 				changes := world.rng.IntN(3)
 				if world.rng.IntN(6) == 0 {
-					changes = n / 4 // More than sets note, or so many that it is no longer little.
+					// More changes than sets record, or so many that the result is no longer small.
+					changes = n / 4
 				}
 				for range changes {
 					world.change()
@@ -145,7 +146,7 @@ func TestAQueryThatFindsLittleFindsAllOfIt(t *testing.T) {
 	}
 }
 
-// In a loop with several goroutines each may have a query of its own.
+// In a loop with several goroutines, each goroutine may have its own query.
 func TestGoroutinesFindLittleByQueriesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	world := newThin(9_000, 1)

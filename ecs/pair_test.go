@@ -11,10 +11,11 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// Components of the models. padded has padding, so its memory is not its bytes.
+// The components of the models. padded has padding, so its memory differs from its encoding.
 type (
 	plain struct{ X, Y int32 }
-	large struct { // More than 256 bytes: its logs keep pieces.
+	// More than 256 bytes, so its undo logs hold parts of rows.
+	large struct {
 		V     int
 		Cells [40]int
 	}
@@ -38,7 +39,7 @@ func wordInt(w *word) int { v, _ := strconv.Atoi(w.S); return v }
 
 func cloneList(l list) list { return list{slices.Clone(l.Items)} }
 
-// A face lets the models use a storage as if its components were ints.
+// An intStore gives the models access to a storage as if its components were ints.
 type face struct {
 	name     string
 	any      func() AnyStorage
@@ -65,7 +66,7 @@ type face struct {
 	increaseEach func([]Entity) int // In place, through MutEach.
 }
 
-// A kind makes a component of one Go type.
+// A kind registers a component of one Go type.
 type kind struct {
 	exempt  bool
 	tag     bool
@@ -74,8 +75,8 @@ type kind struct {
 	add     func(w *World) face
 }
 
-// newKind returns a kind whose ints are turned into components by from, and back
-// by to. Types are described once only, as that is slow.
+// newKind returns a kind whose ints are converted to components by from, and back by to. Each type
+// is described only once, because that is slow.
 func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Component[T]) kind {
 	spec, err := newSpec(NewWorld(Options{}), the(c))
 	if err != nil {
@@ -193,7 +194,7 @@ var (
 			}
 			return l.Items[0]
 		},
-		func(l *list) { l.Items[0]++ }, // Through the slice, which copies would share.
+		func(l *list) { l.Items[0]++ }, // Through the slice, which shallow copies would share.
 		Component[list]{Clone: cloneList})
 	indexedKind = newKind(
 		func(v int) indexed { return indexed{int16(v), 1} },
@@ -234,7 +235,7 @@ var (
 		Component[extra]{NoRewind: true})
 )
 
-// A setting says what worlds a test runs on.
+// modelOptions describe the world of a model.
 type setting struct {
 	kinds         []kind
 	groups        [][]int // Stores.
@@ -247,13 +248,14 @@ type setting struct {
 	record        bool
 	keepTick      bool
 	maxGeneration uint32
-	filler        int // Entities with every component, whose handles are not kept,
-	entities      int // then these, the handles of which are,
-	members       int // and how many of those have every component.
+	// Entities with every component, without handles.
+	filler   int
+	entities int // Further entities, with handles.
+	members  int // How many of these have every component.
 }
 
-// A pair is a world and its naive twin, taken through the same operations. A
-// difference panics with a failure.
+// A model is a world and its oracle, taken through the same operations. A difference panics with a
+// failure.
 type pair struct {
 	w     *World
 	n     *naiveWorld
@@ -261,28 +263,28 @@ type pair struct {
 	kinds []kind
 	res   []*Resource[list]
 
-	events *Events[list] // nil: none.
+	events *Events[list] // nil if the model has no events.
 	reader *EventReader[list]
 
-	indexes []indexFace // By store; made by the first look.
+	indexes []indexFace // By store; made by the first call of look.
 	pasts   []heldPast
 
-	relations []relationFace // Those that the naive world has.
-	handles   []Entity       // Every handle ever seen.
+	relations []relationFace // The relations of the oracle.
+	handles   []Entity       // Every handle ever created.
 	cps       []Checkpoint
 	last      int // The value set last.
 	rec, also *recorderModel
-	digest    bool // Compare digests with a world built anew.
+	digest    bool // Compare the digest with that of a newly built world.
 }
 
-// failure is what a pair panics with.
+// A failure is the panic value of a model.
 type failure string
 
 func failf(format string, args ...any) { panic(failure(fmt.Sprintf(format, args...))) }
 
 func newPair(s setting) *pair { return newPairOn(s, nil) }
 
-// newPairOn makes a pair whose sets begin with the empty pages given.
+// newModelOn makes a model whose sets start with the given empty pages.
 func newPairOn(s setting, pages []*track.Page) *pair {
 	p := &pair{w: NewWorld(Options{History: s.history, HistoryBytes: s.historyBytes, HistoryDense: s.historyDense}), kinds: s.kinds}
 	p.n = &naiveWorld{naiveState: &naiveState{stores: make([]naiveStore, len(s.kinds))}, history: s.history, dense: s.historyDense,
@@ -364,7 +366,7 @@ func resourceSpec(exempt bool) typedSpec[list] {
 	return resourceSpecs[0]
 }
 
-// restart begins the histories anew, with that many recorders, two at most.
+// restart discards the history and starts a new one, with zero to two recorders.
 func (p *pair) restart(recorders int) {
 	must := func(err error) {
 		if err != nil {
@@ -387,7 +389,7 @@ func (p *pair) restart(recorders int) {
 	p.n.start()
 }
 
-// The operations, which return whether they changed anything.
+// The operations return whether they changed anything.
 
 func (p *pair) handle(i int) Entity {
 	if i < len(p.handles) {
@@ -408,7 +410,8 @@ func (p *pair) create() bool {
 }
 
 func (p *pair) createAt(e Entity) bool {
-	if e.Generation() > p.n.maxGeneration { // Of a world under test, less than there can be.
+	// The limit of a model is lower than that of a real world.
+	if e.Generation() > p.n.maxGeneration {
 		return false
 	}
 	err := p.w.CreateAt(e)
@@ -451,7 +454,7 @@ func (p *pair) remove(i int, e Entity) bool {
 }
 
 func (p *pair) clear(i int) bool {
-	some := len(p.n.stores[i].entities) > 0 // Gaps count: their rows go.
+	some := len(p.n.stores[i].entities) > 0 // Gaps count, because Clear removes their rows.
 	p.faces[i].clear()
 	p.n.clearStore(i)
 	return some
@@ -477,7 +480,7 @@ func (p *pair) increaseResource(i int) bool {
 	return true
 }
 
-// checkpoint holds at most three checkpoints, those of Try included.
+// checkpoint holds at most three checkpoints, including those of Try.
 func (p *pair) checkpoint() bool {
 	if p.checkpointAt(2) >= 0 {
 		return false
@@ -488,8 +491,7 @@ func (p *pair) checkpoint() bool {
 	return true
 }
 
-// checkpointAt returns the position of the i-th checkpoint among the frames, or
-// -1.
+// checkpointAt returns the position of the i-th checkpoint among the frames, or -1.
 func (p *pair) checkpointAt(i int) int {
 	for k, f := range p.n.frames {
 		if !f.tick {
@@ -524,7 +526,7 @@ func (p *pair) release(i int) bool {
 
 var errTried = errors.New("tried")
 
-// An outcome is how the function given to Try ends.
+// An outcome is how the function passed to Try ends.
 type outcome int
 
 const (
@@ -570,7 +572,7 @@ func (p *pair) commit() bool {
 	return true
 }
 
-// evictAsIn makes the naive world evict for bytes what w did.
+// evictAsIn makes the oracle evict as many ticks as w did for its byte budget.
 func (w *naiveWorld) evictAsIn(actual *World) {
 	w.over = func() bool { return len(w.frames) > len(actual.frames)-actual.removed }
 }
@@ -599,7 +601,7 @@ func (p *pair) rewind(n int) bool {
 	return moved
 }
 
-// check compares the two worlds.
+// check compares the world with the oracle.
 func (p *pair) check() {
 	if err := p.w.check(); err != nil {
 		failf("%v", err)
@@ -640,7 +642,7 @@ func (p *pair) checkRegistry() {
 	}
 }
 
-// asked returns every handle ever seen, and some that never were.
+// probes returns every handle ever created, and some that were never created.
 func (p *pair) asked() []Entity {
 	return append(p.handles[:len(p.handles):len(p.handles)], 0, NewEntity(0, 9), NewEntity(5000, 1),
 		NewEntity(math.MaxUint32, 1), math.MaxUint64, NewEntity(1, 0))
@@ -689,8 +691,7 @@ func (p *pair) checkHistory() {
 	}
 }
 
-// checkDigest compares the digest with that of a world built from the naive
-// state.
+// checkDigest compares the digest with that of a world built from the state of the oracle.
 func (p *pair) checkDigest() {
 	w := NewWorld(Options{})
 	state := &raw.State{Tick: p.n.tick, Registry: raw.As[uint64](slices.Concat(p.n.alive, p.n.free, p.n.retired)), Alive: len(p.n.alive)}

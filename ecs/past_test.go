@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A pastFace lets the models use a storage of a past as if its components were ints.
+// An intPast gives the models access to a PastStorage as if its components were ints.
 type pastFace struct {
 	has    func(Entity) bool
 	get    func(Entity) (int, bool)
@@ -40,13 +40,13 @@ func newPastFace[T any](x *PastStorage[T], to func(T) int) pastFace {
 	}
 }
 
-// A heldPast is a past that a pair keeps over its operations, and the state that it is at.
+// A modelPast is a Past that a model keeps during other operations, and the state that it reads.
 type heldPast struct {
 	past  *Past
 	state *naiveState
 }
 
-// heldStates returns the states that can be gone to, in the order of their ticks.
+// heldStates returns the retained states in the order of their ticks.
 func (w *naiveWorld) heldStates() (states []*naiveState) {
 	for _, f := range w.frames {
 		if f.tick && !f.bare {
@@ -59,7 +59,7 @@ func (w *naiveWorld) heldStates() (states []*naiveState) {
 	return states
 }
 
-// aim aims the i-th past at a tick, which may not be held.
+// aim aims the i-th Past at a tick, which may have been evicted.
 func (p *pair) aim(i int, tick uint64) bool {
 	k := slices.IndexFunc(p.n.heldStates(), func(s *naiveState) bool { return s.tick == tick })
 	if i >= len(p.pasts) {
@@ -86,13 +86,13 @@ func (p *pair) expectHeld(verb string, tick uint64, err error, held bool) {
 	}
 }
 
-// readPasts reads all pasts, so that they know what there is.
+// readPasts reads all pasts, which fills their caches.
 func (p *pair) readPasts() bool {
 	p.checkPasts()
 	return len(p.pasts) > 0
 }
 
-// checkPasts compares all pasts with the states that they are at.
+// checkPasts compares all pasts with their states.
 func (p *pair) checkPasts() {
 	states := p.n.heldStates()
 	for _, h := range p.pasts {
@@ -106,14 +106,14 @@ func (p *pair) checkPasts() {
 	}
 }
 
-// lookBack reads every tick that is held, by a past that is made for it.
+// lookBack reads every retained tick through a new Past.
 func (p *pair) lookBack() {
 	for i := range p.n.heldStates() {
 		p.lookBackAt(i)
 	}
 }
 
-// lookBackAt reads one of them, the i-th modulo their number.
+// lookBackAt reads the i-th retained tick, modulo their number.
 func (p *pair) lookBackAt(i int) {
 	if states := p.n.heldStates(); len(states) > 0 {
 		past, err := p.w.History().At(states[i%len(states)].tick)
@@ -204,7 +204,7 @@ func (p *pair) checkPastStore(name string, f pastFace, tick uint64, want, now *n
 	}
 }
 
-// pastLooks are operations on a past that is kept over the others.
+// pastLooks are operations on a Past that is kept during other operations.
 func pastLooks() []operation {
 	list := []operation{{"look", (*pair).readPasts}}
 	for back := range 3 {
@@ -215,8 +215,8 @@ func pastLooks() []operation {
 	return append(list, operation{"aim at tick +1", func(p *pair) bool { return p.aim(0, p.n.tick+1) }})
 }
 
-// explorePasts explores with a past that is read before the operations, and all ticks are
-// read at the end of each sequence.
+// explorePasts is like explore. A Past is read before the operations, and all ticks are read at the
+// end of each sequence.
 func explorePasts(t *testing.T, s setting, all []operation, n int) {
 	t.Helper()
 	x := explorer{t: t, setting: s, operations: append(all, pastLooks()...), last: func(p *pair) bool {
@@ -254,8 +254,8 @@ func TestEveryOrderOfCheckpointsWithLooksAtThePast(t *testing.T) {
 	explorePasts(t, s, operations(adds(0, 2), removes(0, 1), writes(0, 1), adds(1, 2), more, destroys(1), ticks()[:3], checkpoints(1)), *depth)
 }
 
-// Ticks that were undone, made again and undone again lie ahead as those that never were made
-// again, whatever was looked at between.
+// Ticks may be undone, redone and undone again. They read the same as ticks that were undone once,
+// whatever was read in between.
 func TestEveryOrderOfSeeksWithLooksAtThePast(t *testing.T) {
 	const ticks = 4
 	tried := 0
@@ -337,7 +337,8 @@ func TestAPastThatIsNotHeldPanicsAndSaysHowToRepairThat(t *testing.T) {
 	mustPanic(t, "with a past of another world", func() { MustRegisterResource(other, list{}).At(past) })
 }
 
-// looks reads ticks of a storage by pasts that are kept, and by one that is aimed at each.
+// pastReader reads ticks of a storage in two ways: through one Past per tick, and through one Past
+// that is aimed at each tick.
 type looks[T comparable] struct {
 	t     *testing.T
 	s     *Storage[T]
@@ -374,7 +375,7 @@ func (l *looks[T]) expect() {
 	}
 }
 
-// expectFrom reads them from back ticks ago, where some lie ahead.
+// expectFrom rewinds by back ticks and reads all ticks from there, some of which are then ahead.
 func (l *looks[T]) expectFrom(back int) {
 	l.t.Helper()
 	h, tick := l.s.w.History(), l.s.w.Tick()
@@ -425,9 +426,9 @@ func (l *looks[T]) expectTick(x *PastStorage[T], then heldTick[T]) {
 func TestAPastAimedAnewForgetsWhoHadFallen(t *testing.T) {
 	w, a, _, entities := members(4, Options{History: 4})
 	w.Commit()
-	a.Remove(entities[0]) // The last one is in its row from now on,
+	a.Remove(entities[0]) // From now on, the last entity is in its row.
 	w.Commit()
-	a.Clear() // and all fall.
+	a.Clear()
 	past, err := w.History().At(1)
 	if err != nil {
 		t.Fatal(err)
@@ -441,12 +442,13 @@ func TestAPastAimedAnewForgetsWhoHadFallen(t *testing.T) {
 				t.Errorf("at tick %d: Has(%v) = %v, want %v", tick, e, got, want)
 			}
 		}
-		a.Set(entities[3], plain{}) // Its entry names another row than it had.
+		// Its sparse entry now names another row.
+		a.Set(entities[3], plain{})
 		a.Clear()
 	}
 }
 
-// What a log saved becomes the live row again, and is written in place.
+// A restore makes a saved row live again, so later writes change it in place.
 func TestAPastDoesNotShareRowsThatWerePutBack(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister(w, Component[list]{Clone: cloneList})
@@ -534,7 +536,7 @@ func TestPastsInParallelLoops(t *testing.T) {
 	}
 	was := b.At(past)
 	b.Mut(entities[0]).B = 9
-	b.Remove(entities[10]) // The last one comes to its row.
+	b.Remove(entities[10]) // The last entity moves to its row.
 	before, _ := was.Get(entities[0])
 	NewQuery1(Write(a)).ParallelRuns(4, func(run Run1[plain]) {
 		for _, e := range run.Entities {

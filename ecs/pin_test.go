@@ -16,18 +16,19 @@ import (
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
-// A pinned is a pin beside what it should read.
+// A pinned is a pin together with the data that it should read.
 type pinned struct {
 	*rawPin
 	tick     uint64
-	gone     bool // The world went back to before it.
+	gone     bool // The world went back to before the pin.
 	registry []byte
 	lengths  track.Lengths
 	storages []raw.Storage
 	entities [][]byte
 	rows     [][]byte
-	begins   [][]int     // Of each row, where it begins in rows.
-	done     map[int]int // By storage, -1 the registry: how many rows are not read any more.
+	begins   [][]int // For each row, its start in rows.
+	// How many rows are no longer read, by storage. -1 is the registry.
+	done map[int]int
 }
 
 func pin(w *World) (*pinned, error) {
@@ -53,7 +54,7 @@ func pin(w *World) (*pinned, error) {
 	return d, nil
 }
 
-// check compares what the pin reads, in pieces of step rows.
+// check compares the data that the pin reads, in pieces of step rows.
 func (d *pinned) check(step int) {
 	if got := d.Valid(); got == d.gone {
 		failf("Valid() = %v, gone: %v", got, d.gone)
@@ -83,7 +84,8 @@ func (d *pinned) check(step int) {
 			}
 			lo -= step
 		}
-		wantEntities := d.entities[i][min(8*d.done[i], len(d.entities[i])):] // A resource has none.
+		// A resource has none.
+		wantEntities := d.entities[i][min(8*d.done[i], len(d.entities[i])):]
 		wantRows := d.rows[i][d.begins[i][d.done[i]]:]
 		if string(entities) != string(wantEntities) || string(rows) != string(wantRows) {
 			failf("pinned at tick %d: %s from row %d\n%.1000v\n%.1000v, want\n%.1000v\n%.1000v", d.tick, s.Name(), d.done[i], entities, rows, wantEntities, wantRows)
@@ -91,7 +93,7 @@ func (d *pinned) check(step int) {
 	}
 }
 
-// A pinRunner runs programs with up to three pins.
+// A pinProgram runs programs with up to three pins.
 type pinRunner struct {
 	runner
 	pins []*pinned
@@ -122,7 +124,7 @@ func (r *pinRunner) release(arg int) {
 	}
 }
 
-// finish says that the registry or a storage was read to its end.
+// finish marks the registry or a storage as read to its end.
 func (r *pinRunner) finish(arg int) {
 	if len(r.pins) == 0 {
 		return
@@ -131,8 +133,8 @@ func (r *pinRunner) finish(arg int) {
 	d.read(arg/len(r.pins)%(len(d.storages)+1)-1, never)
 }
 
-// read says that the first rows of storage i, of the registry if that is -1, are not read any
-// more: so many whole groups, or all that are left.
+// read marks the first rows of storage i as read: either the given number of whole groups, or all
+// remaining rows. Storage -1 is the registry.
 func (d *pinned) read(i int, groups uint64) {
 	s, rows := raw.Storage(nil), d.lengths.Total
 	if i >= 0 {
@@ -146,7 +148,7 @@ func (d *pinned) read(i int, groups uint64) {
 	d.done[i] = to
 }
 
-// wentBack notes the pins that a restore to frame id, or to a tick, leaves behind.
+// wentBack marks the pins that a restore to frame id, or to a tick, invalidates.
 func (r *pinRunner) wentBack(id, tick uint64) {
 	for _, d := range r.pins {
 		d.gone = d.gone || d.id > id || d.tick > tick
@@ -202,7 +204,7 @@ func (r *pinRunner) step(what, arg int) {
 
 const pinSteps = structural + 15
 
-// runPins is run for programs that pin.
+// runPins is like run, for programs with pins.
 func (p program) runPins(step int) (err error) {
 	defer catch(&err)
 	shape := int(p[0])
@@ -217,7 +219,8 @@ func (p program) runPins(step int) (err error) {
 			failf("%v", err)
 		}
 		for _, d := range r.pins {
-			if p[1]%4 == 0 || len(p) < 4 { // Not always: looking takes over what was saved.
+			// Not always, because a check takes over saved rows.
+			if p[1]%4 == 0 || len(p) < 4 {
 				d.check(step)
 			}
 		}
@@ -279,7 +282,7 @@ func TestAPinKeepsNothingOfWhatIsReadToItsEnd(t *testing.T) {
 			read.MutValues()[i].X++
 		}
 		left.MutValues()[0].N++
-		w.Commit() // In it the pins take over what was saved.
+		w.Commit() // In this commit, the pins take over saved rows.
 		for i := range read.MutValues() {
 			read.MutValues()[i].X++
 		}
@@ -302,7 +305,7 @@ func TestAPinKeepsNothingOfWhatIsReadToItsEnd(t *testing.T) {
 
 type pinMark struct{ N int }
 
-// What pins take over of many groups lies in chunks that groups share.
+// Data that pins take over from many groups are in chunks that the groups share.
 func TestPinsReadGroupsThatOthersAreTakenOverWith(t *testing.T) {
 	for seed := range uint64(deep.Or(4, 60)) {
 		if err := runGroupPins(t, seed); err != nil {
@@ -335,7 +338,7 @@ func runGroupPins(t *testing.T, seed uint64) (err error) {
 			}
 		case 1:
 			at := rng.IntN(len(entities))
-			if len(pins) > 0 && rng.IntN(2) == 0 { // What one of them reads next.
+			if len(pins) > 0 && rng.IntN(2) == 0 { // The rows that one of the pins reads next.
 				at = min(pins[rng.IntN(len(pins))].done[0], len(entities)-1)
 			}
 			for _, e := range entities[at:min(at+rng.IntN(6000), len(entities))] {
@@ -425,7 +428,8 @@ func TestAPinSharesNoMemoryWithRowsThatComeBack(t *testing.T) {
 	require.NoError(t, err)
 	(*s.Mut(e))[0] = 10
 	w.Commit()
-	require.NoError(t, w.History().Rewind(1)) // What the log held is the live row now.
+	// The row from the log is now the live row.
+	require.NoError(t, w.History().Rewind(1))
 	(*s.Mut(e))[1] = 20
 	p.check(1)
 	w.Commit()

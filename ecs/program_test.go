@@ -9,20 +9,20 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A program is a sequence of steps of two bytes: what to do, and with what. Any
-// bytes are a program.
+// A program is a sequence of steps of two bytes: an operation and its argument. Any bytes are a
+// program.
 //
 //	| step | argument | step | argument | ...
 //
-// It runs on a pair with storages of every kind, resources, a recorder or none,
-// and a history of some length, which the first byte chooses.
+// A program runs on a model with storages of every kind and with resources. The first byte
+// chooses the length of the history and whether there is a recorder.
 type program []byte
 
 // programKinds puts the components of the queries first.
 var programKinds = append(slices.Clone(queryKinds), listKind, extraKind, indexedKind, gapKind, hashedKind, orderedKind, markedKind, keptKind, largeKind)
 
-// steps are what a program can do. Those in front come with changes of structure
-// only; forks use them too.
+// steps are the operations of a program. The first ones change only structure and values. Forks use
+// them too.
 var steps = []func(r *runner, arg int){
 	func(r *runner, _ int) { r.create() },
 	func(r *runner, _ int) { r.create() },
@@ -65,20 +65,19 @@ var steps = []func(r *runner, arg int){
 	func(r *runner, arg int) { r.lookBackAt(arg) },
 }
 
-// structural is how many of the steps change structure and values only.
+// structural is the number of steps that change only structure and values.
 const structural = 18
 
 type runner struct {
 	*pair
 	questions []question
-	rest      program                    // What follows the present step.
+	rest      program                    // The rest of the program after the current step.
 	steps     []func(r *runner, arg int) // All of them.
 }
 
 func (p program) run() error { return p.runWith(steps) }
 
-// runWith runs p with the given steps, on a world with groups of the given
-// stores.
+// runWith runs p with the given steps, on a world with groups of the given stores.
 func (p program) runWith(steps []func(r *runner, arg int), groups ...[]int) (err error) {
 	defer catch(&err)
 	shape := 0
@@ -120,8 +119,8 @@ func (p program) runWith(steps []func(r *runner, arg int), groups ...[]int) (err
 // pick returns one of the handles, most of which are alive.
 func (r *runner) pick(arg int) Entity { return r.handle(arg * 7 % (len(r.handles) + 1)) }
 
-// createNear creates one of the handles again, or an entity of an index near the end under
-// one of the first generations.
+// createNear creates one of the handles again, or an entity with an index near the end and a low
+// generation.
 func (r *runner) createNear(arg int) {
 	if arg%2 == 0 {
 		r.createAt(r.pick(arg / 2))
@@ -131,15 +130,14 @@ func (r *runner) createNear(arg int) {
 	r.createAt(NewEntity(uint32(max(0, indices-4+arg/2%8)), uint32(arg/16%4)))
 }
 
-// clearSometimes clears the world for few arguments: most programs should have
-// something to work on.
+// clearSometimes clears the world for few arguments, so that most programs keep some entities.
 func (r *runner) clearSometimes(arg int) {
 	if arg%8 == 0 {
 		r.clearAll()
 	}
 }
 
-// tryStep runs the next step, if it is of structure, inside Try.
+// tryStep runs the next step inside Try, if it is one of the structural steps.
 func (r *runner) tryStep(arg int) {
 	if r.checkpointAt(2) >= 0 {
 		return
@@ -157,9 +155,9 @@ func (r *runner) attach(arg int) {
 	}
 }
 
-// fork loads the state of the world into a fresh one, in which only some types
-// are registered, and clones it. Then the rest of the program must do the same to
-// both, and nothing to the world they came from.
+// fork loads the state of the world into a new one that registers only some of the types. It also
+// clones the world. The rest of the program must have the same effect on both, and must not change
+// the original world.
 func (r *runner) fork(arg int) {
 	known := make([]kind, 0, len(r.kinds))
 	var stores []int
@@ -191,7 +189,7 @@ func (r *runner) fork(arg int) {
 	r.check()
 }
 
-// stateOf builds the state of w from what it exports.
+// stateOf returns the state of w, built from the exported API.
 func stateOf(w *World) *raw.State {
 	rows, alive, free := w.Raw().Registry()
 	s := &raw.State{Tick: w.Tick(), Registry: rows, Alive: alive, Free: free}
@@ -212,7 +210,7 @@ func loadedRunner(r *runner, known []kind, stores []int) *runner {
 	l.w.entities.maxGeneration = r.w.entities.maxGeneration
 	l.lookAll()
 	state := stateOf(r.w)
-	if r.w.Tick()%2 == 1 { // What is checked before must lead to the same.
+	if r.w.Tick()%2 == 1 { // A state that was checked before must have the same effect.
 		state = checkedState(r.w)
 	}
 	if err := l.w.Raw().Load(state); err != nil {
@@ -262,8 +260,7 @@ func (r *runner) groupsAmong(stores []int) (groups [][]int) {
 	return groups
 }
 
-// twin makes the naive world of a fork, which sees only the stores that the fork
-// knows.
+// copyOracle makes the oracle of a fork, which has only the stores that the fork registers.
 func (r *runner) twin(from *runner, known int, groups [][]int) {
 	r.handles, r.last, r.cps = slices.Clone(from.handles), from.last, nil
 	r.n.naiveState = from.n.naiveState.clone()

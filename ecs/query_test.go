@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A question is a query beside what it asks for.
+// A queryModel is a query of a model, together with its components and filters.
 type question struct {
 	name    string
 	include []int // Stores: the components, then With.
@@ -18,7 +18,7 @@ type question struct {
 	runs  func() []answer
 }
 
-// An answer is an entity and what a query handed out for it.
+// An answer is an entity with the values that a query returned for it.
 type answer struct {
 	e      Entity
 	values []int
@@ -26,7 +26,7 @@ type answer struct {
 
 func (a answer) String() string { return fmt.Sprint(a.e, a.values) }
 
-// queryKinds are the components of the queries, and which store each is.
+// queryKinds are the components of the queries. Their order is that of the constants below.
 var queryKinds = []kind{plainKind, paddedKind, wordKind, labelKind}
 
 const (
@@ -34,7 +34,7 @@ const (
 	storePadded
 	storeWord
 	storeLabel
-	storeList // Only in programs, like those below.
+	storeList // Only in programs, as are those below.
 	storeExtra
 	storeIndexed
 	storeGap
@@ -43,8 +43,7 @@ const (
 	storeMarked
 )
 
-// questions makes queries of every arity. They are kept by the pair, as programs
-// keep them.
+// queryModels makes queries of every arity. Programs keep them during other operations.
 func questions(p *pair) []question {
 	a := p.faces[storePlain].any().(*Storage[plain])
 	b := p.faces[storePadded].any().(*Storage[padded])
@@ -62,7 +61,7 @@ func questions(p *pair) []question {
 	}
 }
 
-// filter completes a question with its filters.
+// filter adds filters to a query.
 func (q question) filter(with []int, without ...int) question {
 	q.include, q.without = append(q.include, with...), without
 	return q
@@ -173,8 +172,8 @@ func checkRun(n int, columns ...int) {
 	}
 }
 
-// answers finds naively what q must find, in its order: that of the storage with
-// the fewest rows, the first of equals.
+// answers computes what q must find, from the oracle. The order is that of the store with the
+// fewest rows, or the first of these.
 func (q *question) answers(n *naiveWorld) (found []answer) {
 	driver := q.include[0]
 	for _, i := range q.include {
@@ -204,7 +203,7 @@ next:
 	return found
 }
 
-// components returns how many components q hands out.
+// components returns how many components a row of q has.
 func (q *question) components() int {
 	n := 1
 	for _, r := range q.name {
@@ -215,11 +214,11 @@ func (q *question) components() int {
 	return n
 }
 
-// ask compares what q finds with what it must find.
+// ask compares the answers of q with the expected ones.
 func (p *pair) ask(q *question) {
 	want := q.answers(p.n)
 	if q.write >= 0 && len(want) > 0 {
-		p.n.wrote(q.write) // Handing rows out for writing counts as writing.
+		p.n.wrote(q.write) // A row that is returned for writing counts as written.
 	}
 	if got := q.count(); got != len(want) {
 		failf("query %s: Count() = %d, want %d", q.name, got, len(want))
@@ -246,7 +245,7 @@ func (p *pair) writeAll(q *question) bool {
 	return len(want) > 0
 }
 
-// writeLists writes every list through a query, in place.
+// writeLists writes every list in place, through a query.
 func (p *pair) writeLists(store int) {
 	for e, l := range NewQuery1(Write(p.faces[store].any().(*Storage[list]))).All() {
 		l.Items[0]++
@@ -254,12 +253,12 @@ func (p *pair) writeLists(store int) {
 	}
 }
 
-// asking returns the operations of asking all questions and of writing through
-// one. The questions of a pair are in keep.
+// asking returns two operations: one asks all queries of a model, the other one writes through one
+// of them. The queries are cached in keep.
 func asking(keep map[*pair][]question) (ask, write operation) {
 	of := func(p *pair) []question {
 		if keep[p] == nil {
-			clear(keep) // Of the pair before.
+			clear(keep) // Of the previous model.
 			keep[p] = questions(p)
 		}
 		return keep[p]
@@ -294,28 +293,28 @@ func TestQueriesAreRightAfterEveryOrderOfFilters(t *testing.T) {
 	exploreQueries(t, s, *depth, adds(0, 2), adds(1, 2), adds(2, 2), removes(2, 2), adds(3, 2), removes(3, 2), destroys(2), clearAll, checkpoints(1))
 }
 
-// The entities lie across the border of two blocks of 64 rows.
+// The entities are on both sides of the border of two blocks of 64 rows.
 func TestQueriesAreRightAcrossBlocks(t *testing.T) {
 	t.Parallel()
 	s := setting{kinds: queryKinds[:4], filler: 62, entities: 4, members: 4, history: 1}
 	exploreQueries(t, s, *depth-1, adds(0, 4), removes(0, 4), removes(1, 4), adds(1, 4), removes(3, 1), checkpoints(1), ticks()[:4])
 }
 
-// An entity can leave a storage by a restore that overwrites its row and changes no
-// length: a query that found it must be told.
+// A restore can remove an entity from a storage by overwriting its row, without a change of length.
+// A query that found the entity must notice that.
 func TestQueriesForgetWhoARestoreOverwrote(t *testing.T) {
 	w, a, b, entities := members(3, Options{History: 4})
 	checkAtEnd(t, w)
 	x := w.Create()
 	a.Set(x, plain{})
-	for range 3 { // So that a drives.
+	for range 3 { // Makes a the driver.
 		b.Set(w.Create(), padded{})
 	}
 	w.Commit()
 	q := NewQuery2(Read(a), Read(b))
 	take := func() {
-		b.Remove(entities[0]) // The last one takes its row,
-		b.Set(x, padded{})    // and x the last row.
+		b.Remove(entities[0]) // The last entity moves to its row.
+		b.Set(x, padded{})    // x gets the last row.
 	}
 	asked := func(when string, want ...Entity) {
 		t.Helper()
@@ -348,15 +347,16 @@ func TestQueriesForgetWhoARestoreOverwrote(t *testing.T) {
 	}
 }
 
-// A ring that grows keeps nothing of before: whoever had not heeded all of it finds
-// everything anew.
+// A ring of notes that grows discards the old notes. A query that had not handled all of them
+// searches from the start.
 func TestQueriesThatMissedNotesFindThoseOfALargerRing(t *testing.T) {
 	w, a, b, _ := members(500, Options{})
 	checkAtEnd(t, w)
 	late, other := NewQuery2(Read(a), Read(b)), NewQuery2(Read(a), Read(b))
 	late.Count()
 	kept := len(a.ring)
-	for range 100 { // More than are kept, fewer than are kept then.
+	// More than the old ring holds, and fewer than the new one.
+	for range 100 {
 		e := w.Create()
 		a.Set(e, plain{})
 		b.Set(e, padded{})

@@ -18,7 +18,7 @@ func TestRandDrawsTheNumbersOfPCG(t *testing.T) {
 	}
 }
 
-// The numbers are part of what is saved and replayed: they must never change.
+// The numbers are part of saves and replays, so they must never change.
 func TestTheNumbersOfRandAreFixed(t *testing.T) {
 	r := MustRegisterRand(NewWorld(Options{}), 1, 2)
 	var ints [8]int
@@ -56,7 +56,7 @@ func TestRandIsEvenAndInBounds(t *testing.T) {
 			}
 		}
 	}
-	// A third of all x is drawn again for this n, so that all are below it.
+	// For this n, a third of all draws is repeated, so that all results are below n.
 	const n = math.MaxUint64/3*2 + 1
 	low := 0
 	for range 3000 {
@@ -144,7 +144,7 @@ func TestRandAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Beside the PCG of the standard library.
+// Compared with the PCG of the standard library.
 func BenchmarkRand(b *testing.B) {
 	w := NewWorld(Options{History: 2})
 	r, pcg := MustRegisterRand(w, 1, 2), rand.NewPCG(1, 2)

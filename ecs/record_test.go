@@ -118,7 +118,7 @@ func TestDetachingEndsTheRecord(t *testing.T) {
 	}
 }
 
-// Operations are told once. The history does not keep them, whatever it holds.
+// Each operation is recorded once. The history does not keep operations.
 func TestOperationsThatWereToldAreForgotten(t *testing.T) {
 	w := NewWorld(Options{History: 100})
 	told := 0
@@ -137,7 +137,7 @@ func TestOperationsThatWereToldAreForgotten(t *testing.T) {
 	w.Restore(cp)
 	w.Create()
 	w.Create()
-	w.Commit() // Again the first operation, and the two new ones.
+	w.Commit() // The first operation again, and the two new ones.
 	w.Release(cp)
 	for range 50 {
 		w.Create()
@@ -155,8 +155,7 @@ func TestOperationsThatWereToldAreForgotten(t *testing.T) {
 	}
 }
 
-// The log of a frame that is only recorded is compacted too, and still names all
-// that differs.
+// The log of a frame that is only recorded is compacted too, and still names all changed rows.
 func TestALongTickThatIsOnlyRecordedStaysShort(t *testing.T) {
 	t.Run("its log has no values", func(t *testing.T) { longRecordedTick(t, true) })
 	t.Run("its log was that of a checkpoint", func(t *testing.T) { longRecordedTick(t, false) })
@@ -197,19 +196,20 @@ func longRecordedTick(t *testing.T, bare bool) {
 	}
 }
 
-// Each of several recorders knows ticks by its own numbers: on every branch, and whoever comes
-// and goes.
+// Each of several recorders has its own numbers for ticks. The numbers stay correct on every
+// branch, and while recorders are attached and detached.
 func TestRecordersHaveTheirOwnNumbers(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 91))
 		w := NewWorld(Options{History: 1 + rng.IntN(6)})
-		state, last := 0, 0 // The state that the world is at, and the newest.
+		state, last := 0, 0 // The current state, and the newest.
 		type told struct {
 			raw.Recorder
 			numbers map[int]uint64 // By state.
 		}
 		var all []*told
-		stateAt := map[uint64]int{} // By tick, of the way to the present one and from it.
+		// By tick, on the path to the current state and from it.
+		stateAt := map[uint64]int{}
 		attach := func() {
 			r := &told{numbers: map[int]uint64{}}
 			r.Recorder = recorderFunc(func(c *raw.Change) uint64 {
@@ -226,7 +226,7 @@ func TestRecordersHaveTheirOwnNumbers(t *testing.T) {
 			}
 			r.numbers[state] = n
 			all = append(all, r)
-			stateAt = map[uint64]int{w.Tick(): state} // The history began anew.
+			stateAt = map[uint64]int{w.Tick(): state} // The history was restarted.
 		}
 		for range 60 {
 			switch k := rng.IntN(10); {
@@ -277,7 +277,7 @@ func TestRecordersHaveTheirOwnNumbers(t *testing.T) {
 	}
 }
 
-// The numbers of a tick that the recorders returned, without that of one of them.
+// seqs has one number per recorder for a tick. without removes the number of one recorder.
 func TestSeqs_Without(t *testing.T) {
 	three := seqs{}.with(0, 7).with(1, 8).with(2, 9)
 	for k, want := range [][]uint64{{8, 9, 0}, {7, 9, 0}, {7, 8, 0}, {7, 8, 9}} {

@@ -8,19 +8,18 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A recorderModel keeps a copy of the world for every mark it gave out. It makes
-// the copy of a tick from that of its parent, by doing exactly what the Change
-// says, and compares it with the world.
+// A recorderModel keeps a copy of the world for every mark that it returned. It makes the copy of a
+// tick from the copy of its parent, by applying the Change, and compares the copy with the world.
 type recorderModel struct {
 	w      *World
 	states []recordedState // By mark.
 	exempt map[string]recordedStore
-	want   *naiveState // What the next tick must look like.
+	want   *naiveState // The expected state of the next tick.
 	named  []raw.StorageChange
 	told   *toldWorld
 }
 
-// elsewhere is a model that has other numbers for the same ticks.
+// elsewhere is a model with other numbers for the same ticks.
 type elsewhere struct{ *recorderModel }
 
 const elsewhereFrom = 1000
@@ -35,7 +34,7 @@ type recordedState struct {
 	tick        uint64
 	rows        []Entity
 	alive, free int
-	stores      map[string]recordedStore // Resources too.
+	stores      map[string]recordedStore // With resources.
 }
 
 type recordedStore struct {
@@ -56,8 +55,7 @@ func newRecorderModel(w *World) *recorderModel {
 	return r
 }
 
-// storesOf returns where the copy of as is kept: what does not rewind belongs to
-// no mark.
+// storesOf returns the map with the copy of as. Storages that do not rewind belong to no mark.
 func (r *recorderModel) storesOf(s *recordedState, as raw.Storage) map[string]recordedStore {
 	if as.Rewinds() {
 		return s.stores
@@ -80,7 +78,7 @@ func (r *recorderModel) latest() uint64 {
 	return uint64(len(r.states) - 1)
 }
 
-// expect tells r what the next tick will look like.
+// expect tells r the expected state of the next tick.
 func (r *recorderModel) expect(want *naiveState) {
 	if r != nil {
 		r.want = want
@@ -124,8 +122,8 @@ func resize[T any](s []T, n int) []T {
 	return append(s, make([]T, n-len(s))...)
 }
 
-// eachRow calls f for the rows of ranges, which must be ascending, as few as can
-// be, and below n.
+// eachRow calls f for the rows of ranges. The ranges must be ascending, below n, and as few as
+// possible.
 func eachRow(ranges []raw.Range, n int, f func(i int)) {
 	next := -1
 	for _, r := range ranges {
@@ -155,7 +153,7 @@ func (r *recorderModel) patchStores(s *recordedState, c *raw.Change) {
 			failf("%s: Before = %d, want %d", as.Name(), change.Before, len(old.rows))
 		}
 		if !as.Rewinds() {
-			old = recordedStore{} // Given whole.
+			old = recordedStore{} // The change has all rows.
 		}
 		n := as.Rows()
 		patched := recordedStore{rows: resize(slices.Clone(old.rows), n)}
@@ -194,7 +192,7 @@ func (r *recorderModel) compare(s *recordedState) {
 	}
 }
 
-// replay does the operations on sets of entities and compares membership.
+// replay applies the operations to sets of entities, and compares the members.
 func (r *recorderModel) replay(parent, s *recordedState, c *raw.Change) {
 	alive := setOf(parent.rows[:parent.alive])
 	members := map[string]map[Entity]bool{}

@@ -56,8 +56,8 @@ func TestRegisterRefusesWhatItCannotKeep(t *testing.T) {
 	}
 }
 
-// registering returns a function that registers T as a component, and then as a
-// resource, which must fail alike.
+// registering returns a function that registers T as a component and as a resource. Both must fail
+// with the same error.
 func registering[T any](c ...Component[T]) func(w *World) error {
 	return func(w *World) error {
 		_, err := Register(w, c...)
@@ -193,7 +193,7 @@ func TestAWorldHasAsManyComponentsAsAStoreCanNumber(t *testing.T) {
 	}
 }
 
-// Names that others had are found however many there are, in clones too.
+// Former names of other components are refused, in clones too.
 func TestFormerNamesOfOthersAreRefused(t *testing.T) {
 	w := NewWorld(Options{})
 	MustRegister(w, Component[plain]{FormerNames: []string{"old"}})

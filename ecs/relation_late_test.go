@@ -13,16 +13,17 @@ import (
 // link is the component of sources in these tests. It has two targets.
 type link struct{ To, Also Entity }
 
-// lateWorld is a world with relations, whose hooks make sources of what is being destroyed.
+// lateWorld is a world with relations. Its hooks create sources of an entity while the entity is
+// being destroyed.
 type lateWorld struct {
 	*World
 	links     *Storage[link]
 	parts     *Storage[plain]
 	relations []*Relation[link]
-	ended     []Entity // The entities that OnDestroy was told of.
+	ended     []Entity // The arguments of the OnDestroy hook.
 }
 
-// newLateWorld makes a world with a relation of that policy over the first target.
+// newLateWorld makes a world with a relation of the given policy over the first target.
 func newLateWorld(t *testing.T, policy Policy, o Options) *lateWorld {
 	w := &lateWorld{World: NewWorld(o)}
 	checkAtEnd(t, w.World)
@@ -32,7 +33,7 @@ func newLateWorld(t *testing.T, policy Policy, o Options) *lateWorld {
 	return w
 }
 
-// relateAlso makes a relation of that policy over the second target of the same component.
+// relateAlso makes a relation of the given policy over the second target of the same component.
 func (w *lateWorld) relateAlso(policy Policy) {
 	w.relations = append(w.relations, NewRelation(w.links, func(l link) Entity { return l.Also }, RelationOptions{Policy: policy}))
 }
@@ -88,7 +89,8 @@ var destroyers = map[string]func(w *lateWorld, e Entity){
 	},
 }
 
-// A source that a hook makes of the entity that is being destroyed is treated like others.
+// A hook may create a source of the entity that is being destroyed. The policy applies to this
+// source too.
 func TestDestroy_HookMakesSource(t *testing.T) {
 	makers := map[string]func(w *lateWorld, e Entity, attach func(target Entity)){
 		"OnDestroy": func(w *lateWorld, e Entity, attach func(Entity)) {
@@ -167,8 +169,8 @@ func TestDestroy_HookMakesSource(t *testing.T) {
 	}
 }
 
-// Sources that are detached late lose their component before the target dies, and those that
-// are destroyed late die before it.
+// Late sources are handled before the target is destroyed. They lose their component first, or are
+// destroyed first.
 func TestDestroy_LateSourcesGoFirst(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
@@ -190,7 +192,7 @@ func TestDestroy_LateSourcesGoFirst(t *testing.T) {
 	}
 }
 
-// Hooks of a removed component are enough: nothing need ask for OnDestroy.
+// OnRemove hooks alone are enough. No OnDestroy hook is needed.
 func TestDestroy_OnRemoveMakesSource(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
@@ -205,8 +207,8 @@ func TestDestroy_OnRemoveMakesSource(t *testing.T) {
 	}
 }
 
-// What hooks of a late source give to the dying entity is taken again and told, and what
-// hooks make of it then is treated like the others.
+// A hook of a late source may add a component to the entity that is being destroyed. The component
+// is removed again, with hooks, and sources that these hooks create are handled too.
 func TestDestroy_HookOfLateSourceGivesComponent(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
@@ -235,7 +237,8 @@ func TestDestroy_HookOfLateSourceGivesComponent(t *testing.T) {
 	}
 }
 
-// A hook may turn an existing component towards the dying entity, by any way to write it.
+// A hook may retarget an existing component to the entity that is being destroyed, by any kind of
+// write.
 func TestDestroy_HookTurnsSource(t *testing.T) {
 	for how, turn := range map[string]func(w *lateWorld, source, target Entity){
 		"Set":          func(w *lateWorld, source, target Entity) { w.links.Set(source, link{To: target}) },
@@ -264,7 +267,7 @@ func TestDestroy_HookTurnsSource(t *testing.T) {
 	}
 }
 
-// Two relations over one component: the late source is treated by the one that finds it.
+// Two relations use one component. The relation that finds the late source handles it.
 func TestDestroy_LateSourceOfTwoRelations(t *testing.T) {
 	for _, also := range []Policy{Detach, Refuse} {
 		for i, want := range []bool{false, true} {
@@ -287,7 +290,7 @@ func TestDestroy_LateSourceOfTwoRelations(t *testing.T) {
 	}
 }
 
-// Hooks of what a cascade destroys attach sources to any of what is destroyed with it.
+// Hooks in a cascade attach sources to every entity of the cascade.
 func TestDestroy_HookInCascade(t *testing.T) {
 	for _, late := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, Cascade, Options{})
@@ -301,7 +304,7 @@ func TestDestroy_HookInCascade(t *testing.T) {
 			if !slices.Contains(all, dying) {
 				return
 			}
-			for _, target := range all { // Dead ones too.
+			for _, target := range all { // Also to dead ones.
 				made++
 				w.links.Set(w.Create(), link{Also: target})
 			}
@@ -315,7 +318,7 @@ func TestDestroy_HookInCascade(t *testing.T) {
 	}
 }
 
-// The hook of a source that is detached first attaches another one.
+// The hook of a source that is being detached attaches another source.
 func TestDestroy_HookOfDetachedSource(t *testing.T) {
 	for _, late := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, Detach, Options{})
@@ -333,7 +336,7 @@ func TestDestroy_HookOfDetachedSource(t *testing.T) {
 	}
 }
 
-// Sources that are going already need no round of their own, wherever Destroy is called.
+// If the source is being removed already, its hook can destroy the target without another round.
 func TestDestroy_ByHookOfItsSource(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach} {
 		for how, end := range map[string]func(w *lateWorld, source Entity){
@@ -357,7 +360,8 @@ func TestDestroy_ByHookOfItsSource(t *testing.T) {
 	}
 }
 
-// A hook that makes a source of each late source never ends.
+// If the hooks add a new source for every source, Destroy would never end. It panics after 1000
+// rounds.
 func TestDestroy_HooksNeverEnd(t *testing.T) {
 	const text = "1v1 is being destroyed, and after 1000 rounds hooks still make sources"
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
@@ -382,7 +386,7 @@ func TestDestroy_HooksNeverEnd(t *testing.T) {
 	}
 }
 
-// A hook may make as many sources as it likes in one round, and a chain of some length.
+// Hooks may create any number of sources in one round, and a chain of sources over many rounds.
 func TestDestroy_ManyLateSources(t *testing.T) {
 	w := newLateWorld(t, Cascade, Options{})
 	e := w.Create()
@@ -400,7 +404,7 @@ func TestDestroy_ManyLateSources(t *testing.T) {
 	}
 }
 
-// A hook of a cascade that puts the world back brings sources of the dying entity back.
+// A hook in a cascade restores the world, which brings back sources of the entity.
 func TestDestroy_HookRestoresSources(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach} {
 		w := newLateWorld(t, policy, Options{})
@@ -428,7 +432,7 @@ func TestDestroy_HookRestoresSources(t *testing.T) {
 	}
 }
 
-// What a hook of Clear makes stays, unless it is a source of what was there.
+// Entities that a hook of Clear creates stay, unless they are sources of a cleared entity.
 func TestClear_HookMakesSources(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
@@ -458,7 +462,7 @@ func TestClear_HookMakesSources(t *testing.T) {
 	}
 }
 
-// A hook of Clear that puts the world back leaves what that brought back.
+// If a hook of Clear restores the world, the restored entities stay.
 func TestClear_HookRestores(t *testing.T) {
 	w := newLateWorld(t, Cascade, Options{})
 	all := w.CreateN(nil, 3)
@@ -475,13 +479,13 @@ func TestClear_HookRestores(t *testing.T) {
 	}
 }
 
-// A restless world is one whose hooks make sources, destroy others and put the world back.
+// A restless is a world whose hooks make sources, destroy entities and restore the world.
 type restless struct {
 	*lateWorld
 	rng    *rand.Rand
 	cp     Checkpoint
-	budget int      // How much more the hooks do in this step.
-	faults []string // What was wrong in this step.
+	budget int      // How many more actions the hooks may take in this step.
+	faults []string // The failed checks of this step.
 }
 
 func newRestless(t *testing.T, seed uint64) *restless {
@@ -516,7 +520,7 @@ func newRestless(t *testing.T, seed uint64) *restless {
 	return w
 }
 
-// some returns an entity that is alive, or 0.
+// some returns a random entity, or 0 if none is alive.
 func (w *restless) some() Entity {
 	if w.Len() == 0 {
 		return 0
@@ -543,7 +547,7 @@ func (w *restless) attach(source, target Entity) {
 // destroyAll destroys entities.
 func (w *restless) destroyAll(entities []Entity) { w.counting("DestroyAll", entities, w.DestroyAll) }
 
-// counting destroys entities, and looks whether as many went as destroy returns.
+// counting destroys entities, and checks the count that destroy returns.
 func (w *restless) counting(how string, entities []Entity, destroy func([]Entity) int) {
 	before := slices.Clone(entities)
 	slices.Sort(before)
@@ -554,7 +558,7 @@ func (w *restless) counting(how string, entities []Entity, destroy func([]Entity
 	}
 }
 
-// act is what hooks do when they are told of e.
+// act is the random action of a hook that is called for e.
 func (w *restless) act(e Entity) {
 	if w.budget <= 0 {
 		return
@@ -594,7 +598,7 @@ func (w *restless) act(e Entity) {
 	}
 }
 
-// step changes the world once, from outside of hooks.
+// step makes one random change, outside of hooks.
 func (w *restless) step() {
 	w.budget = w.rng.IntN(30)
 	a, b := w.some(), w.some()
@@ -629,7 +633,7 @@ func (w *restless) step() {
 	}
 }
 
-// Whatever hooks do, no source is left whose target was destroyed, and going back is exact.
+// After any actions of hooks, no source has a dead target, and a restore is exact.
 func TestDestroy_RestlessHooks(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(1000, 20_000)) {

@@ -19,8 +19,7 @@ type (
 	guardOf struct{ What Entity }
 )
 
-// A clan is a world with a relation of each policy, and maps that say what there is to
-// be.
+// A clan is a world with a relation of each policy, together with maps of the expected relations.
 type clan struct {
 	t        *testing.T
 	rng      *rand.Rand
@@ -71,7 +70,7 @@ func sourcesOf(of map[Entity]Entity, target Entity) (sources []Entity) {
 	return sources
 }
 
-// below returns who is below e, depth first.
+// below returns the descendants of e, depth first.
 func (n *naiveClan) below(e Entity) (all []Entity) {
 	for _, child := range sourcesOf(n.parent, e) {
 		all = append(append(all, child), n.below(child)...)
@@ -79,7 +78,7 @@ func (n *naiveClan) below(e Entity) (all []Entity) {
 	return all
 }
 
-// destroy does what Destroy must, and reports whether e was destroyed.
+// destroy does what Destroy should do, and reports whether e was destroyed.
 func (n *naiveClan) destroy(e Entity) bool {
 	if !slices.Contains(n.alive, e) {
 		return false
@@ -160,7 +159,7 @@ func (f *clan) step() {
 	}
 }
 
-// copySubtree copies e and all below it twice.
+// copySubtree copies e and its descendants twice.
 func (f *clan) copySubtree(e Entity) {
 	tree := f.children.Subtree(e)
 	require.Equal(f.t, append([]Entity{e}, f.below(e)...), tree)
@@ -182,8 +181,8 @@ func (f *clan) copySubtree(e Entity) {
 	}
 }
 
-// move moves entities to another world, which must have them as they were, but for
-// references to others; or does nothing, if a source that stays keeps one of them here.
+// move moves entities to another world, and compares all but their references to other entities. It
+// does nothing if a source that stays prevents the move.
 func (f *clan) move(entities []Entity) {
 	there := newClan(f.t, 1, 0)
 	there.w.CreateN(nil, 3)
@@ -220,7 +219,8 @@ func (f *clan) move(entities []Entity) {
 		}
 	}
 	require.Equal(f.t, 3+len(slices.Compact(slices.Sorted(slices.Values(entities)))), there.w.Len())
-	for _, e := range doomed { // Sources first, as nobody is held by one who goes too.
+	// Sources first, because a source that also moves does not prevent the move.
+	for _, e := range doomed {
 		for source, target := range f.guards {
 			if target == e {
 				delete(f.guards, source)
@@ -315,7 +315,7 @@ func TestACascadeOfAChainAndOfACrowd(t *testing.T) {
 	}
 }
 
-// Whoever hooks attach to what is being destroyed goes with it.
+// A source that a hook attaches to an entity during its Destroy is destroyed too.
 func TestHooksMayAttachToWhatIsDestroyed(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
@@ -334,7 +334,8 @@ func TestHooksMayAttachToWhatIsDestroyed(t *testing.T) {
 	require.Zero(t, r.Len(parent))
 }
 
-// Hooks of what goes along are called, and policies hold for what they destroy.
+// A cascade calls the hooks of the entities it destroys. If a hook destroys another entity,
+// policies apply to that one too.
 func TestACascadeCallsHooksThatDestroyMore(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
@@ -361,8 +362,8 @@ func TestNobodyIsLeftAttachedToTheDead(t *testing.T) {
 	NewRelation(children, func(c childOf) Entity { return c.Parent }, RelationOptions{})
 	all := w.CreateN(nil, 4)
 	children.Set(all[1], childOf{all[0]})
-	aims.Set(all[2], aimsAt{all[1]}) // At one that goes along,
-	aims.Set(all[3], aimsAt{all[0]}) // and at the one that is destroyed.
+	aims.Set(all[2], aimsAt{all[1]}) // Refers to a descendant.
+	aims.Set(all[3], aimsAt{all[0]}) // Refers to the destroyed entity itself.
 	require.True(t, w.Destroy(all[0]))
 	require.Zero(t, aims.Len())
 	require.Zero(t, r.Len(all[0])+r.Len(all[1]))
@@ -377,7 +378,8 @@ func TestWalksAlongRelationsInParallelRuns(t *testing.T) {
 	for i, e := range all[1:] {
 		s.Set(e, childOf{all[i/2]})
 	}
-	below := slices.Collect(r.Descendants(all[0])) // What this took to walk could be used again.
+	// The work space of this walk could be reused.
+	below := slices.Collect(r.Descendants(all[0]))
 	NewQuery1(Read(s)).ParallelRuns(4, func(run Run1[childOf]) {
 		assert.Equal(t, below, slices.Collect(r.Descendants(all[0])))
 		n := 0
@@ -404,7 +406,7 @@ func TestWalksAlongCyclesEnd(t *testing.T) {
 	s := MustRegister[childOf](w)
 	r := NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{Tree: true})
 	all := w.CreateN(nil, 40)
-	for i, e := range all { // A cycle of the last 30, and a way to it.
+	for i, e := range all { // A cycle of the last 30, and a path to it.
 		next := i + 1
 		if next == len(all) {
 			next = 10

@@ -9,14 +9,15 @@ type tie struct{ To Entity }
 
 func tieTo(c tie) Entity { return c.To }
 
-// Below the zero Entity or a dead one, a source can have the same index.
+// A source can have the same index as the zero Entity, or as a dead one, that a walk starts from.
 func TestBelow_ZeroAndDead(t *testing.T) {
 	w := NewWorld(Options{})
 	ties := MustRegister[tie](w)
 	r := NewRelation(ties, tieTo, RelationOptions{Policy: Detach})
 	dead := w.Create()
 	w.Destroy(dead)
-	e := w.CreateN(nil, 4) // The first one has the index 0, as the zero Entity and dead do.
+	// The first one has index 0, as have the zero Entity and dead.
+	e := w.CreateN(nil, 4)
 	if e[0].Index() != 0 || dead.Index() != 0 {
 		t.Fatalf("%v, %v", e[0], dead)
 	}
@@ -41,7 +42,7 @@ func TestBelow_ZeroAndDead(t *testing.T) {
 	}
 }
 
-// Ancestors is at each entity once, however long the tail and the cycle are.
+// Ancestors visits each entity once, for any lengths of the path and the cycle.
 func TestAncestors_EachOnce(t *testing.T) {
 	for tail := range 70 {
 		for _, cycle := range []int{0, 1, 2, 3, 7, 64, 65} {
@@ -73,7 +74,7 @@ func TestAncestors_EachOnce(t *testing.T) {
 	}
 }
 
-// An ancestor that is dead is the last one, also if another has its index.
+// A dead ancestor is the last one, even if another entity has its index.
 func TestAncestors_Dead(t *testing.T) {
 	for _, n := range []int{2, 16, 17, 18, 40} {
 		w := NewWorld(Options{})

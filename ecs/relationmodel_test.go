@@ -2,21 +2,20 @@ package ecs
 
 import "slices"
 
-// A naiveRelation is a relation over the values of a store, each of which refers to an
-// entity: see targetOf.
+// An oracleRelation is a relation over the values of a store. targetOf gives the target of a value.
 type naiveRelation struct {
 	store  int
 	policy Policy
 }
 
-// targetOf returns the entity that a value refers to: one of the first, which may be dead,
-// or not there yet.
+// targetOf returns the entity that a value refers to. It has a low index, and may be dead or not
+// created yet.
 func targetOf(v int) Entity { return NewEntity(uint32(v/10%11), uint32(1+v/110%2)) }
 
-// relationPolicies are those of stores that refer to entities, by name.
+// relationPolicies has the policies of stores with a relation, by name.
 var relationPolicies = map[string]Policy{"plain": Cascade, "word": Detach, "hashed": Refuse, "list": Cascade, "ordered": Detach, "extra": Cascade}
 
-// A relationFace lets the models ask a relation whatever its type.
+// An intRelation gives the models access to a relation of any type.
 type relationFace struct {
 	of func(target Entity) []Entity
 	in func(*World) relationFace
@@ -29,7 +28,7 @@ func newRelationFace[T any](r *Relation[T]) relationFace {
 	}
 }
 
-// relate makes relations of stores.
+// relate makes the relations of the stores.
 func (p *pair) relate() {
 	for i, f := range p.faces {
 		if policy, ok := relationPolicies[f.name]; ok {
@@ -48,7 +47,7 @@ func (p *pair) checkRelations() {
 	}
 }
 
-// sources returns who refers to target, in the order of indices.
+// sources returns the entities that refer to target, in the order of indices.
 func (w *naiveWorld) sources(r naiveRelation, target Entity) (sources []Entity) {
 	s := &w.stores[r.store]
 	for row, e := range s.entities {
@@ -60,8 +59,7 @@ func (w *naiveWorld) sources(r naiveRelation, target Entity) (sources []Entity) 
 	return sources
 }
 
-// sever does with the sources of e what the policies say, and reports whether e may be
-// destroyed.
+// sever applies the policies to the sources of e, and reports whether e may be destroyed.
 func (w *naiveWorld) sever(e Entity) bool {
 	doomed := []Entity{e}
 	for i := 0; i < len(doomed); i++ {

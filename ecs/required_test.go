@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// A crew is a world in which plain requires a list and that a word, and maps that say who
-// is to have what.
+// A crew is a world in which plain requires a list, and list requires a word. Maps hold the
+// expected components.
 type crew struct {
 	w     *World
 	plain *Storage[plain]
@@ -39,7 +39,7 @@ func newCrew() *crew {
 		naiveCrew: naiveCrew{plains: map[Entity]int32{}, lists: map[Entity]int{}, words: map[Entity]string{}}}
 	v := list{[]int{someItem}}
 	c.list.RequiredBy(c.plain, v)
-	v.Items[0] = -1 // The caller's own.
+	v.Items[0] = -1 // Changes only the caller's copy.
 	c.word.RequiredBy(c.list, word{"hired"})
 	c.born, c.late = NewBundle2(c.plain, c.list), NewBundle2(c.list, c.plain)
 	c.plain.OnAdd(func(e Entity, _ plain) {
@@ -90,7 +90,7 @@ func (c *crew) check(t *testing.T) {
 	}
 }
 
-// Whatever gives a component gives what it requires; nothing else does.
+// Every way to add a component also adds the components that it requires. Other writes do not.
 func TestRequiredComponentsComeAlong(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(30, 300)) {
@@ -146,7 +146,8 @@ func TestRequiredComponentsComeAlong(t *testing.T) {
 			case 10:
 				c.w.Destroy(e)
 				c.alive = slices.DeleteFunc(c.alive, func(a Entity) bool { return a == e })
-			case 11: // A write without a call, which leaves the defaults of others alone.
+			// A write without a call, which leaves the defaults of other components alone.
+			case 11:
 				if p := c.list.Mut(e); p != nil {
 					p.Items[0] = v
 					c.lists[e] = v
@@ -159,7 +160,8 @@ func TestRequiredComponentsComeAlong(t *testing.T) {
 				c.w.Release(cp)
 				require.Equal(t, before, c.w.Digest(), "seed %d", seed)
 			case 13:
-				other := newCrew() // Whose entity has a plain only.
+				// Its entity has only a plain.
+				other := newCrew()
 				alone := other.w.Create()
 				other.plain.Set(alone, plain{X: int32(v)})
 				other.list.Remove(alone)
@@ -174,7 +176,7 @@ func TestRequiredComponentsComeAlong(t *testing.T) {
 	}
 }
 
-// copied notes that twin is a copy of e.
+// copied records that twin is a copy of e.
 func (n *naiveCrew) copied(e, twin Entity) {
 	n.alive = append(n.alive, twin)
 	if v, ok := n.plains[e]; ok {
@@ -200,7 +202,7 @@ func TestRequiredByRefusesWhatIsNoOtherComponent(t *testing.T) {
 	mustPanic(t, "a nil storage", func() { s.RequiredBy((*Storage[word])(nil), plain{}) })
 }
 
-// A default is added, and what a bundle brings then is set.
+// RequiredBy adds the default, and the bundle then sets its own value.
 func TestHooksAreToldOfDefaults(t *testing.T) {
 	c := newCrew()
 	var told []int

@@ -2,8 +2,7 @@ package ecs
 
 import "testing"
 
-// The first write under a checkpoint finds the marks that it needs: they are made with
-// the rows.
+// The marks for the first write under a checkpoint are allocated together with the rows.
 func TestMarksGrowWithTheRows(t *testing.T) {
 	w, a, b, entities := members(20_000, Options{})
 	checkAtEnd(t, w)
@@ -24,7 +23,7 @@ func TestMarksGrowWithTheRows(t *testing.T) {
 	}
 }
 
-// Room doubles, so that a row is copied once or twice while a storage grows.
+// The capacity doubles, so each row is copied once or twice while a storage grows.
 func TestRoomDoubles(t *testing.T) {
 	w := NewWorld(Options{})
 	checkAtEnd(t, w)
@@ -76,7 +75,7 @@ func TestWhatIsReservedIsThere(t *testing.T) {
 	}
 }
 
-// A loop goes on in the rows that were moved.
+// A loop continues in the moved rows.
 func TestReserveInALoop(t *testing.T) {
 	w, a, _, entities := members(100, Options{})
 	checkAtEnd(t, w)

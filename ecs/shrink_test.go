@@ -32,7 +32,7 @@ func TestShrinkGivesBackWhatNothingNeeds(t *testing.T) {
 			s.RemoveAll(es[500:])
 			w.DestroyAll(es[600:])
 			full, after := memoryOf(w), w.Digest()
-			w.Shrink() // All that the checkpoint needs stays.
+			w.Shrink() // Rows that the checkpoint needs stay.
 			require.Equal(t, after, w.Digest())
 			w.Restore(cp)
 			require.Equal(t, 100_000, s.Len())
@@ -48,14 +48,15 @@ func TestShrinkGivesBackWhatNothingNeeds(t *testing.T) {
 			w.Shrink()
 			small := memoryOf(w)
 			t.Logf("%d bytes with 100,000 rows saved, %d for 500 rows after Shrink", full, small)
-			if kind != Indexed { // Its rows reach to the highest index it had.
+			// Indexed rows extend to the highest index used.
+			if kind != Indexed {
 				full = full * 2 / 5
 			}
 			require.Less(t, small, full/2)
 			require.Equal(t, after, w.Digest())
 			require.Equal(t, ticks, slices.Collect(w.History().Ticks()))
 			require.NoError(t, w.History().Rewind(3))
-			w.Shrink() // The way forward stays.
+			w.Shrink() // The forward ticks stay.
 			require.NoError(t, w.History().Seek(7))
 			require.Equal(t, after, w.Digest())
 			require.NoError(t, w.check())
@@ -77,8 +78,8 @@ func TestEveryOrderWithShrink(t *testing.T) {
 	}
 }
 
-// What was added in ticks that are undone is in no log: it lies behind the rows in use,
-// where Seek finds it again.
+// Rows that were added in undone ticks are in no log. They are after the rows in use, where Seek
+// finds them.
 func TestShrinkKeepsWhatSeekBringsBack(t *testing.T) {
 	for kind := range Ordered + 1 {
 		if kind == Tag {

@@ -59,7 +59,8 @@ func TestQueriesAreRightAfterEveryOrderOfAligning(t *testing.T) {
 	exploreQueries(t, s, *depth-1, aligns(0, 1, 2), aligns(3, 1), removes(0, 2)[1:], removes(1, 3)[2:], removes(3, 2)[1:], adds(1, 4)[3:], checkpoints(1)[:2])
 }
 
-// A world that has churned lies side by side again, and the order is that of the first storage.
+// After many changes, Align puts the rows of all storages in the same order again: that of the
+// first storage.
 func TestAlignedStoragesLieSideBySide(t *testing.T) {
 	w, a, b, entities := members(1000, Options{})
 	checkAtEnd(t, w)
@@ -85,7 +86,8 @@ func TestAlignedStoragesLieSideBySide(t *testing.T) {
 		found = append(found, run.Entities...)
 		runs++
 	}
-	if runs > 2 || !slices.Equal(found, want) || len(want) < 500 { // The last 64 rows are looked at one by one.
+	// The last 64 rows are compared one by one.
+	if runs > 2 || !slices.Equal(found, want) || len(want) < 500 {
 		t.Errorf("%d runs of %v, want one or two of %v", runs, found, want)
 	}
 	changes := w.changes
@@ -97,13 +99,14 @@ func TestAlignedStoragesLieSideBySide(t *testing.T) {
 	}
 }
 
-// What lies in front and is not common goes where a common one came from: no other row moves.
+// Align exchanges the rows before the border that are not common with common rows after it. No
+// other row moves.
 func TestAligningMovesFewRows(t *testing.T) {
 	w, a, b, entities := members(100, Options{})
 	checkAtEnd(t, w)
 	b.Remove(entities[99])
 	b.Remove(entities[98])
-	a.Remove(entities[97]) // The last of a is in row 97, and 98 behind it.
+	a.Remove(entities[97]) // The last entity of a is now in row 97, and 98 is after it.
 	w.Checkpoint()
 	w.Align(b, a)
 	if rows := saved(a); rows != [3]int{} || saved(b) != [3]int{} {
@@ -183,7 +186,8 @@ func TestOnlyRowsThatMoveAreSaved(t *testing.T) {
 		t.Error("sorting what is in order is a change")
 	}
 	a.Mut(entities[40]).X = 42
-	a.SortFunc(ascending) // Rows 40 to 42: 42 is equal, and stays behind.
+	// Rows 40 to 42. The value 42 is equal, and keeps its place after the other.
+	a.SortFunc(ascending)
 	if rows := saved(a); rows[0] != 2 || rows[1] != 2 || rows[2] != 2 {
 		t.Errorf("%v rows are saved, want 2 each", rows)
 	}
@@ -192,8 +196,8 @@ func TestOnlyRowsThatMoveAreSaved(t *testing.T) {
 	}
 }
 
-// Equal rows keep their order, whether components are small enough to be moved along while
-// they are sorted or not.
+// Equal rows keep their order. Small components move during the sort, and large ones only at its
+// end.
 func TestSortingIsStable(t *testing.T) {
 	type small struct{ Key, N int }
 	type large struct {
@@ -243,7 +247,7 @@ func TestSortingNeedsAStorageOfTheWorld(t *testing.T) {
 	mustPanic(t, "SortLike with padded", func() { a.SortLike(far) })
 }
 
-// Rows behind the members are sorted like those of the other storage, too.
+// Rows after the members are sorted like those of the other storage, too.
 func TestAGroupedStorageIsSortedLikeOneOutsideOfTheGroup(t *testing.T) {
 	w, a, b, g, entities := grouped(4, Options{})
 	checkAtEnd(t, w)
@@ -278,13 +282,14 @@ func TestComparingMustNotChangeTheWorld(t *testing.T) {
 		t.Errorf("%v are left, want %v", a.Entities(), before[:2])
 	}
 	mustPanic(t, "no order", func() { a.SortFunc(func(plain, plain) int { panic("no order") }) })
-	a.SortEntities(byIndexBackwards) // The scratch of the sort that failed is not missed.
+	// The sort works after the failed one lost its scratch space.
+	a.SortEntities(byIndexBackwards)
 	if want := []Entity{before[1], before[0]}; !slices.Equal(a.Entities(), want) {
 		t.Errorf("%v after sorting, want %v", a.Entities(), want)
 	}
 }
 
-// A comparison may look around, and sorting an ordered storage looks only.
+// A comparison may read other storages, and may sort a storage that is in order already.
 func TestComparingMayAskOtherStorages(t *testing.T) {
 	w, a, b, entities := members(50, Options{})
 	checkAtEnd(t, w)

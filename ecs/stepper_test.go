@@ -18,12 +18,13 @@ func TestStepper_CommitInSystem(t *testing.T) {
 		bad = f
 		mustPanic(t, "ecs: "+op, func() { stepper.Step(w, struct{}{}) })
 		bad = func() {}
-		stepper.Step(w, struct{}{}) // After the panic the world can go on.
+		stepper.Step(w, struct{}{}) // The world continues after the panic.
 		if w.Tick() != tick+1 {
 			t.Errorf("%s: tick %d after tick %d", op, w.Tick(), tick)
 		}
 	}
-	bad = func() { // Systems of the same world, and ticks of another one.
+	// Systems of the same world, and ticks of another world, are allowed.
+	bad = func() {
 		inner.Run(w, struct{}{})
 		c := w.Clone()
 		inner.Step(c, struct{}{})
@@ -32,7 +33,8 @@ func TestStepper_CommitInSystem(t *testing.T) {
 	stepper.Step(w, struct{}{})
 }
 
-// A world that keeps no ticks counts no change at Commit, so the loop's own check is blind.
+// A world that keeps no ticks counts no change at Commit, so the check of the loop itself does not
+// find it.
 func TestParallelRuns_Commit(t *testing.T) {
 	w, a, _, _ := members(3, Options{})
 	q := NewQuery1(Read(a))

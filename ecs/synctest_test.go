@@ -153,7 +153,7 @@ func TestTheSyncTestFindsWhatNoSystemDid(t *testing.T) {
 		t.Errorf("a hook that counts: %v", err)
 	}
 	if debug {
-		return // It panics earlier.
+		return // A debug build panics earlier.
 	}
 	l = newArena(t, Options{History: 5})
 	other := MustRegister[padded](l.w)

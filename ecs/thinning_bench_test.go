@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// A tick that writes n scattered rows of 100 000 in each of some storages, in a full
-// history of some length that forgets its oldest tick or is thinned. The ratio is to
-// the same tick without a history.
+// A tick writes n scattered rows of 100 000 in each of four storages. The history is full, and
+// either evicts its oldest tick or is thinned. The ratio is relative to the same tick without a
+// history.
 func BenchmarkHistory(b *testing.B) {
 	for _, written := range []int{10, 1000} {
 		for _, history := range []int{0, 64, 1024, 8192} {

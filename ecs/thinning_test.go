@@ -14,12 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ages is a crowd of n entities; tick i writes some of them and commits.
+// ages is a world of n entities. Tick i writes some of them and commits.
 type ages struct {
 	w        *World
 	values   *Storage[extra]
 	entities []Entity
-	digests  map[uint64]Digest // Of every tick that was committed last.
+	digests  map[uint64]Digest // The digest after the latest commit of each tick.
 }
 
 func newAges(t *testing.T, n int, options Options) *ages {
@@ -45,7 +45,7 @@ func (a *ages) tick() {
 	a.digests[next] = a.w.Digest()
 }
 
-// visit goes to every tick that is held, in some order, and back.
+// visit seeks to every retained tick in a fixed order, and back.
 func (a *ages) visit(t *testing.T) {
 	t.Helper()
 	h, present := a.w.History(), a.w.Tick()
@@ -96,8 +96,8 @@ func TestAThinnedHistoryReachesBackToTheFirstTick(t *testing.T) {
 	}
 }
 
-// The distance to the next tick that is held grows in proportion to the age, once
-// there are enough of them.
+// The distance to the next retained tick grows in proportion to the age, once there are enough
+// ticks.
 func TestDistancesGrowWithTheAge(t *testing.T) {
 	w := NewWorld(Options{History: 100, HistoryDense: 10})
 	for range 5000 {
@@ -139,7 +139,7 @@ func TestATickBetweenThoseHeldIsRefusedWithItsNeighbours(t *testing.T) {
 	if a.w.Digest() != before {
 		t.Error("the world changed")
 	}
-	// What was merged is compared as a whole.
+	// ^Changes in merged ticks are reported together.
 	d, err := a.values.Since(ticks[5])
 	if err != nil {
 		t.Fatal(err)
@@ -154,8 +154,7 @@ func TestATickBetweenThoseHeldIsRefusedWithItsNeighbours(t *testing.T) {
 	}
 }
 
-// parentCheck is a recorder whose marks are the ticks, so that the parent of each is
-// known.
+// parentCheck is a recorder whose marks are the ticks, so it knows the parent of each tick.
 type parentCheck struct{ t *testing.T }
 
 func (r parentCheck) Record(c *raw.Change) uint64 {
@@ -190,7 +189,7 @@ func TestAThinnedHistoryGoesOnOnAnotherBranch(t *testing.T) {
 	}
 }
 
-// Boundaries behind which checkpoints stand are thinned once these are gone.
+// Ticks before a checkpoint are thinned after its release.
 func TestCheckpointsThatComeAndGoLeaveNoTicksBehind(t *testing.T) {
 	a := newAges(t, 10, Options{History: 20, HistoryDense: 3})
 	var held []Checkpoint
@@ -220,8 +219,7 @@ func TestCheckpointsThatComeAndGoLeaveNoTicksBehind(t *testing.T) {
 	a.visit(t)
 }
 
-// Going back to a tick that is held only because it is old, and a history that
-// begins late.
+// A history may begin at a late tick.
 func TestAThinnedHistoryMayBeginAtAnyTick(t *testing.T) {
 	w := NewWorld(Options{History: 16, HistoryDense: 2})
 	s := &raw.State{Tick: 1<<40 + 3}
@@ -287,7 +285,7 @@ func TestEveryOrderOfTicksThinned(t *testing.T) {
 	}
 }
 
-// The nearest tick is compared with a look at all that are held, on both branches.
+// Nearest is compared with a search over all retained ticks, on both branches.
 func TestTheNearestTickHeld(t *testing.T) {
 	t.Parallel()
 	_, ok := NewWorld(Options{}).History().Nearest(0)
@@ -304,7 +302,7 @@ func TestTheNearestTickHeld(t *testing.T) {
 			got, ok := h.Nearest(tick)
 			require.True(t, ok)
 			require.Equal(t, want, got, "nearest to %d of %v", tick, held)
-			require.NoError(t, h.Seek(got)) // Those behind it can be gone forward to.
+			require.NoError(t, h.Seek(got)) // Later ticks remain reachable.
 		}
 		far, ok := h.Nearest(math.MaxUint64)
 		assert.True(t, ok)
@@ -318,7 +316,7 @@ func TestTheNearestTickHeld(t *testing.T) {
 	check()
 }
 
-// What ticks hold is in all what the history does, on both branches.
+// The bytes of all ticks add up to the bytes of the history, on both branches.
 func TestWhatTicksHoldIsWhatTheHistoryHolds(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Options{{History: 12}, {History: 12, HistoryDense: 3}} {
@@ -338,7 +336,7 @@ func TestWhatTicksHoldIsWhatTheHistoryHolds(t *testing.T) {
 		}
 		for i := range 200 {
 			if a.tick(); i == 195 {
-				a.w.Checkpoint() // Its bytes are the tick's in which it is.
+				a.w.Checkpoint() // Its bytes count for the tick that it is in.
 			}
 		}
 		same()
@@ -347,7 +345,7 @@ func TestWhatTicksHoldIsWhatTheHistoryHolds(t *testing.T) {
 			require.NoError(t, h.Seek(held[i]))
 			same()
 		}
-		a.tick() // Which ends the branch.
+		a.tick() // Ends the branch.
 		assert.Zero(t, h.TickBytes(held[0]+1_000_000), "not held")
 	}
 }

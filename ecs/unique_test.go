@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// An index that is written by Set and Replace alone has each key once, as a map of names does.
+// An index that is written only by Set and Replace has each key once, like a map of names.
 func TestAUniqueIndexIsAMap(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(20, 200)) {
@@ -88,7 +88,8 @@ func TestSetOfAnIndexSaysWhatItRefuses(t *testing.T) {
 	assert.EqualError(t, byName.Set(dead, word{"y"}), "ecs: word of 2v1: the entity is not alive")
 	assert.False(t, byName.Replace(dead, word{"x"}))
 	assert.Equal(t, before, w.Digest())
-	s.Set(b, word{"x"}) // Does not ask; whoever replaces both is alone.
+	// Storage.Set does not check the key. Replace then removes both entities.
+	s.Set(b, word{"x"})
 	c := w.Create()
 	assert.ErrorIs(t, byName.Set(a, word{"x"}), ErrTaken)
 	assert.True(t, byName.Replace(c, word{"x"}))
@@ -96,7 +97,7 @@ func TestSetOfAnIndexSaysWhatItRefuses(t *testing.T) {
 	assert.Equal(t, 1, s.Len())
 }
 
-// Nobody has a key that differs from itself.
+// A key that differs from itself is never taken.
 func TestKeysThatAreNotThemselvesAreNotTaken(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[float64]{Name: "heat"})
@@ -108,7 +109,7 @@ func TestKeysThatAreNotThemselvesAreNotTaken(t *testing.T) {
 	assert.Equal(t, 2, s.Len())
 }
 
-// A component that is being taken away is told of once, whatever a hook drains.
+// The OnRemove hook is called once for each component, even if it drains the storage.
 func TestDrainInAHookLeavesWhatIsGoing(t *testing.T) {
 	for _, kind := range []Kind{Sparse, Indexed} {
 		w := NewWorld(Options{})
@@ -129,7 +130,7 @@ func TestDrainInAHookLeavesWhatIsGoing(t *testing.T) {
 	}
 }
 
-// What a loop over Drain was given is its own.
+// A loop over Drain gets copies of the components.
 func TestDrainedComponentsAreCopies(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[list]{Clone: cloneList})
