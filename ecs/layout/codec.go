@@ -8,22 +8,23 @@ import (
 	"strconv"
 )
 
-// A Codec turns rows of one Go type into bytes and back. It never changes and
-// is safe for concurrent use. [NewCodec] makes one; the zero Codec is of no use.
+// A Codec encodes rows of one Go type as bytes and decodes them. It is immutable and safe for
+// concurrent use. [NewCodec] returns one; the zero Codec is not usable.
 type Codec struct {
 	gotype reflect.Type
 	typ    *Type
-	width  int // Of a packed row, or varies.
+	// Width of a packed row, or varies.
+	width int
 
-	// Fixed types: the two directions, and whether each is one copy.
+	// For fixed types: the moves in each direction, and whether a single copy suffices.
 	pack, unpack           []move
 	plainPack, plainUnpack bool
 
-	// Other types.
+	// For other types.
 	variable coder
 }
 
-// NewCodec returns the codec for t. It fails like [Of].
+// NewCodec returns the codec for t. It returns the errors of [Of].
 func NewCodec(t reflect.Type) (*Codec, error) {
 	typ, err := Of(t)
 	if err != nil {
@@ -41,25 +42,23 @@ func NewCodec(t reflect.Type) (*Codec, error) {
 	return c, nil
 }
 
-// Type returns the description of the rows. It must not be changed.
+// Type returns the description of the rows. The caller must not change it.
 func (c *Codec) Type() *Type { return c.typ }
 
-// Plain reports whether the packed form of a row is its Go memory, so that
-// encoding is one copy. Decoding still looks at bools.
+// Plain reports whether the packed form of a row equals its Go memory. Then encoding is a single
+// copy. Decoding still checks bools.
 func (c *Codec) Plain() bool { return c.plainPack }
 
-// Append appends the encodings of rows to dst, one after the other. For fixed
-// types it allocates nothing but room in dst, and is one copy where Go memory has
-// the packed form. It panics if c is not a codec for T, and on strings, slices and
-// maps of more than 4 GiB or as many elements.
+// Append appends the encodings of rows to dst, one after the other. For fixed types it only
+// allocates space in dst. For a Plain codec it is a single copy. Append panics if c is not a codec
+// for T. It also panics on strings, slices and maps above 4 GiB or 4 Gi elements.
 func Append[T any](c *Codec, dst []byte, rows []T) []byte {
 	c.mustBeFor(reflect.TypeFor[T]())
 	return c.append(dst, base(rows), len(rows))
 }
 
-// View returns the encodings of rows, one after the other, without a copy: it
-// shares their memory and must not be written. It is possible only for a codec
-// that is [Codec.Plain]; ok is false for others.
+// View returns the encodings of rows, one after the other, without a copy. The result shares the
+// memory of rows and must not be written. ok is false if the codec is not [Codec.Plain].
 func View[T any](c *Codec, rows []T) (encoded []byte, ok bool) {
 	c.mustBeFor(reflect.TypeFor[T]())
 	if !c.plainPack {
@@ -68,10 +67,9 @@ func View[T any](c *Codec, rows []T) (encoded []byte, ok bool) {
 	return view(base(rows), len(rows)*c.width), true
 }
 
-// Adopt returns the n rows that src encodes without a copy: they take over the
-// memory of src, which must not be used otherwise any more. It is possible only for
-// a codec that is [Codec.Plain], and if src lies where a T can lie. ok is also false
-// if src is not n valid rows: [Decode] says why.
+// Adopt returns the n rows that src encodes, without a copy. The rows use the memory of src, so the
+// caller must not use src again. ok is false if the codec is not [Codec.Plain], or src is not
+// aligned for T. ok is also false if src is not n valid rows: [Decode] returns the reason.
 func Adopt[T any](c *Codec, src []byte, n int) (rows []T, ok bool) {
 	c.mustBeFor(reflect.TypeFor[T]())
 	if !c.plainPack || c.width == 0 || fixedLength(src, n, c.width) != nil || !aligned[T](src) {
@@ -83,15 +81,15 @@ func Adopt[T any](c *Codec, src []byte, n int) (rows []T, ok bool) {
 	return adopt[T](src, n), true
 }
 
-// Decode sets rows to the values that [Append] encoded as src. There must be
-// exactly len(rows) of them. The error is a [*DataError] naming the row and field;
-// rows then hold some of the values. The rows share no memory with src.
+// Decode decodes src, which [Append] encoded, into rows. src must hold exactly len(rows) rows. The
+// error is a [*DataError] that names the row and field; some rows are then already decoded. The
+// rows share no memory with src.
 //
-// Where an int has 32 bits, one that does not fit is an error that wraps [ErrIntSize]; it is
-// the only thing that Decode refuses and [Type.Check] accepts.
+// On platforms with an int of 32 bits, an int that does not fit is an error that wraps
+// [ErrIntSize]. Apart from that, Decode accepts what [Type.Check] accepts.
 //
-// The memory allocated is a small multiple of len(src), for types without large
-// fields named _. It panics if c is not a codec for T.
+// Decode allocates a small multiple of len(src), unless the type has large fields named _. It
+// panics if c is not a codec for T.
 func Decode[T any](c *Codec, src []byte, rows []T) error {
 	c.mustBeFor(reflect.TypeFor[T]())
 	if err := c.decode(src, base(rows), len(rows)); err != nil {
@@ -107,7 +105,7 @@ func (c *Codec) mustBeFor(t reflect.Type) {
 	}
 }
 
-// append is Append for n rows at mem.
+// append implements Append for n rows at mem.
 func (c *Codec) append(dst []byte, mem ptr, n int) []byte {
 	size := int(c.gotype.Size())
 	switch {
@@ -125,7 +123,7 @@ func (c *Codec) append(dst []byte, mem ptr, n int) []byte {
 	return dst
 }
 
-// decode is Decode for n rows at mem.
+// decode implements Decode for n rows at mem.
 func (c *Codec) decode(src []byte, mem ptr, n int) *DataError {
 	if c.width == varies {
 		return c.decodeVariable(src, mem, n)
@@ -146,7 +144,7 @@ func (c *Codec) decode(src []byte, mem ptr, n int) *DataError {
 	return nil
 }
 
-// decodeVariable is decode for types that are not fixed.
+// decodeVariable implements decode for types that are not fixed.
 func (c *Codec) decodeVariable(src []byte, mem ptr, n int) *DataError {
 	r := reader{src: src}
 	for i := range n {
@@ -157,14 +155,14 @@ func (c *Codec) decodeVariable(src []byte, mem ptr, n int) *DataError {
 	return r.end()
 }
 
-// block returns the span of the few rows from first on, of n.
+// block returns the span of up to blockRows rows from first on. n is the total number of rows.
 func (c *Codec) block(pack []byte, mem ptr, first, n int) span {
 	size := int(c.gotype.Size())
 	return span{at(mem, first*size), size, pack[first*c.width:], c.width, min(blockRows, n-first)}
 }
 
-// unpackError says what is wrong in a block of rows beginning with first, one of
-// which was refused.
+// unpackError returns the error for a block of rows that starts at first and contains an invalid
+// row.
 func (c *Codec) unpackError(src []byte, first, row, rows int) *DataError {
 	if err := c.typ.firstBad(src, first, rows, c.width); err != nil {
 		return err
@@ -175,8 +173,8 @@ func (c *Codec) unpackError(src []byte, first, row, rows int) *DataError {
 	return bad("no value of the type").row(first + row)
 }
 
-// firstNarrow returns an error for the first integer of a packed row that does not fit into an int of that many
-// bits, or nil.
+// firstNarrow returns an error for the first integer of a packed row that does not fit into an int
+// of intBits bits. It returns nil if all fit.
 func firstNarrow(t reflect.Type, row []byte, intBits int) *DataError {
 	x := func() uint64 { return binary.LittleEndian.Uint64(row) }
 	switch t.Kind() {

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Constants are numbers in memory and on disk. What the String method of their type
-// calls them stands in the description, so that somebody notices when a number that was
-// stored means another one:
+// Constants are stored as numbers. The description also holds the names that the type's String
+// method returns. So a program can detect that a stored number has another meaning now:
 //
 //	Colour{Red Green Blue}    0 is Red, 1 is Green, 2 is Blue
 //	Month{_ January February} 0 has no name
 //
-// That is part of the name that the description holds, for people as all of it. A
-// time.Duration is described by that name, with its package, which no other type has.
+// The constants are part of the type name in the description. A time.Duration is described by its
+// name with the package, which no other type has.
 
-// namedNumbers is how many numbers, from 0 on, String is asked about.
+// namedNumbers is the number of values, from 0 on, for which String is called.
 const namedNumbers = 64
 
-// constantsOf returns what the String method of t, an integer, calls the numbers from 0
-// on: "" for what is no plain name or that of several numbers, nil if there are none.
+// constantsOf returns the names that the String method of t, an integer type, returns for the
+// numbers from 0 on. A name is "" if it is not an identifier or belongs to several numbers. The
+// result is nil if there are no names.
 func constantsOf(t reflect.Type) (names []string) {
 	if !t.Implements(reflect.TypeFor[fmt.Stringer]()) {
 		return nil
@@ -40,7 +40,7 @@ func constantsOf(t reflect.Type) (names []string) {
 	return trimmed(names)
 }
 
-// nameOfNumber returns String of the number i, or "" if it panics.
+// nameOfNumber returns the result of String for the number i, or "" if String panics.
 func nameOfNumber(t reflect.Type, i int) (name string) {
 	defer func() {
 		if recover() != nil {
@@ -56,7 +56,7 @@ func nameOfNumber(t reflect.Type, i int) (name string) {
 	return v.Interface().(fmt.Stringer).String()
 }
 
-// trimmed returns names without those at the end that are "", nil if nothing is left.
+// trimmed returns names without empty names at the end. It returns nil if nothing is left.
 func trimmed(names []string) []string {
 	for len(names) > 0 && names[len(names)-1] == "" {
 		names = names[:len(names)-1]
@@ -67,8 +67,8 @@ func trimmed(names []string) []string {
 	return names
 }
 
-// setFullName is fullName the other way round. A name that constants do not explain is
-// one without.
+// setFullName is the inverse of fullName. If the part in braces is not a valid list of constants,
+// it stays part of the name.
 func (t *Type) setFullName(name string) {
 	t.Name = name
 	open := strings.LastIndexByte(name, '{')
@@ -88,8 +88,8 @@ func (t *Type) setFullName(name string) {
 	}
 }
 
-// moved lists the constants that have other numbers in to than in from, for people; ""
-// if there are none.
+// moved lists the constants whose number differs between from and to, as text. It returns "" if
+// there are none.
 func moved(from, to []string) string {
 	const most = 3
 	var all []string
@@ -104,8 +104,8 @@ func moved(from, to []string) string {
 	return strings.Join(all, ", ")
 }
 
-// duration is the name of the one type that is described with its package: of another
-// Duration nobody knows what it counts.
+// duration is the only type name with a package in a description. The unit of any other type named
+// Duration is unknown.
 const duration = "time.Duration"
 
 func (t *Type) isDuration() bool { return t.Kind == Int64 && t.Name == duration }

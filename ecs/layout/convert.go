@@ -5,11 +5,11 @@ import (
 	"errors"
 )
 
-// ErrConversion reports two layouts between which no conversion by name leads.
+// ErrConversion reports two layouts without a conversion by field names.
 var ErrConversion = errors.New("layout: rows cannot be converted")
 
-// A ConversionError names the field that keeps rows from being converted. It
-// wraps [ErrConversion].
+// A ConversionError names the field because of which rows cannot be converted. It wraps
+// [ErrConversion].
 type ConversionError struct {
 	Path   string // The field: "Unit.HP".
 	Reason string // "stored int64, program has int32"
@@ -25,37 +25,37 @@ func (e *ConversionError) Error() string {
 
 func (e *ConversionError) Unwrap() error { return ErrConversion }
 
-// A Conversion turns rows of one layout into rows of another. It is worked out
-// once and then runs over any number of rows. It never changes and is safe for
-// concurrent use. [NewConversion] makes it.
+// A Conversion converts rows of one layout to rows of another. It is compiled once and then used
+// for any number of rows. It is immutable and safe for concurrent use. [NewConversion] returns one.
 type Conversion struct {
-	from, to   *Type
-	fromWidth  int
-	toWidth    int
-	same       bool
-	changes    []Change
-	shifts     []shift   // Between rows of fixed width.
-	converting converter // Otherwise.
+	from, to  *Type
+	fromWidth int
+	toWidth   int
+	same      bool
+	changes   []Change
+	// For rows of fixed width.
+	shifts []shift
+	// For other rows.
+	converting converter
 }
 
-// NewConversion returns the conversion of rows of stored into rows of current.
-// Struct fields are matched by name, and those of current that are not stored by
-// their former names.
+// NewConversion returns the conversion of rows of stored to rows of current. Struct fields are
+// matched by name. Fields of current that are not stored are matched by their former names.
 //
 //	field added                          zero
-//	field dropped                        left out; its Change is Dropped, for the caller to judge
-//	fields in another order              by name
+//	field dropped                        omitted; its Change is Dropped, and the caller decides
+//	fields in another order              matched by name
 //	int8 → int16 → int32 → int64         widened; likewise uint8 → … → uint64
 //	uint8 → int16, uint16 → int32, …     widened, to a signed integer of more bits
 //	float32 → float64                    widened; likewise complex64 → complex128
-//	integer → float                      if all its values are exact: 16 bits in float32, 32 in float64
-//	[n]T → [m]T                          new elements are zero; those behind m are dropped like a field, "At[m:]"
+//	integer → float                      if exact: up to 16 bits to float32, 32 to float64
+//	[n]T → [m]T                          new elements are zero; dropped ones are "At[m:]"
 //	[]byte → []T                         if T is a wider integer or a float
-//	constants in another order           the numbers stay as they are; reported
+//	constants in another order           the numbers are unchanged; reported
 //
-// Elements, keys and what pointers point to are converted likewise. Everything
-// else is a [*ConversionError] that names the field: a narrower number, another
-// kind, a field or element dropped from the key of a map.
+// Elements, keys and pointer targets are converted in the same way. Any other difference is a
+// [*ConversionError] that names the field. Examples are a narrower number, another kind, or a field
+// or element dropped from a map key.
 func NewConversion(stored, current *Type) (*Conversion, error) {
 	c := &Conversion{from: stored, to: current, fromWidth: stored.Width(), toWidth: current.Width()}
 	c.same = stored.Equal(current)
@@ -76,20 +76,18 @@ func NewConversion(stored, current *Type) (*Conversion, error) {
 	return c, nil
 }
 
-// Same reports whether the two layouts are equal, so that rows stay as they are. Even
-// then there is a Change for each integer whose constants have other numbers now.
+// Same reports whether the two layouts are equal, so that rows need no conversion. Even then
+// Changes has an entry for each integer whose constants have other numbers now.
 func (c *Conversion) Same() bool { return c.same }
 
-// Changes lists the differences, in the order of the program's fields; behind
-// them, struct by struct, what is dropped. It is nil if there are none.
+// Changes returns the differences, in the order of the program's fields. Dropped fields follow
+// those of their struct. Changes returns nil if there are none.
 func (c *Conversion) Changes() []Change { return c.changes }
 
-// Append appends the converted form of src, which must be n rows, to dst. The
-// error is a [*DataError] naming the row and the field; dst then comes back as it
-// was.
+// Append converts src, which must be n rows, and appends the result to dst. The error is a
+// [*DataError] that names the row and the field. In case of an error, Append returns dst unchanged.
 //
-// Rows of fixed width are converted column by column. The memory it takes is that
-// of the result: as many rows as src has, as wide as the new layout makes them.
+// Rows of fixed width are converted column by column. Append allocates only the result.
 func (c *Conversion) Append(dst, src []byte, n int) ([]byte, error) {
 	if c.same {
 		if err := c.from.Check(src, n); err != nil {

@@ -10,8 +10,8 @@ import (
 // A converter reads a value in one layout and appends it in another.
 type converter func(r *reader, dst []byte) ([]byte, *DataError)
 
-// A conversion says in which of the two forms rows are: packed, or one msgpack
-// value. It compiles converters.
+// A conversion compiles converters for two row forms. Each of the two is either packed or one
+// msgpack value.
 type conversion struct{ fromPacked, toPacked bool }
 
 func (c conversion) compile(pair *match) converter {
@@ -32,7 +32,8 @@ func (c conversion) compile(pair *match) converter {
 		return c.array(pair)
 	case Slice:
 		return nilOr(convertSlice(c.compile(pair.elem)))
-	case Bytes: // To a slice; bytes that stay bytes are the same.
+	// Only for a conversion to a slice. Otherwise bytes are equal in both layouts.
+	case Bytes:
 		return nilOr(convertBytes(to.Elem.Kind))
 	case Map:
 		return nilOr(convertMap(c.compile(pair.key), c.compile(pair.elem)))
@@ -48,7 +49,7 @@ func (c conversion) compile(pair *match) converter {
 	}
 }
 
-// nilOr returns the converter of values that may be nil and are full otherwise.
+// nilOr returns a converter that copies nil and calls full for other values.
 func nilOr(full converter) converter {
 	return func(r *reader, dst []byte) ([]byte, *DataError) {
 		if r.isNil() {
@@ -58,7 +59,7 @@ func nilOr(full converter) converter {
 	}
 }
 
-// widenPart is widen, also for the parts of complex numbers.
+// widenPart is widen for numbers and for the parts of complex numbers.
 func widenPart(x uint64, from, to Kind) uint64 {
 	if from == Complex64 && to == Complex128 {
 		return widenFloat(uint32(x))
@@ -66,7 +67,7 @@ func widenPart(x uint64, from, to Kind) uint64 {
 	return widen(x, from, to)
 }
 
-// read reads a number or bool as bits, and the imaginary part of a complex one.
+// read reads a number or bool as bits. For a complex number, im is the imaginary part.
 func (c conversion) read(r *reader, t *Type) (re, im uint64, err *DataError) {
 	if !c.fromPacked {
 		return r.scalar(t.Kind)
@@ -127,18 +128,23 @@ func (c conversion) zero(dst []byte, t *Type) []byte {
 	return t.appendZero(dst)
 }
 
-// A fieldStep is what becomes of a stored field, or of one that is added.
+// A fieldStep describes the conversion of a stored field, or of an added one.
 type fieldStep struct {
-	name    string // Of the stored field; "": none is read.
-	read    converter
-	key     []byte // What is written before the value.
-	target  int    // -1: the field is dropped.
-	added   *Type  // Not nil: the zero value of it is written.
-	dropped *Type  // Not nil: a value of it is passed over.
+	// The name of the stored field, or "" for an added field.
+	name string
+	read converter
+	// Written before the value.
+	key []byte
+	// The index of the new field, or -1 if the field is dropped.
+	target int
+	// If not nil, the zero value of this type is written.
+	added *Type
+	// If not nil, a value of this type is skipped.
+	dropped *Type
 }
 
-// structure returns the converter of structs. It reads the fields as they come
-// and writes them as they come; where the order changes, it sorts them behind.
+// structure returns the converter of structs. It converts the fields in stored order. If the new
+// order differs, it sorts the converted fields afterwards.
 func (c conversion) structure(pair *match) converter {
 	steps, sorted := c.steps(pair)
 	stored, n := len(pair.from.Fields), len(pair.to.Fields)
@@ -166,15 +172,16 @@ func (c conversion) structure(pair *match) converter {
 	}
 }
 
-// steps returns what is done with the fields of a struct, and whether that is in
-// the order of the new fields.
+// steps returns the steps for the fields of a struct. sorted reports whether they are in the order
+// of the new fields.
 func (c conversion) steps(pair *match) (steps []fieldStep, sorted bool) {
 	kept := pair.kept()
 	stored := make([]bool, len(pair.to.Fields))
 	for _, k := range kept {
 		stored[k] = true
 	}
-	next := 0 // The added fields of to below next have their step.
+	// Added fields below next already have a step.
+	next := 0
 	addUpTo := func(end int) {
 		for ; next < end; next++ {
 			if !stored[next] {
@@ -196,7 +203,7 @@ func (c conversion) steps(pair *match) (steps []fieldStep, sorted bool) {
 	return steps, slices.IsSorted(kept)
 }
 
-// key returns what stands before the value of the field of that name.
+// key returns the bytes to write before the value of the named field.
 func (c conversion) key(name string) []byte {
 	if c.toPacked {
 		return nil
@@ -204,7 +211,7 @@ func (c conversion) key(name string) []byte {
 	return appendString(nil, name)
 }
 
-// step does s.
+// step runs the step s.
 func (c conversion) step(s *fieldStep, r *reader, dst []byte) ([]byte, *DataError) {
 	dst = append(dst, s.key...)
 	if s.added != nil {
@@ -226,7 +233,7 @@ func (c conversion) step(s *fieldStep, r *reader, dst []byte) ([]byte, *DataErro
 	return dst, c.skip(r, s.dropped)
 }
 
-// skip passes over a value of t.
+// skip skips a value of t.
 func (c conversion) skip(r *reader, t *Type) *DataError {
 	if !c.fromPacked {
 		return r.value(t, nil)
@@ -239,10 +246,10 @@ func (c conversion) skip(r *reader, t *Type) *DataError {
 	return nil
 }
 
-// A piece is a part of what was written that belongs to another place.
+// A piece is a part of the output that belongs at another position.
 type piece struct{ order, lo, hi int }
 
-// rearranged sorts the pieces of dst[start:], of which there may be none.
+// rearranged sorts the pieces of dst[start:]. It returns dst unchanged if there are none.
 func rearranged(dst []byte, start int, pieces []piece) []byte {
 	if len(pieces) == 0 {
 		return dst
@@ -256,7 +263,7 @@ func rearranged(dst []byte, start int, pieces []piece) []byte {
 	return dst
 }
 
-// array returns the converter of arrays, which may grow and shrink.
+// array returns the converter of arrays. The new array may be longer or shorter.
 func (c conversion) array(pair *match) converter {
 	elem := c.compile(pair.elem)
 	n, now := pair.from.Len, pair.to.Len
@@ -288,8 +295,7 @@ func (c conversion) array(pair *match) converter {
 	}
 }
 
-// convertElements converts n elements, for each of which so many bytes are
-// reserved.
+// convertElements converts n elements. The reader has reserved the given number of bytes for each.
 func convertElements(r *reader, dst []byte, elem converter, n, reserved int) (_ []byte, err *DataError) {
 	for i := range n {
 		r.element(reserved)
@@ -300,7 +306,7 @@ func convertElements(r *reader, dst []byte, elem converter, n, reserved int) (_ 
 	return dst, nil
 }
 
-// convertSlice returns the converter of slices that are not nil.
+// convertSlice returns the converter of non-nil slices.
 func convertSlice(elem converter) converter {
 	return func(r *reader, dst []byte) ([]byte, *DataError) {
 		n, err := r.open(&arrayForm, 1)
@@ -326,7 +332,7 @@ func convertBytes(to Kind) converter {
 	}
 }
 
-// convertPointer returns the converter of pointers that are not nil.
+// convertPointer returns the converter of non-nil pointers.
 func convertPointer(elem converter) converter {
 	return func(r *reader, dst []byte) ([]byte, *DataError) {
 		if err := r.exactly(&arrayForm, 1); err != nil {
@@ -336,8 +342,7 @@ func convertPointer(elem converter) converter {
 	}
 }
 
-// convertMap returns the converter of maps that are not nil. Keys stay different, but
-// their order can change.
+// convertMap returns the converter of non-nil maps. Keys stay distinct, but their order can change.
 func convertMap(key, elem converter) converter {
 	return func(r *reader, dst []byte) ([]byte, *DataError) {
 		n, err := r.open(&mapForm, 2)

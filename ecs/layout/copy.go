@@ -5,14 +5,14 @@ import (
 	"reflect"
 )
 
-// DeepCopy returns a function that copies a value of type T with all slices, maps and
-// pointers in it, or nil if copies of T share no memory that can change. Two slices of
-// one value that share memory become separate; what is nil stays nil, and what is
-// empty empty; strings and a time.Time never change and are shared.
+// DeepCopy returns a function that copies a value of type T with all slices, maps and pointers in
+// it. It returns nil if copies of T share no mutable memory. Slices of one value that share memory
+// become separate. Nil stays nil, and empty stays empty. Strings and time.Time values are immutable
+// and stay shared.
 //
-// The error is a [*TypeError] naming the first field of which no copy can be derived:
-// an interface, func or channel, a pointer in the key of a map, or a type that contains
-// itself, whose values could go round in circles.
+// The error is a [*TypeError] that names the first field that cannot be copied. That is an
+// interface, func or channel, or a pointer in the key of a map. It is also a type that contains
+// itself, because its values could be cyclic.
 func DeepCopy[T any]() (copied func(T) T, err error) {
 	t := reflect.TypeFor[T]()
 	c := copiers{root: t, open: map[reflect.Type]bool{}, done: map[reflect.Type]separator{}}
@@ -29,18 +29,19 @@ func DeepCopy[T any]() (copied func(T) T, err error) {
 	}, nil
 }
 
-// A separator makes copies of what the value at p shares with the value it was copied
-// from, in its place. That of a type that shares nothing is nil.
+// A separator replaces the memory that the value at p shares with its original by copies. The
+// separator of a type that shares nothing is nil.
 type separator func(p ptr)
 
 // copiers derives the separators of one Go type.
 type copiers struct {
 	root reflect.Type
-	open map[reflect.Type]bool // Types that others being looked at are part of.
+	// Types that contain the type being visited.
+	open map[reflect.Type]bool
 	done map[reflect.Type]separator
 }
 
-// of returns the separator of t, which stands at path.
+// of returns the separator of t at the given path.
 func (c *copiers) of(t reflect.Type, path string) (separator, *TypeError) {
 	if t.Size() == 0 || neverChanges[t] {
 		return nil, nil
@@ -58,7 +59,7 @@ func (c *copiers) of(t reflect.Type, path string) (separator, *TypeError) {
 	return separate, err
 }
 
-// ofKind is of for a type that was not looked at yet.
+// ofKind implements of for a type that was not visited yet.
 func (c *copiers) ofKind(t reflect.Type, path string) (separator, *TypeError) {
 	fault := func(reason string) *TypeError { return &TypeError{Type: c.root, Path: path, Reason: reason} }
 	switch t.Kind() {
@@ -93,7 +94,7 @@ var withArticle = map[reflect.Kind]string{
 	reflect.Interface: "an interface", reflect.Func: "a func", reflect.Chan: "a chan", reflect.UnsafePointer: "an unsafe.Pointer",
 }
 
-// ofStruct is of for a struct.
+// ofStruct implements of for a struct.
 func (c *copiers) ofStruct(t reflect.Type, path string) (separator, *TypeError) {
 	type field struct {
 		offset   int
@@ -119,7 +120,7 @@ func (c *copiers) ofStruct(t reflect.Type, path string) (separator, *TypeError) 
 	}, nil
 }
 
-// repeatedly is the separator of n values side by side.
+// repeatedly returns the separator of n consecutive values.
 func repeatedly(elem separator, n int, size uintptr) separator {
 	if elem == nil {
 		return nil
@@ -156,7 +157,8 @@ func separatePointer(t reflect.Type, elem separator) separator {
 		}
 		own := reflect.New(t.Elem())
 		own.Elem().Set(v.Elem())
-		v.Set(own.Convert(t)) // A named pointer type.
+		// t may be a named pointer type.
+		v.Set(own.Convert(t))
 		if elem != nil {
 			elem(own.UnsafePointer())
 		}

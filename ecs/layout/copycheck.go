@@ -6,9 +6,9 @@ import (
 	"reflect"
 )
 
-// CopyFault returns what is wrong with copied as a deep copy of v, which somebody wrote
-// by hand: the first field that differs or shares memory with v, or "". What is behind
-// interfaces, funcs and channels is not looked at.
+// CopyFault checks copied as a deep copy of v. It returns a text that names the first field that
+// differs or shares memory with v, or "". It ignores the contents of interfaces, funcs and
+// channels.
 func CopyFault[T any](v, copied T) string {
 	t := reflect.TypeFor[T]()
 	c := copyCheck{seen: map[ptr]bool{}}
@@ -16,7 +16,8 @@ func CopyFault[T any](v, copied T) string {
 }
 
 type copyCheck struct {
-	seen map[ptr]bool // Pointers and maps that were followed.
+	// Pointers and maps that were visited.
+	seen map[ptr]bool
 }
 
 func (c *copyCheck) fault(a, b reflect.Value, path string) string {
@@ -97,7 +98,8 @@ func (c *copyCheck) entries(a, b reflect.Value, path string) string {
 	}
 	for entries := a.MapRange(); entries.Next(); {
 		key := entries.Key()
-		if !key.Equal(key) { // NaN: it is not found again.
+		// A NaN cannot be looked up in b.
+		if !key.Equal(key) {
 			continue
 		}
 		value := b.MapIndex(key)
@@ -111,7 +113,7 @@ func (c *copyCheck) entries(a, b reflect.Value, path string) string {
 	return ""
 }
 
-// overlap reports whether a and b, slices of one type, have elements in common.
+// overlap reports whether a and b, slices of the same type, share elements.
 func overlap(a, b reflect.Value) bool {
 	size := a.Type().Elem().Size() * uintptr(a.Len())
 	x, y := a.Pointer(), b.Pointer()

@@ -36,7 +36,7 @@ func (t *Type) Append(dst []byte) []byte {
 	return dst
 }
 
-// size returns the length of the array t is encoded as.
+// size returns the length of the msgpack array that encodes t.
 func (t *Type) size() int {
 	switch t.Kind {
 	case Struct:
@@ -49,10 +49,9 @@ func (t *Type) size() int {
 	return 2
 }
 
-// Parse reads a description back. It accepts exactly what [Type.Append] writes
-// for a valid description and returns a [*DataError] for anything else; one
-// wrapping [ErrNewer] if only a kind is unknown. It allocates a small multiple of
-// len(src).
+// Parse reads an encoded description. It accepts exactly the bytes that [Type.Append] writes for a
+// valid description. Otherwise it returns a [*DataError], which wraps [ErrNewer] if only a kind is
+// unknown. Parse allocates a small multiple of len(src).
 func Parse(src []byte) (*Type, error) {
 	if len(src) > maxDescription {
 		return nil, bad(fmt.Sprintf("description is larger than %d bytes", maxDescription))
@@ -72,7 +71,7 @@ func Parse(src []byte) (*Type, error) {
 	return t, nil
 }
 
-// typ reads a description nested in depth-1 others.
+// typ reads a description, nested in depth-1 others.
 func (r *reader) typ(depth int) (*Type, *DataError) {
 	if depth > maxDepth {
 		return nil, bad(fmt.Sprintf("nested more than %d deep", maxDepth))
@@ -94,7 +93,7 @@ func (r *reader) typ(depth int) (*Type, *DataError) {
 	return t, r.contents(t, depth)
 }
 
-// head reads what every description begins with into t.
+// head reads the common start of every description into t.
 func (r *reader) head(t *Type) *DataError {
 	kind, err := r.unsigned(8, 8)
 	if err != nil {
@@ -115,7 +114,7 @@ func (r *reader) head(t *Type) *DataError {
 	return nil
 }
 
-// fields reads the rest of the struct t, described by n elements.
+// fields reads the rest of the struct t, which is encoded as n elements.
 func (r *reader) fields(t *Type, n, depth int) *DataError {
 	if n < 2 || n%2 != 0 {
 		return bad(fmt.Sprintf("struct described by %d elements", n))
@@ -137,8 +136,7 @@ func (r *reader) fields(t *Type, n, depth int) *DataError {
 	return nil
 }
 
-// contents reads what follows kind and name in the description of t, which is
-// not a struct.
+// contents reads the part after kind and name in the description of t, which is not a struct.
 func (r *reader) contents(t *Type, depth int) (err *DataError) {
 	if t.Kind < Array {
 		return nil
@@ -159,8 +157,7 @@ func (r *reader) contents(t *Type, depth int) (err *DataError) {
 	return nil
 }
 
-// A typeJSON is a description as JSON. Members that a kind does not have are
-// missing.
+// A typeJSON is the JSON form of a description. Members that a kind does not have are omitted.
 type typeJSON struct {
 	Kind   string      `json:"kind"`
 	Name   string      `json:"name,omitempty"`
@@ -198,8 +195,8 @@ func (t *Type) toJSON() *typeJSON {
 	return j
 }
 
-// ParseJSON reads what [Type.AppendJSON] writes. Anything else is an error that
-// wraps [ErrInvalid], or [ErrNewer] if only a kind is unknown.
+// ParseJSON reads the output of [Type.AppendJSON]. For other input, the error wraps [ErrInvalid],
+// or [ErrNewer] if only a kind is unknown.
 func ParseJSON(src []byte) (*Type, error) {
 	if len(src) > 16*maxDescription {
 		return nil, bad("description is too large")
@@ -224,7 +221,7 @@ func ParseJSON(src []byte) (*Type, error) {
 	return t, nil
 }
 
-// typ returns the description that j, nested in depth-1 others, is of.
+// typ returns the description for j, nested in depth-1 others.
 func (j *typeJSON) typ(depth int) (*Type, *DataError) {
 	if j == nil {
 		return nil, nil

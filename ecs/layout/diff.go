@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Diff returns "" if stored and current are equal, and otherwise the first
-// difference, for people: "Position.Z: stored float64, program has none". Fields
-// are compared by name, in stored order; other order alone is reported last.
+// Diff returns the first difference between stored and current as text, or "" if they are equal. An
+// example is "Position.Z: stored float64, program has none". Fields are compared by name, in stored
+// order. A difference in order alone is reported last.
 func Diff(stored, current *Type) string {
 	path, text := diff(stored, current)
 	if text == "" {
@@ -20,8 +20,7 @@ func Diff(stored, current *Type) string {
 	return path + ": " + text
 }
 
-// diff returns where stored and current differ first, and how. The texts of the
-// two are "" if they do not.
+// diff returns the path and description of the first difference. Both are "" if there is none.
 func diff(stored, current *Type) (path, text string) {
 	if stored.Kind != current.Kind || stored.Len != current.Len {
 		return "", differs(stored, current)
@@ -65,7 +64,7 @@ func diffFields(stored, current *Type) (path, text string) {
 	return "", ""
 }
 
-// field returns the type of the field of that name, or nil.
+// field returns the type of the field with this name, or nil.
 func (t *Type) field(name string) *Type {
 	for _, f := range t.Fields {
 		if f.Name == name {
@@ -75,7 +74,7 @@ func (t *Type) field(name string) *Type {
 	return nil
 }
 
-// order lists the names of the fields of t.
+// order returns the field names of t, separated by commas.
 func (t *Type) order() string {
 	names := make([]string, len(t.Fields))
 	for i, f := range t.Fields {
@@ -84,12 +83,12 @@ func (t *Type) order() string {
 	return strings.Join(names, ", ")
 }
 
-// differs says that one type stands where another was; nil is none.
+// differs describes the difference between two types. nil stands for a missing type.
 func differs(stored, current *Type) string {
 	return "stored " + brief(stored) + ", program has " + brief(current)
 }
 
-// brief returns t in a few words.
+// brief returns a short text for t.
 func brief(t *Type) string {
 	const most = 80
 	if t == nil {

@@ -1,7 +1,6 @@
-// Package layout describes Go component types as fields with kinds, and turns
-// rows of their values into canonical bytes and back. Bytes written by one
-// program can be read by a tool that has no Go types at all, only the
-// description.
+// Package layout describes Go component types as fields with kinds. It converts rows of their
+// values to canonical bytes and back. A tool without the Go types can read the bytes with the
+// description alone.
 //
 //	reflect.Type ──Of──▶ Type ──Type.Append──▶ description bytes ──Parse──▶ Type
 //	     │                                                                   │
@@ -10,9 +9,8 @@
 //	[]T ──Append──▶ rows of bytes ───────────────────────────────────────────┘
 //	[]T ◀──Decode── rows of bytes
 //
-// Equal values have equal bytes, on every run and on every machine: the bytes
-// serve as digests and can be compared. Bytes that are accepted encode again to
-// the same bytes.
+// Equal values have equal bytes, on every run and on every machine. So the bytes can be compared
+// and hashed. Bytes that decode without error encode again to the same bytes.
 //
 // # Fixed rows
 //
@@ -27,15 +25,14 @@
 //	| Alive | HP     | At[0]     | At[1]     |
 //	+-------+--------+-----------+-----------+
 //
-// A bool is one byte, 0 or 1. A complex number is its real part, then its
-// imaginary part. An entity is 8 bytes: index, then generation. The Go types int,
-// uint and uintptr take 8 bytes. Rows of types that hold nothing have width 0.
+// A bool is one byte, 0 or 1. A complex number is its real part, followed by its imaginary part. An
+// entity is 8 bytes: index, then generation. The Go types int, uint and uintptr take 8 bytes. Rows
+// of types without values have width 0.
 //
-// # Rows that vary in size
+// # Rows of variable size
 //
-// A row of any other type is one msgpack value, so that rows say themselves
-// where they end. Of the forms msgpack has for a value, only the shortest is
-// written and accepted.
+// A row of any other type is one msgpack value, so its end can be found without an index. msgpack
+// has several forms for a value. Only the shortest is written and accepted.
 //
 //	bool, integers     bool, the shortest integer form
 //	floats             float 32 or float 64, bit for bit
@@ -49,25 +46,26 @@
 //	map                nil or map, sorted by the bytes of the encoded keys
 //	pointer            nil or array of one
 //
-// A nil slice is not an empty one, and neither are maps. Two pointers to one
-// value become two values.
+// A nil slice differs from an empty slice, and a nil map differs from an empty map. Two pointers to
+// one value become two values.
 //
 // # What is stored of a Go type
 //
-// Unexported fields are stored like the others: a save that lost them would not
-// be one. Fields named _ are not stored, and decoding leaves them alone. A field
-// embedded in a struct is stored under the name of its type. Interfaces, funcs,
-// channels, unsafe pointers and recursive types cannot be stored, and [Of] names
-// the field that holds one. Keys of maps are compared by their bytes and so hold
-// no floats (0 equals -0, NaN not even itself) and no pointers.
+// Unexported fields are stored too, because a save without them would be incomplete. Fields named _
+// are not stored, and decoding leaves them unchanged. A field embedded in a struct is stored under
+// the name of its type.
+//
+// Interfaces, funcs, channels, unsafe pointers and recursive types cannot be stored. [Of] names the
+// field that contains one. Keys of maps are compared by their bytes. So they must not contain
+// floats or pointers: 0 equals -0, and NaN does not equal itself.
 //
 // # Names of fields
 //
-// A struct tag gives a field another stored name, and the names it had before:
+// A struct tag changes the stored name of a field and lists its former names:
 //
 //	Life int `stet:"hp"`              // stored as hp
 //	Life int `stet:",was=HP"`         // stored as Life, earlier as HP
 //	Life int `stet:"hp,was=HP,was=L"` // stored as hp, earlier as HP or L
 //
-// [NewConversion] converts rows of an earlier layout by these names.
+// [NewConversion] uses these names to convert rows of an earlier layout.
 package layout

@@ -11,36 +11,38 @@ var (
 	// ErrUnsupported reports a Go type that cannot be stored.
 	ErrUnsupported = errors.New("layout: type cannot be stored")
 
-	// ErrInvalid reports bytes that no encoder of this package writes, or a
-	// description that describes nothing.
+	// ErrInvalid reports bytes that this package does not write, or an invalid description.
 	ErrInvalid = errors.New("layout: invalid data")
 
-	// ErrIntSize reports an integer that does not fit into an int, uint or uintptr of this program, which has
-	// 32 bits. The data is valid: a program of 64 bits reads it, and so does a field of type int64 or uint64.
+	// ErrIntSize reports an integer that does not fit into an int, uint or uintptr of this program,
+	// which has 32 bits. The data is valid: a program with 64 bits can read it. A field of type
+	// int64 or uint64 can hold it too.
 	ErrIntSize = errors.New("layout: integer does not fit into 32 bits")
 
-	// ErrNewer reports a description with a kind this version does not know.
+	// ErrNewer reports a description with a kind that this version of the package does not support.
 	ErrNewer = errors.New("layout: written by a newer version")
 )
 
-// A TypeError names the field that keeps a Go type from being stored. It wraps
+// A TypeError names the field because of which a Go type cannot be stored. It wraps
 // [ErrUnsupported].
 type TypeError struct {
-	Type   reflect.Type // The type that was to be described.
-	Path   string       // The field: "Sprite.Image", "Bag.Items[].Owner".
-	Reason string       // "interface values cannot be stored"
+	// The type passed to the function.
+	Type   reflect.Type
+	Path   string // The field: "Sprite.Image", "Bag.Items[].Owner".
+	Reason string // "interface values cannot be stored"
 }
 
 func (e *TypeError) Error() string { return "layout: " + e.Path + ": " + e.Reason }
 
 func (e *TypeError) Unwrap() error { return ErrUnsupported }
 
-// A DataError says where bytes or a description are wrong. It wraps
-// [ErrInvalid], [ErrIntSize] or [ErrNewer].
+// A DataError describes an error in rows or in a description. It wraps [ErrInvalid], [ErrIntSize]
+// or [ErrNewer].
 type DataError struct {
-	Row    int    // Row the error is in, or -1 if only one was looked at.
-	Path   string // Field inside the row, "Bag.Items[3]"; "" for all of it.
-	Reason string // What is wrong, in lower case.
+	Row int // Row with the error, or -1 if there was only one row.
+	// Field inside the row, like "Bag.Items[3]". "" means the whole row.
+	Path   string
+	Reason string // The fault, in lower case.
 	Err    error  // ErrInvalid, ErrIntSize or ErrNewer.
 }
 
@@ -57,24 +59,23 @@ func (e *DataError) Error() string {
 
 func (e *DataError) Unwrap() error { return e.Err }
 
-// bad returns a DataError with a reason. Callers add row and path on its way up.
+// bad returns a DataError with a reason. Callers add row and path.
 func bad(reason string) *DataError {
 	return &DataError{Row: -1, Reason: reason, Err: ErrInvalid}
 }
 
-// narrow returns the error for a valid integer that does not fit into the int of this program.
+// narrow returns the error for a valid integer that does not fit into this program's int.
 func narrow(x any) *DataError {
 	return &DataError{Row: -1, Reason: fmt.Sprintf("%d; read it with a program of 64 bits, or declare the field with 64 bits", x), Err: ErrIntSize}
 }
 
-// in adds the part of a path that leads to where e happened. Parts start with
-// "." or "[".
+// in prepends a part to the path of e. A part starts with "." or "[".
 func (e *DataError) in(part string) *DataError {
 	e.Path = part + e.Path
 	return e
 }
 
-// of completes the path of e with the name of the type it started from.
+// of prepends the name of the outermost type to the path of e.
 func (e *DataError) of(t *Type) *DataError {
 	e.Path = join(t.Name, e.Path)
 	return e
@@ -95,7 +96,7 @@ func keyPart(i int) string { return "[key " + strconv.Itoa(i) + "]" }
 // valuePart returns the part of a path that leads to the value of entry i of a map.
 func valuePart(i int) string { return "[value " + strconv.Itoa(i) + "]" }
 
-// join puts the name of a type, which may be empty, before a path.
+// join prepends the name of a type, which may be empty, to a path.
 func join(name, path string) string {
 	if name == "" && path != "" && path[0] == '.' {
 		return path[1:]

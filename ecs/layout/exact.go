@@ -15,24 +15,23 @@ import (
 	"unicode/utf8"
 )
 
-// AppendRow appends the row of t that src says, which is JSON as
-// [Value.AppendExact] writes it. The members of an object may be in any order, none
-// may be missing or there twice; a map may be an object or an array of [key, value]
-// in any order.
+// AppendRow parses src and appends the row of t to dst. src is JSON in the form of
+// [Value.AppendExact]. The members of an object may be in any order. Each must be present exactly
+// once. A map may be an object or an array of [key, value], in any order.
 //
-// Anything else is a [*DataError] that names the field. It allocates a small
-// multiple of len(src).
+// The error is a [*DataError] that names the field. AppendRow allocates a small multiple of
+// len(src).
 func (t *Type) AppendRow(dst, src []byte) ([]byte, error) {
 	r := t.exactReader(src)
 	return r.row(t, dst, src, nil)
 }
 
-// AppendPatched appends row, changed as src says: that is JSON as [Type.AppendRow] reads
-// it, but members may be missing, also of structs in structs. Those are as in row, or
-// zero if row is nil. Arrays, slices, maps and pointers in src replace what was there as a
-// whole, so what is missing in them is zero.
+// AppendPatched appends row with the changes in src. src is JSON in the form of [Type.AppendRow],
+// but members may be missing, also in nested structs. Missing members keep their value from row, or
+// are zero if row is nil. Arrays, slices, maps and pointers in src replace the old value
+// completely, so members missing inside them are zero.
 //
-// Errors are those of AppendRow, and of a row that is none.
+// The errors are those of AppendRow, and an error for an invalid row.
 func (t *Type) AppendPatched(dst, row, src []byte) ([]byte, error) {
 	if row != nil {
 		if err := t.Check(row, 1); err != nil {
@@ -44,11 +43,12 @@ func (t *Type) AppendPatched(dst, row, src []byte) ([]byte, error) {
 	return r.row(t, dst, src, row)
 }
 
-// An exactReader makes rows of JSON.
+// An exactReader converts JSON to rows.
 type exactReader struct {
-	d     *json.Decoder
-	form  conversion // Says whether rows are packed.
-	patch bool       // Fields may be missing.
+	d *json.Decoder
+	// The form of the rows: packed or msgpack.
+	form  conversion
+	patch bool // Fields may be missing.
 }
 
 func (t *Type) exactReader(src []byte) *exactReader {
@@ -57,8 +57,8 @@ func (t *Type) exactReader(src []byte) *exactReader {
 	return &r
 }
 
-// row appends the row of t that src says, which r reads. Of fields that are missing it has
-// what before has.
+// row parses src, the input of r, and appends the row of t. Missing fields keep their value from
+// before.
 func (r *exactReader) row(t *Type, dst, src, before []byte) ([]byte, error) {
 	start := len(dst)
 	if !utf8.Valid(src) {
@@ -74,7 +74,7 @@ func (r *exactReader) row(t *Type, dst, src, before []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// next reads a token.
+// next reads the next token.
 func (r *exactReader) next() (json.Token, *DataError) {
 	token, err := r.d.Token()
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *exactReader) next() (json.Token, *DataError) {
 	return token, nil
 }
 
-// value appends a value of type t, in place of the one before; nil: a zero one.
+// value appends a value of type t. before is the old value, or nil for the zero value.
 func (r *exactReader) value(t *Type, dst, before []byte) ([]byte, *DataError) {
 	token, err := r.next()
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *exactReader) value(t *Type, dst, before []byte) ([]byte, *DataError) {
 	return r.rest(t, dst, token)
 }
 
-// rest is value for one that begins with token.
+// rest implements value after the first token was read.
 func (r *exactReader) rest(t *Type, dst []byte, token json.Token) ([]byte, *DataError) {
 	switch k := t.Kind; {
 	case k >= Bytes && k != Struct && k != Array && token == nil:
@@ -125,7 +125,7 @@ func (r *exactReader) rest(t *Type, dst []byte, token json.Token) ([]byte, *Data
 	return r.form.write(dst, t.Kind, bits, 0), err
 }
 
-// wants says that token is not what a kind is written as.
+// wants returns the error for an unexpected token.
 func wants(what string, token json.Token) *DataError {
 	found := "null"
 	switch x := token.(type) {
@@ -178,8 +178,7 @@ func parseScalar(k Kind, token json.Token) (uint64, *DataError) {
 	return 0, wants(k.String(), token)
 }
 
-// isNumber reports whether s is what integers or floats of kind k look like, whatever
-// their size.
+// isNumber reports whether s has the form of a number of kind k, without regard to its size.
 func isNumber(k Kind, s string) bool {
 	if k == Float32 || k == Float64 {
 		return s != ""
@@ -188,7 +187,7 @@ func isNumber(k Kind, s string) bool {
 	return (k.signed() || k.unsigned()) && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// shortened returns the beginning of a text for an error.
+// shortened returns s, shortened for an error text.
 func shortened(s string) string {
 	if len(s) > 60 {
 		s = strings.ToValidUTF8(s[:60], "") + "…"
@@ -196,7 +195,7 @@ func shortened(s string) string {
 	return s
 }
 
-// parseEntity reads index, "v", generation.
+// parseEntity parses an entity: index, "v", generation.
 func parseEntity(s string) (uint64, bool) {
 	index, generation, ok := strings.Cut(s, "v")
 	i, err1 := strconv.ParseUint(index, 10, 32)
@@ -204,7 +203,8 @@ func parseEntity(s string) (uint64, bool) {
 	return g<<32 | i, ok && err1 == nil && err2 == nil
 }
 
-// parseFloat returns the bits of a float: of a number, or of what stands in quotes.
+// parseFloat returns the bits of a float. s is a JSON number, or the contents of a string if quoted
+// is set.
 func parseFloat(s string, quoted bool, size int) (uint64, bool) {
 	if digits, ok := strings.CutPrefix(s, "NaN:"); ok && quoted {
 		bits, err := strconv.ParseUint(digits, 16, size)
@@ -252,7 +252,7 @@ func (r *exactReader) close(end json.Delim) *DataError {
 	return err
 }
 
-// text returns the string that begins with token.
+// text returns the string whose first token is token.
 func (r *exactReader) text(token json.Token) (string, *DataError) {
 	if s, ok := token.(string); ok {
 		return s, nil
@@ -283,7 +283,7 @@ func decodeBase64(token json.Token) ([]byte, *DataError) {
 	return content, nil
 }
 
-// fields appends a struct, in place of the one before; nil: a zero one.
+// fields appends a struct. before is the old value, or nil for the zero value.
 func (r *exactReader) fields(t *Type, dst, before []byte, token json.Token) ([]byte, *DataError) {
 	if token != json.Delim('{') {
 		return dst, wants("an object", token)
@@ -331,7 +331,8 @@ func (r *exactReader) fields(t *Type, dst, before []byte, token json.Token) ([]b
 	return dst, nil
 }
 
-// split returns the fields of the struct in row, which is valid; nil ones if row is nil.
+// split returns the encoded fields of the struct in row, which must be valid. If row is nil, all
+// parts are nil.
 func (r *exactReader) split(t *Type, row []byte) [][]byte {
 	parts := make([][]byte, len(t.Fields))
 	if row == nil {
@@ -432,7 +433,7 @@ func (r *exactReader) key(t *Type, dst []byte, paired bool) ([]byte, *DataError)
 	return r.rest(t.Key, dst, token)
 }
 
-// appendEntries appends a map of entries in body, in the order of their keys.
+// appendEntries appends a map with the entries in body, sorted by key.
 func appendEntries(dst, body []byte, entries []entry) ([]byte, *DataError) {
 	slices.SortStableFunc(entries, func(a, b entry) int { return bytes.Compare(body[a.key:a.value], body[b.key:b.value]) })
 	dst = appendLength(dst, &mapForm, len(entries))

@@ -2,11 +2,11 @@ package layout
 
 import "strconv"
 
-// A Kind says what a [Type] is made of. The numbers are part of the file format:
-// they never change and are never given out again.
+// A Kind is the basic form of a [Type]. The numbers are part of the file format: they never change
+// and are never reused.
 type Kind uint8
 
-// The kinds. The zero Kind is none of them.
+// The kinds. The zero Kind is invalid.
 const (
 	Bool       Kind = 1
 	Int8       Kind = 2
@@ -21,23 +21,24 @@ const (
 	Float64    Kind = 11
 	Complex64  Kind = 12
 	Complex128 Kind = 13
-	Entity     Kind = 14 // Index in the low 32 bits, generation in the high ones.
-	String     Kind = 15
-	Bytes      Kind = 16 // A slice of bytes.
-	Struct     Kind = 17
-	Array      Kind = 18
-	Slice      Kind = 19 // Of anything but bytes.
-	Map        Kind = 20
-	Pointer    Kind = 21
+	// Index in the low 32 bits, generation in the high 32 bits.
+	Entity  Kind = 14
+	String  Kind = 15
+	Bytes   Kind = 16 // A slice of bytes.
+	Struct  Kind = 17
+	Array   Kind = 18
+	Slice   Kind = 19 // Of anything but bytes.
+	Map     Kind = 20
+	Pointer Kind = 21
 
 	endOfKinds = 22
 )
 
-// varies is the width of types whose rows differ in size.
+// varies is the width of types whose rows have different sizes.
 const varies = -1
 
-// kinds lists the name of each kind and its width in packed bytes. Structs and
-// arrays are as wide as what they hold.
+// kinds lists the name of each kind and its width in packed bytes. The width of structs and arrays
+// is the sum of their parts.
 var kinds = [endOfKinds]struct {
 	name  string
 	width int

@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// A Change is one difference between a stored layout and the program's, and what
-// a [Conversion] does about it.
+// A Change is one difference between a stored layout and the program's layout, with the effect of a
+// [Conversion].
 type Change struct {
-	Path    string // The field: "Unit.HP", "Bag.Items[].Count".
-	What    string // "int16 became int64"
-	Dropped bool   // Stored values have no place any more.
+	Path string // The field: "Unit.HP", "Bag.Items[].Count".
+	What string // "int16 became int64"
+	// Stored values have no place in the new layout.
+	Dropped bool
 
-	// Renamed is how a field that was added is written if it is the one that was
-	// dropped under another name, as its type is the same: "Life int32 `stet:\",was=HP\"`".
+	// Renamed is set if the field was dropped and a field of the same type was added. It shows how
+	// to declare the added field as a new name of the dropped one: "Life int32 `stet:\",was=HP\"`".
 	Renamed string
 }
 
-// String returns the change for people: "Unit.HP: int16 became int64".
+// String returns the change as text: "Unit.HP: int16 became int64".
 func (c Change) String() string {
 	text := c.What
 	if c.Path != "" {
@@ -31,30 +32,33 @@ func (c Change) String() string {
 	return text
 }
 
-// A match pairs a part of a stored layout with the part of the program's that it
-// becomes.
+// A match pairs a part of a stored layout with the corresponding part of the program's layout.
 type match struct {
 	from, to *Type
-	same     bool // Equal: the same bytes.
-	key      *match
-	elem     *match
-	fields   []*match // Struct: by field of from; nil: dropped.
-	targets  []int    // Struct: by field of from, the field of to; -1: dropped.
+	// The two are equal and have the same bytes.
+	same bool
+	key  *match
+	elem *match
+	// Struct: by field of from. nil means that the field is dropped.
+	fields []*match
+	// Struct: by field of from, the index in to. -1 means that the field is dropped.
+	targets []int
 }
 
-// A matcher pairs two layouts and notes what differs.
+// A matcher pairs two layouts and records their differences.
 type matcher struct {
 	changes []Change
-	inKey   int // Nested in so many keys of maps.
+	// Nesting depth in keys of maps.
+	inKey int
 }
 
-// note notes a difference.
+// note records a difference.
 func (m *matcher) note(path string, dropped bool, format string, args ...any) {
 	m.changes = append(m.changes, Change{Path: path, What: fmt.Sprintf(format, args...), Dropped: dropped})
 }
 
-// match pairs from and to, which stand at path. The error is nil or the first
-// difference that only a migration can bridge.
+// match pairs from and to at the given path. The error is the first difference that only a
+// migration can convert, or nil.
 func (m *matcher) match(from, to *Type, path string) (*match, *ConversionError) {
 	pair := &match{from: from, to: to, same: from.Equal(to)}
 	if text := moved(from.Constants, to.Constants); text != "" {
@@ -72,7 +76,8 @@ func (m *matcher) match(from, to *Type, path string) (*match, *ConversionError) 
 		return nil, refuse(path, from, to)
 	case from.Kind == Struct:
 		return pair, m.fields(pair, path)
-	case from.Kind == Array && from.Len > to.Len && m.inKey > 0: // As for fields.
+	// As for fields, keys that differ could become equal.
+	case from.Kind == Array && from.Len > to.Len && m.inKey > 0:
 		return nil, refuse(path, from, to)
 	case from.Kind == Array && from.Len > to.Len:
 		rest := &Type{Kind: Array, Len: from.Len - to.Len, Elem: from.Elem}
@@ -92,7 +97,7 @@ func (m *matcher) match(from, to *Type, path string) (*match, *ConversionError) 
 	return pair, err
 }
 
-// fields pairs the fields of two structs: by name, and then by former names.
+// fields pairs the fields of two structs by name, then by former names.
 func (m *matcher) fields(pair *match, path string) *ConversionError {
 	from, to := pair.from, pair.to
 	n := len(from.Fields)
@@ -132,8 +137,8 @@ func (m *matcher) fields(pair *match, path string) *ConversionError {
 	return m.leftOver(pair, path)
 }
 
-// heir returns the stored field that a field of to was before, of those that have
-// no heir yet, or -1.
+// heir returns the stored field that the named field of to continues, by its former names, or -1.
+// It removes that field from stored.
 func (m *matcher) heir(to *Type, name string, stored map[string]int, path string) int {
 	for _, former := range to.Former[name] {
 		if i, ok := stored[former]; ok {
@@ -145,8 +150,8 @@ func (m *matcher) heir(to *Type, name string, stored map[string]int, path string
 	return -1
 }
 
-// leftOver notes the fields that are dropped, each with the first added one of its
-// type that no other has, and a new order.
+// leftOver records dropped fields and a changed order. Each dropped field is paired with the first
+// added field of its type that is not paired yet.
 func (m *matcher) leftOver(pair *match, path string) *ConversionError {
 	kept, added := pair.kept(), []Field(nil)
 	for k, g := range pair.to.Fields {
@@ -173,7 +178,7 @@ func (m *matcher) leftOver(pair *match, path string) *ConversionError {
 	return nil
 }
 
-// renamed returns how g is written if its stored name is one more than its former ones.
+// renamed returns the declaration of g with stored as an additional former name.
 func renamed(g Field, former []string, stored string) string {
 	name := cmp.Or(g.Type.Name, brief(g.Type))
 	if name == Bytes.String() {
@@ -187,13 +192,12 @@ func (pair *match) kept() []int {
 	return slices.DeleteFunc(slices.Clone(pair.targets), func(k int) bool { return k < 0 })
 }
 
-// refuse returns the error for a difference that has no conversion; to is nil if
-// the field is gone.
+// refuse returns the error for a difference without conversion. to is nil if the field was removed.
 func refuse(path string, from, to *Type) *ConversionError {
 	return &ConversionError{strings.TrimPrefix(path, "."), differs(from, to)}
 }
 
-// widens reports whether every value of kind from is one of kind to.
+// widens reports whether kind to can represent every value of kind from.
 func widens(from, to Kind) bool {
 	switch {
 	case from.signed() && to.signed(), from.unsigned() && (to.unsigned() || to.signed()):

@@ -6,50 +6,50 @@ import (
 	"slices"
 )
 
-// littleEndian reports whether numbers in memory have the order of packed ones.
+// littleEndian reports whether numbers in memory have the byte order of packed numbers.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// A move carries a part of a row between Go memory and packed bytes. The moves of
-// a fixed type are compiled once and then run column by column: one move for all
-// rows, then the next, so that choosing what to do costs nothing per field.
+// A move copies a part of a row between Go memory and packed bytes. The moves of a fixed type are
+// compiled once. They run column by column: each move runs for all rows before the next. So the
+// dispatch on the kind of move costs nothing per row.
 type move struct {
 	op   op
-	mem  int // Where the part starts in a row in memory.
-	pack int // Where it starts in a packed row.
-	size int // Bytes in packed form; of one element in a loop.
+	mem  int // Offset of the part in a row in memory.
+	pack int // Offset of the part in a packed row.
+	size int // Size in packed bytes. For a loop, the size of one element.
 
-	// opLoop only: body applies to count elements.
+	// opLoop only: body runs for count elements.
 	count  int
 	stride int // Distance between elements in memory.
 	body   []move
 }
 
-// An op says how a move is done.
+// An op is the kind of a move.
 type op uint8
 
 const (
-	opBytes   op = iota // size bytes as they are.
-	opOne               // A number of 1, 2, 4 or 8 bytes.
-	opTwo               //
-	opFour              //
-	opEight             //
-	opBool              // One byte that must be 0 or 1 when it comes from outside.
-	opWiden             // A signed number of 4 bytes in memory and 8 packed.
-	opWidenUn           // The same, unsigned.
+	opBytes op = iota // Copies size bytes unchanged.
+	opOne             // Copies a number of 1, 2, 4 or 8 bytes.
+	opTwo
+	opFour    //
+	opEight   //
+	opBool    // Copies one byte, which must be 0 or 1 when it is unpacked.
+	opWiden   // A signed number of 4 bytes in memory and 8 packed bytes.
+	opWidenUn // An unsigned number of 4 bytes in memory and 8 packed bytes.
 	opLoop
 )
 
-// blockRows is how many rows go through all moves before the next ones do, so
-// that they stay in the nearest cache.
+// blockRows is the number of rows that pass all moves together, so that they stay in the
+// first-level cache.
 const blockRows = 64
 
-// compileMoves returns the moves for rows of the fixed type t. With checked set,
-// bools are moved one by one so that they can be looked at.
+// compileMoves returns the moves for rows of the fixed type t. If checked is set, bools are moved
+// one by one so that they can be checked.
 func compileMoves(t reflect.Type, checked bool) []move {
 	return split(collect(nil, t, 0, 0, checked))
 }
 
-// isPlain reports whether moves copy rows of size bytes whole.
+// isPlain reports whether the moves are a single copy of the whole row of size bytes.
 func isPlain(moves []move, size int) bool {
 	if len(moves) == 0 {
 		return size == 0
@@ -58,8 +58,8 @@ func isPlain(moves []move, size int) bool {
 	return len(moves) == 1 && m.op <= opEight && m.mem == 0 && m.pack == 0 && m.size == size
 }
 
-// collect appends the moves for a value of type t at mem and pack, joining
-// neighbours.
+// collect appends the moves for a value of type t at offsets mem and pack. It merges adjacent
+// moves.
 func collect(moves []move, t reflect.Type, mem, pack int, checked bool) []move {
 	switch kindOf(t) {
 	case Struct:
@@ -84,7 +84,7 @@ func collect(moves []move, t reflect.Type, mem, pack int, checked bool) []move {
 	return moves
 }
 
-// scalarMoves returns the moves for a type that is neither struct nor array.
+// scalarMoves returns the moves for a type other than a struct or array.
 func scalarMoves(t reflect.Type, checked bool) []move {
 	kind, size := kindOf(t), int(t.Size())
 	switch {
@@ -101,8 +101,8 @@ func scalarMoves(t reflect.Type, checked bool) []move {
 	return []move{{size: size}}
 }
 
-// collectArray is collect for arrays. Elements that are copied whole are one
-// move, few moves are repeated, and many become a loop.
+// collectArray is collect for arrays. Plain elements become one move. A small number of moves is
+// unrolled, and a large one becomes a loop.
 func collectArray(moves []move, t reflect.Type, mem, pack int, checked bool) []move {
 	const fewMoves = 32
 	elem, n := t.Elem(), t.Len()
@@ -130,8 +130,8 @@ func hasLoop(moves []move) bool {
 	return slices.ContainsFunc(moves, func(m move) bool { return m.op == opLoop })
 }
 
-// add appends m, or makes the last move longer if m continues it in memory. In
-// packed bytes it always does.
+// add appends m, or extends the last move if m continues it in memory. In packed bytes m always
+// continues the last move.
 func add(moves []move, m move) []move {
 	if n := len(moves); n > 0 && littleEndian {
 		last := &moves[n-1]
@@ -143,13 +143,13 @@ func add(moves []move, m move) []move {
 	return append(moves, m)
 }
 
-// split turns copies into moves of numbers where a few do it, and bytes keep
-// their order in numbers.
+// split replaces short copies by moves of numbers. It does so only on little-endian machines.
 func split(moves []move) []move {
 	if !littleEndian {
 		return moves
 	}
-	const longest = 32 // Bytes; from here on, copy is faster.
+	// Bytes. For longer copies, copy is faster.
+	const longest = 32
 	var out []move
 	for _, m := range moves {
 		if m.op != opBytes || m.size > longest {
@@ -166,7 +166,7 @@ func split(moves []move) []move {
 	return out
 }
 
-// opFor returns the largest number that fits into n bytes.
+// opFor returns the op and size of the largest number that fits into n bytes.
 func opFor(n int) (op, int) {
 	switch {
 	case n >= 8:
@@ -197,7 +197,7 @@ func packedSize(t reflect.Type) int {
 	}
 }
 
-// A span is n rows in both forms, each a stride behind the one before.
+// A span is n rows in memory and in packed form, each with its stride.
 type span struct {
 	mem        ptr
 	memStride  int
@@ -206,18 +206,18 @@ type span struct {
 	n          int
 }
 
-// from returns the address of m in row i in memory.
+// from returns the address in memory of move m in row i.
 func (s *span) from(m *move, i int) ptr { return at(s.mem, m.mem+i*s.memStride) }
 
-// to returns the packed bytes from m in row i on.
+// to returns the packed bytes of row i, starting at move m.
 func (s *span) to(m *move, i int) []byte { return s.pack[m.pack+i*s.packStride:] }
 
-// elements returns the elements that the loop m visits in row i.
+// elements returns the elements of row i that the loop m copies.
 func (s *span) elements(m *move, i int) span {
 	return span{s.from(m, i), m.stride, s.to(m, i), m.size, m.count}
 }
 
-// packRows carries the rows of s from memory to packed bytes.
+// packRows copies the rows of s from memory to packed bytes.
 func packRows(moves []move, s *span) {
 	for k := range moves {
 		m := &moves[k]
@@ -248,7 +248,7 @@ func packRows(moves []move, s *span) {
 	}
 }
 
-// packOne does one of the less common moves for row i.
+// packOne runs one of the less common moves for row i.
 func packOne(m *move, s *span, i int) {
 	switch m.op {
 	case opBytes:
@@ -263,8 +263,8 @@ func packOne(m *move, s *span, i int) {
 	}
 }
 
-// unpackRows carries the rows of s from packed bytes to memory. It returns a row
-// that memory cannot hold, or -1.
+// unpackRows copies the rows of s from packed bytes to memory. It returns the index of a row with
+// an invalid value, or -1.
 func unpackRows(moves []move, s *span) int {
 	for k := range moves {
 		m := &moves[k]
@@ -304,8 +304,8 @@ func unpackRows(moves []move, s *span) int {
 	return -1
 }
 
-// unpackOne does one of the less common moves for row i and reports whether
-// memory can hold what it found.
+// unpackOne runs one of the less common moves for row i. It reports whether the value is valid in
+// memory.
 func unpackOne(m *move, s *span, i int) bool {
 	switch m.op {
 	case opBytes:

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// First bytes of msgpack values. Each size of a number or length follows the one
-// before it: code8, code16, code32, code64.
+// First bytes of msgpack values. The codes for larger sizes follow directly: code8, code16, code32,
+// code64.
 const (
 	codeNil     = 0xc0
 	codeFalse   = 0xc2
@@ -17,15 +17,17 @@ const (
 	codeUint8   = 0xcc
 	codeInt8    = 0xd0
 
-	maxPositive = 0x7f // Integers up to here are their own code.
-	minNegative = -32  // Negative ones from here on, too, as int8.
+	maxPositive = 0x7f // Integers from 0 to this one are encoded as a single byte.
+	// Negative integers from this one on are a single byte too, as int8.
+	minNegative = -32
 )
 
-// A form is how msgpack writes the length of one family of values: in the code
-// itself up to fixed lengths, then in 1, 2 or 4 bytes after it.
+// A form describes how msgpack encodes the length of one family of values. Small lengths are part
+// of the code byte. Larger ones follow it in 1, 2 or 4 bytes.
 type form struct {
-	name   string
-	code   byte // Plus the length, if it is below fixed.
+	name string
+	// The length is added to code if it is below fixed.
+	code   byte
 	fixed  int
 	code8  byte // 0 if the family has none.
 	code16 byte
@@ -39,8 +41,8 @@ var (
 	mapForm   = form{"map", 0x80, 16, 0, 0xde, 0xdf}
 )
 
-// appendLength appends the shortest head for n elements or bytes. It panics if n
-// is beyond what msgpack can say, 4 GiB.
+// appendLength appends the shortest head for n elements or bytes. It panics if n exceeds the limit
+// of msgpack, 4 GiB.
 func appendLength(dst []byte, f *form, n int) []byte {
 	switch {
 	case n < f.fixed:
@@ -70,7 +72,7 @@ func appendUint(dst []byte, x uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, codeUint8+3), x)
 }
 
-// appendInt appends x in its shortest form, which is unsigned where it can be.
+// appendInt appends x in its shortest form, which is unsigned for x >= 0.
 func appendInt(dst []byte, x int64) []byte {
 	switch {
 	case x >= 0:

@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// Of describes a Go type. The error is a [*TypeError] naming the first field
-// that cannot be stored.
+// Of describes a Go type. The error is a [*TypeError] that names the first field that cannot be
+// stored.
 //
-// A type counts as an [Entity] if it is a uint64 with the methods Index and
-// Generation, both returning uint32; the index must be its low half. Its own
-// methods for encoding, if any, are not called; the String method of an integer is, for
-// [Type.Constants].
+// A type is an [Entity] if it is a uint64 with the methods Index and Generation, both returning
+// uint32. The index must be its low half. Of does not use encoding methods of the type. For an
+// integer, it calls the String method to fill [Type.Constants].
 func Of(t reflect.Type) (*Type, error) {
 	typ, err := describe(t)
 	if err != nil {
@@ -42,14 +41,16 @@ func describe(t reflect.Type) (*Type, *TypeError) {
 	return typ, nil
 }
 
-// rootPath returns how paths into t begin.
+// rootPath returns the first part of paths into t.
 func rootPath(t reflect.Type) string { return cmp.Or(typeName(t), t.String()) }
 
 // A describer describes one Go type.
 type describer struct {
-	root  reflect.Type
-	open  map[reflect.Type]bool // Types being described, which must not come again.
-	parts int                   // Types described so far, repeated ones too.
+	root reflect.Type
+	// Types being described. If one occurs inside itself, it is recursive.
+	open map[reflect.Type]bool
+	// Number of types described so far, including repeated ones.
+	parts int
 }
 
 // fault returns the error for the field at path.
@@ -57,7 +58,7 @@ func (d *describer) fault(path, reason string) *TypeError {
 	return &TypeError{Type: d.root, Path: path, Reason: reason}
 }
 
-// describe describes t, which stands at path, nested in depth-1 others.
+// describe describes t at the given path, nested in depth-1 other types.
 func (d *describer) describe(t reflect.Type, path string, depth int) (*Type, *TypeError) {
 	if reason := d.refusal(t, depth); reason != "" {
 		return nil, d.fault(path, reason)
@@ -80,7 +81,8 @@ func (d *describer) describe(t reflect.Type, path string, depth int) (*Type, *Ty
 	case Slice, Pointer:
 	default:
 		if typ.Kind.signed() || typ.Kind.unsigned() {
-			if typ.Constants = constantsOf(t); !validTypeName(typ.fullName()) { // Too many of them.
+			// The list is too long.
+			if typ.Constants = constantsOf(t); !validTypeName(typ.fullName()) {
 				typ.Constants = nil
 			}
 		}
@@ -90,7 +92,7 @@ func (d *describer) describe(t reflect.Type, path string, depth int) (*Type, *Ty
 	return typ, err
 }
 
-// fields describes the fields of the struct t that have a name, in typ.
+// fields describes the named fields of the struct t, in typ.
 func (d *describer) fields(typ *Type, t reflect.Type, path string, depth int) *TypeError {
 	for f := range t.Fields() {
 		if f.Name == "_" {
@@ -141,8 +143,8 @@ var kindNames = map[reflect.Kind]string{
 	reflect.UnsafePointer: "unsafe.Pointer",
 }
 
-// refusedTypes and refusedPackages hold types made of kinds that could be
-// stored, but whose values would not survive it.
+// refusedTypes and refusedPackages hold types whose kinds could be stored, but whose values would
+// not survive storage.
 var (
 	refusedTypes = map[string]string{
 		"time.Time":     "a time.Time points to a time zone and cannot be stored; keep UnixNano (of years from 1678 to 2261) or UnixMilli in an int64",
@@ -154,7 +156,7 @@ var (
 	}
 )
 
-// kindOf returns the kind t is described as, or 0 if it cannot be.
+// kindOf returns the kind that describes t, or 0 if t cannot be stored.
 func kindOf(t reflect.Type) Kind {
 	if t.Kind() == reflect.Uint64 && t.Implements(entityType) {
 		return Entity
@@ -196,8 +198,8 @@ var goKinds = map[reflect.Kind]Kind{
 	reflect.Pointer:    Pointer,
 }
 
-// typeName returns the name of t without packages, also in its type arguments,
-// or "" if t has none of its own, like int.
+// typeName returns the name of t without package names, also in type arguments. It returns "" if t
+// has no name of its own, like int.
 func typeName(t reflect.Type) string {
 	switch {
 	case t.PkgPath() == "":
@@ -206,7 +208,8 @@ func typeName(t reflect.Type) string {
 		return duration
 	}
 	var b strings.Builder
-	word := 0 // Start of the word being read.
+	// Start of the current word.
+	word := 0
 	name := t.Name()
 	for i, r := range name {
 		if strings.ContainsRune("[], *;{}()", r) {
@@ -222,8 +225,8 @@ func typeName(t reflect.Type) string {
 	return ""
 }
 
-// withoutPackage returns what follows the last "." of word, without the number
-// that the compiler gives to types declared in functions.
+// withoutPackage returns the part of word after the last ".". It drops the number that the compiler
+// adds to types declared in functions.
 func withoutPackage(word string) string {
 	word, _, _ = strings.Cut(word, "·")
 	return word[strings.LastIndexByte(word, '.')+1:]

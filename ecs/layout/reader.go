@@ -7,19 +7,19 @@ import (
 	"math"
 )
 
-// A reader takes canonical msgpack values off the front of src. It accepts only
-// the shortest form of a value.
+// A reader reads canonical msgpack values from the front of src. It only accepts the shortest form
+// of a value.
 //
-// Lists that have been opened reserve one byte or more for every element still
-// to come, and a new list must fit into the rest. So all elements together,
-// claimed or read, never outnumber the bytes, whatever the lengths say.
+// An open list reserves at least one byte for every element that was not read yet. A new list must
+// fit into the remaining bytes. So the total number of elements never exceeds the number of bytes,
+// whatever lengths the input claims.
 type reader struct {
-	src      []byte // What has not been read.
-	reserved int    // Bytes of src spoken for.
+	src      []byte // The unread bytes.
+	reserved int    // Bytes of src reserved for elements of open lists.
 }
 
-// number reads the big-endian number of that size after the first byte. The
-// first byte stays unread if the others are missing.
+// number reads a big-endian number of this size, which follows the first byte. It reads nothing if
+// bytes are missing.
 func (r *reader) number(size int) (uint64, *DataError) {
 	if len(r.src) < 1+size {
 		return 0, bad("cut short")
@@ -47,7 +47,7 @@ func (r *reader) code() (byte, *DataError) {
 	return r.src[0], nil
 }
 
-// isNil reads a nil if there is one, and reports whether there was.
+// isNil reads a nil if the next value is one, and reports whether it was.
 func (r *reader) isNil() bool {
 	if len(r.src) == 0 || r.src[0] != codeNil {
 		return false
@@ -56,7 +56,7 @@ func (r *reader) isNil() bool {
 	return true
 }
 
-// uint reads an integer that is not negative. An error says what was wanted.
+// uint reads a non-negative integer. want describes the expected value in errors.
 func (r *reader) uint(want string) (uint64, *DataError) {
 	code, err := r.code()
 	if err != nil {
@@ -99,7 +99,7 @@ func (r *reader) int() (int64, *DataError) {
 	return int64(x), err
 }
 
-// negative reads a negative integer of that size after its code.
+// negative reads a negative integer of this size, which follows its code.
 func (r *reader) negative(size int) (int64, *DataError) {
 	bits, err := r.number(size)
 	if err != nil {
@@ -118,7 +118,8 @@ func (r *reader) negative(size int) (int64, *DataError) {
 	return x, nil
 }
 
-// unsigned reads an integer of a type with so many bits, which has fewer in memory if it is a narrow uint.
+// unsigned reads an integer with at most bits bits. memory is the size of the integer in memory,
+// which is smaller for a narrow uint.
 func (r *reader) unsigned(bits, memory int) (uint64, *DataError) {
 	x, err := r.uint("an unsigned integer")
 	fits := func(bits int) bool { return bits == 64 || x>>bits == 0 }
@@ -132,8 +133,8 @@ func (r *reader) unsigned(bits, memory int) (uint64, *DataError) {
 	return x, err
 }
 
-// signed reads an integer of a type with so many bits, one of them the sign. It has fewer in memory if it is a
-// narrow int.
+// signed reads an integer with at most bits bits, including the sign. memory is the size of the
+// integer in memory, which is smaller for a narrow int.
 func (r *reader) signed(bits, memory int) (int64, *DataError) {
 	x, err := r.int()
 	fits := func(bits int) bool { return x>>(bits-1) == 0 || x>>(bits-1) == -1 }
@@ -169,7 +170,7 @@ func (r *reader) float32() (uint32, *DataError) {
 // float64 reads the bits of a float64.
 func (r *reader) float64() (uint64, *DataError) { return r.float(codeFloat64, 8) }
 
-// float reads a float of that code and size.
+// float reads a float with this code and size.
 func (r *reader) float(want byte, size int) (uint64, *DataError) {
 	code, err := r.code()
 	if err != nil {
@@ -181,7 +182,7 @@ func (r *reader) float(want byte, size int) (uint64, *DataError) {
 	return r.number(size)
 }
 
-// length reads the head of a value of the family f.
+// length reads the head of a value of family f and returns its length.
 func (r *reader) length(f *form) (int, *DataError) {
 	code, err := r.code()
 	switch {
@@ -202,8 +203,8 @@ func (r *reader) length(f *form) (int, *DataError) {
 	return 0, unexpected("a value of kind "+f.name, code)
 }
 
-// longLength reads a length of that size, which is canonical from least on, and
-// bounds it by the bytes that are left.
+// longLength reads a length of this size. The canonical form requires at least least. The length
+// must not exceed the number of remaining bytes.
 func (r *reader) longLength(size, least int) (int, *DataError) {
 	n, err := r.number(size)
 	if err != nil {
@@ -218,8 +219,7 @@ func (r *reader) longLength(size, least int) (int, *DataError) {
 	return int(n), nil
 }
 
-// bytes reads a value of the family f and returns its content, which shares
-// memory with src.
+// bytes reads a value of family f and returns its content, which shares memory with src.
 func (r *reader) bytes(f *form) ([]byte, *DataError) {
 	n, err := r.length(f)
 	if err != nil {
@@ -233,8 +233,8 @@ func (r *reader) bytes(f *form) ([]byte, *DataError) {
 	return content, nil
 }
 
-// open reads the head of an array or map, whose elements take least bytes each,
-// and reserves them. The caller calls element before it reads one.
+// open reads the head of an array or map. It reserves least bytes for each element. The caller
+// calls element before it reads an element.
 func (r *reader) open(f *form, least int) (int, *DataError) {
 	n, err := r.length(f)
 	if err != nil {
@@ -243,7 +243,7 @@ func (r *reader) open(f *form, least int) (int, *DataError) {
 	return n, r.reserve(n, least)
 }
 
-// expect is open for a list whose length is known.
+// expect is open for a list of known length.
 func (r *reader) expect(f *form, n, least int) *DataError {
 	if err := r.exactly(f, n); err != nil {
 		return err
@@ -251,7 +251,7 @@ func (r *reader) expect(f *form, n, least int) *DataError {
 	return r.reserve(n, least)
 }
 
-// reserve reserves room for n elements of that many bytes, if it is there.
+// reserve reserves least bytes for each of n elements, if src has enough bytes.
 func (r *reader) reserve(n, least int) *DataError {
 	if err := r.fits(n, least); err != nil {
 		return err
@@ -260,7 +260,7 @@ func (r *reader) reserve(n, least int) *DataError {
 	return nil
 }
 
-// fits returns an error if n elements of at least that many bytes cannot follow.
+// fits returns an error if src is too short for n elements of at least least bytes.
 func (r *reader) fits(n, least int) *DataError {
 	if left := len(r.src) - r.reserved; left < 0 || n > left/least {
 		return tooLong(uint64(n), max(left, 0))
@@ -268,10 +268,10 @@ func (r *reader) fits(n, least int) *DataError {
 	return nil
 }
 
-// element gives back what open reserved for one element.
+// element releases the bytes that open reserved for one element.
 func (r *reader) element(least int) { r.reserved -= least }
 
-// exactly reads the head of a value of the family f and requires its length.
+// exactly reads the head of a value of family f. The length must be want.
 func (r *reader) exactly(f *form, want int) *DataError {
 	n, err := r.length(f)
 	if err == nil && n != want {
@@ -280,7 +280,8 @@ func (r *reader) exactly(f *form, want int) *DataError {
 	return err
 }
 
-// literal reads bytes that can only be these: the key of a field.
+// literal reads the given bytes, which are the key of a field. It reports whether src begins with
+// them.
 func (r *reader) literal(want []byte) bool {
 	rest, found := bytes.CutPrefix(r.src, want)
 	if found {
@@ -289,7 +290,7 @@ func (r *reader) literal(want []byte) bool {
 	return found
 }
 
-// end returns an error if bytes are left over.
+// end returns an error if src is not empty.
 func (r *reader) end() *DataError {
 	if len(r.src) > 0 {
 		return bad(fmt.Sprintf("%d bytes are left over", len(r.src)))
@@ -297,11 +298,11 @@ func (r *reader) end() *DataError {
 	return nil
 }
 
-// A keyOrder checks that the encoded keys of a map rise.
+// A keyOrder checks that the encoded keys of a map are in ascending order.
 type keyOrder struct{ last []byte }
 
-// next returns an error unless the key that was read between before and after,
-// two states of src, is higher than the one before it.
+// next returns an error unless the last key is greater than the one before. before and after are
+// the unread bytes around the key.
 func (o *keyOrder) next(before, after []byte) *DataError {
 	key := before[:len(before)-len(after)]
 	// The first key is never empty, so it is higher than nil.
@@ -315,12 +316,12 @@ func (o *keyOrder) next(before, after []byte) *DataError {
 	return nil
 }
 
-// unexpected returns the error for a value that starts with the wrong byte.
+// unexpected returns the error for a value with an unexpected first byte.
 func unexpected(want string, code byte) *DataError {
 	return bad(fmt.Sprintf("want %s, found %s", want, found(code)))
 }
 
-// found says what a value is that starts with that byte.
+// found describes a value by its first byte.
 func found(code byte) string {
 	switch {
 	case code <= maxPositive, code >= codeUint8 && code <= codeUint8+3:
@@ -347,7 +348,7 @@ func found(code byte) string {
 	return fmt.Sprintf("a value of an unknown sort (%#02x)", code)
 }
 
-// tooLong returns the error for a length that src cannot hold.
+// tooLong returns the error for a length that exceeds the remaining bytes.
 func tooLong(n uint64, left int) *DataError {
 	return bad(fmt.Sprintf("length %d, but %d bytes are left", n, left))
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Next cuts the first row off src. It returns a [*DataError] if src does not
-// begin with a valid row. For a column of fixed rows, slicing by [Type.Width] after
-// one [Type.Check] is faster.
+// Next splits the first row off src. It returns a [*DataError] if src does not begin with a valid
+// row. For a column of fixed rows, it is faster to call [Type.Check] once and slice by
+// [Type.Width].
 func (t *Type) Next(src []byte) (row, rest []byte, err error) {
 	n, fault := t.read(src, nil)
 	if fault != nil {
@@ -16,8 +16,8 @@ func (t *Type) Next(src []byte) (row, rest []byte, err error) {
 	return src[:n:n], src[n:], nil
 }
 
-// Check returns nil if src is n valid rows and nothing else, and otherwise a
-// [*DataError] naming the first bad row. It allocates nothing.
+// Check returns nil if src consists of exactly n valid rows. Otherwise it returns a [*DataError]
+// that names the first invalid row. It allocates nothing if src is valid.
 func (t *Type) Check(src []byte, n int) error {
 	if err := t.check(src, n); err != nil {
 		return err.of(t)
@@ -47,7 +47,7 @@ func (t *Type) check(src []byte, n int) *DataError {
 	return nil
 }
 
-// firstBad returns the error for the first bad one of some packed rows.
+// firstBad returns the error for the first invalid one of the given packed rows.
 func (t *Type) firstBad(src []byte, first, rows, width int) *DataError {
 	for i := first; i < first+rows; i++ {
 		if _, err := t.packed(src[i*width:], nil); err != nil {
@@ -57,7 +57,7 @@ func (t *Type) firstBad(src []byte, first, rows, width int) *DataError {
 	return nil
 }
 
-// checkVariable is check for types that are not fixed.
+// checkVariable implements check for types that are not fixed.
 func (t *Type) checkVariable(src []byte, n int) *DataError {
 	if n < 0 {
 		return bad(fmt.Sprintf("%d rows wanted", n))
@@ -71,9 +71,8 @@ func (t *Type) checkVariable(src []byte, n int) *DataError {
 	return r.end()
 }
 
-// Value returns the content of row, which must be exactly one row, for people
-// and tools. It shares no memory with row and takes about 100 bytes for each
-// value in it.
+// Value returns the content of row, which must be exactly one row. The result shares no memory with
+// row and takes about 100 bytes per value.
 func (t *Type) Value(row []byte) (Value, error) {
 	var v Value
 	n, err := t.read(row, &v)
@@ -87,7 +86,7 @@ func (t *Type) Value(row []byte) (Value, error) {
 	return v, nil
 }
 
-// fixedLength returns an error unless src has the length of n rows of that width.
+// fixedLength returns an error unless src has the length of n rows of this width.
 func fixedLength(src []byte, n, width int) *DataError {
 	fits := len(src) == 0
 	if width > 0 {
@@ -99,8 +98,8 @@ func fixedLength(src []byte, n, width int) *DataError {
 	return nil
 }
 
-// read reads the row that src begins with and returns its size. It sets v to its
-// content, unless v is nil.
+// read reads the first row of src and returns its size. If v is not nil, read sets v to the content
+// of the row.
 func (t *Type) read(src []byte, v *Value) (int, *DataError) {
 	if width := t.Width(); width != varies {
 		if len(src) < width {
@@ -119,12 +118,12 @@ func (t *Type) read(src []byte, v *Value) (int, *DataError) {
 	return len(src) - len(r.src), err
 }
 
-// boolsHold reports whether all bools of n packed values of t are 0 or 1. The
-// first value is at offset in src, each other stride bytes behind the one before.
-// It also returns the width of t and whether there are bools in it.
+// boolsHold reports whether all bools of n packed values of t are 0 or 1. The first value is at
+// offset in src, and the values are stride bytes apart. boolsHold also returns the width of t, and
+// whether t contains bools.
 //
-// Going through all rows for one bool, then for the next, is ten times faster
-// than reading row by row.
+// It checks one bool field in all rows, then the next field. That is ten times faster than row by
+// row.
 func (t *Type) boolsHold(src []byte, offset, stride, n int) (width int, found, hold bool) {
 	switch t.Kind {
 	case Bool:
@@ -161,8 +160,8 @@ func (t *Type) arrayBoolsHold(src []byte, offset, stride, n int) (width int, fou
 	return t.Len * width, found, hold
 }
 
-// packed reads a packed value that src begins with and returns its width. It
-// sets v to it, unless v is nil. src must be long enough.
+// packed reads the first packed value of src and returns its width. If v is not nil, packed sets v
+// to the value. src must be long enough.
 func (t *Type) packed(src []byte, v *Value) (int, *DataError) {
 	v.init(t)
 	switch t.Kind {
@@ -228,7 +227,7 @@ func (t *Type) packedArray(src []byte, v *Value) (int, *DataError) {
 	return read, nil
 }
 
-// value reads a msgpack value of type t. It sets v to it, unless v is nil.
+// value reads a msgpack value of type t. If v is not nil, value sets v.
 func (r *reader) value(t *Type, v *Value) *DataError {
 	v.init(t)
 	switch t.Kind {
@@ -338,7 +337,7 @@ func (r *reader) structure(t *Type, v *Value) *DataError {
 	return nil
 }
 
-// elements reads n elements of t, for each of which a byte is reserved.
+// elements reads n elements of t. The reader has reserved a byte for each.
 func (r *reader) elements(t *Type, v *Value, n int) *DataError {
 	v.grow(n)
 	for i := range n {
@@ -363,7 +362,7 @@ func (r *reader) slice(t *Type, v *Value) *DataError {
 	return r.elements(t, v, n)
 }
 
-// mapping reads a map: keys and values by turns.
+// mapping reads a map: alternating keys and values.
 func (r *reader) mapping(t *Type, v *Value) *DataError {
 	if r.isNil() {
 		v.setNil()
@@ -392,7 +391,7 @@ func (r *reader) mapping(t *Type, v *Value) *DataError {
 	return nil
 }
 
-// pointer reads nil or an array of one.
+// pointer reads nil or an array of one element.
 func (r *reader) pointer(t *Type, v *Value) *DataError {
 	if r.isNil() {
 		v.setNil()
@@ -405,7 +404,7 @@ func (r *reader) pointer(t *Type, v *Value) *DataError {
 	return r.value(t.Elem, v.item(0))
 }
 
-// AppendZero appends the row of the zero value of a Go type that t describes.
+// AppendZero appends the row of the zero value of t.
 func (t *Type) AppendZero(dst []byte) []byte {
 	if width := t.Width(); width != varies {
 		return append(dst, make([]byte, width)...)

@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// neverChanges are types of which copies may share what they point to: nobody can
-// write it.
+// neverChanges holds immutable types. Copies of their values may share memory.
 var neverChanges = map[reflect.Type]bool{
 	reflect.TypeFor[time.Time]():      true,
 	reflect.TypeFor[*time.Location](): true,
 }
 
-// HasPointers reports whether the garbage collector must look at values of type
-// t. Strings count.
+// HasPointers reports whether values of type t contain pointers for the garbage collector. Strings
+// contain one.
 func HasPointers(t reflect.Type) bool {
 	if t.Size() == 0 {
 		return false

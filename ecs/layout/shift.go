@@ -6,22 +6,25 @@ import (
 	"slices"
 )
 
-// A shift carries a part of a packed row to where it stands in a row of another
-// layout. Like moves, shifts are compiled once and run column by column.
+// A shift copies a part of a packed row to its position in a row of another layout. Like moves,
+// shifts are compiled once and run column by column.
 type shift struct {
-	from, to int // Where the part starts in the two rows.
-	size     int // Bytes to copy; 0: a number that is widened, or a loop.
+	// Offsets of the part in the two rows.
+	from, to int
+	// Bytes to copy. 0 means a number that is widened, or a loop.
+	size int
 
-	fromKind, toKind Kind // A number: what it was and becomes.
+	// For a number: the old and the new kind.
+	fromKind, toKind Kind
 
-	// A loop: body applies to count elements, so far apart.
+	// For a loop: body runs for count elements, at these distances.
 	count            int
 	fromStep, toStep int
 	body             []shift
 }
 
-// collectShifts appends the shifts for a pair of fixed layouts whose values stand
-// at from and to in their rows.
+// collectShifts appends the shifts for a pair of fixed layouts. from and to are the offsets of the
+// values in their rows.
 func collectShifts(shifts []shift, pair *match, from, to int) []shift {
 	if pair.same {
 		return addShift(shifts, shift{from: from, to: to, size: pair.from.Width()})
@@ -50,7 +53,7 @@ func collectShifts(shifts []shift, pair *match, from, to int) []shift {
 	return append(shifts, shift{from: from, to: to, fromKind: pair.from.Kind, toKind: pair.to.Kind})
 }
 
-// collectArrayShifts is collectShifts for arrays.
+// collectArrayShifts implements collectShifts for arrays.
 func collectArrayShifts(shifts []shift, pair *match, from, to int) []shift {
 	n, fromStep, toStep := min(pair.from.Len, pair.to.Len), pair.from.Elem.Width(), pair.to.Elem.Width()
 	if pair.elem.same {
@@ -63,7 +66,7 @@ func collectArrayShifts(shifts []shift, pair *match, from, to int) []shift {
 	return append(shifts, shift{from: from, to: to, count: n, fromStep: fromStep, toStep: toStep, body: body})
 }
 
-// addShift appends the copy s, or makes the last one longer if s continues it.
+// addShift appends the copy s, or extends the last shift if s continues it.
 func addShift(shifts []shift, s shift) []shift {
 	if s.size == 0 {
 		return shifts
@@ -78,7 +81,7 @@ func addShift(shifts []shift, s shift) []shift {
 	return append(shifts, s)
 }
 
-// shift appends the converted form of n rows, which are src.
+// shift converts the n rows of src and appends them to dst.
 func (c *Conversion) shift(dst, src []byte, n int) []byte {
 	start := len(dst)
 	dst = slices.Grow(dst, n*c.toWidth)[:start+n*c.toWidth]
@@ -92,14 +95,15 @@ func (c *Conversion) shift(dst, src []byte, n int) []byte {
 	return dst
 }
 
-// A shifting is a block of rows on its way.
+// A shifting is a block of rows being converted.
 type shifting struct {
 	from, to           []byte
 	fromWidth, toWidth int
-	numbers            []uint64 // One for each row: scratch.
+	// Scratch space with one number per row.
+	numbers []uint64
 }
 
-// run carries the rows, whose parts start at from and to.
+// run runs shifts for all rows of the block. from and to are added to the offsets of the shifts.
 func (s *shifting) run(shifts []shift, from, to int) {
 	for k := range shifts {
 		p := &shifts[k]
@@ -132,7 +136,7 @@ func (s *shifting) copy(from, to, size int) {
 	}
 }
 
-// unsignedOf returns the kind of unsigned integers of that size.
+// unsignedOf returns the kind of unsigned integers with this size in bytes.
 func unsignedOf(size int) Kind {
 	switch size {
 	case 1:
@@ -145,7 +149,7 @@ func unsignedOf(size int) Kind {
 	return Uint64
 }
 
-// load reads a number of each row, sign extended where it has one.
+// load reads a number of each row. Signed integers are sign extended.
 func (s *shifting) load(from int, kind Kind) {
 	src := s.from
 	switch kind.bits() {
@@ -177,7 +181,7 @@ func (s *shifting) load(from int, kind Kind) {
 	}
 }
 
-// store writes a number of that size to each row.
+// store writes a number of this size to each row.
 func (s *shifting) store(to, size int) {
 	dst := s.to
 	switch size {
@@ -204,8 +208,7 @@ func (s *shifting) store(to, size int) {
 	}
 }
 
-// widenAll turns numbers of one kind into those of another. Integers that were
-// loaded have the bits of wider ones already.
+// widenAll converts numbers between kinds. Loaded integers need no conversion to wider integers.
 func widenAll(numbers []uint64, from, to Kind) {
 	if to != Float32 && to != Float64 {
 		return
@@ -221,15 +224,16 @@ func widen(x uint64, from, to Kind) uint64 {
 	case from == Float32 && to == Float64:
 		return widenFloat(uint32(x))
 	case to == Float32 && from != Float32:
-		return uint64(math.Float32bits(float32(int64(x)))) // No more than 16 bits, also unsigned.
+		// At most 16 bits, also for unsigned integers.
+		return uint64(math.Float32bits(float32(int64(x))))
 	case to == Float64 && from != Float64:
 		return math.Float64bits(float64(int64(x)))
 	}
 	return x
 }
 
-// widenFloat returns the bits of the float64 that equals the float32 with these
-// bits. Those of NaN are kept: what a processor makes of them differs.
+// widenFloat returns the bits of the float64 that equals the float32 with these bits. It keeps the
+// bits of a NaN. A processor's conversion of NaN would depend on the machine.
 func widenFloat(bits uint32) uint64 {
 	const exponent, fraction = 0x7f800000, 0x007fffff
 	if bits&exponent == exponent && bits&fraction != 0 {

@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// tagKey is the key of the struct tag that says how a field is stored.
+// tagKey is the key of the struct tag for stored names.
 const tagKey = "stet"
 
-// A fieldName is how a field of a Go struct is stored.
+// A fieldName holds the stored name of a Go struct field and its former names.
 type fieldName struct {
 	name   string
 	former []string
 }
 
-// nameOf returns the stored name of f and its former ones. What is wrong with the
-// tag is for describe to say, which sees every type first.
+// nameOf returns the stored name of f and its former names. It ignores errors in the tag, because
+// describe has already reported them.
 func nameOf(f reflect.StructField) fieldName {
 	n, _ := parseTag(f)
 	return n
 }
 
-// parseTag reads the tag of f:
+// parseTag parses the tag of f:
 //
 //	Health int `stet:"HP"`              stored as HP
 //	Health int `stet:",was=HP"`         stored as Health, earlier as HP
@@ -52,8 +52,7 @@ func parseTag(f reflect.StructField) (n fieldName, fault string) {
 	return n, ""
 }
 
-// formerFault returns what keeps a stored field from having one clear heir in t, or
-// "".
+// formerFault returns an error text if a stored field could belong to two fields of t, or "".
 func (t *Type) formerFault() string {
 	claimed := make(map[string]bool, len(t.Fields))
 	for _, f := range t.Fields {

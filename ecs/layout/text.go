@@ -10,39 +10,39 @@ import (
 	"unicode/utf8"
 )
 
-// String returns v for people, on one line.
+// String returns v as readable text on one line.
 //
 //	{Alive:true HP:-3 At:[1 2.5] Owner:12v3 Name:"orc" Items:nil Image:0x0102…(+94 bytes)}
 //
-// An integer that has a name shows as that, see [Type.NameOf].
+// An integer with a name is printed as its name: see [Type.NameOf].
 func (v Value) String() string { return string(v.appendText(nil)) }
 
-// MarshalJSON returns v as JSON: structs as objects in declared order, integers
-// with all their digits, floats with as many as tell them apart. What JSON has no
-// notation for becomes what follows; constants stay numbers.
+// MarshalJSON returns v as JSON. Structs become objects in declared order. Integers have all
+// digits, and floats have the fewest digits that identify them. Constants stay numbers. Other
+// values are written as follows:
 //
 //	NaN, infinities   "NaN", "+Inf", "-Inf"
 //	complex           [real, imaginary]
 //	entity            "12v3": index, generation
 //	bytes             base64
 //	map               object, if its keys are scalars or strings; else [[key, value], …]
-//	pointer           what it points to, or null
+//	pointer           its target, or null
 //	nil               null
 //
 // Bytes of a string that are not UTF-8 become U+FFFD.
 func (v Value) MarshalJSON() ([]byte, error) { return v.appendJSON(nil, false), nil }
 
-// AppendExact appends v as JSON that loses nothing: [Type.AppendRow] makes the
-// same row of it. It differs from what [Value.MarshalJSON] returns in
+// AppendExact appends v as lossless JSON: [Type.AppendRow] converts it back to the same row. It
+// differs from [Value.MarshalJSON] in these values:
 //
-//	NaN                 "NaN" for the one that math.NaN returns, else with its bits:
+//	NaN                 "NaN" for the bits of math.NaN, else with its bits:
 //	                    "NaN:7ff8000000000123"
 //	string              {"base64": "…"}, if its bytes are not UTF-8
 //	map                 [[key, value], …], also if a key is a string that is not UTF-8
-//	pointer             [what it points to], or null
+//	pointer             [target], or null
 func (v Value) AppendExact(dst []byte) []byte { return v.appendJSON(dst, true) }
 
-// appendText appends v as String shows it.
+// appendText appends v in the form of String.
 func (v Value) appendText(dst []byte) []byte {
 	if v.IsNil() {
 		return append(dst, "nil"...)
@@ -150,7 +150,7 @@ func (v Value) appendScalar(dst []byte) []byte {
 	return v.appendFloat(dst, v.bits)
 }
 
-// floatSize returns how many bits a part of v, which is a float or complex, has.
+// floatSize returns the number of bits of v, a float, or of a part of v, a complex number.
 func (v Value) floatSize() int {
 	if v.typ.Kind == Float32 || v.typ.Kind == Complex64 {
 		return 32
@@ -158,8 +158,8 @@ func (v Value) floatSize() int {
 	return 64
 }
 
-// appendFloat appends a part of v with as few digits as tell it apart, in
-// exponent form only if it is very large or small.
+// appendFloat appends a part of v with the fewest digits that identify it. It uses exponents only
+// for very large or small numbers.
 func (v Value) appendFloat(dst []byte, bits uint64) []byte {
 	size := v.floatSize()
 	x, format := v.float(bits), byte('f')
@@ -169,7 +169,7 @@ func (v Value) appendFloat(dst []byte, bits uint64) []byte {
 	return strconv.AppendFloat(dst, x, format, -1, size)
 }
 
-// appendJSON appends v as MarshalJSON shows it, or as AppendExact does.
+// appendJSON appends v in the form of MarshalJSON, or of AppendExact if exact is set.
 func (v Value) appendJSON(dst []byte, exact bool) []byte {
 	if v.IsNil() {
 		return append(dst, "null"...)
@@ -216,7 +216,7 @@ func appendJSONString(dst []byte, s string) []byte {
 	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }
 
-// appendJSONFloat appends a part of v, in quotes if JSON has no number for it.
+// appendJSONFloat appends a part of v. It adds quotes if JSON has no such number.
 func (v Value) appendJSONFloat(dst []byte, bits uint64, exact bool) []byte {
 	if exact && math.IsNaN(v.float(bits)) {
 		return v.appendNaN(dst, bits)
@@ -233,7 +233,7 @@ var plainNaN = map[int]uint64{
 	64: math.Float64bits(math.NaN()),
 }
 
-// appendNaN appends one of the NaNs.
+// appendNaN appends a NaN, with its bits unless they are those of math.NaN.
 func (v Value) appendNaN(dst []byte, bits uint64) []byte {
 	size := v.floatSize()
 	if bits == plainNaN[size] {
@@ -283,7 +283,7 @@ func (v Value) appendJSONMap(dst []byte, exact bool) []byte {
 	return append(dst, '}')
 }
 
-// appendJSONKey appends v as the name of a member.
+// appendJSONKey appends v as the name of a JSON member.
 func (v Value) appendJSONKey(dst []byte) []byte {
 	if v.typ.Kind == String {
 		return appendJSONString(dst, v.text)

@@ -10,25 +10,22 @@ import (
 	"unicode/utf8"
 )
 
-// A Type describes a component type without Go. It is a tree and must not be
-// changed while something uses it. [Of] and [Parse] make valid Types; one
-// written by hand is checked by [Type.Validate], and the other methods rely on
-// that.
+// A Type describes a component type independently of Go. It is a tree and must not be changed while
+// it is in use. [Of] and [Parse] return valid Types. [Type.Validate] checks a Type built by other
+// code; the other methods require a valid Type.
 type Type struct {
 	Kind   Kind
-	Name   string  // Go type name without package, for people; may be empty.
-	Fields []Field // Struct: in declared order.
-	Elem   *Type   // Array, Slice, Map and Pointer: what they hold.
-	Key    *Type   // Map: its keys.
-	Len    int     // Array: how many elements.
+	Name   string  // Go type name without package, for display. May be empty.
+	Fields []Field // Struct: the fields in declared order.
+	Elem   *Type   // Array, Slice, Map and Pointer: the element type.
+	Key    *Type   // Map: the key type.
+	Len    int     // Array: the number of elements.
 
-	// Constants has, for an integer whose Go type has a String method, the names that
-	// this gives the numbers from 0 on; "" is none. They are for people, like Name.
+	// Constants holds the names of the numbers from 0 on. It is set for an integer whose Go type
+	// has a String method. A number without a name has "". Constants are for display, like Name.
 	Constants []string
-
-	// Former has, by the names of fields of a struct, those they were stored under
-	// before, see [NewConversion]. They are what the program says of the past, and no
-	// part of the description's bytes.
+	// Former maps the fields of a struct to their former stored names: see [NewConversion]. The program
+	// declares them. They are not part of the encoded description.
 	Former map[string][]string
 }
 
@@ -38,8 +35,8 @@ type Field struct {
 	Type *Type
 }
 
-// Width returns how many bytes a packed row takes, or -1 if rows vary in size.
-// It walks the whole description.
+// Width returns the size of a packed row in bytes, or -1 if rows vary in size. It walks the whole
+// description.
 func (t *Type) Width() int {
 	switch t.Kind {
 	case Struct:
@@ -70,8 +67,8 @@ func (t *Type) fieldsWidth() int {
 // Fixed reports whether all rows have the same width.
 func (t *Type) Fixed() bool { return t.Width() != varies }
 
-// Equal reports whether bytes written under t mean the same under u: the same
-// kinds, lengths and field names in the same order. Names of types and constants do not count.
+// Equal reports whether rows of t and u have the same encoding: the same kinds, lengths, and field
+// names in the same order. Names of types and constants do not count.
 func (t *Type) Equal(u *Type) bool {
 	if t == nil || u == nil || t == u {
 		return t == u
@@ -87,7 +84,7 @@ func (t *Type) Equal(u *Type) bool {
 	return t.Key.Equal(u.Key) && t.Elem.Equal(u.Elem)
 }
 
-// fullName returns the name in the description of t: with its constants.
+// fullName returns the name in the encoded description of t, with its constants.
 func (t *Type) fullName() string {
 	if len(t.Constants) == 0 {
 		return t.Name
@@ -101,8 +98,8 @@ func (t *Type) fullName() string {
 	return t.Name + "{" + strings.Join(names, " ") + "}"
 }
 
-// NameOf returns what people call the number n of t, an integer: one of its constants, or
-// a duration with its unit; "" if it is but a number.
+// NameOf returns the display name of the number n of the integer type t: a constant, or a duration
+// with its unit. It returns "" if n has no name.
 func (t *Type) NameOf(n int64) string {
 	switch {
 	case n >= 0 && n < int64(len(t.Constants)):
@@ -113,7 +110,7 @@ func (t *Type) NameOf(n int64) string {
 	return ""
 }
 
-// NumberOf returns the number of t that people call name, and whether there is one.
+// NumberOf returns the number of t with this display name, and whether there is one.
 func (t *Type) NumberOf(name string) (n int64, ok bool) {
 	if t.isDuration() {
 		d, err := time.ParseDuration(name)
@@ -123,11 +120,11 @@ func (t *Type) NumberOf(name string) (n int64, ok bool) {
 	return n, name != "" && n >= 0
 }
 
-// Named reports whether numbers of t have names, see [Type.NameOf].
+// Named reports whether numbers of t have names: see [Type.NameOf].
 func (t *Type) Named() bool { return len(t.Constants) > 0 || t.isDuration() }
 
-// String returns the description in Go's notation, with the names of types left
-// out: "struct{X float64; Y float64}".
+// String returns the description in Go's notation, without names of types: "struct{X float64; Y
+// float64}".
 func (t *Type) String() string {
 	var b strings.Builder
 	t.write(&b)
@@ -170,24 +167,22 @@ func (t *Type) writeFields(b *strings.Builder) {
 	b.WriteString("}")
 }
 
-// Limits of a description. They keep every later use of it bounded, whoever
-// wrote it.
+// Limits of a description. They limit the cost of using a description from an untrusted source.
 const (
-	maxDepth       = 64      // Types nested in each other.
-	maxParts       = 1 << 16 // Types in one description.
+	maxDepth       = 64      // Nesting depth of types.
+	maxParts       = 1 << 16 // Number of types in one description.
 	maxNameSize    = 1 << 10 // Bytes of a name.
 	maxDescription = 1 << 20 // Bytes of an encoded description.
 	maxRow         = 1 << 30 // Bytes of a packed row, and elements of an array.
 
-	// A row of fixed width may show as this many values, and as this many more
-	// for each of its bytes. Without the limit a row of no bytes could be an
-	// array of a billion empty structs.
+	// A row of fixed width may contain this many values, and this many more per byte. Without the
+	// limit, a row of no bytes could be an array of a billion empty structs.
 	maxValues        = 1 << 16
 	maxValuesPerByte = 64
 )
 
-// Validate returns nil if t describes something that can be stored, and a
-// [*DataError] otherwise. It detects descriptions that contain themselves.
+// Validate returns nil if t describes a type that can be stored, and a [*DataError] otherwise. It
+// detects descriptions that contain themselves.
 func (t *Type) Validate() error {
 	if err := t.validate(); err != nil {
 		return err
@@ -211,18 +206,19 @@ func (t *Type) validate() *DataError {
 	return nil
 }
 
-// An extent is how much room a row takes.
+// An extent is the size of a row.
 type extent struct {
 	width  int64 // Packed bytes, or varies.
-	values int64 // Values in the row: the leaves and what holds them.
+	values int64 // Number of values in the row: leaves and containers.
 }
 
 // A validator walks one description.
 type validator struct {
-	parts int // Types seen so far.
+	// Number of types visited so far.
+	parts int
 }
 
-// visit checks t, which is nested in depth-1 others.
+// visit checks t, nested in depth-1 others.
 func (v *validator) visit(t *Type, depth int) (extent, *DataError) {
 	v.parts++
 	if reason := v.reason(t, depth); reason != "" {
@@ -247,7 +243,7 @@ func (v *validator) visit(t *Type, depth int) (extent, *DataError) {
 	return extent{int64(kinds[t.Kind].width), 1}, nil
 }
 
-// reason returns what is wrong with t itself, whatever it holds, or "".
+// reason returns the fault of t itself, without its parts, or "".
 func (v *validator) reason(t *Type, depth int) string {
 	switch {
 	case t == nil:
@@ -308,7 +304,7 @@ func (v *validator) visitArray(t *Type, depth int) (extent, *DataError) {
 	return size, nil
 }
 
-// visitElem checks what the slice, map or pointer t holds.
+// visitElem checks the element type of the slice, map or pointer t.
 func (v *validator) visitElem(t *Type, depth int) (extent, *DataError) {
 	if _, err := v.visit(t.Elem, depth+1); err != nil {
 		return extent{}, err.in(elemPart(t.Kind))
@@ -318,11 +314,10 @@ func (v *validator) visitElem(t *Type, depth int) (extent, *DataError) {
 
 var tooWide = fmt.Sprintf("rows are wider than %d bytes", maxRow)
 
-// manyValues is where counting values stops; it leaves room to multiply by
-// maxRow.
+// manyValues is the limit of the value count. It can be multiplied by maxRow without overflow.
 const manyValues = 1 << 32
 
-// plus returns the extent of a next to b.
+// plus returns the extent of a followed by b.
 func (a extent) plus(b extent) extent {
 	sum := extent{varies, min(a.values+b.values, manyValues)}
 	if a.width != varies && b.width != varies {
@@ -356,8 +351,8 @@ func keyFault(t *Type) Kind {
 	return 0
 }
 
-// elemPart returns the part of a path that leads to the elements of a kind. A
-// pointer adds none, as in Go.
+// elemPart returns the part of a path that leads to the elements of a kind. For a pointer it is
+// empty, as in Go.
 func elemPart(k Kind) string {
 	switch k {
 	case Map:
@@ -381,7 +376,7 @@ func validFieldName(name string) bool {
 	return true
 }
 
-// validTypeName reports whether name can be shown on a terminal.
+// validTypeName reports whether name can be printed on a terminal.
 func validTypeName(name string) bool {
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
 	return len(name) <= maxNameSize && utf8.ValidString(name) && !strings.ContainsFunc(name, unprintable)

@@ -5,16 +5,15 @@ import (
 	"unsafe"
 )
 
-// This file holds all uses of package unsafe. Reflection may read unexported
-// fields but refuses to set them, and costs tens of nanoseconds a field, so rows
-// are read and written through their addresses. The offsets and types come from
-// the reflect.Type of the same rows, and [Codec.mustBeFor] proves that the rows
-// have it.
+// This file holds all uses of package unsafe. Reflection can read unexported fields but cannot set
+// them, and it costs tens of nanoseconds per field. So rows are read and written through their
+// addresses. The offsets and types come from the reflect.Type of the rows. [Codec.mustBeFor] checks
+// that the rows have this type.
 
-// ptr is the address of a Go value that something else keeps alive.
+// ptr is the address of a Go value. The caller keeps the value alive.
 type ptr = unsafe.Pointer
 
-// at returns the address offset bytes behind p, inside the same value.
+// at returns the address offset bytes after p, inside the same value.
 func at(p ptr, offset int) ptr { return unsafe.Add(p, offset) }
 
 // load returns the value of type T at p.
@@ -23,35 +22,34 @@ func load[T any](p ptr) T { return *(*T)(p) }
 // store sets the value of type T at p.
 func store[T any](p ptr, v T) { *(*T)(p) = v }
 
-// view returns n bytes at p as a slice over the same memory. They must hold no
-// pointers if they are written to.
+// view returns the n bytes at p as a slice over the same memory. If the slice is written, the
+// memory must not hold pointers.
 func view(p ptr, n int) []byte { return unsafe.Slice((*byte)(p), n) }
 
 // base returns the address of the first element of rows.
 func base[T any](rows []T) ptr { return ptr(unsafe.SliceData(rows)) }
 
-// aligned reports whether a T can lie where src begins.
+// aligned reports whether src is aligned for a T.
 func aligned[T any](src []byte) bool {
 	var v T
 	return uintptr(base(src))%unsafe.Alignof(v) == 0
 }
 
-// adopt returns the memory of src as n rows. T must hold no pointers: the garbage
-// collector does not look for any in bytes.
+// adopt returns the memory of src as n rows. T must not hold pointers, because the garbage
+// collector does not scan byte slices for pointers.
 func adopt[T any](src []byte, n int) []T {
 	return unsafe.Slice((*T)(base(src)), n)
 }
 
-// sliceAt returns the elements of the slice of any type at p: the address of the
-// first, or nil for a nil slice, and how many there are.
+// sliceAt returns the elements of the slice of any type at p. elems is the address of the first
+// element, or nil for a nil slice. n is the length.
 func sliceAt(p ptr) (elems ptr, n int) {
 	// All slices have the same header. Elements of size 0 are never touched.
 	s := *(*[]struct{})(p)
 	return ptr(unsafe.SliceData(s)), len(s)
 }
 
-// valueAt returns the settable value of type t at p. It does not remember that it
-// came from an unexported field.
+// valueAt returns the settable value of type t at p, even for an unexported field.
 func valueAt(t reflect.Type, p ptr) reflect.Value { return reflect.NewAt(t, p).Elem() }
 
 // addressOf returns the address of an addressable value.

@@ -5,19 +5,22 @@ import (
 	"slices"
 )
 
-// A Value is the content of one row as an ordered tree, made by [Type.Value]. It
-// can be looked at without the Go type, printed, and marshaled as JSON. The zero
-// Value is nothing and prints as such.
+// A Value is the content of one row as an ordered tree, returned by [Type.Value]. It can be read
+// without the Go type, printed, and marshaled as JSON. The zero Value has no type and prints as
+// nil.
 //
-// Methods that do not apply to a Value's kind return zero, Index and Key the zero Value. Where
-// these two apply, they panic if i is not below Len.
+// Methods that do not apply to a Value's kind return zero; Index and Key return the zero Value.
+// Where Index and Key apply, they panic if i is not below Len.
 type Value struct {
-	typ   *Type
-	empty bool    // Nil bytes, slice, map or pointer.
-	bits  uint64  // Bool, integer (sign extended), float bits or entity.
-	imag  uint64  // Imaginary part of a complex number, as float bits.
-	text  string  // Content of String and Bytes.
-	items []Value // Fields, elements, key and value by turns, or what is pointed to.
+	typ *Type
+	// Nil bytes, slice, map or pointer.
+	empty bool
+	// A bool, an integer (sign extended), the bits of a float, or an entity.
+	bits uint64
+	imag uint64 // Imaginary part of a complex number, as float bits.
+	text string // Content of String and Bytes.
+	// Fields, elements, alternating keys and values, or the target of a pointer.
+	items []Value
 }
 
 // Type returns the description of v, or nil for the zero Value.
@@ -35,10 +38,10 @@ func (v Value) Kind() Kind {
 // Value.
 func (v Value) IsNil() bool { return v.empty || v.typ == nil }
 
-// Bool returns a bool.
+// Bool returns the value of a bool.
 func (v Value) Bool() bool { return v.Kind() == Bool && v.bits != 0 }
 
-// Int returns a signed integer.
+// Int returns the value of a signed integer.
 func (v Value) Int() int64 {
 	if v.Kind().signed() {
 		return int64(v.bits)
@@ -46,7 +49,7 @@ func (v Value) Int() int64 {
 	return 0
 }
 
-// Uint returns an unsigned integer, or an entity as generation<<32 | index.
+// Uint returns the value of an unsigned integer, or an entity as generation<<32 | index.
 func (v Value) Uint() uint64 {
 	if v.Kind().unsigned() || v.Kind() == Entity {
 		return v.bits
@@ -54,7 +57,7 @@ func (v Value) Uint() uint64 {
 	return 0
 }
 
-// Float returns a float.
+// Float returns the value of a float.
 func (v Value) Float() float64 {
 	if k := v.Kind(); k == Float32 || k == Float64 {
 		return v.float(v.bits)
@@ -62,7 +65,7 @@ func (v Value) Float() float64 {
 	return 0
 }
 
-// Complex returns a complex number.
+// Complex returns the value of a complex number.
 func (v Value) Complex() complex128 {
 	if k := v.Kind(); k == Complex64 || k == Complex128 {
 		return complex(v.float(v.bits), v.float(v.imag))
@@ -73,8 +76,8 @@ func (v Value) Complex() complex128 {
 // Text returns the content of a string or of bytes.
 func (v Value) Text() string { return v.text }
 
-// Len returns how many values are in v: fields, elements, entries of a map, or 1
-// for a pointer that is not nil.
+// Len returns the number of values in v: fields, elements, entries of a map, or 1 for a non-nil
+// pointer.
 func (v Value) Len() int {
 	if v.Kind() == Map {
 		return len(v.items) / 2
@@ -82,9 +85,9 @@ func (v Value) Len() int {
 	return len(v.items)
 }
 
-// Index returns field or element i, the value of entry i of a map, or what a
-// pointer points to; the zero Value if v is a scalar, a string or bytes. It panics if v can
-// hold values and i is not below Len.
+// Index returns field or element i, the value of map entry i, or the target of a pointer. It
+// returns the zero Value if v is a scalar, a string or bytes. It panics if v can hold values and i
+// is not below Len.
 func (v Value) Index(i int) Value {
 	switch v.Kind() {
 	case Map:
@@ -95,8 +98,8 @@ func (v Value) Index(i int) Value {
 	return Value{}
 }
 
-// Key returns the key of entry i of a map, in stored order; the zero Value if v is no map. It
-// panics if v is a map and i is not below Len.
+// Key returns the key of map entry i, in stored order. It returns the zero Value if v is not a map.
+// It panics if v is a map and i is not below Len.
 func (v Value) Key(i int) Value {
 	if v.Kind() != Map {
 		return Value{}
@@ -104,7 +107,7 @@ func (v Value) Key(i int) Value {
 	return v.items[2*i]
 }
 
-// Field returns the field of that name and whether v is a struct that has one.
+// Field returns the field with this name, and whether v is a struct that has it.
 func (v Value) Field(name string) (Value, bool) {
 	if v.Kind() != Struct {
 		return Value{}, false
@@ -116,7 +119,7 @@ func (v Value) Field(name string) (Value, bool) {
 	return v.items[i], true
 }
 
-// float returns the number that bits, a part of v, stand for.
+// float returns the number with these bits, which are a part of v.
 func (v Value) float(bits uint64) float64 {
 	if v.typ.Kind == Float32 || v.typ.Kind == Complex64 {
 		return float64(math.Float32frombits(uint32(bits)))
@@ -124,8 +127,7 @@ func (v Value) float(bits uint64) float64 {
 	return math.Float64frombits(bits)
 }
 
-// The setters below do nothing to a nil Value, so that checking bytes and reading
-// them are the same code.
+// The setters below do nothing for a nil *Value. So the same code checks bytes and reads them.
 
 // init makes v a value of type t.
 func (v *Value) init(t *Type) {
@@ -141,7 +143,7 @@ func (v *Value) setNil() {
 	}
 }
 
-// grow gives v room for n values.
+// grow allocates n values in v.
 func (v *Value) grow(n int) {
 	if v != nil {
 		v.items = make([]Value, n)

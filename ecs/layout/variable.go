@@ -6,19 +6,19 @@ import (
 	"github.com/stet-ecs/stet/internal/grow"
 )
 
-// A coder encodes and decodes the values of one Go type as msgpack. The coder of
-// a type calls those of the types inside it, so that a row is coded without
-// asking reflection what comes next.
+// A coder encodes and decodes the values of one Go type as msgpack. It calls the coders of the
+// types inside. So encoding a row needs no reflection on its structure.
 type coder struct {
 	encode func(dst []byte, p ptr) []byte
 	decode func(r *reader, p ptr) *DataError
-	least  int // Bytes that a value takes at least; never 0.
+	// The minimum size of a value in bytes, at least 1.
+	least int
 }
 
-// mostLeast bounds coder.least, so that it can be added up and multiplied.
+// mostLeast limits coder.least, so that sums and products do not overflow.
 const mostLeast = 1 << 20
 
-// compile returns the coder of t, which [Of] accepts.
+// compile returns the coder of t. [Of] must accept t.
 func compile(t reflect.Type) coder {
 	switch kind := kindOf(t); kind {
 	case Bool:
@@ -62,7 +62,7 @@ var boolCoder = coder{
 	least: 1,
 }
 
-// signedCoder returns the coder of signed integers with so many bits, and so many in memory.
+// signedCoder returns the coder of signed integers with this many bits when stored and in memory.
 func signedCoder(bits, memory int) coder {
 	return coder{
 		encode: func(dst []byte, p ptr) []byte { return appendInt(dst, loadInt(p, memory)) },
@@ -75,7 +75,8 @@ func signedCoder(bits, memory int) coder {
 	}
 }
 
-// unsignedCoder returns the coder of unsigned integers with so many bits, and so many in memory.
+// unsignedCoder returns the coder of unsigned integers with this many bits when stored and in
+// memory.
 func unsignedCoder(bits, memory int) coder {
 	return coder{
 		encode: func(dst []byte, p ptr) []byte { return appendUint(dst, loadUint(p, memory)) },
@@ -177,8 +178,9 @@ func bytesCoder(t reflect.Type) coder {
 // A fieldCoder codes one field of a struct.
 type fieldCoder struct {
 	coder
-	name   string
-	key    []byte // The name, encoded.
+	name string
+	// The encoded name.
+	key    []byte
 	offset int
 }
 
@@ -209,7 +211,7 @@ func structCoder(t reflect.Type) coder {
 	}
 }
 
-// decodeFields decodes a struct with those fields.
+// decodeFields decodes a struct with these fields.
 func decodeFields(r *reader, p ptr, fields []fieldCoder) *DataError {
 	if err := r.exactly(&mapForm, len(fields)); err != nil {
 		return err
@@ -226,7 +228,7 @@ func decodeFields(r *reader, p ptr, fields []fieldCoder) *DataError {
 	return nil
 }
 
-// repeat returns the coder of n values, each size bytes behind the one before.
+// repeat returns the coder of an array of n values, size bytes apart.
 func repeat(elem coder, n, size int) coder {
 	return coder{
 		encode: func(dst []byte, p ptr) []byte {
@@ -243,7 +245,7 @@ func repeat(elem coder, n, size int) coder {
 	}
 }
 
-// encodeElements encodes n elements of that size at p.
+// encodeElements encodes n elements at p, size bytes apart.
 func encodeElements(dst []byte, elem coder, p ptr, n, size int) []byte {
 	start := len(dst)
 	for i := 0; i < n; {
@@ -256,8 +258,8 @@ func encodeElements(dst []byte, elem coder, p ptr, n, size int) []byte {
 	return dst
 }
 
-// decodeElements decodes n elements of that size at p, for each of which that many
-// bytes are reserved.
+// decodeElements decodes n elements at p, size bytes apart. The reader has reserved the given
+// number of bytes for each.
 func decodeElements(r *reader, elem coder, p ptr, n, size, reserved int) *DataError {
 	for i := range n {
 		r.element(reserved)
@@ -354,7 +356,7 @@ func mapCoder(t reflect.Type) coder {
 	}
 }
 
-// An entry is where the encodings of a key and of its value begin.
+// An entry holds the positions of an encoded key and its value, and their end.
 type entry struct{ key, value, end int }
 
 // encodeEntries encodes the entries of m, sorted by their encoded keys.
@@ -375,7 +377,7 @@ func encodeEntries(dst []byte, m reflect.Value, key, elem coder) []byte {
 	return sortEntries(dst, start, entries)
 }
 
-// newKeyAndValue returns a key and a value of maps of type t that can be set.
+// newKeyAndValue returns a settable key and value for maps of type t.
 func newKeyAndValue(t reflect.Type) (key, value reflect.Value) {
 	return reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
 }

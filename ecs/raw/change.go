@@ -2,63 +2,67 @@ package raw
 
 import "iter"
 
-// A Recorder is told every tick at its commit: the journal's side of a world.
+// A Recorder is called with every tick at its commit. The journal is a recorder.
 type Recorder interface {
-	// Record encodes what the tick changed; c is valid until it returns. seq is the
-	// number of the state at the end of the tick: the next tick on this branch has it
-	// as its Parent.
+	// Record encodes the changes of the tick. c is valid until Record returns. seq is the number of
+	// the state at the end of the tick. The next tick on this branch has seq as its Parent.
 	Record(c *Change) (seq uint64)
 }
 
-// A Follower is a [Recorder] that is told as well which tick the world is at after everything
-// but Commit that leads to one.
+// A Follower is a [Recorder] that also learns the world's tick after a restore, a load or any other
+// change of tick except Commit.
 type Follower interface {
 	Recorder
 
-	// Restored is called where the functions of ecs.World.OnRestore are, before them.
+	// Restored is called just before the functions of ecs.World.OnRestore.
 	Restored(tick uint64)
 }
 
-// A Change is what a tick changed, compared with the end of the tick that it
-// continues. It costs O(rows written) to read, whatever the world holds.
+// A Change describes the changes of a tick, relative to the end of its parent tick. Reading it
+// costs O(rows written), independent of the size of the world.
 type Change struct {
-	World    World  // The world that changed. It must not be changed.
-	Tick     uint64 // The number of the tick that ends.
-	Parent   uint64 // What the recorder called the tick that it continues.
+	// The world that changed. The recorder must not change it.
+	World World
+	Tick  uint64 // The number of the tick that ends.
+	// The recorder's number of the parent tick.
+	Parent   uint64
 	Entities EntityChange
-	Storages []Storage // The storages and resources that changed, in the order of registration.
-	Ops      []Op      // The operations in the order of the calls, without those that were undone.
+	// The storages and resources that changed, in the order of registration.
+	Storages []Storage
+	// The operations in call order, without operations that were undone.
+	Ops []Op
 
-	// Of returns what changed in one of Storages. The ranges are valid until its next
-	// call. A storage that does not rewind is given whole if it changed since it was
-	// given last, on whatever branch.
+	// Of returns the changes of one of Storages. The ranges are valid until the next call. For a
+	// storage that does not rewind, Of returns all rows if anything changed since the last call for
+	// it, on any branch.
 	Of func(s Storage) StorageChange
 
-	// Before calls f for each row of s, one of Storages, that was there before the tick and that
-	// Of names: ascending, with its canonical encoding then and now, which are valid until f returns.
-	// It knows what rows were that rewind and whose size is fixed and more than [LargeRow]; of
-	// other storages it tells none.
+	// Before calls f for each row of s that existed before the tick and that Of reports. s is one
+	// of Storages. Rows come in ascending order, each with its canonical encoding before and after
+	// the tick. Both are valid until f returns. Before only has the old rows of storages that
+	// rewind and whose rows have a fixed size above [LargeRow]. For other storages it does not call
+	// f.
 	Before func(s Storage, f func(row int, then, now []byte))
 }
 
-// LargeRow is how many bytes a row has at most of which [Change.Before] does not tell: what
-// changed of a larger one takes less than all of it.
+// LargeRow is the row size in bytes above which [Change.Before] reports old rows. For larger rows,
+// a recorder can save less than the whole row.
 const LargeRow = 256
 
-// OpKind says what an operation did.
+// OpKind is the kind of an operation.
 type OpKind uint8
 
-// The operations that change structure. Values that were set are the rows that
-// [StorageChange] names.
+// The operations that change structure. Rows whose values were set are in [StorageChange].
 const (
 	OpCreate  OpKind = iota // Entity was created.
 	OpDestroy               // Entity was destroyed, with all its components.
-	OpAdd                   // Entity got the component Storage.
-	OpRemove                // Entity lost the component Storage.
-	OpClear                 // Storage was cleared; the whole world if it is nil.
+	OpAdd                   // The component Storage was added to Entity.
+	OpRemove                // The component Storage was removed from Entity.
+	// Storage was cleared, or the whole world if Storage is nil.
+	OpClear
 )
 
-// An Op is one operation of a tick, as it was called.
+// An Op is one operation of a tick, in the form of the call.
 type Op struct {
 	Kind    OpKind
 	Entity  uint64
@@ -68,34 +72,38 @@ type Op struct {
 // A Range is a range of rows: First, First+1, …, First+N-1.
 type Range struct{ First, N int }
 
-// An EntityChange is what changed in the registry of entities: rows [0, Alive)
-// are alive, [Alive, Free) free, [Free, Total) retired.
+// An EntityChange describes the changes in the registry of entities. Rows [0, Alive) are alive,
+// [Alive, Free) are free, and [Free, Total) are retired.
 type EntityChange struct {
-	Changed            bool // Anything at all.
+	Changed            bool // Whether anything changed.
 	Alive, Free, Total int  // At the end of the tick.
-	Before             int  // Total at its beginning.
+	Before             int  // Total at the start of the tick.
 	Rows               []Range
 }
 
-// A StorageChange is what changed in a storage or resource: its rows [0, Len)
-// are those of the parent, but for the rows named here.
+// A StorageChange describes the changes in a storage or resource. Its rows [0, Len) are the
+// parent's rows, except for the rows listed here.
 type StorageChange struct {
-	Storage  Storage
-	Before   int     // Rows at the beginning of the tick.
-	Entities []Range // Rows whose entity may differ, ascending.
-	Values   []Range // Rows whose value may differ, ascending.
+	Storage Storage
+	Before  int // Number of rows at the start of the tick.
+	// Rows whose entity may differ, in ascending order.
+	Entities []Range
+	// Rows whose value may differ, in ascending order.
+	Values []Range
 }
 
-// A Patch is a recorded tick: what a [Change] told, with the rows that it named.
+// A Patch is a recorded tick: the contents of a [Change] with the listed rows.
 type Patch struct {
-	Tick     uint64       // The number of the tick.
-	Seq      uint64       // What its recorder called the state at its end.
-	Entities EntityChange // What changed in the registry; Before is not asked for.
-	Registry []byte       // The rows that Entities.Rows names, of 8 bytes each, little-endian.
+	Tick uint64 // The number of the tick.
+	Seq  uint64 // The recorder's number of the state at the end of the tick.
+	// Changes in the registry. Before is not used.
+	Entities EntityChange
+	// The rows listed in Entities.Rows, 8 bytes each, little-endian.
+	Registry []byte
 	Storages []StoragePatch
 }
 
-// Ticks are patches for [World.Apply].
+// Ticks returns patches as a sequence for [World.Apply].
 func Ticks(patches ...*Patch) iter.Seq2[*Patch, error] {
 	return func(yield func(*Patch, error) bool) {
 		for _, p := range patches {
@@ -106,10 +114,12 @@ func Ticks(patches ...*Patch) iter.Seq2[*Patch, error] {
 	}
 }
 
-// A StoragePatch is what a recorded tick changed in a storage or resource.
+// A StoragePatch describes the changes of a recorded tick in a storage or resource.
 type StoragePatch struct {
 	StorageChange
-	After   int    // Rows at the end of the tick.
-	Members []byte // The rows that StorageChange.Entities names, as Patch.Registry has them.
-	Rows    []byte // Those that Values names, in the format of package layout.
+	After int // Number of rows at the end of the tick.
+	// The entities of the rows listed in StorageChange.Entities, in the form of Patch.Registry.
+	Members []byte
+	// The rows listed in Values, in the format of package layout.
+	Rows []byte
 }

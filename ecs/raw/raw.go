@@ -1,16 +1,15 @@
-// Package raw is the other face of a world: rows as bytes, entities as numbers,
-// what a tick wrote and how to put a whole state in place. It is for code that
-// keeps worlds without knowing their Go types, as package persist does;
-// [ecs.World.Raw] is the door.
+// Package raw gives access to a world without its Go types. Rows are bytes and entities are
+// numbers. The package reads what a tick wrote, and puts a whole state in place. Package persist is
+// built on it. [ecs.World.Raw] returns the interface.
 //
-//	follow a world        World.Attach, Recorder, Follower, Change
-//	read what it holds    World.Storages, Storage, World.Registry
-//	read a past tick      World.Pin, Pin
-//	put a state in place  World.Load, World.Conversions, State
-//	apply recorded ticks  World.Apply, Patch
+//	follow a world           World.Attach, Recorder, Follower, Change
+//	read the present state   World.Storages, Storage, World.Registry
+//	read a past tick         World.Pin, Pin
+//	load a state             World.Load, World.Conversions, State
+//	apply recorded ticks     World.Apply, Patch
 //
-// An entity is the number that it is in package ecs, its index in the low half and
-// its generation in the high half; [As] turns slices of one into the other.
+// An entity is the same number as in package ecs: its index in the low half and its generation in
+// the high half. [As] converts slices between the two types.
 //
 // [ecs.World.Raw]: https://pkg.go.dev/github.com/stet-ecs/stet/ecs#World.Raw
 package raw
@@ -23,222 +22,228 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// Vacant stands among the entities of an Indexed storage for a row without one.
+// Vacant is the entity of a row without one, in an Indexed storage.
 const Vacant = ^uint64(0)
 
-// As returns entities as another type of the same form: those of package ecs as
-// numbers, or the other way round. Nothing is copied.
+// As converts a slice of entities to another type of the same form, for instance from ecs.Entity to
+// uint64. It does not copy.
 func As[To, From ~uint64](entities []From) []To {
 	return unsafe.Slice((*To)(unsafe.Pointer(unsafe.SliceData(entities))), len(entities))
 }
 
 var (
-	// ErrState reports a [State] that no world can be in, or that does not fit the
-	// types the program registered.
+	// ErrState reports a [State] that is inconsistent or does not fit the registered types.
 	ErrState = errors.New("ecs: bad state")
 
-	// ErrDropped reports stored values that the types of the program have no place
-	// for, or a component that probably was renamed, where the program does not say so.
-	// The text has what to write; see ecs.Component.
+	// ErrDropped reports stored values that have no place in the types of the program. It also
+	// reports a component that was probably renamed without a declaration. The text says what to
+	// write; see ecs.Component.
 	ErrDropped = errors.New("ecs: stored values would be lost")
 
-	// ErrNewer reports a component that a program with a later version of it
-	// stored.
+	// ErrNewer reports a component that was stored by a program with a later version of the
+	// component.
 	ErrNewer = errors.New("ecs: stored by a newer program")
 
-	// ErrAttached reports a Load or Apply with a recorder that would not be told: detach it
-	// before. A store loads with Store.Load.
+	// ErrAttached reports a Load or Apply while a recorder is attached that would miss the change.
+	// Detach it first. A store loads with Store.Load.
 	ErrAttached = errors.New("ecs: a recorder is attached")
 
-	// ErrCheckpointHeld reports an operation that is not possible while checkpoints
-	// are held.
+	// ErrCheckpointHeld reports an operation that is not possible while checkpoints are held.
 	ErrCheckpointHeld = errors.New("ecs: a checkpoint is held; release it before")
 
-	// ErrDirty reports an operation that needs a world without changes since its
-	// last commit.
+	// ErrDirty reports an operation that needs a world without changes since the last commit.
 	ErrDirty = errors.New("ecs: changed since the last commit")
 )
 
-// A World is an ecs.World without its types. Like that it is not safe for
-// concurrent use, and what it returns is the world's own memory where nothing
-// else is said: valid until the next change, and not to be written.
+// A World is an ecs.World without its types. It is not safe for concurrent use. Unless a method
+// says otherwise, it returns memory of the world, which is valid until the next change and must not
+// be written.
 type World interface {
 	// Tick returns the number of the newest committed tick.
 	Tick() uint64
 
-	// Registry returns the registry of entities as it lies: rows [0, alive) are
-	// alive, [alive, free) free, [free, total) retired.
+	// Registry returns the registry of entities in its stored order. Rows [0, alive) are alive,
+	// [alive, free) are free, and [free, total) are retired.
 	Registry() (entities []uint64, alive, free int)
 
-	// Storages returns the storages in the order of registration, and behind them
-	// the resources. The slice is the caller's.
+	// Storages returns the storages in the order of registration, followed by the resources. The
+	// caller owns the slice.
 	Storages() []Storage
 
-	// Dirty reports whether anything was written since the last commit, or since
-	// Attach. It is for worlds with a recorder or a history; others do not know.
+	// Dirty reports whether anything was written since the last commit, or since Attach. Only a
+	// world with a recorder or a history tracks that.
 	Dirty() bool
 
-	// Attach makes r a recorder of the world, beside those that it has, or renumbers: seq is
-	// what r calls the present state. The history starts anew: older ticks are unknown to r.
-	// Recorders, which can be compared, are told in the order in which they came. An error wraps
-	// [ErrDirty] if another one is to be told first of what was written since the last commit;
-	// [ErrCheckpointHeld].
+	// Attach adds the recorder r to the world. If r is already attached, Attach renumbers its
+	// ticks. seq is the number that r uses for the present state. The history of r starts here: r
+	// has no numbers for older ticks.
+	//
+	// Recorders are called in the order in which they were attached. They must be comparable.
+	//
+	// An error wraps [ErrDirty] if another recorder must first record the writes since the last
+	// commit. It wraps [ErrCheckpointHeld] while checkpoints are held.
 	Attach(r Recorder, seq uint64) error
 
-	// Detach ends what Attach began. If it was the only recorder, the history starts anew.
-	// While checkpoints are held it returns [ErrCheckpointHeld].
+	// Detach removes the recorder r. If r was the only recorder, the history is cleared. While
+	// checkpoints are held, Detach returns [ErrCheckpointHeld].
 	Detach(r Recorder) error
 
-	// Seq returns the number of the present tick: what the first recorder gave it or, without
-	// recorders, what came with it.
+	// Seq returns the number of the present tick, as the first recorder assigned it. Without
+	// recorders, it is the number that was loaded with the state.
 	Seq() uint64
 
-	// Held returns the numbers that r gave the oldest tick boundary which a later tick may
-	// name as its parent, and the present tick.
+	// Held returns two numbers that r assigned: that of the oldest tick boundary a later tick may
+	// name as its parent, and that of the present tick.
 	Held(r Recorder) (oldest, newest uint64)
 
-	// Pin pins the present state, which must be the end of a tick: an error wraps
-	// [ErrDirty] if anything was written since, or if the world keeps no ticks, as
-	// one with neither history nor recorder. It costs O(storages).
+	// Pin pins the present state, which must be the end of a tick. It costs O(storages). An error
+	// wraps [ErrDirty] if anything was written since the last commit. A world with neither history
+	// nor recorder has no ticks, and returns the same error.
 	Pin() (Pin, error)
 
-	// Load replaces all that the world holds by state, as far as [State] does not say
-	// otherwise. Storages that state does not
-	// name are emptied, resources keep their values. Components that the program did
-	// not register are kept as they are, and saved again. The history starts anew. When
-	// all is in place it calls the functions of ecs.World.OnRestore.
+	// Load replaces the contents of the world by state, except for what the fields of [State]
+	// exclude. Storages that state does not contain are emptied. Resources that state does not
+	// contain keep their values. Components that are not registered are kept and saved again
+	// unchanged. The history is cleared. At the end, Load calls the functions of
+	// ecs.World.OnRestore.
 	//
-	// Components whose layout, name, version or kind is not what the program
-	// registered are converted, see [layout.NewConversion],
-	// ecs.Component and ecs.Migrate; Converted tells which. A conversion that would
-	// lose values is refused with [ErrDropped], unless the program says that it may
-	// (ecs.Component.Dropped) or the state is Lossy. Whether it would is seen by the
-	// types alone, also of storages without rows: a program does not load one state and
-	// refuse the next.
+	// Load converts components whose stored layout, name, version or kind differs from the
+	// registered one: see [layout.NewConversion], ecs.Component and ecs.Migrate. Converted lists
+	// these conversions. A conversion that would lose values fails with [ErrDropped]. The program
+	// can allow the loss by ecs.Component.Dropped, and the caller by State.Lossy. The decision
+	// depends only on the types, also for storages without rows. So a program does not load one
+	// state and reject the next.
 	//
-	// An error wraps [ErrState] and names the component, or [layout.ErrIntSize] and names the field as well;
-	// the world is then as it was. state is not used after Load has returned, unless it is Owned. Load works
-	// with as many goroutines as the program has processors.
+	// An error wraps [ErrState] and names the component, or wraps [layout.ErrIntSize] and also
+	// names the field. The world is then unchanged. Load does not use state after it returns,
+	// unless state is Owned. Load uses as many goroutines as the program has processors.
 	Load(state *State) error
 
-	// Apply makes the world what it was at the end of recorded ticks, of which the first
-	// continues its present state. Each is asked for when the one before is in place, and is the
-	// end of a tick then, which the history holds; no recorder is told. A tick costs O(rows that
-	// it wrote), and O(rows) of the groups of storages that it wrote to. Hooks of components
-	// are not called, those of ecs.World.OnRestore are, once, if there was any tick.
+	// Apply applies recorded ticks. The first must continue the present state. Afterwards the world
+	// has the state at the end of the last one. Apply asks for the next tick when the one before is
+	// in place and part of the history. Recorders are not called.
 	//
-	// An error wraps [ErrState] if something is not such a tick; [layout.ErrIntSize]; [ErrDirty] if anything was written
-	// since the last one, [ErrCheckpointHeld] while checkpoints are held; or it is that which comes
-	// among the ticks. The world is then at the last tick before. A patch is not used any
-	// longer when the next one is asked for. Whether entities of components are
-	// alive is not looked at: what applies ticks knows where they come from.
+	// A tick costs O(rows that it wrote), plus O(rows) for each group of storages that it wrote to.
+	// Hooks of components are not called. The functions of ecs.World.OnRestore are called once, if
+	// there was any tick.
+	//
+	// An error wraps [ErrState] if a patch is not a tick that continues the state. It wraps
+	// [layout.ErrIntSize] as Load does. It wraps [ErrDirty] if anything was written since the last
+	// commit, and [ErrCheckpointHeld] while checkpoints are held. An error from the sequence is
+	// returned as it is. The world is then at the last tick that was applied.
+	//
+	// Apply does not use a patch after it asks for the next one. Apply does not check that entities
+	// in components are alive, because recorded ticks come from a trusted source.
 	Apply(ticks iter.Seq2[*Patch, error]) error
 
-	// Converted returns what the last Load converted, what it kept that is not
-	// registered, and what is registered and was not stored: nothing if what was stored is
-	// what the program registered, with the same layouts and names.
+	// Converted returns what the last Load converted. It also lists stored components that are not
+	// registered, and registered components that were not stored. It is empty if the stored and the
+	// registered components have the same layouts and names.
 	Converted() []Conversion
 
-	// Conversions returns what Converted would after a Load of a state with these
-	// storages, in their order, of which it needs no rows. The error is what Load would
-	// say of the first that cannot be converted, and names the field; it wraps [ErrNewer]
-	// if a later version of the component was stored. An error that wraps [ErrDropped] names all that
-	// would be lost, and conversions are returned with it.
+	// Conversions returns the result that Converted would have after a Load of a state with these
+	// storages, in this order. It needs no rows.
+	//
+	// The error is the error of Load for the first storage that cannot be converted, and it names
+	// the field. It wraps [ErrNewer] if a later version of the component was stored. An error that
+	// wraps [ErrDropped] lists all values that would be lost. Only with this error, the conversions
+	// are returned too.
 	Conversions(storages []StorageState) ([]Conversion, error)
 }
 
-// A Storage is a storage or a resource of a [World]. Two are equal if they are the
-// same.
+// A Storage is a storage or a resource of a [World]. Two values are equal if they are the same
+// storage.
 type Storage interface {
-	// Name returns the name under which it is saved.
+	// Name returns the name of the storage in journals and snapshots.
 	Name() string
 
-	// StoredAs returns the name under which something that has the names for which
-	// has returns true holds it: its own, or the first of its former ones.
+	// StoredAs returns the name of the storage in another program or file. has reports which names
+	// exist there. The result is the present name if it exists there, or else the first former name
+	// that does.
 	StoredAs(has func(name string) bool) (name string, ok bool)
 
-	// Layout describes a row, or is nil if rows cannot be encoded.
+	// Layout describes a row. It is nil if rows cannot be encoded.
 	Layout() *layout.Type
 
-	// Version returns the number given as ecs.Component.Version, under which it is saved.
+	// Version returns the version given by ecs.Component.Version. It is saved with the component.
 	Version() uint32
 
-	// Persistent reports whether it belongs into journals, snapshots and saves.
+	// Persistent reports whether the storage is written to journals, snapshots and saves.
 	Persistent() bool
 
-	// Rewinds reports whether it is put back with the world: not NoRewind.
+	// Rewinds reports whether the storage is restored with the world. It is false for NoRewind.
 	Rewinds() bool
 
-	// Unknown reports whether it was loaded without being registered. Its rows are
-	// kept and saved as they are.
+	// Unknown reports whether the storage was loaded without being registered. Its rows are kept
+	// and saved unchanged.
 	Unknown() bool
 
-	// IsResource reports whether it is a resource: one row, no entity.
+	// IsResource reports whether the storage is a resource: one row, no entity.
 	IsResource() bool
 
-	// IsIndexed reports whether the row of an entity is its index. Rows without an
-	// entity are gaps, [Vacant] among the entities.
+	// IsIndexed reports whether the row of an entity is the entity's index. Rows without an entity
+	// are gaps. A gap has [Vacant] as its entity.
 	IsIndexed() bool
 
-	// Rows returns the number of rows, gaps included.
+	// Rows returns the number of rows, including gaps.
 	Rows() int
 
-	// Entities returns the entities of the rows; nil for a resource.
+	// Entities returns the entities of the rows. It is nil for a resource.
 	Entities() []uint64
 
-	// AppendRows appends the canonical encoding of rows [lo, hi) to dst, in the
-	// format of package layout.
+	// AppendRows appends the canonical encoding of rows [lo, hi) to dst, in the format of package
+	// layout.
 	AppendRows(dst []byte, lo, hi int) []byte
 
 	// AppendRanges appends the canonical encoding of ranges of rows to dst.
 	AppendRanges(dst []byte, ranges []Range) []byte
 
-	// AppendDefault appends the canonical encoding of what gaps hold to dst, if it
-	// is not the zero value.
+	// AppendDefault appends the canonical encoding of a gap's row to dst. It appends nothing if
+	// that row is the zero value.
 	AppendDefault(dst []byte) []byte
 }
 
-// A Pin reads a world as it was at the end of a tick, while the world goes on.
-// Snapshots are copied through it, some rows in each tick. Where it is asked about a
-// storage, nil stands for the registry.
+// A Pin reads the state of a world at the end of a tick, while the world goes on. Snapshots use a
+// Pin to copy some rows in each tick. In methods with a Storage argument, nil stands for the
+// registry.
 //
-// While a pin is held, every tick saves the old values of what it writes, as for a
-// checkpoint, and when it ends the pin takes over those that it has not yet. That
-// is O(rows written), and what is read costs no more than the rows and what was
-// saved of them. The history and its bounds are as they would be without.
+// While a pin is held, every tick saves the old values of the rows that it writes, as it does for a
+// checkpoint. At its end, the pin copies the values that it does not have yet. That costs O(rows
+// written). A read costs O(rows read) plus the saved values of these rows. The pin does not affect
+// the history and its limits.
 //
-// It reads what rewinds. What is registered with NoRewind has no past.
+// A Pin only reads storages that rewind. A NoRewind storage has no past state.
 type Pin interface {
-	// Valid reports whether the state can still be read: the world was not put back
-	// to before it, loaded, or attached to another recorder, and the pin was not
-	// released.
+	// Valid reports whether the state can still be read. It is false after the pin was released. It
+	// is also false after the world was loaded, restored to an older state, or attached to another
+	// recorder.
 	Valid() bool
 
-	// Release gives the pin up, and what it took over.
+	// Release releases the pin and its memory.
 	Release()
 
-	// Registry returns the lengths of the registry: rows [0, alive) were alive,
-	// [alive, free) free, [free, total) retired.
+	// Registry returns the lengths of the registry at the pinned tick. Rows [0, alive) were alive,
+	// [alive, free) were free, and [free, total) were retired.
 	Registry() (alive, free, total int)
 
-	// Len returns how many rows s had, gaps included; 0 if it was registered since.
+	// Len returns the number of rows of s, including gaps. It is 0 if s was registered later.
 	Len(s Storage) int
 
-	// Stage makes rows [lo, hi) of s, at most Len, those that AppendEntities and
-	// AppendRows append, until the next Stage or change of the world.
-	// In the middle of a tick it costs O(rows written in it), else nothing: between
-	// two ticks, and for a [Recorder] while it records one.
+	// Stage selects rows [lo, hi) of s for AppendEntities and AppendRows; hi is at most Len. The
+	// selection ends at the next Stage or change of the world. In the middle of a tick Stage costs
+	// O(rows written in the tick). It is free between two ticks, and for a [Recorder] while it
+	// records a tick.
 	Stage(s Storage, lo, hi int)
 
-	// AppendEntities appends the entities of staged rows [lo, hi) to dst, 8 bytes
-	// each, little-endian; nothing for a resource.
+	// AppendEntities appends the entities of staged rows [lo, hi) to dst, 8 bytes each,
+	// little-endian. It appends nothing for a resource.
 	AppendEntities(dst []byte, lo, hi int) []byte
 
 	// AppendRows appends the canonical encoding of staged rows [lo, hi) to dst.
 	AppendRows(dst []byte, lo, hi int) []byte
 
-	// Done says that rows [lo, hi) of s will not be staged any more, so that nothing
-	// needs to be taken over of the groups of 4096 rows that lie in it. Once all rows of s
-	// are done, none are saved for the pin when they are written.
+	// Done ends the use of rows [lo, hi) of s: they will not be staged again. The pin stops copying
+	// the groups of 4096 rows within that range. When all rows of s are done, writes of s save
+	// nothing for the pin.
 	Done(s Storage, lo, hi int)
 }

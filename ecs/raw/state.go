@@ -8,78 +8,88 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// A State is the whole of a world without Go types, as a snapshot or a save
-// holds it.
+// A State is the whole state of a world without Go types, as snapshots and saves store it.
 type State struct {
-	Tick        uint64
-	Registry    []uint64 // As [World.Registry] returns it.
+	Tick uint64
+	// In the form of [World.Registry].
+	Registry    []uint64
 	Alive, Free int
 	Storages    []StorageState
 
-	// Owned lets the world keep the slices of the state instead of copies: whoever
-	// made them has no more use for them, whether Load succeeds or not.
+	// Owned lets the world keep the slices of the state instead of copying them. The caller must
+	// not use the slices after Load, even if Load fails.
 	Owned bool
 
-	// Checked is what [CheckRegistry] made of Registry, Alive and Free; nil: Load does that. It counts
-	// if the state is Owned.
+	// Checked is the result of [CheckRegistry] for Registry, Alive and Free. If nil, Load does the
+	// check. Checked is ignored unless the state is Owned.
 	Checked *Registry
 
-	// Recorder is the one that the world has: it asks for the state itself, and calls it Seq.
-	// The next tick that it is told has Seq as its Parent.
+	// Recorder is set if the world's own recorder calls Load. It numbers the state Seq. The next
+	// recorded tick has Seq as its Parent.
 	Recorder Recorder
 	Seq      uint64
 
-	// KeepNoRewind leaves what is registered with NoRewind as it is, for a world that goes to
-	// another state of its own: only the rows of entities that are not alive there go.
+	// KeepNoRewind leaves NoRewind storages unchanged, except for rows of entities that are not
+	// alive in the state. It is for a world that moves to another state of its own history.
 	KeepNoRewind bool
 
-	// Lossy makes Load leave out what the program's types have no place for, where it
-	// would be refused with [ErrDropped]. It is for whoever only shows a state, as what
-	// is saved of the world then lacks it for good.
+	// Lossy makes Load drop stored values that have no place in the program's types, where it would
+	// otherwise fail with [ErrDropped]. Use it only to show a state: if the world is saved again,
+	// the values are lost for good.
 	Lossy bool
 }
 
-// A Registry is a registry of entities in which each index is once, as [CheckRegistry] found.
+// A Registry is a registry of entities in which [CheckRegistry] found each index once.
 type Registry = sound.Registry
 
-// A Sparse is the sparse array of a storage, which [Registry.Sparse] makes for its entities. Its pages
-// are compared with them as they are put in, so that Load need not.
+// A Sparse is the sparse array of a storage, created by [Registry.Sparse] for its entities. Each
+// page is checked against the entities when it is put, so Load need not check it.
 type Sparse = sound.Sparse
 
-// CheckRegistry returns what is wrong with a registry, as [World.Registry] returns it, or the row
-// of each index. It costs O(entities).
+// CheckRegistry checks a registry, given in the form of [World.Registry], and returns it with the
+// row of each index. The error says what is wrong. CheckRegistry costs O(entities).
 func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 	return sound.CheckRegistry(entities, alive, free)
 }
 
 // A StorageState is a storage or resource of a [State].
 type StorageState struct {
-	Name     string
-	Version  uint32 // See [Storage].
-	Layout   *layout.Type
-	Resource bool     // One row, no entity.
-	NoRewind bool     // It counts if the program did not register the component.
-	Indexed  bool     // The row of an entity is its index; gaps are Vacant
-	Default  []byte   // and hold this row; nil: the zero value.
+	Name string
+	// See [Storage].
+	Version uint32
+	Layout  *layout.Type
+	// One row, no entity.
+	Resource bool
+	// Used only if the program did not register the component.
+	NoRewind bool
+	// The row of an entity is its index. The entity of a gap is Vacant.
+	Indexed bool
+	// The row of a gap. Nil means the zero value.
+	Default  []byte
 	Entities []uint64 // In dense order.
-	Checked  *Sparse  // What was made of Entities and State.Checked; nil, or some are missing: Load makes it.
-	Rows     []byte   // The canonical bytes of the rows, as [Storage.AppendRows] writes them.
+	// Created from Entities and State.Checked. If it is nil or has missing pages, Load builds the
+	// array.
+	Checked *Sparse
+	// The canonical bytes of the rows, in the format of [Storage.AppendRows].
+	Rows []byte
 
-	// Pages holds the bytes of PageRows rows each, the last one those of the rest;
-	// nil: they are in Rows.
+	// Pages holds the bytes of PageRows rows per page; the last page may have fewer. If nil, Rows
+	// holds the bytes.
 	Pages    [][]byte
 	PageRows int
 }
 
-// A Conversion says how a stored component or resource was made what the program
-// registered. If there is only one of the two, it has one name and no changes.
+// A Conversion describes how a stored component or resource became a registered one. If only one of
+// the two exists, the Conversion has one name and no changes.
 type Conversion struct {
-	Stored  string // The name it was stored under; "": nothing is stored of it.
-	Name    string // The name that the program gives it; "": not registered, kept as it is.
+	// The stored name. "" means that nothing is stored for the component.
+	Stored string
+	// The registered name. "" means that the component is not registered and kept unchanged.
+	Name    string
 	Changes []layout.Change
 }
 
-// String returns the conversion for people, in one line a change.
+// String returns the conversion as text, one line per change.
 func (c Conversion) String() string {
 	switch {
 	case c.Name == "":
@@ -97,7 +107,7 @@ func (c Conversion) String() string {
 	return text
 }
 
-// Dropped reports whether values were left out.
+// Dropped reports whether values were dropped.
 func (c Conversion) Dropped() bool {
 	return slices.ContainsFunc(c.Changes, func(change layout.Change) bool { return change.Dropped })
 }

@@ -1,17 +1,17 @@
-// Package rollback plays a game over a network without waiting for it: each peer makes
-// its ticks at once, guesses what the players elsewhere press, and makes ticks again
-// where the guess was wrong, as GGPO and GGRS do.
+// Package rollback implements rollback netcode, like GGPO and GGRS. Each peer runs its ticks at
+// once with predicted inputs of the remote players. When the real inputs arrive and differ, the
+// peer goes back and runs the ticks again.
 //
-//	Receive    takes what another peer says
-//	Advance    goes back and makes ticks again where needed, then makes the next one
+//	Receive    processes a message of another peer
+//	Advance    reruns ticks where needed, then runs the next one
 //	Report     fills the message for another peer
 //
-// Messages are the program's to carry. Each says again all that the other is not known
-// to have: those that are lost, doubled or late do no harm.
+// The program transports the messages. Each message repeats everything that the receiver may not
+// have yet. So lost, repeated and late messages do no harm.
 //
-// The systems must compute the same on all machines. Products of floats do not:
-// write x + float64(v*dt), see docs/MACHINES.md.
+// The systems must compute the same results on all machines. Fused products of floats differ
+// between machines: write x + float64(v*dt), see docs/MACHINES.md.
 //
-// With a store of package persist, ticks that are made again are journaled as a branch,
-// like those of any Seek; nothing keeps only confirmed ones.
+// With a store of package persist, ticks that run again are journaled as a branch, like the ticks
+// after any Seek. No mode journals only confirmed ticks.
 package rollback

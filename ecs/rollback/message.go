@@ -7,25 +7,32 @@ import (
 	"github.com/stet-ecs/stet/internal/build"
 )
 
-// A Message is what one peer says to another.
+// A Message is sent from one peer to another.
 type Message[In comparable] struct {
-	Tick    uint64     // The sender's,
-	Ahead   int        // and how far it is ahead of the receiver as it sees it.
-	Has     []uint64   // By player: up to which tick the sender has the inputs.
-	Runs    []Run[In]  // What the receiver is not known to have.
-	Checked uint64     // A confirmed tick; 0: none,
-	Digest  ecs.Digest // and its digest.
-	Build   string     // The sender's program and machine; "" where the receiver is known to have been told.
+	// The sender's tick.
+	Tick uint64
+	// How many ticks the sender is ahead of the receiver, as computed by the sender.
+	Ahead int
+	// By player: the last tick whose input the sender has.
+	Has []uint64
+	// The inputs that the receiver may not have yet.
+	Runs []Run[In]
+	// A confirmed tick with a digest, or 0.
+	Checked uint64
+	// The digest of tick Checked.
+	Digest ecs.Digest
+	// The sender's program and machine. "" once the receiver is known to have received it.
+	Build string
 }
 
-// A Run is inputs of a player, of the ticks From, From+1, ...
+// A Run holds a player's inputs for the ticks From, From+1, ...
 type Run[In comparable] struct {
 	Player int
 	From   uint64
 	Values []In
 }
 
-// Report fills m, whose slices are used again, with the next message to a peer.
+// Report fills m with the next message to a peer. It reuses the slices of m.
 func (s *Session[In]) Report(to int, m *Message[In]) error {
 	if to < 0 || to >= len(s.peers) || to == s.o.Peer {
 		return fmt.Errorf("rollback: report to peer %d: not another one", to)
@@ -64,8 +71,8 @@ func (s *Session[In]) Report(to int, m *Message[In]) error {
 	return nil
 }
 
-// Receive takes a message of a peer, and keeps nothing of m. An error wraps [ErrMessage].
-// What it says is in the world after [Session.Advance] or [Session.Settle].
+// Receive processes a message from a peer. It keeps no reference to m. An error wraps [ErrMessage].
+// The inputs take effect in the world at the next [Session.Advance] or [Session.Settle].
 func (s *Session[In]) Receive(from int, m *Message[In]) error {
 	if from < 0 || from >= len(s.peers) || from == s.o.Peer {
 		return fmt.Errorf("%w: from peer %d: not another one", ErrMessage, from)
@@ -85,7 +92,9 @@ func (s *Session[In]) Receive(from int, m *Message[In]) error {
 	}
 	for p, has := range m.Has {
 		if s.o.Players[p] == s.o.Peer && has > s.start {
-			other.told = other.told || other.plays // It has an input of ours. A spectator may have it from another peer.
+			// The peer has an input of ours. For a spectator this proves nothing: another peer may
+			// have sent it.
+			other.told = other.told || other.plays
 		}
 		other.has[p] = max(other.has[p], min(has, s.players[p].known()))
 	}
@@ -98,7 +107,7 @@ func (s *Session[In]) Receive(from int, m *Message[In]) error {
 	return nil
 }
 
-// check reports what in m cannot be.
+// check returns an error if m is not a valid message.
 func (s *Session[In]) check(m *Message[In]) error {
 	if err := build.Check(m.Build); err != nil {
 		return err
@@ -134,7 +143,7 @@ func (s *Session[In]) check(m *Message[In]) error {
 	return nil
 }
 
-// take adds what is new in r, if from may say it.
+// take adds the new inputs of r if the peer from may send them.
 func (s *Session[In]) take(from int, r Run[In]) {
 	owner, p := s.o.Players[r.Player], &s.players[r.Player]
 	if owner != from && s.local > 0 && !s.peers[owner].gone {

@@ -12,21 +12,25 @@ import (
 )
 
 var (
-	// ErrAhead says that a peer must wait: it is [Options.Window] ticks ahead of what it knows.
+	// ErrAhead says that a peer must wait: it is [Options.Window] ticks ahead of the last tick
+	// whose inputs are all known.
 	ErrAhead = errors.New("rollback: too far ahead of what is known")
-	// ErrMessage says that a message cannot be of this game. It changed nothing.
+	// ErrMessage says that a message is not valid in this game. The session is unchanged.
 	ErrMessage = errors.New("rollback: bad message")
 	// ErrDesync says that two peers have different worlds. See [DesyncError].
 	ErrDesync = errors.New("rollback: peers disagree")
 )
 
-// A DesyncError names a tick that another peer has a different world of.
+// A DesyncError reports the tick at which another peer has a different world.
 type DesyncError struct {
-	Peer         int
-	Tick         uint64 // The first that was compared and differs;
-	Agreed       uint64 // the last that was the same, 0 if none was.
+	Peer int
+	// The first tick that was compared and differs.
+	Tick uint64
+	// The last tick that was equal, or 0.
+	Agreed       uint64
 	Ours, Theirs ecs.Digest
-	Build        string // The other peer's program and machine, as [Session.Build] has it.
+	// The other peer's program and machine, in the form of [Session.Build].
+	Build string
 }
 
 func (e *DesyncError) Error() string {
@@ -44,65 +48,80 @@ func (e *DesyncError) Error() string {
 // Unwrap returns [ErrDesync].
 func (e *DesyncError) Unwrap() error { return ErrDesync }
 
-// An Input is what a player does in a tick. It does not tell whether it is a guess: the
-// world must not depend on that.
+// An Input is a player's input in a tick. It does not say whether the value is predicted, because
+// the world must not depend on that.
 type Input[In comparable] struct {
 	Value In
 	Gone  bool // The player has left, and Value is [Options.Default].
 }
 
-// Inputs are those of a tick, by player. They are the session's, good for that tick.
+// Inputs holds the inputs of a tick, by player. It belongs to the session and is valid for that
+// tick only.
 type Inputs[In comparable] []Input[In]
 
-// Options say who plays. They must be the same on all peers but for Peer and Delay.
+// Options describe the game. They must be equal on all peers, except for Peer and Delay.
 type Options[In comparable] struct {
-	Peers      int                          // How many, spectators among them.
-	Peer       int                          // Which one this is, from 0.
-	Players    []int                        // The peer of each player. A peer without one is a spectator and never guesses.
-	Window     int                          // Ticks that may be made of guesses; default 8. The history must hold as many.
-	Delay      int                          // Ticks until local input takes effect.
-	Default    In                           // Input before the first, and of players who have left.
-	Predict    func(player int, last In) In // Guesses from the last input known; default: the same.
-	CheckEvery int                          // Ticks from one digest to the next, from the first on; default 20.
-	Commit     func() error                 // Ends a tick; default [ecs.World.Commit].
+	// The number of peers, including spectators.
+	Peers int
+	// The index of this peer, from 0.
+	Peer int
+	// The peer of each player. A peer without a player is a spectator and never predicts.
+	Players []int
+	// The maximum number of ticks with predicted inputs, by default 8. The history must hold as
+	// many.
+	Window int
+	// Ticks until local input takes effect.
+	Delay int
+	// The input before a player's first one, and of players that have left.
+	Default In
+	// Predict returns a guess from the last known input. By default it repeats that input.
+	Predict func(player int, last In) In
+	// Ticks between two digests, by default 20.
+	CheckEvery int
+	// Commit ends a tick. The default is [ecs.World.Commit].
+	Commit func() error
 }
 
-// maxRun is how many inputs of a player a message holds, and how many ticks ahead of the
-// world are taken in.
+// maxRun limits the number of a player's inputs in a message. It also limits how many ticks ahead
+// of the world inputs are accepted.
 const maxRun = 256
 
-// heldDigests is how many of the newest digests a session holds.
+// heldDigests is the number of digests that a session keeps, the newest ones.
 const heldDigests = 64
 
-// A Session is one peer's side of a game. Ticks are those of the world, which begins at
-// the same one on all peers. It is not safe for concurrent use.
+// A Session is one peer's side of a game. Its ticks are the world's ticks. The world starts at the
+// same tick on all peers. A Session is not safe for concurrent use.
 type Session[In comparable] struct {
 	w       *ecs.World
 	stepper *ecs.Stepper[Inputs[In]]
 	o       Options[In]
 	start   uint64
 	tick    uint64
-	right   uint64 // Made of inputs that agree with all that is known, up to here.
+	// The last tick whose inputs agree with all known inputs.
+	right   uint64
 	players []player[In]
 	peers   []peer
 	local   int
-	used    []Inputs[In] // By tick modulo: what the ticks were made with.
+	// The inputs that each tick used, indexed by tick modulo len(used).
+	used    []Inputs[In]
 	digests []checked
 	again   uint64
 	err     error
 }
 
-// A player is what is known of one: the inputs of the ticks first, first+1, ...
+// A player holds the known inputs of a player, for the ticks first, first+1, ...
 type player[In comparable] struct {
 	first  uint64
 	values []In
 	last   In
-	gone   uint64 // The first tick without; 0: not yet.
+	// The first tick after the player left. 0 means that the player is still there.
+	gone uint64
 }
 
 func (p *player[In]) known() uint64 { return p.first + uint64(len(p.values)) - 1 }
 
-// sure returns up to which tick the inputs are known.
+// sure returns the last tick whose input is known. It is MaxUint64 if all later inputs are known,
+// because the player has left.
 func (p *player[In]) sure() uint64 {
 	if p.gone > 0 && p.known()+1 >= p.gone {
 		return math.MaxUint64
@@ -110,27 +129,33 @@ func (p *player[In]) sure() uint64 {
 	return p.known()
 }
 
-// A peer is what another one said.
+// A peer is the state that another peer reported.
 type peer struct {
-	has     []uint64 // By player: up to which tick it has the inputs.
-	tick    uint64   // Of its newest message.
-	ahead   int      // As we see us,
-	theirs  int      // and as they see themselves.
-	gone    bool     // It was dropped.
-	plays   bool     // It has players.
-	build   string   // Its program and machine; "": unknown.
-	told    bool     // It is known to have had a message with our build.
-	pending checked  // To be compared once the tick is confirmed here.
+	// By player: the last tick whose input the peer has.
+	has  []uint64
+	tick uint64 // The tick of the peer's newest message.
+	// How far this peer is ahead of the other, as computed here.
+	ahead int
+	// How far the other peer is ahead, as computed there.
+	theirs int
+	gone   bool   // The peer was dropped.
+	plays  bool   // The peer has players.
+	build  string // The peer's program and machine. "" means unknown.
+	// The peer is known to have received a message with our build.
+	told bool
+	// The peer's digest, to be compared once the tick is confirmed here.
+	pending checked
 	agreed  uint64
 }
 
 // A checked is the digest of a tick.
 type checked struct {
-	tick   uint64 // 0: none.
+	// 0 means that there is no digest.
+	tick   uint64
 	digest ecs.Digest
 }
 
-// New returns a session that goes on from the tick of w, which must be committed.
+// New returns a session that starts at the current tick of w, which must be committed.
 func New[In comparable](w *ecs.World, stepper *ecs.Stepper[Inputs[In]], o Options[In]) (*Session[In], error) {
 	o.Window, o.CheckEvery = cmp.Or(o.Window, 8), cmp.Or(o.CheckEvery, 20)
 	if o.Commit == nil {
@@ -172,17 +197,17 @@ func New[In comparable](w *ecs.World, stepper *ecs.Stepper[Inputs[In]], o Option
 	return s, nil
 }
 
-// Confirmed returns the last tick that will not change any more.
+// Confirmed returns the last tick that will not change again.
 func (s *Session[In]) Confirmed() uint64 { return min(s.right, s.known()) }
 
-// Remade returns how many ticks have been made again.
+// Remade returns the number of ticks that were run again.
 func (s *Session[In]) Remade() uint64 { return s.again }
 
-// Agreed returns the last tick that a peer is known to have the same world of; 0: none.
+// Agreed returns the last tick for which a peer is known to have the same world, or 0.
 func (s *Session[In]) Agreed(peer int) uint64 { return s.peers[peer].agreed }
 
-// Known returns up to which tick the inputs of a peer's players are known; a spectator
-// has none, and the largest there is.
+// Known returns the last tick for which the inputs of all players of a peer are known. For a
+// spectator it is the maximum uint64.
 func (s *Session[In]) Known(peer int) uint64 {
 	known := uint64(math.MaxUint64)
 	for p, owner := range s.o.Players {
@@ -193,14 +218,17 @@ func (s *Session[In]) Known(peer int) uint64 {
 	return known
 }
 
-// Build describes the program and the machine of a peer in one line, as it said itself:
+// Build returns the description of a peer's program and machine, in one line, as the peer reported
+// it:
 //
 //	go1.26.8 linux/arm64 fused math:e83c example.com/game@v1.2.3
 //
-// It is "" until the peer's first message. That of [Options.Peer] is this program's. A game between
-// peers of different builds is played, as many compute only what is the same on all: compare the
-// descriptions to warn or refuse. Two that differ in fused, or in the digits behind math, have
-// different results of floats, unless the game is in the safe form of docs/MACHINES.md.
+// It is "" until the first message of the peer arrives. For [Options.Peer] it describes this
+// program. A game between peers of different builds is allowed, because many games compute the same
+// on all machines. Compare the descriptions to warn or to reject a peer.
+//
+// Builds that differ in fused, or in the digits after math, compute different floats. The safe form
+// of docs/MACHINES.md avoids that.
 func (s *Session[In]) Build(peer int) string {
 	if peer == s.o.Peer {
 		return build.Here()
@@ -208,7 +236,7 @@ func (s *Session[In]) Build(peer int) string {
 	return s.peers[peer].build
 }
 
-// known returns up to which tick all inputs of the others are known.
+// known returns the last tick for which the inputs of all other peers are known.
 func (s *Session[In]) known() uint64 {
 	known := uint64(math.MaxUint64)
 	for p, owner := range s.o.Players {
@@ -219,7 +247,8 @@ func (s *Session[In]) known() uint64 {
 	return known
 }
 
-// Ahead returns how many ticks this peer should let others catch up; below 0, it is behind.
+// Ahead returns how many ticks this peer should wait for the others. It is negative if this peer is
+// behind.
 func (s *Session[In]) Ahead() int {
 	ahead, known := math.MinInt, false
 	for i := range s.peers {
@@ -233,9 +262,9 @@ func (s *Session[In]) Ahead() int {
 	return ahead
 }
 
-// Drop says that a peer has left: from the tick from on, its players' inputs are
-// [Options.Default]. All peers must be given the same tick, one after the newest
-// [Session.Known] of it among them; what some lack of the ticks before the others send.
+// Drop records that a peer has left. Its players have the input [Options.Default] from tick from
+// on. All peers must pass the same tick: one after the largest [Session.Known] of the dropped peer
+// on any of them. Peers that lack earlier inputs receive them from the others.
 func (s *Session[In]) Drop(peer int, from uint64) error {
 	if peer < 0 || peer >= len(s.peers) || peer == s.o.Peer || s.peers[peer].gone {
 		return fmt.Errorf("rollback: drop peer %d: not another one that plays", peer)
@@ -254,9 +283,8 @@ func (s *Session[In]) Drop(peer int, from uint64) error {
 	return nil
 }
 
-// Advance makes the next tick; local is the input of each local player, in order. It
-// settles before, see [Session.Settle]. [ErrAhead] says that the tick was not made and
-// local not taken.
+// Advance runs the next tick. local holds the input of each local player, in order. It first calls
+// [Session.Settle]. If the error is [ErrAhead], the tick was not run and local was not used.
 func (s *Session[In]) Advance(local ...In) error {
 	if len(local) != s.local {
 		return fmt.Errorf("rollback: %d inputs for %d local players", len(local), s.local)
@@ -266,7 +294,7 @@ func (s *Session[In]) Advance(local ...In) error {
 	}
 	window := uint64(s.o.Window)
 	if s.local == 0 {
-		window = 0 // A spectator knows.
+		window = 0 // A spectator only runs ticks whose inputs are known.
 	}
 	if known := s.known(); s.tick >= known && s.tick-known >= window {
 		return ErrAhead
@@ -292,8 +320,8 @@ func (s *Session[In]) fail(err error) error {
 	return err
 }
 
-// Settle makes ticks again that were made with wrong guesses, and compares digests. An
-// error, which may be a [*DesyncError], ends the session: it is returned ever after.
+// Settle reruns the ticks with wrong predictions and compares digests. An error, which may be a
+// [*DesyncError], ends the session: every later call returns it.
 func (s *Session[In]) Settle() error {
 	if s.err != nil {
 		return s.err
@@ -321,7 +349,7 @@ func (s *Session[In]) Settle() error {
 	return s.compare()
 }
 
-// holds reports whether tick t was made with what is known of it.
+// holds reports whether the inputs used in tick t agree with the known inputs.
 func (s *Session[In]) holds(t uint64) bool {
 	for p, in := range s.used[t%uint64(len(s.used))] {
 		if now, sure := s.input(p, t); sure && now != in {
@@ -331,7 +359,7 @@ func (s *Session[In]) holds(t uint64) bool {
 	return true
 }
 
-// input returns what a player does in a tick, and whether that is sure.
+// input returns the input of a player in a tick, and whether it is known. If not, it is predicted.
 func (s *Session[In]) input(player int, t uint64) (in Input[In], sure bool) {
 	p := &s.players[player]
 	switch {
@@ -345,7 +373,7 @@ func (s *Session[In]) input(player int, t uint64) (in Input[In], sure bool) {
 	return Input[In]{p.last, false}, false
 }
 
-// step makes a tick with the best there is known.
+// step runs the next tick with known inputs, or predicted ones.
 func (s *Session[In]) step() error {
 	t := s.tick + 1
 	in := s.used[t%uint64(len(s.used))]
@@ -363,12 +391,12 @@ func (s *Session[In]) step() error {
 	return nil
 }
 
-// digestAt returns where the digest lies of the last tick up to t that has one.
+// digestAt returns the slot for the digest of the last tick up to t that has one.
 func (s *Session[In]) digestAt(t uint64) *checked {
 	return &s.digests[(t-s.start)/uint64(s.o.CheckEvery)%heldDigests]
 }
 
-// compare compares what others said of ticks that are confirmed here.
+// compare compares the digests of other peers for ticks that are confirmed here.
 func (s *Session[In]) compare() error {
 	for i := range s.peers {
 		p := &s.peers[i]
@@ -378,7 +406,8 @@ func (s *Session[In]) compare() error {
 		}
 		p.pending = checked{}
 		switch ours := s.digestAt(c.tick); {
-		case ours.tick != c.tick: // Too long ago.
+		// The digest here was overwritten.
+		case ours.tick != c.tick:
 		case ours.digest != c.digest:
 			return s.fail(&DesyncError{Peer: i, Tick: c.tick, Agreed: p.agreed, Ours: ours.digest, Theirs: c.digest, Build: p.build})
 		default:
@@ -388,7 +417,7 @@ func (s *Session[In]) compare() error {
 	return nil
 }
 
-// trim forgets inputs that everyone has.
+// trim removes inputs that all other peers have.
 func (s *Session[In]) trim() {
 	for i := range s.players {
 		p := &s.players[i]

@@ -7,11 +7,11 @@ import (
 	"unsafe"
 )
 
-// A hasher makes numbers of keys. They differ from run to run, so nobody can choose keys
-// that all have one.
+// A hasher computes hashes of keys. The hashes differ from run to run, so an attacker cannot choose
+// keys with equal hashes.
 type hasher[K comparable] struct {
 	seed  maphash.Seed
-	word  uint64 // A seed too.
+	word  uint64 // A second seed.
 	words bool   // Keys are words: see isWord.
 }
 
@@ -20,19 +20,20 @@ func newHasher[K comparable]() hasher[K] {
 	return hasher[K]{seed, maphash.Comparable(seed, 0), t.Size() <= 8 && isWord(t)}
 }
 
-// of returns the hash of key, whose lowest bits are as good as any.
+// of returns the hash of key. Its lowest bits are as well distributed as the others.
 func (h *hasher[K]) of(key K) uint32 {
-	if h.words { // A multiplication takes a third of the time.
+	// A multiplication takes a third of the time of maphash.
+	if h.words {
 		hi, lo := bits.Mul64(word(key)^h.word, 0x9e3779b97f4a7c15)
 		return uint32(hi ^ lo)
 	}
 	return uint32(maphash.Comparable(h.seed, key))
 }
 
-// word returns the bytes of key, of which there are 8 at most.
+// word returns the bytes of key, which has at most 8 bytes.
 //
-// A struct of two fields of 4 bytes that was just written is read field by field: to read
-// all 8 at once, a processor waits until both are in its cache.
+// It reads a key of 8 bytes in two halves. A processor stalls on a read of 8 bytes if two fields of
+// 4 bytes were just written there.
 func word[K comparable](key K) (w uint64) {
 	if unsafe.Sizeof(key) == 8 {
 		halves := (*[2]uint32)(unsafe.Pointer(&key))
@@ -42,8 +43,8 @@ func word[K comparable](key K) (w uint64) {
 	return w
 }
 
-// isWord reports whether two values of t are equal if, and only if, their bytes are: those
-// of integers, and of structs and arrays of them.
+// isWord reports whether two values of t are equal exactly if their bytes are equal. That holds for
+// integers, and for structs and arrays of integers.
 func isWord(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Bool,
@@ -56,7 +57,8 @@ func isWord(t reflect.Type) bool {
 		end := uintptr(0)
 		for i := range t.NumField() {
 			f := t.Field(i)
-			if f.Name == "_" || f.Offset != end || !isWord(f.Type) { // A gap between fields says nothing.
+			// The bytes of a gap between fields are undefined.
+			if f.Name == "_" || f.Offset != end || !isWord(f.Type) {
 				return false
 			}
 			end += f.Type.Size()

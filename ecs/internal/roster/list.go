@@ -1,4 +1,4 @@
-// Package roster keeps entities in the order of their indices.
+// Package roster stores entities in the order of their indices.
 package roster
 
 import (
@@ -7,26 +7,28 @@ import (
 	"unsafe"
 )
 
-// A List holds entities in ascending order of their indices, the low 32 bits, no two of
-// which are the same:
+// A List holds entities in ascending order of their indices, which are the low 32 bits. No two
+// entities of a list have the same index.
 //
-//	chunks   | 3 7 9 | 12 40 | 41 77 78 |     256 at most in each
+//	chunks   | 3 7 9 | 12 40 | 41 77 78 |     at most 256 in each
 //
-// To insert and remove costs O(log n) and moving a part of a chunk; at the end, where
-// most come, nothing. The zero List is empty.
+// Insert and Remove cost O(log n) and the move of a part of a chunk. At the end, where most
+// entities are inserted, nothing is moved. The zero List is empty.
 type List[E ~uint64] struct {
-	only []E      // All, as long as they fit in one chunk.
-	many *many[E] // Otherwise. Most lists are short, and there are many of them.
+	// All entities, if they fit in one chunk.
+	only []E
+	// All entities otherwise. Most lists are short, so a pointer saves memory.
+	many *many[E]
 }
 
 type many[E ~uint64] struct {
 	n      int
-	chunks [][]E // None is empty.
+	chunks [][]E // No chunk is empty.
 }
 
 const chunkMax = 256
 
-// Len returns how many there are.
+// Len returns the number of entities.
 func (l *List[E]) Len() int {
 	if l.many == nil {
 		return len(l.only)
@@ -34,7 +36,7 @@ func (l *List[E]) Len() int {
 	return l.many.n
 }
 
-// Chunks returns how many chunks there are.
+// Chunks returns the number of chunks.
 func (l *List[E]) Chunks() int {
 	if l.many == nil {
 		return min(len(l.only), 1)
@@ -50,8 +52,8 @@ func (l *List[E]) Chunk(i int) []E {
 	return l.many.chunks[i]
 }
 
-// Seek returns where the first entity is whose index is at least that: in which chunk, and
-// where in it. Behind the last one that is chunk l.Chunks().
+// Seek returns the position of the first entity whose index is at least index: its chunk, and its
+// place in the chunk. If there is no such entity, chunk is l.Chunks().
 func (l *List[E]) Seek(index uint32) (chunk, at int) {
 	if l.many == nil {
 		if at = place(l.only, index); at == len(l.only) {
@@ -65,7 +67,7 @@ func (l *List[E]) Seek(index uint32) (chunk, at int) {
 	return chunk, at
 }
 
-// chunkOf returns the first chunk whose last entity has that index or a greater one.
+// chunkOf returns the first chunk whose last entity has at least this index.
 func (m *many[E]) chunkOf(index uint32) int {
 	return sort.Search(len(m.chunks), func(i int) bool {
 		c := m.chunks[i]
@@ -73,12 +75,12 @@ func (m *many[E]) chunkOf(index uint32) int {
 	})
 }
 
-// place returns where in chunk the first entity is whose index is at least that.
+// place returns the position in chunk of the first entity whose index is at least index.
 func place[E ~uint64](chunk []E, index uint32) int {
 	return sort.Search(len(chunk), func(i int) bool { return uint32(chunk[i]) >= index })
 }
 
-// Insert adds e, whose index no other has.
+// Insert adds e. No entity of l may have the same index.
 func (l *List[E]) Insert(e E) {
 	if l.many == nil {
 		if len(l.only) < chunkMax {
@@ -93,7 +95,7 @@ func (l *List[E]) Insert(e E) {
 func (m *many[E]) insert(e E) {
 	m.n++
 	i := m.chunkOf(uint32(e))
-	if i == len(m.chunks) { // Behind all others.
+	if i == len(m.chunks) { // After all others.
 		if i--; len(m.chunks[i]) == chunkMax {
 			m.chunks = append(m.chunks, append(make([]E, 0, chunkMax), e))
 			return
@@ -117,7 +119,7 @@ func insert[E ~uint64](chunk []E, e E) []E {
 	return slices.Insert(chunk, place(chunk, uint32(e)), e)
 }
 
-// Remove takes e away. It reports whether it was there.
+// Remove removes e and reports whether l contained e.
 func (l *List[E]) Remove(e E) bool {
 	i, at := l.Seek(uint32(e))
 	if i == l.Chunks() || l.Chunk(i)[at] != e {
@@ -134,7 +136,7 @@ func (l *List[E]) Remove(e E) bool {
 	return true
 }
 
-// remove takes away what is at that place of chunk i.
+// remove removes the entity at position at of chunk i.
 func (m *many[E]) remove(i, at int) {
 	m.n--
 	c := slices.Delete(m.chunks[i], at, at+1)
@@ -149,13 +151,13 @@ func (m *many[E]) remove(i, at int) {
 	}
 }
 
-// join makes chunk i and the one behind it one.
+// join merges chunk i+1 into chunk i.
 func (m *many[E]) join(i int) {
 	m.chunks[i] = append(m.chunks[i], m.chunks[i+1]...)
 	m.chunks = slices.Delete(m.chunks, i+1, i+2)
 }
 
-// Clear makes l empty. It keeps the memory of a chunk.
+// Clear removes all entities. It keeps the memory of one chunk.
 func (l *List[E]) Clear() {
 	if l.many != nil {
 		l.only, l.many = l.many.chunks[0], nil
@@ -163,7 +165,7 @@ func (l *List[E]) Clear() {
 	l.only = l.only[:0]
 }
 
-// Bytes returns how much memory l takes.
+// Bytes returns the memory size of l.
 func (l *List[E]) Bytes() (n int64) {
 	n = int64(cap(l.only)) * 8
 	if l.many != nil {

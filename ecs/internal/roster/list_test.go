@@ -15,8 +15,8 @@ func all(l *List[uint64]) (entities []uint64) {
 	return entities
 }
 
-// A list is compared with a sorted slice: when it grows from any end, shrinks to nothing
-// and is cleared.
+// The test compares a list with a sorted slice while the list grows, shrinks to nothing and is
+// cleared.
 func TestListIsASortedSlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l List[uint64]
@@ -65,7 +65,7 @@ func TestListIsASortedSlice(t *testing.T) {
 					remove(have[(from+i*7919)%4000])
 				}
 			case 5:
-				remove(uint64(from) | 9<<32) // Of another generation.
+				remove(uint64(from) | 9<<32) // An entity of another generation.
 			case 6:
 				if n < 50 {
 					l.Clear()

@@ -2,18 +2,21 @@ package roster
 
 import "unsafe"
 
-// Lists are lists of entities by key, none of them empty. Each has a number, for who keeps
-// which one an entity is in. The lists lie by number, and a table finds the number of a key:
+// Lists is a hash table of non-empty lists of entities by key. Each list has a number, so a caller
+// can store which list contains an entity. Lists are stored by number, and a table of slots finds
+// the number for a key:
 //
-//	slots   | – | 3 | 1 | – | 2 | – |     at the hash of the key, or behind that
+//	slots   | – | 3 | 1 | – | 2 | – |     at the hash of the key, or after it
 //	lists   | k1: 7 12 | k2: 3 | k3: 41 78 |
 //
-// Half of the slots are free at least, and what is free ends a search. Where one becomes
-// free those behind it move up, so none is marked as gone. The zero Lists are empty.
+// At least half of the slots are free. A free slot ends a search. When a slot becomes free, later
+// slots move up, so the table needs no deletion marks. The zero Lists is empty.
 type Lists[K comparable, E ~uint64] struct {
 	lists []keyed[K, E]
-	spare []uint32 // The numbers that are in no use.
-	slots []slot   // None, or a power of two.
+	// Numbers without a list.
+	spare []uint32
+	// The length is 0 or a power of two.
+	slots []slot
 	hash  hasher[K]
 }
 
@@ -24,15 +27,16 @@ type keyed[K comparable, E ~uint64] struct {
 
 type slot struct {
 	hash uint32
-	next uint32 // The number and 1; 0: the slot is free.
+	// The number plus 1, or 0 if the slot is free.
+	next uint32
 }
 
 const fewSlots = 8
 
-// Len returns how many lists there are.
+// Len returns the number of lists.
 func (m *Lists[K, E]) Len() int { return len(m.lists) - len(m.spare) }
 
-// Of returns the list of key, nil if there is none. It is valid until m changes.
+// Of returns the list of key, or nil. The list is valid until m changes.
 func (m *Lists[K, E]) Of(key K) *List[E] {
 	if len(m.slots) == 0 {
 		return nil
@@ -43,11 +47,11 @@ func (m *Lists[K, E]) Of(key K) *List[E] {
 	return nil
 }
 
-// Is reports whether the list of number i is that of key.
+// Is reports whether list number i belongs to key.
 func (m *Lists[K, E]) Is(i uint32, key K) bool { return m.lists[i].key == key }
 
-// Insert adds e, whose index no other one in there has, to the list of key, and returns the
-// number of that. The key must be equal to itself.
+// Insert adds e to the list of key and returns the number of the list. No entity in that list may
+// have the index of e. The key must be equal to itself, so NaN is not allowed.
 func (m *Lists[K, E]) Insert(key K, e E) (i uint32) {
 	if 2*(m.Len()+1) > len(m.slots) {
 		m.grow()
@@ -61,7 +65,7 @@ func (m *Lists[K, E]) Insert(key K, e E) (i uint32) {
 	return s.next - 1
 }
 
-// add makes an empty list of key and returns its number.
+// add creates an empty list for key and returns its number.
 func (m *Lists[K, E]) add(key K) (i uint32) {
 	if k := len(m.spare); k > 0 {
 		i, m.spare = m.spare[k-1], m.spare[:k-1]
@@ -73,7 +77,7 @@ func (m *Lists[K, E]) add(key K) (i uint32) {
 	return i
 }
 
-// Remove takes e out of the list of number i, in which it is.
+// Remove removes e from list number i, which must contain e.
 func (m *Lists[K, E]) Remove(i uint32, e E) {
 	l := &m.lists[i]
 	if l.Remove(e); l.Len() > 0 {
@@ -81,11 +85,12 @@ func (m *Lists[K, E]) Remove(i uint32, e E) {
 	}
 	m.free(m.find(l.key, m.hash.of(l.key)))
 	var none K
-	l.key = none // Which may hold memory.
+	// The key may refer to memory.
+	l.key = none
 	m.spare = append(m.spare, i)
 }
 
-// find returns the slot of key, or the free one where it belongs.
+// find returns the slot of key, or the free slot where key belongs.
 func (m *Lists[K, E]) find(key K, hash uint32) int {
 	last := len(m.slots) - 1
 	for at := int(hash) & last; ; at = (at + 1) & last {
@@ -95,11 +100,12 @@ func (m *Lists[K, E]) find(key K, hash uint32) int {
 	}
 }
 
-// free makes a slot free.
+// free clears the slot gap and closes the gap in the sequence of slots.
 func (m *Lists[K, E]) free(gap int) {
 	last := len(m.slots) - 1
 	for at := (gap + 1) & last; m.slots[at].next != 0; at = (at + 1) & last {
-		if home := int(m.slots[at].hash); (at-home)&last >= (at-gap)&last { // That is the gap or before it.
+		// The entry's home slot is the gap or a slot before it.
+		if home := int(m.slots[at].hash); (at-home)&last >= (at-gap)&last {
 			m.slots[gap] = m.slots[at]
 			gap = at
 		}
@@ -107,7 +113,7 @@ func (m *Lists[K, E]) free(gap int) {
 	m.slots[gap] = slot{}
 }
 
-// grow makes twice as many slots.
+// grow doubles the number of slots.
 func (m *Lists[K, E]) grow() {
 	if len(m.slots) == 0 {
 		m.slots, m.hash = make([]slot, fewSlots), newHasher[K]()
@@ -127,14 +133,14 @@ func (m *Lists[K, E]) grow() {
 	}
 }
 
-// Clear makes m empty.
+// Clear removes all lists.
 func (m *Lists[K, E]) Clear() {
 	clear(m.slots)
 	clear(m.lists)
 	m.lists, m.spare = m.lists[:0], m.spare[:0]
 }
 
-// Each calls f with all keys and their lists, in any order.
+// Each calls f with all keys and their lists, in no particular order.
 func (m *Lists[K, E]) Each(f func(K, *List[E])) {
 	for i := range m.lists {
 		if l := &m.lists[i]; l.Len() > 0 {
@@ -143,7 +149,7 @@ func (m *Lists[K, E]) Each(f func(K, *List[E])) {
 	}
 }
 
-// Bytes returns how much memory m takes, but for what keys lead to.
+// Bytes returns the memory size of m, without memory that keys refer to.
 func (m *Lists[K, E]) Bytes() (n int64) {
 	n = int64(cap(m.lists))*int64(unsafe.Sizeof(keyed[K, E]{})) +
 		int64(cap(m.spare))*4 + int64(cap(m.slots))*int64(unsafe.Sizeof(slot{}))

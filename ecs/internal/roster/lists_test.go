@@ -30,17 +30,20 @@ func TestWhichKeysAreWords(t *testing.T) {
 		assert.True(t, isWord(reflect.TypeOf(key)), "%T", key)
 	}
 	for _, key := range []any{
-		float64(0), // 0 is -0.
+		// 0 equals -0.
+		float64(0),
 		struct {
 			A int8
 			B int32
-		}{}, // Between them is what is not compared.
+			// The padding between the fields is not compared.
+		}{},
 		struct {
 			B int32
 			A int8
 		}{},
 		gap{},
-		new(int), // Which can be moved.
+		// A pointer can be moved.
+		new(int),
 		"", [1]any{}, complex64(0),
 	} {
 		assert.False(t, isWord(reflect.TypeOf(key)), "%T", key)
@@ -70,7 +73,7 @@ func differ[K comparable](t *testing.T, bytes int, with func(i int, v uint8) K) 
 	assert.Len(t, keys, bytes*255+1)
 }
 
-// Lists are compared with a map of slices.
+// sameAsAMap compares Lists with a map of slices.
 func sameAsAMap[K comparable](t *testing.T, key func(int) K) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m Lists[K, uint64]
@@ -135,7 +138,7 @@ func TestListsAreAMap(t *testing.T) {
 	t.Run("other", func(t *testing.T) { sameAsAMap(t, func(i int) float64 { return float64(i) / 2 }) })
 }
 
-// Of so many keys some have one hash, but with one seed in hundreds.
+// Among this many keys some have equal hashes, except for a few seeds in a hundred.
 func TestKeysOfOneHashDiffer(t *testing.T) {
 	t.Parallel()
 	same := 0

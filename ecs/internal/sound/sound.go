@@ -1,12 +1,12 @@
-// Package sound has parts of a state that were checked, in the form in which a world keeps
-// them. Nobody else can make them, so a world takes them as they are:
+// Package sound holds parts of a world's state that were checked, in the form in which a world
+// stores them. Only this package can create them, so a world can use them without further checks:
 //
-//	registry   every index is there once                           CheckRegistry ─▶ Registry
+//	registry   every index occurs once                             CheckRegistry ─▶ Registry
 //	sparse     entry i names a row, whose entity has index i       Registry.Sparse, Put ─▶ Sparse
 //	           and is alive
 //
-// As many entries as rows, each of another index, are those of all rows: then no entity has two.
-// Package raw hands both out under its own names. What is in them is only for package ecs.
+// If there are as many entries as rows, each row has an entry, and no entity has two rows.
+// Package raw exports both under its own names. Only package ecs reads their contents.
 package sound
 
 import (
@@ -17,18 +17,18 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// NoRow is an entry that names no row.
+// NoRow is an entry without a row.
 const NoRow = math.MaxUint32
 
-// A Registry is a registry of entities that was checked, and the row of each index.
+// A Registry is a checked registry of entities, with the row of each index.
 type Registry struct {
 	entities    []uint64
 	alive, free int
 	rows        []uint32
 }
 
-// CheckRegistry checks a registry, whose rows [0, alive) are alive and [alive, free) free. The
-// error says what is wrong. entities must not be changed any more.
+// CheckRegistry checks a registry in which rows [0, alive) are alive and rows [alive, free) are
+// free. The error says what is wrong. The caller must not change entities afterwards.
 func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 	total := len(entities)
 	if alive < 0 || alive > free || free > total {
@@ -37,7 +37,8 @@ func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 	rows := make([]uint32, total)
 	for r, e := range entities {
 		i := uint32(e)
-		// Row 0 looks like none. Its index is that of the first entity.
+		// A row of 0 may mean that the index was not seen. Only entities[0] has row 0.
+
 		if uint64(i) >= uint64(total) || rows[i] != 0 || r > 0 && i == uint32(entities[0]) || e>>32 == 0 {
 			return nil, fmt.Errorf("entities: row %d holds %dv%d, which is out of range or there twice", r, i, e>>32)
 		}
@@ -46,25 +47,26 @@ func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 	return &Registry{entities, alive, free, rows}, nil
 }
 
-// A Sparse is the sparse array of a storage, as far as its pages were checked.
+// A Sparse is the sparse array of a storage. It contains the pages that were checked.
 type Sparse struct {
 	registry *Registry
 	entities []uint64
 	pages    []*track.Page
-	entries  []int       // Of each page.
-	dead     atomic.Bool // Some entity is not alive.
+	entries  []int // Number of entries of each page.
+	// Some entity is not alive.
+	dead atomic.Bool
 }
 
-// Sparse returns the sparse array of a storage with these entities, in dense order, none of whose
-// pages were checked yet. They must not be changed any more.
+// Sparse returns the sparse array for a storage with these entities, in dense order. No page is
+// checked yet. The caller must not change entities afterwards.
 func (r *Registry) Sparse(entities []uint64) *Sparse {
 	pages := (len(r.rows) + track.PageMask) >> track.PageBits
 	return &Sparse{registry: r, entities: entities, pages: make([]*track.Page, pages), entries: make([]int, pages)}
 }
 
-// Put copies a page: the row of each index, or [NoRow]. It returns how many entries there are, and
-// whether each names a row of its index. It may be called for several pages at the same time; one that
-// was put before is replaced.
+// Put checks and copies a page, which holds the row of each index, or [NoRow]. It returns the
+// number of entries, and whether each entry names a row of its index. Several goroutines may call
+// it for different pages. It replaces a page that was put before.
 func (s *Sparse) Put(page int, rows *[track.PageSize]uint32) (entries int, ok bool) {
 	if page >= len(s.pages) {
 		return 0, false
@@ -98,7 +100,7 @@ func (s *Sparse) Put(page int, rows *[track.PageSize]uint32) (entries int, ok bo
 	return entries, true
 }
 
-// RowsOf returns the row of each index of the registry that r was made of, if it is that one.
+// RowsOf returns the row of each index if r was created from this registry.
 func RowsOf(r *Registry, entities []uint64, alive, free int) (rows []uint32, ok bool) {
 	if r == nil || !same(r.entities, entities) || r.alive != alive || r.free != free {
 		return nil, false
@@ -106,8 +108,8 @@ func RowsOf(r *Registry, entities []uint64, alive, free int) (rows []uint32, ok 
 	return r.rows, true
 }
 
-// PagesOf returns the pages of s if they are the whole sparse array of these entities, all of which
-// are alive in r.
+// PagesOf returns the pages of s if they are complete for these entities and all entities are alive
+// in r.
 func PagesOf(s *Sparse, r *Registry, entities []uint64) (pages []*track.Page, ok bool) {
 	if s == nil || s.registry != r || !same(s.entities, entities) || s.dead.Load() {
 		return nil, false
@@ -122,7 +124,7 @@ func PagesOf(s *Sparse, r *Registry, entities []uint64) (pages []*track.Page, ok
 	return s.pages, true
 }
 
-// same reports whether a and b are the same memory.
+// same reports whether a and b share the same memory and length.
 func same(a, b []uint64) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -9,7 +9,8 @@ import (
 
 func named(index, generation uint32) uint64 { return uint64(generation)<<32 | uint64(index) }
 
-// sample is a registry of two pages, and a storage of every second entity that is alive, in the opposite order.
+// sample returns a registry of two pages. Its storage has every second living entity, in reverse
+// order.
 func sample(t *testing.T) (r *Registry, entities []uint64) {
 	var all []uint64
 	for i := range uint32(track.PageSize + 10) {
@@ -27,7 +28,7 @@ func sample(t *testing.T) (r *Registry, entities []uint64) {
 	return r, entities
 }
 
-// put puts all pages that follow from entities, and reports whether each is right.
+// put adds all pages for entities, and reports whether Put accepts each of them.
 func put(s *Sparse, entities []uint64) bool {
 	all := true
 	for page := range s.pages {
@@ -113,10 +114,11 @@ func TestPagesThatWereCheckedAreAllAndRight(t *testing.T) {
 	}
 }
 
-// As many entries as rows are no whole if a page was counted twice.
+// The number of entries equals the number of rows, but one page was counted twice.
 func TestAPageThatIsPutTwiceCountsOnce(t *testing.T) {
 	r, entities := sample(t)
-	half := 0 // Of the second page, which are the first ones.
+	// Number of entities in the second page, which come first.
+	half := 0
 	for uint32(entities[half])>>track.PageBits == 1 {
 		half++
 	}
@@ -147,7 +149,8 @@ func TestAPageThatIsPutTwiceCountsOnce(t *testing.T) {
 
 func second(_ []*track.Page, ok bool) bool { return ok }
 
-// Entities that are dead, stale or there twice are not told by their rows, but make no whole.
+// Entries of dead, stale or repeated entities name a row of their index. Only the check of the
+// whole array finds them.
 func TestPagesOfOthersThanTheLivingAreNoWhole(t *testing.T) {
 	for name, spoil := range map[string]func(r *Registry, entities []uint64){
 		"free":    func(r *Registry, entities []uint64) { entities[3] = r.entities[r.alive] },

@@ -32,7 +32,7 @@ type Column[T any] struct {
 	past sync.Pool
 }
 
-// A Log is the part of a column that does not depend on the type of its rows: which rows are saved,
+// A Log is the part of a column that is independent of its row type: which rows are saved,
 // and the saved values.
 //
 //	marks  one for 64 rows: which of them the open span has saved
@@ -300,7 +300,7 @@ func (l *Log) markEach(rows *[64]uint32, n int) (fresh int) {
 }
 
 // FetchRows reads a byte of each of rows that exists, to bring the rows into the cache. It visits
-// the rows one by one. Finding them by counting trailing zeros can be slow: BSF keeps its target if
+// the rows one by one. Finding them by counting trailing zeros can be slow. BSF keeps its target if
 // its input is zero, so each count can wait for the one before.
 func (c *Column[T]) FetchRows(rows []uint32) (sum byte) {
 	if c.empty() {
