@@ -7,30 +7,29 @@ import (
 )
 
 var (
-	// ErrCorrupt reports bytes that are not what was written.
+	// ErrCorrupt reports bytes that differ from what was written.
 	ErrCorrupt = errors.New("corrupt")
 
-	// ErrForeign reports bytes that somebody else wrote: another program, or this one
-	// for something else.
+	// ErrForeign reports bytes of another program, or of this program for another purpose.
 	ErrForeign = errors.New("foreign")
 
-	// ErrNewer reports bytes that a later version of the program wrote, or that use a
-	// feature this version does not know. Nothing is known to be wrong with them.
+	// ErrNewer reports bytes that a later version of the program wrote, or that use an unknown
+	// feature. The bytes may be valid.
 	ErrNewer = errors.New("newer than this program")
 )
 
-// A DamageError says which bytes of which file cannot be used, and why. It unwraps to
-// [ErrCorrupt], [ErrForeign], [ErrNewer], or to the error that reading them gave. The
-// range is as narrow as checksums allow.
+// A DamageError says which bytes of which file cannot be used, and why. It unwraps to [ErrCorrupt],
+// [ErrForeign], [ErrNewer], or to the error of reading the bytes. The range is as narrow as the
+// checksums allow.
 type DamageError struct {
-	File   string // Its name in the directory that is spoken of.
-	Offset int64  // First byte in question; -1 if only the file is known.
-	Length int64  // Bytes in question; 0 if that is unknown, or they are missing.
+	File   string // File name, relative to the checked directory.
+	Offset int64  // First affected byte. -1 if only the file is known.
+	Length int64  // Number of affected bytes. 0 if it is unknown, or if the bytes are missing.
 	Reason string // What is wrong, in lower case.
 	Err    error
 }
 
-// Error says what is wrong with which bytes of which file.
+// Error returns the kind of damage, the file, the range and the reason.
 func (e *DamageError) Error() string {
 	if e.Offset < 0 {
 		return fmt.Sprintf("%v: %s: %s", e.Err, e.File, e.Reason)
@@ -38,19 +37,19 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("%v: %s: %d bytes at offset %d: %s", e.Err, e.File, e.Length, e.Offset, e.Reason)
 }
 
-// Unwrap returns what kind of damage it is.
+// Unwrap returns the kind of damage.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// In returns the same damage, spoken of from above: dir is the directory that has the file.
+// In returns the same damage with a file name relative to the parent of dir. dir contains the file.
 func (e *DamageError) In(dir string) *DamageError {
 	above := *e
 	above.File = dir + "/" + e.File
 	return &above
 }
 
-// Irregular returns damage if a name that is to be that of a regular file, or with dir set of a
-// directory, is that of something else, such as a symbolic link; nil: it is what it should be. The
-// reason says what to do. The error wraps [ErrForeign] and [ErrIrregular].
+// Irregular returns damage if an existing name is not a regular file, or with dir set, not a
+// directory. An example is a symbolic link. Otherwise it returns nil. The reason says what to do.
+// The error wraps [ErrForeign] and [ErrIrregular].
 func Irregular(name string, t fs.FileMode, dir bool) *DamageError {
 	want := "file"
 	if dir {
@@ -66,14 +65,14 @@ func Irregular(name string, t fs.FileMode, dir bool) *DamageError {
 	return &DamageError{File: name, Offset: -1, Reason: fmt.Sprintf("it is %s, no %s; %s", kindOf(t), want, advice), Err: noFile{}}
 }
 
-// noFile is the error that [Irregular] wraps: it is both ErrForeign and ErrIrregular.
+// noFile is the error that [Irregular] wraps. It matches both ErrForeign and ErrIrregular.
 type noFile struct{}
 
 func (noFile) Error() string { return ErrForeign.Error() }
 
 func (noFile) Is(target error) bool { return target == ErrForeign || target == ErrIrregular }
 
-// kindOf says in words what something in a directory is.
+// kindOf returns words for a file mode, such as "a directory".
 func kindOf(t fs.FileMode) string {
 	switch {
 	case t.IsDir():

@@ -10,16 +10,15 @@ import (
 	"syscall"
 )
 
-// dir is a tree of the operating system.
+// dir is a directory tree of the operating system.
 type dir struct{ root *os.Root }
 
-// Dir returns the tree that root stands for. Names cannot lead out of it, neither
-// by ".." nor by symbolic links. New files have mode 0600, new directories 0700. Under
-// WebAssembly locks keep out only others in the same program.
-// Close closes root.
+// Dir returns the tree below root. Names cannot lead out of root, neither by ".." nor by symbolic
+// links. New files have mode 0600, new directories 0700. Under WebAssembly, locks only work within
+// the same program. Close closes root.
 func Dir(root *os.Root) FS { return dir{root} }
 
-// plain returns err with the name of an operation instead of that of a system call: "open", not "openat".
+// plain replaces the system call in err by the name of the operation: "open" instead of "openat".
 func plain(op string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: op, Path: e.Path, Err: e.Err}
@@ -30,7 +29,7 @@ func plain(op string, err error) error {
 	return err
 }
 
-// Open is [Dir] of a directory by its path.
+// Open returns the tree below a directory, which is given by its path. See [Dir].
 func Open(path string) (FS, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -48,8 +47,8 @@ func (d dir) Create(name string) (File, error) {
 	return d.open("create", name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
-// Open looks at the name before, since opening a pipe would wait for its other
-// end, and at the file after, since the name may stand for another one by then.
+// Open checks the name before it opens the file, because opening a pipe would block. It checks the
+// open file again, because the name may refer to another file by then.
 func (d dir) Open(name string) (File, error) {
 	info, err := d.root.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
@@ -81,14 +80,13 @@ func (d dir) OpenWrite(name string) (File, error) { return d.open("open", name, 
 func (d dir) open(op, name string, flag int) (File, error) {
 	f, err := d.root.OpenFile(name, flag, fileMode)
 	if err != nil {
-		return nil, plain(op, err) // Not a File holding a nil *os.File.
+		return nil, plain(op, err) // A plain nil, not a File that holds a nil *os.File.
 	}
 	return osFile{f, d.root, name}, nil
 }
 
-// Rename does not wait until the space of a file that it replaces is free: a file
-// system that tells the disk which blocks are unused takes a millisecond a
-// megabyte for that.
+// Rename does not wait until the disk space of a replaced file is free. On some file systems
+// freeing takes a millisecond per megabyte, because they tell the disk which blocks are unused.
 func (d dir) Rename(from, to string) error {
 	if old := d.replaced(to); old != nil {
 		defer func() { go old.Close() }()
@@ -96,9 +94,9 @@ func (d dir) Rename(from, to string) error {
 	return plain("rename", d.root.Rename(from, to))
 }
 
-// replaced opens the file called name if it is worth it.
+// replaced opens the file called name if its space is worth freeing in the background.
 func (d dir) replaced(name string) *os.File {
-	if runtime.GOOS == "windows" { // It replaces no open file.
+	if runtime.GOOS == "windows" { // Windows does not replace an open file.
 		return nil
 	}
 	info, err := d.root.Lstat(name)
@@ -112,8 +110,8 @@ func (d dir) replaced(name string) *os.File {
 	return f
 }
 
-// publishInSteps is Publish where the system has no call for it: a second name is
-// given before the first is taken away, or an empty directory is replaced.
+// publishInSteps implements Publish without a single system call. For a file, it adds a second name
+// and then removes the first. For a directory, it replaces an empty directory.
 func (d dir) publishInSteps(from, to string) error {
 	info, err := d.root.Lstat(from)
 	switch {
@@ -124,7 +122,8 @@ func (d dir) publishInSteps(from, to string) error {
 			return err
 		}
 		return d.root.Remove(from)
-	case runtime.GOOS == "windows", runtime.GOARCH == "wasm": // They replace no directory.
+	// These systems do not replace a directory.
+	case runtime.GOOS == "windows", runtime.GOARCH == "wasm":
 		if _, err := d.root.Lstat(to); err == nil {
 			return &fs.PathError{Op: "publish", Path: to, Err: fs.ErrExist}
 		}
@@ -139,8 +138,8 @@ func (d dir) publishInSteps(from, to string) error {
 	return nil
 }
 
-// keepMode gives the file temp the permissions of the file that it is about to replace. Not every file
-// system has permissions, so it returns no error.
+// keepMode gives the file temp the permissions of the file that it is about to replace. It returns
+// no error, because some file systems have no permissions.
 func (d dir) keepMode(temp, name string) {
 	if info, err := d.root.Lstat(name); err == nil && info.Mode().IsRegular() && info.Mode().Perm() != fileMode {
 		_ = d.root.Chmod(temp, info.Mode().Perm())
@@ -161,7 +160,8 @@ func (d dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, plain("read directory", err)
 }
 
-// isDir returns an error unless name leads to a directory. To open a pipe would wait for its other end.
+// isDir returns an error unless name is a directory. Without this check, opening a pipe would
+// block.
 func (d dir) isDir(name string) error {
 	info, err := d.root.Stat(name)
 	if err == nil && !info.IsDir() {
@@ -170,8 +170,8 @@ func (d dir) isDir(name string) error {
 	return err
 }
 
-// SyncDir does nothing on Windows, which cannot sync a directory and makes
-// names durable with the file.
+// SyncDir does nothing on Windows. Windows cannot sync a directory, and syncs names together with
+// the file.
 func (d dir) SyncDir(name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -198,7 +198,7 @@ func (d dir) Close() error { return d.root.Close() }
 type osFile struct {
 	*os.File
 	root *os.Root
-	name string // The name that it was created or opened under, below root.
+	name string // The name below root that the file was created or opened under.
 }
 
 func (f osFile) reopen() (*os.File, error) {
@@ -232,7 +232,7 @@ func (f osFile) Sync() error { return nameless(f.File.Sync()) }
 
 func (f osFile) Close() error { return nameless(f.File.Close()) }
 
-// nameless returns err without the name that the file was created or opened under.
+// nameless removes from err the name that the file was created or opened under.
 func nameless(err error) error {
 	if named, ok := errors.AsType[*fs.PathError](err); ok {
 		return named.Err
@@ -256,7 +256,7 @@ func (f osFile) Named(name string) (bool, error) {
 	return named(f.root, name, info)
 }
 
-// named reports whether name stands for the file that info describes.
+// named reports whether name refers to the file that info describes.
 func named(root *os.Root, name string, info fs.FileInfo) (bool, error) {
 	there, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,14 +1,13 @@
-// Package disk is what a store asks of a file system: a directory with
-// directories of files in it.
+// Package disk is the file system interface of a store: a directory tree of files.
 //
 //	[Dir], [Open]   a directory of the operating system
-//	[Memory]        a tree in memory, gone with the program
+//	[Memory]        a tree in memory, lost when the program ends
 //	[Sub]           a directory of another tree
-//	[CreateTemp]    a file under a name that no other writer has, until it is complete
+//	[CreateTemp]    a file under a unique name, until it is complete
 //	[DamageError]   which bytes of which file cannot be used
 //
-// Package disktest has a tree that fails and crashes on request, to test what is
-// written through an [FS].
+// Package disktest has a tree that fails and crashes on request, for tests of code that writes
+// through an [FS].
 package disk
 
 import (
@@ -19,99 +18,94 @@ import (
 )
 
 var (
-	// ErrIrregular reports a name that is not a regular file where one was to be
-	// opened.
+	// ErrIrregular reports a name that is not a regular file, although a regular file was expected.
 	ErrIrregular = errors.New("not a regular file")
 
-	// ErrLocked reports a lock that somebody else has.
+	// ErrLocked reports a lock that another owner holds.
 	ErrLocked = errors.New("locked")
 
-	// ErrLost reports a lock that was held, and that another process may have by
-	// now: its file was removed or replaced, or says that somebody else has it.
+	// ErrLost reports a lock that was held and that another process may hold by now. Its file was
+	// removed or replaced, or names another owner.
 	ErrLost = errors.New("lost to another process")
 
-	// ErrNoDirSync reports a file system that cannot sync directories, as some network file systems
-	// cannot. See [SyncDir].
+	// ErrNoDirSync reports a file system that cannot sync directories, such as some network file
+	// systems. See [SyncDir].
 	ErrNoDirSync = errors.New("the file system cannot sync directories")
 )
 
-// An FS is a tree of files. Names are slash-separated paths below its top, which
-// is ".". It may be used from several goroutines.
+// An FS is a tree of files. Names are slash-separated paths below its root, which is ".". It may be
+// used from several goroutines.
 //
-// What an FS promises about crashes is what POSIX promises: bytes survive once
-// [File.Sync] has returned nil, and names in a directory (new, renamed or
-// removed) once SyncDir of it has. A missing file is reported as an error wrapping
-// [fs.ErrNotExist].
+// An FS gives the same guarantees after a crash as POSIX. Bytes survive once [File.Sync] has
+// returned nil. New, renamed and removed names in a directory survive once SyncDir of that
+// directory has returned nil. If a file is missing, the error wraps [fs.ErrNotExist].
 type FS interface {
-	// Create makes a new file for reading and writing. It fails with an error
-	// wrapping fs.ErrExist if the name is taken.
+	// Create creates a file for reading and writing. If the name is taken, the error wraps
+	// fs.ErrExist.
 	Create(name string) (File, error)
 
-	// Open opens a file for reading only. It fails with an error wrapping
-	// ErrIrregular, and does not wait, if the name is a pipe or the like.
+	// Open opens a file for reading only. If the name is a pipe or another irregular file, Open
+	// does not block, and the error wraps ErrIrregular.
 	Open(name string) (File, error)
 
 	// OpenWrite opens an existing file for reading and writing.
 	OpenWrite(name string) (File, error)
 
-	// Rename gives a file another name in one step. If a file has that name, it is
-	// replaced.
+	// Rename renames a file atomically. It replaces an existing file.
 	Rename(from, to string) error
 
-	// Publish gives a file or a directory another name in one step and replaces
-	// nothing: it fails with an error wrapping fs.ErrExist if the name is taken.
+	// Publish renames a file or a directory atomically. It replaces nothing: if the name is taken,
+	// the error wraps fs.ErrExist.
 	Publish(from, to string) error
 
 	// Remove removes a file or an empty directory.
 	Remove(name string) error
 
-	// Mkdir makes a directory. It fails with an error wrapping fs.ErrExist if the
-	// name is taken.
+	// Mkdir creates a directory. If the name is taken, the error wraps fs.ErrExist.
 	Mkdir(name string) error
 
-	// ReadDir returns what is in a directory, in order of the names.
+	// ReadDir returns the entries of a directory, ordered by name.
 	ReadDir(dir string) ([]fs.DirEntry, error)
 
-	// SyncDir makes the names in a directory durable. It returns an error wrapping ErrNoDirSync if the
-	// file system cannot sync directories: the names are in place but not durable.
+	// SyncDir makes the names in a directory durable. If the file system cannot sync directories,
+	// the error wraps ErrNoDirSync: the names exist but may not survive a crash.
 	SyncDir(dir string) error
 
-	// Lock takes the lock that a file stands for, which is made if it is missing
-	// and stays. It does not wait for whoever has the lock: it fails with an error
-	// wrapping ErrLocked. What a program has locked when it ends is free.
+	// Lock takes the lock on a file. It creates a missing file, and the file stays. Lock does not
+	// wait: if another owner holds the lock, the error wraps ErrLocked. The locks of a program are
+	// released when the program ends.
 	Lock(name string) (Lock, error)
 
-	// Locked reports whether somebody has that lock. It changes nothing.
+	// Locked reports whether any owner holds the lock. It changes nothing.
 	Locked(name string) (bool, error)
 
-	// Close lets go of the tree. Open files stay open.
+	// Close releases the tree. Open files stay open.
 	Close() error
 }
 
-// A File is an open file of an [FS]. ReadAt and WriteAt keep the contracts of
-// [io.ReaderAt] and [io.WriterAt]. WriteAt past the end makes the file longer.
+// A File is an open file of an [FS]. ReadAt and WriteAt fulfil the contracts of [io.ReaderAt] and
+// [io.WriterAt]. WriteAt past the end extends the file.
 //
-// The errors of WriteAt, Sync and Close do not name the file, which may have been given
-// another name since it was created: whoever writes it knows which.
+// The errors of WriteAt, Sync and Close do not contain the file name, because the file may have
+// been renamed since its creation. The caller adds the current name.
 //
-// A File may have a method WriteBack(offset, size int64), which begins to bring
-// bytes to the device and does not wait, so that a later Sync has less to do; and one
-// SyncLocal(local func()) error, if more is asked of Sync than that the bytes survive a crash of
-// this machine, as of files that other machines have as well: see [SyncLocal].
+// A File may have two more methods. WriteBack(offset, size int64) starts writing bytes to the
+// device without waiting, so that a later Sync has less to do. SyncLocal(local func()) error is for
+// a file whose Sync waits for more than this machine, such as a replicated file; see [SyncLocal].
 type File interface {
 	io.ReaderAt
 	io.WriterAt
-	Sync() error          // Makes the bytes durable, length included.
+	Sync() error          // Makes the bytes and the length durable.
 	Size() (int64, error) // In bytes.
 	Close() error
 
-	// Named reports whether name stands for this file. It does no longer once the
-	// file was removed, or another one was given the name.
+	// Named reports whether name still refers to this file. It returns false after the file was
+	// removed, or after another file got the name.
 	Named(name string) (bool, error)
 }
 
-// SyncLocal is f.Sync, but calls local as soon as the bytes survive a crash of this machine, if
-// that is before they are all that Sync promises.
+// SyncLocal calls f.Sync. If Sync waits for more than this machine, SyncLocal calls local as soon
+// as the bytes survive a crash of this machine.
 func SyncLocal(f File, local func()) error {
 	if f, ok := f.(interface{ SyncLocal(local func()) error }); ok {
 		return f.SyncLocal(local)
@@ -119,8 +113,8 @@ func SyncLocal(f File, local func()) error {
 	return f.Sync()
 }
 
-// SyncDir calls fsys.SyncDir and returns nil for [ErrNoDirSync]: the names are in place, and become durable
-// when the file system writes them.
+// SyncDir calls fsys.SyncDir and returns nil for [ErrNoDirSync]. In that case the names exist, and
+// become durable when the file system writes them.
 func SyncDir(fsys FS, dir string) error {
 	if err := fsys.SyncDir(dir); !errors.Is(err, ErrNoDirSync) {
 		return err
@@ -128,8 +122,9 @@ func SyncDir(fsys FS, dir string) error {
 	return nil
 }
 
-// Replicated reports whether a Sync of the files of fsys waits for other machines, and why the one that is under way
-// waits; nil if that is not known. An FS says so by a method Replicated() (bool, error).
+// Replicated reports whether a Sync of a file of fsys waits for other machines. why is the reason
+// why the current Sync still waits, or nil if that is unknown. An FS opts in with a method
+// Replicated() (bool, error).
 func Replicated(fsys FS) (replicated bool, why error) {
 	if fsys, ok := fsys.(interface{ Replicated() (bool, error) }); ok {
 		return fsys.Replicated()
@@ -137,9 +132,9 @@ func Replicated(fsys FS) (replicated bool, why error) {
 	return false, nil
 }
 
-// Reopen opens a file of the operating system once more, for a library that works on an [*os.File].
-// It returns nil if f is another kind of file, such as one in memory. It fails with an error
-// wrapping [ErrLost] if the name that f was created or opened under stands for another file.
+// Reopen opens a file of the operating system a second time, for a library that needs an
+// [*os.File]. It returns nil if f is another kind of file, such as one in memory. If the name of f
+// refers to another file by now, the error wraps [ErrLost].
 func Reopen(f File) (*os.File, error) {
 	if f, ok := f.(interface{ reopen() (*os.File, error) }); ok {
 		return f.reopen()
@@ -147,15 +142,15 @@ func Reopen(f File) (*os.File, error) {
 	return nil, nil
 }
 
-// A Lock is a lock that was taken.
+// A Lock is a lock that is held.
 type Lock interface {
-	// Held reports whether the lock still keeps others out: it was not given up,
-	// and its name stands for the file that was locked.
+	// Held reports whether the lock still excludes others. It is false after Close, and after the
+	// name refers to another file than the locked one.
 	Held() (bool, error)
 
-	// Sign replaces what the file holds by text, which may say who has the lock.
+	// Sign replaces the contents of the lock file with text. The text may name the owner.
 	Sign(text string) error
 
-	// Close gives the lock up.
+	// Close releases the lock.
 	Close() error
 }

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// Whoever asks whether a file is locked holds the lock for a moment. So one that
-	// somebody has is asked for again, this often and after this long.
+	// A call of Locked holds the lock for a moment. So Lock tries a taken lock this many times,
+	// with this pause in between.
 	lockTries = 10
 	lockPause = 5 * time.Millisecond
 )
@@ -45,7 +45,7 @@ func (d dir) tryLock(name string) (Lock, error) {
 	if _, err := l.flock.TryLock(); err != nil {
 		return nil, err
 	}
-	held, err := l.Held() // The file may be gone since it was opened.
+	held, err := l.Held() // The file may have been removed after it was opened.
 	if err == nil && !held {
 		err = fmt.Errorf("%s: %w", name, ErrLocked)
 	}
@@ -56,7 +56,7 @@ func (d dir) tryLock(name string) (Lock, error) {
 	return l, nil
 }
 
-// locked reports whether somebody has the lock on the file called name.
+// locked reports whether any process holds the lock on the file called name.
 func (d dir) locked(name string, _ fs.FileInfo) (bool, error) {
 	l := flock.New(filepath.Join(d.root.Name(), name), flock.SetFlag(os.O_RDONLY))
 	defer l.Close()

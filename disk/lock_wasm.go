@@ -8,22 +8,22 @@ import (
 	"sync"
 )
 
-// A dirLock is a lock among those who lock in this program: neither a browser nor WASI
-// has locks that keep other programs out.
+// A dirLock is a lock that only works within this program. Neither a browser nor WASI has locks
+// between programs.
 type dirLock struct {
 	root *os.Root
 	name string
-	file *os.File // Stays open, so that no other file is taken for it.
+	file *os.File // Stays open, so that no other file gets its identity.
 	info fs.FileInfo
 }
 
 var (
 	locksMu sync.Mutex
-	locks   []*dirLock // Those that are taken.
+	locks   []*dirLock // Locks that are held.
 )
 
-// holder returns the lock that was taken on the file that info describes, or nil. locksMu
-// is held.
+// holder returns the lock that is held on the file that info describes, or nil. The caller holds
+// locksMu.
 func holder(info fs.FileInfo) *dirLock {
 	i := slices.IndexFunc(locks, func(l *dirLock) bool { return os.SameFile(l.info, info) })
 	if i < 0 {
@@ -51,7 +51,7 @@ func (d dir) Lock(name string) (Lock, error) {
 	return l, nil
 }
 
-// take reports whether l is the only lock on its file now.
+// take takes the lock l and returns true, unless another lock on its file is held.
 func (l *dirLock) take() bool {
 	locksMu.Lock()
 	defer locksMu.Unlock()
@@ -62,7 +62,7 @@ func (l *dirLock) take() bool {
 	return true
 }
 
-// locked reports whether somebody has the lock on the file that info describes.
+// locked reports whether a lock is held on the file that info describes.
 func (d dir) locked(_ string, info fs.FileInfo) (bool, error) {
 	locksMu.Lock()
 	defer locksMu.Unlock()

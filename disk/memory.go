@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// A memory is a tree in memory.
+// A memory is a directory tree in memory.
 type memory struct {
 	mu    sync.Mutex
 	names map[string]*inode
 }
 
-// An inode is a file or a directory, whatever its name.
+// An inode is a file or a directory. Its name is stored in memory.names.
 type inode struct {
 	dir  bool
-	lock atomic.Pointer[memoryLock] // nil: not locked.
+	lock atomic.Pointer[memoryLock] // Nil if not locked.
 
 	mu   sync.RWMutex
 	data []byte
@@ -31,12 +31,13 @@ type inode struct {
 
 var errNotEmpty = errors.New("directory not empty")
 
-// Memory returns an empty tree in memory. It lasts as long as something refers to
-// it, and nothing of it survives the program: Sync and SyncDir do nothing. Closing
-// it does nothing, so that a store in it can be opened again.
+// Memory returns an empty tree in memory. The tree lives as long as something refers to it and is
+// lost when the program ends, so Sync and SyncDir do nothing. Close does nothing either, so a store
+// in the tree can be opened again.
 func Memory() FS { return &memory{names: map[string]*inode{".": {dir: true}}} }
 
-// find returns what has the name, or an error that wraps fs.ErrNotExist. m.mu is held.
+// find returns the inode with this name, or an error that wraps fs.ErrNotExist. The caller holds
+// m.mu.
 func (m *memory) find(call, name string) (*inode, error) {
 	if n := m.names[path.Clean(name)]; n != nil {
 		return n, nil
@@ -44,7 +45,8 @@ func (m *memory) find(call, name string) (*inode, error) {
 	return nil, &fs.PathError{Op: call, Path: name, Err: fs.ErrNotExist}
 }
 
-// free returns an error unless the name can be given to something. m.mu is held.
+// free returns an error unless the name is valid and unused, in an existing directory. The caller
+// holds m.mu.
 func (m *memory) free(call, name string) error {
 	parent := m.names[path.Dir(path.Clean(name))]
 	switch {
@@ -58,7 +60,7 @@ func (m *memory) free(call, name string) error {
 	return nil
 }
 
-// make gives a name to something new.
+// make adds a new inode under a name.
 func (m *memory) make(call, name string, n *inode) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,14 +167,14 @@ func (m *memory) SyncDir(dir string) error {
 
 func (m *memory) Close() error { return nil }
 
-// named reports whether name stands for n.
+// named reports whether name refers to n.
 func (m *memory) named(name string, n *inode) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.names[path.Clean(name)] == n
 }
 
-// A memoryLock is a lock in the tree that holds its file.
+// A memoryLock is a lock on a file in memory.
 type memoryLock struct {
 	fs    *memory
 	inode *inode
@@ -221,12 +223,12 @@ func (l *memoryLock) Close() error {
 type memoryFile struct {
 	fs       *memory
 	inode    *inode
-	name     string // That it was opened under.
+	name     string // Name that the file was opened under.
 	writable bool
 	closed   atomic.Bool
 }
 
-// usable returns an error if the file cannot be used any more, or not for that.
+// usable returns an error if the file is closed, or not open for writing.
 func (f *memoryFile) usable(call string, writing bool) error {
 	switch {
 	case writing && f.closed.Load():
@@ -263,7 +265,7 @@ func (f *memoryFile) WriteAt(b []byte, offset int64) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(b) == 0 {
-		return 0, nil // Not even the file grows.
+		return 0, nil // An empty write does not extend the file.
 	}
 	if more := int(offset) + len(b) - len(n.data); more > 0 {
 		n.data = append(n.data, make([]byte, more)...)
@@ -302,7 +304,7 @@ func (f *memoryFile) Close() error {
 	return nil
 }
 
-// A memoryInfo is what a directory says of a name.
+// A memoryInfo describes a directory entry.
 type memoryInfo struct {
 	name string
 	size int64

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Publish renames with a flag that not every file system knows.
+// Publish renames with the flag RENAME_NOREPLACE, which some file systems do not support.
 func (d dir) Publish(from, to string) error {
 	below, err := d.root.Open(path.Dir(from))
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package disk
 
-// Publish has no single call here.
+// Publish needs several steps, because this system has no single call for it.
 func (d dir) Publish(from, to string) error { return d.publishInSteps(from, to) }

@@ -12,8 +12,7 @@ type sub struct {
 	dir string
 }
 
-// Sub returns the directory dir of fsys as a tree of its own. Closing it does
-// nothing.
+// Sub returns the directory dir of fsys as a separate tree. Closing that tree does nothing.
 func Sub(fsys FS, dir string) FS { return sub{fsys, dir} }
 
 func (s sub) path(name string) string { return path.Join(s.dir, name) }
@@ -37,7 +36,7 @@ func (s sub) Replicated() (bool, error) { return Replicated(s.fs) }
 
 func (s sub) keepMode(temp, name string) { keepMode(s.fs, s.path(temp), s.path(name)) }
 
-// file makes f speak of names below s.
+// file wraps f so that its names are relative to s.
 func (s sub) file(f File, err error) (File, error) {
 	if err != nil {
 		return nil, err

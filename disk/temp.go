@@ -14,33 +14,33 @@ import (
 const (
 	tempSuffix = ".tmp"
 
-	// tempRandom is how many characters of a temporary name are random: 80 bits.
+	// tempRandom is the number of random characters in a temporary name. 16 characters are 80 bits.
 	tempRandom = 16
 
-	// maxTempBase is how many bytes of a file's name its temporary name begins with. File systems allow 255
-	// bytes in a name.
+	// maxTempBase is the maximum number of bytes of the final name in the temporary name. File
+	// systems allow 255 bytes in a name.
 	maxTempBase = 255 - tempRandom - len(tempSuffix) - 1
 
-	// tempTries is how many names CreateTemp tries.
+	// tempTries is the number of names that CreateTemp tries.
 	tempTries = 10
 
-	// tempAge is how old an unfinished file must be to be removed where there are no locks.
+	// tempAge is the age from which an unfinished file is removed on file systems without locks.
 	tempAge = time.Hour
 )
 
-// A Temp is a new file under a temporary name, NAME.RANDOM.tmp, which no other writer has. It takes NAME
-// in one step, by [Temp.Rename] or [Temp.Publish]. It is locked until then, so that [RemoveTemps] can tell it
-// from the leftover of a process that has ended.
+// A Temp is a new file under a unique temporary name, NAME.RANDOM.tmp. [Temp.Rename] or
+// [Temp.Publish] renames it to NAME atomically. The file is locked until then. The lock tells
+// [RemoveTemps] that its writer is still running.
 type Temp struct {
-	File File // The caller closes it. An open file can be renamed only on Unix.
+	File File // The caller closes File. Only Unix can rename an open file.
 
 	fsys       FS
 	name, temp string
-	lock       Lock // nil: not locked.
-	done       bool // Renamed or removed.
+	lock       Lock // Nil if not locked.
+	done       bool // The file was renamed or removed.
 }
 
-// CreateTemp creates the file that is to be called name, in the same directory.
+// CreateTemp creates a temporary file in the directory of name. The file is to be renamed to name.
 func CreateTemp(fsys FS, name string) (*Temp, error) {
 	for try := 1; ; try++ {
 		t, err := createTemp(fsys, name)
@@ -65,8 +65,8 @@ func createTemp(fsys FS, name string) (*Temp, error) {
 	return t, nil
 }
 
-// TempName returns a new temporary name of a file or a directory, in the same directory. No two calls
-// return the same one.
+// TempName returns a new temporary name for a file or a directory, in the same directory. No two
+// calls return the same name.
 func TempName(name string) string {
 	dir, base := path.Split(name)
 	if len(base) > maxTempBase {
@@ -77,8 +77,8 @@ func TempName(name string) string {
 	return dir + base + "." + rand.Text()[:tempRandom] + tempSuffix
 }
 
-// TempOf returns the name that a file with the temporary name temp is to have, and whether temp is a
-// temporary name. Of names longer than 234 bytes it returns the beginning.
+// TempOf returns the final name of a file with the temporary name temp, and whether temp is a
+// temporary name. A final name longer than 234 bytes is truncated.
 func TempOf(temp string) (name string, ok bool) {
 	rest, ok := strings.CutSuffix(temp, tempSuffix)
 	dot := len(rest) - tempRandom - 1
@@ -96,30 +96,30 @@ func TempOf(temp string) (name string, ok bool) {
 // Name returns the temporary name.
 func (t *Temp) Name() string { return t.temp }
 
-// Lock locks the file again after [Temp.Unlock]. It fails with an error wrapping [ErrLost] if the file
-// was removed meanwhile. Where there are no locks, it does nothing.
+// Lock locks the file again after [Temp.Unlock]. If the file was removed since then, the error
+// wraps [ErrLost]. On file systems without locks, Lock does nothing.
 func (t *Temp) Lock() error {
 	if !tempLocks || t.lock != nil {
 		return nil
 	}
 	lock, err := t.fsys.Lock(t.temp)
 	switch {
-	case errors.Is(err, ErrLocked): // By RemoveTemps.
+	case errors.Is(err, ErrLocked): // RemoveTemps holds the lock.
 		return fmt.Errorf("%s: %w", t.temp, ErrLost)
-	case lockless(err): // RemoveTemps goes by the age of files then.
+	case lockless(err): // In this case RemoveTemps uses the age of files.
 		return nil
 	case err != nil:
 		return err
 	}
 	t.lock = lock
 	named, err := t.File.Named(t.temp)
-	if err == nil && !named { // Taking the lock has made another file.
+	if err == nil && !named { // Taking the lock has created a new file.
 		err = fmt.Errorf("%s: %w", t.temp, ErrLost)
 	}
 	return err
 }
 
-// Unlock gives up the lock, for a library that takes a lock of its own on the same file.
+// Unlock releases the lock, for a library that takes its own lock on the same file.
 func (t *Temp) Unlock() {
 	if t.lock != nil {
 		t.lock.Close()
@@ -127,21 +127,21 @@ func (t *Temp) Unlock() {
 	}
 }
 
-// Rename gives the file its name. A file that has the name is replaced. The new one gets its
-// permissions, if fsys is a directory of the operating system.
+// Rename renames the file to its final name and replaces an existing file. If fsys is a directory
+// of the operating system, the new file gets the permissions of the replaced one.
 func (t *Temp) Rename() error {
 	keepMode(t.fsys, t.temp, t.name)
 	return t.publish(t.fsys.Rename)
 }
 
-// keepMode gives temp the permissions that name has.
+// keepMode gives temp the permissions of name.
 func keepMode(fsys FS, temp, name string) {
 	if fsys, ok := fsys.(interface{ keepMode(temp, name string) }); ok {
 		fsys.keepMode(temp, name)
 	}
 }
 
-// Publish gives the file its name, as [FS.Publish] does: it replaces nothing.
+// Publish renames the file to its final name with [FS.Publish]. It replaces nothing.
 func (t *Temp) Publish() error { return t.publish(t.fsys.Publish) }
 
 func (t *Temp) publish(rename func(from, to string) error) error {
@@ -153,7 +153,7 @@ func (t *Temp) publish(rename func(from, to string) error) error {
 	return err
 }
 
-// Discard removes the file, unless it has its name. Close File before.
+// Discard removes the file, unless it already has its final name. Close File before Discard.
 func (t *Temp) Discard() {
 	if !t.done {
 		t.done = true
@@ -162,7 +162,8 @@ func (t *Temp) Discard() {
 	}
 }
 
-// RemoveOthers removes the files that other writers of the same name have left behind: see [RemoveTemps].
+// RemoveOthers removes files that ended writers of the same final name have left behind. See
+// [RemoveTemps].
 func (t *Temp) RemoveOthers() error {
 	own, _ := TempOf(path.Base(t.temp))
 	return RemoveTemps(t.fsys, path.Dir(t.temp), func(temp string) bool {
@@ -171,9 +172,9 @@ func (t *Temp) RemoveOthers() error {
 	})
 }
 
-// RemoveTemps removes the regular files in dir for whose names match returns true, and whose writers
-// have ended. It keeps a file that is locked. Where there are no locks, it keeps a file that was written to in the
-// last hour. Cost: reading the directory, and two locks for each file.
+// RemoveTemps removes the regular files in dir for whose names match returns true, if their writers
+// have ended. It keeps a locked file. Without locks, it keeps a file that was modified in the last
+// hour. Cost: reading the directory, and two locks for each file.
 func RemoveTemps(fsys FS, dir string, match func(temp string) bool) error {
 	entries, err := fsys.ReadDir(dir)
 	if err != nil {
@@ -190,8 +191,8 @@ func RemoveTemps(fsys FS, dir string, match func(temp string) bool) error {
 	return nil
 }
 
-// removeTemp removes a file if its writer has ended. It holds the lock while it does, so that no writer
-// can take it meanwhile.
+// removeTemp removes a file if its writer has ended. It holds the lock meanwhile, so no writer can
+// take the lock.
 func removeTemp(fsys FS, temp string, e fs.DirEntry) error {
 	if tempLocks {
 		locked, err := fsys.Locked(temp)

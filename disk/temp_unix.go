@@ -10,7 +10,7 @@ import (
 // tempLocks says whether a [Temp] is locked while it is open. See [RemoveTemps].
 const tempLocks = true
 
-// lockless reports whether err says that a file system has no locks.
+// lockless reports whether err means that the file system has no locks.
 func lockless(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.ENOLCK)
 }

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Crash returns what is there after a crash now that loses everything that was
-// not synced. m itself goes on.
+// Crash returns the tree after a crash that loses all unsynced changes. m itself continues
+// unchanged.
 func (m *Mem) Crash() *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -17,8 +17,8 @@ func (m *Mem) Crash() *Mem {
 		func(f *inode) []byte { return f.share().disk })
 }
 
-// CrashSeed returns what is there after a crash now that loses only some of
-// what was not synced. The seed decides what.
+// CrashSeed returns the tree after a crash that loses some of the unsynced changes. The seed
+// selects which ones.
 func (m *Mem) CrashSeed(seed uint64) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -26,20 +26,21 @@ func (m *Mem) CrashSeed(seed uint64) *Mem {
 	return after(fmt.Sprintf("crash before call %d, seed %d", m.calls, seed), c.names(m), c.content)
 }
 
-// Clone returns a Mem that holds the same bytes, all of them durable: what the
-// end of a process leaves.
+// Clone returns a Mem with the same bytes, all of them durable. This is the tree after a process
+// ended without a crash of the system.
 func (m *Mem) Clone() *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return after("clone of "+m.origin, m.names, func(f *inode) []byte { return f.share().cache })
 }
 
-// after returns a Mem with these names and contents. What lies in a directory
-// that did not survive did not survive.
+// after returns a Mem with these names and contents. A file is dropped if its directory did not
+// survive.
 func after(origin string, names map[string]*inode, content func(*inode) []byte) *Mem {
 	m := New()
 	m.origin = origin
-	for _, name := range slices.Sorted(maps.Keys(names)) { // A directory comes before what is in it.
+	// A directory is sorted before its contents.
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		f := names[name]
 		switch {
 		case !m.isDir(path.Dir(name)):
@@ -53,16 +54,16 @@ func after(origin string, names map[string]*inode, content func(*inode) []byte) 
 	return m
 }
 
-// share lets another Mem have the bytes of f.
+// share marks the bytes of f as shared, so another Mem can use them.
 func (f *inode) share() *inode {
 	f.cache, f.disk, f.kept = slices.Clip(f.cache), slices.Clip(f.disk), true
 	return f
 }
 
-// A crasher draws what a crash leaves.
+// A crasher chooses at random what survives a crash.
 type crasher struct{ *rand.Rand }
 
-// names applies a subset of the changes to names that were not synced.
+// names applies a random subset of the unsynced name changes.
 func (c crasher) names(m *Mem) map[string]*inode {
 	names := maps.Clone(m.durable)
 	for _, change := range m.pending {
@@ -73,8 +74,7 @@ func (c crasher) names(m *Mem) map[string]*inode {
 	return names
 }
 
-// content draws, sector by sector, what became of the bytes that were not
-// synced, and where the file ends.
+// content chooses for each sector what happened to the unsynced bytes, and where the file ends.
 func (c crasher) content(f *inode) []byte {
 	sectors := f.unsynced()
 	if len(sectors) == 0 {
@@ -90,9 +90,8 @@ func (c crasher) content(f *inode) []byte {
 	return data
 }
 
-// sector draws what became of one sector: the old bytes, the new ones, a
-// beginning of the new ones, or, if nothing in it was durable, garbage or
-// zeros.
+// sector chooses the new contents of one sector: the old bytes, the new bytes, or a prefix of the
+// new bytes. If nothing in the sector was durable, garbage and zeros are possible, too.
 func (c crasher) sector(f *inode, data []byte, sector int) []byte {
 	start := sector * sectorSize
 	end := min(start+sectorSize, len(f.cache))
@@ -132,9 +131,8 @@ func (f *inode) unsynced() []int {
 	return sectors
 }
 
-// Fork returns a Mem that holds the same, synced or not, and counts on from the
-// same call: what the end of a process leaves, and what a crash may lose later.
-// Failures and what was given to OnCall stay with m.
+// Fork returns a Mem with the same bytes, synced or not. It continues with the same call number.
+// The fork can crash later than m. The failures and the OnCall function stay with m only.
 func (m *Mem) Fork() *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,10 +1,11 @@
-// Package disktest has a file system in memory that fails and crashes on request,
-// to test what is written through a [disk.FS].
+// Package disktest has a file system in memory that fails and crashes on request, for tests of code
+// that writes through a [disk.FS].
 //
-// It is as unkind as the real ones: what is not synced may survive in any subset
-// of sectors, whole, in part, or as garbage; names that were not synced in any
-// subset; and an fsync that fails marks its bytes clean, so that a later one
-// succeeds without them.
+// It allows everything that real file systems allow:
+//
+//   - Unsynced bytes may survive in any subset of sectors: whole, in part, or as garbage.
+//   - Unsynced name changes may survive in any subset.
+//   - A failed fsync marks its bytes clean, so a later fsync succeeds without them.
 package disktest
 
 import (
@@ -24,37 +25,37 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// ErrShortWrite makes a write, if [Mem.Fail] is given it, put half of its bytes
-// into the file before it fails. Other calls just fail with it.
+// ErrShortWrite, given to [Mem.Fail], makes a write store half of its bytes before it fails. Other
+// calls fail without any effect.
 var ErrShortWrite = errors.New("disktest: no space left, half was written")
 
-// sectorSize is what a disk writes in one piece.
+// sectorSize is the unit that a disk writes atomically.
 const sectorSize = 512
 
-// A Mem is a tree of files in memory. It may be used from several goroutines. Names
-// are cleaned paths below its top, which always exists.
+// A Mem is a tree of files in memory. It may be used from several goroutines. Names are cleaned
+// paths below its root, which always exists.
 type Mem struct {
 	mu      sync.Mutex
 	onCall  func(n int, call string)
-	names   map[string]*inode // As programs see them.
-	durable map[string]*inode // As a crash leaves them.
-	pending []nameChange      // That no SyncDir covered.
-	changes int               // Of what a crash could leave.
+	names   map[string]*inode // Names that programs see.
+	durable map[string]*inode // Names that survive a crash.
+	pending []nameChange      // Changes that no SyncDir covered.
+	changes int               // Number of changes that can affect a crash.
 	calls   int
 	fail    map[int]error
-	failAll int // Every call from this one on fails; 0: none.
+	failAll int // All calls from this number on fail. 0: none.
 	failErr error
 	origin  string
 }
 
-// A nameChange is a step from durable to names, within one directory. An empty
-// name is no name. What lies below a directory goes with it.
+// A nameChange is one step from durable to names, within one directory. An empty from or to means
+// that the name is added or removed. Renaming a directory also renames its contents.
 type nameChange struct {
 	from, to string
 	file     *inode
 }
 
-// dir returns the directory that is to be synced.
+// dir returns the directory whose sync makes the change durable.
 func (c nameChange) dir() string { return path.Dir(cmp.Or(c.to, c.from)) }
 
 func (c nameChange) apply(names map[string]*inode) {
@@ -74,17 +75,17 @@ func (c nameChange) apply(names map[string]*inode) {
 	}
 }
 
-// An inode is the bytes of a file.
+// An inode holds the bytes of a file.
 type inode struct {
-	name  string       // The one it was last given.
-	dir   bool         // It has no bytes, but names below it.
-	cache []byte       // As programs see them.
-	disk  []byte       // As a crash leaves them.
+	name  string       // The last name of the file.
+	dir   bool         // Set for a directory, which has no bytes.
+	cache []byte       // Bytes that programs see.
+	disk  []byte       // Bytes that survive a crash.
 	dirty map[int]bool // Sectors that the next Sync writes.
-	lost  map[int]bool // Sectors that a failed Sync called clean.
-	kept  bool         // cache and disk are shared with another Mem: copy before writing.
-	lock  *lock        // nil: not locked.
-	loose bool         // The lock keeps nobody out; see Loosen.
+	lost  map[int]bool // Sectors that a failed Sync marked clean.
+	kept  bool         // Another Mem shares cache and disk: copy them before writing.
+	lock  *lock        // Nil if not locked.
+	loose bool         // The lock excludes no other owner; see Loosen.
 }
 
 // New returns an empty tree.
@@ -97,8 +98,8 @@ func New() *Mem {
 	}
 }
 
-// Fail makes call number n fail with err, counting from 1 all calls that were
-// ever made. A failed call changes nothing, except after [ErrShortWrite].
+// Fail makes call number n fail with err. The number counts all calls since creation, starting at
+// 1. A failed call changes nothing, except with [ErrShortWrite].
 func (m *Mem) Fail(n int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,9 +113,9 @@ func (m *Mem) FailFrom(n int, err error) {
 	m.failAll, m.failErr = n, err
 }
 
-// OnCall makes f be called before each call, in the caller's goroutine, with the
-// number of the call, from 1, and a text such as "sync 00000001.seg". It may
-// crash the Mem or make it fail. nil: nothing is called.
+// OnCall makes the Mem call f before each call, in the caller's goroutine. n is the number of the
+// call, starting at 1; call is a text such as "sync 00000001.seg". f may crash the Mem or make it
+// fail. Nil: no function is called.
 func (m *Mem) OnCall(f func(n int, call string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +129,7 @@ func (m *Mem) Calls() int {
 	return m.calls
 }
 
-// String lists the files with their sizes, after where the Mem came from.
+// String returns the origin of the Mem and lists the files with their sizes.
 func (m *Mem) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,7 +145,7 @@ func (m *Mem) String() string {
 	return b.String()
 }
 
-// Bytes returns a copy of what the named file holds, or nil without one.
+// Bytes returns a copy of the named file's contents, or nil if the file does not exist.
 func (m *Mem) Bytes(name string) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,15 +155,14 @@ func (m *Mem) Bytes(name string) []byte {
 	return nil
 }
 
-// Put makes a file hold these bytes, durably, as if it always had. It is no
-// call.
+// Put sets the durable contents of a file. It does not count as a call.
 func (m *Mem) Put(name string, data []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.put(name, slices.Clone(data))
 }
 
-// put is Put without the lock. data is not copied before it is written to.
+// put is Put without the lock. The inode uses data directly and copies it before the first write.
 func (m *Mem) put(name string, data []byte) {
 	for dir := path.Dir(name); dir != "." && m.names[dir] == nil; dir = path.Dir(dir) {
 		m.names[dir] = &inode{name: dir, dir: true}
@@ -174,7 +174,7 @@ func (m *Mem) put(name string, data []byte) {
 	m.changes++
 }
 
-// Changes counts what was done that can make a difference after a crash.
+// Changes returns the number of changes that can affect a crash.
 func (m *Mem) Changes() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -194,7 +194,7 @@ func (m *Mem) Files() []string {
 	return files
 }
 
-// call counts a call and returns the error it is to fail with.
+// call counts a call and returns the error with which the call must fail.
 func (m *Mem) call(format string, args ...any) error {
 	m.mu.Lock()
 	m.calls++
@@ -214,14 +214,14 @@ func (m *Mem) call(format string, args ...any) error {
 	return nil
 }
 
-// change takes a step that the next SyncDir makes durable. m.mu is held.
+// change applies a name change that the next SyncDir makes durable. The caller holds m.mu.
 func (m *Mem) change(c nameChange) {
 	c.apply(m.names)
 	m.pending = append(m.pending, c)
 	m.changes++
 }
 
-// Create is a part of [disk.FS].
+// Create implements [disk.FS].
 func (m *Mem) Create(name string) (disk.File, error) {
 	f, err := m.make("create", name, false)
 	if err != nil {
@@ -230,13 +230,13 @@ func (m *Mem) Create(name string) (disk.File, error) {
 	return &file{fs: m, inode: f, writable: true}, nil
 }
 
-// Mkdir is a part of [disk.FS].
+// Mkdir implements [disk.FS].
 func (m *Mem) Mkdir(name string) error {
 	_, err := m.make("mkdir", name, true)
 	return err
 }
 
-// make makes a new name.
+// make adds a new file or directory.
 func (m *Mem) make(call, name string, dir bool) (*inode, error) {
 	if err := m.call("%s %s", call, name); err != nil {
 		return nil, &fs.PathError{Op: call, Path: name, Err: err}
@@ -254,15 +254,15 @@ func (m *Mem) make(call, name string, dir bool) (*inode, error) {
 	return f, nil
 }
 
-// isDir reports whether there is a directory of this name. m.mu is held.
+// isDir reports whether a directory with this name exists. The caller holds m.mu.
 func (m *Mem) isDir(name string) bool {
 	return name == "." || m.names[name] != nil && m.names[name].dir
 }
 
-// Open is a part of [disk.FS].
+// Open implements [disk.FS].
 func (m *Mem) Open(name string) (disk.File, error) { return m.openFile("open", name, false) }
 
-// OpenWrite is a part of [disk.FS].
+// OpenWrite implements [disk.FS].
 func (m *Mem) OpenWrite(name string) (disk.File, error) {
 	return m.openFile("open for writing", name, true)
 }
@@ -283,10 +283,10 @@ func (m *Mem) openFile(call, name string, writable bool) (disk.File, error) {
 	return &file{fs: m, inode: f, writable: writable}, nil
 }
 
-// Rename is a part of [disk.FS].
+// Rename implements [disk.FS].
 func (m *Mem) Rename(from, to string) error { return m.rename("rename", from, to, true) }
 
-// Publish is a part of [disk.FS].
+// Publish implements [disk.FS].
 func (m *Mem) Publish(from, to string) error { return m.rename("publish", from, to, false) }
 
 func (m *Mem) rename(call, from, to string, replace bool) error {
@@ -314,7 +314,7 @@ func (m *Mem) rename(call, from, to string, replace bool) error {
 	return nil
 }
 
-// Remove is a part of [disk.FS].
+// Remove implements [disk.FS].
 func (m *Mem) Remove(name string) error {
 	err := m.call("remove %s", name)
 	m.mu.Lock()
@@ -329,7 +329,7 @@ func (m *Mem) Remove(name string) error {
 	return nil
 }
 
-// ReadDir is a part of [disk.FS].
+// ReadDir implements [disk.FS].
 func (m *Mem) ReadDir(dir string) ([]fs.DirEntry, error) {
 	err := m.call("%s", in("list", dir))
 	m.mu.Lock()
@@ -354,7 +354,7 @@ func (m *Mem) ReadDir(dir string) ([]fs.DirEntry, error) {
 	return entries.ReadDir(".")
 }
 
-// in returns the text of a call to a directory.
+// in returns the text of a call on a directory.
 func in(call, dir string) string {
 	if dir == "." {
 		return call
@@ -362,7 +362,7 @@ func in(call, dir string) string {
 	return call + " " + dir
 }
 
-// SyncDir is a part of [disk.FS].
+// SyncDir implements [disk.FS].
 func (m *Mem) SyncDir(dir string) error {
 	err := m.call("%s", in("sync directory", dir))
 	if err != nil {
@@ -381,7 +381,7 @@ func (m *Mem) SyncDir(dir string) error {
 	return nil
 }
 
-// Close is a part of [disk.FS]. It does nothing and does not count.
+// Close implements [disk.FS]. It does nothing and does not count as a call.
 func (m *Mem) Close() error { return nil }
 
 // A file is an open file of a Mem.
@@ -391,7 +391,7 @@ type file struct {
 	writable bool
 }
 
-// call counts a call to the file under the name that it has by now.
+// call counts a call on the file under its current name.
 func (f *file) call(verb string) error {
 	f.fs.mu.Lock()
 	name := f.inode.name
@@ -464,7 +464,7 @@ func (f *file) Sync() error {
 	return nil
 }
 
-// own makes the bytes f's alone.
+// own gives f its own copy of the bytes.
 func (f *inode) own() {
 	if f.kept {
 		f.cache, f.disk, f.kept = slices.Clone(f.cache), slices.Clone(f.disk), false
@@ -486,7 +486,7 @@ func (f *inode) sync() {
 	f.dirty = nil
 }
 
-// lose calls the dirty sectors clean although they are not on disk.
+// lose marks the dirty sectors clean although they are not on disk.
 func (f *inode) lose() {
 	if f.lost == nil {
 		f.lost = map[int]bool{}
@@ -515,25 +515,25 @@ func (f *file) Named(name string) (bool, error) {
 	return f.fs.names[path.Clean(name)] == f.inode, nil
 }
 
-// Close does nothing, but counts.
+// Close does nothing, but counts as a call.
 func (f *file) Close() error { return f.call("close") }
 
-// A lock is one of a program that uses a Mem. What a crash leaves is not locked.
+// A lock is held by a program that uses a Mem. After a crash no lock is held.
 type lock struct {
 	*file
 	name string
 }
 
-// Loosen makes the lock that a file stands for keep nobody out from now on, as that
-// of a file system which machines share, but not their locks. Whoever has it does not
-// notice by [disk.Lock.Held]. It is no call.
+// Loosen makes the lock on a file exclude no other owner from now on. This simulates a file system
+// that several machines share without sharing locks. [disk.Lock.Held] of the owner does not notice
+// it. Loosen does not count as a call.
 func (m *Mem) Loosen(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.names[name].loose = true
 }
 
-// Lock is a part of [disk.FS].
+// Lock implements [disk.FS].
 func (m *Mem) Lock(name string) (disk.Lock, error) {
 	if _, err := m.make("lock", name, false); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -551,7 +551,7 @@ func (m *Mem) Lock(name string) (disk.Lock, error) {
 	return f.lock, nil
 }
 
-// Locked is a part of [disk.FS].
+// Locked implements [disk.FS].
 func (m *Mem) Locked(name string) (bool, error) {
 	if err := m.call("look at lock %s", name); err != nil {
 		return false, &fs.PathError{Op: "look at lock", Path: name, Err: err}
@@ -569,7 +569,7 @@ func (l *lock) Held() (bool, error) {
 	return named && (l.inode.lock == l || l.inode.loose), err
 }
 
-// Sign makes text durable at once: nothing depends on it.
+// Sign makes text durable immediately, because no test depends on its durability.
 func (l *lock) Sign(text string) error {
 	if err := l.call("sign"); err != nil {
 		return err
