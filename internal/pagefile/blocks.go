@@ -8,27 +8,27 @@ import (
 	"sync"
 )
 
-// slotCount is how many blocks are kept: 2 MiB at most.
+// slotCount is the number of cached blocks. The cache takes at most 2 MiB.
 const slotCount = 32
 
-// blocks reads the part of a file before its trailer and compares the checksum
-// of every byte it hands out. It is safe for concurrent use.
+// blocks reads the part of a file before its trailer. It verifies the checksum of every byte that
+// it returns. It is safe for concurrent use.
 //
-//	block    |   i   |  i+1  |  i+2  |
-//	asked       └──────────────┘
-//	           part    whole   part        parts come through slots, which keep their blocks
+//	block      |   i   |  i+1  |  i+2  |
+//	requested     └──────────────┘
+//	             part    whole   part        slots cache the blocks that are read in part
 type blocks struct {
 	r      io.ReaderAt
 	name   string
 	length int64
 	table  []uint32
 
-	// Block i is kept in slot i modulo slotCount, for the nodes and the ends
-	// of values that share a block.
+	// Block i is cached in slot i modulo slotCount. Nodes and the ends of values share blocks, so
+	// the same block is often read again.
 	slots [slotCount]slot
 }
 
-// A slot keeps the block read last into it.
+// A slot caches the last block that was read into it.
 type slot struct {
 	mu     sync.Mutex
 	loaded bool
@@ -36,14 +36,14 @@ type slot struct {
 	data   []byte
 }
 
-// bounds returns the first byte and the size of block i.
+// bounds returns the offset and the size of block i.
 func (b *blocks) bounds(i int64) (start, size int64) {
 	start = i * blockSize
 	return start, min(blockSize, b.length-start)
 }
 
-// readAt fills buf with the bytes at off, which must lie before the trailer.
-// Whole blocks are read straight into buf, parts of blocks through a slot.
+// readAt fills buf with the bytes at off, which must be before the trailer. It reads whole blocks
+// directly into buf, and parts of blocks through a slot.
 func (b *blocks) readAt(buf []byte, off int64) error {
 	for len(buf) > 0 {
 		i := off / blockSize
@@ -51,7 +51,8 @@ func (b *blocks) readAt(buf []byte, off int64) error {
 		var n int64
 		var err error
 		if off == start && int64(len(buf)) >= size {
-			n = max(size, int64(len(buf))/blockSize*blockSize) // All whole ones; the last of a file is shorter.
+			// All whole blocks. The last block of a file is shorter.
+			n = max(size, int64(len(buf))/blockSize*blockSize)
 			err = b.readWhole(buf[:n], off)
 		} else {
 			n = min(int64(len(buf)), start+size-off)
@@ -65,7 +66,7 @@ func (b *blocks) readAt(buf []byte, off int64) error {
 	return nil
 }
 
-// readWhole fills buf with consecutive blocks and checks each.
+// readWhole fills buf with consecutive blocks and verifies each of them.
 func (b *blocks) readWhole(buf []byte, off int64) error {
 	if err := readFull(b.r, b.name, buf, off); err != nil {
 		return err
@@ -81,8 +82,8 @@ func (b *blocks) readWhole(buf []byte, off int64) error {
 	return nil
 }
 
-// readPart copies from byte at of block i on. Whoever wants another block of the same slot waits
-// while this one is read.
+// readPart copies bytes of block i, starting at byte at of the block. Meanwhile other readers of
+// the same slot wait.
 func (b *blocks) readPart(buf []byte, i, at int64) error {
 	s := &b.slots[i%slotCount]
 	s.mu.Lock()
@@ -96,9 +97,9 @@ func (b *blocks) readPart(buf []byte, i, at int64) error {
 	return nil
 }
 
-// load puts block i into s.
+// load reads block i into s.
 func (b *blocks) load(s *slot, i int64) error {
-	s.loaded = false // What is in data is none until it was compared.
+	s.loaded = false // data is invalid until its checksum was verified.
 	start, size := b.bounds(i)
 	if int64(cap(s.data)) < size {
 		s.data = make([]byte, size)
@@ -111,7 +112,7 @@ func (b *blocks) load(s *slot, i int64) error {
 	return nil
 }
 
-// check compares the checksum of block i, whose bytes are data.
+// check verifies the checksum of block i, whose bytes are data.
 func (b *blocks) check(i int64, data []byte) error {
 	if crc32.Checksum(data, castagnoli) == b.table[i] {
 		return nil
@@ -120,14 +121,15 @@ func (b *blocks) check(i int64, data []byte) error {
 	return corrupt(b.name, start, size, "checksum differs")
 }
 
-// raw fills buf without comparing checksums: where all blocks are compared before or after, or where
-// a look at each leaf shall not cost reading the whole file.
+// raw fills buf without verifying checksums. It is for callers that verify all blocks before or
+// after. It is also for callers that read a few bytes of each leaf, where verifying would mean
+// reading the whole file.
 func (b *blocks) raw(buf []byte, off int64) error {
 	return readFull(b.r, b.name, buf, off)
 }
 
-// readFull fills buf with the bytes at off. That they are not there is damage;
-// that the disk does not give them is an error of its own.
+// readFull fills buf with the bytes at off. If the file is too short, the error wraps ErrCorrupt.
+// If the disk fails, the error wraps the disk's error.
 func readFull(r io.ReaderAt, name string, buf []byte, off int64) error {
 	n, err := r.ReadAt(buf, off)
 	if n == len(buf) {

@@ -22,50 +22,50 @@ import (
 )
 
 const (
-	// boltRuns says whether bbolt can write here. It maps the whole file, for which 32 bits
-	// of address space are too few.
+	// boltRuns says whether bbolt can write on this platform. bbolt maps the whole file, so it
+	// needs 64 bits of address space.
 	boltRuns = strconv.IntSize == 64
 
-	// maxTransaction bounds the memory of one transaction. Its values are in memory twice: here, and
-	// in the nodes that bbolt makes of them.
+	// maxTransaction bounds the memory of one transaction, in bytes of values. The values are in
+	// memory twice: in boltTree and in the nodes of bbolt.
 	maxTransaction = 2 << 20
 
-	// entryMemory is about what an entry takes in memory besides its value.
+	// entryMemory is the approximate memory of an entry without its value.
 	entryMemory = 128
 )
 
-// A boltTree writes the tree by transactions of bbolt:
+// A boltTree writes the tree with transactions of bbolt:
 //
 //	put      Bucket.Put, and a commit for each 2 MiB of values; nothing is synced
-//	finish   the last commit, Close; then the second meta page, the length and the trailer
-//	verify   reads all pages and compares their sum with the sum of what was put
+//	finish   the last commit and Close, then the second meta page, the length and the trailer
+//	verify   reads all pages and compares their sum with the sum of the put pages
 //
-// bbolt maps the file into memory and reads from there what it has committed. If the device cannot
-// give these bytes, the processor faults, which guard turns into an error. bbolt then cannot be
-// closed, because it still holds its locks. So the file is cut to no bytes, which frees its space on the
-// device; the mapping stays until the process ends.
+// bbolt maps the file into memory and reads its committed pages from the mapping. If the device
+// cannot read these bytes, the processor faults, and guard turns the fault into an error. bbolt
+// then cannot be closed, because it still holds its locks. So the file is truncated to zero bytes,
+// which frees its disk space. The mapping stays until the process ends.
 //
-// A transaction that fails is rolled back. If the file has no list of free pages, bbolt then looks for
-// them in a goroutine of its own, where a fault would end the process. So every commit but the last
-// one writes that list, and no commit follows the last one.
+// A failed transaction is rolled back. If the file has no free list, bbolt then scans for free
+// pages in a goroutine of its own, where a fault would end the process. So every commit except the
+// last one writes the free list, and no commit follows the last one.
 type boltTree struct {
 	temp *disk.Temp
-	file disk.File // Of temp. Writes what follows the tree.
-	name string    // The name that the file gets.
+	file disk.File // The file of temp. Used to write the bytes after the tree.
+	name string    // The final name of the file.
 
-	bolt   *os.File // The same file. bbolt closes it.
+	bolt   *os.File // The same file, opened again. bbolt closes it.
 	db     *bbolt.DB
 	tx     *bbolt.Tx // The open transaction, or nil.
 	bucket *bbolt.Bucket
 	broken bool // A call of bbolt has panicked.
 
-	values []byte // Copied values, to which the open transaction refers.
-	memory int    // What the open transaction takes, in bytes.
+	values []byte // Copied values that the open transaction refers to.
+	memory int    // Memory of the open transaction, in bytes.
 	begun  int64  // The system was asked to write the bytes before this offset.
 	sum    contentSum
 }
 
-// newBoltTree returns nil if temp is no file of the operating system.
+// newBoltTree returns nil if temp is not a file of the operating system.
 func newBoltTree(temp *disk.Temp, name string) (tree, error) {
 	file, err := disk.Reopen(temp.File)
 	if err != nil {
@@ -78,14 +78,17 @@ func newBoltTree(temp *disk.Temp, name string) (tree, error) {
 	temp.Unlock() // bbolt locks the file itself.
 	err = t.guard(func() (err error) {
 		t.db, err = bbolt.Open(file.Name(), 0, &bbolt.Options{
-			OpenFile:        func(string, int, os.FileMode) (*os.File, error) { return file, nil },
-			Timeout:         time.Second, // Only disk.RemoveTemps locks the file as well, for a moment.
+			OpenFile: func(string, int, os.FileMode) (*os.File, error) { return file, nil },
+			// Only disk.RemoveTemps also locks the file, for a moment.
+			Timeout:         time.Second,
 			PageSize:        pageSize,
 			InitialMmapSize: initialMapSize(),
-			NoSync:          true, // One sync at the end is enough: the file has no name to lose before.
-			NoGrowSync:      true,
-			NoStatistics:    true,
-			FreelistType:    bbolt.FreelistArrayType, // The other type depends on the order of maps.
+			// One sync at the end is enough: until then the file has only its temporary name.
+			NoSync:       true,
+			NoGrowSync:   true,
+			NoStatistics: true,
+			// The other type depends on the order of maps.
+			FreelistType: bbolt.FreelistArrayType,
 		})
 		return err
 	})
@@ -96,8 +99,9 @@ func newBoltTree(temp *disk.Temp, name string) (tree, error) {
 	return t, nil
 }
 
-// initialMapSize returns how much address space bbolt maps at first. It copies the open
-// transaction each time a file outgrows the mapping. On Windows a mapping makes the file as long.
+// initialMapSize returns the initial size of bbolt's mapping. bbolt copies the open transaction
+// each time the file outgrows the mapping. On Windows, the mapping also extends the file to this
+// size.
 func initialMapSize() int {
 	if runtime.GOOS == "windows" {
 		return 0
@@ -105,8 +109,8 @@ func initialMapSize() int {
 	return 1 << 30
 }
 
-// guard runs f, which calls bbolt, and returns its panics as errors: faults of memory that is
-// mapped from a file, and assertions about what was read from there.
+// guard runs f, which calls bbolt, and returns panics as errors. Panics are faults of memory mapped
+// from a file, and failed assertions about data read from the file.
 func (t *boltTree) guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -122,8 +126,8 @@ func (t *boltTree) guard(f func() error) (err error) {
 }
 
 func (t *boltTree) put(k Key, size int, value [][]byte) error {
-	// bbolt puts two large values into a leaf, and writes the last leaf of a transaction again in the next
-	// one. If it has two values, a new leaf fits into the pages that it leaves behind.
+	// bbolt puts two large values into a leaf. It rewrites the last leaf of a transaction in the
+	// next transaction. If that leaf has two values, a new leaf fits into the pages that it frees.
 	if t.memory > 0 && t.memory+size > maxTransaction && t.sum.pages%2 == 0 {
 		if err := t.commit(); err != nil {
 			return err
@@ -138,7 +142,7 @@ func (t *boltTree) put(k Key, size int, value [][]byte) error {
 	return t.guard(func() error { return t.bucket.Put(key[:], copied) })
 }
 
-// copy returns the joined parts of a value, valid until the transaction is over.
+// copy returns the joined parts of a value. The result is valid until the transaction ends.
 func (t *boltTree) copy(size int, value [][]byte) []byte {
 	if size > cap(t.values)-len(t.values) {
 		t.values = make([]byte, 0, max(size, maxTransaction)) // Earlier values keep their memory.
@@ -159,18 +163,18 @@ func (t *boltTree) begin() error {
 		if t.tx, err = t.db.Begin(true); err != nil {
 			return err
 		}
-		written := t.tx.Size() // By the transactions before this one.
+		written := t.tx.Size() // By the previous transactions.
 		startWriteBack(t.file, t.begun, written-t.begun)
 		t.begun = written
 		if t.bucket, err = t.tx.CreateBucketIfNotExists(bucketName); err != nil {
 			return err
 		}
-		t.bucket.FillPercent = 1 // Keys ascend, so nodes never get another entry later.
+		t.bucket.FillPercent = 1 // Keys ascend, so a written node never gets another entry.
 		return nil
 	})
 }
 
-// commit writes the open transaction.
+// commit commits the open transaction.
 func (t *boltTree) commit() error {
 	if err := t.guard(t.tx.Commit); err != nil {
 		return err
@@ -183,10 +187,10 @@ func (t *boltTree) commit() error {
 }
 
 func (t *boltTree) finish(pages uint64) (*trailer, error) {
-	if err := t.begin(); err != nil { // A file without pages has the bucket, too.
+	if err := t.begin(); err != nil { // Even a file without pages has the bucket.
 		return nil, err
 	}
-	t.db.NoFreelistSync = true // A page file has no free list, and bbolt can do without.
+	t.db.NoFreelistSync = true // A page file has no free list, and bbolt works without one.
 	if err := t.commit(); err != nil {
 		return nil, err
 	}
@@ -204,8 +208,8 @@ func (t *boltTree) finish(pages uint64) (*trailer, error) {
 	return end, writeAt(t.file, t.name, end.encode(), length)
 }
 
-// closeBolt closes the database and gives the file the length that its pages take: bbolt makes it longer
-// on some systems, and writes no page that it has freed.
+// closeBolt closes the database and truncates the file to the length of its pages. On some systems
+// bbolt makes the file longer, and it does not write pages that it has freed.
 func (t *boltTree) closeBolt() (length int64, err error) {
 	own, err := disk.Reopen(t.file)
 	if err != nil {
@@ -237,8 +241,8 @@ func (t *boltTree) closeBolt() (length int64, err error) {
 	return length, err
 }
 
-// mirrorMeta gives the older one of the two meta pages the content of the newer one, but for its number and its
-// transaction. bbolt falls back to it if the newer one is damaged, and then must find the same tree.
+// mirrorMeta copies the newer meta page to the older one, except page number and transaction. If
+// the newer one is damaged, bbolt uses the older one and then finds the same tree.
 func (t *boltTree) mirrorMeta() error {
 	pages := make([]byte, 2*pageSize)
 	if err := readFull(t.file, t.name, pages, 0); err != nil {
@@ -258,8 +262,8 @@ func (t *boltTree) mirrorMeta() error {
 	return writeAt(t.file, t.name, pages[start:start+pageSize], int64(start))
 }
 
-// sumBlocks reads the blocks of the first length bytes and returns their checksums. What it read is
-// compared with what was put by verify.
+// sumBlocks reads the blocks of the first length bytes and returns their checksums. verify compares
+// the read bytes with the put pages.
 func (t *boltTree) sumBlocks(length int64) (sums []uint32, err error) {
 	buf := make([]byte, windowSize)
 	for at := int64(0); at < length; at += windowSize {
@@ -274,8 +278,8 @@ func (t *boltTree) sumBlocks(length int64) (sums []uint32, err error) {
 	return sums, nil
 }
 
-// verify reads all pages as any reader does and compares them with what was put. The
-// checksums of the blocks alone would not tell: they are those of what was read from the file.
+// verify reads all pages through File and compares them with the put pages. The checksums of the
+// blocks alone prove nothing, because they were computed from the file.
 func (t *boltTree) verify(dir disk.FS, temp string) (Info, error) {
 	f, err := Open(dir, temp)
 	if err != nil {
@@ -298,12 +302,12 @@ func (t *boltTree) verify(dir disk.FS, temp string) (Info, error) {
 	return f.Info(), err
 }
 
-// close rolls the open transaction back and closes the database, if finish did not.
+// close rolls the open transaction back and closes the database, unless finish has done so.
 func (t *boltTree) close() {
 	if t.db != nil && !t.broken {
 		_ = t.guard(func() error {
 			if t.tx != nil {
-				// A commit that failed has rolled the transaction back already.
+				// A failed commit has already rolled the transaction back.
 				if err := t.tx.Rollback(); err != nil && !errors.Is(err, bolterrors.ErrTxClosed) {
 					return err
 				}
@@ -314,18 +318,18 @@ func (t *boltTree) close() {
 		})
 	}
 	if t.broken {
-		_ = t.bolt.Truncate(0) // The mapping keeps the file, and so its space.
+		_ = t.bolt.Truncate(0) // The mapping keeps the file and its disk space.
 		_ = t.bolt.Close()
 	}
 }
 
-// A contentSum sums pages up in any order.
+// A contentSum is a checksum of pages that does not depend on their order.
 type contentSum struct {
 	pages uint64
-	sum   uint64 // Of the checksums of all pages.
+	sum   uint64 // Sum of the checksums of all pages.
 }
 
-// add adds a page by its [pageSum].
+// add adds a page. sum is its [pageSum].
 func (c *contentSum) add(sum uint32) {
 	c.sum += uint64(sum)
 	c.pages++

@@ -63,7 +63,8 @@ func TestBolt_ReadBack(t *testing.T) {
 		if i != 99 {
 			return
 		}
-		if _, err := tree.bolt.WriteAt([]byte{1}, 1<<20); err != nil { // In a value of the first transaction.
+		// In a value of the first transaction.
+		if _, err := tree.bolt.WriteAt([]byte{1}, 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	}))
@@ -73,8 +74,8 @@ func TestBolt_ReadBack(t *testing.T) {
 	checkFailedBolt(t, root, err, "f holds 100 pages with sum")
 }
 
-// Every write of bbolt and of what follows fails once, on a real file: the kernel refuses bytes behind
-// a limit. The limit holds for a whole process, so a child process does it.
+// Every write of bbolt and of what follows fails once, on a real file: the kernel refuses bytes
+// behind a limit. The limit holds for a whole process, so a child process does it.
 func TestBolt_WriteRefused(t *testing.T) {
 	if os.Getenv("STET_LIMIT_WRITES") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestBolt_WriteRefused$", "-test.v")
@@ -111,8 +112,8 @@ func TestBolt_WriteRefused(t *testing.T) {
 	}
 }
 
-// A disk that is full at any moment gives ENOSPC, keeps the old file and leaves no other one. Reading a page of
-// bbolt's mapping for which tmpfs has no memory faults, too.
+// A disk that is full at any moment gives ENOSPC, keeps the old file and leaves no other one.
+// Reading a page of bbolt's mapping for which tmpfs has no memory faults, too.
 func TestBolt_DiskFull(t *testing.T) {
 	dir := t.TempDir()
 	for size := 64 << 10; ; size += 96 << 10 {

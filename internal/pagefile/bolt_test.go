@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-// writtenByBolt reports whether bbolt wrote the file: it counts its transactions from 0, and the first one
-// makes the empty database.
+// writtenByBolt reports whether bbolt wrote the file: it counts its transactions from 0, and the
+// first one makes the empty database.
 func writtenByBolt(data []byte) bool {
 	return binary.LittleEndian.Uint64(data[16+48:]) > 1 || binary.LittleEndian.Uint64(data[pageSize+16+48:]) > 1
 }
@@ -38,15 +38,16 @@ func TestBolt_SameContent(t *testing.T) {
 			checkContent(t, root, pages)
 			checkBolt(t, root, pages)
 		}
-		// bbolt leaves the nodes behind that it replaces in a later transaction, and the first pages.
+		// bbolt leaves the nodes behind that it replaces in a later transaction, and the first
+		// pages.
 		if limit := sizes[0] + sizes[0]/20 + 16*pageSize; sizes[1] > limit {
 			t.Fatalf("bbolt's file of %d pages has %d bytes, the other one %d", len(pages), sizes[1], sizes[0])
 		}
 	})
 }
 
-// randomPages draws pages with ascending keys. Their values are small, near the sizes at which nodes
-// change, or large enough for several transactions.
+// randomPages draws pages with ascending keys. Their values are small, near the sizes at which
+// nodes change, or large enough for several transactions.
 func randomPages(t *rapid.T) []page {
 	size := rapid.OneOf(
 		rapid.IntRange(0, 40), rapid.IntRange(900, 1100), rapid.IntRange(1900, 4200), rapid.IntRange(0, 100_000),

@@ -9,56 +9,54 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// Options change what [CreateWith] does. The zero value is useful.
+// Options configure [CreateWith]. The zero value works.
 type Options struct {
-	// BeforePublish, if set, is called when the new file is complete, durable
-	// and verified, and does not have its name yet. If it returns an error, or
-	// panics, the file is removed and never gets the name.
+	// BeforePublish, if set, is called when the new file is complete, durable and verified, but
+	// still has its temporary name. If BeforePublish returns an error or panics, the file is
+	// removed.
 	BeforePublish func() error
 
-	// NoReplace makes CreateWith fail, with an error wrapping fs.ErrExist, if a file has
-	// the name when it is to be given.
+	// NoReplace makes CreateWith fail if the final name is taken. The error wraps fs.ErrExist.
 	NoReplace bool
 
-	// Bolt lets bbolt itself write the pages if the file is one of the operating system and
-	// addresses have 64 bits. The content is the same, the bytes are not.
+	// Bolt lets bbolt itself write the pages. This needs a file of the operating system and 64-bit
+	// addresses; otherwise Bolt has no effect. The content is the same, but the bytes differ.
 	Bolt bool
 }
 
-// Create writes a file of the pages that fill puts, and gives it the name once
-// it is durable and verified. See [CreateWith].
+// Create writes a file with the pages that fill puts, and renames it to name once it is durable and
+// verified. See [CreateWith].
 func Create(dir disk.FS, name string, fill func(*Writer) error) (Info, error) {
 	return CreateWith(dir, name, Options{}, fill)
 }
 
-// CreateWith is [Create] with options. The name is a slash-separated path
-// inside dir; its directory must exist. A file that has the name is replaced in one step,
-// unless [Options.NoReplace] forbids it. If several write the same name, each writes a file of its
-// own, and the last one that is complete stays.
+// CreateWith is [Create] with options. The name is a slash-separated path inside dir. Its directory
+// must exist. CreateWith atomically replaces an existing file, unless [Options.NoReplace] is set.
+// If several goroutines or processes write the same name, each writes its own temporary file, and
+// the last completed one stays.
 //
-// It removes the unfinished files of the same name whose writers have ended: see
+// CreateWith removes unfinished files of the same name whose writers have ended: see
 // [disk.RemoveTemps]. With [Options.NoReplace] it removes none.
 //
-// On any error, and if fill or BeforePublish panics, the unfinished file is
-// removed and whatever has the name keeps it. The one exception is a failed
-// sync of the directory after the rename: the error then says that
-// the new file has the name, but might lose it in a power failure.
+// On any error, and if fill or BeforePublish panics, the unfinished file is removed and an existing
+// file keeps the name. The only exception is a failed sync of the directory after the rename. That
+// error says that the new file has the name, but may lose it in a power failure.
 //
-// It holds at most 2 MiB of values (or one value, if that is longer), and 4 bytes
-// for each block of 64 KiB. With [Options.Bolt] it holds the values twice.
+// CreateWith holds at most 2 MiB of values, or one value if that is longer, and 4 bytes per block
+// of 64 KiB. With [Options.Bolt] it holds the values twice.
 func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error) (Info, error) {
-	// The steps are: write, read back, sync, BeforePublish, rename, sync the directory. Up to the
-	// rename a failure leaves everything as it was.
+	// The steps are: write, read back, sync, BeforePublish, rename, sync the directory. A failure
+	// before the rename leaves everything unchanged.
 	temp, err := disk.CreateTemp(dir, name)
 	if err != nil {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
-			err = e.Err // It names the temporary file.
+			err = e.Err // Drop the path, which is the temporary name.
 		}
 		return Info{}, fmt.Errorf("create %s: %w", name, err)
 	}
 	defer temp.Discard() // Also if fill or BeforePublish panics. A published file stays.
 	if !opts.NoReplace {
-		_ = temp.RemoveOthers() // They only take space.
+		_ = temp.RemoveOthers() // Leftover files only waste space, so the error is ignored.
 	}
 	info, err := complete(dir, name, temp, opts, fill)
 	if err != nil {
@@ -82,8 +80,8 @@ func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error
 	return info, nil
 }
 
-// complete fills the new file, which is to be called name, reads it back, makes it
-// durable and closes it.
+// complete fills the new file, reads it back, makes it durable and closes it. name is its final
+// name.
 func complete(dir disk.FS, name string, temp *disk.Temp, opts Options, fill func(*Writer) error) (info Info, err error) {
 	f := temp.File
 	defer func() {
@@ -107,7 +105,7 @@ func complete(dir disk.FS, name string, temp *disk.Temp, opts Options, fill func
 	if info, err = tree.verify(dir, temp.Name()); err != nil {
 		return Info{}, fmt.Errorf("reading back: %w", err)
 	}
-	if want := t.info(); info != want { // Sound, but not the file that was written here.
+	if want := t.info(); info != want { // The file is valid, but not the one that was written here.
 		return Info{}, fmt.Errorf("%w: %s is %+v, want %+v", ErrCorrupt, name, info, want)
 	}
 	if err := f.Sync(); err != nil {

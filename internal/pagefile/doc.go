@@ -1,9 +1,8 @@
-// Package pagefile keeps pages of bytes in one immutable file and finds damage
-// in it. It knows nothing of what a page means: a page is a key of two numbers
-// and an opaque value.
+// Package pagefile stores pages of bytes in one immutable file and detects damage in it. The
+// package does not interpret pages: a page is a key of two numbers and an opaque value.
 //
-// The file is a bbolt database with one flat bucket, followed by a trailer that
-// holds a checksum of every block before it:
+// The file is a bbolt database with one flat bucket, followed by a trailer. The trailer contains a
+// checksum of every block before it:
 //
 //	0                             length                        size
 //	+---------+---------+---- ... ----+---------+---- ... ----+--------+
@@ -11,37 +10,40 @@
 //	+---------+---------+---- ... ----+---------+---- ... ----+--------+
 //	'------------- bbolt -------------'------------ trailer -----------'
 //
-// docs/FORMAT.md gives every byte of it.
+// docs/FORMAT.md describes every byte.
 //
 // # Writing
 //
-// [Create] writes a file under a temporary name, reads it back, makes it durable
-// and only then renames it. Whatever goes wrong before the rename, including a
-// crash, leaves the file that had the name before. The same pages give the same
-// bytes, on every machine, unless [Options.Bolt] is set.
+// [Create] writes a file under a temporary name, reads it back, makes it durable and then renames
+// it. A failure or crash before the rename leaves an existing file with that name unchanged. The
+// same pages produce the same bytes on every machine, unless [Options.Bolt] is set.
 //
-// Two writers make the same tree. By default it is written from left to right in one
-// pass, each byte once, into any file. With [Options.Bolt], bbolt itself writes it in
-// transactions: the snapshots of a store on a real file system are its files.
+// Two writers produce the same tree. The default writer writes from left to right in one pass, each
+// byte once, into any file. With [Options.Bolt], bbolt itself writes in transactions. A store on a
+// real file system uses bbolt for its snapshots.
 //
 // # Reading
 //
-// Any tool that knows bbolt can read the file. This package has a reader of its own: bbolt
-// maps its file into memory, so a failing disk or a shorter file would end the process
-// instead of giving an error; it takes a lock; it follows page numbers without looking at them,
-// so that a page that points at itself overflows the stack; and it falls back
-// to an older state without a word when its newest meta page is damaged. Here
-// bytes are read with ReadAt, their block's checksum is compared before they
-// are believed, and a page is checked before it is followed.
+// Any tool that supports bbolt can read the file. This package has its own reader, because bbolt is
+// unsafe for damaged files:
 //
-// [Open] reads the trailer and three pages, however large the file is.
-// [File.Get] reads the blocks on its way and those of the value.
-// [File.Verify] reads everything.
+//   - bbolt maps its file into memory. A failing disk or a truncated file ends the process instead
+//     of returning an error.
+//   - bbolt takes a lock.
+//   - bbolt follows page numbers without checking them. A page that refers to itself overflows the
+//     stack.
+//   - bbolt silently uses an older state if its newest meta page is damaged.
+//
+// This package reads bytes with ReadAt and verifies their block's checksum before it uses them. It
+// checks each page before it follows a reference in the page.
+//
+// [Open] reads the trailer and three pages, however large the file is. [File.Get] reads the blocks
+// on the path to a value and the blocks of the value. [File.Verify] reads everything.
 //
 // # Damage and malice
 //
-// The checksums find what disks, cables and careless tools do. They do not help
-// against someone who computes them anew, so the structure of a page is checked
-// even if its checksum fits: a hostile file gives an error. It cannot make
-// this package panic, loop, or allocate more than the file is long.
+// The checksums detect accidental damage by disks, cables and careless tools. They do not protect
+// against an attacker, who can recompute them. So the structure of a page is checked even if its
+// checksum matches, and a hostile file gives an error. A hostile file cannot make this package
+// panic, loop, or allocate more than the length of the file.
 package pagefile

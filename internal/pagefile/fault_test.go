@@ -105,7 +105,8 @@ func TestCreateReadsBack(t *testing.T) {
 				return err
 			}
 		}
-		_, err := w.tree.(*sequentialTree).file.WriteAt([]byte{1}, 6<<20) // In a value of the first transaction.
+		// In a value of the first transaction.
+		_, err := w.tree.(*sequentialTree).file.WriteAt([]byte{1}, 6<<20)
 		return err
 	})
 	if !errors.Is(err, ErrCorrupt) {

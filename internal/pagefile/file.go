@@ -11,14 +11,14 @@ import (
 
 // Info describes a page file.
 type Info struct {
-	Size   int64  // Of the file, in bytes.
-	Pages  uint64 // Keys in it.
-	Blocks int64  // Checksummed blocks.
-	CRC    uint32 // CRC-32C of the block table: another one means other content.
+	Size   int64  // File size in bytes.
+	Pages  uint64 // Number of keys.
+	Blocks int64  // Number of checksummed blocks.
+	CRC    uint32 // CRC-32C of the block table. A different value means different content.
 }
 
-// A File is a page file open for reading. It is safe for concurrent use, takes
-// no lock and writes nothing. Any number of Files can be open on one file.
+// A File is a page file that is open for reading. It is safe for concurrent use, takes no lock and
+// writes nothing. A file may be open as several Files.
 type File struct {
 	blocks
 	file    disk.File
@@ -27,12 +27,11 @@ type File struct {
 	bucket  bucket
 }
 
-// Open opens the page file called name, a path inside dir. It checks the
-// trailer, the file's length and where the tree of pages begins; [File.Get]
-// and [File.Scan] check the rest on their way, and [File.Verify] all of it.
+// Open opens a page file. name is its path inside dir. Open checks the trailer, the file's length
+// and the start of the page tree. [File.Get] and [File.Scan] check the parts that they read;
+// [File.Verify] checks everything.
 //
-// The errors are [ErrForeign], [ErrNewer], a [*DamageError], and those of
-// opening a file.
+// The errors are [ErrForeign], [ErrNewer], a [*DamageError], and the errors of opening a file.
 func Open(dir disk.FS, name string) (*File, error) {
 	f, err := open(dir, name)
 	if err != nil {
@@ -45,7 +44,7 @@ func Open(dir disk.FS, name string) (*File, error) {
 	return f, nil
 }
 
-// open is Open up to the trailer.
+// open performs the steps of Open up to the trailer.
 func open(dir disk.FS, name string) (*File, error) {
 	file, err := dir.Open(name)
 	switch {
@@ -72,8 +71,8 @@ func inspect(file disk.File, name string) (*trailer, int64, error) {
 	return t, size, err
 }
 
-// newFile returns a File that does not know its bucket yet: Check looks at all blocks first, of which one
-// that is damaged may hide it.
+// newFile returns a File whose bucket is not read yet. Check first verifies all blocks, because a
+// damaged block may hide the bucket.
 func newFile(file disk.File, name string, t *trailer, size int64) *File {
 	return &File{
 		blocks:  blocks{r: file, name: name, length: t.length, table: t.table},
@@ -86,7 +85,7 @@ func newFile(file disk.File, name string, t *trailer, size int64) *File {
 // findBucket reads bbolt's meta pages and the leaf that names the bucket: three pages.
 //
 //	pages 0, 1      page root          page bucket.root
-//	metas ──root──▶ leaf "pages" ────▶ topmost node of the tree
+//	metas ──root──▶ leaf "pages" ────▶ root node of the tree
 //	                      └ or the only leaf itself, if it is small
 func (f *File) findBucket(read readFunc) (bucket, error) {
 	metas := make([]byte, 2*pageSize)
@@ -109,10 +108,10 @@ func (f *File) findBucket(read readFunc) (bucket, error) {
 	return b, nil
 }
 
-// limit returns how many pages bbolt's part of the file has.
+// limit returns the number of pages in bbolt's part of the file.
 func (f *File) limit() int64 { return f.length / pageSize }
 
-// malformed reports bytes whose checksum may fit and whose meaning does not.
+// malformed reports bytes with an invalid meaning, even if their checksum matches.
 func (f *File) malformed(offset, length int64, reason string) error {
 	return corrupt(f.name, offset, length, reason)
 }
@@ -120,12 +119,12 @@ func (f *File) malformed(offset, length int64, reason string) error {
 // Info describes the file. It reads nothing.
 func (f *File) Info() Info { return f.trailer.info() }
 
-// Close closes the file. Values that were read stay valid; what is being read
-// at the same time fails with [os.ErrClosed].
+// Close closes the file. Values that were read stay valid. Concurrent reads fail with
+// [os.ErrClosed].
 func (f *File) Close() error { return f.file.Close() }
 
-// maxDepth bounds the way down a tree. Two levels already hold 28,000 leaves,
-// and five more than a disk.
+// maxDepth bounds the depth of the tree. Two levels already hold 28,000 leaves, and seven levels
+// hold more than any disk.
 const maxDepth = 12
 
 // nodeBuffers holds buffers of one page.
@@ -134,14 +133,14 @@ var nodeBuffers = sync.Pool{New: func() any {
 	return &b
 }}
 
-// Get returns the value of page k and whether there is one. The value is the
-// caller's. It reads one page of the file for each level of the tree (three for a
-// file of 1 GB with values of 64 KiB) and the value, in whole blocks.
+// Get returns the value of page k, and whether the page exists. The caller owns the value. Get
+// reads one page of the file for each level of the tree, and then the value, in whole blocks. A
+// file of 1 GB with values of 64 KiB has three levels.
 //
-// A [*DamageError] names the first bytes on the way that are damaged.
+// A [*DamageError] names the first damaged bytes on the path.
 func (f *File) Get(k Key) (value []byte, ok bool, err error) { return f.GetInto(nil, k) }
 
-// GetInto is [File.Get] that may use the memory of dst for the value.
+// GetInto is [File.Get], but may use the memory of dst for the value.
 func (f *File) GetInto(dst []byte, k Key) (value []byte, ok bool, err error) {
 	if f.bucket.root == 0 {
 		return f.getInline(k)
@@ -150,7 +149,7 @@ func (f *File) GetInto(dst []byte, k Key) (value []byte, ok bool, err error) {
 	defer nodeBuffers.Put(buf)
 	n, id := node(*buf), f.bucket.root
 	for depth := 0; ; depth++ {
-		if depth == maxDepth { // A branch of a hostile file may name itself.
+		if depth == maxDepth { // A branch of a hostile file may refer to itself.
 			return nil, false, f.malformed(int64(id)*pageSize, pageSize, "the tree is too deep")
 		}
 		if err := f.readNode(f.readAt, n, id); err != nil {
@@ -160,14 +159,14 @@ func (f *File) GetInto(dst []byte, k Key) (value []byte, ok bool, err error) {
 			return f.getLeaf(n, id, k, dst)
 		}
 		i := n.search(k)
-		if i < 0 { // It is below the first key that there is.
+		if i < 0 { // k is less than the first key of the file.
 			return nil, false, nil
 		}
 		id = n.child(i)
 	}
 }
 
-// readNode reads and checks the first page of the node id.
+// readNode reads and checks the first page of node id.
 func (f *File) readNode(read readFunc, n node, id uint64) error {
 	if err := read(n, int64(id)*pageSize); err != nil {
 		return err
@@ -178,10 +177,11 @@ func (f *File) readNode(read readFunc, n node, id uint64) error {
 	return nil
 }
 
-// search returns the child of a checked branch that k lies below, or -1 if it
-// is smaller than all keys.
+// search returns the index of the child that may contain k, or -1 if k is less than all keys. n is
+// a checked branch.
 func (n node) search(k Key) int {
-	low, high := 0, n.count() // Keys before low are <= k, those from high on are above.
+	// Keys before index low are <= k, keys from index high on are greater.
+	low, high := 0, n.count()
 	for low < high {
 		middle := int(uint(low+high) / 2)
 		if n.branchKey(middle).Compare(k) <= 0 {
@@ -193,8 +193,8 @@ func (n node) search(k Key) int {
 	return low - 1
 }
 
-// getLeaf looks for k in the leaf id. It reads no more keys than it needs: in a
-// leaf of large values each lies in a block of its own.
+// getLeaf looks for k in leaf id. It reads no more keys than necessary, because in a leaf of large
+// values each key is in a block of its own.
 func (f *File) getLeaf(n node, id uint64, k Key, dst []byte) ([]byte, bool, error) {
 	base := int64(id) * pageSize
 	for i := range n.count() {
@@ -217,12 +217,11 @@ func (f *File) getLeaf(n node, id uint64, k Key, dst []byte) ([]byte, bool, erro
 	return nil, false, nil
 }
 
-// readFunc reads bytes before the trailer, with or without a look at their
-// checksums.
+// A readFunc reads bytes before the trailer, with or without verifying their checksums.
 type readFunc func(buf []byte, off int64) error
 
-// readKey returns the key of an entry of the leaf at offset base. Behind a large value it lies beyond
-// the first page of the leaf, which is all that n has.
+// readKey returns the key of an entry. base is the offset of the leaf. A key after a large value is
+// beyond the first page of the leaf, and n holds only that page.
 func (f *File) readKey(read readFunc, n node, base int64, e entry) (Key, error) {
 	if e.valueAt() <= int64(len(n)) {
 		return decodeKey(n[e.keyAt:]), nil
@@ -234,7 +233,7 @@ func (f *File) readKey(read readFunc, n node, base int64, e entry) (Key, error) 
 	return decodeKey(key[:]), nil
 }
 
-// getInline looks for k in a bucket that is written inline.
+// getInline looks for k in an inline bucket.
 func (f *File) getInline(k Key) ([]byte, bool, error) {
 	n := f.bucket.inline
 	for i := range n.count() {

@@ -9,8 +9,8 @@ import (
 
 const (
 	metaSize        = 64
-	metaTransaction = 48 // Offset of its transaction in a meta.
-	metaChecked     = 56 // Bytes of a meta that its checksum covers.
+	metaTransaction = 48 // Offset of the transaction in a meta.
+	metaChecked     = 56 // Number of bytes of a meta that its checksum covers.
 	boltMagic       = 0xED0CDAED
 	boltVersion     = 2
 	noFreelist      = ^uint64(0)
@@ -18,12 +18,11 @@ const (
 	flagBucket      = 1
 )
 
-// bucketName is the one bucket of a page file.
+// bucketName is the name of the only bucket in a page file.
 var bucketName = []byte("pages")
 
-// checkMetas checks bbolt's two meta pages and returns the page of the leaf
-// that names the bucket. Both metas must describe the same tree: bbolt falls
-// back to the other one if one is bad, and must not find something else there.
+// checkMetas checks bbolt's two meta pages. It returns the page of the leaf that names the bucket.
+// Both metas must describe the same tree, because bbolt uses the other one if one is damaged.
 func checkMetas(pages []byte, limit int64) (root uint64, reason string) {
 	for i := range 2 {
 		page := node(pages[i*pageSize : (i+1)*pageSize])
@@ -34,7 +33,8 @@ func checkMetas(pages []byte, limit int64) (root uint64, reason string) {
 			return 0, fmt.Sprintf("meta %d: %s", i, reason)
 		}
 	}
-	// All but their transactions, which tell them apart, and the sums over these.
+	// Compare everything except the transactions, which differ, and the checksums, which cover
+	// them.
 	meta0, meta1 := pages[headerSize:], pages[pageSize+headerSize:]
 	if !bytes.Equal(meta0[:metaTransaction], meta1[:metaTransaction]) {
 		return 0, "the two metas differ"
@@ -42,8 +42,8 @@ func checkMetas(pages []byte, limit int64) (root uint64, reason string) {
 	return binary.LittleEndian.Uint64(meta0[16:]), ""
 }
 
-// checkMeta checks the meta on page parity of a file of limit pages. pgid is the number of pages;
-// transaction txid is written to meta txid modulo 2. Its fields, little-endian:
+// checkMeta checks the meta on page parity of a file of limit pages. pgid is the number of pages.
+// Transaction txid is written to meta txid modulo 2. The fields, little-endian:
 //
 //	0       4         8          12      16     24         32         40     48     56
 //	+-------+---------+----------+-------+------+----------+----------+------+------+----------+
@@ -70,8 +70,8 @@ func checkMeta(m []byte, parity uint64, limit int64) string {
 	return ""
 }
 
-// encodeMetas fills the two meta pages of a file of limit pages, whose leaf that
-// names the bucket is page root.
+// encodeMetas fills the two meta pages of a file of limit pages. Page root is the leaf that names
+// the bucket.
 func encodeMetas(pages []byte, root, limit uint64) {
 	for i := range uint64(2) {
 		page := node(pages[i*pageSize:])
@@ -88,27 +88,28 @@ func encodeMetas(pages []byte, root, limit uint64) {
 	}
 }
 
-// sumMeta returns the checksum of a meta, which bbolt wants beside those of the trailer: FNV-1a.
+// sumMeta returns the checksum of a meta: FNV-1a. bbolt requires it in addition to the trailer's
+// checksums.
 func sumMeta(m []byte) uint64 {
 	sum := fnv.New64a()
 	sum.Write(m[:metaChecked])
 	return sum.Sum64()
 }
 
-// A bucket is where the tree of pages begins: at a page of the file, or, if it
-// is small, in a leaf written where the page id would stand ("inline").
+// A bucket says where the tree of pages begins: at a page of the file. A small tree is one leaf
+// that follows the bucket header directly ("inline").
 type bucket struct {
-	root     uint64 // Page id of the topmost node; 0 if inline.
+	root     uint64 // Page of the root node. 0 if inline.
 	inline   node   // A checked leaf, or one without entries.
-	inlineAt int64  // Offset of inline in the file.
+	inlineAt int64  // File offset of inline.
 }
 
-// decodeBucket reads the leaf that names the bucket, page id of limit. It has one entry, whose key is
-// the name and whose value this, little-endian:
+// decodeBucket reads the leaf that names the bucket. The leaf is page id of limit pages. Its only
+// entry has the bucket's name as key. The value, little-endian:
 //
 //	0      8          16
 //	+------+----------+-- ... --+
-//	| root | sequence | leaf    |     the leaf only where root is 0
+//	| root | sequence | leaf    |     leaf is present only if root is 0
 //	+------+----------+-- ... --+
 func decodeBucket(n node, id uint64, limit int64) (b bucket, reason string) {
 	if n.id() != id || n.flags() != flagLeaf || n.count() != 1 || n.overflow() != 0 {
@@ -136,8 +137,8 @@ func decodeBucket(n node, id uint64, limit int64) (b bucket, reason string) {
 	return b, reason
 }
 
-// checkInline checks a leaf that is written inline. It may be empty, and its
-// keys, unlike those of other leaves, are all at hand.
+// checkInline checks an inline leaf. The leaf may be empty. In contrast to other leaves, all its
+// keys are in memory.
 func checkInline(n node) string {
 	if len(n) < headerSize || n.id() != 0 || n.flags() != flagLeaf || n.overflow() != 0 {
 		return "the inline bucket is not a leaf"

@@ -5,24 +5,25 @@ import (
 	"fmt"
 )
 
-// What bbolt calls a page is called a node here, because a page is what the
-// caller stores. This file reads the nodes of bbolt's tree from bytes that
-// may be anything, and sets what a Writer makes of them. It accepts what this package
-// writes, or bbolt once wrote for it, which is less than the format of bbolt allows:
+// A bbolt page is called a node here, because a page is what the caller stores. This file reads the
+// nodes of bbolt's tree from untrusted bytes, and encodes the nodes of a Writer. It accepts only
+// nodes that this package, or bbolt on its behalf, writes. These are fewer than bbolt's format
+// allows:
 //
-//   - a branch is one page long, and so is a leaf of more than maxLarge entries;
-//   - keys and values follow the elements without a gap, in their order, and
-//     fill the last of the node's pages at least in part;
-//   - keys are keySize bytes.
+//   - A branch has one page. A leaf of more than maxLarge entries has one page, too.
+//   - Keys and values follow the elements without a gap, in the same order. They reach into the
+//     last of the node's pages.
+//   - Keys have keySize bytes.
 
 const (
-	pageSize    = 4096 // Fixed, not the machine's, for the same bytes everywhere.
+	// Fixed, independent of the machine, so that the bytes are the same everywhere.
+	pageSize    = 4096
 	headerSize  = 16
 	elementSize = 16
 	minPages    = 3 // Two meta pages and the leaf that names the bucket.
 
-	// maxLarge is how many entries a leaf can have that is longer than a page:
-	// bbolt does not split a node of at most twice its minimum of two.
+	// maxLarge is the maximum number of entries of a leaf that is longer than a page. bbolt does
+	// not split a node of at most twice its minimum of two entries.
 	maxLarge = 4
 
 	flagBranch = 1
@@ -37,7 +38,7 @@ const (
 //	| id | flags | count | overflow | element 0 |         | data |         |
 //	+----+-------+-------+----------+-----------+-- ... --+------+-- ... --+
 //
-// The node goes on for overflow more pages.
+// The node continues for overflow more pages.
 type node []byte
 
 func (n node) id() uint64      { return binary.LittleEndian.Uint64(n) }
@@ -45,11 +46,11 @@ func (n node) flags() uint16   { return binary.LittleEndian.Uint16(n[8:]) }
 func (n node) count() int      { return int(binary.LittleEndian.Uint16(n[10:])) }
 func (n node) overflow() int64 { return int64(binary.LittleEndian.Uint32(n[12:])) }
 
-// pages returns how many pages of the file the node takes.
+// pages returns the number of pages of the node.
 func (n node) pages() int64 { return n.overflow() + 1 }
 
-// element returns the bytes of element i: where its data is, counted from the element on, and of what
-// size, little-endian.
+// element returns the bytes of element i. place is the offset of the key from the start of the
+// element. The fields, little-endian:
 //
 //	0         4         8         12           16
 //	+---------+---------+---------+------------+
@@ -62,7 +63,7 @@ func (n node) element(i int) []byte {
 	return n[at : at+elementSize]
 }
 
-// encode sets the header of a node that has no page but its first.
+// encode sets the header of a node that has only one page.
 func (n node) encode(id uint64, flags uint16, count int) {
 	binary.LittleEndian.PutUint64(n, id)
 	binary.LittleEndian.PutUint16(n[8:], flags)
@@ -70,7 +71,7 @@ func (n node) encode(id uint64, flags uint16, count int) {
 	binary.LittleEndian.PutUint32(n[12:], 0)
 }
 
-// encodeEntry sets element i of a leaf, whose key begins at place.
+// encodeEntry sets element i of a leaf. The key begins at place.
 func (n node) encodeEntry(i int, flags uint32, place, keySize, size int) {
 	e := n.element(i)
 	binary.LittleEndian.PutUint32(e, flags)
@@ -79,7 +80,7 @@ func (n node) encodeEntry(i int, flags uint32, place, keySize, size int) {
 	binary.LittleEndian.PutUint32(e[12:], uint32(size))
 }
 
-// encodeChild sets element i of a branch, whose key is at place.
+// encodeChild sets element i of a branch. The key is at place.
 func (n node) encodeChild(i, place int, id uint64) {
 	e := n.element(i)
 	binary.LittleEndian.PutUint32(e, uint32(place-headerSize-i*elementSize))
@@ -87,11 +88,11 @@ func (n node) encodeChild(i, place int, id uint64) {
 	binary.LittleEndian.PutUint64(e[8:], id)
 }
 
-// isLeaf reports whether n is a leaf; after a check it is a branch otherwise.
+// isLeaf reports whether n is a leaf. A checked node that is not a leaf is a branch.
 func (n node) isLeaf() bool { return n.flags() == flagLeaf }
 
-// branchKey returns the smallest key below child i of a checked branch, whose keys lie side by side
-// behind the elements.
+// branchKey returns the smallest key below child i of a checked branch. The keys are adjacent,
+// after the elements.
 func (n node) branchKey(i int) Key {
 	return decodeKey(n[headerSize+n.count()*elementSize+i*keySize:])
 }
@@ -99,14 +100,14 @@ func (n node) branchKey(i int) Key {
 // child returns the page id of child i of a checked branch.
 func (n node) child(i int) uint64 { return binary.LittleEndian.Uint64(n.element(i)[8:]) }
 
-// A leaf entry in a checked leaf: its key is at, and its value right after,
-// keyAt bytes from the start of the node.
+// An entry is an entry of a checked leaf. Its key begins keyAt bytes after the start of the node,
+// and its value follows the key.
 type entry struct {
 	keyAt int64
-	size  int64 // Of the value.
+	size  int64 // Size of the value.
 }
 
-// valueAt returns where the value begins.
+// valueAt returns the offset of the value in the node.
 func (e entry) valueAt() int64 { return e.keyAt + keySize }
 
 // entry returns entry i of a checked leaf.
@@ -118,8 +119,8 @@ func (n node) entry(i int) entry {
 	}
 }
 
-// checkNode checks the header and the elements of the node that was read as
-// page id of a file of limit pages. It returns what is wrong, or "".
+// checkNode checks the header and the elements of a node that was read as page id of limit pages.
+// It returns what is wrong, or "".
 func checkNode(n node, id uint64, limit int64) string {
 	switch {
 	case n.id() != id:
@@ -144,8 +145,8 @@ func checkNode(n node, id uint64, limit int64) string {
 	return ""
 }
 
-// checkBranch checks the elements of a branch: in place, keys ascending,
-// children inside the file.
+// checkBranch checks the elements of a branch: the keys are in place and ascend, and the children
+// are inside the file.
 func checkBranch(n node, limit int64) string {
 	count := n.count()
 	if n.overflow() != 0 || headerSize+count*(elementSize+keySize) > len(n) {
@@ -153,7 +154,7 @@ func checkBranch(n node, limit int64) string {
 	}
 	for i := range count {
 		e := n.element(i)
-		place := (count-i)*elementSize + i*keySize // From element i to its key.
+		place := (count-i)*elementSize + i*keySize // Distance from element i to its key.
 		if binary.LittleEndian.Uint32(e) != uint32(place) || binary.LittleEndian.Uint32(e[4:]) != keySize {
 			return fmt.Sprintf("key %d is out of place", i)
 		}
@@ -167,8 +168,8 @@ func checkBranch(n node, limit int64) string {
 	return ""
 }
 
-// checkLeaf checks the elements of a leaf: keys and values in place, inside the
-// pages of the leaf, and reaching into the last of them.
+// checkLeaf checks the elements of a leaf: keys and values are in place, inside the pages of the
+// leaf, and reach into the last of them.
 func checkLeaf(n node) string {
 	count := n.count()
 	if headerSize+count*elementSize > len(n) || n.overflow() > 0 && count > maxLarge {
@@ -189,7 +190,7 @@ func checkLeaf(n node) string {
 		}
 		end = entry.valueAt() + entry.size
 	}
-	// The last page has a byte of them: overflow says what they take, neither less nor more.
+	// overflow must be exact: the last page contains at least one byte of the entries.
 	if last := (end - 1) / pageSize; last != n.overflow() {
 		return fmt.Sprintf("%d bytes of entries in %d pages", end, n.pages())
 	}

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// parallel calls a function for 0 to n-1 from several goroutines, each with its
-// own function made by start, and returns the first error. After an error no
-// further numbers are handed out.
+// parallel calls functions for the numbers 0 to n-1 from several goroutines. Each goroutine uses
+// its own function, made by start. parallel returns the first error, and starts no further numbers
+// after it.
 func parallel(n int64, workers int, start func() func(int64) error) error {
 	var (
 		wg     sync.WaitGroup

@@ -10,39 +10,38 @@ import (
 )
 
 const (
-	// stripeSize is how much of a file one goroutine takes at once. Where a value
-	// reaches over the end of a stripe, its last blocks are read twice.
+	// stripeSize is the number of bytes that one goroutine takes at once. If a value crosses the
+	// end of a stripe, the last blocks of the value are read twice.
 	stripeSize = 32 * blockSize
 
-	// windowSize is how much is read at once: little enough that the bytes are
-	// still in the processor's cache when they are summed, decoded and copied.
+	// windowSize is the number of bytes per read. It is small, so the bytes are still in the
+	// processor's cache when they are verified, decoded and copied.
 	windowSize = 4 * blockSize
 )
 
-// A file is read whole in the order of its bytes, not in that of keys:
+// These functions read a whole file in the order of its bytes, not in the order of keys:
 //
 //	nodes ──walk, raw──▶ places, sorted by offset
 //	file  | stripe 0           | stripe 1           | …     one goroutine each
-//	      | window ▶           | window ▶                   goes on block by block, compares
-//	                                                        checksums, hands out what lies in it
+//	      | window ▶           | window ▶                   moves block by block, verifies
+//	                                                        checksums, visits the pages in it
 //
-// A place belongs to the stripe that it begins in. Nodes are read twice: at first without a look at
-// their checksums, to know the places, and then as parts of blocks.
+// A place belongs to the stripe in which it begins. Nodes are read twice. The first read finds the
+// places without verifying checksums. The second read verifies the nodes as parts of their blocks.
 
-// ReadAll reads the whole file once, and calls visit with every page on the way, from
-// as many goroutines as the program has processors and in no particular order. A value
-// is valid until visit returns.
+// ReadAll reads the whole file once and calls visit with every page. It calls visit from one
+// goroutine per processor, in no particular order. The value is valid until visit returns.
 //
-// Blocks are compared before their bytes are handed out, but only when ReadAll has
-// returned nil are all of them known to be good. Else it returns what [File.Verify]
-// would. It stops with the first error of visit, and with that of ctx.
+// Each block is verified before its bytes are passed to visit. But all blocks are verified only
+// when ReadAll has returned nil. Otherwise ReadAll returns the same error as [File.Verify]. It
+// stops at the first error of visit, and when ctx ends.
 //
-// It takes 24 bytes for each page, and for each goroutine 256 KiB or the size of
-// the longest value.
+// Memory: 24 bytes for each page. In addition, each goroutine takes 256 KiB or the size of the
+// longest value.
 func (f *File) ReadAll(ctx context.Context, visit func(k Key, value []byte) error) error {
 	places, malformed := f.places(anyKey)
 	if malformed != nil {
-		places = nil // Blocks that are damaged may be why, and come first.
+		places = nil // Damaged blocks may be the cause, so they are reported first.
 	}
 	if err := f.readBlocks(ctx, places, visit); err != nil {
 		return err
@@ -52,9 +51,9 @@ func (f *File) ReadAll(ctx context.Context, visit func(k Key, value []byte) erro
 
 func anyKey(Key) bool { return true }
 
-// ReadSome is [File.ReadAll] for the pages for which want returns true. It reads
-// the nodes of the tree and the blocks that hold those pages, compares the checksums of
-// the latter, and stops with the first damage.
+// ReadSome is [File.ReadAll] for the pages for which want returns true. It reads the nodes of the
+// tree and the blocks with those pages. It verifies the checksums of these blocks and stops at the
+// first damage.
 func (f *File) ReadSome(ctx context.Context, want func(Key) bool, visit func(k Key, value []byte) error) error {
 	places, err := f.places(want)
 	if err != nil {
@@ -66,8 +65,8 @@ func (f *File) ReadSome(ctx context.Context, want func(Key) bool, visit func(k K
 	})
 }
 
-// stripes calls functions that start makes for the stripes of the file, several at the
-// same time.
+// stripes calls a function for each stripe of the file, several at the same time. start makes one
+// function per goroutine.
 func (f *File) stripes(start func() func(start, end int64) error) error {
 	return parallel((f.length+stripeSize-1)/stripeSize, runtime.GOMAXPROCS(0), func() func(int64) error {
 		read := start()
@@ -75,12 +74,12 @@ func (f *File) stripes(start func() func(start, end int64) error) error {
 	})
 }
 
-// readBlocks reads all blocks and hands out the places among them. It returns all
-// damaged ranges, joined, in ascending order.
+// readBlocks reads and verifies all blocks and visits the places in them. It returns all damaged
+// ranges, joined, in ascending order.
 func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, []byte) error) error {
 	var mu sync.Mutex
 	var damaged []*DamageError
-	var changed *DamageError // It is none of a block: a key that was not there again.
+	var changed *DamageError // Not damage of a block: a key changed between two reads.
 	err := f.stripes(func() func(start, end int64) error {
 		w := window{blocks: &f.blocks, all: true}
 		return func(start, end int64) error {
@@ -89,7 +88,8 @@ func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, [
 			if !errors.As(err, &damage) {
 				return err
 			}
-			found := f.damagedBlocks(start, end) // The stripe ended at the first: look for the others.
+			// The stripe stopped at the first damaged block. Find the other ones.
+			found := f.damagedBlocks(start, end)
 			mu.Lock()
 			defer mu.Unlock()
 			damaged, changed = append(damaged, found...), damage
@@ -108,7 +108,7 @@ func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, [
 	return nil
 }
 
-// damagedBlocks returns what is wrong with the blocks of [start, end).
+// damagedBlocks returns the damage of the blocks in [start, end).
 func (f *File) damagedBlocks(start, end int64) (damaged []*DamageError) {
 	buf := make([]byte, blockSize)
 	for ; start < end; start += blockSize {
@@ -119,14 +119,14 @@ func (f *File) damagedBlocks(start, end int64) (damaged []*DamageError) {
 	return damaged
 }
 
-// A place says where the key and, right behind it, the value of a page lie.
+// A place is the position of a page: its key, and the value directly after the key.
 type place struct {
 	key       Key
 	off, size int64
 }
 
-// places checks the tree of pages and returns where those wanted lie, in the order
-// of the file. Its bytes are read without a look at their checksums.
+// places checks the tree of pages and returns the positions of the wanted pages, ordered by offset.
+// It reads the nodes without verifying checksums.
 func (f *File) places(want func(Key) bool) ([]place, error) {
 	var places []place
 	err := f.walk(f.bucket, f.raw, func(k Key, off, size int64) error {
@@ -140,8 +140,8 @@ func (f *File) places(want func(Key) bool) ([]place, error) {
 	return places, err
 }
 
-// CountSmall returns how many pages have values of at most limit bytes, as far as the tree
-// can be read. It reads the nodes without a look at their checksums, and no values.
+// CountSmall returns the number of pages with values of at most limit bytes, as far as the tree can
+// be read. It reads the nodes without verifying checksums, and reads no values.
 func (f *File) CountSmall(limit int64) (n int64) {
 	_ = f.walk(f.bucket, f.raw, func(_ Key, _, size int64) error {
 		if size <= limit {
@@ -161,29 +161,31 @@ func within(places []place, start, end int64) []place {
 	return places[at(start):at(end)]
 }
 
-// A window goes through a file from block to block and holds the ones last read,
-// whose checksums fit.
+// A window moves through a file block by block. It holds the blocks that were read last, all
+// verified.
 type window struct {
 	*blocks
-	all   bool   // Leave no block out.
-	start int64  // Of buf in the file.
-	buf   []byte // Whole blocks, but for where values kept their ends.
+	all   bool   // Read all blocks, not only those with places.
+	start int64  // File offset of buf.
+	buf   []byte // Whole blocks, or the rest of a block after earlier values were dropped.
 }
 
 func (w *window) end() int64 { return w.start + int64(len(w.buf)) }
 
-// stripe reads the blocks of [start, end) and hands out places, which begin there.
+// stripe reads the blocks of [start, end) and visits places, which begin in that range.
 func (w *window) stripe(ctx context.Context, start, end int64, places []place, visit func(Key, []byte) error) error {
 	w.start, w.buf = start, w.buf[:0]
 	for _, p := range places {
-		if !w.all && p.off >= w.end() { // Go on at its block: those between have nothing wanted.
+		// Jump to the block of p: the blocks in between contain no wanted page.
+		if !w.all && p.off >= w.end() {
 			w.start, w.buf = p.off/blockSize*blockSize, w.buf[:0]
 		}
 		if err := w.reach(ctx, p.off, p.off+p.size); err != nil {
 			return err
 		}
 		page := w.buf[p.off-w.start:][:p.size:p.size]
-		if decodeKey(page) != p.key { // Read twice, and compared with its checksum here.
+		// The key was read before, without verification. Here its checksum is verified.
+		if decodeKey(page) != p.key {
 			return corrupt(w.name, p.off, keySize, "it changed while it was read")
 		}
 		if err := visit(p.key, page[keySize:]); err != nil {
@@ -196,13 +198,13 @@ func (w *window) stripe(ctx context.Context, start, end int64, places []place, v
 	return w.reach(ctx, end, end)
 }
 
-// reach reads on until the window holds [off, end). It forgets what lies before.
+// reach reads blocks until the window holds [off, end). It drops the bytes before off.
 func (w *window) reach(ctx context.Context, off, end int64) error {
 	for w.end() < end {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		drop := min(off, w.end()) - w.start // What is kept is the beginning of a value, if any.
+		drop := min(off, w.end()) - w.start // The kept bytes are the beginning of a value, if any.
 		kept := copy(w.buf, w.buf[drop:])
 		w.start += drop
 		from := w.start + int64(kept)

@@ -8,18 +8,17 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// salvageFactor bounds how many times its own size is read of a file.
+// salvageFactor bounds the bytes that Salvage reads, as a multiple of the file's size.
 const salvageFactor = 4
 
-// Salvage calls visit with every page that it finds in a file which may be damaged
-// anywhere, in the order of the file. It looks at every place where a leaf can
-// begin and believes no checksum, no page number and not that the file is whole. So
-// a page can be found twice, if a transaction of bbolt left it somewhere, and a key
-// or a value may be wrong: the caller must have checksums of its own. A value is
-// valid until visit returns.
+// Salvage calls visit with every page that it finds in a damaged file, in the order of the file. It
+// checks every offset at which a leaf can begin. It does not rely on checksums, references or the
+// trailer. So a page can be found twice, if a transaction of bbolt left an old copy. A key or a
+// value may be wrong, so the caller must have checksums of its own. The value is valid until visit
+// returns.
 //
-// Bytes that the disk does not give are skipped. An error is that of opening the
-// file, of ctx, or one of a file whose leaves lie over each other.
+// Salvage skips bytes that the disk cannot read. It returns an error if the file cannot be opened,
+// if ctx ends, or if the file's leaves overlap.
 func Salvage(ctx context.Context, dir disk.FS, name string, visit func(k Key, value []byte)) error {
 	file, err := dir.Open(name)
 	if err != nil {
@@ -36,7 +35,7 @@ func Salvage(ctx context.Context, dir disk.FS, name string, visit func(k Key, va
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		// A leaf knows its page. Nothing else is asked of it: what it says of keys and values is tried.
+		// A leaf contains its page number. Its keys and values are tried without further checks.
 		if readFull(file, name, n, at) != nil || n.id() != uint64(at/pageSize) || n.flags() != flagLeaf {
 			continue
 		}
@@ -47,17 +46,17 @@ func Salvage(ctx context.Context, dir disk.FS, name string, visit func(k Key, va
 	return nil
 }
 
-// A salvage is a call of Salvage.
+// A salvage is the state of one call of Salvage.
 type salvage struct {
 	r     io.ReaderAt
 	name  string
-	size  int64 // Of the file.
-	left  int64 // Bytes that may still be read.
+	size  int64 // File size in bytes.
+	left  int64 // Number of bytes that may still be read.
 	visit func(Key, []byte)
 	buf   []byte
 }
 
-// leaf visits the pages of the leaf that begins with n, at offset base.
+// leaf visits the pages of the leaf n at offset base.
 func (s *salvage) leaf(n node, base int64) error {
 	for i := range min(n.count(), (len(n)-headerSize)/elementSize) {
 		e := n.element(i)
@@ -73,7 +72,7 @@ func (s *salvage) leaf(n node, base int64) error {
 	return nil
 }
 
-// inline visits the pages of a bucket that the leaf n names, if it is written there.
+// inline visits the pages of an inline bucket in leaf n, if n contains one.
 func (s *salvage) inline(n node, base int64) error {
 	at := headerSize + elementSize + len(bucketName) + bucketHeader
 	if inline := n[at:]; binary.LittleEndian.Uint64(n[at-bucketHeader:]) == 0 && inline.flags() == flagLeaf {
@@ -86,13 +85,13 @@ func (s *salvage) inline(n node, base int64) error {
 	return nil
 }
 
-// page visits the page that e describes, if the file has as many bytes.
+// page visits the page that e describes, if the file is long enough.
 func (s *salvage) page(e entry, base int64) error {
 	at, size := base+e.keyAt, keySize+e.size
 	if e.size > MaxValueSize || at+size > s.size {
 		return nil
 	}
-	if s.left -= size; s.left < 0 { // Hostile leaves may all name the same gigabyte.
+	if s.left -= size; s.left < 0 { // Many hostile leaves may refer to the same bytes.
 		return corrupt(s.name, base, pageSize, "its pages lie over each other")
 	}
 	if int64(cap(s.buf)) < size {

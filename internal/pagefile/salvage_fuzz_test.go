@@ -81,7 +81,8 @@ func TestSalvageFindsThePagesOfAGoodFileAndOfAPartOfIt(t *testing.T) {
 func TestSalvageEndsWhereLeavesLieOverEachOther(t *testing.T) {
 	root := openRoot(t)
 	data := create(t, root, numbered(8, 9000))
-	for at := 0; at+pageSize <= len(data); at += pageSize { // Every page becomes a leaf of 100 large values.
+	// Every page becomes a leaf of 100 large values.
+	for at := 0; at+pageSize <= len(data); at += pageSize {
 		copy(data[at+8:], []byte{2, 0, 100, 0})
 		for i := range 100 {
 			copy(data[at+16+16*i:], []byte{0, 0, 0, 0, 0, 1, 0, 0, 8, 0, 0, 0, 0, 64, 0, 0})

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Scan calls visit for every page in ascending order until it returns an
-// error, and returns that error. The value is the caller's to keep.
+// Scan calls visit for every page in ascending order. It stops at the first error of visit and
+// returns that error. The caller owns the value.
 //
-// It stops at the first damage it meets; the pages visited until then are good.
+// Scan stops at the first damage. The pages that were visited before are valid.
 func (f *File) Scan(visit func(k Key, value []byte) error) error {
 	return f.walk(f.bucket, f.readAt, func(k Key, off, size int64) error {
 		value := make([]byte, size)
@@ -20,38 +20,40 @@ func (f *File) Scan(visit func(k Key, value []byte) error) error {
 	})
 }
 
-// Keys calls visit with every key and the size of its value in ascending order
-// until it returns an error, and returns that error. It reads the blocks that
-// hold keys, not the rest of the values.
+// Keys calls visit with every key and the size of its value, in ascending order. It stops at the
+// first error of visit and returns that error. Keys reads only the blocks that contain keys.
 func (f *File) Keys(visit func(k Key, size int64) error) error {
 	return f.walk(f.bucket, f.readAt, func(k Key, _, size int64) error { return visit(k, size) })
 }
 
-// A walk goes through all pages in order and checks the tree as a whole: that
-// keys ascend, that no page of the file belongs to two nodes, that all leaves
-// are equally deep, and that the trailer's count is right.
+// A walk visits all pages in order and checks the tree as a whole:
+//
+//   - Keys ascend.
+//   - No page of the file belongs to two nodes.
+//   - All leaves have the same depth.
+//   - The trailer's page count is correct.
 type walk struct {
 	file  *File
 	read  readFunc
 	visit visitFunc
 
-	// sparing leaves out what is not needed to know keys and sizes: the checksums of leaves
-	// behind the first one, and keys that follow from those around them.
+	// sparing skips reads that are not needed for keys and sizes. It does not verify the checksums
+	// of leaves after the first one, and derives keys from their neighbours.
 	sparing bool
 
-	held   node  // The beginning of the leaf that is gone through,
-	heldAt int64 // and where that is in the file.
+	held   node  // First page of the current leaf.
+	heldAt int64 // File offset of held.
 
 	seen      bitmap // Pages of the file that belong to a node.
-	pages     uint64 // Keys met so far.
-	last      Key    // The last of them.
-	leafDepth int    // 0 until the first leaf.
+	pages     uint64 // Number of keys visited so far.
+	last      Key    // The last visited key.
+	leafDepth int    // 0 before the first leaf.
 }
 
-// visitFunc gets a key and where its value is in the file.
+// A visitFunc gets a key and the file offset and size of its value.
 type visitFunc func(k Key, off, size int64) error
 
-// walk walks through the tree of b.
+// walk walks the tree of b.
 func (f *File) walk(b bucket, read readFunc, visit visitFunc) error {
 	return f.newWalk(read, visit).all(b)
 }
@@ -60,7 +62,7 @@ func (f *File) newWalk(read readFunc, visit visitFunc) *walk {
 	return &walk{file: f, read: read, visit: visit, seen: newBitmap(f.limit())}
 }
 
-// all goes through the tree of b.
+// all walks the tree of b and checks the trailer's page count.
 func (w *walk) all(b bucket) error {
 	var err error
 	if b.root == 0 {
@@ -79,9 +81,8 @@ func (w *walk) all(b bucket) error {
 	return nil
 }
 
-// node goes through the node id, whose first key the branch above says is
-// first, if there is one, as next is that of the node behind it: the least key that is above all of
-// its own; nil for the last node of a level.
+// node walks the node id. first is its first key according to the branch above, or nil. next is the
+// first key of the next node on the same level, or nil for the last node.
 func (w *walk) node(id uint64, depth int, first, next *Key) error {
 	if depth > maxDepth {
 		return w.malformed(id, "the tree is too deep")
@@ -89,7 +90,8 @@ func (w *walk) node(id uint64, depth int, first, next *Key) error {
 	buf := nodeBuffers.Get().(*[]byte)
 	defer nodeBuffers.Put(buf)
 	n, read := node(*buf), w.read
-	if w.sparing && depth == w.leafDepth { // All leaves are as deep as the first, else it is damage.
+	// All leaves have the depth of the first leaf, otherwise the file is damaged.
+	if w.sparing && depth == w.leafDepth {
 		read = w.file.raw
 	}
 	if err := w.file.readNode(read, n, id); err != nil {
@@ -104,7 +106,7 @@ func (w *walk) node(id uint64, depth int, first, next *Key) error {
 	return w.branch(n, id, depth, first, next)
 }
 
-// branch goes through the children of a branch.
+// branch walks the children of a branch.
 func (w *walk) branch(n node, id uint64, depth int, first, next *Key) error {
 	keys := make([]Key, n.count())
 	for i := range keys {
@@ -125,8 +127,8 @@ func (w *walk) branch(n node, id uint64, depth int, first, next *Key) error {
 	return nil
 }
 
-// leaf visits the pages of a leaf. With values that are large, each key costs reading a block: a sparing
-// walk reads none where there are as many keys as there are numbers from first to next.
+// leaf visits the pages of a leaf. With large values, each key costs reading a block. A sparing
+// walk skips these reads if the leaf has as many keys as there are numbers from first to next.
 func (w *walk) leaf(n node, id uint64, depth int, first, next *Key) error {
 	if w.leafDepth == 0 {
 		w.leafDepth = depth
@@ -159,8 +161,7 @@ func (w *walk) leaf(n node, id uint64, depth int, first, next *Key) error {
 	return nil
 }
 
-// inline goes through a bucket that is written inline. Its bytes are read
-// again, so that one visit serves all.
+// inline walks an inline bucket. It passes the same arguments to visit as for other leaves.
 func (w *walk) inline(b bucket) error {
 	n, base := b.inline, b.inlineAt
 	w.held, w.heldAt = n, base
@@ -177,7 +178,7 @@ func (w *walk) inline(b bucket) error {
 	return nil
 }
 
-// ascends counts key k and reports whether it is above the one before it.
+// ascends counts key k and reports whether it is greater than the previous one.
 func (w *walk) ascends(k Key) bool {
 	if w.pages > 0 && k.Compare(w.last) <= 0 {
 		return false
@@ -196,7 +197,7 @@ type bitmap []uint64
 
 func newBitmap(n int64) bitmap { return make(bitmap, (n+63)/64) }
 
-// add marks n pages from id on and reports whether none was marked before.
+// add marks n pages from id on and reports whether all of them were unmarked before.
 func (b bitmap) add(id uint64, n int64) bool {
 	for end := id + uint64(n); id < end; id++ {
 		bit := uint64(1) << (id % 64)
@@ -208,7 +209,7 @@ func (b bitmap) add(id uint64, n int64) bool {
 	return true
 }
 
-// count returns how many pages are marked.
+// count returns the number of marked pages.
 func (b bitmap) count() (n int64) {
 	for _, word := range b {
 		n += int64(bits.OnesCount64(word))
@@ -216,20 +217,21 @@ func (b bitmap) count() (n int64) {
 	return n
 }
 
-// A Usage says what the bytes of a page file are for. They add up to its size.
+// A Usage breaks down the size of a page file.
 type Usage struct {
-	Values    int64 // Of pages.
-	Tree      int64 // Keys, nodes, and what is left empty in them.
-	Free      int64 // Pages of bbolt that belong to no node. Files that bbolt wrote have some.
-	Checksums int64 // The trailer.
+	Values int64 // Bytes of values.
+	Tree   int64 // Bytes of keys, nodes, and empty space in nodes.
+	// Pages of bbolt that belong to no node, in bytes. Only files that bbolt wrote have some.
+	Free      int64
+	Checksums int64 // Bytes of the trailer.
 }
 
-// Usage calls visit like [File.Keys] and returns what the bytes of f are for. Values of at
-// most small bytes come along; they are valid until visit returns.
+// Usage calls visit like [File.Keys] and returns how the bytes of f are used. It passes values of
+// at most small bytes to visit, and nil for longer ones. The value is valid until visit returns.
 //
-// It reads a few bytes of each leaf and compares no checksums of them: that takes the time of the
-// whole file, and is what [File.Verify] is for. Sizes and keys must fit those beside them and in the
-// branches, whose checksums are compared.
+// Usage reads a few bytes of each leaf and does not verify their checksums, because that would take
+// as long as [File.Verify]. It verifies the checksums of branches, and checks that sizes and keys
+// of leaves are consistent with their neighbours and the branches.
 func (f *File) Usage(small int64, visit func(k Key, size int64, value []byte) error) (Usage, error) {
 	u := Usage{Checksums: f.size - f.length}
 	var buf []byte
@@ -252,7 +254,7 @@ func (f *File) Usage(small int64, visit func(k Key, size int64, value []byte) er
 	if err := w.all(f.bucket); err != nil {
 		return Usage{}, err
 	}
-	nodes := int64(minPages) + w.seen.count() // Values lie in the pages of leaves.
+	nodes := int64(minPages) + w.seen.count() // Values are in the pages of leaves.
 	u.Tree = nodes*pageSize - u.Values
 	u.Free = f.length - nodes*pageSize
 	return u, nil

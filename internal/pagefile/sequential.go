@@ -10,56 +10,56 @@ import (
 )
 
 const (
-	// chunkSize is how much is written at once, or a node more.
+	// chunkSize is the number of bytes per write. A write may be longer by up to one node.
 	chunkSize = 16 * blockSize
 
-	// maxLeaf is how long a leaf can grow that has more than one value and more
-	// than one page.
+	// maxLeaf is the maximum size of a leaf with more than one value and more than one page.
 	maxLeaf = 4 * blockSize
 
-	// leafRoom is what a leaf under way leaves free for its header and elements.
+	// leafRoom is the space that the open leaf reserves for its header and elements.
 	leafRoom = headerSize + maxLarge*elementSize
 
-	// maxChildren is how many children fit into a branch.
+	// maxChildren is the maximum number of children of a branch.
 	maxChildren = (pageSize - headerSize) / (elementSize + keySize)
 
-	// maxInline is the size up to which the only leaf is written into the bucket.
+	// maxInline is the maximum size of an inline leaf.
 	maxInline = pageSize / 4
 )
 
-// A sequentialTree writes the tree from left to right in one pass, each byte once, into any file.
-// A node is written once it is full, so children lie before their branch:
+// A sequentialTree writes the tree from left to right in one pass, each byte once, into any file. A
+// node is written once it is full, so children precede their branch:
 //
 //	| metas | leaf | ... | leaf | branch | leaf | ... | branch | bucket |
 //
-// Block 0 is written last, so a file that a crash cut off does not begin like a page
-// file. The device works all the while. Blocks are summed on their way to it.
+// Block 0 is written last, so a file that a crash cut off does not look like a page file. Writing
+// starts early, so the device works in parallel. The checksums of blocks are computed before
+// writing.
 //
-// Bytes that are not written yet are in buf, as they will be in the file from at on:
+// buf holds the bytes that are not written yet, as they will be in the file from offset at on:
 //
 //	buf | whole nodes | room | key value key value …
-//	                  leaf   └ leafRoom behind it
+//	                  leaf   └ leafRoom after it
 //
-// The open leaf leaves room for its header and elements, because their number is known when it
-// ends. Then its keys and values move to their final place.
+// The open leaf reserves room for its header and elements, because their number is known only when
+// it ends. Then its keys and values move to their final position.
 type sequentialTree struct {
 	file disk.File
-	name string // The name that the file gets.
+	name string // The final name of the file.
 
-	first []byte   // Block 0, or as much of it as is complete.
+	first []byte   // Block 0, or the complete part of it.
 	sums  []uint32 // Checksums of the blocks before at.
-	at    int64    // Offset of buf in the file.
-	buf   []byte   // Whole nodes that are not written yet, and behind them the open leaf.
+	at    int64    // File offset of buf.
+	buf   []byte   // Whole nodes that are not written yet, followed by the open leaf.
 
 	leaf   int       // Offset of the open leaf in buf.
-	sizes  []int     // Sizes of its values.
-	key    Key       // Its first key.
-	levels [][]child // Children of the open branches, those of leaves first.
+	sizes  []int     // Sizes of the open leaf's values.
+	key    Key       // First key of the open leaf.
+	levels [][]child // Children of the open branches by level. Level 0 holds leaves.
 }
 
 // A child is an entry of a branch.
 type child struct {
-	key Key // The smallest key below it.
+	key Key // The smallest key below the child.
 	id  uint64
 }
 
@@ -71,7 +71,7 @@ func newSequentialTree(file disk.File, name string) *sequentialTree {
 
 func (t *sequentialTree) put(k Key, size int, value [][]byte) error {
 	if !t.takes(size) {
-		t.endLeaf() // It may end branches too: buf then holds whole nodes only.
+		t.endLeaf() // endLeaf may also end branches: buf then holds only whole nodes.
 		if len(t.buf) >= chunkSize {
 			if err := t.write(len(t.buf) / blockSize * blockSize); err != nil {
 				return err
@@ -91,15 +91,15 @@ func (t *sequentialTree) put(k Key, size int, value [][]byte) error {
 	return nil
 }
 
-// leafSize returns the size of the leaf under way.
+// leafSize returns the size of the open leaf.
 func (t *sequentialTree) leafSize() int {
 	return headerSize + len(t.sizes)*elementSize + len(t.buf) - t.leaf - leafRoom
 }
 
-// takes reports whether a value of size bytes belongs into the leaf under way. A leaf
-// has the values that fit into a page, or a few large ones, which share what the last
-// page leaves empty. The first value fits in any case, however large; one that would make a leaf of small
-// ones longer than a page begins another.
+// takes reports whether a value of size bytes belongs into the open leaf. A leaf contains either
+// values that fit into one page, or a few large ones that share the rest of the last page. An empty
+// leaf takes any value. A value that would make a leaf of small values longer than a page begins a
+// new leaf.
 func (t *sequentialTree) takes(size int) bool {
 	if len(t.sizes) == 0 {
 		return true
@@ -115,8 +115,7 @@ func (t *sequentialTree) beginLeaf() {
 	t.buf = append(t.buf, make([]byte, leafRoom)...)
 }
 
-// endLeaf completes the leaf under way, which is not empty, and names it to the level
-// above.
+// endLeaf completes the open leaf, which is not empty, and adds it to the level above.
 func (t *sequentialTree) endLeaf() {
 	id := t.id(t.leaf)
 	t.encodeLeaf(id)
@@ -124,10 +123,11 @@ func (t *sequentialTree) endLeaf() {
 	t.addChild(0, child{t.key, id})
 }
 
-// encodeLeaf gives the leaf under way its header and elements.
+// encodeLeaf writes the header and elements of the open leaf.
 func (t *sequentialTree) encodeLeaf(id uint64) {
-	place := headerSize + len(t.sizes)*elementSize // Of the next key in the leaf.
-	data := t.buf[t.leaf+leafRoom:]                // It moves on, or back if there are fewer elements than maxLarge.
+	place := headerSize + len(t.sizes)*elementSize // Offset of the next key in the leaf.
+	// The data moves forward, or back if the leaf has fewer elements than maxLarge.
+	data := t.buf[t.leaf+leafRoom:]
 	t.buf = slices.Grow(t.buf, max(0, place-leafRoom))[:t.leaf+place+len(data)]
 	copy(t.buf[t.leaf+place:], data)
 	n := node(t.buf[t.leaf:])
@@ -138,8 +138,7 @@ func (t *sequentialTree) encodeLeaf(id uint64) {
 	}
 }
 
-// addChild adds c to the branch under way at a level, after writing that if it is
-// full.
+// addChild adds c to the open branch of a level. If that branch is full, addChild ends it first.
 func (t *sequentialTree) addChild(level int, c child) {
 	if level == len(t.levels) {
 		t.levels = append(t.levels, nil)
@@ -150,7 +149,7 @@ func (t *sequentialTree) addChild(level int, c child) {
 	t.levels[level] = append(t.levels[level], c)
 }
 
-// endBranch completes the branch under way at a level and names it to the one above.
+// endBranch completes the open branch of a level and adds it to the level above.
 func (t *sequentialTree) endBranch(level int) {
 	children := t.levels[level]
 	start := len(t.buf)
@@ -168,10 +167,10 @@ func (t *sequentialTree) endBranch(level int) {
 	t.addChild(level+1, child{children[0].key, id})
 }
 
-// endTree completes all nodes and returns the page of the topmost.
+// endTree completes all nodes and returns the page of the root node.
 func (t *sequentialTree) endTree() uint64 {
 	t.endLeaf()
-	for level := 0; ; level++ { // Ending one may begin the level above.
+	for level := 0; ; level++ { // Ending a branch may create the level above.
 		if c := t.levels[level]; level == len(t.levels)-1 && len(c) == 1 {
 			return c[0].id
 		}
@@ -179,8 +178,8 @@ func (t *sequentialTree) endTree() uint64 {
 	}
 }
 
-// endBucket completes the tree and adds the leaf that names it, whose page it
-// returns.
+// endBucket completes the tree and adds the leaf that names the bucket. It returns the page of this
+// leaf.
 func (t *sequentialTree) endBucket() uint64 {
 	var inline []byte
 	var top uint64
@@ -209,8 +208,7 @@ func (t *sequentialTree) endBucket() uint64 {
 // id returns the number of the page that begins at buf[i].
 func (t *sequentialTree) id(i int) uint64 { return uint64(t.at+int64(i)) / pageSize }
 
-// pad fills the last page of the node that begins at buf[start], and says in it how
-// many pages follow the first.
+// pad fills the last page of the node at buf[start] with zeros and sets the node's overflow.
 func (t *sequentialTree) pad(start int) {
 	size := len(t.buf) - start
 	overflow := (size - 1) / pageSize
@@ -218,11 +216,11 @@ func (t *sequentialTree) pad(start int) {
 	binary.LittleEndian.PutUint32(t.buf[start+12:], uint32(overflow))
 }
 
-// write writes the first n bytes of buf, which are whole blocks or all that there
-// is, but for block 0.
+// write writes the first n bytes of buf, except block 0. The bytes are whole blocks, or the rest of
+// the tree.
 func (t *sequentialTree) write(n int) error {
 	rest := t.buf[:n]
-	if t.at == 0 { // Its sum is known when the metas are in it, see finish.
+	if t.at == 0 { // finish writes the metas into block 0 and then computes its checksum.
 		t.first = slices.Clone(rest[:min(n, blockSize)])
 		rest = rest[len(t.first):]
 		t.at = int64(len(t.first))
@@ -239,14 +237,14 @@ func (t *sequentialTree) write(n int) error {
 	}
 	t.at += int64(len(rest))
 	left := t.buf[n:]
-	if cap(t.buf) > 2*chunkSize { // It held a long value.
+	if cap(t.buf) > 2*chunkSize { // buf held a long value.
 		t.buf = make([]byte, 0, chunkSize+maxLeaf)
 	}
 	t.buf = append(t.buf[:0], left...)
 	return nil
 }
 
-// finish writes the rest, the trailer and then block 0.
+// finish writes the rest of the tree, the trailer and then block 0.
 func (t *sequentialTree) finish(pages uint64) (*trailer, error) {
 	root := t.endBucket()
 	if err := t.write(len(t.buf)); err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// blockSize is how many bytes one checksum covers. A block is read whole
-	// to be checked, so it is about the size of a value.
+	// blockSize is the number of bytes that one checksum covers. A block must be read completely to
+	// verify it, so it is about as large as a value.
 	blockSize = 64 << 10
 
 	footerSize    = 64
@@ -18,23 +18,22 @@ const (
 	formatVersion = 1
 )
 
-// footerMagic starts the footer.
+// footerMagic begins the footer.
 var footerMagic = [8]byte{'S', 't', 'e', 't', 'P', 'a', 'g', 'e'}
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A trailer is what follows bbolt's last page: a table with the CRC-32C of each
-// block, and a footer. Integers are little-endian.
+// A trailer follows bbolt's last page. It is a table with the CRC-32C of each block, and a footer.
+// The footer, little-endian:
 //
 //	0       8         12      16       24          28         32       40      48         60
 //	+-------+---------+-------+--------+-----------+----------+--------+-------+----------+-----+
 //	| magic | version | flags | length | blockSize | tableCRC | blocks | pages | reserved | CRC |
 //	+-------+---------+-------+--------+-----------+----------+--------+-------+----------+-----+
 //
-// The CRC covers the footer before it, and so, through tableCRC, the table and
-// everything the table covers. The size of the footer and the places of magic,
-// version, flags and CRC are the same in every version, so that a newer file
-// and a damaged one are told apart.
+// The CRC covers the footer before it. Through tableCRC it also covers the table and all blocks.
+// The size of the footer and the positions of magic, version, flags and CRC are the same in every
+// version. So a newer file can be told apart from a damaged one.
 type trailer struct {
 	length   int64    // Bytes before the trailer.
 	pages    uint64   // Pages in the file.
@@ -42,13 +41,13 @@ type trailer struct {
 	tableCRC uint32
 }
 
-// blockCount returns how many blocks length bytes take.
+// blockCount returns the number of blocks in length bytes.
 func blockCount(length int64) int64 { return (length + blockSize - 1) / blockSize }
 
 // size returns the size of the encoded trailer.
 func (t *trailer) size() int64 { return int64(len(t.table))*tableEntry + footerSize }
 
-// info describes the file the trailer belongs to.
+// info describes the file with this trailer.
 func (t *trailer) info() Info {
 	return Info{
 		Size:   t.length + t.size(),
@@ -68,7 +67,7 @@ func (t *trailer) encode() []byte {
 	start := len(buf)
 	buf = append(buf, footerMagic[:]...)
 	buf = binary.LittleEndian.AppendUint32(buf, formatVersion)
-	buf = binary.LittleEndian.AppendUint32(buf, 0) // No incompatible features.
+	buf = binary.LittleEndian.AppendUint32(buf, 0) // Incompatible features: none.
 	buf = binary.LittleEndian.AppendUint64(buf, uint64(t.length))
 	buf = binary.LittleEndian.AppendUint32(buf, blockSize)
 	buf = binary.LittleEndian.AppendUint32(buf, t.tableCRC)
@@ -78,8 +77,8 @@ func (t *trailer) encode() []byte {
 	return binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf[start:], castagnoli))
 }
 
-// readTrailer reads and checks the trailer of a file of size bytes, from its end: the footer says where
-// the table begins. It allocates no more than a 16,384th of the file.
+// readTrailer reads and checks the trailer of a file of size bytes. It starts with the footer,
+// which gives the position of the table. It allocates at most 1/16,384 of the file's size.
 func readTrailer(r io.ReaderAt, name string, size int64) (*trailer, error) {
 	if size < footerSize {
 		return nil, noTrailer(r, name, size)
@@ -110,9 +109,9 @@ func readTrailer(r io.ReaderAt, name string, size int64) (*trailer, error) {
 	return t, nil
 }
 
-// decodeFooter checks a footer that has its magic against the file's size. The
-// trailer it returns has no table yet. The checksum comes first, then the version, then what this
-// version says: a newer footer with a good checksum is not damaged, whatever else is in it.
+// decodeFooter checks a footer with a valid magic against the file's size. The returned trailer has
+// no table yet. The checksum is checked first, then the version, then the other fields. So a newer
+// footer with a valid checksum is not reported as damaged.
 func decodeFooter(footer []byte, name string, size int64) (*trailer, error) {
 	damaged := func(reason string, args ...any) error {
 		return corrupt(name, size-footerSize, footerSize, fmt.Sprintf(reason, args...))
@@ -153,15 +152,15 @@ func decodeFooter(footer []byte, name string, size int64) (*trailer, error) {
 	}, nil
 }
 
-// boltPrefix is how every bbolt file of a little-endian machine begins: the
-// header of page 0, a meta page, and bbolt's magic number.
+// boltPrefix is the beginning of every bbolt file of a little-endian machine: the header of page 0,
+// which is a meta page, and bbolt's magic number.
 var boltPrefix = []byte{
 	0, 0, 0, 0, 0, 0, 0, 0, flagMeta, 0, 0, 0, 0, 0, 0, 0,
 	0xED, 0xDA, 0x0C, 0xED,
 }
 
-// noTrailer judges a file that does not end in a footer. One that begins like
-// bbolt's is taken for a page file that was cut short or damaged at its end.
+// noTrailer returns the error for a file without a footer. A file that begins like a bbolt file
+// counts as a page file that was cut short or damaged at its end.
 func noTrailer(r io.ReaderAt, name string, size int64) error {
 	start := make([]byte, min(size, int64(len(boltPrefix))))
 	if err := readFull(r, name, start, 0); err != nil {

@@ -7,15 +7,14 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// Verify reads the whole file and returns nil if nothing is wrong with it.
-// Otherwise it returns every damaged range as a [*DamageError], joined, in
-// ascending order; blocks side by side make one range. Only if all checksums
-// fit, the tree of pages is checked, up to the first thing wrong.
+// Verify reads the whole file and returns nil if the file is valid. Otherwise it returns every
+// damaged range as a [*DamageError], joined, in ascending order. Adjacent damaged blocks form one
+// range. If all checksums match, Verify also checks the tree of pages and returns its first error.
 //
-// It reads with as many goroutines as the program has processors, 256 KiB each,
-// and stops with the context's error when ctx ends.
+// Verify uses one goroutine with 256 KiB per processor. It returns the error of ctx when ctx ends.
 func (f *File) Verify(ctx context.Context) error {
-	if err := f.readBlocks(ctx, nil, nil); err != nil { // No places: blocks are compared only.
+	// Without places, readBlocks only verifies checksums.
+	if err := f.readBlocks(ctx, nil, nil); err != nil {
 		return err
 	}
 	b, err := f.findBucket(f.readAt)
@@ -25,9 +24,9 @@ func (f *File) Verify(ctx context.Context) error {
 	return f.walk(b, f.raw, func(Key, int64, int64) error { return ctx.Err() })
 }
 
-// Check opens a file and verifies it. Unlike [Open] followed by [File.Verify],
-// it names all damaged blocks even if one of them hides where the tree of pages
-// begins. Info is zero if the trailer is bad.
+// Check opens a file and verifies it. In contrast to [Open] followed by [File.Verify], it reports
+// all damaged blocks even if one of them hides the root of the tree. Info is zero if the trailer is
+// damaged.
 func Check(ctx context.Context, dir disk.FS, name string) (Info, error) {
 	f, err := open(dir, name)
 	if err != nil {
@@ -37,8 +36,7 @@ func Check(ctx context.Context, dir disk.FS, name string) (Info, error) {
 	return f.Info(), f.Verify(ctx)
 }
 
-// join merges neighbours with the same cause in a sorted list and joins what
-// is left.
+// join merges adjacent ranges with the same cause in a sorted list, and joins the errors.
 func join(damaged []*DamageError) error {
 	var errs []error
 	var last *DamageError

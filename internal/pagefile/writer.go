@@ -7,25 +7,25 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// MaxValueSize is the longest value a page can have, in bytes.
+// MaxValueSize is the maximum length of a page's value, in bytes.
 const MaxValueSize = 1 << 30
 
-// valueLimit is MaxValueSize, less in tests.
+// valueLimit is MaxValueSize, or less in tests.
 var valueLimit = MaxValueSize
 
-// ValueLimit returns the longest value that a [Writer] takes, in bytes.
+// ValueLimit returns the maximum length of a value that a [Writer] takes, in bytes.
 func ValueLimit() int { return valueLimit }
 
-// LimitValues sets how long a value can be, and returns a function that sets the former limit. It is for
-// tests: to reach the real one takes a GiB.
+// LimitValues sets the maximum length of a value and returns a function that restores the old one.
+// It is for tests, because reaching the real limit takes a GiB.
 func LimitValues(n int) (restore func()) {
 	former := valueLimit
 	valueLimit = n
 	return func() { valueLimit = former }
 }
 
-// A Writer takes the pages of a file that [Create] writes. It is valid until
-// the function it was given to returns, and is not safe for concurrent use.
+// A Writer takes the pages of a file that [Create] writes. It is valid until the fill function
+// returns, and is not safe for concurrent use.
 type Writer struct {
 	tree  tree
 	last  Key
@@ -33,27 +33,28 @@ type Writer struct {
 	err   error // Sticky.
 }
 
-// A tree writes bbolt's part of a file: the nodes that hold the pages, and the meta pages that
-// lead to them. Both implementations give a reader of bbolt files the same content:
+// A tree writes bbolt's part of a file: the nodes with the pages, and the meta pages. Both
+// implementations produce the same content for a reader of bbolt files:
 //
 //	[sequentialTree]   any file: in memory, of a stream, under WebAssembly
 //	[boltTree]         bbolt itself, which needs a file of the operating system
 type tree interface {
-	// put adds a page with a key above all before it, and copies the parts of its value, which
-	// have size bytes together.
+	// put adds a page. Its key is greater than all keys before. put copies the parts of the value,
+	// which have size bytes together.
 	put(k Key, size int, value [][]byte) error
 
-	// finish completes the tree of that many pages and writes the trailer, which it returns.
+	// finish completes the tree, which has this number of pages. It writes and returns the trailer.
 	finish(pages uint64) (*trailer, error)
 
-	// verify reads the finished file, whose name is temp until it is published.
+	// verify reads the finished file. temp is its name until it is published.
 	verify(dir disk.FS, temp string) (Info, error)
 
-	// close releases what the tree holds. It is called once, with or without finish before it.
+	// close releases the resources of the tree. It is called once, with or without finish before
+	// it.
 	close()
 }
 
-// newTree is the one place that chooses the writer of a file's tree.
+// newTree chooses the writer of a file's tree.
 func newTree(temp *disk.Temp, name string, opts Options) (tree, error) {
 	if opts.Bolt && boltRuns {
 		t, err := newBoltTree(temp, name)
@@ -64,10 +65,10 @@ func newTree(temp *disk.Temp, name string, opts Options) (tree, error) {
 	return newSequentialTree(temp.File, name), nil
 }
 
-// Put adds a page. Keys must ascend. The value may come in parts, which are copied.
-// After an error every later Put returns it again, and so does [Create].
+// Put adds a page. Keys must ascend. The value may consist of several parts, which Put copies.
+// After an error, every later Put returns the same error, and so does [Create].
 //
-// The errors are [ErrOrder], [ErrTooLarge], and those of writing the file.
+// The errors are [ErrOrder], [ErrTooLarge], and the errors of writing the file.
 func (w *Writer) Put(k Key, value ...[]byte) error {
 	if w.err == nil {
 		w.err = w.put(k, value)
@@ -91,7 +92,7 @@ func (w *Writer) put(k Key, value [][]byte) error {
 	return nil
 }
 
-// admit returns an error if a page with a value of size bytes cannot be the next one.
+// admit returns an error if a page with this key and a value of size bytes cannot be the next one.
 func (w *Writer) admit(k Key, size int) error {
 	switch {
 	case w.pages > 0 && k.Compare(w.last) <= 0:
@@ -118,7 +119,7 @@ func (w *Writer) close() {
 	}
 }
 
-// writeAt writes b to the file that gets the name.
+// writeAt writes b to a file. name is the final name of the file, for errors.
 func writeAt(f disk.File, name string, b []byte, offset int64) error {
 	if _, err := f.WriteAt(b, offset); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
@@ -126,8 +127,8 @@ func writeAt(f disk.File, name string, b []byte, offset int64) error {
 	return nil
 }
 
-// startWriteBack asks the system to begin writing bytes to the device, if f can: the sync at the
-// end then has less to wait for.
+// startWriteBack asks the system to start writing bytes to the device, if f supports it. Then the
+// sync at the end takes less time.
 func startWriteBack(f disk.File, offset, size int64) {
 	if f, ok := f.(interface{ WriteBack(offset, size int64) }); ok {
 		f.WriteBack(offset, size)
