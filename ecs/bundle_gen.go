@@ -2,9 +2,9 @@
 
 package ecs
 
-// A Bundle1 creates entities with a component, and gives it to others. Bundles of
-// several components, up to twelve, have the same methods: they do in one call,
-// and in less time, what [World.Create] and a [Storage.Set] for each component do.
+// A Bundle1 creates entities with a component, and gives the component to other entities. Bundles
+// of up to twelve components have the same methods. A bundle does the work of [World.Create] and
+// of a [Storage.Set] for each component in one call, and takes less time.
 type Bundle1[A any] struct {
 	a *Storage[A]
 }
@@ -19,7 +19,7 @@ func NewBundle1[A any](a *Storage[A]) *Bundle1[A] {
 func (bundle *Bundle1[A]) Create(a A) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.hooked { // A hook may do anything with it.
+	if w.hooked { // A hook may change the entity.
 		bundle.Set(entity, a)
 		return entity
 	}
@@ -36,8 +36,8 @@ func (bundle *Bundle1[A]) Create(a A) Entity {
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, made by
-// [Component].Clone where it is needed, and appends them to dst, which may be nil.
+// CreateN creates n entities with copies of these components, and appends the entities to dst,
+// which may be nil. It copies with [Component].Clone where necessary.
 func (bundle *Bundle1[A]) CreateN(dst []Entity, n int, a A) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -45,23 +45,22 @@ func (bundle *Bundle1[A]) CreateN(dst []Entity, n int, a A) []Entity {
 	return dst
 }
 
-// Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
-// reports true all the same, as [Storage.Set] does.
+// Set gives an entity these components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, it gets no further components.
+// Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle1[A]) Set(entity Entity, a A) bool {
 	return bundle.a.Set(entity, a)
 }
 
-// Remove takes the components away from an entity and reports whether it had one
-// of them.
+// Remove removes the components from an entity. It reports whether the entity had one of them.
 func (bundle *Bundle1[A]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
 	return some
 }
 
-// A Bundle2 creates entities with two components, and gives them to others.
-// See [Bundle1].
+// A Bundle2 creates entities with two components, and gives the components to other
+// entities. See [Bundle1].
 type Bundle2[A, B any] struct {
 	a *Storage[A]
 	b *Storage[B]
@@ -77,7 +76,7 @@ func NewBundle2[A, B any](a *Storage[A], b *Storage[B]) *Bundle2[A, B] {
 func (bundle *Bundle2[A, B]) Create(a A, b B) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.hooked { // A hook may do anything with it.
+	if w.hooked { // A hook may change the entity.
 		bundle.Set(entity, a, b)
 		return entity
 	}
@@ -102,8 +101,8 @@ func (bundle *Bundle2[A, B]) Create(a A, b B) Entity {
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, made by
-// [Component].Clone where it is needed, and appends them to dst, which may be nil.
+// CreateN creates n entities with copies of these components, and appends the entities to dst,
+// which may be nil. It copies with [Component].Clone where necessary.
 func (bundle *Bundle2[A, B]) CreateN(dst []Entity, n int, a A, b B) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -112,9 +111,9 @@ func (bundle *Bundle2[A, B]) CreateN(dst []Entity, n int, a A, b B) []Entity {
 	return dst
 }
 
-// Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
-// reports true all the same, as [Storage.Set] does.
+// Set gives an entity these components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, it gets no further components.
+// Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle2[A, B]) Set(entity Entity, a A, b B) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -123,8 +122,7 @@ func (bundle *Bundle2[A, B]) Set(entity Entity, a A, b B) bool {
 	return true
 }
 
-// Remove takes the components away from an entity and reports whether it had one
-// of them.
+// Remove removes the components from an entity. It reports whether the entity had one of them.
 func (bundle *Bundle2[A, B]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -132,8 +130,8 @@ func (bundle *Bundle2[A, B]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle3 creates entities with three components, and gives them to others.
-// See [Bundle1].
+// A Bundle3 creates entities with three components, and gives the components to other
+// entities. See [Bundle1].
 type Bundle3[A, B, C any] struct {
 	a *Storage[A]
 	b *Storage[B]
@@ -150,7 +148,7 @@ func NewBundle3[A, B, C any](a *Storage[A], b *Storage[B], c *Storage[C]) *Bundl
 func (bundle *Bundle3[A, B, C]) Create(a A, b B, c C) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.hooked { // A hook may do anything with it.
+	if w.hooked { // A hook may change the entity.
 		bundle.Set(entity, a, b, c)
 		return entity
 	}
@@ -183,8 +181,8 @@ func (bundle *Bundle3[A, B, C]) Create(a A, b B, c C) Entity {
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, made by
-// [Component].Clone where it is needed, and appends them to dst, which may be nil.
+// CreateN creates n entities with copies of these components, and appends the entities to dst,
+// which may be nil. It copies with [Component].Clone where necessary.
 func (bundle *Bundle3[A, B, C]) CreateN(dst []Entity, n int, a A, b B, c C) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -194,9 +192,9 @@ func (bundle *Bundle3[A, B, C]) CreateN(dst []Entity, n int, a A, b B, c C) []En
 	return dst
 }
 
-// Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
-// reports true all the same, as [Storage.Set] does.
+// Set gives an entity these components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, it gets no further components.
+// Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle3[A, B, C]) Set(entity Entity, a A, b B, c C) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -206,8 +204,7 @@ func (bundle *Bundle3[A, B, C]) Set(entity Entity, a A, b B, c C) bool {
 	return true
 }
 
-// Remove takes the components away from an entity and reports whether it had one
-// of them.
+// Remove removes the components from an entity. It reports whether the entity had one of them.
 func (bundle *Bundle3[A, B, C]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -216,8 +213,8 @@ func (bundle *Bundle3[A, B, C]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle4 creates entities with four components, and gives them to others.
-// See [Bundle1].
+// A Bundle4 creates entities with four components, and gives the components to other
+// entities. See [Bundle1].
 type Bundle4[A, B, C, D any] struct {
 	a *Storage[A]
 	b *Storage[B]
@@ -235,7 +232,7 @@ func NewBundle4[A, B, C, D any](a *Storage[A], b *Storage[B], c *Storage[C], d *
 func (bundle *Bundle4[A, B, C, D]) Create(a A, b B, c C, d D) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.hooked { // A hook may do anything with it.
+	if w.hooked { // A hook may change the entity.
 		bundle.Set(entity, a, b, c, d)
 		return entity
 	}
@@ -276,8 +273,8 @@ func (bundle *Bundle4[A, B, C, D]) Create(a A, b B, c C, d D) Entity {
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, made by
-// [Component].Clone where it is needed, and appends them to dst, which may be nil.
+// CreateN creates n entities with copies of these components, and appends the entities to dst,
+// which may be nil. It copies with [Component].Clone where necessary.
 func (bundle *Bundle4[A, B, C, D]) CreateN(dst []Entity, n int, a A, b B, c C, d D) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -288,9 +285,9 @@ func (bundle *Bundle4[A, B, C, D]) CreateN(dst []Entity, n int, a A, b B, c C, d
 	return dst
 }
 
-// Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
-// reports true all the same, as [Storage.Set] does.
+// Set gives an entity these components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, it gets no further components.
+// Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle4[A, B, C, D]) Set(entity Entity, a A, b B, c C, d D) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -301,8 +298,7 @@ func (bundle *Bundle4[A, B, C, D]) Set(entity Entity, a A, b B, c C, d D) bool {
 	return true
 }
 
-// Remove takes the components away from an entity and reports whether it had one
-// of them.
+// Remove removes the components from an entity. It reports whether the entity had one of them.
 func (bundle *Bundle4[A, B, C, D]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -312,8 +308,8 @@ func (bundle *Bundle4[A, B, C, D]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle5 creates entities with five components, and gives them to others.
-// See [Bundle1].
+// A Bundle5 creates entities with five components, and gives the components to other
+// entities. See [Bundle1].
 type Bundle5[A, B, C, D, E any] struct {
 	a *Storage[A]
 	b *Storage[B]
@@ -332,7 +328,7 @@ func NewBundle5[A, B, C, D, E any](a *Storage[A], b *Storage[B], c *Storage[C], 
 func (bundle *Bundle5[A, B, C, D, E]) Create(a A, b B, c C, d D, e E) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.hooked { // A hook may do anything with it.
+	if w.hooked { // A hook may change the entity.
 		bundle.Set(entity, a, b, c, d, e)
 		return entity
 	}
@@ -381,8 +377,8 @@ func (bundle *Bundle5[A, B, C, D, E]) Create(a A, b B, c C, d D, e E) Entity {
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, made by
-// [Component].Clone where it is needed, and appends them to dst, which may be nil.
+// CreateN creates n entities with copies of these components, and appends the entities to dst,
+// which may be nil. It copies with [Component].Clone where necessary.
 func (bundle *Bundle5[A, B, C, D, E]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -394,9 +390,9 @@ func (bundle *Bundle5[A, B, C, D, E]) CreateN(dst []Entity, n int, a A, b B, c C
 	return dst
 }
 
-// Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
-// reports true all the same, as [Storage.Set] does.
+// Set gives an entity these components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, it gets no further components.
+// Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle5[A, B, C, D, E]) Set(entity Entity, a A, b B, c C, d D, e E) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -408,8 +404,7 @@ func (bundle *Bundle5[A, B, C, D, E]) Set(entity Entity, a A, b B, c C, d D, e E
 	return true
 }
 
-// Remove takes the components away from an entity and reports whether it had one
-// of them.
+// Remove removes the components from an entity. It reports whether the entity had one of them.
 func (bundle *Bundle5[A, B, C, D, E]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -420,8 +415,8 @@ func (bundle *Bundle5[A, B, C, D, E]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle6 creates entities with six components, and gives them to others.
-// See [Bundle1].
+// A Bundle6 creates entities with six components, and gives the components to other
+// entities. See [Bundle1].
 type Bundle6[A, B, C, D, E, F any] struct {
 	a *Storage[A]
 	b *Storage[B]
@@ -441,7 +436,7 @@ func NewBundle6[A, B, C, D, E, F any](a *Storage[A], b *Storage[B], c *Storage[C
 func (bundle *Bundle6[A, B, C, D, E, F]) Create(a A, b B, c C, d D, e E, f F) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.hooked { // A hook may do anything with it.
+	if w.hooked { // A hook may change the entity.
 		bundle.Set(entity, a, b, c, d, e, f)
 		return entity
 	}
@@ -498,8 +493,8 @@ func (bundle *Bundle6[A, B, C, D, E, F]) Create(a A, b B, c C, d D, e E, f F) En
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, made by
-// [Component].Clone where it is needed, and appends them to dst, which may be nil.
+// CreateN creates n entities with copies of these components, and appends the entities to dst,
+// which may be nil. It copies with [Component].Clone where necessary.
 func (bundle *Bundle6[A, B, C, D, E, F]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -512,9 +507,9 @@ func (bundle *Bundle6[A, B, C, D, E, F]) CreateN(dst []Entity, n int, a A, b B, 
 	return dst
 }
 
-// Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
-// reports true all the same, as [Storage.Set] does.
+// Set gives an entity these components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, it gets no further components.
+// Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle6[A, B, C, D, E, F]) Set(entity Entity, a A, b B, c C, d D, e E, f F) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -527,8 +522,7 @@ func (bundle *Bundle6[A, B, C, D, E, F]) Set(entity Entity, a A, b B, c C, d D, 
 	return true
 }
 
-// Remove takes the components away from an entity and reports whether it had one
-// of them.
+// Remove removes the components from an entity. It reports whether the entity had one of them.
 func (bundle *Bundle6[A, B, C, D, E, F]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -540,8 +534,8 @@ func (bundle *Bundle6[A, B, C, D, E, F]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle7 creates entities with seven components, and gives them to others.
-// See [Bundle1].
+// A Bundle7 creates entities with seven components, and gives the components to other
+// entities. See [Bundle1].
 type Bundle7[A, B, C, D, E, F, G any] struct {
 	a *Storage[A]
 	b *Storage[B]
@@ -562,7 +556,7 @@ func NewBundle7[A, B, C, D, E, F, G any](a *Storage[A], b *Storage[B], c *Storag
 func (bundle *Bundle7[A, B, C, D, E, F, G]) Create(a A, b B, c C, d D, e E, f F, g G) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.hooked { // A hook may do anything with it.
+	if w.hooked { // A hook may change the entity.
 		bundle.Set(entity, a, b, c, d, e, f, g)
 		return entity
 	}
@@ -627,8 +621,8 @@ func (bundle *Bundle7[A, B, C, D, E, F, G]) Create(a A, b B, c C, d D, e E, f F,
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, made by
-// [Component].Clone where it is needed, and appends them to dst, which may be nil.
+// CreateN creates n entities with copies of these components, and appends the entities to dst,
+// which may be nil. It copies with [Component].Clone where necessary.
 func (bundle *Bundle7[A, B, C, D, E, F, G]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -642,9 +636,9 @@ func (bundle *Bundle7[A, B, C, D, E, F, G]) CreateN(dst []Entity, n int, a A, b 
 	return dst
 }
 
-// Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
-// reports true all the same, as [Storage.Set] does.
+// Set gives an entity these components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, it gets no further components.
+// Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle7[A, B, C, D, E, F, G]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -658,8 +652,7 @@ func (bundle *Bundle7[A, B, C, D, E, F, G]) Set(entity Entity, a A, b B, c C, d 
 	return true
 }
 
-// Remove takes the components away from an entity and reports whether it had one
-// of them.
+// Remove removes the components from an entity. It reports whether the entity had one of them.
 func (bundle *Bundle7[A, B, C, D, E, F, G]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -672,8 +665,8 @@ func (bundle *Bundle7[A, B, C, D, E, F, G]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle8 creates entities with eight components, and gives them to others.
-// See [Bundle1].
+// A Bundle8 creates entities with eight components, and gives the components to other
+// entities. See [Bundle1].
 type Bundle8[A, B, C, D, E, F, G, H any] struct {
 	a *Storage[A]
 	b *Storage[B]
@@ -695,7 +688,7 @@ func NewBundle8[A, B, C, D, E, F, G, H any](a *Storage[A], b *Storage[B], c *Sto
 func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Create(a A, b B, c C, d D, e E, f F, g G, h H) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.hooked { // A hook may do anything with it.
+	if w.hooked { // A hook may change the entity.
 		bundle.Set(entity, a, b, c, d, e, f, g, h)
 		return entity
 	}
@@ -768,8 +761,8 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Create(a A, b B, c C, d D, e E, f
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, made by
-// [Component].Clone where it is needed, and appends them to dst, which may be nil.
+// CreateN creates n entities with copies of these components, and appends the entities to dst,
+// which may be nil. It copies with [Component].Clone where necessary.
 func (bundle *Bundle8[A, B, C, D, E, F, G, H]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -784,9 +777,9 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) CreateN(dst []Entity, n int, a A,
 	return dst
 }
 
-// Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
-// reports true all the same, as [Storage.Set] does.
+// Set gives an entity these components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, it gets no further components.
+// Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -801,8 +794,7 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Set(entity Entity, a A, b B, c C,
 	return true
 }
 
-// Remove takes the components away from an entity and reports whether it had one
-// of them.
+// Remove removes the components from an entity. It reports whether the entity had one of them.
 func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -816,8 +808,8 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle9 creates entities with nine components, and gives them to others.
-// See [Bundle1].
+// A Bundle9 creates entities with nine components, and gives the components to other
+// entities. See [Bundle1].
 type Bundle9[A, B, C, D, E, F, G, H, I any] struct {
 	a *Storage[A]
 	b *Storage[B]
@@ -840,7 +832,7 @@ func NewBundle9[A, B, C, D, E, F, G, H, I any](a *Storage[A], b *Storage[B], c *
 func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.hooked { // A hook may do anything with it.
+	if w.hooked { // A hook may change the entity.
 		bundle.Set(entity, a, b, c, d, e, f, g, h, i)
 		return entity
 	}
@@ -921,8 +913,8 @@ func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Create(a A, b B, c C, d D, e E
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, made by
-// [Component].Clone where it is needed, and appends them to dst, which may be nil.
+// CreateN creates n entities with copies of these components, and appends the entities to dst,
+// which may be nil. It copies with [Component].Clone where necessary.
 func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -938,9 +930,9 @@ func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) CreateN(dst []Entity, n int, a
 	return dst
 }
 
-// Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
-// reports true all the same, as [Storage.Set] does.
+// Set gives an entity these components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, it gets no further components.
+// Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -956,8 +948,7 @@ func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Set(entity Entity, a A, b B, c
 	return true
 }
 
-// Remove takes the components away from an entity and reports whether it had one
-// of them.
+// Remove removes the components from an entity. It reports whether the entity had one of them.
 func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -972,8 +963,8 @@ func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle10 creates entities with ten components, and gives them to others.
-// See [Bundle1].
+// A Bundle10 creates entities with ten components, and gives the components to other
+// entities. See [Bundle1].
 type Bundle10[A, B, C, D, E, F, G, H, I, J any] struct {
 	a *Storage[A]
 	b *Storage[B]
@@ -997,7 +988,7 @@ func NewBundle10[A, B, C, D, E, F, G, H, I, J any](a *Storage[A], b *Storage[B],
 func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I, j J) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.hooked { // A hook may do anything with it.
+	if w.hooked { // A hook may change the entity.
 		bundle.Set(entity, a, b, c, d, e, f, g, h, i, j)
 		return entity
 	}
@@ -1086,8 +1077,8 @@ func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Create(a A, b B, c C, d D,
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, made by
-// [Component].Clone where it is needed, and appends them to dst, which may be nil.
+// CreateN creates n entities with copies of these components, and appends the entities to dst,
+// which may be nil. It copies with [Component].Clone where necessary.
 func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -1104,9 +1095,9 @@ func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) CreateN(dst []Entity, n in
 	return dst
 }
 
-// Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
-// reports true all the same, as [Storage.Set] does.
+// Set gives an entity these components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, it gets no further components.
+// Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -1123,8 +1114,7 @@ func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Set(entity Entity, a A, b 
 	return true
 }
 
-// Remove takes the components away from an entity and reports whether it had one
-// of them.
+// Remove removes the components from an entity. It reports whether the entity had one of them.
 func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -1140,8 +1130,8 @@ func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Remove(entity Entity) bool
 	return some
 }
 
-// A Bundle11 creates entities with eleven components, and gives them to others.
-// See [Bundle1].
+// A Bundle11 creates entities with eleven components, and gives the components to other
+// entities. See [Bundle1].
 type Bundle11[A, B, C, D, E, F, G, H, I, J, K any] struct {
 	a *Storage[A]
 	b *Storage[B]
@@ -1166,7 +1156,7 @@ func NewBundle11[A, B, C, D, E, F, G, H, I, J, K any](a *Storage[A], b *Storage[
 func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.hooked { // A hook may do anything with it.
+	if w.hooked { // A hook may change the entity.
 		bundle.Set(entity, a, b, c, d, e, f, g, h, i, j, k)
 		return entity
 	}
@@ -1263,8 +1253,8 @@ func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Create(a A, b B, c C, d
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, made by
-// [Component].Clone where it is needed, and appends them to dst, which may be nil.
+// CreateN creates n entities with copies of these components, and appends the entities to dst,
+// which may be nil. It copies with [Component].Clone where necessary.
 func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -1282,9 +1272,9 @@ func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) CreateN(dst []Entity, n
 	return dst
 }
 
-// Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
-// reports true all the same, as [Storage.Set] does.
+// Set gives an entity these components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, it gets no further components.
+// Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -1302,8 +1292,7 @@ func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Set(entity Entity, a A,
 	return true
 }
 
-// Remove takes the components away from an entity and reports whether it had one
-// of them.
+// Remove removes the components from an entity. It reports whether the entity had one of them.
 func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -1320,8 +1309,8 @@ func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Remove(entity Entity) b
 	return some
 }
 
-// A Bundle12 creates entities with twelve components, and gives them to others.
-// See [Bundle1].
+// A Bundle12 creates entities with twelve components, and gives the components to other
+// entities. See [Bundle1].
 type Bundle12[A, B, C, D, E, F, G, H, I, J, K, L any] struct {
 	a *Storage[A]
 	b *Storage[B]
@@ -1347,7 +1336,7 @@ func NewBundle12[A, B, C, D, E, F, G, H, I, J, K, L any](a *Storage[A], b *Stora
 func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K, l L) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.hooked { // A hook may do anything with it.
+	if w.hooked { // A hook may change the entity.
 		bundle.Set(entity, a, b, c, d, e, f, g, h, i, j, k, l)
 		return entity
 	}
@@ -1452,8 +1441,8 @@ func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Create(a A, b B, c C
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, made by
-// [Component].Clone where it is needed, and appends them to dst, which may be nil.
+// CreateN creates n entities with copies of these components, and appends the entities to dst,
+// which may be nil. It copies with [Component].Clone where necessary.
 func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K, l L) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -1472,9 +1461,9 @@ func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) CreateN(dst []Entity
 	return dst
 }
 
-// Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
-// reports true all the same, as [Storage.Set] does.
+// Set gives an entity these components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, it gets no further components.
+// Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K, l L) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -1493,8 +1482,7 @@ func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Set(entity Entity, a
 	return true
 }
 
-// Remove takes the components away from an entity and reports whether it had one
-// of them.
+// Remove removes the components from an entity. It reports whether the entity had one of them.
 func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some

@@ -199,8 +199,8 @@ func (s *Storage[T]) RequiredBy(other AnyStorage, v T) {
 	})
 }
 
-// OnChange adds a hook that runs in Commit. The hook runs for every entity that had the component
-// at the last commit and has another value of it now, in the order of rows. It does not matter how
+// OnChange adds a hook that runs in Commit. It receives every entity that had the component at the
+// last commit and has another value now, in the order of rows. It does not matter how
 // the value was written. A value that was changed and then changed back causes no call. See
 // [Delta] for equality of values.
 //
@@ -211,8 +211,8 @@ func (s *Storage[T]) RequiredBy(other AnyStorage, v T) {
 //
 // From now on, the world keeps the values at its last commit, also without a history. So it can
 // be rolled back to that tick. OnChange panics for a NoRewind component. In a world without a
-// history it also panics in two cases: while a checkpoint is held, and if a recorder is attached
-// and there are writes since the last commit. So add the hook earlier, or right after Commit.
+// history it also panics while a checkpoint is held. With a recorder, it panics if there are
+// writes since the last commit. So add the hook earlier, or right after Commit.
 func (s *Storage[T]) OnChange(f func(e Entity, before, now T)) {
 	s.w.mustKeepTick(&s.rows, "OnChange", s.name)
 	d := &Delta[T]{s: s}

@@ -14,10 +14,9 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// CloneEntity returns a new entity with copies of the components of e, which share
-// nothing with them. Entities inside the components stay as they are,
-// also where they name e itself; [World.Copy] makes them follow. It returns false
-// if e is not alive.
+// CloneEntity creates an entity with deep copies of the components of e. Entities inside the
+// components are copied unchanged, even those equal to e; [World.Copy] replaces them. CloneEntity
+// returns false if e is not alive.
 func (w *World) CloneEntity(e Entity) (Entity, bool) {
 	if !w.Alive(e) {
 		return 0, false
@@ -35,15 +34,15 @@ func (s *Storage[T]) duplicate(from, to Entity) {
 	}
 }
 
-// A copiedStorage is what copies and searches for references ask of a storage,
-// whatever its type.
+// A copiedStorage is the untyped interface to a storage for copies and for searches for
+// references.
 type copiedStorage interface {
 	duplicate(from, to Entity)
 	stagedStorage
 	referring(e Entity) (rows []int)
 }
 
-// A stagedStorage is what a [copying] asks of a storage or resource, whatever its type.
+// A stagedStorage is the untyped interface to a storage or resource for a [copying].
 type stagedStorage interface {
 	stage(c *copying, target AnyStorage) (apply func(), err error)
 	stageRows(c *copying, entities []Entity, rows []byte) (apply func(), err error)
@@ -56,49 +55,53 @@ var (
 
 // CopyOptions configure [World.Copy].
 type CopyOptions struct {
-	// Outside says what becomes of a reference to an entity that is not copied:
-	// Reference.Keep leaves it as it is, which means something only if both worlds know
-	// the entity, Reference.Refuse makes it an error, a function of the program may look
-	// for another one. It is asked once for each component, place in it and entity, in the
-	// order of storages, entities and fields, and must not change the worlds. Default nil:
-	// the reference becomes the zero entity; in the key of a map, the entry is left out.
+	// Outside returns the replacement for a reference to an entity that is not copied.
+	// Reference.Keep keeps the reference, which makes sense only if the entity exists in both
+	// worlds. Reference.Refuse returns an error. The program may also find a replacement with its
+	// own function.
+	//
+	// Copy calls Outside once for each component, field and entity, in the order of storages,
+	// entities and fields. Outside must not change the worlds. Default nil: the reference becomes
+	// the zero entity, and a map entry with such a key is removed.
 	Outside func(Reference) (Entity, error)
 
-	// SkipMissing leaves out components that the target has no storage for.
-	// Default: they are an error.
+	// SkipMissing skips components for which the target has no storage. By default they are an
+	// error.
 	SkipMissing bool
 
-	// Keep says which components are copied. Default nil: all.
+	// Keep selects the components to copy. Default nil: all.
 	Keep func(AnyStorage) bool
 
-	// Resources names resources whose values are copied as well, over those that the
-	// target has; references inside follow, as those of components do. What src or the
-	// target does not have is an error. Default: none.
+	// Resources names the resources to copy as well. Their values overwrite those of the target.
+	// References inside are replaced as in components. A resource that src or the target does not
+	// have is an error. Default: none.
 	Resources []string
 
-	// Times is how many copies are made of all entities, each with references among its
-	// own. Default 0: one.
+	// Times is the number of copies of the whole list of entities. References in each copy name
+	// entities of the same copy. Default 0: one copy.
 	Times int
 }
 
-// A Reference is an [Entity] inside of a component or resource. [CopyOptions.Outside] is
-// asked what it becomes.
+// A Reference is an [Entity] inside a component or resource. [CopyOptions.Outside] returns its
+// replacement.
 type Reference struct {
-	From    Entity     // The entity that has the component; 0: it is a resource.
+	From    Entity     // The entity that has the component, or 0 for a resource.
 	Storage AnyStorage // The component or resource.
-	Field   string     // Where in it: "Target", "Friends[]", "Debts[key]", "Heirs[value][]"; "" if it is an Entity itself.
-	To      Entity     // The entity that is referred to, which is not zero.
+	// The field, such as "Target", "Friends[]", "Debts[key]" or "Heirs[value][]". It is empty for
+	// a component that is an Entity itself.
+	Field string
+	To    Entity // The entity that the reference names; never zero.
 }
 
-// Keep leaves the reference as it is.
+// Keep returns r.To, so the reference stays unchanged.
 func (r Reference) Keep() (Entity, error) { return r.To, nil }
 
-// Refuse makes the reference an error.
+// Refuse returns an error.
 func (r Reference) Refuse() (Entity, error) { return 0, errNotCopied }
 
 var errNotCopied = errors.New("it is not copied")
 
-// in returns err as one of r.
+// in returns err with the context of r.
 func (r Reference) in(err error) error {
 	where := r.Field
 	if r.From != 0 {
@@ -107,28 +110,31 @@ func (r Reference) in(err error) error {
 	return fmt.Errorf("%s refers to %v: %w", where, r.To, err)
 }
 
-// Copy copies entities of src, which may be w itself, with their components into
-// w. It returns the copies in the order of entities; one that is named twice is
-// copied once. Behind them come those of the second time, and so on.
+// Copy copies entities of src, with their components, into w. src may be w itself. It returns the
+// copies in the order of entities. An entity that occurs twice is copied once. With
+// [CopyOptions].Times, the second copies follow the first ones in the result, and so on.
 //
-// Components are matched by name. They must have the same Go type in both worlds,
-// or the same layout. Copies share nothing with the originals, and are
-// appended in the order of entities. References among the entities, as
-// [World.References] finds them, name the copies afterwards, in resources the first ones;
-// other references follow CopyOptions. References from outside are not moved.
+// Copy matches components by name. They must have the same Go type in both worlds, or the same
+// layout. Copies share no memory with the originals. Copy appends their rows in the order of
+// entities. References between the entities, as [World.References] finds them, are replaced by
+// references to the copies. In resources they become references to the first copies. CopyOptions
+// decide on other references. References from entities that are not copied stay unchanged.
 //
-// So a template is an entity with all below it, in a world of its own, where no query of
-// the program finds it. It is a world like any other: saved, loaded, changed.
+// For example, a template is an entity with its descendants, in a separate world that queries of
+// the program do not search. Such a world can be saved, loaded and changed like any other.
 //
 //	carts, err := world.Copy(templates, children.Subtree(cart), ecs.CopyOptions{Times: 100})
 //	for i := 0; i < len(carts); i += len(carts) / 100 {
 //		positions.Set(carts[i], Position{X: float64(i)})
 //	}
 //
-// An error names the entity or component; w is then as it was. Errors are: an entity
-// that is not alive in src; a component that w does not have; a type in which not all
-// references can be found, as an interface, a func or a recursive type hides them; what
-// CopyOptions.Outside returns.
+// An error names the entity or component; w is then unchanged. Copy returns an error in these
+// cases:
+//
+//   - An entity is not alive in src.
+//   - w does not have a component.
+//   - A component type hides references: it has an interface, a func or a recursive type.
+//   - CopyOptions.Outside returns an error.
 func (w *World) Copy(src *World, entities []Entity, o CopyOptions) ([]Entity, error) {
 	c, err := newCopying(w, src, entities, o)
 	if err != nil {
@@ -137,11 +143,13 @@ func (w *World) Copy(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 	return c.finish(entities), nil
 }
 
-// Move is [World.Copy] followed by the end of the originals, which may be in no w but src.
-// What relations of src do to others when their targets are destroyed, they do; if one of
-// them keeps an entity alive, for the sake of a source that does not move, that is an error
-// and nothing has changed in either world; but if only a hook of w attached that source, the
-// copies are returned beside the error, and the originals stay.
+// Move is [World.Copy], after which Move destroys the originals in src. src must not be w. The
+// relations of src apply their policies, as in Destroy.
+//
+// If a relation keeps an original alive, because a source that does not move has it as target,
+// Move returns an error. Both worlds are then unchanged. The exception is a
+// source that only a hook of w attached during Move. Move then returns the copies with the error,
+// and the originals stay.
 func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, error) {
 	if src == w {
 		return nil, errors.New("ecs: cannot move: both worlds are the same")
@@ -153,7 +161,7 @@ func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 	if err != nil {
 		return nil, fmt.Errorf("ecs: cannot move: %w", err)
 	}
-	copies := c.finish(entities) // First: hooks of src may create entities in w.
+	copies := c.finish(entities) // Before the destruction: hooks of src may create entities in w.
 	if !src.destroyTogether(c.entities) {
 		return copies, fmt.Errorf("ecs: moved, and the originals stay: since hooks were called, %w", errHeld)
 	}
@@ -162,33 +170,34 @@ func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 
 var errHeld = errors.New("a relation keeps one of the entities alive, as it is the target of one that does not move")
 
-// A copying makes everything ready before the target is changed: it knows which
-// entities the target will create.
+// A copying prepares all copies before the target changes. So it predicts which entities the
+// target will create.
 type copying struct {
 	from, to *World
 	options  CopyOptions
 	times    int
-	entities []Entity       // No two the same.
-	copies   []Entity       // What they become, at the same positions; behind that the second time.
-	position map[Entity]int // Of an entity among them.
-	apply    []func()       // Each gives one component to the copies.
+	entities []Entity // Distinct.
+	// The copies of entities, in the same order; then the second copies, and so on.
+	copies   []Entity
+	position map[Entity]int // Position of each entity in entities.
+	apply    []func()       // Each function gives one component to the copies.
 
-	// What is being staged, and of it the value whose references are being renamed.
+	// The component or resource that is being staged.
 	source  AnyStorage
-	holders []Entity            // Those of entities that have the component; 0: it is a resource.
-	holder  Entity              // Who has the value,
-	round   []Entity            // and the copies of its time.
-	decided map[outsider]Entity // What Outside said.
+	holders []Entity            // The entities that have the component, or 0 for a resource.
+	holder  Entity              // The entity whose value is being renamed.
+	round   []Entity            // The copies that belong to the value being renamed.
+	decided map[outsider]Entity // Results of Outside.
 }
 
-// An outsider is a reference to an entity that is not copied, in the component of holder.
+// An outsider is a reference, in the component of holder, to an entity that is not copied.
 type outsider struct {
 	holder Entity
 	*place
 	to Entity
 }
 
-// newCopying copies what the target is to get.
+// newCopying prepares the copies for the target.
 func newCopying(to, from *World, entities []Entity, o CopyOptions) (*copying, error) {
 	c := &copying{from: from, to: to, options: o, times: max(o.Times, 1), position: make(map[Entity]int, len(entities))}
 	if o.Times < 0 {
@@ -207,7 +216,7 @@ func newCopying(to, from *World, entities []Entity, o CopyOptions) (*copying, er
 	return c, c.stage()
 }
 
-// finish gives the target its copies, and returns those of entities.
+// finish creates the copies in the target. It returns the copies of entities.
 func (c *copying) finish(entities []Entity) []Entity {
 	if !slices.Equal(c.to.CreateN(nil, len(c.copies)), c.copies) {
 		panic("ecs: the world was changed while a copy was made ready; CopyOptions.Outside and Keep must not do that")
@@ -251,7 +260,7 @@ func (c *copying) stage() error {
 	return nil
 }
 
-// add copies a component or resource, which becomes target.
+// add copies the component or resource s, whose values target receives.
 func (c *copying) add(s, target AnyStorage) error {
 	c.source, c.holders = s, c.holders[:0]
 	f, err := s.(stagedStorage).stage(c, target)
@@ -281,7 +290,7 @@ func (c *copying) touches(s *set) bool {
 	return false
 }
 
-// name returns what a reference to e becomes.
+// name returns the replacement for a reference to e.
 func (c *copying) name(p *place, e Entity) Entity {
 	if i, copied := c.position[e]; copied {
 		return c.round[i]
@@ -289,8 +298,8 @@ func (c *copying) name(p *place, e Entity) Entity {
 	return c.decided[outsider{c.holder, p, e}]
 }
 
-// decide asks what references to entities that are not copied become. values are those of
-// holders.
+// decide calls Outside for the references to entities that are not copied. values belong to
+// holders, in the same order.
 func decide[T any](c *copying, refs *references, values []T) error {
 	c.decided = map[outsider]Entity{}
 	var list []outsider
@@ -315,7 +324,8 @@ func decide[T any](c *copying, refs *references, values []T) error {
 	return nil
 }
 
-// follow makes references in values follow: those of holders, once for each time.
+// follow replaces the references in values. values has one value for each holder, repeated for
+// each copy.
 func follow[T any](c *copying, refs *references, values []T) error {
 	if refs.unseen != "" {
 		return errors.New(refs.unseen)
@@ -373,7 +383,7 @@ func stageOther[T any](c *copying, face *rowFace[T], target AnyStorage, entities
 	return target.(stagedStorage).stageRows(c, entities, face.codec.append(nil, values))
 }
 
-// fits returns why stored rows are not rows of target as they are.
+// fits returns an error that says why stored rows cannot become rows of target unchanged.
 func fits(s *storageState, target AnyStorage) error {
 	if err := sameSort(s, target); err != nil {
 		return err
@@ -396,7 +406,7 @@ func (s *Storage[T]) stageRows(c *copying, entities []Entity, rows []byte) (appl
 	return s.stageValues(c, entities, values)
 }
 
-// stageValues makes references in values follow, and returns what gives them to
+// stageValues replaces the references in values. It returns a function that gives the values to
 // entities.
 func (s *Storage[T]) stageValues(c *copying, entities []Entity, values []T) (apply func(), err error) {
 	if err := follow(c, s.references(), values); err != nil {
@@ -423,7 +433,7 @@ func (r *Resource[T]) stageRows(c *copying, _ []Entity, rows []byte) (apply func
 	return r.stageValue(c, values)
 }
 
-// stageValue makes references in the value follow, and returns what puts it in place.
+// stageValue replaces the references in the value. It returns a function that sets the value.
 func (r *Resource[T]) stageValue(c *copying, values []T) (apply func(), err error) {
 	if err := follow(c, referencesIn[T](&r.spec), values); err != nil {
 		return nil, err
@@ -437,7 +447,8 @@ func (r *registry) ahead(n int) []Entity {
 	lo, hi := r.rows.N, r.rows.Extra
 	for ; len(next) < n && lo < hi; lo++ {
 		e := r.dense.Live[lo]
-		for e.Generation() == r.maxGeneration { // Spent: the last free one takes its place.
+		// The generations of the index are used up: create takes the last free index instead.
+		for e.Generation() == r.maxGeneration {
 			if hi--; lo == hi {
 				break
 			}
@@ -453,14 +464,13 @@ func (r *registry) ahead(n int) []Entity {
 	return next
 }
 
-// References iterates over the components that refer to e, as the entity that
-// has the component and the storage. A component refers to e if an [Entity] of
-// that value is anywhere inside: in nested structs, arrays, slices, maps and
-// behind pointers. What an interface, func or channel holds is not seen, nor are
-// resources and components that the program did not register.
+// References iterates over the components that refer to e. It yields the entity that has the
+// component, and the storage. A component refers to e if its value contains the [Entity] e. It
+// may be in nested structs, arrays, slices and maps, or behind pointers. References does not
+// search interfaces, funcs, channels, resources, or components that the program did not register.
 //
-// Nothing keeps a list of references: it costs O(rows) of the storages whose type
-// holds entities. The world must not change meanwhile.
+// The world keeps no list of references, so the cost is O(rows) of the storages whose type
+// contains entities. The world must not change during the loop.
 func (w *World) References(e Entity) iter.Seq2[Entity, AnyStorage] {
 	return func(yield func(Entity, AnyStorage) bool) {
 		if e == 0 {
@@ -492,8 +502,8 @@ func (s *Storage[T]) referring(e Entity) (rows []int) {
 
 func (s *Storage[T]) references() *references { return referencesIn[T](&s.spec) }
 
-// referencesIn returns where values of s, which are of type T, hold entities. Only the world's
-// goroutine may ask.
+// referencesIn returns the places at which values of s, of type T, contain entities. Only the
+// world's goroutine may call it.
 func referencesIn[T any](s *spec) *references {
 	if s.refs == nil {
 		s.refs = referencesOf(reflect.TypeFor[T]())
@@ -504,11 +514,11 @@ func referencesIn[T any](s *spec) *references {
 	return s.refs
 }
 
-// Clone returns an independent world with the same entities, components,
-// resources and tick, and with the same options. History, checkpoints, recorder
-// and OnRestore functions stay behind. Use [Storage.In] to find a storage again.
+// Clone returns an independent world with the same entities, components, resources, tick and
+// options. It copies no history, checkpoints, recorders or hooks. Use [Storage.In] to find a
+// storage in the clone.
 //
-// It costs O(rows).
+// The cost is O(rows).
 func (w *World) Clone() *World {
 	c := NewWorld(w.options)
 	r := &w.entities
@@ -526,12 +536,12 @@ func (w *World) Clone() *World {
 	return c
 }
 
-// Blank returns a world without entities, at the same tick, that has the storages and
-// resources of w for which keep, if it is not nil, returns true. Resources have the zero
-// value of their type, or the one of w if the program has not registered them; the options
-// are the zero ones. It is a world for a part of what w holds, for templates, for looking at what was saved.
+// Blank returns a world without entities, at the same tick. It has the storages and resources of
+// w for which keep returns true; nil keeps all. The options are the zero options. Each resource
+// has the zero value of its type. A resource that the program has not registered keeps its value.
 //
-// It costs O(storages).
+// A blank world is useful for a part of w, for templates, and to inspect saved data. The cost is
+// O(storages).
 func (w *World) Blank(keep func(AnyStorage) bool) *World {
 	c := NewWorld(Options{})
 	for _, s := range w.Storages() {
@@ -548,7 +558,8 @@ func (s *Storage[T]) blankInto(w *World) {
 }
 
 func (r *Resource[T]) blankInto(w *World) {
-	if r.unknown { // Its zero value is no row.
+	// An unknown resource has no valid zero row.
+	if r.unknown {
 		r.cloneInto(w)
 		return
 	}
@@ -559,7 +570,7 @@ func (r *Resource[T]) blankInto(w *World) {
 	r.putInto(w, zero)
 }
 
-// putInto gives w the resource with a value.
+// putInto adds the resource to w with the given value.
 func (r *Resource[T]) putInto(w *World, value T) {
 	w.adopt(newResource(w, typedSpec[T]{r.spec, r.face.codec, r.data.Clone, nil}, value))
 }
@@ -573,7 +584,7 @@ func (r *Resource[T]) cloneInto(w *World) {
 	r.putInto(w, cloneAll(r.data.Live, r.data.Clone)[0])
 }
 
-// cloneAll returns copies of rows that share nothing with them, never nil.
+// cloneAll returns copies of rows that share no memory with them. The result is never nil.
 func cloneAll[T any](rows []T, clone func(T) T) []T {
 	c := append(make([]T, 0, len(rows)), rows...)
 	if clone != nil {

@@ -6,22 +6,21 @@ import (
 	"unsafe"
 )
 
-// A span is what a cursor hands out at once: some positions of the driver that are
-// found, and where their rows are.
+// A span is what a cursor returns at once: positions of the driving storage, and their rows.
 //
-//	words   | 1 0 1 1 |     a bit a position; the first one of a run
-//	rows    | 4 . 7 5 |     for each column, less its base
-//	order   | 0 1 2 3 |     for the driver, less from
+//	words   | 1 0 1 1 |     a bit for each position; in a run only the first bit
+//	rows    | 4 . 7 5 |     row in each column, minus base
+//	order   | 0 1 2 3 |     row in the driver, minus from
 type span struct {
 	rows  [maxColumns][]uint32
 	base  [maxColumns]int
 	words []uint64
 	order []uint32
 	from  int
-	n     int // Rows side by side at each position: 1, or those of a run.
+	n     int // Number of contiguous rows at each position: 1, or the length of a run.
 }
 
-// hasAny reports whether one of s has rows in the optional column k.
+// hasAny reports whether an entity of s has rows in the optional column k.
 func (s *span) hasAny(k int) bool {
 	for w, word := range s.words {
 		for ; word != 0; word &= word - 1 {
@@ -33,63 +32,66 @@ func (s *span) hasAny(k int) bool {
 	return false
 }
 
-// A cursor walks what a join finds, span by span. The join keeps it for later walks, as
-// to make one takes longer than to walk a few rows. What a walk over a known run needs
-// lies side by side in front, so that it is in few lines of the cache.
+// A cursor walks over the result of a join, span by span. The join keeps finished cursors for
+// later walks, because creating a cursor takes longer than walking a few rows. The fields for a
+// walk over a known run come first, so that they share few cache lines.
 type cursor struct {
-	word int    // The word of the span whose positions are taken,
-	rest uint64 // what is left of it,
-	at   int    // and the driver's row at the position taken last, less from.
+	word int    // The word of the span that is being walked.
+	rest uint64 // Positions of the word that are left.
+	at   int    // The driver's row at the last position taken, minus from.
 
 	j       *join
-	idle    *cursor // While it is kept: the next one.
+	idle    *cursor // The next finished cursor, while this one is finished.
 	columns []joinedColumn
-	hand    int       // Which of the world's hands this loop is, from 1; 0: none.
-	began   uint64    // The world's count of changes when the walk began.
-	found   *findings // Of the driver.
-	holds   bool      // What it hands out is written.
-	whole   bool      // The walk ended, and one run, which the span still is, was all that it found.
-	again   bool      // The walk is over that run.
+	// Position of this loop in the world's hands, from 1; 0 for none.
+	hand  int
+	began uint64    // The world's count of changes when the walk began.
+	found *findings // The search results of the driver.
+	holds bool      // The loop writes rows.
+	// The walk has ended, and all it found was a single run, which is still in the span.
+	whole bool
+	again bool // The walk repeats that run.
 
-	// Where rows and order have the positions of the word, and the rows lie that they are
-	// counted from.
+	// place points to the order of the current word. The columns have a pointer to their rows of
+	// the word in lie, with the address that the rows count from.
 	place    *uint32
-	sample   *uint32 // Those of a column that is not the driver, if there is one.
+	sample   *uint32 // The rows of the word in a column other than the driver, if there is one.
 	entities *Entity
 	lie      [maxColumns]struct {
 		row   *uint32
 		first unsafe.Pointer
 	}
 
-	// A run, or a part of a word, that is nowhere as it is.
+	// Buffers for a run, or for a part of a word, that no chunk contains in this form.
 	part [1]uint64
 	last [1]uint32              // The driver's row.
 	one  [maxColumns]uint32     // The rows of the columns.
-	run  [maxColumns + 2]uint32 // What nextRun returns.
+	run  [maxColumns + 2]uint32 // The result of nextRun.
 
 	span
 
-	start int // The first position of the span,
-	row   int // and the first one behind it.
-	step  int // How many positions the next one may have.
+	start int // First position of the span.
+	row   int // First position after the span.
+	step  int // Maximum number of positions of the next span.
 
-	set    *set // The driver,
-	driver int  // and which it is.
-	alone  bool // Every row of the driver is found.
-	saved  bool // What is written was saved by a walk before.
+	set    *set // The driving set.
+	driver int  // Position of the driving set in the join.
+	alone  bool // The join finds every row of the driver.
+	saved  bool // An earlier walk saved the rows that this walk writes.
 
-	newest  uint64 // The newest version of the sets,
-	since   uint64 // and the world's count of changes, when the sets were looked at,
-	changes uint64 // and when what is written was saved.
+	// The newest version of the sets, as of since.
+	newest  uint64
+	since   uint64 // The world's count of changes when the cursor last validated the sets.
+	changes uint64 // The world's count of changes when the rows for writing were saved.
 
 	group groupCursor
 
-	selected selection // With predicates: whom they keep,
-	kept     []uint64  // which positions of the span,
-	packed   []uint32  // and where these are, if they are few.
+	selected selection // With predicates: the selected entities.
+	kept     []uint64  // With predicates: bits of the kept positions of the span.
+	packed   []uint32  // With predicates: the kept positions as a list, if they are few.
 }
 
-// walk returns a cursor that hands out columns, those of the first sets.
+// walk returns a cursor over columns, which are those of the first sets.
 func (j *join) walk(columns []joinedColumn) *cursor {
 	if c := j.idle; c.repeats(columns) {
 		c.repeat()
@@ -98,8 +100,7 @@ func (j *join) walk(columns []joinedColumn) *cursor {
 	return j.walkAnew(columns)
 }
 
-// walkAll is walk for a loop that hands out rows without asking whether they
-// are missing.
+// walkAll is walk for a loop that does not test for missing rows.
 func (j *join) walkAll() *cursor {
 	if c := j.idle; j.optional == 0 && c.repeats(j.columns) {
 		c.repeat()
@@ -111,14 +112,13 @@ func (j *join) walkAll() *cursor {
 	return j.walkAnew(j.columns)
 }
 
-// repeats reports whether a walk that hands out columns is over the run that c, which may
-// be nil, found.
+// repeats reports whether a walk over columns finds exactly the run that c found. c may be nil.
 func (c *cursor) repeats(columns []joinedColumn) bool {
 	return c != nil && c.whole && c.began == c.j.w.changes && c.found == c.j.current && len(c.columns) == len(columns)
 }
 
-// repeat begins to walk that run again. It is saved, nothing else is to be looked for, and
-// while the world's count of changes is the same rows lie where they lay.
+// repeat starts a walk over that run again. The run needs no save and no search. Its rows have
+// not moved, because the world's count of changes is the same.
 func (c *cursor) repeat() {
 	c.j.idle = c.idle
 	c.word, c.rest = 0, 1
@@ -132,7 +132,7 @@ func (c *cursor) repeat() {
 	}
 }
 
-// mustLie panics if the rows of the span lie elsewhere than they did.
+// mustLie panics if the rows of the span have moved in memory.
 func (c *cursor) mustLie() {
 	c.mustExist()
 	entities, lie := c.entities, c.lie
@@ -142,7 +142,7 @@ func (c *cursor) mustLie() {
 	}
 }
 
-// walkAnew is walk where something has changed.
+// walkAnew is walk after something has changed.
 func (j *join) walkAnew(columns []joinedColumn) *cursor {
 	if j.settled != j.w.changes {
 		j.settle()
@@ -167,8 +167,8 @@ func (j *join) walkAnew(columns []joinedColumn) *cursor {
 	return c
 }
 
-// next makes c's span the next one that has any positions, and reports whether there
-// is one. It holds until the world's structure changes; see resume.
+// next moves c's span to the next one with any positions, and reports whether there is one. The
+// span is valid until the world's structure changes; see resume.
 func (c *cursor) next() bool {
 	for c.advance() {
 		if c.step *= 2; c.step > maxRun {
@@ -183,11 +183,11 @@ func (c *cursor) next() bool {
 	return false
 }
 
-// more reports whether there is another position. If there is none, the walk is over.
+// more reports whether there is another position. If there is none, the walk ends.
 func (c *cursor) more() bool { return c.rest != 0 || c.nextWord() }
 
-// nextWord goes on with the next word that has any positions, of this span or one behind
-// it, and reports whether there is one.
+// nextWord moves to the next word with any positions, in this span or a later one. It reports
+// whether there is one.
 func (c *cursor) nextWord() bool {
 	if c.again {
 		c.leave()
@@ -212,8 +212,9 @@ func (c *cursor) nextWord() bool {
 	}
 }
 
-// nextFetched is nextWord for Runs, whose steps are long: the processor does not see the next
-// rows. Of columns too long for a cache it reads them, if nearly all of the word are found.
+// nextFetched is nextWord for Runs. The steps of Runs are long, so the processor does not
+// prefetch the next rows. If nearly all rows of the word are found, nextFetched reads them ahead
+// in columns too long for a cache.
 func (c *cursor) nextFetched() bool {
 	if !c.nextWord() {
 		return false
@@ -228,15 +229,15 @@ func (c *cursor) nextFetched() bool {
 	return true
 }
 
-// take takes the next position of the word, which there is.
+// take returns the next position of the word. The word must have one.
 func (c *cursor) take() int {
-	i := bits.TrailingZeros64(c.rest | 1<<63) // Never 0, which the compiler would ask for.
+	i := bits.TrailingZeros64(c.rest | 1<<63) // Never 0, so the compiler omits the test for 0.
 	c.rest &= c.rest - 1
 	c.at = int(*beside(c.place, i))
 	return i
 }
 
-// advance makes c's span the next one, without the predicates.
+// advance moves c's span to the next one, without testing the predicates.
 func (c *cursor) advance() bool {
 	for limit := c.limit(); c.skip() && c.row < limit; {
 		if c.alone {
@@ -273,8 +274,8 @@ func (c *cursor) advance() bool {
 	return false
 }
 
-// advanceIn makes the span one of positions [lo, hi) of chunk, the first of which is
-// base, and moves behind it. It reports whether there are any.
+// advanceIn sets the span to positions in [lo, hi) of chunk, whose first position is base. It
+// moves the cursor past them, and reports whether there are any.
 func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	w := lo >> 6
 	if n := chunk.wholeFrom(c.j, lo, hi); n > 0 {
@@ -294,7 +295,7 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	}
 	together := maxWords
 	if c.selected.on {
-		together = maxRun / 64 // Few rows may be left.
+		together = maxRun / 64 // The predicates may leave few rows.
 	}
 	last := min((hi-1)>>6, w+together-1)
 	if next := bits.TrailingZeros64(chunk.whole >> w &^ 1); w+next <= last {
@@ -302,7 +303,8 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	}
 	words := chunk.words[w : last+1]
 	if last<<6+64 > hi && words[last-w]>>(hi&63) != 0 && last > w {
-		words = words[:last-w] // The last one, of which not all is asked for, comes by itself.
+		// The last word is only partly in the range, so it becomes a span of its own.
+		words = words[:last-w]
 		last--
 	}
 	hi = min(hi, last<<6+64)
@@ -328,8 +330,8 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	return slices.ContainsFunc(words, func(word uint64) bool { return word != 0 })
 }
 
-// advanceList makes the span one of positions in front of hi in the list chunk, the first
-// position of which is base, and moves behind it. It reports whether there are any.
+// advanceList sets the span to positions before hi in the list chunk, whose first position is
+// base. It moves the cursor past them, and reports whether there are any.
 func (c *cursor) advanceList(chunk *chunk, base, hi int) bool {
 	lo, behind := chunk.before(c.row-base), chunk.before(hi)
 	n := min(behind-lo, c.step)
@@ -358,8 +360,8 @@ func (c *cursor) advanceList(chunk *chunk, base, hi int) bool {
 	return true
 }
 
-// wholeFrom returns how many positions from lo on, up to hi, are whole words whose rows
-// lie side by side.
+// wholeFrom returns the number of positions from lo on, up to hi, that are full words with
+// contiguous rows.
 func (c *chunk) wholeFrom(j *join, lo, hi int) (n int) {
 	if lo&63 != 0 {
 		return 0
@@ -373,7 +375,7 @@ func (c *chunk) wholeFrom(j *join, lo, hi int) (n int) {
 	return n
 }
 
-// goesOn reports whether the rows at position i are those behind the ones before it.
+// goesOn reports whether the rows at position i directly follow the rows at the position before.
 func (c *chunk) goesOn(j *join, i int) bool {
 	for k := range j.columns {
 		if rows := c.rows[k]; rows != nil && !followsRow(rows[i-1], rows[i]) {
@@ -387,14 +389,15 @@ func followsRow(before, row uint32) bool {
 	return row == before+1 && before != missing || row == missing && before == missing
 }
 
-// setRun makes the span the run of n rows whose first ones are those in c.one, for the
-// columns, and first, for the driver. It moves behind it.
+// setRun sets the span to a run of n rows, and moves the cursor past it. The first rows are c.one
+// for the columns, and first for the driver.
 func (c *cursor) setRun(first, n int) {
 	one := &c.one
 	for k := range c.j.columns {
 		c.rows[k], c.base[k] = one[k:k+1], 0
 		if one[k] != missing {
-			_ = c.j.columns[k].set.dense.Live[one[k]:][:n] // They are there: loops do not ask again.
+			// The rows exist: loops do not test again.
+			_ = c.j.columns[k].set.dense.Live[one[k]:][:n]
 		}
 	}
 	c.last[0] = uint32(first)
@@ -409,8 +412,8 @@ func (c *cursor) setRun(first, n int) {
 // rowAt returns the driver's row at position i of the span.
 func (c *cursor) rowAt(i int) int { return c.from + int(c.order[i]) }
 
-// nextRun returns the next run, or nil after the last: its rows in the columns, the one
-// in the driver, and how many there are.
+// nextRun returns the next run, or nil after the last one. The result has the first row in each
+// column, then the first row in the driver, then the number of rows.
 func (c *cursor) nextRun() []uint32 {
 	if !c.more() {
 		return nil
@@ -427,8 +430,8 @@ func (c *cursor) nextRun() []uint32 {
 	return run
 }
 
-// length returns how many rows lie side by side from position i of the word on, which
-// was taken last, and takes their positions.
+// length returns the number of contiguous rows from position i of the word, which was taken last.
+// It takes their positions.
 func (c *cursor) length(i int) int {
 	if c.rest>>(i&63)>>1&1 == 0 || *beside(c.sample, i+1)-*beside(c.sample, i) > 1 {
 		return c.n
@@ -436,7 +439,7 @@ func (c *cursor) length(i int) int {
 	return c.stretch(i)
 }
 
-// stretch is length for a position with one behind it in its word.
+// stretch is length for a position whose next position in the word is found as well.
 func (c *cursor) stretch(i int) int {
 	for n := 1; ; n++ {
 		next := c.rest & -c.rest
@@ -447,8 +450,8 @@ func (c *cursor) stretch(i int) int {
 	}
 }
 
-// adjoins reports whether the rows at position i of the word are those behind the ones
-// at the position before.
+// adjoins reports whether the rows at position i of the word directly follow the rows at the
+// position before.
 func (c *cursor) adjoins(i int) bool {
 	i += c.word << 6
 	if c.order[i] != c.order[i-1]+1 {
@@ -468,9 +471,8 @@ func (c *cursor) entitiesOf(run []uint32) []Entity {
 	return c.set.dense.Live[run[m]:][:run[m+1]]
 }
 
-// end comes after the last run. If the world did not change on the way,
-// everything that the join can hand out is saved, and stays so until it does; if
-// it did, its count of changes will never be what it was.
+// end runs after the last span. If the world did not change during the walk, all
+// rows that the join can return are saved. They stay saved until the world changes.
 func (c *cursor) end() {
 	c.leave()
 	if len(c.j.predicates) > 0 {
@@ -482,9 +484,9 @@ func (c *cursor) end() {
 	c.whole = c.start == 0 && c.row == c.n && c.n > 1
 }
 
-// ready saves what is written of the span, and finds where its rows lie. Loops read them
-// without asking whether they exist: the join knows that they do, as long as the world does
-// not change.
+// ready saves the rows of the span that the loop writes, and computes the addresses of the rows.
+// Loops read rows without bounds checks. The join guarantees that the rows exist as long as the
+// world does not change.
 func (c *cursor) ready() {
 	c.changes = c.j.w.changes
 	if debug {
@@ -500,7 +502,7 @@ func (c *cursor) ready() {
 	}
 }
 
-// locate finds where the rows lie that those of the span are counted from.
+// locate computes the addresses that the rows of the span count from.
 func (c *cursor) locate() {
 	c.entities = beside(unsafe.SliceData(c.set.dense.Live), c.from)
 	for k := range c.columns {
@@ -523,7 +525,7 @@ func (c *cursor) mustExist() {
 	}
 }
 
-// hold notes in the world that c has its span in hand.
+// hold registers c in the world as a loop whose body may write the span.
 func (c *cursor) hold() {
 	w := c.j.w
 	if c.hand > 0 && c.hand <= len(w.hands) && w.hands[c.hand-1] == c {
@@ -543,8 +545,8 @@ func (c *cursor) hold() {
 	w.hands[c.hand-1] = c
 }
 
-// saveAgain saves anew what is written of the span that c has in hand. It reports
-// whether it still has: no more, if the sets have another version, as rows moved.
+// saveAgain saves the rows for writing of the current span again. It returns false if the sets
+// have a new version, which means that rows have moved.
 func (c *cursor) saveAgain() bool {
 	if c.j.version() != c.newest {
 		return false
@@ -553,11 +555,12 @@ func (c *cursor) saveAgain() bool {
 	return true
 }
 
-// leave comes when the loop is over.
+// leave runs when the loop is over.
 func (c *cursor) leave() {
 	if last := c.hand - 1; last >= 0 {
 		c.hand = 0
-		if w := c.j.w; last == len(w.hands)-1 && w.hands[last] == inHand(c) { // The usual case calls nothing.
+		// The usual case needs no call.
+		if w := c.j.w; last == len(w.hands)-1 && w.hands[last] == inHand(c) {
 			w.hands[last] = nil
 			w.hands = w.hands[:last]
 		} else {
@@ -567,10 +570,10 @@ func (c *cursor) leave() {
 	c.idle, c.j.idle = c.j.idle, c
 }
 
-// resume goes on after the world changed while e was visited, the r-th row from the
-// position taken last on. Rows appended are visited; if e was removed, the row that
-// moved into its place is; anything else would skip rows or visit them twice, so it
-// panics. By index, the entities behind e are visited.
+// resume continues the walk after the world changed while the loop visited e. e has the r-th row
+// from the position taken last. The walk visits appended rows. If e was removed, the walk visits
+// the row that moved into its place. It panics on other changes, which would skip rows or visit
+// them twice. In index order, it visits the entities with higher indices.
 func (c *cursor) resume(r int, e Entity) {
 	c.mustGoOn(e)
 	row := c.follow(c.from+c.at+r, e)
@@ -590,8 +593,8 @@ func (c *cursor) resume(r int, e Entity) {
 	}
 }
 
-// goOn goes on at position i of the word after the world changed in a loop over Runs. It
-// panics if the structure did, as no entity is visited that says how to go on.
+// goOn continues at position i of the word after the world changed in a loop over Runs. It panics
+// if the structure changed, because no single visited entity says where to continue.
 func (c *cursor) goOn(i int) {
 	if c.j.version() != c.newest {
 		panic("ecs: the world's structure changed in a loop over Runs; collect the changes and make them after the loop, or use All")
@@ -608,14 +611,14 @@ func (c *cursor) goOn(i int) {
 	}
 }
 
-// mustGoOn panics if the sets lost another entity than e, or more.
+// mustGoOn panics if the sets lost an entity other than e.
 func (c *cursor) mustGoOn(e Entity) {
 	for k, s := range c.j.sets {
 		s.mustStay(e, c.since, c.j.isOptional(k))
 	}
 }
 
-// noteGroup remembers what the driver's group looks like.
+// noteGroup records the state of the driver's group.
 func (c *cursor) noteGroup() {
 	g := c.set.group
 	if g == nil {
@@ -633,7 +636,7 @@ func (j *join) requires(s *set) bool {
 	return k >= 0 && !j.isOptional(k)
 }
 
-// limit returns the position behind the last one that may be in the join.
+// limit returns the position after the last one that the join may find.
 func (c *cursor) limit() int {
 	switch {
 	case c.set.byIndex:
@@ -644,8 +647,8 @@ func (c *cursor) limit() int {
 	return c.set.rows.N
 }
 
-// follow goes on after the driver's group moved rows while e, then in row, was
-// visited. It returns the row to go on with, unless resume finds e there.
+// follow returns the row to continue with after the driver's group moved rows. The loop was
+// visiting e, in row. If e is still in the returned row, resume moves past it.
 func (c *cursor) follow(row int, e Entity) int {
 	if c.set.byIndex {
 		return row
@@ -653,7 +656,7 @@ func (c *cursor) follow(row int, e Entity) int {
 	return c.set.follow(row, e, c.since, c.group, func(at int) bool { return c.j.finds(c.driver, at, e) })
 }
 
-// finds reports whether e, which is row of the driver, is in the join.
+// finds reports whether the join finds e, which has the given row in the driver.
 func (j *join) finds(driver, row int, e Entity) bool {
 	var at [maxSets]uint32
 	return j.probe(driver, row, e, &at)

@@ -10,36 +10,36 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// In a debug build a storage puts its values elsewhere before an entity comes or leaves, if
-// the program has pointers to them. What is written through such a pointer afterwards then
-// goes to the old place, and the next boundary finds it there:
+// In a debug build, a storage moves its values before an entity is added or removed, if the
+// program has pointers to values. A later write through such a pointer goes to the old memory,
+// and the next boundary detects it:
 //
 //	p := s.Mut(a)     old | a | b |     p points here
 //	s.Set(c, v)       new | a | b | c |
-//	p.X = 1           old | A | b |     differs from what it was
+//	p.X = 1           old | A | b |     differs from its copy
 //
-// In other builds the write is lost if the storage grew, and reaches another entity's
-// component if that moved into the row.
+// In other builds, the write is lost if the storage grew. If another entity's component moved
+// into the row, the write changes that component.
 
-// A lending is what a set knows of the pointers that the program has.
+// A lending records which pointers to a set the program has.
 type lending struct {
-	out   bool   // The program was given pointers since the values moved last.
-	watch func() // Watches the place in which the values lie.
-	move  func() // Puts the values elsewhere.
-	size  int    // Bytes of a value.
+	out   bool   // The program has pointers taken since the values moved last.
+	watch func() // Watches the memory that has the values now.
+	move  func() // Moves the values to new memory.
+	size  int    // Size of a value in bytes.
 }
 
-// An oldPlace is memory in which the values of a storage lay when the program had pointers.
+// An oldPlace is former memory of the values of a storage, to which the program had pointers.
 type oldPlace struct {
 	s        *set
 	entities []Entity
 	stray    func() int // The first row that was written since, or -1.
-	pointers bool       // Values keep other memory from the collector.
+	pointers bool       // The values keep other memory from garbage collection.
 }
 
 const (
-	maxOldPlaces = 32      // Of a world.
-	maxMoved     = 4 << 20 // Bytes that are moved between two boundaries.
+	maxOldPlaces = 32      // Maximum for a world.
+	maxMoved     = 4 << 20 // Maximum number of bytes moved between two boundaries.
 )
 
 func (s *Storage[T]) initLending() {
@@ -58,7 +58,7 @@ func bytesOf[T any](rows []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)*int(unsafe.Sizeof(*new(T))))
 }
 
-// differing returns the first row of so many bytes in which a and b differ, or -1.
+// differing returns the first row in which a and b differ, or -1. Each row has size bytes.
 func differing(a, b []byte, size int) int {
 	if string(a) == string(b) {
 		return -1
@@ -82,7 +82,7 @@ func lendWritten(columns []joinedColumn) {
 	}
 }
 
-// outgrow comes before the values of s move to a larger place.
+// outgrow runs before the values of s move to a larger array.
 func (s *set) outgrow() {
 	if s.lent.out && s.lent.size > 0 {
 		s.lent.watch()
@@ -90,8 +90,8 @@ func (s *set) outgrow() {
 	s.lent.out = false
 }
 
-// displace comes before an entity comes to s, leaves it or moves in it. The rows of an Indexed
-// storage stay where they are as long as it does not grow.
+// displace runs before an entity is added to s, removed or moved. The rows of an Indexed storage
+// stay in place as long as it does not grow.
 func (s *set) displace() {
 	if s.kind == Indexed {
 		return
@@ -101,12 +101,12 @@ func (s *set) displace() {
 		w.guards.moved += bytes
 		s.lent.watch()
 		s.lent.move()
-		w.changes++ // Loops look for their rows again.
+		w.changes++ // Loops compute the addresses of their rows again.
 	}
 	s.lent.out = false
 }
 
-// watchOld adds p to the places that are looked at.
+// watchOld adds p to the watched places.
 func (w *World) watchOld(p *oldPlace) {
 	if len(w.guards.old) == maxOldPlaces {
 		oldest := w.guards.old[0]
@@ -116,7 +116,7 @@ func (w *World) watchOld(p *oldPlace) {
 	w.guards.old = append(w.guards.old, p)
 }
 
-// verifyOld panics if the program wrote to a place in which values lay before.
+// verifyOld panics if the program wrote to former memory of values.
 func (w *World) verifyOld() {
 	w.guards.moved = 0
 	for i, p := range w.guards.old {

@@ -10,31 +10,31 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// In a debug build the slices of entities that a world hands out are copies, in which
-// it strikes out what lies elsewhere by now:
+// In a debug build, the slices of entities that a world returns are copies. The world overwrites
+// the entries of entities that have moved or are destroyed:
 //
 //	for _, e := range w.Entities() {    | 0 | 1 | 2 | 3 |
 //		w.Destroy(e)                    | - | 1 | 2 | - |    3 has moved into the place of 0
 //	}                                   | - | - | - | - |    2 into that of 1: next comes a panic
 //
-// In other builds the loop would go on to what is destroyed already, and leave half of
+// In other builds the loop continues with entities that are destroyed already, and leaves half of
 // the entities alive.
 
-// A loan is a copy that was handed out.
+// A loan is a copy that the world returned.
 type loan struct {
-	t    *track.Tracker        // How many rows there are now,
-	c    *track.Column[Entity] // and what they are.
-	rows []Entity              // Handed out,
-	was  []Entity              // and what they were.
+	t    *track.Tracker        // Has the present number of rows.
+	c    *track.Column[Entity] // Has the present rows.
+	rows []Entity              // The slice that the program has.
+	was  []Entity              // The expected content of rows.
 }
 
-// struckOut stands in a loan for an entity that is not there any more. No entity has
-// its index.
+// struckOut replaces, in a loan, an entity that has moved or is destroyed. No entity has its
+// index.
 const struckOut = Vacant - 1<<32
 
 const maxLoans = 8
 
-// loan returns the first rows of c, as many as t says.
+// loan returns a copy of the rows of c. t has their number.
 func (w *World) loan(t *track.Tracker, c *track.Column[Entity]) []Entity {
 	rows := c.Live[:t.N:t.N]
 	for _, l := range w.guards.loans {
@@ -50,7 +50,7 @@ func (w *World) loan(t *track.Tracker, c *track.Column[Entity]) []Entity {
 	return l.rows
 }
 
-// spoil strikes out what lies elsewhere by now.
+// spoil overwrites the entries of entities that have moved or are destroyed.
 func (w *World) spoil() {
 	for _, l := range w.guards.loans {
 		for i, e := range l.was {
@@ -61,7 +61,7 @@ func (w *World) spoil() {
 	}
 }
 
-// verifyLoans panics if the program wrote what it was handed out.
+// verifyLoans panics if the program wrote to a returned slice.
 func (w *World) verifyLoans() {
 	for _, l := range w.guards.loans {
 		for i, e := range l.was {
@@ -72,7 +72,7 @@ func (w *World) verifyLoans() {
 	}
 }
 
-// nameOf returns whose entities c has.
+// nameOf returns the name of the storage whose entities are c, or "registry".
 func (w *World) nameOf(c *track.Column[Entity]) string {
 	for i, s := range w.sets {
 		if &s.dense == c {
@@ -82,7 +82,7 @@ func (w *World) nameOf(c *track.Column[Entity]) string {
 	return "registry"
 }
 
-// mustBeCurrent panics if e was struck out.
+// mustBeCurrent panics if e is struckOut.
 func mustBeCurrent(e Entity) {
 	if e == struckOut {
 		panic("ecs: an entity of a slice that Entities returned, of a place in which the world has another by now; " +

@@ -4,7 +4,7 @@ package ecs
 
 import "github.com/stet-ecs/stet/ecs/internal/track"
 
-// debug reports whether a world looks for misuse that is silent otherwise: see debug_on.go,
+// debug reports whether a world detects misuse that is silent otherwise: see debug_on.go,
 // debug_lend.go, debug_loan.go, debug_step.go and debug_write.go.
 const debug = false
 
@@ -13,11 +13,13 @@ type (
 	lending struct{} //nolint:unused // Of a debug build.
 )
 
-func (s *Storage[T]) initLending()   {}
-func (s *set) lend()                 {}
-func (s *set) outgrow()              {}
-func (s *set) displace()             {}
-func lendWritten[C any](columns []C) {} // Any type, so that this file does not depend on the join.
+func (s *Storage[T]) initLending() {}
+func (s *set) lend()               {}
+func (s *set) outgrow()            {}
+func (s *set) displace()           {}
+
+// lendWritten takes columns of any type, so that this file does not depend on joins.
+func lendWritten[C any](columns []C) {}
 
 func checkedClone[T any](clone func(T) T, _ string) func(T) T { return clone }
 

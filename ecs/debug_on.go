@@ -11,68 +11,65 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// In a build with the tag stetdebug a world looks for writes that it did not learn
-// of: through a component that was handed out for reading, through a pointer or
-// slice from before the last boundary or look-up in an index, through memory that a copy shares. Such a
-// write would be neither restored nor journaled.
+// In a build with the tag stetdebug, a world detects writes that it did not track. Such a write
+// goes through a component returned for reading, or through memory that a copy shares. Or it goes
+// through a pointer or slice from before the last boundary or index lookup. The write would be
+// neither restored nor journaled.
 //
 //	boundary           boundary
 //	| ----- a span ----- |
-//	remember   |         verify: every row that a frame protects and no mark of the
-//	           |                 span names is what it was
-//	           saved: a row that is written for the first time is, until then
+//	remember   |         verify: a row that a frame protects and that has no mark in the span
+//	           |                 is unchanged
+//	           saved: a row is unchanged before its first write
 //
-// And it looks at what each Clone returns.
+// A debug world also checks that each Clone returns a deep copy.
 //
-// It costs the encoding of every row at every boundary. Rows that no frame protects and no
-// index follows are free to write. Values that cannot be encoded
-// are not looked at.
+// It encodes every row at every boundary. Rows that no frame protects and no index covers may be
+// written freely. Values that cannot be encoded are not checked.
 const debug = true
 
-// A guard remembers the protected rows of a column as they were when the span
-// began.
+// A guard has the protected rows of a column as they were when the span began.
 type guard struct {
-	rows    []byte // Their canonical bytes.
-	ends    []int  // Where those of each row end.
+	rows    []byte // Canonical bytes of the rows.
+	ends    []int  // End of each row in rows.
 	n       int
-	saved   int // How many of them are saved by a frame; the others are followed by indexes.
+	saved   int // Number of rows that a frame saves. The other rows are covered by indexes.
 	scratch []byte
 
-	pointed    uint32 // This row may be written, as an index looks at it again;
-	pointedAll bool   // all may.
+	pointed    uint32 // This row may be written, because an index reads it again.
+	pointedAll bool   // All rows may be written.
 }
 
 // mayBeWritten reports whether row may be written without a mark.
 func (g *guard) mayBeWritten(row int) bool { return g.pointedAll || row == int(g.pointed) }
 
-// guards are what a world of a debug build keeps beside.
+// guards are the extra state of a world in a debug build.
 type guards struct {
 	columns map[*track.Log]*guard
 	loans   []*loan
-	begun   *step // The step in which the world was made or loaded; nil: none.
-	stepped *step // The step that is made of it; nil: none.
+	begun   *step // The step in which the world was created or loaded, if any.
+	stepped *step // The step that runs on the world, if any.
 
-	old   []*oldPlace // Where values lay to which the program had pointers.
-	moved int         // How many bytes were moved for that since the last boundary.
+	old   []*oldPlace // Former memory of values, to which the program had pointers.
+	moved int         // Number of bytes moved because of pointers since the last boundary.
 
-	following string // The component whose index calls its key function; "": none does.
+	following string // The component whose index runs its key function, or "".
 }
 
 func (s *Storage[T]) values() *track.Log  { return &s.data.Log }
 func (r *Resource[T]) values() *track.Log { return &r.data.Log }
 
-// guardedRows is a column with what there is to know about its rows.
+// guardedRows is a column with the functions to check its rows.
 type guardedRows struct {
 	log *track.Log
 	*guard
 	tracker *track.Tracker
 	append  func(dst []byte, lo, hi int) []byte // Encodes rows.
 	next    func(src []byte) (row, rest []byte) // Cuts off the first row.
-	what    func(row int) string                // Names a row.
+	what    func(row int) string                // Describes a row.
 }
 
-// verify panics if a protected row was written in the span that ends, and not
-// marked.
+// verify panics if the program wrote a protected row in the ending span without a mark.
 func (w *World) verify() {
 	w.verifyLoans()
 	w.verifyOld()
@@ -91,7 +88,7 @@ func (w *World) panicOfStray(what string) {
 		"and take pointers and slices again after Checkpoint, Commit, Restore, Release, Seek and a look-up in an index", what, w.tick))
 }
 
-// stray returns a row that was written in span and not marked, or -1.
+// stray returns a row that was written in span without a mark, or -1.
 func (c *guardedRows) stray(span uint64) int {
 	g := c.guard
 	g.scratch = c.append(g.scratch[:0], 0, g.n)
@@ -110,7 +107,7 @@ func (c *guardedRows) stray(span uint64) int {
 	return -1
 }
 
-// saved panics if one of rows [lo, hi), which are saved now, was written before.
+// saved panics if one of rows [lo, hi), which the world saves now, was written before.
 func (w *World) saved(c guardedRows, lo, hi int) {
 	for row := lo; row < min(hi, c.n, c.guard.saved); row++ {
 		from := 0
@@ -126,7 +123,7 @@ func (w *World) saved(c guardedRows, lo, hi int) {
 	}
 }
 
-// checkedClone is clone, which panics if what it returns is no deep copy.
+// checkedClone is clone, but panics if the result is no deep copy.
 func checkedClone[T any](clone func(T) T, name string) func(T) T {
 	if clone == nil {
 		return nil
@@ -140,7 +137,7 @@ func checkedClone[T any](clone func(T) T, name string) func(T) T {
 	}
 }
 
-// remember notes what the protected rows are at the beginning of a span.
+// remember copies the protected rows at the beginning of a span.
 func (w *World) remember() {
 	w.eachGuarded(w.rememberRows)
 }
@@ -155,7 +152,7 @@ func (w *World) rememberRows(c guardedRows) {
 		_, rest = c.next(rest)
 		g.ends = append(g.ends, len(g.rows)-len(rest))
 	}
-	if len(g.ends) < g.n { // Rows without bytes.
+	if len(g.ends) < g.n { // The rows have no bytes.
 		g.n = 0
 	}
 }
@@ -163,8 +160,8 @@ func (w *World) rememberRows(c guardedRows) {
 // verifyOf is verify for the rows of t alone.
 func (w *World) verifyOf(t *track.Tracker) { w.guardedOf(t, w.verifyRows) }
 
-// rememberOf is remember for the rows of t alone, after a look-up. The row that was pointed
-// to last may still be written, or all may.
+// rememberOf is remember for the rows of t alone, after an index lookup. The program may still
+// write the row to which it last took a pointer. If all is set, it may write all rows.
 func (w *World) rememberOf(t *track.Tracker, pointed uint32, all bool) {
 	w.guardedOf(t, func(c guardedRows) {
 		w.rememberRows(c)
@@ -224,7 +221,7 @@ func guardedValues(s AnyStorage, what func(row int) string) guardedRows {
 		}
 		row, rest, err := s.about().layout.Next(src)
 		if err != nil {
-			panic(err) // Unreachable: AppendRows wrote it.
+			panic(err) // Unreachable: AppendRows wrote the row.
 		}
 		return row, rest
 	}

@@ -12,29 +12,29 @@ import (
 	"sync/atomic"
 )
 
-// In a debug build a system of a [Stepper] that writes another world than the one it
-// was given panics. It closes over storages or queries of that world, most likely: of
-// the one that the program began with, when a clone is stepped.
+// In a debug build, a system of a [Stepper] panics if it writes a world other than the one it was
+// given. Most likely it uses storages or queries of that other world: the program began with that
+// world, and now steps a clone.
 //
-// Worlds that were made or loaded in the step may be written: a system may think ahead
-// in a clone.
+// A system may write worlds that were created or loaded in its step, for example a clone in which
+// it looks ahead.
 
-// A step is a system at work.
+// A step is a running system.
 type step struct {
 	w      *World
 	system string
-	outer  *step // That which the world was in before.
-	waits  bool  // Another step began inside of it.
+	outer  *step // The enclosing step of the same world.
+	waits  bool  // Another step runs inside this one.
 }
 
-// underWay are the steps under way, by goroutine, the innermost last.
+// underWay has the running steps of each goroutine, the innermost last.
 var underWay struct {
 	n  atomic.Int64
 	mu sync.Mutex
 	by map[uint64][]*step
 }
 
-// stepping notes that system is at work on w, until end is called.
+// stepping records that system runs on w, until the caller calls end.
 func (w *World) stepping(system string) (end func()) {
 	g := goroutine()
 	s := &step{w: w, system: system, outer: w.guards.stepped}
@@ -64,7 +64,7 @@ func (w *World) stepping(system string) (end func()) {
 	}
 }
 
-// under returns the steps that this goroutine is in, the innermost last.
+// under returns the steps that this goroutine runs, the innermost last.
 func under() []*step {
 	if underWay.n.Load() == 0 {
 		return nil
@@ -74,14 +74,14 @@ func under() []*step {
 	return slices.Clone(underWay.by[goroutine()])
 }
 
-// begun notes that w was made or loaded.
+// begun records that w was created or loaded.
 func (w *World) begun() {
 	if s := under(); len(s) > 0 {
 		w.guards.begun = s[len(s)-1]
 	}
 }
 
-// refusesStep returns why a system of another world's step may not write w, or nil.
+// refusesStep returns the refusal of a write of w by another world's system, or nil.
 func (w *World) refusesStep() *refusal {
 	if s := w.guards.stepped; underWay.n.Load() == 0 || s != nil && !s.waits {
 		return nil
@@ -97,7 +97,7 @@ func (w *World) refusesStep() *refusal {
 	return nil
 }
 
-// goroutine returns the number of the goroutine that calls.
+// goroutine returns the number of the calling goroutine.
 func goroutine() uint64 {
 	var text [64]byte
 	fields := bytes.Fields(text[:runtime.Stack(text[:], false)])

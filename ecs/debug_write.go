@@ -8,14 +8,15 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// In a debug build each write asks first whether the program may write the world now. It may
-// not in the body of ParallelRuns, where goroutines would write marks and logs at the same
-// time, not in the key function of an index, and not in a system of another world's step.
+// In a debug build, each write first checks whether the program may write the world now. It must
+// not write in the body of ParallelRuns, because several goroutines would write marks and logs at
+// the same time. It must not write in the key function of an index, nor in a system of another
+// world's step.
 
-// A refusal says why a write is refused, and what the program should do instead.
+// A refusal says why a write is refused, and how to correct the program.
 type refusal struct{ reason, repair string }
 
-// refuses returns why w may not be written now, or nil.
+// refuses returns the refusal of a write of w now, or nil.
 func (w *World) refuses() *refusal {
 	switch {
 	case w.parallel:
@@ -39,8 +40,8 @@ func (w *World) mustBeWritable(op string) {
 	}
 }
 
-// mustBeWritable panics if the program may not write s now. e is the entity that op is called
-// for; 0 stands for many.
+// mustBeWritable panics if the program may not write s now. op is the method that writes, and e
+// its entity, or 0 for many entities.
 func (s *set) mustBeWritable(op string, e Entity) {
 	r := s.w.refuses()
 	if r == nil {
@@ -60,7 +61,7 @@ func (r *Resource[T]) mustBeWritable() {
 	}
 }
 
-// following notes that an index of s calls its key function until end is called.
+// following records that an index of s runs its key function, until the caller calls end.
 func (s *set) following() (end func()) {
 	s.w.guards.following = s.w.nameOf(&s.dense)
 	return func() { s.w.guards.following = "" }

@@ -7,37 +7,36 @@ import (
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
-// A Digest is a 64-bit sum (xxh3) over a world or a part of it. Equal worlds
-// have equal digests.
+// A Digest is a 64-bit hash (xxh3) of a world or of a part of it. Equal worlds have equal
+// digests.
 type Digest uint64
 
 // String returns d as 16 hexadecimal digits.
 func (d Digest) String() string { return fmt.Sprintf("%016x", uint64(d)) }
 
-// Digests are the digest of a world and of its parts, so that two worlds that
-// differ can be told where.
+// Digests are the digests of a world and of its parts. They show in which parts two worlds
+// differ.
 type Digests struct {
 	World    Digest
 	Registry Digest // Alive, free and retired entities, in order.
 	Storages []StorageDigest
 }
 
-// A StorageDigest is the digest of a storage or resource. An empty storage has
-// none.
+// A StorageDigest is the digest of a storage or resource that is not empty.
 type StorageDigest struct {
 	Name   string
 	Digest Digest
 }
 
-// Digest returns the digest of all that a restore puts back: the registry with
-// generations and the order of reuse, entities and values of every storage in
-// dense order, resources, and the tick. What cannot be encoded is left out.
+// Digest returns the digest of everything that a restore restores. That includes the registry
+// with generations and the order of reuse, and the entities and values of every storage in dense
+// order. It also includes resources and the tick. Values that cannot be encoded are left out.
 //
-// It costs O(rows).
+// The cost is O(rows).
 func (w *World) Digest() Digest { return w.Digests(nil).World }
 
-// Digests returns the digest of w and of each storage and resource for which
-// keep returns true; nil keeps all.
+// Digests returns the digest of w, and of each storage and resource for which keep returns true.
+// A nil keep selects all.
 func (w *World) Digests(keep func(raw.Storage) bool) Digests {
 	var h digest.Hasher
 	var parts []digest.Part
@@ -54,7 +53,7 @@ func (w *World) Digests(keep func(raw.Storage) bool) Digests {
 	return d
 }
 
-// digested reports whether s is in the digest of its world.
+// digested reports whether the digest of the world includes s.
 func digested(s raw.Storage) bool { return s.Rows() > 0 && s.Rewinds() && s.Layout() != nil }
 
 func storageSum(h *digest.Hasher, s raw.Storage) uint64 {

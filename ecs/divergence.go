@@ -6,35 +6,39 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// What a [Divergence] names where no system is to blame.
+// Values of Divergence.System if no system caused the difference.
 const (
 	inCommit = "Commit"
 	inSeek   = "Seek"
 )
 
-// A Divergence is the error of a [SyncTest]: a tick that came out differently when
-// it was made again. It says where that shows first.
+// A Divergence is the error of a [SyncTest]: a tick had a different result when it was run again.
+// The fields say where the first difference is.
 //
-// First and Again are the two worlds at the end of the tick, to be compared or
-// saved; persist.SaveDivergence writes them for ecsdump diff. Systems behind the
-// one that is named have run in both.
+// First and Again are the two worlds at the end of the tick, for comparing or saving.
+// persist.SaveDivergence writes them for ecsdump diff. In both worlds, all systems have run,
+// including those after the named one.
 type Divergence struct {
 	Tick uint64
 
-	// System is the first system after which the worlds differ. "Commit": all systems
-	// did the same, and a hook or a group that is not deterministic did not. "Seek":
-	// going back did not bring back what the tick was, since something wrote without
-	// the world's knowledge, through Read or through a pointer that was no longer
-	// valid; a build with the tag stetdebug says what.
+	// System is the first system after which the worlds differ.
+	//
+	// "Commit" means that all systems had the same results, and a hook or a group did not.
+	//
+	// "Seek" means that going back did not restore the tick, because the program wrote without
+	// the world's knowledge. Such a write goes through Read or through an invalid pointer. A
+	// build with the tag stetdebug finds it.
 	System string
 
-	Storage string // The first storage or resource that differs; "": the registry of entities.
+	// The first storage or resource that differs, or "" for the registry of entities.
+	Storage string
 
-	FirstDigest, AgainDigest Digest // Of that storage, after that system; 0: empty.
+	// Digests of that storage after that system; 0 if the storage is empty.
+	FirstDigest, AgainDigest Digest
 	First, Again             *World
 }
 
-// Error says in one line what differs.
+// Error describes the difference in one line.
 func (d *Divergence) Error() string {
 	what := "the registry of entities"
 	if d.Storage != "" {

@@ -14,21 +14,23 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// Migrate says how values of version from become values of version from+1, for
-// what no conversion by name can do:
+// Migrate converts values of version from into values of version from+1. Use it for changes
+// beyond a conversion of fields by name:
 //
-//	type speedV1 struct{ Text string } // As it was.
+//	type speedV1 struct{ Text string } // The old type.
 //
 //	ecs.Register(w, ecs.Component[Speed]{Version: 2, Migrations: []ecs.Migration{
 //		ecs.Migrate(1, func(old speedV1) Speed { … }),
 //	}})
 //
-// Stored values are converted to From by name before, and To by name to what the
-// next step or the component takes; fields that From or the next step does not have
-// are lost, see Component.Dropped. From may be [layout.Value] instead, which is
-// the stored row as it is. The function is called for each row that belongs to an
-// entity, in dense order, and must depend on nothing but its argument. It is not
-// called for the gaps of an [Indexed] storage, which get the present default.
+// Before f, stored values are converted to From by name. After f, To is converted by name to the
+// input of the next migration, or to the component. Fields that the target type lacks are lost;
+// see Component.Dropped. From may also be [layout.Value]: f then receives the stored row
+// unconverted.
+//
+// f is called for each row that belongs to an entity, in dense order. Its result must depend only
+// on its argument. f is not called for the gaps of an [Indexed] storage, which get the present
+// default.
 func Migrate[From, To any](from uint32, f func(From) To) Migration {
 	m := Migration{from: from}
 	target, err := layout.NewCodec(reflect.TypeFor[To]())
@@ -66,17 +68,17 @@ func Migrate[From, To any](from uint32, f func(From) To) Migration {
 	return m
 }
 
-// An evolution is what a component or resource was before.
+// An evolution describes the former versions of a component or resource.
 type evolution struct {
 	version    uint32
-	former     []string    // Names, the latest first; nil: nothing was said of them.
+	former     []string    // Names, the latest first; nil if the program gave none.
 	dropped    []string    // Stored fields that may be lost.
-	migrations []Migration // By version.
+	migrations []Migration // Sorted by version.
 }
 
 var noEvolution evolution
 
-// past returns e, also if there is none.
+// past returns e, or an empty evolution if e is nil.
 func (e *evolution) past() *evolution {
 	if e == nil {
 		return &noEvolution
@@ -84,8 +86,8 @@ func (e *evolution) past() *evolution {
 	return e
 }
 
-// storedAs returns the name under which something that has the names for which
-// has returns true holds it: its own, or the first of its former ones.
+// storedAs returns the stored name of s: its own name, or the first former name for which has
+// returns true. has reports whether the stored data has a name.
 func (s *spec) storedAs(has func(name string) bool) (name string, ok bool) {
 	if has(s.name) {
 		return s.name, true
@@ -98,19 +100,19 @@ func (s *spec) storedAs(has func(name string) bool) (name string, ok bool) {
 	return "", false
 }
 
-// A Migration is one step from a version of a component to the next: see [Migrate].
+// A Migration converts values of a component from one version to the next: see [Migrate].
 type Migration struct {
 	from   uint32
-	source *layout.Type // nil: rows as they are stored, as layout.Values.
+	source *layout.Type // nil for stored rows as layout.Values.
 	target *layout.Type
 	fault  error // Why its types cannot be stored.
 
-	// run turns rows of the stored layout, which is source if that is not nil, into
-	// rows of target. Rows for which skip returns true become zero.
+	// run converts rows of the stored layout into rows of target. If source is not nil, the
+	// stored layout is source. Rows for which skip returns true become zero.
 	run func(rows []byte, stored *layout.Type, n int, skip func(int) bool) ([]byte, error)
 }
 
-// decodeValues decodes the rows that are not skipped without their Go type.
+// decodeValues decodes the rows that are not skipped, without their Go type.
 func decodeValues(stored *layout.Type, rows []byte, values []layout.Value, skip func(int) bool) error {
 	for i := range values {
 		row, rest, err := stored.Next(rows)
@@ -127,8 +129,8 @@ func decodeValues(stored *layout.Type, rows []byte, values []layout.Value, skip 
 	return nil
 }
 
-// newEvolution returns what a component with that layout, which may be nil, was
-// before, as it is said; nil if it was never different.
+// newEvolution checks said for a component with the layout current, which may be nil. It returns
+// nil if said has no former versions.
 func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
 	if said.version == 0 && said.former == nil && said.dropped == nil && said.migrations == nil {
 		return nil, nil
@@ -156,8 +158,8 @@ func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
 	return e, nil
 }
 
-// follows returns why rows of one layout cannot be converted to the next. nil is
-// any.
+// follows returns an error that says why rows of one layout cannot be converted to the next. A
+// nil layout matches every layout.
 func (e *evolution) follows(before, next *layout.Type) error {
 	if before == nil || next == nil {
 		return nil
@@ -172,17 +174,17 @@ func (e *evolution) follows(before, next *layout.Type) error {
 	return nil
 }
 
-// Converted returns what the last Load converted.
+// Converted returns the conversions of the last Load.
 func (w rawWorld) Converted() []raw.Conversion { return w.converted }
 
-// Conversions returns what Load would convert of a state with these storages.
+// Conversions returns the conversions that Load would make for a state with these storages.
 func (w rawWorld) Conversions(storages []raw.StorageState) ([]raw.Conversion, error) {
 	plans, err := w.plan(storages)
 	return w.conversions(plans), err
 }
 
-// conversions returns what plans convert and keep, and behind it what they have
-// nothing for.
+// conversions returns the conversions and kept unknown components of plans. After these come the
+// components for which plans have no data.
 func (w *World) conversions(plans []*plan) (all []raw.Conversion) {
 	if plans == nil {
 		return nil
@@ -201,7 +203,7 @@ func (w *World) conversions(plans []*plan) (all []raw.Conversion) {
 	return all
 }
 
-// unstored returns what is registered, and would be stored, but has no part in plans.
+// unstored returns the registered persistent storages and resources that plans have no data for.
 func (w *World) unstored(plans []*plan) (missing []AnyStorage) {
 	stored := make(map[AnyStorage]bool, len(plans))
 	for _, p := range plans {
@@ -215,9 +217,9 @@ func (w *World) unstored(plans []*plan) (missing []AnyStorage) {
 	return missing
 }
 
-// plan works out what becomes of stored components, of which it needs no rows. What
-// the program cannot take is refused here, and nowhere else: if it is only that values
-// would be lost, the error is [raw.ErrDropped] and the plans are there.
+// plan decides how to convert stored components. It does not need their rows. Only plan refuses
+// stored data that the program cannot use. If values would be lost but nothing else is wrong, the
+// error is [raw.ErrDropped], and plan returns the plans too.
 func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 	heirs := w.heirs(storages)
 	names := make(map[string]bool, len(storages))
@@ -236,7 +238,8 @@ func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 	return plans, w.losses(plans)
 }
 
-// losses returns what plans would lose that the program does not give up, or nil.
+// losses returns an error that lists the values that plans would lose without the program's
+// consent. It returns nil if there are none.
 func (w *World) losses(plans []*plan) error {
 	var all []string
 	for _, p := range plans {
@@ -259,8 +262,7 @@ func (w *World) losses(plans []*plan) error {
 	return fmt.Errorf("%w: %s", raw.ErrDropped, strings.Join(all, "\n"))
 }
 
-// heirs returns by their stored names the storages and resources of w that stored
-// ones become.
+// heirs maps stored names to the storages and resources of w that take the stored rows.
 func (w *World) heirs(storages []raw.StorageState) map[string]AnyStorage {
 	stored := make(map[string]bool, len(storages))
 	for i := range storages {
@@ -277,26 +279,26 @@ func (w *World) heirs(storages []raw.StorageState) map[string]AnyStorage {
 	return heirs
 }
 
-// A plan is how the rows of a stored component become rows of another one: one that
-// the program registered, or an unknown one that takes them as they are.
+// A plan says how the rows of a stored component become rows of its target. The target is a
+// registered component, or an unknown one that takes the rows as they are.
 type plan struct {
 	stored  *storageState
 	target  AnyStorage
-	unknown bool            // target is new to the world.
-	stages  []stage         // One after the other.
-	regap   bool            // Gaps get the default of target.
-	changes []layout.Change // What that does, for people; none: nothing is converted.
-	lost    loss            // What the program does not say may be.
-	pages   []*track.Page   // The sparse array of stored, if it is known to be right.
-	put     func()          // Puts the rows into target; see decode.
+	unknown bool    // The target is new to the world.
+	stages  []stage // Run in order.
+	regap   bool    // Gaps get the default of target.
+	// Descriptions of the conversions for people; empty if nothing is converted.
+	changes []layout.Change
+	lost    loss          // Values that would be lost without the program's consent.
+	pages   []*track.Page // The sparse array of stored, if it is verified.
+	put     func()        // Puts the rows into target; see decode.
 }
 
-// A stage converts n rows, of which those that belong to no entity may be
-// skipped.
+// A stage converts n rows. It may skip rows that belong to no entity.
 type stage func(rows []byte, n int, skip func(row int) bool) ([]byte, error)
 
-// planOne works out what becomes of s: heir, or if there is none, something that
-// holds it as it is.
+// planOne plans the conversion of s to heir. If there is no heir, or heir is an unsuitable
+// unknown component, planOne creates an unknown component for the rows.
 func (w *World) planOne(s *storageState, heir AnyStorage) (*plan, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -305,12 +307,13 @@ func (w *World) planOne(s *storageState, heir AnyStorage) (*plan, error) {
 		p, err := newPlan(s, heir)
 		if !heir.about().unknown || err == nil && len(p.changes) == 0 && s.NoRewind == heir.about().noRewind {
 			return p, err
-		} // Else it was loaded before as something else; nothing of it is left.
+			// Otherwise heir was loaded before with another layout, and nothing of it remains.
+		}
 	}
 	return &plan{stored: s, target: w.newUnknown(s), unknown: true}, nil
 }
 
-// newPlan works out how s becomes target.
+// newPlan plans the conversion of s to target.
 func newPlan(s *storageState, target AnyStorage) (*plan, error) {
 	if err := sameSort(s, target); err != nil {
 		return nil, err
@@ -351,7 +354,8 @@ func newPlan(s *storageState, target AnyStorage) (*plan, error) {
 	return p, nil
 }
 
-// sameSort returns why s and target cannot be the same thing.
+// sameSort returns an error if only one of s and target is a resource, or if the type of target
+// cannot be encoded.
 func sameSort(s *storageState, target AnyStorage) error {
 	if (target.sparseSet() == nil) != s.Resource {
 		return errors.New("one of stored and registered is a resource, the other a component")
@@ -366,7 +370,7 @@ func (p *plan) note(format string, args ...any) {
 	p.changes = append(p.changes, layout.Change{What: fmt.Sprintf(format, args...)})
 }
 
-// convert adds the conversion by name, if there is anything to convert.
+// convert adds a conversion by name, if the layouts differ.
 func (p *plan) convert(from, to *layout.Type) error {
 	c, err := layout.NewConversion(from, to)
 	if err != nil {
@@ -383,8 +387,8 @@ func (p *plan) convert(from, to *layout.Type) error {
 	return nil
 }
 
-// place notes what becomes of rows at entity indices. Gaps get the default of the
-// program if they held another.
+// place decides whether gaps get the default of the program. They do if the stored gaps have
+// another value. It also describes a change from or to an Indexed storage.
 func (p *plan) place() {
 	indexed := p.target.Kind() == Indexed
 	switch {
@@ -401,7 +405,7 @@ func (p *plan) place() {
 	}
 }
 
-// emptyOf returns the row that gaps of s have.
+// emptyOf returns the row for the gaps of s.
 func emptyOf(s AnyStorage) []byte {
 	if gap := s.Raw().AppendDefault(nil); gap != nil {
 		return gap
@@ -409,7 +413,7 @@ func emptyOf(s AnyStorage) []byte {
 	return s.about().layout.AppendZero(nil)
 }
 
-// decode readies put.
+// decode prepares put.
 func (p *plan) decode(owned bool) (err error) {
 	s := *p.stored
 	if len(p.stages) > 0 {
@@ -422,7 +426,7 @@ func (p *plan) decode(owned bool) (err error) {
 	return err
 }
 
-// run returns the stored rows as rows of the target's layout.
+// run returns the stored rows in the target's layout.
 func (p *plan) run() (rows []byte, err error) {
 	s := p.stored
 	rows, n := s.Rows, len(s.Entities)

@@ -6,17 +6,17 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// rawWorld is a World behind [raw.World]. Its methods lie where what they do is
-// explained: records, pins, loading.
+// rawWorld implements [raw.World] for a World. Its other methods are in the files about records,
+// pins and loading.
 type rawWorld struct{ *World }
 
-// Registry returns the registry as it lies.
+// Registry returns the registry without copying it.
 func (w rawWorld) Registry() (rows []uint64, alive, free int) {
 	r := &w.entities
 	return raw.As[uint64](r.dense.Live[:r.rows.Total]), r.rows.N, r.rows.Extra
 }
 
-// Storages returns the storages and behind them the resources.
+// Storages returns the storages, followed by the resources.
 func (w rawWorld) Storages() []raw.Storage {
 	all := make([]raw.Storage, 0, len(w.storages)+len(w.resources))
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
@@ -27,7 +27,7 @@ func (w rawWorld) Storages() []raw.Storage {
 	return all
 }
 
-// A rawStorage is a storage or resource behind [raw.Storage].
+// A rawStorage implements [raw.Storage] for a storage or resource.
 type rawStorage struct {
 	AnyStorage
 	rows interface { // A *rowFace.
@@ -66,7 +66,7 @@ func (f *rawStorage) AppendRanges(dst []byte, ranges []raw.Range) []byte {
 
 func (f *rawStorage) AppendDefault(dst []byte) []byte { return f.rows.appendDefault(dst) }
 
-// A rowFace is the rows of a rawStorage, of which it need not know the type.
+// A rowFace is the typed access to rows that a rawStorage uses without knowing the type.
 type rowFace[T any] struct {
 	data  *track.Column[T]
 	codec rowCodec[T]
@@ -88,7 +88,7 @@ func (f *rowFace[T]) appendDefault(dst []byte) []byte {
 	return f.codec.append(dst, []T{*f.gap})
 }
 
-// copy returns a row that shares nothing with v.
+// copy returns a deep copy of v.
 func (f *rowFace[T]) copy(v T) T {
 	if f.data.Clone != nil {
 		return f.data.Clone(v)
@@ -96,7 +96,7 @@ func (f *rowFace[T]) copy(v T) T {
 	return v
 }
 
-// ofAny returns a copy of the row that v is.
+// ofAny returns a copy of v, which must be a T or a pointer to one.
 func (f *rowFace[T]) ofAny(s *spec, v any) (row T, err error) {
 	if s.unknown {
 		return row, errNoType
@@ -107,7 +107,7 @@ func (f *rowFace[T]) ofAny(s *spec, v any) (row T, err error) {
 	return row, err
 }
 
-// json returns a row as JSON, unless values of T have none.
+// json returns a row as JSON, unless values of T have no JSON form.
 func (f *rowFace[T]) json(s *spec, row int) ([]byte, bool) {
 	if s.layout == nil {
 		return nil, false
@@ -116,7 +116,7 @@ func (f *rowFace[T]) json(s *spec, row int) ([]byte, bool) {
 	return v.AppendExact(nil), err == nil
 }
 
-// ofJSON returns a copy of a row as src changes it; -1: of a zero one.
+// ofJSON returns a copy of a row, changed by src. For row -1 it changes a zero value.
 func (f *rowFace[T]) ofJSON(s *spec, row int, src []byte) (v T, err error) {
 	if s.layout == nil {
 		return v, noJSON[T]()

@@ -7,53 +7,52 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// A Group keeps the entities that have all of some components, its members, in
-// front of the rows of each of their storages, in one order:
+// A Group keeps its members contiguous. Its members are the entities that have all components of
+// the group. They are at the front of the rows of each storage, in the same order:
 //
 //	positions     | a | b | c | x | y | z |
 //	velocities    | a | b | c | w |
 //	              0           n                n = 3 members
 //
-// A query over the components then finds one run, whatever came and went, and
-// looks at nothing behind it. The price is paid by changes: an entity that
-// becomes a member, or ceases to be one, is exchanged with the one at the border,
-// in each storage.
+// A query over these components then finds one run, whatever was added or removed, and reads
+// nothing after the run. In return, changes cost more. When an entity becomes a member or stops
+// being one, it swaps its row with the row at the border, in each storage.
 //
-// Make the groups of a program with [World.NewGroup], once its components are
-// registered: like these they are a part of the program and not of what is saved.
-// A restore puts members back as it does everything else. What does not pay that price
-// with each change is [World.Align], which the program calls now and then.
+// Create the groups of a program with [World.NewGroup], after registering the components. Like
+// components, groups are part of the program and are not saved. A restore restores the members.
+// To make rows contiguous now and then, without the cost at each change, use [World.Align].
 //
 // # Pointers
 //
-// A change in one storage of a group moves rows in all of them: what [Storage.Mut]
-// says of its storage goes for the whole group.
+// A change in one storage of a group moves rows in all of them. So the rules of [Storage.Mut]
+// about changes of its storage apply to changes in the whole group.
 //
 // # Changing the world while iterating
 //
-// To the rules of [Query1] a group adds, for a loop whose driving storage is in
-// it:
+// For a loop whose driving storage is in a group, these rules apply in addition to those of
+// [Query1]:
 //
-//   - The entity being visited may enter the group. It may leave it if it leaves
-//     the query with that.
-//   - Other entities may enter the group, new ones too, while a member is visited;
-//     a query over all components of the group visits nothing else.
-//   - Anything else that would move rows across the loop panics with a message that
-//     says so, instead of skipping entities or visiting them twice.
+//   - The entity being visited may enter the group. It may leave the group if it also leaves the
+//     query.
+//   - While a member is visited, other entities may enter the group, including new ones. A query
+//     over all components of the group visits only members.
+//   - Other changes that would move rows across the loop panic with a message that says so.
+//     Otherwise the loop would skip entities or visit them twice.
 type Group struct {
-	w        *World
-	rows     track.Tracker // Rows [0, N) of each storage are members; Extra is 1 if there are no others.
+	w *World
+	// Rows [0, N) of each storage are members. Extra is 1 if no other entity is a member.
+	rows     track.Tracker
 	storages []AnyStorage
-	sets     []*set // Those of storages.
-	at       []int  // Scratch of take: the row in each.
+	sets     []*set // The sets of storages.
+	at       []int  // Scratch memory of take: the row in each set.
 
-	// For iteration: who came and went last, and how many ever.
+	// For iteration: the number of entries and exits, and the last entity of each.
 	entries, exits uint64
 	entered, left  Entity
-	resets         uint64 // How often n may have fallen in another way.
+	resets         uint64 // How often N may have decreased in another way.
 }
 
-// group makes a group of storages that are fit.
+// group creates a group of storages that checkGroup accepts.
 func (w *World) group(storages []AnyStorage) *Group {
 	g := w.newGroup(storages)
 	if g.measure(); g.rows.Extra == 1 && g.untouched() {
@@ -105,17 +104,17 @@ func (w *World) newGroup(storages []AnyStorage) *Group {
 	return g
 }
 
-// Len returns how many rows of each storage are packed: the number of members,
-// unless some wait for [Group.Pack].
+// Len returns the number of packed rows of each storage. That is the number of members, unless
+// some wait for [Group.Pack].
 func (g *Group) Len() int { return g.rows.N }
 
-// Entities returns the entities of the packed rows. The slice is valid until the
-// next change of the group's storages and must not be written. The components lie
-// in the same order in front of [Storage.Values].
+// Entities returns the entities of the packed rows. The slice is valid until the next change of
+// the group's storages, and must not be written. [Storage.Values] begins with their components,
+// in the same order.
 func (g *Group) Entities() []Entity { return g.w.loan(&g.rows, &g.sets[0].dense) }
 
-// In returns the group of the same storages in another world, or nil. A clone of
-// a world has all groups of the world.
+// In returns the group of the same storages in another world, or nil. A clone of a world has all
+// groups of the world.
 func (g *Group) In(w *World) *Group {
 	for _, other := range w.groups {
 		if slices.EqualFunc(g.storages, other.storages, func(a, b AnyStorage) bool { return a.Name() == b.Name() }) {
@@ -125,9 +124,9 @@ func (g *Group) In(w *World) *Group {
 	return nil
 }
 
-// Pack packs the members that are not; see [World.NewGroup]. There are none, and it
-// costs nothing, unless the program became a different one or went back to before
-// the group: then it costs O(rows of the smallest storage).
+// Pack packs the members that are not packed yet; see [World.NewGroup]. Normally there are none,
+// and Pack costs nothing. There are some after loading data of a different program, or after
+// going back to before the group existed. Pack then costs O(rows of the smallest storage).
 func (g *Group) Pack() {
 	if g.rows.Extra == 1 {
 		return
@@ -141,7 +140,8 @@ func (g *Group) Pack() {
 	g.rows.Extra = 1
 	if g.w.changes != changes {
 		for _, s := range g.sets {
-			s.rewoundAt = g.w.changes // A loop cannot tell where its rows went, as after a restore.
+			// As after a restore, a loop cannot determine where its rows are.
+			s.rewoundAt = g.w.changes
 		}
 	}
 }
@@ -153,7 +153,7 @@ func (w *World) pack() {
 	}
 }
 
-// smallest returns the set with the fewest rows, the first of equals.
+// smallest returns the set with the fewest rows. Among equals it returns the first.
 func (g *Group) smallest() *set {
 	d := g.sets[0]
 	for _, s := range g.sets {
@@ -164,7 +164,7 @@ func (g *Group) smallest() *set {
 	return d
 }
 
-// take makes e, which is not packed, the last packed row, if it is a member.
+// take makes e the last packed row, if e is a member. e must not be packed yet.
 func (g *Group) take(e Entity) bool {
 	for i, s := range g.sets {
 		if g.at[i] = s.row(e); g.at[i] < 0 {
@@ -185,8 +185,8 @@ func (g *Group) ready() {
 	}
 }
 
-// enter is called when e has got one of the components. If there are members that
-// are not packed, e is packed before them.
+// enter runs after e got one of the components. If some members are not packed yet, e is packed
+// before them.
 func (g *Group) enter(e Entity) {
 	if g.take(e) {
 		g.entries++
@@ -194,7 +194,7 @@ func (g *Group) enter(e Entity) {
 	}
 }
 
-// leave is called when e is about to lose one of the components.
+// leave runs before e loses one of the components.
 func (g *Group) leave(e Entity) {
 	row := g.sets[0].row(e)
 	if row < 0 || row >= g.rows.N {
@@ -209,7 +209,7 @@ func (g *Group) leave(e Entity) {
 	g.left = e
 }
 
-// leaveAll is called when one of the storages is about to be cleared.
+// leaveAll runs before one of the storages is cleared.
 func (g *Group) leaveAll() {
 	if g.rows.N == 0 && g.rows.Extra == 1 {
 		return
@@ -219,7 +219,7 @@ func (g *Group) leaveAll() {
 	g.resets++
 }
 
-// packed returns how many rows of s hold members of its group.
+// packed returns the number of rows of s that hold members of its group.
 func (s *set) packed() int {
 	if s.group == nil {
 		return 0
@@ -227,8 +227,8 @@ func (s *set) packed() int {
 	return s.group.rows.N
 }
 
-// measure finds out how many rows are packed, and whether there are members
-// behind them. What it finds must hold for all frames.
+// measure counts the packed rows, and checks whether there are members after them. The result
+// must hold for all frames.
 func (g *Group) measure() {
 	d := g.smallest()
 	g.rows.Lengths = track.Lengths{Extra: 1}
@@ -272,8 +272,8 @@ func (g *Group) untouched() bool {
 	return true
 }
 
-// regroup follows other rows that were loaded. They lie as they were saved; to
-// move them is for later, when a recorder can be told.
+// regroup measures the groups after a load, without moving rows. Pack moves the rows later, when
+// a recorder can record it.
 func (w *World) regroup() {
 	for _, g := range w.groups {
 		g.measure()
@@ -291,22 +291,23 @@ func (w *World) cloneGroups(c *World) {
 	}
 }
 
-// A groupCursor is what a cursor knows of the group of its driver, so that rows
-// which the group moves are neither skipped nor visited twice:
+// A groupCursor is the state of the driver's group as a cursor saw it. With it, the loop neither
+// skips nor repeats rows that the group moves:
 //
 //	driver    | visited ... | row | not visited yet ... |
 //
-// Who enters the group goes to its border, who leaves it goes behind. While no row
-// in front of the one visited is behind the border, nothing moves there.
+// An entity that enters the group moves to its border. An entity that leaves the group moves
+// behind the border. While no row before the visited one is behind the border, no row there
+// moves.
 type groupCursor struct {
-	all            bool // The query is over all sets of the group: there is nothing behind its members.
+	// The query has all sets of the group, so it finds nothing after the members.
+	all            bool
 	n              int
 	entries, exits uint64
 	resets         uint64
 }
 
-// cursor returns what there is to know of g, which may be nil, for a loop over one of
-// its sets.
+// cursor returns the present state of g for a loop over one of its sets. g may be nil.
 func (g *Group) cursor() (c groupCursor) {
 	if g != nil {
 		c = groupCursor{n: g.rows.N, entries: g.entries, exits: g.exits, resets: g.resets}
@@ -314,10 +315,10 @@ func (g *Group) cursor() (c groupCursor) {
 	return c
 }
 
-// follow goes on after the group of s moved rows while e, then in row, was visited by a
-// loop that s drives. It returns the row to go on with, unless e is there. since is the
-// world's count of changes before that, before what the group looked like, and finds
-// says whether the loop finds e at a row.
+// follow returns the row to continue with after the group of s moved rows. s drives the loop,
+// which was visiting e, in row. If e is still in the returned row, the caller moves past it.
+// since is the world's count of changes before the moves, and before the state of the group.
+// finds reports whether the loop finds e at a row.
 func (s *set) follow(row int, e Entity, since uint64, before groupCursor, finds func(at int) bool) int {
 	g := s.group
 	if g == nil || g.entries == before.entries && g.exits == before.exits {
@@ -328,20 +329,20 @@ func (s *set) follow(row int, e Entity, since uint64, before groupCursor, finds 
 	switch {
 	case g.resets != before.resets || exits > 1 || exits == 1 && g.left != e:
 	case row <= before.n:
-		// All that moved lies at row or behind. If e is one of them, it must be gone
-		// from the loop, or have come back as a new row.
+		// All moved rows are at row or after it. If e moved, it must have left the loop, or have
+		// come back as a new row.
 		if at := s.row(e); at <= row || removed || !finds(at) {
 			return row
 		}
 	case !removed && g.entries == before.entries+1 && g.entered == e:
-		return row + 1 // It was exchanged with one visited before.
+		return row + 1 // e swapped places with a row that was visited before.
 	}
 	panic("ecs: a group moved rows across a query that was iterating at " + e.String() +
 		": another entity left it, or entered it while one that is no member was visited, or the one visited left it and not the query; change such entities after the loop")
 }
 
-// mustStay panics if s was put back or sorted since then, or lost another entity than
-// e, or more, unless it may.
+// mustStay panics if s was restored or sorted after since, or lost an entity other than e. If
+// mayLose is set, s may lose any entity.
 func (s *set) mustStay(e Entity, since uint64, mayLose bool) {
 	if s.rewoundAt > since {
 		panic("ecs: the world was restored while a loop was iterating over it, or rows of it were sorted or packed; end the loop first")
@@ -352,9 +353,9 @@ func (s *set) mustStay(e Entity, since uint64, mayLose bool) {
 	}
 }
 
-// goOn returns the row with which a loop over s alone goes on after the world changed
-// while e, then in row, was visited. since is the world's count of changes before that,
-// and group what the group of s looked like.
+// goOn returns the row with which a loop over s alone continues after the world changed. The loop
+// was visiting e, in row. since is the world's count of changes before, and group the state of
+// the group of s before.
 func (s *set) goOn(row int, e Entity, since uint64, group groupCursor) int {
 	if s.version > since {
 		s.mustStay(e, since, false)

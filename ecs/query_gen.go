@@ -7,40 +7,39 @@ import (
 	"unsafe"
 )
 
-// A Query1 iterates over the entities that have a component. Queries of several
-// components, up to eight, have the same methods and rules.
+// A Query1 iterates over the entities that have a component. Queries of several components, up to
+// eight, have the same methods and rules.
 //
-// Make a query once and keep it: it remembers how its storages lie beside each
-// other.
+// Create a query once and keep it: the query remembers which rows of its storages belong
+// together.
 //
 // # Order
 //
-// The storage with the fewest rows drives, the first of equals; its dense order
-// is the order of iteration; that of an [Ordered] storage is by ascending index.
-// Either way the order follows from what the world holds.
+// The storage with the fewest rows drives the query; among equals, the first one. Iteration
+// follows its dense order. An [Ordered] storage iterates by ascending index. So the order depends
+// only on the state of the world.
 //
 // # Changing the world while iterating with All
 //
-//   - Components handed out for writing may be written.
-//   - Entities may be created and components added. A row appended to the driving
-//     storage is visited; in the order of indices, an entity that comes in is
-//     visited if it lies ahead.
-//   - The entity being visited may be destroyed or lose components, once; the row
-//     that moves into its place is visited.
-//   - Destroying another entity, or removing a component of the query from
-//     another, panics with a message that says so. So does Restore or Seek, if it
-//     puts back a storage of the query. Components that are Optional, and those
-//     that Without and Or name, may be removed from any.
-//   - Checkpoint, Release, Try and Commit are allowed, and so are Restore and Seek that
-//     put back no storage of the query. The pointers in hand stay valid for writing:
-//     the rows that the loop has handed out are saved again and count as written once more. That holds
-//     in the body and what it calls. A loop that iter.Pull drives has no body, so its
-//     pointers end with the boundary, and so they do for other goroutines.
-//   - The body may panic. If the program recovers, the rows in hand count as written,
-//     and the next Commit takes them back.
+//   - Components given out for writing may be written.
+//   - Entities may be created and components added. A row appended to the driving storage is
+//     visited. In index order, a new entity is visited if its index is ahead.
+//   - The entity being visited may be destroyed or lose components, once. The row that moves into
+//     its place is visited.
+//   - Destroying another entity, or removing a component of the query from another entity, panics
+//     with a message that says so. The same is true for Restore or Seek if they restore a storage
+//     of the query. Components that are Optional, or named in Without or Or, may be removed from
+//     any entity.
+//   - Checkpoint, Release, Try and Commit are allowed. So are Restore and Seek if they restore no
+//     storage of the query. The current pointers stay valid for writing in the body and in the
+//     functions it calls. The rows that the loop has given out are saved again and count as
+//     written again. A loop driven by iter.Pull has no body, so its pointers end at the boundary.
+//     The same is true for pointers in other goroutines.
+//   - The body may panic. If the program recovers, the current rows count as written
+//     until the next Commit.
 //
-// Pointers are valid until the loop's next step, and until entities come to a storage
-// of the query or leave it.
+// Pointers are valid until the loop's next step, and until an entity is added to or removed from
+// a storage of the query.
 type Query1[A any] struct {
 	join     join
 	a        Access[A]
@@ -52,7 +51,7 @@ func NewQuery1[A any](a Access[A]) *Query1[A] {
 	return &Query1[A]{join: newJoin(a.s.w, a.joined()), a: a}
 }
 
-// With keeps only entities that pass all of the filters too. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query1[A]) With(filters ...Filter) *Query1[A] {
 	q.join.with(filters)
 	return q
@@ -64,8 +63,8 @@ func (q *Query1[A]) Without(filters ...AnyStorage) *Query1[A] {
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. Of several
-// calls each must be met. It returns q.
+// Or keeps only entities that have at least one of the components. With several calls, each call
+// must be satisfied. It returns q.
 func (q *Query1[A]) Or(filters ...AnyStorage) *Query1[A] {
 	q.join.either(filters)
 	return q
@@ -74,17 +73,17 @@ func (q *Query1[A]) Or(filters ...AnyStorage) *Query1[A] {
 // Count returns the number of entities found.
 func (q *Query1[A]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration,
-// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query1[A]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
 func (q *Query1[A]) base() *join { return &q.join }
 
-// Has reports whether e is found. It costs O(1), whatever is found beside.
+// Has reports whether the query finds e. The cost is O(1).
 func (q *Query1[A]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether e is found. It costs O(1); only
-// this row counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
+// counts as written.
 func (q *Query1[A]) Get(e Entity) (*A, bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -92,8 +91,8 @@ func (q *Query1[A]) Get(e Entity) (*A, bool) {
 	return nil, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is
-// one. Only its row counts as written.
+// First returns the first entity in the order of iteration, and whether there is one. Only its
+// row counts as written.
 func (q *Query1[A]) First() (Entity, *A, bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -103,11 +102,10 @@ func (q *Query1[A]) First() (Entity, *A, bool) {
 
 func (q *Query1[A]) at(rows []uint32) *A { return q.a.at(rows[0]) }
 
-// All iterates over the entities and their components. It panics if one of them
-// is [Optional].
+// All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines it, but not into functions of many hundred lines: there, a loop in a
-// function of its own is two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
+// into a function of its own, which makes it two to six times as fast.
 func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 	return func(yield func(Entity, *A) bool) {
 		cur := q.join.walkAll()
@@ -132,8 +130,8 @@ func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 	}
 }
 
-// AllOptional is All for queries with [Optional] components: pointers to those
-// that an entity does not have are nil. It costs about a nanosecond a row more.
+// AllOptional is All for queries with [Optional] components. The pointer to a component that an
+// entity lacks is nil. It costs about one nanosecond per row more than All.
 func (q *Query1[A]) AllOptional() iter.Seq2[Entity, *A] {
 	return func(yield func(Entity, *A) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -171,11 +169,12 @@ type Run1[A any] struct {
 	A        []A
 }
 
-// Runs iterates over slices of consecutive rows, at most 4096 rows each. The
-// structure of the query's storages must not change during the loop, which panics.
+// Runs iterates over slices of consecutive rows, at most 4096 rows each. It panics if the
+// structure of the query's storages changes during the loop.
 //
-// A loop over the rows is twice as fast if it names the slices first, as a := run.A: a
-// run is too large for registers, so run.A[i] reads where the slice lies each time.
+// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
+// memory.
 func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 	return func(yield func(Run1[A]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -197,18 +196,17 @@ func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
-// stands for as many as Go uses processors. The order is not known, so body must
-// write nothing but its run and what it shares under a lock, must not use the
-// world but for Get and Has of storages, and must not change the world's
-// structure, which panics.
+// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
+// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
+// change of the world's structure in body panics.
 //
-// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so a loop that
-// is short waits for nobody.
+// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
+// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
+// loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the
-// iteration and reaches the caller; of several, that of the earliest run.
+// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query1[A]) ParallelRuns(workers int, body func(Run1[A])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
@@ -234,7 +232,7 @@ func NewQuery2[A, B any](a Access[A], b Access[B]) *Query2[A, B] {
 	return &Query2[A, B]{join: newJoin(a.s.w, a.joined(), b.joined()), a: a, b: b}
 }
 
-// With keeps only entities that pass all of the filters too. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query2[A, B]) With(filters ...Filter) *Query2[A, B] {
 	q.join.with(filters)
 	return q
@@ -246,8 +244,8 @@ func (q *Query2[A, B]) Without(filters ...AnyStorage) *Query2[A, B] {
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. Of several
-// calls each must be met. It returns q.
+// Or keeps only entities that have at least one of the components. With several calls, each call
+// must be satisfied. It returns q.
 func (q *Query2[A, B]) Or(filters ...AnyStorage) *Query2[A, B] {
 	q.join.either(filters)
 	return q
@@ -256,17 +254,17 @@ func (q *Query2[A, B]) Or(filters ...AnyStorage) *Query2[A, B] {
 // Count returns the number of entities found.
 func (q *Query2[A, B]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration,
-// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query2[A, B]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
 func (q *Query2[A, B]) base() *join { return &q.join }
 
-// Has reports whether e is found. It costs O(1), whatever is found beside.
+// Has reports whether the query finds e. The cost is O(1).
 func (q *Query2[A, B]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether e is found. It costs O(1); only
-// this row counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
+// counts as written.
 func (q *Query2[A, B]) Get(e Entity) (Row2[A, B], bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -274,8 +272,8 @@ func (q *Query2[A, B]) Get(e Entity) (Row2[A, B], bool) {
 	return Row2[A, B]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is
-// one. Only its row counts as written.
+// First returns the first entity in the order of iteration, and whether there is one. Only its
+// row counts as written.
 func (q *Query2[A, B]) First() (Entity, Row2[A, B], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -293,11 +291,10 @@ type Row2[A, B any] struct {
 	B *B
 }
 
-// All iterates over the entities and their components. It panics if one of them
-// is [Optional].
+// All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines it, but not into functions of many hundred lines: there, a loop in a
-// function of its own is two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
+// into a function of its own, which makes it two to six times as fast.
 func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 	return func(yield func(Entity, Row2[A, B]) bool) {
 		cur := q.join.walkAll()
@@ -323,8 +320,8 @@ func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 	}
 }
 
-// AllOptional is All for queries with [Optional] components: pointers to those
-// that an entity does not have are nil. It costs about a nanosecond a row more.
+// AllOptional is All for queries with [Optional] components. The pointer to a component that an
+// entity lacks is nil. It costs about one nanosecond per row more than All.
 func (q *Query2[A, B]) AllOptional() iter.Seq2[Entity, Row2[A, B]] {
 	return func(yield func(Entity, Row2[A, B]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -363,19 +360,20 @@ func (q *Query2[A, B]) AllOptional() iter.Seq2[Entity, Row2[A, B]] {
 	}
 }
 
-// Run2 is a run of rows that are consecutive in all storages. A slice is nil if
-// none of the entities has the component.
+// Run2 is a run of rows that are consecutive in all storages. The slice of a component that
+// none of the entities has is nil.
 type Run2[A, B any] struct {
 	Entities []Entity
 	A        []A
 	B        []B
 }
 
-// Runs iterates over aligned slices, at most 4096 rows each. The
-// structure of the query's storages must not change during the loop, which panics.
+// Runs iterates over aligned slices, at most 4096 rows each. It panics if the
+// structure of the query's storages changes during the loop.
 //
-// A loop over the rows is twice as fast if it names the slices first, as a := run.A: a
-// run is too large for registers, so run.A[i] reads where the slice lies each time.
+// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
+// memory.
 func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 	return func(yield func(Run2[A, B]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -398,18 +396,17 @@ func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
-// stands for as many as Go uses processors. The order is not known, so body must
-// write nothing but its run and what it shares under a lock, must not use the
-// world but for Get and Has of storages, and must not change the world's
-// structure, which panics.
+// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
+// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
+// change of the world's structure in body panics.
 //
-// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so a loop that
-// is short waits for nobody.
+// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
+// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
+// loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the
-// iteration and reaches the caller; of several, that of the earliest run.
+// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query2[A, B]) ParallelRuns(workers int, body func(Run2[A, B])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
@@ -436,7 +433,7 @@ func NewQuery3[A, B, C any](a Access[A], b Access[B], c Access[C]) *Query3[A, B,
 	return &Query3[A, B, C]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined()), a: a, b: b, c: c}
 }
 
-// With keeps only entities that pass all of the filters too. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query3[A, B, C]) With(filters ...Filter) *Query3[A, B, C] {
 	q.join.with(filters)
 	return q
@@ -448,8 +445,8 @@ func (q *Query3[A, B, C]) Without(filters ...AnyStorage) *Query3[A, B, C] {
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. Of several
-// calls each must be met. It returns q.
+// Or keeps only entities that have at least one of the components. With several calls, each call
+// must be satisfied. It returns q.
 func (q *Query3[A, B, C]) Or(filters ...AnyStorage) *Query3[A, B, C] {
 	q.join.either(filters)
 	return q
@@ -458,17 +455,17 @@ func (q *Query3[A, B, C]) Or(filters ...AnyStorage) *Query3[A, B, C] {
 // Count returns the number of entities found.
 func (q *Query3[A, B, C]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration,
-// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query3[A, B, C]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
 func (q *Query3[A, B, C]) base() *join { return &q.join }
 
-// Has reports whether e is found. It costs O(1), whatever is found beside.
+// Has reports whether the query finds e. The cost is O(1).
 func (q *Query3[A, B, C]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether e is found. It costs O(1); only
-// this row counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
+// counts as written.
 func (q *Query3[A, B, C]) Get(e Entity) (Row3[A, B, C], bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -476,8 +473,8 @@ func (q *Query3[A, B, C]) Get(e Entity) (Row3[A, B, C], bool) {
 	return Row3[A, B, C]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is
-// one. Only its row counts as written.
+// First returns the first entity in the order of iteration, and whether there is one. Only its
+// row counts as written.
 func (q *Query3[A, B, C]) First() (Entity, Row3[A, B, C], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -496,11 +493,10 @@ type Row3[A, B, C any] struct {
 	C *C
 }
 
-// All iterates over the entities and their components. It panics if one of them
-// is [Optional].
+// All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines it, but not into functions of many hundred lines: there, a loop in a
-// function of its own is two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
+// into a function of its own, which makes it two to six times as fast.
 func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 	return func(yield func(Entity, Row3[A, B, C]) bool) {
 		cur := q.join.walkAll()
@@ -527,8 +523,8 @@ func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 	}
 }
 
-// AllOptional is All for queries with [Optional] components: pointers to those
-// that an entity does not have are nil. It costs about a nanosecond a row more.
+// AllOptional is All for queries with [Optional] components. The pointer to a component that an
+// entity lacks is nil. It costs about one nanosecond per row more than All.
 func (q *Query3[A, B, C]) AllOptional() iter.Seq2[Entity, Row3[A, B, C]] {
 	return func(yield func(Entity, Row3[A, B, C]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -574,8 +570,8 @@ func (q *Query3[A, B, C]) AllOptional() iter.Seq2[Entity, Row3[A, B, C]] {
 	}
 }
 
-// Run3 is a run of rows that are consecutive in all storages. A slice is nil if
-// none of the entities has the component.
+// Run3 is a run of rows that are consecutive in all storages. The slice of a component that
+// none of the entities has is nil.
 type Run3[A, B, C any] struct {
 	Entities []Entity
 	A        []A
@@ -583,11 +579,12 @@ type Run3[A, B, C any] struct {
 	C        []C
 }
 
-// Runs iterates over aligned slices, at most 4096 rows each. The
-// structure of the query's storages must not change during the loop, which panics.
+// Runs iterates over aligned slices, at most 4096 rows each. It panics if the
+// structure of the query's storages changes during the loop.
 //
-// A loop over the rows is twice as fast if it names the slices first, as a := run.A: a
-// run is too large for registers, so run.A[i] reads where the slice lies each time.
+// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
+// memory.
 func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
 	return func(yield func(Run3[A, B, C]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -611,18 +608,17 @@ func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
-// stands for as many as Go uses processors. The order is not known, so body must
-// write nothing but its run and what it shares under a lock, must not use the
-// world but for Get and Has of storages, and must not change the world's
-// structure, which panics.
+// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
+// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
+// change of the world's structure in body panics.
 //
-// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so a loop that
-// is short waits for nobody.
+// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
+// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
+// loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the
-// iteration and reaches the caller; of several, that of the earliest run.
+// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query3[A, B, C]) ParallelRuns(workers int, body func(Run3[A, B, C])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
@@ -650,7 +646,7 @@ func NewQuery4[A, B, C, D any](a Access[A], b Access[B], c Access[C], d Access[D
 	return &Query4[A, B, C, D]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined()), a: a, b: b, c: c, d: d}
 }
 
-// With keeps only entities that pass all of the filters too. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query4[A, B, C, D]) With(filters ...Filter) *Query4[A, B, C, D] {
 	q.join.with(filters)
 	return q
@@ -662,8 +658,8 @@ func (q *Query4[A, B, C, D]) Without(filters ...AnyStorage) *Query4[A, B, C, D] 
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. Of several
-// calls each must be met. It returns q.
+// Or keeps only entities that have at least one of the components. With several calls, each call
+// must be satisfied. It returns q.
 func (q *Query4[A, B, C, D]) Or(filters ...AnyStorage) *Query4[A, B, C, D] {
 	q.join.either(filters)
 	return q
@@ -672,17 +668,17 @@ func (q *Query4[A, B, C, D]) Or(filters ...AnyStorage) *Query4[A, B, C, D] {
 // Count returns the number of entities found.
 func (q *Query4[A, B, C, D]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration,
-// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query4[A, B, C, D]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
 func (q *Query4[A, B, C, D]) base() *join { return &q.join }
 
-// Has reports whether e is found. It costs O(1), whatever is found beside.
+// Has reports whether the query finds e. The cost is O(1).
 func (q *Query4[A, B, C, D]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether e is found. It costs O(1); only
-// this row counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
+// counts as written.
 func (q *Query4[A, B, C, D]) Get(e Entity) (Row4[A, B, C, D], bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -690,8 +686,8 @@ func (q *Query4[A, B, C, D]) Get(e Entity) (Row4[A, B, C, D], bool) {
 	return Row4[A, B, C, D]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is
-// one. Only its row counts as written.
+// First returns the first entity in the order of iteration, and whether there is one. Only its
+// row counts as written.
 func (q *Query4[A, B, C, D]) First() (Entity, Row4[A, B, C, D], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -711,11 +707,10 @@ type Row4[A, B, C, D any] struct {
 	D *D
 }
 
-// All iterates over the entities and their components. It panics if one of them
-// is [Optional].
+// All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines it, but not into functions of many hundred lines: there, a loop in a
-// function of its own is two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
+// into a function of its own, which makes it two to six times as fast.
 func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	return func(yield func(Entity, Row4[A, B, C, D]) bool) {
 		cur := q.join.walkAll()
@@ -743,8 +738,8 @@ func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	}
 }
 
-// AllOptional is All for queries with [Optional] components: pointers to those
-// that an entity does not have are nil. It costs about a nanosecond a row more.
+// AllOptional is All for queries with [Optional] components. The pointer to a component that an
+// entity lacks is nil. It costs about one nanosecond per row more than All.
 func (q *Query4[A, B, C, D]) AllOptional() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	return func(yield func(Entity, Row4[A, B, C, D]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -797,8 +792,8 @@ func (q *Query4[A, B, C, D]) AllOptional() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	}
 }
 
-// Run4 is a run of rows that are consecutive in all storages. A slice is nil if
-// none of the entities has the component.
+// Run4 is a run of rows that are consecutive in all storages. The slice of a component that
+// none of the entities has is nil.
 type Run4[A, B, C, D any] struct {
 	Entities []Entity
 	A        []A
@@ -807,11 +802,12 @@ type Run4[A, B, C, D any] struct {
 	D        []D
 }
 
-// Runs iterates over aligned slices, at most 4096 rows each. The
-// structure of the query's storages must not change during the loop, which panics.
+// Runs iterates over aligned slices, at most 4096 rows each. It panics if the
+// structure of the query's storages changes during the loop.
 //
-// A loop over the rows is twice as fast if it names the slices first, as a := run.A: a
-// run is too large for registers, so run.A[i] reads where the slice lies each time.
+// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
+// memory.
 func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 	return func(yield func(Run4[A, B, C, D]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -836,18 +832,17 @@ func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
-// stands for as many as Go uses processors. The order is not known, so body must
-// write nothing but its run and what it shares under a lock, must not use the
-// world but for Get and Has of storages, and must not change the world's
-// structure, which panics.
+// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
+// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
+// change of the world's structure in body panics.
 //
-// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so a loop that
-// is short waits for nobody.
+// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
+// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
+// loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the
-// iteration and reaches the caller; of several, that of the earliest run.
+// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query4[A, B, C, D]) ParallelRuns(workers int, body func(Run4[A, B, C, D])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
@@ -876,7 +871,7 @@ func NewQuery5[A, B, C, D, E any](a Access[A], b Access[B], c Access[C], d Acces
 	return &Query5[A, B, C, D, E]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined()), a: a, b: b, c: c, d: d, e: e}
 }
 
-// With keeps only entities that pass all of the filters too. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query5[A, B, C, D, E]) With(filters ...Filter) *Query5[A, B, C, D, E] {
 	q.join.with(filters)
 	return q
@@ -888,8 +883,8 @@ func (q *Query5[A, B, C, D, E]) Without(filters ...AnyStorage) *Query5[A, B, C, 
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. Of several
-// calls each must be met. It returns q.
+// Or keeps only entities that have at least one of the components. With several calls, each call
+// must be satisfied. It returns q.
 func (q *Query5[A, B, C, D, E]) Or(filters ...AnyStorage) *Query5[A, B, C, D, E] {
 	q.join.either(filters)
 	return q
@@ -898,19 +893,19 @@ func (q *Query5[A, B, C, D, E]) Or(filters ...AnyStorage) *Query5[A, B, C, D, E]
 // Count returns the number of entities found.
 func (q *Query5[A, B, C, D, E]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration,
-// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query5[A, B, C, D, E]) AppendEntities(dst []Entity) []Entity {
 	return q.join.appendEntities(dst)
 }
 
 func (q *Query5[A, B, C, D, E]) base() *join { return &q.join }
 
-// Has reports whether e is found. It costs O(1), whatever is found beside.
+// Has reports whether the query finds e. The cost is O(1).
 func (q *Query5[A, B, C, D, E]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether e is found. It costs O(1); only
-// this row counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
+// counts as written.
 func (q *Query5[A, B, C, D, E]) Get(e Entity) (Row5[A, B, C, D, E], bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -918,8 +913,8 @@ func (q *Query5[A, B, C, D, E]) Get(e Entity) (Row5[A, B, C, D, E], bool) {
 	return Row5[A, B, C, D, E]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is
-// one. Only its row counts as written.
+// First returns the first entity in the order of iteration, and whether there is one. Only its
+// row counts as written.
 func (q *Query5[A, B, C, D, E]) First() (Entity, Row5[A, B, C, D, E], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -940,11 +935,10 @@ type Row5[A, B, C, D, E any] struct {
 	E *E
 }
 
-// All iterates over the entities and their components. It panics if one of them
-// is [Optional].
+// All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines it, but not into functions of many hundred lines: there, a loop in a
-// function of its own is two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
+// into a function of its own, which makes it two to six times as fast.
 func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 	return func(yield func(Entity, Row5[A, B, C, D, E]) bool) {
 		cur := q.join.walkAll()
@@ -973,8 +967,8 @@ func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 	}
 }
 
-// AllOptional is All for queries with [Optional] components: pointers to those
-// that an entity does not have are nil. It costs about a nanosecond a row more.
+// AllOptional is All for queries with [Optional] components. The pointer to a component that an
+// entity lacks is nil. It costs about one nanosecond per row more than All.
 func (q *Query5[A, B, C, D, E]) AllOptional() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 	return func(yield func(Entity, Row5[A, B, C, D, E]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1034,8 +1028,8 @@ func (q *Query5[A, B, C, D, E]) AllOptional() iter.Seq2[Entity, Row5[A, B, C, D,
 	}
 }
 
-// Run5 is a run of rows that are consecutive in all storages. A slice is nil if
-// none of the entities has the component.
+// Run5 is a run of rows that are consecutive in all storages. The slice of a component that
+// none of the entities has is nil.
 type Run5[A, B, C, D, E any] struct {
 	Entities []Entity
 	A        []A
@@ -1045,11 +1039,12 @@ type Run5[A, B, C, D, E any] struct {
 	E        []E
 }
 
-// Runs iterates over aligned slices, at most 4096 rows each. The
-// structure of the query's storages must not change during the loop, which panics.
+// Runs iterates over aligned slices, at most 4096 rows each. It panics if the
+// structure of the query's storages changes during the loop.
 //
-// A loop over the rows is twice as fast if it names the slices first, as a := run.A: a
-// run is too large for registers, so run.A[i] reads where the slice lies each time.
+// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
+// memory.
 func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
 	return func(yield func(Run5[A, B, C, D, E]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1075,18 +1070,17 @@ func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
-// stands for as many as Go uses processors. The order is not known, so body must
-// write nothing but its run and what it shares under a lock, must not use the
-// world but for Get and Has of storages, and must not change the world's
-// structure, which panics.
+// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
+// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
+// change of the world's structure in body panics.
 //
-// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so a loop that
-// is short waits for nobody.
+// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
+// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
+// loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the
-// iteration and reaches the caller; of several, that of the earliest run.
+// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query5[A, B, C, D, E]) ParallelRuns(workers int, body func(Run5[A, B, C, D, E])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
@@ -1116,7 +1110,7 @@ func NewQuery6[A, B, C, D, E, F any](a Access[A], b Access[B], c Access[C], d Ac
 	return &Query6[A, B, C, D, E, F]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined()), a: a, b: b, c: c, d: d, e: e, f: f}
 }
 
-// With keeps only entities that pass all of the filters too. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query6[A, B, C, D, E, F]) With(filters ...Filter) *Query6[A, B, C, D, E, F] {
 	q.join.with(filters)
 	return q
@@ -1128,8 +1122,8 @@ func (q *Query6[A, B, C, D, E, F]) Without(filters ...AnyStorage) *Query6[A, B, 
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. Of several
-// calls each must be met. It returns q.
+// Or keeps only entities that have at least one of the components. With several calls, each call
+// must be satisfied. It returns q.
 func (q *Query6[A, B, C, D, E, F]) Or(filters ...AnyStorage) *Query6[A, B, C, D, E, F] {
 	q.join.either(filters)
 	return q
@@ -1138,19 +1132,19 @@ func (q *Query6[A, B, C, D, E, F]) Or(filters ...AnyStorage) *Query6[A, B, C, D,
 // Count returns the number of entities found.
 func (q *Query6[A, B, C, D, E, F]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration,
-// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query6[A, B, C, D, E, F]) AppendEntities(dst []Entity) []Entity {
 	return q.join.appendEntities(dst)
 }
 
 func (q *Query6[A, B, C, D, E, F]) base() *join { return &q.join }
 
-// Has reports whether e is found. It costs O(1), whatever is found beside.
+// Has reports whether the query finds e. The cost is O(1).
 func (q *Query6[A, B, C, D, E, F]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether e is found. It costs O(1); only
-// this row counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
+// counts as written.
 func (q *Query6[A, B, C, D, E, F]) Get(e Entity) (Row6[A, B, C, D, E, F], bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -1158,8 +1152,8 @@ func (q *Query6[A, B, C, D, E, F]) Get(e Entity) (Row6[A, B, C, D, E, F], bool) 
 	return Row6[A, B, C, D, E, F]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is
-// one. Only its row counts as written.
+// First returns the first entity in the order of iteration, and whether there is one. Only its
+// row counts as written.
 func (q *Query6[A, B, C, D, E, F]) First() (Entity, Row6[A, B, C, D, E, F], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -1181,11 +1175,10 @@ type Row6[A, B, C, D, E, F any] struct {
 	F *F
 }
 
-// All iterates over the entities and their components. It panics if one of them
-// is [Optional].
+// All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines it, but not into functions of many hundred lines: there, a loop in a
-// function of its own is two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
+// into a function of its own, which makes it two to six times as fast.
 func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F]] {
 	return func(yield func(Entity, Row6[A, B, C, D, E, F]) bool) {
 		cur := q.join.walkAll()
@@ -1215,8 +1208,8 @@ func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F
 	}
 }
 
-// AllOptional is All for queries with [Optional] components: pointers to those
-// that an entity does not have are nil. It costs about a nanosecond a row more.
+// AllOptional is All for queries with [Optional] components. The pointer to a component that an
+// entity lacks is nil. It costs about one nanosecond per row more than All.
 func (q *Query6[A, B, C, D, E, F]) AllOptional() iter.Seq2[Entity, Row6[A, B, C, D, E, F]] {
 	return func(yield func(Entity, Row6[A, B, C, D, E, F]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1283,8 +1276,8 @@ func (q *Query6[A, B, C, D, E, F]) AllOptional() iter.Seq2[Entity, Row6[A, B, C,
 	}
 }
 
-// Run6 is a run of rows that are consecutive in all storages. A slice is nil if
-// none of the entities has the component.
+// Run6 is a run of rows that are consecutive in all storages. The slice of a component that
+// none of the entities has is nil.
 type Run6[A, B, C, D, E, F any] struct {
 	Entities []Entity
 	A        []A
@@ -1295,11 +1288,12 @@ type Run6[A, B, C, D, E, F any] struct {
 	F        []F
 }
 
-// Runs iterates over aligned slices, at most 4096 rows each. The
-// structure of the query's storages must not change during the loop, which panics.
+// Runs iterates over aligned slices, at most 4096 rows each. It panics if the
+// structure of the query's storages changes during the loop.
 //
-// A loop over the rows is twice as fast if it names the slices first, as a := run.A: a
-// run is too large for registers, so run.A[i] reads where the slice lies each time.
+// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
+// memory.
 func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
 	return func(yield func(Run6[A, B, C, D, E, F]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1326,18 +1320,17 @@ func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
-// stands for as many as Go uses processors. The order is not known, so body must
-// write nothing but its run and what it shares under a lock, must not use the
-// world but for Get and Has of storages, and must not change the world's
-// structure, which panics.
+// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
+// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
+// change of the world's structure in body panics.
 //
-// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so a loop that
-// is short waits for nobody.
+// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
+// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
+// loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the
-// iteration and reaches the caller; of several, that of the earliest run.
+// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query6[A, B, C, D, E, F]) ParallelRuns(workers int, body func(Run6[A, B, C, D, E, F])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
@@ -1368,7 +1361,7 @@ func NewQuery7[A, B, C, D, E, F, G any](a Access[A], b Access[B], c Access[C], d
 	return &Query7[A, B, C, D, E, F, G]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined(), g.joined()), a: a, b: b, c: c, d: d, e: e, f: f, g: g}
 }
 
-// With keeps only entities that pass all of the filters too. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query7[A, B, C, D, E, F, G]) With(filters ...Filter) *Query7[A, B, C, D, E, F, G] {
 	q.join.with(filters)
 	return q
@@ -1380,8 +1373,8 @@ func (q *Query7[A, B, C, D, E, F, G]) Without(filters ...AnyStorage) *Query7[A, 
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. Of several
-// calls each must be met. It returns q.
+// Or keeps only entities that have at least one of the components. With several calls, each call
+// must be satisfied. It returns q.
 func (q *Query7[A, B, C, D, E, F, G]) Or(filters ...AnyStorage) *Query7[A, B, C, D, E, F, G] {
 	q.join.either(filters)
 	return q
@@ -1390,19 +1383,19 @@ func (q *Query7[A, B, C, D, E, F, G]) Or(filters ...AnyStorage) *Query7[A, B, C,
 // Count returns the number of entities found.
 func (q *Query7[A, B, C, D, E, F, G]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration,
-// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query7[A, B, C, D, E, F, G]) AppendEntities(dst []Entity) []Entity {
 	return q.join.appendEntities(dst)
 }
 
 func (q *Query7[A, B, C, D, E, F, G]) base() *join { return &q.join }
 
-// Has reports whether e is found. It costs O(1), whatever is found beside.
+// Has reports whether the query finds e. The cost is O(1).
 func (q *Query7[A, B, C, D, E, F, G]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether e is found. It costs O(1); only
-// this row counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
+// counts as written.
 func (q *Query7[A, B, C, D, E, F, G]) Get(e Entity) (Row7[A, B, C, D, E, F, G], bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -1410,8 +1403,8 @@ func (q *Query7[A, B, C, D, E, F, G]) Get(e Entity) (Row7[A, B, C, D, E, F, G], 
 	return Row7[A, B, C, D, E, F, G]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is
-// one. Only its row counts as written.
+// First returns the first entity in the order of iteration, and whether there is one. Only its
+// row counts as written.
 func (q *Query7[A, B, C, D, E, F, G]) First() (Entity, Row7[A, B, C, D, E, F, G], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -1434,11 +1427,10 @@ type Row7[A, B, C, D, E, F, G any] struct {
 	G *G
 }
 
-// All iterates over the entities and their components. It panics if one of them
-// is [Optional].
+// All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines it, but not into functions of many hundred lines: there, a loop in a
-// function of its own is two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
+// into a function of its own, which makes it two to six times as fast.
 func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E, F, G]] {
 	return func(yield func(Entity, Row7[A, B, C, D, E, F, G]) bool) {
 		cur := q.join.walkAll()
@@ -1469,8 +1461,8 @@ func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E
 	}
 }
 
-// AllOptional is All for queries with [Optional] components: pointers to those
-// that an entity does not have are nil. It costs about a nanosecond a row more.
+// AllOptional is All for queries with [Optional] components. The pointer to a component that an
+// entity lacks is nil. It costs about one nanosecond per row more than All.
 func (q *Query7[A, B, C, D, E, F, G]) AllOptional() iter.Seq2[Entity, Row7[A, B, C, D, E, F, G]] {
 	return func(yield func(Entity, Row7[A, B, C, D, E, F, G]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1544,8 +1536,8 @@ func (q *Query7[A, B, C, D, E, F, G]) AllOptional() iter.Seq2[Entity, Row7[A, B,
 	}
 }
 
-// Run7 is a run of rows that are consecutive in all storages. A slice is nil if
-// none of the entities has the component.
+// Run7 is a run of rows that are consecutive in all storages. The slice of a component that
+// none of the entities has is nil.
 type Run7[A, B, C, D, E, F, G any] struct {
 	Entities []Entity
 	A        []A
@@ -1557,11 +1549,12 @@ type Run7[A, B, C, D, E, F, G any] struct {
 	G        []G
 }
 
-// Runs iterates over aligned slices, at most 4096 rows each. The
-// structure of the query's storages must not change during the loop, which panics.
+// Runs iterates over aligned slices, at most 4096 rows each. It panics if the
+// structure of the query's storages changes during the loop.
 //
-// A loop over the rows is twice as fast if it names the slices first, as a := run.A: a
-// run is too large for registers, so run.A[i] reads where the slice lies each time.
+// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
+// memory.
 func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]] {
 	return func(yield func(Run7[A, B, C, D, E, F, G]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1589,18 +1582,17 @@ func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]]
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
-// stands for as many as Go uses processors. The order is not known, so body must
-// write nothing but its run and what it shares under a lock, must not use the
-// world but for Get and Has of storages, and must not change the world's
-// structure, which panics.
+// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
+// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
+// change of the world's structure in body panics.
 //
-// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so a loop that
-// is short waits for nobody.
+// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
+// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
+// loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the
-// iteration and reaches the caller; of several, that of the earliest run.
+// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query7[A, B, C, D, E, F, G]) ParallelRuns(workers int, body func(Run7[A, B, C, D, E, F, G])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
@@ -1632,7 +1624,7 @@ func NewQuery8[A, B, C, D, E, F, G, H any](a Access[A], b Access[B], c Access[C]
 	return &Query8[A, B, C, D, E, F, G, H]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined(), g.joined(), h.joined()), a: a, b: b, c: c, d: d, e: e, f: f, g: g, h: h}
 }
 
-// With keeps only entities that pass all of the filters too. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query8[A, B, C, D, E, F, G, H]) With(filters ...Filter) *Query8[A, B, C, D, E, F, G, H] {
 	q.join.with(filters)
 	return q
@@ -1644,8 +1636,8 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Without(filters ...AnyStorage) *Query8[
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. Of several
-// calls each must be met. It returns q.
+// Or keeps only entities that have at least one of the components. With several calls, each call
+// must be satisfied. It returns q.
 func (q *Query8[A, B, C, D, E, F, G, H]) Or(filters ...AnyStorage) *Query8[A, B, C, D, E, F, G, H] {
 	q.join.either(filters)
 	return q
@@ -1654,19 +1646,19 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Or(filters ...AnyStorage) *Query8[A, B,
 // Count returns the number of entities found.
 func (q *Query8[A, B, C, D, E, F, G, H]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration,
-// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query8[A, B, C, D, E, F, G, H]) AppendEntities(dst []Entity) []Entity {
 	return q.join.appendEntities(dst)
 }
 
 func (q *Query8[A, B, C, D, E, F, G, H]) base() *join { return &q.join }
 
-// Has reports whether e is found. It costs O(1), whatever is found beside.
+// Has reports whether the query finds e. The cost is O(1).
 func (q *Query8[A, B, C, D, E, F, G, H]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether e is found. It costs O(1); only
-// this row counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
+// counts as written.
 func (q *Query8[A, B, C, D, E, F, G, H]) Get(e Entity) (Row8[A, B, C, D, E, F, G, H], bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -1674,8 +1666,8 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Get(e Entity) (Row8[A, B, C, D, E, F, G
 	return Row8[A, B, C, D, E, F, G, H]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is
-// one. Only its row counts as written.
+// First returns the first entity in the order of iteration, and whether there is one. Only its
+// row counts as written.
 func (q *Query8[A, B, C, D, E, F, G, H]) First() (Entity, Row8[A, B, C, D, E, F, G, H], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -1699,11 +1691,10 @@ type Row8[A, B, C, D, E, F, G, H any] struct {
 	H *H
 }
 
-// All iterates over the entities and their components. It panics if one of them
-// is [Optional].
+// All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines it, but not into functions of many hundred lines: there, a loop in a
-// function of its own is two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
+// into a function of its own, which makes it two to six times as fast.
 func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D, E, F, G, H]] {
 	return func(yield func(Entity, Row8[A, B, C, D, E, F, G, H]) bool) {
 		cur := q.join.walkAll()
@@ -1735,8 +1726,8 @@ func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D
 	}
 }
 
-// AllOptional is All for queries with [Optional] components: pointers to those
-// that an entity does not have are nil. It costs about a nanosecond a row more.
+// AllOptional is All for queries with [Optional] components. The pointer to a component that an
+// entity lacks is nil. It costs about one nanosecond per row more than All.
 func (q *Query8[A, B, C, D, E, F, G, H]) AllOptional() iter.Seq2[Entity, Row8[A, B, C, D, E, F, G, H]] {
 	return func(yield func(Entity, Row8[A, B, C, D, E, F, G, H]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1817,8 +1808,8 @@ func (q *Query8[A, B, C, D, E, F, G, H]) AllOptional() iter.Seq2[Entity, Row8[A,
 	}
 }
 
-// Run8 is a run of rows that are consecutive in all storages. A slice is nil if
-// none of the entities has the component.
+// Run8 is a run of rows that are consecutive in all storages. The slice of a component that
+// none of the entities has is nil.
 type Run8[A, B, C, D, E, F, G, H any] struct {
 	Entities []Entity
 	A        []A
@@ -1831,11 +1822,12 @@ type Run8[A, B, C, D, E, F, G, H any] struct {
 	H        []H
 }
 
-// Runs iterates over aligned slices, at most 4096 rows each. The
-// structure of the query's storages must not change during the loop, which panics.
+// Runs iterates over aligned slices, at most 4096 rows each. It panics if the
+// structure of the query's storages changes during the loop.
 //
-// A loop over the rows is twice as fast if it names the slices first, as a := run.A: a
-// run is too large for registers, so run.A[i] reads where the slice lies each time.
+// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
+// memory.
 func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, G, H]] {
 	return func(yield func(Run8[A, B, C, D, E, F, G, H]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1864,18 +1856,17 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, 
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to so many goroutines at once; 0
-// stands for as many as Go uses processors. The order is not known, so body must
-// write nothing but its run and what it shares under a lock, must not use the
-// world but for Get and Has of storages, and must not change the world's
-// structure, which panics.
+// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
+// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
+// change of the world's structure in body panics.
 //
-// Parts are of 64 to 1024 rows, some sixty of them where there are as many rows. The caller
-// begins alone; the others are started when what is left takes some 20 µs, so a loop that
-// is short waits for nobody.
+// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
+// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
+// loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the
-// iteration and reaches the caller; of several, that of the earliest run.
+// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query8[A, B, C, D, E, F, G, H]) ParallelRuns(workers int, body func(Run8[A, B, C, D, E, F, G, H])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
