@@ -12,15 +12,16 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A census tells who is alive in a state. It belongs to the digest of the state, so that whoever asks
-// for the same one again need not count again. What lies in snapshots only is counted; an image knows.
+// A census is the set of live entities of a state. It is keyed by the digest of the state, so a
+// second query for the same state need not read the registry again. Only states in snapshot files
+// need a census: an image has its own index.
 //
-// Most generations are small, so they lie in two parts, of which the second is only there for pages of
-// indices that have a larger one:
+// Most generations are small, so a census stores them in two parts. The second part has pages
+// only for indices with a larger generation:
 //
-//	alive   a bit an index
-//	low     a byte an index
-//	high    | page | nil | nil | page | …    4 bytes an index, or none
+//	alive   a bit per index
+//	low     a byte per index
+//	high    | page | nil | nil | page | …    4 bytes per index, or no page
 type census struct {
 	digest ecs.Digest
 	alive  []uint32
@@ -28,7 +29,7 @@ type census struct {
 	high   []atomic.Pointer[[format.PageRows]uint32]
 }
 
-// newCensus returns one of so many indices, of which none is alive.
+// newCensus returns an empty census for that many indices.
 func newCensus(digest ecs.Digest, indices int) *census {
 	return &census{
 		digest, make([]uint32, (indices+31)/32), make([]uint8, indices),
@@ -36,8 +37,8 @@ func newCensus(digest ecs.Digest, indices int) *census {
 	}
 }
 
-// add notes that e is alive, and reports whether its index can be: it is one of them, and nobody has
-// it. Several goroutines may add.
+// add adds the live entity e. It returns false if the index of e is out of range or taken.
+// Several goroutines may call add.
 func (c *census) add(e ecs.Entity) bool {
 	i := int64(e.Index())
 	if i >= int64(len(c.low)) || e.Generation() == 0 || atomic.OrUint32(&c.alive[i/32], 1<<(i%32))&(1<<(i%32)) != 0 {
@@ -54,7 +55,8 @@ func (c *census) add(e ecs.Entity) bool {
 	return true
 }
 
-// generation returns that of who has index i, which is one of them, or 0.
+// generation returns the generation of the live entity with index i, or 0 if no live entity has
+// it. i must be in range.
 func (c *census) generation(i int) uint32 {
 	g := uint32(c.low[i])
 	if high := c.high[i/format.PageRows].Load(); high != nil {
@@ -63,13 +65,13 @@ func (c *census) generation(i int) uint32 {
 	return g
 }
 
-// of reports whether c is that of s.
+// of reports whether c is the census of s.
 func (c *census) of(s *State) bool {
 	return c != nil && c.digest == s.digest && s.digest != 0 && len(c.low) == s.indices
 }
 
-// Count reads who is alive, if that is not known yet: 8 bytes an index, of which little more than 1 is kept, by the
-// view for the next time too. Then [State.IsAlive] may be asked.
+// Count reads which entities are alive, unless that is known. It reads 8 bytes per index. The
+// view keeps a little more than 1 byte per index for the next call. [State.IsAlive] needs it.
 func (s *State) Count(ctx context.Context) error {
 	if s.Whole() || s.census != nil {
 		return nil
@@ -78,11 +80,13 @@ func (s *State) Count(ctx context.Context) error {
 		s.census = known
 		return nil
 	}
-	// Goroutines fill it page by page of the registry, which is in no order of indices: that
-	// two rows of a damaged one name the same index is seen by whoever comes second.
+	// Goroutines read the registry page by page. Its rows are not ordered by index. If two rows
+	// of a damaged registry have the same index, the second call of add fails.
 	counted, registry := newCensus(s.digest, s.indices), s.reader.Manifest.Registry()
-	registry.Rows = min(registry.Rows, s.outline.Alive)                                                 // The first are alive.
-	buffers := sync.Pool{New: func() any { return new([8*format.PageRows + format.MaxReference]byte) }} // No page is kept.
+	// The live entities come first.
+	registry.Rows = min(registry.Rows, s.outline.Alive)
+	// Pages are read into these buffers and not kept.
+	buffers := sync.Pool{New: func() any { return new([8*format.PageRows + format.MaxReference]byte) }}
 	err := parallel.Do(ctx, registry.Pages(), func(page int) error {
 		buf := buffers.Get().(*[8*format.PageRows + format.MaxReference]byte)
 		defer buffers.Put(buf)
@@ -106,8 +110,8 @@ func (s *State) Count(ctx context.Context) error {
 	return nil
 }
 
-// IsAlive reports whether e is alive, see [State.Count]: without it, nobody is. Several goroutines may
-// ask.
+// IsAlive reports whether e is alive. Call [State.Count] first, or IsAlive returns false for
+// every entity. Several goroutines may call it.
 func (s *State) IsAlive(e ecs.Entity) bool {
 	if s.Whole() {
 		return s.outline.IsAlive(e)
@@ -118,7 +122,7 @@ func (s *State) IsAlive(e ecs.Entity) bool {
 	return s.census.generation(int(e.Index())) == e.Generation() && e.Generation() > 0
 }
 
-// living appends the entities alive with indices [lo, hi), in their order.
+// living appends the live entities with indices [lo, hi), in the order of their indices.
 func (s *State) living(dst []ecs.Entity, lo, hi int) []ecs.Entity {
 	im := s.outline
 	for i := lo; i < hi; i++ {
@@ -133,13 +137,15 @@ func (s *State) living(dst []ecs.Entity, lo, hi int) []ecs.Entity {
 	return dst
 }
 
-// Skip returns where a [State.Sweep] may begin that leaves out the first n entities alive, by index, and
-// how many of them it passes by then: all but some of one span.
+// Skip returns an index at which a [State.Sweep] may begin, to leave out at most the first n live
+// entities by index. It also returns how many it leaves out, which may be fewer by part of one
+// span.
 func (s *State) Skip(ctx context.Context, n int) (from, skipped int, err error) {
 	if err := s.Count(ctx); err != nil {
 		return 0, 0, err
 	}
-	for from < s.indices { // Span by span, as a sweep goes: it begins where one does.
+	// Go span by span, as a sweep does: a sweep begins at the start of a span.
+	for from < s.indices {
 		next := min(from+format.PageRows, s.indices)
 		living := s.countLiving(from, next)
 		if skipped+living > n {
@@ -150,11 +156,12 @@ func (s *State) Skip(ctx context.Context, n int) (from, skipped int, err error) 
 	return from, skipped, nil
 }
 
-// countLiving counts the entities alive with indices [lo, hi), without a list of them; lo is that of a
+// countLiving counts the live entities with indices [lo, hi). lo must be the first index of a
 // page.
 func (s *State) countLiving(lo, hi int) (n int) {
 	if !s.Whole() {
-		for _, word := range s.census.alive[lo/32 : (hi+31)/32] { // Behind the last index no bit is set.
+		// Bits after the last index are zero.
+		for _, word := range s.census.alive[lo/32 : (hi+31)/32] {
 			n += bits.OnesCount32(word)
 		}
 		return n

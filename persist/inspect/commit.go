@@ -11,42 +11,52 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A Commit is a tick in the journal. It says which rows the tick wrote, not what is in them: for that
-// there is [View.Changes].
+// A Commit is a tick in the journal. It says which rows the tick wrote, but not their values: see
+// [View.Changes].
 type Commit struct {
 	Seq, Parent uint64
 	ID          journal.ID
 	Tick        uint64
-	Time        time.Time // When it was committed, by the clock of the writer.
-	Bytes       int       // Of its payload.
-	OnHead      bool      // It is the head or an ancestor of it; others were rewound.
+	Time        time.Time // Commit time by the clock of the writer.
+	Bytes       int       // Size of the payload.
+	OnHead      bool      // The tick is the head or an ancestor of it; false on rewound branches.
 	Rows        []RowChange
-	Marks       []string // Names that the program gave it, see [persist.Store.Mark].
-	Inputs      []Input  // What the program journaled with it, in order.
+	Marks       []string // Names that the program gave the tick, see [persist.Store.Mark].
+	Inputs      []Input  // Inputs that the program journaled with the tick, in order.
 
-	EntityBytes, OpBytes int // Of Bytes: those that say which entities are alive, and list the operations.
+	// EntityBytes is the part of Bytes for the registry of entities, OpBytes the part for the
+	// operations.
+	EntityBytes, OpBytes int
 
-	ops    []byte         // Encoded: most who ask for a tick do not ask for them, see Ops.
-	schema *format.Schema // In force at the tick.
+	// ops holds the encoded operations. Ops decodes them on demand, since most callers do not
+	// need them.
+	ops    []byte
+	schema *format.Schema // Schema in force at the tick.
 }
 
-// A RowChange says what a tick did to the rows of a component or resource. Rows from After on are gone;
-// of a row that moved, its new place counts as written.
+// A RowChange says what a tick did to the rows of a component or resource. If After is less than
+// Before, the rows from After on were removed. A row that moved counts as written at its new
+// place.
 type RowChange struct {
-	Component     int // Its number, as in an [Op].
-	Before, After int // How many rows there were.
-	Written       int // Rows below After whose value the tick gives: added, set or moved.
+	Component     int // Number of the component, as in an [Op].
+	Before, After int // Numbers of rows before and after the tick.
+	// Number of rows below After whose value the tick writes: added, set or moved rows.
+	Written int
 
-	Entities, Values []raw.Range // The rows below After whose entity the tick gives, and whose value.
+	// Entities are the rows below After whose entity the tick writes. Values are those whose
+	// value it writes.
+	Entities, Values []raw.Range
 
-	Indexed bool        // The row of an entity is its index, so that rows may be gaps.
-	Vacated []raw.Range // Rows of an Indexed storage that the tick gives without an entity, or drops.
+	Indexed bool // The row of an entity is its index, so some rows may be gaps.
+	// Vacated lists rows of an Indexed storage from which the tick removes the entity, or that it
+	// drops.
+	Vacated []raw.Range
 
-	Bytes int // Of the tick's payload that say all this.
+	Bytes int // Bytes of the tick's payload that encode this change.
 }
 
-// describeTick returns what the payload of record e says. What it keeps of the payload is copied:
-// t is valid only while its buffer is.
+// describeTick describes record e, whose payload is t. It copies what it keeps: t is valid only
+// as long as its buffer.
 func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format.Schema) *Commit {
 	c := &Commit{
 		Seq: e.ID.Seq, Parent: e.Parent, ID: e.ID, Tick: t.Tick, Time: t.Time, Bytes: int(e.Length),
@@ -58,7 +68,8 @@ func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format
 	}
 	c.Rows = make([]RowChange, 0, len(t.Storages))
 	for _, p := range t.Storages {
-		written := p.Written() // Rows given and rows edited.
+		// Rows that are written whole, and rows that are edited.
+		written := p.Written()
 		r := RowChange{
 			Component: p.Number, Before: p.Before, After: p.After, Written: format.CountRows(written),
 			Entities: p.EntityRanges, Values: written, Bytes: p.Size,
@@ -71,7 +82,8 @@ func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format
 	return c
 }
 
-// vacated returns the rows of an Indexed storage that p gives without an entity, or drops.
+// vacated returns the rows of an Indexed storage from which p removes the entity, or that it
+// drops.
 func vacated(p *format.StoragePatch) (rows []raw.Range) {
 	at := 0
 	for _, r := range p.EntityRanges {
@@ -88,10 +100,10 @@ func vacated(p *format.StoragePatch) (rows []raw.Range) {
 	return rows
 }
 
-// Ops returns the operations of a tick in the order of the calls.
+// Ops returns the operations of the tick, in the order in which the program called them.
 func (c *Commit) Ops() ([]Op, error) { return format.DecodeOps(c.ops) }
 
-// Component returns the name of a component by the number that an [Op] has.
+// Component returns the name of the component with that number, as in an [Op], or "".
 func (c *Commit) Component(number int) string {
 	if number < 0 || number >= len(c.schema.Components) {
 		return ""

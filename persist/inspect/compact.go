@@ -10,57 +10,59 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// CompactOptions say what [View.Compact] keeps. The zero value keeps the newest
-// state and the snapshots with names.
+// CompactOptions say what [View.Compact] keeps. The zero value keeps the newest state and the
+// named snapshots.
 type CompactOptions struct {
-	// At is the state that the copy leads to, as [View.Resolve] takes it. Default:
-	// the newest.
+	// At is the newest state of the copy, in the syntax of [View.Resolve]. Default: the newest
+	// state.
 	At string
 
-	// Keep is the oldest state, on the way to At, from which on every tick is kept.
-	// Default: At; no ticks are.
+	// Keep is an ancestor of At, in the same syntax. The copy keeps every tick after it. Default:
+	// At, so that no ticks are kept.
 	Keep string
 
-	// NoNames leaves out the snapshots that the program gave a name. Default: those on
-	// the way to At stay.
+	// NoNames drops the named snapshots. Default: those among the ancestors of At are kept.
 	NoNames bool
 
-	// Compress compresses the copy of a save, as [persist.SaveOptions] say. One that is
-	// compressed stays so without. Snapshots of stores are not compressed. Default: as it is.
+	// Compress compresses the copy of a save, see [persist.SaveOptions]. A compressed save stays
+	// compressed without it. Snapshots of stores are not compressed. Default: as the original.
 	Compress bool
 }
 
 // A CompactReport says what [View.Compact] kept.
 type CompactReport struct {
-	Tick, Seq uint64   // The state that the copy leads to.
-	From      uint64   // The tick of the oldest state from which on it holds all.
-	Ticks     int      // How many it holds behind that one.
-	Names     []string // The snapshots with names that it holds, oldest first.
+	Tick, Seq uint64 // The newest state of the copy.
+	// The tick of the oldest state from which on the copy has every tick.
+	From  uint64
+	Ticks int      // Number of ticks after From in the copy.
+	Names []string // Named snapshots in the copy, oldest first.
 
-	// What is not in it: ticks, those of rewound branches among them, and the names
-	// of snapshots.
+	// What the copy leaves out: the ticks, how many of them were on rewound branches, and the
+	// named snapshots.
 	DroppedTicks, DroppedRewound int
 	DroppedNames                 []string
 
-	Before, After int64 // Bytes of the files.
+	Before, After int64 // Bytes of the files before and after.
 }
 
-// A compaction is a call of Compact: a rewrite of the way from one state to another, without
-// branches. Its base is the state to keep ticks from; older snapshots with names come before it.
-// Unlike a recovery it refuses what is damaged, rather than to leave it out.
+// A compaction is one call of Compact. It rewrites the path from one state to another, without
+// branches. Its base is the oldest state whose following ticks are kept. Older named snapshots
+// come before the base. In contrast to a recovery, it fails on damage rather than skip it.
 //
-//	there   1 ── 2 ── 3 "boss" ── 4 ── 5 ── 6 ── 7 ── 8        Keep 5, At 7
-//	                              └─── 9
-//	here              3 "boss"         5 ── 6 ── 7
+//	original   1 ── 2 ── 3 "boss" ── 4 ── 5 ── 6 ── 7 ── 8        Keep 5, At 7
+//	                                  └─── 9
+//	copy                 3 "boss"         5 ── 6 ── 7
 //
-// 3 and 5 are snapshots, and so is 7, where a program goes on. Without Keep the base is At itself.
+// The copy has snapshots of 3, of 5, and of 7, which a program loads when it opens the copy.
+// Without Keep the base is At itself.
 type compaction struct {
 	*catalog.Catalog
 	from, to uint64
 	report   CompactReport
 }
 
-// save writes a save as Save would, compressed if that is wanted or the old one is.
+// save writes the copy of a save. It compresses the copy if compress is set or if the original is
+// compressed.
 func (c *compaction) save(ctx context.Context, out string, compress bool) error {
 	im, err := c.At(ctx, c.to)
 	if err != nil {
@@ -71,7 +73,7 @@ func (c *compaction) save(ctx context.Context, out string, compress bool) error 
 	return err
 }
 
-// store writes a store, with or without snapshots that have names.
+// store writes the copy of a store. If names is set, the copy keeps the named snapshots.
 func (c *compaction) store(ctx context.Context, out string, names bool) error {
 	if _, err := c.Log.Path(c.from, c.to); errors.Is(err, journal.ErrNotAncestor) {
 		return fmt.Errorf("%w: record %d is not on the way to record %d", format.ErrNotFound, c.from, c.to)
@@ -95,13 +97,14 @@ func (c *compaction) store(ctx context.Context, out string, names bool) error {
 	return err
 }
 
-// fill writes what is kept.
+// fill writes the named snapshots, the base and the ticks.
 func (c *compaction) fill(ctx context.Context, r *rewrite) error {
 	err := r.named(ctx, func(s SnapshotInfo) (journal.ID, bool) { return s.ID, s.ID.Seq < c.from && c.leadsTo(s.ID) })
 	if err != nil {
 		return fmt.Errorf("of the snapshots with names, which can be left out: %w", err)
 	}
-	im, err := base(ctx, c.Catalog, c.from) // Not At: ticks follow it.
+	// Load the base without View.At: ticks are appended to it.
+	im, err := base(ctx, c.Catalog, c.from)
 	if err != nil {
 		return err
 	}
@@ -117,15 +120,15 @@ func (c *compaction) fill(ctx context.Context, r *rewrite) error {
 	return r.end(ctx, c.to)
 }
 
-// leadsTo reports whether the state that id names is, as far as is known, on the way
-// to the one that the copy leads to. Of states before the oldest record that is left nobody knows: they
-// count as being on it.
+// leadsTo reports whether the state id is on the path to the newest state of the copy. For states
+// before the oldest retained record this is unknown, and it returns true.
 func (c *compaction) leadsTo(id journal.ID) bool {
 	_, err := c.Log.Path(id.Seq, c.to)
 	return err == nil || id.Seq < c.Oldest(c.to)
 }
 
-// dropped counts what is left out: every record that is not on the way, and those on it up to the base.
+// dropped counts the records that the copy leaves out: those off the path, and those on it up to
+// the base.
 func (c *compaction) dropped() {
 	way := c.Ancestors(c.to)
 	for _, e := range c.Log.Entries {

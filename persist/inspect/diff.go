@@ -13,46 +13,51 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// Two states are compared in three ways, which give the same Diff. Each finds ranges of rows outside
-// of which both are known to hold the same at the same place, and then compares these:
+// There are three ways to compare two states. All give the same Diff. Each finds ranges of rows
+// that may differ: rows outside of the ranges are equal and at the same place. Then it compares
+// the rows in the ranges.
 //
-//	two images         pages that differ as bytes        diffImages here, differing
-//	snapshot files     pages that differ, or are shared  diffpages.go
+//	two images         pages whose bytes differ          diffImages here, differing
+//	snapshot files     pages that differ, not shared     diffpages.go
 //	a tick             rows that it wrote                tickdiff.go
 //	                   └─▶ Diff.component, diffRegistries: rows joined by entity
 
-// A Diff says how two states differ: what is different in the new one. Its rows
-// share memory with what was read to find them.
+// A Diff lists how a newer state differs from an older one. Its rows share memory with the states
+// that were compared.
 type Diff struct {
 	OldTick, NewTick uint64
 	Schema           []SchemaDiff
 	Registry         RegistryDiff
-	Components       []*ComponentDiff // Of either state, in the order of the old schema, then the new one; also those without differences.
+	// Components are the components of both states, also those without differences. The order is
+	// that of the old schema, then of the new one.
+	Components []*ComponentDiff
 }
 
-// Same reports whether the states hold the same. Their ticks may differ, and their
-// types in what no row shows.
+// Same reports whether the two states are equal. It ignores their ticks, and differences of types
+// that show in no row.
 func (d *Diff) Same() bool {
 	differs := func(c *ComponentDiff) bool { return len(c.Rows) > 0 }
 	return len(d.Schema) == 0 && d.Registry.same() && !slices.ContainsFunc(d.Components, differs)
 }
 
-// A ComponentDiff lists the rows of a component or resource that are not the same
-// in two states.
+// A ComponentDiff lists the rows of a component or resource that differ in two states.
 type ComponentDiff struct {
 	Name     string
 	Resource bool
-	Old, New *layout.Type // nil: the component is not known there.
-	Rows     []RowDiff    // By index and generation of their entities.
+	// Layouts in the two states; nil: the state does not have the component.
+	Old, New *layout.Type
+	// Rows are ordered by index and generation of their entities.
+	Rows []RowDiff
 
-	older, newer diffRows // Where the rows are that Rows names; others may not be there.
+	// older and newer read the rows that Rows lists. Other rows may not be loaded.
+	older, newer diffRows
 }
 
-// A RowDiff is what became of the row of an entity.
+// A RowDiff says how the row of an entity differs.
 type RowDiff struct {
 	Entity         ecs.Entity // 0 for a resource.
-	OldRow, NewRow int        // Where it is; -1: it is not there.
-	Changed        bool       // It is there in both, and holds something else.
+	OldRow, NewRow int        // Row in each state; -1: the state does not have the row.
+	Changed        bool       // Both states have the row, with different values.
 }
 
 // Added reports whether only the new state has the row.
@@ -61,8 +66,8 @@ func (r RowDiff) Added() bool { return r.OldRow < 0 }
 // Removed reports whether only the old state has the row.
 func (r RowDiff) Removed() bool { return r.NewRow < 0 }
 
-// Moved reports whether both have the row, in different places: dense order is
-// part of the state, though no value differs.
+// Moved reports whether both states have the row at different places. The order of rows is part
+// of the state, even if no value differs.
 func (r RowDiff) Moved() bool { return r.OldRow >= 0 && r.NewRow >= 0 && r.OldRow != r.NewRow }
 
 // OldRow returns the encoded row of r in the old state, or nil.
@@ -78,8 +83,8 @@ func rowOrNil(rows diffRows, i int) []byte {
 	return rows.row(i)
 }
 
-// Count returns how many rows were added, removed, changed, and moved; one that
-// changed may have moved as well.
+// Count returns how many rows were added, removed, changed and moved. A row may count as both
+// changed and moved.
 func (c *ComponentDiff) Count() (added, removed, changed, moved int) {
 	for _, r := range c.Rows {
 		switch {
@@ -97,12 +102,11 @@ func (c *ComponentDiff) Count() (added, removed, changed, moved int) {
 	return added, removed, changed, moved
 }
 
-// diffImages compares newer with older. Neither may change as long as the result
-// is used.
+// diffImages compares newer with older. Neither image may change while the result is in use.
 func diffImages(ctx context.Context, older, newer *Image) (*Diff, error) {
 	d := &Diff{OldTick: older.Tick, NewTick: newer.Tick}
 	d.Schema = diffSchemas(older.Stored(), newer.Stored())
-	// All rows of the registry are compared: they are in memory, 8 bytes each.
+	// Compare all rows of the registry: they are in memory, and take 8 bytes each.
 	d.Registry = diffRegistries(registry(older), registry(newer), between(0, max(len(older.Registry), len(newer.Registry))))
 	for o, n := range pairs(older.Components, newer.Components, func(c *Component) string { return c.Name }) {
 		if err := ctx.Err(); err != nil {
@@ -115,8 +119,8 @@ func diffImages(ctx context.Context, older, newer *Image) (*Diff, error) {
 	return d, nil
 }
 
-// pairs matches two lists by name, in the order of the old one, then those that are only
-// in the new one; nil: one list has nothing of that name.
+// pairs matches two lists by name. It yields the elements of the old list in order, then those
+// that only the new list has. The missing side of a pair is nil.
 func pairs[T any](older, newer []*T, name func(*T) string) iter.Seq2[*T, *T] {
 	return func(yield func(o, n *T) bool) {
 		byName := make(map[string]*T, len(newer))
@@ -137,12 +141,13 @@ func pairs[T any](older, newer []*T, name func(*T) string) iter.Seq2[*T, *T] {
 	}
 }
 
-// matched goes through two lists in the order of compare and pairs what is equal in it;
-// nil: one list has nothing.
+// matched merges two lists that are sorted by compare, and pairs equal elements. The missing side
+// of a pair is nil.
 func matched[T any](older, newer []T, compare func(a, b T) int) iter.Seq2[*T, *T] {
 	return func(yield func(o, n *T) bool) {
 		for len(older) > 0 || len(newer) > 0 {
-			order := cmp.Compare(len(newer), len(older)) // If one is at its end, the other is first.
+			// If one list is at its end, take from the other.
+			order := cmp.Compare(len(newer), len(older))
 			if len(older) > 0 && len(newer) > 0 {
 				order = compare(older[0], newer[0])
 			}
@@ -163,19 +168,19 @@ func matched[T any](older, newer []T, compare func(a, b T) int) iter.Seq2[*T, *T
 // A diffColumn is a component in one of two states.
 type diffColumn struct {
 	name     string
-	layout   *layout.Type // nil: the state does not have it.
+	layout   *layout.Type // nil: the state does not have the component.
 	resource bool
 	diffRows
 }
 
-// diffRows is where the rows of a component are.
+// diffRows reads the rows of a component.
 type diffRows interface {
 	len() int
 	entity(row int) ecs.Entity // 0 for a resource.
 	row(row int) []byte
 }
 
-// absent is a component that a state does not have.
+// absent stands for a component that a state does not have.
 var absent = diffColumn{diffRows: keptRows{}}
 
 func columnOf(c *Component) diffColumn {
@@ -185,7 +190,7 @@ func columnOf(c *Component) diffColumn {
 	return diffColumn{c.Name, c.Layout, c.Resource, imageRows{c}}
 }
 
-// imageRows are the rows of a component of an image.
+// imageRows reads the rows of a component of an image.
 type imageRows struct{ c *Component }
 
 func (r imageRows) len() int           { return r.c.N }
@@ -198,11 +203,11 @@ func (r imageRows) entity(row int) ecs.Entity {
 	return r.c.Entities[row]
 }
 
-// differing returns the rows that are not the same in a and b at the same place, in
-// pieces that may hold others. Pages are compared as bytes, which takes no look at rows, and
-// most pages of two states near each other are the same.
+// differing returns ranges of rows that may differ between a and b. Rows outside of the ranges
+// are equal and at the same place. It compares whole pages as bytes, not rows: most pages of two
+// close states are equal.
 func differing(a, b *Component) []raw.Range {
-	// Rows that vary in size are not packed, and the same bytes mean another value in another layout.
+	// Rows of variable size are not packed. Equal bytes of two layouts may be different values.
 	if a == nil || b == nil || a.Resource || b.Resource || a.Width < 0 || !a.Layout.Equal(b.Layout) {
 		return between(0, max(columnOf(a).len(), columnOf(b).len()))
 	}
@@ -217,10 +222,11 @@ func differing(a, b *Component) []raw.Range {
 	return append(ranges, between(a.N, b.N)...)
 }
 
-// component compares what two states have under one name. Outside of ranges they
-// are known to hold the same at the same place.
+// component compares the components that two states have under one name. Rows outside of ranges
+// are equal and at the same place.
 func (d *Diff) component(older, newer diffColumn, ranges []raw.Range) error {
-	// A resource and a component of one name are two things: one is gone, the other new.
+	// A resource and a component of the same name are unrelated: one was removed, the other
+	// added.
 	if older.layout != nil && newer.layout != nil && older.resource != newer.resource {
 		if err := d.component(older, absent, between(0, older.len())); err != nil {
 			return err
@@ -235,13 +241,14 @@ func (d *Diff) component(older, newer diffColumn, ranges []raw.Range) error {
 	return c.compare(ranges)
 }
 
-// A placedRow is a row that another entity has in the other state.
+// A placedRow is an entity with its row in one state. The other state has another entity in that
+// row.
 type placedRow struct {
 	entity ecs.Entity
 	row    int
 }
 
-// place returns the row, -1 for nil.
+// place returns the row, or -1 if p is nil.
 func (p *placedRow) place() int {
 	if p == nil {
 		return -1
@@ -249,18 +256,19 @@ func (p *placedRow) place() int {
 	return p.row
 }
 
-// compareEntities orders by index, then by generation.
+// compareEntities orders entities by index, then by generation.
 func compareEntities(a, b ecs.Entity) int {
 	return cmp.Or(cmp.Compare(a.Index(), b.Index()), cmp.Compare(a.Generation(), b.Generation()))
 }
 
-// compare finds the rows that differ, in ranges. Entities that have one in ranges
-// in one state have none outside of them in the other: there they would have it in
-// both.
+// compare finds the rows that differ. It looks only at ranges: an entity whose row is in ranges
+// in one state has no row outside of them in the other. Otherwise that row would be equal in both
+// states.
 func (c *ComponentDiff) compare(ranges []raw.Range) error {
 	same := c.sameRows()
 	var older, newer []placedRow
-	at := func(rows diffRows, row int) ecs.Entity { // Of a row past the end as of a gap.
+	// A row past the end counts as a gap.
+	at := func(rows diffRows, row int) ecs.Entity {
 		if row < rows.len() {
 			return rows.entity(row)
 		}
@@ -269,7 +277,8 @@ func (c *ComponentDiff) compare(ranges []raw.Range) error {
 	for _, r := range ranges {
 		for row := r.First; row < r.First+r.N; row++ {
 			o, n := at(c.older, row), at(c.newer, row)
-			if o == n && o != ecs.Vacant { // It stayed where it is. In most diffs most rows do.
+			// The entity has the same row in both states, as most do.
+			if o == n && o != ecs.Vacant {
 				if err := c.add(o, row, row, same); err != nil {
 					return err
 				}
@@ -284,7 +293,8 @@ func (c *ComponentDiff) compare(ranges []raw.Range) error {
 		}
 	}
 	byEntity := func(a, b placedRow) int { return compareEntities(a.entity, b.entity) }
-	// Who is left has another row in the other state, or none: the two lists are joined by entity.
+	// The remaining entities have different rows in the two states, or a row in one state only.
+	// Join the two lists by entity.
 	slices.SortFunc(older, byEntity)
 	slices.SortFunc(newer, byEntity)
 	for o, n := range matched(older, newer, byEntity) {
@@ -296,7 +306,7 @@ func (c *ComponentDiff) compare(ranges []raw.Range) error {
 	return nil
 }
 
-// add adds the row of e, if it differs, in value or in place.
+// add adds the row of e, if its value or its place differs.
 func (c *ComponentDiff) add(e ecs.Entity, oldRow, newRow int, same func(a, b []byte) (bool, error)) error {
 	r := RowDiff{Entity: e, OldRow: oldRow, NewRow: newRow}
 	if !r.Added() && !r.Removed() {
@@ -310,8 +320,8 @@ func (c *ComponentDiff) add(e ecs.Entity, oldRow, newRow int, same func(a, b []b
 	return nil
 }
 
-// sameRows returns how rows of the two layouts are compared: by their bytes, or by
-// the fields that both have.
+// sameRows returns the function that compares rows of the two layouts. Rows of equal layouts are
+// compared as bytes, others by the fields that both layouts have.
 func (c *ComponentDiff) sameRows() func(a, b []byte) (bool, error) {
 	if c.Old == nil || c.New == nil || c.Old.Equal(c.New) {
 		return func(a, b []byte) (bool, error) { return bytes.Equal(a, b), nil }

@@ -7,26 +7,26 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// Two values are compared part by part, as far down as they are alike:
+// Two values are compared part by part, as deep as their kinds agree:
 //
 //	structs             the fields that both have, by name
 //	maps                the entries, by key
-//	arrays, slices      the elements, if there are as many; else as a whole
-//	pointers            what they lead to
-//	numbers             by value, integers of any size with each other, floats with floats
+//	arrays, slices      the elements if the lengths are equal; else as a whole
+//	pointers            the values that they point to
+//	numbers             by value; integers of any size with each other, floats with floats
 //	all else, and nil   as a whole
 
-// A FieldDiff is a part of a row that differs. Path leads to it as in Go: "X",
-// "Info.Range", "Slots[1]", "Counts[\"gold\"]"; it is "" for all of the row. A
-// value is zero where the entry of a map is missing.
+// A FieldDiff is a part of a row that differs. Path is the path of the part in Go syntax: "X",
+// "Info.Range", "Slots[1]", "Counts[\"gold\"]", or "" for the whole row. A value is the zero
+// Value if a map lacks the entry.
 type FieldDiff struct {
 	Path     string
 	Old, New layout.Value
 }
 
-// Fields returns the fields in which the rows of r differ, in declared order. Rows
-// of different layouts are compared in the fields that both have. It is nothing
-// for rows that were added, removed or only moved.
+// Fields returns the fields in which the two rows of r differ, in declared order. Rows of
+// different layouts are compared by the fields that both have. It returns nil for rows that were
+// added, removed or only moved.
 func (c *ComponentDiff) Fields(r RowDiff) ([]FieldDiff, error) {
 	if !r.Changed {
 		return nil, nil
@@ -34,7 +34,7 @@ func (c *ComponentDiff) Fields(r RowDiff) ([]FieldDiff, error) {
 	return diffFields(c.Old, c.OldRow(r), c.New, c.NewRow(r))
 }
 
-// diffFields compares a row of layout from with one of layout to.
+// diffFields compares the row older of layout from with the row newer of layout to.
 func diffFields(from *layout.Type, older []byte, to *layout.Type, newer []byte) ([]FieldDiff, error) {
 	a, err := from.Value(older)
 	if err != nil {
@@ -52,16 +52,16 @@ func diffFields(from *layout.Type, older []byte, to *layout.Type, newer []byte) 
 // fieldDiffs collects differences.
 type fieldDiffs []FieldDiff
 
-// values compares a and b, which are at path. Their types may differ: an integer of
-// another size is the same if it has the same value, and so is a float, so that widening a field
-// changes no row. An integer and a float never are.
+// values compares a and b, the two values at path. Their types may differ. Integers of different
+// sizes are equal if their values are, and so are floats, so widening a field changes no row. An
+// integer never equals a float.
 func (f *fieldDiffs) values(path string, a, b layout.Value) {
 	switch {
 	case a.Kind() != b.Kind():
 		if !sameNumber(a, b) {
 			f.add(path, a, b)
 		}
-	case a.IsNil() || b.IsNil(): // nil and empty are two values.
+	case a.IsNil() || b.IsNil(): // nil and empty are different values.
 		if a.IsNil() != b.IsNil() {
 			f.add(path, a, b)
 		}
@@ -71,7 +71,7 @@ func (f *fieldDiffs) values(path string, a, b layout.Value) {
 		f.entries(path, a, b)
 	case a.Kind() == layout.Pointer:
 		f.values(path, a.Index(0), b.Index(0))
-	// Slices of different lengths differ as a whole: which element was inserted, nobody knows.
+	// Slices of different lengths differ as a whole: it is unknown which element was inserted.
 	case (a.Kind() == layout.Array || a.Kind() == layout.Slice) && a.Len() == b.Len():
 		for i := range a.Len() {
 			f.values(path+"["+strconv.Itoa(i)+"]", a.Index(i), b.Index(i))
@@ -89,7 +89,8 @@ func (f *fieldDiffs) fields(path string, a, b layout.Value) {
 		path += "."
 	}
 	for i, field := range a.Type().Fields {
-		if other, ok := b.Field(field.Name); ok { // A field that one lacks is a difference of types, not of rows.
+		// A field that only one struct has is a difference of schemas, not of rows.
+		if other, ok := b.Field(field.Name); ok {
 			f.values(path+field.Name, a.Index(i), other)
 		}
 	}
@@ -97,7 +98,8 @@ func (f *fieldDiffs) fields(path string, a, b layout.Value) {
 
 // entries compares two maps, in the order of the old one, then of the new one.
 func (f *fieldDiffs) entries(path string, a, b layout.Value) {
-	at := make(map[string]int, b.Len()) // By key: the types of keys may differ.
+	// Key texts are compared, since the key types may differ.
+	at := make(map[string]int, b.Len())
 	for i := range b.Len() {
 		at[keyText(b.Key(i))] = i
 	}
@@ -110,20 +112,20 @@ func (f *fieldDiffs) entries(path string, a, b layout.Value) {
 			f.add(entryPath(path, a.Key(i)), a.Index(i), layout.Value{})
 		}
 	}
-	for i := range b.Len() { // Those left in at are in the new one only.
+	// The keys left in at are only in the new map.
+	for i := range b.Len() {
 		if _, ok := at[keyText(b.Key(i))]; ok {
 			f.add(entryPath(path, b.Key(i)), layout.Value{}, b.Index(i))
 		}
 	}
 }
 
-// keyText tells whether two scalars or texts are the same, whatever their types call them.
+// keyText returns the exact text of a scalar or string, for comparison across types.
 func keyText(key layout.Value) string { return string(key.AppendExact(nil)) }
 
 func entryPath(path string, key layout.Value) string { return path + "[" + key.String() + "]" }
 
-// sameNumber reports whether a and b, which are of different kinds, are the same
-// number.
+// sameNumber reports whether a and b, which have different kinds, are the same number.
 func sameNumber(a, b layout.Value) bool {
 	switch isFloat, other := isFloat(a), isFloat(b); {
 	case isFloat && other:

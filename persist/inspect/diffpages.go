@@ -17,31 +17,30 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A pageDiff compares two states page by page where they lie, in snapshot files.
-// Pages that the two files share are not read, pages that hold the same are not
-// kept. A row needs its entity and its value, so one of the two that differs
-// brings the other:
+// A pageDiff compares two states page by page in their snapshot files. It skips pages that the
+// two files share, and drops pages that turn out equal. Comparing a row takes both its entity and
+// its value. So if one of the two pages differs, both are kept:
 //
 //	entities    | same | differ | same   |
 //	rows        | same | same   | differ |
 //	kept               | both   | both   |
 //
-// Older is 0, newer is 1.
+// In arrays of two, the older state is 0 and the newer one is 1.
 //
-// Nothing is told before all pages were read: a page that cannot be read, or states that do
-// not lie so, make DiffTo begin anew with the two states in memory. So every error here only
-// means "not in this way".
+// DiffTo uses the result only after all pages were read. If a page cannot be read, or the states
+// are not stored this way, DiffTo compares the two states in memory instead. So every error of a
+// pageDiff only means "not by pages".
 type pageDiff struct {
 	*Diff
 	files [2]*snap.Reader
 }
 
-// errNoPages says that states cannot be compared page by page.
+// errNoPages says that two states cannot be compared page by page.
 var errNoPages = errors.New("persist: not in snapshot files of the same kind")
 
-// diffPages is [View.DiffTo] for states that are in snapshot files; else it returns
-// errNoPages. The files may be of two stores, or one of them a save; what they hold in memory is what
-// differs, in both.
+// diffPages is [View.DiffTo] for states that are in snapshot files. For other states it returns
+// errNoPages. The files may belong to two stores, or one may be a save. Memory grows with the
+// pages that differ.
 func diffPages(ctx context.Context, v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (*Diff, error) {
 	var p pageDiff
 	var err error
@@ -69,7 +68,7 @@ func diffPages(ctx context.Context, v *catalog.Catalog, a uint64, u *catalog.Cat
 	return p.Diff, nil
 }
 
-// snapshotOf opens the snapshot file that has the state after record seq.
+// snapshotOf opens the snapshot file of the state after record seq.
 func snapshotOf(v *catalog.Catalog, seq uint64) (*snap.Reader, error) {
 	bases := v.Bases(seq)
 	if len(bases) == 0 || bases[0].Err != nil || bases[0].ID.Seq != seq {
@@ -79,23 +78,24 @@ func snapshotOf(v *catalog.Catalog, seq uint64) (*snap.Reader, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errNoPages
 	}
-	// Of what does not rewind, a state lacks rows that the file has: those of dead entities.
 	if err == nil && (!r.Manifest.AllRewind() || !r.Plausible()) {
-		r.Close() // The state is not what the file holds, or the file is hostile.
+		// Refuse a file with a no-rewind component: it may have rows of dead entities, which the
+		// state lacks. Also refuse a file whose manifest is implausible.
+		r.Close()
 		return nil, errNoPages
 	}
 	return r, err
 }
 
-// A storedColumn is a component in a snapshot file. The third array, sparse, follows from dense, and is
-// not compared.
+// A storedColumn is a component in a snapshot file. Its third array, sparse, follows from dense
+// and is not compared.
 type storedColumn struct {
 	format.Entry
 	rows        int
 	dense, data format.Array
 }
 
-// none is an array that a state does not have.
+// none stands for an array that a state does not have.
 var none = format.Array{PageRows: 1}
 
 // columns returns the components of a snapshot, by number.
@@ -115,14 +115,15 @@ func (p *pageDiff) registry() error {
 	if err != nil {
 		return err
 	}
-	// Rows of the registry are alive, free or retired by where they are. Where an end moved,
-	// rows between have another meaning, even in pages that are the same byte by byte.
+	// The position of a registry row says whether its entity is alive, free or retired. If a
+	// boundary moved, the rows between the two boundaries changed their status, even on pages
+	// with equal bytes.
 	for _, ends := range [2][2]int{{m.Alive, n.Alive}, {m.Free, n.Free}} {
 		for row := min(ends[0], ends[1]); row < max(ends[0], ends[1]); row++ {
 			differ[row/format.PageRows] = true
 		}
 	}
-	// Of a page that differs both sides are needed, also where one was found to be the same.
+	// Load both sides of each page that differs, also where the bytes were equal.
 	var ranges []raw.Range
 	for page, d := range differ {
 		if !d {
@@ -140,27 +141,28 @@ func (p *pageDiff) registry() error {
 	return nil
 }
 
-// component compares a component; nil: the state does not have it. Layouts must be equal: of others,
-// equal bytes would say nothing.
+// component compares one component. A side is nil if its state does not have the component. Both
+// layouts must be equal: bytes of different layouts cannot be compared.
 func (p *pageDiff) component(older, newer *storedColumn) error {
 	sides := [2]*storedColumn{older, newer}
 	known := older
 	if known == nil {
 		known = newer
 	}
-	c, d := &storedColumn{dense: none, data: none}, &storedColumn{dense: none, data: none} // For nil.
+	// Placeholders for a nil side.
+	c, d := &storedColumn{dense: none, data: none}, &storedColumn{dense: none, data: none}
 	if older != nil {
 		c = older
 	}
 	if newer != nil {
 		d = newer
 	}
-	// A unit is a page of values. A page of entities has the rows of one or more of them.
+	// A unit is a page of values. A page of entities covers one or more units.
 	unit := known.data.PageRows
 	if older != nil && newer != nil && (c.Resource != d.Resource || !c.Layout.Equal(d.Layout) || c.data.PageRows != d.data.PageRows) {
 		return errNoPages
 	}
-	if format.PageRows%unit != 0 { // A page of entities must be a number of pages of values.
+	if format.PageRows%unit != 0 {
 		return errNoPages
 	}
 	rows := &pagedRows{width: known.Layout.Width(), layout: known.Layout, unit: unit}
@@ -187,11 +189,13 @@ func (p *pageDiff) component(older, newer *storedColumn) error {
 type pagedArray struct {
 	files  [2]*snap.Reader
 	arrays [2]format.Array
-	same   []bool            // By page.
-	held   [2]map[int][]byte // Pages that were read and are needed: those that differ, and those that differ beside them.
+	same   []bool // By page.
+	// held has the pages that were read and are needed: pages that differ, and the pages of
+	// values or entities that belong to them.
+	held [2]map[int][]byte
 }
 
-// array returns an array of which nothing was read.
+// array returns a pagedArray before any page is read.
 func (p *pageDiff) array(older, newer format.Array) *pagedArray {
 	return &pagedArray{
 		files: p.files, arrays: [2]format.Array{older, newer},
@@ -205,7 +209,7 @@ func (a *pagedArray) count(side, page int) int {
 	return max(0, hi-lo)
 }
 
-// differing compares all pages. It returns which differ: those stay held, the others are let go.
+// differing compares all pages, and returns which differ. Pages that differ stay in held.
 func (a *pagedArray) differing() ([]bool, error) {
 	differ := make([]bool, len(a.same))
 	for page := range differ {
@@ -218,10 +222,10 @@ func (a *pagedArray) differing() ([]bool, error) {
 	return differ, nil
 }
 
-// compare reports whether both states have the same page. It keeps pages that
-// differ.
+// compare reports whether a page is equal in both states. It keeps pages that differ in held.
 func (a *pagedArray) compare(page int) (bool, error) {
-	if a.count(0, page) != a.count(1, page) { // The last page of one of them.
+	// This is the last page of one of the arrays.
+	if a.count(0, page) != a.count(1, page) {
 		return false, nil
 	}
 	shared, err := a.shared(page)
@@ -241,10 +245,10 @@ func (a *pagedArray) compare(page int) (bool, error) {
 	return true, nil
 }
 
-// shared reports whether the file with the higher number refers to what the other
-// one has: files refer to older ones. Or both refer to the same page of a third. What own
-// reads on the way stays held, so that no page is read twice. A save has no number, and files
-// of other worlds may have the same numbers: nothing is said of these.
+// shared reports whether both states refer to the same stored page. A file refers to pages of
+// files with lower numbers. So either the file with the higher number refers to the other file,
+// or both refer to a third one. Pages that own reads on the way stay in held, so no page is read
+// twice. For a save, which has no number, and for files of different worlds, it returns false.
 func (a *pagedArray) shared(page int) (bool, error) {
 	first, second := 1, 0
 	if a.files[0].Number() > a.files[1].Number() {
@@ -259,7 +263,8 @@ func (a *pagedArray) shared(page int) (bool, error) {
 	if err != nil || a.held[first][page] != nil {
 		return false, err
 	}
-	if ref.File == n.Number && ref.Column == 0 { // The page of this very key in the other file.
+	// The reference names the page with the same key in the other file.
+	if ref.File == n.Number && ref.Column == 0 {
 		return true, nil
 	}
 	other, err := a.own(second, page)
@@ -269,7 +274,8 @@ func (a *pagedArray) shared(page int) (bool, error) {
 	return ref.Elsewhere() && ref == other, nil
 }
 
-// own holds a page of one state if its file has it, else it returns where it lies.
+// own reads a page of one state into held if the page is in the file itself. Otherwise it returns
+// the reference.
 func (a *pagedArray) own(side, page int) (format.PageRef, error) {
 	content, ref, err := a.files[side].Own(a.arrays[side], page)
 	if err != nil {
@@ -279,7 +285,7 @@ func (a *pagedArray) own(side, page int) (format.PageRef, error) {
 	return ref, nil
 }
 
-// hold reads a page of one state, unless it is there.
+// hold reads a page of one state into held, unless it is there.
 func (a *pagedArray) hold(side, page int) error {
 	if a.held[side][page] != nil || a.count(side, page) == 0 {
 		return nil
@@ -292,8 +298,7 @@ func (a *pagedArray) hold(side, page int) error {
 	return nil
 }
 
-// load keeps a page of both states, even if it is the same: it was let go, or never read, and
-// is read once for both.
+// load puts a page of both states into held. An equal page is read once and used for both states.
 func (a *pagedArray) load(page int) error {
 	if err := a.hold(0, page); err != nil {
 		return err
@@ -305,7 +310,7 @@ func (a *pagedArray) load(page int) error {
 	return a.hold(1, page)
 }
 
-// entity returns the entity of a row whose page is loaded; 0 past the end.
+// entity returns the entity of a row whose page is loaded, or 0 past the end.
 func (a *pagedArray) entity(side, row int) ecs.Entity {
 	array := &a.arrays[side]
 	if row >= array.Rows {
@@ -314,23 +319,22 @@ func (a *pagedArray) entity(side, row int) ecs.Entity {
 	return format.EntityAt(a.held[side][row/array.PageRows], row%array.PageRows)
 }
 
-// pagedRows are the rows of a component in both states, as far as they may
-// differ.
+// pagedRows has the rows of a component that may differ, in both states.
 type pagedRows struct {
-	dense  *pagedArray // nil: a resource.
-	data   *pagedArray // nil: rows of no size.
+	dense  *pagedArray // nil for a resource.
+	data   *pagedArray // nil if rows have no bytes.
 	layout *layout.Type
 	width  int
-	unit   int // Rows in a page of data.
+	unit   int // Rows per page of data.
 
-	cut [2]map[int][][]byte // Pages of rows that vary, by row.
+	cut [2]map[int][][]byte // Rows of variable size, by page of data.
 }
 
-// load reads what may differ, and returns the ranges of these rows. A unit differs if its page of data
-// does, or the page of dense that has its entities.
+// load reads the units that may differ, and returns their rows. A unit differs if its page of
+// data differs, or the page of dense with its entities.
 func (r *pagedRows) load() ([]raw.Range, error) {
 	r.cut = [2]map[int][][]byte{{}, {}}
-	var differ []bool // By pages of data.
+	var differ []bool // By page of data.
 	if r.data != nil {
 		var err error
 		if differ, err = r.data.differing(); err != nil {
@@ -342,7 +346,8 @@ func (r *pagedRows) load() ([]raw.Range, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.data == nil { // Tags: only who has one can differ.
+		// A tag has no data: only its entities can differ.
+		if r.data == nil {
 			differ = make([]bool, (max(r.dense.arrays[0].Rows, r.dense.arrays[1].Rows)+r.unit-1)/r.unit)
 		}
 		for unit := range differ {
@@ -382,8 +387,8 @@ func (r *pagedRows) loadUnit(unit int) error {
 	return nil
 }
 
-// check checks the rows of a page, and cuts them apart if they vary. Whoever reads one later reads
-// bytes that are a value of the layout.
+// check checks that the rows of a page are values of the layout. It splits the page into rows if
+// their size varies.
 func (r *pagedRows) check(side, unit int) error {
 	content, n := r.data.held[side][unit], r.data.count(side, unit)
 	if r.width >= 0 {
@@ -394,7 +399,7 @@ func (r *pagedRows) check(side, unit int) error {
 	return image.CutRows(r.layout, rows, content)
 }
 
-// A pagedSide is pagedRows in one state.
+// A pagedSide reads the pagedRows of one state.
 type pagedSide struct {
 	*pagedRows
 	side, n int

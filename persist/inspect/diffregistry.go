@@ -10,12 +10,12 @@ import (
 
 // A RegistryDiff says which entities differ between two states.
 type RegistryDiff struct {
-	Created   []ecs.Entity // Alive in the new state only, by index.
-	Destroyed []ecs.Entity // Alive in the old state only, by index.
-	Moved     []RowDiff    // Alive in both, at another row among all entities, by index.
+	Created   []ecs.Entity // Alive only in the new state, by index.
+	Destroyed []ecs.Entity // Alive only in the old state, by index.
+	Moved     []RowDiff    // Alive in both, at another row of the registry, by index.
 
-	// Free is how many indices that no entity has in either state differ: in when
-	// they are given out again, in their generation, or in whether they are.
+	// Free counts indices that differ but are not alive in either state. They differ in their
+	// place in the order of reuse, their generation, or whether they are retired.
 	Free int
 }
 
@@ -23,13 +23,14 @@ func (d *RegistryDiff) same() bool {
 	return len(d.Created)+len(d.Destroyed)+len(d.Moved)+d.Free == 0
 }
 
-// diffRegistries compares two registries in ranges of their rows: outside of them they
-// are known to say the same. So an index that has a row in ranges in one state has none outside
-// of them in the other, and what became of it is found by sorting what the ranges hold.
+// diffRegistries compares two registries in ranges of their rows. Rows outside of ranges are
+// equal. So an index whose row is in ranges in one state has no row outside of them in the other.
+// The function collects the states of these indices, sorts them by index and joins them.
 func diffRegistries(a, b registryRows, ranges []raw.Range) (d RegistryDiff) {
 	var older, newer []indexState
 	everyRowOf(ranges, max(a.total, b.total), func(row int) {
-		o, n := a.state(row), b.state(row) // The same row, perhaps of two indices.
+		// The row is the same, but its index may differ.
+		o, n := a.state(row), b.state(row)
 		if o != n && o.status != unusedIndex {
 			older = append(older, o)
 		}
@@ -47,12 +48,12 @@ func diffRegistries(a, b registryRows, ranges []raw.Range) (d RegistryDiff) {
 	return d
 }
 
-// add adds what became of an index:
+// add adds the change of one index:
 //
 //	alive, the same entity   at another row: moved
 //	alive, another entity    one destroyed, one created
 //	alive, then not          destroyed; the other way round created
-//	neither                  counted as free: its generation, its row, or whether it is retired
+//	neither                  free: its generation, its row or its retirement changed
 func (d *RegistryDiff) add(o, n indexState) {
 	wasAlive, isAlive := o.status == aliveIndex, n.status == aliveIndex
 	switch {
@@ -61,7 +62,8 @@ func (d *RegistryDiff) add(o, n indexState) {
 		return
 	case !wasAlive && !isAlive:
 		d.Free++
-	} // The index may have gone from one entity to another: that is both of these.
+	}
+	// If the index went from one entity to another, both conditions below are true.
 	if wasAlive {
 		d.Destroyed = append(d.Destroyed, o.entity)
 	}
@@ -70,20 +72,21 @@ func (d *RegistryDiff) add(o, n indexState) {
 	}
 }
 
-// registryRows is the registry of a state: rows [0, alive) are those alive, [alive, free) the indices
-// to give out again, [free, total) those that are never given out again.
+// registryRows is the registry of a state. Rows [0, alive) are the live entities. Rows [alive,
+// free) are free indices in the order of reuse. Rows [free, total) are retired indices, which are
+// never reused.
 type registryRows struct {
 	entity             func(row int) ecs.Entity
 	alive, free, total int
 }
 
-// registry returns that of im, whose rows are read when they are asked for.
+// registry returns the registry of im without copying it.
 func registry(im *Image) registryRows {
 	rows := im.Registry
 	return registryRows{func(row int) ecs.Entity { return rows[row] }, im.Alive, im.Free, len(rows)}
 }
 
-// state returns what row says, which is of the index that it holds; nothing if it is past the end.
+// state returns the state of the index in that row. Past the end it returns the zero value.
 func (r registryRows) state(row int) indexState {
 	if row >= r.total {
 		return indexState{}
@@ -98,18 +101,18 @@ func (r registryRows) state(row int) indexState {
 	return indexState{r.entity(row), row, status}
 }
 
-// An indexState is what an index is in one state.
+// An indexState is the state of one index of the registry.
 type indexState struct {
 	entity ecs.Entity
 	row    int
 	status indexStatus
 }
 
-// An indexStatus says what has become of an index.
+// An indexStatus is the status of an index.
 type indexStatus uint8
 
 const (
-	unusedIndex indexStatus = iota // It was never given out.
+	unusedIndex indexStatus = iota // The index was never in use.
 	aliveIndex
 	freeIndex
 	retiredIndex

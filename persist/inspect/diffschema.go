@@ -9,19 +9,20 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// Schemas are compared by names, as a program that opens a store compares its types with what is stored:
-// a component or field that has another name is one that is gone and one that is new. What is said is
-// text for people; nothing is decided by it but whether there is a difference.
+// Schemas are compared by name, as a program compares its types with a store when it opens it. A
+// renamed component or field counts as one removed and one added. The texts are for people: code
+// only checks whether there is a difference.
 
-// A SchemaDiff is something that the schemas of two states say differently.
+// A SchemaDiff is one difference between the schemas of two states.
 type SchemaDiff struct {
 	Component string
-	Field     string // Path of a field whose type is meant, as in a [FieldDiff]; "": the component.
-	Old, New  string // For people; "": it is not there.
+	// Path of the field whose type differs, as in a [FieldDiff]; "" for the whole component.
+	Field    string
+	Old, New string // Descriptions for people; "" if the state lacks the component or field.
 }
 
-// diffSchemas compares two schemas by name. Names of Go types and what components
-// were before conversions do not count: no value depends on them.
+// diffSchemas compares two schemas by name. It ignores names of Go types and the schemas before
+// conversions, since no value depends on them.
 func diffSchemas(a, b *format.Schema) (diffs []SchemaDiff) {
 	for o, n := range pairs(pointers(a.Components), pointers(b.Components), func(e *format.Entry) string { return e.Name }) {
 		if o != nil && n != nil {
@@ -33,7 +34,7 @@ func diffSchemas(a, b *format.Schema) (diffs []SchemaDiff) {
 	return diffs
 }
 
-// pointers returns pointers to the elements of list, as pairs takes them.
+// pointers returns pointers to the elements of list, for pairs.
 func pointers[T any](list []T) []*T {
 	all := make([]*T, len(list))
 	for i := range list {
@@ -42,7 +43,7 @@ func pointers[T any](list []T) []*T {
 	return all
 }
 
-// describeEntry returns what c is for people; "" for nil.
+// describeEntry describes c for people. It returns "" for nil.
 func describeEntry(c *format.Entry) string {
 	if c == nil {
 		return ""
@@ -50,7 +51,7 @@ func describeEntry(c *format.Entry) string {
 	return traits(c) + " " + c.Layout.String()
 }
 
-// traits returns what c is apart from its layout.
+// traits describes c for people, without its layout.
 func traits(c *format.Entry) string {
 	text := "component"
 	if c.Resource {
@@ -68,9 +69,10 @@ func traits(c *format.Entry) string {
 	return text
 }
 
-// diffEntries appends how two entries of one name differ.
+// diffEntries appends the differences between two entries of the same name.
 func diffEntries(diffs []SchemaDiff, a, b *format.Entry) []SchemaDiff {
-	// One difference apart from types is told: the traits if they differ, else what gaps hold.
+	// Apart from types, report only one difference: the traits if they differ, else the values of
+	// gaps.
 	if traits(a) != traits(b) {
 		diffs = append(diffs, SchemaDiff{Component: a.Name, Old: traits(a), New: traits(b)})
 	} else if string(a.Default) != string(b.Default) {
@@ -79,17 +81,18 @@ func diffEntries(diffs []SchemaDiff, a, b *format.Entry) []SchemaDiff {
 	return diffTypes(diffs, a.Name, "", a.Layout, b.Layout)
 }
 
-// gapText returns what a gap of an indexed component holds.
+// gapText describes the value of the gaps of an indexed component.
 func gapText(c *format.Entry) string {
 	v, err := c.Layout.Value(c.Default)
-	if len(c.Default) == 0 || err != nil { // Of no bytes: it is the zero value.
+	// No bytes mean the zero value.
+	if len(c.Default) == 0 || err != nil {
 		return "default zero"
 	}
 	return "default " + v.String()
 }
 
-// diffTypes appends how two types at path differ: fields by their names, struct in struct. What
-// is no struct in both is told as a whole.
+// diffTypes appends the differences between two types at path. It compares structs field by
+// field, recursively. Other types are compared as a whole.
 func diffTypes(diffs []SchemaDiff, component, path string, a, b *layout.Type) []SchemaDiff {
 	switch {
 	case a.Equal(b):
@@ -111,7 +114,7 @@ func diffTypes(diffs []SchemaDiff, component, path string, a, b *layout.Type) []
 			diffs = diffTypes(diffs, component, path+o.Name, o.Type, n.Type)
 		}
 	}
-	if len(diffs) == before { // Their order differs.
+	if len(diffs) == before { // Only the order of the fields differs.
 		diffs = append(diffs, SchemaDiff{component, strings.TrimSuffix(path, "."), a.String(), b.String()})
 	}
 	return diffs

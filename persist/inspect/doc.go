@@ -1,34 +1,33 @@
-// Package inspect tells what lies in a store or a save, at any tick and without the Go
-// types of the program that wrote it. It also writes new stores and saves from what it
-// finds, and plays a recorded store again. What it reads, it never changes; a program may
-// have it open.
+// Package inspect reads a store or a save at any tick, without the Go types of the program that
+// wrote it. It also writes new stores and saves from the states that it reads, and it replays a
+// recorded store. It never changes the store that it reads. A program may have that store open.
 //
 //	store, save ──OpenReadOnly──▶ View ──Resolve──▶ record ──At──▶ Image
-//	                                │                               │
-//	                                └ Peek, Trace, Diff, Commits …  └ Export, World, SaveImage
+//	                               │                               │
+//	                               └ Peek, Trace, Diff, Commits …  └ Export, World, SaveImage
 //
 //	open a store or a save            OpenReadOnly, OpenFS
-//	what there is                     View.Snapshots, View.Log, View.Space, View.Damage
-//	a point in time to its record     View.Resolve, View.Marks, View.Tips
-//	a state in a world with types     View.Fill
-//	the state after a record          View.At; View.Walk and View.Cursor for many
-//	of it only what is asked for      View.Read, State.Outline, State.Row, State.Sweep
-//	what a tick did                   View.Commits, View.Changes
-//	one entity, without the state     View.Peek, View.Trace, View.TraceBack
-//	who is alive, who refers to one   View.Living, View.Referrers
-//	what hangs on one                 View.Tree
-//	two states, two histories         View.Diff, View.DiffTo; View.Part
+//	list the contents                 View.Snapshots, View.Log, View.Space, View.Damage
+//	find the record of a tick         View.Resolve, View.Marks, View.Tips
+//	fill a world that has types       View.Fill
+//	load the state after a record     View.At; View.Walk and View.Cursor for many
+//	read parts of a state             View.Read, State.Outline, State.Row, State.Sweep
+//	list what a tick changed          View.Commits, View.Changes
+//	read one entity                   View.Peek, View.Trace, View.TraceBack
+//	find live entities, references    View.Living, View.Referrers
+//	read a tree of relations          View.Tree
+//	compare states, histories         View.Diff, View.DiffTo; View.Part
 //	follow a store in use             View.InUse, View.Refresh, View.WatchWriter
-//	check all of it                   View.Verify, View.VerifyChecksums
-//	save what can be saved            Recover
-//	write less of it                  View.Compact, View.Backup
-//	out as text, and in again         Export, Import, SaveImage, SaveStore
-//	play it, or make it again         OpenPlayer, Player.Step, Player.Diverged
-//	play what is written meanwhile    Player.Refresh
-//	save both worlds where it differs Player.SaveBoth
+//	verify a store                    View.Verify, View.VerifyChecksums
+//	recover a damaged store           Recover
+//	copy a store                      View.Compact, View.Backup
+//	export and import                 Export, Import, SaveImage, SaveStore
+//	replay or rebuild a store         OpenPlayer, Player.Step, Player.Diverged
+//	replay new ticks                  Player.Refresh
+//	save both worlds at a divergence  Player.SaveBoth
 //
-// Errors are those of package persist, and what takes long heeds persist.WithProgress.
+// Errors are those of package persist. Functions that take long report to persist.WithProgress.
 //
-// A record is named by its seq; 0 is the oldest state of the store. A View shows the store
-// as it was when it was opened, and an Image shares nothing with the program's world.
+// A record is named by its seq. Seq 0 is the oldest state of the store. A View shows the store as
+// it was when the view was opened. An Image shares no memory with the program's world.
 package inspect

@@ -9,17 +9,17 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// Peek returns what the state after record seq has of e, alive or not. [ecs.Vacant] stands for the
-// world, which has the resources, here and in [View.Trace] and [View.TraceBack].
+// Peek returns the values of e in the state after record seq, whether e is alive or not.
+// [ecs.Vacant] stands for the world and its resources, also in [View.Trace] and [View.TraceBack].
 //
-// Unlike [View.At] it does not load the state. Of the nearest snapshot it reads
-// the pages on the way to e, which takes a few hundred KiB of memory however
-// large the world is, and of the ticks behind it follows e only. Their checksums
-// are compared; pages that are not needed may be damaged.
+// Unlike [View.At], Peek does not load the state. It reads the pages of the nearest snapshot that
+// lead to e. That takes a few hundred KiB of memory for a world of any size. In the ticks after
+// the snapshot it follows only e. Peek compares the checksums of what it reads, and ignores
+// damage in other pages.
 //
-// The rows of the entities alive have no index. Peek looks for e where it would be
-// if none had ever been destroyed, and from there outward: at worst it reads all of
-// them, 8 bytes each.
+// The registry has no index by entity. Peek first looks at the row that e has if no entity was
+// ever destroyed, and searches outward from there. At worst it reads the whole registry, 8 bytes
+// per entity.
 func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState, error) {
 	var f *follower
 	err := v.cat.Persevere(ctx, func() (err error) {
@@ -34,15 +34,14 @@ func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState
 	return f.state()
 }
 
-// Trace calls f with what happened to e between the states after the records from
-// and to, in order, until f returns an error. from must be an ancestor of to; 0
-// means the oldest state that leads to it. What e has in the first state comes
-// first, as [TraceAlive] and [TracePresent].
+// Trace calls f with the events of e between the states after the records from and to, in order,
+// until f returns an error. from must be an ancestor of to; 0 means the oldest state on the path
+// to it. The values of e in the first state come first, as [TraceAlive] and [TracePresent].
 //
-// The cost is that of reading the ticks between; e alone is followed through them.
-// Of what damage hides nothing is told: the trace goes on with the next snapshot, as with a
-// first state, and ends with the first such error, which wraps [persist.ErrCorrupt]. After a
-// store was opened by a program with other types, the trace goes on with these.
+// Trace reads the ticks between the two records, and follows only e. It has no events for ticks
+// that damage hides. After damage it continues with the next snapshot, as with a first state. It
+// then returns the first such error, which wraps [persist.ErrCorrupt]. Where a program with other
+// types opened the store, the trace continues with the new types.
 func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(*TraceEvent) error) error {
 	t, err := newTrace(ctx, v.cat, e, from, to)
 	if err != nil {
@@ -52,12 +51,12 @@ func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(
 	return t.parts(ctx, to)
 }
 
-// TraceBack calls f with the life of e up to the state after record seq, the newest
-// stretch first, until f returns false or the oldest state is reached. Stretches
-// end at snapshots, so that the ticks behind the nearest are read only once and
-// older ones only if f asks for more. The events of one stretch are in order.
+// TraceBack calls f with the events of e up to the state after record seq, one [Stretch] at a
+// time, the newest first. It ends when f returns false or the oldest state is reached. Stretches
+// end at snapshots. So TraceBack reads the ticks after a snapshot once, and reads older ticks
+// only if f returns true. The events in a stretch are in order.
 //
-// The Last of the first stretch is what [View.Peek] returns.
+// The Last of the first stretch is the result of [View.Peek].
 func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*Stretch) (more bool)) error {
 	for older := uint32(math.MaxUint32); ; {
 		var s *Stretch
@@ -73,13 +72,11 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 	}
 }
 
-// Referrers returns the values that hold e in the state after record seq: how many
-// there are, and the first limit of them by component and row. Keys of maps count
-// as well.
+// Referrers returns the first limit values that refer to e in the state after record seq, by
+// component and row. It also returns the number of all such values. Keys of maps count too.
 //
-// It reads the rows of components whose layout has entities in it, a page at a time,
-// and what the ticks behind the nearest snapshot did to them. If one of those
-// components does not rewind, the whole state is loaded.
+// It reads the components whose layout contains entities, page by page, and the ticks after the
+// nearest snapshot. If one of these components does not rewind, it loads the whole state.
 func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit int) (first []Referrer, total int, err error) {
 	var list *referrers
 	err = v.cat.Persevere(ctx, func() (err error) {
@@ -94,19 +91,20 @@ func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit in
 	return list.first, list.total, nil
 }
 
-// Tree returns who is above e in the state after record seq, e itself and who is below, by the
-// field of that component, one of [EntityComponent.EntityFields]; if e is 0, all roots with who
-// is below them. A root is named, or has the component, and names nobody alive. Each node comes
-// before its sources, and these in the order of their indices. If there is no such field, the
-// error wraps [persist.ErrNotFound].
+// Tree returns the entities above and below e, and e itself, in the state after record seq. The
+// relation is a field of a component, one of [EntityComponent.EntityFields]. If e is 0, Tree
+// returns all roots with the entities below them. A root is referred to, or has the component,
+// and refers to no live entity. Each node comes before its sources, which are in the order of
+// their indices. If there is no such field, the error wraps [persist.ErrNotFound].
 //
-// A source has one target, so a way up leads to a root or into a cycle: then the first of nodes
-// names one that is alive, behind it or e, and the way down to e ends there. Below a root there
-// is no cycle; who is in one or below one is rootless, which is told if e is 0.
+// A source has one target, so the path up from e leads to a root or into a cycle. In a cycle, the
+// first node refers to a live entity that comes later in nodes, or to e. The path down to e ends
+// there. The tree below a root has no cycle. Entities in a cycle or below one are rootless, and
+// are returned if e is 0.
 //
-// It reads the rows of the component and of the entities alive, page by page, and the ticks
-// behind the nearest snapshot. It keeps what is proportional to the rows of the component,
-// and however deep a tree is, it does not recurse.
+// Tree reads the rows of the component and the registry page by page, and the ticks after the
+// nearest snapshot. Memory grows with the rows of the component. Tree does not recurse, however
+// deep the tree is.
 func (v *View) Tree(ctx context.Context, e ecs.Entity, component, field string, seq uint64) (nodes []TreeNode, rootless []ecs.Entity, err error) {
 	var r *relation
 	err = v.cat.Persevere(ctx, func() error {
@@ -125,9 +123,9 @@ func (v *View) Tree(ctx context.Context, e ecs.Entity, component, field string, 
 	return r.of(e), nil, nil
 }
 
-// Living returns of each of entities whether it is alive after record seq. It reads the rows of the entities
-// alive, 8 bytes each, page by page, and the ticks behind the nearest snapshot; of the values
-// nothing, so that damage there does not matter.
+// Living returns for each of entities whether it is alive after record seq. It reads the registry
+// page by page, 8 bytes per live entity, and the ticks after the nearest snapshot. It reads no
+// values, so damage in them does not matter.
 func (v *View) Living(ctx context.Context, entities []ecs.Entity, seq uint64) (alive map[ecs.Entity]bool, err error) {
 	err = v.cat.Persevere(ctx, func() error {
 		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s SnapshotInfo) error {

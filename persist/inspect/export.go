@@ -12,11 +12,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// An export is a state as text that people can read, change and diff. It has all that a state has,
-// and in the same order: gaps, free indices, default values. So what comes back in by Import has the
-// same digest, and Import checks that it has.
+// An export is a state as text that people can read, edit and diff. It contains the whole state
+// in its order: gaps, free indices, default values. So an imported state has the digest of the
+// exported one, and Import checks this.
 
-// exportFormat is what an export says that it is.
+// exportFormat is the value of the member format in an export.
 const exportFormat = "ecsdump.export/1"
 
 // An exportHead comes first in an export.
@@ -26,25 +26,35 @@ type exportHead struct {
 	Digest string `json:"digest"`
 }
 
-// An importItem is an element of any list of an export. The components come in the order
-// of their numbers, the entities in that of the registry, the rows in dense order.
+// An importItem is an element of one of the lists of an export. Components come in the order of
+// their numbers, entities in that of the registry, rows in dense order.
 type importItem struct {
-	Name    *string         `json:"name,omitempty"`    // Of a component or resource.
-	Kind    string          `json:"kind,omitempty"`    // component or resource.
-	Rewinds *bool           `json:"rewinds,omitempty"` // It is put back when the world is.
-	Indexed bool            `json:"indexed,omitempty"`
-	Default json.RawMessage `json:"default,omitempty"` // What gaps of an indexed one hold; missing: the zero value.
+	// Name is the name of a component or resource.
+	Name *string `json:"name,omitempty"`
+	// Kind is "component" or "resource".
+	Kind string `json:"kind,omitempty"`
+	// Rewinds says whether a rollback of the world restores the component.
+	Rewinds *bool `json:"rewinds,omitempty"`
+	Indexed bool  `json:"indexed,omitempty"`
+	// Default is the value of gaps in an indexed component. If it is missing, gaps hold the zero
+	// value.
+	Default json.RawMessage `json:"default,omitempty"`
 	Version uint32          `json:"version,omitempty"`
 	Layout  json.RawMessage `json:"layout,omitempty"`
 
-	Component string          `json:"component,omitempty"` // Of a row.
-	Entity    string          `json:"entity,omitempty"`    // Of an entity, or of a row; missing for a resource and a gap.
-	Status    string          `json:"status,omitempty"`    // Of an entity: alive, then free, then retired.
-	Gap       bool            `json:"gap,omitempty"`
-	Value     json.RawMessage `json:"value,omitempty"` // Of a row; missing: of a gap, the default.
+	// Component is the component of a row.
+	Component string `json:"component,omitempty"`
+	// Entity is an entity of the registry, or the entity of a row. It is missing for resources
+	// and gaps.
+	Entity string `json:"entity,omitempty"`
+	// Status is the status of an entity: alive, free or retired, in this order.
+	Status string `json:"status,omitempty"`
+	Gap    bool   `json:"gap,omitempty"`
+	// Value is the value of a row. If a gap has no Value, it holds the default.
+	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// list returns the list that i must be of.
+// list returns the name of the list that i belongs to.
 func (i *importItem) list() string {
 	switch {
 	case i.Name != nil:
@@ -62,16 +72,16 @@ const (
 	exportRows       = "rows"
 )
 
-// Export writes im to w, so that [Import] gives an image with the same digest: as
-// one JSON document or, with lines, as one JSON value a line (NDJSON). Either is
-// head, components, entities, rows, in this order:
+// Export writes im to w. [Import] reads it back as an image with the same digest. The text is one
+// JSON document or, if lines is set, one JSON value per line (NDJSON). Both have a head,
+// components, entities and rows, in this order:
 //
 //	{"format":"ecsdump.export/1","tick":7,"digest":"…",
 //	 "components":[{"name":"Position","kind":"component","rewinds":true,"layout":{…}}],
 //	 "entities":[{"entity":"0v1","status":"alive"}],
 //	 "rows":[{"component":"Position","entity":"0v1","value":{"X":1,"Y":2}}]}
 //
-// Values are as [layout.Value.AppendExact] writes them.
+// Values are in the syntax of [layout.Value.AppendExact].
 func Export(ctx context.Context, im *Image, w io.Writer, lines bool) error {
 	x := &exporter{w: bufio.NewWriter(w), lines: lines}
 	x.head(exportHead{exportFormat, im.Tick, im.Digest().String()})
@@ -102,7 +112,8 @@ func Export(ctx context.Context, im *Image, w io.Writer, lines bool) error {
 
 var statusNames = [...]string{aliveIndex: "alive", freeIndex: "free", retiredIndex: "retired"}
 
-// exportComponentOf describes c: all that its schema says, but its Go type and what it was before.
+// exportComponentOf describes c with all that its schema has, except its Go type and its former
+// schemas.
 func exportComponentOf(c *Component) (*importItem, error) {
 	d := &importItem{
 		Name: &c.Name, Kind: "component", Rewinds: &c.Rewinds, Indexed: c.Indexed, Version: c.Version, Layout: c.Layout.AppendJSON(nil),
@@ -118,23 +129,27 @@ func exportComponentOf(c *Component) (*importItem, error) {
 	return d, err
 }
 
-// An exporter writes an export. The first error of w stays in its buffer, and end returns it. Items
-// are written one by one: memory does not grow with the state. Of a document, what separates an item
-// from the one before is written with the item, as nobody knows which is the last.
+// An exporter writes an export. Its buffer keeps the first error of w, and end returns that
+// error. Items are written one by one, so memory does not grow with the state. In a document,
+// each item is written with the separator before it, because the exporter cannot tell which item
+// is the last.
 type exporter struct {
 	w     *bufio.Writer
 	lines bool
 	value bytes.Buffer
 
-	before, behind string // What a document has before the next item, and behind the last.
+	// before is the text before the next item of a document. behind is the text after the last
+	// item.
+	before, behind string
 }
 
-// marshal returns v in one line, until the next call.
+// marshal returns v as one line, which is valid until the next call.
 func (x *exporter) marshal(v any) string {
 	x.value.Reset()
 	e := json.NewEncoder(&x.value)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // What is exported always encodes.
+	// Encoding an export never fails.
+	_ = e.Encode(v)
 	return strings.TrimSuffix(x.value.String(), "\n")
 }
 
@@ -144,7 +159,8 @@ func (x *exporter) print(text ...string) {
 	}
 }
 
-// head writes the head. That of a document is the beginning of an object, which the lists go on with.
+// head writes the head. In a document it begins an object, and the lists become its further
+// members.
 func (x *exporter) head(h exportHead) {
 	text := x.marshal(h)
 	if x.lines {
@@ -154,7 +170,7 @@ func (x *exporter) head(h exportHead) {
 	}
 }
 
-// list ends the list before, if there is one, and begins one.
+// list ends the previous list, if any, and begins a new one.
 func (x *exporter) list(name string) {
 	if !x.lines {
 		x.print(x.behind, ",\n \"", name, "\":[")
@@ -162,7 +178,7 @@ func (x *exporter) list(name string) {
 	}
 }
 
-// item writes an element of the list that was begun last.
+// item writes an element of the current list.
 func (x *exporter) item(i *importItem) {
 	text := x.marshal(i)
 	if x.lines {
@@ -189,7 +205,8 @@ func (x *exporter) rows(ctx context.Context, c *Component) error {
 		case c.Entities[row] != ecs.Vacant:
 			r.Entity = c.Entities[row].String()
 		default:
-			r.Gap = true // Its value counts for the digest, so it is told where it is another one.
+			// The digest covers the value of a gap, so it is written unless it is the default.
+			r.Gap = true
 			if gap := implicitGap(c); gap != nil && string(c.Row(row)) == string(gap) {
 				r.Value = nil
 			}
@@ -199,8 +216,8 @@ func (x *exporter) rows(ctx context.Context, c *Component) error {
 	return nil
 }
 
-// implicitGap returns the row of gaps whose value may be left out; nil: it must be
-// given, or a small file could ask for much memory.
+// implicitGap returns the row of a gap whose value an export may leave out. It returns nil if the
+// value must be given: otherwise a small file could demand much memory.
 func implicitGap(c *Component) []byte {
 	switch {
 	case len(c.Default) > 0 && len(c.Default) <= maxImplicit:

@@ -9,25 +9,29 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// Verify reads everything and checks all there is to check: checksums, the
-// format of every page and record, that sparse and dense arrays agree, that the
-// entities of every array are alive and there once, that the
-// operations of every tick lead to what its rows say, and that replay reproduces
-// the digest of every snapshot, on rewound branches as well. An error says that checking itself was
-// not possible, or that ctx ended. Its phases are [progress.PhaseVerify], in bytes, and
-// [progress.PhaseReplay] if nothing was wrong before.
+// Verify reads the whole store and checks:
 //
-// It works with as many goroutines as the program has processors, and needs memory
-// for one world, where a branch begins for another one. A save is read page by page: that needs some
-// 10 bytes for each entity, but memory for the world where checksums are good and the state is not.
+//   - checksums, and the format of every page and record
+//   - that sparse and dense arrays agree
+//   - that the entities of every array are alive and unique
+//   - that the operations of every tick lead to the rows that the tick wrote
+//   - that replay reproduces the digest of every snapshot, also on rewound branches
 //
-// What the program that has the store open removes meanwhile is a note.
+// An error says that Verify could not check, or that ctx ended. The phases are
+// [progress.PhaseVerify], in bytes, and [progress.PhaseReplay] if there was no problem before.
+//
+// Verify uses as many goroutines as the program has processors. It needs memory for one world,
+// and for another one where a branch begins. It reads a save page by page, with some 10 bytes per
+// entity. It loads the save only if the checksums are good and the state is not.
+//
+// Files that the writing program removes in the meantime are reported as notes.
 func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 	if err := v.cat.ReadJournal(ctx); err != nil {
 		return VerifyReport{}, err
 	}
 	p := progress.Start(ctx, progress.PhaseVerify, size(v.cat))
-	var last *Image // Of the oldest state, where replay begins.
+	// The image of the oldest state, where replay begins.
+	var last *Image
 	r, err := verifyFiles(ctx, v.cat, p, func(ctx context.Context, s SnapshotInfo, r *VerifyReport) (err error) {
 		last = nil
 		if v.cat.IsSave() {
@@ -50,9 +54,8 @@ func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 	return r, nil
 }
 
-// VerifyChecksums is [View.Verify] of the checksums alone: it reads every byte of the
-// snapshots, and of the journal unless that was read when v was opened. It needs next
-// to no memory.
+// VerifyChecksums is [View.Verify] for checksums only. It reads every byte of the snapshots, and
+// of the journal unless the journal was read when v was opened. It needs almost no memory.
 func (v *View) VerifyChecksums(ctx context.Context) (VerifyReport, error) {
 	if err := v.cat.ReadJournal(ctx); err != nil {
 		return VerifyReport{}, err
@@ -65,8 +68,8 @@ func (v *View) VerifyChecksums(ctx context.Context) (VerifyReport, error) {
 	return r, err
 }
 
-// Space says what the bytes of the files are for. It reads what holds the keys of
-// snapshots, not their pages, and no payloads.
+// Space says what the bytes of the files are used for. It reads the trees of keys of the
+// snapshots, but no pages and no payloads.
 func (v *View) Space(ctx context.Context) (*Space, error) {
 	s := new(Space)
 	var sizes pageSizes
@@ -96,19 +99,17 @@ func (v *View) Space(ctx context.Context) (*Space, error) {
 	return s, nil
 }
 
-// Compact writes a new store, or a new save, that leads to a state of v and holds
-// little else: a full snapshot and as much of the way to it as options ask for.
-// Branches that were rewound are left out. States have the digests that they had;
-// a program opens the copy with the types it would open v with.
+// Compact writes a new store, or a new save, that leads to a state of v. The copy holds a full
+// snapshot and as much of the history before that state as options say. It leaves out rewound
+// branches. States keep their digests. A program opens the copy with the same types as v.
 //
-// Nothing may be called out yet. It has its name once it is whole and durable. It
-// costs reading and writing what is kept, and memory for a world.
+// Nothing may exist at out. The copy gets its name only when it is complete and durable. Compact
+// reads and writes what it keeps, and needs memory for one world.
 //
-// The state that At names has its seq and tick in the copy as well, unless ticks are kept that
-// follow lost or rewound ones: these are numbered without gaps.
+// The state of At keeps its seq and tick. There is one exception: ticks that follow lost or
+// rewound ones are renumbered without gaps.
 //
-// Errors: those of [View.At], and one wrapping [fs.ErrExist] if there is something
-// called out.
+// The errors are those of [View.At]. An error wraps [fs.ErrExist] if something exists at out.
 func (v *View) Compact(ctx context.Context, out string, options CompactOptions) (CompactReport, error) {
 	to, err := v.cat.Resolve(options.At)
 	if err != nil {
@@ -130,8 +131,8 @@ func (v *View) Compact(ctx context.Context, out string, options CompactOptions) 
 	return c.report, err
 }
 
-// Backup copies the store as it is now, also if another process has it open: with
-// all ticks that can be read. See [persist.Store.Backup].
+// Backup copies the store as it is now, with all ticks that can be read. Another process may have
+// the store open. See [persist.Store.Backup].
 func (v *View) Backup(ctx context.Context, dir string) error {
 	if v.cat.IsSave() {
 		return errors.New("persist: backup: a save is one file that never changes; copy it")

@@ -17,41 +17,47 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// A follower has what a state has of one entity, and goes on to the next states by
-// the row patches of the ticks between, of which it reads what concerns the entity:
+// A follower holds the values of one entity in a state. It advances from state to state by the
+// row patches of the ticks, and reads only the parts that concern the entity:
 //
 //	tick      | registry patch      | patch of each component
 //	          |   row of the index? |   entity ranges: its row   value ranges: its value
 //	follower  | row, holder         | row, value
 //
-// That of [ecs.Vacant], which is no entity, has what the world itself has: the resources.
+// The follower of [ecs.Vacant], which is no entity, holds the resources of the world.
 //
-// A tick costs reading it, and memory is that of one entity. Values are never written again,
-// so a copy of a follower is cheap: step returns one of the state before.
+// A step costs reading the tick. Memory is that of one entity. A follower never overwrites
+// values, so copies are cheap: step returns the follower before the step.
 type follower struct {
 	view   *catalog.Catalog
 	entity ecs.Entity
-	whole  func(ctx context.Context, seq uint64) (*Image, error) // Loads a state.
+	// whole loads the state after record seq.
+	whole func(ctx context.Context, seq uint64) (*Image, error)
 
-	id      journal.ID // Of the record that leads to the state, and its tick and time.
-	tick    uint64
-	time    time.Time
-	schema  *format.Schema // Of its components.
-	adopted *format.Schema // The last one that was compared with it.
+	// id, tick and time describe the record that leads to the state.
+	id   journal.ID
+	tick uint64
+	time time.Time
+	// schema is the schema of the components in rows.
+	schema *format.Schema
+	// adopted is the last schema that adopt accepted.
+	adopted *format.Schema
 
-	row                int // Of the index in the registry; -1: it was never in use.
+	// row is the row of the entity's index in the registry; -1: the index was never in use.
+	row                int
 	holder             ecs.Entity
 	alive, free, total int
 	rows               []followedRow // By component number.
 }
 
-// A followedRow is where a component has its value for the entity. n is known for all components, since
-// a patch says what it expects; the rest only where the entity has it.
+// A followedRow holds the row and the value that the entity has in one component. n is known for
+// every component, since patches are checked against it. The other fields are set only if the
+// entity has the component.
 type followedRow struct {
 	n     int    // Rows of the component.
-	row   int    // Of the entity; -1: none.
-	value []byte // Encoded; never written again.
-	wrote uint64 // Seq of the last tick followed that gave the row.
+	row   int    // Row of the entity; -1: it does not have the component.
+	value []byte // Encoded; never overwritten.
+	wrote uint64 // Seq of the last tick that wrote the row.
 }
 
 // isWorld reports whether f follows the resources.
@@ -60,9 +66,8 @@ func (f *follower) isWorld() bool { return f.entity == ecs.Vacant }
 // isAlive reports whether the entity is alive.
 func (f *follower) isAlive() bool { return f.row >= 0 && f.row < f.alive && f.holder == f.entity }
 
-// has returns the row of component number n, which is -1 if the entity lacks it.
-// What does not rewind can have rows of entities that are not alive; they do not
-// count.
+// has returns the row of component number n, or -1 if the entity does not have it. Rows of dead
+// entities, which a no-rewind component can have, count as missing.
 func (f *follower) has(n int) int {
 	if n >= len(f.rows) || !f.isAlive() && !f.isWorld() {
 		return -1
@@ -70,7 +75,7 @@ func (f *follower) has(n int) int {
 	return f.rows[n].row
 }
 
-// state returns what f has as an EntityState.
+// state returns an EntityState with the values of f.
 func (f *follower) state() (*EntityState, error) {
 	s := &EntityState{
 		Entity: f.entity, Seq: f.id.Seq, Tick: f.tick, Alive: f.isAlive(), Row: f.row, Holder: f.holder,
@@ -92,8 +97,8 @@ func (f *follower) state() (*EntityState, error) {
 	return s, nil
 }
 
-// each calls do with the records that lead on to record seq. Path refuses a record that f does not lead
-// to, so whoever follows need not ask.
+// each calls do with the records from the state of f to record seq, in order. It fails if f does
+// not lead to seq.
 func (f *follower) each(ctx context.Context, seq uint64, do func(context.Context, *catalog.Record) error) error {
 	path, err := f.view.Path(f.id.Seq, seq)
 	if err != nil {
@@ -102,7 +107,7 @@ func (f *follower) each(ctx context.Context, seq uint64, do func(context.Context
 	return f.view.Records(ctx, path, do)
 }
 
-// follow goes on to record seq.
+// follow advances f to record seq.
 func (f *follower) follow(ctx context.Context, seq uint64) error {
 	return f.each(ctx, seq, func(ctx context.Context, r *catalog.Record) error {
 		_, err := f.step(ctx, r)
@@ -110,7 +115,7 @@ func (f *follower) follow(ctx context.Context, seq uint64) error {
 	})
 }
 
-// step goes on by r, and returns what f was before.
+// step advances f by r, and returns a copy of f from before.
 func (f *follower) step(ctx context.Context, r *catalog.Record) (before *follower, err error) {
 	if err := f.view.Describe(r, f.id, func() *format.Schema { return f.schema }); err != nil {
 		return nil, err
@@ -118,7 +123,8 @@ func (f *follower) step(ctx context.Context, r *catalog.Record) (before *followe
 	if err := f.adopt(r.Schema); err != nil {
 		return nil, f.view.EntryError(r.Entry, err)
 	}
-	was := *f // With the new schema: components that it adds are in neither state before.
+	// The copy has the new schema: the entity has none of the added components before the tick.
+	was := *f
 	was.rows = slices.Clone(f.rows)
 	if err := f.apply(ctx, r.Says, r.ID); err != nil {
 		return nil, f.view.EntryError(r.Entry, fmt.Errorf("tick %d: %w", r.Tick, err))
@@ -126,8 +132,8 @@ func (f *follower) step(ctx context.Context, r *catalog.Record) (before *followe
 	return &was, nil
 }
 
-// adopt adds the components that s has beyond those of f. The others must be the
-// same. A schema is compared once: most ticks have that of the tick before, the same pointer.
+// adopt adds the components of s that f does not have. The others must be equal. It compares a
+// schema only once: consecutive ticks mostly share one pointer.
 func (f *follower) adopt(s *format.Schema) error {
 	if f.adopted == s {
 		return nil
@@ -145,7 +151,7 @@ func (f *follower) adopt(s *format.Schema) error {
 	return nil
 }
 
-// apply makes f what the state after t has. An error leaves f unusable.
+// apply advances f by t. After an error f is unusable.
 func (f *follower) apply(ctx context.Context, t *format.Tick, id journal.ID) error {
 	if t.Parent != f.id {
 		return fmt.Errorf("it continues state %v, not %v", t.Parent, f.id)
@@ -168,8 +174,8 @@ func (f *follower) apply(ctx context.Context, t *format.Tick, id journal.ID) err
 	return nil
 }
 
-// applyRegistry follows the index of the entity to its row. Whether the entity is alive follows from
-// where that is and who holds it, see isAlive.
+// applyRegistry updates the registry row of the entity's index, and its holder. isAlive derives
+// from these whether the entity is alive.
 func (f *follower) applyRegistry(p *format.RegistryPatch) error {
 	if err := image.CheckRegistry(p, f.total); err != nil {
 		return err
@@ -179,21 +185,22 @@ func (f *follower) applyRegistry(p *format.RegistryPatch) error {
 		f.row, f.holder = -1, 0
 	}
 	index := f.entity.Index()
-	// The rows of the registry are a permutation of the indices. If another index takes the
-	// row of this one, this one gets another row in the same patch, before it or behind it.
+	// The rows of the registry are a permutation of the indices. If the patch gives this row to
+	// another index, it also gives this index another row, earlier or later in the patch.
 	eachRow(p.Ranges, p.Rows, func(row int, e ecs.Entity) {
 		switch {
 		case e.Index() == index:
 			f.row, f.holder = row, e
 		case row == f.row:
-			f.row, f.holder = -1, 0 // It is given another row.
+			// The patch gives the index another row.
+			f.row, f.holder = -1, 0
 		}
 	})
 	return nil
 }
 
-// eachRow calls f with the rows of ranges and the entities that src gives them: 8 bytes each. That src
-// is long enough was checked, with the patch.
+// eachRow calls f with the rows of ranges and the entities that src assigns to them, 8 bytes
+// each. The length of src must have been checked.
 func eachRow(ranges []raw.Range, src []byte, f func(row int, e ecs.Entity)) {
 	for _, r := range ranges {
 		for row := r.First; row < r.First+r.N; row, src = row+1, src[8:] {
@@ -202,7 +209,7 @@ func eachRow(ranges []raw.Range, src []byte, f func(row int, e ecs.Entity)) {
 	}
 }
 
-// applyStorage follows the entity through what the tick seq did to a component.
+// applyStorage updates the row and value of the entity by what tick seq did to a component.
 func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq uint64) error {
 	c, to := &f.schema.Components[p.Number], &f.rows[p.Number]
 	width := c.Layout.Width()
@@ -210,7 +217,8 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		return err
 	}
 	to.n = p.After
-	if c.Resource != f.isWorld() { // The world has the resources, an entity the others.
+	// The world has the resources, entities have the other components.
+	if c.Resource != f.isWorld() {
 		return nil
 	}
 	was := to.row
@@ -223,8 +231,8 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		to.value = nil
 		return nil
 	}
-	// The tick gives the row, or edits it, or neither: then it holds what it held, which is known if it
-	// is the row of before.
+	// If the tick neither writes nor edits the row, its value stays the same. That value is known
+	// only if the row is the same as before.
 	i := placeAmong(p.ValueRanges, to.row)
 	edits := p.EditsOf(to.row)
 	var err error
@@ -233,7 +241,8 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		to.value = []byte{}
 	case i >= 0:
 		to.value, err = cutRow(c.Layout, width, p.Values, i)
-	case edits != nil: // An edited row keeps its entity, so these are edits of the value here.
+	// An edited row keeps its entity, so these edits apply to to.value.
+	case edits != nil:
 		to.value, _, err = format.AppendEdited(nil, c.Layout, to.value, edits)
 	case to.row != was:
 		to.value, err = f.valueAt(ctx, p.Number, to.row)
@@ -247,8 +256,8 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 	return nil
 }
 
-// place sets the row of e to the one it has after p. A row that is given to another entity is
-// lost to e, unless the same patch gives e one as well: whichever comes first.
+// place sets r.row to the row of e after p. If p gives the row to another entity, e loses it,
+// unless p gives e another row. The order in p does not matter.
 func (r *followedRow) place(p *format.StoragePatch, e ecs.Entity) {
 	if r.row >= p.After {
 		r.row = -1
@@ -263,7 +272,8 @@ func (r *followedRow) place(p *format.StoragePatch, e ecs.Entity) {
 	})
 }
 
-// placeAmong returns at which place the rows of ranges, which ascend, have a row, or -1.
+// placeAmong returns the position of row among all rows of ranges, which are in ascending order,
+// or -1.
 func placeAmong(ranges []raw.Range, row int) (i int) {
 	for _, r := range ranges {
 		if row < r.First {
@@ -277,9 +287,9 @@ func placeAmong(ranges []raw.Range, row int) (i int) {
 	return -1
 }
 
-// valueAt returns what a row of component number n holds, of any entity. An entity
-// that is given a row without a value has that one, which is the only way to need
-// it; the programs of this package give the value as well.
+// valueAt returns the value of a row of component number n, whatever its entity. It is needed if
+// a tick gives the entity a row without a value. Programs that use this package always write the
+// value too.
 func (f *follower) valueAt(ctx context.Context, n, row int) ([]byte, error) {
 	im, err := f.whole(progress.Quiet(ctx), f.id.Seq)
 	if err != nil {

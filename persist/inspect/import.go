@@ -17,25 +17,26 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// ErrImport reports something that is no export, or one that describes no state.
+// ErrImport reports input that is not an export, or an export that is not a valid state.
 var ErrImport = errors.New("persist: not an export")
 
-// ErrDigest is the reason of an [ErrImport] for a state that is not the one which
-// was exported.
+// ErrDigest means that the state does not have the digest in its export. It comes with
+// [ErrImport].
 var ErrDigest = errors.New("the digest differs")
 
-// Import reads what Export wrote, in either form. The types are in it; no
-// component needs to be known.
+// Import reads what Export wrote, in either form. The types are in the export, so no component
+// must be registered.
 //
-// An error wraps [ErrImport] or [persist.ErrNewer] and names the line, and the field in it.
-// The state must have the digest that the export says, unless edited is set: then
-// somebody changed it on purpose. Memory is a multiple of what is read.
+// An error wraps [ErrImport] or [persist.ErrNewer], and names the line and the field. The state
+// must have the digest in the export, unless edited is set: then the export may have been
+// changed. Memory is a multiple of the size of the export.
 func Import(ctx context.Context, r io.Reader, edited bool) (*Image, error) {
 	lines := &lineReader{r: r, line: 1}
 	x := &importer{d: json.NewDecoder(lines), schema: format.NewSchema()}
 	x.d.DisallowUnknownFields()
 	if err := x.read(ctx); err != nil {
-		reason := errors.Join(ctx.Err(), lines.err) // err follows from it.
+		// These are the cause of err.
+		reason := errors.Join(ctx.Err(), lines.err)
 		if errors.Is(err, format.ErrNewer) {
 			reason = errors.Join(reason, err)
 		}
@@ -43,7 +44,8 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*Image, error) {
 			return nil, reason
 		}
 		offset := x.d.InputOffset()
-		if x.unread { // It stands behind what was read before, at the end of the line.
+		// The faulty value comes after the offset, at the end of the line.
+		if x.unread {
 			offset++
 		}
 		return nil, fmt.Errorf("%w: line %d: %w", ErrImport, lines.at(offset), err)
@@ -51,14 +53,14 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*Image, error) {
 	return x.image, x.check(edited)
 }
 
-// A lineReader knows in which lines the bytes are that were read last: the decoder reads ahead, and
-// tells of an error at which byte it is.
+// A lineReader records where lines end in the bytes read last. The decoder reads ahead, and
+// reports only the offset of an error.
 type lineReader struct {
 	r    io.Reader
 	read int64
-	line int     // Of what is before the first end.
-	ends []int64 // Of lines.
-	err  error   // Of r.
+	line int     // Number of the line before ends[0].
+	ends []int64 // Offsets of line ends.
+	err  error   // Error of r.
 }
 
 func (l *lineReader) Read(p []byte) (int, error) {
@@ -75,7 +77,7 @@ func (l *lineReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// at returns the line of an offset, which must not fall from call to call.
+// at returns the line of an offset. Offsets must not decrease from call to call.
 func (l *lineReader) at(offset int64) int {
 	n, _ := slices.BinarySearch(l.ends, offset)
 	l.line += n
@@ -83,30 +85,30 @@ func (l *lineReader) at(offset int64) int {
 	return l.line
 }
 
-// An importer reads an export. The lists come in order: those behind depend on
-// those before.
+// An importer reads an export. The three lists come in a fixed order, since each depends on the
+// ones before.
 //
-// An export is one document with three lists, or lines: a head and then an item each. Both
-// are read by one decoder, item by item, so that neither has to be in memory as text. What is
-// built is checked twice: each item where it is read, so that an error has a line; and at the end
-// the whole, by making a world of it and comparing digests.
+// An export is either one document with three lists, or a head and items, one per line. One
+// decoder reads both item by item, so the text is never in memory as a whole. Each item is
+// checked when it is read, so that the error has a line. At the end, check makes a world of the
+// whole image and compares the digests.
 //
 //	stage   0 components ──▶ 1 entities ──▶ 2 rows
 //	enter     schema grows    image is made   every index has its row in the registry
 type importer struct {
 	d      *json.Decoder
 	head   exportHead
-	schema *format.Schema // Grows by the components.
-	image  *Image         // From the first entity or row on.
-	stage  int            // Index in stages of the list that is being read.
+	schema *format.Schema // Grows with each component.
+	image  *Image         // Exists from the first entity or row on.
+	stage  int            // Index in stages of the current list.
 	listed bool           // The export is one document.
-	unread bool           // The value that is wrong was not read to its end.
+	unread bool           // The faulty value was not read to its end.
 }
 
 var stages = []string{exportComponents, exportEntities, exportRows}
 
-// read reads all there is. Of lines, the first is the object that is read member by member; what is
-// left behind it is items.
+// read reads the whole export. In the form with lines, the first line is read member by member,
+// and the other lines are items.
 func (x *importer) read(ctx context.Context) error {
 	if err := x.delim('{', "a JSON object"); err != nil {
 		return err
@@ -126,7 +128,7 @@ func (x *importer) read(ctx context.Context) error {
 	if err := x.checkHead(); err != nil {
 		return err
 	}
-	if !x.listed { // One item a line.
+	if !x.listed { // One item per line.
 		if err := x.items(ctx, ""); err != nil {
 			return err
 		}
@@ -134,18 +136,20 @@ func (x *importer) read(ctx context.Context) error {
 	if _, err := x.d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("there is more behind the end")
 	}
-	return x.enter(exportRows) // There may have been none: an empty world.
+	// An empty world has no rows.
+	return x.enter(exportRows)
 }
 
-// decode reads a value, and notes whether its error is before it or in it.
+// decode reads a value. It sets unread if an error is before the value rather than in it.
 func (x *importer) decode(v any) error {
 	before := x.d.InputOffset()
 	err := x.d.Decode(v)
-	x.unread = err != nil && x.d.InputOffset() <= before+1 // A comma may have been read.
+	// A comma may have been read.
+	x.unread = err != nil && x.d.InputOffset() <= before+1
 	return err
 }
 
-// syntax words an error of package json.
+// syntax rewords an error of package json.
 func syntax(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -156,7 +160,7 @@ func syntax(err error) error {
 	return err
 }
 
-// delim reads a bracket, which what names in its error.
+// delim reads a bracket. what names the bracket in an error.
 func (x *importer) delim(want json.Delim, what string) error {
 	token, err := x.d.Token()
 	if err != nil {
@@ -168,8 +172,8 @@ func (x *importer) delim(want json.Delim, what string) error {
 	return nil
 }
 
-// member reads the value of a member of the document or of the first line: what the head says, in any
-// order, or a list item by item.
+// member reads the value of a member of the document or of the first line. The value is a field
+// of the head, in any order, or a list, which is read item by item.
 func (x *importer) member(ctx context.Context, name json.Token) error {
 	text := fmt.Sprint(name)
 	scalars := map[string]any{"format": &x.head.Format, "tick": &x.head.Tick, "digest": &x.head.Digest}
@@ -198,20 +202,21 @@ func (x *importer) member(ctx context.Context, name json.Token) error {
 	return x.delim(']', "the end of the array")
 }
 
-// checkHead looks whether the head that was read so far names a format that is known: before any list,
-// since what items mean depends on it.
+// checkHead checks that the head names a supported format. It must come before any list, since
+// the meaning of items depends on the format.
 func (x *importer) checkHead() error {
 	switch {
 	case x.head.Format == exportFormat:
 		return nil
-	case strings.HasPrefix(x.head.Format, exportFormat[:len(exportFormat)-1]): // Another number behind it.
+	// The same format with another version number.
+	case strings.HasPrefix(x.head.Format, exportFormat[:len(exportFormat)-1]):
 		return fmt.Errorf("%w: export of format %.60q", format.ErrNewer, x.head.Format)
 	}
 	return fmt.Errorf("it does not begin with the format %q", exportFormat)
 }
 
-// items reads the items of a list of the document or, if it has no name, those of all
-// lists to the end. What an item has tells to which list it belongs.
+// items reads the items of the list with that name. Without a name, it reads the items of all
+// lists up to the end. The members of an item say which list the item belongs to.
 func (x *importer) items(ctx context.Context, name string) error {
 	for name == "" || x.d.More() {
 		var item importItem
@@ -233,9 +238,9 @@ func (x *importer) items(ctx context.Context, name string) error {
 	return nil
 }
 
-// enter begins a list, if it is not that of the item before. Lists may be empty: whatever was
-// left out is entered by the way. Before the first row each entity must have its index, and
-// before the first entity all components are known, since an image is made for a schema.
+// enter begins the named list, unless it is the current one. It also enters lists that were
+// skipped, which are empty. An image is made for a schema, so all components come before the
+// first entity. Before the first row, every index gets its row in the registry.
 func (x *importer) enter(name string) error {
 	stage := slices.Index(stages, name)
 	if stage < x.stage {
@@ -254,7 +259,7 @@ func (x *importer) enter(name string) error {
 	return nil
 }
 
-// item adds an item of a list, and says in an error of which one it is.
+// item adds an item to a list. An error says which item failed.
 func (x *importer) item(ctx context.Context, list string, item *importItem) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -308,8 +313,8 @@ func (x *importer) component(item *importItem) error {
 	return nil
 }
 
-// entity adds a row to the registry. While only those alive have come, both ends are where the rows end;
-// those free move the second one on.
+// entity adds a row to the registry. A live entity moves both Alive and Free to the end of the
+// rows, a free one only Free.
 func (x *importer) entity(item *importItem) error {
 	e, err := ecs.ParseEntity(item.Entity)
 	if err != nil {
@@ -332,8 +337,8 @@ func (x *importer) entity(item *importItem) error {
 	return nil
 }
 
-// indexRegistry notes which row an index has; each must have one. So n entities have the indices 0 to n-1:
-// an export that leaves one out is of no state.
+// indexRegistry sets the row of each index. It fails unless the n entities have exactly the
+// indices 0 to n-1.
 func indexRegistry(im *Image) error {
 	im.Index = make([]uint32, len(im.Registry))
 	seen := make([]bool, len(im.Registry))
@@ -348,8 +353,8 @@ func indexRegistry(im *Image) error {
 	return nil
 }
 
-// row adds a row to a component, or gives a resource its value. Whether its entity is alive is not asked
-// here, but when a world is made of all.
+// row adds a row to a component, or sets a resource. check finds out later whether the entity is
+// alive.
 func (x *importer) row(item *importItem) error {
 	n, ok := x.schema.Numbers[item.Component]
 	if !ok {
@@ -376,7 +381,8 @@ func (x *importer) row(item *importItem) error {
 	if err != nil {
 		return err
 	}
-	row := c.N // Rows come in dense order, so it is the next.
+	// Rows come in dense order.
+	row := c.N
 	c.Resize(row + 1)
 	if !c.Resource {
 		if err := c.SetEntities(row, binary.LittleEndian.AppendUint64(nil, uint64(e)), len(x.image.Registry)); err != nil {
@@ -387,7 +393,7 @@ func (x *importer) row(item *importItem) error {
 	return err
 }
 
-// value returns the encoded row that item gives.
+// value returns the encoded value of item.
 func (x *importer) value(c *Component, item *importItem) ([]byte, error) {
 	if item.Value != nil {
 		return c.Layout.AppendRow(nil, item.Value)
@@ -398,8 +404,8 @@ func (x *importer) value(c *Component, item *importItem) ([]byte, error) {
 	return nil, errors.New("the value is missing")
 }
 
-// check looks at the state as a whole: can a world be in it, and is it the one that
-// was exported? That rows are of entities alive, and of each once, is seen by the world.
+// check makes a world of the whole image, and compares its digest with the exported one. Making
+// the world fails if an entity with a row is not alive or has two rows.
 func (x *importer) check(edited bool) error {
 	x.image.Tick = x.head.Tick
 	if _, err := x.image.World(ecs.Options{}); err != nil {

@@ -13,24 +13,24 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A living tells who is alive: the first rows of the registry, of which ticks gave some and
-// the others are as the snapshot has them. Memory is that of the rows given, not of all: the
-// pages of the snapshot are read when each is called, and then those given are left out.
+// A living is the set of live entities after some ticks. The live entities are the first rows of
+// the registry. Rows that ticks wrote are in given, the others are in the snapshot. Memory grows
+// only with given: each reads the pages of the snapshot again, and skips the given rows.
 type living struct {
 	reader       *snap.Reader
 	alive, total int
 	given        map[int]ecs.Entity
 }
 
-// livingFrom calls read with a snapshot, the ticks behind it and who is alive in it; read follows the
-// ticks, perhaps with more than this in view.
+// livingFrom calls read with a snapshot, the ticks after it and the live entities in it. read
+// applies the ticks.
 func livingFrom(v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Reader, path []journal.Entry, l *living) error) error {
 	return openAt(v, s, seq, func(r *snap.Reader, path []journal.Entry) error {
 		return read(r, path, &living{reader: r, alive: r.Manifest.Alive, total: r.Manifest.Total, given: map[int]ecs.Entity{}})
 	})
 }
 
-// openAt calls read with a snapshot and the ticks behind it, up to record seq.
+// openAt calls read with a snapshot and the ticks after it, up to record seq.
 func openAt(v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Reader, path []journal.Entry) error) error {
 	if s.Err != nil {
 		return s.Err
@@ -47,8 +47,8 @@ func openAt(v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Re
 	return read(r, path)
 }
 
-// follow goes on by the ticks of path, from the snapshot on, with all that also takes them: so that each
-// tick is read once, whoever wants to know of it.
+// follow applies the ticks of path, which begins at the snapshot. It also passes each tick to the
+// functions in also, so that each tick is read once.
 func (l *living) follow(ctx context.Context, v *catalog.Catalog, path []journal.Entry, also ...func(*format.Tick) error) error {
 	id, schema := l.reader.Manifest.ID, l.reader.Manifest.Schema
 	return v.Records(ctx, path, func(_ context.Context, r *catalog.Record) error {
@@ -67,7 +67,7 @@ func (l *living) follow(ctx context.Context, v *catalog.Catalog, path []journal.
 	})
 }
 
-// apply goes on by what t, which must continue the state id, did to the registry.
+// apply applies the registry patch of t, which must continue the state id.
 func (l *living) apply(t *format.Tick, id journal.ID) error {
 	if t.Parent != id {
 		return fmt.Errorf("it continues state %v, not %v", t.Parent, id)
@@ -84,8 +84,8 @@ func (l *living) apply(t *format.Tick, id journal.ID) error {
 	return nil
 }
 
-// each calls f with all that are alive, in no order. Rows that ticks gave come from memory, whatever
-// the snapshot has there; rows behind the end are of indices that are free.
+// each calls f with all live entities, in no particular order. Given rows replace those of the
+// snapshot. Rows from alive on belong to free indices.
 func (l *living) each(ctx context.Context, f func(e ecs.Entity)) error {
 	for row, e := range l.given {
 		if row < l.alive {

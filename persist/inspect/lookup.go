@@ -7,15 +7,15 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// An entity is looked up in two steps, each of which reads a page the first time:
+// An entity is looked up in two steps. Each step reads a page the first time:
 //
 //	index ──page of sparse──▶ row ──page of values──▶ the row, encoded
 
-// Lookup returns a function that returns what an entity that is alive has of c, which is no
-// resource: encoded, and whether it has it. Several goroutines may call it.
+// Lookup returns a function that returns the encoded value of c for a live entity, and whether
+// the entity has c. c must not be a resource. Several goroutines may call the function.
 //
-// It is for entities in any order, as those are that others refer to: a page is kept once it was
-// read, so that it takes no more memory than the column at worst, and nothing for the others.
+// It is meant for entities in random order, as references are. It keeps every page that it reads,
+// so at worst it needs as much memory as the column.
 func (s *State) Lookup(c *Component) func(e ecs.Entity) (row []byte, has bool, err error) {
 	col := s.column(c)
 	if col.settled {
@@ -35,18 +35,19 @@ func (s *State) Lookup(c *Component) func(e ecs.Entity) (row []byte, has bool, e
 	return l.of
 }
 
-// A lookup has the pages of a column that were read so far. Two goroutines may read the same one
-// for the first time: either may be kept.
+// A lookup caches the pages of a column that were read. Two goroutines may read the same page at
+// the same time; one of the copies is kept.
 type lookup struct {
 	*stored
 	sparse []atomic.Pointer[[]int32]
 	values []atomic.Pointer[pageRows]
 }
 
-// of returns what e has, and whether it has it.
+// of returns the value of e, and whether e has one.
 func (l *lookup) of(e ecs.Entity) (row []byte, has bool, err error) {
 	n, err := l.find(e.Index())
-	if err != nil || n < 0 || l.Width == 0 { // Of a tag: only whether it has it.
+	// A tag has no value.
+	if err != nil || n < 0 || l.Width == 0 {
 		return nil, n >= 0 && err == nil, err
 	}
 	page := n / l.data.PageRows
@@ -62,8 +63,8 @@ func (l *lookup) of(e ecs.Entity) (row []byte, has bool, err error) {
 	return values.row(n % l.data.PageRows), true, nil
 }
 
-// find returns the row of an index, or -1. An entity that is alive is the one that the row belongs to:
-// no other one with its index is, so dense need not be read.
+// find returns the row of an index, or -1. The entity must be alive. Then the row is that of the
+// entity, since no other live entity has its index. So dense need not be read.
 func (l *lookup) find(index uint32) (row int, err error) {
 	page := int(index / format.PageRows)
 	if page >= len(l.sparse) {

@@ -11,32 +11,35 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A state of pieces becomes one that a world can be in. Three arrays say the same in part, and
-// what one has lost another may have: sparse leads from an index to a row, dense from a row to
-// an entity, the registry from a row to an entity that is alive. First rows get their entities
-// back (pointBack), then the registry those that only components know (mendRegistry), and what
-// is still unknown then is dropped (mendComponent). Nothing is guessed: a row without an entity,
-// or one whose value is lost, goes.
+// A state in pieces is made into one that a world can load. Three arrays are partly redundant, so
+// one may have what another has lost. sparse maps an index to a row, dense maps a row to an
+// entity, and the registry maps a row to a live entity. First pointBack restores entities of
+// rows. Then mendRegistry adds entities to the registry that only components have. Last,
+// mendComponent drops what is still unknown. Nothing is guessed: a row without an entity or
+// without its value is dropped.
 
-// A Missing says what a state that was put together from pieces lacks of a
-// component or resource.
+// A Missing says how many rows a component or resource lacks in a state that was put together
+// from pieces.
 type Missing struct {
 	Component string
-	Rows      int // That are lost; at most, where a gap of an indexed one cannot be told from a row.
-	Of        int // How many there were.
+	// Number of lost rows. In an indexed component, a lost row may have been a gap, so this is an
+	// upper limit.
+	Rows int
+	// Number of rows in the original state.
+	Of int
 }
 
-// mended makes a state of what p knows: rows that are not known, in whole or in part,
-// are dropped, and the registry is put together from what components say of entities.
-// It returns what is missing, how many entities are: those alive of which nothing is
-// known, and how many indices are retired.
+// mended makes a state from the known rows of p. It drops rows that are not fully known, and
+// completes the registry from the entities of components. It returns the missing rows, the number
+// of live entities that are lost, and the number of indices that are retired.
 func (p *pieces) mended() (missing []Missing, entities, retired int) {
 	p.pointBack()
 	entities, retired = p.mendRegistry()
 	for n, c := range p.im.Components {
 		of := c.Members()
 		if c.Indexed {
-			of += p.entities[n].unknown() // Gaps or not.
+			// These may include gaps.
+			of += p.entities[n].unknown()
 		}
 		p.mendComponent(n, c)
 		if lost := of - c.Members(); lost > 0 {
@@ -46,9 +49,9 @@ func (p *pieces) mended() (missing []Missing, entities, retired int) {
 	return missing, entities, retired
 }
 
-// pointBack fills in entities from sparse arrays: an entry says which row an index
-// has, and the registry which entity it is. A row that no tick gave has the entity
-// that it had in the snapshot, and an index without an entry a gap.
+// pointBack fills in entities from sparse arrays. A sparse entry maps an index to a row, and the
+// registry maps the index to an entity. A row that no tick wrote has the entity that it had in
+// the snapshot. An index without an entry is a gap.
 func (p *pieces) pointBack() {
 	rows := p.rowsByIndex()
 	for _, k := range slices.SortedFunc(maps.Keys(p.sparse), pagefile.Key.Compare) {
@@ -59,32 +62,33 @@ func (p *pieces) pointBack() {
 		err := format.DecodeSparsePage(p.sparse[k], func(i int, row uint32, count int) error {
 			for j := range count {
 				entry[i+j] = true
-				// What dense says comes first. Of an indexed component row and index are one.
+				// dense takes precedence. In an indexed component, row and index are equal.
 				if index, r := first+i+j, int(row)+j; r < len(known) && !known[r] && index < len(rows) && (!c.Indexed || r == index) {
 					known[r] = p.pointTo(c, r, rows[index])
 				}
 			}
 			return nil
 		})
-		// A page of sparse names every index that has a row: what it does not name is a gap.
+		// A page of sparse lists every index that has a row. So other indices are gaps.
 		for i := 0; c.Indexed && err == nil && i < format.PageRows && first+i < len(known); i++ {
 			known[first+i] = known[first+i] || !entry[i]
 		}
 	}
 }
 
-// pointTo gives row r of c the entity in a row of the registry, if that is known and
-// alive.
+// pointTo gives row r of c the entity in a row of the registry. It returns false if that row is
+// unknown or not alive.
 func (p *pieces) pointTo(c *Component, r, row int) bool {
 	if row < 0 || row >= p.im.Alive {
 		return false
 	}
-	c.CountGap(c.Entities[r], -1) // A row that is not known counts as a gap.
+	// An unknown row counts as a gap.
+	c.CountGap(c.Entities[r], -1)
 	c.Entities[r] = p.im.Registry[row]
 	return true
 }
 
-// rowsByIndex returns the known row of the registry that each index has, or -1.
+// rowsByIndex returns the known registry row of each index, or -1.
 func (p *pieces) rowsByIndex() []int {
 	rows := make([]int, len(p.im.Registry))
 	for i := range rows {
@@ -98,11 +102,10 @@ func (p *pieces) rowsByIndex() []int {
 	return rows
 }
 
-// mendRegistry makes the registry one of all indices again. In the place of rows that
-// are not known come the entities that components have. Indices of which nothing is
-// known are never used again: their generations are lost, and a handle from before
-// must not come to life. It returns how many entities that were alive are lost, and
-// how many indices.
+// mendRegistry makes the registry complete again: a permutation of all indices. Entities that
+// components have replace unknown live rows. Indices without any known entity are retired: their
+// generations are lost, and an old handle must not become valid again. It returns how many live
+// entities and how many indices are lost.
 func (p *pieces) mendRegistry() (lost, unused int) {
 	im := p.im
 	found := p.foundEntities()
@@ -113,7 +116,8 @@ func (p *pieces) mendRegistry() (lost, unused int) {
 			alive, found = append(alive, found[0]), found[1:]
 		case !p.registry[row] && row < im.Alive:
 			lost++
-		case !p.registry[row]: // Free or retired: its index is retired below, unless somebody has it.
+		// A free or retired row: its index is retired below, unless another row has it.
+		case !p.registry[row]:
 		case row < im.Alive:
 			alive = append(alive, e)
 		case row < im.Free:
@@ -127,7 +131,8 @@ func (p *pieces) mendRegistry() (lost, unused int) {
 		used[e.Index()] = true
 	}
 	for index, used := range used {
-		if !used { // The last generation there is: none comes after it.
+		// Retire the index with the last generation, which has no successor.
+		if !used {
 			retired = append(retired, ecs.NewEntity(uint32(index), math.MaxUint32))
 			unused++
 		}
@@ -138,12 +143,13 @@ func (p *pieces) mendRegistry() (lost, unused int) {
 	return lost, unused
 }
 
-// foundEntities returns the entities that have components and indices of which the
-// registry does not know the row, in the order of their indices.
+// foundEntities returns the entities that have components but no known row in the registry, in
+// the order of their indices.
 func (p *pieces) foundEntities() (found []ecs.Entity) {
 	rows := p.rowsByIndex()
 	for n, c := range p.im.Components {
-		if !c.Rewinds { // Its entities may be dead.
+		// Its entities may be dead.
+		if !c.Rewinds {
 			continue
 		}
 		for row, e := range c.Entities {
@@ -152,15 +158,15 @@ func (p *pieces) foundEntities() (found []ecs.Entity) {
 			}
 		}
 	}
-	// No good state has two generations of an index; of this one the newest is kept.
+	// A valid state has one generation per index. If two were found, keep the newest.
 	slices.SortFunc(found, func(a, b ecs.Entity) int {
 		return cmp.Or(cmp.Compare(a.Index(), b.Index()), cmp.Compare(b.Generation(), a.Generation()))
 	})
 	return slices.CompactFunc(found, func(a, b ecs.Entity) bool { return a.Index() == b.Index() })
 }
 
-// mendComponent drops the rows of component number n that are not known, or whose
-// entity is not alive or has a row before.
+// mendComponent drops rows of component number n that are unknown, and rows whose entity is not
+// alive or has an earlier row.
 func (p *pieces) mendComponent(n int, c *Component) {
 	if c.Resource {
 		if p.values[n].unknown() > 0 {

@@ -12,50 +12,51 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// Two histories are walked side by side, by the ticks that both have:
+// Two histories are compared step by step, at the ticks that both have:
 //
 //	old   1 ── 2 ── 3 ── 4 ── 5
 //	new        2 ── 3 ── 4 ── 5 ── 6        common: 2 to 5
 //
-// From one common tick to the next, either both took one step and the payloads say the same, which is
-// cheap to see (sameTick); or the states themselves are compared (sameState).
+// If both histories went from one common tick to the next in one step with the same payload, the
+// states stay equal. Checking this is cheap (sameTick). Otherwise the states are compared
+// (sameState).
 
-// A Parting says where two histories part that were equal before.
+// A Parting says where two histories begin to differ.
 type Parting struct {
-	Compared int         // Ticks that both histories have.
-	Equal    *CommonTick // The last of them after which the states are equal; nil: none is.
-	First    *CommonTick // The first after which they differ; nil: none is.
+	Compared int         // Number of ticks that both histories have.
+	Equal    *CommonTick // The last common tick after which the states are equal, or nil.
+	First    *CommonTick // The first common tick after which the states differ, or nil.
 }
 
-// A CommonTick is a tick that two histories have, with the records of both that
-// led there.
+// A CommonTick is a tick that two histories have, with the record of each that leads to it.
 type CommonTick struct {
 	Tick     uint64
 	Old, New uint64
 }
 
-// A parting is a search for one.
+// A parting is one call of View.Part.
 type parting struct {
 	Parting
 	views   [2]*catalog.Catalog
 	cursors [2]*Cursor
 }
 
-// A pairedTick is a common tick with the records that led there in both journals. Of the
-// oldest state on a way, which none led to, they have no more than the tick and the ID.
+// A pairedTick is a common tick with its records in the two journals. The oldest state of a
+// history may have no record: then the entry has only Tick and ID.
 type pairedTick struct {
 	CommonTick
 	records [2]journal.Entry
 }
 
-// commonTicks returns the ticks on both ways, oldest first.
+// commonTicks returns the ticks that both histories have, oldest first.
 func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (common []pairedTick, err error) {
 	byTick := func(o, n journal.Entry) int { return cmp.Compare(o.Tick, n.Tick) }
 	for o, n := range matched(way(v, a), way(u, b), byTick) {
 		if o == nil || n == nil {
 			continue
 		}
-		if v.Log.World == u.Log.World && o.ID == n.ID { // The same record: what came before is the same, and need not be compared.
+		// Both histories have this record, so all states before it are equal.
+		if v.Log.World == u.Log.World && o.ID == n.ID {
 			common = common[:0]
 		}
 		common = append(common, pairedTick{CommonTick{o.Tick, o.ID.Seq, n.ID.Seq}, [2]journal.Entry{*o, *n}})
@@ -66,19 +67,21 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (co
 	return common, nil
 }
 
-// way returns the states on the way to record seq, the oldest that a snapshot
-// leads to first, by the records that led there.
+// way returns the records that lead to record seq, oldest first. It begins at the oldest state
+// that a snapshot leads to.
 func way(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 	root := seq
 	for e := range v.Log.Ancestors(seq) {
-		if e.Lost() { // What is behind it can be compared, what is before leads no further.
+		// Records before a lost one do not lead here.
+		if e.Lost() {
 			break
 		}
 		way = append(way, e)
 		root = e.Parent
 	}
 	var oldest *SnapshotInfo
-	for _, s := range v.Bases(seq) { // Nearest first, so the last one that fits is the oldest.
+	// The nearest snapshot comes first, so the last match is the oldest.
+	for _, s := range v.Bases(seq) {
 		if s.Err == nil && (s.ID.Seq >= root || len(way) == 0) {
 			oldest = &s
 		}
@@ -93,8 +96,8 @@ func way(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 	return slices.DeleteFunc(way, func(e journal.Entry) bool { return e.ID.Seq < oldest.ID.Seq })
 }
 
-// sameTick reports whether both histories came from one common tick to the next in
-// one step, and in the same way. If in doubt it says no.
+// sameTick reports whether both histories went from one common tick to the next in a single,
+// equal step. If in doubt it returns false.
 func (d *parting) sameTick(from, to *pairedTick) bool {
 	var registries [2]*format.RegistryPatch
 	var patches [2][]namedPatch
@@ -112,7 +115,8 @@ func (d *parting) sameTick(from, to *pairedTick) bool {
 			if p.Number >= len(s.Components) {
 				return false
 			}
-			if e := &s.Components[p.Number]; e.Rewinds { // Others are not compared.
+			// No-rewind components are not compared.
+			if e := &s.Components[p.Number]; e.Rewinds {
 				patches[i] = append(patches[i], namedPatch{p, e})
 			}
 		}
@@ -120,7 +124,7 @@ func (d *parting) sameTick(from, to *pairedTick) bool {
 	return sameRegistry(registries[0], registries[1]) && slices.EqualFunc(patches[0], patches[1], namedPatch.same)
 }
 
-// sameRegistry reports whether both ticks did the same to the entities, or both nothing.
+// sameRegistry reports whether two registry patches are equal; nil is a patch without changes.
 func sameRegistry(a, b *format.RegistryPatch) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -128,14 +132,14 @@ func sameRegistry(a, b *format.RegistryPatch) bool {
 	return a.Alive == b.Alive && a.Free == b.Free && a.Total == b.Total && slices.Equal(a.Ranges, b.Ranges) && bytes.Equal(a.Rows, b.Rows)
 }
 
-// A namedPatch is what a tick does to a component, one that rewinds.
+// A namedPatch is the patch of a tick for a component that rewinds.
 type namedPatch struct {
 	*format.StoragePatch
 	entry *format.Entry
 }
 
-// same reports whether both say the same byte by byte. The same change can be written in other ways, as
-// edits or as a row; then the states are compared.
+// same reports whether two patches are equal byte by byte. Patches that differ may still encode
+// the same change, as edits or as whole rows. In that case the caller compares the states.
 func (p namedPatch) same(q namedPatch) bool {
 	return p.entry.Name == q.entry.Name && p.entry.Layout.Equal(q.entry.Layout) && p.Before == q.Before && p.After == q.After &&
 		slices.Equal(p.EntityRanges, q.EntityRanges) && bytes.Equal(p.Entities, q.Entities) &&
@@ -143,8 +147,8 @@ func (p namedPatch) same(q namedPatch) bool {
 		slices.Equal(p.EditRanges, q.EditRanges) && bytes.Equal(p.Edits, q.Edits)
 }
 
-// sameState compares the states after t, by their digests. Each cursor goes on from where it was, at an
-// earlier common tick, or from a snapshot if that is nearer.
+// sameState compares the states after t by their digests. Each cursor moves on from an earlier
+// common tick, or loads a snapshot if that is nearer.
 func (d *parting) sameState(ctx context.Context, t *pairedTick) (bool, error) {
 	for i, c := range d.cursors {
 		if err := c.Seek(ctx, t.records[i].ID.Seq); err != nil {

@@ -14,28 +14,35 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// What a state has of one entity is read without loading the state. In the snapshot that
-// takes a page or two of each component, and some of the registry:
+// The values of one entity are read without loading the state. In the snapshot, that takes a page
+// or two per component and part of the registry:
 //
-//	sparse[index]  ──▶ row        a page of sparse, which may say nothing
-//	dense[row]     == e?          the index may have belonged to another life
+//	sparse[index]  ──▶ row        a page of sparse, which may be missing
+//	dense[row]     == e?          the row may belong to another generation
 //	data[row]      ──▶ value
-//	registry       ──▶ alive?     searched: nothing says where an index lies in it
+//	registry       ──▶ alive?     searched, since it has no index
 //
-// The ticks behind the snapshot are then followed, see follower.
+// A follower then applies the ticks after the snapshot.
 
-// An EntityState is what a state of the world has of one entity.
+// An EntityState holds the values of one entity in a state of the world.
 type EntityState struct {
-	Entity    ecs.Entity
-	Seq, Tick uint64 // Of the record that leads to the state, and its tick.
+	Entity ecs.Entity
+	// Seq is the record that leads to the state, Tick its tick.
+	Seq, Tick uint64
 
-	Alive  bool
-	Row    int        // Of its index among the entities, as they lie; -1: the index was never in use.
-	Holder ecs.Entity // Who has that row: the entity itself, or who has its index, or had it last.
+	Alive bool
+	// Row is the registry row of the entity's index; -1: the index was never in use.
+	Row int
+	// Holder is the entity in that row: the entity itself, or the current or last holder of its
+	// index.
+	Holder ecs.Entity
 
-	Living, Free, Indices int // Entities alive, indices alive or free, and indices in all.
+	// Living is the number of live entities, Free the number of live or free indices, Indices the
+	// number of all indices.
+	Living, Free, Indices int
 
-	Components []EntityComponent // By number: all that there are, whether the entity has them or not.
+	// Components are all components by number, also those that the entity does not have.
+	Components []EntityComponent
 }
 
 // An EntityComponent is a component or resource in an [EntityState].
@@ -43,19 +50,20 @@ type EntityComponent struct {
 	Name     string
 	Layout   *layout.Type
 	Resource bool
-	Row      int          // Where the entity has its value; -1: it does not have the component. Of a resource that has one: 0.
-	Value    layout.Value // The zero Value if it does not.
+	// Row is the row of the entity, or 0 for a resource; -1: there is no value.
+	Row   int
+	Value layout.Value // The zero Value if Row is -1.
 }
 
-// nearestFollower returns what the nearest readable snapshot that leads to record
-// seq has of e.
+// nearestFollower returns a follower of e at the nearest readable snapshot that leads to record
+// seq.
 func nearestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64) (*follower, error) {
 	f, _, err := followFrom(ctx, v, leadingBases(v, seq), e, seq)
 	return f, err
 }
 
-// followFrom returns what the first readable of bases, which lead to record seq, has of e, and which
-// that is.
+// followFrom returns a follower of e at the first readable one of bases, and that base. bases
+// lead to record seq.
 func followFrom(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, e ecs.Entity, seq uint64) (f *follower, from SnapshotInfo, err error) {
 	err = firstReadable(ctx, v, bases, seq, func(s SnapshotInfo) (err error) {
 		from = s
@@ -65,15 +73,14 @@ func followFrom(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, e
 	return f, from, err
 }
 
-// leadingBases returns the snapshots that record seq can be reached from by ticks of their
-// own schema, nearest first, and those that cannot be read.
+// leadingBases returns the snapshots that lead to record seq by ticks of their own schema,
+// nearest first. It includes snapshots that cannot be read.
 func leadingBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
 	return slices.DeleteFunc(v.Bases(seq), func(s SnapshotInfo) bool { return s.Err == nil && !v.Leads(s, seq) })
 }
 
-// firstReadable calls read with each of bases, which lead to record seq, until it succeeds:
-// the same state may be reached from an older snapshot, at the price of more ticks.
-// Its error says what is wrong with all of them.
+// firstReadable calls read with each of bases until it succeeds. bases lead to record seq: an
+// older one leads to the same state by more ticks. If all fail, firstReadable joins their errors.
 func firstReadable(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, seq uint64, read func(SnapshotInfo) error) error {
 	var skipped []error
 	for _, s := range bases {
@@ -89,7 +96,7 @@ func firstReadable(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo
 	return v.Unreachable(seq)
 }
 
-// peekSnapshot returns what a snapshot has of e.
+// peekSnapshot returns a follower of e at a snapshot.
 func peekSnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, e ecs.Entity) (*follower, error) {
 	if s.Err != nil {
 		return nil, s.Err
@@ -107,8 +114,8 @@ func peekSnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, e ecs
 	return f, nil
 }
 
-// peek returns what the snapshot has of e. If the snapshot is one of a store, what
-// does not rewind may have rows of entities that are not alive.
+// peek reads the values of e from a snapshot. inStore says that the snapshot belongs to a store:
+// then no-rewind components may have rows of dead entities.
 func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*follower, error) {
 	m := r.Manifest
 	f := &follower{
@@ -138,9 +145,9 @@ func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*fol
 	if !inStore {
 		return f, nil
 	}
-	// Where a state is loaded, rows of dead entities are dropped and those behind come up.
-	// So shall the row that is told here. Rows of an indexed component stay: they become gaps.
-	// A tick that writes such a component gives all of its rows, so it says anew which is whose.
+	// Loading a state drops the rows of dead entities and moves later rows up, so do the same
+	// with this row. Rows of an indexed component stay: they become gaps. A tick that writes a
+	// no-rewind component writes all of its rows, with their entities.
 	for n, c := range m.Schema.Components {
 		if row := f.has(n); row > 0 && !c.Rewinds && !c.Indexed {
 			dead, err := deadBefore(r, n, row)
@@ -153,13 +160,14 @@ func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*fol
 	return f, nil
 }
 
-// peekRegistry sets the row of the index of f, and the entity there. Rows are a
-// permutation of the indices, so each page can be the one. First come those where it
-// often is: at the row of the index itself, where it stays while nothing is destroyed,
-// or at that of a component, whose rows move as those of the registry do.
+// peekRegistry sets the registry row of the index of f, and its holder. The index may be on any
+// page. The likely pages come first. One is the page of the row that equals the index, where an
+// index stays while nothing is destroyed. Others are the pages of component rows, which move like
+// those of the registry.
 func peekRegistry(ctx context.Context, r *snap.Reader, f *follower) error {
 	index, a := f.entity.Index(), r.Manifest.Registry()
-	if f.row = -1; int64(index) >= int64(a.Rows) { // It was never in use.
+	// The index was never in use.
+	if f.row = -1; int64(index) >= int64(a.Rows) {
 		return nil
 	}
 	for page := range registryPages(f, a.Pages()) {
@@ -181,9 +189,9 @@ func peekRegistry(ctx context.Context, r *snap.Reader, f *follower) error {
 	return fmt.Errorf("no row holds index %d of %d", index, a.Rows)
 }
 
-// registryPages iterates over the pages of the registry, the likely ones first, and
-// perhaps again later: that of the row which equals the index, those of the rows that components have
-// for the entity, and then all, from the first one outward.
+// registryPages iterates over the pages of the registry, likely ones first. First come the page
+// of the row that equals the index, and those of the entity's rows in components. Then come all
+// pages, from the first one outward. A page may come twice.
 func registryPages(f *follower, pages int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		start := int(f.entity.Index()) / format.PageRows
@@ -199,8 +207,7 @@ func registryPages(f *follower, pages int) iter.Seq[int] {
 	}
 }
 
-// outward iterates over 0 to n-1: from start on, then one to the left and one to
-// the right by turns.
+// outward iterates over 0 to n-1: start first, then alternately left and right.
 func outward(start, n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for d := 0; d < n; d++ {
@@ -214,7 +221,7 @@ func outward(start, n int) iter.Seq[int] {
 	}
 }
 
-// peekResource sets row and value of resource number n, if it was saved.
+// peekResource sets row and value of resource number n, if the snapshot has it.
 func peekResource(r *snap.Reader, n int, to *followedRow) (err error) {
 	if to.n > 0 {
 		to.row = 0
@@ -223,8 +230,8 @@ func peekResource(r *snap.Reader, n int, to *followedRow) (err error) {
 	return err
 }
 
-// peekComponent sets row and value of e in component number n, if it has it. The
-// sparse array leads to a row, and dense says whether it is the row of e.
+// peekComponent sets row and value of e in component number n, if e has it. sparse gives the row,
+// and dense says whether the row belongs to e.
 func peekComponent(r *snap.Reader, n int, e ecs.Entity, to *followedRow) error {
 	row, err := peekSparse(r, n, e.Index())
 	if err != nil || row < 0 {
@@ -242,7 +249,8 @@ func peekComponent(r *snap.Reader, n int, e ecs.Entity, to *followedRow) error {
 	if holder.Index() != e.Index() || holder == ecs.Vacant {
 		return fmt.Errorf("sparse entry %d names row %d of another entity", e.Index(), row)
 	}
-	if holder != e { // Of another life of the index.
+	// The row belongs to another generation of the index.
+	if holder != e {
 		return nil
 	}
 	to.row = row
@@ -250,8 +258,8 @@ func peekComponent(r *snap.Reader, n int, e ecs.Entity, to *followedRow) error {
 	return err
 }
 
-// peekSparse returns the row that the sparse array of component number n has for
-// an index, or -1. A page that nothing is in is not stored.
+// peekSparse returns the row of an index in the sparse array of component number n, or -1. Empty
+// pages are not stored.
 func peekSparse(r *snap.Reader, n int, index uint32) (row int, err error) {
 	sparse := r.Manifest.Array(n, format.SparseArray)
 	page := int(index) / sparse.PageRows
@@ -272,7 +280,7 @@ func peekSparse(r *snap.Reader, n int, index uint32) (row int, err error) {
 	return row, nil
 }
 
-// peekValue returns a row of component number n, which has it: a copy, as the page is let go.
+// peekValue returns a copy of a row of component number n. The row must exist.
 func peekValue(r *snap.Reader, n, row int) ([]byte, error) {
 	a := r.Manifest.Array(n, format.DataArray)
 	if a.Width == 0 {
@@ -289,8 +297,8 @@ func peekValue(r *snap.Reader, n, row int) ([]byte, error) {
 	return value, nil
 }
 
-// cutRow returns a copy of row i of src, which holds rows end to end, checked. Where rows
-// vary in size, those before it have to be passed one by one.
+// cutRow returns a checked copy of row i of src, which is a sequence of rows. If rows vary in
+// size, it skips the rows before i one by one.
 func cutRow(t *layout.Type, width int, src []byte, i int) ([]byte, error) {
 	if width >= 0 {
 		if (i+1)*width > len(src) {
@@ -311,9 +319,8 @@ func cutRow(t *layout.Type, width int, src []byte, i int) ([]byte, error) {
 	}
 }
 
-// deadBefore returns how many rows of component number n before a row belong to
-// entities that are not alive. It reads all that are: O(alive log row) time, 8 bytes for
-// each row before.
+// deadBefore returns how many rows of component number n before row belong to dead entities. It
+// takes O(alive log row) time, and 8 bytes of memory per row before row.
 func deadBefore(r *snap.Reader, n, row int) (dead int, err error) {
 	var before []ecs.Entity
 	err = r.Entities(r.Manifest.Array(n, format.DenseArray), row, func(_ int, e ecs.Entity) bool {
@@ -324,7 +331,8 @@ func deadBefore(r *snap.Reader, n, row int) (dead int, err error) {
 		return 0, err
 	}
 	slices.Sort(before)
-	dead = row // All, but for those that are found among the living.
+	// All of them, minus those that are found alive.
+	dead = row
 	err = r.Entities(r.Manifest.Registry(), r.Manifest.Alive, func(_ int, e ecs.Entity) bool {
 		if _, found := slices.BinarySearch(before, e); found {
 			dead--

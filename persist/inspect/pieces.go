@@ -19,49 +19,51 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// pieces are what is left of a snapshot whose file, or one that it refers to, is
-// damaged: all pages whose own checksum holds, in an image as long as the snapshot
-// was. Rows of the other pages are not known.
+// pieces holds the pages of a damaged snapshot whose own checksum is good. Pages may also come
+// from files that the snapshot refers to. The pages fill an image of the original size; rows of
+// other pages are unknown.
 //
 //	dense   | known ... | ?  ?  ? | known |     by pages, and later
-//	data    | known | ?  ? | known ...    |     by what ticks give
+//	data    | known | ?  ? | known ...    |     by the rows that ticks write
 //
-// Pages are found by looking for them in the bytes of the files, not by the tree of keys, which
-// may be what is damaged. So whatever looks like a page and has a good checksum is taken for one,
-// and where two disagree, neither is believed.
+// The pages are searched for in the bytes of the files. The tree of keys is not used, since it
+// may be damaged. So anything that looks like a page and has a good checksum counts as a page. If
+// two copies of a page differ, neither is used.
 type pieces struct {
 	*snap.Filling
 	manifest *format.Manifest
-	im       *Image // That is filled.
+	im       *Image // The image to fill.
 	registry knownRows
 	entities []knownRows // By component.
 	values   []knownRows
 	sparse   map[pagefile.Key][]byte // Pages of sparse arrays, as stored.
 
-	// A page that is there twice with different contents is not known.
+	// crcs has the checksum of each page found. twice has the pages that were found with
+	// different contents, which count as unknown.
 	crcs  map[pagefile.Key]uint32
 	twice map[pagefile.Key]bool
 
-	references map[uint32]map[pagefile.Key][]lostPage // By file, and by where in it.
+	// references has the pages to take from other places, by file and key.
+	references map[uint32]map[pagefile.Key][]lostPage
 }
 
-// A lostPage is a page that lies elsewhere, and its checksum.
+// A lostPage is a page that is stored under another key or in another file, with its checksum.
 type lostPage struct {
 	key pagefile.Key
 	crc uint32
 }
 
-// knownRows says of each row whether it is known.
+// knownRows says for each row whether it is known.
 type knownRows []bool
 
-// set notes rows [lo, hi).
+// set sets rows [lo, hi).
 func (k knownRows) set(lo, hi int, known bool) {
 	for i := lo; i < hi; i++ {
 		k[i] = known
 	}
 }
 
-// unknown returns how many rows are not known.
+// unknown returns the number of unknown rows.
 func (k knownRows) unknown() (n int) {
 	for _, known := range k {
 		if !known {
@@ -71,7 +73,7 @@ func (k knownRows) unknown() (n int) {
 	return n
 }
 
-// patched notes that there are n rows now, of which those of ranges were given.
+// patched resizes k to n rows, and sets the rows of ranges to known.
 func (k knownRows) patched(n int, ranges []raw.Range) knownRows {
 	k = image.Resized(k, n)
 	for _, r := range ranges {
@@ -80,8 +82,7 @@ func (k knownRows) patched(n int, ranges []raw.Range) knownRows {
 	return k
 }
 
-// salvagedManifest looks for the manifest of a snapshot file that may be damaged
-// anywhere.
+// salvagedManifest searches a snapshot file for its manifest. The file may be damaged anywhere.
 func salvagedManifest(ctx context.Context, v *catalog.Catalog, name string) (*format.Manifest, error) {
 	var found *format.Manifest
 	err := pagefile.Salvage(ctx, v.Files, name, func(k pagefile.Key, value []byte) {
@@ -98,9 +99,9 @@ func salvagedManifest(ctx context.Context, v *catalog.Catalog, name string) (*fo
 	return found, err
 }
 
-// gather looks for the pages of a snapshot in its file and those it refers to. A file that is
-// gone, or a page that is not found, only leaves rows unknown. In other files a page counts if
-// it has the checksum that the reference names: the key alone may since lead to another content.
+// gather collects the pages of a snapshot from its file and the files that it refers to. If a
+// file or page is missing, the rows stay unknown. A page from another file must have the checksum
+// in the reference, because the page under that key may have changed.
 func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, error) {
 	m, err := salvagedManifest(ctx, v, name)
 	if err != nil {
@@ -140,12 +141,12 @@ func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, erro
 	return p, nil
 }
 
-// pieceFactor is how many times as many rows as fit into the files a damaged
-// snapshot may claim: they may have been cut short. Without a bound, a manifest that lies would
-// make us take any amount of memory.
+// pieceFactor bounds how many rows a damaged snapshot may claim, as a multiple of those that fit
+// into the files. The files may have been truncated. Without a bound, a false manifest could make
+// us allocate any amount of memory.
 const pieceFactor = 16
 
-// holds returns an error if m claims more rows than the file, and those it refers to,
+// holds returns an error if m claims more rows than the file, and the files that it refers to,
 // can have held.
 func holds(ctx context.Context, v *catalog.Catalog, name string, m *format.Manifest) error {
 	room := int64(64 << 10)
@@ -167,7 +168,7 @@ func holds(ctx context.Context, v *catalog.Catalog, name string, m *format.Manif
 			}
 		})
 	}
-	// In memory a row takes its value and about 10 bytes, for its entity and what is known of it.
+	// A row takes its value in memory, and about 10 bytes for its entity and knownRows.
 	need := 10 * int64(m.Total)
 	for n, c := range m.Schema.Components {
 		need += int64(m.Components[n].Rows) * int64(10+max(c.Layout.Width(), 0))
@@ -181,8 +182,8 @@ func holds(ctx context.Context, v *catalog.Catalog, name string, m *format.Manif
 	return nil
 }
 
-// newPieces returns pieces of which nothing is known but how many rows there are. Rows of no size are
-// known by that.
+// newPieces returns pieces in which only the numbers of rows are known. Rows without bytes are
+// known from the start.
 func newPieces(ctx context.Context, m *format.Manifest) (*pieces, error) {
 	f, err := snap.NewFilling(ctx, m, math.MaxInt64, false)
 	p := &pieces{
@@ -192,7 +193,8 @@ func newPieces(ctx context.Context, m *format.Manifest) (*pieces, error) {
 	p.im.Index = make([]uint32, m.Total)
 	for _, c := range p.im.Components {
 		for i := range c.Entities {
-			c.Entities[i] = ecs.Vacant // Nobody's, until something says whose.
+			// No entity is known yet.
+			c.Entities[i] = ecs.Vacant
 		}
 		values := make(knownRows, c.N)
 		if c.Width == 0 {
@@ -203,8 +205,9 @@ func newPieces(ctx context.Context, m *format.Manifest) (*pieces, error) {
 	return p, err
 }
 
-// visit takes a page of the snapshot's own file, or notes where the one lies that it refers to. A
-// reference names a file, or 0 for its own, and the key and checksum of the page there.
+// visit takes a page of the snapshot's own file. If the value is a reference, it records where
+// the page is stored. A reference has the file (0: the same file), and the key and checksum of
+// the page there.
 func (p *pieces) visit(k pagefile.Key, value []byte) {
 	content, ref, err := format.DecodePage(value)
 	switch {
@@ -224,7 +227,7 @@ func (p *pieces) visit(k pagefile.Key, value []byte) {
 	}
 }
 
-// take takes a page whose checksum holds.
+// take takes a page whose checksum is good.
 func (p *pieces) take(k pagefile.Key, content []byte, crc uint32) {
 	if before, ok := p.crcs[k]; ok && before != crc {
 		p.twice[k] = true
@@ -234,17 +237,20 @@ func (p *pieces) take(k pagefile.Key, content []byte, crc uint32) {
 	p.place(k, content)
 }
 
-// place puts a page where it belongs, if it is as it must be; nil: forget it.
+// place puts a page into the image if the page is valid. nil content makes the rows of the page
+// unknown again.
 func (p *pieces) place(k pagefile.Key, content []byte) {
 	a, ok := p.manifest.ArrayOf(k)
 	known := p.registry
 	switch {
 	case !ok:
 		return
-	case a.Kind == format.SparseArray && content == nil: // That all of its indices have no row is not known either.
+	// It is then unknown which of its indices have rows.
+	case a.Kind == format.SparseArray && content == nil:
 		delete(p.sparse, k)
 		return
-	case a.Kind == format.SparseArray: // Its entries wait until the other arrays are there, see pointBack.
+	// pointBack uses the entries after all pages are found.
+	case a.Kind == format.SparseArray:
 		p.sparse[k] = slices.Clone(content)
 		return
 	case a.Kind == format.DataArray:
@@ -256,10 +262,8 @@ func (p *pieces) place(k pagefile.Key, content []byte) {
 	known.set(lo, hi, p.Place(a, int(k.Page), content) == nil)
 }
 
-// whole returns the state if it can be had as it was: what is missing follows from the
-// rest, and it has the digest that was recorded. Else it returns nil, and p is of no
-// use any more. The digest is the proof: of how the state was put together, nothing else is
-// asked.
+// whole returns the original state if the pieces are enough to restore it. The recorded digest is
+// the proof: nothing else is checked. Otherwise it returns nil, and p is unusable.
 func (p *pieces) whole() *Image {
 	p.mended()
 	if p.im.Link(context.Background()) != nil || p.im.Digest() != p.manifest.Digest {
@@ -268,8 +272,8 @@ func (p *pieces) whole() *Image {
 	return p.im
 }
 
-// forward applies the ticks of path, as far as they can be read, and returns how many
-// those are and what is wrong with the next. What a tick gives is known from then on.
+// forward applies the ticks of path as far as they can be read. It returns how many it applied,
+// and the error of the next. Rows that a tick writes become known.
 func (p *pieces) forward(ctx context.Context, v *catalog.Catalog, path []journal.Entry) (n int, err error) {
 	for i, e := range path {
 		if err := ctx.Err(); err != nil {
@@ -295,8 +299,8 @@ func (p *pieces) forward(ctx context.Context, v *catalog.Catalog, path []journal
 	return len(path), nil
 }
 
-// adopt adds the components that s has beyond those of the image. Nothing is missing of these: they
-// begin without rows.
+// adopt adds the components of s that the image does not have. They have no rows, so all of their
+// rows are known.
 func (p *pieces) adopt(s *format.Schema) error {
 	if err := p.im.Adopt(s); err != nil {
 		return err
@@ -307,8 +311,8 @@ func (p *pieces) adopt(s *format.Schema) error {
 	return nil
 }
 
-// editable returns t without the edits of rows that are not known, and stay so: an edit names
-// the bytes that it takes away, and a row that does not have them is an error.
+// editable returns t without the edits of unknown rows. An edit contains the bytes that it
+// replaces, and fails on a row with other bytes.
 func (p *pieces) editable(t *format.Tick) *format.Tick {
 	known := *t
 	known.Storages = slices.Clone(t.Storages)
@@ -321,8 +325,8 @@ func (p *pieces) editable(t *format.Tick) *format.Tick {
 	return &known
 }
 
-// patched notes what t gave. Rows in an array that grew are unknown until they are given; in
-// a tick that is good, they all are.
+// patched marks the rows that t wrote as known. When an array grows, its new rows are unknown
+// until the tick writes them. A valid tick writes all of them.
 func (p *pieces) patched(t *format.Tick) {
 	if r := t.Registry; r != nil {
 		p.registry = p.registry.patched(r.Total, r.Ranges)

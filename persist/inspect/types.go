@@ -6,28 +6,27 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// An Image is a state without Go types: the registry of entities, and every component
-// and resource as rows of bytes with a layout that says how to read them. Find, IsAlive
-// and Digest ask it; World makes a world of it.
+// An Image is a state without Go types. It holds the registry of entities, and the rows of every
+// component and resource as bytes with a layout. Find, IsAlive and Digest query the image. World
+// converts it to a world.
 type Image = image.Image
 
-// A Component is one component or resource in an [Image]: its Entities, and by Row and
-// Value what they hold.
+// A Component is one component or resource in an [Image]. Entities lists its entities, and Row
+// and Value return its rows.
 type Component = image.Component
 
-// A SnapshotInfo describes a snapshot file: its Name, Number, Tick, Digest, Size and
-// Label, and in Err why it cannot be read.
+// A SnapshotInfo describes a snapshot file: its Name, Number, Tick, Digest, Size and Label. Err
+// says why the file cannot be read.
 type SnapshotInfo = catalog.SnapshotInfo
 
-// A Mark is a name that the program gave a tick: Name, and the tick's Seq, Tick, Time
-// and whether it is OnHead.
+// A Mark is a name that the program gave a tick. It has the Name, the Seq, Tick and Time of the
+// tick, and OnHead.
 type Mark = catalog.Mark
 
-// An Input is what a program was told in a tick, in its own words: a command, the
-// buttons of a player, a message. It has a Name and Data, which mean nothing to the
-// store.
+// An Input is an input of the program in one tick: a command, the buttons of a player, a message.
+// It has a Name and Data. The store does not interpret them.
 type Input = format.Input
 
-// An Op is one operation of a tick, as it was called: Kind, the number of the Component
-// in the image, -1 for the whole world or none, and Entity.
+// An Op is one operation of a tick, as the program called it. It has a Kind, an Entity and the
+// number of the Component in the image. The number is -1 for the whole world or for no component.
 type Op = format.Op
