@@ -107,7 +107,7 @@ func (r *reader) negative(size int) (int64, *DataError) {
 	}
 	unused := 64 - 8*size
 	x := int64(bits<<unused) >> unused
-	// Where the form of half the size begins.
+	// The smallest number in the form of half the size.
 	shorter := int64(minNegative)
 	if size > 1 {
 		shorter = -1 << (size*4 - 1)

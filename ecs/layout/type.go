@@ -24,8 +24,9 @@ type Type struct {
 	// Constants holds the names of the numbers from 0 on. It is set for an integer whose Go type
 	// has a String method. A number without a name has "". Constants are for display, like Name.
 	Constants []string
-	// Former maps the fields of a struct to their former stored names: see [NewConversion]. The program
-	// declares them. They are not part of the encoded description.
+
+	// Former maps the fields of a struct to their former stored names: see [NewConversion]. The
+	// program declares them. They are not part of the encoded description.
 	Former map[string][]string
 }
 

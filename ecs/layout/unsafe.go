@@ -44,7 +44,7 @@ func adopt[T any](src []byte, n int) []T {
 // sliceAt returns the elements of the slice of any type at p. elems is the address of the first
 // element, or nil for a nil slice. n is the length.
 func sliceAt(p ptr) (elems ptr, n int) {
-	// All slices have the same header. Elements of size 0 are never touched.
+	// All slices have the same header. Elements of size 0 are never accessed.
 	s := *(*[]struct{})(p)
 	return ptr(unsafe.SliceData(s)), len(s)
 }

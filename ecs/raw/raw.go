@@ -92,8 +92,8 @@ type World interface {
 	// recorders, it is the number that was loaded with the state.
 	Seq() uint64
 
-	// Held returns two numbers that r assigned: that of the oldest tick boundary a later tick may
-	// name as its parent, and that of the present tick.
+	// Held returns two numbers that r assigned. oldest is the number of the oldest tick boundary
+	// that a later tick may name as its parent. newest is the number of the present tick.
 	Held(r Recorder) (oldest, newest uint64)
 
 	// Pin pins the present state, which must be the end of a tick. It costs O(storages). An error

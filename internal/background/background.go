@@ -1,13 +1,12 @@
-// Package background says to the operating system that a goroutine works behind the others
-// of its process.
+// Package background lowers the wake-up priority of goroutines that do background work.
 package background
 
-// Enter makes the calling goroutine, to its end, one that takes no processor from another
-// when it has something to do again: it waits until one is free or the other has had its
-// turn. Its share of the processors stays as it is. It costs a thread of the system, which
-// ends with the goroutine; those that the goroutine starts are as others are.
+// Enter marks the calling goroutine as background work until it ends. A background goroutine that
+// wakes up does not preempt other threads. It waits for a free processor or for the end of another
+// thread's time slice. Its share of processor time stays the same. Enter takes a thread of the
+// operating system, which ends with the goroutine. Goroutines that it starts are not affected.
 //
-// Linux may wake a thread on the processor of who wakes it while another one is free. So a
-// goroutine that works long after a message can take the processor from who sent it, who may
-// have a frame to finish. Elsewhere Enter does nothing.
+// On Linux, a thread may wake up on the processor of the waking thread even if another processor is
+// free. So a goroutine that starts long work on a message can preempt its sender, which may have a
+// frame to finish. On other systems Enter does nothing.
 func Enter() { enter() }

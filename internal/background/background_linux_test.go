@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waits is how long a thread may take to end.
+// waits is the time limit for the end of a thread.
 const waits = 10 * time.Second
 
-// policy returns the policy and the niceness of the calling thread.
+// policy returns the scheduling policy and the niceness of the calling thread.
 func policy(t *testing.T) [2]int {
 	attr, err := unix.SchedGetAttr(0, 0)
 	if err != nil {
@@ -24,7 +24,7 @@ func policy(t *testing.T) [2]int {
 	return [2]int{int(attr.Policy), int(attr.Nice)}
 }
 
-// threads returns how many threads of this process work in the background.
+// threads returns the number of background threads in this process.
 func threads(t *testing.T) (n int) {
 	tasks, err := filepath.Glob("/proc/self/task/*")
 	require.NoError(t, err)
@@ -32,7 +32,8 @@ func threads(t *testing.T) (n int) {
 		id, err := strconv.Atoi(filepath.Base(task))
 		require.NoError(t, err)
 		attr, err := unix.SchedGetAttr(id, 0)
-		if err == nil && attr.Policy == unix.SCHED_BATCH { // Else it has ended since.
+		// On error, the thread has ended meanwhile.
+		if err == nil && attr.Policy == unix.SCHED_BATCH {
 			n++
 		}
 	}
@@ -70,7 +71,8 @@ func TestAGoroutineIsInTheBackgroundToItsEnd(t *testing.T) {
 func TestAThreadWithAPolicyOfItsOwnIsLeftAlone(t *testing.T) {
 	is := make(chan [2]int)
 	go func() {
-		runtime.LockOSThread() // Not unlocked, so that the thread ends with this.
+		// Not unlocked, so that the thread ends with the goroutine.
+		runtime.LockOSThread()
 		attr, err := unix.SchedGetAttr(0, 0)
 		if err == nil {
 			attr.Policy = unix.SCHED_IDLE

@@ -1,5 +1,5 @@
-// Package build describes the program and the machine that it runs on in one line, as far as the
-// results of its floats depend on them: docs/MACHINES.md.
+// Package build describes the running program and its machine in one line. The line contains
+// everything that affects float results: see docs/MACHINES.md.
 package build
 
 import (
@@ -13,16 +13,17 @@ import (
 	"unicode"
 )
 
-// MaxLen is the length of the longest description, in bytes.
+// MaxLen is the maximum length of a description in bytes.
 const MaxLen = 255
 
 // Here describes this program:
 //
 //	go1.26.8 linux/arm64 fused math:5d02 example.com/game@v1.2.3
 //
-// "fused" says that x*y + z is one operation, "unfused" that it is two. The digits behind "math:" sum
-// up results of package math. Last comes the main module, if its version is known. All but the
-// module is found out by running it, since a compiler's flags and the processor count too.
+// "fused" means that x*y + z is computed as one operation, and "unfused" that it is computed as
+// two. The digits after "math:" are a checksum of results of package math. The main module comes
+// last, if its version is known. Here computes everything except the module at run time, because
+// compiler flags and the processor matter too.
 var Here = sync.OnceValue(func() string {
 	text := fmt.Sprintf("%s %s/%s %s math:%04x", version(runtime.Version()), runtime.GOOS, runtime.GOARCH, fusion(), mathSum())
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path != "" && info.Main.Version != "" && info.Main.Version != "(devel)" {
@@ -34,10 +35,10 @@ var Here = sync.OnceValue(func() string {
 	return text
 })
 
-// version returns a version of Go as one word: experiments follow it behind spaces.
+// version returns a Go version as one word. Experiments follow the version after a space.
 func version(v string) string { return strings.Join(strings.Fields(v), "+") }
 
-// Check returns what is wrong with a description that comes from outside.
+// Check returns an error for an invalid description from an untrusted source.
 func Check(text string) error {
 	if len(text) > MaxLen || strings.ContainsFunc(text, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
 		return fmt.Errorf("a build of %d bytes; at most %d, all printable", len(text), MaxLen)
@@ -45,7 +46,8 @@ func Check(text string) error {
 	return nil
 }
 
-// Floats returns what a description says of floats: "fused math:e83c". It is "" if text is no description.
+// Floats returns the part of a description about floats: "fused math:e83c". It returns "" if text
+// is not a description.
 func Floats(text string) string {
 	words := strings.Fields(text)
 	if len(words) < 4 || !strings.HasSuffix(words[2], "fused") || !strings.HasPrefix(words[3], "math:") {
@@ -54,7 +56,7 @@ func Floats(text string) string {
 	return words[2] + " " + words[3]
 }
 
-// Differ says how two builds differ, or "" if they do not or one is unknown.
+// Differ describes the difference of two builds. It returns "" if they are equal or one is unknown.
 func Differ(ours, theirs string) string {
 	if ours == "" || theirs == "" || ours == theirs {
 		return ""
@@ -62,11 +64,11 @@ func Differ(ours, theirs string) string {
 	return fmt.Sprintf("%q, here %q", theirs, ours)
 }
 
-// Variables, so that the compiler leaves the operations to the machine.
+// Variables prevent the compiler from computing the result.
 var third, three, minusOne = 1.0 / 3, 3.0, -1.0
 
-// fusion says whether the compiler fuses a product with a sum. Rounded, a third times three is 1; the
-// exact product is less by 2^-54.
+// fusion returns whether the compiler fuses a product and a sum. The rounded product of a third and
+// three is 1; the exact product is smaller by 2^-54.
 func fusion() string {
 	if productAndSum(third, three, minusOne) != 0 {
 		return "fused"
@@ -74,12 +76,13 @@ func fusion() string {
 	return "unfused"
 }
 
-// productAndSum is what MACHINES.md warns of. Its operands are in registers: amd64 fuses no others.
+// productAndSum computes the expression that MACHINES.md warns about. Its operands are in
+// registers, because amd64 does not fuse other operands.
 //
 //go:noinline
 func productAndSum(x, y, z float64) float64 { return x*y + z }
 
-// mathSum sums up the bits of results that differ between processors.
+// mathSum returns a checksum of results that differ between processors.
 func mathSum() uint16 {
 	sum := fnv.New32a()
 	for i := range 200 {

@@ -6,14 +6,16 @@ import (
 	"github.com/stet-ecs/stet/internal/build"
 )
 
-// Builds names the programs and machines that wrote two states, where these differ.
+// Builds holds the programs and machines that wrote two states, if they differ.
 type Builds struct {
-	Old    string `json:"old"`
-	New    string `json:"new"`
-	Floats bool   `json:"floats"` // Results of floats may differ between the two: docs/MACHINES.md.
+	Old string `json:"old"`
+	New string `json:"new"`
+	// Float results may differ between the two: see docs/MACHINES.md.
+	Floats bool `json:"floats"`
 }
 
-// BuildsOf returns the builds that wrote two states. It returns nil if they are equal, or if one is unknown.
+// BuildsOf returns the builds that wrote two states. It returns nil if they are equal, or if one is
+// unknown.
 func BuildsOf(before, after string) *Builds {
 	if before == "" || after == "" || before == after {
 		return nil
@@ -21,7 +23,8 @@ func BuildsOf(before, after string) *Builds {
 	return &Builds{before, after, build.Floats(before) != build.Floats(after)}
 }
 
-// Line says in one line what b means for two states, called before and after in it. It is "" for nil.
+// Line describes the builds of two states in one line. The states are called before and after. Line
+// returns "" for nil.
 func (b *Builds) Line(before, after string) string {
 	if b == nil {
 		return ""

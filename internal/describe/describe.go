@@ -1,5 +1,5 @@
-// Package describe has what the documents of ecsdump and those of its page say alike: parts of
-// documents, and how values, entities and errors are named in them.
+// Package describe holds the common parts of the documents of ecsdump and of its web page. It also
+// formats values, entities and errors for them.
 package describe
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Listed returns what doc makes of each of items. It is never nil, which JSON would
-// write as null.
+// Listed returns doc(item) for each item. The result is never nil, because JSON would encode nil as
+// null.
 func Listed[T, D any](items []T, doc func(T) D) []D {
 	docs := make([]D, len(items))
 	for i, item := range items {
@@ -22,7 +22,7 @@ func Listed[T, D any](items []T, doc func(T) D) []D {
 	return docs
 }
 
-// Known returns a time for a member that is missing, or null, if it is not known.
+// Known returns a pointer to t, or nil if t is zero. In JSON, a nil is null or a missing member.
 func Known(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -30,8 +30,8 @@ func Known(t time.Time) *time.Time {
 	return &t
 }
 
-// Kind returns what has rows of type t: a component, a tag, whose rows take no bytes, or a
-// resource.
+// Kind returns the kind of a storage with rows of type t: "component", "resource", or "tag", whose
+// rows take no bytes.
 func Kind(t *layout.Type, resource bool) string {
 	switch {
 	case resource:
@@ -42,8 +42,8 @@ func Kind(t *layout.Type, resource bool) string {
 	return "component"
 }
 
-// Holder names the entity that has a value; a resource has none. Package inspect gives that as
-// entity 0, which would print as one.
+// Holder returns the name of the entity that has a value, or "" for a resource. Package inspect
+// uses entity 0 for a resource, which would be printed as an entity.
 func Holder(e ecs.Entity, resource bool) string {
 	if resource {
 		return ""
@@ -51,7 +51,7 @@ func Holder(e ecs.Entity, resource bool) string {
 	return e.String()
 }
 
-// Unprefixed returns the text of err, if there is one, without the name of package persist.
+// Unprefixed returns the text of err without the prefix of package persist, or "" for nil.
 func Unprefixed(err error) string {
 	if err == nil {
 		return ""
@@ -59,17 +59,17 @@ func Unprefixed(err error) string {
 	return strings.TrimPrefix(err.Error(), "persist: ")
 }
 
-// A ProblemDoc is damage, or something else that keeps bytes from being used.
+// A ProblemDoc describes damage, or another reason why bytes cannot be used.
 type ProblemDoc struct {
 	Kind    string `json:"kind"`              // corrupt, foreign, newer or missing.
-	File    string `json:"file,omitempty"`    // Relative to STORE; for a save its name.
-	Offset  *int64 `json:"offset,omitempty"`  // First byte in question, if it is known.
-	Length  *int64 `json:"length,omitempty"`  // Bytes in question, if it is known.
-	Message string `json:"message,omitempty"` // All of it, for people.
+	File    string `json:"file,omitempty"`    // Relative to STORE. For a save, its name.
+	Offset  *int64 `json:"offset,omitempty"`  // First affected byte, if known.
+	Length  *int64 `json:"length,omitempty"`  // Number of affected bytes, if known.
+	Message string `json:"message,omitempty"` // The whole problem as text.
 }
 
-// ProblemOf describes a problem, with its place in a file if it has one. Whatever is not known to
-// be something else is damage.
+// ProblemOf describes a problem, with its place in a file if there is one. A problem without a
+// known cause counts as damage.
 func ProblemOf(err error) ProblemDoc {
 	doc := ProblemDoc{Kind: "corrupt", Message: Unprefixed(err)}
 	switch {

@@ -9,16 +9,17 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// RowCounts counts rows of a component that differ.
+// RowCounts holds the number of rows of a component that differ.
 type RowCounts struct {
 	Name    string `json:"name"`
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	Changed int    `json:"changed"`
-	Moved   int    `json:"moved"` // In another row; they may count as changed as well.
+	// Rows with another row number. They may also count as changed.
+	Moved int `json:"moved"`
 }
 
-// CountsOf counts what differs, by component: those with rows that do.
+// CountsOf returns the counts of all components that differ.
 func CountsOf(diff *inspect.Diff) []RowCounts {
 	counts := []RowCounts{}
 	for _, c := range diff.Components {
@@ -30,17 +31,18 @@ func CountsOf(diff *inspect.Diff) []RowCounts {
 	return counts
 }
 
-// A Difference is one thing that differs: an entity, or its row of a component.
+// A Difference is an entity that differs, or its row of a component.
 type Difference struct {
 	Entity    ecs.Entity
 	Change    string                 // created, destroyed, added, removed, changed or moved.
-	Component *inspect.ComponentDiff // nil: the entity itself.
+	Component *inspect.ComponentDiff // nil for the entity itself.
 	Row       inspect.RowDiff
 }
 
-// Differences returns what differs in the components that of is true for, or if that is nil in all; ""
-// stands for the entities themselves. Resources come first, then entity by entity, each with what
-// became of it first. What only moved is left out unless moved is set.
+// Differences returns the differences in the components for which of returns true. The name ""
+// stands for the entities themselves. If of is nil, all are included. Resources come first,
+// followed by entities. The difference of an entity itself comes before those of its components.
+// Rows that only moved are omitted unless moved is set.
 func Differences(diff *inspect.Diff, moved bool, of func(component string) bool) (all []Difference) {
 	if of == nil {
 		of = func(string) bool { return true }
@@ -64,15 +66,15 @@ func Differences(diff *inspect.Diff, moved bool, of func(component string) bool)
 			}
 		}
 	}
-	// By entity, since what became of one belongs together; the order of components stays. A
-	// resource has entity 0, index 0 in generation 0, which none that lives has: it comes first.
+	// Sort by entity, so that the differences of an entity are together; the order of components
+	// stays. A resource has entity 0, which no living entity has, so resources come first.
 	slices.SortStableFunc(all, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(a.Entity.Index(), b.Entity.Index()), cmp.Compare(a.Entity.Generation(), b.Entity.Generation()))
 	})
 	return all
 }
 
-// changeOf names what became of a row. One that changed and moved counts as changed.
+// changeOf returns the kind of change of a row. A row that changed and moved counts as changed.
 func changeOf(r inspect.RowDiff) string {
 	switch {
 	case r.Added():
@@ -85,8 +87,8 @@ func changeOf(r inspect.RowDiff) string {
 	return "moved"
 }
 
-// Names returns the entity and the component that differ. A resource has no entity; what
-// differs in no component is the entity itself.
+// Names returns the entity and the component that differ. A resource has no entity. If the entity
+// itself differs, component is "".
 func (x Difference) Names() (entity, component string) {
 	if x.Component == nil {
 		return x.Entity.String(), ""
@@ -94,7 +96,7 @@ func (x Difference) Names() (entity, component string) {
 	return Holder(x.Entity, x.Component.Resource), x.Component.Name
 }
 
-// Values returns the rows of x; a zero Value where there is none.
+// Values returns the old and the new row of x. A missing row is the zero Value.
 func (x Difference) Values() (before, after layout.Value, err error) {
 	if !x.Row.Added() {
 		if before, err = x.Component.Old.Value(x.Component.OldRow(x.Row)); err != nil {

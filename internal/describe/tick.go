@@ -9,28 +9,30 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A TickCounts says how many things a tick did.
+// A TickCounts holds the number of changes in a tick.
 type TickCounts struct {
-	Created    int // Entities.
+	Created    int // Number of created entities.
 	Destroyed  int
-	Cleared    int               // How many times the whole world was cleared.
+	Cleared    int               // Number of clears of the whole world.
 	Components []ComponentCounts // In the order of their numbers.
 }
 
-// A ComponentCounts says what a tick did to a component or resource.
+// A ComponentCounts holds the number of changes to a component or resource in a tick.
 type ComponentCounts struct {
 	inspect.RowChange
-	Name    string
-	Added   int
-	Removed int // Rows that the tick removed, by whatever call: remove, clear, destroy of their entity.
-	Cleared int // How many times the component was cleared by itself.
+	Name  string
+	Added int
+	// Rows that the tick removed, by any call: remove, clear, or destroy of their entity.
+	Removed int
+	// Number of clears of this component alone.
+	Cleared int
 
-	removes   int          // Calls.
-	destroyed []ecs.Entity // By the tick.
+	removes   int          // Number of remove calls.
+	destroyed []ecs.Entity // Entities that the tick destroyed.
 }
 
-// CountTick counts what c did. ops are its operations. A component can have rows that were written
-// without any operation, and operations without rows: both count.
+// CountTick counts the changes of c, whose operations are ops. A component can have written rows
+// without operations, and operations without rows. Both are counted.
 func CountTick(c *inspect.Commit, ops []inspect.Op) TickCounts {
 	var d TickCounts
 	counts := map[int]*ComponentCounts{}
@@ -53,7 +55,8 @@ func CountTick(c *inspect.Commit, ops []inspect.Op) TickCounts {
 			destroyed = append(destroyed, op.Entity)
 		case op.Kind == raw.OpClear && op.Component < 0:
 			d.Cleared++
-		case op.Component < 0: // An operation on no component: the format does not keep it out.
+		// The format allows an operation without a component.
+		case op.Component < 0:
 		case op.Kind == raw.OpClear:
 			at(op.Component).Cleared++
 		case op.Kind == raw.OpAdd:
@@ -71,11 +74,13 @@ func CountTick(c *inspect.Commit, ops []inspect.Op) TickCounts {
 	return d
 }
 
-// removed returns how many rows the tick removed. A destroyed entity loses its components without an
-// operation for each, so rows are counted: those before and the added ones, without those after.
+// removed returns the number of rows that the tick removed. A destroyed entity loses its components
+// without an operation for each. So removed subtracts the final rows from the initial and added
+// rows.
 //
-// The rows of an Indexed storage include gaps, so there it counts calls, and the destroyed entities
-// whose row the tick vacates or gives to another entity. A clear counts the gaps too.
+// Rows of an Indexed storage include gaps, so removed counts differently there. It counts remove
+// calls, and destroyed entities whose row is vacated or given to another entity. After a clear, the
+// gaps are counted too.
 func (c *ComponentCounts) removed() int {
 	if !c.Indexed || c.Cleared > 0 || c.After == 0 {
 		return max(0, c.Before+c.Added-c.After)

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A removal counts the same by whatever call it came, also where rows are gaps.
+// A removal counts the same for every call, also in a storage with gaps.
 func TestCountTick_Removals(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	w := ecs.NewWorld(ecs.Options{})
@@ -32,8 +32,8 @@ func TestCountTick_Removals(t *testing.T) {
 	ticks := []struct {
 		name           string
 		do             func()
-		added, removed int // Of both components.
-		gaps           int // Of the indexed one, which a clear counts too.
+		added, removed int // Counts for both components.
+		gaps           int // Gaps of the indexed component, which a clear counts too.
 	}{
 		{"add", func() {
 			for range 8 {

@@ -17,7 +17,7 @@ func Labelled(name string, v layout.Value) string {
 	return name + "=" + v.String()
 }
 
-// Dotted returns the path of a field as it follows a name.
+// Dotted returns the path of a field in the form that follows a name.
 func Dotted(path string) string {
 	if path == "" || path[0] == '[' {
 		return path
@@ -25,8 +25,8 @@ func Dotted(path string) string {
 	return "." + path
 }
 
-// Leaves iterates over the fields of v with their paths, structs inside taken apart. Arrays,
-// slices and maps stay whole: their number of parts may be another one in each value.
+// Leaves iterates over the fields of v with their paths, and over the fields of nested structs.
+// Arrays, slices and maps are not split, because their number of parts can vary between values.
 func Leaves(path string, v layout.Value) iter.Seq2[string, layout.Value] {
 	return func(yield func(string, layout.Value) bool) { yieldLeaves(path, v, yield) }
 }
@@ -46,7 +46,7 @@ func yieldLeaves(path string, v layout.Value, yield func(string, layout.Value) b
 	return true
 }
 
-// Number returns v as a number, if it is one.
+// Number returns v as a float64, and whether v is a number.
 func Number(v layout.Value) (x float64, ok bool) {
 	switch k := v.Kind(); {
 	case k >= layout.Int8 && k <= layout.Int64:

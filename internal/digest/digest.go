@@ -1,10 +1,10 @@
-// Package digest defines the sum over a world that tells whether two are equal.
-// The world in memory and the untyped image of a stored one are summed by the
-// same code, so that a digest that was written can be checked by any reader.
+// Package digest defines the hash of a world, which shows whether two worlds are equal. The same
+// code hashes a world in memory and the untyped image of a stored world. So any reader can verify a
+// stored digest.
 //
 //	world    tick, registry, and per storage in the order of names: name, sum
 //	storage  number of rows, and the sum of each page of 4096 rows
-//	page     entities, then values, as their canonical bytes
+//	page     entities, then values, in their canonical encoding
 //
 // Sums are xxh3, 64 bits; integers are little-endian.
 package digest
@@ -27,14 +27,14 @@ type Part struct {
 	Sum  uint64
 }
 
-// A Hasher keeps the buffers of a sum. The zero Hasher is ready to use.
+// A Hasher holds buffers for reuse. The zero Hasher is ready to use.
 type Hasher struct {
 	Page []byte
 	sums []uint64
 }
 
-// Rows returns the sum of n rows. page must fill [Hasher.Page], which is empty,
-// with the bytes of rows [lo, hi).
+// Rows returns the sum of n rows. It calls page with an empty [Hasher.Page], and page must append
+// the bytes of rows [lo, hi) to it.
 func (h *Hasher) Rows(n int, page func(lo, hi int)) uint64 {
 	h.sums = h.sums[:0]
 	for lo := 0; lo < n; lo += PageRows {
@@ -48,7 +48,7 @@ func (h *Hasher) Rows(n int, page func(lo, hi int)) uint64 {
 // Page returns the sum of one page.
 func Page(bytes []byte) uint64 { return xxh3.Hash(bytes) }
 
-// Storage returns the sum of n rows from those of their pages.
+// Storage returns the sum of n rows from the sums of their pages.
 func Storage(n int, pages []uint64) uint64 {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 8+8*len(pages)), uint64(n))
 	for _, sum := range pages {
@@ -57,16 +57,16 @@ func Storage(n int, pages []uint64) uint64 {
 	return xxh3.Hash(b)
 }
 
-// littleEndian reports whether entities lie in memory as they are stored.
+// littleEndian reports whether entities have the stored byte order in memory.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// AppendEntities appends entities as they are summed and stored.
+// AppendEntities appends the stored form of entities to dst.
 func AppendEntities[E ~uint64](dst []byte, entities []E) []byte {
 	return append(dst, EntityBytes(entities)...)
 }
 
-// EntityBytes returns entities as they are summed and stored. Where they lie in memory like that, it
-// is the same memory, else a copy.
+// EntityBytes returns the stored form of entities. On a little-endian machine it shares the memory
+// of entities. Otherwise it is a copy.
 func EntityBytes[E ~uint64](entities []E) []byte {
 	if littleEndian {
 		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(entities))), 8*len(entities))
@@ -84,7 +84,7 @@ func Registry[E ~uint64](h *Hasher, rows []E, alive, free int) uint64 {
 	return RegistryOf(rowSum, alive, free)
 }
 
-// RegistryOf returns the sum of the registry from that of its rows.
+// RegistryOf returns the sum of the registry from the sum of its rows.
 func RegistryOf(rowSum uint64, alive, free int) uint64 {
 	b := binary.LittleEndian.AppendUint64(nil, rowSum)
 	b = binary.LittleEndian.AppendUint64(b, uint64(alive))

@@ -21,8 +21,8 @@ func sum(parts ...any) uint64 {
 	return xxh3.Hash(b)
 }
 
-// The format text defines the digest; this spells it out for a world of two
-// entities with one component.
+// This test computes the digest as docs/FORMAT.md defines it, for a world of two entities with one
+// component.
 func TestDigestIsWhatTheFormatSays(t *testing.T) {
 	var h Hasher
 	entities := []uint64{1 << 32, 1<<32 | 1}

@@ -1,17 +1,18 @@
-// Package grow makes room in buffers whose final length is estimated while they are filled.
+// Package grow enlarges buffers whose final length is estimated while they are filled.
 package grow
 
 import "slices"
 
-// At most that many elements or bytes may be appended between two calls of [For].
+// Maximum number of elements or bytes that may be appended between two calls of [For].
 const (
 	Elements = 1024
 	Bytes    = 64 << 10
 )
 
-// For returns dst with room for the elements that follow: done of n are appended, from start on, and the others
-// are taken to be as large. So equal elements allocate about twice what they take, and any a few times as
-// much: each call at most doubles the buffer, and only when little room is left.
+// For returns dst with space for the remaining elements. done of n elements are appended, from
+// start on. For assumes that the others have the same average size. A call at most doubles the
+// buffer, and only if little space is left. So elements of equal size allocate about twice their
+// total size, and any elements a few times their total size.
 func For(dst []byte, start, done, n int) []byte {
 	if done == 0 || done >= n {
 		return dst
@@ -24,10 +25,10 @@ func For(dst []byte, start, done, n int) []byte {
 	return slices.Grow(dst, int(min(rest+rest/16, float64(len(dst)))))
 }
 
-// MaxKept is the capacity up to which buffers for scratch are kept for the next use.
+// MaxKept is the largest capacity of a scratch buffer that is kept for reuse.
 const MaxKept = 1 << 20
 
-// Keep returns buf without its content, or nil if it is too large to be kept.
+// Keep returns buf with length 0, or nil if it is too large to keep.
 func Keep(buf []byte) []byte {
 	if cap(buf) > MaxKept {
 		return nil

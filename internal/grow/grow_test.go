@@ -6,8 +6,8 @@ import (
 	"github.com/stet-ecs/stet/internal/grow"
 )
 
-// allocated returns how many bytes are allocated to append n elements of the sizes that sizeOf returns, and how
-// many these have.
+// allocated appends n elements of sizes sizeOf(i). It returns the number of allocated bytes and the
+// total size of the elements.
 func allocated(n int, sizeOf func(i int) int) (bytes, total int) {
 	var dst []byte
 	last := 0
@@ -31,7 +31,8 @@ func allocated(n int, sizeOf func(i int) int) (bytes, total int) {
 func TestFor_Allocations(t *testing.T) {
 	const n = 1 << 20
 	for name, c := range map[string]struct {
-		n, times int // How often what they take is allocated.
+		// Maximum ratio of allocated bytes to the total size.
+		n, times int
 		sizeOf   func(i int) int
 	}{
 		"equal":         {n, 4, func(int) int { return 9 }},

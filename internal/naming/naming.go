@@ -1,5 +1,5 @@
-// Package naming says which names can be given, to components, snapshots, marks and
-// inputs, and how any name is shown in a sentence.
+// Package naming defines valid names for components, snapshots, marks and inputs. It also quotes
+// names for use in a sentence.
 package naming
 
 import (
@@ -10,13 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxSize is how many bytes a name may have.
+// maxSize is the maximum length of a name in bytes.
 const maxSize = 255
 
-// Check returns why name is not one that can be typed and seen, which all that are given
-// must be: 1 to 255 bytes of UTF-8, all of whose characters can be seen, with no space
-// around them. what says whose it is, with an article. Names that were stored before
-// somebody asked can be others.
+// Check returns an error if name is invalid. A valid name has 1 to 255 bytes of UTF-8, only visible
+// characters, and no space at its start or end. what is the named object with an article, for the
+// error. Files of older versions may contain invalid names.
 func Check(what, name string) error {
 	switch {
 	case name == "", len(name) > maxSize:
@@ -27,12 +26,12 @@ func Check(what, name string) error {
 	return nil
 }
 
-// unseen reports whether nobody can see r.
+// unseen reports whether r is invisible.
 func unseen(r rune) bool { return !unicode.IsGraphic(r) }
 
-// Shown returns name as it is put into a sentence: in quotes if it is not a plain word, so
-// that a name out of a file can neither break a line nor command a terminal, and cut if it
-// is longer than any that can be given.
+// Shown returns name for use in a sentence. It quotes a name that is not a plain word. So a name
+// from a file can neither break a line nor send commands to a terminal. It shortens a name that is
+// longer than a valid one.
 func Shown(name string) string {
 	if Check("", name) != nil || strings.ContainsFunc(name, quoted) {
 		if len(name) > maxSize {
@@ -43,5 +42,5 @@ func Shown(name string) string {
 	return name
 }
 
-// quoted reports whether a name with r in it is not plain.
+// quoted reports whether a name that contains r must be quoted.
 func quoted(r rune) bool { return unicode.IsSpace(r) || r == '"' || r == '\\' }

@@ -1,4 +1,4 @@
-// Package near finds what somebody may have meant to write.
+// Package near finds names that are similar to a misspelled one.
 package near
 
 import (
@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Names returns those of names, at most three, that somebody who wrote name may
-// have meant, the best first.
+// Names returns at most three of names that are similar to name, the most similar first.
 func Names(name string, names []string) []string {
 	type candidate struct {
 		name     string
@@ -30,7 +29,7 @@ func Names(name string, names []string) []string {
 	return best
 }
 
-// Hint returns "; did you mean …?" if some of names are near, or "".
+// Hint returns "; did you mean …?" with the similar names, or "" if there are none.
 func Hint(name string, names []string) string {
 	if like := Names(name, names); len(like) > 0 {
 		return "; did you mean " + strings.Join(like, " or ") + "?"
@@ -38,10 +37,11 @@ func Hint(name string, names []string) string {
 	return ""
 }
 
-// distance returns how many bytes must be inserted, deleted or replaced, or neighbours
-// swapped, to make a into b (optimal string alignment).
+// distance returns the number of edits that turn a into b: insertion, deletion or replacement of a
+// byte, or exchange of two adjacent bytes. This is the optimal string alignment distance.
 func distance(a, b string) int {
-	rows := make([][]int, len(a)+1) // rows[i][j]: of the first i bytes of a to the first j of b.
+	// rows[i][j] is the distance of the first i bytes of a and the first j bytes of b.
+	rows := make([][]int, len(a)+1)
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)
 		for j := range rows[i] {

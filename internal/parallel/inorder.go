@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// Workers is how many goroutines [InOrder] has at most.
+// Workers returns the maximum number of goroutines of [InOrder].
 func Workers() int { return runtime.GOMAXPROCS(0) }
 
-// InOrder calls work for 0 to n-1, several at the same time, and take with what each call made,
-// in the order of the numbers and never two at a time. It ends with the first error in that
-// order, be it of work or of take, or with that of ctx.
+// InOrder calls work for 0 to n-1 in parallel. It calls take with each result, in the order of the
+// numbers and one at a time. It returns the first error in that order, either of work or of take,
+// or the error of ctx.
 //
-// worker is below [Workers]: no two calls with the same one run at the same time. At most a few
-// calls for each worker are ahead of take.
+// worker is below [Workers]. Calls with the same worker never run at the same time. At most a few
+// calls per worker are ahead of take.
 func InOrder[T any](ctx context.Context, n int, work func(worker, i int) (T, error), take func(T) error) error {
 	type made struct {
 		v   T

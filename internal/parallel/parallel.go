@@ -1,4 +1,4 @@
-// Package parallel calls a function for many numbers at the same time.
+// Package parallel calls a function for a range of numbers in parallel.
 package parallel
 
 import (
@@ -8,16 +8,18 @@ import (
 	"sync/atomic"
 )
 
-// Do calls f for 0 to n-1, several at the same time, until one returns an
-// error or ctx ends. Of several errors it returns that of the lowest number, so that
-// what is told does not depend on the machine.
+// Do calls f for 0 to n-1 in parallel until one call returns an error or ctx ends. If there are
+// several errors, it returns that of the lowest number, so the result does not depend on the
+// machine.
 func Do(ctx context.Context, n int, f func(i int) error) error {
 	var (
 		group sync.WaitGroup
 		next  atomic.Int64
 		mu    sync.Mutex
-		end   atomic.Int64 // The lowest number that failed, or n. All below it are called.
-		first error        // What it failed with.
+		// The lowest number that failed, or n. All numbers below it are called.
+		end atomic.Int64
+		// The error of that number.
+		first error
 	)
 	end.Store(int64(n))
 	work := func() {

@@ -8,34 +8,37 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Anchors are states on the way to the newest one, from which those behind them are reached. A
-// journal only leads forward, from a snapshot on: whoever goes back, or far away, would go that way
-// each time. So copies of what is passed are left on it, for which a desk has some room:
+// Anchors are copies of states on the line to the newest state. A journal can only be replayed
+// forward, from a snapshot. Without anchors, each step back would replay from the snapshot. So a
+// desk leaves copies of states that it passes, up to a memory limit:
 //
 //	snapshot ──▶ anchor ──▶ anchor ──▶ anchor ──copy──▶ seq ◀── cursor
 //	                 spacing
 //
-// A seek goes in stops: it begins at the nearest of snapshot, anchor and cursor before seq, leaves
-// an anchor at each stop between, and goes on to seq. States off the line, of rewound branches, have
-// no anchors: they are reached from a snapshot.
+// A seek starts at the nearest snapshot, anchor or cursor before seq. It stops at intervals, leaves
+// an anchor at each stop, and ends at seq. States on rewound branches have no anchors. They are
+// reached from a snapshot.
 type anchors struct {
 	held []anchor // By seq.
-	size int      // Of all of them.
+	size int      // Total size of the anchors in bytes.
 }
 
-// An anchor is a copy of the cursor at some state, and about how many bytes it takes.
+// An anchor is a copy of the cursor at some state, with its approximate size in bytes.
 type anchor struct {
 	*inspect.Cursor
 	size int
 }
 
 const (
-	stride   = 64       // Ticks between anchors at least: so many are gone at once.
-	nearRoom = 64 << 20 // Bytes of the anchors of the near desk,
-	farRoom  = 16 << 20 // and of the far one.
+	// Minimum number of ticks between anchors. Replaying that many takes no noticeable time.
+	stride = 64
+	// Bytes for the anchors of the near desk.
+	nearRoom = 64 << 20
+	// Bytes for the anchors of the far desk.
+	farRoom = 16 << 20
 )
 
-// find returns the last anchor at record seq or before it; nil: there is none.
+// find returns the last anchor at record seq or before it, or nil.
 func (a *anchors) find(seq uint64) *inspect.Cursor {
 	i, ok := a.index(seq)
 	switch {
@@ -47,13 +50,13 @@ func (a *anchors) find(seq uint64) *inspect.Cursor {
 	return nil
 }
 
-// index returns where an anchor at seq is among those held, or would be.
+// index returns the position of the anchor at seq, or the position to insert one.
 func (a *anchors) index(seq uint64) (i int, ok bool) {
 	return slices.BinarySearchFunc(a.held, seq, func(h anchor, seq uint64) int { return cmp.Compare(h.Seq(), seq) })
 }
 
-// keep leaves a copy of c, which takes so many bytes. If there is no room for all, those that are
-// farthest from it go.
+// keep adds a copy of c, whose size is given. If the anchors exceed room, keep removes those
+// farthest from c.
 func (a *anchors) keep(c *inspect.Cursor, size, room int) {
 	i, ok := a.index(c.Seq())
 	if ok {
@@ -70,7 +73,7 @@ func (a *anchors) keep(c *inspect.Cursor, size, room int) {
 	}
 }
 
-// only lets go of all anchors but those that lie on a line: a program may have rewound the others.
+// only removes all anchors that are not on the line, because their records may be rewound.
 func (a *anchors) only(l *line) {
 	a.held = slices.DeleteFunc(a.held, func(h anchor) bool {
 		_, ok := l.find(h.Seq())
@@ -81,8 +84,8 @@ func (a *anchors) only(l *line) {
 	})
 }
 
-// seek takes the cursor to record seq, and leaves anchors on the way. What a state takes is measured
-// at each, since states grow and shrink.
+// seek moves the cursor to record seq and leaves anchors on the way. It measures the size at each
+// anchor, because states grow and shrink.
 func (d *desk) seek(ctx context.Context, seq uint64) error {
 	if to, ok := d.line.find(seq); ok {
 		for _, place := range d.stops(ctx, to) {
@@ -96,8 +99,8 @@ func (d *desk) seek(ctx context.Context, seq uint64) error {
 	return d.jump(ctx, seq)
 }
 
-// jump takes the cursor to record seq, by whatever way is shortest from where it is and from a snapshot.
-// A cursor that failed stays, at no state: its next Seek begins anew.
+// jump moves the cursor to record seq, from its present place or from a snapshot. After an error
+// the cursor is at no state, and its next Seek starts from a snapshot.
 func (d *desk) jump(ctx context.Context, seq uint64) (err error) {
 	if d.cursor != nil {
 		return d.cursor.Seek(ctx, seq)
@@ -110,40 +113,47 @@ func (d *desk) jump(ctx context.Context, seq uint64) (err error) {
 	return err
 }
 
-// stops takes the cursor to an anchor if that lies before place to on the line and nothing nearer does,
-// and returns where others are to be left between there and to: as far from each other as there is
-// room for, if they lay on the whole line.
+// stops returns the places between the starting point and to where seek leaves anchors. If an
+// anchor before to is nearer than the cursor and all snapshots, stops moves the cursor to a copy of
+// it. The distance of the places is what the room allows if the whole line had anchors.
 func (d *desk) stops(ctx context.Context, to int) (places []int) {
-	base := -1 // The last place that is known already.
+	// The last place with a known state.
+	base := -1
 	seq := d.line.path[to].ID.Seq
 	for _, s := range d.view.Snapshots() {
 		if i, ok := d.line.find(s.ID.Seq); ok && s.Err == nil && i <= to {
 			base = max(base, i)
 		}
 	}
-	if d.cursor == nil && base >= 0 { // How large a state is, is known then.
-		_ = d.jump(ctx, d.line.path[base].ID.Seq) // If that is damaged, there may be another way.
+	// Loading this state reveals the size of a state.
+	if d.cursor == nil && base >= 0 {
+		// If the snapshot is damaged, another way may exist.
+		_ = d.jump(ctx, d.line.path[base].ID.Seq)
 	} else if d.cursor == nil {
 		_ = d.jump(ctx, d.line.path[0].Parent)
 	}
-	if d.cursor == nil || d.size > d.room { // Not one anchor has room.
+	// A single anchor does not fit.
+	if d.cursor == nil || d.size > d.room {
 		return nil
 	}
-	at, here := d.line.find(d.cursor.Seq()) // Whether the cursor is on the line at a state, and where.
+	// Whether the cursor holds a state on the line, and where.
+	at, here := d.line.find(d.cursor.Seq())
 	here = here && d.cursor.Image() != nil
 	if a := d.anchors.find(seq); a != nil {
 		if i, ok := d.line.find(a.Seq()); ok && i >= base {
 			base = i
-			if !here || at > to || at < i { // The cursor is no nearer: it becomes a copy of the anchor.
+			// The anchor is nearer: the cursor becomes a copy of it.
+			if !here || at > to || at < i {
 				d.cursor, at, here = a.Clone(), i, true
 			}
 		}
 	}
 	spacing := max(stride, int(int64(len(d.line.path))*int64(d.size)/int64(d.room)))
-	// A cursor that is still behind to comes back a little way, over a stretch without anchors: most
-	// likely somebody steps back, and the next step has one near if it is left shortly before to.
+	// The cursor may have to go back a short way, over a range without anchors. Probably the user
+	// steps back. An anchor shortly before to then makes the next step fast.
 	back := here && at > to && at-to <= 4*stride && to-stride > base && to-base > 4*stride
-	if at > to { // It does not pass the places before to.
+	// The cursor does not pass the places before to.
+	if at > to {
 		here = false
 	}
 	for i := base + spacing; i <= to; i += spacing {
@@ -157,27 +167,31 @@ func (d *desk) stops(ctx context.Context, to int) (places []int) {
 	return places
 }
 
-// sizeOf returns about how many bytes a state takes.
+// sizeOf returns the approximate size of a state in bytes.
 func sizeOf(im *inspect.Image) (n int) {
-	n = 12 * len(im.Registry) // An entity, and its row by index.
+	// An entity, and its row by index.
+	n = 12 * len(im.Registry)
 	for _, c := range im.Components {
 		n += c.Len()*(8+max(c.Width, 0)) + 4*len(c.Pointers)
-		for _, row := range c.Rows { // Of rows that vary, each is a slice of its own.
+		// Each row of variable size is a slice of its own.
+		for _, row := range c.Rows {
 			n += 24 + len(row)
 		}
 	}
 	return n
 }
 
-// isQuick reports whether the state after record seq is reached in less time than what it has of one
-// entity is read: it is near, or states are small.
+// isQuick reports whether loading the state after record seq is faster than reading a single
+// entity. That is the case if the state is near, or if states are small.
 func (d *desk) isQuick(seq uint64) bool {
 	const small, few = 4 << 20, 4 * stride
 	to, ok := d.line.find(seq)
-	if !ok { // On a branch, or before the journal: only if the cursor is there.
+	// On a branch, or before the journal: only if the cursor is there.
+	if !ok {
 		return d.cursor != nil && d.cursor.Image() != nil && d.cursor.Seq() == seq
 	}
-	if d.cursor == nil { // No state was seen: snapshots tell how large they are.
+	// No state was loaded yet: snapshots show the size of a state.
+	if d.cursor == nil {
 		all := d.view.Snapshots()
 		return !slices.ContainsFunc(all, func(s inspect.SnapshotInfo) bool { return s.Err != nil || s.Size > small })
 	}

@@ -7,35 +7,35 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The arrays of a component as they lie in memory, for whoever wonders about rows and gaps: sparse
-// leads from an index to a row, dense from a row back to its entity. A part of each is told; the
-// two have starts of their own, since they are scrolled by themselves.
+// The arrays of a component, as a storage holds them. The sparse array maps an index to a row, and
+// the dense array maps a row to its entity. A request returns a part of each, with separate start
+// positions, because the page scrolls them separately.
 //
-//	sparse   index: │ 2 │ - │ 0 │ … told from index on
-//	dense    row:   │ 2v1 │ 5v3 │ 0v1 │ … told from row on, each with its value
+//	sparse   index: │ 2 │ - │ 0 │ … from Index on
+//	dense    row:   │ 2v1 │ 5v3 │ 0v1 │ … from Row on, each with its value
 
-// arraysDoc is a part of the arrays of a component, as they lie.
+// arraysDoc is a part of the arrays of a component.
 type arraysDoc struct {
 	stateDoc
 	Component string    `json:"component"`
 	Kind      string    `json:"kind"`
-	Width     int       `json:"width"` // Bytes of a row; -1: rows vary.
+	Width     int       `json:"width"` // Bytes of a row, or -1 if rows vary in size.
 	Rows      int       `json:"rows"`
-	Gaps      int       `json:"gaps"`    // Rows of no entity.
+	Gaps      int       `json:"gaps"`    // Number of rows without an entity.
 	Indices   int       `json:"indices"` // Length of the sparse array.
-	Row       int       `json:"row"`     // The first of dense and data.
-	Index     int       `json:"index"`   // The first of sparse.
+	Row       int       `json:"row"`     // The first row of Dense.
+	Index     int       `json:"index"`   // The first index of Sparse.
 	Dense     []laidDoc `json:"dense"`
-	Sparse    []int     `json:"sparse"` // -1: no row.
+	Sparse    []int     `json:"sparse"` // -1 for an index without a row.
 }
 
 // A laidDoc is a row: an entity and its value.
 type laidDoc struct {
-	Entity string `json:"entity"` // "": a gap, or a resource.
+	Entity string `json:"entity"` // "" for a gap or a resource.
 	Value  string `json:"value"`
 }
 
-// arrays tells how a component lies at a record.
+// arrays returns a part of the arrays of a component at a record.
 func (h *shown) arrays(a *ask) (any, error) {
 	seq := a.record("record")
 	row := a.count("row", 0, 1<<31-1)
@@ -62,7 +62,7 @@ func (h *shown) arrays(a *ask) (any, error) {
 	})
 }
 
-// lay tells so many rows and indices of c from those on that d begins with: none, where they lie behind the end.
+// lay adds up to limit rows and indices of c, starting at d.Row and d.Index.
 func (d *arraysDoc) lay(st *inspect.State, c *inspect.Component, limit int) (err error) {
 	for i := d.Row; i < min(d.Row+limit, c.Len()); i++ {
 		v, err := st.Value(c, i)

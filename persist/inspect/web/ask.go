@@ -11,27 +11,27 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// An ask is a request with its parameters. The first that is wrong is kept: whoever answers
-// looks once, when all are read. So a method that reads one returns something in any case, which
-// is not used if it is wrong.
+// An ask is a request with its parameters. It keeps the first invalid parameter in err. The handler
+// checks err once, after all parameters are read. So every method returns some value, which is
+// unused if the parameter is invalid.
 type ask struct {
 	ctx    context.Context
 	values url.Values
 	err    error
 }
 
-// wrong keeps what is wrong with a parameter, unless another one was before.
+// wrong records an invalid parameter, unless one is already recorded.
 func (a *ask) wrong(format string, args ...any) {
 	if a.err == nil {
 		a.err = fail(codeUsage, format, args...)
 	}
 }
 
-// text returns a parameter; "" if it is not there.
+// text returns a parameter, or "" if it is missing.
 func (a *ask) text(name string) string { return a.values.Get(name) }
 
-// number returns a parameter that is a whole number of at most most; otherwise is what it is
-// without one.
+// number returns a parameter that is a whole number of at most most. If the parameter is missing,
+// number returns otherwise.
 func (a *ask) number(name string, otherwise, most uint64) uint64 {
 	text := a.text(name)
 	if text == "" {
@@ -44,12 +44,12 @@ func (a *ask) number(name string, otherwise, most uint64) uint64 {
 	return n
 }
 
-// count is number for what fits into an int.
+// count is number for values that fit into an int.
 func (a *ask) count(name string, otherwise, most int) int {
 	return int(a.number(name, uint64(otherwise), uint64(most)))
 }
 
-// record returns a parameter that is the seq of a record, which must be given.
+// record returns a required parameter that is the seq of a record.
 func (a *ask) record(name string) uint64 {
 	if a.text(name) == "" {
 		a.wrong("%s is missing: the number of a record", name)
@@ -57,7 +57,7 @@ func (a *ask) record(name string) uint64 {
 	return a.number(name, 0, 1<<63)
 }
 
-// entity returns the parameter entity: 12v3.
+// entity returns the parameter entity, in the form 12v3.
 func (a *ask) entity() ecs.Entity {
 	e, err := ecs.ParseEntity(a.text("entity"))
 	if err != nil {
@@ -66,14 +66,14 @@ func (a *ask) entity() ecs.Entity {
 	return e
 }
 
-// index returns the parameter entity if it is an index alone: 12. It keeps nothing as wrong: if it is
-// no index, it may be an entity.
+// index returns the parameter entity if it is an index alone, like 12. Other values are not an
+// error, because they may be an entity.
 func (a *ask) index() (index uint32, alone bool) {
 	n, err := strconv.ParseUint(a.text("entity"), 10, 32)
 	return uint32(n), err == nil
 }
 
-// entities returns the parameters named entity, which may be given several times.
+// entities returns all values of the parameter entity.
 func (a *ask) entities(most int) (all []ecs.Entity) {
 	texts := a.values["entity"]
 	if len(texts) > most {
@@ -90,14 +90,13 @@ func (a *ask) entities(most int) (all []ecs.Entity) {
 	return all
 }
 
-// ticks returns the parameters from and to: a stretch of ticks, all if they are not given.
+// ticks returns the parameters from and to, a range of ticks. The default is all ticks.
 func (a *ask) ticks() (from, to uint64) {
 	return a.number("from", 0, math.MaxUint64), a.number("to", math.MaxUint64, math.MaxUint64)
 }
 
-// desk returns who answers: the near desk, or the far one where beside is 1. A state that is shown
-// beside another is held there, so that whoever goes through time does not go back to it at each
-// step.
+// desk returns the near desk, or the far desk for a state that is shown for comparison. So the near
+// desk keeps the state that moves through time.
 func (a *ask) desk(h *shown) *desk {
 	if a.flag("beside") {
 		return h.far
@@ -108,7 +107,7 @@ func (a *ask) desk(h *shown) *desk {
 // flag reports whether a parameter is 1.
 func (a *ask) flag(name string) bool { return a.text(name) == "1" }
 
-// expressions returns those of a parameter, which may be given several times, but blank ones.
+// expressions returns all values of a parameter, without blank ones.
 func (a *ask) expressions(name string, most int) []string {
 	texts := slices.DeleteFunc(slices.Clone(a.values[name]), func(s string) bool { return strings.TrimSpace(s) == "" })
 	if len(texts) > most {

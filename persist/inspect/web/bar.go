@@ -12,52 +12,64 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// The bar is one document for a stretch of time at the width of a screen: its size does not
-// depend on how many ticks there are. Records are few bytes each and in memory, so summing them up
-// is quick; what is not known without reading payloads (rows, inputs, marks) a counter has ready,
-// or the bar does without it.
+// The time bar is one document for a range of ticks at the width of a screen. Its size does not
+// depend on the number of ticks. Records are small and in memory, so the sums are fast. Rows and
+// inputs come from a counter, because they require reading payloads. Until they are counted, the
+// bar shows bytes.
 //
-//	line, within a stretch ──fill──▶ sums, peaks, inputs    measured by the counter
-//	line, branches                   lanes
-//	snapshots, damage, marks         by tick
+//	line, within a range ──fill──▶ sums, peaks, inputs    measured by the counter
+//	line, branches                 lanes
+//	snapshots, damage, marks       by tick
 
 // Limits of a bar.
 const (
 	maxBuckets = 4096
-	maxLanesOf = 2000 // Branches.
+	maxLanesOf = 2000 // Maximum number of branches.
 	maxMarks   = 2000
 	maxSnaps   = 5000
 	maxDamage  = 200
 )
 
-// barDoc is what a stretch of time holds, for so many pixels.
+// barDoc is a range of ticks at the width of a screen.
 type barDoc struct {
-	First     uint64       `json:"first"` // Ticks: of the oldest state, and of the newest.
-	Last      uint64       `json:"last"`
-	From      uint64       `json:"from"` // Of what is told here.
-	To        uint64       `json:"to"`
-	Measure   string       `json:"measure"`  // What is told of a tick: rows that it wrote; or bytes, until these are counted.
-	Counted   float64      `json:"counted"`  // The part of them that is.
-	Per       uint64       `json:"per"`      // Ticks in a bucket; the last one may have fewer.
-	Sums      []uint64     `json:"sums"`     // Of all ticks of a bucket,
-	Peaks     []uint64     `json:"peaks"`    // and of the one that has most.
-	Inputs    []uint64     `json:"inputs"`   // What the program was told in a bucket: how many. Empty: in none, by what is counted.
-	Branches  []branchDoc  `json:"branches"` // That were rewound.
+	// Ticks of the oldest and the newest state.
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+	// The range of ticks in this document.
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+	// The unit of Sums and Peaks: "rows" written, or "bytes" until rows are counted.
+	Measure string `json:"measure"`
+	// The fraction of ticks whose rows are counted.
+	Counted float64 `json:"counted"`
+	// Ticks in a bucket. The last bucket may have fewer.
+	Per uint64 `json:"per"`
+	// Sum of all ticks in a bucket.
+	Sums []uint64 `json:"sums"`
+	// Maximum of a tick in a bucket.
+	Peaks []uint64 `json:"peaks"`
+	// Number of inputs in a bucket, as far as they are counted. Empty if there are none.
+	Inputs []uint64 `json:"inputs"`
+	// Rewound branches.
+	Branches  []branchDoc  `json:"branches"`
 	Marks     []markDoc    `json:"marks"`
 	Snapshots []snapDoc    `json:"snapshots"`
 	Damage    []damagedDoc `json:"damage"`
 }
 
-// A branchDoc is a chain of ticks that were rewound.
+// A branchDoc is a chain of rewound ticks.
 type branchDoc struct {
-	Lane int    `json:"lane"`
-	From uint64 `json:"from"` // Ticks.
+	Lane int `json:"lane"`
+	// First tick.
+	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
-	Tip  uint64 `json:"tip"`  // Record.
-	Fork uint64 `json:"fork"` // The record that it continues.
+	// Last record.
+	Tip uint64 `json:"tip"`
+	// The record that the branch continues.
+	Fork uint64 `json:"fork"`
 }
 
-// A markDoc is a name that the program gave a tick, on whatever branch.
+// A markDoc is a name that the program gave to a tick, on any branch.
 type markDoc struct {
 	Name    string `json:"name"`
 	Tick    uint64 `json:"tick"`
@@ -65,22 +77,23 @@ type markDoc struct {
 	Rewound bool   `json:"rewound"`
 }
 
-// A snapDoc is a snapshot file, and the state in it.
+// A snapDoc is a snapshot file with its state.
 type snapDoc struct {
 	stateDoc
 	Number uint32 `json:"number"`
 	Label  string `json:"label,omitempty"`
 	Size   int64  `json:"size"`
-	Error  string `json:"error,omitempty"` // Why it cannot be read; then there is no state.
+	// The reason why the file cannot be read. Then there is no state.
+	Error string `json:"error,omitempty"`
 }
 
-// A damagedDoc is a place in time that something is damaged at.
+// A damagedDoc is damage at a point in time.
 type damagedDoc struct {
-	Tick    uint64 `json:"tick"` // The last one before it.
+	Tick    uint64 `json:"tick"` // The last readable tick before the damage.
 	Message string `json:"message"`
 }
 
-// timeBar tells what a stretch of time holds.
+// timeBar returns the time bar for a range of ticks.
 func (h *shown) timeBar(a *ask) (any, error) {
 	from, to := a.ticks()
 	width := a.count("width", 1000, maxBuckets)
@@ -89,7 +102,8 @@ func (h *shown) timeBar(a *ask) (any, error) {
 		doc = &barDoc{Measure: "bytes", Branches: []branchDoc{}, Marks: []markDoc{}, Snapshots: d.snapshots(h), Damage: d.damage(h)}
 		doc.First, doc.Last = d.ends()
 		doc.From, doc.To = max(from, doc.First), min(to, doc.Last)
-		if doc.To < doc.From { // A stretch that lies outside, as of a store that was pruned: all of it.
+		// The range is outside, for instance because the store was pruned: show all.
+		if doc.To < doc.From {
 			doc.From, doc.To = doc.First, doc.Last
 		}
 		doc.fill(d.line.within(doc.From, doc.To), max(width, 1), h.bar.measure(d.view.Log(), doc))
@@ -99,8 +113,8 @@ func (h *shown) timeBar(a *ask) (any, error) {
 	})
 }
 
-// ends returns the ticks of the oldest state and the newest, on whatever branch; 0 and 0 if there is
-// none.
+// ends returns the ticks of the oldest and the newest state, on any branch. It returns 0 and 0 if
+// there is no state.
 func (d *desk) ends() (first, last uint64) {
 	first = math.MaxUint64
 	note := func(tick uint64) { first, last = min(first, tick), max(last, tick) }
@@ -119,9 +133,8 @@ func (d *desk) ends() (first, last uint64) {
 	return min(first, last), last
 }
 
-// fill sums up entries, whose ticks are in [From, To], into at most as many buckets as there are
-// pixels, each of as many ticks.
-// A peak is kept beside the sum: one large tick among a thousand must not be lost on the screen.
+// fill sums up entries, whose ticks are in [From, To], into at most width buckets of equal length.
+// It also stores the peak of each bucket, so that a single large tick stays visible.
 func (b *barDoc) fill(entries []journal.Entry, width int, measure func(e journal.Entry) (written, inputs uint64)) {
 	ticks := b.To - b.From + 1
 	b.Per = max(1, (ticks-1)/uint64(width)+1)
@@ -141,11 +154,12 @@ func (b *barDoc) fill(entries []journal.Entry, width int, measure func(e journal
 	}
 }
 
-// branches returns the branches of the whole line, whatever stretch is told: the newest, if there are
-// too many.
+// branches returns the branches of the whole line, independent of the range. If there are too many,
+// it returns the newest.
 func (d *desk) branches() []branchDoc {
 	docs := []branchDoc{}
-	for _, b := range slices.Backward(d.line.branches) { // The newest.
+	// The newest first.
+	for _, b := range slices.Backward(d.line.branches) {
 		if len(docs) == maxLanesOf {
 			break
 		}
@@ -154,7 +168,7 @@ func (d *desk) branches() []branchDoc {
 	return docs
 }
 
-// snapshots returns all snapshots, or the last of them in the order of the view: the newest.
+// snapshots returns all snapshots. If there are too many, it returns the newest.
 func (d *desk) snapshots(h *shown) []snapDoc {
 	docs := []snapDoc{}
 	all := d.view.Snapshots()
@@ -168,8 +182,8 @@ func (d *desk) snapshots(h *shown) []snapDoc {
 	return docs
 }
 
-// damage tells where in time something of the journal cannot be read: behind the last record that
-// lies before it. Damage of a snapshot is at tick 0 here; its snapDoc tells it as well.
+// damage returns the positions in time of damage in the journal. Damage is placed at the last
+// record before it. Damage of a snapshot is placed at tick 0; its snapDoc reports it too.
 func (d *desk) damage(h *shown) []damagedDoc {
 	docs := []damagedDoc{}
 	log := d.view.Log()
@@ -186,10 +200,11 @@ func (d *desk) damage(h *shown) []damagedDoc {
 	return docs
 }
 
-// tickBefore returns the tick of the last record before a place in a file of the store; 0: of none.
+// tickBefore returns the tick of the last record before an offset in a file of the store, or 0.
 func tickBefore(log *journal.Log, file string, offset int64) (tick uint64) {
 	segment := slices.IndexFunc(log.Segments, func(s journal.Segment) bool { return "journal/"+s.Name == file })
-	if segment < 0 { // It is no segment.
+	// Not a segment.
+	if segment < 0 {
 		return 0
 	}
 	i, _ := slices.BinarySearchFunc(log.Entries, offset, func(e journal.Entry, offset int64) int {
@@ -201,9 +216,9 @@ func tickBefore(log *journal.Log, file string, offset int64) (tick uint64) {
 	return log.Entries[i-1].Tick
 }
 
-// marks returns the names in the journal. All of them are read again when there are new records,
-// but not for every one of a program that commits many: at most every two seconds. So a new mark may
-// be missing for as long. It is called at the near desk, whose turn the lock of c is taken within.
+// marks returns the marks in the journal. It reads all of them again if there are new records, but
+// at most every two seconds. So a new mark can be missing for that time. marks is called at the
+// near desk and takes the lock of c there.
 func (c *counter) marks(ctx context.Context, d *desk) ([]markDoc, error) {
 	const often = 2 * time.Second
 	c.mu.Lock()
@@ -212,7 +227,8 @@ func (c *counter) marks(ctx context.Context, d *desk) ([]markDoc, error) {
 	if c.known != nil && (n == c.marked || time.Since(c.asked) < often) {
 		return c.known, nil
 	}
-	marks, _ := d.view.Marks(ctx) // Damage is told elsewhere.
+	// Damage is reported separately.
+	marks, _ := d.view.Marks(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

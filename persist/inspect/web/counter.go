@@ -12,59 +12,64 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A counter knows how many rows each tick wrote, and how many inputs it had. The journal only says
-// how long a record is, so ticks are read for it, one after the other, while nobody asks for
-// anything else. What is counted stays in memory, and in a file for the next time if there is a
-// place for it: 12 bytes a tick.
+// A counter holds the number of rows and inputs of each tick. The journal only stores the length of
+// a record. So the counter reads the ticks one after the other while no other request runs. The
+// counts stay in memory, and in a file of the cache directory, if there is one: 12 bytes per tick.
 //
-// It counts at the far desk, a few ticks at each turn, so that nobody waits for long. The near
-// desk reads the counts for a bar; the lock is only held to take or put them, not while ticks are
-// read.
+// The counter works at the far desk, a few ticks per turn, so that no request waits long. The near
+// desk reads the counts for the time bar. The lock is only held to read or store counts, not while
+// ticks are read.
 //
 //	recall ── of an earlier start ──┐
-//	far desk ──countSome──▶ counts ─┴─measure──▶ bar, at the near desk
-//	                          └─save──▶ the file, as a whole
+//	far desk ──countSome──▶ counts ─┴─measure──▶ time bar, at the near desk
+//	                          └─save──▶ the whole file
 type counter struct {
 	kept keptCounts
 
-	mu     sync.Mutex
-	epoch  uint64 // Of the store, when it was last seen that these are its ticks.
-	counts        // What is counted never changes; more is added.
-	saved  int    // So many of them are in the file.
-	unread bool   // One could not be read. It may be readable the next time, so nothing is saved.
+	mu sync.Mutex
+	// Epoch of the store when the counts were last checked against its ticks.
+	epoch  uint64
+	counts // Existing counts never change. New counts are appended.
+	// Number of counts in the file.
+	saved int
+	// A tick could not be read. It may be readable next time, so the file is not written.
+	unread bool
 
-	known  []markDoc // The marks, as they were when they were asked for last; nil: never.
-	asked  time.Time
-	marked int // Records that there were when marks were asked for.
+	// The marks when they were last read, or nil.
+	known []markDoc
+	asked time.Time
+	// Number of records when marks were last read.
+	marked int
 }
 
-// counts are what the ticks of a world are counted for, by their seqs: ticks[i] is that of seq
-// begin+i. A seq without a record has a zero there.
+// counts are the counts of a world's ticks. ticks[i] belongs to seq begin+i. It is zero for a seq
+// without a record.
 type counts struct {
 	world [16]byte
-	begin uint64 // The seq of the first.
+	begin uint64 // The seq of ticks[0].
 	ticks []counted
 }
 
-// A counted is what a tick is counted for, and the sum of its payload, which tells it from another
-// one that was given its seq.
+// A counted holds the counts of a tick. sum is the checksum of its payload, which identifies the
+// tick if its seq is reused.
 type counted struct{ sum, written, inputs uint32 }
 
-// maxCounted bounds how many ticks are counted. Of a longer journal the bar tells bytes.
+// maxCounted limits the number of counted ticks. For a longer journal the bar shows bytes.
 const maxCounted = 4 << 20
 
-// countable reports whether the ticks of entries are counted. Between two of a journal that lost
-// segments can lie any number of seqs, and each of them takes a place.
+// countable reports whether the ticks of entries are counted. A journal with lost segments can have
+// large gaps between seqs, and each seq in a gap takes an element.
 func countable(entries []journal.Entry) bool {
 	n := len(entries)
 	return n > 0 && entries[n-1].ID.Seq-entries[0].ID.Seq < maxCounted
 }
 
-// fewest is how many uncounted ticks make a bar of rows none: a store that grows always has some.
+// fewest is the number of uncounted ticks up to which the bar shows rows. A growing store always
+// has some uncounted ticks.
 const fewest = 64
 
-// of makes c those of log: what is counted of another world is let go, and so is what lies before log,
-// and all from the first tick on that is another one there or is not in it.
+// of adjusts c to log. It removes counts of another world, and of ticks before the start of log. It
+// also removes all counts from the first tick on that differs from log or is missing there.
 func (c *counts) of(log *journal.Log) {
 	if len(log.Entries) == 0 {
 		*c = counts{world: log.World}
@@ -77,19 +82,20 @@ func (c *counts) of(log *journal.Log) {
 	}
 	c.begin, c.ticks = first, c.ticks[first-c.begin:]
 	end := first
-	// A seq is given again where a crash lost records: then the payload has another sum, and whatever
-	// follows was counted of the lost ones.
+	// After a crash, seqs of lost records are reused. The payload then has another checksum, and
+	// all later counts belong to lost records.
 	for _, e := range log.Entries {
 		if i := e.ID.Seq - first; i >= uint64(len(c.ticks)) || c.ticks[i].sum != e.ID.CRC {
 			break
 		}
 		end = e.ID.Seq + 1
 	}
-	c.ticks = slices.Clip(c.ticks[:end-first]) // A bar may be reading those behind, which must not become others.
+	// A bar may be reading the removed counts, so append must not overwrite them.
+	c.ticks = slices.Clip(c.ticks[:end-first])
 }
 
-// measure returns what a bar tells of a tick: rows if nearly all are counted, else bytes of payloads.
-// It says in doc which.
+// measure returns the function that the bar uses for a tick. It returns rows if nearly all ticks
+// are counted, and payload bytes otherwise. It sets doc.Measure accordingly.
 func (c *counter) measure(log *journal.Log, doc *barDoc) func(journal.Entry) (written, inputs uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,14 +121,14 @@ func (c *counter) measure(log *journal.Log, doc *barDoc) func(journal.Entry) (wr
 	return of
 }
 
-// indexOf returns how many of entries come before record seq.
+// indexOf returns the number of entries before record seq.
 func indexOf(entries []journal.Entry, seq uint64) int {
 	i, _ := slices.BinarySearchFunc(entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 	return i
 }
 
-// count counts the rows of ticks until ctx ends: those that there are, and those that come. Between
-// two turns others can have the desk.
+// count counts the rows of existing and new ticks until ctx ends. It releases the desk between two
+// parts.
 func (h *shown) count(ctx context.Context) {
 	news := h.following.subscribe()
 	defer h.following.leave(news)
@@ -141,12 +147,13 @@ func (h *shown) count(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-news:
-			_ = h.far.with(ctx, func() error { return h.far.refresh(ctx) }) // What it does not find is found the next time.
+			// An error is ignored: the next refresh finds the records.
+			_ = h.far.with(ctx, func() error { return h.far.refresh(ctx) })
 		}
 	}
 }
 
-// recall takes what was counted of the store of d at another time.
+// recall reads the counts of d's store from the cache.
 func (c *counter) recall(d *desk) {
 	log := d.view.Log()
 	c.counts = c.kept.read(log.World)
@@ -154,10 +161,11 @@ func (c *counter) recall(d *desk) {
 	c.epoch, c.saved = log.Epoch, len(c.ticks)
 }
 
-// save keeps what is counted for the next time, if that is much more than what is kept: it is written
-// as a whole. Less is enough if nothing comes any more.
+// save writes the counts to the cache if enough new ones exist, because it writes the whole file.
+// With last set, fewer new counts are enough.
 func (c *counter) save(last bool) {
-	least := 1000 // Fewer are counted at once.
+	// For less, counting again is fast enough.
+	least := 1000
 	c.mu.Lock()
 	all, saved, unread := c.counts, c.saved, c.unread
 	c.mu.Unlock()
@@ -167,13 +175,14 @@ func (c *counter) save(last bool) {
 	if unread || len(all.ticks)-saved < least {
 		return
 	}
-	c.kept.write(&all) // If there is no place for it now, there may be one later.
+	// If the write fails, a later one may succeed.
+	c.kept.write(&all)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.saved = len(all.ticks)
 }
 
-// countSome counts a few ticks, and reports whether there are more.
+// countSome counts a few ticks and reports whether there are more.
 func (c *counter) countSome(d *desk) (more bool) {
 	const some, bytes = 1024, 4 << 20
 	entries := d.view.Log().Entries
@@ -181,18 +190,19 @@ func (c *counter) countSome(d *desk) (more bool) {
 		return false
 	}
 	c.mu.Lock()
-	// Ticks are looked through from the first only when they may be others, or so many were pruned
-	// that their counts take memory for nothing.
-	const past = 1 << 16 // Ticks that were pruned.
+	// The counts are checked from the first tick only if ticks may have changed. They are also
+	// checked if many ticks were pruned, to release the memory of their counts.
+	const past = 1 << 16 // Number of pruned ticks.
 	epoch, world := d.view.Log().Epoch, d.view.Log().World
-	if c.epoch != epoch || c.world != world || entries[0].ID.Seq > c.begin+past { // Seqs may have been given again.
+	// Seqs may have been reused.
+	if c.epoch != epoch || c.world != world || entries[0].ID.Seq > c.begin+past {
 		c.of(d.view.Log())
 		c.epoch, c.saved = epoch, min(c.saved, len(c.ticks))
 	}
 	upto := c.begin + uint64(len(c.ticks))
 	c.mu.Unlock()
 
-	// The lock is not held while ticks are read: nobody else adds counts.
+	// The lock is not held while ticks are read, because no other goroutine adds counts.
 	todo, size := entries[indexOf(entries, upto):], 0
 	for i, e := range todo {
 		if size += int(e.Length); i > 0 && (i == some || size > bytes) {
@@ -208,8 +218,9 @@ func (c *counter) countSome(d *desk) (more bool) {
 	for _, e := range todo {
 		ticks[e.ID.Seq-upto].sum = e.ID.CRC
 	}
-	// Commits stops at a tick that it cannot read: that is passed over, and it goes on behind it.
-	for first := todo[0].ID.Seq; first <= last; { // What cannot be read wrote nothing that is known.
+	// Commits stops at a tick that it cannot read. The loop skips that tick and continues after it.
+	// An unreadable tick counts as 0 rows.
+	for first := todo[0].ID.Seq; first <= last; {
 		commits, err := d.view.Commits(first, last)
 		for i := range commits {
 			tick := &ticks[commits[i].Seq-upto]
@@ -227,7 +238,7 @@ func (c *counter) countSome(d *desk) (more bool) {
 	return true
 }
 
-// written returns how many rows a tick wrote.
+// written returns the number of rows that a tick wrote.
 func written(c *inspect.Commit) (n int) {
 	for _, r := range c.Rows {
 		n += r.Written
@@ -235,5 +246,5 @@ func written(c *inspect.Commit) (n int) {
 	return n
 }
 
-// narrowed returns n, or the most that a count can be.
+// narrowed returns n, limited to the maximum of a uint32.
 func narrowed(n int) uint32 { return uint32(min(uint64(n), math.MaxUint32)) }

@@ -9,21 +9,21 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An Opener opens the store or save that is shown. It is called several times, and each view is
-// closed.
+// An Opener opens the store or save. It is called several times, and each view is closed.
 type Opener func(ctx context.Context) (*inspect.View, error)
 
-// Requests come at the same time, but a view and a cursor are for one at a time. So requests
-// queue at desks. That costs nothing where it matters: people ask one thing after the other,
-// and the page gives up what it no longer wants, which leaves the queue.
+// Requests arrive concurrently, but a view and a cursor allow only one user at a time. So requests
+// queue at desks. The queues are short: a user asks one thing after the other. The page also
+// cancels requests that it no longer needs, and a cancelled request leaves the queue.
 //
-//	request ──answer──▶ turn ──▶ reach: is the record known? else refresh
-//	                             ├ state: the whole state, by the cursor
-//	                             └ read: pages of a snapshot, if it lies in one
+//	request ──answer──▶ turn ──▶ reach: refresh if the record is unknown
+//	                             ├ state: load the whole state with the cursor
+//	                             └ read: pages of a snapshot, if one has the state
 
-// A shown is a store or save that is asked: near is the desk for what somebody waits for while
-// they move through time, far the one for what takes long. The fields that other goroutines use
-// have locks of their own (bar, following); a desk's are used by whoever has its turn.
+// A shown is the store or save that requests are about. The near desk answers quick requests that
+// move through time. The far desk answers slow requests. Fields shared with other goroutines have
+// locks of their own: bar and following. The fields of a desk are used by the request whose turn it
+// is.
 type shown struct {
 	speaker
 	open      Opener
@@ -31,27 +31,35 @@ type shown struct {
 	near, far *desk
 	bar       counter
 	following follower
-	started   string          // Tells what it answers from what another answered, in a browser's cache.
-	ended     <-chan struct{} // When it is closed.
+	// Distinguishes the answers of this server start in a browser's cache.
+	started string
+	// Closed when the handler is closed.
+	ended <-chan struct{}
 }
 
-// A desk answers one after the other, from a view and the one state that it holds. Whoever
-// waits for their turn and goes away leaves the queue.
+// A desk answers one request at a time, with its view and the one state that it holds. A waiting
+// request whose client disconnects leaves the queue.
 type desk struct {
-	turn   chan struct{} // Holds one value while somebody has the turn: a lock that can be waited for with a context.
-	view   *inspect.View
-	cursor *inspect.Cursor // nil: at no state yet.
-	size   int             // About so many bytes a state takes; 0: none was seen.
-	line   line
-	chosen *selection // Of the state last asked for entities: who scrolls asks for the same ones again.
+	// A lock that can be awaited with a context. It holds one value while it is locked.
+	turn chan struct{}
+	view *inspect.View
+	// nil until a state is loaded.
+	cursor *inspect.Cursor
+	// Approximate size of a state in bytes. 0 if no state was loaded yet.
+	size int
+	line line
+	// The last selection of entities, for requests that scroll through it.
+	chosen *selection
 
 	anchors anchors
-	room    int // Bytes that they may take.
+	// Maximum size of the anchors in bytes.
+	room int
 
-	newest *atomic.Uint64 // The epoch of the store that either desk saw last: one for both.
+	// The latest epoch that either desk has seen. Both desks share it.
+	newest *atomic.Uint64
 }
 
-// newDesk returns a desk with a view of its own, and room for so many bytes of anchors.
+// newDesk returns a desk for a view, with room bytes for anchors.
 func newDesk(v *inspect.View, room int) *desk {
 	d := &desk{turn: make(chan struct{}, 1), view: v, room: room, newest: new(atomic.Uint64)}
 	d.line.learn(v)
@@ -59,8 +67,8 @@ func newDesk(v *inspect.View, room int) *desk {
 	return d
 }
 
-// with calls f when it is its turn, or returns the error of ctx if that ends first. f is called with all
-// of the desk to itself, and must not ask for the turn again.
+// with calls f when it is this request's turn. It returns the error of ctx if that ends first. f
+// has exclusive use of the desk and must not call with again.
 func (d *desk) with(ctx context.Context, f func() error) error {
 	select {
 	case d.turn <- struct{}{}:
@@ -71,7 +79,8 @@ func (d *desk) with(ctx context.Context, f func() error) error {
 	if d.view == nil {
 		return errClosed
 	}
-	if err := ctx.Err(); err != nil { // Where both can be done, select takes either.
+	// If both cases are ready, select chooses at random.
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return f()
@@ -79,7 +88,7 @@ func (d *desk) with(ctx context.Context, f func() error) error {
 
 var errClosed = errors.New("the server is closing")
 
-// answer is with for what gives a document, if all that was asked is right.
+// answer runs f at the desk and returns its document. It returns a.err if a parameter is invalid.
 func answer[D any](a *ask, d *desk, f func() (D, error)) (doc D, err error) {
 	if a.err != nil {
 		return doc, a.err
@@ -91,7 +100,7 @@ func answer[D any](a *ask, d *desk, f func() (D, error)) (doc D, err error) {
 	return doc, err
 }
 
-// state returns the state after record seq. It is valid while it is the caller's turn: the next to seek
+// state returns the state after record seq. It is valid during the caller's turn. The next seek
 // changes it in place.
 func (d *desk) state(ctx context.Context, seq uint64) (im *inspect.Image, err error) {
 	if err := d.reach(ctx, seq); err != nil {
@@ -103,15 +112,16 @@ func (d *desk) state(ctx context.Context, seq uint64) (im *inspect.Image, err er
 	return d.cursor.Image(), nil
 }
 
-// errLoad is given where a state has to be loaded.
+// errLoad is returned by a callback of Read that would have to load the whole state.
 var errLoad = errors.New("web: the whole state is needed")
 
-// read calls f with the state after record seq: the one that the desk has or, where it lies in a
-// snapshot, without loading it. f is called again where a page is damaged, see [inspect.View.Read].
+// read calls f with the state after record seq. It uses the state that the desk holds, or reads
+// pages of a snapshot without loading it. f is called again if a page is damaged: see
+// [inspect.View.Read].
 func (d *desk) read(ctx context.Context, seq uint64, f func(*inspect.State) error) error {
 	loaded := d.cursor != nil && d.cursor.Seq() == seq && d.cursor.Image() != nil
-	// Where pages do not do, Read would load the state for itself. It is refused, and loaded by the
-	// cursor, which the next question finds there.
+	// If pages are not enough, Read would load the state for itself. read rejects that and loads
+	// the state with the cursor, so the next request finds it there.
 	if !loaded && d.snapshot(seq) != nil {
 		err := d.view.Read(ctx, seq, func(st *inspect.State) error {
 			if st.Whole() {
@@ -129,13 +139,14 @@ func (d *desk) read(ctx context.Context, seq uint64, f func(*inspect.State) erro
 	return f(d.cursor.State())
 }
 
-// refresh looks for what was written. A state that is held stays right while the store only grows.
-// Under another epoch it may not: a crash loses records that were not durable, which were shown
-// here, and the next program gives their seqs to others.
+// refresh looks for new records. A held state stays valid while the store only grows. With a new
+// epoch it may be invalid: a crash loses records that were not durable but already shown. The next
+// program reuses their seqs.
 func (d *desk) refresh(ctx context.Context) error {
 	epoch := d.view.Log().Epoch
 	changed, err := d.view.Refresh(ctx)
-	if now := d.view.Log().Epoch; now != epoch { // Whatever else went wrong.
+	// Even if Refresh failed.
+	if now := d.view.Log().Epoch; now != epoch {
 		d.newest.Store(now)
 		d.cursor, d.anchors, d.chosen = nil, anchors{}, nil
 	}
@@ -147,8 +158,8 @@ func (d *desk) refresh(ctx context.Context) error {
 	return nil
 }
 
-// reach makes the store known up to record seq: the other desk may have seen it grow, or that seq is
-// another record now. What both know already costs a look.
+// reach refreshes the desk if it does not know record seq. It also refreshes if the other desk has
+// seen a new epoch, because seq may be another record then. Otherwise reach costs a lookup.
 func (d *desk) reach(ctx context.Context, seq uint64) error {
 	log := d.view.Log()
 	if _, ok := log.Known(seq); ok && log.Epoch == d.newest.Load() || d.view.IsSave() {
@@ -157,8 +168,7 @@ func (d *desk) reach(ctx context.Context, seq uint64) error {
 	return d.refresh(ctx)
 }
 
-// close lets go of the files when nobody reads them any more. Whoever has the turn then finds no
-// view: see with.
+// close closes the files after the current request. Later requests find no view: see with.
 func (d *desk) close() error {
 	d.turn <- struct{}{}
 	defer func() { <-d.turn }()

@@ -10,44 +10,49 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Two questions about change. What a tick did is in its record, and told without a state. How two
-// states differ is compared: by what the tick between them wrote, if one is the parent of the
-// other, else row by row. The counts are always all of them; rows are listed for one component, a
-// part at a time, since a page that shows a million differences shows nothing.
+// This file answers two requests about changes. The changes of a tick are in its record, and no
+// state is loaded. Two states are compared: by the rows that the tick wrote if one state is the
+// parent of the other, and row by row otherwise. Counts cover all rows. Rows are only listed for
+// one component, in parts, because a page cannot show a million rows a page.
 
-// tickDoc is what the journal says of a tick, without a state.
+// tickDoc describes a tick from the journal, without a state.
 type tickDoc struct {
 	stateDoc
-	Parent     uint64     `json:"parent"` // Record; 0: none.
-	Time       *time.Time `json:"time"`
-	Bytes      int        `json:"bytes"`
-	Rewound    bool       `json:"rewound"`
-	Created    int        `json:"created"` // Entities.
-	Destroyed  int        `json:"destroyed"`
-	Cleared    int        `json:"cleared"` // How often all of the world was.
+	// The parent record, or 0.
+	Parent    uint64     `json:"parent"`
+	Time      *time.Time `json:"time"`
+	Bytes     int        `json:"bytes"`
+	Rewound   bool       `json:"rewound"`
+	Created   int        `json:"created"` // Number of created entities.
+	Destroyed int        `json:"destroyed"`
+	// Number of clears of the whole world.
+	Cleared    int        `json:"cleared"`
 	Marks      []string   `json:"marks"`
 	Inputs     []inputDoc `json:"inputs"`
-	Components []patchDoc `json:"components"` // That changed.
-	Entities   []string   `json:"entities"`   // Created and destroyed ones, the first, as + and - before them say.
+	Components []patchDoc `json:"components"` // Components that changed.
+	// The first created and destroyed entities, prefixed with + or -.
+	Entities []string `json:"entities"`
 }
 
-// An inputDoc is what the program was told in the tick.
+// An inputDoc is an input of the tick.
 type inputDoc struct {
 	Name string `json:"name"`
-	Text string `json:"text"` // As a string in Go.
+	Text string `json:"text"` // As a Go string literal.
 	Size int    `json:"size"`
 }
 
-// A patchDoc says what a tick did to a component.
+// A patchDoc describes the changes of a tick to a component.
 type patchDoc struct {
-	Name    string `json:"name"`
-	Added   int    `json:"added"`
-	Removed int    `json:"removed"` // Also those of destroyed entities, and those that a clear took.
-	Cleared int    `json:"cleared"`
-	Before  int    `json:"before"` // Rows.
-	After   int    `json:"after"`
-	Written int    `json:"written"` // Rows that were added, set or moved.
-	Bytes   int    `json:"bytes"`
+	Name  string `json:"name"`
+	Added int    `json:"added"`
+	// Includes rows of destroyed entities and cleared rows.
+	Removed int `json:"removed"`
+	Cleared int `json:"cleared"`
+	// Number of rows.
+	Before  int `json:"before"`
+	After   int `json:"after"`
+	Written int `json:"written"` // Rows that were added, set or moved.
+	Bytes   int `json:"bytes"`
 }
 
 const (
@@ -55,7 +60,7 @@ const (
 	maxListed = 200
 )
 
-// tick tells what a record says.
+// tick describes the tick of a record.
 func (h *shown) tick(a *ask) (any, error) {
 	seq := a.record("record")
 	return answer(a, h.near, func() (*tickDoc, error) {
@@ -83,7 +88,7 @@ func (h *shown) tick(a *ask) (any, error) {
 	})
 }
 
-// count counts what c did, by component; those of which most was written come first.
+// count fills in the counts by component. Components with most written rows come first.
 func (d *tickDoc) count(c *inspect.Commit, ops []inspect.Op) {
 	n := describe.CountTick(c, ops)
 	d.Created, d.Destroyed, d.Cleared = n.Created, n.Destroyed, n.Cleared
@@ -101,31 +106,35 @@ func (d *tickDoc) count(c *inspect.Commit, ops []inspect.Op) {
 	slices.SortFunc(d.Components, func(a, b patchDoc) int { return cmp.Or(cmp.Compare(b.Written, a.Written), cmp.Compare(a.Name, b.Name)) })
 }
 
-// name lists an entity, if there is room.
+// name lists an entity unless the list is full.
 func (d *tickDoc) name(entity string) {
 	if len(d.Entities) < maxListed {
 		d.Entities = append(d.Entities, entity)
 	}
 }
 
-// diffDoc says how two states differ.
+// diffDoc describes the differences of two states.
 type diffDoc struct {
-	Old        stateDoc             `json:"old"`
-	New        stateDoc             `json:"new"`
-	Same       bool                 `json:"same"`
-	Builds     string               `json:"builds,omitempty"` // Which builds wrote the states, if these and the builds differ.
+	Old  stateDoc `json:"old"`
+	New  stateDoc `json:"new"`
+	Same bool     `json:"same"`
+	// The builds that wrote the states, if they differ and the states differ.
+	Builds     string               `json:"builds,omitempty"`
 	Schema     []schemaDiff         `json:"schema"`
-	Created    int                  `json:"created"` // Entities.
+	Created    int                  `json:"created"` // Number of created entities.
 	Destroyed  int                  `json:"destroyed"`
 	Moved      int                  `json:"moved"`
-	Components []describe.RowCounts `json:"components"`       // Those with differences.
-	Listed     string               `json:"listed,omitempty"` // The component whose rows follow; * those of all.
-	Total      int                  `json:"total"`            // Of them,
-	Offset     int                  `json:"offset"`           // and how many are left out before.
-	Rows       []differDoc          `json:"rows"`
+	Components []describe.RowCounts `json:"components"` // Components with differences.
+	// The component whose rows are listed, or * for all.
+	Listed string `json:"listed,omitempty"`
+	// Total number of rows to list.
+	Total int `json:"total"`
+	// Number of rows skipped before the listed ones.
+	Offset int         `json:"offset"`
+	Rows   []differDoc `json:"rows"`
 }
 
-// A schemaDiff is a type that differs, as texts; see inspect.SchemaDiff, whose members it has.
+// A schemaDiff is a type that differs, as text. It has the members of inspect.SchemaDiff.
 type schemaDiff struct {
 	Component string `json:"component"`
 	Field     string `json:"field"`
@@ -133,24 +142,26 @@ type schemaDiff struct {
 	New       string `json:"new"`
 }
 
-// A differDoc is one thing that differs.
+// A differDoc is a single difference.
 type differDoc struct {
-	Entity    string      `json:"entity,omitempty"`    // Missing for a resource.
-	Component string      `json:"component,omitempty"` // Missing if the entity is meant.
-	Change    string      `json:"change"`              // created, destroyed, added, removed or changed.
-	Old       string      `json:"old,omitempty"`
-	New       string      `json:"new,omitempty"`
-	Fields    []changeDoc `json:"fields,omitempty"`
+	Entity string `json:"entity,omitempty"` // Missing for a resource.
+	// Missing if the difference is the entity itself.
+	Component string `json:"component,omitempty"`
+	// created, destroyed, added, removed or changed.
+	Change string      `json:"change"`
+	Old    string      `json:"old,omitempty"`
+	New    string      `json:"new,omitempty"`
+	Fields []changeDoc `json:"fields,omitempty"`
 }
 
-// ofEntities is what the rows about entities themselves are listed by; ofAll lists all rows.
+// ofEntities selects the differences of entities themselves. ofAll selects all rows.
 const (
 	ofEntities = "(entities)"
 	ofAll      = "*"
 )
 
-// diff tells how the states after two records differ. If one is that before the other, as much is
-// read as the tick wrote.
+// diff describes the differences of the states after two records. If one is the parent of the
+// other, it reads only the rows that the tick wrote.
 func (h *shown) diff(a *ask) (any, error) {
 	from := a.record("from")
 	to := a.record("to")
@@ -166,8 +177,9 @@ func (h *shown) diff(a *ask) (any, error) {
 			doc, err = diffDocOf(d, component, offset, limit)
 			return err
 		}
-		// Changes reads as much as the tick wrote; Diff reads both states, or where their files differ.
-		// Changes leaves doc valid, though not what it is made from: texts are made at once.
+		// Changes reads only what the tick wrote. Diff reads both states, or the parts where their
+		// files differ. The data passed by Changes is only valid inside tell, so doc contains
+		// texts.
 		if e, ok := v.Log().Find(to); ok && e.Parent == from && from != to {
 			err = v.Changes(a.ctx, from, to, tell)
 		} else {
@@ -186,8 +198,8 @@ func (h *shown) diff(a *ask) (any, error) {
 	})
 }
 
-// diffDocOf tells d: the counts of all components, and a part of the rows of one of them; component
-// is a name, ofEntities, ofAll, or "" for no rows.
+// diffDocOf converts d: the counts of all components, and a part of the rows of one. component is a
+// name, ofEntities, ofAll, or "" for no rows.
 func diffDocOf(d *inspect.Diff, component string, offset, limit int) (*diffDoc, error) {
 	doc := &diffDoc{
 		Old: stateDoc{d.OldTick, 0}, New: stateDoc{d.NewTick, 0}, Same: d.Same(),
@@ -210,8 +222,8 @@ func diffDocOf(d *inspect.Diff, component string, offset, limit int) (*diffDoc, 
 	return doc, nil
 }
 
-// differDocOf tells one difference: of a row that changed, the fields as well; of an entity that was
-// created or destroyed, that alone.
+// differDocOf converts one difference. A changed row has its changed fields. A created or destroyed
+// entity has only its name.
 func differDocOf(x describe.Difference) (doc differDoc, err error) {
 	doc.Change = x.Change
 	if doc.Entity, doc.Component = x.Names(); x.Component == nil {

@@ -1,27 +1,27 @@
-// Package web shows what lies in a store or a save in a browser: a [Handler] with an API and
-// a page that asks it.
+// Package web shows the contents of a store or a save in a browser. A [Handler] serves an API and a
+// page that uses it.
 //
-//	browser ──▶ guard ──▶ page       files that are embedded; the URL is the state
+//	browser ──▶ guard ──▶ page       embedded files; the URL holds the page's state
 //	                 └──▶ /api/v1/…  documents ──▶ desk ──▶ inspect.View
 //
-//	who may ask, and what                handler.go, guard.go
-//	parameters, and what went wrong      ask.go, failure.go
-//	who waits for whom                   desk.go
-//	from one state to another            anchors.go
-//	points in time, and the time bar     points.go, bar.go
-//	how many rows ticks wrote            counter.go, keptcounts.go
-//	who is alive, and one of them        entities.go, entity.go
-//	what a tick did, A → B               diff.go
-//	over many ticks                      series.go
-//	where entities are                   map.go
-//	as it lies; what is damaged          arrays.go, health.go
-//	what is written meanwhile            follow.go
+//	access checks and the API            handler.go, guard.go
+//	parameters and errors                ask.go, failure.go
+//	queues of requests                   desk.go
+//	moves from one state to another      anchors.go
+//	points in time and the time bar      points.go, bar.go
+//	rows written per tick                counter.go, keptcounts.go
+//	entity lists and single entities     entities.go, entity.go
+//	the changes of a tick, A → B         diff.go
+//	values over many ticks               series.go
+//	positions of entities                map.go
+//	stored arrays; damage                arrays.go, health.go
+//	changes of an open store             follow.go
 //
-// A point in time is resolved to a record first; all else is asked of a record. What a record
-// leads to never changes, so a browser keeps the answers and only asks whether they still hold.
-// Long answers end when whoever asked goes away. Nothing is ever written to the store.
+// A point in time is first resolved to a record. All other requests name a record. The data of a
+// record never changes, so a browser caches the answers and only revalidates them. A long request
+// ends when its client disconnects. The handler never writes to the store.
 //
-// Answers come from two desks, each with a view of its own: one for what somebody waits for
-// while they move through time, which holds one state; and one for what takes long, so that
-// the first never waits for it.
+// Two desks answer requests, each with its own view. The near desk holds one state and answers
+// quick requests that move through time. The far desk answers slow requests, so the near desk never
+// waits for them.
 package web

@@ -14,21 +14,22 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Entities are listed in the order of their indices, or sorted. To know how many a condition
-// leaves, all have to be asked, which takes long in a large world. So a request asks for some
-// time only (patience) and tells how far it came; the selection stays at the desk, and the next
-// request for the same goes on from there. A state that lies in a snapshot is not loaded for
-// that, see desk.read: a newcomer opens a store of gigabytes and sees its first entities at once.
+// Entities are listed by index, or sorted. To count the entities that match a condition, all must
+// be evaluated, which takes long in a large world. So a request searches for a limited time
+// (patience) and reports its progress. The selection stays at the desk, and the next request for it
+// continues. A state in a snapshot is not loaded for that: see desk.read. So the first entities of
+// a store of gigabytes appear at once.
 //
-//	named        those that are asked for by name and are alive
-//	all          by index: a span is skipped to, and few are asked
-//	a selection  looked for span by span, until enough or patience ends; sorted when all are asked
+//	named        entities requested by name that are alive
+//	all          by index: skip to the requested part and read only that
+//	a selection  evaluated span by span, until enough are found or time is up; sorted at the end
 //
-// A selection keeps few of what it found, whatever the world holds. Of many it keeps where the span of
-// each begins in the list, and asks that span again. Of a sorted list it keeps a window of windowRows:
-// who scrolls behind it has all entities asked again, for those behind the last of the window.
+// A selection uses a bounded amount of memory. Of a long list by index, it stores where the
+// entities of each span begin, and evaluates that span again when needed. Of a sorted list, it
+// stores a window of windowRows. Scrolling past the window evaluates all entities again, for those
+// after the last one of the window.
 //
-// Columns are evaluated for the rows that are shown, never for all that were found.
+// Columns are evaluated only for the rows that are shown.
 
 // Limits of lists.
 const (
@@ -36,41 +37,46 @@ const (
 	maxColumns = 24
 )
 
-// entitiesDoc is a part of the entities that a condition leaves.
+// entitiesDoc is a part of the entities that match a condition.
 type entitiesDoc struct {
 	stateDoc
 	Columns []string `json:"columns"`
-	Sorts   []string `json:"sorts"` // The expressions of the columns, to sort by.
+	Sorts   []string `json:"sorts"` // The expressions of the columns, for sorting.
 	Offset  int      `json:"offset"`
 	Rows    []rowDoc `json:"rows"`
-	Found   int      `json:"found"` // By now;
-	Done    bool     `json:"done"`  // there are no others. If not, whoever asks again has them counted further.
-	Asked   int      `json:"asked"` // Of so many
-	Alive   int      `json:"alive"`
+	// Number of entities found so far.
+	Found int `json:"found"`
+	// The search is complete. Otherwise the next request continues it.
+	Done bool `json:"done"`
+	// Number of entities evaluated so far.
+	Asked int `json:"asked"`
+	Alive int `json:"alive"`
 }
 
-// A rowDoc is an entity with what the columns give for it.
+// A rowDoc is an entity with the values of the columns.
 type rowDoc struct {
 	Entity string   `json:"entity"`
 	Cells  []string `json:"cells"`
 }
 
-// A selecting says which entities are listed, and in what order: by an expression, or by index.
+// A selecting describes which entities are listed, and in which order.
 type selecting struct {
-	seq     uint64
-	where   string
-	with    string // A component that they have; "": any.
+	seq   uint64
+	where string
+	// Entities must have this component. "" means any entity.
+	with    string
 	sort    string
 	desc    bool
 	columns []string
-	since   time.Time // When it was begun to look for them.
+	// Start time of the current request.
+	since time.Time
 }
 
-// patience is how long one request looks for entities. What it has found by then is shown; it
-// goes on where the next one asks. Tests set it.
+// patience limits how long one request searches for entities. The request returns what it has
+// found, and the next request continues. Tests change it.
 var patience = 150 * time.Millisecond
 
-// entities lists some of the entities at a record.
+// entities lists entities at a record.
 func (h *shown) entities(a *ask) (any, error) {
 	seq := a.record("record")
 	offset := a.count("offset", 0, 1<<31-1)
@@ -93,8 +99,7 @@ func (h *shown) entities(a *ask) (any, error) {
 	})
 }
 
-// list lists the entities of a state: those named that are alive, whatever the condition, or those that
-// s leaves.
+// list lists entities of a state: the named entities that are alive, or those that match s.
 func (d *desk) list(ctx context.Context, st *inspect.State, s selecting, named []ecs.Entity, offset, limit int) (*entitiesDoc, error) {
 	columns, names, sorts, err := columnsOf(st, s.columns)
 	if err == nil {
@@ -110,7 +115,8 @@ func (d *desk) list(ctx context.Context, st *inspect.State, s selecting, named [
 	case len(named) > 0:
 		shown = slices.DeleteFunc(named, func(e ecs.Entity) bool { return !st.IsAlive(e) })
 		doc.Offset, doc.Found, doc.Asked = 0, len(shown), len(shown)
-	case s.isAll(): // How many there are is known, so nothing is kept at the desk.
+	// Their number is known, so nothing is stored at the desk.
+	case s.isAll():
 		all := &selection{selecting: s}
 		var skipped int
 		if all.next, skipped, err = st.Skip(ctx, offset); err == nil {
@@ -128,15 +134,18 @@ func (d *desk) list(ctx context.Context, st *inspect.State, s selecting, named [
 	return doc, err
 }
 
-// choose goes on with the selection of s, and returns the entities to show.
+// choose continues the selection of s and returns the entities to show.
 func (d *desk) choose(ctx context.Context, st *inspect.State, doc *entitiesDoc, s selecting, limit int) ([]ecs.Entity, error) {
 	c := d.chosen
-	if d.chosen = nil; c == nil || !c.same(s) { // It is none where an error ends it.
+	// After an error there is no selection.
+	if d.chosen = nil; c == nil || !c.same(s) {
 		c = &selection{selecting: s}
 	}
 	c.since = s.since
-	// A selection goes on in another State than it began in: it keeps indices and entities only.
-	if limit > 0 { // Without a limit, the caller wants the search to go on.
+	// The selection may continue with another State value, because it stores only indices and
+	// entities.
+	// A request without rows continues the search for its counts.
+	if limit > 0 {
 		c.want(doc.Offset, limit)
 	}
 	if err := c.look(ctx, st, enoughOf(doc.Offset, limit)); err != nil {
@@ -154,12 +163,13 @@ func (d *desk) choose(ctx context.Context, st *inspect.State, doc *entitiesDoc, 
 	return shown, nil
 }
 
-// part returns at most limit of entities, behind the first offset.
+// part returns at most limit entities, after the first offset ones.
 func part(entities []ecs.Entity, offset, limit int) []ecs.Entity {
 	return entities[min(offset, len(entities)):min(offset+limit, len(entities))]
 }
 
-// enoughOf returns how many must be found to show so many; 0: whoever asks wants them counted.
+// enoughOf returns the number of entities needed to show the requested part. 0 means that the
+// request only wants counts.
 func enoughOf(offset, limit int) int {
 	if limit == 0 {
 		return 0
@@ -167,8 +177,8 @@ func enoughOf(offset, limit int) int {
 	return offset + limit
 }
 
-// columnsOf compiles the columns of a list: "EXPR as NAME" each. They are asked of one entity at a time, so
-// the sweeper never sweeps.
+// columnsOf compiles the columns of a list, each in the form "EXPR as NAME". They are evaluated for
+// single entities, so the sweeper never sweeps.
 func columnsOf(st *inspect.State, texts []string) (columns []*query.Swept, names, sorts []string, err error) {
 	names, sorts = []string{}, []string{}
 	w := query.Sweeper{State: st}
@@ -183,7 +193,8 @@ func columnsOf(st *inspect.State, texts []string) (columns []*query.Swept, names
 	return columns, names, sorts, nil
 }
 
-// cellsOf returns what columns give for e; without any, its components, each with its name before it.
+// cellsOf returns the values of the columns for e. Without columns it returns the components of e,
+// each prefixed with its name.
 func cellsOf(st *inspect.State, e ecs.Entity, columns []*query.Swept) ([]string, error) {
 	cells := []string{}
 	for _, x := range columns {
@@ -212,73 +223,79 @@ func cellsOf(st *inspect.State, e ecs.Entity, columns []*query.Swept) ([]string,
 	return cells, nil
 }
 
-// A selection is the entities of a state that a condition leaves, as far as they were looked for.
+// A selection is the result of a search so far: the entities of a state that match a condition.
 type selection struct {
 	selecting
-	next  int // The first index that was not asked.
-	asked int // Entities.
-	count int // Of those that the condition leaves.
+	next int // The first index that was not evaluated.
+	// Number of evaluated entities.
+	asked int
+	count int // Number of matching entities.
 	done  bool
 
-	// By index: the first of them, and where in the list each span begins that has some.
+	// For a list by index: the first entities, and the position in the list of each span with
+	// entities.
 	first []ecs.Entity
 	marks []mark
 
-	// In an order: the window that was asked for last, and the last entity of each one before.
+	// For a sorted list: the current window, and the last entity of each earlier window.
 	window int
 	sorted []ecs.Entity
 	ends   []query.Place
-	best   *query.Best // That is being filled for the window.
+	best   *query.Best // The current window while it is being filled.
 }
 
-// A mark says that a span which begins with an index has entities from a place in the list on.
+// A mark records the position in the list at which the entities of a span begin. index is the start
+// of the span.
 type mark struct{ index, place int }
 
-// Tests set these.
+// Tests change these values.
 var (
-	firstRows  = 1 << 18 // Of the first entities of a list by index, so many are kept.
-	windowRows = 1 << 17 // A window of a sorted list has so many, and maxRows of the next one.
+	// Number of stored entities of a list by index.
+	firstRows = 1 << 18
+	// Size of a window of a sorted list. maxRows of the next window are added.
+	windowRows = 1 << 17
 )
 
-// isAll reports whether no condition leaves anybody out, by index.
+// isAll reports whether all entities are listed by index, without a condition.
 func (s selecting) isAll() bool { return s.where+s.with+s.sort == "" }
 
-// same reports whether s is about the same entities. Columns may differ: they are computed for
-// what is shown only.
+// same reports whether s lists the same entities. Columns may differ, because they are computed
+// only for the rows shown.
 func (c *selection) same(s selecting) bool {
 	return c.seq == s.seq && c.where == s.where && c.with == s.with && c.sort == s.sort && c.desc == s.desc
 }
 
-// looked is what a look found in a span: in an order, or by index.
+// looked is the result of a search in one span, sorted or by index.
 type looked struct {
 	asked int
 	found []ecs.Entity
 	best  *query.Best
 }
 
-// want makes the window with a place in a sorted list the one that is looked for. Windows are gone through
-// one after the other, as the last entity of one tells where the next begins.
+// want selects the window that contains a position in a sorted list. Windows are computed one after
+// the other, because each starts after the last entity of the one before.
 func (c *selection) want(offset, limit int) {
 	if c.sort != "" && c.done && !c.has(offset, limit) {
 		c.begin(min(offset/windowRows, len(c.ends)))
 	}
 }
 
-// has reports whether the window has the rows of a sorted list from a place on, or all that there are. It
-// has some of the next window too, so that rows around the end of one do not need both by turns.
+// has reports whether the window contains the requested rows of a sorted list. It contains some
+// rows of the next window too. So rows around the end of a window do not need two windows
+// alternately.
 func (c *selection) has(offset, limit int) bool {
 	offset = min(offset, c.count)
 	first := c.window * windowRows
 	return first <= offset && min(offset+limit, c.count) <= first+len(c.sorted)
 }
 
-// begin begins to look for a window of a sorted list.
+// begin starts the search for a window of a sorted list.
 func (c *selection) begin(window int) {
 	c.window, c.next, c.asked, c.done, c.sorted = window, 0, 0, false, nil
 	c.best = c.newBest()
 }
 
-// newBest returns what keeps the entities of the window.
+// newBest returns the collector for the entities of the window.
 func (c *selection) newBest() *query.Best {
 	b := &query.Best{Desc: c.desc, Limit: windowRows + maxRows}
 	if c.window > 0 {
@@ -287,9 +304,9 @@ func (c *selection) newBest() *query.Best {
 	return b
 }
 
-// look goes on until all are asked or it has taken long enough: less long, if enough are found
-// to be shown. st is the state of c. Expressions are compiled anew each time, as they belong to the
-// State that they are compiled for.
+// look continues the search until all entities are evaluated or the time is up. It stops earlier if
+// enough entities are found. st must be the state of c. look compiles the expressions again for
+// each State.
 func (c *selection) look(ctx context.Context, st *inspect.State, enough int) error {
 	if c.done {
 		return nil
@@ -306,7 +323,8 @@ func (c *selection) look(ctx context.Context, st *inspect.State, enough int) err
 		return nil
 	})
 	if errors.Is(err, errFound) && c.next < st.Indices() {
-		return nil // Enough for now; c.next is where the next request begins.
+		// Enough for now. The next request starts at c.next.
+		return nil
 	}
 	if err != nil && !errors.Is(err, errFound) {
 		return err
@@ -316,12 +334,13 @@ func (c *selection) look(ctx context.Context, st *inspect.State, enough int) err
 	return nil
 }
 
-// take adds what was found in the span that begins with an index.
+// take adds the result of the span that starts at index from.
 func (c *selection) take(l looked, from int) {
 	switch {
 	case l.best != nil:
 		c.best.Join(l.best)
-		c.count = max(c.count, c.best.Total) // Once they were all counted, it stays.
+		// A complete count stays.
+		c.count = max(c.count, c.best.Total)
 	case c.sort == "" && len(l.found) > 0:
 		c.marks = append(c.marks, mark{from, c.count})
 		c.count += len(l.found)
@@ -329,16 +348,16 @@ func (c *selection) take(l looked, from int) {
 	}
 }
 
-// sweep asks the entities from an index on, and calls take with what was found in each span, the index that
-// it begins with and the next one.
+// sweep evaluates the entities from an index on. It calls take with the result of each span, the
+// span's first index and the next index.
 func (c *selection) sweep(ctx context.Context, st *inspect.State, from int, take func(l looked, from, next int) error) error {
 	w := &query.Sweeper{State: st, Begin: from}
 	holds, key, err := c.compile(w)
 	if err != nil {
 		return err
 	}
-	// The first function is called by several goroutines, and writes to what is its span's only; the
-	// second by one, in the order of spans.
+	// Several goroutines call the first function, which writes only to the result of its span. One
+	// goroutine calls the second function, in the order of spans.
 	return query.Sweep(ctx, w, func(at query.SweptEntity, l *looked) error {
 		l.asked++
 		if ok, err := holds(at); err != nil || !ok {
@@ -364,11 +383,12 @@ func (c *selection) sweep(ctx context.Context, st *inspect.State, from int, take
 	})
 }
 
-// part returns at most limit of the entities, behind the first offset, if they were found.
+// part returns at most limit of the found entities, after the first offset ones.
 func (c *selection) part(ctx context.Context, st *inspect.State, offset, limit int) ([]ecs.Entity, error) {
 	switch {
 	case c.sort != "" && !c.done:
-		return nil, nil // The first is known when all are.
+		// The first entity is known only after all were evaluated.
+		return nil, nil
 	case c.sort != "":
 		return part(c.sorted, offset-c.window*windowRows, limit), nil
 	case offset+limit <= len(c.first) || len(c.first) == c.count:
@@ -379,7 +399,8 @@ func (c *selection) part(ctx context.Context, st *inspect.State, offset, limit i
 	if i == 0 || offset >= end {
 		return nil, nil
 	}
-	at := c.marks[i-1] // The last span that begins at offset or before.
+	// The last span that begins at offset or before it.
+	at := c.marks[i-1]
 	var found []ecs.Entity
 	err := c.sweep(ctx, st, at.index, func(l looked, _, _ int) error {
 		if found = append(found, l.found...); at.place+len(found) >= end {
@@ -393,8 +414,8 @@ func (c *selection) part(ctx context.Context, st *inspect.State, offset, limit i
 	return part(found, offset-at.place, limit), nil
 }
 
-// compile returns what tells whether an entity is one of those that are looked for, and the
-// expression to sort them by; nil: by index.
+// compile returns the condition for an entity, and the expression to sort by. key is nil for a list
+// by index.
 func (c *selection) compile(w *query.Sweeper) (holds func(query.SweptEntity) (bool, error), key *query.Swept, err error) {
 	having, where := -1, (*query.Swept)(nil)
 	if c.with != "" {
@@ -423,9 +444,9 @@ func (c *selection) compile(w *query.Sweeper) (holds func(query.SweptEntity) (bo
 	}, key, err
 }
 
-// isEnough reports whether the look has taken long enough: all of its patience; or an eighth, if
-// what is to be shown is found and nothing behind can come before it. Without a condition nobody
-// needs to be counted.
+// isEnough reports whether the request should stop searching. It stops after its patience. It stops
+// after an eighth of it if the rows to show are found and cannot change. A list of all entities
+// needs no count.
 func (c *selection) isEnough(enough int) bool {
 	if c.isAll() {
 		return c.count >= enough
@@ -435,9 +456,9 @@ func (c *selection) isEnough(enough int) bool {
 	return took > patience || shown && took > patience/8
 }
 
-// arrange puts the window that was found in order, and lets go of its keys. If it ends before the list
-// does, its last entity is where the next one begins. If the window that was wanted is a later one, that is
-// looked for when it is asked for again.
+// arrange sorts the found window and drops its keys. If the list continues after the window, the
+// last entity is stored as the start of the next window. If a later window was requested, the next
+// request starts its search.
 func (c *selection) arrange() {
 	if c.sort == "" {
 		return

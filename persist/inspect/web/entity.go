@@ -11,21 +11,23 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// All about one entity: what it has, its life, who refers to it. What it has at a record is
-// answered by the near desk, as it is asked at each step through time; its life by the far one,
-// as ticks are read for it. A life is told from the newest event back, because that is what
-// is asked for, and ends where there are enough events or bytes.
+// Requests about one entity: its components, its life and its referrers. The near desk returns the
+// components at a record, because the page asks for them at each step in time. The far desk returns
+// the life, because it reads many ticks. A life is collected backward from the newest event. It
+// ends when there are enough events or bytes.
 //
-//	snapshot ── stretch ── snapshot ── stretch ── record     told from right to left,
-//	    ◀── begun                          ◀── events        and within a stretch so too
+//	snapshot ── stretch ── snapshot ── stretch ── record     read from right to left,
+//	    ◀── begun                          ◀── events        also within a stretch
 
-// entityDoc is what a state has of an entity, alive or not.
+// entityDoc describes an entity in a state, alive or not.
 type entityDoc struct {
 	stateDoc
-	Entity     string    `json:"entity"`
-	Alive      bool      `json:"alive"`
-	Row        int       `json:"row"`    // Of its index among the entities, as they lie; -1: it was never in use.
-	Holder     string    `json:"holder"` // Who has the index, or had it last.
+	Entity string `json:"entity"`
+	Alive  bool   `json:"alive"`
+	// The row of its index in the registry. -1 if the index was never used.
+	Row int `json:"row"`
+	// The entity that has the index now, or had it last.
+	Holder     string    `json:"holder"`
 	Living     int       `json:"living"`
 	Components []heldDoc `json:"components"`
 }
@@ -37,17 +39,18 @@ type heldDoc struct {
 	Value nodeDoc `json:"value"`
 }
 
-// entity tells what a state has of an entity. An index alone is whoever has it in that state, or had
-// it last.
+// entity returns an entity in a state. An index alone means the entity that has the index in that
+// state, or had it last.
 func (h *shown) entity(a *ask) (any, error) {
 	seq := a.record("record")
 	index, alone := a.index()
-	e := ecs.NewEntity(index, 1) // Of any generation, the state says who has the index.
+	// Any generation: the state tells which entity has the index.
+	e := ecs.NewEntity(index, 1)
 	if !alone {
 		e = a.entity()
 	}
 	return answer(a, h.near, func() (*entityDoc, error) {
-		// An index alone takes two looks: who has it, and what that entity has.
+		// An index alone takes two steps: find the entity with the index, then read it.
 		s, err := h.near.peek(a.ctx, e, seq)
 		if err == nil && alone {
 			if s.Row < 0 {
@@ -73,9 +76,9 @@ func (h *shown) entity(a *ask) (any, error) {
 	})
 }
 
-// peek returns what the state after record seq has of e: from the state itself where that is reached
-// soon, else nothing is loaded for it. Whoever goes through time tick by tick has the state at hand; to
-// look at a far point would throw it away.
+// peek returns what the state after record seq holds of e. If the state can be reached quickly,
+// peek loads it at the desk. Otherwise it reads only the entity, so that a look at a distant tick
+// does not discard the desk's state.
 func (d *desk) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.EntityState, error) {
 	if err := d.reach(ctx, seq); err != nil {
 		return nil, err
@@ -87,7 +90,7 @@ func (d *desk) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.Ent
 	if err != nil {
 		return nil, err
 	}
-	// The same as View.Peek says of an entity: resources are listed without their values.
+	// This matches the result of View.Peek: resources are listed without values.
 	s := &inspect.EntityState{
 		Entity: e, Seq: seq, Tick: im.Tick, Alive: im.IsAlive(e), Row: -1, Living: im.Alive, Free: im.Free, Indices: len(im.Registry),
 	}
@@ -110,7 +113,7 @@ func (d *desk) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.Ent
 	return s, nil
 }
 
-// resources tells what the resources hold at a record.
+// resources returns the resources at a record.
 func (h *shown) resources(a *ask) (any, error) {
 	seq := a.record("record")
 	type resourcesDoc struct {
@@ -140,7 +143,7 @@ func (h *shown) resources(a *ask) (any, error) {
 	})
 }
 
-// Limits of what is read to tell of a life. The ticks behind the nearest snapshot do not count.
+// Limits for reading a life. Ticks after the last snapshot do not count.
 const (
 	maxHistory   = 64 << 20 // Bytes of older ticks.
 	maxEvents    = 1000
@@ -148,26 +151,32 @@ const (
 	maxReferrers = 200
 )
 
-// historyDoc is the life of an entity up to a record, the newest event first.
+// historyDoc is the life of an entity up to a record, with the newest event first.
 type historyDoc struct {
-	Entity  string      `json:"entity"`
-	Since   stateDoc    `json:"since"` // What came before was not looked at.
-	All     bool        `json:"all"`   // There is nothing before.
-	Events  []eventDoc  `json:"events"`
-	More    bool        `json:"more"` // Events that are left out.
+	Entity string `json:"entity"`
+	// Where reading ended.
+	Since stateDoc `json:"since"`
+	// There are no older events.
+	All    bool       `json:"all"`
+	Events []eventDoc `json:"events"`
+	// Some events are omitted.
+	More    bool        `json:"more"`
 	Courses []courseDoc `json:"courses"`
 }
 
-// An eventDoc is something that happened to the entity.
+// An eventDoc is an event in the life of the entity.
 type eventDoc struct {
 	stateDoc
-	Time      *time.Time  `json:"time"`
-	Event     string      `json:"event"` // As inspect.TraceKind writes it.
-	Component string      `json:"component,omitempty"`
-	Old       string      `json:"old,omitempty"`
-	New       string      `json:"new,omitempty"`
-	Fields    []changeDoc `json:"fields,omitempty"` // In which they differ.
-	Before    *stateDoc   `json:"before,omitempty"` // Of a destroyed entity: its last state.
+	Time *time.Time `json:"time"`
+	// In the text form of inspect.TraceKind.
+	Event     string `json:"event"`
+	Component string `json:"component,omitempty"`
+	Old       string `json:"old,omitempty"`
+	New       string `json:"new,omitempty"`
+	// The fields that differ.
+	Fields []changeDoc `json:"fields,omitempty"`
+	// For a destroyed entity: the last state that contains it.
+	Before *stateDoc `json:"before,omitempty"`
 }
 
 // A changeDoc is a field that differs.
@@ -177,15 +186,17 @@ type changeDoc struct {
 	New  string `json:"new"`
 }
 
-// A courseDoc is a number over time: it keeps each value until the next tick, and is null where
-// there is none.
+// A courseDoc is a number over time. Each value holds until the next tick in the list. null means
+// that there was no number.
 type courseDoc struct {
-	Field  string     `json:"field"` // From the component on.
-	Ticks  []uint64   `json:"ticks"` // Ascending.
+	// Path with the name of the component.
+	Field string `json:"field"`
+	// In ascending order.
+	Ticks  []uint64   `json:"ticks"`
 	Values []*float64 `json:"values"`
 }
 
-// history tells the life of an entity, as far back as a few MiB of ticks tell it.
+// history returns the life of an entity, as far back as the limits allow.
 func (h *shown) history(a *ask) (any, error) {
 	seq, e := a.record("record"), a.entity()
 	limit := a.count("limit", 200, maxEvents)
@@ -197,7 +208,8 @@ func (h *shown) history(a *ask) (any, error) {
 		t := teller{courses{doc}, h.far, limit, nil}
 		read, enough := int64(0), false
 		err := h.far.view.TraceBack(a.ctx, e, seq, func(s *inspect.Stretch) bool {
-			if s.Last.Seq != seq { // The newest stretch is read whatever it costs.
+			// The newest stretch is read in any case.
+			if s.Last.Seq != seq {
 				read += s.Bytes
 			}
 			doc.Since = stateDoc{s.First.Tick, s.First.Seq}
@@ -205,7 +217,8 @@ func (h *shown) history(a *ask) (any, error) {
 			return !enough
 		})
 		doc.All = err == nil && !enough
-		if n := len(doc.Events); doc.More && n > 0 { // The stretch was not told to its beginning.
+		// The stretch was not read to its start.
+		if n := len(doc.Events); doc.More && n > 0 {
 			doc.Since = doc.Events[n-1].stateDoc
 		}
 		t.finish()
@@ -213,16 +226,18 @@ func (h *shown) history(a *ask) (any, error) {
 	})
 }
 
-// A teller tells events from the newest back, until there are enough.
+// A teller collects events from the newest backward, up to a limit.
 type teller struct {
 	courses
 	desk  *desk
 	limit int
-	begun []inspect.TraceEvent // What the oldest stretch began with: it is told if it is the last.
+	// Initial events of the oldest stretch so far. They are events of the life if no older stretch
+	// follows.
+	begun []inspect.TraceEvent
 }
 
-// stretch tells the events of s, and reports whether there is room for more. What was there
-// when it began is no event if an older stretch follows, which tells how it came.
+// stretch adds the events of s and reports whether there is room for more. Initial events of s are
+// held back, because an older stretch may contain their cause.
 func (t *teller) stretch(s *inspect.Stretch) bool {
 	t.begun = nil
 	for i := range slices.Backward(s.Events) {
@@ -238,7 +253,7 @@ func (t *teller) stretch(s *inspect.Stretch) bool {
 	return true
 }
 
-// tell tells e if it is worth it, and reports whether there was room.
+// tell adds e if it is relevant, and reports whether there was room.
 func (t *teller) tell(e *inspect.TraceEvent) (room bool) {
 	if !worthTelling(e) {
 		return true
@@ -252,7 +267,7 @@ func (t *teller) tell(e *inspect.TraceEvent) (room bool) {
 	return true
 }
 
-// finish tells what was there at first.
+// finish adds the initial events of the oldest stretch.
 func (t *teller) finish() {
 	for i := range t.begun {
 		t.tell(&t.begun[i])
@@ -260,13 +275,13 @@ func (t *teller) finish() {
 	t.arrange()
 }
 
-// worthTelling reports whether e changed anything but where rows lie.
+// worthTelling reports whether e changed more than the position of rows.
 func worthTelling(e *inspect.TraceEvent) bool {
 	return e.Kind != inspect.TraceWritten && e.Kind != inspect.TraceMoved
 }
 
-// eventDoc tells an event. Of the end of an entity it has the state before: the last in which there is
-// something to see of it.
+// eventDoc converts an event. For a destroyed entity it adds the state before, which is the last
+// one that contains the entity.
 func (d *desk) eventDoc(e *inspect.TraceEvent) eventDoc {
 	doc := eventDoc{stateDoc: stateDoc{e.Tick, e.Seq}, Time: describe.Known(e.Time), Event: e.Kind.String(), Component: e.Component}
 	if e.Kind == inspect.TraceDestroyed {
@@ -284,7 +299,7 @@ func (d *desk) eventDoc(e *inspect.TraceEvent) eventDoc {
 	return doc
 }
 
-// changes tells the first maxParts fields that differ.
+// changes returns the first maxParts fields that differ.
 func changes(fields []inspect.FieldDiff) []changeDoc {
 	return describe.Listed(fields[:min(len(fields), maxParts)], func(f inspect.FieldDiff) changeDoc {
 		before, after := versus(f.Old, f.New)
@@ -292,12 +307,11 @@ func changes(fields []inspect.FieldDiff) []changeDoc {
 	})
 }
 
-// courses collects the numbers of a life, from the newest back. A point of a course says from which
-// tick on the number was that; so the earliest of equal ones that follow each other is kept.
+// courses collects the numbers of a life, from the newest backward. A point is the first tick with
+// a value. So of equal consecutive values the earliest is kept.
 type courses struct{ doc *historyDoc }
 
-// note notes the numbers that e tells: where the component is gone after it, that there is none in
-// any course of it.
+// note adds the numbers in e. If e removes a component, note ends all courses of that component.
 func (c *courses) note(e *inspect.TraceEvent) {
 	if e.Number < 0 || !worthTelling(e) {
 		return
@@ -319,8 +333,8 @@ func (c *courses) note(e *inspect.TraceEvent) {
 	}
 }
 
-// of returns the course of a field; nil if there are enough others. Since a life is told backward, the
-// fields that changed last have one.
+// of returns the course of a field, or nil if the limit is reached. A life is read backward, so the
+// fields that changed last have a course.
 func (c *courses) of(field string) *courseDoc {
 	list := &c.doc.Courses
 	if i := slices.IndexFunc(*list, func(s courseDoc) bool { return s.Field == field }); i >= 0 {
@@ -333,8 +347,7 @@ func (c *courses) of(field string) *courseDoc {
 	return &(*list)[len(*list)-1]
 }
 
-// arrange puts the courses into the order of time, without those that never change: of one point there is
-// nothing to draw.
+// arrange puts the courses into chronological order and removes courses that never change.
 func (c *courses) arrange() {
 	c.doc.Courses = slices.DeleteFunc(c.doc.Courses, func(s courseDoc) bool { return len(s.Ticks) < 2 })
 	for _, s := range c.doc.Courses {
@@ -343,29 +356,32 @@ func (c *courses) arrange() {
 	}
 }
 
-// add adds an older point; nil: there is no number.
+// add adds an older point. x is nil if there is no number.
 func (s *courseDoc) add(tick uint64, x *float64) {
 	if n := len(s.Values); n > 0 && x != nil && s.Values[n-1] != nil && *s.Values[n-1] == *x {
-		s.Ticks[n-1] = tick // It was that already.
+		// The value began earlier.
+		s.Ticks[n-1] = tick
 		return
 	}
 	s.Ticks, s.Values = append(s.Ticks, tick), append(s.Values, x)
 }
 
-// of reports whether s is of that component: a field of it, or an element. Another component may
-// have a name that begins with its own.
+// of reports whether s is a field or element of the component. Another component's name may start
+// with this name.
 func (s *courseDoc) of(component string) bool {
 	return s.Field == component || len(s.Field) > len(component) && s.Field[:len(component)] == component &&
 		(s.Field[len(component)] == '.' || s.Field[len(component)] == '[')
 }
 
-// changedDoc is the place in time at which an entity was changed.
+// changedDoc is the state in which an entity was changed.
 type changedDoc struct {
-	Found *stateDoc `json:"found"` // null: it was not.
-	All   bool      `json:"all"`   // Nothing is left that was not looked at.
+	// null if no change was found.
+	Found *stateDoc `json:"found"`
+	// The whole range was searched.
+	All bool `json:"all"`
 }
 
-// errFound ends a walk that has found what it was for; it never reaches anybody.
+// errFound ends a walk early. It is never returned to a client.
 var errFound = errors.New("found")
 
 // change finds the last change of an entity before a record, or the first one after it.
@@ -383,8 +399,8 @@ func (h *shown) change(a *ask) (any, error) {
 	})
 }
 
-// nextChange follows the entity from record seq on to the end of the way, and ends at the first
-// change, however far that is.
+// nextChange follows the entity from record seq to the end of its line, and stops at the first
+// change.
 func (d *desk) nextChange(ctx context.Context, e ecs.Entity, seq uint64) (doc changedDoc, err error) {
 	end := d.line.end(d.view.Log(), seq)
 	if end == seq {
@@ -404,8 +420,8 @@ func (d *desk) nextChange(ctx context.Context, e ecs.Entity, seq uint64) (doc ch
 	return doc, err
 }
 
-// changeBefore goes back stretch by stretch, until one has a change before seq or enough was read: then
-// All is false.
+// changeBefore searches backward stretch by stretch for a change before seq. If it reaches the byte
+// limit, All is false.
 func (d *desk) changeBefore(ctx context.Context, e ecs.Entity, seq uint64) (doc changedDoc, err error) {
 	read := int64(0)
 	doc.All = true
@@ -423,21 +439,21 @@ func (d *desk) changeBefore(ctx context.Context, e ecs.Entity, seq uint64) (doc 
 	return doc, err
 }
 
-// referrersDoc says who holds an entity in a field.
+// referrersDoc lists values that refer to an entity.
 type referrersDoc struct {
 	stateDoc
 	Total     int           `json:"total"`
 	Referrers []referrerDoc `json:"referrers"`
 }
 
-// A referrerDoc is a value that holds the entity, and where in it.
+// A referrerDoc is a value that refers to the entity, and the fields that do.
 type referrerDoc struct {
 	Entity    string   `json:"entity,omitempty"` // Missing for a resource.
 	Component string   `json:"component"`
 	Fields    []string `json:"fields"`
 }
 
-// referrers tells who holds an entity in a field.
+// referrers returns the values that refer to an entity.
 func (h *shown) referrers(a *ask) (any, error) {
 	seq, e := a.record("record"), a.entity()
 	return answer(a, h.far, func() (*referrersDoc, error) {

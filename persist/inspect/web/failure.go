@@ -14,13 +14,13 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Whatever goes wrong is answered in one form, with a status of HTTP for programs and words for people.
-// Errors come from package inspect and below, which know nothing of either; describe finds out what
-// they are. What is wrong with a request is a failure, made here.
+// All errors are answered in one form, with an HTTP status for programs and a text for users.
+// Errors of package inspect and below do not contain a status; describe classifies them. Errors in
+// a request are failures, created in this package.
 //
 //	error ──describe──▶ errorDoc: code ──▶ kind, status; message; a command that may help
 
-// What a failure is, by the exit status that ecsdump has for it.
+// Error codes. They are the exit statuses of ecsdump.
 const (
 	codeProblem = iota + 1
 	codeUsage
@@ -29,7 +29,7 @@ const (
 	codeSystem
 )
 
-// kinds are the words for these codes, and how HTTP says them.
+// kinds holds the word and the HTTP status for each code.
 var kinds = [...]struct {
 	word   string
 	status int
@@ -41,22 +41,24 @@ var kinds = [...]struct {
 	codeSystem:   {"system", http.StatusInternalServerError},
 }
 
-// errorDoc is what is answered when something went wrong.
+// errorDoc is the response for an error.
 type errorDoc struct {
 	Error errorBody `json:"error"`
 }
 
-// An errorBody says what went wrong.
+// An errorBody describes an error.
 type errorBody struct {
 	Code    int    `json:"code"` // The exit status of ecsdump.
 	Kind    string `json:"kind"` // problem, usage, not_found, corrupt or system.
 	Message string `json:"message"`
-	Try     string `json:"try,omitempty"`   // A command that may help.
-	Which   string `json:"which,omitempty"` // The parameter with an expression that is wrong,
-	At      *int   `json:"at,omitempty"`    // and how many characters of it are before that.
+	Try     string `json:"try,omitempty"` // A command that may help.
+	// The parameter with the invalid expression.
+	Which string `json:"which,omitempty"`
+	// The position of the error in the expression, in characters.
+	At *int `json:"at,omitempty"`
 }
 
-// A failure is an error that says what it is.
+// A failure is an error with a code.
 type failure struct {
 	code int
 	text string
@@ -64,16 +66,17 @@ type failure struct {
 
 func (f *failure) Error() string { return f.text }
 
-// fail returns a failure of that code.
+// fail returns a failure with this code.
 func fail(code int, format string, args ...any) error {
 	return &failure{code, fmt.Sprintf(format, args...)}
 }
 
-// A speaker says what goes wrong in the words of ecsdump.
-type speaker struct{ name string } // Of the store or save, as commands are given it.
+// A speaker describes errors in the terms of ecsdump.
+// The name of the store or save, used in commands.
+type speaker struct{ name string }
 
-// describe returns what is answered for err. Damage comes before all else that an error may be
-// at the same time: what is not found in a damaged file may be there.
+// describe returns the response for err. Damage takes precedence over other causes, because an
+// object missing in a damaged file may exist.
 func (s speaker) describe(err error) errorDoc {
 	body := errorBody{Code: codeSystem, Message: describe.Unprefixed(err)}
 	var f *failure
@@ -101,16 +104,18 @@ func (s speaker) describe(err error) errorDoc {
 	return errorDoc{body}
 }
 
-// command returns a command line that asks the same store.
+// command returns an ecsdump command line for the same store.
 func (s speaker) command(name string, args ...string) string {
 	return "ecsdump " + name + " " + shell.Command(append([]string{s.name}, args...)...)
 }
 
-// writeFailure answers with doc. It must not be kept: damage may be mended, a tick may come.
+// writeFailure responds with doc. The response must not be cached, because the cause may be gone
+// later.
 func writeFailure(w http.ResponseWriter, status int, doc errorDoc) {
 	text, err := query.Marshal(doc)
 	if err != nil {
-		panic(err) // It has numbers and text.
+		// doc contains only numbers and text.
+		panic(err)
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	writeJSON(w, status, text)
@@ -120,5 +125,6 @@ func writeJSON(w http.ResponseWriter, status int, text []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // If it is not read, nobody waits for it.
+	// If the client is gone, the error does not matter.
+	_, _ = w.Write(text)
 }

@@ -10,23 +10,27 @@ import (
 	"github.com/stet-ecs/stet/internal/query"
 )
 
-// newsDoc says what a store has come to.
+// newsDoc describes the current end of a store.
 type newsDoc struct {
-	stateDoc        // The newest state.
-	Records  int    `json:"records"`
-	Clean    bool   `json:"clean"` // The program that had it open has closed it.
-	Error    string `json:"error,omitempty"`
+	stateDoc     // The newest state.
+	Records  int `json:"records"`
+	// The last program closed the store.
+	Clean bool   `json:"clean"`
+	Error string `json:"error,omitempty"`
 	writerDoc
 }
 
-// A writerDoc says what happened to the program that writes the store, since the server began to follow it.
+// A writerDoc describes what the writing program did since the server started to follow the store.
 type writerDoc struct {
-	Writer string `json:"writer,omitempty"` // What the lock says of the program.
-	Now    string `json:"now,omitempty"`    // running, closed, or ended: it did not close the store. Missing if nothing happened.
-	Since  string `json:"since,omitempty"`  // When the server saw that.
+	// The description of the program in the lock.
+	Writer string `json:"writer,omitempty"`
+	// running, closed, or ended: the program did not close the store. Missing if nothing happened.
+	Now string `json:"now,omitempty"`
+	// When the server noticed it.
+	Since string `json:"since,omitempty"`
 }
 
-// change notes what a watch saw happen.
+// change records an event of the watched program.
 func (d *writerDoc) change(program string, running, closed bool) {
 	*d = writerDoc{Writer: cut(program, 256), Now: "ended", Since: time.Now().UTC().Format(time.RFC3339)}
 	if running {
@@ -36,24 +40,28 @@ func (d *writerDoc) change(program string, running, closed bool) {
 	}
 }
 
-// A store that a program writes is polled, as the program does not report changes. A killed program is
-// noticed by its lock, which is free then. One goroutine polls for all browsers. What it sends them is small, and only the newest: a page that was
-// slow asks for what it shows now, and never works off a queue.
+// The server polls a store, because a writing program does not report changes. It notices a killed
+// program by the free lock. One goroutine polls for all browsers. It sends only the newest state,
+// which is small. So a slow page never works off a queue: it asks for the newest data when it is
+// ready.
 //
 //	store ──refresh──▶ near desk ──news──▶ follower ──▶ events, one for each page
 //	                                                └─▶ count, which counts rows of new ticks
 
-// A follower tells those who listen that there is something new: what, they ask then.
+// A follower notifies its listeners of news. The listeners then ask for the data.
 type follower struct {
 	mu        sync.Mutex
 	last      newsDoc
 	listeners map[chan struct{}]bool
 
-	look   func()    // Looks at the lock of the store, for the goroutine that follows.
-	writer writerDoc // What look saw happen.
+	// Checks the lock of the store. Only the follow goroutine calls it.
+	look func()
+	// The last event that look has seen.
+	writer writerDoc
 }
 
-// begin notes what a desk has at first, so that the first look that finds nothing new tells nobody.
+// begin stores the initial state of a desk, so that the first poll without news notifies no
+// listener.
 func (f *follower) begin(d *desk) {
 	f.listeners = map[chan struct{}]bool{}
 	f.last = d.news()
@@ -61,14 +69,14 @@ func (f *follower) begin(d *desk) {
 	f.look()
 }
 
-// news returns what the desk knows of the store.
+// news returns the current end of the store as the desk knows it.
 func (d *desk) news() newsDoc {
 	log := d.view.Log()
 	return newsDoc{stateDoc: stateDoc{d.tickOf(d.line.newest), d.line.newest}, Records: len(log.Entries), Clean: log.Clean}
 }
 
-// subscribe returns what receives whenever there is something new. Whoever is slow receives once
-// for several.
+// subscribe returns a channel that receives a value when there is news. For a slow listener,
+// several events become one value.
 func (f *follower) subscribe() chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,8 +91,8 @@ func (f *follower) leave(c chan struct{}) {
 	delete(f.listeners, c)
 }
 
-// tell makes news known, if it is some, which it reports. Whoever has not received the last yet needs
-// no other: the channel holds one, and nobody waits here.
+// tell stores news and notifies the listeners. It reports whether the news differ from the last
+// ones. A listener with a pending notification needs no other, so tell never blocks.
 func (f *follower) tell(news newsDoc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,13 +115,14 @@ func (f *follower) latest() newsDoc {
 	return f.last
 }
 
-// follow looks at a store again and again, until ctx ends. It waits for its turn at the near desk like
-// everybody: while somebody is answered there, nothing new is found.
+// follow polls a store until ctx ends. It waits for its turn at the near desk. So it finds nothing
+// new while the near desk answers a request.
 func (h *shown) follow(ctx context.Context, interval time.Duration) {
 	if h.near.view.IsSave() {
 		return
 	}
-	const awake = 5 * time.Second // What has just grown is looked at more often.
+	// A store that has just grown is polled more often.
+	const awake = 5 * time.Second
 	timer, grew := time.NewTimer(interval), time.Now()
 	defer timer.Stop()
 	for {
@@ -137,7 +146,8 @@ func (h *shown) follow(ctx context.Context, interval time.Duration) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil { // What was known stays, and with it why there is nothing newer.
+		// Keep the known state and add the reason why it is not newer.
+		if err != nil {
 			news = h.following.latest()
 			news.Error = h.describe(err).Error.Message
 		}
@@ -148,16 +158,17 @@ func (h *shown) follow(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// events sends what the store has come to, at first and whenever that changes, as server-sent
-// events.
+// events sends the newest state as server-sent events, at first and after each change.
 func (h *shown) events(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = out.SetWriteDeadline(time.Time{}) // It has no end. Not every writer has one to set.
+	// The response has no end. Not every writer supports deadlines.
+	_ = out.SetWriteDeadline(time.Time{})
 	listen := h.following.subscribe()
 	defer h.following.leave(listen)
-	beat := time.NewTicker(15 * time.Second) // The same is sent again, so that who is gone is noticed.
+	// Repeats the last event, so that a closed connection is noticed.
+	beat := time.NewTicker(15 * time.Second)
 	defer beat.Stop()
 	for {
 		text, err := query.Marshal(h.following.latest())

@@ -13,50 +13,52 @@ import (
 )
 
 const (
-	tokenName  = "token"
-	apiPath    = "/api/v1/"
-	maxRequest = 32 << 10 // Bytes of what is asked: an expression has at most 16 KiB.
+	tokenName = "token"
+	apiPath   = "/api/v1/"
+	// Bytes of path and query. An expression has at most 16 KiB.
+	maxRequest = 32 << 10
 )
 
-// policy is what a browser lets the page do: run and show what comes from here. Nothing in it is
-// inline, so that a name or value that gets into it as HTML does nothing.
+// policy restricts the page to scripts and styles from this server. No inline code is allowed, so a
+// name or value that is inserted as HTML has no effect.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// A guard says who may ask. A page that somebody else made, open in the same browser, can send
-// requests here, and names of its own can be made to lead to this machine:
+// A guard decides which requests are allowed. A hostile page in the same browser can send requests
+// to this server. It can also use a host name that resolves to this machine:
 //
-//	it knows no token, and the cookie is not sent with what it asks   SameSite=Strict
-//	what it asks under a name of its own has that as its Host
-//	what its scripts ask has an Origin, which is not the Host
+//	it does not have the token, and its requests have no cookie   SameSite=Strict
+//	a request to its own host name has that name as Host
+//	a request of its scripts has an Origin that differs from Host
 //
-// The token comes once, in the address that the program prints; it becomes a cookie, and leaves the
-// address, so that no history and no picture of the screen has it:
+// The token arrives once, in the address that the program prints. The server moves it into a cookie
+// and removes it from the address. So it does not appear in the history or on screenshots:
 //
 //	GET /?token=…&at=12 ──▶ 303 See Other, Set-Cookie ──▶ GET /?at=12
 type guard struct {
-	token  [sha256.Size]byte
-	text   string
-	cookie string // Its name: cookies know no ports, so each server has another one.
+	token [sha256.Size]byte
+	text  string
+	// The name of the cookie. Cookies are shared by all ports, so each server has its own name.
+	cookie string
 	hosts  []string
 }
 
-// newGuard returns a guard that has the token twice: its sum, to compare with, and the text that becomes
-// the cookie.
+// newGuard returns a guard. It stores the token's hash for comparison and its text for the cookie.
 func newGuard(o Options) *guard {
 	sum := sha256.Sum256([]byte(o.Token))
 	return &guard{sum, o.Token, "stet_" + hex.EncodeToString(sum[:4]), o.Hosts}
 }
 
-// randomText returns a text that nobody can guess.
+// randomText returns an unguessable text.
 func randomText() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // It never fails.
+	// rand.Read never fails.
+	_, _ = rand.Read(b[:])
 	return hex.EncodeToString(b[:])
 }
 
-// admit reports whether r may be answered. If not, it has answered it. Token and cookie are looked at
-// last, only of requests that were meant for here and come from no other site.
+// admit reports whether r is allowed. Otherwise it has written a response. It checks the token
+// last, after host and origin.
 func (g *guard) admit(w http.ResponseWriter, r *http.Request) bool {
 	head := w.Header()
 	head.Set("Content-Security-Policy", policy)
@@ -84,7 +86,7 @@ func (g *guard) admit(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// enter takes the token out of the address: it becomes a cookie, which no script reads.
+// enter moves the token from the address into a cookie that scripts cannot read.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if !g.is(q.Get(tokenName)) {
@@ -101,21 +103,23 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
 
-// hasCookie reports whether one of the cookies of that name is right: a browser may send several.
+// hasCookie reports whether one of the cookies with the server's name is valid. A browser may send
+// several.
 func (g *guard) hasCookie(r *http.Request) bool {
 	return slices.ContainsFunc(r.CookiesNamed(g.cookie), func(c *http.Cookie) bool { return g.is(c.Value) })
 }
 
-// is compares a token in a time that says nothing of it.
+// is compares a token in constant time.
 func (g *guard) is(token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1
 }
 
-// knowsHost reports whether a request with this Host was meant for here.
+// knowsHost reports whether a Host names this server.
 func (g *guard) knowsHost(host string) bool {
 	name, _, err := net.SplitHostPort(host)
-	if err != nil { // Without a port, as for port 80; an IPv6 address has brackets.
+	// Without a port, which means port 80. An IPv6 address is then in brackets.
+	if err != nil {
 		name = strings.Trim(host, "[]")
 	}
 	if name == "localhost" || slices.Contains(g.hosts, name) {
@@ -125,7 +129,7 @@ func (g *guard) knowsHost(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// refuse says why r is not answered: as JSON to a program, else to people.
+// refuse responds with the reason: as JSON for an API request, and as text otherwise.
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
 	if strings.HasPrefix(r.URL.Path, apiPath) {
 		writeFailure(w, status, errorDoc{errorBody{Code: codeUsage, Kind: "usage", Message: why}})

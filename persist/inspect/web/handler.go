@@ -18,31 +18,31 @@ import (
 	"github.com/stet-ecs/stet/internal/query"
 )
 
-// Options say how a store is shown. The zero Options are useful.
+// Options configure a Handler. The zero Options are valid.
 type Options struct {
-	// Name is what people call the store: the page shows it, and commands that may help
-	// are given it. Default: "STORE".
+	// Name is the display name of the store. The page shows it, and suggested commands contain it.
+	// Default: "STORE".
 	Name string
 
-	// Token is the secret that the first request must bring. Default: a random one.
+	// Token is the secret that the first request must contain. Default: a random one.
 	Token string
 
-	// Hosts are names, without ports, under which the page may be asked for besides those of
-	// this machine. Default: none, so that a name that somebody else made lead here is refused.
+	// Hosts are additional host names, without ports, for the page. The names of this machine are
+	// always allowed. Default: none, so names that an attacker points to this machine are rejected.
 	Hosts []string
 
-	// Interval is how often to look at a store for what was written; four times as often while it
+	// Interval is the polling interval for new records. It is four times shorter while the store
 	// grows. Default: 100 ms.
 	Interval time.Duration
 
-	// Cache is a directory for what takes long to find out, so that it is known at the next
-	// start: how many rows each tick wrote. It can be removed at any time, and never holds
-	// more than 256 MiB. Default: none, and nothing is written.
+	// Cache is a directory for results that take long to compute: the number of rows that each tick
+	// wrote. It can be removed at any time, and holds at most 256 MiB. Default: none, and nothing
+	// is written.
 	Cache string
 }
 
-// A Handler shows a store or a save. It may be asked by many at the same time. Two goroutines run
-// until it is closed: one looks for what is written (follow), one counts rows for the bar (count).
+// A Handler shows a store or a save. It is safe for concurrent use. Two goroutines run until Close:
+// follow polls the store, and count counts rows for the time bar.
 type Handler struct {
 	*shown
 	token      string
@@ -51,8 +51,8 @@ type Handler struct {
 	stop       context.CancelFunc
 }
 
-// New returns a handler that shows what open opens. It follows a store that grows until it
-// is closed, or ctx ends.
+// New returns a handler for the store that open opens. The handler follows the store until Close is
+// called or ctx ends.
 func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 	options.Name = cmp.Or(options.Name, "STORE")
 	options.Token = cmp.Or(options.Token, randomText())
@@ -63,7 +63,8 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 	}
 	far, err := open(ctx)
 	if err != nil {
-		_ = near.Close() // It was only read.
+		// It was only read.
+		_ = near.Close()
 		return nil, err
 	}
 	h := &Handler{token: options.Token, gate: newGuard(options)}
@@ -71,7 +72,8 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 	h.shown = &shown{
 		speaker: speaker{options.Name}, open: open, near: newDesk(near, nearRoom), far: newDesk(far, farRoom), started: randomText(), ended: ctx.Done(),
 	}
-	h.far.newest = h.near.newest // What one desk sees of the store the other must not miss, see reach.
+	// Both desks share the newest epoch that either has seen: see reach.
+	h.far.newest = h.near.newest
 	h.following.begin(h.near)
 	h.bar.kept = keptCounts(options.Cache)
 	h.bar.recall(h.near)
@@ -80,11 +82,11 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 	return h, nil
 }
 
-// Path returns the path that opens the page, with the token in it.
+// Path returns the path of the page, including the token.
 func (h *Handler) Path() string { return "/?" + tokenName + "=" + h.token }
 
-// Close stops following the store and lets go of its files. What is being answered ends
-// with an error. It waits for the two goroutines, and at each desk for its turn.
+// Close stops following the store and closes its files. Requests in progress end with an error.
+// Close waits for the two goroutines, and for its turn at each desk.
 func (h *Handler) Close() error {
 	h.stop()
 	h.background.Wait()
@@ -94,7 +96,7 @@ func (h *Handler) Close() error {
 //go:embed page
 var embedded embed.FS
 
-// ServeHTTP answers a request of the page, or for it.
+// ServeHTTP serves the page and its API.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !h.gate.admit(w, r) {
 		return
@@ -106,8 +108,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	servePage(w, r)
 }
 
-// servePage serves a file of the page. They are few and small, and belong to one another:
-// a browser asks again each time, so that none comes from an older program.
+// servePage serves a file of the page. The files are few and small, and must have the same version.
+// So a browser revalidates them each time.
 func servePage(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
 	if name == "" {
@@ -120,10 +122,11 @@ func servePage(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", mediaType(name))
 	w.Header().Set("Cache-Control", "no-cache")
-	_, _ = w.Write(text) // If it is not read, nobody waits for it.
+	// If the client is gone, the error does not matter.
+	_, _ = w.Write(text)
 }
 
-// mediaType returns that of a file by its name, whatever the machine's table says.
+// mediaType returns the media type for a file name, independent of the machine's table.
 func mediaType(name string) string {
 	switch path.Ext(name) {
 	case ".js":
@@ -136,16 +139,18 @@ func mediaType(name string) string {
 	return cmp.Or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream")
 }
 
-// A question is one kind of request. Those about a record are asked with its seq.
+// A question is one kind of API request. Requests about a record have its seq as a parameter.
 type question struct {
 	answer func(h *shown, a *ask) (any, error)
-	kept   bool          // It is about records alone: the answer never changes.
-	limit  time.Duration // After which it is given up; 0: 30 s.
+	// The answer depends on records only, so it never changes and is cached.
+	kept bool
+	// Time limit of the answer. 0 means 30 s.
+	limit time.Duration
 }
 
-// questions are those of the API, by their names behind /api/v1/. One is kept if the records that it
-// names say all: not entities, which asks for some time only; nor tick and resolve, which say what is
-// rewound by now.
+// questions holds the API requests by their names after /api/v1/. A question is kept if its answer
+// depends only on the records that it names. entities is not kept, because it searches for a
+// limited time. tick and resolve are not kept, because they report which ticks are rewound now.
 var questions = map[string]question{
 	"info":      {answer: (*shown).info},
 	"resolve":   {answer: (*shown).resolve},
@@ -167,9 +172,9 @@ var questions = map[string]question{
 	"verify":    {answer: (*shown).verify, limit: time.Hour},
 }
 
-// answer answers the question of that name. Answers that never change have a tag, which names
-// this start of the server and the epoch of the store: a browser sends it back, and is told in a
-// few bytes that what it has still holds. The question need not be read for that.
+// answer answers an API request. Cached answers have an ETag, made from this server start and the
+// epoch of the store. If the browser sends back the current tag, the server replies that the cached
+// answer is valid. The request itself is not processed then.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 	if name == "events" {
 		h.events(w, r)
@@ -180,8 +185,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 		h.fail(w, fail(codeNotFound, "the API has no %q", name))
 		return
 	}
-	// The epoch is that of the last look, so the tag is at most as new as the answer: a browser that has
-	// one of an old epoch asks again.
+	// The tag uses the epoch of the last refresh, so the tag is never newer than the answer. A
+	// browser with a tag of an old epoch gets a new answer.
 	cache := "no-store"
 	if q.kept {
 		tag := `"` + h.started + strconv.FormatUint(h.near.newest.Load(), 36) + `"`
@@ -212,7 +217,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 			return
 		}
 	}
-	w.Header().Del("ETag") // The failure is not what the tag stands for.
+	// The tag does not stand for this failure.
+	w.Header().Del("ETag")
 	h.fail(w, err)
 }
 

@@ -9,28 +9,31 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// How a store fares is told at two prices: health from what opening found, and from whether the
-// newest state can be reached; verify by reading everything, for which it has a view of its own. Both
-// name the commands that help, with the name of the store in them. So does what a page of one store cannot
-// do, to compare it with another.
+// The health of a store is reported in two ways. health reports what opening the store found, and
+// whether the newest state can be reached. verify reads the whole store, with a view of its own.
+// Both suggest commands that contain the name of the store. health also names the command that
+// compares the store with another one.
 
-// healthDoc says how a store fares.
+// healthDoc describes the health of a store.
 type healthDoc struct {
-	Opens   bool                  `json:"opens"`             // persist.Open would go on from its newest state, or persist.Load would load it.
-	Refused string                `json:"refused,omitempty"` // Why not.
-	Helps   []string              `json:"helps"`             // Commands that may.
-	InUse   bool                  `json:"in_use"`
-	Holder  string                `json:"holder,omitempty"` // What the lock says of who has it open, or had it.
-	Clean   bool                  `json:"clean"`            // The last program closed it.
-	Damage  []describe.ProblemDoc `json:"damage"`           // That opening found.
-	Journal int64                 `json:"journal"`          // Bytes.
+	// persist.Open or persist.Load would accept the newest state.
+	Opens   bool     `json:"opens"`
+	Refused string   `json:"refused,omitempty"` // The reason if Opens is false.
+	Helps   []string `json:"helps"`             // Commands that may help.
+	InUse   bool     `json:"in_use"`
+	// The description of the current or last program in the lock.
+	Holder  string                `json:"holder,omitempty"`
+	Clean   bool                  `json:"clean"`   // The last program closed the store.
+	Damage  []describe.ProblemDoc `json:"damage"`  // Damage found while opening.
+	Journal int64                 `json:"journal"` // Size in bytes.
 	Records int                   `json:"records"`
-	Rewound int                   `json:"rewound"` // Of them.
+	Rewound int                   `json:"rewound"` // Number of rewound records.
 	Files   []snapDoc             `json:"snapshots"`
-	Compare string                `json:"compare"` // The command that tells how another store of the same run differs.
+	// The command that compares another store of the same run.
+	Compare string `json:"compare"`
 }
 
-// health tells whether the store opens, and what helps if not.
+// health reports whether the store opens, and commands that may help if not.
 func (h *shown) health(a *ask) (any, error) {
 	return answer(a, h.far, func() (*healthDoc, error) {
 		d := h.far
@@ -51,14 +54,16 @@ func (h *shown) health(a *ask) (any, error) {
 			doc.Journal += s.Size
 		}
 		refusal := d.view.Refusal(a.ctx)
-		if a.ctx.Err() != nil { // Then it says nothing of the store.
+		// The error is then not about the store.
+		if a.ctx.Err() != nil {
 			return nil, a.ctx.Err()
 		}
-		if refusal == nil && d.view.IsSave() && len(doc.Damage) > 0 { // Refusal is of stores only.
+		// Refusal only checks stores.
+		if refusal == nil && d.view.IsSave() && len(doc.Damage) > 0 {
 			refusal = d.view.Damage()[0]
 		}
-		// While a program has the store, it does not open for another, and need not: files
-		// may come and go while it is asked.
+		// While a program uses the store, no other program can open it. Its files may also change
+		// during the check. So a refusal means nothing then.
 		if refusal != nil && !doc.InUse {
 			doc.Opens, doc.Refused = false, h.describe(refusal).Error.Message
 			doc.Helps = append(doc.Helps, h.recovering(a.ctx, d.view)...)
@@ -70,7 +75,7 @@ func (h *shown) health(a *ask) (any, error) {
 	})
 }
 
-// verifyDoc is what checking everything found.
+// verifyDoc is the result of a full check.
 type verifyDoc struct {
 	OK        bool                  `json:"ok"`
 	Snapshots int                   `json:"snapshots"`
@@ -83,8 +88,8 @@ type verifyDoc struct {
 	Helps     []string              `json:"helps"`
 }
 
-// verify checks everything, as ecsdump verify does. It has a view of its own, for which nobody
-// waits, but is done once at a time.
+// verify checks the whole store, like ecsdump verify. It uses its own view, so other requests do
+// not wait. Only one verification runs at a time.
 func (h *shown) verify(a *ask) (any, error) {
 	if !h.verifying.TryLock() {
 		return nil, fail(codeProblem, "it is being verified already")
@@ -109,12 +114,12 @@ func (h *shown) verify(a *ask) (any, error) {
 	return doc, a.ctx.Err()
 }
 
-// maxRecovering is how long is tried what recover would save.
+// maxRecovering limits the time for finding out what recover would save.
 const maxRecovering = 10 * time.Second
 
-// recovering returns the command that would save something of a damaged store or save; none, if nothing
-// can be saved, or that takes too long to find out. It costs what opening a store does, and for a damaged
-// save the memory for its world.
+// recovering returns the command that recovers a part of a damaged store or save. It returns nil if
+// nothing can be recovered, or if the check takes too long. The check costs as much as opening the
+// store. For a damaged save, it also needs the memory of the world.
 func (s speaker) recovering(ctx context.Context, v *inspect.View) []string {
 	ctx, cancel := context.WithTimeout(ctx, maxRecovering)
 	defer cancel()
@@ -128,7 +133,7 @@ func (s speaker) recovering(ctx context.Context, v *inspect.View) []string {
 	return nil
 }
 
-// quoted returns bytes as a string in Go, which shows all of them.
+// quoted returns bytes as a Go string literal.
 func quoted(b []byte) string {
 	const shown = 256
 	if len(b) > shown {

@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// A keptCounts is a directory of files of counts, one for each world; "": none. Nothing depends on
-// what is in it: what is missing, damaged, of another version or of another store that has the same
-// name is counted again.
+// A keptCounts is a directory with a file of counts per world, or "" for none. The files are a
+// cache. If a file is missing, damaged, of another version or of another store, the ticks are
+// counted again.
 //
-//	magic 7 bytes, version 1 byte │ world 16 │ seq of the first tick 8 │ sum, rows, inputs of a tick 4 + 4 + 4 … │ CRC-32C 4
+//	magic 7 bytes, version 1 byte │ world 16 │ seq of the first tick 8 │
+//	per tick: sum 4, rows 4, inputs 4 │ CRC-32C 4
 type keptCounts string
 
 const (
@@ -42,8 +43,8 @@ func (c *counts) append(b []byte) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
 
-// decodeCounts returns what b encodes; ok is false if that is nothing. The length says how many ticks
-// there are, and is checked before anything is made.
+// decodeCounts decodes b. ok is false if b is invalid. The number of ticks follows from the length,
+// which is checked before the allocation.
 func decodeCounts(b []byte) (c counts, ok bool) {
 	le, n := binary.LittleEndian, len(b)-countsHead-4
 	if n < 0 || n%countedSize != 0 || n/countedSize > maxCounted || string(b[:len(countsMagic)]) != countsMagic ||
@@ -58,19 +59,19 @@ func decodeCounts(b []byte) (c counts, ok bool) {
 	return c, true
 }
 
-// file returns the name of the file of a world. A copy of a store has the same one: which of the counts
-// are right for it, counts.of finds by the sums of payloads.
+// file returns the file name for a world. A copy of a store has the same file; counts.of detects
+// counts that do not belong to it by the checksums of payloads.
 func (k keptCounts) file(world [16]byte) string {
 	return filepath.Join(string(k), hex.EncodeToString(world[:])+countsSuffix)
 }
 
-// read returns what is kept of a world.
+// read returns the stored counts of a world.
 func (k keptCounts) read(world [16]byte) counts {
 	if k == "" || world == [16]byte{} {
 		return counts{}
 	}
 	name := k.file(world)
-	// Anything may lie there: it is not read if it is larger than any that was written.
+	// The file may be of any origin, so its size is checked before it is read.
 	if at, err := os.Stat(name); err != nil || at.Size() > int64(maxCountsFile) {
 		return counts{}
 	}
@@ -83,13 +84,14 @@ func (k keptCounts) read(world [16]byte) counts {
 		return counts{}
 	}
 	now := time.Now()
-	_ = os.Chtimes(name, now, now) // What is used last goes last.
+	// The least recently used file is removed first.
+	_ = os.Chtimes(name, now, now)
 	return c
 }
 
-// write keeps c, if it can: in a new file that then takes the name, so that whoever reads finds the
-// old one or the new one. It is not synced; a file that a crash spoils has a wrong checksum. One that
-// is left behind unfinished is pruned like the others.
+// write stores c as well as it can. It writes a new file and renames it, so a reader finds the old
+// or the new file. The file is not synced. If a crash damages it, its checksum is wrong. prune
+// removes unfinished files like others.
 func (k keptCounts) write(c *counts) {
 	if k == "" || c.world == [16]byte{} || os.MkdirAll(string(k), 0o700) != nil {
 		return
@@ -108,8 +110,8 @@ func (k keptCounts) write(c *counts) {
 	k.prune(maxCountsDir)
 }
 
-// prune removes the files that nobody used for longest, until there are at most so many bytes. Files
-// that are not ours stay, and are not counted.
+// prune removes the least recently used files until at most most bytes remain. It ignores other
+// kinds of files.
 func (k keptCounts) prune(most int64) {
 	entries, err := os.ReadDir(string(k))
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The map evaluates expressions over the entities of one state, all of them, so that nothing is left out
-// without a count. Of many places it tells a sample: the same entities in each state, so that points move and
-// do not flicker.
+// The map evaluates expressions over all entities of one state. Entities that it omits are counted.
+// If there are too many points, it returns a sample. The sample has the same entities in each
+// state, so points move and do not flicker.
 //
 //	state ──sweep──▶ x, y, color of each entity ──▶ placed ──▶ sample ──▶ by index, with colors
 //	                                            ├─▶ wild:   NaN or infinite
-//	                                            └─▶ absent: it has no such number
+//	                                            └─▶ absent: a number is missing
 
 // Limits of the map.
 const (
@@ -25,21 +25,27 @@ const (
 	maxClasses = 64
 )
 
-// mapDoc is where entities are, by two numbers of each.
+// mapDoc holds the positions of entities, given by two numbers of each.
 type mapDoc struct {
 	stateDoc
-	Entities []string   `json:"entities"` // By index.
-	X        []float64  `json:"x"`
-	Y        []float64  `json:"y"`
-	Colors   []*float64 `json:"colors,omitempty"`  // Numbers, or places in classes.
-	Classes  []string   `json:"classes,omitempty"` // What is no number.
-	Placed   int        `json:"placed"`            // Entities that have a place.
-	More     bool       `json:"more"`              // Not all of these are here: it is a sample of them.
-	Wild     int        `json:"wild"`              // Entities one of whose numbers is NaN or infinite.
-	Absent   int        `json:"absent"`            // Entities that lack one of the numbers.
+	Entities []string  `json:"entities"` // By index.
+	X        []float64 `json:"x"`
+	Y        []float64 `json:"y"`
+	// Numbers, or indices in Classes.
+	Colors []*float64 `json:"colors,omitempty"`
+	// Color values that are not numbers.
+	Classes []string `json:"classes,omitempty"`
+	// Number of entities with a position.
+	Placed int `json:"placed"`
+	// Only a sample of these is included.
+	More bool `json:"more"`
+	// Number of entities with a NaN or infinite number.
+	Wild int `json:"wild"`
+	// Number of entities that lack one of the numbers.
+	Absent int `json:"absent"`
 }
 
-// points tells where entities are.
+// points returns the positions of entities.
 func (h *shown) points(a *ask) (any, error) {
 	seq := a.record("record")
 	limit := a.count("limit", 50_000, maxPoints)
@@ -56,20 +62,20 @@ func (h *shown) points(a *ask) (any, error) {
 	})
 }
 
-// A point is where an entity is, and what it is colored by.
+// A point is the position of an entity and its color value.
 type point struct {
 	entity ecs.Entity
 	x, y   float64
 	color  query.Answer
 }
 
-// placed is what a sweep found in a span: points, and how many entities have none.
+// placed is the result for one span: points, and the number of entities without one.
 type placed struct {
 	points       []point
 	wild, absent int
 }
 
-// pointsOf evaluates x, y, color and where, which all are in the request, for all entities.
+// pointsOf evaluates the parameters x, y, color and where for all entities.
 func pointsOf(a *ask, st *inspect.State, seq uint64, limit int) (*mapDoc, error) {
 	w := &query.Sweeper{State: st}
 	var exprs [4]*query.Swept
@@ -104,7 +110,7 @@ func pointsOf(a *ask, st *inspect.State, seq uint64, limit int) (*mapDoc, error)
 	return doc, nil
 }
 
-// add evaluates x, y, color and where for an entity that a sweep has come to.
+// add evaluates x, y, color and where for the current entity of a sweep.
 func (f *placed) add(at query.SweptEntity, exprs [4]*query.Swept) (err error) {
 	if exprs[3] != nil {
 		if holds, err := exprs[3].HoldsAt(at); err != nil || !holds {
@@ -137,7 +143,7 @@ func (f *placed) add(at query.SweptEntity, exprs [4]*query.Swept) (err error) {
 	return err
 }
 
-// take writes points to d.
+// take adds points to d.
 func (d *mapDoc) take(points []point, colored bool) {
 	classes := map[string]int{}
 	for _, p := range points {
@@ -149,8 +155,9 @@ func (d *mapDoc) take(points []point, colored bool) {
 	d.More = d.Placed > len(points)
 }
 
-// color returns what v is drawn as: a number is itself, nothing has none, and each other answer is a
-// class, whose place is the number; of more than maxClasses the rest has none.
+// color returns the color of v. A number is its own color, and a missing value has none. Any other
+// value is a class, and its color is the index of the class. Values beyond maxClasses classes have
+// no color.
 func (d *mapDoc) color(classes map[string]int, v query.Answer) *float64 {
 	if x := finite(v); x != nil || v.Nothing() {
 		return x
@@ -168,15 +175,16 @@ func (d *mapDoc) color(classes map[string]int, v query.Answer) *float64 {
 	return &x
 }
 
-// A pointSample keeps limit of the points that are added to it: those of the entities with the least hashes. An
-// entity has one hash for all of its life, so samples of two states have the same entities.
+// A pointSample keeps up to limit points: those whose entities have the smallest hashes. The hash
+// of an entity never changes, so samples of two states have the same entities.
 type pointSample struct {
-	limit  int
-	bound  uint64 // The greatest hash that is still kept.
+	limit int
+	// The largest hash that is still kept.
+	bound  uint64
 	points []point
 }
 
-// add keeps p, perhaps only until others with lesser hashes come.
+// add adds p to the sample. Later points with smaller hashes may replace it.
 func (s *pointSample) add(p point) {
 	if hashOf(p.entity) > s.bound || s.limit == 0 {
 		return
@@ -187,26 +195,27 @@ func (s *pointSample) add(p point) {
 	}
 }
 
-// trim keeps limit of the points. It is called once for as many new ones as are kept.
+// trim reduces the sample to limit points. It runs after every limit new points.
 func (s *pointSample) trim() {
 	if len(s.points) <= s.limit {
 		return
 	}
 	slices.SortFunc(s.points, func(a, b point) int { return cmp.Compare(hashOf(a.entity), hashOf(b.entity)) })
-	clear(s.points[s.limit:]) // They may hold text.
+	// They may refer to text.
+	clear(s.points[s.limit:])
 	s.points = s.points[:s.limit]
 	s.bound = hashOf(s.points[s.limit-1].entity)
 }
 
-// all returns the points that are kept, by index.
+// all returns the sample, by index.
 func (s *pointSample) all() []point {
 	s.trim()
 	slices.SortFunc(s.points, func(a, b point) int { return cmp.Compare(a.entity.Index(), b.entity.Index()) })
 	return s.points
 }
 
-// hashOf returns a number for an entity. Those of all entities are spread evenly, and no two are the same: it
-// is the finalizer of splitmix64.
+// hashOf returns a hash of an entity. It is the finalizer of splitmix64: hashes are spread evenly,
+// and different entities have different hashes.
 func hashOf(e ecs.Entity) uint64 {
 	x := uint64(e)
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -16,33 +16,37 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Points in time become records here: "resolve" is the one question that takes a point as people
-// write it, all others take a seq. A line keeps how the records hang together, so that a step to
-// the next tick, or whether a record was rewound, does not walk a journal of millions.
+// This file maps points in time to records. Only the request "resolve" accepts a point in its
+// written form; all others take a seq. A line holds the relations between records. So a step to the
+// next tick, or a test for rewound records, does not walk a journal of millions.
 //
 //	path      1 ── 2 ── 3 ── 6 ── 7      to the newest state
 //	branches       └─── 4 ── 5           first 4, tip 5, fork 2, in a lane below
 
-// A stateDoc names a state.
+// A stateDoc identifies a state.
 type stateDoc struct {
 	Tick uint64 `json:"tick"`
-	Seq  uint64 `json:"record"` // Of the record that leads to it; 0: none does.
+	// The record that leads to the state, or 0.
+	Seq uint64 `json:"record"`
 }
 
-// infoDoc says what is shown.
+// infoDoc describes the store or save.
 type infoDoc struct {
-	Name    string    `json:"name"`
-	Kind    string    `json:"kind"`  // store or save.
-	First   *stateDoc `json:"first"` // The oldest state that the newest comes from; null: it cannot be shown.
-	Newest  *stateDoc `json:"newest"`
-	Records int       `json:"records"` // Of the journal.
-	InUse   bool      `json:"in_use"`  // A program has it open.
-	Damaged string    `json:"damaged,omitempty"`
-	Session string    `json:"session"` // Another one after a start of the server.
+	Name string `json:"name"`
+	Kind string `json:"kind"` // store or save.
+	// The oldest state before the newest one. null if it cannot be shown.
+	First  *stateDoc `json:"first"`
+	Newest *stateDoc `json:"newest"`
+	// Number of records in the journal.
+	Records int    `json:"records"`
+	InUse   bool   `json:"in_use"` // A program has the store open.
+	Damaged string `json:"damaged,omitempty"`
+	// Changes with each server start.
+	Session string `json:"session"`
 }
 
-// info tells what is shown: the first thing that a page asks. Damage that opening found comes before
-// that the newest state cannot be reached, which may follow from it.
+// info returns what is shown. It is the first request of a page. Damage that opening found takes
+// precedence over an unreachable newest state, which may be its consequence.
 func (h *shown) info(a *ask) (any, error) {
 	return answer(a, h.near, func() (infoDoc, error) {
 		v := h.near.view
@@ -62,7 +66,7 @@ func (h *shown) info(a *ask) (any, error) {
 	})
 }
 
-// pointDoc returns the state of a point in time; nil: there is none.
+// pointDoc returns the state of a point in time, or nil.
 func (d *desk) pointDoc(point string) *stateDoc {
 	seq, err := d.view.Resolve(point)
 	if err != nil {
@@ -71,7 +75,8 @@ func (d *desk) pointDoc(point string) *stateDoc {
 	return &stateDoc{d.tickOf(seq), seq}
 }
 
-// tickOf returns the tick of record seq, or of the snapshot of its state; 0: of neither.
+// tickOf returns the tick of record seq, or of the snapshot with that state. It returns 0 if there
+// is neither.
 func (d *desk) tickOf(seq uint64) uint64 {
 	if e, ok := d.view.Log().Known(seq); ok {
 		return e.Tick
@@ -82,7 +87,7 @@ func (d *desk) tickOf(seq uint64) uint64 {
 	return 0
 }
 
-// snapshot returns the snapshot of the state after record seq; nil: it lies in none.
+// snapshot returns the snapshot of the state after record seq, or nil.
 func (d *desk) snapshot(seq uint64) *inspect.SnapshotInfo {
 	for _, s := range d.view.Snapshots() {
 		if s.Err == nil && s.ID.Seq == seq {
@@ -92,20 +97,25 @@ func (d *desk) snapshot(seq uint64) *inspect.SnapshotInfo {
 	return nil
 }
 
-// pointDoc is a point in time, and what lies beside it.
+// pointDoc is a point in time with its neighbours.
 type pointDoc struct {
 	stateDoc
-	Time    *time.Time `json:"time"`    // By the clock of the writer; null: not known.
-	Head    bool       `json:"head"`    // It is the newest state.
-	Rewound bool       `json:"rewound"` // The newest state does not come from it.
-	Parent  *stateDoc  `json:"parent"`  // The state before it; null: it is the oldest.
-	Next    *stateDoc  `json:"next"`    // The state behind it; null: there is none.
+	// By the clock of the writer. null if unknown.
+	Time *time.Time `json:"time"`
+	// It is the newest state.
+	Head bool `json:"head"`
+	// The newest state does not descend from it.
+	Rewound bool `json:"rewound"`
+	// The state before it. null if it is the oldest.
+	Parent *stateDoc `json:"parent"`
+	// The state after it, or null.
+	Next *stateDoc `json:"next"`
 }
 
-// maxStep is how far one step goes at most.
+// maxStep is the maximum size of one step.
 const maxStep = 1 << 20
 
-// resolve finds the record of a point in time, or of one that is some steps away.
+// resolve finds the record of a point in time, optionally some steps away.
 func (h *shown) resolve(a *ask) (any, error) {
 	step := 0
 	if text := a.text("step"); text != "" {
@@ -121,7 +131,8 @@ func (h *shown) resolve(a *ask) (any, error) {
 		if err != nil {
 			return doc, err
 		}
-		for ; step < 0; step++ { // A step beyond an end stays there.
+		// A step beyond an end stays at the end.
+		for ; step < 0; step++ {
 			before, ok := d.before(seq)
 			if !ok {
 				break
@@ -139,8 +150,8 @@ func (h *shown) resolve(a *ask) (any, error) {
 	})
 }
 
-// resolve returns the record of a point in time. A mark may be written by its name alone, if that is
-// no other point. Where there is no such mark, the first error tells how points are written.
+// resolve returns the record of a point in time. The name of a mark alone is a valid point if it
+// has no other meaning. If there is no such mark, the first error explains the syntax of points.
 func (d *desk) resolve(point string) (uint64, error) {
 	seq, err := d.view.Resolve(point)
 	if errors.Is(err, persist.ErrPoint) {
@@ -151,8 +162,8 @@ func (d *desk) resolve(point string) (uint64, error) {
 	return seq, err
 }
 
-// before returns the state before record seq. It is one only if something leads to it: a record
-// that is there, or a snapshot, where the journal before that was pruned.
+// before returns the parent of record seq. The parent must be a known record, or a snapshot if the
+// journal before it was pruned.
 func (d *desk) before(seq uint64) (uint64, bool) {
 	e, ok := d.view.Log().Known(seq)
 	if !ok {
@@ -164,8 +175,8 @@ func (d *desk) before(seq uint64) (uint64, bool) {
 	return e.Parent, d.snapshot(e.Parent) != nil
 }
 
-// describe returns what record seq is. When it was committed is in its payload, which is read for it; a
-// state that only lies in a snapshot has no time.
+// describe describes record seq. It reads the commit time from the payload. A state that is only in
+// a snapshot has no time.
 func (d *desk) describe(seq uint64) pointDoc {
 	doc := pointDoc{stateDoc: stateDoc{d.tickOf(seq), seq}, Head: seq == d.line.newest}
 	doc.Rewound = !d.line.leadsOn(seq)
@@ -181,37 +192,44 @@ func (d *desk) describe(seq uint64) pointDoc {
 	return doc
 }
 
-// A line says how the records of a journal hang together: those that lead to the end of the journal, which
-// is the newest state unless something is damaged, and the branches that were rewound.
+// A line holds the relations of the records in a journal. path leads to the end of the journal,
+// which is the newest state unless something is damaged. branches holds the rewound records.
 type line struct {
-	path     []journal.Entry // By seq, and so by tick: a record that continues another has a higher one of both.
+	// By seq, and so by tick: both increase from a record to the next one.
+	path     []journal.Entry
 	branches []branch
-	entries  int // Of the log that was learned: if more came than those of the path, there is a new branch.
+	// Number of records in the log at the last update. If the log grew by more than the path, there
+	// is a new branch.
+	entries int
 
-	// newest is the record of the newest state, see [inspect.View.Newest]. In a damaged store the path may
-	// lead beyond it, or end before it: then nothing says what was rewound.
+	// newest is the record of the newest state: see [inspect.View.Newest]. In a damaged store the
+	// path may lead beyond newest or end before it. Then it is unknown which records were rewound.
 	newest uint64
-	apart  bool // The path does not lead to newest.
+	// The path does not lead to newest.
+	apart bool
 }
 
-// A branch is a chain of records that the newest state does not come from. Where the program went back
-// several times to one record, each way on is a branch of its own.
+// A branch is a chain of records from which the newest state does not descend. If the program went
+// back to a record several times, each continuation is a branch of its own.
 type branch struct {
 	first, tip journal.Entry
-	fork       uint64 // The record that it continues; 0: none.
-	lane       int    // Two that have ticks in common have not the same lane.
+	// The record that it continues, or 0.
+	fork uint64
+	// Branches with overlapping ticks have different lanes, except in the last lane.
+	lane int
 }
 
-// maxLanes bounds how many lanes there are; what finds no room is in the last one.
+// maxLanes is the maximum number of lanes. Branches that do not fit are in the last one.
 const maxLanes = 8
 
-// learn makes l what v says. Records that continue the newest state, as nearly all do, are
-// added to what is known.
+// learn updates l from v. Usually new records continue the newest state, and learn only appends
+// them.
 func (l *line) learn(v *inspect.View) {
 	log := v.Log()
 	l.newest, _ = v.Newest()
 	end := log.Head
-	if _, known := log.Known(l.newest); known && l.newest > log.Last { // The journal was cut short in its record.
+	// The journal was cut short, and the newest state is in a snapshot.
+	if _, known := log.Known(l.newest); known && l.newest > log.Last {
 		end = l.newest
 	}
 	l.apart = l.newest > log.Last && l.newest != end
@@ -224,12 +242,13 @@ func (l *line) learn(v *inspect.View) {
 		fresh = append(fresh, e)
 	}
 	slices.Reverse(fresh)
-	// All that is new is on the path, and nothing of it was pruned: the branches are as they were.
+	// All new records are on the path, and none was pruned. The branches are unchanged.
 	if joined && len(log.Entries) == l.entries+len(fresh) && log.Entries[0].ID.Seq <= l.path[0].ID.Seq {
 		l.path, l.entries = append(l.path, fresh...), len(log.Entries)
 		return
 	}
-	if joined { // Something else is new, or the oldest are gone.
+	// Other records are new, or the oldest are gone.
+	if joined {
 		fresh = slices.Collect(log.Ancestors(end))
 		slices.Reverse(fresh)
 	}
@@ -237,11 +256,12 @@ func (l *line) learn(v *inspect.View) {
 	l.branches = branchesOf(log, l.path)
 }
 
-// branchesOf returns the branches beside path. It goes over the records once, in the order of
-// their seqs: one that continues the end of a chain makes it longer, any other begins a chain.
-// Lanes are given like rooms, by when a branch begins: the first one whose last branch has ended.
+// branchesOf returns the branches of log outside path. It visits the records once, in the order of
+// seqs. A record that continues the end of a chain extends the chain; any other record starts one.
+// A branch gets the first lane whose last branch has ended.
 func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
-	chains, i := map[uint64]int{}, 0 // Chains by the record that each ends with; the place in path.
+	// Chains by their last record, and the position in path.
+	chains, i := map[uint64]int{}, 0
 	for _, e := range log.Entries {
 		for i < len(path) && path[i].ID.Seq < e.ID.Seq {
 			i++
@@ -251,7 +271,8 @@ func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
 		}
 		k, ok := chains[e.Parent]
 		if ok {
-			delete(chains, e.Parent) // Another one that continues it is a branch of its own.
+			// Another record that continues it starts its own branch.
+			delete(chains, e.Parent)
 			all[k].tip = e
 		} else {
 			k = len(all)
@@ -259,7 +280,8 @@ func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
 		}
 		chains[e.ID.Seq] = k
 	}
-	var ends [maxLanes]uint64 // Ticks behind the last of each lane.
+	// The tick after the last branch of each lane.
+	var ends [maxLanes]uint64
 	byTick := make([]*branch, len(all))
 	for i := range all {
 		byTick[i] = &all[i]
@@ -274,31 +296,34 @@ func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
 	return all
 }
 
-// find returns where on the path record seq is, or would be.
+// find returns the position of record seq on the path, or the position to insert it.
 func (l *line) find(seq uint64) (i int, ok bool) {
 	return slices.BinarySearchFunc(l.path, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 }
 
-// leadsOn reports whether the newest state comes from record seq, or may: of what lies before
-// the oldest record of the path, nothing says that it was rewound.
+// leadsOn reports whether the newest state descends from record seq. For records before the start
+// of the path that is unknown, and leadsOn returns true.
 func (l *line) leadsOn(seq uint64) bool {
 	_, ok := l.find(seq)
 	return ok || len(l.path) == 0 || l.apart || seq <= l.path[0].Parent || seq < l.path[0].ID.Seq
 }
 
-// next returns the record that continues record seq: on the way to the newest state, which ends
-// there, else on the branch that it is on.
+// next returns the record after seq: the next one toward the newest state, or the next one on its
+// branch. The newest state has no next record.
 func (l *line) next(log *journal.Log, seq uint64) (uint64, bool) {
 	i, ok := l.find(seq)
 	switch {
-	case seq == l.newest: // What continues it was rewound, or damage hides it.
+	// Records that continue it were rewound, or damage hides them.
+	case seq == l.newest:
 		return 0, false
 	case ok && i+1 < len(l.path):
 		return l.path[i+1].ID.Seq, true
-	case len(l.path) > 0 && l.path[0].Parent == seq: // The state of a snapshot, whose record was pruned.
+	// The state of a snapshot whose record was pruned.
+	case len(l.path) > 0 && l.path[0].Parent == seq:
 		return l.path[0].ID.Seq, true
 	}
-	// On a branch the first that continues it is taken. Children lie behind their parents, mostly near.
+	// On a branch the first continuation counts. A child has a higher seq than its parent, usually
+	// a close one.
 	k, _ := slices.BinarySearchFunc(log.Entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 	for _, e := range log.Entries[k:] {
 		if e.Parent == seq && e.ID.Seq > seq {
@@ -308,7 +333,7 @@ func (l *line) next(log *journal.Log, seq uint64) (uint64, bool) {
 	return 0, false
 }
 
-// rewound returns how many records the newest state does not come from.
+// rewound returns the number of records from which the newest state does not descend.
 func (l *line) rewound(log *journal.Log) (n int) {
 	for _, e := range log.Entries {
 		if !l.leadsOn(e.ID.Seq) {
@@ -318,8 +343,8 @@ func (l *line) rewound(log *journal.Log) (n int) {
 	return n
 }
 
-// end returns the last record of the way that record seq is on: the newest state, or where the branch
-// ends. Of a newest state apart from the path, it is the end of the path.
+// end returns the last record in the direction of record seq: the newest state, or the end of the
+// branch. If the newest state is apart from the path, the end of the path counts.
 func (l *line) end(log *journal.Log, seq uint64) uint64 {
 	switch {
 	case l.apart && l.leadsOn(seq):
@@ -342,7 +367,8 @@ func (l *line) within(from, to uint64) []journal.Entry {
 		i, _ := slices.BinarySearchFunc(l.path, tick, func(e journal.Entry, tick uint64) int { return cmp.Compare(e.Tick, tick) })
 		return i
 	}
-	if to == math.MaxUint64 { // There is no tick behind it.
+	// There is no tick after to.
+	if to == math.MaxUint64 {
 		return l.path[at(from):]
 	}
 	return l.path[at(from):max(at(from), at(to+1))]
@@ -350,27 +376,28 @@ func (l *line) within(from, to uint64) []journal.Entry {
 
 // A componentDoc describes a component, tag or resource.
 type componentDoc struct {
-	Name   string     `json:"name"`
-	Kind   string     `json:"kind"`   // component, tag or resource.
-	Layout string     `json:"layout"` // In Go's notation.
-	Fields []fieldDoc `json:"fields"` // That hold one value, with their paths; "": it is a value itself.
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`   // component, tag or resource.
+	Layout string `json:"layout"` // In Go's notation.
+	// The fields that hold a single value. The path "" means the component itself.
+	Fields []fieldDoc `json:"fields"`
 }
 
-// A fieldDoc is a field that an expression can name.
+// A fieldDoc is a field that an expression can use.
 type fieldDoc struct {
 	Path string `json:"path"`
 	Kind string `json:"kind"` // number, bool, text, entity or other.
 }
 
-// schemaDoc is what there is at a record.
+// schemaDoc describes the components at a record.
 type schemaDoc struct {
 	stateDoc
 	Alive      int            `json:"alive"`
 	Components []componentDoc `json:"components"`
 }
 
-// schema describes the components at a record. It is asked wherever somebody goes: of the state that is held
-// there, if it is the one, and else at the far desk of an entity, as nothing is loaded for one.
+// schema describes the components at a record. If the near desk holds that state, schema uses it.
+// Otherwise the far desk looks up an entity, which needs no loaded state.
 func (h *shown) schema(a *ask) (any, error) {
 	seq := a.record("record")
 	var doc *schemaDoc
@@ -403,7 +430,7 @@ func (h *shown) schema(a *ask) (any, error) {
 	})
 }
 
-// add adds what describes a component.
+// add appends the description of a component.
 func (d *schemaDoc) add(name string, t *layout.Type, resource bool) {
 	d.Components = append(d.Components, componentDoc{name, describe.Kind(t, resource), cut(t.String(), 4096), fieldsOf(t)})
 }

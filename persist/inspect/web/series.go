@@ -14,38 +14,41 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Expressions are evaluated over many states. They
-// are compiled once, and then told of each tick what it wrote ([query.Expr.Follow]), so that a sum
-// over a million entities costs a tick what changed. That needs every tick of the way, also where
-// few are shown. What takes long is bounded: by counts here, by a deadline of each question.
+// A series evaluates expressions over many states. The expressions are compiled once. For each tick
+// they process the rows that the tick wrote ([query.Expr.Follow]). So a sum over a million entities
+// costs time in proportion to the changes. The walk needs every tick of the way, even if few are
+// shown. Counts and a deadline per request limit the time.
 //
-//	series   way ──walk──▶ follow each expression ──▶ a value at some of the states
-//	first    way ──walk──▶ follow the condition   ──▶ ends at the first state at which it holds
+//	series   way ──walk──▶ update each expression ──▶ a value at some of the states
+//	first    way ──walk──▶ update the condition   ──▶ ends at the first state where it holds
 
 // Limits of series.
 const (
 	maxExpressions = 8
-	maxSamples     = 5000 // Ticks of a series; of more, so many are asked.
+	// Maximum number of ticks in a series. A longer one is sampled.
+	maxSamples = 5000
 )
 
-// seriesDoc is what expressions give over a stretch of time.
+// seriesDoc holds the values of expressions over a range of ticks.
 type seriesDoc struct {
 	Ticks  []uint64  `json:"ticks"`
 	Seqs   []uint64  `json:"records"`
 	Series []lineDoc `json:"series"`
 }
 
-// A lineDoc is one expression, with a value for each tick that was asked.
+// A lineDoc is one expression with a value for each sampled tick.
 type lineDoc struct {
-	Text   string     `json:"text"`
-	Error  *errorBody `json:"error,omitempty"` // Why there are no values, or no more.
-	Values []*float64 `json:"values"`          // null: nothing, or no number.
-	Wild   int        `json:"wild"`            // Values that are NaN or infinite: they are null as well.
+	Text string `json:"text"`
+	// The reason why values are missing.
+	Error *errorBody `json:"error,omitempty"`
+	// null if there is no value or the value is not a number.
+	Values []*float64 `json:"values"`
+	// Number of NaN or infinite values, which are null too.
+	Wild int `json:"wild"`
 }
 
-// series evaluates expressions over the ticks from one to another on the way to a record: of the
-// whole world, or of one entity. Of many ticks so many are asked as there are samples; the expressions
-// follow all of them.
+// series evaluates expressions over a range of ticks on the way to a record, for the whole world or
+// for one entity. It samples the ticks if there are more than samples.
 func (h *shown) series(a *ask) (any, error) {
 	seq := a.record("record")
 	texts := a.expressions("expr", maxExpressions)
@@ -71,16 +74,19 @@ func (h *shown) series(a *ask) (any, error) {
 	})
 }
 
-// A way is what leads to a state within a stretch of time.
+// A way is the sequence of ticks that leads to a state, within a range of ticks.
 type way struct {
-	view  *inspect.View
-	start uint64 // The record that the first tick continues.
-	first bool   // The state there is of the stretch itself. It is the oldest: no tick led to it.
+	view *inspect.View
+	// The parent record of the first tick.
+	start uint64
+	// The range includes the state at start. That is the oldest state, so no tick leads to it.
+	first bool
 	ticks []journal.Entry
 }
 
-// way returns the ticks in [from, to] that lead to record seq: those of the line are looked up, those
-// of a branch walked back. Without any, it starts at the oldest state, or where the walk back ended.
+// way returns the ticks in [from, to] that lead to record seq. Ticks on the line are looked up, and
+// those on a branch are found by walking back. If there are no ticks, start is the oldest state, or
+// the record where the walk ended.
 func (d *desk) way(seq, from, to uint64) way {
 	w := way{view: d.view, start: seq}
 	if i, ok := d.line.find(seq); ok {
@@ -100,14 +106,15 @@ func (d *desk) way(seq, from, to uint64) way {
 	if len(w.ticks) > 0 {
 		w.start = w.ticks[0].Parent
 	}
-	if _, led := d.view.Log().Known(w.start); !led { // The state of a snapshot: no walk tells of it.
+	// The state is in a snapshot, so a walk does not report it.
+	if _, led := d.view.Log().Known(w.start); !led {
 		tick := d.tickOf(w.start)
 		w.first = from <= tick && tick <= to
 	}
 	return w
 }
 
-// states returns how many states w goes through.
+// states returns the number of states on w.
 func (w *way) states() int {
 	if w.first {
 		return len(w.ticks) + 1
@@ -115,8 +122,9 @@ func (w *way) states() int {
 	return len(w.ticks)
 }
 
-// walk calls first with the oldest state, if that is of the stretch: it is read by pages, and a second time where a page
-// is damaged, so first must be without effect until it has all. Then it calls f with each other state and what led to it.
+// walk calls first with the oldest state if it is in the range. That state is read by pages, and
+// read again if a page is damaged. So first must only take effect when it completes. walk then
+// calls f with each later state and its tick.
 func (w *way) walk(ctx context.Context, first func(st *inspect.State) error, f func(im *inspect.Image, c *inspect.Commit) error) error {
 	if w.first {
 		if err := w.view.Read(ctx, w.start, first); err != nil {
@@ -135,13 +143,14 @@ type sampler struct {
 	doc    *seriesDoc
 	want   query.Want
 	entity ecs.Entity
-	exprs  []*query.Expr // nil: not compiled yet, or wrong.
+	// nil if not compiled yet, or invalid.
+	exprs []*query.Expr
 }
 
-// along goes the way, and asks as many of its states as there are samples, the last one among
-// them.
+// along walks the way and samples up to samples states, including the last one.
 func (s *sampler) along(ctx context.Context, way way, samples int) error {
-	left := way.states() // Counted down, so that the last state is asked whatever the stride.
+	// Counted down, so that the last state is always sampled.
+	left := way.states()
 	stride := max(1, (left+samples-1)/samples)
 	var answers []outcome
 	var tick uint64
@@ -155,7 +164,8 @@ func (s *sampler) along(ctx context.Context, way way, samples int) error {
 			s.doc.Series[i].Values = append(s.doc.Series[i].Values, value(i))
 		}
 	}
-	take := func() { // The oldest state is read: it counts once all of it was.
+	// Adds the oldest state, after it was read completely.
+	take := func() {
 		if answers != nil {
 			step(tick, way.start, func(i int) *float64 { return s.value(i, answers[i]) })
 			answers = nil
@@ -178,14 +188,14 @@ func (s *sampler) along(ctx context.Context, way way, samples int) error {
 	return err
 }
 
-// An outcome is what an expression gives for a state, or why it gives nothing.
+// An outcome is the value of an expression for a state, or the error.
 type outcome struct {
 	query.Answer
 	err error
 }
 
-// ask evaluates all expressions for the oldest state of the way, which may lie in pages. An error is that of reading
-// it: where it is damaged, or has no such name, only that expression has one.
+// ask evaluates all expressions for the oldest state of the way, which may be in pages. ask returns
+// an error if reading fails. An error of a single expression is in its outcome.
 func (s *sampler) ask(ctx context.Context, st *inspect.State) ([]outcome, error) {
 	answers := make([]outcome, len(s.exprs))
 	if s.entity != ecs.Vacant {
@@ -206,8 +216,8 @@ func (s *sampler) ask(ctx context.Context, st *inspect.State) ([]outcome, error)
 	return answers, ctx.Err()
 }
 
-// follow brings expression i to im, to which c led. One that does not compile is tried again at each
-// state: a component that it names may come later.
+// follow updates expression i to im, the state after c. An expression that does not compile is
+// tried again at each state, because its component may be added later.
 func (s *sampler) follow(im *inspect.Image, c *inspect.Commit, i int) (err error) {
 	if s.exprs[i] != nil {
 		return s.exprs[i].Follow(im, c)
@@ -216,8 +226,8 @@ func (s *sampler) follow(im *inspect.Image, c *inspect.Commit, i int) (err error
 	return err
 }
 
-// of returns what expression i gives for im; err is that of following it to im. A state in which the entity is not alive
-// has no value, and no error.
+// of returns the outcome of expression i for im. err is the error of follow. If the entity is not
+// alive, there is neither a value nor an error.
 func (s *sampler) of(im *inspect.Image, i int, err error) (o outcome) {
 	if s.entity != ecs.Vacant && !im.IsAlive(s.entity) {
 		return o
@@ -228,8 +238,8 @@ func (s *sampler) of(im *inspect.Image, i int, err error) (o outcome) {
 	return o
 }
 
-// value returns o, of expression i, as a line has it. The line keeps the error of its newest state only: at first a
-// component may not have been there.
+// value converts the outcome o of expression i for its line. The line keeps only the error of its
+// newest state, because a component may be missing at first.
 func (s *sampler) value(i int, o outcome) *float64 {
 	line := &s.doc.Series[i]
 	if line.Error = nil; o.err != nil {
@@ -243,7 +253,7 @@ func (s *sampler) value(i int, o outcome) *float64 {
 	return finite(o.Answer)
 }
 
-// finite returns v as a number that JSON has; nil for what is none. A truth is 1 or 0, so that it can be
+// finite returns v as a number that JSON can represent, or nil. A bool is 1 or 0, so that it can be
 // drawn.
 func finite(v query.Answer) *float64 {
 	x, ok := v.Float()
@@ -261,15 +271,17 @@ func isWild(v query.Answer) bool {
 
 // firstDoc is the first state at which a condition on the world holds.
 type firstDoc struct {
-	Found  *stateDoc `json:"found"`            // null: at none.
-	Asked  int       `json:"asked"`            // States.
-	Builds string    `json:"builds,omitempty"` // Which builds wrote the state before and the one found, if they differ.
+	// null if there is none.
+	Found *stateDoc `json:"found"`
+	// Number of evaluated states.
+	Asked int `json:"asked"`
+	// The builds that wrote the found state and the state before, if they differ.
+	Builds string `json:"builds,omitempty"`
 }
 
-// first finds the first tick on the way to a record at which a condition on the world holds. All
-// of them are asked, in turn, by a condition that follows them: it may hold and not hold again, so
-// nothing can be skipped. Unlike a series it ends with the first error, as one that names a component
-// which is not there yet.
+// first finds the first tick on the way to a record at which a condition on the world holds. It
+// evaluates every state in order, because the condition may hold only for some time. Unlike series,
+// it stops at the first error, for instance if a component does not exist yet.
 func (h *shown) first(a *ask) (any, error) {
 	seq := a.record("record")
 	from := a.number("from", 0, math.MaxUint64)
@@ -280,7 +292,8 @@ func (h *shown) first(a *ask) (any, error) {
 		}
 		way := h.far.way(seq, from, math.MaxUint64)
 		var x *query.Expr
-		oldest := 0 // States asked: the oldest may be asked twice, and counts once.
+		// The oldest state may be evaluated twice, and counts once.
+		oldest := 0
 		err = way.walk(a.ctx, func(st *inspect.State) error {
 			holds, err := query.WorldHolds(a.ctx, st, "expr", text)
 			if oldest = 1; err == nil && holds {

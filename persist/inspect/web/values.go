@@ -10,36 +10,44 @@ import (
 	"github.com/stet-ecs/stet/internal/describe"
 )
 
-// Values for people. Any of them may be huge, or deep: a slice of a million, a text of megabytes,
-// a list of pointers. So everything here has a bound, and says what it left out.
+// Conversion of values for display. A value may be huge or deep: a slice of a million elements, a
+// text of megabytes, a list of pointers. So every conversion has a limit and reports what it omits.
 
-// Limits of what is shown of a value.
+// Limits of a displayed value.
 const (
-	maxText   = 2048 // Bytes of the text of one field.
-	maxParts  = 200  // Elements and fields of one part,
-	maxNodes  = 4000 // and in all.
-	maxFields = 400  // Of a layout.
+	maxText = 2048 // Bytes of the text of one field.
+	// Elements and fields of one part.
+	maxParts = 200
+	// Nodes of a whole document.
+	maxNodes = 4000
+	// Fields of a layout.
+	maxFields = 400
 	maxDepth  = 32
 )
 
-// A nodeDoc is a value as a tree, with texts for people: a number of 64 bits has all its digits,
-// which a number in a browser has not.
+// A nodeDoc is a value as a tree of texts. A text keeps all digits of a 64-bit number, unlike a
+// number in JavaScript.
 type nodeDoc struct {
-	Name   string    `json:"name"`             // Of a field, [3] of an element, ["gold"] of an entry.
-	Path   string    `json:"path"`             // As in Go, from the component on; "": it is all of it.
-	Kind   string    `json:"kind"`             // As package layout writes it.
-	Text   string    `json:"text,omitempty"`   // Of what has no parts, or too many.
-	Entity string    `json:"entity,omitempty"` // If it is one.
+	// A field name, [3] for an element, ["gold"] for an entry.
+	Name string `json:"name"`
+	// Path in Go's notation, with the component. "" for the whole component.
+	Path string `json:"path"`
+	// In the notation of package layout.
+	Kind string `json:"kind"`
+	// For a value without parts, or with too many.
+	Text string `json:"text,omitempty"`
+	// Set if the value is an entity.
+	Entity string    `json:"entity,omitempty"`
 	Parts  []nodeDoc `json:"parts,omitempty"`
-	More   int       `json:"more,omitempty"` // Parts that are left out.
+	// Number of omitted parts.
+	More int `json:"more,omitempty"`
 }
 
-// A treeMaker makes trees of values until it has made enough. One makes all those of a document, so
-// that left bounds that.
+// A treeMaker makes the trees of one document. left limits their total number of nodes.
 type treeMaker struct{ left int }
 
-// node returns v as a tree. A pointer is what it leads to, with a * in its kind. At maxDepth
-// everything is text.
+// node returns v as a tree. A pointer is shown as its target, with a * in its kind. At maxDepth
+// every value is text.
 func (m *treeMaker) node(name, path string, v layout.Value, depth int) nodeDoc {
 	m.left--
 	doc := nodeDoc{Name: cut(name, maxText), Path: cut(path, maxText), Kind: v.Kind().String()}
@@ -67,7 +75,7 @@ func (m *treeMaker) node(name, path string, v layout.Value, depth int) nodeDoc {
 	return doc
 }
 
-// hasParts reports whether v is a struct, an array, a slice or a map that is not empty.
+// hasParts reports whether v is a non-empty struct, array, slice or map.
 func hasParts(v layout.Value) bool {
 	switch v.Kind() {
 	case layout.Struct, layout.Array, layout.Slice, layout.Map:
@@ -76,7 +84,7 @@ func hasParts(v layout.Value) bool {
 	return false
 }
 
-// partName returns the name of part i of v as a path has it: a field, [3] or ["gold"].
+// partName returns the name of part i of v in a path: a field, [3] or ["gold"].
 func partName(v layout.Value, i int) string {
 	switch v.Kind() {
 	case layout.Struct:
@@ -87,7 +95,7 @@ func partName(v layout.Value, i int) string {
 	return "[" + strconv.Itoa(i) + "]"
 }
 
-// entityText returns v if it is an entity; "" for nobody.
+// entityText returns v as text if it is an entity. It returns "" for the zero entity.
 func entityText(v layout.Value) string {
 	if v.Kind() != layout.Entity || v.Uint() == 0 {
 		return ""
@@ -95,8 +103,8 @@ func entityText(v layout.Value) string {
 	return ecs.Entity(v.Uint()).String()
 }
 
-// fieldsOf lists the fields of a layout that are no structs: "To.X" and "To.Y", but not "To". A slice
-// or a map is one field, whatever it holds. A tag has none.
+// fieldsOf returns the fields of a layout that are not structs: "To.X" and "To.Y", but not "To". A
+// slice or map is one field. A tag has no fields.
 func fieldsOf(t *layout.Type) []fieldDoc {
 	fields := []fieldDoc{}
 	var add func(path string, t *layout.Type, depth int)
@@ -120,8 +128,8 @@ func fieldsOf(t *layout.Type) []fieldDoc {
 	return fields
 }
 
-// kindOf returns what the page needs to know of a field: its map looks for two numbers to place
-// entities by, and for any but other to color them by.
+// kindOf returns the kind of a field for the page. The map places entities by numbers, and colors
+// them by any kind except "other".
 func kindOf(t *layout.Type) string {
 	switch k := t.Kind; {
 	case k >= layout.Int8 && k <= layout.Float64:
@@ -136,7 +144,8 @@ func kindOf(t *layout.Type) string {
 	return "other"
 }
 
-// numberOf returns v as a number that can be drawn: a truth is 1 or 0; NaN and infinities cannot.
+// numberOf returns v as a number that can be drawn. A bool is 1 or 0. NaN and infinities cannot be
+// drawn.
 func numberOf(v layout.Value) (x float64, ok bool) {
 	if x, ok = describe.Number(v); !ok {
 		if ok = v.Kind() == layout.Bool; v.Bool() {
@@ -146,7 +155,7 @@ func numberOf(v layout.Value) (x float64, ok bool) {
 	return x, ok && !math.IsNaN(x) && !math.IsInf(x, 0)
 }
 
-// cut returns text, or its beginning if it is longer than most bytes: whole characters, and dots.
+// cut returns text, shortened to most bytes and dots if it is longer. It does not split characters.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -157,7 +166,7 @@ func cut(text string, most int) string {
 	return text[:most] + "…"
 }
 
-// valueText returns v for people; "" for nothing.
+// valueText returns v as text, or "" for the zero Value.
 func valueText(v layout.Value) string {
 	if v.Kind() == 0 {
 		return ""
@@ -165,9 +174,9 @@ func valueText(v layout.Value) string {
 	return cut(v.String(), maxText)
 }
 
-// versus returns two values that differ as texts that do: values are compared by their bytes, so
-// some that differ print the same, as two NaNs or what lies behind a cut. Exact texts tell them apart,
-// where they are short enough.
+// versus returns two different values as different texts. Values are compared by their bytes, so
+// different values can have the same text. Examples are two NaNs, or texts that are cut. Then
+// versus returns their exact texts, cut to the same length.
 func versus(a, b layout.Value) (before, after string) {
 	before, after = valueText(a), valueText(b)
 	if before == after && a.Kind() != 0 && b.Kind() != 0 {
