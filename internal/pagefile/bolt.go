@@ -45,9 +45,9 @@ const (
 // then cannot be closed, because it still holds its locks. So the file is truncated to zero bytes,
 // which frees its disk space. The mapping stays until the process ends.
 //
-// A failed transaction is rolled back. If the file has no free list, bbolt then scans for free
-// pages in a goroutine of its own, where a fault would end the process. So every commit except the
-// last one writes the free list, and no commit follows the last one.
+// A failed transaction is rolled back. bbolt then needs the file's free list. Without one, it scans
+// for free pages in its own goroutine, where a fault would end the process. So every commit except
+// the last one writes the free list, and no commit follows the last one.
 type boltTree struct {
 	temp *disk.Temp
 	file disk.File // The file of temp. Used to write the bytes after the tree.

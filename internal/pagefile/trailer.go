@@ -152,8 +152,8 @@ func decodeFooter(footer []byte, name string, size int64) (*trailer, error) {
 	}, nil
 }
 
-// boltPrefix is the beginning of every bbolt file of a little-endian machine: the header of page 0,
-// which is a meta page, and bbolt's magic number.
+// boltPrefix begins every bbolt file of a little-endian machine. It is the header of page 0, a meta
+// page, and bbolt's magic number.
 var boltPrefix = []byte{
 	0, 0, 0, 0, 0, 0, 0, 0, flagMeta, 0, 0, 0, 0, 0, 0, 0,
 	0xED, 0xDA, 0x0C, 0xED,

@@ -18,8 +18,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// Backup copies the store in from, with its ticks up to the record that durable
-// returns.
+// Backup copies the store in from to the directory dir. It copies the ticks up to the record that
+// durable returns.
 func Backup(ctx context.Context, from disk.FS, dir string, durable func() uint64) error {
 	if err := MakeDir(dir); err != nil {
 		return err
@@ -36,8 +36,8 @@ func Backup(ctx context.Context, from disk.FS, dir string, durable func() uint64
 	return nil
 }
 
-// CopyStore copies a store to an empty directory, from the beginning if files vanish that were to
-// be copied: the program that has it open removes old ones.
+// CopyStore copies a store to an empty directory. If files vanish during the copy, CopyStore starts
+// again: a program that has the store open removes old files.
 func CopyStore(ctx context.Context, from, to disk.FS, durable func() uint64) error {
 	there, err := to.ReadDir(".")
 	if err != nil {
@@ -60,27 +60,27 @@ func CopyStore(ctx context.Context, from, to disk.FS, durable func() uint64) err
 	return fmt.Errorf("files are removed faster than they are copied: %w", err)
 }
 
-// A copier copies a store. In the order in which it makes them durable:
+// A copier copies a store. It makes these files durable in this order:
 //
-//	journal.tmp/  snapshots/  journal.tmp sealed  journal.tmp named journal
+//	journal.tmp/  snapshots/  seals in journal.tmp  rename journal.tmp to journal
 //
-// so that until the end there is no journal, without which nobody takes a
-// directory with snapshots for a store, see halfBackup.
+// So the copy has no journal until the end. A directory with snapshots and an unfinished journal
+// does not count as a store, see halfBackup.
 //
-// The copy is of what was there at one moment: records up to last, and snapshots of these. Snapshot
-// files are copied byte for byte, with the files they refer to, since these are snapshots as well.
+// The copy is consistent: it has the records up to last and their snapshots. Snapshot files are
+// copied byte by byte. The files that they refer to are snapshots, too, so they are also copied.
 type copier struct {
 	*Catalog
 	to       disk.FS
-	last     uint64 // The newest record to be copied.
+	last     uint64 // The newest record to copy.
 	progress *progress.Meter
-	made     []string // Directories, which are removed if the copy fails.
+	made     []string // Directories that are removed if the copy fails.
 }
 
-// run makes the copy. It believes nothing that it has written: journal and snapshots are
-// read back before the copy gets the name that makes it a store.
+// run makes the copy. It verifies its own output: it reads the journal and the snapshots back
+// before the rename that makes the copy a store.
 func (c *copier) run(ctx context.Context) error {
-	c.InUse = true // Whether it is or not: what looks damaged is looked at twice.
+	c.InUse = true // Always set, so that scanTwice confirms damage by a second scan.
 	if err := c.scanTwice(ctx); err != nil {
 		return err
 	}
@@ -105,9 +105,9 @@ func (c *copier) run(ctx context.Context) error {
 	return nil
 }
 
-// sound returns what keeps the store from being copied: any damage that is seen, or a head that no
-// snapshot leads to. One that did may have been removed, and the records behind it, after the snapshots were
-// listed and before the journal was.
+// sound returns the reason why the store cannot be copied: any visible damage, or a head without a
+// base snapshot. The base snapshot may have been removed, together with later records, after the
+// snapshots were listed and before the journal was. Then the error wraps fs.ErrNotExist.
 func (c *copier) sound() error {
 	errs := c.Faults()
 	if len(errs) == 0 && len(c.Bases(c.Head())) == 0 {
@@ -121,7 +121,7 @@ func (c *copier) sound() error {
 	return errors.Join(errs...)
 }
 
-// bytes returns about how many bytes will be copied.
+// bytes returns the approximate number of bytes to copy.
 func (c *copier) bytes() (n int64) {
 	for _, s := range c.Snapshots {
 		n += s.Size
@@ -132,7 +132,7 @@ func (c *copier) bytes() (n int64) {
 	return n
 }
 
-// mkdir makes a directory of the copy, to be removed if it fails.
+// mkdir creates a directory of the copy. It is removed if the copy fails.
 func (c *copier) mkdir(name string) error {
 	err := c.to.Mkdir(name)
 	if err == nil {
@@ -141,7 +141,7 @@ func (c *copier) mkdir(name string) error {
 	return err
 }
 
-// remove takes back what was made.
+// remove removes the directories of a failed copy.
 func (c *copier) remove() {
 	for _, dir := range c.made {
 		entries, _ := c.to.ReadDir(dir)
@@ -153,7 +153,7 @@ func (c *copier) remove() {
 	_ = disk.SyncDir(c.to, ".")
 }
 
-// copyJournal copies the journal and reads the copy.
+// copyJournal copies the journal and scans the copy.
 func (c *copier) copyJournal(ctx context.Context) (*journal.Log, error) {
 	if err := c.mkdir(unfinishedBackup); err != nil {
 		return nil, err
@@ -175,8 +175,8 @@ func (c *copier) copyJournal(ctx context.Context) (*journal.Log, error) {
 	return log, nil
 }
 
-// copySnapshots copies the snapshots of states up to record last. Newer ones were
-// made meanwhile.
+// copySnapshots copies the snapshots of states up to record last. Newer snapshots were written
+// since the scan.
 func (c *copier) copySnapshots(ctx context.Context, last uint64) error {
 	if err := c.mkdir(SnapshotDir); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (c *copier) copySnapshots(ctx context.Context, last uint64) error {
 	return disk.SyncDir(c.to, SnapshotDir)
 }
 
-// copySnapshot copies a file and reads the copy.
+// copySnapshot copies a file and verifies the copy.
 func (c *copier) copySnapshot(ctx context.Context, s SnapshotInfo) error {
 	from, err := c.Files.Open(s.Name)
 	if err != nil {
@@ -214,7 +214,7 @@ func (c *copier) copySnapshot(ctx context.Context, s SnapshotInfo) error {
 	return err
 }
 
-// copyBytes copies a file of that size and syncs the copy.
+// copyBytes copies the first size bytes of a file and syncs the copy.
 func (c *copier) copyBytes(ctx context.Context, to, from disk.File, size int64) error {
 	buf := make([]byte, 256<<10)
 	for offset := int64(0); offset < size; {
@@ -237,9 +237,8 @@ func (c *copier) copyBytes(ctx context.Context, to, from disk.File, size int64) 
 	return to.Sync()
 }
 
-// seal opens the journal of the copy and closes it, so that it says itself that
-// nothing is missing. Its note names the snapshots of the copy, as that of the store names those of
-// the store.
+// seal opens the journal of the copy and closes it, so that its seals prove that it is complete.
+// The journal's note lists the snapshots of the copy.
 func (c *copier) seal(ctx context.Context, log *journal.Log) error {
 	options := journal.Options{World: log.World}
 	if n := len(log.Preambles); n > 0 {
@@ -267,7 +266,8 @@ func (c *copier) seal(ctx context.Context, log *journal.Log) error {
 	return ctx.Err()
 }
 
-// publish makes the copy a store, by one rename. The names in it must be durable before.
+// publish makes the copy a store by one rename. Before the rename it makes the names in the copy
+// durable.
 func (c *copier) publish() error {
 	if err := disk.SyncDir(c.to, "."); err != nil {
 		return err
@@ -275,6 +275,6 @@ func (c *copier) publish() error {
 	if err := c.to.Rename(unfinishedBackup, JournalDir); err != nil {
 		return err
 	}
-	c.made = nil // It is a store now, and not removed even if its name may not be durable.
+	c.made = nil // The copy is a store now. It stays even if its name may not be durable.
 	return disk.SyncDir(c.to, ".")
 }

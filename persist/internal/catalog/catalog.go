@@ -24,15 +24,14 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A Catalog is made by a scan, which reads names, headers and manifests, and brought up to date
-// by Refresh and Relist:
+// A scan creates a Catalog by reading names, headers and manifests. Refresh and Relist update it:
 //
-//	scan    names of snapshots ─▶ their manifests ─▶ journal ─▶ do they fit each other?
-//	again   what vanished meanwhile; all of it once, if something in use looks damaged
-//	later   Refresh: snapshots, then the journal. Relist: snapshots only, of states that are known
+//	scan     names of snapshots ─▶ their manifests ─▶ journal ─▶ consistent with each other?
+//	rescan   files that vanished meanwhile; everything once, if a store in use looks damaged
+//	later    Refresh: snapshots, then the journal. Relist: only snapshots, of known states
 //
-// Damage is noted where it is found, in SnapshotInfo.Err and in the problems of the journal, so
-// that tools can show what is left. What must not be continued, Usable and Missing say.
+// A scan records damage in SnapshotInfo.Err and in the problems of the journal, so tools can show
+// the remaining data. Usable and Missing decide whether a program may continue the store.
 
 // Names inside a store's directory.
 const (
@@ -43,40 +42,41 @@ const (
 	SnapshotType = ".snap"
 	segmentType  = ".seg"
 	ledgerType   = ".ledger"
-	TempType     = ".tmp" // Of files, and of the journal of a backup, that are not complete.
+	TempType     = ".tmp" // Suffix of incomplete files, and of the incomplete journal of a backup.
 )
 
-// SnapshotName returns the name of snapshot file number, below the top of a store.
+// SnapshotName returns the path of snapshot file number, relative to the store's directory.
 func SnapshotName(number uint32) string {
 	return SnapshotDir + "/" + fmt.Sprintf("%08d", number) + SnapshotType
 }
 
-// A Catalog is what lies in a store or a save, and which states can be reached from
-// it: one answer for opening, verifying and looking. It reads without changing
-// anything, no lock, no repair, and shows the store as it was when it was opened, also
-// while a program goes on writing it; what that program removes meanwhile can no longer
-// be shown.
+// A Catalog lists the contents of a store or a save, and finds the states that can be reached.
+// Opening, verifying and inspecting use the same Catalog. It changes nothing: it takes no lock and
+// repairs nothing. It shows the store as of the scan, even while a program writes the store. States
+// whose files that program removes become unreachable.
 type Catalog struct {
 	Files disk.FS
-	Save  string // The name of a save; "" for a store.
+	Save  string // Name of the save. "" for a store.
 
-	InUse     bool // A program had it open for writing.
+	InUse     bool // A program had the store open for writing.
 	Log       *journal.Log
-	Snapshots []SnapshotInfo // By number. Also those that cannot be read: see SnapshotInfo.Err.
+	Snapshots []SnapshotInfo // Ordered by number. Includes unreadable ones: see SnapshotInfo.Err.
 
-	irregular []error // Names at the top of a store that are not those of files and directories, such as links.
+	// Names of the store that are not regular files or directories, such as links.
+	irregular []error
 
-	goesOn bool   // The program that asks has the lock and goes on with the store.
-	base   uint64 // If goesOn is set, records up to this one are not needed.
+	goesOn bool   // The calling program holds the lock and will continue the store.
+	base   uint64 // With goesOn set, records up to this one are not needed.
 
-	mu      sync.Mutex // Guards what follows, which whoever asks first finds out: several may ask at the same time.
+	mu      sync.Mutex // Guards the fields below. The first caller that needs a field computes it.
 	schemas map[JournalPreamble]*format.Schema
-	onHead  map[uint64]bool // Seqs of the head and its ancestors; nil: not asked for yet.
-	newest  *newestState    // What Newest returns; nil: not asked for since the files were listed.
+	onHead  map[uint64]bool // Seqs of the head and its ancestors. Nil: not computed yet.
+	newest  *newestState    // Result of Newest. Nil: not computed since the last listing.
 }
 
-// A JournalPreamble is the place of a schema in the journal. Schemas are kept by it, since decoding
-// one again would give another pointer: see [Catalog.SchemaAt].
+// A JournalPreamble is the position of a schema in the journal. It is the key of the decoded
+// schemas. Each schema is decoded only once, because callers compare pointers: see
+// [Catalog.SchemaAt].
 type JournalPreamble struct {
 	Segment int
 	Offset  int64
@@ -89,24 +89,24 @@ type SnapshotInfo struct {
 	Tick   uint64
 	ID     journal.ID
 	Digest ecs.Digest
-	Size   int64     // Bytes.
-	Files  int       // Other files it refers to.
-	Time   time.Time // When its tick was committed, by the clock of the writer; zero: not known.
-	Label  string    // The name that the program gave it, or "".
-	Err    error     // Why it cannot be read, or nil.
+	Size   int64     // In bytes.
+	Files  int       // Number of other files that it refers to.
+	Time   time.Time // Commit time of its tick, by the writer's clock. Zero if unknown.
+	Label  string    // Name that the program gave the snapshot, or "".
+	Err    error     // Why the file cannot be read, or nil.
 
 	Compressed bool   // Pages may be compressed.
-	Build      string // The program and the machine that wrote it, if it says so.
+	Build      string // The program and machine that wrote the file, if known.
 
-	World  [16]byte         // Of the store it belongs to; zero: a save.
-	CRC    uint32           // Of the file, by which other files and the journal name it.
+	World [16]byte // World of the store. Zero for a save.
+	// Checksum of the file. Other files and the journal refer to the file by it.
+	CRC    uint32
 	Refs   []format.FileRef // The other files.
-	Schema *format.Schema   // nil: it cannot be read.
+	Schema *format.Schema   // Nil if the file cannot be read.
 }
 
-// Open opens the directory of a store, or a save. Damage does not keep it from
-// opening. Errors wrap [format.ErrForeign], [format.ErrNewer] or an error of the file
-// system.
+// Open opens the directory of a store, or a save. It also opens a damaged store. Errors wrap
+// [format.ErrForeign], [format.ErrNewer] or an error of the file system.
 func Open(ctx context.Context, path string) (*Catalog, error) {
 	files, name, err := Locate(path)
 	if err != nil {
@@ -119,7 +119,7 @@ func Open(ctx context.Context, path string) (*Catalog, error) {
 	return c, err
 }
 
-// Locate returns the files that [OpenFS] finds what lies at path in, and its name there.
+// Locate returns the arguments files and name with which [OpenFS] opens the store or save at path.
 func Locate(path string) (files disk.FS, name string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -136,8 +136,8 @@ func Locate(path string) (files disk.FS, name string, err error) {
 	return files, name, err
 }
 
-// OpenFS opens the store at the top of files, whose name is ".", or a save. It closes
-// nothing if it fails.
+// OpenFS opens the store at the root of files, or a save. name is "." for a store. If OpenFS fails,
+// it does not close files.
 func OpenFS(ctx context.Context, files disk.FS, name string) (c *Catalog, err error) {
 	c = New(files)
 	if name == "." {
@@ -152,25 +152,26 @@ func OpenFS(ctx context.Context, files disk.FS, name string) (c *Catalog, err er
 	return c, nil
 }
 
-// New returns a catalog of files that knows nothing of them yet.
+// New returns an empty catalog of files. A scan must fill it.
 func New(files disk.FS) *Catalog {
 	return &Catalog{Files: files, Log: new(journal.Log), schemas: make(map[JournalPreamble]*format.Schema)}
 }
 
-// open reads the store. Whether it is in use is asked before, as damage then is looked at twice, and
-// after, as a program that opened it meanwhile may have written what was read.
+// open reads the store. It checks before and after reading whether the store is in use. In a store
+// in use, damage must be seen twice. A program that opened the store meanwhile may have written the
+// bytes that were read.
 func (c *Catalog) open(ctx context.Context) error {
 	c.InUse = Held(c.Files)
 	err := c.scanTwice(ctx)
 	if !c.InUse && Held(c.Files) {
-		c.InUse = true // It was just opened.
+		c.InUse = true // The store was opened during the scan.
 		return c.scanTwice(ctx)
 	}
 	return err
 }
 
-// scanTwice reads the store, again if a program has it open and something looks damaged:
-// that may be what is being written. Only what is seen twice counts.
+// scanTwice reads the store. If a program has the store open and something looks damaged, scanTwice
+// reads it again: the bytes may have been half written. Only damage that is still visible counts.
 func (c *Catalog) scanTwice(ctx context.Context) error {
 	err := c.Scan(ctx)
 	if c.InUse && err == nil && len(c.Damage()) > 0 {
@@ -180,10 +181,10 @@ func (c *Catalog) scanTwice(ctx context.Context) error {
 	return err
 }
 
-// Close lets go of the files.
+// Close closes the files.
 func (c *Catalog) Close() error { return errors.Join(c.Log.Close(), c.Files.Close()) }
 
-// openSave shows a save as a store of one snapshot and no journal.
+// openSave shows a save as a store with one snapshot and no journal.
 func (c *Catalog) openSave(name string) error {
 	c.Save = name
 	s := c.inspect(name, 0)
@@ -194,9 +195,8 @@ func (c *Catalog) openSave(name string) error {
 	return nil
 }
 
-// Scan reads the headers of everything in the directory of a store. Snapshots
-// come first: a journal that is read later leads to all of them, though a program
-// may be writing both.
+// Scan reads the headers of all files of a store. It reads the snapshots first. The journal is read
+// later, so it contains the records of all snapshots, even if a program writes both meanwhile.
 func (c *Catalog) Scan(ctx context.Context) error {
 	if err := c.scanSnapshots(ctx); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (c *Catalog) Scan(ctx context.Context) error {
 	return c.scanBehind(ctx)
 }
 
-// scanSnapshots looks at the names at the top of the store, and reads the headers of the snapshots.
+// scanSnapshots checks the names at the root of the store and reads the headers of the snapshots.
 func (c *Catalog) scanSnapshots(ctx context.Context) error {
 	entries, err := c.Files.ReadDir(".")
 	if err != nil {
@@ -223,7 +223,8 @@ func (c *Catalog) scanSnapshots(ctx context.Context) error {
 	return c.list(ctx)
 }
 
-// irregularAt returns what is wrong with the name of a directory of the store; nil: it is one, or missing.
+// irregularAt returns the error of a store directory whose name is a link or another irregular
+// file. It returns nil if the directory is regular or missing.
 func (c *Catalog) irregularAt(dir string) error {
 	for _, err := range c.irregular {
 		if d, ok := errors.AsType[*disk.DamageError](err); ok && d.File == dir {
@@ -233,9 +234,9 @@ func (c *Catalog) irregularAt(dir string) error {
 	return nil
 }
 
-// Creatable reports whether a new store can be created, where [Catalog.ScanToOpen] returned err: nothing of a
-// store is there, or only what an earlier creation left that was cut short. Where a link has one of the
-// names of a store, none is created.
+// Creatable reports whether a new store can be created after [Catalog.ScanToOpen] returned err. A
+// store can be created if the directory contains no store, or only the remains of an unfinished
+// creation. It cannot be created if a link has one of the names of a store.
 func (c *Catalog) Creatable(err error) bool {
 	if len(c.irregular) > 0 {
 		return false
@@ -243,7 +244,7 @@ func (c *Catalog) Creatable(err error) bool {
 	return errors.Is(err, format.ErrForeign) && len(c.Log.Segments) == 0 || err == nil && c.Unfinished()
 }
 
-// scanBehind reads the journal of the snapshots that c lists.
+// scanBehind reads the journal after the snapshots were listed.
 func (c *Catalog) scanBehind(ctx context.Context) error {
 	if err := c.scanJournal(ctx); err != nil {
 		return err
@@ -260,9 +261,9 @@ func (c *Catalog) scanBehind(ctx context.Context) error {
 	return nil
 }
 
-// ScanToOpen is Scan for a program that has the lock of the store and goes on from its newest state, or
-// from the point at. What lies before the newest snapshot is not needed for the newest state, so
-// that little of it is read; see [journal.Log.ScanFrom]. c.Log has to be closed before the program writes.
+// ScanToOpen is Scan for a program that holds the lock and continues from the newest state, or from
+// the point at. The newest state does not need records before the newest snapshot, so few of them
+// are read; see [journal.Log.ScanFrom]. The caller closes c.Log before it writes.
 func (c *Catalog) ScanToOpen(ctx context.Context, at string) error {
 	if err := c.scanSnapshots(ctx); err != nil {
 		return err
@@ -276,28 +277,30 @@ func (c *Catalog) ScanToOpen(ctx context.Context, at string) error {
 	return c.scanBehind(ctx)
 }
 
-// JournalRead is how many bytes of the journal opening a store reads, the newest ones; of
-// those before it believes what the journal says of itself. They take about a tenth of a
-// second, and stores of less are looked at in all places. Tests set it.
+// JournalRead is the number of newest journal bytes that opening a store reads. Of older segments
+// it uses the journal's summaries. Reading these bytes takes about a tenth of a second, and smaller
+// stores are verified completely. Tests change it.
 var JournalRead int64 = 256 << 20
 
-// ReadJournal reads all of the journal, if opening did not. Nothing else of c may be in use
+// ReadJournal reads the whole journal, unless opening did so. No other method of c may run
 // meanwhile.
 func (c *Catalog) ReadJournal(ctx context.Context) error {
 	if c.Log.Believed == 0 {
 		return nil
 	}
-	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), 0, progress.Scan(ctx)) // 0: believe nothing.
+	// 0: use no summaries.
+	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), 0, progress.Scan(ctx))
 	if err == nil {
 		_ = c.Log.Close()
 		c.Log, c.onHead = log, nil
 		c.setNewest(nil)
-		c.schemas = make(map[JournalPreamble]*format.Schema) // Segments may have been pruned, and have other places.
+		// Pruning may have changed the indexes of segments.
+		c.schemas = make(map[JournalPreamble]*format.Schema)
 	}
 	return err
 }
 
-// scanJournal reads the journal, if there is one.
+// scanJournal reads the journal, if the store has one.
 func (c *Catalog) scanJournal(ctx context.Context) error {
 	_, err := c.Files.ReadDir(JournalDir)
 	bad := c.irregularAt(JournalDir)
@@ -319,10 +322,10 @@ func (c *Catalog) scanJournal(ctx context.Context) error {
 	return err
 }
 
-// Misfit returns why the state in s cannot be one that the journal leads to, or
-// nil. Each of the two can be read, and they contradict each other: it is damage if the journal is
-// missing or ends too early, and a foreign file if it is of another store, or has another state
-// than the journal under the same seq, as after a part of the history was lost and written anew.
+// Misfit returns why snapshot s contradicts the journal, or nil. The error is damage if the journal
+// is missing or ends too early. It is ErrForeign if s belongs to another store. It is also
+// ErrForeign if the journal has another state with the same seq: a part of the history was lost and
+// written again.
 func (c *Catalog) Misfit(s SnapshotInfo) error {
 	if s.Err != nil || c.IsSave() {
 		return nil
@@ -330,7 +333,7 @@ func (c *Catalog) Misfit(s SnapshotInfo) error {
 	if len(c.Log.Segments) == 0 {
 		return &format.DamageError{File: JournalDir, Offset: -1, Length: 0, Reason: "it is missing or empty, but " + s.Name + " is there", Err: format.ErrCorrupt}
 	}
-	// If the record cannot be read, or was pruned, there is nothing to compare the state with.
+	// If the record is unreadable or was pruned, the state cannot be compared.
 	e, ok := c.Log.Find(s.ID.Seq)
 	switch {
 	case s.World != c.Log.World:
@@ -343,8 +346,8 @@ func (c *Catalog) Misfit(s SnapshotInfo) error {
 	return nil
 }
 
-// endsBefore says that the journal lacks the record that led to s. What seemed to be
-// an unfinished end is where it was.
+// endsBefore returns the error that the journal lacks the record of s. A torn tail of the journal
+// is the place where that record was.
 func (c *Catalog) endsBefore(s SnapshotInfo) error {
 	ends := fmt.Sprintf("ends at record %d, but %s has the state after record %d", c.Log.Last, s.Name, s.ID.Seq)
 	if t := c.Log.Torn; t != nil {
@@ -353,8 +356,8 @@ func (c *Catalog) endsBefore(s SnapshotInfo) error {
 	return &format.DamageError{File: JournalDir, Offset: -1, Length: 0, Reason: "it " + ends, Err: format.ErrCorrupt}
 }
 
-// inspect reads the manifest of a snapshot file. What is wrong with it is noted, not
-// returned: a store with a damaged snapshot can be opened, and says so.
+// inspect reads the manifest of a snapshot file. It stores errors in the result, because a store
+// with a damaged snapshot can still be opened.
 func (c *Catalog) inspect(name string, number uint32) SnapshotInfo {
 	info := SnapshotInfo{Name: name, Number: number}
 	r, err := snap.Open(c.Files, name, SnapshotName)
@@ -377,8 +380,8 @@ func (c *Catalog) inspect(name string, number uint32) SnapshotInfo {
 // IsSave reports whether c shows a save.
 func (c *Catalog) IsSave() bool { return c.Save != "" }
 
-// Damage returns what opening found damaged: snapshot files that cannot be read,
-// and [journal.Log.Problems]. There may be more in what opening does not read.
+// Damage returns the damage that the scan found: unreadable snapshot files, and the results of
+// [Catalog.Problems]. Bytes that the scan did not read may have more damage.
 func (c *Catalog) Damage() []error {
 	var damage []error
 	for _, s := range c.Snapshots {
@@ -389,7 +392,7 @@ func (c *Catalog) Damage() []error {
 	return append(damage, c.Problems()...)
 }
 
-// Faults returns [Catalog.Damage], and the snapshots that do not fit the journal.
+// Faults returns [Catalog.Damage] and the snapshots that contradict the journal.
 func (c *Catalog) Faults() []error {
 	errs := c.Damage()
 	for _, s := range c.Snapshots {
@@ -400,9 +403,9 @@ func (c *Catalog) Faults() []error {
 	return errs
 }
 
-// LockHolder returns what the lock file says of the process that has the store
-// open, or had it when it was killed; "" if it was closed cleanly. [Catalog.InUse]
-// tells the two apart.
+// LockHolder returns the text in the lock file. It describes the process that has the store open,
+// or had it open when it was killed; [Catalog.InUse] tells the two apart. The text is "" after a
+// clean close.
 func (c *Catalog) LockHolder() string {
 	if c.IsSave() {
 		return ""
@@ -410,9 +413,9 @@ func (c *Catalog) LockHolder() string {
 	return Named(readHolder(c.Files))
 }
 
-// Head returns the record that the journal ends with, from which [persist.Open] would go on; 0: it
-// has none. Without any record it is that of the newest snapshot. Of a damaged store nothing may
-// lead to it: [Catalog.Newest] says which state is the newest then.
+// Head returns the record at the end of the journal, from which [persist.Open] continues. 0: no
+// record. In a journal without records, Head returns the record of the newest snapshot. In a
+// damaged store the head may be unreachable; [Catalog.Newest] returns the newest reachable state.
 func (c *Catalog) Head() uint64 {
 	if c.Log.Head == 0 && c.Log.LastID.IsZero() && len(c.Snapshots) > 0 {
 		return c.Snapshots[len(c.Snapshots)-1].ID.Seq
@@ -420,7 +423,7 @@ func (c *Catalog) Head() uint64 {
 	return c.Log.Head
 }
 
-// Build describes the program and the machine that wrote the record of a state, or the save; "": unknown.
+// Build describes the program and the machine that wrote record seq, or the save. "": unknown.
 func (c *Catalog) Build(seq uint64) string {
 	if e, ok := c.Log.Find(seq); ok {
 		return c.BuildOf(&c.Log.Segments[e.Segment])
@@ -433,7 +436,7 @@ func (c *Catalog) Build(seq uint64) string {
 	return ""
 }
 
-// BuildOf describes the program and the machine that wrote a segment; "": unknown.
+// BuildOf describes the program and the machine that wrote a segment. "": unknown.
 func (c *Catalog) BuildOf(s *journal.Segment) string {
 	if text := c.Log.Writer(s); build.Check(text) == nil {
 		return text
@@ -441,8 +444,8 @@ func (c *Catalog) BuildOf(s *journal.Segment) string {
 	return ""
 }
 
-// EntryError says that the content of a record, whose checksum is right, makes
-// no sense: the range that it names is that of the record.
+// EntryError returns the error for a record with a matching checksum and invalid content. The error
+// names the range of the record.
 func (c *Catalog) EntryError(e journal.Entry, err error) error {
 	if errors.Is(err, format.ErrNewer) || errors.Is(err, format.ErrTooLarge) {
 		return err
@@ -454,7 +457,8 @@ func (c *Catalog) EntryError(e journal.Entry, err error) error {
 	return &format.DamageError{File: file, Offset: e.Offset, Length: int64(e.Length), Reason: err.Error(), Err: format.ErrCorrupt}
 }
 
-// JournalError makes an error of package journal one that says where in the store.
+// JournalError converts an error of package journal: it adds the journal's directory to the file
+// name.
 func (c *Catalog) JournalError(err error) error {
 	var damage *journal.DamageError
 	switch {
@@ -466,12 +470,11 @@ func (c *Catalog) JournalError(err error) error {
 	return Pruned(err)
 }
 
-// MaxListings is how often a reader looks again because files that it was about
-// to read are gone: the program that has the store open removes old ones.
+// MaxListings is how often a reader retries after files vanished that it was about to read. The
+// program that has the store open removes old files.
 const MaxListings = 8
 
-// list reads the manifests of the snapshot files, again if one vanishes before it
-// is read.
+// list reads the manifests of the snapshot files. It retries if a file vanishes before it is read.
 func (c *Catalog) list(ctx context.Context) error {
 	for range MaxListings {
 		numbers, bad, err := c.SnapshotFiles()
@@ -487,12 +490,12 @@ func (c *Catalog) list(ctx context.Context) error {
 			return nil
 		}
 	}
-	return nil // A name that can never be opened is not one that vanished.
+	return nil // A name that can never be opened has not vanished.
 }
 
-// SnapshotFiles returns the numbers of the snapshot files there are, ascending, and what is wrong with
-// those that are links or otherwise no files. Files of another name, such as those that are being
-// written, are none.
+// SnapshotFiles returns the numbers of the existing snapshot files in ascending order. bad has an
+// error for each link or other irregular file. Files with other names, such as unfinished ones, are
+// skipped.
 func (c *Catalog) SnapshotFiles() (numbers []uint32, bad map[uint32]error, err error) {
 	entries, err := c.Files.ReadDir(SnapshotDir)
 	notThere := c.irregularAt(SnapshotDir)
@@ -514,8 +517,8 @@ func (c *Catalog) SnapshotFiles() (numbers []uint32, bad map[uint32]error, err e
 	return numbers, bad, nil
 }
 
-// manifests reads the manifests of snapshot files, but for those that c has read: a file that
-// has its name is complete and does not change.
+// manifests reads the manifests of snapshot files, except those that c has read already. A file
+// with its final name is complete and does not change.
 func (c *Catalog) manifests(ctx context.Context, numbers []uint32, bad map[uint32]error) ([]SnapshotInfo, error) {
 	infos := make([]SnapshotInfo, 0, len(numbers))
 	for _, n := range numbers {
@@ -540,25 +543,25 @@ func (c *Catalog) manifests(ctx context.Context, numbers []uint32, bad map[uint3
 	return infos, nil
 }
 
-// refused reports whether err says that the system does not let this process open a file now. That is no
-// damage: the same files can be read once that has changed.
+// refused reports whether err means that the process cannot open a file at the moment. This is not
+// damage, because the same file can be opened later.
 func refused(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// anyVanished reports whether a file was gone before its manifest was read.
+// anyVanished reports whether a file vanished before its manifest was read.
 func (c *Catalog) anyVanished() bool {
 	return slices.ContainsFunc(c.Snapshots, func(s SnapshotInfo) bool { return errors.Is(s.Err, fs.ErrNotExist) })
 }
 
-// Relist looks which snapshot files there are now, and reports whether they are others
-// than c knew: one is gone, or one was written of a state that c knew, which leads where
-// the records did that went with it. Those of newer states do not concern c.
+// Relist lists the snapshot files again and reports whether the list has changed. Removed files
+// count. New files count if they are snapshots of states in c: such a snapshot can replace pruned
+// records. Snapshots of newer states are skipped.
 func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
 	if c.IsSave() {
 		return false, nil
 	}
-	before := c.Snapshots // list makes a new slice.
+	before := c.Snapshots // list assigns a new slice.
 	if err := c.list(ctx); err != nil {
 		return false, err
 	}
@@ -569,18 +572,18 @@ func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
 	return !sameSnapshots(before, c.Snapshots), nil
 }
 
-// sameSnapshots reports whether a and b are the same files.
+// sameSnapshots reports whether a and b list the same files.
 func sameSnapshots(a, b []SnapshotInfo) bool {
 	return slices.EqualFunc(a, b, func(a, b SnapshotInfo) bool { return a.Number == b.Number })
 }
 
-// has reports whether a snapshot of that number is among them.
+// has reports whether snapshots contains the snapshot with this number.
 func has(snapshots []SnapshotInfo, number uint32) bool {
 	return slices.ContainsFunc(snapshots, func(s SnapshotInfo) bool { return s.Number == number })
 }
 
-// Gone reports whether a file that was there when c was opened is no more. One that is there and
-// cannot be opened is not gone.
+// Gone reports whether a file no longer exists. A file that exists and cannot be opened is not
+// gone.
 func (c *Catalog) Gone(name string) bool {
 	f, err := c.Files.Open(name)
 	if err == nil {
@@ -589,8 +592,8 @@ func (c *Catalog) Gone(name string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Pruned makes err, which a file that is gone gave, one that says so: for who reads, a
-// tick that retention removed is not damage.
+// Pruned converts the error of a missing file to one that wraps [format.ErrNotFound]. For a reader,
+// a tick that retention removed is not damage.
 func Pruned(err error) error {
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, format.ErrNotFound) {
 		return fmt.Errorf("%w: removed since the store was opened for reading: %w", format.ErrNotFound, err)
@@ -598,27 +601,27 @@ func Pruned(err error) error {
 	return err
 }
 
-// Refresh brings c up to date with what programs did to the store since it was
-// opened, and reports whether the journal may have changed. It reads only what is
-// new, see [journal.Log.Refresh], so that it can be called often. [Catalog.InUse] still
-// tells what was when c was opened.
+// Refresh brings c up to date with the store and reports whether the journal may have changed. It
+// reads only new bytes, see [journal.Log.Refresh], so it can be called often. [Catalog.InUse] keeps
+// the value of the scan.
 //
-// Nothing else of c may be in use meanwhile; images that were read from it stay as they
-// are. Records that were pruned are no longer in the log. If the
-// journal is gone the error wraps [format.ErrNotFound]. A save never changes.
+// No other method of c may run during Refresh. Images that were loaded from c stay unchanged.
+// Pruned records are no longer in the log. If the journal is gone, the error wraps
+// [format.ErrNotFound]. A save never changes.
 func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	if c.IsSave() {
 		return false, nil
 	}
 	known := len(c.Damage())
 	changed, err = c.refresh(ctx)
-	if err == nil && len(c.Damage()) > known { // Only what is seen twice counts, see scanTwice.
+	// Only damage that is seen twice counts, see scanTwice.
+	if err == nil && len(c.Damage()) > known {
 		_, err = c.refresh(ctx)
 	}
 	return changed, Pruned(err)
 }
 
-// refresh reads what is new, once. As in Scan, snapshots come first.
+// refresh reads new bytes once. As in Scan, it reads snapshots first.
 func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 	if err := c.list(ctx); err != nil {
 		return false, err
@@ -635,16 +638,17 @@ func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 		return true, fmt.Errorf("%w: the journal was removed", format.ErrNotFound)
 	}
 	if changed {
-		c.schemas = make(map[JournalPreamble]*format.Schema) // Segments may have other places.
+		c.schemas = make(map[JournalPreamble]*format.Schema) // Segments may have other indexes.
 		c.followHead(head, world == c.Log.World)
 		c.setNewest(nil)
 	}
 	return changed, nil
 }
 
-// followHead brings onHead up to date, which was that of record head, if this is the
-// world that it was. A head that comes from the old one adds the records between, which
-// are few, so that who follows a store pays for its new records only; any other is asked for anew.
+// followHead updates onHead after the head has changed from record head. same reports whether the
+// world is still the same. If the new head descends from the old one, followHead adds only the
+// records between them, so a follower pays only for new records. Otherwise onHead is computed again
+// later.
 func (c *Catalog) followHead(head uint64, same bool) {
 	path, err := c.Log.Path(head, c.Log.Head)
 	if c.onHead == nil || err != nil || !same {

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// MakeDir makes dir and what is missing above it, and makes the names durable, from the
-// top down. A name is durable once the directory that has it is synced.
+// MakeDir creates dir and its missing parents, and makes their names durable. It starts with the
+// topmost directory. A name is durable once its parent directory is synced.
 func MakeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -37,7 +37,7 @@ func MakeDir(dir string) error {
 	return disk.SyncDir(files, ".")
 }
 
-// MakeDirs makes the directories of a store and makes their names durable.
+// MakeDirs creates the directories of a store and makes their names durable.
 func MakeDirs(files disk.FS) error {
 	for _, name := range []string{JournalDir, SnapshotDir} {
 		if err := files.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -47,10 +47,9 @@ func MakeDirs(files disk.FS) error {
 	return disk.SyncDir(files, ".")
 }
 
-// Ours returns an error if the directory, whose path dir is for people, holds
-// things, but nothing of a store: nobody's files shall get a store among them. What an unfinished
-// creation leaves behind does not count, neither for a store nor for somebody else's things: it
-// may be created again over that.
+// Ours returns an error if the directory contains files but no store, so that a store is never
+// created among unrelated files. dir is its path for messages. The remains of an unfinished
+// creation count neither as a store nor as unrelated files, so a store may be created over them.
 func Ours(files disk.FS, dir string) error {
 	top, err := files.ReadDir(".")
 	if err == nil {
@@ -79,8 +78,8 @@ func Ours(files disk.FS, dir string) error {
 	return nil
 }
 
-// lookInto reports whether a directory of a store holds a file of one, and
-// otherwise names something in it that is none.
+// lookInto reports whether a store directory contains a file of a store. If not, it returns the
+// name of an unrelated file, if any.
 func lookInto(files disk.FS, dir string) (known bool, foreign string, err error) {
 	entries, err := files.ReadDir(dir)
 	if err != nil {
@@ -97,8 +96,8 @@ func lookInto(files disk.FS, dir string) (known bool, foreign string, err error)
 	return false, foreign, nil
 }
 
-// halfBackup returns an error if a backup to files was not finished. Whole snapshots may be there
-// already, so it would pass for a store that lost its journal.
+// halfBackup returns an error if files contains an unfinished backup. Its snapshots may be
+// complete, so it would look like a store that lost its journal.
 func halfBackup(files disk.FS) error {
 	if _, err := files.ReadDir(unfinishedBackup); err != nil {
 		return nil
@@ -109,6 +108,6 @@ func halfBackup(files disk.FS) error {
 	return fmt.Errorf("%w: a backup that was not finished; remove it and make it again", format.ErrForeign)
 }
 
-// unfinishedBackup is what the journal of a backup is called until all of it is
-// durable. A directory that has it and no journal is not a store yet.
+// unfinishedBackup is the name of a backup's journal until the backup is durable. A directory with
+// this name and without a journal is not a store yet.
 const unfinishedBackup = "journal.tmp"

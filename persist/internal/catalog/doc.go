@@ -1,18 +1,18 @@
-// Package catalog tells what lies in a store or a save and what can be had from it: one
-// answer for all who open, verify or look.
+// Package catalog lists the contents of a store or a save and finds the reachable states. All
+// callers that open, verify or inspect a store use it.
 //
-//	what lies there                   Open, Catalog.Scan, Snapshots, Log, Damage
-//	which record a point names        Catalog.Resolve, Catalog.Marks, journal.Log.Tips
-//	which snapshots lead to a record  Catalog.Bases, nearest first
-//	the state after a record          Catalog.Reach: the first of them that loads, and the
-//	                                  ticks behind it; Load and At for who only looks
-//	the ticks that lead to it         Catalog.Records, read ahead; RecordsAtOnce in no order
-//	may the store be continued        Catalog.Continued, and Catalog.Refusal for who only asks
-//	what the numbers in a tick mean   Catalog.SchemaAt, also behind damage
-//	who has it open                   Acquire, Held, Catalog.LockHolder
-//	a copy while it is written        Backup
+//	list the contents                     Open, Catalog.Scan, Snapshots, Log, Damage
+//	find the record of a point            Catalog.Resolve, Catalog.Marks, journal.Log.Tips
+//	find the snapshots before a record    Catalog.Bases, nearest first
+//	load the state after a record         Catalog.Reach: loads the first readable snapshot and
+//	                                      replays later ticks; Load and At for read-only callers
+//	read the ticks of a path              Catalog.Records reads ahead; RecordsAtOnce, unordered
+//	check whether a store may continue    Catalog.Continued; Catalog.Refusal only checks
+//	find the schema of a tick             Catalog.SchemaAt, also after damage
+//	find the process with the store open  Acquire, Held, Catalog.LockHolder
+//	copy a store in use                   Backup
 //
-// What is in use changes while it is read. Snapshots are listed before the journal, so that
-// it leads to all of them; files that vanish are looked for again, and damage must show
+// A store in use changes while it is read. Snapshots are listed before the journal, so the journal
+// contains the records of all of them. Vanished files are looked up again. Damage must be seen
 // twice.
 package catalog

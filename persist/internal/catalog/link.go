@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// maxLinks bounds how many symbolic links lead to a file.
+// maxLinks bounds the number of symbolic links to a file.
 const maxLinks = 40
 
-// Follow returns the path of the file that path leads to by symbolic links. The last link may lead to a file
-// that does not exist, in a directory that does.
+// Follow resolves the symbolic links at path and returns the path of the file. The last link may
+// refer to a file that does not exist yet, if its directory exists.
 func Follow(path string) (string, error) {
 	for range maxLinks {
 		info, err := os.Lstat(path)
@@ -27,7 +27,7 @@ func Follow(path string) (string, error) {
 			return "", err
 		}
 		if !filepath.IsAbs(link) {
-			// Not filepath.Join: what ".." leads to depends on the links before it.
+			// Not filepath.Join: the meaning of ".." depends on the links before it.
 			link = filepath.Dir(path) + string(filepath.Separator) + link
 		}
 		dir, name := filepath.Split(link)

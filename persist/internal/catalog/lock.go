@@ -17,28 +17,29 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A Lock keeps other processes from opening a store for writing. Its file says
-// who holds it, and is empty after a clean close.
+// A Lock prevents other processes from opening a store for writing. Its file names the holder, and
+// is empty after a clean close.
 type Lock struct {
 	disk.Lock
 	files  disk.FS
-	before string // What the file said when the lock was taken,
-	says   string // and what it says since.
+	before string // Contents of the file when the lock was taken.
+	says   string // Contents of the file since then.
 }
 
-// A lock file has two lines: who holds the lock, for people, and a random text, by which a holder
-// tells its own signature from that of another one who would write the same first line.
+// A lock file has two lines. The first line describes the holder, for people. The second line is a
+// random text. With it, the holder detects a signature of another process with the same first line.
 const (
-	// maxHolder is how many bytes of a lock file are read. Acquire writes no more.
+	// maxHolder is the maximum number of bytes that are read from a lock file. Acquire writes no
+	// more.
 	maxHolder = 512
 
-	// maxLine bounds the first line, so that the second one fits behind it.
+	// maxLine bounds the first line, so that the second line fits.
 	maxLine = maxHolder - 32
 )
 
-// Acquire takes the lock of a store, or returns an error that says who has it. The system
-// keeps the lock, so that it goes with the process; what the file says is for people, and
-// tells after a crash that the store was not closed.
+// Acquire takes the lock of a store. If another process holds it, the error names that process. The
+// system releases the lock when the process ends. The text in the file is for people. After a
+// crash, the remaining text shows that the store was not closed.
 func Acquire(files disk.FS) (*Lock, error) {
 	l, err := files.Lock(LockFile)
 	switch {
@@ -57,10 +58,10 @@ func Acquire(files disk.FS) (*Lock, error) {
 	return &Lock{l, files, before, says}, nil
 }
 
-// Check returns an error wrapping [disk.ErrLost] if another process may have the
-// store by now: the lock file was removed or replaced, or, where a file system's locks
-// keep nobody out, says something else than it did. Whoever takes a store signs the
-// file before he reads anything of the store. A nil lock is always held.
+// Check returns an error wrapping [disk.ErrLost] if another process may have opened the store. The
+// lock file may have been removed or replaced. Or its text has changed, on a file system whose
+// locks do not work. A process that opens a store signs the file before it reads the store. A nil
+// lock is always held.
 func (l *Lock) Check() error {
 	if l == nil {
 		return nil
@@ -70,7 +71,7 @@ func (l *Lock) Check() error {
 	if err == nil {
 		says, err = readLock(l.files)
 	}
-	// An empty file that is not the one that was locked names nobody who could be told of.
+	// An empty file other than the locked one names no holder.
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case err != nil && !missing:
 		return fmt.Errorf("persist: look at %s: %w", LockFile, err)
@@ -83,25 +84,25 @@ func (l *Lock) Check() error {
 	}
 }
 
-// Held reports whether a process has the store in files open for writing, whatever
-// the lock file says: that may be from one that was killed.
+// Held reports whether a process has the store in files open for writing. It ignores the text in
+// the lock file, which may be left over from a killed process.
 func Held(files disk.FS) bool {
 	locked, err := files.Locked(LockFile)
 	return err == nil && locked
 }
 
-// describeHolder says what the lock file is to say of this process.
+// describeHolder returns the text that describes this process in the lock file.
 func describeHolder() string {
 	host, _ := os.Hostname()
 	now := time.Now().UTC().Format(time.RFC3339)
 	return printable(fmt.Sprintf("process %d on %s since %s: %s", os.Getpid(), host, now, filepath.Base(os.Args[0])))
 }
 
-// unreadable stands for a lock file that says something that cannot be read: on Windows, while the lock is held.
+// unreadable replaces the text of an unreadable lock file. On Windows, a locked file is unreadable.
 const unreadable = "?"
 
-// LookAtLock returns what the lock file says, and whether the lock is held. It reports false if the two do not
-// belong together, since the file changed in between, or if the file system cannot tell.
+// LookAtLock returns the text of the lock file and whether the lock is held. ok is false if the
+// file changed between the two reads, or if the file system cannot report the lock.
 func LookAtLock(files disk.FS) (says string, held, ok bool) {
 	text := func() string {
 		text, err := readLock(files)
@@ -115,7 +116,7 @@ func LookAtLock(files disk.FS) (says string, held, ok bool) {
 	return says, held, err == nil && says == text()
 }
 
-// Named returns what a lock file says as people may read it; "" if it says nothing.
+// Named returns the text of a lock file in printable form, or "" if it is empty.
 func Named(says string) string {
 	switch says {
 	case "":
@@ -126,13 +127,13 @@ func Named(says string) string {
 	return named(says)
 }
 
-// readHolder returns what the lock file says, "" if it cannot be read.
+// readHolder returns the text of the lock file, or "" if it cannot be read.
 func readHolder(files disk.FS) string {
 	text, _ := readLock(files)
 	return text
 }
 
-// readLock returns what the lock file says.
+// readLock returns the text of the lock file.
 func readLock(files disk.FS) (string, error) {
 	f, err := files.Open(LockFile)
 	if err != nil {
@@ -143,7 +144,7 @@ func readLock(files disk.FS) (string, error) {
 	return string(b), err
 }
 
-// named returns what a lock file says as people may read it.
+// named returns the first line of a lock file in printable form.
 func named(holder string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(holder), "\n")
 	if line == "" {
@@ -152,7 +153,7 @@ func named(holder string) string {
 	return printable(line)
 }
 
-// printable replaces what may not be printed, and cuts what is too long.
+// printable replaces unprintable characters and truncates a long text.
 func printable(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -166,8 +167,8 @@ func printable(s string) string {
 	return s
 }
 
-// Undo gives the lock up and leaves the file as it was, unless it is another's: who
-// failed to open a store does not make one that crashed look closed.
+// Undo releases the lock and restores the file's text, unless another process owns the file. So a
+// failed open does not make a crashed store look cleanly closed.
 func (l *Lock) Undo() {
 	if l.Check() == nil {
 		_ = l.Sign(l.before)
@@ -175,8 +176,8 @@ func (l *Lock) Undo() {
 	_ = l.Close()
 }
 
-// Release gives the lock up; clean says that nothing is left to recover. A nil lock
-// is none.
+// Release releases the lock. clean reports that the store needs no recovery. On a nil lock, Release
+// does nothing.
 func (l *Lock) Release(clean bool) error {
 	if l == nil {
 		return nil

@@ -17,30 +17,31 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// Resolve returns the record that a point in time names. What it goes through is the way to the
-// newest state, from its end: a tick, time or name that several branches have is that of the
-// program's own past. It reads payloads only where headers do not tell, for times and names.
+// Resolve returns the record that a point in time names. It searches the path to the newest state,
+// newest record first. So if several branches have a tick, time or name, Resolve prefers the
+// program's own past. It reads payloads only for times and names.
 //
-// It may be
+// A point is one of:
 //
 //	""  @latest      the newest state, see [Catalog.Newest]
-//	@first           the oldest state that the newest one comes from and that can be shown
+//	@first           the oldest loadable ancestor of the newest state
 //	@-5s             the newest tick at least 5 seconds older than the newest state
 //	@+5s             the first tick at least 5 seconds newer than the oldest one
 //	@2026-11-24T02:47:10Z
-//	                 the newest tick on the way to the newest state that was committed by then
-//	@02:47:10        the same for a time of day, UTC: the last one by the time of the newest state
-//	1200             tick 1200 on the way to the newest state
-//	record:88        record 88, on whatever branch
+//	                 the newest tick on the path to the newest state, committed by then
+//	@02:47:10        the same for a UTC time of day: the last one before the newest state
+//	1200             tick 1200 on the path to the newest state
+//	record:88        record 88, on any branch
 //	snap:3           the state in snapshot file 3
 //	snap:NAME        the state in the snapshot that the program gave this name
-//	mark:NAME        the newest tick that the program gave this name: of those on the way
-//	                 to the newest state, if there are any, else on whatever branch
-//	tip:1            the end of the first of the branches, see [journal.Log.Tips]
+//	mark:NAME        the newest tick with this name on the path to the newest state, or
+//	                 else on any branch
+//	tip:1            the end of the first branch, see [journal.Log.Tips]
 //	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
 //
-// An error wraps [format.ErrNotFound] if the store has no such point, or has it no longer:
-// then it says which the oldest is. It wraps [format.ErrPoint] if it is written otherwise.
+// If the store does not have the point, the error wraps [format.ErrNotFound]. If the point was
+// pruned, the error names the oldest state. If the syntax is wrong, the error wraps
+// [format.ErrPoint].
 func (c *Catalog) Resolve(point string) (seq uint64, err error) {
 	seq, err = c.resolve(point)
 	from, n, ok := cutBack(point)
@@ -53,7 +54,7 @@ func (c *Catalog) Resolve(point string) (seq uint64, err error) {
 	return c.back(from, seq, n)
 }
 
-// cutBack cuts "A~N", where A is not empty, into A and N.
+// cutBack splits "A~N" into A and N. A must not be empty.
 func cutBack(point string) (from string, n uint64, ok bool) {
 	i := strings.LastIndexByte(point, '~')
 	if i <= 0 {
@@ -63,9 +64,9 @@ func cutBack(point string) (from string, n uint64, ok bool) {
 	return point[:i], n, err == nil
 }
 
-// resolve returns the record that a point without "~N" behind it names.
+// resolve returns the record of a point without a suffix "~N".
 func (c *Catalog) resolve(point string) (seq uint64, err error) {
-	number := func(s string) (n uint64) { // It sets err, which the branches below it look at.
+	number := func(s string) (n uint64) { // number sets err, which the cases below check.
 		if n, err = strconv.ParseUint(s, 10, 64); err != nil {
 			err = badPoint(point)
 		}
@@ -101,13 +102,13 @@ func (c *Catalog) resolve(point string) (seq uint64, err error) {
 	return 0, err
 }
 
-// badPoint says how a point is written.
+// badPoint returns the error that explains the syntax of points.
 func badPoint(point string) error {
 	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, @02:47:10, @2006-01-02T15:04:05Z, record:N, snap:N, snap:NAME, mark:NAME, tip:N, or one of these with ~N behind it", format.ErrPoint, point)
 }
 
-// first returns the oldest state that the newest one comes from and that can be shown: some
-// ticks before it may be left in the journal. Damage is not passed over.
+// first returns the oldest loadable ancestor of the newest state. The journal may contain older
+// ticks. In a damaged store, first returns the oldest known ancestor.
 func (c *Catalog) first() uint64 {
 	if s, ok := c.OldestBase(c.End()); ok && len(c.Damage()) == 0 {
 		return s.ID.Seq
@@ -115,7 +116,7 @@ func (c *Catalog) first() uint64 {
 	return c.Oldest(c.End())
 }
 
-// Oldest returns the seq that the way back from record seq ends at.
+// Oldest returns the seq at which the known path back from record seq ends.
 func (c *Catalog) Oldest(seq uint64) uint64 {
 	for e := range c.Log.Ancestors(seq) {
 		seq = e.Parent
@@ -123,7 +124,7 @@ func (c *Catalog) Oldest(seq uint64) uint64 {
 	return seq
 }
 
-// back returns the record n ticks before seq, which is that of point.
+// back returns the record n ticks before seq. point is for messages.
 func (c *Catalog) back(point string, seq, n uint64) (uint64, error) {
 	for i := range n {
 		e, ok := c.Log.Known(seq)
@@ -138,7 +139,7 @@ func (c *Catalog) back(point string, seq, n uint64) (uint64, error) {
 	return seq, nil
 }
 
-// tipPoint returns the end of the branch of that number, from 1.
+// tipPoint returns the end of the branch with this number, counting from 1.
 func (c *Catalog) tipPoint(number uint64) (uint64, error) {
 	tips := c.Log.Tips()
 	if number < 1 || number > uint64(len(tips)) {
@@ -159,9 +160,9 @@ func (c *Catalog) agePoint(point string) (uint64, error) {
 	return c.before(age)
 }
 
-// after returns the first tick on the way to the newest state that is newer than the oldest
-// by age. The way is known from its end, so it is gone along twice. Ticks before what can be shown
-// do not count as the oldest, even if they can be read.
+// after returns the first tick on the path to the newest state that is newer than the oldest one by
+// age. Ancestors come newest first, so after collects them and walks back. Ticks before the oldest
+// loadable state do not count, even if they are readable.
 func (c *Catalog) after(age time.Duration) (uint64, error) {
 	way := slices.Collect(c.Log.Ancestors(c.End()))
 	var first time.Time
@@ -196,7 +197,7 @@ func (c *Catalog) before(age time.Duration) (uint64, error) {
 	return seq, err
 }
 
-// timePoint returns the record of a point that is a time of a clock.
+// timePoint returns the record of a point that is a clock time.
 func (c *Catalog) timePoint(point string) (uint64, error) {
 	then, ok := clock(point[1:])
 	if !ok {
@@ -220,8 +221,8 @@ func (c *Catalog) timePoint(point string) (uint64, error) {
 	return seq, err
 }
 
-// clock reads a time, or a time of a day: that is the last such time by that of the newest state.
-// Without a zone it is UTC, as times are printed.
+// clock parses a time or a time of day. A time of day is the last such time before the newest
+// state. Without a zone the time is UTC, the same as in output.
 func clock(text string) (then func(newest time.Time) time.Time, ok bool) {
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
 		if t, err := time.Parse(form, text); err == nil {
@@ -230,7 +231,8 @@ func clock(text string) (then func(newest time.Time) time.Time, ok bool) {
 	}
 	for _, form := range []string{time.TimeOnly, "15:04"} {
 		if t, err := time.Parse(form, text); err == nil {
-			return func(newest time.Time) time.Time { // t is of some day; it gets that of the newest state.
+			// t has only a time of day. Use the date of the newest state.
+			return func(newest time.Time) time.Time {
 				year, month, day := newest.UTC().Date()
 				if t = t.AddDate(year-t.Year(), int(month-t.Month()), day-t.Day()); t.After(newest) {
 					return t.AddDate(0, 0, -1)
@@ -242,12 +244,13 @@ func clock(text string) (then func(newest time.Time) time.Time, ok bool) {
 	return nil, false
 }
 
-// errTooEarly is told of a time before all ticks.
+// errTooEarly reports a time before all ticks.
 var errTooEarly = errors.New("no tick is as old")
 
-// by returns the newest record on the way to the newest state that was committed at then or before.
-// It calls then with the time of the newest state. With [errTooEarly] it returns the time of the
-// oldest record. The clock of a store may go backwards: the record nearest to the newest state counts.
+// by returns the newest record on the path to the newest state that was committed at or before
+// then. It calls then with the time of the newest state. With [errTooEarly] it returns the time of
+// the oldest record. The clock may go backwards, so the search stops at the first match from the
+// newest state.
 func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest time.Time, err error) {
 	var limit time.Time
 	// The record of the newest state may be lost. Its snapshot has its time.
@@ -268,7 +271,8 @@ func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest 
 		if err != nil {
 			return 0, oldest, err
 		}
-		if oldest.IsZero() { // The first that can be read, which is the newest unless that is lost.
+		// The first readable record. It is the newest one, unless that is lost.
+		if oldest.IsZero() {
 			limit = then(t.Time)
 		}
 		if oldest = t.Time; !oldest.After(limit) {
@@ -278,10 +282,10 @@ func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest 
 	return 0, oldest, errTooEarly
 }
 
-// record returns seq if there is a state of that number. The oldest state has a snapshot
-// and maybe no record: it is the base, or its record was pruned.
+// record returns seq if the store has a state with this seq. The oldest state has a snapshot, but
+// may have no record: it is the base, or its record was pruned.
 func (c *Catalog) record(seq uint64) (uint64, error) {
-	// The head is always a point, also where it is lost: asking for its state tells why.
+	// The head is always a point. If it is lost, loading its state returns the reason.
 	if _, ok := c.Log.Find(seq); ok || seq == c.Head() {
 		return seq, nil
 	}
@@ -296,14 +300,14 @@ func (c *Catalog) record(seq uint64) (uint64, error) {
 	return 0, fmt.Errorf("%w: record %d; there are %d", format.ErrNotFound, seq, len(c.Log.Entries))
 }
 
-// snapshotPoint returns the record of a snapshot, by its number or by its name, which is
-// never a number.
+// snapshotPoint returns the record of a snapshot, which is given by its number or its name. A name
+// is never a number.
 func (c *Catalog) snapshotPoint(name string) (uint64, error) {
 	number, err := strconv.ParseUint(name, 10, 64)
 	if err != nil && format.CheckLabel(name) != nil {
 		return 0, badPoint("snap:" + name)
 	}
-	// Each name is given once in a store; of a damaged one the newest file counts.
+	// Names are unique in a store. In a damaged store the newest file is used.
 	for _, s := range slices.Backward(c.Snapshots) {
 		if err == nil && uint64(s.Number) == number || err != nil && s.Label == name && name != "" {
 			return s.ID.Seq, s.Err
@@ -326,7 +330,7 @@ func (c *Catalog) snapshotPoint(name string) (uint64, error) {
 	return 0, fmt.Errorf("%w: snapshot %q; %s", format.ErrNotFound, name, insteadOf(name, labels))
 }
 
-// snapshotAt returns a snapshot of the state after record seq.
+// snapshotAt returns a readable snapshot of the state after record seq.
 func (c *Catalog) snapshotAt(seq uint64) (SnapshotInfo, bool) {
 	for _, s := range c.Snapshots {
 		if s.Err == nil && s.ID.Seq == seq {
@@ -336,8 +340,9 @@ func (c *Catalog) snapshotAt(seq uint64) (SnapshotInfo, bool) {
 	return SnapshotInfo{}, false
 }
 
-// tickPoint returns the record of a tick on the way to the newest state, or else on the way to the
-// head: that record can be read, although no state of it can be reached.
+// tickPoint returns the record of a tick on the path to the newest state. If that path lacks the
+// tick, it uses the path to the head: the record is readable, although its state may be
+// unreachable.
 func (c *Catalog) tickPoint(tick uint64) (uint64, error) {
 	low, high := uint64(math.MaxUint64), uint64(0)
 	// The newest state and the base may have snapshots and no records.
@@ -352,7 +357,8 @@ func (c *Catalog) tickPoint(tick uint64) (uint64, error) {
 	if end := c.End(); newest != end && inSnapshot(newest) {
 		return newest, nil
 	}
-	// A tick that was made again, after the program went back, is on the way to the newest state once.
+	// After a rewind, a tick can occur on several branches. The path to the newest state has it
+	// once.
 	for _, seq := range slices.Compact([]uint64{c.End(), c.Head()}) {
 		for e := range c.Log.Ancestors(seq) {
 			if e.Tick == tick {
@@ -375,14 +381,13 @@ type Mark struct {
 	Name   string
 	Seq    uint64
 	Tick   uint64
-	Time   time.Time // When the tick was committed.
-	OnHead bool      // The tick is the head or an ancestor of it.
+	Time   time.Time // Commit time of the tick.
+	OnHead bool      // The tick is the head or an ancestor of the head.
 }
 
-// Marks lists the names in the journal, in the order in which they were committed.
-// Beside an error it returns what it has read; damage, of which the first is returned, does
-// not end it. It reads the ticks that have marks, and no others; those that the program that
-// has the store open removes meanwhile are left out.
+// Marks lists the names in the journal in commit order. It reads only ticks with marks. Damage does
+// not stop it: the result has all readable marks, and err is the first damage. Marks skips ticks
+// that the writing program removes meanwhile.
 func (c *Catalog) Marks(ctx context.Context) (marks []Mark, err error) {
 	for _, e := range c.Log.Entries {
 		if e.Flags&format.FlagMarks == 0 {
@@ -391,7 +396,7 @@ func (c *Catalog) Marks(ctx context.Context) (marks []Mark, err error) {
 		if err := ctx.Err(); err != nil {
 			return marks, err
 		}
-		t, bad := c.Read(e) // No schema: names need none, and it may be lost.
+		t, bad := c.Read(e) // No schema is needed for names, and it may be lost.
 		switch {
 		case errors.Is(bad, format.ErrNotFound):
 			continue
@@ -408,7 +413,7 @@ func (c *Catalog) Marks(ctx context.Context) (marks []Mark, err error) {
 	return marks, err
 }
 
-// hasMark reports whether the tick of e has that name.
+// hasMark reports whether the tick of e has this name.
 func (c *Catalog) hasMark(e journal.Entry, name string) (bool, error) {
 	if e.Flags&format.FlagMarks == 0 || e.Lost() {
 		return false, nil
@@ -417,8 +422,8 @@ func (c *Catalog) hasMark(e journal.Entry, name string) (bool, error) {
 	return err == nil && slices.Contains(t.Marks, name), err
 }
 
-// markPoint returns the newest record of that name on the way to the newest state, or else on any
-// other way: first on the way to the head.
+// markPoint returns the newest record with this name on the path to the newest state. Otherwise it
+// searches the path to the head, and then all branches.
 func (c *Catalog) markPoint(name string) (uint64, error) {
 	if format.CheckName("a mark's name", name) != nil {
 		return 0, badPoint("mark:" + name)
@@ -438,7 +443,7 @@ func (c *Catalog) markPoint(name string) (uint64, error) {
 	return 0, c.noMark(name)
 }
 
-// noMark says that there is no mark of that name, and which there are.
+// noMark returns the error for an unknown mark name. It suggests existing names.
 func (c *Catalog) noMark(name string) error {
 	marks, err := c.Marks(context.Background())
 	if err != nil {
@@ -455,7 +460,7 @@ func (c *Catalog) noMark(name string) error {
 	return err
 }
 
-// insteadOf says which names there are for one that there is not: those like it, or a few.
+// insteadOf suggests existing names for an unknown one: similar names, or a few others.
 func insteadOf(name string, names []string) string {
 	slices.Sort(names)
 	names = slices.Compact(names)

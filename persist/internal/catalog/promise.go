@@ -9,12 +9,12 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// promiseFormat is the first byte of a promise.
+// promiseFormat is the first byte of the note.
 const promiseFormat = 1
 
-// Promise returns the note in the journal that says which snapshot files there are, so
-// that one that is gone, or another one, is missed: its format, and for each file the
-// number as a varint and the checksum of its block table.
+// Promise encodes the journal's note: the list of existing snapshot files. A scan uses it to detect
+// missing or replaced files. After the format byte, each file has its number as a varint and the
+// checksum of its block table.
 func Promise(snapshots []SnapshotInfo) []byte {
 	b := []byte{promiseFormat}
 	for _, s := range snapshots {
@@ -24,7 +24,7 @@ func Promise(snapshots []SnapshotInfo) []byte {
 	return b
 }
 
-// PromiseAll returns the promise of all snapshots that there are in a store's files.
+// PromiseAll returns the note for all snapshots in a store's files.
 func PromiseAll(ctx context.Context, files disk.FS) ([]byte, error) {
 	c := New(files)
 	if err := c.list(ctx); err != nil {
@@ -33,11 +33,10 @@ func PromiseAll(ctx context.Context, files disk.FS) ([]byte, error) {
 	return Promise(c.Snapshots), nil
 }
 
-// missed returns the snapshots that were promised and are not there, or are others. While
-// a program has the store open, it removes files that a promise read before still names;
-// so this is asked of a store only that nobody writes.
+// missed returns the snapshots that the note lists and that are missing or replaced. It returns nil
+// for a store in use, because its program may have removed files since the note was read.
 func (c *Catalog) missed() (errs []error) {
-	// Another format is of a later version, which may promise what this one cannot judge.
+	// A later version may use another format, which this version cannot interpret.
 	note := c.Log.Note
 	if len(note) == 0 || note[0] != promiseFormat || c.InUse {
 		return nil
@@ -56,8 +55,8 @@ func (c *Catalog) missed() (errs []error) {
 	return errs
 }
 
-// broken returns how a snapshot is not what was promised, or "". What is wrong with a file
-// that cannot be read is told elsewhere.
+// broken returns how a snapshot differs from the note, or "". Unreadable files are reported
+// elsewhere.
 func (c *Catalog) broken(number, crc uint32) string {
 	for _, s := range c.Snapshots {
 		if s.Number == number {

@@ -17,34 +17,34 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A state is reached from a snapshot, and the records behind it:
+// A state is loaded from a snapshot and the records after it:
 //
-//	Bases     snapshots on the way from the oldest record to seq, nearest first
-//	Reach     the first of them that loads whole, with the ticks of Path replayed on it
-//	Load, At  the same as a program would see it, for who does not go on from there
+//	Bases     snapshots on the path from the oldest record to seq, nearest first
+//	Reach     loads the first readable snapshot and replays the ticks of Path
+//	Load, At  the same for read-only callers, as a program would see the state
 //
-// Where something is damaged, three questions come before that:
+// In a damaged store, three functions come first:
 //
-//	Newest    of which record, as near to the head as can be, is there still the state?
-//	Usable    may the store be written at all?
-//	Missing   may it be continued from its head, or can ticks be lost that were durable?
+//	Newest    returns the record nearest to the head whose state is reachable
+//	Usable    checks whether the store may be written at all
+//	Missing   checks whether the store may continue from its head, or durable ticks may be lost
 //
-// What was converted since has states of two schemas: a snapshot before it and one of the same state
-// after it, which no tick leads to. Leads, Across and SnapshotUnder choose between the two.
+// After a conversion, one state has two snapshots with different schemas. No tick leads to the
+// second snapshot. Leads, Across and SnapshotUnder choose between the two.
 
-// A Found says how a state was reached.
+// A Found describes how a state was loaded.
 type Found struct {
 	Snapshot SnapshotInfo
-	Replayed int            // Ticks.
+	Replayed int            // Number of ticks.
 	Skipped  []error        // Why newer snapshots were not used.
-	Table    snap.PageTable // Of the snapshot, for the next one to share pages with.
+	Table    snap.PageTable // Page table of the snapshot. The next snapshot shares pages with it.
 }
 
-// At returns the state after the record seq; 0 is the oldest state of the store.
-// It is reached from the nearest snapshot among its ancestors.
+// At returns the state after record seq. 0 is the oldest state of the store. At loads the nearest
+// snapshot among the ancestors.
 //
-// If the program that has the store open removed files since, At looks for other
-// ways to the state; if there is none any more, the error wraps [format.ErrNotFound].
+// If the writing program removes files meanwhile, At tries other snapshots. If no snapshot remains,
+// the error wraps [format.ErrNotFound].
 func (c *Catalog) At(ctx context.Context, seq uint64) (im *image.Image, err error) {
 	err = c.Persevere(ctx, func() error {
 		im, _, err = c.Load(ctx, seq, false)
@@ -53,10 +53,10 @@ func (c *Catalog) At(ctx context.Context, seq uint64) (im *image.Image, err erro
 	return im, err
 }
 
-// Persevere calls f again if it fails and the files that there are have changed: what f
-// was reading may have been removed, and another snapshot may lead to the same state. A file
-// that vanished between two listings is a change that they do not show. After
-// [MaxListings] it gives up, as a program may remove files faster than f reads them.
+// Persevere calls f, and retries it if f fails and the directory has changed. In that case f may
+// have read a file that was removed, and another snapshot may lead to the same state. A missing
+// file counts as a change even if two listings are equal. Persevere gives up after [MaxListings]
+// retries, because a program may remove files faster than f reads them.
 func (c *Catalog) Persevere(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		err := f()
@@ -71,12 +71,11 @@ func (c *Catalog) Persevere(ctx context.Context, f func() error) error {
 	}
 }
 
-// Pursue calls f, which goes to what is newest, again if it does not find something and the files that
-// there are have changed: what f was going to read may have been removed, and c is brought up to date
-// then, so that f finds its way anew. Where all files that c knew are still there, what is missing is
-// missing. After [MaxListings] it gives up.
+// Pursue calls f, which looks for the newest state. If f fails with ErrNotFound and files have
+// changed, Pursue refreshes c and calls f again. If all files in c still exist, Pursue returns the
+// error. It gives up after [MaxListings] retries.
 //
-// That is for who follows a store. Who asks for a certain state perseveres.
+// Pursue is for callers that follow a store. Callers that need a certain state use Persevere.
 func (c *Catalog) Pursue(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		snapshots, segments := c.Snapshots, c.Log.Segments
@@ -92,9 +91,8 @@ func (c *Catalog) Pursue(ctx context.Context, f func() error) error {
 	}
 }
 
-// Load returns the state after record seq as a program would see it, and how it got
-// there; if files vanish meanwhile, it fails. If bare is set and no ticks are to be
-// replayed, the image is a bare one.
+// Load returns the state after record seq as a program would see it, and how it was loaded. It
+// fails if files vanish meanwhile. With bare set and no ticks to replay, it returns a bare image.
 func (c *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image, *Found, error) {
 	im, f, err := c.Reach(ctx, seq, bare)
 	if err == nil {
@@ -103,15 +101,15 @@ func (c *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image
 	return im, f, err
 }
 
-// Reach returns the state after record seq for ticks to follow: dead entities still have
-// what does not rewind, which a later tick may name. It tries the snapshots on the way,
-// nearest first. The first that loads is the one: if the ticks behind it do not lead to
-// seq, no older one would help, since the same ticks follow it.
+// Reach returns the state after record seq for further ticks. Dead entities keep their values of
+// components that do not rewind, because a later tick may refer to them. Reach tries the snapshots
+// on the path, nearest first, and uses the first readable one. If the ticks after that snapshot do
+// not lead to seq, Reach fails: older snapshots would need the same ticks.
 func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Image, *Found, error) {
 	f := new(Found)
 	for _, s := range c.Bases(seq) {
 		if s.Err == nil && !c.Leads(s, seq) {
-			continue // The same state is there a second time, under the schema of the ticks behind it.
+			continue // Another snapshot has the same state under the schema of the later ticks.
 		}
 		im, table, err := c.LoadSnapshot(ctx, s, bare && s.ID.Seq == seq)
 		if err == nil {
@@ -123,7 +121,7 @@ func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Imag
 			return nil, f, errors.Join(append(f.Skipped, err)...)
 		}
 		if ctx.Err() != nil || refused(err) {
-			return nil, f, err // The snapshot is none the worse for it.
+			return nil, f, err // The snapshot is not damaged.
 		}
 		f.Skipped = append(f.Skipped, err)
 	}
@@ -143,9 +141,8 @@ func (c *Catalog) OldestBase(seq uint64) (s SnapshotInfo, ok bool) {
 	return SnapshotInfo{}, false
 }
 
-// Removed says that what a text describes was removed, as retention asked, and what the
-// oldest state is that is still there; nil if nothing was. Of a damaged store nobody
-// knows.
+// Removed returns the error that what, a text, was pruned, and names the oldest remaining state. It
+// returns nil if nothing was pruned, or if the store is damaged and the reason is unknown.
 func (c *Catalog) Removed(what string) error {
 	oldest, ok := c.OldestBase(c.End())
 	if !ok || oldest.ID.Seq == 0 || c.IsSave() || len(c.Damage()) > 0 {
@@ -154,14 +151,14 @@ func (c *Catalog) Removed(what string) error {
 	return fmt.Errorf("%w: %s pruned; the oldest is record %d, tick %d", format.ErrNotFound, what, oldest.ID.Seq, oldest.Tick)
 }
 
-// tooOld reports whether record seq is older than all that leads to the newest state.
+// tooOld reports whether record seq is older than all bases of the newest state.
 func (c *Catalog) tooOld(seq uint64) bool {
 	oldest, ok := c.OldestBase(c.End())
 	return ok && seq < oldest.ID.Seq
 }
 
-// Unreachable says that no snapshot leads to record seq, and what is missing on
-// the way.
+// Unreachable returns the error that no snapshot leads to record seq, and what is missing on the
+// path.
 func (c *Catalog) Unreachable(seq uint64) error {
 	what := ""
 	switch {
@@ -177,12 +174,11 @@ func (c *Catalog) Unreachable(seq uint64) error {
 	return errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", format.ErrNotFound, seq), err)
 }
 
-// StatesTo returns the states on the way to record seq that there are snapshots of, as far
-// back as the way is known. They go by their IDs, not by seqs alone, of which a damaged
-// journal may have given one twice.
+// StatesTo returns the IDs of the states on the path to record seq that have a snapshot, as far
+// back as the path is known. It uses IDs, because a damaged journal may have used a seq twice.
 //
-// Where the record of a state cannot be read, its ID is taken from who else knows it: the payload
-// of the tick that continues it, the header of the segment behind it, or the snapshot itself.
+// If the record of a state is unreadable, its ID comes from the payload of the next tick, the
+// header of the next segment, or the snapshot.
 func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 	onPath, stored := map[journal.ID]bool{}, map[uint64]bool{}
 	for _, s := range c.Snapshots {
@@ -194,7 +190,8 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 			onPath[e.ID] = true
 		}
 		if stored[e.Parent] {
-			if _, ok := c.Log.Find(e.Parent); !ok { // Damaged: who continued it knew its ID.
+			// The record is damaged. The tick after it contains its ID.
+			if _, ok := c.Log.Find(e.Parent); !ok {
 				if t, err := c.Read(e); err == nil {
 					onPath[t.Parent] = true
 				}
@@ -203,14 +200,15 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 		root = e.Parent
 	}
 	if root == 0 {
-		onPath[journal.ID{}] = true // The base, unless the way to it was pruned.
+		onPath[journal.ID{}] = true // The base, unless the path to it was pruned.
 	}
-	for _, s := range c.Log.Segments { // The record before the oldest segment is known by its ID only.
+	// Only the ID of the record before the oldest segment is known.
+	for _, s := range c.Log.Segments {
 		if s.Err == nil && s.Previous.Seq == root {
 			onPath[s.Previous] = true
 		}
 	}
-	if _, ok := c.Log.Find(seq); !ok { // The journal holds nothing to compare with.
+	if _, ok := c.Log.Find(seq); !ok { // The journal contains nothing to compare with.
 		for _, s := range c.Snapshots {
 			if s.ID.Seq == seq {
 				onPath[s.ID] = true
@@ -220,18 +218,18 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 	return onPath
 }
 
-// A newestState is what [Catalog.Newest] returns.
+// A newestState is the result of [Catalog.Newest].
 type newestState struct {
 	seq uint64
 	err error
 }
 
-// Newest returns the record of the newest state that can be reached: the head, unless what
-// leads there is damaged, or a whole snapshot of a newer state, if the journal was cut short.
-// The error says that newer ones cannot be reached, or only shown; nil: it is the head.
+// Newest returns the record of the newest reachable state. This is the head, unless the path to the
+// head is damaged. If the journal was cut short, it may be a complete snapshot of a newer state.
+// The error says that newer states are unreachable or can only be shown. It is nil if the result is
+// the head.
 //
-// It is found once, and again after the files have changed. Of a damaged store that takes a walk
-// through the records.
+// Newest caches its result until files change. In a damaged store it walks all records.
 func (c *Catalog) Newest() (seq uint64, err error) {
 	c.mu.Lock()
 	known := c.newest
@@ -244,15 +242,15 @@ func (c *Catalog) Newest() (seq uint64, err error) {
 	return known.seq, known.err
 }
 
-// setNewest keeps what Newest found; nil: it has to be found again.
+// setNewest caches the result of Newest. Nil clears the cache.
 func (c *Catalog) setNewest(n *newestState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.newest = n
 }
 
-// End returns the record at which the way to the newest state ends, as far as the journal has it: the
-// newest state, or the head if the journal was cut short before the newest state.
+// End returns the last record in the journal on the path to the newest state. This is the newest
+// state, or the head if the journal was cut short before the newest state.
 func (c *Catalog) End() uint64 {
 	newest, _ := c.Newest()
 	if _, known := c.Log.Known(newest); known || newest <= c.Log.Last {
@@ -261,18 +259,18 @@ func (c *Catalog) End() uint64 {
 	return c.Head()
 }
 
-// findNewest finds what Newest returns.
+// findNewest computes the result of Newest.
 func (c *Catalog) findNewest() (seq uint64, err error) {
 	head := c.Head()
 	if c.IsSave() || len(c.Faults()) == 0 {
 		return head, nil
 	}
-	// From target backwards: newestOn looks as far as the way is known, and Before finds where to go
-	// on behind a hole. Either finds one or goes further back, so the loop ends.
+	// Search backwards from target. newestOn searches as far as the path is known. Before returns
+	// the next target before a hole. Each step succeeds or goes further back, so the loop ends.
 	whole, target := map[uint64]bool{}, head
 	var usable []SnapshotInfo
 	for _, s := range c.Snapshots {
-		beyond := c.beyond(s) // The journal was cut short: this state is newer than all it has.
+		beyond := c.beyond(s) // The journal was cut short: this state is newer than all records.
 		if s.Err != nil || !beyond && c.Misfit(s) != nil {
 			continue
 		}
@@ -293,17 +291,18 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 			return seq, fmt.Errorf("%w: of %d records, the newest whose state can be reached is %d", format.ErrCorrupt, last, seq)
 		}
 		if target, ok = c.Before(target, usable, nil); !ok {
-			return head, nil // Asking for it tells why.
+			return head, nil // Loading it returns the reason.
 		}
 	}
 }
 
-// Before returns the record to try when nothing leads to record target, always an older one: the
-// parent of the first record on the way back from it that is lost. If that is not known, it is the
-// last one before it that can have been: the tick that the lost one had is known, and its parent has the tick
-// before, or an older one. States of snapshots count as well. It is none of bad.
+// Before returns the next record to try when no snapshot leads to record target. The result is
+// always older. It is the parent of the first lost record on the path back from target. If that
+// parent is unknown, Before uses the ticks. The parent of an unknown record has a tick at least 2
+// less than the record after it. Before returns the newest record or snapshot state with such a
+// tick that is not in bad.
 func (c *Catalog) Before(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
-	// hole is the first record of which nothing is known, ticks the tick of the one behind it.
+	// hole is the first unknown record; ticks is the tick of the record after it.
 	hole, ticks := target, uint64(math.MaxUint64)
 	for e := range c.Log.Ancestors(target) {
 		if e.Lost() {
@@ -325,14 +324,14 @@ func (c *Catalog) Before(target uint64, snapshots []SnapshotInfo, bad map[uint64
 	return seq, ok
 }
 
-// newestOn returns the newest record on the way to seq that one of the snapshots leads to,
-// or else the record that the way begins behind. It goes from seq back to the first of whole,
-// and on the way, each record that cannot be replayed makes its parent the newest: what comes
-// behind a hole is not reached, whatever of it can be read.
+// newestOn returns the newest record on the path to seq that one of the snapshots leads to. If no
+// snapshot does, it returns the record before the path begins, and false. It walks back from seq to
+// the first complete snapshot. Each record that cannot be replayed makes its parent the newest,
+// because records after a hole are unreachable.
 //
-//	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5  ◀─ 6    newestOn(6) is 3; S is a whole snapshot of that state
-//	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5S ◀─ 6    is 6
-//	1S ◀─ 2 ◀─ 3    (4)       5  ◀─ 6    is none, as nothing is known of 4; Before(6) is 3
+//	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5  ◀─ 6    newestOn(6) is 3; S: complete snapshot of that state
+//	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5S ◀─ 6    newestOn(6) is 6
+//	1S ◀─ 2 ◀─ 3    (4)       5  ◀─ 6    none, because 4 is unknown; Before(6) is 3
 func (c *Catalog) newestOn(seq uint64, whole map[uint64]bool) (newest uint64, ok bool) {
 	stored, root := map[uint64]bool{}, seq
 	for id := range c.StatesTo(seq) {
@@ -352,8 +351,8 @@ func (c *Catalog) newestOn(seq uint64, whole map[uint64]bool) (newest uint64, ok
 	return root, false
 }
 
-// opaque reports whether no schema of e is left, and none of a state before it in its segment,
-// see [Catalog.SchemaAfter].
+// opaque reports whether the schema of e is lost. Neither a preamble nor a state before e in the
+// same segment provides one, see [Catalog.SchemaAfter].
 func (c *Catalog) opaque(e journal.Entry) bool {
 	if _, ok := c.Log.PreambleAt(e); ok || c.Log.Hidden(e) == nil {
 		return false
@@ -362,14 +361,14 @@ func (c *Catalog) opaque(e journal.Entry) bool {
 	return !ok || parent.Segment != e.Segment
 }
 
-// beyond reports whether s is of a state that the journal had and has no longer, so that
-// nothing can be said against it but that.
+// beyond reports whether s is a state after the end of the journal. The journal was cut short, and
+// s does not contradict the rest of the journal.
 func (c *Catalog) beyond(s SnapshotInfo) bool {
 	return s.ID.Seq > c.Log.Last && (len(c.Log.Segments) == 0 || s.World == c.Log.World)
 }
 
-// Bases returns the snapshots that record seq can be reached from, nearest
-// first; those that cannot be read come in order, so that they are reported.
+// Bases returns the snapshots from which record seq can be reached, nearest first. It includes
+// unreadable snapshots with their errors, so that they are reported.
 func (c *Catalog) Bases(seq uint64) []SnapshotInfo {
 	onPath := c.StatesTo(seq)
 	var bases []SnapshotInfo
@@ -384,8 +383,7 @@ func (c *Catalog) Bases(seq uint64) []SnapshotInfo {
 	return bases
 }
 
-// LoadSnapshot loads the state in s. A bare image has what filling a world takes, and no
-// more.
+// LoadSnapshot loads the state in s. A bare image contains only what filling a world needs.
 func (c *Catalog) LoadSnapshot(ctx context.Context, s SnapshotInfo, bare bool) (*image.Image, snap.PageTable, error) {
 	if s.Err != nil {
 		return nil, nil, s.Err
@@ -400,7 +398,7 @@ func (c *Catalog) LoadSnapshot(ctx context.Context, s SnapshotInfo, bare bool) (
 	return im, table, err
 }
 
-// replay brings im forward to record seq.
+// replay applies ticks to im up to record seq, and returns the number of ticks on the path.
 func (c *Catalog) replay(ctx context.Context, im *image.Image, seq uint64) (n int, err error) {
 	path, err := c.Path(im.ID.Seq, seq)
 	if err != nil {
@@ -421,7 +419,7 @@ func (c *Catalog) step(im *image.Image, r *Record) error {
 	return c.Advance(im, r)
 }
 
-// Advance applies the tick of r, which was described, to im.
+// Advance applies the tick of r to im. The caller has described r.
 func (c *Catalog) Advance(im *image.Image, r *Record) error {
 	if err := im.Adopt(r.Schema); err != nil {
 		return c.EntryError(r.Entry, err)
@@ -432,22 +430,22 @@ func (c *Catalog) Advance(im *image.Image, r *Record) error {
 	return nil
 }
 
-// Leads reports whether the records that lead from s to seq continue its schema.
-// Those of a state that was converted afterwards, or before, do not.
+// Leads reports whether the records from s to seq use the schema of s. After a conversion, the
+// records before it and the snapshot after it have different schemas.
 func (c *Catalog) Leads(s SnapshotInfo, seq uint64) bool {
 	if !c.converted() {
 		return true
 	}
 	path, err := c.Log.Path(s.ID.Seq, seq)
 	if err != nil || len(path) == 0 {
-		return true // Replay tells.
+		return true // Replay returns the error.
 	}
 	next, err := c.SchemaAt(path[0])
 	return err != nil || s.Schema.Differs(next) == nil
 }
 
-// converted reports whether the snapshots of the store have schemas that do not continue
-// each other.
+// converted reports whether the store was converted: two snapshots have schemas that do not
+// continue each other.
 func (c *Catalog) converted() bool {
 	var last *format.Schema
 	for _, s := range c.Snapshots {
@@ -462,12 +460,12 @@ func (c *Catalog) converted() bool {
 	return false
 }
 
-// Across returns im if record e continues its schema, and otherwise the snapshot
-// of the same state that was converted to the schema of e, if there is one.
+// Across returns im if record e uses its schema. Otherwise it returns the snapshot of the same
+// state that was converted to the schema of e, or im if no such snapshot exists.
 func (c *Catalog) Across(ctx context.Context, im *image.Image, e journal.Entry) (*image.Image, error) {
 	next, err := c.SchemaAt(e)
 	if err != nil || im.Schema == next || im.Stored().Differs(next) == nil {
-		return im, nil // The step tells.
+		return im, nil // The step returns the error.
 	}
 	if s, ok := c.SnapshotUnder(im.ID, next); ok {
 		converted, _, err := c.LoadSnapshot(ctx, s, false)
@@ -476,8 +474,8 @@ func (c *Catalog) Across(ctx context.Context, im *image.Image, e journal.Entry) 
 	return im, nil
 }
 
-// SnapshotUnder returns the newest snapshot of a state whose schema and s continue
-// each other.
+// SnapshotUnder returns the newest snapshot of state id whose schema is compatible with s: one
+// continues the other.
 func (c *Catalog) SnapshotUnder(id journal.ID, s *format.Schema) (SnapshotInfo, bool) {
 	for _, info := range slices.Backward(c.Snapshots) {
 		if info.Err == nil && info.ID == id && info.Schema.Differs(s) == nil {
@@ -487,8 +485,8 @@ func (c *Catalog) SnapshotUnder(id journal.ID, s *format.Schema) (SnapshotInfo, 
 	return SnapshotInfo{}, false
 }
 
-// AllDamage returns all damage that is known once a state was reached by f: what led to f.Skipped,
-// snapshots that were not needed and cannot be read, and [Catalog.Problems].
+// AllDamage returns all damage that is known after a state was loaded: f.Skipped, other unreadable
+// snapshots, and [Catalog.Problems].
 func (c *Catalog) AllDamage(f *Found) []error {
 	errs := slices.Clip(f.Skipped)
 	for _, s := range c.Snapshots {
@@ -500,8 +498,8 @@ func (c *Catalog) AllDamage(f *Found) []error {
 	return append(errs, c.Problems()...)
 }
 
-// Problems returns what is a link in the place of a file or directory of the store, the damage to the
-// journal, and the snapshots that it says are missing.
+// Problems returns irregular names in the store, damage to the journal, and missing snapshots that
+// the journal lists.
 func (c *Catalog) Problems() (errs []error) {
 	errs = append(errs, c.irregular...)
 	for _, p := range c.Log.Problems {
@@ -510,9 +508,8 @@ func (c *Catalog) Problems() (errs []error) {
 	return append(errs, c.missed()...)
 }
 
-// Continued returns the state that a program which opens the store goes on from: that of the
-// head, or of the point at. The error says why the store must not be continued, or not from
-// there.
+// Continued returns the state from which a program continues the store: the head, or the point at.
+// The error says why the store must not be continued, or not from that state.
 func (c *Catalog) Continued(ctx context.Context, at string) (*image.Image, *Found, error) {
 	if err := c.Usable(); err != nil {
 		return nil, nil, err
@@ -525,7 +522,7 @@ func (c *Catalog) Continued(ctx context.Context, at string) (*image.Image, *Foun
 		}
 	}
 	im, f, err := c.Load(ctx, head, true)
-	if err != nil { // Who is told that the state is lost is told of the damage as well, each once.
+	if err != nil { // Add journal damage that is not mentioned yet.
 		state := "the newest state"
 		if at != "" {
 			state = naming.Shown(at)
@@ -537,15 +534,16 @@ func (c *Catalog) Continued(ctx context.Context, at string) (*image.Image, *Foun
 		}
 		return nil, nil, fmt.Errorf("persist: recovering %s: %w", state, err)
 	}
-	if err := c.Missing(f.Snapshot); err != nil && at == "" { // Else what follows is given up anyway.
+	// With at set, the program gives up later records anyway.
+	if err := c.Missing(f.Snapshot); err != nil && at == "" {
 		return nil, nil, err
 	}
 	return im, f, nil
 }
 
-// Refusal returns why opening the store to go on from its newest state would be refused, if
-// nobody has it open and the program has its types; nil: it would not be. It costs what
-// opening does. An error of ctx says nothing of the store.
+// Refusal returns the error with which opening the store at its newest state would fail. It assumes
+// that the store is not in use and that the program has the right types. It returns nil if opening
+// would succeed. It costs as much as opening. An error of ctx says nothing about the store.
 func (c *Catalog) Refusal(ctx context.Context) error {
 	if c.Unfinished() {
 		return nil
@@ -559,18 +557,17 @@ func (c *Catalog) Refusal(ctx context.Context) error {
 	return nil
 }
 
-// Unfinished reports whether the creation of the store was cut short, once or
-// several times: there is a journal, but the base never got its name. Nobody was told
-// that there is a store, so that it may be created again over what is left.
+// Unfinished reports whether the creation of the store was interrupted: the journal exists, but the
+// base snapshot never got its name. The creation was never acknowledged, so the store may be
+// created again over the remains.
 func (c *Catalog) Unfinished() bool {
 	l := c.Log
 	bad := func(s journal.Segment) bool { return s.Err != nil }
 	return len(c.Snapshots) == 0 && len(l.Segments) > 0 && !slices.ContainsFunc(l.Segments, bad) && l.Last == 0 && !l.Clean
 }
 
-// Usable returns why the store must not be continued, whatever can be recovered:
-// something in it is newer than this program or of another world, or its journal
-// lost what was durable.
+// Usable returns why the store must not be continued, even if its states are readable. A file is
+// newer than this program or of another world, or the journal lost durable records.
 func (c *Catalog) Usable() error {
 	for _, p := range c.Log.Problems {
 		if errors.Is(p, journal.ErrForeign) || errors.Is(p, journal.ErrNewer) {
@@ -585,16 +582,16 @@ func (c *Catalog) Usable() error {
 	return nil
 }
 
-// Missing returns the damage to the journal that something newer than the
-// snapshot and the head may have been lost in. Damage is harmless if the next segment
-// begins no later than behind the snapshot, which then has all that was lost, or if the
-// head was chosen after it.
+// Missing returns journal damage that may hide records newer than both the snapshot and the head.
+// Damage is harmless in two cases. First, the next segment begins at most one record after the
+// snapshot, so the snapshot contains everything that was lost. Second, the head was chosen after
+// the damaged bytes.
 //
 //	segment 7  | 80 | 81 | damage |   segment 8  | 90 | 91 | …
-//	snapshot of 89 or later: what was lost is no newer than that; of 88: 89 may be lost
+//	snapshot of 89 or later: nothing newer was lost; of 88: record 89 may be lost
 //
-// Of a store that is closed in good order, or whose head lies behind the damage, the program itself
-// said afterwards what is its newest state.
+// In a cleanly closed store, or with a head after the damage, the program itself chose the newest
+// state later.
 func (c *Catalog) Missing(base SnapshotInfo) error {
 	if d := c.Log.Unsure; d != nil {
 		return fmt.Errorf("persist: newer ticks that were durable may be missing; Options.At goes on without them: %w", d.In(JournalDir))
@@ -609,8 +606,8 @@ func (c *Catalog) Missing(base SnapshotInfo) error {
 	return nil
 }
 
-// headBehind reports whether the head was chosen after what p concerns was
-// written. If the way to the head can be read, what was lost there was rewound.
+// headBehind reports whether the head was chosen after the bytes of p were written. If the head is
+// readable, records lost before it were rewound or are not newer than the head.
 func (c *Catalog) headBehind(p *journal.DamageError) bool {
 	if c.Log.Clean {
 		return true

@@ -12,31 +12,32 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// A tick names components by numbers, and what these mean stands in a preamble before it in its
-// segment. Damage may hide preambles, so a tick is read in three steps:
+// A tick refers to components by number. A preamble before the tick, in the same segment, contains
+// the schema of these numbers. Damage may hide preambles, so a tick is read in three steps:
 //
-//	Read          the payload, decoded and compared with its header
-//	SchemaAt      the newest preamble that can be read; SchemaAfter: or that of a state before
-//	Described     whether the tick names more than that, so that the damage hides what it means
+//	Read          decodes the payload and compares it with its header
+//	SchemaAt      finds the newest readable preamble; SchemaAfter also uses the state before
+//	Described     checks whether the tick uses a component outside this schema
 //
-// Describe does all three for a [Record], which goes on from a state.
+// Describe does all three for a [Record] that continues a state.
 
-// Tick reads and decodes the payload of e, which is described by the schema in force at it.
+// Tick reads and decodes the payload of e. It returns the schema in force at e.
 func (c *Catalog) Tick(e journal.Entry) (*format.Tick, *format.Schema, error) {
 	r := c.Record(e)
 	err := c.DescribeAt(r)
 	return r.Says, r.Schema, err
 }
 
-// Read reads and decodes the payload of e. What its numbers of components mean, the schema
-// says; for all else of a tick none is needed.
+// Read reads and decodes the payload of e. The schema is only needed to interpret component
+// numbers.
 func (c *Catalog) Read(e journal.Entry) (*format.Tick, error) {
 	r := c.Record(e)
 	return r.Says, r.err
 }
 
-// Described returns the damage that hides what t, the tick of e, names beyond s, the schema
-// that was found for it; nil: s has all that it names, or nothing is hidden.
+// Described returns the damage that hides components of tick t. s is the schema that was found for
+// t, the tick of e. Described returns nil if s has all components of t, or if no preamble is
+// hidden.
 func (c *Catalog) Described(e journal.Entry, t *format.Tick, s *format.Schema) error {
 	hidden := c.Log.Hidden(e)
 	if hidden == nil {
@@ -53,8 +54,8 @@ func (c *Catalog) Described(e journal.Entry, t *format.Tick, s *format.Schema) e
 	return nil
 }
 
-// decode decodes the payload of e, and compares it with what the header says of it: both
-// are under one sum, so a difference is an error of whoever wrote them.
+// decode decodes the payload of e and compares it with the record header. One checksum covers both,
+// so a difference is an error of the writer.
 func (c *Catalog) decode(e journal.Entry, payload []byte) (*format.Tick, error) {
 	t, err := format.DecodeTick(payload)
 	if err == nil && (t.Tick != e.Tick || t.Parent.Seq != e.Parent) {
@@ -69,14 +70,14 @@ func (c *Catalog) decode(e journal.Entry, payload []byte) (*format.Tick, error) 
 	return t, nil
 }
 
-// SchemaAt returns the schema in force at e: the newest readable preamble of its segment before
-// it. It is decoded once, so that two ticks have one schema if it is the same pointer.
+// SchemaAt returns the schema in force at e: the newest readable preamble before e in its segment.
+// Each preamble is decoded once, so two ticks with the same schema have the same pointer.
 //
-// Damage before e may hide a newer one. Within a segment numbers are only added, and what is
-// added is named by the very next tick: so the schema is the beginning of the one in force, and
-// has all that a tick names which it fits, see [Catalog.Described]. Of a component that only
-// ticks name which are lost, nothing is known, not even that there was one: it has no rows. If
-// there is no readable preamble before e at all, the error is the damage.
+// Damage before e may hide a newer preamble. Within a segment, a schema only grows, and the very
+// next tick uses an added component. So the returned schema is a prefix of the real one, and it is
+// enough for a tick that uses only its components; see [Catalog.Described]. A component that only
+// lost ticks use stays unknown and has no rows. If no preamble before e is readable, the error is
+// the damage.
 func (c *Catalog) SchemaAt(e journal.Entry) (*format.Schema, error) {
 	p, ok := c.Log.PreambleAt(e)
 	if !ok {
@@ -85,7 +86,7 @@ func (c *Catalog) SchemaAt(e journal.Entry) (*format.Schema, error) {
 		}
 		return nil, c.EntryError(e, errors.New("no schema comes before it"))
 	}
-	c.mu.Lock() // Also while it is decoded: two who ask at the same time must get one pointer.
+	c.mu.Lock() // Held during decoding, so that concurrent callers get the same pointer.
 	defer c.mu.Unlock()
 	at := JournalPreamble{p.Segment, p.Offset}
 	if s := c.schemas[at]; s != nil {
@@ -103,16 +104,16 @@ func (c *Catalog) SchemaAt(e journal.Entry) (*format.Schema, error) {
 	return s, nil
 }
 
-// SchemaAfter is SchemaAt of a record that the state of that ID leads to. If the preambles
-// before it are lost, the schema that the state is stored under has as much as a record of the
-// same segment that led to the state, unless the store was converted since.
+// SchemaAfter is SchemaAt for a record e that continues state id. If the preambles before e are
+// lost, it uses the schema under which the state is stored. This works if a record of the same
+// segment led to the state, and if the store was never converted.
 func (c *Catalog) SchemaAfter(e journal.Entry, id journal.ID, stored func() *format.Schema) (*format.Schema, error) {
 	s, err := c.SchemaAt(e)
 	if err == nil {
 		return s, nil
 	}
-	// Within a segment one schema continues the other. So the state must be one that a record of the
-	// same segment led to, and neither the store nor anything in that schema was ever converted.
+	// Within a segment, schemas continue each other. So a record of the same segment must have led
+	// to the state. Neither the store nor a component of that schema may have been converted.
 	if last, ok := c.Log.Find(id.Seq); ok && last.ID == id && last.Segment == e.Segment && !c.converted() {
 		isConverted := func(c format.Entry) bool { return len(c.Former) > 0 }
 		if s := stored(); !slices.ContainsFunc(s.Components, isConverted) {
@@ -122,8 +123,8 @@ func (c *Catalog) SchemaAfter(e journal.Entry, id journal.ID, stored func() *for
 	return nil, err
 }
 
-// Ancestors returns the seqs of a record, of its ancestors, and of what the
-// oldest of these continues.
+// Ancestors returns the seqs of a record, of its ancestors, and of the parent of the oldest known
+// ancestor.
 func (c *Catalog) Ancestors(seq uint64) map[uint64]bool {
 	seqs := map[uint64]bool{seq: true}
 	for e := range c.Log.Ancestors(seq) {
@@ -132,19 +133,19 @@ func (c *Catalog) Ancestors(seq uint64) map[uint64]bool {
 	return seqs
 }
 
-// IsOnHead reports whether record seq is on the way to the head, or what its oldest
-// record continues.
+// IsOnHead reports whether record seq is the head, an ancestor of the head, or the parent of the
+// oldest known ancestor.
 func (c *Catalog) IsOnHead(seq uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.onHead == nil { // O(records), once; followHead keeps it up to date.
+	if c.onHead == nil { // O(records), once. followHead keeps it up to date.
 		c.onHead = c.Ancestors(c.Log.Head)
 	}
 	return c.onHead[seq]
 }
 
-// Path returns the records that lead from the state after record from, which must
-// be an ancestor of to, to that after record to, in this order.
+// Path returns the records from the state after record from to the state after record to, oldest
+// first. from must be an ancestor of to.
 func (c *Catalog) Path(from, to uint64) ([]journal.Entry, error) {
 	path, err := c.Log.Path(from, to)
 	if err != nil {
@@ -153,20 +154,20 @@ func (c *Catalog) Path(from, to uint64) ([]journal.Entry, error) {
 	return path, nil
 }
 
-// A state goes forward by one record after the other, but to read and decode a record no state is
-// needed. So several goroutines read ahead of the one that goes forward:
+// Records are applied to a state one after the other, but reading and decoding a record needs no
+// state. So several goroutines read ahead of the caller:
 //
 //	path     | part   | part   | part   | …
-//	workers    read     read     read           bytes, sums, ticks
-//	caller     f f f f  f f f f  …              what the state makes of them
+//	workers    read     read     read           bytes, checksums, decoded ticks
+//	caller     f f f f  f f f f  …              applies the ticks
 
-// A Record is one of the journal that was read.
+// A Record is a record of the journal that was read.
 type Record struct {
 	journal.Entry
 	Payload []byte
 	Says    *format.Tick
-	Schema  *format.Schema // In force at it, once it was described.
-	err     error          // Why the payload cannot be read, or says no tick.
+	Schema  *format.Schema // The schema in force at the record, once it was described.
+	err     error          // Why the payload cannot be read or decoded.
 }
 
 // Record reads record e.
@@ -175,7 +176,7 @@ func (c *Catalog) Record(e journal.Entry) *Record {
 	return c.decoded(e, payload, err)
 }
 
-// decoded returns record e with its payload, or with why that cannot be read.
+// decoded returns record e with its payload, or with the error of reading the payload.
 func (c *Catalog) decoded(e journal.Entry, payload []byte, err error) *Record {
 	r := &Record{Entry: e, Payload: payload, err: err}
 	if err != nil {
@@ -186,20 +187,20 @@ func (c *Catalog) decoded(e journal.Entry, payload []byte, err error) *Record {
 	return r
 }
 
-// Describe finds the schema of r, which the state of that ID leads to, see [Catalog.SchemaAfter]. Its
-// error may be that r could not be read.
+// Describe finds the schema of r, which continues state id; see [Catalog.SchemaAfter]. It also
+// returns the error of reading r.
 func (c *Catalog) Describe(r *Record, id journal.ID, stored func() *format.Schema) error {
 	s, err := c.SchemaAfter(r.Entry, id, stored)
 	return c.describe(r, s, err)
 }
 
-// DescribeAt finds the schema in force at r, whatever state it leads on from.
+// DescribeAt finds the schema in force at r without a state.
 func (c *Catalog) DescribeAt(r *Record) error {
 	s, err := c.SchemaAt(r.Entry)
 	return c.describe(r, s, err)
 }
 
-// describe gives r its schema, unless err says why it has none.
+// describe sets the schema of r, unless err is set.
 func (c *Catalog) describe(r *Record, s *format.Schema, err error) error {
 	if err != nil {
 		return err
@@ -210,18 +211,18 @@ func (c *Catalog) describe(r *Record, s *format.Schema, err error) error {
 	return c.Described(r.Entry, r.Says, s)
 }
 
-// Limits of what a goroutine reads before it takes more.
+// Limits of the part that a goroutine reads at once.
 const (
 	partRecords = 64
 	partBytes   = 256 << 10
 )
 
-// Records reads the records of path, some of them ahead, and calls f with each in turn, which describes
-// it. They count as the phase [progress.PhaseReplay]; f has a context that has nobody to be told. It ends
-// with the first error of f, or with that of ctx.
+// Records reads the records of path ahead and calls f with each one in order. f describes the
+// record. Progress counts the records in the phase [progress.PhaseReplay]; the context of f reports
+// no progress. Records stops at the first error of f, and when ctx ends.
 //
-// Ahead are a few parts for each processor. A record larger than a part is read when its turn comes, so
-// that no more than one of these is in memory.
+// It reads a few parts per processor ahead. A record larger than a part is read only when f needs
+// it, so at most one of them is in memory.
 func (c *Catalog) Records(ctx context.Context, path []journal.Entry, f func(ctx context.Context, r *Record) error) error {
 	p, quiet := progress.Start(ctx, progress.PhaseReplay, int64(len(path))), progress.Quiet(ctx)
 	parts := partsOf(path)
@@ -251,9 +252,9 @@ func (c *Catalog) Records(ctx context.Context, path []journal.Entry, f func(ctx 
 	})
 }
 
-// RecordsAtOnce reads entries and calls f with each and its position, from several goroutines and in
-// no order of the parts. It ends with the error of the first entry of which f returns one, or with that of
-// ctx.
+// RecordsAtOnce reads entries and calls f with each record and its index. Several goroutines call
+// f, and the order of the parts is not defined. RecordsAtOnce returns the error of the first entry
+// for which f fails, or the error of ctx.
 func (c *Catalog) RecordsAtOnce(ctx context.Context, entries []journal.Entry, f func(i int, r *Record) error) error {
 	parts := partsOf(entries)
 	first := make([]int, len(parts))
@@ -270,7 +271,7 @@ func (c *Catalog) RecordsAtOnce(ctx context.Context, entries []journal.Entry, f 
 	})
 }
 
-// partsOf cuts path into parts.
+// partsOf splits path into parts.
 func partsOf(path []journal.Entry) (parts [][]journal.Entry) {
 	first, size := 0, 0
 	for i, e := range path {
@@ -285,7 +286,7 @@ func partsOf(path []journal.Entry) (parts [][]journal.Entry) {
 	return parts
 }
 
-// readPart reads records.
+// readPart reads the records of a part.
 func (c *Catalog) readPart(part []journal.Entry) []*Record {
 	size := 0
 	for _, e := range part {
