@@ -24,55 +24,68 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// PlayerOptions say what a [Player] plays. The zero PlayerOptions are useful.
+// PlayerOptions say what a [Player] plays. The zero value is useful.
 type PlayerOptions struct {
-	// From and To are points in time, as [View.Resolve] takes them. The player goes
-	// from the one, which the other must come from, to the other. Default: from the
-	// oldest state that can be reached to the newest, which [Player.Refresh] looks for again.
+	// From and To are points in time in the syntax of [View.Resolve]. The player plays from From,
+	// which must be an ancestor of To, to To. Default: from the oldest reachable state to the
+	// newest. [Player.Refresh] then looks for newer states.
 	From, To string
 
-	// Step makes a tick again: it changes w, which is at the tick before, as the
-	// program did when it was given these inputs, and leaves Commit to the player. The
-	// inputs are valid until it returns. Default: the recorded tick is applied, in O(rows that
-	// it wrote); if types must be converted the world is filled anew. A world with a history
-	// holds the ticks applied. Nobody else may change it.
+	// Step runs the simulation of one tick again. w is at the tick before. Step changes w as the
+	// program did with these inputs, and must not call Commit. The inputs are valid until Step
+	// returns.
+	//
+	// Default: the player applies the recorded tick, in O(rows that the tick wrote). If types
+	// must be converted, it fills the world again for each tick. A world with a history then
+	// contains the applied ticks. Only the player may change the world.
 	Step func(w *ecs.World, tick uint64, inputs []Input) error
 }
 
-// A Player plays what a store recorded, tick by tick, in a world: either what the
-// ticks led to, for a replay, a spectator or a tool; or, with a Step, by running the
-// simulation again on the inputs that were journaled with [persist.Store.Input]. Then it
-// compares each tick with the record, and finds the first that comes out otherwise:
+// A Player plays back a recorded store in a world, tick by tick. Without a Step it applies the
+// recorded ticks: for a replay, a spectator or a tool. With a Step it runs the simulation again
+// on the inputs that [persist.Store.Input] journaled. It compares each tick with the record, and
+// finds the first tick that differs:
 //
 //	record   journal ──patches──▶ image    ─┐
 //	                 └─inputs──┐            ├─ same digests? else Diverged
 //	world                      Step, Commit ┘
 //
-// The store is only read; a program may have it open.
+// The player only reads the store. A program may have the store open.
 type Player struct {
-	view     *catalog.Catalog
-	world    *ecs.World
-	typed    image.Typed // The same.
-	step     func(*ecs.World, uint64, []Input) error
-	empty    *raw.State     // What the world is filled from.
-	newest   bool           // Playing ends at the newest state.
-	start    uint64         // The record that playing begins after,
-	path     []playable     // those behind it,
-	played   int            // of which so many have been played.
-	recorded *Cursor        // The same tick as the world.
-	schema   *format.Schema // The last that the world was found to fit.
-	err      error          // Why the world is of no use.
+	view  *catalog.Catalog
+	world *ecs.World
+	// typed is the same world.
+	typed image.Typed
+	step  func(*ecs.World, uint64, []Input) error
+	// empty is the state that resets the world.
+	empty *raw.State
+	// newest says that playing goes on to the newest state.
+	newest bool
+	// start is the record after which playing begins.
+	start uint64
+	// path holds the records after start.
+	path []playable
+	// played is the number of records of path that have been played.
+	played int
+	// recorded holds the recorded state at the tick of the world.
+	recorded *Cursor
+	// schema is the last schema that fits accepted.
+	schema *format.Schema
+	// err says why the world is unusable.
+	err error
 
 	diverged bool
-	tick     uint64 // The first tick that came out otherwise,
-	storage  string // and where.
+	// tick is the first tick that differs from the record.
+	tick uint64
+	// storage is the first storage that differs in that tick.
+	storage string
 }
 
-// A playable is a record that can be played. Where it lies may change.
+// A playable is a record that can be played. It has no position in a file, since a refresh may
+// change that.
 type playable struct{ seq, tick uint64 }
 
-// playables returns what a player keeps of a path: entries say where records lie, which a refresh may
-// change.
+// playables returns the records of a path without their positions.
 func playables(path []journal.Entry) []playable {
 	list := make([]playable, len(path))
 	for i, e := range path {
@@ -81,15 +94,14 @@ func playables(path []journal.Entry) []playable {
 	return list
 }
 
-// OpenPlayer opens the store at path for reading and fills w, which has no entities,
-// with the state to begin with. Components that w does not have registered are
-// kept as rows of bytes. What their types have no place for is left out, which
-// [raw.World.Converted] tells, as a player keeps nothing.
+// OpenPlayer opens the store at path for reading, and loads the first state into w. w must have
+// no entities. Components that are not registered in w are kept as rows of bytes. A player never
+// writes to the store, so values that the types of w cannot hold are dropped: see
+// [raw.World.Converted].
 //
-// Errors are those of [OpenReadOnly], [View.Resolve] and [View.At], and
-// [persist.ErrNotEmpty]; an error, of a later step too, wraps [persist.ErrSchema] if types do not
-// fit, and also if they would have to be converted though there is a Step: what was
-// recorded was made by other types then.
+// Errors are those of [OpenReadOnly], [View.Resolve] and [View.At], and [persist.ErrNotEmpty]. An
+// error wraps [persist.ErrSchema] if types do not fit, also in a later step. With a Step, types
+// that need a conversion do not fit: the ticks were recorded with other types.
 func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOptions) (*Player, error) {
 	if n := w.Len(); n > 0 {
 		return nil, fmt.Errorf("%w: it has %d; play in an empty world", format.ErrNotEmpty, n)
@@ -101,7 +113,7 @@ func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOp
 	return openPlayer(ctx, v, w, options)
 }
 
-// openPlayer opens a player of v, which is the player's then.
+// openPlayer opens a player of v, and takes ownership of v.
 func openPlayer(ctx context.Context, v *catalog.Catalog, w *ecs.World, options PlayerOptions) (*Player, error) {
 	p := &Player{view: v, world: w, typed: image.Typed{World: w.Raw()}, step: options.Step, newest: options.To == "", empty: image.WithoutEntities(w)}
 	if err := v.Pursue(ctx, func() error { return p.open(ctx, options) }); err != nil {
@@ -111,13 +123,14 @@ func openPlayer(ctx context.Context, v *catalog.Catalog, w *ecs.World, options P
 	return p, nil
 }
 
-// open finds the way to play and goes to its beginning.
+// open finds the path to play and loads its first state.
 func (p *Player) open(ctx context.Context, options PlayerOptions) error {
 	end, err := p.view.Resolve(options.To)
 	if err != nil {
 		return err
 	}
-	p.start = end // If it cannot be reached, the cursor tells.
+	// If this state cannot be reached, the cursor returns the error.
+	p.start = end
 	if oldest, ok := p.view.OldestBase(end); ok {
 		p.start = oldest.ID.Seq
 	}
@@ -140,13 +153,13 @@ func (p *Player) open(ctx context.Context, options PlayerOptions) error {
 	return p.fill()
 }
 
-// Close lets go of the store. The world stays as it is.
+// Close closes the store. It does not change the world.
 func (p *Player) Close() error { return p.view.Close() }
 
-// Tick returns the tick that has been played to.
+// Tick returns the tick of the world.
 func (p *Player) Tick() uint64 { return p.tickAt(p.played) }
 
-// First returns the tick that playing begins at.
+// First returns the tick at which playing begins.
 func (p *Player) First() uint64 { return p.tickAt(0) }
 
 // End returns the last tick that can be played.
@@ -157,20 +170,20 @@ func (p *Player) tickAt(n int) uint64 {
 	switch {
 	case n > 0:
 		return p.path[n-1].tick
-	case len(p.path) > 0: // A tick is one more than the one that it continues.
+	// A tick is one more than its parent.
+	case len(p.path) > 0:
 		return p.path[0].tick - 1
 	}
 	return p.world.Tick()
 }
 
-// Recorded returns the state of the store at the tick of the world. It is valid
-// until the player goes on.
+// Recorded returns the recorded state at the tick of the world. It is valid until the player
+// moves on.
 func (p *Player) Recorded() *Image { return p.recorded.Image() }
 
-// Step plays one tick, and returns [io.EOF] if there is none left. With a
-// [PlayerOptions.Step] it costs that, and O(rows) for comparing; it goes on behind a
-// tick that came out otherwise. After another error the world is of no use until
-// Seek or Restart.
+// Step plays one tick. It returns [io.EOF] if there is none left. With a [PlayerOptions.Step], a
+// step takes the time of that function, and O(rows) to compare. After a tick that differs from
+// the record, Step continues. After any other error the world is unusable until Seek or Restart.
 func (p *Player) Step(ctx context.Context) error {
 	if p.err != nil {
 		return p.err
@@ -201,7 +214,7 @@ func (p *Player) play(ctx context.Context, seq uint64) error {
 	if p.step == nil {
 		return p.apply(r, converted)
 	}
-	// From here on the world is made again by the program; recorded is what it is compared with.
+	// The program changes the world, and compare checks it against recorded.
 	if err := p.step(p.world, c.Tick, c.Inputs); err != nil {
 		return fmt.Errorf("persist: playing tick %d: %w", c.Tick, err)
 	}
@@ -213,15 +226,14 @@ func (p *Player) play(ctx context.Context, seq uint64) error {
 	return nil
 }
 
-// fail notes that the world is of no use.
+// fail records that the world is unusable.
 func (p *Player) fail(err error) error {
 	p.err = fmt.Errorf("persist: playing stopped, Seek or Restart goes on: %w", err)
 	return err
 }
 
-// apply makes the world what r says, which continues its state, unless that was converted
-// before, or the world is not where the player left it: somebody committed in it, went back, or wrote to
-// it. Then it is filled anew with the recorded state, which is the same in O(rows).
+// apply applies r to the world. In some cases it loads the recorded state instead, in O(rows).
+// That is so if the recorded state was converted, or if the world is not as the player left it.
 func (p *Player) apply(r *catalog.Record, converted bool) error {
 	w := p.world
 	if converted || w.Tick() != p.Tick() || r.Tick <= w.Tick() || w.Raw().Dirty() {
@@ -229,7 +241,8 @@ func (p *Player) apply(r *catalog.Record, converted bool) error {
 	}
 	patch, err := p.typed.Patch(r.Says, r.Schema, r.ID)
 	switch {
-	case errors.Is(err, image.ErrUnlike): // Types of the world are not those stored: it takes a conversion.
+	// The types of the world differ from the stored ones, so loading converts them.
+	case errors.Is(err, image.ErrUnlike):
 		return p.load()
 	case err == nil:
 		err = w.Raw().Apply(raw.Ticks(patch))
@@ -240,8 +253,8 @@ func (p *Player) apply(r *catalog.Record, converted bool) error {
 	return err
 }
 
-// next is Seek to the record that continues the state that c is at. It returns what
-// the record says, and whether the state was converted before.
+// next advances c by record e, which must continue its state. It returns the commit and the
+// record, and whether the state was converted first.
 func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *catalog.Record, converted bool, err error) {
 	w := walk{Catalog: c.view, before: func(_ context.Context, was, im *Image, read *catalog.Record) error {
 		r, converted = read, was != im
@@ -251,19 +264,20 @@ func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *ca
 		return nil
 	}}
 	im := c.image
-	c.image, c.shown, c.seq = nil, nil, e.ID.Seq // The step changes im in place: after an error c is nowhere.
+	// The step changes im in place. So clear the cursor: it has no state after an error.
+	c.image, c.shown, c.seq = nil, nil, e.ID.Seq
 	c.image, err = w.step(progress.Quiet(ctx), im, c.view.Record(e))
 	return says, r, converted, err
 }
 
-// Refresh looks for what was committed since the store was opened or refreshed, and reports
-// whether there is more to play, so that a player that has come to the end goes on as the
-// store grows. It reads what is new; without anything new it reads some names of files.
+// Refresh looks for ticks committed since the store was opened or refreshed. It reports whether
+// there are more ticks to play, so a player at the end can follow a growing store. It reads only
+// what is new. Without changes it only lists some file names.
 //
-// If the program went back and on from there, so does a player that has gone further: to the
-// last tick that both have. If [persist.Retention] removed what comes next, it goes to the oldest
-// state that there is; so does one whose last step failed for that. A player whose To was given
-// plays what it was given.
+// If the program rolled back and took another branch, a player on the old branch goes back to the
+// last common tick. If [persist.Retention] removed the next tick, the player goes to the oldest
+// state. So does a player whose last step failed for that reason. A player with a given To
+// ignores new ticks.
 func (p *Player) Refresh(ctx context.Context) (more bool, err error) {
 	if !p.newest {
 		return false, nil
@@ -281,12 +295,12 @@ func (p *Player) Refresh(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// goOn makes the way that is played lead to the head that the catalog knows, and reports whether there is
-// more on it than there was. The world goes elsewhere only if it is not on that way.
+// goOn makes the path lead to the current head, and reports whether there are more ticks to play.
+// It moves the world only if its state is not on the new path.
 func (p *Player) goOn(ctx context.Context) (more bool, err error) {
 	head, last := p.view.Head(), p.seqAt(len(p.path))
-	// If the new head continues the end of the way, and the next to play is still there, the way only
-	// grows.
+	// If the new head continues the path, and the next record to play still exists, append to the
+	// path.
 	path, err := p.view.Log.Path(last, head)
 	if err != nil || p.err != nil || p.played < len(p.path) && p.gone(p.path[p.played].seq) {
 		return true, p.turn(ctx, head)
@@ -301,14 +315,15 @@ func (p *Player) gone(seq uint64) bool {
 	return !ok
 }
 
-// turn makes the way that is played that to record head. It looks back from where it is for the last
-// record that both ways have; if that is where it is, the world stays as it is.
+// turn replaces the path with the one to record head. It goes back from the current record to the
+// last one that is on both paths. If that is the current record, the world stays as it is.
 func (p *Player) turn(ctx context.Context, head uint64) error {
 	oldest, ok := p.view.OldestBase(head)
 	if !ok {
 		return p.view.Unreachable(head)
 	}
-	start := max(p.start, oldest.ID.Seq) // What was pruned cannot be played from any more.
+	// Pruned records can no longer be played.
+	start := max(p.start, oldest.ID.Seq)
 	path, err := p.view.Log.Path(start, head)
 	if err != nil {
 		start = oldest.ID.Seq
@@ -316,7 +331,8 @@ func (p *Player) turn(ctx context.Context, head uint64) error {
 			return err
 		}
 	}
-	places := map[uint64]int{start: 0} // How many records of the new way lead to each state on it.
+	// places has the number of records to play, on the new path, up to each state.
+	places := map[uint64]int{start: 0}
 	for i, e := range path {
 		places[e.ID.Seq] = i + 1
 	}
@@ -342,13 +358,12 @@ func (p *Player) seqAt(n int) uint64 {
 	return p.start
 }
 
-// Restart goes back to where playing began.
+// Restart goes back to the state at which playing began.
 func (p *Player) Restart(ctx context.Context) error { return p.seek(ctx, 0) }
 
-// Seek makes the world what the store recorded of a tick, without running the ticks
-// between: from the nearest snapshot, or along the journal. From there on
-// [Player.Diverged] starts anew. An error wraps [persist.ErrNotFound] if the tick is not
-// between First and End; the world is then as it was.
+// Seek loads the recorded state of a tick into the world, without running the ticks between. It
+// loads the nearest snapshot or follows the journal. It resets [Player.Diverged]. If the tick is
+// not between First and End, the error wraps [persist.ErrNotFound] and the world does not change.
 func (p *Player) Seek(ctx context.Context, tick uint64) error {
 	n := slices.IndexFunc(p.path, func(e playable) bool { return e.tick == tick })
 	if n < 0 && tick != p.First() {
@@ -361,7 +376,7 @@ func (p *Player) Seek(ctx context.Context, tick uint64) error {
 	return p.seek(ctx, n+1)
 }
 
-// seek goes to where n records have been played.
+// seek goes to the state after n played records.
 func (p *Player) seek(ctx context.Context, n int) error {
 	seq := p.seqAt(n)
 	p.diverged, p.tick, p.storage = false, 0, ""
@@ -376,19 +391,20 @@ func (p *Player) seek(ctx context.Context, n int) error {
 	return nil
 }
 
-// fill makes the world the recorded state, whatever it was before. It is emptied first: loading
-// leaves resources alone that the state does not have.
+// fill replaces the world with the recorded state. It empties the world first, because load keeps
+// resources that the state does not have.
 func (p *Player) fill() error {
 	if err := p.fits(); err != nil {
 		return err
 	}
-	if err := p.world.Raw().Load(p.empty); err != nil { // Resources that the state does not have.
+	// This removes resources that the state does not have.
+	if err := p.world.Raw().Load(p.empty); err != nil {
 		return err
 	}
 	return p.load()
 }
 
-// load makes the world the recorded state.
+// load loads the recorded state into the world.
 func (p *Player) load() error {
 	state := p.Recorded().State()
 	state.Seq, state.Owned, state.Lossy = p.recorded.Seq(), false, true
@@ -399,8 +415,7 @@ func (p *Player) load() error {
 	return nil
 }
 
-// fits returns why the types of the world are not those of the recorded state, or
-// nil.
+// fits returns an error if the types of the world do not fit the recorded state.
 func (p *Player) fits() error {
 	im := p.Recorded()
 	if im.Schema == p.schema && p.schema != nil {
@@ -418,8 +433,8 @@ func (p *Player) fits() error {
 	return nil
 }
 
-// compare compares the world with the recorded state of the same tick. Once they differ, later ticks
-// follow from that, and say nothing.
+// compare compares the world with the recorded state of the same tick. After the first difference
+// it does nothing: later differences may only follow from it.
 func (p *Player) compare(tick uint64) {
 	if p.diverged {
 		return
@@ -430,8 +445,8 @@ func (p *Player) compare(tick uint64) {
 	}
 }
 
-// firstDifference returns the first storage or resource, by name, in which worlds
-// that are not the same differ; "" if it is their entities.
+// firstDifference returns the name of the first storage or resource that differs, by name. It
+// returns "" if the entities differ.
 func firstDifference(a, b *ecs.Digests) string {
 	if a.Registry != b.Registry {
 		return ""
@@ -442,26 +457,26 @@ func firstDifference(a, b *ecs.Digests) string {
 			return cmp.Or(x, y).Name
 		}
 	}
-	return "" // Which no two worlds of one tick are.
+	// Not reached: two worlds of one tick that differ do so in one of these.
+	return ""
 }
 
-// Diverged returns the first tick, since playing began or the last Seek, that came
-// out otherwise than it was recorded, and the first storage or resource that
-// differs, by name: "" if it is the entities themselves. What does not rewind is not
-// compared.
+// Diverged returns the first tick that differs from the record, since playing began or the last
+// Seek. storage is the first storage or resource that differs, by name, or "" for the entities
+// themselves. Components that do not rewind are not compared.
 func (p *Player) Diverged() (tick uint64, storage string, ok bool) {
 	return p.tick, p.storage, p.diverged
 }
 
-// Build describes the program and the machine that recorded the tick of the world, in the form that
-// rollback.Session.Build has; "" is unknown. If ticks come out otherwise than those of another
-// machine, this is the first thing to compare: see docs/MACHINES.md.
+// Build describes the program and the machine that recorded the tick of the world, like
+// rollback.Session.Build; "" if unknown. If ticks differ from those of another machine, compare
+// the builds first: see docs/MACHINES.md.
 func (p *Player) Build() string { return p.view.Build(p.recorded.Seq()) }
 
-// SaveBoth saves what was recorded and what was played of the present tick to two
-// files in dir, which it makes, and returns the command, for a shell, that shows
-// how they differ: "ecsdump diff RECORDED PLAYED". Files of the same names are replaced. Each says
-// which build it is of: the one that recorded the tick, and that of this program.
+// SaveBoth saves the recorded and the played state of the current tick to two files in dir. It
+// creates dir and replaces files of the same names. It returns a shell command that shows the
+// differences: "ecsdump diff RECORDED PLAYED". Each file names a build: the one that recorded the
+// tick, and that of this program.
 func (p *Player) SaveBoth(ctx context.Context, dir string) (command string, err error) {
 	if p.err != nil {
 		return "", p.err
@@ -476,11 +491,12 @@ func (p *Player) SaveBoth(ctx context.Context, dir string) (command string, err 
 	return shell.Command("ecsdump", "diff", name("recorded"), name("played")), nil
 }
 
-// saveRecorded saves what was recorded of the present tick.
+// saveRecorded saves the recorded state of the current tick.
 func (p *Player) saveRecorded(ctx context.Context, file string) error {
 	return inDirectory(filepath.Dir(file), func(files disk.FS) error {
 		s := snap.SavedImage(p.Recorded())
-		s.Manifest.ID = journal.ID{} // A save belongs to no journal.
+		// A save belongs to no journal.
+		s.Manifest.ID = journal.ID{}
 		if text := p.Build(); text != "" {
 			s.Manifest.SetBuild(text)
 		}

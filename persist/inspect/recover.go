@@ -15,88 +15,99 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// Recovery of a damaged store looks for the newest good state on the way to the one that
-// is wanted, and only then for how much of the history can be written with it:
+// Recovery first looks for the newest good state on the path to the wanted one. Then it finds how
+// much of the history can be written with that state:
 //
-//	wanted ──attempt──▶ a tick does not fit ──▶ the record before it is the next target
-//	                    no snapshot is good ──▶ the next older record that one leads to
+//	wanted ──attempt──▶ a tick does not fit ──▶ next target: the record before it
+//	                    no snapshot is good ──▶ next target: an older record with a snapshot
 //	                    reached             ──▶ write, from the oldest good base to it
 //
-// What was found to be damaged is remembered (bad, failed), so that no attempt trusts it
-// again, and each attempt has an older target or fewer snapshots: so they end. Files are
-// opened as they are, without the lock of the store.
+// Records and snapshots that turned out damaged are remembered in bad and failed, so no attempt
+// uses them again. Each attempt has an older target or fewer snapshots, so the attempts end.
+// Files are opened without the lock of the store.
 
-// RecoverOptions say what [Recover] is to save.
+// RecoverOptions say what [Recover] saves.
 type RecoverOptions struct {
-	// At is the state wanted, as [View.Resolve] takes it. Default: the newest.
+	// At is the wanted state, in the syntax of [View.Resolve]. Default: the newest.
 	At string
 
-	// Files is where path is a name: "." for a store at its top, or that of a save.
-	// Default: the operating system's, by path.
+	// Files contains path: "." for a store at its top, or the name of a save. Default: the
+	// operating system's files.
 	Files disk.FS
 
-	// Partial lets Recover put a state together from the good pages of a damaged
-	// snapshot, and the ticks behind it, if that reaches further than any state that is
-	// whole. Rows that are lost are missing in it: the store was never in that state.
+	// Partial allows a state that is put together from the good pages of a damaged snapshot and
+	// the ticks after it. Recover uses it only if it is newer than any complete state. Lost rows
+	// are missing in the result, so the store was never in that state.
 	Partial bool
 }
 
-// A RecoverReport says what [Recover] saved and what it did not.
+// A RecoverReport says what [Recover] saved, and what was lost.
 type RecoverReport struct {
-	Tick, Seq uint64 // The state saved, as the damaged store names it.
-	Wanted    uint64 // The seq of the state that was wanted.
+	// The saved state, by its tick and seq in the damaged store.
+	Tick, Seq uint64
+	Wanted    uint64 // The seq of the wanted state.
 
-	// Lost is how many of the records between the two, from LostFrom on, cannot be saved;
-	// if the way between them is not known, at most as many. More says that there may
-	// have been others behind that, and where.
+	// Lost is the number of records between the two states that cannot be saved, and LostFrom is
+	// the first. If the path between them is unknown, Lost is an upper limit. More is the damage
+	// in which even newer ticks may be lost, or nil.
 	Lost     int
 	LostFrom uint64
 	More     error
 
-	Snapshot string // The file that the state was reached from.
-	Replayed int    // Ticks replayed behind it.
+	// The snapshot file from which the state was reached.
+	Snapshot string
+	// Number of ticks replayed after the snapshot.
+	Replayed int
 
-	From  uint64 // The tick of the oldest state in the result that ticks follow,
-	Ticks int    // and how many follow it, rewound branches among them.
+	// The tick of the oldest state in the result that has ticks after it.
+	From uint64
+	// Number of ticks after From in the result, with rewound branches.
+	Ticks int
 
-	DroppedTicks int      // Readable ones that the result lacks: nothing good leads to them.
-	Tips         []Tip    // Where branches end that reach further than what was saved.
-	Names        []string // The snapshots with names in the result.
-	DroppedNames []string // Those that it lacks.
+	// Number of readable ticks that are not in the result, because no good state leads to them.
+	DroppedTicks int
+	// Ends of branches that are newer than the saved state.
+	Tips []Tip
+	// Named snapshots in the result.
+	Names []string
+	// Named snapshots that are not in the result.
+	DroppedNames []string
 
-	// Partial says that the state is one put together from pieces. It has no history, and
-	// belongs to a world of its own. Missing tells what is known to be lost in it,
-	// Entities how many entities that were alive, and Retired how many entity indices are
-	// never used again, since it is not known which generation they had.
-	Partial           bool
-	Pieces            bool // It is not, but RecoverOptions.Partial would reach further.
+	// Partial says that the state was put together from pieces. It has no history, and belongs to
+	// a new world. Missing has the rows that are known to be lost. Entities is the number of lost
+	// entities that were alive. Retired is the number of indices that are never reused, since
+	// their generations are unknown.
+	Partial bool
+	// Pieces says that the state is complete, but RecoverOptions.Partial would yield a newer one.
+	Pieces            bool
 	Missing           []Missing
 	Entities, Retired int
 
-	Problems []error // What is damaged.
+	Problems []error // The damage that was found.
 }
 
 // A Tip is the end of a branch.
 type Tip struct{ Tick, Seq uint64 }
 
-// Complete reports whether nothing of what was wanted is lost.
+// Complete reports whether nothing of the wanted state was lost.
 func (r *RecoverReport) Complete() bool { return r.Lost == 0 && r.More == nil && !r.Partial }
 
-// Recover writes what is good in a damaged store to a new one, or that of a save to
-// a new save: the newest state on the way to the one wanted that can be reached as
-// it was, from whatever snapshot is whole and with whatever ticks follow it, and as
-// much of the history before it and of rewound branches as hangs together. It
-// never yields a state that the store was not in; each digest is that of the tick.
+// Recover writes the good parts of a damaged store to a new store, or of a save to a new save. It
+// saves the newest reachable state on the path to the wanted one, from any complete snapshot and
+// the ticks after it. It also saves as much consistent history before that state and on rewound
+// branches as there is. It never yields a state that the store was not in: each digest is that of
+// the tick.
 //
-// What is at path is only read, without a lock. Nothing may be called out yet; it
-// has its name once it is whole and durable. Records keep their seqs unless some
-// between them are lost.
+// Recover only reads path, without a lock. Nothing may exist at out. The result gets its name
+// only when it is complete and durable. Records keep their seqs, unless some between them are
+// lost.
 //
-// If out is empty, nothing is written: the report says which state would be saved, and what is lost.
+// If out is empty, Recover writes nothing: the report says which state it would save, and what is
+// lost.
 //
-// An error wraps [persist.ErrCorrupt] if no state can be reached, and says why; the report says what is
-// damaged. It costs replaying the history twice, and memory for a world. If out is empty, it costs
-// what opening the store does, and reading all of the journal.
+// If no state can be reached, the error wraps [persist.ErrCorrupt] and says why. The report lists
+// the damage. Recover replays the history twice, and needs memory for one world. If out is empty,
+// it opens the store and reads the journal.
 func Recover(ctx context.Context, path, out string, options RecoverOptions) (RecoverReport, error) {
 	if out != "" {
 		if err := unused(out); err != nil {
@@ -117,8 +128,8 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 	}
 	defer v.Close()
 	s := &salvage{Catalog: v, bad: map[uint64]bool{}, failed: map[uint32]bool{}}
-	// A snapshot that somebody copied here from the store of another world may have the
-	// number and the seq that ours has. Without a journal nothing says which world is ours.
+	// A snapshot that was copied from the store of another world may have the number and seq of
+	// one of ours. Without a journal it is unknown which world is ours.
 	for _, sn := range v.Snapshots {
 		if sn.Err == nil && (v.IsSave() || len(v.Log.Segments) == 0 || sn.World == v.Log.World) {
 			s.ours = append(s.ours, sn)
@@ -129,8 +140,8 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 	return s.report, err
 }
 
-// openDamaged is OpenFS where manifests are looked for if need be. It returns what is
-// wrong as well.
+// openDamaged is OpenFS that also searches for the manifests of damaged snapshots. It returns the
+// damage too.
 func openDamaged(ctx context.Context, files disk.FS, name string) (*catalog.Catalog, []error, error) {
 	v, err := catalog.OpenFS(ctx, files, name)
 	if err == nil {
@@ -156,8 +167,8 @@ func openDamaged(ctx context.Context, files disk.FS, name string) (*catalog.Cata
 	return v, []error{err}, ctx.Err()
 }
 
-// mend reads the manifest of a snapshot that cannot be opened, wherever it is in the file.
-// A format newer than ours is not damage: what its manifest means is not known.
+// mend searches for the manifest of a snapshot that cannot be opened. A newer format is not
+// damage: the meaning of its manifest is unknown.
 func mend(ctx context.Context, v *catalog.Catalog, s *SnapshotInfo) {
 	if s.Err == nil || errors.Is(s.Err, format.ErrNewer) {
 		return
@@ -170,9 +181,9 @@ func mend(ctx context.Context, v *catalog.Catalog, s *SnapshotInfo) {
 	s.Files, s.Refs, s.World, s.Schema = len(m.Files), m.Files, m.World, m.Schema
 }
 
-// load is LoadSnapshot of files that may be damaged where it does not matter: the tree of
-// keys, arrays that follow from others. What is put together from pages found one by one
-// counts only if it has the digest that was recorded, see pieces.whole.
+// load is LoadSnapshot that tolerates damage to redundant parts: the tree of keys, and arrays
+// that follow from others. A state that is put together from pages counts only if it has the
+// recorded digest, see pieces.whole.
 func (s *salvage) load(ctx context.Context, sn SnapshotInfo) (*Image, error) {
 	im, _, err := s.LoadSnapshot(ctx, sn, false)
 	if err == nil || ctx.Err() != nil {
@@ -187,21 +198,25 @@ func (s *salvage) load(ctx context.Context, sn SnapshotInfo) (*Image, error) {
 	return nil, err
 }
 
-// A salvage is a call of Recover.
+// A salvage is one call of Recover.
 type salvage struct {
 	*catalog.Catalog
-	ours   []SnapshotInfo // Those of the same world as the journal that have a manifest.
+	// ours has the snapshots that have a manifest and belong to the world of the journal.
+	ours   []SnapshotInfo
 	wanted uint64
-	bad    map[uint64]bool // Records whose ticks do not fit, whatever their checksums say.
-	failed map[uint32]bool // Snapshots that cannot be loaded.
+	// bad has the records whose ticks do not fit, even with good checksums.
+	bad map[uint64]bool
+	// failed has the snapshots that cannot be loaded.
+	failed map[uint32]bool
 	report RecoverReport
 
 	reached uint64
 	digest  ecs.Digest
 }
 
-// run looks for the nearest state, or for pieces that reach further if these are wanted, and writes what
-// was found. The report is filled on the way, so that it says what is damaged even if nothing is saved.
+// run finds the nearest state and writes it. If pieces are wanted and yield a newer state, it
+// writes that state. It fills the report step by step, so the report lists the damage even if
+// nothing is saved.
 func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (err error) {
 	if s.wanted, err = s.Resolve(options.At); err != nil {
 		return s.because(err)
@@ -219,7 +234,8 @@ func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (
 			return err
 		}
 	}
-	if err != nil { // No whole state; and pieces were not wanted, or there are none.
+	// There is no complete state, and pieces are not wanted or not found.
+	if err != nil {
 		return err
 	}
 	s.reached, s.digest = im.ID.Seq, im.Digest()
@@ -235,26 +251,27 @@ func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (
 	return s.write(ctx, out)
 }
 
-// note adds a problem to the report, once: several attempts meet the same damage.
+// note adds a problem to the report once, although several attempts may find it.
 func (s *salvage) note(err error) {
 	if !slices.ContainsFunc(s.report.Problems, func(p error) bool { return p.Error() == err.Error() }) {
 		s.report.Problems = append(s.report.Problems, err)
 	}
 }
 
-// because returns err, and with it all that is wrong.
+// because joins err and all problems.
 func (s *salvage) because(err error) error {
 	return errors.Join(slices.Insert(slices.Clone(s.report.Problems), 0, err)...)
 }
 
-// newest returns the record of the newest state that the store had, even if nothing
-// of it can be read.
+// newest returns the record of the newest state that the store had, even if that state cannot be
+// read.
 func (s *salvage) newest() uint64 {
 	newest := s.Head()
 	if _, readable := s.Log.Find(s.Log.Last); !s.Log.Clean && !readable {
 		newest = max(newest, s.Log.Last)
 	}
-	for _, sn := range s.ours { // The end of the journal may be gone: a snapshot is published behind its record.
+	// The end of the journal may be missing: a snapshot is published after its record.
+	for _, sn := range s.ours {
 		if sn.ID.Seq > s.Log.Last {
 			newest = max(newest, sn.ID.Seq)
 		}
@@ -262,14 +279,15 @@ func (s *salvage) newest() uint64 {
 	return newest
 }
 
-// nearest returns the newest state on the way to the one wanted that can be reached.
+// nearest returns the newest reachable state on the path to the wanted one.
 func (s *salvage) nearest(ctx context.Context) (*Image, error) {
 	for target := s.wanted; ; {
 		im, next, err := s.attempt(ctx, target)
 		if err != nil || im != nil {
 			return im, err
 		}
-		if next == target { // No snapshot is left for it: an older one that has one.
+		// No snapshot leads to target, so take an older record that has one.
+		if next == target {
 			var ok bool
 			if next, ok = s.Before(target, s.loadable(), s.bad); !ok {
 				return nil, s.because(s.unreachable())
@@ -279,7 +297,7 @@ func (s *salvage) nearest(ctx context.Context) (*Image, error) {
 	}
 }
 
-// unreachable says why no state can be reached as it was.
+// unreachable returns an error that says why no complete state can be reached.
 func (s *salvage) unreachable() error {
 	readable, loadable := len(s.ours), len(s.loadable())
 	switch {
@@ -293,9 +311,9 @@ func (s *salvage) unreachable() error {
 	return fmt.Errorf("%w: no state can be reached as it was: no snapshot leads to record %d or to one before it", format.ErrCorrupt, s.wanted)
 }
 
-// attempt returns the state after record target. If that cannot be reached, im is
-// nil: next is the record before the first tick that does not fit, or target itself
-// if no snapshot leads there. An error is that of ctx.
+// attempt returns the state after record target. If it cannot reach the state, im is nil. Then
+// next is the record before the first tick that does not fit, or target itself if no snapshot
+// leads to it. The only error is that of ctx.
 func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next uint64, err error) {
 	for _, sn := range s.whole(target) {
 		im, err := s.load(ctx, sn)
@@ -309,14 +327,16 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next u
 		}
 		path, err := s.Log.Path(sn.ID.Seq, target)
 		if err != nil {
-			s.note(s.JournalError(err)) // A converted state that does not lead on, or the like.
+			// For example, the state was converted and has no path to target.
+			s.note(s.JournalError(err))
 			continue
 		}
 		im, n, err := (&walk{Catalog: s.Catalog}).along(ctx, im, path)
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
-		if err != nil { // The n before it fitted. Whichever snapshot leads here, this one does not.
+		// The first n ticks fit, and the next one does not fit after any snapshot.
+		if err != nil {
 			s.bad[path[n].ID.Seq] = true
 			s.note(err)
 			return nil, path[n].Parent, nil
@@ -328,13 +348,13 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next u
 	return nil, target, nil
 }
 
-// loadable returns the snapshots but for those that could not be loaded.
+// loadable returns our snapshots, without those that failed to load.
 func (s *salvage) loadable() []SnapshotInfo {
 	return slices.DeleteFunc(slices.Clone(s.ours), func(sn SnapshotInfo) bool { return s.failed[sn.Number] })
 }
 
-// whole returns the snapshots that record target may be reached from, nearest first,
-// but for those that could not be loaded.
+// whole returns the snapshots that may lead to record target, nearest first, without those that
+// failed to load.
 func (s *salvage) whole(target uint64) (bases []SnapshotInfo) {
 	states := s.StatesTo(target)
 	for _, sn := range slices.Backward(s.ours) {
@@ -345,10 +365,11 @@ func (s *salvage) whole(target uint64) (bases []SnapshotInfo) {
 	return bases
 }
 
-// countLost says what lies between the state reached and the one wanted.
+// countLost reports the records between the reached state and the wanted one.
 func (s *salvage) countLost(newest bool) {
 	r := &s.report
-	// Seqs between are an upper bound: some may be of branches. A path says exactly.
+	// The difference of the seqs is an upper limit, since some may belong to other branches. The
+	// path has the exact number.
 	r.Lost, r.LostFrom = int(s.wanted-s.reached), s.reached+1
 	if path, err := s.Log.Path(s.reached, s.wanted); err == nil && len(path) > 0 {
 		r.Lost, r.LostFrom = len(path), path[0].ID.Seq
@@ -369,11 +390,11 @@ func (s *salvage) countLost(newest bool) {
 	}
 }
 
-// beyondEnd returns the damage that ticks newer than all that is known may have been
-// lost in, or nil.
+// beyondEnd returns the damage in which unknown newer ticks may be lost, or nil.
 func (s *salvage) beyondEnd() error {
 	for _, sn := range s.Snapshots {
-		if err := s.Misfit(sn); errors.Is(err, format.ErrCorrupt) { // The end of the journal is gone.
+		// The end of the journal is missing.
+		if err := s.Misfit(sn); errors.Is(err, format.ErrCorrupt) {
 			return err
 		}
 	}
@@ -384,9 +405,9 @@ func (s *salvage) beyondEnd() error {
 	return err
 }
 
-// write writes the store, with the longest history that leads to the state reached: from
-// the oldest base. Where ticks between two bases are damaged, a later one is tried. Each
-// try makes the directory anew. An error that is not damage (a full disk) ends it.
+// write writes the store with the longest good history of the reached state. It begins at the
+// oldest base, and tries later ones if ticks between bases are damaged. Each try makes the
+// directory again. An error other than damage, such as a full disk, ends write.
 func (s *salvage) write(ctx context.Context, out string) error {
 	bases := s.whole(s.reached)
 	for _, base := range slices.Backward(bases) {
@@ -404,8 +425,8 @@ func (s *salvage) write(ctx context.Context, out string) error {
 	return fmt.Errorf("%w: what was read before cannot be read again", format.ErrCorrupt)
 }
 
-// writeFrom writes a store whose base is the state of a snapshot. A snapshot with a name that cannot be
-// loaded is left out.
+// writeFrom writes a store with the state of a snapshot as its base. It leaves out named
+// snapshots that cannot be loaded.
 func (s *salvage) writeFrom(ctx context.Context, out string, base SnapshotInfo) (*rewrite, error) {
 	im, err := s.load(ctx, base)
 	if err != nil {
@@ -423,7 +444,7 @@ func (s *salvage) writeFrom(ctx context.Context, out string, base SnapshotInfo) 
 	return r, r.store(out, func() error { return s.fill(ctx, r, im) })
 }
 
-// fill writes the states and ticks to a store whose base is im.
+// fill writes states and ticks to a store whose base is im.
 func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
 	base := im.ID.Seq
 	older := func(sn SnapshotInfo) (journal.ID, bool) { return sn.ID, sn.ID.Seq < base }
@@ -437,13 +458,13 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
 	if err != nil {
 		return err
 	}
-	// The state was reached from the nearest snapshot before, now from an older one. That
-	// both ways agree proves the ticks between them.
+	// The state was first reached from the nearest snapshot, and now from an older one. Equal
+	// digests prove that the ticks between the two are right.
 	if d := last.Settled().Digest(); d != s.digest {
 		return fmt.Errorf("%w: replay from record %d gives digest %v, not %v", format.ErrCorrupt, base, d, s.digest)
 	}
-	// Snapshots with names of rewound branches come last: only now is it known which of
-	// their records were written, and what these are called here.
+	// Named snapshots of rewound branches come last: only now is it known which of their records
+	// were written, and under which IDs.
 	way := s.Ancestors(s.reached)
 	aside := func(sn SnapshotInfo) (journal.ID, bool) {
 		e, readable := s.Log.Find(sn.ID.Seq)
@@ -456,11 +477,12 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
 	return r.end(ctx, s.reached)
 }
 
-// took notes what is in the result. What is there of branches is not lost.
+// took reports the contents of the result. Records on branches in the result are not lost.
 func (s *salvage) took(r *rewrite, base SnapshotInfo) {
 	s.report.From, s.report.Ticks = base.Tick, r.ticks
 	for seq := s.report.LostFrom; seq <= s.wanted && s.report.Lost > 0; seq++ {
-		if _, ok := r.ids[seq]; !ok { // From here on they are lost.
+		// This record and the ones after it are lost.
+		if _, ok := r.ids[seq]; !ok {
 			break
 		}
 		s.report.Lost--
@@ -473,8 +495,8 @@ func (s *salvage) took(r *rewrite, base SnapshotInfo) {
 	}
 }
 
-// partial writes a state made of pieces if that reaches further than im, the newest
-// one that is whole; nil: there is none. If it is not wanted, it only notes that it would.
+// partial writes a state made of pieces if it is newer than im, the newest complete state or nil.
+// If partial states are not wanted, it only reports that there is one.
 func (s *salvage) partial(ctx context.Context, im *Image, out string, wanted bool) (done bool, err error) {
 	for _, sn := range slices.Backward(s.ours) {
 		if sn.ID.Seq > s.wanted || im != nil && sn.ID.Seq <= im.ID.Seq {
@@ -487,7 +509,8 @@ func (s *salvage) partial(ctx context.Context, im *Image, out string, wanted boo
 			}
 			continue
 		}
-		p, n, err := s.piecedTo(ctx, sn) // The newest snapshot first, so the first that has pieces is taken.
+		// The newest snapshot comes first, so the first one with pieces is taken.
+		p, n, err := s.piecedTo(ctx, sn)
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
@@ -511,10 +534,11 @@ func (s *salvage) partial(ctx context.Context, im *Image, out string, wanted boo
 	return false, nil
 }
 
-// piecedTo returns the pieces of a snapshot, with the ticks behind it as far as they
-// go: how many. What is wrong with the next is noted; err is of the snapshot.
+// piecedTo returns the pieces of a snapshot, with the ticks after it as far as they can be
+// applied, and their number. It reports the damage of the next tick. err is that of the snapshot.
 func (s *salvage) piecedTo(ctx context.Context, sn SnapshotInfo) (p *pieces, n int, err error) {
-	path, _ := s.Log.Path(sn.ID.Seq, s.wanted) // None: the state of the snapshot is all there is.
+	// Without a path, only the state of the snapshot is used.
+	path, _ := s.Log.Path(sn.ID.Seq, s.wanted)
 	for {
 		if p, err = gather(ctx, s.Catalog, sn.Name); err != nil {
 			return nil, 0, err
@@ -524,13 +548,15 @@ func (s *salvage) piecedTo(ctx context.Context, sn SnapshotInfo) (p *pieces, n i
 			return p, n, cmp.Or(ctx.Err(), err)
 		}
 		s.note(e)
-		path = path[:n] // Half a tick may have been applied: begin again without it.
+		// The tick may be half applied, so start over without it.
+		path = path[:n]
 	}
 }
 
-// writePieces writes a state that the store was never in.
+// writePieces writes a state that was put together from pieces.
 func (s *salvage) writePieces(ctx context.Context, im *Image, out string) error {
-	im.ID = journal.ID{} // It continues nothing: the store is of a world of its own.
+	// The store was never in this state, so it becomes the first state of a new world.
+	im.ID = journal.ID{}
 	im.DropDead()
 	if err := im.Link(ctx); err != nil {
 		return err

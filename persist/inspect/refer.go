@@ -19,26 +19,28 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// Who refers to an entity is found without building the state: the pages of a snapshot
-// are searched for the bytes that the entity is encoded as, and only rows that have these
-// are decoded. Ticks behind the snapshot come first. What they wrote is searched as they
-// are read, and hides the same rows of the file, which are older.
+// References to an entity are found without loading the state. Pages of a snapshot are searched
+// for the bytes of the encoded entity, and only rows with these bytes are decoded. The ticks
+// after the snapshot come first. The rows that they write are searched as they are read, and hide
+// the older rows of the file.
 //
 //	ticks      rows written    written, holding, owners
 //	snapshot   all other rows  page by page, see searchFile
 //
-// Two sorts of components need the whole state all the same: see referrersFrom.
+// Two kinds of components still need the whole state: see referrersFrom.
 
-// A Referrer is a value that holds an entity.
+// A Referrer is a value that refers to an entity.
 type Referrer struct {
-	Entity    ecs.Entity // Whose value it is; of no meaning for a resource.
-	Component string     // Or resource.
+	Entity    ecs.Entity // The entity that has the value; unused for a resource.
+	Component string     // Name of the component or resource.
 	Resource  bool
 	Row       int
-	Fields    []string // Where in the value: "Target", "Links[3]"; "" if it is an entity itself.
+	// Paths of the references in the value: "Target", "Links[3]"; "" if the value is an entity
+	// itself.
+	Fields []string
 }
 
-// referrersFrom fills list from a snapshot and the ticks behind it.
+// referrersFrom fills list from a snapshot and the ticks after it.
 func referrersFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, list *referrers, seq uint64) error {
 	return openAt(v, s, seq, func(r *snap.Reader, path []journal.Entry) error {
 		searches, err := searches(v, r.Manifest, list.entity, path)
@@ -52,9 +54,9 @@ func referrersFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, list
 			return err
 		}
 		for _, c := range searches {
-			// What an edited row holds depends on what it held before. And a component that
-			// does not rewind may have rows of dead entities in the file of a store: At
-			// drops them, and moves others into their places.
+			// The value of an edited row depends on its old value. In the file of a store, a
+			// no-rewind component may have rows of dead entities. At drops them and moves other
+			// rows to their places.
 			if c.edited || !c.Rewinds && !c.Resource && !v.IsSave() {
 				err = searchWhole(ctx, v, c, list, seq)
 			} else {
@@ -68,7 +70,7 @@ func referrersFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, list
 	})
 }
 
-// referrers collects what Referrers returns.
+// referrers collects the result of Referrers.
 type referrers struct {
 	entity ecs.Entity
 	limit  int
@@ -76,30 +78,33 @@ type referrers struct {
 	total  int
 }
 
-// A search looks for an entity in the rows of one component. Rows that ticks wrote
-// hide those of the snapshot. A row may be written and then removed, and a row of the file may be given to
-// another entity without a new value: so what a row holds and whose it is are kept apart.
+// A search looks for an entity in the rows of one component. Rows that ticks wrote hide those of
+// the snapshot. A row may be written and then removed, or get another entity without a new value.
+// So the values and the entities of rows are recorded separately.
 type search struct {
 	*format.Entry
 	number int
 	width  int
-	rows   int // After the ticks.
+	rows   int // Number of rows after the ticks.
 
-	dense, data format.Array // In the snapshot.
+	dense, data format.Array // The arrays in the snapshot.
 
 	entity ecs.Entity
-	needle []byte // Encoded. A row without these bytes does not hold it.
+	needle []byte // The encoded entity. A row without these bytes does not refer to the entity.
 
-	written map[int]uint64     // By 64 rows: those that ticks wrote,
-	holding map[int][]string   // where in these the entity is, by row,
-	owners  map[int]ecs.Entity // and the entities that ticks gave to rows.
-	edited  bool               // Ticks edited rows: what is in them, only the whole state says.
+	// written has the rows that ticks wrote, as bits, 64 rows per element.
+	written map[int]uint64
+	// holding has, by row, the paths of the entity in rows that ticks wrote.
+	holding map[int][]string
+	// owners has the entities that ticks assigned to rows.
+	owners map[int]ecs.Entity
+	// edited says that ticks edited rows, so that the whole state must be searched.
+	edited bool
 }
 
-// searches returns one for each component that can hold entities in the last state
-// of path. No conversion lies on the way, so numbers of components were only added: the
-// last schema names those of the snapshot as well, and one that the snapshot lacks has
-// no pages.
+// searches returns a search for each component that can refer to entities in the last state of
+// path. There is no conversion on path, so components were only added. So the last schema has all
+// components of the snapshot. Components that the snapshot does not have get no pages.
 func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journal.Entry) ([]*search, error) {
 	s, err := lastSchema(v, m, path)
 	if err != nil {
@@ -118,8 +123,9 @@ func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journ
 		if n < len(m.Components) {
 			c.rows, c.dense, c.data = m.Components[n].Rows, m.Array(n, format.DenseArray), m.Array(n, format.DataArray)
 		}
-		// Values of a fixed width hold an entity as 8 bytes; others are MessagePack, in which
-		// a number has one encoding. These bytes may be there by chance: find decodes.
+		// In values of fixed width, an entity takes 8 bytes. Other values are MessagePack, in
+		// which a number has one encoding. The bytes may match by chance, so find decodes the
+		// value.
 		c.needle = binary.LittleEndian.AppendUint64(nil, uint64(e))
 		if c.width < 0 {
 			enc := format.NewEncoder()
@@ -131,8 +137,8 @@ func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journ
 	return list, nil
 }
 
-// lastSchema returns the schema of the state that path leads to from the snapshot of m: of the two known
-// the one with more components, as they are only added.
+// lastSchema returns the schema of the last state of path, which begins at the snapshot of m.
+// Components are only added, so of the two schemas it is the one with more components.
 func lastSchema(v *catalog.Catalog, m *format.Manifest, path []journal.Entry) (*format.Schema, error) {
 	if len(path) == 0 {
 		return m.Schema, nil
@@ -147,7 +153,7 @@ func lastSchema(v *catalog.Catalog, m *format.Manifest, path []journal.Entry) (*
 	return m.Schema, nil
 }
 
-// holdsEntities reports whether values of type t can.
+// holdsEntities reports whether values of type t can contain entities.
 func holdsEntities(t *layout.Type) bool {
 	switch {
 	case t == nil:
@@ -159,7 +165,7 @@ func holdsEntities(t *layout.Type) bool {
 		slices.ContainsFunc(t.Fields, func(f layout.Field) bool { return holdsEntities(f.Type) })
 }
 
-// searchTick goes on by the tick of r, on the way from the snapshot of m.
+// searchTick advances searches by the tick of r. m is the manifest of the snapshot.
 func searchTick(v *catalog.Catalog, m *format.Manifest, searches []*search, r *catalog.Record) error {
 	if err := v.Describe(r, m.ID, func() *format.Schema { return m.Schema }); err != nil {
 		return err
@@ -177,21 +183,23 @@ func searchTick(v *catalog.Catalog, m *format.Manifest, searches []*search, r *c
 	return nil
 }
 
-// patch goes on by what a tick did to the component.
+// patch records what a tick did to the component.
 func (c *search) patch(p *format.StoragePatch) error {
 	if len(p.Entities) != 8*format.CountRows(p.EntityRanges) {
 		return image.ErrRanges
 	}
 	if c.edited = c.edited || len(p.EditRanges) > 0; c.edited {
-		return nil // All that is noted here is not used: searchWhole looks.
+		// The records are not used: searchWhole reads the whole state.
+		return nil
 	}
 	c.rows = p.After
 	eachRow(p.EntityRanges, p.Entities, func(row int, e ecs.Entity) { c.owners[row] = e })
-	if format.CountRows(p.ValueRanges) > len(p.Values) { // A row takes a byte or more.
+	// A row takes at least a byte.
+	if format.CountRows(p.ValueRanges) > len(p.Values) {
 		return format.ErrShort
 	}
 	src := p.Values
-	// A row counts as written whether it holds the entity or not: what the file has there is old.
+	// Record every written row, even without the entity: it hides the older row of the file.
 	for _, r := range p.ValueRanges {
 		for row := r.First; row < r.First+r.N; row++ {
 			value, rest, err := nextRow(c.Layout, c.width, src)
@@ -200,7 +208,8 @@ func (c *search) patch(p *format.StoragePatch) error {
 			}
 			src = rest
 			c.written[row>>6] |= 1 << (row & 63)
-			delete(c.holding, row) // An earlier tick may have found it there.
+			// An earlier tick may have added the row.
+			delete(c.holding, row)
 			if fields, err := c.find(value); err != nil {
 				return fmt.Errorf("row %d: %w", row, err)
 			} else if len(fields) > 0 {
@@ -211,7 +220,7 @@ func (c *search) patch(p *format.StoragePatch) error {
 	return nil
 }
 
-// nextRow cuts a row of type t, which has that width, off src.
+// nextRow splits the first row off src. t is the type of the rows, width their width.
 func nextRow(t *layout.Type, width int, src []byte) (row, rest []byte, err error) {
 	switch {
 	case width < 0:
@@ -222,8 +231,8 @@ func nextRow(t *layout.Type, width int, src []byte) (row, rest []byte, err error
 	return src[:width], src[width:], nil
 }
 
-// find returns where in a row the entity is; nothing: it is not there. Most rows are left out by their
-// bytes.
+// find returns the paths at which a row contains the entity, or nil. The bytes alone rule out
+// most rows.
 func (c *search) find(row []byte) (fields []string, err error) {
 	if !bytes.Contains(row, c.needle) {
 		return nil, nil
@@ -235,9 +244,9 @@ func (c *search) find(row []byte) (fields []string, err error) {
 	return appendFieldsWith(nil, "", value, c.entity), nil
 }
 
-// appendFieldsWith appends the paths of the entity fields in v that hold e; path is
-// that of v. A pointer has the path of what it leads to, as in Go. That an entity is in the key of a map,
-// or in a part of one, is said of the entry.
+// appendFieldsWith appends the paths of the entity fields in v that are e. path is the path of v.
+// A pointer has the path of the value that it points to, as in Go. If the key of a map contains
+// the entity, the path is that of the entry.
 func appendFieldsWith(fields []string, path string, v layout.Value, e ecs.Entity) []string {
 	switch v.Kind() {
 	case layout.Entity:
@@ -271,14 +280,14 @@ func appendFieldsWith(fields []string, path string, v layout.Value, e ecs.Entity
 	return fields
 }
 
-// A hit is a row that holds the entity.
+// A hit is a row that contains the entity.
 type hit struct {
 	row    int
 	fields []string
 }
 
-// searchFile adds to list what c finds in the snapshot, and what it found in ticks, in the order of
-// rows: ticks may have rows behind the last page.
+// searchFile adds the references in the snapshot and in ticks to list, in the order of rows.
+// Ticks may have rows after the last page.
 func searchFile(ctx context.Context, r *snap.Reader, c *search, list *referrers) error {
 	owners := &ownerFinder{reader: r, c: c, page: -1}
 	ticks := c.hits()
@@ -305,8 +314,8 @@ func searchFile(ctx context.Context, r *snap.Reader, c *search, list *referrers)
 	return list.take(c, ticks, owners.owner)
 }
 
-// take adds rows of c, but for gaps: the row of a gap may still have the bytes of who was
-// there. It counts all of them, and keeps as many as were asked for.
+// take adds hits of c to list, without gaps: the row of a gap may still have the bytes of a
+// removed value. It counts all of them and keeps the first limit.
 func (l *referrers) take(c *search, hits []hit, owner func(row int) (ecs.Entity, error)) error {
 	for _, h := range hits {
 		e, err := owner(h.row)
@@ -323,8 +332,7 @@ func (l *referrers) take(c *search, hits []hit, owner func(row int) (ecs.Entity,
 	return nil
 }
 
-// hits returns what was found in ticks, by row. Rows behind the end were removed by a
-// later tick; if they had come back since, that tick would have written them.
+// hits returns the hits in ticks, by row. Rows past the end were removed by a later tick.
 func (c *search) hits() (hits []hit) {
 	for _, row := range slices.Sorted(maps.Keys(c.holding)) {
 		if row < c.rows {
@@ -334,8 +342,8 @@ func (c *search) hits() (hits []hit) {
 	return hits
 }
 
-// searchPage returns what is found in the rows of a page that no tick wrote. Most pages
-// do not have the bytes at all, and are not cut into rows.
+// searchPage returns the hits in rows of a page that no tick wrote. Most pages do not contain the
+// bytes, and are not split into rows.
 func searchPage(r *snap.Reader, c *search, page int) (hits []hit, err error) {
 	row, _ := c.data.Span(page)
 	content, err := r.Page(c.data, page)
@@ -362,17 +370,17 @@ func searchPage(r *snap.Reader, c *search, page int) (hits []hit, err error) {
 	return hits, nil
 }
 
-// An ownerFinder finds the entities of rows of a component. Rows near each other are
-// best asked for in a row.
+// An ownerFinder returns the entities of rows. It caches one page, so calls should be in the
+// order of rows.
 type ownerFinder struct {
 	reader  *snap.Reader
 	c       *search
-	page    int // The one that was read last.
+	page    int // The cached page.
 	content []byte
 }
 
-// owner returns the entity of a row, 0 for a resource: the one that a tick gave it last,
-// else that of the snapshot. A row that neither knows is damage.
+// owner returns the entity of a row, 0 for a resource. It is the entity that a tick assigned
+// last, or that of the snapshot. If there is none, the file is damaged.
 func (o *ownerFinder) owner(row int) (ecs.Entity, error) {
 	if o.c.Resource {
 		return 0, nil
@@ -394,7 +402,7 @@ func (o *ownerFinder) owner(row int) (ecs.Entity, error) {
 	return format.EntityAt(o.content, at), nil
 }
 
-// searchWhole adds to list what c finds in the whole state.
+// searchWhole adds the references in the whole state to list.
 func searchWhole(ctx context.Context, v *catalog.Catalog, c *search, list *referrers, seq uint64) error {
 	im, err := v.At(ctx, seq)
 	if err != nil {

@@ -20,46 +20,50 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A rewrite makes a store of states that were read from another one, and of the
-// ticks between them:
+// A rewrite makes a store from states of another store and the ticks between them:
 //
 //	older snapshots    base ── tick ── tick ── last
 //
-// Up to the base the states keep their identities, so that the new store is like
-// one whose older journal was pruned. The ticks behind it are records of a later
-// epoch: what they continue has another name than before, and so have they.
+// States up to the base keep their IDs, so the new store looks like one whose older journal was
+// pruned. The ticks after the base become records of a later epoch, with new IDs and new parent
+// IDs.
 //
-// Payloads are not decoded and encoded again: a tick is copied as it lies, but for the name
-// of what it continues (see append). So a rewrite cannot lose what it does not understand.
+// Payloads are not decoded and encoded again: append copies them and replaces only the parent ID.
+// So a rewrite cannot lose fields that this program does not know.
 type rewrite struct {
-	walk    // Along the records of the other store.
+	// walk goes along the records of the original store.
+	walk
 	files   disk.FS
 	journal *journal.Journal
-	schema  *format.Schema        // That of the journal's last preamble.
-	ids     map[uint64]journal.ID // What the records are called here, by their seqs there.
-	number  uint32                // Of the last snapshot.
-	ticks   int                   // Records written.
+	schema  *format.Schema        // The schema of the journal's last preamble.
+	ids     map[uint64]journal.ID // The new IDs of records, by their original seqs.
+	number  uint32                // Number of the last snapshot.
+	ticks   int                   // Number of records written.
 
-	labelled []SnapshotInfo  // Those that have names, which are kept. They are read
-	load     loader          // in this way.
-	branches bool            // Write what was rewound behind the base as well, but
-	bad      map[uint64]bool // not these records.
+	// labelled has the named snapshots to keep.
+	labelled []SnapshotInfo
+	// load reads a named snapshot.
+	load loader
+	// branches says to write rewound branches after the base too.
+	branches bool
+	// bad has records that must not be written.
+	bad map[uint64]bool
 }
 
-// A loader returns the state in a snapshot; nil without an error: it cannot be had, and is left out.
+// A loader returns the state in a snapshot. It returns nil without an error if the snapshot is to
+// be left out.
 type loader func(context.Context, SnapshotInfo) (*Image, error)
 
-// newRewrite returns a rewrite of what lies in from that keeps those of snapshots that
-// have names.
+// newRewrite returns a rewrite of from. It keeps the named ones of snapshots.
 func newRewrite(from *catalog.Catalog, snapshots []SnapshotInfo, load loader) *rewrite {
 	named := slices.DeleteFunc(slices.Clone(snapshots), func(s SnapshotInfo) bool { return s.Label == "" || s.Err != nil })
 	return &rewrite{walk: walk{Catalog: from}, ids: map[uint64]journal.ID{}, labelled: named, load: load}
 }
 
-// store makes a directory that fill fills, and gives it its name once all of it is
-// durable. Until then it has a temporary name, see [tempDir]. If anything fails, there
-// is neither. What fill writes is synced by those who write it (snapshots when they are
-// published, the journal when it is closed); the name itself by the directory above it.
+// store makes a directory that fill fills, and renames it to dir when all of it is durable. Until
+// then it has a temporary name, see [tempDir]. If anything fails, neither directory remains. The
+// writers sync their own files: snapshots when they are published, the journal when it is closed.
+// The parent directory is synced last.
 func (r *rewrite) store(dir string, fill func() error) error {
 	if err := unused(dir); err != nil {
 		return err
@@ -99,7 +103,7 @@ func inDirectory(dir string, f func(files disk.FS) error) error {
 	return f(files)
 }
 
-// snapshot writes im, the state that id names here, to a snapshot file.
+// snapshot writes im to a snapshot file. id is the new ID of the state.
 func (r *rewrite) snapshot(ctx context.Context, im *Image, id journal.ID, made time.Time, label string) error {
 	r.number++
 	s := snap.SavedImage(im)
@@ -109,8 +113,8 @@ func (r *rewrite) snapshot(ctx context.Context, im *Image, id journal.ID, made t
 	return err
 }
 
-// named writes the snapshots with names for which idOf returns what their states are
-// called here, and true.
+// named writes the named snapshots that idOf accepts. idOf returns the new ID of the state and
+// true.
 func (r *rewrite) named(ctx context.Context, idOf func(SnapshotInfo) (journal.ID, bool)) error {
 	for _, s := range r.labelled {
 		id, ok := idOf(s)
@@ -128,15 +132,15 @@ func (r *rewrite) named(ctx context.Context, idOf func(SnapshotInfo) (journal.ID
 	return nil
 }
 
-// begin makes im the base: the journal goes on from there.
+// begin makes im the base, after which the journal begins.
 func (r *rewrite) begin(ctx context.Context, im *Image) (err error) {
 	r.ids[im.ID.Seq], r.schema = im.ID, im.Stored()
 	if err := r.settle(ctx, im, true); err != nil {
 		return err
 	}
-	// The journal takes an epoch above that of its log, so no record here has the name of
-	// one there. Nothing needs to be durable before Close: without its name the directory
-	// is nobody's store.
+	// The journal takes an epoch above that of its log, so no new record has the ID of an
+	// original one. Nothing must be durable before Close: without its final name the directory is
+	// not a store.
 	log := &journal.Log{Epoch: max(r.Log.Epoch, im.ID.Epoch), LastID: im.ID}
 	r.journal, err = journal.Open(disk.Sub(r.files, catalog.JournalDir), log, journal.Options{
 		World: r.Log.World, Sync: journal.SyncNever(), FirstSeq: im.ID.Seq + 1,
@@ -145,8 +149,8 @@ func (r *rewrite) begin(ctx context.Context, im *Image) (err error) {
 	return err
 }
 
-// append writes a record, which continues one that was written or the base. In the payload only the
-// parent is another: the ID that the record before has here.
+// append writes a record that continues the base or a written record. In the payload it replaces
+// only the parent ID.
 func (r *rewrite) append(ctx context.Context, rec *catalog.Record) error {
 	if err := r.announce(ctx, rec.Schema); err != nil {
 		return err
@@ -165,16 +169,16 @@ func (r *rewrite) append(ctx context.Context, rec *catalog.Record) error {
 	return nil
 }
 
-// to writes the records that lead from im, the base, to that of seq, and the snapshots
-// of states between: those with names, those that a conversion made, and the last one.
-// It returns the last state.
+// to writes the records that lead from im, the base, to record seq, and snapshots of some states
+// between. These are the named ones, those made by a conversion, and the last one. It returns the
+// last state.
 func (r *rewrite) to(ctx context.Context, im *Image, seq uint64) (*Image, error) {
 	path, err := r.Path(im.ID.Seq, seq)
 	if err != nil {
 		return nil, err
 	}
-	// Records lie in the order of their seqs, and a branch that was rewound has seqs between
-	// those of the way: its records are written when the way passes them.
+	// Records are stored in the order of their seqs. A rewound branch has seqs between those of
+	// the path, so its records are written at that point.
 	r.before = func(ctx context.Context, was, im *Image, rec *catalog.Record) error {
 		if err := r.aside(ctx, was.ID.Seq+1, rec.ID.Seq-1); err != nil || was == im {
 			return err
@@ -193,15 +197,16 @@ func (r *rewrite) to(ctx context.Context, im *Image, seq uint64) (*Image, error)
 	return im, r.aside(ctx, seq+1, math.MaxUint64)
 }
 
-// aside writes, if rewound branches are wanted, the records with seqs from first to last
-// that continue what was written. Those that cannot be read are left out.
+// aside writes rewound records with seqs from first to last that continue a written record, if
+// branches are wanted. It skips records that cannot be read.
 func (r *rewrite) aside(ctx context.Context, first, last uint64) error {
 	if !r.branches {
 		return nil
 	}
 	for _, e := range recordsBetween(r.Log, first, last) {
 		if _, ok := r.ids[e.Parent]; !ok || r.bad[e.ID.Seq] {
-			continue // So whatever continues it is left out as well: it has no name here.
+			// Records that continue this one are skipped too, since it gets no new ID.
+			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -216,7 +221,7 @@ func (r *rewrite) aside(ctx context.Context, first, last uint64) error {
 	return nil
 }
 
-// settle writes the snapshots of im: those with names, and at least one if there must be.
+// settle writes the snapshots of im: one per name, and at least one if must is set.
 func (r *rewrite) settle(ctx context.Context, im *Image, must bool) error {
 	var labels []string
 	for _, s := range r.labelled {
@@ -227,7 +232,8 @@ func (r *rewrite) settle(ctx context.Context, im *Image, must bool) error {
 	if must && len(labels) == 0 {
 		labels = []string{""}
 	}
-	for _, label := range labels { // One state may have several names: a file each.
+	// A state may have several names, with a file for each.
+	for _, label := range labels {
 		if err := r.snapshot(ctx, im, r.ids[im.ID.Seq], r.committed(im.ID), label); err != nil {
 			return err
 		}
@@ -235,9 +241,9 @@ func (r *rewrite) settle(ctx context.Context, im *Image, must bool) error {
 	return nil
 }
 
-// announce sees to it that s is the schema of the next record. Schemas are compared as
-// pointers first: the catalog decodes each preamble once. Components that were only added
-// take a preamble in the same segment; a type that changed takes a segment of its own.
+// announce makes s the schema of the next record. It compares pointers first: the catalog decodes
+// each preamble once. If components were only added, a preamble in the same segment is enough. If
+// a type changed, a new segment begins.
 func (r *rewrite) announce(ctx context.Context, s *format.Schema) error {
 	if s == r.schema {
 		return nil
@@ -251,11 +257,12 @@ func (r *rewrite) announce(ctx context.Context, s *format.Schema) error {
 	case more:
 		return r.journal.AppendPreamble(encoded)
 	}
-	return r.journal.Roll(ctx) // Within a segment numbers are only added.
+	// Within a segment, components can only be added.
+	return r.journal.Roll(ctx)
 }
 
-// end closes the journal at the state that was there after record seq. Before that it notes
-// in the journal which snapshots there are, so that one that goes missing later is missed.
+// end closes the journal with the state after record seq as its head. Before that it notes all
+// snapshots in the journal, so that a missing one is detected later.
 func (r *rewrite) end(ctx context.Context, seq uint64) error {
 	promise, err := catalog.PromiseAll(ctx, r.files)
 	if err == nil {
@@ -264,21 +271,22 @@ func (r *rewrite) end(ctx context.Context, seq uint64) error {
 	if err != nil {
 		return err
 	}
-	// A journal that was not closed reads as one after a crash, so the end of ctx waits.
+	// A journal that is not closed looks like one after a crash, so the end of ctx must wait.
 	if err := r.journal.Close(context.WithoutCancel(ctx), r.ids[seq].Seq); err != nil {
 		return err
 	}
 	return ctx.Err()
 }
 
-// committed returns when the state that id names was committed; zero: not known.
+// committed returns the time at which the state id was committed, or the zero time if unknown.
 func (r *rewrite) committed(id journal.ID) time.Time {
 	for _, s := range r.Snapshots {
 		if s.Err == nil && s.ID == id && !s.Time.IsZero() {
 			return s.Time
 		}
 	}
-	if e, ok := r.Log.Find(id.Seq); ok && e.ID == id { // Else the seq is of another record.
+	// Otherwise the seq belongs to another record.
+	if e, ok := r.Log.Find(id.Seq); ok && e.ID == id {
 		if t, err := r.Catalog.Read(e); err == nil {
 			return t.Time
 		}
@@ -286,8 +294,8 @@ func (r *rewrite) committed(id journal.ID) time.Time {
 	return time.Time{}
 }
 
-// written looks what lies in the store that was made at dir: its bytes, the snapshots with
-// names that it has, and those that it lacks.
+// written opens the new store at dir. It returns the bytes of the store, its named snapshots, and
+// the named snapshots that it lacks.
 func (r *rewrite) written(ctx context.Context, dir string) (size int64, names, dropped []string, err error) {
 	v, err := catalog.Open(ctx, dir)
 	if err != nil {
@@ -325,11 +333,11 @@ func recordsBetween(l *journal.Log, first, last uint64) []journal.Entry {
 	return l.Entries[from:max(from, to)]
 }
 
-// SaveStore makes a directory, which does not exist yet, a store that begins with
-// im.
+// SaveStore makes a new store at dir whose first state is im. dir must not exist.
 func SaveStore(ctx context.Context, im *Image, dir string) error {
 	from := catalog.New(nil)
-	_, _ = rand.Read(from.Log.World[:]) // It never fails.
+	// Read never fails.
+	_, _ = rand.Read(from.Log.World[:])
 	r := newRewrite(from, nil, nil)
 	return r.store(dir, func() error {
 		if err := r.begin(ctx, im); err != nil {
@@ -339,20 +347,21 @@ func SaveStore(ctx context.Context, im *Image, dir string) error {
 	})
 }
 
-// SaveImage writes im to a file that does not exist yet, as [persist.Save] writes a world.
+// SaveImage writes im to a new file, as [persist.Save] writes a world. The file must not exist.
 func SaveImage(ctx context.Context, im *Image, file string) error {
 	_, err := saveImage(ctx, im, file, false)
 	return err
 }
 
-// saveImage is SaveImage that compresses pages or not, and returns the size of the file.
+// saveImage is SaveImage with optional compression. It returns the size of the file.
 func saveImage(ctx context.Context, im *Image, file string, compress bool) (size int64, err error) {
 	if err := unused(file); err != nil {
 		return 0, err
 	}
 	err = inDirectory(filepath.Dir(filepath.Clean(file)), func(files disk.FS) error {
 		s := snap.SavedImage(im)
-		s.Manifest.ID = journal.ID{} // A save belongs to no journal.
+		// A save belongs to no journal.
+		s.Manifest.ID = journal.ID{}
 		s.Manifest.Compressed = compress
 		info, err := s.Create(ctx, files, filepath.Base(file))
 		size = info.Size
@@ -361,7 +370,7 @@ func saveImage(ctx context.Context, im *Image, file string, compress bool) (size
 	return size, err
 }
 
-// unused returns an error if something has that name.
+// unused returns an error if path exists.
 func unused(path string) error {
 	_, err := os.Lstat(path)
 	switch {

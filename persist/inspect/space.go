@@ -8,69 +8,76 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// Where the bytes go is told file by file, so that sums are the sizes of files: every byte is
-// counted once, by what it is for, and what nobody knows belongs to the tree. A page that several
-// snapshots have is counted for the file that it lies in; Shared says how much a snapshot has that
-// lies elsewhere. Sizes are read, not what they are the sizes of, nor the checksums over it.
+// Space is reported per file, so that the sums are the file sizes. Every byte counts once, by its
+// use. Bytes of unknown use count for the tree. A page that several snapshots share counts for
+// the file that contains it, and Shared is the size of the shared pages of a snapshot. Only sizes
+// are read, without contents and checksums.
 
-// A Space says what the bytes of the files of a store or save are for.
+// A Space says what the bytes of the files of a store or save are used for.
 type Space struct {
-	Snapshots []SnapshotSpace // As [View.Snapshots] lists them.
+	Snapshots []SnapshotSpace // In the order of [View.Snapshots].
 	Segments  []SegmentSpace  // Oldest first.
 }
 
-// A SnapshotSpace says what the bytes of a snapshot file are for: the sizes of all
-// members but Shared add up to Size.
+// A SnapshotSpace says what the bytes of a snapshot file are used for. All members except Shared
+// add up to Size.
 type SnapshotSpace struct {
 	Name string
 	Size int64
-	Err  error // Why it cannot be read; the rest is zero then.
+	// Err says why the file cannot be read; the other sizes are then zero.
+	Err error
 
-	Manifest   int64
-	Entities   int64            // Which are alive, and in what order.
+	Manifest int64
+	// Entities is the registry: the live entities and their order.
+	Entities   int64
 	Components []ComponentSpace // By number.
-	References int64            // What says where a page lies that is not written again.
-	Tree       int64            // Keys, and what is left empty between them.
-	Free       int64            // Left by the writing; nothing refers to it.
-	Checksums  int64
+	// References to pages in other places.
+	References int64
+	// Keys and unused space between them.
+	Tree int64
+	// Space left over from writing, without references.
+	Free      int64
+	Checksums int64
 
-	Shared int64 // Of pages of this state that lie in other files that can be read.
+	// Shared is the size of the pages of this state in other readable files.
+	Shared int64
 }
 
-// A ComponentSpace says how much of a snapshot file holds which array of a component.
+// A ComponentSpace says how many bytes of a snapshot file each array of a component takes.
 type ComponentSpace struct {
 	Name                string
 	Sparse, Dense, Data int64
 }
 
-// A SegmentSpace says what the bytes of a file of the journal are for: Payloads,
-// Rewound and Overhead add up to Size.
+// A SegmentSpace says what the bytes of a journal file are used for. Payloads, Rewound and
+// Overhead add up to Size.
 type SegmentSpace struct {
 	Name     string
 	Size     int64
 	Records  int
-	Payloads int64 // Of the records that the newest state comes from.
+	Payloads int64 // Payloads of the newest state and its ancestors.
 	Rewound  int64 // Payloads of other records.
-	Overhead int64 // Headers, padding, schemas, and what an unfinished end takes.
+	// Headers, padding, schemas, and an unfinished end.
+	Overhead int64
 
-	// Prunable: none of its records is behind the newest snapshot that the newest
-	// state comes from, so that a [persist.Retention] may let it go.
+	// Prunable says that a [persist.Retention] may remove the segment: none of its records is
+	// after the newest snapshot on the path to the newest state.
 	Prunable bool
 }
 
-// A sharedPage is a page and the number of the file that holds it.
+// A sharedPage is a page and the number of the file that contains it.
 type sharedPage struct {
 	file uint32
 	key  pagefile.Key
 }
 
-// pageSizes has how many bytes each page takes in the file that holds it, by number of the file; nil: no
-// other file can share it.
+// pageSizes has the size of each page in the file that contains it, by file number. It is nil if
+// there is only one file.
 type pageSizes map[sharedPage]int64
 
-// snapshotSpace returns the space of a snapshot and the pages that it shares. It
-// notes the sizes of those that it holds. How large the shared ones are, the files say that hold them: so
-// Shared is added up when all were looked at.
+// snapshotSpace returns the space of a snapshot and its shared pages. It adds the sizes of the
+// snapshot's own pages to sizes. Sizes of shared pages come from other files, so the caller adds
+// up Shared at the end.
 func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (SnapshotSpace, []sharedPage, error) {
 	s := SnapshotSpace{Name: info.Name, Size: info.Size}
 	r, err := snap.Open(v.Files, info.Name, catalog.SnapshotName)
@@ -84,7 +91,8 @@ func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (Snap
 	var shared []sharedPage
 	usage, err := r.File.Usage(format.MaxReference, func(k pagefile.Key, size int64, value []byte) (err error) {
 		var ref format.PageRef
-		if size <= format.MaxReference { // A longer value is a page.
+		// A longer value is a page.
+		if size <= format.MaxReference {
 			if _, ref, err = snap.DecodePage(r.Name, k, value); err != nil {
 				return err
 			}
@@ -110,8 +118,8 @@ func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (Snap
 	return s, shared, nil
 }
 
-// array returns what counts the bytes of the page k. From FirstColumn on, a component has four columns:
-// one for each of its arrays, and one that is not used.
+// array returns the counter for the bytes of page k. From FirstColumn on, a component has four
+// columns: one per array, and an unused one.
 func (s *SnapshotSpace) array(k pagefile.Key) *int64 {
 	number, array := (int64(k.Column)-format.FirstColumn)/4, (int64(k.Column)-format.FirstColumn)%4
 	switch {
@@ -120,7 +128,8 @@ func (s *SnapshotSpace) array(k pagefile.Key) *int64 {
 	case k.Column == format.RegistryColumn:
 		return &s.Entities
 	case k.Column < format.FirstColumn || number >= int64(len(s.Components)):
-		return &s.Tree // No reader looks for it.
+		// No reader uses this page.
+		return &s.Tree
 	}
 	c := &s.Components[number]
 	switch array {
@@ -134,8 +143,8 @@ func (s *SnapshotSpace) array(k pagefile.Key) *int64 {
 	return &s.Tree
 }
 
-// segmentSpaces returns the space of the journal. All of a segment counts as overhead at first, and each
-// payload is taken out of it: so what is added up is the size of the file, whatever lies between.
+// segmentSpaces returns the space of the journal. A segment begins as overhead only, and each
+// payload is subtracted. So the parts always add up to the size of the file.
 func segmentSpaces(v *catalog.Catalog) []SegmentSpace {
 	spaces := make([]SegmentSpace, len(v.Log.Segments))
 	for i, s := range v.Log.Segments {
@@ -153,16 +162,18 @@ func segmentSpaces(v *catalog.Catalog) []SegmentSpace {
 		}
 	}
 	base := newestBase(v, onHead)
-	for i := range max(0, len(spaces)-1) { // Never the last one, which is written to.
-		next := v.Log.Segments[i+1].First // One more than the last record of segment i, or above.
+	// The last segment is never prunable, since it is written to.
+	for i := range max(0, len(spaces)-1) {
+		// next is greater than the last record of segment i.
+		next := v.Log.Segments[i+1].First
 		spaces[i].Prunable = next != 0 && next <= base+1
 	}
 	return spaces
 }
 
-// oldestAncestor returns the record where the way back from the head ends at one
-// that cannot be read: of older ones nobody knows whether the head comes from them.
-// It is 0 if the way ends at the beginning.
+// oldestAncestor returns the oldest known ancestor of the head if the path back ends at a record
+// that cannot be read. For older records it is unknown whether they are ancestors. It returns 0
+// if the path reaches the beginning.
 func oldestAncestor(v *catalog.Catalog) uint64 {
 	last := journal.Entry{}
 	for e := range v.Log.Ancestors(v.Log.Head) {
@@ -174,7 +185,7 @@ func oldestAncestor(v *catalog.Catalog) uint64 {
 	return last.ID.Seq
 }
 
-// newestBase returns the record of the newest snapshot that the head comes from.
+// newestBase returns the record of the newest snapshot on the path to the head.
 func newestBase(v *catalog.Catalog, onHead map[uint64]bool) (seq uint64) {
 	for _, s := range v.Snapshots {
 		if s.Err == nil && onHead[s.ID.Seq] {

@@ -15,34 +15,36 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// errWhole is what [State.NeedWhole] returns.
+// errWhole is the error of [State.NeedWhole].
 var errWhole = errors.New("persist: the whole state is needed")
 
-// A State is a state of which only what is asked for is read:
+// A State is a state that is read on demand:
 //
-//	sizes, layouts, digest   Outline, Digest, Indices: from the manifest, without any page
-//	single rows              Sparse, Holder, Row, Find: a page of an array, of which the last one read is kept
-//	rows here and there      Lookup: the pages of a column that were read, all of which are kept
-//	entities, and by index   IsAlive, [State.Sweep]: the registry; of columns the pages of one stretch of
-//	what they have           indices after the other, each read once and let go behind its last row
+//	sizes, layouts, digest   Outline, Digest, Indices: from the manifest, no pages
+//	single rows              Sparse, Holder, Row, Find: a page of an array; the last one is cached
+//	rows in any order        Lookup: pages of the column, all cached
+//	entities by index, with  IsAlive, [State.Sweep]: the registry, and pages of columns in the
+//	their values             order of indices, each read once and released after its last row
 //
-// Or else all of it lies in memory. The methods are those of either; they may not be called at
-// the same time, but for IsAlive and what Lookup returns.
+// Some states are in memory as a whole; the methods are the same. Methods must not be called
+// concurrently, except IsAlive and the function that Lookup returns.
 type State struct {
-	Seq uint64 // Of the record that leads to it.
+	Seq uint64 // Record that leads to the state.
 
 	outline *Image
 	digest  ecs.Digest
 	indices int
-	columns []stored // By number.
+	columns []stored // columns has the columns by component number.
 	reader  *snap.Reader
-	view    *View       // That is read.
-	census  *census     // Who is alive; nil: nobody was counted.
-	failed  atomic.Bool // A page could not be read: whatever f made of it, Read begins anew with the whole state.
+	view    *View   // view is the view that is read.
+	census  *census // census is the set of live entities, or nil if Count was not called.
+	// failed says that a page could not be read. Read then starts over with the whole state,
+	// whatever f returns.
+	failed atomic.Bool
 }
 
-// readPages calls f with what lies in a snapshot. It is not done if that needs the whole state, or a page
-// cannot be read: then err does not count, as there may be another way.
+// readPages calls f with the state in a snapshot. It is not done if f needs the whole state or a
+// page cannot be read. Then the caller tries another way and ignores err.
 func (v *View) readPages(ctx context.Context, s SnapshotInfo, f func(*State) error) (done bool, err error) {
 	r, err := snap.Open(v.cat.Files, s.Name, catalog.SnapshotName)
 	if err != nil {
@@ -55,12 +57,12 @@ func (v *View) readPages(ctx context.Context, s SnapshotInfo, f func(*State) err
 	}
 	st.Seq = s.ID.Seq
 	err = f(st)
-	// failed counts whatever f returned: it may have taken an error of a page for something else.
+	// failed takes precedence over the result of f: f may have misread the error of a page.
 	return !st.failed.Load() && !errors.Is(err, errWhole), err
 }
 
-// stateOf returns im as a state that lies in memory. Its columns are settled: they ask the
-// image, and never a page.
+// stateOf returns im as a State. Its columns are settled: they read from the image, never from a
+// page.
 func stateOf(im *Image) *State {
 	s := &State{outline: im, indices: len(im.Registry)}
 	for _, c := range im.Components {
@@ -69,9 +71,9 @@ func stateOf(im *Image) *State {
 	return s
 }
 
-// newState returns the state that r has. Of a store it may have rows of entities that are dead,
-// of components that do not rewind: those are read at once, and dropped. All else is read when it is
-// asked for.
+// newState returns the state in r. In a store, no-rewind components may have rows of dead
+// entities. newState reads these components at once and drops these rows. Everything else is read
+// on demand.
 func newState(ctx context.Context, v *View, r *snap.Reader, save bool) (*State, error) {
 	m := r.Manifest
 	if err := r.CheckRegistry(); err != nil {
@@ -95,7 +97,7 @@ func newState(ctx context.Context, v *View, r *snap.Reader, save bool) (*State, 
 	return s, nil
 }
 
-// outlineOf returns an image of the components that m names, without a row.
+// outlineOf returns an image with the components of m, but without rows.
 func outlineOf(m *format.Manifest) *Image {
 	im := image.New(m.Schema)
 	im.Tick, im.ID, im.Alive, im.Free, im.Schema = m.Tick, m.ID, m.Alive, m.Free, m.Schema
@@ -105,11 +107,11 @@ func outlineOf(m *format.Manifest) *Image {
 	return im
 }
 
-// Whole reports whether all of s lies in memory.
+// Whole reports whether the whole state is in memory.
 func (s *State) Whole() bool { return s.reader == nil }
 
-// NeedWhole returns nil if s is whole. Else a function that [View.Read] called returns its error, to
-// be called again with one that is.
+// NeedWhole returns nil if s is whole. Otherwise it returns an error. If the function that
+// [View.Read] called returns this error, Read calls it again with the whole state.
 func (s *State) NeedWhole() error {
 	if s.Whole() {
 		return nil
@@ -117,14 +119,14 @@ func (s *State) NeedWhole() error {
 	return errWhole
 }
 
-// Outline returns an image that has the sizes of s, its components and how many rows they have;
-// the rows themselves only if s is whole.
+// Outline returns an image with the sizes and components of s and their numbers of rows. It has
+// the rows only if s is whole.
 func (s *State) Outline() *Image { return s.outline }
 
-// Indices returns how many indices there are, in use or not.
+// Indices returns the number of entity indices, in use or free.
 func (s *State) Indices() int { return s.indices }
 
-// Digest returns the digest of the state: that which was recorded, if s is not whole.
+// Digest returns the digest of the state. If s is not whole, it is the recorded digest.
 func (s *State) Digest() ecs.Digest {
 	if s.Whole() {
 		return s.outline.Digest()
@@ -132,17 +134,17 @@ func (s *State) Digest() ecs.Digest {
 	return s.digest
 }
 
-// column returns the column of c, which is of the outline.
+// column returns the column of c, a component of the outline.
 func (s *State) column(c *Component) *stored {
 	return &s.columns[slices.IndexFunc(s.columns, func(col stored) bool { return col.Component == c })]
 }
 
-// Holder returns the entity of a row of c, which is no resource; [ecs.Vacant] for a gap.
+// Holder returns the entity of a row of c, or [ecs.Vacant] for a gap. c must not be a resource.
 func (s *State) Holder(c *Component, row int) (ecs.Entity, error) {
 	return s.column(c).holder(row)
 }
 
-// Value returns a row of c.
+// Value returns the value of a row of c.
 func (s *State) Value(c *Component, row int) (layout.Value, error) {
 	b, err := s.Row(c, row)
 	if err != nil {
@@ -151,13 +153,13 @@ func (s *State) Value(c *Component, row int) (layout.Value, error) {
 	return c.Layout.Value(b)
 }
 
-// Row returns a row of c, encoded. It is valid until another one is asked for.
+// Row returns an encoded row of c. It is valid until the next row is read.
 func (s *State) Row(c *Component, row int) ([]byte, error) {
 	return s.column(c).row(row)
 }
 
-// Find returns the row of an entity that is alive in c; -1: it has none. Of one that is not alive it may
-// return the row of who has its index.
+// Find returns the row that a live entity has in c, or -1. For a dead entity it may return the
+// row of another entity with the same index.
 func (s *State) Find(c *Component, e ecs.Entity) (int, error) {
 	if c.Resource {
 		return -1, nil
@@ -173,8 +175,8 @@ func (s *State) Find(c *Component, e ecs.Entity) (int, error) {
 	return int(rows[e.Index()%format.PageRows]), nil
 }
 
-// Has returns what an entity that is alive has of c, encoded, and whether it has it; of a
-// resource what all have. It is valid until another row is asked for.
+// Has returns the encoded value of c for a live entity, and whether the entity has c. For a
+// resource it returns the value of the resource. The value is valid until the next row is read.
 func (s *State) Has(c *Component, e ecs.Entity) (row []byte, has bool, err error) {
 	n := c.N - 1
 	if !c.Resource {
@@ -187,8 +189,8 @@ func (s *State) Has(c *Component, e ecs.Entity) (row []byte, has bool, err error
 	return row, true, err
 }
 
-// Sparse returns entries [lo, hi) of the sparse array of c, which must be below [State.Span]; -1
-// for those without a row.
+// Sparse returns entries [lo, hi) of the sparse array of c, with -1 for indices without a row. hi
+// must not exceed [State.Span].
 func (s *State) Sparse(c *Component, lo, hi int) ([]int, error) {
 	col, entries := s.column(c), make([]int, 0, hi-lo)
 	if col.settled {
@@ -208,7 +210,7 @@ func (s *State) Sparse(c *Component, lo, hi int) ([]int, error) {
 	return entries, nil
 }
 
-// Span returns the highest index that has a row in c, and one more.
+// Span returns the highest index that has a row in c, plus one.
 func (s *State) Span(c *Component) (int, error) {
 	col := s.column(c)
 	if col.settled {
@@ -228,8 +230,8 @@ func (s *State) Span(c *Component) (int, error) {
 	return 0, nil
 }
 
-// Gaps returns how many rows of c belong to no entity. Only an indexed component has some: of that, all of dense
-// is read, one page after the other.
+// Gaps returns how many rows of c have no entity. Only an indexed component has gaps. For an
+// indexed component, Gaps reads all pages of dense.
 func (s *State) Gaps(c *Component) (n int, err error) {
 	col := s.column(c)
 	if col.settled || !c.Indexed {
@@ -247,8 +249,8 @@ func (s *State) Gaps(c *Component) (n int, err error) {
 	return n, nil
 }
 
-// RowBytes returns the size of the rows of c, encoded. Of rows of one size nothing is read; of others all
-// pages are, one after the other.
+// RowBytes returns the size of all encoded rows of c. For rows of fixed size it reads nothing.
+// For others it reads all pages, one by one.
 func (s *State) RowBytes(c *Component) (n int64, err error) {
 	if w := c.Layout.Width(); w >= 0 {
 		return int64(w) * int64(c.Len()), nil
@@ -270,25 +272,29 @@ func (s *State) RowBytes(c *Component) (n int64, err error) {
 	return n, nil
 }
 
-// A stored is a component of a [State]: its rows as they lie in pages, or settled in memory.
+// A stored is a component of a [State]. Its rows are read from pages, or are settled in memory.
 type stored struct {
 	*Component
 	state   *State
 	settled bool
 
-	number              int // Of the component. This and what follows is not used when settled.
+	// number is the number of the component. This field and the ones below are unused if settled.
+	number              int
 	sparse, dense, data format.Array
 
-	// The pages read last.
-	rows       []int32 // Of one of sparse; empty: no index of it has a row.
-	rowsPage   int     // Its number plus one; 0: none was read. So are the two below.
+	// These are the pages read last.
+	// rows is a page of sparse; empty: no index of the page has a row.
+	rows []int32
+	// rowsPage is the page number plus one; 0: no page was read. entityPage and valuePage are the
+	// same for the other arrays.
+	rowsPage   int
 	entities   []byte
 	entityPage int
 	values     pageRows
 	valuePage  int
 }
 
-// fault says of which component err is: a page of c cannot be read.
+// fault adds the component to err, which is the error of a page of c.
 func (c *stored) fault(err error) error {
 	if err == nil {
 		return nil
@@ -296,8 +302,8 @@ func (c *stored) fault(err error) error {
 	return c.state.fault(c.state.reader.InComponent(c.number, err))
 }
 
-// fault notes that a page cannot be read. The state may be had in another way, from an older snapshot:
-// so whoever asked is asked to begin again, see [View.Read].
+// fault records that a page cannot be read. An older snapshot may lead to the same state, so
+// [View.Read] then starts over.
 func (s *State) fault(err error) error {
 	if err == nil {
 		return nil
@@ -321,7 +327,7 @@ func (c *stored) holder(row int) (ecs.Entity, error) {
 	return format.EntityAt(c.entities, row%c.dense.PageRows), nil
 }
 
-// row returns a row, encoded.
+// row returns an encoded row.
 func (c *stored) row(row int) ([]byte, error) {
 	switch {
 	case c.settled:
@@ -339,8 +345,8 @@ func (c *stored) row(row int) ([]byte, error) {
 	return c.values.row(row % c.data.PageRows), nil
 }
 
-// sparsePage returns the rows that a page of sparse leads to, for each index of it, -1 for none;
-// nothing: it has no entry.
+// sparsePage returns the row of each index on a page of sparse, with -1 for indices without a
+// row. It returns an empty slice if no index has a row.
 func (c *stored) sparsePage(page int) ([]int32, error) {
 	if c.rowsPage != page+1 {
 		rows, err := c.readSparse(page, nil)
@@ -352,8 +358,8 @@ func (c *stored) sparsePage(page int) ([]int32, error) {
 	return c.rows, nil
 }
 
-// readSparse is sparsePage without keeping the page. It may use the memory of rows. Spans of a sweep
-// call it at the same time, each with rows of its own.
+// readSparse is sparsePage without caching. It may reuse the memory of rows. Spans of a sweep
+// call it concurrently, each with rows of its own.
 func (c *stored) readSparse(page int, rows []int32) ([]int32, error) {
 	if c.N == 0 || page >= c.sparse.Pages() {
 		return rows[:0], nil
@@ -378,7 +384,7 @@ func (c *stored) readSparse(page int, rows []int32) ([]int32, error) {
 	return rows, c.fault(err)
 }
 
-// page reads a page of values, and checks all of its rows: whoever reads one of them later need not.
+// page reads a page of values and checks all of its rows, so later reads need no check.
 func (c *stored) page(page int) (p pageRows, err error) {
 	content, err := c.state.reader.Page(c.data, page)
 	if err != nil {
@@ -389,7 +395,8 @@ func (c *stored) page(page int) (p pageRows, err error) {
 	if c.Width >= 0 {
 		return p, c.fault(c.Layout.Check(content, hi-lo))
 	}
-	p.ends = make([]uint32, 0, hi-lo) // A row is found by where it and the one before end.
+	// A row begins where the one before ends.
+	p.ends = make([]uint32, 0, hi-lo)
 	for rest := content; len(p.ends) < hi-lo; {
 		if _, rest, err = c.Layout.Next(rest); err != nil {
 			return p, c.fault(err)
@@ -402,18 +409,18 @@ func (c *stored) page(page int) (p pageRows, err error) {
 	return p, nil
 }
 
-// errRest reports a page that goes on behind its rows.
+// errRest reports a page with bytes after its rows.
 var errRest = errors.New("a page of values goes on behind its rows")
 
-// pageRows are the rows of a page.
+// pageRows holds the rows of a page.
 type pageRows struct {
 	content []byte
 	width   int
-	ends    []uint32       // Of rows that vary.
-	few     map[int][]byte // Or only some rows.
+	ends    []uint32       // Ends of rows that vary in size.
+	few     map[int][]byte // Some rows only, by position.
 }
 
-// row returns a row; nil: it is none of few.
+// row returns a row, or nil if few does not have it.
 func (p *pageRows) row(i int) []byte {
 	if p.few != nil {
 		return p.few[i]
@@ -428,13 +435,14 @@ func (p *pageRows) row(i int) []byte {
 	return p.content[start:p.ends[i]:p.ends[i]]
 }
 
-// settle reads all rows of c into memory, and drops those of entities that are not alive. Where rows are
-// dropped others move up, so no row is known before all are read.
+// settle reads all rows of c into memory, and drops the rows of dead entities. Dropping moves
+// later rows up, so all rows must be read first.
 func (s *State) settle(ctx context.Context, c *stored) error {
 	if err := s.Count(ctx); err != nil {
 		return err
 	}
-	c.N = 0 // It grows with the pages that there are.
+	// Resize grows c page by page.
+	c.N = 0
 	for page := range c.dense.Pages() {
 		content, err := c.state.reader.Page(c.dense, page)
 		if err != nil {
@@ -457,7 +465,8 @@ func (s *State) settle(ctx context.Context, c *stored) error {
 		}
 	}
 	c.settled = true
-	c.Keep(func(row int) bool { // Gaps stay: they are rows of no entity, dead or alive.
+	// Gaps stay, since they have no entity.
+	c.Keep(func(row int) bool {
 		e := c.Entities[row]
 		return c.Indexed && e == ecs.Vacant || s.IsAlive(e)
 	})

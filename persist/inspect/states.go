@@ -13,17 +13,18 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// At returns the state after the record seq; 0 is the oldest state of the store.
-// It is reached from the nearest snapshot among its ancestors.
+// At returns the state after the record seq; 0 is the oldest state of the store. It replays from
+// the nearest snapshot among the ancestors of the record.
 //
-// If the program that has the store open removed files since, At looks for other
-// ways to the state; if there is none any more, the error wraps [persist.ErrNotFound].
+// The writing program may remove files in the meantime. At then tries other paths to the state.
+// If there is none left, the error wraps [persist.ErrNotFound].
 func (v *View) At(ctx context.Context, seq uint64) (*Image, error) { return v.cat.At(ctx, seq) }
 
-// Read calls f with the state after record seq. If the state lies in a snapshot file, it is read
-// by pages, see [State]; damage to those that f does not ask for goes unnoticed. Otherwise, or if
-// a page cannot be read, or f returns what [State.NeedWhole] gave, f is called with the whole state, see [View.At]:
-// so it must be without effect until it has all that it asks for.
+// Read calls f with the state after record seq. If the state is in a snapshot file, f reads it by
+// pages, see [State], and Read ignores damage in other pages. In other cases Read calls f with
+// the whole state, see [View.At]. It also does so if a page cannot be read, or if f returns the
+// error of [State.NeedWhole]. So f may be called twice, and must have no effects before it has
+// read everything.
 func (v *View) Read(ctx context.Context, seq uint64, f func(*State) error) error {
 	for _, s := range leadingBases(v.cat, seq) {
 		if s.Err == nil && s.ID.Seq == seq {
@@ -42,10 +43,10 @@ func (v *View) Read(ctx context.Context, seq uint64, f func(*State) error) error
 	return f(st)
 }
 
-// Fill replaces all that w holds by the state after record seq, see [View.At], in the types
-// of w: what others wrote is converted, and what is not registered is kept, by the rules
-// and with the errors of [persist.Load]. The world then goes its own way: to go on with the store is what
-// [persist.Store.Goto] does.
+// Fill replaces the contents of w with the state after record seq, see [View.At], in the types of
+// w. It converts other types and keeps unregistered components. The rules and errors are those of
+// [persist.Load]. Afterwards the world is independent of the store. To continue the store from a
+// state, use [persist.Store.Goto].
 func (v *View) Fill(ctx context.Context, seq uint64, w *ecs.World) error {
 	im, err := v.At(ctx, seq)
 	if err != nil {
@@ -57,19 +58,17 @@ func (v *View) Fill(ctx context.Context, seq uint64, w *ecs.World) error {
 	return im.Fill(w, fmt.Sprintf("state after record %d", seq))
 }
 
-// Path returns the records that lead from the state after record from, which must
-// be an ancestor of to, to that after record to, in this order.
+// Path returns the records that lead from the state after record from to that after record to, in
+// order. from must be an ancestor of to.
 func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Path(from, to) }
 
-// Walk goes from the state after record from, which must be an ancestor of to, to
-// that after record to, and calls f with the state after each record on the way
-// and the tick that led to it. im is the same world a tick later each time; f may
-// read it until it returns. Its error ends the walk, as does that of ctx, and
-// damage.
+// Walk calls f for each record from the state after record from to that after record to. from
+// must be an ancestor of to. f gets the state after the record, and its tick. im is the same
+// image each time, one tick later; f may read it until f returns. An error of f ends the walk. So
+// does the end of ctx, and damage.
 //
-// Where a program converted the store, the next tick continues the converted state.
-// The cost is that of loading the nearest snapshot, and of reading the ticks. The
-// phase is [progress.PhaseReplay].
+// Where a program converted the store, the next tick continues the converted state. Walk loads
+// the nearest snapshot and reads the ticks. The phase is [progress.PhaseReplay].
 func (v *View) Walk(ctx context.Context, from, to uint64, f func(im *Image, c *Commit) error) error {
 	w := walk{Catalog: v.cat, after: func(_ context.Context, im *Image, r *catalog.Record) error {
 		return f(im.Settled(), describeTick(v.cat, r.Entry, r.Says, r.Schema))
@@ -82,13 +81,13 @@ func (v *View) Cursor(ctx context.Context, seq uint64) (*Cursor, error) {
 	return newCursor(ctx, v.cat, seq)
 }
 
-// Commits returns the ticks in the journal with seqs in [from, to], in the order
-// in which they were committed. It stops at the first that cannot be read, and
-// returns the error beside those before.
+// Commits returns the ticks in the journal with seqs in [from, to], in the order of their
+// commits. It stops at the first one that cannot be read, and returns the ticks before it with
+// the error.
 //
-// The operations of all of them stay in memory; a caller that wants many asks for
-// a few hundred at a time, which several goroutines read. After the first call, which follows the
-// head back, the cost is that of reading the ticks returned.
+// The operations of all these ticks stay in memory, so read many ticks in batches of a few
+// hundred. Several goroutines read a batch. The first call also follows the ancestors of the
+// head. Otherwise the cost is that of reading the ticks.
 func (v *View) Commits(from, to uint64) ([]Commit, error) {
 	entries := recordsBetween(v.cat.Log, from, to)
 	commits := make([]Commit, len(entries))
@@ -105,14 +104,13 @@ func (v *View) Commits(from, to uint64) ([]Commit, error) {
 	return commits, err
 }
 
-// Changes goes from the state after record from, which must be an ancestor of to,
-// to that after record to, and calls f with what each record changed: a [Diff]
-// that is valid until f returns. Its error ends the walk, as does that of ctx, and
-// damage.
+// Changes calls f for each record from the state after record from to that after record to. from
+// must be an ancestor of to. f gets the changes of the record as a [Diff], which is valid until f
+// returns. An error of f ends the walk. So does the end of ctx, and damage.
 //
-// A tick costs what it wrote, not what the world holds; but where a program
-// converted the store, two states are compared. Components that do not rewind may
-// still have rows of entities that a rewind took away.
+// The cost of a tick is that of the rows that it wrote. Only where a program converted the store,
+// two whole states are compared. Components that do not rewind may still have rows of entities
+// that a rollback removed.
 func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *Commit) error) error {
 	var older *Image
 	var kept *keptTick
@@ -120,7 +118,8 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 		Catalog: v.cat,
 		before: func(_ context.Context, was, im *Image, r *catalog.Record) error {
 			older, kept = was, nil
-			if was == im { // Else it was converted.
+			// Otherwise the state was converted.
+			if was == im {
 				kept = keepRows(im, r.Says)
 			}
 			return nil
@@ -143,20 +142,20 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 
 // Diff compares the state after record b with that after record a.
 //
-// It reads both states, and keeps them in memory together with 32 bytes for each
-// row that differs. Of two states that are in snapshot files it reads no page that
-// the files share, and keeps only those that differ: damage elsewhere goes
-// unnoticed. See [View.At] for its errors.
+// It reads both states, and keeps them in memory with 32 bytes per row that differs. If both
+// states are in snapshot files, it skips pages that the files share, and keeps only pages that
+// differ. Then damage elsewhere goes unnoticed. For errors see [View.At].
 func (v *View) Diff(ctx context.Context, a, b uint64) (*Diff, error) {
 	return v.DiffTo(ctx, a, v, b)
 }
 
-// DiffTo compares the state of u after record b with that of v after record a.
-// Components are the same if they have the same name.
+// DiffTo compares the state of u after record b with that of v after record a. It matches
+// components by name.
 func (v *View) DiffTo(ctx context.Context, a uint64, u *View, b uint64) (*Diff, error) {
 	if d, err := diffPages(ctx, v.cat, a, u.cat, b); err == nil {
 		return d, nil
-	} // Where a page is damaged, other files may lead to the state.
+	}
+	// If a page is damaged, other files may still lead to the state.
 	older, err := v.cat.At(ctx, a)
 	if err != nil {
 		return nil, err
@@ -168,14 +167,13 @@ func (v *View) DiffTo(ctx context.Context, a uint64, u *View, b uint64) (*Diff, 
 	return diffImages(ctx, older, newer)
 }
 
-// Part compares the way to record b of u with the way to record a of v, tick by
-// tick, and finds the first after which their states differ. What does not rewind
-// does not count.
+// Part compares the history of record b of u with that of record a of v, tick by tick. It finds
+// the first tick after which their states differ. It ignores components that do not rewind.
 //
-// Two branches of one store are compared from where they part, others from the
-// oldest tick that both have. Where two ticks say the same, it only reads them; else
-// it replays both histories up to there and compares digests. An error wraps
-// [persist.ErrNotFound] if no state has a tick in common.
+// Two branches of one store are compared from their last common record, other histories from
+// their oldest common tick. Part only reads ticks that are equal in both. Otherwise it replays
+// both histories up to the tick and compares the digests. An error wraps [persist.ErrNotFound] if
+// there is no common tick.
 func (v *View) Part(ctx context.Context, a uint64, u *View, b uint64) (*Parting, error) {
 	common, err := commonTicks(v.cat, a, u.cat, b)
 	if err != nil {

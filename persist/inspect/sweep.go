@@ -13,36 +13,37 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A sweep goes over all entities in the order of their indices and reads each page of their
-// values once, by several goroutines:
+// A sweep visits all live entities in the order of their indices. Several goroutines read their
+// values, each page once:
 //
 //	sparse page i ──▶ Span i: entities [4096 i, 4096 (i+1))
-//	                   │ get: pages of data with their rows, read by whoever needs one first
-//	                   └ pass: counts these rows off; a page without rows left is let go
+//	                   │ get: pages of data with their rows, read at the first use
+//	                   └ pass: marks these rows as passed; a page with no rows left is released
 //
-// A sweep that begins in the middle never comes to the rows of entities before. Where that keeps many pages, the
-// holders of their rows are read: skip counts the rows of entities before off.
+// A sweep that begins in the middle never passes the rows of entities before. If this would keep
+// many pages, skip reads the holders of their rows, and marks the rows of entities before as
+// passed.
 //
 // Rows of one page may belong to spans that are far apart, and spans end in any order. So a page
-// lives until all of its rows were passed, whoever did that. Each row is passed exactly once,
-// since each has one index.
+// is kept until all of its rows are passed. Each row is passed exactly once, since it has one
+// index.
 
-// A Span is a stretch of the entities alive, by index, and what they have of the components that
-// a [State.Sweep] is about.
+// A Span is a range of live entities, by index, with their values of the components of a
+// [State.Sweep].
 type Span struct {
 	Entities []ecs.Entity
-	Next     int // The first index behind it.
+	Next     int // First index after the span.
 	of       []swept
 }
 
-// Sweep asks all entities alive whose index is at least from, where a span begins: 0, or the Next of
-// one. It goes span by span in the order of their indices, and calls take with what was found in
-// each, in this order. It ends with the first error.
+// Sweep visits all live entities with index at least from, which must be the start of a span: 0
+// or the Next of a span. It calls take with the result of each span, in the order of their
+// indices. It ends at the first error.
 //
-// Several goroutines ask, each by a function of its own that asker makes. It may read of the
-// entities what they have of these components, which are of the outline of s. A page is read
-// once, and let go when nearly all of its rows were passed, of which the rest is kept: if most rows
-// lie in the order of indices, only a few pages are held, and at worst the column.
+// Several goroutines compute the results, each with its own function from asker. The function may
+// read the given components, which must be in the outline of s, for the entities of the span.
+// Each page is read once. When most of its rows are passed, only the other rows are kept. If most
+// rows are in the order of indices, a few pages are in memory; at worst it is the column.
 func (s *State) Sweep(ctx context.Context, from int, components []*Component, asker func() func(*Span) (any, error), take func(any) error) error {
 	if err := s.Count(ctx); err != nil {
 		return err
@@ -51,13 +52,14 @@ func (s *State) Sweep(ctx context.Context, from int, components []*Component, as
 	for i, c := range components {
 		kept[i] = &keptPages{stored: s.column(c), pages: map[int]*keptPage{}, from: from}
 	}
-	// Worker w has asks[w] and spans[w] to itself, for one span after the other; only the kept
-	// pages are shared, under their locks.
+	// Worker w uses asks[w] and spans[w] alone, for one span after the other. The kept pages are
+	// shared, under their locks.
 	asks, spans := make([]func(*Span) (any, error), parallel.Workers()), make([]*Span, parallel.Workers())
 	for i := range asks {
 		asks[i], spans[i] = asker(), newSpan(kept)
 	}
-	first := (from + format.PageRows - 1) / format.PageRows // It may be the end, which is no multiple.
+	// Round up: from may be the end, which need not be a multiple.
+	first := (from + format.PageRows - 1) / format.PageRows
 	work := func(worker, i int) (found any, err error) {
 		span := spans[worker]
 		i += first
@@ -72,7 +74,7 @@ func (s *State) Sweep(ctx context.Context, from int, components []*Component, as
 	return parallel.InOrder(ctx, max(0, (s.indices+format.PageRows-1)/format.PageRows-first), work, take)
 }
 
-// newSpan returns one that is filled again and again.
+// newSpan returns a span that fill reuses.
 func newSpan(kept []*keptPages) *Span {
 	s := &Span{of: make([]swept, len(kept))}
 	for n, k := range kept {
@@ -81,7 +83,7 @@ func newSpan(kept []*keptPages) *Span {
 	return s
 }
 
-// fill makes s the entities with the indices of a page of sparse.
+// fill loads the entities with the indices of a page of sparse into s.
 func (s *Span) fill(st *State, page int) (err error) {
 	lo := page * format.PageRows
 	s.Next = min(lo+format.PageRows, st.indices)
@@ -98,12 +100,12 @@ func (s *Span) fill(st *State, page int) (err error) {
 	return nil
 }
 
-// Has reports whether entity i of the span has component number n of those that are swept; a
-// resource all of them have.
+// Has reports whether entity i of the span has component number n of the sweep. Every entity has
+// a resource.
 func (s *Span) Has(n, i int) bool { return s.of[n].find(s.Entities[i]) >= 0 }
 
-// Row returns what entity i of the span has of component number n of those that are swept,
-// encoded, and whether it has it. It is valid until ask returns.
+// Row returns the encoded value of component number n of the sweep for entity i of the span, and
+// whether it exists. The value is valid until the function that asker made returns.
 func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 	of := &s.of[n]
 	r := of.find(s.Entities[i])
@@ -123,27 +125,29 @@ func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 		}
 		of.first, of.end = of.data.Span(page)
 	}
-	// A page may have been shrunk to rows that nobody passed. One that is missing was passed by
-	// another span, so two sparse entries name it: the file lies.
+	// A shrunk page has only rows that are not passed. A missing row was passed by another span.
+	// Then two sparse entries have this row, and the file is damaged.
 	if row = of.page.row(r - of.first); row == nil {
 		return nil, false, of.fault(fmt.Errorf("row %d belongs to two entities", r))
 	}
 	return row, true, nil
 }
 
-// pass lets go of the pages whose rows were all in this page of sparse, or in others before.
+// pass marks the rows of a page of sparse as passed. This releases pages that have no rows left.
 func (s *Span) pass(page int) {
 	for i := range s.of {
 		of := &s.of[i]
 		if of.settled || of.Resource || of.data.Rows == 0 {
 			continue
 		}
-		if of.Indexed { // Row and index are one, and gaps have no entry.
+		// Row and index are equal, and gaps have no entry.
+		if of.Indexed {
 			lo := page * format.PageRows
 			of.pass(lo, min(lo+format.PageRows, of.N))
 			continue
 		}
-		for lo := 0; lo < len(of.rows); { // Rows that follow each other are passed at once.
+		// Pass consecutive rows in one call.
+		for lo := 0; lo < len(of.rows); {
 			hi := lo + 1
 			for hi < len(of.rows) && of.rows[hi] == of.rows[hi-1]+1 && of.rows[lo] >= 0 {
 				hi++
@@ -160,10 +164,12 @@ func (s *Span) pass(page int) {
 type swept struct {
 	*keptPages
 	resource bool
-	rows     []int32 // Of the indices of the span; empty: none, or in memory.
+	// rows are the rows of the indices of the span. It is empty if none has a row, or if the rows
+	// are in memory.
+	rows []int32
 
-	page       *pageRows // Read last,
-	first, end int       // and its rows.
+	page       *pageRows // The page read last.
+	first, end int       // Rows of that page.
 }
 
 // find returns the row of an entity of the span, or -1.
@@ -179,39 +185,42 @@ func (c *swept) find(e ecs.Entity) int {
 	return int(c.rows[e.Index()%format.PageRows])
 }
 
-// keptPages are the pages of values of a column while it is swept.
+// keptPages are the pages of values of a column during a sweep.
 type keptPages struct {
 	*stored
-	from  int // The index that the sweep begins with.
-	mu    sync.Mutex
-	pages map[int]*keptPage // Those of which some row was asked for or passed, but not all were passed.
-	few   int               // How many of them were shrunk.
+	from int // Index at which the sweep begins.
+	mu   sync.Mutex
+	// pages has the pages that are in use: a row was read or passed, but not all rows were
+	// passed.
+	pages map[int]*keptPage
+	few   int // Number of shrunk pages.
 }
 
-// A keptPage is a page until all of its rows were passed.
+// A keptPage is a page until all of its rows are passed.
 //
-// It has a lock of its own so that reading it, which takes long, keeps only those waiting who
-// want this page. Where both locks are held, that of keptPages was taken first.
+// It has its own lock, so a slow read blocks only goroutines that need this page. If both locks
+// are needed, lock keptPages first.
 type keptPage struct {
 	mu   sync.Mutex
-	rows *pageRows // nil: nobody asked for it.
+	rows *pageRows // nil before the page is read.
 
-	// Guarded by that of keptPages.
+	// The fields below are guarded by the lock of keptPages.
 	n, left int
-	passed  []uint64 // Rows, as bits.
+	passed  []uint64 // Passed rows, as bits.
 	shrunk  bool
 }
 
-// fewRows is how many rows of a page are kept without the others: one of so many.
+// fewRows is the fraction of a page at which only the remaining rows are kept: 1/fewRows.
 const fewRows = 16
 
-// manyPages returns how many whole pages of a column are kept before the holders of their rows are read. If the
-// rows lie in the order of indices, a sweep keeps fewer: those of one or two spans for each goroutine.
+// manyPages returns how many whole pages of a column are kept before skip reads the holders of
+// their rows. If rows are in the order of indices, a sweep keeps fewer pages: those of one or two
+// spans per goroutine.
 func (k *keptPages) manyPages() int {
 	return (2 + 2*parallel.Workers()) * max(1, format.PageRows/k.data.PageRows)
 }
 
-// at returns a page, which is kept from now on.
+// at returns a page, and adds it if necessary.
 func (k *keptPages) at(page int) *keptPage {
 	p := k.pages[page]
 	if p == nil {
@@ -222,7 +231,7 @@ func (k *keptPages) at(page int) *keptPage {
 	return p
 }
 
-// get returns the rows of a page. Those who ask for it while it is read wait.
+// get returns the rows of a page. Concurrent callers wait until it is read.
 func (k *keptPages) get(page int) (*pageRows, error) {
 	k.mu.Lock()
 	p := k.at(page)
@@ -235,7 +244,7 @@ func (k *keptPages) get(page int) (*pageRows, error) {
 	return rows, err
 }
 
-// read returns the rows of p, and whether it read them.
+// read returns the rows of p, and whether this call read them.
 func (k *keptPages) read(p *keptPage, page int) (rows *pageRows, read bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,8 +258,8 @@ func (k *keptPages) read(p *keptPage, page int) (rows *pageRows, read bool, err 
 	return p.rows, read, nil
 }
 
-// skip counts the rows of entities off that lie before the sweep. If a page of holders cannot be read, its rows
-// are kept. That is no error, as the sweep did not ask for that page.
+// skip marks rows of entities before the sweep as passed. If a page of holders cannot be read,
+// its rows are kept. This is no error, as the sweep did not ask for that page.
 func (k *keptPages) skip(p *keptPage, page int) {
 	first, end := k.data.Span(page)
 	before := make([]uint64, len(p.passed))
@@ -268,7 +277,8 @@ func (k *keptPages) skip(p *keptPage, page int) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.pages[page] != p { // It was let go meanwhile.
+	// The page was released in the meantime.
+	if k.pages[page] != p {
 		return
 	}
 	left := p.left
@@ -279,7 +289,7 @@ func (k *keptPages) skip(p *keptPage, page int) {
 	k.release(p, page, left)
 }
 
-// pass counts rows [lo, hi) as passed.
+// pass marks rows [lo, hi) as passed.
 func (k *keptPages) pass(lo, hi int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -295,11 +305,12 @@ func (k *keptPages) pass(lo, hi int) {
 	}
 }
 
-// release lets go of a page, or of most of its rows, if none or few are left to pass. before is how many were
-// left.
+// release releases a page if no rows are left to pass, or shrinks it if few are. before is how
+// many rows were left before.
 func (k *keptPages) release(p *keptPage, page, before int) {
 	switch few := p.n / fewRows; {
-	case p.left <= 0: // A reader of its rows still has the slice.
+	// Readers of its rows still have the slice.
+	case p.left <= 0:
 		if delete(k.pages, page); p.shrunk {
 			k.few--
 		}
@@ -319,8 +330,8 @@ func mark(bits []uint64, lo, hi int) {
 	}
 }
 
-// shrink keeps only the rows that were not passed: one straggler shall not hold a whole page.
-// They are copied, so that the page itself can be collected. It happens once for a page.
+// shrink keeps only the rows that were not passed, so that a few rows do not keep the whole page
+// in memory. It copies them. It is called once per page.
 func (p *keptPage) shrink() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// A tempDir is the directory of a store that is being made, under a temporary name that no other writer has.
-// The lock of the store is held until it has its own name, which tells it from the leftover of a process that
-// has ended.
+// A tempDir is the directory of a store that is being made, under a unique temporary name. It
+// holds the lock of the store until publish. A directory without the lock was left by a process
+// that has ended.
 type tempDir struct {
 	path  string
 	root  *os.Root
@@ -27,7 +27,7 @@ type tempDir struct {
 // dirTries is how many names makeTempDir tries.
 const dirTries = 10
 
-// makeTempDir makes the directory that is to be called dir.
+// makeTempDir makes a temporary directory, which is to be renamed to dir.
 func makeTempDir(dir string) (*tempDir, error) {
 	for try := 1; ; try++ {
 		t := &tempDir{path: tempDirName(dir)}
@@ -57,7 +57,7 @@ func (t *tempDir) make() (err error) {
 	return nil
 }
 
-// open opens and locks the directory. Until it is locked, removeTempDirs may rename it.
+// open opens and locks the directory. Before it is locked, removeTempDirs may rename it.
 func (t *tempDir) open() (err error) {
 	if t.root, err = os.OpenRoot(t.path); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (t *tempDir) open() (err error) {
 	return nil
 }
 
-// close gives up the lock and closes the directory.
+// close releases the lock and closes the directory.
 func (t *tempDir) close() {
 	if t.lock != nil {
 		t.lock.Close()
@@ -87,18 +87,20 @@ func (t *tempDir) close() {
 	t.lock, t.root = nil, nil
 }
 
-// discard removes the directory with its content.
+// discard removes the directory with its contents.
 func (t *tempDir) discard() {
-	if runtime.GOOS == "windows" { // It removes nothing that is open.
+	// Windows cannot remove open files.
+	if runtime.GOOS == "windows" {
 		t.close()
 	}
 	_ = os.RemoveAll(t.path)
 	t.close()
 }
 
-// publish gives the directory its name, unless something has it.
+// publish renames the directory to dir, unless dir exists.
 func (t *tempDir) publish(dir string) error {
-	if runtime.GOOS == "windows" { // It renames nothing that is open.
+	// Windows cannot rename open files.
+	if runtime.GOOS == "windows" {
 		t.close()
 	}
 	err := inDirectory(filepath.Dir(dir), func(files disk.FS) error {
@@ -107,13 +109,14 @@ func (t *tempDir) publish(dir string) error {
 	if err == nil {
 		t.close()
 	} else if errors.Is(err, fs.ErrExist) {
-		err = cmp.Or(unused(dir), err) // It says so in words.
+		// The error of unused is clearer.
+		err = cmp.Or(unused(dir), err)
 	}
 	return err
 }
 
-// removeTempDirs removes what processes that have ended left of stores called dir. On Windows and under
-// WebAssembly it does nothing.
+// removeTempDirs removes temporary directories for dir that ended processes left behind. It does
+// nothing on Windows and under WebAssembly.
 func removeTempDirs(dir string) {
 	if runtime.GOOS == "windows" || runtime.GOARCH == "wasm" {
 		return
@@ -128,8 +131,8 @@ func removeTempDirs(dir string) {
 	}
 }
 
-// removeTempDir removes a directory if its writer has ended. First it takes the lock and renames the directory, so
-// that a writer who is about to take the lock notices.
+// removeTempDir removes a directory if its writer has ended. It first locks and renames the
+// directory. A writer that is about to lock the directory then finds that it has lost it.
 func removeTempDir(path, dir string) {
 	files, err := disk.Open(path)
 	if err != nil {
@@ -150,7 +153,7 @@ func removeTempDir(path, dir string) {
 	}
 }
 
-// onlyStore reports whether a directory holds nothing but parts of a store.
+// onlyStore reports whether a directory contains only parts of a store.
 func onlyStore(files disk.FS) bool {
 	entries, err := files.ReadDir(".")
 	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {

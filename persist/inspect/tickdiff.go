@@ -8,25 +8,27 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// What a tick changed is found without comparing two states. Before it is applied, the rows that it
-// is about to overwrite are copied, and afterwards compared with what is there:
+// The changes of a tick are found without comparing two states. The rows that a tick will
+// overwrite are copied first, and compared afterwards:
 //
-//	tick says      rows given, rows edited, rows removed or added at the end
+//	tick           lists rows written, rows edited, rows removed or added at the end
 //	keepRows       copies these rows of the image, which the tick then changes in place
-//	diff           compares them; all other rows are the same at the same place
+//	diff           compares them; all other rows are equal and at the same place
 //
-// So it costs what the tick wrote. A row may be written and stay the same, so comparing is needed.
+// The cost is that of the rows that the tick wrote. A written row may have the same value as
+// before, so comparing is necessary.
 
-// A keptTick is what a tick is about to overwrite.
+// A keptTick holds the rows that a tick will overwrite.
 type keptTick struct {
 	tick     uint64
 	schema   *format.Schema
-	registry registryRows // As far as ranges go.
+	registry registryRows // registry has only the rows of ranges.
 	ranges   []raw.Range
-	columns  []keptRows // By number; of no ranges: it stays as it is.
+	// columns has the columns by number. A column without ranges does not change.
+	columns []keptRows
 }
 
-// keptRows are rows of a component that a tick is about to overwrite.
+// keptRows are the rows of a component that a tick will overwrite.
 type keptRows struct {
 	n        int
 	ranges   []raw.Range
@@ -38,15 +40,15 @@ func (k keptRows) len() int                  { return k.n }
 func (k keptRows) entity(row int) ecs.Entity { return k.entities[row] }
 func (k keptRows) row(row int) []byte        { return k.rows[row] }
 
-// keepRows copies what t says other than im.
+// keepRows copies the rows of im that t will overwrite.
 func keepRows(im *Image, t *format.Tick) *keptTick {
 	k := &keptTick{tick: im.Tick, schema: im.Stored(), registry: registry(im), columns: make([]keptRows, len(im.Components))}
 	if p := t.Registry; p != nil {
 		before := map[int]ecs.Entity{}
-		// Rows between an old and a new end of those alive, or free, change what they mean without
-		// being written.
+		// Rows between the old and new numbers of live or free entities change their status
+		// without being written.
 		k.ranges = union(p.Ranges, between(im.Alive, p.Alive), between(im.Free, p.Free), between(len(im.Registry), p.Total))
-		// im is changed in place: what is read of it later is the state after the tick.
+		// The tick changes im in place, so copy the old entities.
 		everyRowOf(k.ranges, len(im.Registry), func(row int) { before[row] = im.Registry[row] })
 		k.registry.entity = func(row int) ecs.Entity { return before[row] }
 	}
@@ -58,7 +60,7 @@ func keepRows(im *Image, t *format.Tick) *keptTick {
 	return k
 }
 
-// keep copies the rows of c that p overwrites or takes away.
+// keep copies the rows of c that p overwrites or removes.
 func keep(c *Component, p *format.StoragePatch) keptRows {
 	k := keptRows{n: c.N, entities: map[int]ecs.Entity{}, rows: map[int][]byte{}}
 	k.ranges = union(p.EntityRanges, p.ValueRanges, p.EditRanges, between(c.N, p.After))
@@ -69,10 +71,11 @@ func keep(c *Component, p *format.StoragePatch) keptRows {
 	return k
 }
 
-// diff compares im, on which the tick was replayed, with what was there before.
+// diff compares im, which is now after the tick, with the kept rows.
 func (k *keptTick) diff(im *Image) (*Diff, error) {
 	d := &Diff{OldTick: k.tick, NewTick: im.Tick}
-	if len(im.Components) > len(k.columns) { // A tick only adds components.
+	// A tick can only add components.
+	if len(im.Components) > len(k.columns) {
 		d.Schema = diffSchemas(k.schema, im.Stored())
 	}
 	d.Registry = diffRegistries(k.registry, registry(im), k.ranges)
@@ -90,7 +93,7 @@ func (k *keptTick) diff(im *Image) (*Diff, error) {
 	return d, nil
 }
 
-// between returns the rows from one number to another, whichever is less.
+// between returns the rows between a and b as a range, or nil if a equals b.
 func between(a, b int) []raw.Range {
 	if a == b {
 		return nil
@@ -98,7 +101,7 @@ func between(a, b int) []raw.Range {
 	return []raw.Range{{First: min(a, b), N: max(a, b) - min(a, b)}}
 }
 
-// union returns the rows in any of the lists, ascending and disjoint.
+// union returns the rows in any of the lists, in ascending order without overlaps.
 func union(lists ...[]raw.Range) []raw.Range {
 	all := slices.Concat(lists...)
 	slices.SortFunc(all, func(a, b raw.Range) int { return a.First - b.First })
@@ -114,7 +117,7 @@ func union(lists ...[]raw.Range) []raw.Range {
 	return merged
 }
 
-// everyRowOf calls f for the rows of ranges below n.
+// everyRowOf calls f for the rows of ranges that are below n.
 func everyRowOf(ranges []raw.Range, n int, f func(row int)) {
 	for _, r := range ranges {
 		for row := r.First; row < min(r.First+r.N, n); row++ {

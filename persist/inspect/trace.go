@@ -17,34 +17,33 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// The life of an entity is told from the states before and after each tick, which a follower
-// has, and from the operations of the tick, which tell what leaves no trace in either: a
-// component that was removed and added again, an entity that was created and destroyed within
-// the tick. TraceBack asks for the newest events first, so it traces stretches between two
-// snapshots, the last one first.
+// The events of an entity come from the follower's states before and after each tick, and from
+// the operations of the tick. The operations show changes that the same tick undid: a component
+// was removed and added again, or an entity was created and destroyed. TraceBack returns the
+// newest events first, so it traces stretches between two snapshots, the last one first.
 
-// A TraceKind says what happened to an entity or to a component of it.
+// A TraceKind says what happened to an entity or to one of its components.
 type TraceKind uint8
 
-// The kinds of events. Those from TraceAdded on concern a component.
+// Kinds of events. Those from TraceAdded on concern a component.
 const (
 	TraceCreated   TraceKind = 1
-	TraceDestroyed TraceKind = 2 // With all components it had.
-	TraceAlive     TraceKind = 3 // In the first state looked at it was there already.
+	TraceDestroyed TraceKind = 2 // The entity and all its components were destroyed.
+	TraceAlive     TraceKind = 3 // The entity was alive in the first state.
 	TraceAdded     TraceKind = 4
 	TraceRemoved   TraceKind = 5
-	TracePresent   TraceKind = 6  // In the first state looked at it was there already.
-	TraceSet       TraceKind = 7  // It has another value.
-	TraceWritten   TraceKind = 8  // It was written, but has the value it had.
-	TraceMoved     TraceKind = 9  // To another row, with its value.
-	TraceConverted TraceKind = 10 // A program opened the store whose type is another one.
+	TracePresent   TraceKind = 6  // The entity had the component in the first state.
+	TraceSet       TraceKind = 7  // The value changed.
+	TraceWritten   TraceKind = 8  // The value was written but did not change.
+	TraceMoved     TraceKind = 9  // The value moved to another row.
+	TraceConverted TraceKind = 10 // A program with another type opened the store.
 )
 
 var traceNames = [...]string{
 	"", "created", "destroyed", "alive", "added", "removed", "present", "set", "written", "moved", "converted",
 }
 
-// String returns the name of k in lower case: "created".
+// String returns the name of k in lower case, such as "created".
 func (k TraceKind) String() string {
 	if int(k) < len(traceNames) {
 		return traceNames[k]
@@ -52,23 +51,27 @@ func (k TraceKind) String() string {
 	return fmt.Sprintf("kind %d", k)
 }
 
-// A TraceEvent is something that happened to an entity.
+// A TraceEvent is an event of an entity.
 type TraceEvent struct {
 	Kind      TraceKind
-	Seq, Tick uint64    // The record that did it, and its tick.
-	Time      time.Time // When it was committed, by the clock of the writer; zero: not known.
+	Seq, Tick uint64 // The record of the event, and its tick.
+	// Time is the commit time by the clock of the writer; zero if unknown.
+	Time time.Time
 
-	// What follows is about a component. A value that was set and removed within
-	// one tick is in no state and not known.
+	// The fields below describe a component. A value that was set and removed in the same tick is
+	// unknown.
 	Component string
-	Number    int          // Of the component, -1: the event is about the entity itself.
-	Row, Was  int          // Where its value lies after the event and lay before, or -1.
-	Old, New  layout.Value // The zero Value where there is none.
-	Layout    *layout.Type // After the event.
+	// Number is the number of the component, or -1 if the event concerns the entity itself.
+	Number int
+	// Row and Was are the rows of the value after and before the event, or -1.
+	Row, Was int
+	// Old and New are the values before and after the event, or the zero Value.
+	Old, New layout.Value
+	Layout   *layout.Type // Layout after the event.
 }
 
-// Fields returns the fields in which the new value differs from the old one, see
-// [ComponentDiff.Fields]; nothing if there is only one of them.
+// Fields returns the fields in which the two values differ, see [ComponentDiff.Fields]. It
+// returns nil if there is only one value.
 func (e *TraceEvent) Fields() []FieldDiff {
 	var f fieldDiffs
 	if e.Old.Kind() != 0 && e.New.Kind() != 0 {
@@ -77,30 +80,32 @@ func (e *TraceEvent) Fields() []FieldDiff {
 	return f
 }
 
-// A Stretch is a part of an entity's life: what happened to it between two states.
+// A Stretch is a part of an entity's history: the events between two states.
 type Stretch struct {
 	First, Last *EntityState
 	Events      []TraceEvent
-	Bytes       int64 // Of the ticks between, which were read.
+	Bytes       int64 // Size of the ticks in the stretch.
 }
 
-// stretch returns the stretch from the nearest snapshot before that of number older
-// to record seq, or nil if there is none, and where it begins. Two snapshots may have the same state, as
-// before and after a conversion, so their numbers tell which was there before.
+// stretch returns the stretch up to record seq, and the snapshot at which it begins: the nearest
+// one with a number below older. It returns nil if there is none. Snapshots are ordered by
+// number, since a conversion makes two snapshots of one state.
 func stretch(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base SnapshotInfo, err error) {
 	bases := slices.DeleteFunc(stretchBases(v, seq), func(s SnapshotInfo) bool { return s.Number >= older })
 	f, base, err := followFrom(ctx, v, bases, e, seq)
 	switch {
 	case err == nil:
 		s, err = traceStretch(ctx, f, seq)
-	case older < math.MaxUint32 && ctx.Err() == nil: // Not the first stretch, of which the error is told.
-		err = nil // The rest of its life cannot be seen.
+	// For the first stretch, the error is returned.
+	case older < math.MaxUint32 && ctx.Err() == nil:
+		// The older history cannot be read.
+		err = nil
 	}
 	return s, base, err
 }
 
-// stretchBases is bases, those of converted states last: a stretch does not begin
-// with a conversion, which is an event.
+// stretchBases returns the snapshots that lead to record seq, those of converted states last. So
+// a stretch does not begin with a conversion, which is an event.
 func stretchBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
 	var bases, converted []SnapshotInfo
 	for _, s := range v.Bases(seq) {
@@ -113,8 +118,8 @@ func stretchBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
 	return append(bases, converted...)
 }
 
-// wasConverted reports whether s holds a state that was converted: the record that
-// led to it, or an older snapshot of the same state, has another schema.
+// wasConverted reports whether s is a converted state. Then its record, or an older snapshot of
+// the same state, has another schema.
 func wasConverted(v *catalog.Catalog, s SnapshotInfo) bool {
 	if s.Err != nil {
 		return false
@@ -146,19 +151,19 @@ func traceStretch(ctx context.Context, f *follower, seq uint64) (s *Stretch, err
 	return s, err
 }
 
-// A trace is a follower that tells what happens. The first error of found ends the telling:
-// it is kept in err, so that those who tell need not look after each event.
+// A trace is a follower that reports events to found. It keeps the first error of found in err
+// and then reports no more events, so callers need not check after each event.
 type trace struct {
 	*follower
 	found func(*TraceEvent) error
 	bytes int64
 	ops   traceOps
-	err   error // The first of found; nothing is told after it.
+	err   error // The first error of found.
 }
 
-// newTrace returns a trace that has come to record from; 0: the oldest state that leads to record to.
-// That from leads to it is only denied where all records between are known: with some of them lost, the
-// trace tells what it can.
+// newTrace returns a trace at record from, or at the oldest state that leads to record to if from
+// is 0. It fails if from is not an ancestor of to. If records between them are lost, this is
+// unknown, and the trace begins anyway.
 func newTrace(ctx context.Context, v *catalog.Catalog, e ecs.Entity, from, to uint64) (*trace, error) {
 	t := new(trace)
 	err := v.Persevere(ctx, func() (err error) {
@@ -177,8 +182,7 @@ func newTrace(ctx context.Context, v *catalog.Catalog, e ecs.Entity, from, to ui
 	return t, err
 }
 
-// readableBases returns the snapshots that lead to record seq and have a manifest, oldest
-// first.
+// readableBases returns the snapshots that lead to record seq and have a manifest, oldest first.
 func readableBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
 	bases := slices.DeleteFunc(v.Bases(seq), func(s SnapshotInfo) bool { return s.Err != nil })
 	slices.SortFunc(bases, func(a, b SnapshotInfo) int {
@@ -187,18 +191,20 @@ func readableBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
 	return bases
 }
 
-// oldestFollower returns what the oldest readable snapshot that leads to record seq
-// has of e.
+// oldestFollower returns a follower of e at the oldest readable snapshot that leads to record
+// seq.
 func oldestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64) (*follower, error) {
 	f, _, err := followFrom(ctx, v, readableBases(v, seq), e, seq)
 	if err == nil || ctx.Err() != nil {
 		return f, err
 	}
-	return nearestFollower(ctx, v, e, seq) // Says what is wrong.
+	// Its error names the damage.
+	return nearestFollower(ctx, v, e, seq)
 }
 
-// parts tells what the first state has, and goes on to record to: at damage with the next
-// snapshot, as with a first state. It returns the first damage, once all the rest is told.
+// parts reports the values of the first state, and the events up to record to. After damage it
+// continues with the next snapshot, as with a first state. It returns the first damage at the
+// end.
 //
 //	snapshot ── 1 ── 2 ── 3 ── lost ── 5 ── snapshot ── 7 ── to
 //	           └─────────┘                             └───────┘
@@ -208,7 +214,8 @@ func (t *trace) parts(ctx context.Context, to uint64) (damage error) {
 		if err == nil {
 			err = t.run(ctx, t.reachable(to))
 		}
-		if err == nil && t.id.Seq != to { // It is known what is lost.
+		// The next record is known to be lost.
+		if err == nil && t.id.Seq != to {
 			_, err = t.view.Log.Path(t.id.Seq, to)
 			err = t.view.JournalError(err)
 		}
@@ -225,8 +232,7 @@ func (t *trace) parts(ctx context.Context, to uint64) (damage error) {
 	}
 }
 
-// reachable returns the last record on the way to record to that can be gone to, by what is
-// known: the next is lost.
+// reachable returns the last record before the first known loss on the path to record to.
 func (t *trace) reachable(to uint64) uint64 {
 	last := to
 	for e := range t.view.Log.Ancestors(to) {
@@ -240,7 +246,7 @@ func (t *trace) reachable(to uint64) uint64 {
 	return last
 }
 
-// run goes on to record seq.
+// run traces the records up to record seq.
 func (t *trace) run(ctx context.Context, seq uint64) error {
 	return t.each(ctx, seq, func(ctx context.Context, r *catalog.Record) error {
 		if err := t.across(ctx, r.Entry); err != nil {
@@ -255,12 +261,13 @@ func (t *trace) run(ctx context.Context, seq uint64) error {
 	})
 }
 
-// across goes on from the converted snapshot of the same state, if record e was
-// written under another schema.
+// across continues from the converted snapshot of the current state if record e has another
+// schema.
 func (t *trace) across(ctx context.Context, e journal.Entry) error {
 	next, err := t.view.SchemaAt(e)
 	if err != nil || t.schema == next || t.schema.Differs(next) == nil {
-		return nil // The step tells.
+		// The next step returns the error.
+		return nil
 	}
 	s, ok := t.view.SnapshotUnder(t.id, next)
 	if !ok {
@@ -272,7 +279,8 @@ func (t *trace) across(ctx context.Context, e journal.Entry) error {
 	}
 	before := t.follower
 	t.follower = f
-	for n := range t.rows { // A conversion keeps the numbers of components.
+	// A conversion keeps the numbers of components.
+	for n := range t.rows {
 		if n < len(before.rows) && !before.schema.Components[n].Same(&f.schema.Components[n]) && f.has(n) >= 0 {
 			t.event(before, TraceConverted, n)
 		}
@@ -280,7 +288,7 @@ func (t *trace) across(ctx context.Context, e journal.Entry) error {
 	return t.err
 }
 
-// begin tells what the first state has.
+// begin reports the values of the first state.
 func (t *trace) begin() error {
 	none := &follower{schema: t.schema}
 	if t.isAlive() {
@@ -294,7 +302,8 @@ func (t *trace) begin() error {
 	return t.err
 }
 
-// event tells of an event that led from before to t. What is gone has no new value, what came no old one.
+// event reports an event that led from before to t. A removal has no new value, and an addition
+// no old one.
 func (t *trace) event(before *follower, kind TraceKind, number int) {
 	if t.err != nil {
 		return
@@ -314,7 +323,7 @@ func (t *trace) event(before *follower, kind TraceKind, number int) {
 	}
 }
 
-// valueOf returns row and value of component number n.
+// valueOf returns row and value of component number n. It sets failed to the first error.
 func (f *follower) valueOf(n int, failed *error) (row int, v layout.Value) {
 	row = f.has(n)
 	if row < 0 {
@@ -327,14 +336,15 @@ func (f *follower) valueOf(n int, failed *error) (row int, v layout.Value) {
 	return row, v
 }
 
-// compare tells what a tick did. The states before and after it are the truth; the
-// operations tell what was undone again within the tick.
+// compare reports the events of a tick. They follow from the states before and after the tick.
+// The operations add what was undone in the same tick.
 func (t *trace) compare(before *follower, tick *format.Tick, e journal.Entry) error {
 	if err := t.ops.read(tick.Ops, t.entity, len(t.rows)); err != nil {
 		return t.view.EntryError(e, err)
 	}
 	was, is := before.isAlive(), t.isAlive()
-	// Created and destroyed again within the tick, it is in neither state; the operations have it.
+	// An entity that was created and destroyed in the same tick is in neither state, but in the
+	// operations.
 	if is && !was || t.ops.created && !is && !was {
 		t.event(before, TraceCreated, format.NoComponent)
 	}
@@ -349,14 +359,14 @@ func (t *trace) compare(before *follower, tick *format.Tick, e journal.Entry) er
 	return t.err
 }
 
-// component tells what a tick did to component number n:
+// component reports what a tick did to component number n:
 //
 //	before   after   operations          event
 //	no       yes                         added
 //	yes      no                          removed
 //	no       no      added and removed   added, removed
 //	yes      yes     removed and added   removed, added
-//	yes      yes                         set, moved or written, by value, row and who wrote it
+//	yes      yes                         set, moved or written, by value, row and last writer
 func (t *trace) component(before *follower, n int) {
 	was, is := before.has(n), t.has(n)
 	ops := t.ops.components[n]
@@ -365,7 +375,8 @@ func (t *trace) component(before *follower, n int) {
 		t.event(before, TraceAdded, n)
 	case was >= 0 && is < 0:
 		t.event(before, TraceRemoved, n)
-	case was < 0: // It lacks the component before and after.
+	// The entity has the component neither before nor after.
+	case was < 0:
 		if ops.added && ops.removed {
 			t.event(before, TraceAdded, n)
 			t.event(before, TraceRemoved, n)
@@ -377,27 +388,29 @@ func (t *trace) component(before *follower, n int) {
 		t.event(before, TraceSet, n)
 	case was != is:
 		t.event(before, TraceMoved, n)
-	case t.rows[n].wrote == t.id.Seq && t.schema.Components[n].Rewinds: // A tick gives all rows of what does not rewind.
+	// A tick writes all rows of a no-rewind component, so these are no events.
+	case t.rows[n].wrote == t.id.Seq && t.schema.Components[n].Rewinds:
 		t.event(before, TraceWritten, n)
 	}
 }
 
-// traceOps has what the operations of one tick say of an entity.
+// traceOps has the operations of one tick that concern an entity.
 type traceOps struct {
 	created    bool
 	components []componentOps
 }
 
-// componentOps has whether a component was added to the entity, and removed from it, at any time of the
-// tick. A clear removes it from all.
+// componentOps says whether the tick added the component to the entity, and removed it. A clear
+// removes the component from all entities.
 type componentOps struct{ added, removed bool }
 
-// read reads the operations of a tick on one of n components.
+// read reads the operations of a tick. n is the number of components.
 func (o *traceOps) read(ops []byte, e ecs.Entity, n int) error {
 	o.created = false
 	o.components = append(o.components[:0], make([]componentOps, n)...)
 	return format.EachOp(ops, func(op Op) {
-		ours := op.Entity == e && op.Kind != raw.OpClear // A clear is of all, and names nobody.
+		// A clear has no entity.
+		ours := op.Entity == e && op.Kind != raw.OpClear
 		inRange := op.Component >= 0 && op.Component < n
 		switch {
 		case op.Kind == raw.OpCreate:

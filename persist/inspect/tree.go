@@ -16,34 +16,43 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A tree is what one field of a component, as ChildOf.Parent, makes of the entities. It is read
-// without building the state: of each row only whose it is and whom the field names, 16 bytes
-// (column); from the registry who is alive (living); and both go on by the ticks behind the
-// snapshot. Only then are sources linked to targets (relation). Cycles are possible, since a
-// field is only a field: a walk ends where it comes to somebody whom it met.
+// A tree is the relation that one field of a component defines, such as ChildOf.Parent. It is
+// read without loading the state. A column has the entity and the target of each row, 16 bytes. A
+// living has the live entities of the registry. Both apply the ticks after the snapshot. At the
+// end, relation links sources to targets. Cycles are possible, so a walk ends at an entity that
+// it has visited.
 
-// A TreeNode is an entity in the tree that [View.Tree] returns. Who has the component is a
-// source, whom the field names its target, which is above it; the zero entity is nobody.
+// A TreeNode is an entity in the tree that [View.Tree] returns. An entity with the component is a
+// source. The entity in the field is its target, which is above the source. The zero entity means
+// no target.
 type TreeNode struct {
-	Entity, Target ecs.Entity // Target: 0: it names nobody.
-	TargetDead     bool       // Target is not alive.
+	// Target is 0 if the entity has no target.
+	Entity, Target ecs.Entity
+	// TargetDead says that Target is not alive.
+	TargetDead bool
 
-	Depth   int  // 0: a root, or the entity asked for; less: above it.
-	Sources int  // Entities that name it,
-	Below   int  // and all that are below it, but itself; not counted of those above the entity asked for.
-	Last    bool // It is the last source of its target.
-	Again   bool // It is the entity asked for once more: a cycle. It ends here, Sources and Below are 0.
+	// Depth is 0 for a root or the requested entity, and negative above the requested entity.
+	Depth int
+	// Sources is the number of entities whose target this entity is.
+	Sources int
+	// Below is the number of all entities below this one. It is 0 above the requested entity.
+	Below int
+	// Last says that this is the last source of its target.
+	Last bool
+	// Again says that this is the start of the tree again, because of a cycle. Sources and Below
+	// are 0.
+	Again bool
 }
 
-// EntityFields returns the fields that hold one entity in each value of c, by which
-// [View.Tree] can go: paths as "Parent" or "Link.To"; "" if a value is an entity itself.
+// EntityFields returns the fields of c that contain one entity, which [View.Tree] accepts. Paths
+// look like "Parent" or "Link.To", or "" if the value is an entity itself.
 func (c *EntityComponent) EntityFields() (paths []string) {
 	eachEntityField(c.Layout, "", nil, func(path string, _ []int) { paths = append(paths, path) })
 	return paths
 }
 
-// eachEntityField calls f with the path of each field of t that is an entity, and with the
-// numbers of the fields on the way; path and steps are those of t.
+// eachEntityField calls f with the path of each field of t that is an entity, and with the field
+// numbers that lead to it. path and steps are those of t.
 func eachEntityField(t *layout.Type, path string, steps []int, f func(path string, steps []int)) {
 	switch t.Kind {
 	case layout.Entity:
@@ -58,7 +67,7 @@ func eachEntityField(t *layout.Type, path string, steps []int, f func(path strin
 	}
 }
 
-// relationFrom reads who names whom from a snapshot and the ticks behind it.
+// relationFrom reads a relation from a snapshot and the ticks after it.
 func relationFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, component, field string, seq uint64) (of *relation, err error) {
 	err = livingFrom(v, s, seq, func(r *snap.Reader, path []journal.Entry, l *living) error {
 		schema, err := lastSchema(v, r.Manifest, path)
@@ -86,18 +95,19 @@ func relationFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, compo
 	return of, err
 }
 
-// A column has, by row of a component, whose row it is and whom a field of it names.
+// A column has the entity and the target of each row of a component.
 type column struct {
 	*format.Entry
 	number int
-	steps  []int // To the field.
+	steps  []int // Field numbers that lead to the field.
 	width  int
 
 	owners, targets []ecs.Entity
-	edited          bool // Ticks edited rows: what is in them, only the whole state says.
+	// edited says that ticks edited rows, so that the whole state must be read.
+	edited bool
 }
 
-// newColumn returns an empty column of a field, or an error if s has no such field.
+// newColumn returns an empty column, or an error if s has no such field.
 func newColumn(s *format.Schema, component, field string) (*column, error) {
 	n := slices.IndexFunc(s.Components, func(c format.Entry) bool { return c.Name == component && !c.Resource })
 	if n < 0 {
@@ -116,7 +126,8 @@ func newColumn(s *format.Schema, component, field string) (*column, error) {
 	return c, nil
 }
 
-// read reads the rows of a snapshot, which does not have the component if it came later.
+// read reads the rows of a snapshot. The snapshot does not have the component if it was added
+// later.
 func (c *column) read(ctx context.Context, r *snap.Reader) error {
 	if c.number >= len(r.Manifest.Components) {
 		return nil
@@ -143,8 +154,9 @@ func (c *column) read(ctx context.Context, r *snap.Reader) error {
 	return nil
 }
 
-// readWhole reads the rows of the whole state after record seq: an edit is of bytes, and
-// bytes of rows are not kept here. Owners are read again as well: the state has no rows of dead entities.
+// readWhole reads the rows of the whole state after record seq. Edits apply to the bytes of rows,
+// which a column does not keep. It also reads the owners again, since the state has no rows of
+// dead entities.
 func (c *column) readWhole(ctx context.Context, v *catalog.Catalog, seq uint64) error {
 	im, err := v.At(ctx, seq)
 	if err != nil {
@@ -156,7 +168,7 @@ func (c *column) readWhole(ctx context.Context, v *catalog.Catalog, seq uint64) 
 	return err
 }
 
-// set takes the targets of rows [lo, hi) from src, and returns the rest of it.
+// set sets the targets of rows [lo, hi) from src, and returns the rest of src.
 func (c *column) set(src []byte, lo, hi int) (rest []byte, err error) {
 	for row := lo; row < hi; row++ {
 		var value []byte
@@ -175,7 +187,7 @@ func (c *column) set(src []byte, lo, hi int) (rest []byte, err error) {
 	return src, nil
 }
 
-// apply goes on by what t did to the component.
+// apply applies t to the column.
 func (c *column) apply(t *format.Tick) error {
 	for i := range t.Storages {
 		if t.Storages[i].Number != c.number {
@@ -188,8 +200,8 @@ func (c *column) apply(t *format.Tick) error {
 	return nil
 }
 
-// patch goes on by what a tick did to the component, as an image does. After the first edit it only
-// waits for readWhole.
+// patch applies a patch, as an image does. After the first edit it does nothing, since readWhole
+// follows.
 func (c *column) patch(p *format.StoragePatch) (err error) {
 	if c.edited = c.edited || len(p.EditRanges) > 0; c.edited {
 		return nil
@@ -211,36 +223,38 @@ func (c *column) patch(p *format.StoragePatch) (err error) {
 	return nil
 }
 
-// A relation has who names whom. Its members are those who do and whom they name, by index;
-// what has a member's number there leads to it:
+// A relation links sources and targets. The members are all entities that have the component, and
+// all targets. Links are indices of members:
 //
-//	members[i] names members[target[i]]; those who name it are sources[first[i]:first[i+1]]
+//	members[target[i]] is the target of members[i]; its sources are sources[first[i]:first[i+1]]
 type relation struct {
 	members []member
-	target  []int // Nobody if there is none, or none that is alive.
+	// target is -1 if there is no target, or if it is not alive.
+	target  []int
 	first   []int
 	sources []int
 	number  map[ecs.Entity]int
 }
 
-// A member is an entity in a relation: one that has the component, or is named by one that has.
+// A member is an entity that has the component, or a target.
 type member struct {
 	ecs.Entity
-	names  ecs.Entity // 0: nobody.
+	names  ecs.Entity // The target, or 0.
 	alive  bool
-	source bool // It has the component.
+	source bool // The entity has the component.
 }
 
 const nobody = -1
 
-// newRelation returns what c says of those who are alive: what does not rewind can have rows
-// of others. The zero entity, whom those name that name nobody, and ecs.Vacant, who has the gaps, become
-// members that are never alive.
+// newRelation returns the relation of live entities in c. No-rewind components can have rows of
+// dead entities. Two members are never alive: the zero entity, which means no target, and
+// ecs.Vacant, which stands for gaps.
 func newRelation(ctx context.Context, c *column, l *living) (*relation, error) {
 	r := &relation{number: map[ecs.Entity]int{}}
-	// Members are numbered in the order of entities: what is told must not depend on the order
-	// of a map. Whoever is named is a member as well, dead or alive.
-	for row, e := range c.owners { // That of a gap is not alive.
+	// Members are sorted by entity, so that the result does not depend on the order of a map.
+	// Targets are members whether they are alive or not.
+	// ecs.Vacant is never alive.
+	for row, e := range c.owners {
 		r.number[e] = 0
 		r.number[c.targets[row]] = 0
 	}
@@ -271,9 +285,9 @@ func newRelation(ctx context.Context, c *column, l *living) (*relation, error) {
 	return r, nil
 }
 
-// link leads from each member to its target and its sources. It sorts by counting: first
-// becomes how many name each target, then where the sources of each begin; next is where the
-// following source of each goes. So sources of one target are in the order of members.
+// link sets target, first and sources by a counting sort. first counts the sources of each
+// target, and then has their start positions. next has the position for the next source of each
+// target. So the sources of a target are in the order of members.
 func (r *relation) link() {
 	r.target, r.first = make([]int, len(r.members)), make([]int, len(r.members)+1)
 	for i, m := range r.members {
@@ -283,7 +297,8 @@ func (r *relation) link() {
 			r.first[t+1]++
 		}
 	}
-	for i := range r.members { // From how many to where each begins.
+	// Turn the counts into start positions.
+	for i := range r.members {
 		r.first[i+1] += r.first[i]
 	}
 	r.sources = make([]int, r.first[len(r.members)])
@@ -296,7 +311,8 @@ func (r *relation) link() {
 	}
 }
 
-// all returns the trees of all roots, and who is in none of them: sources in a cycle, or below one.
+// all returns the trees of all roots, and the sources outside of them. Those are in a cycle, or
+// below one.
 func (r *relation) all() (nodes []TreeNode, rootless []ecs.Entity) {
 	met := make([]bool, len(r.members))
 	for i, m := range r.members {
@@ -312,8 +328,8 @@ func (r *relation) all() (nodes []TreeNode, rootless []ecs.Entity) {
 	return nodes, rootless
 }
 
-// of returns who is above e, the highest first, and its tree. Their depths are below 0, so that e is at 0
-// whatever lies above.
+// of returns the entities above e, the highest first, and the tree of e. The depths of entities
+// above e are negative, and e has depth 0.
 func (r *relation) of(e ecs.Entity) (nodes []TreeNode) {
 	start, ok := r.number[e]
 	if !ok {
@@ -321,7 +337,8 @@ func (r *relation) of(e ecs.Entity) (nodes []TreeNode) {
 	}
 	met := make([]bool, len(r.members))
 	met[start] = true
-	for i := r.target[start]; i != nobody && !met[i]; i = r.target[i] { // Up, to a root or somebody met: a cycle.
+	// Go up to a root, or to a visited entity in a cycle.
+	for i := r.target[start]; i != nobody && !met[i]; i = r.target[i] {
 		met[i] = true
 		nodes = append(nodes, r.node(i, -1-len(nodes), false))
 	}
@@ -338,13 +355,14 @@ func (r *relation) node(i, depth int, last bool) TreeNode {
 	}
 }
 
-// walk appends start and all below it to nodes, and notes in met whom it meets. It comes back
-// to start if that is in a cycle, and to nobody else: each has one target.
+// walk appends start and all entities below it to nodes, and marks them in met. If start is in a
+// cycle, the walk comes back to start. It reaches no other entity twice, since each has one
+// target.
 func (r *relation) walk(nodes []TreeNode, start int, met []bool) []TreeNode {
 	type open struct {
 		number, node int
-		next         int // Of its sources.
-		before       int // Entities met, with itself.
+		next         int // Index of the next source.
+		before       int // Entities visited so far, with this one.
 	}
 	var path []open
 	entities := 0
@@ -354,8 +372,7 @@ func (r *relation) walk(nodes []TreeNode, start int, met []bool) []TreeNode {
 		path = append(path, open{i, len(nodes), r.first[i], entities})
 		nodes = append(nodes, r.node(i, len(path)-1, last))
 	}
-	// path is the way from start to where the walk is, in place of recursion: trees may be as deep as
-	// there are entities.
+	// path is the stack of the walk. The walk does not recurse, since trees may be very deep.
 	for enter(start, true); len(path) > 0; {
 		top := &path[len(path)-1]
 		end := r.first[top.number+1]

@@ -17,29 +17,32 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// Verify looks at everything once: at each snapshot, then at each record of the journal by
-// itself, and then, if all of these are good, at whether replaying the records leads to the
-// states that snapshots have (see verifyreplay.go). A program may run meanwhile and prune:
-// a file that is gone when its damage is looked at was never damaged, and becomes a note.
+// Verify checks each snapshot, and then each record of the journal. If all are good, it checks
+// that replaying the records leads to the states of the snapshots (see verifyreplay.go). A
+// program may run and prune in the meantime. Damage in a file that is gone by then does not
+// count, and becomes a note.
 //
-//	verifyFiles     each snapshot: load it and look at the state; if that fails, all of its checksums.
+//	verifyFiles     each snapshot: load it and check the state; if that fails, its checksums.
 //	                A save is not loaded, as nothing is replayed from it: verifySave
-//	verifyRecords   each payload: its sum, its format, its operations, and the schema
-//	verifyReplay    from the oldest state on: digests where snapshots have some, the whole at the tips
+//	verifyRecords   each payload: its checksum, format, operations and schema
+//	verifyReplay    from the oldest state on: digests of snapshots, whole states at the tips
 
-// A VerifyReport is what [View.Verify] found.
+// A VerifyReport is the result of [View.Verify].
 type VerifyReport struct {
-	Snapshots int     // Files checked.
-	Records   int     // Records of the journal checked.
-	Replayed  int     // Of them on the way from the oldest snapshot to the head,
-	Rewound   int     // and of others, all of which replay has led to as well.
-	Bytes     int64   // Of files and payloads.
-	Problems  []error // Damage, with file and offset where known. Empty: all is well.
-	Notes     []string
+	Snapshots int // Files checked.
+	Records   int // Records of the journal checked.
+	// Records replayed on the path from the oldest snapshot to the head.
+	Replayed int
+	// Records replayed on other branches.
+	Rewound int
+	Bytes   int64 // Bytes of files and payloads.
+	// Damage, with file and offset where known. Empty if the store is good.
+	Problems []error
+	Notes    []string
 }
 
-// verifyFiles calls check for all snapshot files, that of the oldest state last, since
-// its image is where replay begins and need not be read twice. It reports what is known of
+// verifyFiles calls check for all snapshot files. The file of the oldest state comes last: replay
+// begins with its image, which then need not be read twice. It also reports the known damage of
 // the journal.
 func verifyFiles(ctx context.Context, v *catalog.Catalog, p *progress.Meter, check func(context.Context, SnapshotInfo, *VerifyReport) error) (r VerifyReport, err error) {
 	r.Bytes = size(v)
@@ -67,7 +70,7 @@ func (r *VerifyReport) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// noteEnds notes the bytes that are not in use.
+// noteEnds notes unused bytes at the ends of segments.
 func noteEnds(v *catalog.Catalog, r *VerifyReport) {
 	if t := v.Log.Torn; t != nil && v.InUse {
 		r.note("%s/%s: %d bytes at offset %d are being written", catalog.JournalDir, t.File, t.Length, t.Offset)
@@ -83,8 +86,10 @@ func noteEnds(v *catalog.Catalog, r *VerifyReport) {
 func verifyRecords(ctx context.Context, v *catalog.Catalog, p *progress.Meter, r *VerifyReport) error {
 	entries := v.Log.Entries
 	r.Records = len(entries)
-	errs := make([]error, len(entries)) // Problems are in the order of records.
-	var mu sync.Mutex                   // For p.
+	// By record, to keep the problems in order.
+	errs := make([]error, len(entries))
+	// Guards p.
+	var mu sync.Mutex
 	err := v.RecordsAtOnce(ctx, entries, func(i int, r *catalog.Record) error {
 		errs[i] = verifyRecord(v, r)
 		mu.Lock()
@@ -96,10 +101,11 @@ func verifyRecords(ctx context.Context, v *catalog.Catalog, p *progress.Meter, r
 	return err
 }
 
-// verifyRecord returns what is wrong with a record. Checksums are the journal's; this is whether what they
-// guard is a tick, and one of the components that the schema describes.
+// verifyRecord returns what is wrong with a record. The journal has checked the checksum.
+// verifyRecord checks that the payload is a tick of components in the schema.
 func verifyRecord(v *catalog.Catalog, r *catalog.Record) error {
-	if err := v.DescribeAt(r); err != nil { // Of a record without a schema no more is asked.
+	// A record without a schema cannot be checked further.
+	if err := v.DescribeAt(r); err != nil {
 		return err
 	}
 	if _, err := format.DecodeOps(r.Says.Ops); err != nil {
@@ -108,10 +114,11 @@ func verifyRecord(v *catalog.Catalog, r *catalog.Record) error {
 	return nil
 }
 
-// addProblems reports errs, those of records by their positions. Segments that were
-// removed meanwhile are noted, once each.
+// addProblems reports errs, which are the errors of records by position. It notes segments that
+// were removed in the meantime, each once.
 func addProblems(v *catalog.Catalog, r *VerifyReport, errs []error) {
-	removed := -1 // Segment.
+	// The last removed segment.
+	removed := -1
 	for i, err := range errs {
 		segment := v.Log.Entries[i].Segment
 		if err == nil || segment == removed {
@@ -122,7 +129,8 @@ func addProblems(v *catalog.Catalog, r *VerifyReport, errs []error) {
 			r.note("%s was removed meanwhile", name)
 			continue
 		}
-		if !slices.ContainsFunc(r.Problems, func(p error) bool { return p.Error() == err.Error() }) { // One damage hides what describes many.
+		// One damage may affect many records.
+		if !slices.ContainsFunc(r.Problems, func(p error) bool { return p.Error() == err.Error() }) {
 			r.Problems = append(r.Problems, err)
 		}
 	}
@@ -136,8 +144,8 @@ func size(v *catalog.Catalog) (n int64) {
 	return n + bytesOf(v.Log.Entries)
 }
 
-// verifySnapshot checks one file and returns what it holds, if it is good. One that can
-// be loaded has good checksums; else they come first.
+// verifySnapshot checks one file, and returns its state if it is good. If the file cannot be
+// loaded, it checks the checksums.
 func verifySnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *VerifyReport) (*Image, error) {
 	im, _, err := v.LoadSnapshot(ctx, s, false)
 	if ctx.Err() != nil {
@@ -153,7 +161,7 @@ func verifySnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *
 		report(v, s, r)
 		return im, nil
 	}
-	// What loading stumbled over may follow from damaged bytes, of which it names the first at most.
+	// The error of loading may follow from damaged bytes, and names at most the first of them.
 	errs := []error{err}
 	if _, e := pagefile.Check(progress.Quiet(ctx), v.Files, s.Name); e != nil {
 		errs = flatten(e)
@@ -162,8 +170,9 @@ func verifySnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *
 	return nil, ctx.Err()
 }
 
-// verifySave checks a save page by page, in memory for its entities and not for what they have. It reports whether
-// it is done: what is wrong beyond checksums is left to verifySnapshot, which says more about it.
+// verifySave checks a save page by page. It needs memory for the entities, but not for their
+// values. It reports whether it is done. If the checksums are good but something else is wrong,
+// it leaves the save to verifySnapshot, which reports more.
 func verifySave(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *VerifyReport) (done bool, err error) {
 	if s.Err != nil {
 		return false, nil
@@ -186,7 +195,8 @@ func verifySave(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *Veri
 	return true, nil
 }
 
-// verifyFile checks the checksums of one file. If they are good, what kept it from opening is told.
+// verifyFile checks the checksums of one file. If they are good, it reports why the file could
+// not be opened.
 func verifyFile(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *VerifyReport) error {
 	_, err := pagefile.Check(ctx, v.Files, s.Name)
 	errs := flatten(err)
@@ -197,9 +207,9 @@ func verifyFile(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *Veri
 	return ctx.Err()
 }
 
-// report adds what is wrong with a snapshot: errs, and that it does not fit the journal. What is wrong
-// with a file that is gone by now is taken back; but one that was missing from the beginning stays
-// reported.
+// report adds the problems of a snapshot: errs, and whether it does not fit the journal. If the
+// file was removed since, it drops them and adds a note. A file that was missing from the start
+// is still reported.
 func report(v *catalog.Catalog, s SnapshotInfo, r *VerifyReport, errs ...error) {
 	before := len(r.Problems)
 	r.Problems = append(r.Problems, errs...)
@@ -212,7 +222,8 @@ func report(v *catalog.Catalog, s SnapshotInfo, r *VerifyReport, errs ...error) 
 	}
 }
 
-// flatten returns the errors that errors.Join joined. One that wraps two others and says more than they do is one.
+// flatten returns the errors that errors.Join joined. An error that wraps two others with a text
+// of its own counts as one.
 func flatten(err error) []error {
 	if err == nil {
 		return nil

@@ -13,35 +13,40 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// A replayCheck replays every record that a snapshot leads to, each once: the way to
-// the head and the branches that were rewound.
+// A replayCheck replays once every record that a snapshot leads to, on the path to the head and
+// on rewound branches.
 //
-//	snapshot ── 1 ── 2 ── 3 ── 4         of the branches at a record the one with most
-//	                 └─── 5 ── 6 ── 7    records behind it goes on with the image, the
-//	                           └─── 8    others with copies
+//	snapshot ── 1 ── 2 ── 3 ── 4         At each record, the branch with the most records
+//	                 └─── 5 ── 6 ── 7    continues with the image, and the others
+//	                           └─── 8    continue with copies.
 //
-// So there are at most as many copies at a time as the number of records has binary
-// digits: whoever goes on with a copy has at most half of the records left.
+// A branch with a copy has at most half of the remaining records. So the number of copies at a
+// time is at most the binary logarithm of the number of records.
 type replayCheck struct {
 	*catalog.Catalog
-	children map[uint64][]journal.Entry    // By the record that they continue.
-	size     map[uint64]int                // Records behind a record, itself among them.
-	reached  map[uint64]bool               // Records that replay came to, the snapshots' among them.
-	way      map[uint64]bool               // To the head.
-	states   map[journal.ID][]SnapshotInfo // One that was converted has two.
+	// children has the records that continue a record.
+	children map[uint64][]journal.Entry
+	// size has the number of records from a record on, with itself.
+	size map[uint64]int
+	// reached has the records that replay has reached, and those of snapshots.
+	reached map[uint64]bool
+	// way has the records on the path to the head.
+	way map[uint64]bool
+	// states has the snapshots of each state. A converted state has two.
+	states   map[journal.ID][]SnapshotInfo
 	progress *progress.Meter
-	base     *Image // The state that it begins at, or nil: it is read again.
+	// base is the image of the oldest state, or nil to read it again.
+	base *Image
 
 	replayed, rewound int
 	problems          []error
 }
 
-// verifyReplay replays all there is. If files are removed meanwhile, it looks which
-// there are and begins again; that those that are left do not lead to the head of v, which
-// may be older than all of them by then, is no damage. base is the oldest state.
+// verifyReplay replays all records. If files are removed in the meantime, it lists the files
+// again and starts over. After that, the head of v may be older than all remaining files, so an
+// unreachable head is no damage. base is the oldest state.
 func verifyReplay(ctx context.Context, v *catalog.Catalog, base *Image, r *VerifyReport) error {
-	// Only a round in which no file was missing says anything: problems count if the
-	// directory is as it was when the round began.
+	// Problems count only if no file was removed in the round.
 	for try := range catalog.MaxListings {
 		c := newReplayCheck(ctx, v)
 		c.base, base = base, nil
@@ -72,8 +77,7 @@ func verifyReplay(ctx context.Context, v *catalog.Catalog, base *Image, r *Verif
 	return nil
 }
 
-// newReplayCheck returns a check of what v has now: which records continue which, and how many lie
-// behind each.
+// newReplayCheck returns a check of the current records and snapshots of v.
 func newReplayCheck(ctx context.Context, v *catalog.Catalog) *replayCheck {
 	c := &replayCheck{
 		Catalog: v, children: map[uint64][]journal.Entry{}, size: map[uint64]int{}, reached: map[uint64]bool{},
@@ -83,7 +87,8 @@ func newReplayCheck(ctx context.Context, v *catalog.Catalog) *replayCheck {
 	for _, s := range v.Snapshots {
 		c.states[s.ID] = append(c.states[s.ID], s)
 	}
-	for _, e := range slices.Backward(v.Log.Entries) { // What continues a record lies behind it, and was counted.
+	// Go backward: records that continue a record come after it.
+	for _, e := range slices.Backward(v.Log.Entries) {
 		c.size[e.ID.Seq]++
 		c.size[e.Parent] += c.size[e.ID.Seq]
 		c.children[e.Parent] = append(c.children[e.Parent], e)
@@ -91,7 +96,7 @@ func newReplayCheck(ctx context.Context, v *catalog.Catalog) *replayCheck {
 	return c
 }
 
-// run begins at every snapshot that none before led to, oldest state first.
+// run begins at every snapshot that replay has not reached, oldest state first.
 func (c *replayCheck) run(ctx context.Context) error {
 	roots := slices.Clone(c.Snapshots)
 	slices.SortStableFunc(roots, func(a, b SnapshotInfo) int { return cmp.Compare(a.ID.Seq, b.ID.Seq) })
@@ -115,8 +120,8 @@ func (c *replayCheck) run(ctx context.Context) error {
 	return nil
 }
 
-// load returns what s holds. The image that Verify has already is taken once, since
-// replay changes it; of a converted state there are two snapshots, so the schema counts.
+// load returns the state of s. It may take base, but only once, since replay changes the image. A
+// converted state has two snapshots, so it compares the schema too.
 func (c *replayCheck) load(ctx context.Context, s SnapshotInfo) (*Image, error) {
 	im := c.base
 	c.base = nil
@@ -127,15 +132,14 @@ func (c *replayCheck) load(ctx context.Context, s SnapshotInfo) (*Image, error) 
 	return im, err
 }
 
-// problem adds err, unless it is that of a file that is gone: what that led to is
-// looked at from a later snapshot.
+// problem adds err, unless a file was removed: later snapshots lead to the same records.
 func (c *replayCheck) problem(err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		c.problems = append(c.problems, err)
 	}
 }
 
-// from replays what lies behind im. An error is that of ctx.
+// from replays the records after im. The only error is that of ctx.
 func (c *replayCheck) from(ctx context.Context, im *Image) (err error) {
 	for im != nil {
 		c.reached[im.ID.Seq] = true
@@ -144,7 +148,8 @@ func (c *replayCheck) from(ctx context.Context, im *Image) (err error) {
 			return c.tip(ctx, im)
 		}
 		last := len(next) - 1
-		for _, e := range next[:last] { // The small branches first, each on a copy.
+		// The smaller branches come first, each on a copy.
+		for _, e := range next[:last] {
 			side, err := c.step(ctx, im.Clone(), e)
 			if err == nil {
 				err = c.from(ctx, side)
@@ -160,7 +165,7 @@ func (c *replayCheck) from(ctx context.Context, im *Image) (err error) {
 	return nil
 }
 
-// next returns the records that continue im, those with most behind them last.
+// next returns the records that continue im. The one with the most records after it is last.
 func (c *replayCheck) next(im *Image) (next []journal.Entry) {
 	for _, e := range c.children[im.ID.Seq] {
 		if !c.reached[e.ID.Seq] {
@@ -173,8 +178,8 @@ func (c *replayCheck) next(im *Image) (next []journal.Entry) {
 	return next
 }
 
-// step replays e on im, and compares the digest. It returns what im is then, or nil if e
-// does not fit. An error is that of ctx.
+// step replays e on im, and compares the digest. It returns the new state, or nil if e does not
+// fit. The only error is that of ctx.
 func (c *replayCheck) step(ctx context.Context, im *Image, e journal.Entry) (*Image, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -195,13 +200,13 @@ func (c *replayCheck) step(ctx context.Context, im *Image, e journal.Entry) (*Im
 	}
 	if err := c.compare(im, e); err != nil {
 		c.problem(err)
-		return nil, nil // What follows is not looked at from here; snapshots behind it are begun at anew.
+		// Later records are replayed from later snapshots.
+		return nil, nil
 	}
 	return im, nil
 }
 
-// compare compares the digest of im with those that snapshots of the same state and
-// schema have.
+// compare compares the digest of im with those of snapshots of the same state and schema.
 func (c *replayCheck) compare(im *Image, e journal.Entry) error {
 	for _, s := range c.states[im.ID] {
 		if s.Schema == nil || im.Stored().Differs(s.Schema) != nil {
@@ -214,9 +219,8 @@ func (c *replayCheck) compare(im *Image, e journal.Entry) error {
 	return nil
 }
 
-// tip looks at the state that a branch ends with. Whether a state hangs together is asked
-// there only, since that looks at all of it; after a tick only digests are compared, where a
-// snapshot has one.
+// tip checks the state at the end of a branch. Only there the whole state is checked, since that
+// reads all of it. After other ticks only digests are compared, where a snapshot has one.
 func (c *replayCheck) tip(ctx context.Context, im *Image) error {
 	err := im.Settled().Unsound(ctx)
 	if ctx.Err() != nil {

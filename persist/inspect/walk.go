@@ -14,20 +14,21 @@ import (
 //
 // Where a program converted the store, the next tick continues the converted state.
 //
-// The image that a walk is given is changed in place: a step costs what its tick wrote, not
-// what the world holds. Who wants to keep a state on the way clones it.
+// The image is changed in place, so a step costs only what its tick wrote. Callers that want to
+// keep a state clone it.
 type walk struct {
 	*catalog.Catalog
 
-	// Called with the state that a tick is about to be applied to, and that it was
-	// converted from or is itself; and with the state after the tick. Either may be nil.
+	// before is called with the state im before a tick, and with was, the state before its
+	// conversion or im itself. after is called with the state after the tick. Both may be nil.
 	before func(ctx context.Context, was, im *Image, r *catalog.Record) error
 	after  func(ctx context.Context, im *Image, r *catalog.Record) error
 }
 
-// step returns the state after r, which continues im. After an error im is of no use.
+// step returns the state after r, which continues im. After an error im is unusable.
 func (w *walk) step(ctx context.Context, im *Image, r *catalog.Record) (*Image, error) {
-	next, err := w.Across(ctx, im, r.Entry) // im itself, or what it was converted to before r.
+	// next is im itself, or the state that im was converted to before r.
+	next, err := w.Across(ctx, im, r.Entry)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +51,8 @@ func (w *walk) step(ctx context.Context, im *Image, r *catalog.Record) (*Image, 
 	return next, nil
 }
 
-// along returns the state after the last record of path, the first of which continues im,
-// and how many of them fitted.
+// along applies the records of path to im. It returns the last state and the number of applied
+// records.
 func (w *walk) along(ctx context.Context, im *Image, path []journal.Entry) (_ *Image, n int, err error) {
 	err = w.Records(ctx, path, func(ctx context.Context, r *catalog.Record) error {
 		if im, err = w.step(ctx, im, r); err == nil {
@@ -65,7 +66,7 @@ func (w *walk) along(ctx context.Context, im *Image, path []journal.Entry) (_ *I
 	return im, n, nil
 }
 
-// between is along from the state after record from to that after record to.
+// between walks from the state after record from to that after record to.
 func (w *walk) between(ctx context.Context, from, to uint64) error {
 	path, err := w.Path(from, to)
 	if err != nil || len(path) == 0 {
@@ -79,8 +80,8 @@ func (w *walk) between(ctx context.Context, from, to uint64) error {
 	return err
 }
 
-// base is At for a state that ticks may follow: it keeps rows of dead entities that do not
-// rewind, which later ticks count on. At itself drops them.
+// base is At for a state to which ticks are applied. It keeps rows of dead entities in no-rewind
+// components, which later ticks depend on. At drops these rows.
 func base(ctx context.Context, v *catalog.Catalog, seq uint64) (im *Image, err error) {
 	err = v.Persevere(ctx, func() error {
 		im, _, err = v.Reach(ctx, seq, false)
@@ -89,36 +90,39 @@ func base(ctx context.Context, v *catalog.Catalog, seq uint64) (im *Image, err e
 	return im, err
 }
 
-// A Cursor holds one state of a store and goes to others. It goes forward only: ticks hold
-// what rows became, not what they were. To go back is to load a snapshot and replay.
+// A Cursor holds one state of a store and moves to other states. It can only move forward: ticks
+// hold the new values of rows, not the old ones. To go back, it loads a snapshot and replays.
 type Cursor struct {
-	view  *catalog.Catalog
-	image *Image // Which ticks may follow: with rows of dead entities that do not rewind; nil: going failed.
-	shown *Image // The same for others, without them.
+	view *catalog.Catalog
+	// image is the state that ticks continue, with rows of dead entities in no-rewind components.
+	// It is nil after an error.
+	image *Image
+	// shown is the same state without these rows.
+	shown *Image
 	seq   uint64
 }
 
-// newCursor returns a cursor at the state after record seq. With an error it is nowhere.
+// newCursor returns a cursor at the state after record seq. After an error the cursor has no
+// state.
 func newCursor(ctx context.Context, v *catalog.Catalog, seq uint64) (*Cursor, error) {
 	c := &Cursor{view: v}
 	return c, c.Seek(ctx, seq)
 }
 
-// Image returns the state that c is at. It is valid until c goes elsewhere.
+// Image returns the state of c. It is valid until c moves.
 func (c *Cursor) Image() *Image { return c.shown }
 
-// State returns the same as a [State], which lies in memory.
+// State returns the state of c as a [State], which is in memory.
 func (c *Cursor) State() *State {
 	st := stateOf(c.shown)
 	st.Seq = c.seq
 	return st
 }
 
-// Seq returns the record of the state that c is at.
+// Seq returns the record of the state of c.
 func (c *Cursor) Seq() uint64 { return c.seq }
 
-// Clone returns another cursor at the same state, which goes its own way. It costs a copy of the
-// state.
+// Clone returns an independent cursor at the same state. It copies the state.
 func (c *Cursor) Clone() *Cursor {
 	d := &Cursor{view: c.view, seq: c.seq}
 	if c.image != nil {
@@ -128,15 +132,15 @@ func (c *Cursor) Clone() *Cursor {
 	return d
 }
 
-// Seek goes to the state after record seq: along the journal if there is less to
-// read than from the nearest snapshot. After an error c is nowhere, and the next
-// Seek begins anew.
+// Seek moves to the state after record seq. It follows the journal if that takes less reading
+// than the nearest snapshot. After an error c has no state, and the next Seek loads a snapshot.
 func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 	im, from := c.image, c.seq
 	if im != nil && from == seq {
 		return nil
 	}
-	c.image, c.shown, c.seq = nil, nil, seq // Replay changes im in place: if it fails half way, that is no state.
+	// Replay changes im in place, so c has no state if replay fails.
+	c.image, c.shown, c.seq = nil, nil, seq
 	if path := shortcut(c.view, im, from, seq); path != nil {
 		c.image, _, err = (&walk{Catalog: c.view}).along(ctx, im, path)
 	} else {
@@ -148,10 +152,10 @@ func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 	return err
 }
 
-// shortcut returns the records that lead from im, the state after record from, to
-// that after record to, or nil if there are none or a snapshot is nearer. Nearer is what
-// has fewer bytes to read; only the first readable snapshot, the nearest, is asked. Which that is takes
-// a walk over all that leads to it, so it is only asked where there is one that could be nearer.
+// shortcut returns the records that lead from im, the state after record from, to record to. It
+// returns nil if there is no such path, or if loading the nearest readable snapshot takes fewer
+// bytes. Finding that snapshot takes a walk over all ancestors of to. So shortcut first checks
+// whether any snapshot could be nearer.
 func shortcut(v *catalog.Catalog, im *Image, from, to uint64) []journal.Entry {
 	if im == nil {
 		return nil
@@ -177,7 +181,7 @@ func shortcut(v *catalog.Catalog, im *Image, from, to uint64) []journal.Entry {
 	return path
 }
 
-// bytesOf returns how much there is to read of records.
+// bytesOf returns the total size of the payloads of records.
 func bytesOf(entries []journal.Entry) (n int64) {
 	for _, e := range entries {
 		n += int64(e.Length)

@@ -7,7 +7,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// A writerWatch looks at the lock of a store again and again, for the program that writes the store:
+// A writerWatch checks the lock of a store repeatedly, to detect when the writing program opens
+// or closes the store:
 //
 //	opened       running
 //	closed       closed: the lock is free, and its file is empty
@@ -15,16 +16,16 @@ import (
 type writerWatch struct {
 	files   disk.FS
 	changed func(program string, running, closed bool)
-	next    time.Time // Of the next look.
-	begun   bool      // A look has counted.
-	says    string    // What the lock file said then.
-	held    bool      // Whether the lock was held then.
+	next    time.Time // Time of the next check.
+	begun   bool      // A check has succeeded.
+	says    string    // Text of the lock file at the last check.
+	held    bool      // The lock was held at the last check.
 }
 
-// lookPause is the time between two looks at a lock.
+// lookPause is the time between two checks of a lock.
 const lookPause = 500 * time.Millisecond
 
-// look calls changed if there is another writer than at the last look that counted.
+// look calls changed if the writer has changed since the last successful check.
 func (w *writerWatch) look() {
 	now := time.Now()
 	if now.Before(w.next) {
@@ -42,8 +43,8 @@ func (w *writerWatch) look() {
 	}
 }
 
-// signed reports whether a lock file that says this was signed by the program that holds the lock. A program
-// takes the lock before it signs the file, and it clears the file before it releases the lock.
+// signed reports whether the program that holds the lock wrote the text in says. A program takes
+// the lock before it writes the file, and clears the file before it releases the lock.
 func (w *writerWatch) signed(says string) bool {
 	return says != "" && (says != w.says || w.held || !w.begun)
 }
