@@ -20,12 +20,13 @@ import (
 //	aside/N/NAME               a file that the log does not have
 //	aside/N/NAME.from-OFFSET   the bytes of a file from OFFSET on, where it differs from the log's
 //
-// Below OFFSET the file is what the log has. A file may have several such parts, if the log differs at a
-// lower offset later: each ends where the next one begins, and the last one at the end of the file. So the
-// bytes of the log up to the lowest offset, and the parts in their order, are the file as it was.
+// Below OFFSET the file is what the log has. A file may have several such parts, if the log differs
+// at a lower offset later: each ends where the next one begins, and the last one at the end of the
+// file. So the bytes of the log up to the lowest offset, and the parts in their order, are the file
+// as it was.
 //
-// A part is durable before the bytes that it keeps are overwritten. A file named .tmp is a part that was
-// not finished before a crash; the bytes are still in the store then.
+// A part is durable before the bytes that it keeps are overwritten. A file named .tmp is a part
+// that was not finished before a crash; the bytes are still in the store then.
 type aside struct {
 	top   disk.FS
 	dir   string           // aside/N. "": nothing was set aside yet.
@@ -44,23 +45,24 @@ type olderAside struct {
 }
 
 const (
-	// asideDir has a directory for each following that set something aside, numbered in their order.
+	// asideDir has a directory for each following that set something aside, numbered in their
+	// order.
 	asideDir = "aside"
 
-	// maxAsides is how many of these directories are kept. Each is from one owner that lost the log with ticks
-	// that were not confirmed: the last few say what happens on a machine.
+	// maxAsides is how many of these directories are kept. Each is from one owner that lost the log
+	// with ticks that were not confirmed: the last few say what happens on a machine.
 	maxAsides = 8
 
-	// maxAsideBytes is how many bytes all of them may have. An owner stops at 64 MiB of ticks that are not
-	// confirmed, by default: this is room for four such owners.
+	// maxAsideBytes is how many bytes all of them may have. An owner stops at 64 MiB of ticks that
+	// are not confirmed, by default: this is room for four such owners.
 	maxAsideBytes = 256 << 20
 
 	// removedSuffix is behind the name of a directory that is being removed.
 	removedSuffix = ".removed"
 )
 
-// place returns where something goes that is set aside, and makes the directories. The number N is one more
-// than the highest that is there.
+// place returns where something goes that is set aside, and makes the directories. The number N is
+// one more than the highest that is there.
 func (a *aside) place(name string) (string, error) {
 	if a.dir == "" {
 		if err := a.top.Mkdir(asideDir); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -92,8 +94,9 @@ func (a *aside) place(name string) (string, error) {
 	return path.Join(a.dir, name), nil
 }
 
-// list returns the directories that have files, oldest first, and the highest number of all. It removes what a
-// crash left: directories without files, or half removed. Other names are not ours and stay.
+// list returns the directories that have files, oldest first, and the highest number of all. It
+// removes what a crash left: directories without files, or half removed. Other names are not ours
+// and stay.
 func (a *aside) list() (older []olderAside, last int, err error) {
 	entries, err := a.top.ReadDir(asideDir)
 	if err != nil {
@@ -132,7 +135,8 @@ func asideNumber(name string) int {
 	return n
 }
 
-// measure returns how many files lie below a directory, and their bytes. It removes parts that were not finished.
+// measure returns how many files lie below a directory, and their bytes. It removes parts that were
+// not finished.
 func (a *aside) measure(dir string) (files int, size int64, err error) {
 	entries, err := a.top.ReadDir(dir)
 	if err != nil {
@@ -191,8 +195,8 @@ func removeAll(files disk.FS, dir string) error {
 	return files.Remove(dir)
 }
 
-// note records that a file is set aside from an offset on, with so many bytes more. Then the oldest directories
-// are removed until the others are within the limits.
+// note records that a file is set aside from an offset on, with so many bytes more. Then the oldest
+// directories are removed until the others are within the limits.
 func (a *aside) note(name string, from, bytes int64) {
 	if a.files == nil {
 		a.files = map[string]int64{}
@@ -210,8 +214,9 @@ func (a *aside) note(name string, from, bytes int64) {
 	}
 }
 
-// remove removes a directory. It gets another name first, so that a crash leaves all of it or a name that says
-// that it is removed. An error keeps nothing from being set aside: the next following tries again.
+// remove removes a directory. It gets another name first, so that a crash leaves all of it or a
+// name that says that it is removed. An error keeps nothing from being set aside: the next
+// following tries again.
 func (a *aside) remove(number int) {
 	dir := fmt.Sprintf("%s/%d", asideDir, number)
 	if err := a.top.Publish(dir, dir+removedSuffix); err != nil {
@@ -223,8 +228,8 @@ func (a *aside) remove(number int) {
 	_ = removeAll(a.top, dir+removedSuffix)
 }
 
-// move sets a file of a tree aside that the log does not have, if the file is there. If a part of it is set aside
-// already, only the bytes before are added.
+// move sets a file of a tree aside that the log does not have, if the file is there. If a part of
+// it is set aside already, only the bytes before are added.
 func (a *aside) move(t *tree, name string) error {
 	if _, known := a.files[name]; known {
 		if err := a.keep(t, name, 0); err != nil {
@@ -256,8 +261,8 @@ func (a *aside) move(t *tree, name string) error {
 // fromMark is between the name of a file and the offset that a part of it begins at.
 const fromMark = ".from-"
 
-// keep sets aside what a file has from an offset on, up to the part of it that is set aside already. It is called
-// before the first of these bytes is overwritten, cut off or removed.
+// keep sets aside what a file has from an offset on, up to the part of it that is set aside
+// already. It is called before the first of these bytes is overwritten, cut off or removed.
 func (a *aside) keep(t *tree, name string, from int64) error {
 	f, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -37,14 +37,15 @@ func partsAside(m *disktest.Mem, dir, name string) (parts []part) {
 	return parts
 }
 
-// An asideProgram is a store of an owner that lost the log, and operations of the log on it. New bytes of the log are
-// below 128, and most bytes that were never confirmed are not.
+// An asideProgram is a store of an owner that lost the log, and operations of the log on it. New
+// bytes of the log are below 128, and most bytes that were never confirmed are not.
 type asideProgram struct {
-	files map[string][]byte   // What was written here.
-	sizes map[string]int64    // What the log had of it.
-	ops   []op                // What the log has behind that.
-	log   map[string][]byte   // The files of the log in the end.
-	was   map[string][][]byte // Every content that the log gave a file, and an empty one last if it removed the file.
+	files map[string][]byte // What was written here.
+	sizes map[string]int64  // What the log had of it.
+	ops   []op              // What the log has behind that.
+	log   map[string][]byte // The files of the log in the end.
+	// Every content that the log gave a file, and an empty one last if it removed the file.
+	was map[string][][]byte
 }
 
 func newAsideProgram(r *rand.Rand) *asideProgram {
@@ -134,8 +135,8 @@ func (p *asideProgram) follow(mem *disktest.Mem, a *aside) error {
 	return x.sync()
 }
 
-// lowest returns from which offset on a file must be set aside: the first byte that differs in a content that the
-// log gave it, or its end in the log. -1: the log never had it.
+// lowest returns from which offset on a file must be set aside: the first byte that differs in a
+// content that the log gave it, or its end in the log. -1: the log never had it.
 func (p *asideProgram) lowest(name string) int64 {
 	was := p.was[name]
 	if len(was) == 0 {
@@ -186,7 +187,8 @@ func TestAside_KeepsTails(t *testing.T) {
 	require.Greater(t, wholes, 30)
 }
 
-// A store that comes whole takes the place of one that the log may not have: what differs is set aside.
+// A store that comes whole takes the place of one that the log may not have: what differs is set
+// aside.
 func TestAside_ReplacedStore(t *testing.T) {
 	for seed := range uint64(300) {
 		p := newAsideProgram(rand.New(rand.NewPCG(seed, 2)))
@@ -219,7 +221,8 @@ func TestAside_ReplacedStore(t *testing.T) {
 	}
 }
 
-// A crash before any call, and the following after it, keep every byte that was never confirmed, at its offset.
+// A crash before any call, and the following after it, keep every byte that was never confirmed, at
+// its offset.
 func TestAside_Crash(t *testing.T) {
 	crashes := 0
 	for seed := range uint64(12) {
@@ -247,7 +250,8 @@ func TestAside_Crash(t *testing.T) {
 	require.Greater(t, crashes, 500)
 }
 
-// recoverable fails the test unless every byte is in the log, in the store or set aside, at its offset, and every directory of aside is whole.
+// recoverable fails the test unless every byte is in the log, in the store or set aside, at its
+// offset, and every directory of aside is whole.
 func (p *asideProgram) recoverable(t *testing.T, m *disktest.Mem, when string) {
 	dirs := map[string]bool{}
 	for _, file := range m.Files() {
@@ -292,8 +296,9 @@ func (p *asideProgram) recoverable(t *testing.T, m *disktest.Mem, when string) {
 func TestAside_Limits(t *testing.T) {
 	for _, c := range []struct {
 		dirs, bytes int
-		sizes       []int // Set aside by one following after the other, and then those that are kept.
-		kept        []int
+		// Set aside by one following after the other, and then those that are kept.
+		sizes []int
+		kept  []int
 	}{
 		{3, 1000, []int{10, 20, 30, 40, 50}, []int{3, 4, 5}},
 		{8, 100, []int{10, 20, 30, 40, 50}, []int{4, 5}},
@@ -334,7 +339,8 @@ func TestAside_Limits(t *testing.T) {
 	}
 }
 
-// Directories that a crash left empty or half removed do not count, and go. What a person put there stays.
+// Directories that a crash left empty or half removed do not count, and go. What a person put there
+// stays.
 func TestAside_Leftovers(t *testing.T) {
 	mem := disktest.New()
 	for _, dir := range []string{"aside", "aside/1", "aside/2", "aside/2.removed", "aside/3", "aside/3/journal", "aside/12", "aside/notes", "aside/012"} {

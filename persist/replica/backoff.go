@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A backoff spaces the tries of a call that fails: each pause is twice as long as the one before, up to a limit.
-// Pauses vary, so that machines that fail together do not try again together.
+// A backoff spaces the tries of a call that fails: each pause is twice as long as the one before,
+// up to a limit. Pauses vary, so that machines that fail together do not try again together.
 type backoff struct{ next, limit time.Duration }
 
 // newBackoff returns the pauses between calls of a log that fail.

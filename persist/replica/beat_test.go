@@ -34,7 +34,8 @@ func TestOwner_Heartbeat(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// A tick ends a silence. After it, entries come sooner again, so that followers do not take the owner for dead.
+// A tick ends a silence. After it, entries come sooner again, so that followers do not take the
+// owner for dead.
 func TestOwner_HeartbeatAfterTick(t *testing.T) {
 	log := &replica.Memory{}
 	const every = 1600 * time.Millisecond
@@ -70,7 +71,8 @@ func TestFollower_OverdueOfSilentOwner(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// The log of an owner that appends much more than its store has is trimmed, without a call of Rebase.
+// The log of an owner that appends much more than its store has is trimmed, without a call of
+// Rebase.
 func TestOwner_KeepsTheLogShort(t *testing.T) {
 	log := &replica.Memory{}
 	first := follow(t, log, disktest.New(), replica.Options{Heartbeat: 50 * time.Millisecond})

@@ -68,8 +68,8 @@ func (f *Follower) begin(ctx context.Context) error {
 	return f.save()
 }
 
-// bounds returns those of the log. If it ends before an entry that is known here, it is asked again until that
-// is sure: a server that was cut off from the others answers with an old state.
+// bounds returns those of the log. If it ends before an entry that is known here, it is asked again
+// until that is sure: a server that was cut off from the others answers with an old state.
 func (f *Follower) bounds(ctx context.Context, known Position) (first, last Position, err error) {
 	err = f.retry(ctx, func() error {
 		if first, last, err = f.log.Bounds(ctx); err == nil && last < known {
@@ -83,8 +83,8 @@ func (f *Follower) bounds(ctx context.Context, known Position) (first, last Posi
 	return first, last, err
 }
 
-// retry calls try again as long as a server answers with an old state, or does not show an entry or shows a damaged
-// one, until that is sure: see Options.sure.
+// retry calls try again as long as a server answers with an old state, or does not show an entry or
+// shows a damaged one, until that is sure: see Options.sure.
 func (f *Follower) retry(ctx context.Context, try func() error) error {
 	begun, tries := time.Now(), backoff{5 * time.Millisecond, 100 * time.Millisecond}
 	for {
@@ -116,7 +116,8 @@ func (f *Follower) remember(ctx context.Context, s *state, first Position) error
 	if s.Files == nil || first > s.At.Position+1 {
 		return nil // f.at is before the first entry, so all entries are read again.
 	}
-	if first > 0 && first <= s.At.Position { // Else all was trimmed, or the next entry is the first there is.
+	// Else all was trimmed, or the next entry is the first there is.
+	if first > 0 && first <= s.At.Position {
 		at := s.trail()
 		err := f.retry(ctx, func() error { return at.check(ctx, f.log) })
 		switch {
@@ -136,8 +137,8 @@ func (f *Follower) remember(ctx context.Context, s *state, first Position) error
 	return nil
 }
 
-// reach applies the entries up to last, and sets aside what the log does not have. Without a tree there
-// is nothing to compare with yet: complete sets aside all of it.
+// reach applies the entries up to last, and sets aside what the log does not have. Without a tree
+// there is nothing to compare with yet: complete sets aside all of it.
 func (f *Follower) reach(ctx context.Context, last Position) error {
 	err := f.retry(ctx, func() error { return f.read(ctx, &last) })
 	if !errors.Is(err, errReached) {

@@ -6,9 +6,9 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// ErrOperator reports that the log takes or shows nothing until an operator acts: its stream was removed or is
-// full, say, or the login of this machine has expired. Engines wrap it. Owners and followers go on trying, so that
-// they continue by themselves after the repair.
+// ErrOperator reports that the log takes or shows nothing until an operator acts: its stream was
+// removed or is full, say, or the login of this machine has expired. Engines wrap it. Owners and
+// followers go on trying, so that they continue by themselves after the repair.
 var ErrOperator = errors.New("replica: an operator must act")
 
 // A Class says what helps against an error.
@@ -18,11 +18,12 @@ const (
 	// None is the class of no error.
 	None Class = iota
 
-	// Retried errors may pass: a server does not answer, or answers with an old state. The call is repeated.
+	// Retried errors may pass: a server does not answer, or answers with an old state. The call is
+	// repeated.
 	Retried
 
-	// Fenced errors end an ownership: another machine claimed the store, or the log does not have what this owner
-	// continues. Close the owner and follow again.
+	// Fenced errors end an ownership: another machine claimed the store, or the log does not have
+	// what this owner continues. Close the owner and follow again.
 	Fenced
 
 	// Operator errors stay until an operator repairs the engine, the settings or the program.
@@ -47,7 +48,8 @@ func ClassOf(err error) Class {
 	return Retried
 }
 
-// The first that an error is decides. ErrLost comes first: it may wrap the reason for which the store was lost.
+// The first that an error is decides. ErrLost comes first: it may wrap the reason for which the
+// store was lost.
 var classes = []struct {
 	err   error
 	class Class

@@ -43,11 +43,11 @@
 //
 // What an owner wrote and the log does not have is no part of the world: another owner may have
 // continued without it. It is set aside when the machine follows again. It is never appended or
-// shown. Of a file that the log has, only the bytes from the first difference on are kept. The first
-// OFFSET bytes of the file in store/, followed by these bytes, are the file as it was.
+// shown. Of a file that the log has, only the bytes from the first difference on are kept. The
+// first OFFSET bytes of the file in store/, followed by these bytes, are the file as it was.
 //
-// Each call of [Follow] that sets something aside makes a directory. The newest eight are kept, with
-// at most 256 MiB together. The newest one is always kept.
+// Each call of [Follow] that sets something aside makes a directory. The newest eight are kept,
+// with at most 256 MiB together. The newest one is always kept.
 //
 // # Crashes
 //

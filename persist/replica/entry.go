@@ -16,20 +16,22 @@ import (
 //	magic "STRP" | crc | writer | number | after | its writer | its number | operation | …
 //
 // crc is the CRC-32C of all behind it, 4 bytes; the others have 8. Writer is a random number of the
-// sender, and number counts its entries. The two tell an entry from all others, so that its
-// writer recognizes it. After is the position of the entry before, and which one that is: so a
-// reader notices what was trimmed, and a log that went on without what it had acknowledged.
-// Integers are little-endian; those of operations are varints. An operation is its kind and what the
-// table below says. A log in which something else lies is refused.
+// sender, and number counts its entries. The two tell an entry from all others, so that its writer
+// recognizes it. After is the position of the entry before, and which one that is: so a reader
+// notices what was trimmed, and a log that went on without what it had acknowledged. Integers are
+// little-endian; those of operations are varints. An operation is its kind and what the table below
+// says. A log in which something else lies is refused.
 const (
-	opClaim    opKind = iota + 1 // term, name, logInfo: the machine that appended it owns the store from here on.
-	opBegin                      // term, logInfo: what follows, up to opComplete, has all files of the store.
-	opPart                       // file, offset, bytes: of a file that has no name yet.
-	opWhole                      // file, size: it has its name now, its parts are all there.
-	opWrite                      // file, offset, bytes.
-	opRemove                     // file.
-	opComplete                   // All files were sent.
-	opOffer                      // name: of the machine that may claim now.
+	// term, name, logInfo: the machine that appended it owns the store from here on.
+	opClaim opKind = iota + 1
+	// term, logInfo: what follows, up to opComplete, has all files of the store.
+	opBegin
+	opPart     // file, offset, bytes: of a file that has no name yet.
+	opWhole    // file, size: it has its name now, its parts are all there.
+	opWrite    // file, offset, bytes.
+	opRemove   // file.
+	opComplete // All files were sent.
+	opOffer    // name: of the machine that may claim now.
 )
 
 // An opKind says which operation an op is. The numbers are those of the bytes.
@@ -62,7 +64,8 @@ const (
 	entryMagic  = "STRP"
 	entryHeader = 4 + 4 + 5*8
 	maxName     = 255
-	maxData     = MaxEntry - entryHeader - 64 - maxName // Of one operation, with room for its other members.
+	// Of one operation, with room for its other members.
+	maxData = MaxEntry - entryHeader - 64 - maxName
 )
 
 // castagnoli is the polynomial of the sums of entries and of the state.
@@ -100,7 +103,8 @@ func (o *op) append(b []byte) []byte {
 	return append(b, o.data...)
 }
 
-// errEntry reports bytes in the log that are no entry: the log is not of this package, or the entry is damaged.
+// errEntry reports bytes in the log that are no entry: the log is not of this package, or the entry
+// is damaged.
 var errEntry = errors.New("replica: an entry of the log is damaged, or was written by something else")
 
 // decodeEntry returns what lies in the bytes of an entry. Its data is a part of b. Of an entry with
@@ -119,7 +123,8 @@ func decodeEntry(b []byte) (h header, ops []op, err error) {
 	return h, ops, nil
 }
 
-// decodeHeader returns the header of an entry, whatever its operations are. The checksum is that of all.
+// decodeHeader returns the header of an entry, whatever its operations are. The checksum is that of
+// all.
 func decodeHeader(b []byte) (h header, err error) {
 	if len(b) < entryHeader || len(b) > MaxEntry || string(b[:4]) != entryMagic || crc32.Checksum(b[8:], castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
 		return h, errEntry
@@ -128,8 +133,8 @@ func decodeHeader(b []byte) (h header, err error) {
 	return header{entryID{at(0), at(1)}, link{Position(at(2)), entryID{at(3), at(4)}}}, nil
 }
 
-// decode reads an operation from the beginning of b, which is not empty. Names of files are bounded here
-// to what a store has, so that no entry writes anywhere else on a machine.
+// decode reads an operation from the beginning of b, which is not empty. Names of files are bounded
+// here to what a store has, so that no entry writes anywhere else on a machine.
 func (o *op) decode(b []byte) (rest []byte, err error) {
 	o.kind = opKind(b[0])
 	name, b, ok := cutBytes(b[1:])
@@ -156,8 +161,8 @@ func (o *op) decode(b []byte) (rest []byte, err error) {
 	return b, nil
 }
 
-// cutBytes returns the bytes that b begins with, behind their number, and what follows. The number is
-// compared with what there is before it is believed.
+// cutBytes returns the bytes that b begins with, behind their number, and what follows. The number
+// is compared with what there is before it is believed.
 func cutBytes(b []byte) (part, rest []byte, ok bool) {
 	n, k := binary.Uvarint(b)
 	if k <= 0 || n > uint64(len(b)-k) {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzEntry decodes bytes as an entry: what is one is written as it was, up to the spelling of numbers.
+// FuzzEntry decodes bytes as an entry: what is one is written as it was, up to the spelling of
+// numbers.
 func FuzzEntry(f *testing.F) {
 	h := header{entryID{1, 2}, link{3, entryID{4, 5}}}
 	f.Add(encodeEntry(h, nil)[8:])

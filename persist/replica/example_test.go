@@ -84,7 +84,8 @@ func standBy(ctx context.Context, f *replica.Follower) (*replica.Owner, error) {
 func playWorld(ctx context.Context, o *replica.Owner, w *ecs.World, step func()) error {
 	store, err := o.Open(ctx, w, persist.Options{})
 	if err != nil {
-		return fmt.Errorf("open: %w", err) // Also if the component types do not fit: persist.ErrSchema.
+		// Also if the component types do not fit: persist.ErrSchema.
+		return fmt.Errorf("open: %w", err)
 	}
 	for err == nil && ctx.Err() == nil {
 		step()

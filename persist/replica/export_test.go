@@ -23,8 +23,8 @@ func Named(data []byte) (names []string) {
 	return names
 }
 
-// Chain returns the positions of the entries of a log that count, by the rule of the package: each continues
-// the one before. It reads the log as it is, without a link that fails.
+// Chain returns the positions of the entries of a log that count, by the rule of the package: each
+// continues the one before. It reads the log as it is, without a link that fails.
 func Chain(log *Memory) (chain []Position) {
 	var at link
 	for e, _ := log.Next(context.Background(), 0); e.Position > 0; e, _ = log.Next(context.Background(), e.Position) {
@@ -52,8 +52,8 @@ func Describe(log *Memory) (lines []string) {
 	return lines
 }
 
-// Counts returns the position of the entry that an owner appended last, and whether it is what the log has there
-// and counts.
+// Counts returns the position of the entry that an owner appended last, and whether it is what the
+// log has there and counts.
 func (o *Owner) Counts(log *Memory) (Position, bool) {
 	o.sender.order.Lock()
 	defer o.sender.order.Unlock()
@@ -63,8 +63,8 @@ func (o *Owner) Counts(log *Memory) (Position, bool) {
 	return at.Position, e.Position == at.Position && h.id == at.ID && slices.Contains(Chain(log), at.Position)
 }
 
-// Patient returns options that believe in lost entries after so long, and, if they say nothing else, of an owner
-// that appends no entry by itself.
+// Patient returns options that believe in lost entries after so long, and, if they say nothing
+// else, of an owner that appends no entry by itself.
 func (o Options) Patient(d time.Duration) Options {
 	o.patience = d
 	if o.Heartbeat == 0 {

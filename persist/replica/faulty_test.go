@@ -65,8 +65,8 @@ func TestFollower_EntryHiddenFromReaders(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A server with a damaged copy of an entry keeps a follower from nothing. The same holds for a new one, and for an owner
-// that reads its log back.
+// A server with a damaged copy of an entry keeps a follower from nothing. The same holds for a new
+// one, and for an owner that reads its log back.
 func TestFollower_EntryDamaged(t *testing.T) {
 	log, mem, other := &replicatest.Log{}, disktest.New(), disktest.New()
 	ours, theirs := log.Link(1), log.Link(2)
@@ -269,8 +269,9 @@ func TestOwner_StaleBounds(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// Machines follow, claim and append to logs that forget, hide entries and answer with old states. What an owner
-// was told to be confirmed lies in the log and counts, and the log can be read to its end.
+// Machines follow, claim and append to logs that forget, hide entries and answer with old states.
+// What an owner was told to be confirmed lies in the log and counts, and the log can be read to its
+// end.
 func TestSimulatedFaultyLog(t *testing.T) {
 	runs := *simRuns
 	if runs == 0 {

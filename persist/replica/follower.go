@@ -21,26 +21,27 @@ type Options struct {
 	// Default: "", to which nothing can be offered.
 	Name string
 
-	// OnShorter is called when the log is found to have forgotten what it acknowledged, and what was
-	// missing was appended again. It must not block. nil: nothing is called.
+	// OnShorter is called when the log is found to have forgotten what it acknowledged, and what
+	// was missing was appended again. It must not block. nil: nothing is called.
 	OnShorter func(*ShorterError)
 
 	// Forget follows a log that has forgotten what is known here ([ErrLogShorter]), and that others
-	// may have gone on with: what it does not have is set aside. If the log has nothing at all, what lies
-	// here stays, and a claim brings it in.
+	// may have gone on with: what it does not have is set aside. If the log has nothing at all,
+	// what lies here stays, and a claim brings it in.
 	Forget bool
 
-	// Heartbeat is after how long a silence the owner appends an entry without operations, so that followers
-	// know that it is there: see [Follower.Fresh]. Default: 1 s; negative: it does not.
+	// Heartbeat is after how long a silence the owner appends an entry without operations, so that
+	// followers know that it is there: see [Follower.Fresh]. Default: 1 s; negative: it does not.
 	Heartbeat time.Duration
 
-	// Budget bounds the memory of ticks that wait for the log or the disk, and of entries that the owner keeps for a
-	// log that forgets, in all stores that have it: see [persist.Options.Budget], which [Owner.Open] takes from
-	// here. For a store that a [persist.Follower] opens, set both. Each world has two shares. Default: nil, no bound.
+	// Budget bounds the memory of ticks that wait for the log or the disk, and of entries that the
+	// owner keeps for a log that forgets, in all stores that have it: see [persist.Options.Budget],
+	// which [Owner.Open] takes from here. For a store that a [persist.Follower] opens, set both.
+	// Each world has two shares. Default: nil, no bound.
 	Budget *budget.Budget
 
-	// Version says which states of the world this program can open, and which it writes. [Follower.Claim] compares it
-	// with those of the machines before. Default: all numbers 0.
+	// Version says which states of the world this program can open, and which it writes.
+	// [Follower.Claim] compares it with those of the machines before. Default: all numbers 0.
 	Version Version
 
 	patience time.Duration // See sure.
@@ -49,8 +50,9 @@ type Options struct {
 
 func (o *Options) heartbeat() time.Duration { return cmp.Or(o.Heartbeat, time.Second) }
 
-// sure returns how long a log must say that it lost entries, or not show them, until that is believed. A server
-// that was cut off from the others answers with an old state until it notices; NATS takes 10 s for that.
+// sure returns how long a log must say that it lost entries, or not show them, until that is
+// believed. A server that was cut off from the others answers with an old state until it notices;
+// NATS takes 10 s for that.
 func (o *Options) sure() time.Duration { return cmp.Or(o.patience, 15*time.Second) }
 
 // readBack returns how often an owner reads its log back.
@@ -68,11 +70,12 @@ func (o *Options) readBack() time.Duration { return cmp.Or(o.reads, readBackEver
 //	next   a store that is sent just now, in next/: from opBegin to opComplete, when it becomes tree
 //	none   until an owner sends all files
 //
-// A follower with a tree ignores a store that is sent again, since it has the same files. A follower that missed
-// entries, because the log was trimmed, drops its tree and waits until all files are sent again.
+// A follower with a tree ignores a store that is sent again, since it has the same files. A
+// follower that missed entries, because the log was trimmed, drops its tree and waits until all
+// files are sent again.
 //
-// What is applied is remembered in the file state, now and then. After a crash, operations from there on
-// are applied again.
+// What is applied is remembered in the file state, now and then. After a crash, operations from
+// there on are applied again.
 type Follower struct {
 	log     Log
 	files   disk.FS
@@ -85,29 +88,31 @@ type Follower struct {
 	stop context.CancelFunc // Of the goroutine that follows.
 	done chan struct{}      // Closed when it has ended.
 
-	mu      sync.Mutex    // Guards what follows. The goroutine changes it; when that has ended, the holder of turn does.
+	// Guards what follows. The goroutine changes it; when that has ended, the holder of turn does.
+	mu      sync.Mutex
 	at      trail         // The last entries that were applied, newest first.
 	skipped link          // The last entry that did not count.
 	fresh   time.Time     // When the last entry was read; see Fresh.
 	timed   bool          // fresh is when an entry was read, not when Follow returned.
 	gap     time.Duration // Between the last two entries, or the longest possible one.
-	logged  int64         // Bytes that were read since the last store that came whole began to be sent,
-	begun   int64         // and as many when another one began to be sent.
-	end     Position      // The last entry that was read. It lies behind at if it did not count.
-	term    uint64        // The highest of all claims.
-	info    logInfo       // What the log says about itself.
-	tree    *tree         // nil: the log has no store yet, or not all of it came.
-	next    *tree         // It comes just now.
-	bare    time.Time     // Since when tree is nil, if it is.
-	owned   bool          // Something may lie here that the log does not have.
-	origin  bool          // A store lies here, and the log has none yet.
-	since   int           // Bytes applied since the state was written.
-	aside   *aside        // Where what is not in the log goes.
-	offer   offer
-	grown   chan struct{} // Closed when at or err is another one.
-	err     error         // Why the log is not followed any more.
-	stuck   error         // Why the next entry could not be applied, when that was last tried.
-	closed  bool
+	// Bytes that were read since the last store that came whole began to be sent,
+	logged int64
+	begun  int64     // and as many when another one began to be sent.
+	end    Position  // The last entry that was read. It lies behind at if it did not count.
+	term   uint64    // The highest of all claims.
+	info   logInfo   // What the log says about itself.
+	tree   *tree     // nil: the log has no store yet, or not all of it came.
+	next   *tree     // It comes just now.
+	bare   time.Time // Since when tree is nil, if it is.
+	owned  bool      // Something may lie here that the log does not have.
+	origin bool      // A store lies here, and the log has none yet.
+	since  int       // Bytes applied since the state was written.
+	aside  *aside    // Where what is not in the log goes.
+	offer  offer
+	grown  chan struct{} // Closed when at or err is another one.
+	err    error         // Why the log is not followed any more.
+	stuck  error         // Why the next entry could not be applied, when that was last tried.
+	closed bool
 }
 
 const (
@@ -120,14 +125,15 @@ const (
 	stateEvery = 16 << 20
 )
 
-// Follow brings the store in files to where the log is, and keeps it there until Close, or until
-// it is claimed. In files, which are this machine's alone, nothing else may lie; a store in the
+// Follow brings the store in files to where the log is, and keeps it there until Close, or until it
+// is claimed. In files, which are this machine's alone, nothing else may lie; a store in the
 // directory store/ may be there before, if the log is empty: the first claim brings it in.
 //
-// What an owner wrote here and the log does not have is set aside before, see [Follower.Aside]. A machine
-// that is too far behind, as the log was trimmed, gets all files again. Errors: [persist.ErrForeign] if
-// files hold a store that is not this log's; [persist.ErrLocked]; [ErrLogShorter], also if the log was
-// emptied and this machine does not have all of it; those of the log.
+// What an owner wrote here and the log does not have is set aside before, see [Follower.Aside]. A
+// machine that is too far behind, as the log was trimmed, gets all files again. Errors:
+// [persist.ErrForeign] if files hold a store that is not this log's; [persist.ErrLocked];
+// [ErrLogShorter], also if the log was emptied and this machine does not have all of it; those of
+// the log.
 func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Follower, error) {
 	if err := options.Version.check(); err != nil {
 		return nil, err
@@ -148,7 +154,8 @@ func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Foll
 	}
 	f.fresh, f.timed, f.gap, f.bare = time.Now(), false, 0, time.Now()
 	if f.end > 0 {
-		f.gap = f.longestGap() // The owner may have no ticks: its next entry comes when it shows that it is there.
+		// The owner may have no ticks: its next entry comes when it shows that it is there.
+		f.gap = f.longestGap()
 	}
 	f.follow()
 	return f, nil
@@ -166,16 +173,18 @@ func (f *Follower) Position() Position {
 }
 
 // Fresh returns when the last entry came. A live owner appends one at least once a second, see
-// [Options.Heartbeat]. If none came for much longer, the owner is gone, or this machine does not reach the log.
+// [Options.Heartbeat]. If none came for much longer, the owner is gone, or this machine does not
+// reach the log.
 func (f *Follower) Fresh() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.fresh
 }
 
-// Overdue returns for how long an entry of the owner is overdue: the time since the last one, less twice the time
-// between that and the one before. A program that looks for a dead owner claims when this is more than some
-// hundred milliseconds. It works for an owner with ticks and for one without.
+// Overdue returns for how long an entry of the owner is overdue: the time since the last one, less
+// twice the time between that and the one before. A program that looks for a dead owner claims when
+// this is more than some hundred milliseconds. It works for an owner with ticks and for one
+// without.
 func (f *Follower) Overdue() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,9 +203,9 @@ func (f *Follower) heard() {
 // longestGap is the longest time between two entries of a live owner.
 func (f *Follower) longestGap() time.Duration { return max(f.options.heartbeat(), time.Second) }
 
-// Offered returns what is closed once the owner has offered the store to this machine, see [Owner.Offer]:
-// Claim then. Every claim, of any machine, ends an offer, so ask for another channel after each. An offer outlives
-// this process.
+// Offered returns what is closed once the owner has offered the store to this machine, see
+// [Owner.Offer]: Claim then. Every claim, of any machine, ends an offer, so ask for another channel
+// after each. An offer outlives this process.
 func (f *Follower) Offered() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -220,8 +229,8 @@ func (o *offer) set(stands bool) {
 	o.stands = stands
 }
 
-// Writes returns which state of the world the owner is to write: the newest that was written, or that of
-// [Options.Version] if it is newer. Register component types of that state.
+// Writes returns which state of the world the owner is to write: the newest that was written, or
+// that of [Options.Version] if it is newer. Register component types of that state.
 func (f *Follower) Writes() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -243,8 +252,9 @@ func (f *Follower) Aside() (dir string, bytes int64) {
 	return f.aside.dir, f.aside.bytes
 }
 
-// Err returns why the log is not followed any more, or why it is not just now: an entry that cannot be written
-// here, to a disk that is full say, is tried again until it can. nil: the log is followed.
+// Err returns why the log is not followed any more, or why it is not just now: an entry that cannot
+// be written here, to a disk that is full say, is tried again until it can. nil: the log is
+// followed.
 func (f *Follower) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -254,9 +264,9 @@ func (f *Follower) Err() error {
 // errNoStore is why a follower that reads the log has no store.
 var errNoStore = errors.New("replica: the log has no whole store")
 
-// Stuck returns why the files do not follow the log just now, and since when: the log does not yield entries, it has
-// no whole store, or this machine cannot write them. The follower tries again. [ClassOf] tells what helps. nil: it
-// follows.
+// Stuck returns why the files do not follow the log just now, and since when: the log does not
+// yield entries, it has no whole store, or this machine cannot write them. The follower tries
+// again. [ClassOf] tells what helps. nil: it follows.
 func (f *Follower) Stuck() (since time.Time, err error) {
 	m := f.Metrics()
 	return m.StuckSince, m.Stuck
@@ -377,8 +387,9 @@ const (
 // errReached ends reading where it was to end.
 var errReached = errors.New("reached")
 
-// read applies entries as they come. If upto is given, it ends with errReached there. It always ends with
-// an error, and may be called again: it goes on behind the last entry that was applied whole.
+// read applies entries as they come. If upto is given, it ends with errReached there. It always
+// ends with an error, and may be called again: it goes on behind the last entry that was applied
+// whole.
 func (f *Follower) read(ctx context.Context, upto *Position) error {
 	if upto != nil && f.end >= *upto {
 		return errReached
@@ -408,8 +419,9 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 	return ctx.Err()
 }
 
-// fill applies the entries that e continues and that Entries did not yield, and the one at the position of e. It asks
-// the server that decides on appends: another server may have a damaged copy.
+// fill applies the entries that e continues and that Entries did not yield, and the one at the
+// position of e. It asks the server that decides on appends: another server may have a damaged
+// copy.
 func (f *Follower) fill(ctx context.Context, e Entry) error {
 	for {
 		missed, err := f.log.Next(ctx, f.end)
@@ -425,8 +437,8 @@ func (f *Follower) fill(ctx context.Context, e Entry) error {
 	}
 }
 
-// continues reports whether an entry counts: it names the one that it continues, which must be the last that
-// counted. One that differs is of these:
+// continues reports whether an entry counts: it names the one that it continues, which must be the
+// last that counted. One that differs is of these:
 //
 //	it names a later entry, the log was trimmed    the files are of no use any more: take skips what
 //	                                               follows until an owner sends all files again
@@ -468,8 +480,9 @@ func (f *Follower) continues(ctx context.Context, e Entry, h header, ops []op) (
 	return false, err
 }
 
-// recheck looks again at the entries before e that did not count. If the log forgot some of them, another one may
-// be there that counts: then reading goes back to the last that did, as behind a hole.
+// recheck looks again at the entries before e that did not count. If the log forgot some of them,
+// another one may be there that counts: then reading goes back to the last that did, as behind a
+// hole.
 func (f *Follower) recheck(ctx context.Context, e Entry) error {
 	next, _, err := continuation(ctx, f.log, f.at[0], e.Position)
 	if err != nil || next.Position == 0 || next.Position >= e.Position {
@@ -593,8 +606,8 @@ func (f *Follower) sameLog(ops []op) error {
 	return nil
 }
 
-// learn takes in what the log says about itself. A log that was removed and made again has another identity. Its
-// store is not the one that is here, which stays.
+// learn takes in what the log says about itself. A log that was removed and made again has another
+// identity. Its store is not the one that is here, which stays.
 func (f *Follower) learn(data []byte) error {
 	info, err := decodeInfo(data)
 	if err != nil {
@@ -645,8 +658,9 @@ func (f *Follower) clear(dir string) error {
 	return disk.SyncDir(f.files, ".")
 }
 
-// complete makes what came the store. What was there before is set aside if the log may not have all
-// of it. The directory next/ takes the place of store/ by one rename, when all of it is durable.
+// complete makes what came the store. What was there before is set aside if the log may not have
+// all of it. The directory next/ takes the place of store/ by one rename, when all of it is
+// durable.
 func (f *Follower) complete() error {
 	t := f.next
 	if err := t.sync(); err != nil {
@@ -676,8 +690,8 @@ func (f *Follower) complete() error {
 	return f.save()
 }
 
-// save writes what is known, once it is durable. Of a store that is coming nothing is: it is asked for
-// from its beginning.
+// save writes what is known, once it is durable. Of a store that is coming nothing is: it is asked
+// for from its beginning.
 func (f *Follower) save() error {
 	s := &state{At: f.at[0], Trail: f.at, Logged: f.logged, Term: f.term, Info: f.info, Owner: f.owned, First: f.origin, Offer: f.offer.stands}
 	if f.tree != nil {

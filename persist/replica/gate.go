@@ -9,8 +9,8 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A gate is the files of a store. Reads go through. Writes are passed on to the owner's sender; without an owner they
-// are refused.
+// A gate is the files of a store. Reads go through. Writes are passed on to the owner's sender;
+// without an owner they are refused.
 //
 //	call                   here              to the log
 //	WriteAt                at once           noted, if the log does not have these bytes
@@ -19,8 +19,8 @@ import (
 //	Remove                 at once           noted
 //	files named .tmp, and those outside of journal/ and snapshots/: here only
 //
-// A store orders what must be durable before what by Sync. So a log that has what was synced, in the
-// order in which it was written, has a store that can be recovered.
+// A store orders what must be durable before what by Sync. So a log that has what was synced, in
+// the order in which it was written, has a store that can be recovered.
 type gate struct {
 	disk.FS // The store, on this machine.
 	sender  atomic.Pointer[sender]
@@ -121,8 +121,8 @@ func (g *gate) Replicated() (bool, error) {
 	return true, s.monitor.now().Stuck
 }
 
-// Close is a part of [disk.FS]. It does nothing: a store closes its files, and these go on to be followed
-// or owned.
+// Close is a part of [disk.FS]. It does nothing: a store closes its files, and these go on to be
+// followed or owned.
 func (g *gate) Close() error { return nil }
 
 // A sentFile is a file of the owner's store.
@@ -141,7 +141,8 @@ func (f *sentFile) WriteAt(b []byte, at int64) (int, error) {
 	if !replicated(name) {
 		return f.File.WriteAt(b, at)
 	}
-	news := f.sender.beyond(name, at, b, f.File) // Before b is written over what it is compared with.
+	// Before b is written over what it is compared with.
+	news := f.sender.beyond(name, at, b, f.File)
 	// Noted only once it is here: the log shall not have what this machine failed to write.
 	n, err := f.File.WriteAt(b, at)
 	if err == nil && news {
@@ -166,8 +167,8 @@ func (f *sentFile) Close() error {
 // Sync is a part of [disk.File]: of the journal, it returns when the log has what was written.
 func (f *sentFile) Sync() error { return f.SyncLocal(func() {}) }
 
-// SyncLocal is described with [disk.SyncLocal]: local is called when this machine has what was written,
-// which the log may not have for long, or ever.
+// SyncLocal is described with [disk.SyncLocal]: local is called when this machine has what was
+// written, which the log may not have for long, or ever.
 func (f *sentFile) SyncLocal(local func()) error {
 	name, err := f.current()
 	if err == nil {

@@ -47,7 +47,8 @@ func (f *countedFile) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// Whoever stands by and is offered a store reads what came since it looked last, and nothing that it has read.
+// Whoever stands by and is offered a store reads what came since it looked last, and nothing that
+// it has read.
 func TestHandover_ReadsNothingAgain(t *testing.T) {
 	log := &replica.Memory{}
 	files := &counted{FS: disktest.New()}
@@ -126,7 +127,8 @@ func TestOffer_StandsUntilClaim(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// A handover that is cut anywhere loses nothing that was confirmed, and leaves a store that one machine has.
+// A handover that is cut anywhere loses nothing that was confirmed, and leaves a store that one
+// machine has.
 func TestHandover_CutAnywhere(t *testing.T) {
 	for cut := 1; ; cut++ {
 		log := &replicatest.Log{}

@@ -18,13 +18,14 @@ var (
 	// ErrTaken reports that the log does not end where an append wanted it to.
 	ErrTaken = errors.New("replica: the log has other entries there")
 
-	// ErrUnknown reports an append without an answer. The log may have the entry, or may get it later. Read the log,
-	// or try again, to find out.
+	// ErrUnknown reports an append without an answer. The log may have the entry, or may get it
+	// later. Read the log, or try again, to find out.
 	ErrUnknown = errors.New("replica: it is not known whether the log took the entry")
 )
 
-// A Log is a sequence of entries that machines share. It survives the machines that use it, and keeps every entry
-// that it acknowledged until the entry is trimmed. Its methods may be called from several goroutines.
+// A Log is a sequence of entries that machines share. It survives the machines that use it, and
+// keeps every entry that it acknowledged until the entry is trimmed. Its methods may be called from
+// several goroutines.
 type Log interface {
 	// Append adds an entry if the log ends with that at position after, or is empty and after is 0
 	// or the last that there was. It returns the position of the entry once it will not be
@@ -32,21 +33,21 @@ type Log interface {
 	// among them, says that the entry may be there, or may yet come to be there.
 	Append(ctx context.Context, after Position, entry []byte) (Position, error)
 
-	// Entries yields the entries behind position after, in order, those that come included: it
-	// ends with an error, that of ctx if nothing else. If some of them were trimmed, it begins with the
+	// Entries yields the entries behind position after, in order, those that come included: it ends
+	// with an error, that of ctx if nothing else. If some of them were trimmed, it begins with the
 	// oldest there is.
 	Entries(ctx context.Context, after Position) iter.Seq2[Entry, error]
 
-	// Next returns the first entry behind position after, or the zero Entry if there is none. It asks the
-	// server that decides on appends. The answer may be old: newer entries may be missing.
+	// Next returns the first entry behind position after, or the zero Entry if there is none. It
+	// asks the server that decides on appends. The answer may be old: newer entries may be missing.
 	Next(ctx context.Context, after Position) (Entry, error)
 
 	// Bounds returns the positions of the oldest entry that is kept and of the last. If none is,
 	// first is 0; last is that of the last there was. Both are lower bounds: the answer may be old.
 	Bounds(ctx context.Context) (first, last Position, err error)
 
-	// Trim lets go of the entries before a position, but for the last one, which may stay. It may be
-	// done later, and Entries may yield them a while longer than Bounds tells of them.
+	// Trim lets go of the entries before a position, but for the last one, which may stay. It may
+	// be done later, and Entries may yield them a while longer than Bounds tells of them.
 	Trim(ctx context.Context, before Position) error
 }
 
@@ -56,9 +57,9 @@ type Entry struct {
 	Data     []byte
 }
 
-// A ShorterError reports a log that lost an entry which it had acknowledged: it ends before that entry, or
-// has another one in its place. The engine broke its promise. A machine that has the entry does not go on
-// without it.
+// A ShorterError reports a log that lost an entry which it had acknowledged: it ends before that
+// entry, or has another one in its place. The engine broke its promise. A machine that has the
+// entry does not go on without it.
 type ShorterError struct {
 	Known Position // Position of an entry that was acknowledged or read.
 	Last  Position // Position of the last entry that the log still has, or has in common.
@@ -75,11 +76,13 @@ func (e *ShorterError) Is(target error) bool { return target == ErrLogShorter }
 // ErrLogShorter is what a [ShorterError] is.
 var ErrLogShorter = errors.New("replica: the log forgot what it acknowledged")
 
-// A HoleError reports a log that does not show entries which it has. Some engines do so after a restart of
-// one server. The reader keeps its files and asks again, also the server that decides on appends.
+// A HoleError reports a log that does not show entries which it has. Some engines do so after a
+// restart of one server. The reader keeps its files and asks again, also the server that decides on
+// appends.
 type HoleError struct {
 	After Position // Position of the last entry that was shown.
-	Next  Position // Position of the next one that was shown. It does not continue the one at After.
+	// Position of the next one that was shown. It does not continue the one at After.
+	Next Position
 }
 
 // Error says where the hole is.
@@ -99,8 +102,8 @@ var (
 	errTrimmed   = errors.New("replica: the entry was trimmed")
 )
 
-// A trail is the newest entries that count, newest first. One alone does not tell whether it still counts:
-// an append that the engine carries out late may lie behind another entry, or a hidden one.
+// A trail is the newest entries that count, newest first. One alone does not tell whether it still
+// counts: an append that the engine carries out late may lie behind another entry, or a hidden one.
 type trail [4]link
 
 // push adds an entry.
@@ -109,8 +112,8 @@ func (t *trail) push(l link) {
 	t[0] = l
 }
 
-// check returns nil if the entries of t count, as far as they were not trimmed: each is the first that continues
-// the one before. Else it returns what checkLink does.
+// check returns nil if the entries of t count, as far as they were not trimmed: each is the first
+// that continues the one before. Else it returns what checkLink does.
 func (t *trail) check(ctx context.Context, log Log) error {
 	oldest := len(t) - 1
 	for ; oldest > 0; oldest-- {
@@ -143,8 +146,8 @@ func (t *trail) check(ctx context.Context, log Log) error {
 	return nil
 }
 
-// continuation returns the first entry that continues the one of l or that lies at upto or behind it. It returns
-// the zero Entry if there is none.
+// continuation returns the first entry that continues the one of l or that lies at upto or behind
+// it. It returns the zero Entry if there is none.
 func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry, h header, err error) {
 	for after := l.Position; ; after = e.Position {
 		if e, err = log.Next(ctx, after); err != nil || e.Position == 0 {
@@ -159,8 +162,9 @@ func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry,
 	}
 }
 
-// checkLink returns nil if the log has the entry of l, which lies before its end. It returns a [ShorterError] if
-// another entry lies at that position, errTrimmed if none does, and errOldAnswer if the answer does not tell.
+// checkLink returns nil if the log has the entry of l, which lies before its end. It returns a
+// [ShorterError] if another entry lies at that position, errTrimmed if none does, and errOldAnswer
+// if the answer does not tell.
 func checkLink(ctx context.Context, log Log, l link) error {
 	if l.ID == (entryID{}) {
 		return nil // Nothing is known of it.
@@ -247,8 +251,8 @@ func (m *Memory) Next(ctx context.Context, after Position) (Entry, error) {
 	return e, ctx.Err()
 }
 
-// find returns the first entry behind a position, or a channel that is closed when there may be one. It holds
-// the lock for both, so that no entry comes between the question and the waiting.
+// find returns the first entry behind a position, or a channel that is closed when there may be
+// one. It holds the lock for both, so that no entry comes between the question and the waiting.
 func (m *Memory) find(after Position) (e Entry, ok bool, grown <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

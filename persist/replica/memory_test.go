@@ -120,8 +120,8 @@ func TestSender_DropsOperations(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// The memory of 50 owners whose logs do not answer stays within the budget that they share. All go on when the logs
-// do.
+// The memory of 50 owners whose logs do not answer stays within the budget that they share. All go
+// on when the logs do.
 func TestOwner_BudgetOnStoppedLog(t *testing.T) {
 	const owners, memory = 50, 4 << 20
 	b := budget.New(memory)
@@ -183,8 +183,8 @@ func TestOwner_BudgetOnStoppedLog(t *testing.T) {
 			require.Positive(t, n, "owner %d, stopped %v", i, slow)
 		}
 		require.True(t, refused > 0 || !slow)
-		// The batch that a journal gives to a sender counts in both until the log has it. So the sum may be above the
-		// budget by one batch and one tick for each owner.
+		// The batch that a journal gives to a sender counts in both until the log has it. So the
+		// sum may be above the budget by one batch and one tick for each owner.
 		require.LessOrEqual(t, most, int64(memory*3/2), "stopped %v", slow)
 	}
 	for _, n := range nodes {

@@ -5,19 +5,21 @@ import (
 	"time"
 )
 
-// Metrics say how a machine and its log get on. Reading them never waits for the log. Counts are those since the
-// machine began to follow, or to own.
+// Metrics say how a machine and its log get on. Reading them never waits for the log. Counts are
+// those since the machine began to follow, or to own.
 type Metrics struct {
 	Position Position // Of the last entry that was read, or appended.
 	Term     uint64   // Of the newest claim. Each claim has a higher one.
-	LogBytes int64    // Of the entries in the log, counted since all files were last sent, or since Follow.
+	// Of the entries in the log, counted since all files were last sent, or since Follow.
+	LogBytes int64
 
 	Heard      time.Time // When the last entry was read, or acknowledged.
 	StuckSince time.Time // When the call that is under way first failed. Zero: it has not.
 	Stuck      error     // How it failed last. ClassOf tells what helps.
 
 	Errors [Operator + 1]uint64 // Failed calls, by Class.
-	Healed uint64               // How often an owner sent all files once more since the log did not show an entry.
+	// How often an owner sent all files once more since the log did not show an entry.
+	Healed uint64
 }
 
 // A monitor keeps Metrics. Its lock is held for a few instructions only.
@@ -26,11 +28,12 @@ type monitor struct {
 	metrics Metrics
 	held    error     // Why no call is made.
 	since   time.Time // Since when none is made.
-	tried   time.Time // When the call that is under way began; zero: a failed call waits for its repetition.
+	// When the call that is under way began; zero: a failed call waits for its repetition.
+	tried time.Time
 }
 
-// calm is how long a call may be under way until the failure of the one before counts as over. A call of reading
-// lasts as long as the log is in order. Engines report a failure sooner.
+// calm is how long a call may be under way until the failure of the one before counts as over. A
+// call of reading lasts as long as the log is in order. Engines report a failure sooner.
 const calm = 5 * time.Second
 
 // begin notes that a call begins.

@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-// An owner and a follower of a log that refuses everything say why and since when, without waiting for the log, and
-// go on when it works again.
+// An owner and a follower of a log that refuses everything say why and since when, without waiting
+// for the log, and go on when it works again.
 func TestStuck_SaysWhy(t *testing.T) {
 	log := &replicatest.Log{}
 	ours, theirs := log.Link(1), log.Link(2)

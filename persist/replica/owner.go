@@ -18,8 +18,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// ErrUnfinished reports a log with a store that was not sent to its end. Only the machine that has the store can claim
-// it.
+// ErrUnfinished reports a log with a store that was not sent to its end. Only the machine that has
+// the store can claim it.
 var ErrUnfinished = errors.New("replica: the store was not sent whole; claim it where it lies")
 
 // An Owner may write a store that the log has, until another machine claims it.
@@ -30,9 +30,9 @@ var ErrUnfinished = errors.New("replica: the store was not sent whole; claim it 
 //	             ▲         │       └── lost: its syncs fail; Close
 //	             └─refused─┘
 //
-// A claim ends the goroutine that follows, so that the files stand still, and appends the claim behind
-// the entry that they have. If the log takes it, no other machine has appended anything in between.
-// Only then a sender is let through the gate.
+// A claim ends the goroutine that follows, so that the files stand still, and appends the claim
+// behind the entry that they have. If the log takes it, no other machine has appended anything in
+// between. Only then a sender is let through the gate.
 type Owner struct {
 	f       *Follower
 	sender  *sender
@@ -43,20 +43,20 @@ type Owner struct {
 	term    uint64
 }
 
-// termEpochs is how many epochs of a journal belong to one term. An epoch is an opening of the store: an
-// owner that opens it more often than that would come into those of the next term.
+// termEpochs is how many epochs of a journal belong to one term. An epoch is an opening of the
+// store: an owner that opens it more often than that would come into those of the next term.
 const termEpochs = 1 << 16
 
-// Claim makes this machine the owner: it appends a claim where the files of f have the log. From then on the owner
-// before cannot confirm another tick.
+// Claim makes this machine the owner: it appends a claim where the files of f have the log. From
+// then on the owner before cannot confirm another tick.
 //
-// Errors: [ErrTaken] if the log has more by now, which may be another machine's claim; [persist.ErrNewer] if this
-// program cannot open the store, see [Version]; [ErrUnfinished]; [ErrLogShorter] if the log has less. After another
-// error, which is of the log, the store may be claimed or not. f goes on following after all of them, and the claim
-// can be tried again.
+// Errors: [ErrTaken] if the log has more by now, which may be another machine's claim;
+// [persist.ErrNewer] if this program cannot open the store, see [Version]; [ErrUnfinished];
+// [ErrLogShorter] if the log has less. After another error, which is of the log, the store may be
+// claimed or not. f goes on following after all of them, and the claim can be tried again.
 //
-// The first claim of an empty log brings in the store that lies in the directory store/, or
-// an empty one. It returns when all of it was sent.
+// The first claim of an empty log brings in the store that lies in the directory store/, or an
+// empty one. It returns when all of it was sent.
 //
 // f is the owner's from then on.
 func (f *Follower) Claim(ctx context.Context) (*Owner, error) {
@@ -74,8 +74,9 @@ func (f *Follower) Claim(ctx context.Context) (*Owner, error) {
 	return o, nil
 }
 
-// claim is Claim while the goroutine that follows is halted. Up to the append nothing has changed, and the claim may be refused.
-// Behind it this machine has the store, also where an error keeps it from using it.
+// claim is Claim while the goroutine that follows is halted. Up to the append nothing has changed,
+// and the claim may be refused. Behind it this machine has the store, also where an error keeps it
+// from using it.
 func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	switch {
 	case f.err != nil:
@@ -117,8 +118,8 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 		s.sizes[name], s.sent[name] = size, size
 	}
 	f.mu.Lock()
-	// That it is owned must be remembered before the first write of the owner: after a crash, what lies
-	// here may be more than the log has. Parts of files have no sender any more.
+	// That it is owned must be remembered before the first write of the owner: after a crash, what
+	// lies here may be more than the log has. Parts of files have no sender any more.
 	f.at, f.end, f.term, f.info, f.owned, f.next, f.origin = s.at, s.end, term, info, true, nil, first
 	f.offer.set(false)
 	if err = t.drop(); err == nil {
@@ -167,7 +168,8 @@ func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
 	return max(term, log.Epoch/termEpochs+1), log.Close()
 }
 
-// present returns the store that lies here, all of it, as if the log had it: its files are to be sent.
+// present returns the store that lies here, all of it, as if the log had it: its files are to be
+// sent.
 func (f *Follower) present() (*tree, error) {
 	t := newTree(f.files, storeDir, f.aside)
 	if err := t.make(); err != nil {
@@ -208,9 +210,9 @@ func (o *Owner) Writes() uint64 { return o.sender.info.Writes }
 // machine claimed the store. nil: nothing is known of that.
 func (o *Owner) Err() error { return o.sender.lost() }
 
-// Stuck returns why the log has not confirmed the entry that is appended just now, and since when. The owner tries
-// again, so ticks may be confirmed later. [ClassOf] tells what helps. nil: nothing waits, or the log has only not
-// answered yet.
+// Stuck returns why the log has not confirmed the entry that is appended just now, and since when.
+// The owner tries again, so ticks may be confirmed later. [ClassOf] tells what helps. nil: nothing
+// waits, or the log has only not answered yet.
 func (o *Owner) Stuck() (since time.Time, err error) {
 	m := o.sender.monitor.now()
 	return m.StuckSince, m.Stuck
@@ -234,15 +236,17 @@ func (o *Owner) Open(ctx context.Context, w *ecs.World, options persist.Options)
 }
 
 // Rebase sends all files of the store once more, and trims the log before them: a new follower
-// reads no more than the store has, and what came since. Ticks are confirmed, and snapshots finished,
-// meanwhile. The owner does so by itself when three times as much was appended as the store has, and 16 MiB.
+// reads no more than the store has, and what came since. Ticks are confirmed, and snapshots
+// finished, meanwhile. The owner does so by itself when three times as much was appended as the
+// store has, and 16 MiB.
 //
 // If ctx ends before, so does Rebase, with its error, and what it began goes on.
 func (o *Owner) Rebase(ctx context.Context) error {
 	return within(ctx, func() error { return o.rebase(ctx) })
 }
 
-// rebase is Rebase for as long as it takes. It has the turn of the follower, so that Close waits for it.
+// rebase is Rebase for as long as it takes. It has the turn of the follower, so that Close waits
+// for it.
 func (o *Owner) rebase(ctx context.Context) error {
 	o.f.turn.Lock()
 	defer o.f.turn.Unlock()
@@ -264,16 +268,17 @@ func (o *Owner) rebase(ctx context.Context) error {
 	return o.f.log.Trim(ctx, begin) // The log has two whole stores until then, and never none.
 }
 
-// tend keeps the log alive and short until ctx ends. It appends an entry without operations after each silence,
-// so that followers can tell an owner without ticks from one that is gone. It sends all files once more when
-// much more than that was appended.
+// tend keeps the log alive and short until ctx ends. It appends an entry without operations after
+// each silence, so that followers can tell an owner without ticks from one that is gone. It sends
+// all files once more when much more than that was appended.
 func (o *Owner) tend(ctx context.Context) {
 	defer close(o.done)
 	every := o.f.options.heartbeat()
 	for {
 		next, long := o.sender.beat(every)
 		if long && o.rebase(ctx) != nil {
-			next = max(next, longWait) // It is tried again when the log has grown on, unless the owner has lost it.
+			// It is tried again when the log has grown on, unless the owner has lost it.
+			next = max(next, longWait)
 		}
 		if o.Err() != nil || ctx.Err() != nil {
 			return
@@ -293,8 +298,8 @@ func (o *Owner) tend(ctx context.Context) {
 // remember writes what the log has, so that this machine reads on from here when it follows again.
 //
 // The sizes are those that the log has; the files may have more, which is cut off and set aside
-// then, as has a file that comes, of which all is here. They are synced, as an entry may have what was
-// written and not synced here.
+// then, as has a file that comes, of which all is here. They are synced, as an entry may have what
+// was written and not synced here.
 func (o *Owner) remember() error {
 	o.sender.order.Lock()
 	defer o.sender.order.Unlock()
@@ -324,10 +329,11 @@ func (o *Owner) remember() error {
 	return f.save()
 }
 
-// Offer tells a machine that follows, by its name, that it may claim the store: see [Follower.Offered]. Close
-// the store before, so that the journal is sealed. A machine that is down learns of it when it follows
-// again; if it never does, any other may claim, and so may this one. If ctx ends before the log has the offer, so does
-// Offer, with its error, and the machine may be told yet.
+// Offer tells a machine that follows, by its name, that it may claim the store: see
+// [Follower.Offered]. Close the store before, so that the journal is sealed. A machine that is down
+// learns of it when it follows again; if it never does, any other may claim, and so may this one.
+// If ctx ends before the log has the offer, so does Offer, with its error, and the machine may be
+// told yet.
 func (o *Owner) Offer(ctx context.Context, to string) error {
 	if strings.TrimSpace(to) == "" || len(to) > maxName {
 		return fmt.Errorf("replica: a machine has a name of 1 to %d bytes", maxName)
@@ -355,8 +361,8 @@ func within(ctx context.Context, f func() error) error {
 	}
 }
 
-// Close ends the ownership: a Sync that waits for the log ends with an error, and nothing is confirmed
-// any more. Close the store before; [Follow] the log again to see how it goes on.
+// Close ends the ownership: a Sync that waits for the log ends with an error, and nothing is
+// confirmed any more. Close the store before; [Follow] the log again to see how it goes on.
 func (o *Owner) Close() error {
 	f := o.f
 	_ = o.sender.fail(persist.ErrClosed) // First: a Rebase that has the turn ends by it.

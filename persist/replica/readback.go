@@ -16,16 +16,18 @@ const (
 	readBackIdle   = 10 * time.Second // How long it waits for the next entry.
 )
 
-// watch reads the log back until ctx ends, as a machine reads that begins to follow. If an entry is missing for good,
-// no new machine could follow: so the owner sends all files once more and trims the log. It reads all of the log soon
-// after its claim and after the log failed: servers that begin again may not show what they have.
+// watch reads the log back until ctx ends, as a machine reads that begins to follow. If an entry is
+// missing for good, no new machine could follow: so the owner sends all files once more and trims
+// the log. It reads all of the log soon after its claim and after the log failed: servers that
+// begin again may not show what they have.
 func (o *Owner) watch(ctx context.Context) {
 	defer close(o.watched)
 	var read link           // The last entry that was read back; zero: none was.
 	var next, all time.Time // When the log is read again, and when all of it.
 	failures, trims := o.sender.monitor.failures(), o.trims.Load()
 	every := o.f.options.readBack()
-	next = time.Now().Add(rand.N(min(every, readBackClaim))) // Worlds that recover together do not read together.
+	// Worlds that recover together do not read together.
+	next = time.Now().Add(rand.N(min(every, readBackClaim)))
 	for ; ctx.Err() == nil; pause(ctx, min(time.Second, every)) {
 		now := time.Now()
 		if n := o.sender.monitor.failures(); n != failures {
@@ -52,9 +54,9 @@ func (o *Owner) watch(ctx context.Context) {
 	}
 }
 
-// readBack reads the entries behind from up to the last that was appended, and returns that one. It returns a
-// [HoleError] if the server that decides on appends does not show one of them, twice in turn, or if all entries do
-// not hold a whole store.
+// readBack reads the entries behind from up to the last that was appended, and returns that one. It
+// returns a [HoleError] if the server that decides on appends does not show one of them, twice in
+// turn, or if all entries do not hold a whole store.
 func (o *Owner) readBack(ctx context.Context, from link) (upto link, err error) {
 	for range 2 {
 		trims := o.trims.Load()
@@ -139,7 +141,8 @@ func (r *reading) fill(ctx context.Context, upto Position) error {
 	}
 }
 
-// take reads an entry. It returns false if the entry is damaged, or if entries before it are missing.
+// take reads an entry. It returns false if the entry is damaged, or if entries before it are
+// missing.
 func (r *reading) take(e Entry) bool {
 	h, ops, err := decodeEntry(e.Data)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-// An owner finds an entry that no server shows, and sends all files once more: then machines can follow again.
+// An owner finds an entry that no server shows, and sends all files once more: then machines can
+// follow again.
 func TestOwner_HealsHole(t *testing.T) {
 	log := &replicatest.Log{}
 	options := replica.Options{}.ReadBack(5 * time.Millisecond)

@@ -321,7 +321,8 @@ func TestFollow_TrimmedLog(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// Between the last part of a file and its name nothing of it may come: who begins to follow has neither.
+// Between the last part of a file and its name nothing of it may come: who begins to follow has
+// neither.
 func TestRebase_WhileTicksAreConfirmed(t *testing.T) {
 	log := &replica.Memory{}
 	g, o, store := own(t, follow(t, log, disktest.New(), replica.Options{}))
@@ -370,7 +371,8 @@ func TestFollow_TrimmedMeanwhile(t *testing.T) {
 	require.NoError(t, follow(t, log, behind, replica.Options{}).Close())
 	for _, rebase := range []func(){
 		func() { require.NoError(t, o.Rebase(background)) },
-		func() { require.NoError(t, log.Trim(background, o.Position())) }, // The one behind what is known stays.
+		// The one behind what is known stays.
+		func() { require.NoError(t, log.Trim(background, o.Position())) },
 	} {
 		g.play(t, store)
 		require.NoError(t, store.Sync(background))
@@ -454,8 +456,8 @@ func TestFollow_NotAnEntry(t *testing.T) {
 	assert.True(t, errors.Is(err, replica.ErrTaken))
 }
 
-// The terms of a log that an old store comes into are behind the epochs that its journal had: they are
-// what tells its ticks from those of another owner.
+// The terms of a log that an old store comes into are behind the epochs that its journal had: they
+// are what tells its ticks from those of another owner.
 func TestClaim_FirstTerm(t *testing.T) {
 	mem := disktest.New()
 	require.NoError(t, mem.Mkdir("store"))
@@ -471,9 +473,11 @@ func TestClaim_FirstTerm(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A log that has nothing any more is not waited for. Who has all that it had goes on, and sends it to the others.
+// A log that has nothing any more is not waited for. Who has all that it had goes on, and sends it
+// to the others.
 func TestFollow_EmptiedLog(t *testing.T) {
-	for _, everybody := range []bool{true, false} { // Whether a machine that has all is still there.
+	// Whether a machine that has all is still there.
+	for _, everybody := range []bool{true, false} {
 		log := &replica.Memory{}
 		behind, upToDate := disktest.New(), disktest.New()
 		g, o, store := own(t, follow(t, log, disktest.New(), replica.Options{}))

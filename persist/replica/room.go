@@ -9,13 +9,14 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A BoundedLog is a [Log] with a limit of bytes. Its Append fails with [ErrOperator] when it is full. An owner keeps
-// so much of it free that all files can be sent once more, since only that makes room.
+// A BoundedLog is a [Log] with a limit of bytes. Its Append fails with [ErrOperator] when it is
+// full. An owner keeps so much of it free that all files can be sent once more, since only that
+// makes room.
 type BoundedLog interface {
 	Log
 
-	// Room returns how many bytes of entries the log takes until it is full. Other worlds may use the same room.
-	// Negative: there is no limit. The answer may be old.
+	// Room returns how many bytes of entries the log takes until it is full. Other worlds may use
+	// the same room. Negative: there is no limit. The answer may be old.
 	Room(ctx context.Context) (int64, error)
 }
 
@@ -88,7 +89,8 @@ func (r *room) has(bytes int64) bool {
 	return !known || left < 0 || left >= bytes
 }
 
-// storeBytes returns how many bytes the files have that the log has. The caller has the lock of appends.
+// storeBytes returns how many bytes the files have that the log has. The caller has the lock of
+// appends.
 func (s *sender) storeBytes() (n int64) {
 	for _, size := range s.sent {
 		n += size
@@ -96,14 +98,15 @@ func (s *sender) storeBytes() (n int64) {
 	return n
 }
 
-// reserve returns how many bytes are kept free: to send all files once more, and for what else is appended meanwhile.
+// reserve returns how many bytes are kept free: to send all files once more, and for what else is
+// appended meanwhile.
 func (s *sender) reserve() int64 {
 	store := s.storeBytes()
 	return store + store/8 + chunkBytes
 }
 
-// admit returns when the log has room for a chunk and the reserve. The caller does not have the lock of appends: tend
-// sends all files meanwhile, if that makes room.
+// admit returns when the log has room for a chunk and the reserve. The caller does not have the
+// lock of appends: tend sends all files meanwhile, if that makes room.
 func (s *sender) admit() error {
 	if s.room.log == nil {
 		return s.lost()
@@ -136,8 +139,8 @@ func (s *sender) wake() {
 	}
 }
 
-// long reports whether sending all files once more is worth it: the log is much longer than the store, or has little
-// room left and becomes shorter by it. The caller has the lock of appends.
+// long reports whether sending all files once more is worth it: the log is much longer than the
+// store, or has little room left and becomes shorter by it. The caller has the lock of appends.
 func (s *sender) long() bool {
 	store, reserve := s.storeBytes(), s.reserve()
 	switch {

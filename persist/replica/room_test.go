@@ -15,10 +15,12 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-// An owner of a log with a limit sends all files once more before the log is full, so that ticks go on.
+// An owner of a log with a limit sends all files once more before the log is full, so that ticks go
+// on.
 func TestOwner_LogWithLimit(t *testing.T) {
 	log := &replicatest.Log{}
-	log.Limit(24 << 20) // The reserve takes about 4 MiB. The owner of an unlimited log waits for 16 MiB.
+	// The reserve takes about 4 MiB. The owner of an unlimited log waits for 16 MiB.
+	log.Limit(24 << 20)
 	f := follow(t, log.Link(1), disktest.New(), replica.Options{})
 	o, err := f.Claim(background)
 	require.NoError(t, err)
@@ -31,8 +33,8 @@ func TestOwner_LogWithLimit(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A log without room for one more sending of all files holds ticks back and says so. Commit does not wait, and ticks
-// are confirmed when there is room.
+// A log without room for one more sending of all files holds ticks back and says so. Commit does
+// not wait, and ticks are confirmed when there is room.
 func TestOwner_LogIsFull(t *testing.T) {
 	log := &replicatest.Log{}
 	f := follow(t, log.Link(1), disktest.New(), replica.Options{})

@@ -21,22 +21,24 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A sender appends to the log what the owner of a store wrote, in the order in which it was written.
+// A sender appends to the log what the owner of a store wrote, in the order in which it was
+// written.
 //
 //	journal    write, write, … ─note─▶ pending ──sync──▶ entries ──▶ Log
 //	snapshot   publish ────────────────────────────────▶ parts
 //
-// A write only adds to pending, under mu, and never waits for the log. A sync takes its turn in order, and sends all
-// that is pending, from all files. Sending a file gives up the turn after each part. So ticks are confirmed, and other
-// files sent, while a snapshot or all of the store is sent.
+// A write only adds to pending, under mu, and never waits for the log. A sync takes its turn in
+// order, and sends all that is pending, from all files. Sending a file gives up the turn after each
+// part. So ticks are confirmed, and other files sent, while a snapshot or all of the store is sent.
 //
-// Each entry names the one before it, so entries are appended one at a time. An append that failed may have succeeded
-// all the same. It is repeated until that is known: see try. After an error that lasts (failed), nothing is sent any
-// more, and every sync returns that error.
+// Each entry names the one before it, so entries are appended one at a time. An append that failed
+// may have succeeded all the same. It is repeated until that is known: see try. After an error that
+// lasts (failed), nothing is sent any more, and every sync returns that error.
 //
-// The budget of the options counts what is in memory: pending operations, the entry that is being appended, and the
-// entries that are kept for a log that forgets. A sender never waits for the budget. Its bytes come from the queue of a
-// journal, which does, so ticks wait while they are pending here.
+// The budget of the options counts what is in memory: pending operations, the entry that is being
+// appended, and the entries that are kept for a log that forgets. A sender never waits for the
+// budget. Its bytes come from the queue of a journal, which does, so ticks wait while they are
+// pending here.
 //
 // Locks are taken in this order: order, mu.
 type sender struct {
@@ -92,20 +94,20 @@ type sent struct {
 	ops    []op
 }
 
-// keepSent is how many bytes of entries are kept, for a log that forgets some. One is kept in any case. Of many
-// worlds that share a budget, each keeps no more than the floor of its share.
+// keepSent is how many bytes of entries are kept, for a log that forgets some. One is kept in any
+// case. Of many worlds that share a budget, each keeps no more than the floor of its share.
 const keepSent = 4 << 20
 
-// An acknowledgement is checked that took longer than slowAnswer, or that came after a silence of longSilence. A log
-// loses entries when servers end or another one decides, which takes longer. An owner that shows that it is there,
-// each second, is not silent for long.
+// An acknowledgement is checked that took longer than slowAnswer, or that came after a silence of
+// longSilence. A log loses entries when servers end or another one decides, which takes longer. An
+// owner that shows that it is there, each second, is not silent for long.
 const (
 	slowAnswer  = time.Second
 	longSilence = 2 * time.Second
 )
 
-// newSender returns one that continues the newest entry of t, in a log that ends at end. ctx bounds the claim; the
-// owner gives it another one afterwards.
+// newSender returns one that continues the newest entry of t, in a log that ends at end. ctx bounds
+// the claim; the owner gives it another one afterwards.
 func newSender(ctx context.Context, log Log, t trail, end Position, options *Options) *sender {
 	var b [8]byte
 	crand.Read(b[:]) // Never fails.
@@ -117,8 +119,8 @@ func newSender(ctx context.Context, log Log, t trail, end Position, options *Opt
 	}
 }
 
-// countMemory makes the sender hold a share of a budget until the owner is closed. nil: nothing counts. The sender is
-// not used by others yet.
+// countMemory makes the sender hold a share of a budget until the owner is closed. nil: nothing
+// counts. The sender is not used by others yet.
 func (s *sender) countMemory(b *budget.Budget) {
 	s.share = b.Open(nil)
 	s.share.Add(memoryOf(s.pending) + s.kept)
@@ -207,14 +209,16 @@ func (s *sender) flush() error {
 	}
 }
 
-// flushLocked is flush for a caller that has the lock of appends. It does not look at the room of the log.
+// flushLocked is flush for a caller that has the lock of appends. It does not look at the room of
+// the log.
 func (s *sender) flushLocked() error {
 	_, err := s.flushSome(math.MaxInt)
 	return err
 }
 
-// flushSome appends what is pending, in its order, in as few entries as it fits in, until so many bytes are. It reports
-// whether there is more. An operation that cannot be sent fails all: those behind it are not sent either.
+// flushSome appends what is pending, in its order, in as few entries as it fits in, until so many
+// bytes are. It reports whether there is more. An operation that cannot be sent fails all: those
+// behind it are not sent either.
 func (s *sender) flushSome(limit int) (more bool, err error) {
 	s.mu.Lock()
 	ops, err := s.pending, s.failed
@@ -242,8 +246,8 @@ func (s *sender) flushSome(limit int) (more bool, err error) {
 	return false, err
 }
 
-// append appends an entry. It tries until it is known what became of it, or until the owner is closed. The caller has
-// the turn, and has taken ops from pending.
+// append appends an entry. It tries until it is known what became of it, or until the owner is
+// closed. The caller has the turn, and has taken ops from pending.
 func (s *sender) append(ops []op) error {
 	if err := s.lost(); err != nil {
 		return err
@@ -275,9 +279,9 @@ func (s *sender) append(ops []op) error {
 	return nil
 }
 
-// beat appends an entry without operations if the log was silent for that long; negative: never. In the
-// beginning of a silence entries come sooner, so that followers learn how seldom they come. It returns when the
-// next one may be due, and whether the log is much longer than the store.
+// beat appends an entry without operations if the log was silent for that long; negative: never. In
+// the beginning of a silence entries come sooner, so that followers learn how seldom they come. It
+// returns when the next one may be due, and whether the log is much longer than the store.
 func (s *sender) beat(every time.Duration) (next time.Duration, long bool) {
 	s.order.Lock()
 	reserve := s.reserve()
@@ -301,8 +305,8 @@ func (s *sender) due(every time.Duration) time.Duration { return every >> max(3-
 // minLog is how many bytes a log has at least before the owner sends all files once more.
 const minLog = 16 << 20
 
-// count records what the log has of the files now. Parts and names of a file that it has are sent for new followers,
-// and change nothing.
+// count records what the log has of the files now. Parts and names of a file that it has are sent
+// for new followers, and change nothing.
 func (s *sender) count(o *op) {
 	switch o.kind {
 	case opPart:
@@ -334,13 +338,15 @@ func (s *sender) fail(err error) error {
 	return s.failed
 }
 
-// try appends an entry behind the last one, the same bytes each time. If that place is taken, look finds out by
-// which entry. After any other error, or if look does not know either, it waits and tries again. It ends when
-// the entry is there, when nothing of s can come there any more, or with the context.
+// try appends an entry behind the last one, the same bytes each time. If that place is taken, look
+// finds out by which entry. After any other error, or if look does not know either, it waits and
+// tries again. It ends when the entry is there, when nothing of s can come there any more, or with
+// the context.
 //
-// A position tells entries apart only while the engine keeps its promise. An engine that forgot entries gives
-// their positions to others. So try compares the entry that the new one continues, where the log may have lost
-// it: for the first entry of a claim, after an append that failed or was slow, and after a silence.
+// A position tells entries apart only while the engine keeps its promise. An engine that forgot
+// entries gives their positions to others. So try compares the entry that the new one continues,
+// where the log may have lost it: for the first entry of a claim, after an append that failed or
+// was slow, and after a silence.
 func (s *sender) try(entry []byte, id entryID) (Position, error) {
 	for tries := newBackoff(); ; {
 		begun := time.Now()
@@ -374,7 +380,8 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 	}
 }
 
-// holds returns nil if the log still has the last entry that was appended. It is for what cannot be undone.
+// holds returns nil if the log still has the last entry that was appended. It is for what cannot be
+// undone.
 func (s *sender) holds() error {
 	s.order.Lock()
 	defer s.order.Unlock()
@@ -417,8 +424,8 @@ func (s *sender) look(id entryID) (Position, error) {
 	return s.walk(id)
 }
 
-// walk looks for the entry among those behind s.at, of which the first that counts decides. It returns 0 if none
-// counts.
+// walk looks for the entry among those behind s.at, of which the first that counts decides. It
+// returns 0 if none counts.
 func (s *sender) walk(id entryID) (Position, error) {
 	s.end = s.at[0].Position
 	for skipped := false; ; skipped = true {
@@ -452,10 +459,10 @@ func (s *sender) behind(after Position) (h header, at Position, err error) {
 	return h, e.Position, err
 }
 
-// again appends what a log has forgotten that ends at last: the same entries, which must come to lie at
-// the same positions, since others know them by these. It cannot if they are not kept any longer, or
-// if another machine went on from where the log ends. The answer that it ends there may be old: then the
-// log has the entries, or another server knows better after a while.
+// again appends what a log has forgotten that ends at last: the same entries, which must come to
+// lie at the same positions, since others know them by these. It cannot if they are not kept any
+// longer, or if another machine went on from where the log ends. The answer that it ends there may
+// be old: then the log has the entries, or another server knows better after a while.
 func (s *sender) again(first, last Position) error {
 	report := &ShorterError{Known: s.at[0].Position, Last: last}
 	i := slices.IndexFunc(s.recent, func(e sent) bool { return e.before.Position == last })
@@ -501,9 +508,9 @@ func (s *sender) again(first, last Position) error {
 }
 
 // publish gives a file of the store its name, and the log all that lies in it. The content is sent
-// before: while it takes its time, the file has no name anywhere, and what comes of it is dropped if
-// its sender dies. The name is given here first and noted in the same turn, so that no write to the
-// file under its name can come before that in the log.
+// before: while it takes its time, the file has no name anywhere, and what comes of it is dropped
+// if its sender dies. The name is given here first and noted in the same turn, so that no write to
+// the file under its name can come before that in the log.
 func (s *sender) publish(files disk.FS, from, to string, name func(from, to string) error) error {
 	f, err := files.Open(from)
 	if err != nil {
@@ -540,11 +547,12 @@ func (s *sender) removes(name string) bool {
 	return slices.ContainsFunc(s.pending, func(o op) bool { return o.kind == opRemove && o.name == name })
 }
 
-// parts sends the content of a file, up to what size returns. It calls size for each part, with the turn, since a file
-// that has its name grows meanwhile. Between two parts, other files are sent. If all files begin to be sent again then,
-// this file is sent from its beginning, since a new follower has none of it. When the log has all of it, end is called
-// in the same turn. A write between the last part and the name of the file would be in neither for a new follower.
-// Before each part it calls admit.
+// parts sends the content of a file, up to what size returns. It calls size for each part, with the
+// turn, since a file that has its name grows meanwhile. Between two parts, other files are sent. If
+// all files begin to be sent again then, this file is sent from its beginning, since a new follower
+// has none of it. When the log has all of it, end is called in the same turn. A write between the
+// last part and the name of the file would be in neither for a new follower. Before each part it
+// calls admit.
 func (s *sender) parts(f io.ReaderAt, name string, admit func() error, size func() int64, end func() error) error {
 	buf := make([]byte, maxData)
 	for at, begun := int64(0), uint64(0); ; {
@@ -575,9 +583,10 @@ func (s *sender) parts(f io.ReaderAt, name string, admit func() error, size func
 	}
 }
 
-// all sends all files that the log has, for machines that have none, and returns the position of the entry with which
-// that begins. New files are sent in between. Writes to the files go on: a follower that has a file whole applies them,
-// and another one gets them with the parts of the file. Only one call may run at a time.
+// all sends all files that the log has, for machines that have none, and returns the position of
+// the entry with which that begins. New files are sent in between. Writes to the files go on: a
+// follower that has a file whole applies them, and another one gets them with the parts of the
+// file. Only one call may run at a time.
 func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	s.order.Lock()
 	s.begun, s.rest = s.begun+1, map[string]bool{}
@@ -608,7 +617,8 @@ func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	return begin, err
 }
 
-// one sends a file that the log has, unless it is removed meanwhile: another one may have its name then.
+// one sends a file that the log has, unless it is removed meanwhile: another one may have its name
+// then.
 func (s *sender) one(files disk.FS, name string) error {
 	f, err := files.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {

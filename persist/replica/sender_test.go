@@ -43,8 +43,8 @@ func TestSender_NameInTurnOfLastPart(t *testing.T) {
 	assert.Eventually(t, func() bool { return others.Load() == 1 }, time.Minute, time.Millisecond, "the turn is given up")
 }
 
-// Whoever meets operations that it does not know ends, and says so; an owner whose log was claimed by
-// such a program has lost it.
+// Whoever meets operations that it does not know ends, and says so; an owner whose log was claimed
+// by such a program has lost it.
 func TestFollower_NewerOperation(t *testing.T) {
 	log := &Memory{}
 	f, err := Follow(context.Background(), log, disk.Memory(), Options{})
@@ -58,7 +58,8 @@ func TestFollower_NewerOperation(t *testing.T) {
 	require.ErrorIs(t, s.append([]op{{kind: opComplete}}), persist.ErrLost)
 }
 
-// In a silence each entry of an owner comes before a follower takes the owner for gone, by the gap before.
+// In a silence each entry of an owner comes before a follower takes the owner for gone, by the gap
+// before.
 func TestSender_DueAfterTicks(t *testing.T) {
 	var s sender
 	f := Follower{gap: 16 * time.Millisecond}

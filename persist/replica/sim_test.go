@@ -29,8 +29,8 @@ var (
 	simRuns = flag.Int("sim.runs", 0, "simulated programs; 0: a few")
 )
 
-// Machines that follow a log, claim, write, lose their links, crash and come again keep the promises
-// of the package, whatever the log does within its own.
+// Machines that follow a log, claim, write, lose their links, crash and come again keep the
+// promises of the package, whatever the log does within its own.
 func TestSimulatedMachines(t *testing.T) {
 	runs := *simRuns
 	if runs == 0 {
@@ -105,9 +105,10 @@ type sim struct {
 	ticks  int
 	told   []string
 	parent map[ecs.Digest]ecs.Digest // Of the state of each commit: what it was made from.
-	states []ecs.Digest              // That were confirmed, in this order: each comes from those before.
-	named  map[string]bool           // Files that the log ever had,
-	seen   replica.Position          // up to this entry.
+	// That were confirmed, in this order: each comes from those before.
+	states []ecs.Digest
+	named  map[string]bool  // Files that the log ever had,
+	seen   replica.Position // up to this entry.
 
 	patience time.Duration // How long to wait for a log that may not answer.
 }
@@ -241,8 +242,8 @@ func (s *sim) crash(n *simNode) error {
 	return nil
 }
 
-// begin lets a machine follow. What it wrote is set aside if the log does not have it, and nothing of
-// that is lost.
+// begin lets a machine follow. What it wrote is set aside if the log does not have it, and nothing
+// of that is lost.
 func (s *sim) begin(n *simNode) error {
 	had := map[string][]byte{}
 	for _, name := range n.mem.Files() {
@@ -282,8 +283,8 @@ func (s *sim) begin(n *simNode) error {
 	return nil
 }
 
-// setAside reports whether a directory of aside has what a file had and now has not: all of it, or parts of it
-// behind bytes that it has now.
+// setAside reports whether a directory of aside has what a file had and now has not: all of it, or
+// parts of it behind bytes that it has now.
 func setAside(m *disktest.Mem, name string, content, now []byte) bool {
 	parts := map[string]map[int][]byte{} // Of each directory, by their offsets.
 	for _, file := range m.Files() {
@@ -366,8 +367,8 @@ func (s *sim) refused(err error) error {
 	return nil
 }
 
-// handOver closes the store of an owner and offers it to another machine, which has followed it in a world and goes
-// on with that. It may fail anywhere.
+// handOver closes the store of an owner and offers it to another machine, which has followed it in
+// a world and goes on with that. It may fail anywhere.
 func (s *sim) handOver(n *simNode) error {
 	to := s.nodes[(n.n+1+s.rng.IntN(2))%len(s.nodes)]
 	if to.follower == nil || !to.follower.Ready() {
@@ -528,7 +529,8 @@ func (s *sim) forget(n *simNode) error {
 	n.link.Cut(false)
 	n.link.Fail(replicatest.Faults{})
 	s.commit(n)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // Nothing is in the way, and others may count on what is gone.
+	// Nothing is in the way, and others may count on what is gone.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.syncUntil(ctx, n); err != nil {
 		return err

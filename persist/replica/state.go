@@ -13,20 +13,22 @@ import (
 )
 
 // A state is what a machine remembers of a log: up to which entry its files are what the log says.
-// Its file is a line with a checksum, and JSON. It is written now and then, and behind what it says of
-// the files: a machine that crashed reads the log again from At on, over files that have more of it
-// already. So every operation may be applied twice.
+// Its file is a line with a checksum, and JSON. It is written now and then, and behind what it says
+// of the files: a machine that crashed reads the log again from At on, over files that have more of
+// it already. So every operation may be applied twice.
 type state struct {
-	At     link             `json:"at"`
-	Trail  trail            `json:"trail"`  // At and the entries before, newest first. Older programs have none.
-	Logged int64            `json:"logged"` // See Follower.
-	Term   uint64           `json:"term"`   // Of the last claim.
-	Info   logInfo          `json:"info"`   // What the log says about itself.
-	Owner  bool             `json:"owner"`  // Something may lie here that the log does not have,
-	First  bool             `json:"first"`  // and it was this machine that began to send a store.
-	Offer  bool             `json:"offer"`  // The store is offered to this machine.
-	Files  map[string]int64 `json:"files"`  // Sizes of those with a name. nil: the log had none yet,
-	Parts  map[string]int64 `json:"parts"`  // and of the others.
+	At link `json:"at"`
+	// At and the entries before, newest first. Older programs have none.
+	Trail  trail   `json:"trail"`
+	Logged int64   `json:"logged"` // See Follower.
+	Term   uint64  `json:"term"`   // Of the last claim.
+	Info   logInfo `json:"info"`   // What the log says about itself.
+	Owner  bool    `json:"owner"`  // Something may lie here that the log does not have,
+	First  bool    `json:"first"`  // and it was this machine that began to send a store.
+	Offer  bool    `json:"offer"`  // The store is offered to this machine.
+	// Sizes of those with a name. nil: the log had none yet,
+	Files map[string]int64 `json:"files"`
+	Parts map[string]int64 `json:"parts"` // and of the others.
 }
 
 const (
@@ -54,8 +56,8 @@ func (s *state) encode() []byte {
 	return fmt.Appendf(nil, "stet-replica-1 %08x\n%s\n", crc32.Checksum(text, castagnoli), text)
 }
 
-// decodeState reads what encode wrote. Names are those of files that it may touch, so they are checked
-// as in an entry.
+// decodeState reads what encode wrote. Names are those of files that it may touch, so they are
+// checked as in an entry.
 func decodeState(b []byte) (*state, error) {
 	var sum uint32
 	const line = len("stet-replica-1 00000000\n")

@@ -20,17 +20,19 @@ import (
 //	opWrite    name is written          sizes[name]
 //	opRemove   either goes
 //
-// What lies here may be ahead of sizes: operations are applied again after a crash, and an owner's files
-// had writes before the log. So bytes that are there already are compared. If they are the same, nothing
-// happens; if not, they were never confirmed, and are set aside with all behind them before they are
-// overwritten. At the end tidy compares names and sizes.
+// What lies here may be ahead of sizes: operations are applied again after a crash, and an owner's
+// files had writes before the log. So bytes that are there already are compared. If they are the
+// same, nothing happens; if not, they were never confirmed, and are set aside with all behind them
+// before they are overwritten. At the end tidy compares names and sizes.
 type tree struct {
 	top   disk.FS
-	dir   string               // Of the store, below top.
-	sizes map[string]int64     // Of the files, by the log.
-	parts map[string]int64     // What came of files that have no name yet.
-	gone  map[string]bool      // Files that are not here: an operation that comes removes them, as it did before a crash.
-	open  map[string]disk.File // For writing, named or temporary; what was written is not durable yet.
+	dir   string           // Of the store, below top.
+	sizes map[string]int64 // Of the files, by the log.
+	parts map[string]int64 // What came of files that have no name yet.
+	// Files that are not here: an operation that comes removes them, as it did before a crash.
+	gone map[string]bool
+	// For writing, named or temporary; what was written is not durable yet.
+	open  map[string]disk.File
 	aside *aside
 }
 
@@ -109,8 +111,8 @@ func (t *tree) dropPart(name string) error {
 	return t.remove(name + tempSuffix)
 }
 
-// part adds to a file that has no name yet. The part at 0 begins it, also where one of that name was
-// begun before.
+// part adds to a file that has no name yet. The part at 0 begins it, also where one of that name
+// was begun before.
 func (t *tree) part(o *op) error {
 	if _, named := t.sizes[o.name]; named {
 		return nil // It is sent once more, for others.
@@ -168,7 +170,8 @@ func (t *tree) whole(o *op) error {
 		if err = t.aside.keep(t, o.name, same); err == nil {
 			err = t.top.Rename(t.path(temp), t.path(o.name))
 		}
-		if errors.Is(err, fs.ErrNotExist) { // It had its name, and was removed before a crash: as in write.
+		// It had its name, and was removed before a crash: as in write.
+		if errors.Is(err, fs.ErrNotExist) {
 			t.gone[o.name], err = true, nil
 		}
 	}
@@ -182,7 +185,8 @@ func (t *tree) whole(o *op) error {
 	return err
 }
 
-// sameBeginning returns with how many bytes of temp, which has size, a file begins; -1: there is no such file.
+// sameBeginning returns with how many bytes of temp, which has size, a file begins; -1: there is no
+// such file.
 func (t *tree) sameBeginning(name, temp string, size int64) (int64, error) {
 	old, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -207,15 +211,16 @@ func (t *tree) sameBeginning(name, temp string, size int64) (int64, error) {
 	return min(same, size), err
 }
 
-// write writes into a file. What was written there and is something else is set aside before, with all behind it.
+// write writes into a file. What was written there and is something else is set aside before, with
+// all behind it.
 func (t *tree) write(o *op) error {
 	size, ok := t.sizes[o.name]
 	if at := int64(o.number); !ok || at > size {
 		return fmt.Errorf("%w: %s, at %d of %d", errGap, o.name, at, size)
 	}
 	f, err := t.writable(o.name)
-	// It was here, as sizes has it, and was removed before a crash. The operation that does so comes
-	// again; until then its writes are only counted.
+	// It was here, as sizes has it, and was removed before a crash. The operation that does so
+	// comes again; until then its writes are only counted.
 	if errors.Is(err, fs.ErrNotExist) {
 		t.gone[o.name] = true
 	}
@@ -231,7 +236,8 @@ func (t *tree) write(o *op) error {
 	if err != nil {
 		return err
 	}
-	if same := firstDifference(old[:n], o.data[:n]); same < n { // Bytes behind the end of the file contradict nothing.
+	// Bytes behind the end of the file contradict nothing.
+	if same := firstDifference(old[:n], o.data[:n]); same < n {
 		if err := t.aside.keep(t, o.name, int64(o.number)+int64(same)); err != nil {
 			return err
 		}
@@ -336,8 +342,8 @@ func (t *tree) names() (names []string, err error) {
 }
 
 // tidy sets aside what lies here and the log does not have: files, and the ends of files. It fails
-// if something is missing. It is for a tree that was brought to the end of the log: before, a file may
-// be here that a later entry gives its name.
+// if something is missing. It is for a tree that was brought to the end of the log: before, a file
+// may be here that a later entry gives its name.
 //
 //	the log has the name     what is behind its size is set aside and cut off
 //	name.tmp, parts come     stays; none may be missing
@@ -373,8 +379,8 @@ func (t *tree) tidy() error {
 	return nil
 }
 
-// cut makes a file end where the log says. What is behind is set aside. A shorter file is made and takes its
-// place, since a [disk.FS] cannot shorten one.
+// cut makes a file end where the log says. What is behind is set aside. A shorter file is made and
+// takes its place, since a [disk.FS] cannot shorten one.
 func (t *tree) cut(name string, size int64) error {
 	if err := t.syncFile(name); err != nil {
 		return err

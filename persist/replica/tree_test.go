@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/disk/disktest"
 )
 
-// What was written here under the name of a file that comes stays if it begins with what comes. Otherwise the
-// file that comes takes its place, and what differs is set aside.
+// What was written here under the name of a file that comes stays if it begins with what comes.
+// Otherwise the file that comes takes its place, and what differs is set aside.
 func TestTree_FileOfSameName(t *testing.T) {
 	const name = "journal/00000002.seg"
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 12<<10) // More than is compared at once.
@@ -78,8 +78,8 @@ func TestState_SurvivesCrash(t *testing.T) {
 	}
 }
 
-// A state may be written between two parts of a file, and the machine crash when the file has its name, or had it and
-// is removed. What is applied again then finds no part.
+// A state may be written between two parts of a file, and the machine crash when the file has its
+// name, or had it and is removed. What is applied again then finds no part.
 func TestTree_PartsAppliedAgain(t *testing.T) {
 	const name = "snapshots/00000002.snap"
 	ops := []op{
@@ -121,7 +121,8 @@ func TestTree_PartsAppliedAgain(t *testing.T) {
 	}
 }
 
-// A file that was set aside before the log's bytes came over it is not set aside once more, when all is asked for anew.
+// A file that was set aside before the log's bytes came over it is not set aside once more, when
+// all is asked for anew.
 func TestAside_NotTwice(t *testing.T) {
 	const name = "journal/00000001.seg"
 	mem := disktest.New()
@@ -135,8 +136,8 @@ func TestAside_NotTwice(t *testing.T) {
 	require.Nil(t, mem.Bytes(x.path(name)))
 }
 
-// A part that a state has and that is not here, as its sender gave the file a name before the log had that, is asked
-// for anew: whatever comes later may give it that name in the log.
+// A part that a state has and that is not here, as its sender gave the file a name before the log
+// had that, is asked for anew: whatever comes later may give it that name in the log.
 func TestFollow_PartMissing(t *testing.T) {
 	const name = "snapshots/00000001.snap"
 	mem := disktest.New()

@@ -9,15 +9,16 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A Version says which states of a world a program can open, and which it writes. The numbers are the program's own.
-// It raises them when its component types change so that the program before cannot open the world. A rolling
-// deployment has two steps, so that every machine can take over at any time:
+// A Version says which states of a world a program can open, and which it writes. The numbers are
+// the program's own. It raises them when its component types change so that the program before
+// cannot open the world. A rolling deployment has two steps, so that every machine can take over at
+// any time:
 //
 //  1. run the new program with Reads 2 and Writes 1 on every machine, one after another
 //  2. run it with Reads 2 and Writes 2, one after another
 //
-// From the first claim with Writes 2 on, [Follower.Writes] is 2 on every machine, and a program with Reads 1
-// cannot claim.
+// From the first claim with Writes 2 on, [Follower.Writes] is 2 on every machine, and a program
+// with Reads 1 cannot claim.
 type Version struct {
 	Program string // Name and version of the program, for error texts. At most 255 bytes.
 	Reads   uint64 // The newest state that the program can open.
@@ -35,14 +36,15 @@ func (v *Version) check() error {
 	return nil
 }
 
-// storeFormat is the version of what this package and the formats of journal/ and snapshots/ write. Raise it when an
-// older program cannot open a store that this one wrote.
+// storeFormat is the version of what this package and the formats of journal/ and snapshots/ write.
+// Raise it when an older program cannot open a store that this one wrote.
 const storeFormat = 1
 
-// A logInfo is what a log says about itself. Each claim has it, and each beginning of a store: the data of opClaim and
-// opBegin, as JSON. Logs of older programs have none.
+// A logInfo is what a log says about itself. Each claim has it, and each beginning of a store: the
+// data of opClaim and opBegin, as JSON. Logs of older programs have none.
 type logInfo struct {
-	Log     string `json:"log,omitempty"`     // Identity: random, given by the first claim, and passed on by all others.
+	// Identity: random, given by the first claim, and passed on by all others.
+	Log     string `json:"log,omitempty"`
 	Program string `json:"program,omitempty"` // That wrote the newest state.
 	Writes  uint64 `json:"writes,omitempty"`  // The newest state that was written; see Version.
 	Format  uint64 `json:"format,omitempty"`  // The newest storeFormat.
@@ -64,7 +66,8 @@ func (i *logInfo) encode() []byte {
 	return b
 }
 
-// decodeInfo reads what encode wrote. No bytes are the zero logInfo. It skips members that it does not know.
+// decodeInfo reads what encode wrote. No bytes are the zero logInfo. It skips members that it does
+// not know.
 func decodeInfo(b []byte) (i logInfo, err error) {
 	if len(b) > 0 && json.Unmarshal(b, &i) != nil {
 		return i, fmt.Errorf("%w: a claim has unreadable data", errEntry)
@@ -89,7 +92,8 @@ func (i logInfo) merge(next logInfo) logInfo {
 	return next
 }
 
-// claimed returns what a claim by a program says, or [persist.ErrNewer] if the program cannot open what the log has.
+// claimed returns what a claim by a program says, or [persist.ErrNewer] if the program cannot open
+// what the log has.
 func (i logInfo) claimed(v Version) (logInfo, error) {
 	switch {
 	case i.Format > storeFormat:

@@ -35,7 +35,8 @@ func TestClaim_OlderProgram(t *testing.T) {
 	assert.Equal(t, at, last, "nothing was appended")
 	require.NoError(t, store.Sync(background), "the owner was not fenced")
 
-	// The same holds for a machine that begins behind a trimmed claim, and for one that starts again.
+	// The same holds for a machine that begins behind a trimmed claim, and for one that starts
+	// again.
 	require.NoError(t, o.Rebase(background))
 	for _, f := range []*replica.Follower{standby, follow(t, log, disktest.New(), version("game 1", 1, 1))} {
 		require.NoError(t, f.Wait(background, o.Position()))
@@ -59,7 +60,8 @@ func TestClaim_OlderProgramAfterRestart(t *testing.T) {
 	require.NoError(t, old.Close())
 }
 
-// In a rolling deployment each machine can take over until the first writes the new state, and each new one after it.
+// In a rolling deployment each machine can take over until the first writes the new state, and each
+// new one after it.
 func TestVersion_RollingDeployment(t *testing.T) {
 	log := &replica.Memory{}
 	files := []disk.FS{disktest.New(), disktest.New()}
@@ -106,8 +108,8 @@ func TestVersion_OfTheFormats(t *testing.T) {
 	}
 }
 
-// A log that was removed and made again is not the one that a machine knows, also where it is longer. What lies on
-// the machine stays until an operator decides.
+// A log that was removed and made again is not the one that a machine knows, also where it is
+// longer. What lies on the machine stays until an operator decides.
 func TestFollow_AnotherLog(t *testing.T) {
 	files := disktest.New()
 	first := &replica.Memory{}
@@ -124,7 +126,8 @@ func TestFollow_AnotherLog(t *testing.T) {
 		h.play(t, other)
 		require.NoError(t, other.Sync(background))
 	}
-	require.NoError(t, p.Rebase(background)) // What the first log had there was trimmed, as it seems.
+	// What the first log had there was trimmed, as it seems.
+	require.NoError(t, p.Rebase(background))
 	_, err := replica.Follow(background, second, files, replica.Options{}.Patient(1))
 	require.ErrorIs(t, err, persist.ErrForeign)
 	assert.ErrorContains(t, err, "made again")

@@ -36,11 +36,13 @@ func publishFile(files disk.FS, name string, content []byte) error {
 	return err
 }
 
-// A tick that begins a segment, and a snapshot, do not wait until all of a store is sent, nor does a segment
-// until a snapshot is. What comes while all is sent has whoever begins to follow there, whenever it began.
+// A tick that begins a segment, and a snapshot, do not wait until all of a store is sent, nor does
+// a segment until a snapshot is. What comes while all is sent has whoever begins to follow there,
+// whenever it began.
 func TestRebase_NewFilesMeanwhile(t *testing.T) {
 	var order []string
-	for range 10 { // Where the machine has much else to do, somebody may come for his turn when it is over.
+	// Where the machine has much else to do, somebody may come for his turn when it is over.
+	for range 10 {
 		if order = filesCome(t); slices.Equal(order, []string{"segment", "all", "snapshot"}) {
 			return
 		}
@@ -48,8 +50,8 @@ func TestRebase_NewFilesMeanwhile(t *testing.T) {
 	t.Errorf("a segment that comes while all is sent, while a snapshot is: they end in the order %v", order)
 }
 
-// filesCome returns in which order a segment, all and a snapshot are sent, if each begins at the third entry of the one
-// behind it.
+// filesCome returns in which order a segment, all and a snapshot are sent, if each begins at the
+// third entry of the one behind it.
 func filesCome(t *testing.T) (order []string) {
 	log, mem := &hooked{}, disktest.New()
 	o, err := follow(t, log, mem, replica.Options{}).Claim(background)
@@ -139,8 +141,8 @@ func (l *hooked) Append(ctx context.Context, after replica.Position, entry []byt
 	return l.Memory.Append(ctx, after, entry)
 }
 
-// Files that come, grow and go, at the same time and while all is sent, are the same with whoever follows
-// from any beginning, and with who wrote them when it follows again.
+// Files that come, grow and go, at the same time and while all is sent, are the same with whoever
+// follows from any beginning, and with who wrote them when it follows again.
 func TestRebase_FilesChangeMeanwhile(t *testing.T) {
 	for seed := range uint64(deep.Or(6, 60)) {
 		log, mem := &replica.Memory{}, disktest.New()

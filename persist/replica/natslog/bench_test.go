@@ -94,8 +94,8 @@ func (a *arena) report(b *testing.B, start time.Time) {
 }
 
 // BenchmarkTicks measures how long after Commit a tick is confirmed, at 60 ticks a second for five
-// seconds, and how many ticks a second are confirmed if they come as fast as they can, for five seconds: then the
-// program repeats Commit while 64 MiB wait.
+// seconds, and how many ticks a second are confirmed if they come as fast as they can, for five
+// seconds: then the program repeats Commit while 64 MiB wait.
 func BenchmarkTicks(b *testing.B) {
 	const long = 5 * time.Second
 	for _, size := range []struct{ rows, of int }{{100, 100}, {1000, 100_000}, {100_000, 100_000}} {

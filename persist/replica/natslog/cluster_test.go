@@ -28,8 +28,8 @@ type cluster struct {
 	servers []*server.Server
 }
 
-// newCluster starts servers whose stores lie in a directory of the test. Change, if not nil, sees their
-// options before.
+// newCluster starts servers whose stores lie in a directory of the test. Change, if not nil, sees
+// their options before.
 func newCluster(t testing.TB, n int, change func(*server.Options)) *cluster {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,10 +71,10 @@ func freePorts(t testing.TB, n int) []int {
 	return free
 }
 
-// logins are the account of the worlds, with a user who may do all and one who may follow WORLDS.one
-// as the documentation says, and the system account. Servers read them as from a file: an account that is
-// given JetStream once its server runs may have missed what streams the others know it to have, and its
-// copy of one stands alone from then on.
+// logins are the account of the worlds, with a user who may do all and one who may follow
+// WORLDS.one as the documentation says, and the system account. Servers read them as from a file:
+// an account that is given JetStream once its server runs may have missed what streams the others
+// know it to have, and its copy of one stands alone from then on.
 const logins = `
 	accounts {
 		WORLDS { jetstream: enabled, users: [

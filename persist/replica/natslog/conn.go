@@ -11,9 +11,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A connection is what all logs on one connection know of its server. A server that is cut off from the others
-// keeps its clients: it sends heartbeats, and its copy of a stream stands still. Only the leader of a stream tells
-// that a server still reaches the others, so the connection moves to another server when no leader answers.
+// A connection is what all logs on one connection know of its server. A server that is cut off from
+// the others keeps its clients: it sends heartbeats, and its copy of a stream stands still. Only
+// the leader of a stream tells that a server still reaches the others, so the connection moves to
+// another server when no leader answers.
 type connection struct {
 	mu       sync.Mutex
 	answered time.Time // When the leader of a stream last answered a request.
@@ -21,7 +22,8 @@ type connection struct {
 	denied   string    // The beginning of a subject that the login may not publish to.
 }
 
-// connections has the connection of each [nats.Conn] by a weak pointer, so that it does not keep it in memory.
+// connections has the connection of each [nats.Conn] by a weak pointer, so that it does not keep it
+// in memory.
 var connections sync.Map
 
 // connectionOf returns what the logs on nc share.
@@ -44,8 +46,8 @@ func (c *connection) heard() {
 	c.answered = time.Now()
 }
 
-// mayRemove reports whether the login may remove consumers, as far as it is known: false once the servers said so of a
-// subject that begins as this one.
+// mayRemove reports whether the login may remove consumers, as far as it is known: false once the
+// servers said so of a subject that begins as this one.
 func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,9 +57,9 @@ func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	return c.denied != subject
 }
 
-// leave makes nc try another server if its server has not passed on an answer of a leader for the time unheard, nor
-// an entry to the caller since then. It reports whether it did. Of all logs on nc, one does it for all, and only
-// after the last new server had the same time.
+// leave makes nc try another server if its server has not passed on an answer of a leader for the
+// time unheard, nor an entry to the caller since then. It reports whether it did. Of all logs on
+// nc, one does it for all, and only after the last new server had the same time.
 func (c *connection) leave(nc *nats.Conn, since time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// A partition is a cluster whose servers reach each other through proxies only, so that one can be cut off.
+// A partition is a cluster whose servers reach each other through proxies only, so that one can be
+// cut off.
 type partition struct {
 	*cluster
 	routes map[[2]int]*proxy // By the server that connects, and the one that it connects to.
@@ -73,8 +74,8 @@ func (p *partition) connectFirst(i int) *nats.Conn {
 	return nc
 }
 
-// A server that is cut off from the others has nothing new for its clients, and says that it is there. Machines that
-// are connected to it go to another one.
+// A server that is cut off from the others has nothing new for its clients, and says that it is
+// there. Machines that are connected to it go to another one.
 func TestEntries_ServerCutOff(t *testing.T) {
 	t.Parallel()
 	p := newPartition(t)
@@ -105,7 +106,8 @@ func TestEntries_ServerCutOff(t *testing.T) {
 	assert.EqualValues(t, 1, nc.Stats().Reconnects)
 }
 
-// An append through a server that is cut off is confirmed through another one, in the time that it has.
+// An append through a server that is cut off is confirmed through another one, in the time that it
+// has.
 func TestAppend_ServerCutOff(t *testing.T) {
 	t.Parallel()
 	p := newPartition(t)

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	quiet     = 75 * time.Millisecond // Without a new entry, after which a reader makes a consumer to wait for more.
+	// Without a new entry, after which a reader makes a consumer to wait for more.
+	quiet     = 75 * time.Millisecond
 	pollEvery = 250 * time.Millisecond
 	pollFor   = 10 * time.Second // After which a reader without a consumer tries to get one again.
 	batchSize = 10_000           // Entries of a batch; [ahead] bounds their bytes.
@@ -31,8 +32,9 @@ type batchRequest struct {
 	MaxBytes int    `json:"max_bytes"`
 }
 
-// catchUp yields entries until the server that answers has no more, and had none for a while. It needs no consumer,
-// so that many worlds can recover at once. What the server does not have yet, or has lost, comes by the consumer later.
+// catchUp yields entries until the server that answers has no more, and had none for a while. It
+// needs no consumer, so that many worlds can recover at once. What the server does not have yet, or
+// has lost, comes by the consumer later.
 func (r *reader) catchUp(ctx context.Context) error {
 	for ends := 0; ; {
 		more, err := r.batch(ctx)
@@ -107,7 +109,8 @@ func (r *reader) batch(ctx context.Context) (more bool, err error) {
 	}
 }
 
-// direct returns the next answer to a direct request. It returns errNoDirect as soon as the request is denied.
+// direct returns the next answer to a direct request. It returns errNoDirect as soon as the request
+// is denied.
 func (r *reader) direct(ctx context.Context, answers *nats.Subscription, denied func() bool) (*nats.Msg, error) {
 	for begun := time.Now(); ; {
 		once, done := context.WithTimeout(ctx, silence/10)
@@ -137,8 +140,8 @@ func number(m *nats.Msg, key string) (uint64, error) {
 	return n, nil
 }
 
-// poll reads without a consumer for some time: the stream has as many as it may have. When no entry comes, the leader
-// is asked, since the servers that answer direct requests may have fewer entries.
+// poll reads without a consumer for some time: the stream has as many as it may have. When no entry
+// comes, the leader is asked, since the servers that answer direct requests may have fewer entries.
 func (r *reader) poll(ctx context.Context) error {
 	asked := time.Now()
 	for begun := time.Now(); time.Since(begun) < pollFor && ctx.Err() == nil; pause(ctx, pollEvery) {

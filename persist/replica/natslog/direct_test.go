@@ -110,8 +110,8 @@ func TestEntries_Batches(t *testing.T) {
 	assert.LessOrEqual(t, info.State.Consumers, 1)
 }
 
-// Without direct requests, all entries come by a consumer: a stream that an older program made does not allow them,
-// and a login may lack the right.
+// Without direct requests, all entries come by a consumer: a stream that an older program made does
+// not allow them, and a login may lack the right.
 func TestEntries_NoDirect(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)

@@ -13,10 +13,10 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// Entries is a part of [replica.Log]. It waits up to 10 seconds while no server answers, and goes on where it was when
-// one does; a server that has less than the leader, and comes no further, is left for another one. Errors that stay
-// end it at once, [replica.ErrOperator] among them. They hold some MiB of entries that were asked
-// for and not yielded yet.
+// Entries is a part of [replica.Log]. It waits up to 10 seconds while no server answers, and goes
+// on where it was when one does; a server that has less than the leader, and comes no further, is
+// left for another one. Errors that stay end it at once, [replica.ErrOperator] among them. They
+// hold some MiB of entries that were asked for and not yielded yet.
 func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
 	return func(yield func(replica.Entry, error) bool) {
 		r := &reader{Log: l, after: after, heard: time.Now(), yield: yield}
@@ -75,8 +75,8 @@ func (r *reader) show(at replica.Position, data []byte) error {
 	return nil
 }
 
-// read yields entries until something goes wrong: those that are there by direct requests, and those that come by a
-// consumer. Without direct requests, all come by a consumer.
+// read yields entries until something goes wrong: those that are there by direct requests, and
+// those that come by a consumer. Without direct requests, all come by a consumer.
 func (r *reader) read(ctx context.Context) error {
 	if r.indirect {
 		return r.consume(ctx)
@@ -137,8 +137,8 @@ func (r *reader) consume(ctx context.Context) error {
 	}
 }
 
-// remove asks the servers to remove a consumer, and does not wait for it. Without that right the servers remove it
-// after a while.
+// remove asks the servers to remove a consumer, and does not wait for it. Without that right the
+// servers remove it after a while.
 func (r *reader) remove(c jetstream.Consumer) {
 	nc, subject := r.js.Conn(), r.api("CONSUMER.DELETE."+r.stream+".")
 	if r.conn.mayRemove(nc, subject) {
@@ -146,10 +146,11 @@ func (r *reader) remove(c jetstream.Consumer) {
 	}
 }
 
-// next returns the next message of a consumer. The server that has the consumer says that it is there while its
-// own copy of the stream stands still, for ever if the others took it for new. So after a while the leader is asked
-// whether there is more. If there is and the server does not send it, or if no leader answers through the server that
-// this machine is connected to, next ends with an error, and reading goes on through another server.
+// next returns the next message of a consumer. The server that has the consumer says that it is
+// there while its own copy of the stream stands still, for ever if the others took it for new. So
+// after a while the leader is asked whether there is more. If there is and the server does not send
+// it, or if no leader answers through the server that this machine is connected to, next ends with
+// an error, and reading goes on through another server.
 func (r *reader) next(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
 	begun := time.Now()
 	for wait, more := stillness, false; ; {

@@ -38,8 +38,8 @@ func exampleOptions(t testing.TB) (options []*server.Options) {
 	return options
 }
 
-// An exampleCluster is three servers in this process, as the files of examples/cluster configure them. Only ports and
-// store directories differ.
+// An exampleCluster is three servers in this process, as the files of examples/cluster configure
+// them. Only ports and store directories differ.
 type exampleCluster struct {
 	t    testing.TB
 	urls string
@@ -162,7 +162,8 @@ func TestExampleCluster(t *testing.T) {
 	isOperator(t, c.log(follower).Trim(ctx, position), `"$JS.API.STREAM.PURGE.WORLDS"`)
 }
 
-// The logins of the example have the rights that the documentation of this package lists, and no others.
+// The logins of the example have the rights that the documentation of this package lists, and no
+// others.
 func TestExampleCluster_Rights(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	require.NoError(t, err)

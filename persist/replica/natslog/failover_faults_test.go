@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A kind is a kind of fault. The function makes one, and mends what it broke. It returns what it did, in words that
-// are equal for faults that are to be counted together.
+// A kind is a kind of fault. The function makes one, and mends what it broke. It returns what it
+// did, in words that are equal for faults that are to be counted together.
 type kind struct {
 	name  string
 	fault func(*scene) (what string)
@@ -24,17 +24,25 @@ type kind struct {
 
 // kinds are all kinds of faults. What the judge demands after each is said there.
 var kinds = []kind{
-	{"kill", (*scene).killOwner},            // The owner is killed.
-	{"stop", (*scene).stopOwner},            // The owner is stopped, and goes on when another one owns the world.
-	{"servers", (*scene).killServers},       // The owner and one or two servers are killed.
-	{"partition", (*scene).partition},       // The owner, servers or both are cut off from the others for some seconds.
-	{"flip", (*scene).flipBitsOfServer},     // Bits of one server's messages are flipped while it is down.
-	{"stale", (*scene).deposeLeader},        // The leader of the stream goes on when another one leads. A reader is connected to it.
-	{"forget", (*scene).forgetEntries},      // Two servers get older copies of their stores.
-	{"full", (*scene).fillStream},           // The stream is at its limit of bytes. The owner must say so.
-	{"claim", (*scene).claimFromOwner},      // A machine claims the world while its owner makes ticks.
-	{"older", (*scene).claimByOlderProgram}, // A machine with an older program claims. Its claim must be refused.
-	{"idle", (*scene).idleOwner},            // The owner makes no ticks for ten seconds. No other machine may claim.
+	{"kill", (*scene).killOwner}, // The owner is killed.
+	// The owner is stopped, and goes on when another one owns the world.
+	{"stop", (*scene).stopOwner},
+	{"servers", (*scene).killServers}, // The owner and one or two servers are killed.
+	// The owner, servers or both are cut off from the others for some seconds.
+	{"partition", (*scene).partition},
+	// Bits of one server's messages are flipped while it is down.
+	{"flip", (*scene).flipBitsOfServer},
+	// The leader of the stream goes on when another one leads. A reader is connected to it.
+	{"stale", (*scene).deposeLeader},
+	{"forget", (*scene).forgetEntries}, // Two servers get older copies of their stores.
+	// The stream is at its limit of bytes. The owner must say so.
+	{"full", (*scene).fillStream},
+	// A machine claims the world while its owner makes ticks.
+	{"claim", (*scene).claimFromOwner},
+	// A machine with an older program claims. Its claim must be refused.
+	{"older", (*scene).claimByOlderProgram},
+	// The owner makes no ticks for ten seconds. No other machine may claim.
+	{"idle", (*scene).idleOwner},
 }
 
 // chosenKinds returns the kinds with the given names, separated by commas; empty: all kinds.
@@ -141,8 +149,8 @@ func (s *scene) partition() string {
 	return "partition: " + side.what
 }
 
-// flipBitsOfServer flips bits of what one server has. The other two have all of it. In half of the cases the server
-// is then made the leader.
+// flipBitsOfServer flips bits of what one server has. The other two have all of it. In half of the
+// cases the server is then made the leader.
 func (s *scene) flipBitsOfServer() string {
 	n := s.servers[s.rng.IntN(3)]
 	what := "bits flipped in a server"
@@ -162,8 +170,9 @@ func (s *scene) flipBitsOfServer() string {
 	return what
 }
 
-// deposeLeader keeps the leader of the stream from the others until another server leads, and lets it go on. It takes
-// itself for the leader then, and a reader that is connected to it alone gets old answers.
+// deposeLeader keeps the leader of the stream from the others until another server leads, and lets
+// it go on. It takes itself for the leader then, and a reader that is connected to it alone gets
+// old answers.
 func (s *scene) deposeLeader() string {
 	leader := s.leader()
 	if leader == nil {
@@ -192,9 +201,9 @@ func (s *scene) deposeLeader() string {
 	return what
 }
 
-// forgetEntries gives servers older copies of their stores, or none, while no server runs: two of three have
-// forgotten what they acknowledged since. The owner is killed in half of the cases. So that a machine can claim that
-// knows none of it, one is stopped meanwhile in half of the cases.
+// forgetEntries gives servers older copies of their stores, or none, while no server runs: two of
+// three have forgotten what they acknowledged since. The owner is killed in half of the cases. So
+// that a machine can claim that knows none of it, one is stopped meanwhile in half of the cases.
 func (s *scene) forgetEntries() string {
 	owner, _ := s.owner()
 	killed, wiped := s.chance(), s.chance()
@@ -254,8 +263,9 @@ func (s *scene) forgetEntries() string {
 func (n *node) store() string { return filepath.Join(n.dir, "store") }
 func (n *node) copy() string  { return filepath.Join(n.dir, "copy") }
 
-// settle does what the operator of a log does that forgot entries. If all machines report that, it lets one go on
-// with what the log has, and then the others. It returns how many confirmed ticks were forgotten.
+// settle does what the operator of a log does that forgot entries. If all machines report that, it
+// lets one go on with what the log has, and then the others. It returns how many confirmed ticks
+// were forgotten.
 func (s *scene) settle() (forgotten int) {
 	begun := time.Now()
 	out := func(n *node) bool { return s.judge.reported(n.name) && !s.judge.follows(n.name) }
@@ -291,8 +301,8 @@ func (s *scene) settle() (forgotten int) {
 	return s.judge.verdict(upto, head)
 }
 
-// repairServers gives an empty store to a server that does not get back to what the leader of the stream has. The
-// engine does not repair one whose copy has entries that the leader never had.
+// repairServers gives an empty store to a server that does not get back to what the leader of the
+// stream has. The engine does not repair one whose copy has entries that the leader never had.
 func (s *scene) repairServers() {
 	for !within(8*time.Second, s.isWhole) {
 		n := s.behind()
@@ -375,7 +385,8 @@ func (s *scene) claimFromOwner() string {
 	return "the world claimed while its owner makes ticks"
 }
 
-// claimByOlderProgram starts a machine with a program that cannot open what the others write, and has it claim.
+// claimByOlderProgram starts a machine with a program that cannot open what the others write, and
+// has it claim.
 func (s *scene) claimByOlderProgram() string {
 	n := s.standby()
 	current := n.command

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A judge hears what machines say, one line after the other, and decides whether the log kept its promises.
+// A judge hears what machines say, one line after the other, and decides whether the log kept its
+// promises.
 //
 // It demands after each fault, of the history that a new follower reads from the log:
 //
@@ -20,7 +21,8 @@ import (
 //	an owner begins at the newest confirmed tick, or later
 //	no machine reports that the log forgot entries
 //
-// An engine can be made to forget: its servers get older copies of their stores. Then the judge demands:
+// An engine can be made to forget: its servers get older copies of their stores. Then the judge
+// demands:
 //
 //	ticks that are confirmed afterwards are in one history, as above
 //	an owner that confirmed a forgotten tick, and still runs, has lost the store or has appended the tick again
@@ -32,14 +34,16 @@ type judge struct {
 	commits   map[uint64]commit // All ticks that were ever made, by their sums.
 	confirmed map[uint64]uint64 // Sums of the confirmed ticks.
 	newest    uint64            // The newest confirmed tick.
-	shown     map[uint64]string // Sums that were shown since the last verdict, and the machine that showed them.
-	machines  map[string]*testimony
-	owner     string // The machine that said last that it owns the world,
-	term      int    // and how many times any machine said so.
-	last      time.Time
-	lastTerm  int               // The term in which a tick was last confirmed.
-	longest   time.Duration     // The longest time without a confirmed tick since the watch began.
-	before    map[uint64]uint64 // What was confirmed when the engine was made to forget; nil after the verdict.
+	// Sums that were shown since the last verdict, and the machine that showed them.
+	shown    map[uint64]string
+	machines map[string]*testimony
+	owner    string // The machine that said last that it owns the world,
+	term     int    // and how many times any machine said so.
+	last     time.Time
+	lastTerm int           // The term in which a tick was last confirmed.
+	longest  time.Duration // The longest time without a confirmed tick since the watch began.
+	// What was confirmed when the engine was made to forget; nil after the verdict.
+	before map[uint64]uint64
 
 	forks, lost int
 	again       int // How many times an owner appended entries again.
@@ -75,7 +79,8 @@ func newJudge() *judge {
 	}
 }
 
-// began notes that a process of a machine begins. It knows nothing of what the process before was told.
+// began notes that a process of a machine begins. It knows nothing of what the process before was
+// told.
 func (j *judge) began(machine string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -186,7 +191,8 @@ func (j *judge) ownership() (owner string, term int) {
 	return j.owner, j.term
 }
 
-// confirmedSince reports whether a tick was confirmed after a moment, in a later term than the given one.
+// confirmedSince reports whether a tick was confirmed after a moment, in a later term than the
+// given one.
 func (j *judge) confirmedSince(at time.Time, term int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -225,7 +231,8 @@ func (j *judge) stuckReason(machine string) string {
 	return ""
 }
 
-// forget tells the judge that the engine forgets now. No server runs, and all that was confirmed was heard.
+// forget tells the judge that the engine forgets now. No server runs, and all that was confirmed
+// was heard.
 func (j *judge) forget() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -252,7 +259,8 @@ func (j *judge) refused(machine string) bool {
 	return m != nil && m.refused
 }
 
-// history returns the sums of all ticks up to one with a given sum; ok is false if no machine made one of them.
+// history returns the sums of all ticks up to one with a given sum; ok is false if no machine made
+// one of them.
 func (j *judge) history(head uint64) (history map[uint64]uint64, ok bool) {
 	history = map[uint64]uint64{}
 	for sum := head; sum != 0; {
@@ -280,7 +288,8 @@ func (j *judge) tickOf(head uint64) uint64 {
 	return j.commits[head].tick
 }
 
-// follows reports whether a machine owns the world, or shows the newest confirmed tick but for a second's worth.
+// follows reports whether a machine owns the world, or shows the newest confirmed tick but for a
+// second's worth.
 func (j *judge) follows(machine string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -288,8 +297,8 @@ func (j *judge) follows(machine string) bool {
 	return machine == j.owner || m != nil && m.shown > 0 && m.shown+60 >= j.newest
 }
 
-// silent returns the machines that knew a tick which is not in the history with the given head, and that did not
-// say so. They run since before forget.
+// silent returns the machines that knew a tick which is not in the history with the given head, and
+// that did not say so. They run since before forget.
 func (j *judge) silent(head uint64) (owners, followers []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -306,8 +315,9 @@ func (j *judge) silent(head uint64) (owners, followers []string) {
 	return owners, followers
 }
 
-// verdict compares what was confirmed and shown with the history that ends at the given head. All ticks up to upto
-// must be in it. It returns how many confirmed ticks the engine forgot, which is 0 unless forget was called.
+// verdict compares what was confirmed and shown with the history that ends at the given head. All
+// ticks up to upto must be in it. It returns how many confirmed ticks the engine forgot, which is 0
+// unless forget was called.
 func (j *judge) verdict(upto, head uint64) (forgotten int) {
 	owners, followers := j.silent(head)
 	j.mu.Lock()
@@ -341,8 +351,8 @@ func (j *judge) verdict(upto, head uint64) (forgotten int) {
 	return forgotten
 }
 
-// pardon counts the ticks that were confirmed before forget and that the history does not have, and no longer
-// demands them.
+// pardon counts the ticks that were confirmed before forget and that the history does not have, and
+// no longer demands them.
 func (j *judge) pardon(history map[uint64]uint64, owners, followers []string) (forgotten int) {
 	for tick, sum := range j.before {
 		if history[tick] != sum {

@@ -28,8 +28,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/natslog"
 )
 
-// Variables of the environment for the processes of TestFailover. A process begins when it can read a line. Further
-// lines are orders. It ends when there are no more.
+// Variables of the environment for the processes of TestFailover. A process begins when it can read
+// a line. Further lines are orders. It ends when there are no more.
 const (
 	asRole    = "NATSLOG_ROLE" // "machine" or "reader".
 	asName    = "NATSLOG_NAME"
@@ -40,9 +40,10 @@ const (
 
 // The orders that a machine obeys.
 const (
-	orderIdle   = "idle"   // The owner makes no ticks until orderTicks.
-	orderTicks  = "ticks"  // The owner makes 60 ticks a second, which is the default.
-	orderForget = "forget" // The machine follows a log that forgot entries: see replica.Options.Forget.
+	orderIdle  = "idle"  // The owner makes no ticks until orderTicks.
+	orderTicks = "ticks" // The owner makes 60 ticks a second, which is the default.
+	// The machine follows a log that forgot entries: see replica.Options.Forget.
+	orderForget = "forget"
 	orderRebase = "rebase" // The owner sends all files once more.
 	orderClaim  = "claim"  // The machine claims, although the owner is not silent.
 )
@@ -102,8 +103,8 @@ func newChain() *chain {
 	return &chain{w, ecs.MustRegisterResource(w, uint64(0), ecs.Component[uint64]{Name: "sum"})}
 }
 
-// A machine follows, claims when the owner is silent, and makes ticks as long as it owns the world. A machine that
-// is a reader only follows.
+// A machine follows, claims when the owner is silent, and makes ticks as long as it owns the world.
+// A machine that is a reader only follows.
 type machine struct {
 	name   string
 	log    replica.Log
@@ -117,8 +118,8 @@ type machine struct {
 	sums map[uint64]uint64 // Of the ticks that this owner has committed.
 }
 
-// open opens the files and the log. The files of a reader are in memory, and its connection has no pings, so that
-// it stays with a server that does not answer.
+// open opens the files and the log. The files of a reader are in memory, and its connection has no
+// pings, so that it stays with a server that does not answer.
 func (p *machine) open(reader bool) (err error) {
 	if p.files = disk.Memory(); !reader {
 		if p.files, err = disk.Open(os.Getenv(asDir)); err != nil {
@@ -246,7 +247,8 @@ func (p *machine) standBy(f *replica.Follower, c *chain) (o *replica.Owner, show
 			continue
 		}
 		say("claims", "overdue", f.Overdue(), "last entry", time.Since(f.Fresh()), "position", f.Position())
-		ctx, done := context.WithTimeout(background, 20*time.Second) // Longer than a log is asked that forgot entries.
+		// Longer than a log is asked that forgot entries.
+		ctx, done := context.WithTimeout(background, 20*time.Second)
 		o, err := f.Claim(ctx)
 		done()
 		if ordered && !errors.Is(err, replica.ErrTaken) { // A live owner is often faster.
@@ -307,8 +309,8 @@ func (p *machine) own(o *replica.Owner, shown *persist.Follower, c *chain) error
 	return errors.Join(o.Err(), err)
 }
 
-// tend says why nothing is confirmed, and sends all files once more when it is ordered to, until the owner has
-// lost the world. One owner in two sends them every two seconds besides.
+// tend says why nothing is confirmed, and sends all files once more when it is ordered to, until
+// the owner has lost the world. One owner in two sends them every two seconds besides.
 func (p *machine) tend(o *replica.Owner) {
 	often := rand.N(2) == 0
 	reason := ""

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A network joins processes, each with a network namespace of its own. The process that makes the network is in one,
-// too, so that nothing is left when it ends. It needs root, and the commands ip and nsenter. Without them the
-// processes are on the loopback, and there are no partitions.
+// A network joins processes, each with a network namespace of its own. The process that makes the
+// network is in one, too, so that nothing is left when it ends. It needs root, and the commands ip
+// and nsenter. Without them the processes are on the loopback, and there are no partitions.
 type network struct {
 	t     testing.TB
 	none  bool
@@ -85,7 +85,8 @@ func (n *network) do(format string, args ...any) {
 	require.NoError(n.t, err, "%s: %s", words, out)
 }
 
-// process returns attributes of a process that ends with this one, and that has a network namespace of its own.
+// process returns attributes of a process that ends with this one, and that has a network namespace
+// of its own.
 func (n *network) process() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if !n.none {

@@ -34,7 +34,8 @@ type node struct {
 	command         func() *exec.Cmd
 	cmd             *exec.Cmd // nil: it does not run.
 	in              io.WriteCloser
-	ended           chan struct{} // Closed when the process has ended and all that it said was heard.
+	// Closed when the process has ended and all that it said was heard.
+	ended chan struct{}
 }
 
 // A scene is three servers, three machines and a reader, and the judge that hears what they say.
@@ -50,10 +51,11 @@ type scene struct {
 	js       jetstream.JetStream
 	table    map[string]*tally
 	fresh    []time.Duration // How long new followers took until they were ready.
-	renewed  int             // How many servers were given an empty store, as they did not come back by themselves.
-	excused  int             // How many new followers were late for a reason that was said.
-	bits     int             // How many bits were flipped.
-	begun    time.Time
+	// How many servers were given an empty store, as they did not come back by themselves.
+	renewed int
+	excused int // How many new followers were late for a reason that was said.
+	bits    int // How many bits were flipped.
+	begun   time.Time
 }
 
 // A tally is what is known of faults of one kind.
@@ -292,7 +294,8 @@ func (s *scene) whole() {
 
 func (s *scene) isWhole() bool { return s.leader() != nil && s.behind() == nil }
 
-// behind returns a server that does not have all messages of the stream; nil if the stream has no leader.
+// behind returns a server that does not have all messages of the stream; nil if the stream has no
+// leader.
 func (s *scene) behind() *node {
 	info := s.stream()
 	if info == nil || s.named(info.Cluster.Leader) == nil {
@@ -331,8 +334,8 @@ func (s *scene) round(i int, k kind) {
 	s.t.Logf("%3d %-8s %s: no tick for %v; in all %v", i, k.name, what, outage.Round(time.Millisecond), took.Round(time.Millisecond))
 }
 
-// examine has a new follower read the log by each of the servers, and the judge compare what it shows with what was
-// confirmed.
+// examine has a new follower read the log by each of the servers, and the judge compare what it
+// shows with what was confirmed.
 func (s *scene) examine() {
 	for _, n := range s.servers {
 		s.examineBy(n)
@@ -350,8 +353,8 @@ func (s *scene) demand() {
 // freshLimit is how long a new follower may take, unless a machine says why nothing is confirmed.
 const freshLimit = 10 * time.Second
 
-// examineBy has a new follower read the log by a connection to one server. If it is late, a reason must have been
-// said, and it must be ready soon after all files were sent once more.
+// examineBy has a new follower read the log by a connection to one server. If it is late, a reason
+// must have been said, and it must be ready soon after all files were sent once more.
 func (s *scene) examineBy(n *node) {
 	upto := s.judge.newestConfirmed()
 	head, took, err := s.freshFollower(n, upto)
@@ -377,8 +380,8 @@ func (s *scene) examineBy(n *node) {
 	s.judge.verdict(upto, head)
 }
 
-// freshFollower has a new follower read the log, by a connection to one server, until it shows a tick. It returns the
-// sum of the last tick.
+// freshFollower has a new follower read the log, by a connection to one server, until it shows a
+// tick. It returns the sum of the last tick.
 func (s *scene) freshFollower(n *node, upto uint64) (head uint64, took time.Duration, err error) {
 	begun := time.Now()
 	js, err := dial(s.url(n), true)
@@ -421,7 +424,8 @@ func (s *scene) freshFollower(n *node, upto uint64) (head uint64, took time.Dura
 	}
 }
 
-// end kills the machines, compares the history with all that was confirmed, and prints what was measured.
+// end kills the machines, compares the history with all that was confirmed, and prints what was
+// measured.
 func (s *scene) end() {
 	s.whole()
 	s.confirms(time.Now(), -1)

@@ -20,7 +20,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/natslog"
 )
 
-// buildServer builds the program nats-server, of the version that go.mod names, and returns its path.
+// buildServer builds the program nats-server, of the version that go.mod names, and returns its
+// path.
 func buildServer(t testing.TB) string {
 	path := filepath.Join(t.TempDir(), "nats-server")
 	begun := time.Now()
@@ -30,7 +31,8 @@ func buildServer(t testing.TB) string {
 	return path
 }
 
-// serverConfig is the configuration of one server. The lines before the accounts are those of docs/REPLICATION.md.
+// serverConfig is the configuration of one server. The lines before the accounts are those of
+// docs/REPLICATION.md.
 const serverConfig = `
 	server_name: %s
 	listen: "%s:%d"
@@ -39,7 +41,8 @@ const serverConfig = `
 	cluster { name: test, listen: "%s:%d", routes: [ %s ] }
 ` + logins
 
-// writeConfig writes the configuration of a server that keeps its store in a directory, and returns its path.
+// writeConfig writes the configuration of a server that keeps its store in a directory, and returns
+// its path.
 func writeConfig(t testing.TB, n *node, client, route int, addrs []string) string {
 	var routes []string
 	for _, addr := range addrs {
@@ -71,7 +74,8 @@ func messageBlocks(dir string) ([]string, error) {
 	return filepath.Glob(filepath.Join(dir, "store", "jetstream", "*", "streams", "WORLDS", "msgs", "*.blk"))
 }
 
-// flipBits flips up to n random bits in files. It returns how many, which is 0 if the files are empty.
+// flipBits flips up to n random bits in files. It returns how many, which is 0 if the files are
+// empty.
 func flipBits(rng *rand.Rand, paths []string, n int) (int, error) {
 	var size int64
 	sizes := make([]int64, len(paths))
@@ -114,7 +118,8 @@ func flipBit(path string, at int64, bit int) error {
 	return err
 }
 
-// replaceDir replaces a directory by a copy of another one. If that does not exist, the directory is removed.
+// replaceDir replaces a directory by a copy of another one. If that does not exist, the directory
+// is removed.
 func replaceDir(dir, from string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err

@@ -26,8 +26,8 @@ const (
 	withServer = "NATSLOG_SERVER"  // The path of the program nats-server.
 )
 
-// TestFailover runs three servers and three machines as processes, makes faults, and judges after each of them
-// what machines said. See kinds for the faults and judge for what is demanded.
+// TestFailover runs three servers and three machines as processes, makes faults, and judges after
+// each of them what machines said. See kinds for the faults and judge for what is demanded.
 func TestFailover(t *testing.T) {
 	if *faults == 0 {
 		t.Skip("no faults: see make failover")

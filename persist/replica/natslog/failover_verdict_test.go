@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestJudge checks that each promise can be found broken. A tick n of the history has the sum 100 + n.
+// TestJudge checks that each promise can be found broken. A tick n of the history has the sum 100 +
+// n.
 func TestJudge(t *testing.T) {
 	ticks := func(j *judge, machine, word string, from, to int) {
 		for n := from; n <= to; n++ {

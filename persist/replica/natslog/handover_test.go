@@ -85,9 +85,10 @@ func (p *post) move(b *testing.B, i int) {
 	require.NoError(b, p.store.Commit())
 }
 
-// BenchmarkBudgetHandover measures how long a world of 100,000 rows, of which 1,000 are written in each of 60 ticks a
-// second, has no tick while it goes to a warm standby: from the last Commit of the old owner to the first that
-// is confirmed of the new one, which claims when it was offered the world.
+// BenchmarkBudgetHandover measures how long a world of 100,000 rows, of which 1,000 are written in
+// each of 60 ticks a second, has no tick while it goes to a warm standby: from the last Commit of
+// the old owner to the first that is confirmed of the new one, which claims when it was offered the
+// world.
 func BenchmarkBudgetHandover(b *testing.B) {
 	logs := map[string]func(b *testing.B) func(name string) replica.Log{
 		"memory": func(*testing.B) func(string) replica.Log {

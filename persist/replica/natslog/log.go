@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// A Log is the log of one world. Its methods may be called from several goroutines. Each returns within
-// 10 seconds if no server answers, or not much later.
+// A Log is the log of one world. Its methods may be called from several goroutines. Each returns
+// within 10 seconds if no server answers, or not much later.
 type Log struct{ engine }
 
 // An engine is a stream of the servers that a connection reaches.
@@ -43,8 +43,8 @@ func Open(ctx context.Context, js jetstream.JetStream, stream, world string, o O
 	return l, l.check(ctx, o)
 }
 
-// Append is a part of [replica.Log]. It costs a message of the size of the entry, and a sync of most
-// of the servers.
+// Append is a part of [replica.Log]. It costs a message of the size of the entry, and a sync of
+// most of the servers.
 func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) (at replica.Position, err error) {
 	if len(entry) > replica.MaxEntry {
 		return 0, fmt.Errorf("natslog: an entry of %d bytes, more than %d", len(entry), replica.MaxEntry)
@@ -83,7 +83,8 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 	return at, err
 }
 
-// mine returns where the entry lies that was sent under an ID, if it is the first behind a position.
+// mine returns where the entry lies that was sent under an ID, if it is the first behind a
+// position.
 func (l *Log) mine(ctx context.Context, after replica.Position, id string) (replica.Position, error) {
 	m, err := l.get(ctx, request{Seq: uint64(after) + 1, NextFor: l.subject})
 	switch {
@@ -118,8 +119,8 @@ type request struct {
 	LastFor string `json:"last_by_subj,omitempty"`
 }
 
-// get asks the leader of the stream for a message; nil if there is none. Other servers, which answer
-// "direct" requests, may not have the last ones yet.
+// get asks the leader of the stream for a message; nil if there is none. Other servers, which
+// answer "direct" requests, may not have the last ones yet.
 func (l *Log) get(ctx context.Context, r request) (*message, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -186,8 +187,8 @@ func (l *Log) Bounds(ctx context.Context) (first, last replica.Position, err err
 	return first, last, err
 }
 
-// Trim is a part of [replica.Log]. The last entry stays, whatever the position: where a log ends is known
-// by what lies there.
+// Trim is a part of [replica.Log]. The last entry stays, whatever the position: where a log ends is
+// known by what lies there.
 func (l *Log) Trim(ctx context.Context, before replica.Position) error {
 	_, last, err := l.Bounds(ctx)
 	if before = min(before, last); err != nil || before <= 1 {

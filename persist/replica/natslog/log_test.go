@@ -33,8 +33,9 @@ func TestLog_Run(t *testing.T) {
 	}
 }
 
-// add appends an entry to a log that nobody else writes to. Servers may need longer to elect a leader
-// than Append waits for them: like an owner, add sends the entry again until it is known to be there.
+// add appends an entry to a log that nobody else writes to. Servers may need longer to elect a
+// leader than Append waits for them: like an owner, add sends the entry again until it is known to
+// be there.
 func add(t testing.TB, log replica.Log, after replica.Position, text string) replica.Position {
 	t.Helper()
 	ctx, done := context.WithTimeout(background, time.Minute)
@@ -68,7 +69,8 @@ func texts(t testing.TB, log replica.Log, after, upto replica.Position) (all []s
 
 func TestAppend_LostAnswer(t *testing.T) {
 	t.Parallel()
-	for _, servers := range []int{1, 3} { // One server finds out that the subject has ended elsewhere, three know the ID.
+	// One server finds out that the subject has ended elsewhere, three know the ID.
+	for _, servers := range []int{1, 3} {
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
 			c := newCluster(t, servers, nil)
 			direct, err := natslog.Open(background, c.create("WORLDS", servers), "WORLDS", "one", natslog.Options{Replicas: servers})
@@ -158,7 +160,8 @@ func TestLog_ServersRestart(t *testing.T) {
 	assert.Equal(t, want, texts(t, reader, 0, at))
 }
 
-// Whoever reads from a server whose copy of the stream stands still goes on with another one, and not before.
+// Whoever reads from a server whose copy of the stream stands still goes on with another one, and
+// not before.
 func TestEntries_ServerStandsStill(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
@@ -180,7 +183,8 @@ func TestEntries_ServerStandsStill(t *testing.T) {
 		if all = append(all, string(e.Data)); len(all) == 2 {
 			break
 		}
-		time.AfterFunc(7*time.Second, func() { // There is no more for so long: nobody has to be left for that.
+		// There is no more for so long: nobody has to be left for that.
+		time.AfterFunc(7*time.Second, func() {
 			assert.EqualValues(t, 1, still.consumers.Load())
 			add(t, owner, at, "b")
 		})

@@ -25,7 +25,8 @@ func (e *operatorError) Error() string { return fmt.Sprintf("natslog: %s: %v", e
 // Unwrap returns both.
 func (e *operatorError) Unwrap() []error { return []error{replica.ErrOperator, e.cause} }
 
-// What servers answer that stays until an operator acts. The numbers without a name here are those of nats-server.
+// What servers answer that stays until an operator acts. The numbers without a name here are those
+// of nats-server.
 const (
 	codeAccountFull  = 10002
 	codeServersFull  = 10023
@@ -39,8 +40,8 @@ const (
 	codeOfflineSince = 10194
 )
 
-// A remedy is what helps against an answer. An answer that may pass counts when it was given for as long as a log is
-// patient.
+// A remedy is what helps against an answer. An answer that may pass counts when it was given for as
+// long as a log is patient.
 type remedy struct {
 	text    string
 	mayPass bool
@@ -83,8 +84,9 @@ func remedyOf(err error) (r remedy, ok bool) {
 	return r, false
 }
 
-// explain returns err, as an [operatorError] if only an operator can help, and whether it stays. last is the error of
-// the connection from before the attempt: a newer one may tell why no server answered.
+// explain returns err, as an [operatorError] if only an operator can help, and whether it stays.
+// last is the error of the connection from before the attempt: a newer one may tell why no server
+// answered.
 func (e *engine) explain(err, last error) (explained error, stays bool) {
 	if err == nil || errors.Is(err, replica.ErrOperator) {
 		return err, true
@@ -120,7 +122,8 @@ func closed(err error) bool {
 	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, jetstream.ErrConnectionClosed)
 }
 
-// refusal returns what to do against an error of a connection that could not be made; otherwise if it is another one.
+// refusal returns what to do against an error of a connection that could not be made; otherwise if
+// it is another one.
 func refusal(err error, otherwise string) string {
 	if err == nil {
 		return otherwise
@@ -141,7 +144,8 @@ func refusal(err error, otherwise string) string {
 	return otherwise
 }
 
-// concerns reports whether the text of a permission violation names a request that the log cannot do without.
+// concerns reports whether the text of a permission violation names a request that the log cannot
+// do without.
 func (e *engine) concerns(violation string) bool {
 	_, subject, _ := strings.Cut(violation, `"`)
 	subject, _, _ = strings.Cut(subject, `"`)

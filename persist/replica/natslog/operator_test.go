@@ -135,7 +135,8 @@ func TestFollower_PermissionReturns(t *testing.T) {
 		require.NoError(t, c.servers[0].ReloadOptions(o))
 	}
 	reload(strings.Replace(logins, `"$JS.API.CONSUMER.MSG.NEXT.WORLDS.*"`, `"none"`, 1))
-	require.NoError(t, nc.ForceReconnect()) // What was asked for before the reload is still answered.
+	// What was asked for before the reload is still answered.
+	require.NoError(t, nc.ForceReconnect())
 	c.until(func() bool { _, err := reader.Stuck(); return replica.ClassOf(err) == replica.Operator }, "the follower does not say what it lacks")
 	g.play(t, store, 1)
 	reload(logins)

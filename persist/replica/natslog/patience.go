@@ -13,19 +13,22 @@ import (
 )
 
 const (
-	patience  = 10 * time.Second // For servers to answer at all: an election of theirs takes some seconds.
-	answer    = 2 * time.Second  // For one to answer a request.
+	// For servers to answer at all: an election of theirs takes some seconds.
+	patience  = 10 * time.Second
+	answer    = 2 * time.Second // For one to answer a request.
 	shortest  = 10 * time.Millisecond
 	longest   = 250 * time.Millisecond // Between two tries.
 	silence   = time.Second            // After which a reader asks another server.
 	stillness = 3 * time.Second        // After which a reader asks whether there is more.
-	unheard   = 2 * stillness          // Without an answer of a leader, after which the connection goes to another server.
-	ahead     = 2 << 20                // Bytes of entries that are read ahead,
-	queued    = 64                     // and messages of a consumer.
+	// Without an answer of a leader, after which the connection goes to another server.
+	unheard = 2 * stillness
+	ahead   = 2 << 20 // Bytes of entries that are read ahead,
+	queued  = 64      // and messages of a consumer.
 )
 
-// patiently tries what a server may not answer just now, until it is done, or cannot be, or patience is at an end.
-// Through a server that passes on no answer for too long it is tried through another one.
+// patiently tries what a server may not answer just now, until it is done, or cannot be, or
+// patience is at an end. Through a server that passes on no answer for too long it is tried through
+// another one.
 func (e *engine) patiently(ctx context.Context, try func(context.Context) error) error {
 	long, done := context.WithTimeout(ctx, patience)
 	defer done()

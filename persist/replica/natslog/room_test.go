@@ -24,7 +24,8 @@ func limit(t *testing.T, js jetstream.JetStream, bytes int64) {
 	require.NoError(t, err)
 }
 
-// An owner keeps a stream with a limit short, and says so when nothing can be done. It goes on when the limit is raised.
+// An owner keeps a stream with a limit short, and says so when nothing can be done. It goes on when
+// the limit is raised.
 func TestRoom_StreamWithLimit(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)

@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// ErrSettings reports a stream, or servers, that may lose what they acknowledge as they are set. Its text
-// says all that is wrong, and how to set it.
+// ErrSettings reports a stream, or servers, that may lose what they acknowledge as they are set.
+// Its text says all that is wrong, and how to set it.
 var ErrSettings = errors.New("natslog: the engine is not set to keep what it acknowledges")
 
 // Options say what is asked of a stream. The zero Options are useful.
@@ -36,11 +36,13 @@ func (o Options) replicas() int {
 // version is that of the oldest server which is known to keep the promises of a log.
 const version = "2.15.0"
 
-// consumers is how many consumers Create allows, one for each follower. The default of the servers is 1,000.
+// consumers is how many consumers Create allows, one for each follower. The default of the servers
+// is 1,000.
 const consumers = 100_000
 
-// Create makes a stream for worlds, with the subjects NAME.>, or finds that it is there and loses nothing. Errors:
-// [jetstream.ErrStreamNameAlreadyInUse], if it is there and set otherwise; those of servers.
+// Create makes a stream for worlds, with the subjects NAME.>, or finds that it is there and loses
+// nothing. Errors: [jetstream.ErrStreamNameAlreadyInUse], if it is there and set otherwise; those
+// of servers.
 func Create(ctx context.Context, js jetstream.JetStream, stream string, o Options) error {
 	e := engineOf(js, stream)
 	limit := consumers
@@ -148,9 +150,10 @@ func plain(name string) bool {
 	return name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// CheckServers asks all servers, by a connection of the system account, which is the only one that is
-// told: whether each syncs a message before it acknowledges it, and its version. Errors: [ErrSettings]; that of ctx, if
-// none answers. A server that is down is not noticed. It waits half a second for the last one.
+// CheckServers asks all servers, by a connection of the system account, which is the only one that
+// is told: whether each syncs a message before it acknowledges it, and its version. Errors:
+// [ErrSettings]; that of ctx, if none answers. A server that is down is not noticed. It waits half
+// a second for the last one.
 func CheckServers(ctx context.Context, system *nats.Conn) error {
 	inbox := system.NewInbox()
 	answers, err := system.SubscribeSync(inbox)

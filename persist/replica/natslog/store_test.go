@@ -146,7 +146,8 @@ func TestFollower_ServersDown(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A follower of a stream that was removed and made again keeps its files, and says that an operator must decide.
+// A follower of a stream that was removed and made again keeps its files, and says that an operator
+// must decide.
 func TestFollower_StreamMadeAgain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)

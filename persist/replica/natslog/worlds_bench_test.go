@@ -21,9 +21,10 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// BenchmarkWorlds measures a process that owns many worlds of one stream, 100 entities each, at 10 ticks a second for 10
-// seconds. A standby follows each. Then all owners lose their connection at once, and every standby takes over. Three
-// servers that sync always, all owners and all standbys are in this process.
+// BenchmarkWorlds measures a process that owns many worlds of one stream, 100 entities each, at 10
+// ticks a second for 10 seconds. A standby follows each. Then all owners lose their connection at
+// once, and every standby takes over. Three servers that sync always, all owners and all standbys
+// are in this process.
 func BenchmarkWorlds(b *testing.B) {
 	for _, worlds := range []int{10, 100, 500} {
 		b.Run(fmt.Sprint(worlds), func(b *testing.B) {

@@ -24,8 +24,8 @@ type Log struct {
 	restarts int      // How often the servers ended and began again.
 }
 
-// Forget removes the last n entries, which were acknowledged, as a restart of servers that lost them does. Each
-// link fails once afterwards.
+// Forget removes the last n entries, which were acknowledged, as a restart of servers that lost
+// them does. Each link fails once afterwards.
 func (l *Log) Forget(n int) {
 	l.Memory.Forget(n)
 	l.mu.Lock()
@@ -33,8 +33,8 @@ func (l *Log) Forget(n int) {
 	l.restarts++
 }
 
-// Hide makes all links pass over the entry at a position, until another one is named: the log has it, and no server
-// shows it.
+// Hide makes all links pass over the entry at a position, until another one is named: the log has
+// it, and no server shows it.
 func (l *Log) Hide(p replica.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +55,8 @@ func (l *Log) Limit(bytes int64) {
 	l.limit = bytes
 }
 
-// room returns how many bytes of entries the log takes until it is full; negative if it has no limit.
+// room returns how many bytes of entries the log takes until it is full; negative if it has no
+// limit.
 func (l *Log) room() int64 {
 	l.mu.Lock()
 	left := l.limit
@@ -73,10 +74,12 @@ func (l *Log) room() int64 {
 // Faults say how likely it is that a link fails: from 0 to 1, at each call.
 type Faults struct {
 	Refused float64 // Nothing was done.
-	Lost    float64 // The entry was appended, or was not, since another one was faster; its sender is not told.
-	Late    float64 // It is appended later, if it still can be; its sender is not told.
-	Stale   float64 // Bounds and Next answer without the last entries, as a server does that is cut off.
-	Hole    float64 // Entries does not yield an entry that the log has.
+	// The entry was appended, or was not, since another one was faster; its sender is not told.
+	Lost float64
+	Late float64 // It is appended later, if it still can be; its sender is not told.
+	// Bounds and Next answer without the last entries, as a server does that is cut off.
+	Stale float64
+	Hole  float64 // Entries does not yield an entry that the log has.
 }
 
 // Link returns a way to the log for one machine, whose faults are drawn from a seed.
@@ -149,7 +152,8 @@ func (l *Link) Hide(p replica.Position) {
 	l.hidden = p
 }
 
-// Damage makes Entries yield the entry at a position with a flipped bit, until another one is named.
+// Damage makes Entries yield the entry at a position with a flipped bit, until another one is
+// named.
 func (l *Link) Damage(p replica.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +211,8 @@ func (l *Link) count() {
 	}
 }
 
-// state returns the error of a broken link, what is closed when it breaks, and a number that is drawn.
+// state returns the error of a broken link, what is closed when it breaks, and a number that is
+// drawn.
 func (l *Link) state() (broken error, cut <-chan struct{}, draw float64, f Faults) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// Run tests that logs keep the promises of a [replica.Log]. Each that empty returns must be empty, and
-// another one.
+// Run tests that logs keep the promises of a [replica.Log]. Each that empty returns must be empty,
+// and another one.
 func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -38,7 +38,8 @@ type issuer struct {
 	key  *ecdsa.PrivateKey
 }
 
-// issue writes a certificate and its key into two files; the first that is issued is the issuer's own.
+// issue writes a certificate and its key into two files; the first that is issued is the issuer's
+// own.
 func (i *issuer) issue(name string) (cert, key string) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(i.t, err)
@@ -70,8 +71,8 @@ var followerMay = &server.Permissions{
 	Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
 }
 
-// Servers that ask for TLS, certificates of clients, passwords and keys are read by whoever has these, also if that
-// login may not write.
+// Servers that ask for TLS, certificates of clients, passwords and keys are read by whoever has
+// these, also if that login may not write.
 func TestLogin_NameKeyAndTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca := &issuer{t: t, dir: dir}

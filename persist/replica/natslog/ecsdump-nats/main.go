@@ -3,9 +3,10 @@
 //	ecsdump-nats info nats://localhost:4222/WORLDS/europe
 //	ecsdump-nats serve nats://localhost:4222/WORLDS/europe     and shows what comes
 //
-// The path is the stream and the world. What the log has of the store is read into memory. A login that may
-// follow suffices. Name and password may be in the URL, and are not printed; a URL that begins with tls:// asks for
-// TLS. All else is told by the environment, in the variables of the command nats:
+// The path is the stream and the world. What the log has of the store is read into memory. A login
+// that may follow suffices. Name and password may be in the URL, and are not printed; a URL that
+// begins with tls:// asks for TLS. All else is told by the environment, in the variables of the
+// command nats:
 //
 //	NATS_CREDS     a file with credentials
 //	NATS_NKEY      a file with the seed of an NKey
@@ -59,7 +60,8 @@ func follow(ctx context.Context, nc *nats.Conn, stream, world string) (*replica.
 	if err != nil {
 		return nil, err
 	}
-	log, err := natslog.Open(ctx, js, stream, world, natslog.Options{Replicas: 1}) // It is only read.
+	// It is only read.
+	log, err := natslog.Open(ctx, js, stream, world, natslog.Options{Replicas: 1})
 	if err != nil {
 		return nil, err
 	}

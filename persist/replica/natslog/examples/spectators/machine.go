@@ -112,7 +112,8 @@ func (m *machine) turn(ctx context.Context) error {
 	return errors.Join(m.own(ctx, o, shown, g), o.Close())
 }
 
-// standBy keeps a world ready until the owner offers it, or an entry of the owner is overdue, and it is claimed.
+// standBy keeps a world ready until the owner offers it, or an entry of the owner is overdue, and
+// it is claimed.
 func (m *machine) standBy(ctx context.Context, f *replica.Follower, g *game) (*replica.Owner, *persist.Follower, error) {
 	var shown *persist.Follower
 	tried, silence := time.Now(), 300*time.Millisecond+rand.N(200*time.Millisecond)

@@ -1,5 +1,6 @@
-// Spectators has a world that outlives its owner, and is watched meanwhile: an owner, a standby and three spectators, of
-// which one is the page of ecsdump serve. Each is a process of its own; the owner is killed, and the standby goes on.
+// Spectators has a world that outlives its owner, and is watched meanwhile: an owner, a standby and
+// three spectators, of which one is the page of ecsdump serve. Each is a process of its own; the
+// owner is killed, and the standby goes on.
 //
 //	spectators                                        all of it, with three NATS servers in this process
 //	spectators -servers nats://a:4222,nats://b:4222   all of it, on servers that run
@@ -11,8 +12,9 @@
 //	spectators -servers URLS -play NAME -dir DIR      a machine that owns the world, or stands by
 //	spectators -servers URLS -watch NAME [-page]      one that shows it
 //
-// All listen on the loopback only. Logins and TLS are those of ecsdump-nats: see there for the variables. It exits with
-// 0, with 1 if a tick was lost or something failed, and with 2 if it was called wrongly.
+// All listen on the loopback only. Logins and TLS are those of ecsdump-nats: see there for the
+// variables. It exits with 0, with 1 if a tick was lost or something failed, and with 2 if it was
+// called wrongly.
 package main
 
 import (
@@ -145,8 +147,8 @@ func one(ctx context.Context, s settings, stdout io.Writer) error {
 	return m.watch(ctx)
 }
 
-// A teller says what happens, line by line: to the process that started this one all of it, to people what comes often only
-// each second.
+// A teller says what happens, line by line: to the process that started this one all of it, to
+// people what comes often only each second.
 type teller struct {
 	to    io.Writer
 	brief bool

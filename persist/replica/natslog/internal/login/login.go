@@ -12,9 +12,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Connect connects to one of some servers, whose URLs are joined by commas. A URL may have a name and a
-// password, and ask for TLS by its scheme, tls; all else is told by the environment, in the variables
-// that the command nats knows. The connection goes on for ever. No error has a secret in it.
+// Connect connects to one of some servers, whose URLs are joined by commas. A URL may have a name
+// and a password, and ask for TLS by its scheme, tls; all else is told by the environment, in the
+// variables that the command nats knows. The connection goes on for ever. No error has a secret in
+// it.
 func Connect(servers string, more ...nats.Option) (*nats.Conn, error) {
 	for _, server := range strings.Split(servers, ",") {
 		if _, err := url.Parse(strings.TrimSpace(server)); err != nil {
