@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// requireExported requires that a world gives by name what an export of dir has, text for
-// text, and returns how many rows that are.
+// requireExported requires that the values by name in w equal those in an export of dir. It
+// returns the number of rows.
 func requireExported(t *testing.T, w *ecs.World, dir string) (rows int) {
 	v := storetest.ViewOf(t, dir)
 	im, err := v.At(storetest.Background, v.Head())
@@ -35,7 +35,8 @@ func requireExported(t *testing.T, w *ecs.World, dir string) (rows int) {
 			e, err = ecs.ParseEntity(row.Entity)
 			require.NoError(t, err)
 		} else if s.Entities() != nil {
-			continue // A gap.
+			// A gap.
+			continue
 		}
 		src, ok := s.GetJSON(e)
 		require.True(t, ok, line)
@@ -55,7 +56,7 @@ func TestValuesByNameAreThoseOfAnExport(t *testing.T) {
 	rows := requireExported(t, w.World, dir)
 	require.Greater(t, rows, 30)
 
-	// A program that registers nothing reads the same, and can write it.
+	// A program without registered types reads the same values, and can write them.
 	bare := ecs.NewWorld(ecs.Options{})
 	store, err := persist.Open(storetest.Background, dir, bare, persist.Options{})
 	require.NoError(t, err)
@@ -86,7 +87,7 @@ func TestValuesByNameAreThoseOfAnExport(t *testing.T) {
 	storetest.CloseStore(t, store)
 	require.Equal(t, rows+len(texts), requireExported(t, bare, dir))
 
-	// The program that knows them finds what was written.
+	// The program with the types finds the written values.
 	again := storetest.New(0)
 	store = storetest.Open(t, dir, again, persist.Options{})
 	defer storetest.CloseStore(t, store)

@@ -14,15 +14,15 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Generations of one byte, of more, of those whose lowest byte is 0, on pages that have larger ones and on
-// others.
+// The generations take one byte or more, and some have a zero low byte. They are on pages with
+// and without large generations.
 func TestWhoIsAliveIsKnownWhateverTheGenerations(t *testing.T) {
 	generations := []uint32{1, 2, 255, 256, 257, 512, 1 << 16, 1<<24 + 1, 1<<32 - 2}
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 64))
 		w := ecs.NewWorld(ecs.Options{})
 		indices := 1 + rng.IntN(4*format.PageRows)
-		few := rng.IntN(2) == 0 // Large ones.
+		few := rng.IntN(2) == 0 // few says that only the first page has large generations.
 		for i := range uint32(indices) {
 			g := generations[rng.IntN(3)]
 			if i < format.PageRows || !few {

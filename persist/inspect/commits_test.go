@@ -11,7 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// However many goroutines read them, commits come in order, up to the first that cannot be read.
+// Several goroutines read the commits, which still come in order, up to the first one that cannot
+// be read.
 func TestCommitsEndWhereOneCannotBeRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
@@ -34,7 +35,8 @@ func TestCommitsEndWhereOneCannotBeRead(t *testing.T) {
 		content[e.Offset+int64(e.Length)] ^= 1
 		require.NoError(t, os.WriteFile(name, content, 0o600))
 	}
-	for _, damaged := range []int{370, 200, 130, 129, 3} { // The first is the one that counts.
+	// Only the first damaged record counts.
+	for _, damaged := range []int{370, 200, 130, 129, 3} {
 		spoil(damaged)
 		commits, err = v.Commits(3, 390)
 		require.ErrorIs(t, err, persist.ErrCorrupt)

@@ -23,8 +23,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// naiveDiff compares two images entity by entity, without knowing how a [inspect.Diff] is
-// made. It returns a line for each difference.
+// naiveDiff compares two images entity by entity, independently of how a [inspect.Diff] is made.
+// It returns a line for each difference.
 func naiveDiff(a, b *inspect.Image) map[string]string {
 	lines := map[string]string{}
 	older, newer := naiveState(a), naiveState(b)
@@ -67,7 +67,7 @@ func naiveState(im *inspect.Image) map[string]string {
 	return lines
 }
 
-// lines returns what d says in the words of naiveDiff, without free indices.
+// lines returns d in the form of naiveDiff, without free indices.
 func lines(d *inspect.Diff, t require.TestingT) map[string]string {
 	lines := map[string]string{}
 	for _, e := range d.Registry.Created {
@@ -99,8 +99,7 @@ func lines(d *inspect.Diff, t require.TestingT) map[string]string {
 	return lines
 }
 
-// requireDiff compares what the views say with what the images of both states
-// do.
+// requireDiff compares the Diff of two views with a naive diff of the images of both states.
 func requireDiff(t require.TestingT, v *inspect.View, a uint64, u *inspect.View, b uint64) *inspect.Diff {
 	d, err := v.DiffTo(storetest.Background, a, u, b)
 	require.NoError(t, err)
@@ -109,7 +108,8 @@ func requireDiff(t require.TestingT, v *inspect.View, a uint64, u *inspect.View,
 	newer, err := u.At(storetest.Background, b)
 	require.NoError(t, err)
 	want := naiveDiff(older, newer)
-	unused := map[string]bool{} // Of both states: an index that is alive in one is not counted.
+	// Indices that are unused in both states.
+	unused := map[string]bool{}
 	for key, line := range want {
 		var index uint32
 		if n, _ := fmt.Sscanf(key, "unused %d", &index); n == 1 {
@@ -142,7 +142,7 @@ func aliveLine(line string) string {
 	return line
 }
 
-// newRewindingWorld is New with nothing that does not rewind.
+// newRewindingWorld is New without no-rewind components.
 func newRewindingWorld(history int) *storetest.World {
 	r := ecs.NewWorld(ecs.Options{History: history})
 	return &storetest.World{
@@ -191,7 +191,7 @@ func TestADiffSaysWhatANaiveComparisonSays(t *testing.T) {
 	})
 }
 
-// anyFill returns actions that make entities.
+// anyFill returns actions that create entities.
 func anyFill(rt *rapid.T) (list []storetest.Action) {
 	for range rapid.IntRange(0, 12).Draw(rt, "entities") {
 		list = append(list, storetest.Action{Kind: 0, A: 0, B: rapid.Uint32().Draw(rt, "b"), C: 7})
@@ -325,10 +325,11 @@ func TestADiffOfSchemasNamesWhatIsOnOneSide(t *testing.T) {
 			names = append(names, c.Name)
 		}
 	}
-	require.Equal(t, []string{"Either", "OnlyNew"}, names) // One resource is gone, one is new.
+	// A resource was removed, and another added.
+	require.Equal(t, []string{"Either", "OnlyNew"}, names)
 }
 
-// countedFS counts the bytes that are read of files.
+// countedFS counts the bytes that are read from files.
 type countedFS struct {
 	disk.FS
 	read *atomic.Int64
@@ -444,7 +445,7 @@ func TestChangesAreWhatStatesOfNeighboursDifferIn(t *testing.T) {
 	})
 }
 
-// The same bytes are another value in another layout, also where a page holds nothing else.
+// Equal bytes of another layout are another value, even if a whole page is equal.
 func TestRowsOfAnotherLayoutAreComparedByTheirValues(t *testing.T) {
 	dir := t.TempDir()
 	save := func(name string, register func(w *ecs.World) (set func(e ecs.Entity, i int))) *inspect.View {

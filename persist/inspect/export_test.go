@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// What follows opens the inside to tests that see it from outside.
+// The declarations below export internals for external tests.
 
 var (
 	CompareEntities  = compareEntities
@@ -25,7 +25,7 @@ var (
 	AppendFieldsWith = appendFieldsWith
 )
 
-// Way returns the records on the way to seq, as Part pairs them.
+// Way returns the records on the path to seq, as Part pairs them.
 func (v *View) Way(seq uint64) (seqs []uint64) {
 	for _, e := range way(v.cat, seq) {
 		seqs = append(seqs, e.ID.Seq)
@@ -33,7 +33,7 @@ func (v *View) Way(seq uint64) (seqs []uint64) {
 	return seqs
 }
 
-// OpenPlayerFS is OpenPlayer of the store at the top of files.
+// OpenPlayerFS is OpenPlayer for the store at the top of files.
 func OpenPlayerFS(ctx context.Context, files disk.FS, w *ecs.World, options PlayerOptions) (*Player, error) {
 	c, err := catalog.OpenFS(ctx, files, ".")
 	if err != nil {
@@ -42,13 +42,13 @@ func OpenPlayerFS(ctx context.Context, files disk.FS, w *ecs.World, options Play
 	return openPlayer(ctx, c, w, options)
 }
 
-// CountReads makes v read through what wrap returns.
+// CountReads makes v read through the files that wrap returns.
 func (v *View) CountReads(wrap func(disk.FS) disk.FS) { v.cat.Files = wrap(v.cat.Files) }
 
 // Base returns the oldest state of v.
 func (v *View) Base(ctx context.Context) (*Image, error) { return base(ctx, v.cat, 0) }
 
-// Replayed replays what lies in v, from im or, if it is nil, from its oldest state.
+// Replayed replays the records of v, from im or, if im is nil, from the oldest state.
 func (v *View) Replayed(ctx context.Context, im *Image) (problems []error, records int, err error) {
 	c := newReplayCheck(ctx, v.cat)
 	if im != nil {
@@ -59,10 +59,10 @@ func (v *View) Replayed(ctx context.Context, im *Image) (problems []error, recor
 	return c.problems, c.replayed + c.rewound, err
 }
 
-// A Followed is an entity that is followed through ticks.
+// Followed wraps a follower.
 type Followed struct{ f *follower }
 
-// Follow follows an entity from im, where it is what at says.
+// Follow returns a follower at im. at has the values of the entity in im.
 func Follow(im *Image, s *format.Schema, at *EntityState) *Followed {
 	f := &follower{
 		entity: at.Entity, id: im.ID, tick: im.Tick, schema: s, row: at.Row, holder: at.Holder,
@@ -85,16 +85,16 @@ func (d *Followed) Apply(ctx context.Context, t *format.Tick, id journal.ID) err
 func (d *Followed) State() (*EntityState, error) { return d.f.state() }
 func (d *Followed) Entity() ecs.Entity           { return d.f.entity }
 
-// Row returns the row of component number n, and the value there.
+// Row returns the row and the value of component number n.
 func (d *Followed) Row(n int) (row int, value []byte) { return d.f.has(n), d.f.rows[n].value }
 
-// A Column is one that is read tick by tick.
+// Column wraps a column and the live entities, both at the same tick.
 type Column struct {
 	c *column
 	l *living
 }
 
-// ColumnOf returns a column as im has it.
+// ColumnOf returns a column with the rows of im.
 func ColumnOf(t require.TestingT, im *Image, s *format.Schema, component, field string) *Column {
 	c, err := newColumn(s, component, field)
 	require.NoError(t, err)
@@ -109,10 +109,10 @@ func (c *Column) Apply(t *format.Tick, id journal.ID) error {
 	return cmp.Or(c.l.apply(t, id), c.c.apply(t))
 }
 
-// Rows returns whose the rows are, and whom they name.
+// Rows returns the entity and the target of each row.
 func (c *Column) Rows() (owners, targets []ecs.Entity) { return c.c.owners, c.c.targets }
 
-// HeldWhole returns how many pages of component number n of a sweep are held with all of their rows.
+// HeldWhole returns how many pages of component number n a sweep keeps with all of their rows.
 func (s *Span) HeldWhole(n int) (held int) {
 	k := s.of[n].keptPages
 	k.mu.Lock()
@@ -125,7 +125,7 @@ func (s *Span) HeldWhole(n int) (held int) {
 	return held
 }
 
-// Held returns how many pages of component number n of a sweep are held.
+// Held returns how many pages of component number n a sweep keeps.
 func (s *Span) Held(n int) int {
 	k := s.of[n].keptPages
 	k.mu.Lock()

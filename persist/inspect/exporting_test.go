@@ -27,7 +27,7 @@ func exported(t require.TestingT, im *inspect.Image, lines bool) string {
 	return b.String()
 }
 
-// requireEqualImage compares what naiveDiff and the schemas see, and the digests.
+// requireEqualImage compares two images by naiveDiff, by their schemas and by their digests.
 func requireEqualImage(t require.TestingT, want, got *inspect.Image) {
 	require.Empty(t, naiveDiff(want, got))
 	require.Empty(t, inspect.DiffSchemas(want.Stored(), got.Stored()))
@@ -36,7 +36,7 @@ func requireEqualImage(t require.TestingT, want, got *inspect.Image) {
 	require.Equal(t, want.Tick, got.Tick)
 }
 
-// What a new store is made of is vouched for, whatever program made it.
+// A compacted store notes its snapshots and segments, so a missing one is damage.
 func TestFilesOfACompactedStoreAreMissed(t *testing.T) {
 	s := storetest.NewSample(t)
 	v, err := inspect.OpenReadOnly(storetest.Background, s.Dir)
@@ -114,7 +114,7 @@ func TestAnImportBecomesASaveOrAStore(t *testing.T) {
 	}
 }
 
-// smallExport is an export with a row of every sort, a value a line.
+// smallExport returns an export with a row of every kind, one value per line.
 func smallExport(t testing.TB) string {
 	w := ecs.NewWorld(ecs.Options{})
 	health := ecs.MustRegister(w, ecs.Component[float64]{Name: "Health"})

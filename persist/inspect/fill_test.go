@@ -12,8 +12,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A world that is filled with a state is the one that the store had then, in the types of
-// the program, whatever it held before.
+// Fill replaces any contents of a world with any state of the store, in the types of the program.
 func TestFillPutsAnyStateIntoAWorldWithTypes(t *testing.T) {
 	v := storetest.WildView(t, 11)
 	w := storetest.New(2)
@@ -31,7 +30,7 @@ func TestFillPutsAnyStateIntoAWorldWithTypes(t *testing.T) {
 	}
 }
 
-// What does not fit is refused as by Load, and the world is as it was.
+// Fill fails like Load if types do not fit, and does not change the world.
 func TestFillRefusesWhatLoadRefuses(t *testing.T) {
 	dir := t.TempDir()
 	w := storetest.New(0)

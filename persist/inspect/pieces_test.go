@@ -16,8 +16,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// Of a page of a sparse array that is there twice, with different contents, nothing is known: not
-// that its indices have no row either.
+// A page of a sparse array that was found twice, with different contents, is unknown. So it is
+// also unknown which of its indices have no row.
 func TestAPageOfSparseThatIsThereTwiceIsForgotten(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	s := ecs.MustRegister(w, ecs.Component[int32]{Name: "v", Kind: ecs.Indexed})

@@ -19,21 +19,21 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A past is a store at one moment after the other, while its program goes on, goes back, and removes
-// what is old.
+// A past is the sequence of states of a store's files. The program commits, rolls back and
+// removes old files.
 type past struct {
 	moments []moment
 	digests map[uint64]ecs.Digest // By record.
 }
 
-// A moment is what lies in a store then.
+// A moment has the files of the store at one time.
 type moment struct {
 	files *disktest.Mem
 	last  uint64 // The newest record.
 }
 
-// newPast lets a program run several times. Each has a segment of the journal of its own, and there is a moment
-// after each commit, and before each file that is removed.
+// newPast runs a program several times, each time with a new segment of the journal. It records a
+// moment after each commit, and before each removal of a file.
 func newPast(t *testing.T, seed uint64) *past {
 	t.Helper()
 	p, rng, mem, last := &past{digests: map[uint64]ecs.Digest{}}, rand.New(rand.NewPCG(seed, 0x75)), disktest.New(), uint64(0)
@@ -50,7 +50,8 @@ func newPast(t *testing.T, seed uint64) *past {
 		})
 		for range 6 {
 			if rng.IntN(3) == 0 {
-				_ = w.History().Rewind(1 + rng.IntN(3)) // There may be no tick to go back to.
+				// Rewind fails if there is no tick to go back to.
+				_ = w.History().Rewind(1 + rng.IntN(3))
 			}
 			w.Fill(1)
 			require.NoError(t, s.Commit())
@@ -68,21 +69,27 @@ func newPast(t *testing.T, seed uint64) *past {
 	return p
 }
 
-// A show is what a reader sees of a past: one moment, and later ones while it reads.
+// A show is the files of a past at one moment. While a reader reads, the show moves on to later
+// moments, in which files are missing.
 type show struct {
 	*disktest.Mem
 	*past
-	at    int // The moment.
-	calls int // While files vanish;
-	jump  int // before which of these it goes to another moment, 0: before none,
-	to    int // to which one,
-	pace  int // and how many moments on with each call that follows.
+	// at is the current moment.
+	at int
+	// calls counts calls since jump was set.
+	calls int
+	// jump is the call before which the show moves to moment to; 0: it does not move.
+	jump int
+	// to is the moment that the show moves to.
+	to int
+	// pace is how many moments the show moves on with each later call.
+	pace int
 }
 
 // cut makes s show a moment.
 func (s *show) cut(at int) { s.at, s.Mem = at, s.moments[at].files }
 
-// call counts a call, before which files may vanish.
+// call counts a call, and moves s before the call if it is time.
 func (s *show) call() {
 	if s.jump == 0 {
 		return
@@ -94,7 +101,7 @@ func (s *show) call() {
 	}
 }
 
-// stand makes s stand still.
+// stand stops the moves of s.
 func (s *show) stand() { s.jump = 0 }
 
 func (s *show) Open(name string) (disk.File, error) {
@@ -107,11 +114,12 @@ func (s *show) ReadDir(name string) ([]fs.DirEntry, error) {
 	return s.Mem.ReadDir(name)
 }
 
-// Locked says that the program has the store open.
+// Locked reports that a program has the store open.
 func (s *show) Locked(string) (bool, error) { return true, nil }
 
-// Who follows a store: each opens it, and returns what looks for what is new, and returns the newest record that it
-// finds. All of them check that states are what they were.
+// followers has the readers that can follow a store. Each opens the store, and returns a function
+// that looks for new records and returns the newest one. All compare states with the recorded
+// digests.
 var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 	"view": func(t *testing.T, s *show) func() uint64 {
 		v, err := inspect.OpenFS(storetest.Background, s, ".")
@@ -121,7 +129,8 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 			require.NoError(t, err)
 			s.stand()
 			im, err := v.At(storetest.Background, v.Head())
-			if err != nil { // It was removed since.
+			// The state was removed since.
+			if err != nil {
 				require.ErrorIs(t, err, persist.ErrNotFound)
 				_, err = v.Refresh(storetest.Background)
 				require.NoError(t, err)
@@ -139,7 +148,8 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 		require.NoError(t, err)
 		check := func() { require.Equal(t, s.digests[p.Recorded().ID.Seq], storetest.Persistent(w)) }
 		check()
-		if s.jump == 0 { // It has come to the end.
+		// The player has reached the end.
+		if s.jump == 0 {
 			require.NoError(t, p.Seek(storetest.Background, p.End()))
 		}
 		return func() uint64 {
@@ -147,7 +157,8 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 			require.NoError(t, err)
 			check()
 			s.stand()
-			if err := p.Seek(storetest.Background, p.End()); err != nil { // It was removed since.
+			// The state was removed since.
+			if err := p.Seek(storetest.Background, p.End()); err != nil {
 				require.ErrorIs(t, err, persist.ErrNotFound)
 				_, err := p.Refresh(storetest.Background)
 				require.NoError(t, err)
@@ -172,8 +183,8 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 	},
 }
 
-// Files that vanish between any two calls are no error for who follows a store: what is newest is found all
-// the same.
+// Readers that follow a store succeed even if files vanish between any two calls. They still find
+// the newest record.
 func TestWhoFollowsAStoreLooksAgainWhereFilesVanish(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(3, 12)) {
@@ -188,7 +199,8 @@ func TestWhoFollowsAStoreLooksAgainWhereFilesVanish(t *testing.T) {
 					for jump, more := 1, true; more; jump++ {
 						s := &show{past: p, to: to, pace: pace}
 						s.cut(at)
-						s.jump = jump // While it is opened.
+						// Files vanish while the reader opens the store.
+						s.jump = jump
 						open(t, s)
 						more = s.calls >= jump
 
@@ -196,7 +208,8 @@ func TestWhoFollowsAStoreLooksAgainWhereFilesVanish(t *testing.T) {
 						s.cut(from)
 						follow := open(t, s)
 						s.cut(at)
-						s.calls, s.jump = 0, jump // While it follows.
+						// Files vanish while the reader follows.
+						s.calls, s.jump = 0, jump
 						require.GreaterOrEqual(t, follow(), p.moments[at].last, "files vanish before call %d", jump)
 						more = more || s.calls >= jump
 					}
@@ -206,7 +219,8 @@ func TestWhoFollowsAStoreLooksAgainWhereFilesVanish(t *testing.T) {
 	}
 }
 
-// A player that could not read what is new says so each time that it looks, and goes on once it can.
+// A player that cannot read new records returns an error at each Refresh. It continues when it
+// can read them.
 func TestAPlayerThatCannotReadGoesOnOnceItCan(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

@@ -16,7 +16,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// referrersAt is what Referrers is to return, worked out from the whole state.
+// referrersAt computes the result of Referrers from the whole state.
 func referrersAt(t testing.TB, im *inspect.Image, e ecs.Entity) (list []inspect.Referrer) {
 	t.Helper()
 	for _, c := range im.Components {
@@ -56,7 +56,7 @@ func TestReferrersAreThoseOfTheWholeState(t *testing.T) {
 	require.Greater(t, found, 100)
 }
 
-// A patience is a context that ends when it was asked so often, from any goroutine.
+// A patience is a context that ends after a number of calls of Err, from any goroutine.
 type patience struct {
 	context.Context
 	left atomic.Int64
@@ -69,7 +69,7 @@ func (p *patience) Err() error {
 	return nil
 }
 
-// Who is interrupted hears of that, and not of damage that nobody has seen.
+// An interrupted call returns the error of the context, and no damage.
 func TestReferrersAreInterruptedAtAnyMoment(t *testing.T) {
 	v := storetest.WildView(t, 10)
 	e := storetest.Lives(t, v)[0]
@@ -90,7 +90,7 @@ func TestReferrersAreInterruptedAtAnyMoment(t *testing.T) {
 	require.Greater(t, interrupted, 50)
 }
 
-// Components of every layout that can hold an entity.
+// Components of every layout that can contain an entity.
 type (
 	linked struct {
 		Near  [2]ecs.Entity
@@ -102,8 +102,10 @@ type (
 		Leader  *ecs.Entity
 		Note    string
 	}
-	leash    struct{ Holder ecs.Entity } // Indexed; its gaps hold an entity.
-	memory   struct{ Last ecs.Entity }   // NoRewind.
+	// leash is indexed, and its gaps hold an entity.
+	leash struct{ Holder ecs.Entity }
+	// memory is a no-rewind component.
+	memory   struct{ Last ecs.Entity }
 	selected struct{ It ecs.Entity }
 )
 

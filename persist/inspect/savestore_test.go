@@ -23,7 +23,8 @@ func filled(t testing.TB, n int) *inspect.Image {
 	return storetest.ImageOf(t, w)
 }
 
-// inTheMiddle returns a context under which call is called once something was written.
+// inTheMiddle returns a context whose progress calls the function once, after the first bytes
+// were written.
 func inTheMiddle(call func()) context.Context {
 	called := false
 	return persist.WithProgress(storetest.Background, func(p persist.Progress) {
@@ -34,7 +35,7 @@ func inTheMiddle(call func()) context.Context {
 	})
 }
 
-// names returns what is in a directory.
+// names returns the names in a directory.
 func names(t testing.TB, dir string) (names []string) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -53,11 +54,12 @@ func requireStore(t testing.TB, dir string, n int) {
 	require.Equal(t, n, w.Len())
 }
 
-// In the middle of one writer, another one makes the store.
+// While one writer makes the store, another one makes it too.
 func TestSaveStore_ParallelWriters(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "store")
-	require.NoError(t, os.Mkdir(dir+".tmp", 0o700)) // A user's own.
+	// A directory of the user.
+	require.NoError(t, os.Mkdir(dir+".tmp", 0o700))
 	err := inspect.SaveStore(inTheMiddle(func() {
 		require.NoError(t, inspect.SaveStore(storetest.Background, filled(t, 7), dir))
 	}), filled(t, 9), dir)
@@ -66,7 +68,7 @@ func TestSaveStore_ParallelWriters(t *testing.T) {
 	requireStore(t, dir, 7)
 }
 
-// A process that is killed leaves a directory, which the next writer removes.
+// A killed process leaves a directory behind, and the next writer removes it.
 func TestSaveStore_Leftovers(t *testing.T) {
 	const variable = "SAVE_STORE_TEST_DIR"
 	if dir := os.Getenv(variable); dir != "" {

@@ -22,7 +22,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// read calls f with the state after record seq, and reports whether it was whole.
+// read calls f with the state after record seq, and reports whether the state was whole.
 func read(t *testing.T, v *inspect.View, seq uint64, f func(*inspect.State) error) (whole bool, err error) {
 	t.Helper()
 	err = v.Read(t.Context(), seq, func(s *inspect.State) error {
@@ -32,7 +32,7 @@ func read(t *testing.T, v *inspect.View, seq uint64, f func(*inspect.State) erro
 	return whole, err
 }
 
-// sameState requires that s answers everything as im does.
+// sameState requires that all methods of s return the values of im.
 func sameState(t *testing.T, im *inspect.Image, s *inspect.State) {
 	t.Helper()
 	o := s.Outline()
@@ -53,7 +53,7 @@ func sameState(t *testing.T, im *inspect.Image, s *inspect.State) {
 	sameSweep(t, im, s)
 }
 
-// sameRows requires that s answers everything of one component as im does.
+// sameRows requires that s has the rows of one component of im.
 func sameRows(t *testing.T, im *inspect.Image, c *inspect.Component, s *inspect.State, of *inspect.Component) {
 	t.Helper()
 	require.Equal(t, []any{c.Name, c.Len()}, []any{of.Name, of.Len()})
@@ -95,7 +95,7 @@ func sameRows(t *testing.T, im *inspect.Image, c *inspect.Component, s *inspect.
 	sameLookup(t, im, c, s, of)
 }
 
-// sameLookup requires that looking up entities in any order, several at a time, finds what they have in im.
+// sameLookup requires that concurrent lookups in any order return the values of im.
 func sameLookup(t *testing.T, im *inspect.Image, c *inspect.Component, s *inspect.State, of *inspect.Component) {
 	t.Helper()
 	lookup := s.Lookup(of)
@@ -113,7 +113,7 @@ func sameLookup(t *testing.T, im *inspect.Image, c *inspect.Component, s *inspec
 	}))
 }
 
-// sameSkip requires that a sweep that skips n entities meets all from the next on, and few before.
+// sameSkip requires that a sweep after Skip visits all later entities, and few earlier ones.
 func sameSkip(t *testing.T, im *inspect.Image, s *inspect.State, n int) {
 	t.Helper()
 	all := slices.Clone(im.Registry[:im.Alive])
@@ -132,13 +132,14 @@ func sameSkip(t *testing.T, im *inspect.Image, s *inspect.State, n int) {
 	require.True(t, slices.Equal(all[skipped:], met), "from %d, %d skipped of %d", from, skipped, n)
 }
 
-// sameSweep requires that a sweep meets all entities alive by index, with what they have in im.
+// sameSweep requires that a sweep visits all live entities by index, with their values in im.
 func sameSweep(t *testing.T, im *inspect.Image, s *inspect.State) {
 	t.Helper()
 	components := s.Outline().Components
 	type met struct {
-		e    ecs.Entity
-		next int // Of its span.
+		e ecs.Entity
+		// next is the Next of the entity's span.
+		next int
 		has  []bool
 		rows []string
 	}
@@ -170,7 +171,8 @@ func sameSweep(t *testing.T, im *inspect.Image, s *inspect.State) {
 	}
 	all := sweep(0)
 	for _, m := range all {
-		if m.next%7 == 0 { // Any of them; a sweep that goes on there has the others.
+		// This picks any span. A sweep from its end visits the remaining entities.
+		if m.next%7 == 0 {
 			i := slices.IndexFunc(all, func(behind met) bool { return int(behind.e.Index()) >= m.next })
 			if i < 0 {
 				i = len(all)
@@ -224,10 +226,11 @@ func TestAStateReadByPagesIsTheWholeState(t *testing.T) {
 	require.Greater(t, paged, 10, "snapshots of stores are read by pages as well")
 }
 
-// TestManyPages: columns of several pages, whose rows are in another order than the entities.
+// TestManyPages reads columns of several pages, whose rows are not in the order of entities.
 func TestManyPages(t *testing.T) {
 	for _, o := range []struct {
-		every int // So many are created for one that is destroyed.
+		// every is the number of creations per destruction.
+		every int
 		persist.SaveOptions
 	}{{every: 3}, {every: 400}, {every: 3, SaveOptions: persist.SaveOptions{Compress: true}}} {
 		w := manyPages(t, 3*format.PageRows+77, o.every)
@@ -254,8 +257,9 @@ func TestManyPages(t *testing.T) {
 	}
 }
 
-// manyPages returns a world for which n entities were created, and one destroyed for so many each: where
-// these are few, most rows lie in the order of indices, and of each page some do not.
+// manyPages returns a world in which n entities were created, and one of every so many was
+// destroyed. If every is large, most rows are in the order of indices, but a few on each page are
+// not.
 func manyPages(t *testing.T, n, every int) *ecs.World {
 	t.Helper()
 	type place struct{ X, Y float64 }
@@ -295,7 +299,8 @@ func TestAReaderOfPagesMissesDamageElsewhereAndFallsBackWhereItReads(t *testing.
 		require.NoError(t, os.WriteFile(file, []byte(storetest.Flip(string(data), at, 3)), 0o600))
 		v, err := inspect.OpenReadOnly(t.Context(), file)
 		if err != nil {
-			continue // The manifest.
+			// The manifest is damaged.
+			continue
 		}
 		calls := 0
 		err = v.Read(t.Context(), 0, func(s *inspect.State) error {
@@ -365,12 +370,13 @@ func TestASweepOfRowsInOrderHoldsAFewPages(t *testing.T) {
 		return err
 	})
 	require.NoError(t, err)
-	a := format.PageRows / format.DataPageRows(512) // Pages of a span; few are under way at a time.
+	// a is the number of pages of a span. Only a few spans are swept at a time.
+	a := format.PageRows / format.DataPageRows(512)
 	require.LessOrEqual(t, held, min(3*parallel.Workers(), 19)*a)
 }
 
-// A sweep that goes on from the middle comes to rows that moved into pages of entities before, which it never
-// comes to. It keeps these rows, and not the pages.
+// A sweep from the middle finds rows that moved to pages of earlier entities, which it does not
+// visit. It keeps these rows, and not the whole pages.
 func TestSweep_FromTheMiddleAmongMovedRows(t *testing.T) {
 	type wide struct{ Values [64]uint64 }
 	w := ecs.NewWorld(ecs.Options{})
@@ -380,7 +386,8 @@ func TestSweep_FromTheMiddleAmongMovedRows(t *testing.T) {
 		storage.Set(w.Create(), wide{[64]uint64{uint64(i)}})
 	}
 	random := rand.New(rand.NewPCG(1, 1))
-	for range 2000 { // The newest rows take their places.
+	// The newest rows move to the places of destroyed ones.
+	for range 2000 {
 		w.Destroy(ecs.NewEntity(uint32(random.IntN((spans-1)*format.PageRows)), 1))
 	}
 	file := filepath.Join(t.TempDir(), "w.save")
@@ -457,7 +464,8 @@ func TestRowsOfTheDeadThatASnapshotOfAStoreMayHaveAreNotRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "w.save")
 	require.NoError(t, persist.Save(t.Context(), file, w))
 	im := storetest.ImageAt(t, storetest.ViewOf(t, file), 0)
-	im.Alive -= 5000 // Their rows stay.
+	// Make the last entities dead, but keep their rows.
+	im.Alive -= 5000
 	file += "2"
 	require.NoError(t, inspect.SaveImage(t.Context(), im, file))
 	v := storetest.ViewOf(t, file)
@@ -470,7 +478,7 @@ func TestRowsOfTheDeadThatASnapshotOfAStoreMayHaveAreNotRead(t *testing.T) {
 	}))
 }
 
-// TestAStateWhosePageIsDamagedIsReachedAnotherWay: the question is asked again.
+// If a page is damaged, Read calls the function again with the whole state.
 func TestAStateWhosePageIsDamagedIsReachedAnotherWay(t *testing.T) {
 	w := storetest.New(0)
 	dir := filepath.Join(t.TempDir(), "store")

@@ -20,10 +20,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Components of every kind of storage and of rows that a tree can hang on.
+// Components of every kind of storage and row that a tree can use.
 type (
 	childOf struct{ Parent ecs.Entity }
-	spring  struct { // Its rows vary.
+	// spring has rows of variable size.
+	spring struct {
 		Note string
 		A    ecs.Entity
 		Link struct {
@@ -32,12 +33,15 @@ type (
 		}
 		Near []ecs.Entity
 	}
-	socket struct{ On ecs.Entity }   // Indexed; its gaps hold an entity.
-	last   struct{ Seen ecs.Entity } // NoRewind.
-	late   struct{ Of ecs.Entity }   // Of a later program.
+	// socket is indexed, and its gaps hold an entity.
+	socket struct{ On ecs.Entity }
+	// last is a no-rewind component.
+	last struct{ Seen ecs.Entity }
+	// late is a component of a later program.
+	late struct{ Of ecs.Entity }
 )
 
-// A forest is a world that has them.
+// A forest is a world with these components.
 type forest struct {
 	*ecs.World
 	children *ecs.Storage[childOf]
@@ -48,7 +52,8 @@ type forest struct {
 	lates    *ecs.Storage[late]
 }
 
-// newForest returns an empty one; the program may be an early one that knows no late.
+// newForest returns an empty world. Without lately, it is that of an early program, which has no
+// component late.
 func newForest(lately bool) *forest {
 	w := ecs.NewWorld(ecs.Options{History: 8})
 	ecs.MustRegisterResource(w, socket{}, ecs.Component[socket]{Name: "chosen"})
@@ -64,12 +69,12 @@ func newForest(lately bool) *forest {
 	return f
 }
 
-// forestFields are those that hold one entity.
+// forestFields are the fields that contain one entity.
 var forestFields = [][2]string{
 	{"childOf", "Parent"}, {"owner", ""}, {"spring", "A"}, {"spring", "Link.B"}, {"spring", "Link.Deep.Most.C"}, {"spring", "Link.Deep.Most.D"}, {"socket", "On"}, {"last", "Seen"}, {"late", "Of"},
 }
 
-// grow changes w at random. all has whoever was ever created, so that many targets are dead.
+// grow changes w at random. all has every entity that was ever created, so many targets are dead.
 func (w *forest) grow(rng *rand.Rand, all *[]ecs.Entity) {
 	pick := func() ecs.Entity {
 		if rng.IntN(8) == 0 || len(*all) == 0 {
@@ -108,10 +113,10 @@ func (w *forest) grow(rng *rand.Rand, all *[]ecs.Entity) {
 	}
 }
 
-// A bond is what a naive tree is made of.
+// A bond is a link of a naive tree.
 type bond struct{ source, target ecs.Entity }
 
-// bondsOf returns those of a field in the whole state, sources by index.
+// bondsOf returns the bonds of a field in the whole state, by the index of their sources.
 func bondsOf(t testing.TB, im *inspect.Image, component, field string) (bonds []bond) {
 	t.Helper()
 	c := im.Find(component)
@@ -134,7 +139,7 @@ func bondsOf(t testing.TB, im *inspect.Image, component, field string) (bonds []
 	return bonds
 }
 
-// A naiveTree makes trees by looking through all bonds at each step.
+// A naiveTree makes trees by searching all bonds at each step.
 type naiveTree struct {
 	alive func(ecs.Entity) bool
 	bonds []bond
@@ -163,7 +168,7 @@ func (n *naiveTree) sources(e ecs.Entity) (list []ecs.Entity) {
 	return list
 }
 
-// add adds e and what is below it, and returns how many entities that is.
+// add adds e and the entities below it, and returns their number.
 func (n *naiveTree) add(e ecs.Entity, depth int, last bool) (entities int) {
 	target, alive := n.target(e)
 	if n.met[e] {
@@ -182,7 +187,7 @@ func (n *naiveTree) add(e ecs.Entity, depth int, last bool) (entities int) {
 	return entities + 1
 }
 
-// of returns the tree of e; 0: of all, and who is in none.
+// of returns the tree of e. If e is 0, it returns all trees and the rootless entities.
 func (n *naiveTree) of(e ecs.Entity, all []ecs.Entity) (nodes []inspect.TreeNode, rootless []ecs.Entity) {
 	n.met = map[ecs.Entity]bool{}
 	if e != 0 {
@@ -227,7 +232,7 @@ func TestTreesAreThoseOfTheWholeState(t *testing.T) {
 	}
 }
 
-// forestView returns a store of two programs, the second of which went on from a past tick.
+// forestView returns a store of two programs. The second one continued from a past tick.
 func forestView(t *testing.T, seed uint64) *inspect.View {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 62))
@@ -282,7 +287,7 @@ func compareTrees(t *testing.T, v *inspect.View, seq, seed uint64, seen map[stri
 	}
 }
 
-// compareLiving asks whether entities of all generations are alive.
+// compareLiving compares the result of Living for entities of several generations.
 func compareLiving(t *testing.T, v *inspect.View, im *inspect.Image, seq uint64) {
 	t.Helper()
 	var some []ecs.Entity
@@ -298,7 +303,7 @@ func compareLiving(t *testing.T, v *inspect.View, im *inspect.Image, seq uint64)
 	require.Equal(t, want, got)
 }
 
-// noteTree counts what trees have, so that none of it is missing.
+// noteTree counts which cases the trees have, so that the test can require all of them.
 func noteTree(seen map[string]int, e ecs.Entity, nodes []inspect.TreeNode) {
 	note := func(what string, is bool) {
 		if is {
@@ -455,8 +460,8 @@ func TestTicksThatCannotBeAreRefusedByAColumn(t *testing.T) {
 	}
 }
 
-// FuzzTickOfAColumn takes a column through a tick. If the tick leads to a state that holds
-// together, the column has what that has.
+// FuzzTickOfAColumn applies a tick to a column. If the tick leads to a valid state, the column
+// must have the rows of that state.
 func FuzzTickOfAColumn(f *testing.F) {
 	for _, payload := range storetest.Payloads(f) {
 		f.Add(payload)

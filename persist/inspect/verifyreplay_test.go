@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// forked is a store with branches of branches, a snapshot on each.
+// forked returns a store with branches of branches, and a snapshot on each.
 func forked(t testing.TB) *inspect.View {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(9)
@@ -48,7 +48,8 @@ func TestReplayIsComparedOnEveryBranch(t *testing.T) {
 
 	for i := range v.Snapshots() {
 		if v.Snapshots()[i].ID.Seq == 0 {
-			continue // No replay leads there.
+			// No replay leads to the oldest state.
+			continue
 		}
 		good := v.Snapshots()[i].Digest
 		v.Snapshots()[i].Digest++
