@@ -1,0 +1,111 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	lanePattern = regexp.MustCompile(`-(?:run|skip) (?:'([^']*)'|([^\s'$]+))`)
+	testFunc    = regexp.MustCompile(`^(Test|Fuzz|Example)`)
+)
+
+// TestLanes_PatternsMatch checks the patterns by which the Makefile and CI select tests: each
+// alternative of a pattern must match the name of a test. A renamed test would drop out of its lane
+// unseen.
+func TestLanes_PatternsMatch(t *testing.T) {
+	names := testNames(t, "../..")
+	if len(names) < 1000 {
+		t.Fatalf("only %d tests found", len(names))
+	}
+	patterns := 0
+	for _, file := range []string{"Makefile", ".ci/run", ".ci/machines"} {
+		text, err := os.ReadFile("../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, unmatched := range unmatchedPatterns(string(text), names, &patterns) {
+			t.Errorf("%s selects tests by %q, and no test has such a name", file, unmatched)
+		}
+	}
+	if patterns < 10 {
+		t.Errorf("only %d patterns found", patterns)
+	}
+}
+
+func TestUnmatchedPatterns(t *testing.T) {
+	names := []string{"TestOpen_Locked", "ExampleOpen"}
+	n := 0
+	text := "go test -run 'Open|Closed' -skip Locked ./a\ngo test -run '^$$' -bench .\ngo test -run '^TestOpen_L|^Missing$$'"
+	got := strings.Join(unmatchedPatterns(text, names, &n), " ")
+	if got != "Closed ^Missing$" || n != 5 {
+		t.Errorf("unmatched: %q of %d", got, n)
+	}
+}
+
+// unmatchedPatterns returns the alternatives of -run and -skip in text that match no name, and adds
+// to n how many alternatives it looked at. The pattern "^$$" selects no test on purpose.
+func unmatchedPatterns(text string, names []string, n *int) (unmatched []string) {
+	for _, m := range lanePattern.FindAllStringSubmatch(text, -1) {
+		pattern := strings.ReplaceAll(m[1]+m[2], "$$", "$")
+		if pattern == "^$" || strings.ContainsAny(pattern, "()") {
+			pattern = strings.Trim(pattern, "^$")
+		}
+		prefix, rest, grouped := strings.Cut(pattern, "(")
+		if grouped {
+			pattern = strings.ReplaceAll(prefix+strings.ReplaceAll(strings.TrimSuffix(rest, ")"), "|", "|"+prefix), ")", "")
+		}
+		for _, alternative := range strings.Split(pattern, "|") {
+			if alternative == "" {
+				continue
+			}
+			*n++
+			if !matchesAny(regexp.MustCompile(alternative), names) {
+				unmatched = append(unmatched, alternative)
+			}
+		}
+	}
+	return unmatched
+}
+
+func matchesAny(pattern *regexp.Regexp, names []string) bool {
+	for _, name := range names {
+		if pattern.MatchString(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// testNames returns the names of all tests, fuzz targets and examples below root, nested modules
+// included.
+func testNames(t *testing.T, root string) (names []string) {
+	t.Helper()
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		tree, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range tree.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && testFunc.MatchString(f.Name.Name) {
+				names = append(names, f.Name.Name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
