@@ -43,5 +43,7 @@
 // # Damage and malice
 //
 // The checksums detect accidental damage by disks, cables and careless tools. They do not protect
-// against an attacker that can recompute them. So the structure of a page is checked even if its checksum matches, and a hostile file gives an error. A hostile file cannot make this package panic, loop, or allocate more than the length of the file.
+// against an attacker that can recompute them. So the structure of a page is checked even if its
+// checksum matches, and a hostile file gives an error. A hostile file cannot make this package
+// panic, loop, or allocate more than the length of the file.
 package pagefile

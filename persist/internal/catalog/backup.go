@@ -77,8 +77,8 @@ type copier struct {
 	made     []string // Directories that are removed if the copy fails.
 }
 
-// run makes the copy. It verifies its own output: it reads the journal and the snapshots back
-// before the rename that makes the copy a store.
+// run makes the copy. Before the rename that makes the copy a store, run reads the copied journal
+// and snapshots back.
 func (c *copier) run(ctx context.Context) error {
 	c.InUse = true // Always set, so that scanTwice confirms damage by a second scan.
 	if err := c.scanTwice(ctx); err != nil {

@@ -177,8 +177,8 @@ func (c *Catalog) Unreachable(seq uint64) error {
 // StatesTo returns the IDs of the states on the path to record seq that have a snapshot, as far
 // back as the path is known. It uses IDs, because a damaged journal may have used a seq twice.
 //
-// If the record of a state is unreadable, its ID comes from the payload of the next tick, the
-// header of the next segment, or the snapshot.
+// If the record of a state is unreadable, its ID comes from the next tick's payload, the next
+// segment's header, or the snapshot.
 func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 	onPath, stored := map[journal.ID]bool{}, map[uint64]bool{}
 	for _, s := range c.Snapshots {

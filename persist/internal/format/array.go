@@ -8,27 +8,27 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-// An Array is one array of a state as it lies in snapshot files: rows, cut into pages.
-// Whoever writes pages or reads them goes by it: how long a page is, and whether there is one,
-// follows from the sizes in the manifest and is nowhere else.
+// An Array describes one array of a state in snapshot files: rows, split into pages. Readers and
+// writers of pages use it. The manifest stores only sizes; the length and existence of a page
+// follow from them.
 //
 //	kind          rows of                    page
 //	SparseArray   each index of an entity    4096 entries, as AppendSparsePage writes them
 //	DenseArray    each row: its entity       4096 of 8 bytes
 //	DataArray     each row: its value        as many as DataPageRows says when it is written
 type Array struct {
-	Component int // Its number; -1: the registry of entities.
+	Component int // Component number. -1: the registry of entities.
 	Kind      int // SparseArray, DenseArray or DataArray.
-	Rows      int // Entries, if it is sparse.
-	PageRows  int // In a page; the last one has the rest.
-	Width     int // Bytes of a row; -1: they vary.
+	Rows      int // Number of rows, or of entries in a sparse array.
+	PageRows  int // Rows in a page. The last page has the rest.
+	Width     int // Bytes of a row. -1: the width varies.
 }
 
 // Registry returns the array of all entities.
 func (m *Manifest) Registry() Array { return Array{-1, DenseArray, m.Total, PageRows, 8} }
 
-// Array returns an array of component number n. It has no rows if there is none: a
-// resource has neither sparse nor dense, and rows of no bytes have no data.
+// Array returns an array of component number n. A missing array has no rows. A resource has no
+// sparse and dense arrays, and rows of zero bytes have no data array.
 func (m *Manifest) Array(n, kind int) Array {
 	entry, size := &m.Schema.Components[n], m.Components[n]
 	a := Array{n, kind, size.Rows, PageRows, 8}
@@ -44,7 +44,7 @@ func (m *Manifest) Array(n, kind int) Array {
 	return a
 }
 
-// Arrays iterates over all arrays in the order of their columns.
+// Arrays iterates over all arrays, ordered by column.
 func (m *Manifest) Arrays() iter.Seq[Array] {
 	return func(yield func(Array) bool) {
 		if !yield(m.Registry()) {
@@ -60,9 +60,9 @@ func (m *Manifest) Arrays() iter.Seq[Array] {
 	}
 }
 
-// ArrayOf returns the array that the page k is of, if it is of one.
+// ArrayOf returns the array of page k, and whether k belongs to an array.
 func (m *Manifest) ArrayOf(k pagefile.Key) (a Array, ok bool) {
-	// A key comes from a file: any two numbers. In 64 bits no difference overflows.
+	// k comes from a file and may have any values. In 64 bits no difference overflows.
 	n, kind := (int64(k.Column)-FirstColumn)/4, (int64(k.Column)-FirstColumn)%4
 	switch {
 	case k.Column == RegistryColumn:
@@ -83,7 +83,7 @@ func (a *Array) Key(page int) pagefile.Key {
 	return Key(Column(a.Component, a.Kind), page)
 }
 
-// Pages returns how many pages there are.
+// Pages returns the number of pages.
 func (a *Array) Pages() int { return (a.Rows + a.PageRows - 1) / a.PageRows }
 
 // Span returns the rows [lo, hi) of a page.
@@ -91,13 +91,13 @@ func (a *Array) Span(page int) (lo, hi int) {
 	return page * a.PageRows, min((page+1)*a.PageRows, a.Rows)
 }
 
-// EntityAt returns entity i of a page of entities.
+// EntityAt returns entity i in a page of entities.
 func EntityAt(content []byte, i int) ecs.Entity {
 	return ecs.Entity(binary.LittleEndian.Uint64(content[8*i:]))
 }
 
-// SparseOf returns the sparse array that belongs to entities, which lie in dense
-// order: the row of each index, NoRow for those without. Vacant rows are nobody's.
+// SparseOf returns the sparse array for entities, which are in dense order. The array has the row
+// of each index, or NoRow for an index without one. Vacant rows belong to no index.
 func SparseOf(entities []ecs.Entity, indices int) []uint32 {
 	sparse := make([]uint32, indices)
 	for i := range sparse {
@@ -111,5 +111,5 @@ func SparseOf(entities []ecs.Entity, indices int) []uint32 {
 	return sparse
 }
 
-// CheckRegistry returns what is wrong with the sizes of the registry.
+// CheckRegistry returns an error if the sizes of the registry contradict each other.
 func (m *Manifest) CheckRegistry() error { return CheckSizes(m.Alive, m.Free, m.Total) }

@@ -11,42 +11,43 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-// A compressed page holds one frame of Zstandard (RFC 8878), and zeros behind it if it
-// would stand for more than it may:
+// A compressed page contains one frame of Zstandard (RFC 8878). If the frame is too small for the
+// size of its content, zeros follow it:
 //
 //	[3, crc, [size, sum, frame 0 0 0 ...]]
 //	    |     |     |    '-- at least 1/256 of size
-//	    |     |     '-- of frame and zeros, compared before anything is made of them
+//	    |     |     '-- of frame and zeros, verified before decompression
 //	    |     '-- of the content, in bytes
 //	    '-- of the content, as in all kinds of pages
 const (
-	// mostShrunk is how many bytes a byte of a compressed page stands for, at most: a file
-	// from a stranger takes no more memory than that many times its size.
+	// mostShrunk is the maximum ratio of content to compressed bytes. So an untrusted file takes at
+	// most that many times its size in memory.
 	mostShrunk = 256
 
-	// leastSaved is the part of a page that compression must save; else it is stored plain.
+	// leastSaved is the fraction of a page that compression must save. Otherwise the page is stored
+	// uncompressed.
 	leastSaved = 8
 
-	// minCompressed is how long a page is at least for which that is more than the longer
-	// head takes.
+	// minCompressed is the minimum length of a compressed page. For shorter pages the longer head
+	// outweighs the savings.
 	minCompressed = 128
 
-	// compressionWindow is how far back a match is looked for: all of a page, as most are.
+	// compressionWindow is the maximum distance of a match. It covers a whole page in most cases.
 	compressionWindow = maxPageBytes
 )
 
-// encoders have about 2 MB each, which are let go of when nobody compresses.
+// encoders take about 2 MB each. The pool releases them when no page is compressed.
 var encoders = sync.Pool{New: func() any {
 	return must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithAllLitEntropyCompression(true), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
 		zstd.WithSingleSegment(true), zstd.WithWindowSize(compressionWindow)))
 }}
 
-// decoders never make a result longer than the buffer that they are given.
+// decoders never write more than the capacity of the given buffer.
 var decoders = sync.Pool{New: func() any {
 	return must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true)))
 }}
 
-// must returns v: what is said of encoders and decoders is the same each time.
+// must returns v. The options of encoders and decoders are constant, so err is always nil.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -54,12 +55,12 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// CompressedHead makes e hold the beginning of the value of a page that holds content
-// compressed, as far as what follows: that is returned, and lies in buf, which is used
-// again. If content does not shrink by an eighth it returns content, and e is as
-// [PageHead] makes it.
+// CompressedHead compresses content. It writes the beginning of the page's value to e and returns
+// the rest of the value. The rest is in buf, which is reused. If compression saves less than an
+// eighth, it returns content uncompressed, and e contains the result of [PageHead].
 func CompressedHead(e *Encoder, buf *[]byte, content []byte) (rest []byte, crc uint32) {
-	if len(content) < minCompressed || len(content) > pagefile.MaxValueSize { // Which the file refuses.
+	// A longer content cannot be stored at all.
+	if len(content) < minCompressed || len(content) > pagefile.MaxValueSize {
 		return content, PageHead(e, content)
 	}
 	frame := compress((*buf)[:0], content)
@@ -79,8 +80,8 @@ func CompressedHead(e *Encoder, buf *[]byte, content []byte) (rest []byte, crc u
 	return frame, crc
 }
 
-// compress appends content, compressed and padded, to dst, which is empty. Only a page of next to nothing
-// but repeats is padded.
+// compress appends the compressed and padded content to dst, which is empty. Only a page of almost
+// nothing but repetitions is padded.
 func compress(dst, content []byte) []byte {
 	c := encoders.Get().(*zstd.Encoder)
 	defer encoders.Put(c)
@@ -91,10 +92,11 @@ func compress(dst, content []byte) []byte {
 	return frame
 }
 
-// leastCompressed returns how many bytes a page of that size has at least, compressed.
+// leastCompressed returns the minimum number of bytes of a compressed page with this content size.
 func leastCompressed(size int) int { return (size + mostShrunk - 1) / mostShrunk }
 
-// compressed reads the content of a compressed page, whose checksum is to be compared.
+// compressed reads the content of a compressed page. The caller verifies the checksum of the
+// content.
 func (d *decoder) compressed() []byte {
 	d.array(3)
 	size := d.uint()
@@ -123,7 +125,7 @@ var (
 	errBehind = errors.New("bytes behind the frame")
 )
 
-// decompress returns the content of a frame, which has size bytes.
+// decompress returns the content of a frame. size is the size of the content in bytes.
 func decompress(frame []byte, size int) ([]byte, error) {
 	var h zstd.Header
 	err := h.Decode(frame)
@@ -146,11 +148,11 @@ func decompress(frame []byte, size int) ([]byte, error) {
 	return content, err
 }
 
-// frameEnd returns where a frame ends whose blocks begin at an offset. The decoder does not tell, and
-// would go on with another frame behind it. A block begins with three
-// bytes: whether it is the last one, two bits that say of which type it is, how long it is.
+// frameEnd returns the end of a frame. at is the offset of its first block. The decoder does not
+// report the end, and would continue with a second frame. A block begins with three bytes: a bit
+// for the last block, two bits for the type, and the length.
 func frameEnd(frame []byte, at int) (end int, ok bool) {
-	const repeatedByte = 1 // The type of a block of one byte, which stands for many.
+	const repeatedByte = 1 // The type of a block with one byte that is repeated.
 	for len(frame)-at >= 3 {
 		head := uint32(frame[at]) | uint32(frame[at+1])<<8 | uint32(frame[at+2])<<16
 		size := int(head >> 3)

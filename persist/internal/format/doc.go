@@ -1,13 +1,13 @@
-// Package format has the bytes of a store as plain structs: it encodes them, and decodes
-// what may be hostile. It knows no file, and no world but the rows that it is given.
+// Package format encodes and decodes the bytes of a store as plain structs. Decoders accept
+// untrusted bytes. The package does no file I/O and reads no world; callers pass the rows.
 //
-//	Tick, TickEncoder       what a record of the journal says: row patches, operations
-//	Op, Notes, Input        the operations of a tick; its marks and what the program was told
+//	Tick, TickEncoder       contents of a journal record: row patches, operations
+//	Op, Notes, Input        operations of a tick; its marks and the inputs of the program
 //	Schema, Entry           components and resources by number, with their layouts
-//	Manifest, PageRef, Key  the first page of a snapshot, references to pages, their names
+//	Manifest, PageRef, Key  the first page of a snapshot, references to pages, keys of pages
 //	AppendSparsePage        a page of a sparse array
 //
-// Every length that is read has a bound before anything is allocated for it, and whoever
-// decodes what was encoded has the same. The errors of a store are here too, as every
-// room above gives them. docs/FORMAT.md has each byte.
+// Each length is checked before memory is allocated for it. An encoded value decodes to the same
+// value. The package also defines the errors of a store, because all higher packages return them.
+// docs/FORMAT.md describes each byte.
 package format

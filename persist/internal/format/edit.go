@@ -13,42 +13,43 @@ import (
 	"github.com/stet-ecs/stet/internal/grow"
 )
 
-// An edit is a part of what says what a large row is by what it was: bytes [from, to) of its
-// old encoding are removed, and bytes [at, end) of the new one come in their place.
+// An edit is one change in a large row. It replaces bytes [from, to) of the old encoding by bytes
+// [at, end) of the new encoding.
 //
-//	then  | kept | removed | kept    | removed | kept |
-//	now   | kept | given     | kept    | given | kept |
+//	old   | kept | removed | kept    | removed | kept |
+//	new   | kept | given     | kept    | given | kept |
 //
-//	edits   number of them, then for each: skipped, removed, given, the bytes given
+//	edits   number of edits, then for each one: skipped, removed, given, the given bytes
 //
 //	abc10def to abc7def   1   3 2 1 7
 //
-// All numbers are varints; skipped counts the bytes of the old row since what the last edit
-// removed. Each edit begins and ends where the rows differ, and at least editsApart bytes are
-// kept between two, so that one change has one text.
+// All numbers are varints. skipped is the number of bytes of the old row after the last removed
+// byte. Each edit begins and ends with differing bytes, and at least editsApart bytes between two
+// edits are kept. So a change has exactly one encoding.
 type edit struct{ from, to, at, end int }
 
-// editsApart is how many equal bytes end an edit: another one costs about as many.
+// editsApart is the number of equal bytes that end an edit. Another edit costs about as many bytes.
 const editsApart = 8
 
-// EditedRows are rows of a storage that a tick gives by edits. It keeps its memory when it is
-// begun again, unless that is large.
+// EditedRows are the rows of a storage that a tick stores as edits. Begin keeps the memory unless
+// it is large.
 type EditedRows struct {
-	Ranges []raw.Range // Ascending, apart from each other.
-	Edits  []byte      // Of these rows, one after the other.
+	Ranges []raw.Range // Ascending and disjoint.
+	Edits  []byte      // Edits of these rows, in order.
 	edits  []edit
 }
 
-// Begin makes e empty.
+// Begin empties e.
 func (e *EditedRows) Begin() { e.Ranges, e.Edits = e.Ranges[:0], grow.Keep(e.Edits) }
 
-// Add adds row, which was then and is now, unless it is not large or its edits are no shorter
-// than itself: it is to be given whole then. Rows come in ascending order.
+// Add adds row with its old and new encoding. It adds nothing if the row is not large, or if the
+// edits are not shorter than the row. Then the caller stores the whole row. Rows are added in
+// ascending order.
 func (e *EditedRows) Add(row int, then, now []byte) {
 	if len(now) <= raw.LargeRow {
 		return
 	}
-	// The least size first: it refuses most of the rows that are given whole before they are copied.
+	// Compare the minimum size first. It rejects most whole rows before any bytes are copied.
 	e.edits = appendEdits(e.edits[:0], then, now)
 	defer e.giveBack()
 	if leastSize(e.edits) >= len(now) {
@@ -63,15 +64,15 @@ func (e *EditedRows) Add(row int, then, now []byte) {
 	e.Ranges = appendRange(e.Ranges, raw.Range{First: row, N: 1})
 }
 
-// giveBack gives the memory of edits back if that is large.
+// giveBack releases the memory of edits if it is large.
 func (e *EditedRows) giveBack() {
 	if cap(e.edits) > grow.MaxKept/int(unsafe.Sizeof(edit{})) {
 		e.edits = nil
 	}
 }
 
-// leastSize returns how many bytes edits take at least: three numbers, of a byte or more each, and
-// what is given.
+// leastSize returns the minimum encoded size of edits: three numbers of at least one byte each, and
+// the given bytes.
 func leastSize(edits []edit) (n int) {
 	for _, d := range edits {
 		n += 3 + d.end - d.at
@@ -79,7 +80,7 @@ func leastSize(edits []edit) (n int) {
 	return n
 }
 
-// encodeEdits appends edits that lead to the row now.
+// encodeEdits appends the encoded edits. now is the new row.
 func encodeEdits(dst []byte, edits []edit, now []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(edits)))
 	last := 0
@@ -93,22 +94,22 @@ func encodeEdits(dst []byte, edits []edit, now []byte) []byte {
 	return dst
 }
 
-// appendEdits appends what leads from one row to another. What they end with in common is kept.
-// Before that, spans that differ are edits, as many bytes as both have; the longer one has a rest,
-// which is the last. So what is inserted or removed at one place is one edit, whatever changed
-// before it: the lengths that are encoded there change with it.
+// appendEdits appends the edits from one row to another. It keeps the common suffix. Before the
+// suffix, each differing span of the common length is an edit. The rest of the longer row belongs
+// to the last edit. So inserting or removing bytes at one place is one edit, even if encoded
+// lengths before that place change as well.
 func appendEdits(dst []edit, then, now []byte) []edit {
 	if len(then) == len(now) {
 		return appendSpans(dst, then, now)
 	}
-	// What both begin with does not count as an end: "aa" that becomes "aaa" has one of them only.
+	// The common prefix does not count as suffix: "aa" that becomes "aaa" has only one of them.
 	n := min(len(then), len(now))
 	first := differs(then[:n], now[:n], 0)
 	same := sameEnd(then[first:], now[first:])
 	from, at := len(then)-same, len(now)-same
 	n = min(from, at)
 	dst = appendSpans(dst, then[:n], now[:n])
-	// Up to n bytes lie side by side. Behind them one of the two has nothing left, the other its rest.
+	// dst covers the first n bytes of both rows. After them, at most one row has bytes left.
 	if k := len(dst) - 1; k >= 0 && n-dst[k].to < editsApart {
 		dst[k].to, dst[k].end = from, at
 		return dst
@@ -116,7 +117,7 @@ func appendEdits(dst []edit, then, now []byte) []edit {
 	return append(dst, edit{n, from, n, at})
 }
 
-// sameEnd returns how many bytes a and b end with that are equal.
+// sameEnd returns the length of the common suffix of a and b.
 func sameEnd(a, b []byte) (n int) {
 	limit := min(len(a), len(b))
 	for n+8 <= limit && word(a, len(a)-n-8) == word(b, len(b)-n-8) {
@@ -128,7 +129,7 @@ func sameEnd(a, b []byte) (n int) {
 	return n
 }
 
-// appendSpans appends the spans in which a and b, which are equally long, differ.
+// appendSpans appends the spans in which a and b differ. a and b have the same length.
 func appendSpans(dst []edit, a, b []byte) []edit {
 	for at := differs(a, b, 0); at < len(a); {
 		end, next := spanEnd(a, b, at)
@@ -138,8 +139,8 @@ func appendSpans(dst []edit, a, b []byte) []edit {
 	return dst
 }
 
-// differs returns the first place from at on where a and b, which are equally long, differ, or
-// their length. Long equal parts are compared at once.
+// differs returns the first index from at on where a and b differ, or their length. a and b have
+// the same length. Long equal parts are compared in blocks.
 func differs(a, b []byte, at int) int {
 	const block = 256
 	for at+block <= len(a) && string(a[at:at+block]) == string(b[at:at+block]) {
@@ -156,8 +157,8 @@ func differs(a, b []byte, at int) int {
 	return at
 }
 
-// spanEnd returns the end of the span that begins at at, and where the next one begins. Within
-// a word that differs nothing ends: at most six of its bytes lie between two others.
+// spanEnd returns the end of the span that begins at at, and the start of the next span. No span
+// ends within a differing word, because at most six equal bytes are between two differing ones.
 func spanEnd(a, b []byte, at int) (end, next int) {
 	end = at + 1
 	for w := at; w+8 <= len(a); w += 8 {
@@ -171,9 +172,10 @@ func spanEnd(a, b []byte, at int) (end, next int) {
 		if first := w + bits.TrailingZeros64(x)/8; first-end >= editsApart {
 			return end, first
 		}
-		// The upper half of this word differs, so at most three equal bytes end it. Words of which
-		// both halves differ begin with three at most. That is less than editsApart: between them no
-		// span ends, and rows of which most bytes changed are gone through without a closer look.
+		// The upper half of this word differs, so it ends with at most three equal bytes. A word
+		// with two differing halves begins with at most three equal bytes. Together that is less
+		// than editsApart, so no span ends between such words. Rows with mostly changed bytes are
+		// thus skipped quickly.
 		if x>>32 != 0 {
 			if n := dense(a[w+8:], b[w+8:]); n > 0 {
 				w += n
@@ -194,7 +196,7 @@ func spanEnd(a, b []byte, at int) (end, next int) {
 	return end, next
 }
 
-// dense returns how many bytes a and b begin with in words of which both halves differ.
+// dense returns the number of leading bytes of a and b in words with two differing halves.
 func dense(a, b []byte) (n int) {
 	differ := func(a, b []byte) bool {
 		x := binary.LittleEndian.Uint64(a) ^ binary.LittleEndian.Uint64(b)
@@ -209,14 +211,15 @@ func dense(a, b []byte) (n int) {
 	return n
 }
 
-// word returns the eight bytes of b from at on.
+// word returns the eight bytes of b at index at.
 func word(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 
-// ErrEdits says that edits do not fit the row that they change.
+// ErrEdits reports edits that do not fit the row that they change.
 var ErrEdits = errors.New("edits that do not fit what the row was")
 
-// AppendEdited appends row, of type t, as the first of edits change it, to dst, and returns the
-// edits of the rows behind it. The edits were decoded; whether they lead to a row is looked at.
+// AppendEdited applies the first row's edits to row, of type t, and appends the result to dst. It
+// returns the edits of the later rows. The edits were decoded before; AppendEdited checks that the
+// result is a valid row.
 func AppendEdited(dst []byte, t *layout.Type, row, edits []byte) (edited, rest []byte, err error) {
 	v, start := varints{src: edits}, len(dst)
 	for range v.uint() {
@@ -235,8 +238,8 @@ func AppendEdited(dst []byte, t *layout.Type, row, edits []byte) (edited, rest [
 	return dst, v.src, t.Check(dst[start:], 1)
 }
 
-// repeats reports whether an edit begins or ends with what was there before. None that was written
-// does: it would be shorter without, and a change have two texts.
+// repeats reports whether an edit begins or ends with the old bytes. Valid edits never do, because
+// the encoding of a change is unique.
 func repeats(was, given []byte) bool {
 	n, m := len(was), len(given)
 	return n > 0 && m > 0 && (was[0] == given[0] || was[n-1] == given[m-1])
@@ -254,7 +257,7 @@ func (v *varints) edit() (skipped, removed uint64, given []byte) {
 	return skipped, removed, given
 }
 
-// nextEdits cuts the edits of a row off, and returns them.
+// nextEdits reads and returns the edits of one row.
 func (v *varints) nextEdits() []byte {
 	from := v.src
 	for range v.uint() {
@@ -263,8 +266,8 @@ func (v *varints) nextEdits() []byte {
 	return from[:len(from)-len(v.src)]
 }
 
-// EachEdited calls f with each row that p edits, ascending, as it is then, which is valid until
-// f returns. The rows are of type t, and were what was returns.
+// EachEdited calls f with each edited row of p in ascending order, and its new encoding. The
+// encoding is valid until f returns. The rows have type t. was returns the old encoding of a row.
 func (p *StoragePatch) EachEdited(t *layout.Type, was func(row int) []byte, f func(row int, edited []byte)) error {
 	var buf []byte
 	edits := p.Edits
@@ -280,12 +283,12 @@ func (p *StoragePatch) EachEdited(t *layout.Type, was func(row int) []byte, f fu
 	return nil
 }
 
-// EditsOf returns the edits of a row; nil: p has none.
+// EditsOf returns the edits of a row. Nil: p has none.
 func (p *StoragePatch) EditsOf(row int) []byte {
 	return p.EditingOnly(func(other int) bool { return other == row }).Edits
 }
 
-// EditingOnly returns p without the edits of rows for which edits returns false.
+// EditingOnly returns p with only those edits for whose row edits returns true.
 func (p StoragePatch) EditingOnly(edits func(row int) bool) StoragePatch {
 	v, kept := varints{src: p.Edits}, EditedRows{}
 	for _, r := range p.EditRanges {
@@ -300,8 +303,9 @@ func (p StoragePatch) EditingOnly(edits func(row int) bool) StoragePatch {
 	return p
 }
 
-// Whole returns p with all rows that it edits given: they are of type t, and were what was
-// returns. Values of both kinds are brought into the order of their rows, for who takes rows only.
+// Whole returns p with all edited rows given as whole values, for callers that do not support
+// edits. The rows have type t, and was returns the old encoding of a row. Values are in the order
+// of their rows.
 func (p StoragePatch) Whole(t *layout.Type, was func(row int) []byte) (StoragePatch, error) {
 	if len(p.EditRanges) == 0 {
 		return p, nil
@@ -309,7 +313,7 @@ func (p StoragePatch) Whole(t *layout.Type, was func(row int) []byte) (StoragePa
 	written, rest := p.Written(), p.Values
 	var values []byte
 	given := p.ValueRanges
-	upTo := func(end int) error { // Appends what p gives of the rows before end.
+	upTo := func(end int) error { // Appends the given values of the rows before end.
 		for ; len(given) > 0 && given[0].First < end; given = given[1:] {
 			n, err := sizeOf(t, rest, given[0].N)
 			if err != nil {
@@ -333,7 +337,7 @@ func (p StoragePatch) Whole(t *layout.Type, was func(row int) []byte) (StoragePa
 	return p, err
 }
 
-// sizeOf returns how many bytes the first n rows in src, which are of type t, have.
+// sizeOf returns the number of bytes of the first n rows in src. The rows have type t.
 func sizeOf(t *layout.Type, src []byte, n int) (size int, err error) {
 	if width := t.Width(); width >= 0 {
 		if size = n * width; size > len(src) {
@@ -369,7 +373,7 @@ func (p *StoragePatch) Written() []raw.Range {
 	return all
 }
 
-// appendRange appends r, which becomes a part of the last range if it follows that.
+// appendRange appends r, or extends the last range if r follows it directly.
 func appendRange(ranges []raw.Range, r raw.Range) []raw.Range {
 	if k := len(ranges) - 1; k >= 0 && ranges[k].First+ranges[k].N == r.First {
 		ranges[k].N += r.N
@@ -378,11 +382,11 @@ func appendRange(ranges []raw.Range, r raw.Range) []raw.Range {
 	return append(ranges, r)
 }
 
-// edits reads the edits of so many rows.
+// edits reads the edits of this many rows.
 func (d *decoder) edits(rows int) []byte {
 	edits := d.bin()
 	v := varints{src: edits}
-	for row := range rows { // A row takes a byte at least, so hostile counts end soon.
+	for row := range rows { // A row takes at least one byte, so hostile counts fail soon.
 		if d.err != nil {
 			return nil
 		}
@@ -396,7 +400,7 @@ func (d *decoder) edits(rows int) []byte {
 	return edits
 }
 
-// rowEdits reads the edits of a row, and returns what is wrong with them.
+// rowEdits reads the edits of a row and returns an error if they are invalid.
 func (v *varints) rowEdits() error {
 	n := v.uint()
 	if v.bad || n > uint64(len(v.src))/3 { // An edit has three numbers.

@@ -13,24 +13,25 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// The formats of a manifest. Which one is written follows from what it has to hold, not
-// from who writes it.
+// The formats of a manifest. The format depends only on the contents, not on the program that
+// writes.
 const (
-	saveManifest    = 1 // Says nothing of when it was made, so that equal worlds have equal saves.
-	storeManifest   = 2 // Has a time and a name.
-	featureManifest = 3 // Names what the file uses beyond that as well.
-	largeManifest   = 4 // Has pages of fewer rows than older programs take, since more do not fit.
+	saveManifest    = 1 // Without time and name, so that equal worlds have equal saves.
+	storeManifest   = 2 // With time and name.
+	featureManifest = 3 // Also lists the features that the file uses.
+	// Has pages with fewer rows than older programs accept, because more rows do not fit.
+	largeManifest = 4
 )
 
-// A Feature is something that a file uses beyond the first two formats of a manifest. Those that
-// this program knows are fields of [Manifest].
+// A Feature is an extension of the first two manifest formats that a file uses. The features that
+// this program supports are fields of [Manifest].
 type Feature struct {
 	Name     string
-	Required bool // Who does not know it must not read on.
+	Required bool // A program that does not know the feature must not read on.
 }
 
-// A Manifest is the first page of a snapshot file: what state it holds and how
-// its pages are cut.
+// A Manifest is the first page of a snapshot file. It describes the state and how its arrays are
+// split into pages.
 //
 //	[1, world, number, identity, tick, schema, digest, alive, free, total, components, files]
 //	[2, …, files, time, name]
@@ -40,35 +41,35 @@ type Feature struct {
 // Components are [rows, rows in a page], files [number, checksum], features [name, required].
 type Manifest struct {
 	World  [16]byte   // Zero in a save.
-	Number uint32     // Of the file; 0: a save.
-	ID     journal.ID // Of the state.
+	Number uint32     // Number of the file. 0: a save.
+	ID     journal.ID // ID of the state.
 	Tick   uint64
 	Schema *Schema
 	Digest ecs.Digest
 
 	Alive, Free, Total int
-	Components         []ComponentSize // By number.
-	Files              []FileRef       // Those that references name.
+	Components         []ComponentSize // By component number.
+	Files              []FileRef       // Files that references name.
 
-	Time time.Time // When its tick was committed; zero: not known.
-	Name string    // What the program calls it; "": nothing.
+	Time time.Time // Commit time of the tick. Zero if unknown.
+	Name string    // Name that the program gave the snapshot, or "".
 
-	// Features that must be known.
-	Repeats    bool // Pages repeat other columns'.
+	// Features that a reader must know.
+	Repeats    bool // Pages may repeat pages of other columns.
 	Compressed bool // Pages may be compressed.
 
-	Features []Feature // Those of a later version that need not be known.
+	Features []Feature // Optional features of a later version.
 }
 
-// buildFeature begins the name of the feature that says which program wrote the file.
+// buildFeature is the prefix of the feature that names the writing program.
 const buildFeature = "build: "
 
-// SetBuild says in m, for those who care, which program on which machine writes the file.
+// SetBuild adds the writing program and machine to m as an optional feature.
 func (m *Manifest) SetBuild(text string) {
 	m.Features = append(m.Features, Feature{Name: buildFeature + text})
 }
 
-// Build returns what SetBuild said, or "" if that is unknown.
+// Build returns the text of SetBuild, or "" if it is unknown.
 func (m *Manifest) Build() string {
 	for _, f := range m.Features {
 		if text, ok := strings.CutPrefix(f.Name, buildFeature); ok && build.Check(text) == nil {
@@ -78,8 +79,8 @@ func (m *Manifest) Build() string {
 	return ""
 }
 
-// known returns the features that must be known and that this program knows, by name: to be read and
-// to be set.
+// known returns the required features that this program supports, by name. The pointers are read by
+// the encoder and set by the decoder.
 func (m *Manifest) known() map[string]*bool {
 	return map[string]*bool{"repeats": &m.Repeats, "zstd": &m.Compressed}
 }
@@ -95,7 +96,7 @@ func (m *Manifest) features() (all []Feature) {
 	return append(all, m.Features...)
 }
 
-// format returns the oldest format that can hold m, so that programs of before read all they can.
+// format returns the oldest format that can hold m, so that older programs can read it.
 func (m *Manifest) format() uint64 {
 	if slices.ContainsFunc(m.Components, func(c ComponentSize) bool { return c.PageRows < minPageRows }) {
 		return largeManifest
@@ -109,7 +110,7 @@ func (m *Manifest) format() uint64 {
 	return storeManifest
 }
 
-// manifestLen returns how many values a manifest of that format has.
+// manifestLen returns the number of values in a manifest of this format.
 func manifestLen(format uint64) int {
 	switch format {
 	case featureManifest, largeManifest:
@@ -120,13 +121,13 @@ func manifestLen(format uint64) int {
 	return 12
 }
 
-// A ComponentSize is how many rows a component has, and how many lie in a page.
+// A ComponentSize is the number of rows of a component, and the number of rows in a page.
 type ComponentSize struct{ Rows, PageRows int }
 
-// A FileRef names another snapshot file whose pages are shared, and its checksum.
+// A FileRef names another snapshot file with shared pages, and its checksum.
 type FileRef struct {
 	Number uint32
-	CRC    uint32 // Of the file, as [pagefile.Info] has it.
+	CRC    uint32 // Checksum of the file: [pagefile.Info.CRC].
 }
 
 // Encode returns the canonical bytes of m.
@@ -172,7 +173,7 @@ func (m *Manifest) Encode() []byte {
 	return e.Buf
 }
 
-// nanoseconds returns t since 1970; 0 for the zero time.
+// nanoseconds returns the nanoseconds from 1970 to t, or 0 for the zero time.
 func nanoseconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -180,7 +181,7 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// DecodeManifest reads what [Manifest.Encode] wrote.
+// DecodeManifest decodes the output of [Manifest.Encode].
 func DecodeManifest(src []byte) (*Manifest, error) {
 	d := decoder{src: src}
 	values := d.arrayLen()
@@ -234,15 +235,15 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 			}
 		}
 	}
-	// Who lacks a feature may misread the rest, so this comes before all other errors but one: that
-	// the bytes are no manifest.
+	// Without a required feature, the other values may be misread. So this error takes precedence
+	// over all others, except if the bytes are not a manifest.
 	err := d.end()
 	for _, f := range m.Features {
 		if err == nil && f.Required {
 			return nil, fmt.Errorf("%w: it needs the feature %q, which this program does not know", ErrNewer, f.Name)
 		}
 	}
-	if err == nil { // A schema can be of a later format than the manifest that has it.
+	if err == nil { // The schema may have a later format than the manifest.
 		m.Schema, err = DecodeSchema(described)
 	}
 	if err == nil && len(m.Components) != len(m.Schema.Components) {
@@ -254,8 +255,8 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Room returns how many bytes of state files of size bytes can hold at most, if m says truly whether
-// their pages are compressed. What a manifest claims beyond is not allocated.
+// Room returns the maximum number of state bytes in files of size bytes, given that m states
+// compression correctly. Readers allocate no more than that, whatever sizes a manifest claims.
 func (m *Manifest) Room(size int64) int64 {
 	if m.Compressed {
 		return mostShrunk * min(size, math.MaxInt64/mostShrunk)

@@ -9,18 +9,17 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// What the bytes of a store are made of: values of MessagePack, which an Encoder writes and a decoder
-// reads, and inside some of their bins varints, where there are many small numbers. Writing goes
-// through a library. Reading does not: it must bound each length before it allocates, and never
-// panic, whatever the bytes are.
+// The bytes of a store are MessagePack values, which an Encoder writes and a decoder reads. Bins
+// with many small numbers contain varints. Writing uses a library. Reading does not, because a
+// reader must check each length before it allocates, and must never panic on any bytes.
 
-// An Encoder appends msgpack values to a buffer that is recycled.
+// An Encoder appends msgpack values to a buffer that is reused.
 type Encoder struct {
 	Buf []byte
 	*msgpack.Encoder
 }
 
-// NewEncoder returns an encoder into a buffer of its own.
+// NewEncoder returns an encoder with its own buffer.
 func NewEncoder() *Encoder {
 	e := new(Encoder)
 	e.Encoder = msgpack.NewEncoder(e)
@@ -40,7 +39,7 @@ func (e *Encoder) WriteByte(b byte) error {
 	return nil
 }
 
-// The methods below drop the errors that writing to memory cannot give.
+// The methods below drop errors, because writing to memory never fails.
 
 // array begins an array of n values.
 func (e *Encoder) array(n int) { _ = e.EncodeArrayLen(n) }
@@ -51,10 +50,10 @@ func (e *Encoder) Uint(v uint64) { _ = e.EncodeUint(v) }
 // int writes a number.
 func (e *Encoder) int(v int64) { _ = e.EncodeInt(v) }
 
-// nil writes the value that stands where there is nothing to say.
+// nil writes nil, which marks an absent value.
 func (e *Encoder) nil() { _ = e.EncodeNil() }
 
-// binLen begins a bin of n bytes, which the caller appends.
+// binLen begins a bin of n bytes. The caller appends the bytes.
 func (e *Encoder) binLen(n int) { _ = e.EncodeBytesLen(n) }
 
 // str writes a text.
@@ -63,28 +62,27 @@ func (e *Encoder) str(s string) { _ = e.EncodeString(s) }
 // bool writes a truth value.
 func (e *Encoder) bool(v bool) { _ = e.EncodeBool(v) }
 
-// bin appends bytes. None are an empty bin, never nil.
+// bin appends bytes. No bytes are written as an empty bin, never as nil.
 func (e *Encoder) bin(b []byte) {
 	e.binLen(len(b))
 	e.Buf = append(e.Buf, b...)
 }
 
-// A decoder reads msgpack values from bytes that may be hostile. Its error is
-// sticky; after one, every method returns zero, and there is nothing left to read: a
-// loop over what was claimed ends by itself or does nothing.
+// A decoder reads msgpack values from untrusted bytes. Its error is sticky. After an error, every
+// method returns zero and no input is left, so a loop over a claimed length ends.
 //
-// It takes the forms that an Encoder writes, and of numbers and lengths the longer ones
-// as well. No length is believed beyond the bytes that are left, so that what is decoded
-// is at most a multiple of the source.
+// A decoder accepts the forms that an Encoder writes, and also longer forms of numbers and lengths.
+// No length may exceed the remaining bytes, so the decoded size is at most a multiple of the
+// source.
 type decoder struct {
 	src []byte
 	err error
 }
 
-// ErrShort says that the bytes end inside a value.
+// ErrShort reports that the bytes end inside a value.
 var ErrShort = errors.New("value cut short")
 
-// fail notes the first error, and that nothing is left to read.
+// fail sets the first error and drops the remaining input.
 func (d *decoder) fail(format string, args ...any) {
 	if d.err == nil {
 		d.err = fmt.Errorf(format, args...)
@@ -92,8 +90,8 @@ func (d *decoder) fail(format string, args ...any) {
 	d.src = nil
 }
 
-// take returns the next n bytes, which share memory with the source. Lengths come here as they were
-// read: where an int has 32 bits, one can be negative.
+// take returns the next n bytes, which share memory with the source. n is an unchecked length: with
+// 32-bit ints it can be negative.
 func (d *decoder) take(n int) []byte {
 	if n < 0 || n > len(d.src) {
 		d.fail("%w", ErrShort)
@@ -104,7 +102,7 @@ func (d *decoder) take(n int) []byte {
 	return b
 }
 
-// byte reads the code that a value begins with.
+// byte reads the first byte of a value, its code.
 func (d *decoder) byte() byte {
 	if b := d.take(1); b != nil {
 		return b[0]
@@ -140,19 +138,19 @@ func (d *decoder) arrayLen() int {
 	default:
 		d.fail("code %#02x, want an array", c)
 	}
-	if n < 0 || n > len(d.src) { // Where an int has 32 bits, what is too much can be negative.
+	if n < 0 || n > len(d.src) { // With 32-bit ints, a large length can be negative.
 		d.fail("array of %d values in %d bytes", n, len(d.src))
 		return 0
 	}
 	return n
 }
 
-// uint reads a number that is not negative, in any of its forms.
+// uint reads an unsigned integer in any of its forms.
 func (d *decoder) uint() uint64 {
 	switch c := d.byte(); {
 	case c < 0x80:
 		return uint64(c)
-	case c >= 0xcc && c <= 0xcf: // Of 1, 2, 4 or 8 bytes.
+	case c >= 0xcc && c <= 0xcf: // Numbers of 1, 2, 4 or 8 bytes.
 		return d.bigEndian(1 << (c - 0xcc))
 	default:
 		d.fail("code %#02x, want an unsigned integer", c)
@@ -160,8 +158,7 @@ func (d *decoder) uint() uint64 {
 	}
 }
 
-// ErrTooLarge says that what was read is sound and needs more than this machine's
-// addresses of 32 bits reach.
+// ErrTooLarge reports valid data that needs more than the 32-bit address space of this machine.
 var ErrTooLarge = errors.New("too large for a program of 32 bits; read it with one of 64 bits")
 
 // count reads an unsigned integer that must not exceed limit.
@@ -188,7 +185,7 @@ func (d *decoder) uint32(what string) uint32 {
 	return uint32(v)
 }
 
-// int reads a number that may be negative. Those that are not are written as unsigned ones.
+// int reads a signed integer. Non-negative ones are written as unsigned integers.
 func (d *decoder) int() int64 {
 	if len(d.src) > 0 {
 		switch c := d.src[0]; {
@@ -198,14 +195,14 @@ func (d *decoder) int() int64 {
 		case c >= 0xd0 && c <= 0xd3:
 			d.byte()
 			n := 1 << (c - 0xd0)
-			shift := 64 - 8*n // Up and down again, which repeats the sign.
+			shift := 64 - 8*n // Shifting left and right again extends the sign.
 			return int64(d.bigEndian(n)<<shift) >> shift
 		}
 	}
 	return int64(d.uint())
 }
 
-// bool reads a truth value.
+// bool reads a boolean.
 func (d *decoder) bool() bool {
 	switch c := d.byte(); c {
 	case 0xc2, 0xc3:
@@ -216,7 +213,7 @@ func (d *decoder) bool() bool {
 	}
 }
 
-// isNil reads a nil if there is one.
+// isNil reads a nil if the next value is one.
 func (d *decoder) isNil() bool {
 	if len(d.src) > 0 && d.src[0] == 0xc0 {
 		d.src = d.src[1:]
@@ -249,7 +246,7 @@ func (d *decoder) str() string {
 	}
 }
 
-// end returns the error, or one if anything is left over.
+// end returns the error, or an error if input is left.
 func (d *decoder) end() error {
 	if d.err == nil && len(d.src) > 0 {
 		d.fail("%d bytes left over", len(d.src))
@@ -257,19 +254,18 @@ func (d *decoder) end() error {
 	return d.err
 }
 
-// A varints reads the variable-length numbers inside a bin: ranges, operations, sparse
-// pages, of which a tick or a page has many. It has no error but bad, after which it
-// reads zeros: a caller looks at bad once it has read what belongs together.
+// A varints reads the variable-length numbers in a bin: ranges, operations and sparse pages, of
+// which a tick or page has many. After invalid input, bad is set and all reads return zero. A
+// caller checks bad after it has read a group of numbers.
 type varints struct {
 	src []byte
 	bad bool
 }
 
-// more reports whether there is another number to read.
+// more reports whether another number follows.
 func (v *varints) more() bool { return len(v.src) > 0 && !v.bad }
 
-// count returns how many numbers are left. The last byte of each has its top bit clear, and no other
-// byte has.
+// count returns how many numbers are left. Only the last byte of a number has a clear top bit.
 func (v *varints) count() (n int) {
 	for _, b := range v.src {
 		n += int(^b >> 7)
@@ -277,7 +273,7 @@ func (v *varints) count() (n int) {
 	return n
 }
 
-// uint reads a number that is not negative.
+// uint reads an unsigned number.
 func (v *varints) uint() uint64 {
 	x, n := uvarint(v.src)
 	if n == 0 {
@@ -288,9 +284,9 @@ func (v *varints) uint() uint64 {
 	return x
 }
 
-// uvarint reads a number, and returns how many bytes it takes; 0: it is none.
+// uvarint reads a number and returns it with its length in bytes. Length 0: the number is invalid.
 func uvarint(src []byte) (x uint64, n int) {
-	if len(src) > 0 && src[0] < 0x80 { // Most are small.
+	if len(src) > 0 && src[0] < 0x80 { // Most numbers are small.
 		return uint64(src[0]), 1
 	}
 	x, n = binary.Uvarint(src)

@@ -7,8 +7,9 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// CheckLabel returns what is wrong with the name of a snapshot. A number is none, since
-// "snap:3" is the snapshot in file 3; neither is 1e3, which looks like one.
+// CheckLabel returns an error if name is not a valid name of a snapshot. A number is not valid,
+// because "snap:3" is the snapshot in file 3. 1e3 is not valid either, because it looks like a
+// number.
 func CheckLabel(name string) error {
 	if err := CheckName("a snapshot's name", name); err != nil {
 		return err
@@ -19,9 +20,10 @@ func CheckLabel(name string) error {
 	return nil
 }
 
-// CheckName returns an error wrapping [ErrName] unless name can be given, see [naming.Check]; what says
-// whose it is. It is asked when a name is given and when it is read: marks and inputs are printed to
-// terminals and put into command lines as they are, and a file may come from a stranger.
+// CheckName returns an error wrapping [ErrName] if name is invalid, see [naming.Check]. what
+// describes the named object. Names are checked both when they are given and when they are read.
+// Marks and inputs are printed to terminals and used in command lines unquoted, and a file may come
+// from a stranger.
 func CheckName(what, name string) error {
 	if err := naming.Check(what, name); err != nil {
 		return fmt.Errorf("%w: %w", ErrName, err)

@@ -7,34 +7,35 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// An Input is what a program was told in a tick, in its own words: a command, the
-// buttons of a player, a message. The bytes mean nothing to the store.
+// An Input is an input of the program in a tick: a command, the buttons of a player, a message. The
+// store does not interpret the bytes.
 type Input struct {
 	Name string
 	Data []byte
 }
 
-// The most that may be noted of a tick.
+// Limits of the notes of one tick.
 const (
-	maxMarks = 256       // Of a tick.
-	maxNoted = 256 << 20 // Bytes that a program may note of a tick.
+	maxMarks = 256       // Marks of a tick.
+	maxNoted = 256 << 20 // Bytes of all notes of a tick.
 )
 
-// FlagMarks is set in the header of a record whose tick has marks: who looks for
-// one reads no others.
+// FlagMarks is set in the header of a record whose tick has marks. A search for marks reads no
+// other records.
 const FlagMarks uint32 = 1 << 0
 
-// Notes are what a program says of the tick that its next commit ends. They know which state that
-// tick continues: if the world goes to another one before, the next note or commit drops them.
+// Notes are the marks and inputs of the tick that the next commit ends. They belong to the state
+// that the tick continues. If the world moves to another state before the commit, the next note or
+// commit drops them.
 type Notes struct {
-	parent uint64 // The state that the tick continues.
+	parent uint64 // Seq of the state that the tick continues.
 	marks  []string
-	inputs *Encoder // Encoded, one behind the other; nil: there never were any.
-	count  int      // Of inputs.
-	size   int      // Bytes of it all, about.
+	inputs *Encoder // Encoded inputs, in order. Nil: no input was ever added.
+	count  int      // Number of inputs.
+	size   int      // Approximate size of all notes in bytes.
 }
 
-// AddMark adds a name of the tick, unless it is there.
+// AddMark adds a name of the tick, unless the tick has it already.
 func (n *Notes) AddMark(name string) error {
 	if slices.Contains(n.marks, name) {
 		return nil
@@ -49,7 +50,7 @@ func (n *Notes) AddMark(name string) error {
 	return nil
 }
 
-// AddInput adds an input, whose data it copies.
+// AddInput adds an input and copies its data.
 func (n *Notes) AddInput(name string, data []byte) error {
 	if err := n.grow(len(name) + len(data)); err != nil {
 		return err
@@ -64,7 +65,7 @@ func (n *Notes) AddInput(name string, data []byte) error {
 	return nil
 }
 
-// About drops what was noted of another tick than the one that continues parent.
+// About drops notes of another tick. parent is the state that the current tick continues.
 func (n *Notes) About(parent uint64) {
 	if n.parent != parent {
 		n.Reset()
@@ -72,7 +73,7 @@ func (n *Notes) About(parent uint64) {
 	}
 }
 
-// Reset forgets everything but the buffers.
+// Reset drops all notes and keeps the buffers.
 func (n *Notes) Reset() {
 	clear(n.marks)
 	n.marks, n.count, n.size = n.marks[:0], 0, 0
@@ -81,8 +82,8 @@ func (n *Notes) Reset() {
 	}
 }
 
-// grow counts a note of some bytes, and what its encoding adds at most. A note that is too
-// long is refused here, to whoever makes it, and not the tick when it is committed.
+// grow adds a note of size bytes and its maximum encoding overhead to n.size. A note that is too
+// long is refused here, so the caller that adds it gets the error, not the commit.
 func (n *Notes) grow(size int) error {
 	const overhead = 1 + 3 + 5 // The heads of an array, a name and bytes.
 	if size > maxNoted-overhead-n.size {
@@ -92,10 +93,10 @@ func (n *Notes) grow(size int) error {
 	return nil
 }
 
-// None reports whether nothing was noted.
+// None reports whether n is empty.
 func (n *Notes) None() bool { return len(n.marks) == 0 && n.count == 0 }
 
-// Flags returns those of a record whose tick has these notes.
+// Flags returns the flags of a record whose tick has these notes.
 func (n *Notes) Flags() uint32 {
 	if len(n.marks) > 0 {
 		return FlagMarks
@@ -137,7 +138,7 @@ func (d *decoder) notes() (marks []string, inputs []Input) {
 	return marks, inputs
 }
 
-// name reads the name of something.
+// name reads a name and checks it.
 func (d *decoder) name(of string) string {
 	name := d.str()
 	if err := CheckName(of, name); d.err == nil && err != nil {

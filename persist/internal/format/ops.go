@@ -8,33 +8,33 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// An opEncoder turns the operations of a tick into bytes, in the order of the
-// calls.
+// An opEncoder encodes the operations of a tick in the order of the calls.
 //
 //	operations  (code, count, entities)*           varints
-//	code        kind + 8·(component number + 1), or the kind alone if it has none
+//	code        kind + 8·(component number + 1), or only the kind without a component
 //	entity      index - last index, generation - last generation, both zigzag
 //
 //	create 5, 6, 7     0 3   10 2   2 0   2 0      all of generation 1
 //	add 0 to 5         10 1   3 0
 //
-// Operations of one code that follow each other share it. A clear has no
-// entities, and a code of its own each time. Entities are told by how they differ from the one before,
-// of whatever code: those that were created together take two bytes each.
+// Consecutive operations with the same code share the code. A clear has no entities and always its
+// own code. Entities are stored as the difference from the previous entity, of any code. So
+// entities that were created together take two bytes each.
 type opEncoder struct {
-	buf, run []byte // All that is finished; the entities of the code that is not.
+	// buf holds the finished operations. run holds the entities of the current code.
+	buf, run []byte
 	code     uint64
-	count    uint64     // Of operations in run.
-	last     ecs.Entity // Of all codes.
+	count    uint64     // Number of operations in run.
+	last     ecs.Entity // Last entity of any code.
 }
 
-// begin forgets the operations of the tick before, but for their buffers.
+// begin drops the operations of the previous tick and keeps the buffers.
 func (o *opEncoder) begin() {
 	o.buf, o.run, o.count, o.last = o.buf[:0], o.run[:0], 0, 0
 }
 
-// Add appends an operation: what was done to an entity or all of them, in the
-// component of that number or [NoComponent].
+// Add appends an operation on entity e, or on all entities. number is the component or
+// [NoComponent].
 func (o *opEncoder) Add(kind raw.OpKind, number int, e ecs.Entity) {
 	code := uint64(kind) + 8*uint64(number+1)
 	if code != o.code || kind == raw.OpClear {
@@ -55,8 +55,8 @@ func (o *opEncoder) end() []byte {
 	return o.buf
 }
 
-// flush ends the run of operations that share a code: their number stands before them, so
-// it must be known.
+// flush ends the run of operations with the same code. Their number precedes them, so it is known
+// only now.
 func (o *opEncoder) flush() {
 	if o.count > 0 {
 		o.buf = binary.AppendUvarint(o.buf, o.code)
@@ -66,17 +66,17 @@ func (o *opEncoder) flush() {
 	o.run, o.count = o.run[:0], 0
 }
 
-// NoComponent is the component number of operations that concern none.
+// NoComponent is the component number of operations without a component.
 const NoComponent = -1
 
-// An Op is one operation of a tick, as it was called.
+// An Op is one operation of a tick.
 type Op struct {
 	Kind      raw.OpKind
-	Component int // Its number in the image, or [NoComponent]: the world or none.
+	Component int // Component number in the image, or [NoComponent] for the world or an entity.
 	Entity    ecs.Entity
 }
 
-// DecodeOps reads the operations of a tick.
+// DecodeOps decodes the operations of a tick.
 func DecodeOps(src []byte) ([]Op, error) {
 	var ops []Op
 	if err := EachOp(src, func(op Op) { ops = append(ops, op) }); err != nil {
@@ -85,15 +85,15 @@ func DecodeOps(src []byte) ([]Op, error) {
 	return ops, nil
 }
 
-// EachOp calls f for the operations of a tick, up to the first bad one. It may call f for
-// as many as half the bytes of src, and keeps none of them.
+// EachOp calls f for the operations of a tick, up to the first invalid one. It calls f at most
+// len(src)/2 times and allocates nothing.
 func EachOp(src []byte, f func(Op)) error {
 	var last ecs.Entity
 	v := varints{src: src}
 	for v.more() {
 		code, count := v.uint(), v.uint()
 		op := Op{Kind: raw.OpKind(code & 7), Component: int(code>>3) - 1}
-		limit := uint64(len(v.src) / 2) // An entity takes two bytes or more.
+		limit := uint64(len(v.src) / 2) // An entity takes at least two bytes.
 		if op.Kind == raw.OpClear {
 			limit = 1
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-// Columns of a snapshot file. Component number c has four: its sparse, dense and
-// data arrays, and one to spare.
+// Columns of a snapshot file. Each component has four columns: its sparse, dense and data arrays,
+// and a reserved one.
 const (
 	ManifestColumn = 0
 	RegistryColumn = 1
@@ -23,41 +23,43 @@ const (
 	DataArray   = 2
 )
 
-// Column returns the column of pages that an array of a component lies in.
+// Column returns the column of an array of a component.
 func Column(component, array int) uint32 { return uint32(FirstColumn + 4*component + array) }
 
-// How arrays are cut into pages. Readers take any number of rows up to PageRows in a page of data, as the
-// manifest says it; the rest is what writers choose.
+// How arrays are split into pages. Readers accept data pages of up to PageRows rows, as the
+// manifest states. The other limits are choices of the writer.
 const (
-	PageRows     = digest.PageRows // Rows of a dense page, entries of a sparse one.
-	maxPageBytes = 256 << 10       // Of data, unless that makes less than minPageRows.
-	minPageRows  = 64              // Of data, unless these do not fit into a value.
-	varyingRows  = 1024            // In a page of rows that vary in size.
+	PageRows = digest.PageRows // Rows of a dense page, and entries of a sparse page.
+	// Maximum size of a data page, unless that is less than minPageRows rows.
+	maxPageBytes = 256 << 10
+	// Minimum rows of a data page, unless they do not fit into a value.
+	minPageRows = 64
+	varyingRows = 1024 // Rows of a data page if rows vary in size.
 
-	// minRepeated is how long a page is at least that another one repeats: the saves of
-	// small worlds can be read by programs that do not know repeats.
+	// minRepeated is the minimum length of a repeated page. So the saves of small worlds are
+	// readable by programs that do not support repeats.
 	minRepeated = 1 << 10
 )
 
-// The kinds of pages: what the value of one begins with.
+// The kinds of pages. The value of a page begins with its kind.
 const (
-	pageDirect     = 0 // Its content.
-	pageReference  = 1 // A snapshot file that has it, under the same key.
-	pageRepeat     = 2 // A column that has it, in this file or another.
-	pageCompressed = 3 // Its content, compressed.
+	pageDirect     = 0 // The content follows.
+	pageReference  = 1 // Names a snapshot file that has the content under the same key.
+	pageRepeat     = 2 // Names a column that has the content, in this file or another one.
+	pageCompressed = 3 // The compressed content follows.
 )
 
-// maxPageHead is the size of the longest head of a page: the head of an array, a kind, a checksum, and the
-// head of the content.
+// maxPageHead is the maximum size of a page's head: the head of an array, a kind, a checksum, and
+// the head of the content.
 const maxPageHead = 1 + 1 + 5 + 5
 
-// maxContent returns how many bytes the content of a page can have: with its head, it is one value.
+// maxContent returns the maximum size of a page's content. Content and head are one value.
 func maxContent() int { return pagefile.ValueLimit() - maxPageHead }
 
 // Fits reports whether n bytes can be the content of a page.
 func Fits(n int) bool { return n <= maxContent() }
 
-// CheckRow returns an error if a row of size bytes cannot even be a page of its own.
+// CheckRow returns an error if a row of size bytes is too large even for its own page.
 func CheckRow(row, size int) error {
 	if Fits(size) {
 		return nil
@@ -65,10 +67,9 @@ func CheckRow(row, size int) error {
 	return fmt.Errorf("%w: row %d has %d bytes, a snapshot can store %d", pagefile.ErrTooLarge, row, size, maxContent())
 }
 
-// DataPageRows returns how many rows of this width make a page: a power of two,
-// so that a page is at most 256 KiB unless rows are very large. It divides the 4096 rows
-// of the pages that digests sum, in which snapshots copy. If rows vary, their sizes may
-// allow fewer: see [FewerRows].
+// DataPageRows returns the number of rows of this width in a page. It is a power of two. A page has
+// at most 256 KiB, unless rows are very large. The number divides the 4096 rows of a digest page,
+// which snapshots copy as a unit. Rows that vary in size may need fewer rows: see [FewerRows].
 func DataPageRows(width int) int {
 	if width < 0 {
 		return varyingRows
@@ -80,8 +81,9 @@ func DataPageRows(width int) int {
 	return rows
 }
 
-// FewerRows returns how many rows make a page, at most pageRows, if these are the sizes of rows side by side
-// whose first one begins a page. Each page of that many rows fits into a value, if each row does.
+// FewerRows returns the number of rows in a page, at most pageRows, so that each page fits into a
+// value. sizes are the sizes of consecutive rows; the first row begins a page. Each row alone must
+// fit.
 func FewerRows(sizes []int, pageRows int) int {
 	for ; pageRows > 1; pageRows /= 2 {
 		fit := true
@@ -102,25 +104,24 @@ func FewerRows(sizes []int, pageRows int) int {
 // castagnoli is the polynomial of all checksums.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A PageRef says where the content of a page lies: in a file that held it before, or in
-// another column whose page of the same number has the same content. It never names
-// another reference.
+// A PageRef is the position of a page's content: an older file, or another column whose page with
+// the same number has the same content. A PageRef never refers to another reference.
 //
 //	dense of A, page 7 | content of page 7      |
 //	dense of B, page 7 | Column: dense of A     |   both storages have one order
 type PageRef struct {
-	File   uint32 // 0: the file that has the reference.
-	CRC    uint32 // Of the content.
-	Column uint32 // 0: that of the page itself.
+	File   uint32 // 0: the file that contains the reference.
+	CRC    uint32 // Checksum of the content.
+	Column uint32 // 0: the column of the page itself.
 
-	// Compressed says of a page that holds its content that it is compressed there.
+	// Compressed is set for a page that contains its own content in compressed form.
 	Compressed bool
 }
 
-// Elsewhere reports whether r says that the content of a page is not in its value.
+// Elsewhere reports whether the content is not in the page's own value.
 func (r PageRef) Elsewhere() bool { return r.File != 0 || r.Column != 0 }
 
-// Of returns the key under which the content of the page k lies.
+// Of returns the key of the content of page k.
 func (r PageRef) Of(k pagefile.Key) pagefile.Key {
 	if r.Column != 0 {
 		k.Column = r.Column
@@ -128,13 +129,13 @@ func (r PageRef) Of(k pagefile.Key) pagefile.Key {
 	return k
 }
 
-// Repeatable reports whether a page that is so long, of such an array, may repeat
-// another one of the same kind: data does not, as rows of entities follow each other in
-// one order in several storages, and values do not.
+// Repeatable reports whether a page of this size may repeat another page of the same kind of array.
+// Dense and sparse pages often repeat, because several storages have the same order of entities.
+// Data pages do not.
 func Repeatable(kind, size int) bool { return kind != DataArray && size >= minRepeated }
 
-// MayRepeat reports whether a page of column may repeat one of another: an earlier one
-// that holds the same kind of array.
+// MayRepeat reports whether a page of column may repeat a page of other. other must be an earlier
+// column with the same kind of array.
 func MayRepeat(column, other uint32) bool {
 	if column < FirstColumn || other >= column {
 		return false
@@ -146,17 +147,15 @@ func MayRepeat(column, other uint32) bool {
 }
 
 const (
-	// MaxRepeated is how many bytes of entities a page stands for, at most, that repeats
-	// another.
+	// MaxRepeated is the maximum number of bytes of entities in a repeated page.
 	MaxRepeated = 8 * PageRows
 
-	// MaxReference is the size of the longest reference: what is longer is a page. It has the heads
-	// of two arrays, a kind, and three numbers of up to 5 bytes.
+	// MaxReference is the maximum size of an encoded reference. A longer value is a page. A
+	// reference has the heads of two arrays, a kind, and three numbers of up to 5 bytes.
 	MaxReference = 1 + 1 + 5 + 1 + 5 + 5
 )
 
-// PageHead makes e hold the beginning of the value of a page that holds content,
-// [0, crc, content], as far as the content.
+// PageHead writes to e the beginning of a page's value, [0, crc, content], up to the content.
 func PageHead(e *Encoder, content []byte) (crc uint32) {
 	crc = crc32.Checksum(content, castagnoli)
 	e.Buf = e.Buf[:0]
@@ -167,8 +166,8 @@ func PageHead(e *Encoder, content []byte) (crc uint32) {
 	return crc
 }
 
-// AppendReference appends the value of a page that another file holds, [1, crc, file], or
-// of one that repeats another column's, [2, crc, [file, column]].
+// AppendReference appends the value of a page without content. It is [1, crc, file] for a page in
+// another file, or [2, crc, [file, column]] for a page that repeats another column's.
 func AppendReference(e *Encoder, r PageRef) {
 	e.array(3)
 	if r.Column == 0 {
@@ -184,8 +183,8 @@ func AppendReference(e *Encoder, r PageRef) {
 	e.Uint(uint64(r.Column))
 }
 
-// DecodePage reads the value of a page: its content, or where that is. The content is a
-// part of value, unless it was compressed.
+// DecodePage decodes the value of a page. It returns the content or a reference to it. An
+// uncompressed content shares memory with value.
 func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
 	d := decoder{src: value}
 	d.array(3)
@@ -213,15 +212,15 @@ func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
 	return content, ref, d.end()
 }
 
-// AppendSparsePage appends the entries of a page of a sparse array: for each
-// one with a row, the entries skipped since the last and the row less the row after the
-// last one (zigzag), as varints. It reports whether there is any.
+// AppendSparsePage appends the entries of a page of a sparse array. Each entry with a row has two
+// varints. The first one is the number of entries skipped. The second one is the row minus the row
+// after the last entry (zigzag). AppendSparsePage reports whether the page has any entry.
 //
 //	rows   | none | none | 7 | 8 | 9 | none | 3 |
 //	bytes        2 14       0 0 0 0         1 13      3 - 10 is -7, in zigzag 13
 //
-// Entities that were created together have rows that follow each other, so most entries
-// are two zeros, which are appended and read many at a time.
+// Entities that were created together have consecutive rows, so most entries are two zeros. These
+// zeros are appended and read in bulk.
 func AppendSparsePage(dst []byte, rows []uint32) ([]byte, bool) {
 	next, last := 0, int64(-1)
 	for i := 0; i < len(rows); {
@@ -240,7 +239,7 @@ func AppendSparsePage(dst []byte, rows []uint32) ([]byte, bool) {
 	return dst, next > 0
 }
 
-// consecutive returns how many of rows follow each other.
+// consecutive returns the number of leading rows that are consecutive.
 func consecutive(rows []uint32) (n int) {
 	first := rows[0]
 	for n < len(rows) && rows[n]-first == uint32(n) && rows[n] != NoRow {
@@ -249,14 +248,14 @@ func consecutive(rows []uint32) (n int) {
 	return n
 }
 
-// zeros are the entries of a run as long as a page.
+// zeros are the entries of a run that fills a page.
 var zeros [2 * PageRows]byte
 
-// NoRow is the entry of a sparse array that names no row.
+// NoRow is the entry of an index without a row.
 const NoRow = ^uint32(0)
 
-// DecodeSparsePage calls entries for each run of entries of a page: those from i on
-// have rows from row on.
+// DecodeSparsePage calls entries for each run of entries of a page. The n entries from index i on
+// have consecutive rows from row on.
 func DecodeSparsePage(src []byte, entries func(i int, row uint32, n int) error) error {
 	r := sparseRuns{src: src}
 	for len(r.src) > 0 {
@@ -271,7 +270,7 @@ func DecodeSparsePage(src []byte, entries func(i int, row uint32, n int) error) 
 	return nil
 }
 
-// DecodeSparseRows decodes a page into the row of each index, [NoRow] for those without.
+// DecodeSparseRows decodes a page into the row of each index, or [NoRow].
 func DecodeSparseRows(src []byte, rows *[PageRows]uint32) error {
 	*rows = noRows
 	r := sparseRuns{src: src}
@@ -296,18 +295,18 @@ var noRows = func() (rows [PageRows]uint32) {
 	return rows
 }()
 
-// sparseRuns are the runs of entries of a page that is being decoded.
+// sparseRuns decodes the runs of entries of a page.
 type sparseRuns struct {
 	src []byte
-	end int   // Of the last run, as an index
-	row int64 // and as a row.
+	end int   // Index after the last run.
+	row int64 // Row after the last run.
 	err error
 }
 
-// next decodes a run: n entries from i on have rows from row on. If n is 0, there is an error.
+// next decodes a run: n entries from index i on have rows from row on. If n is 0, err is set.
 func (r *sparseRuns) next() (i int, row uint32, n int) {
 	v := varints{src: r.src}
-	// The row is looked at in 64 bits, where neither a large step nor a negative one wraps.
+	// The row is computed in 64 bits, so neither a large nor a negative step overflows.
 	skip, step := v.uint(), v.int()
 	to := r.row + step
 	if v.bad || skip > PageRows || r.end+int(skip) >= PageRows || to != int64(uint32(to)) || uint32(to) == NoRow {
@@ -321,14 +320,15 @@ func (r *sparseRuns) next() (i int, row uint32, n int) {
 	return i, uint32(to), n
 }
 
-// single decodes runs of one entry as long as nothing is special about them: the first number has one
-// byte, the second one up to four, and they can be read together with what follows. Rows in an order of
-// their own have hardly any other.
+// single decodes runs of one entry with a fast path. The first number has one byte and the second
+// one up to four, so both can be read at once. Almost all runs of rows in an unrelated order have
+// this form.
 func (r *sparseRuns) single(rows *[PageRows]uint32) {
 	src, end, row := r.src, r.end, r.row
 	for len(src) >= 8 {
 		x := binary.LittleEndian.Uint64(src)
-		last := ^x & 0x80808080_00 // The second number ends with the first byte whose top bit is clear.
+		// The second number ends with the first byte whose top bit is clear.
+		last := ^x & 0x80808080_00
 		z := x & (last ^ (last - 1))
 		z = z>>8&0x7f | z>>9&0x3f80 | z>>10&0x1fc000 | z>>11&0xfe00000
 		size := bits.TrailingZeros64(last)>>3 + 1
@@ -342,8 +342,8 @@ func (r *sparseRuns) single(rows *[PageRows]uint32) {
 	r.src, r.end, r.row = src, end, row
 }
 
-// zeroPairs returns how many pairs of zeros src begins with, at most limit. Most
-// entries are such a pair: the next index has the next row.
+// zeroPairs returns the number of pairs of zeros at the start of src, at most limit. Most entries
+// are such a pair: the next index has the next row.
 func zeroPairs(src []byte, limit int) (n int) {
 	limit = min(limit, len(src)/2)
 	for n+4 <= limit && binary.LittleEndian.Uint64(src[2*n:]) == 0 {

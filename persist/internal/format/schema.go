@@ -11,26 +11,26 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// The formats of a schema, of which the oldest that can hold it is written, and what one may claim
-// at most.
+// The formats of a schema, and its limits. The encoder uses the oldest format that can hold the
+// schema.
 const (
-	denseSchema   = 1 // All components have dense rows,
-	indexedSchema = 2 // or some have rows at entity indices,
-	evolvedSchema = 3 // or some have versions or were converted.
+	denseSchema   = 1 // All components have dense rows.
+	indexedSchema = 2 // Some components have rows at entity indices.
+	evolvedSchema = 3 // Some components have versions or were converted.
 	MaxFormer     = 1 << 10
 	MaxComponents = 1 << 16
 	MaxName       = 1 << 12
 )
 
-// A Schema numbers the components and resources of a store. Numbers are only
-// added: payloads and snapshots name components by them. It grows while a program
-// registers more; a preamble of the journal says when.
+// A Schema numbers the components and resources of a store. Ticks and snapshots refer to components
+// by number, so numbers are only added. The schema grows while a program registers more components.
+// Each change adds a preamble to the journal.
 //
 //	[format, components]    format 1: [name, layout, resource, rewinds], …
 //	                        2: [name, layout, resource, rewinds, indexed, default], …
-//	                        3: [name, layout, resource, rewinds, indexed, default, version, former], …
+//	                        3: [name, layout, …, default, version, former], …
 //
-// The format is that of all components: one that needs a later one takes the others with it.
+// All components have the same format, so one component can raise the format of the others.
 type Schema struct {
 	Components []Entry        // By number.
 	Numbers    map[string]int // By name.
@@ -41,25 +41,27 @@ type Entry struct {
 	Name     string
 	Layout   *layout.Type
 	Resource bool
-	Rewinds  bool   // false: given whole in every tick that changed it, and in no digest.
-	Indexed  bool   // The row of an entity is its index; gaps are ecs.Vacant
-	Default  []byte // and hold this row; empty: the zero value.
-	Version  uint32
-	Former   []Former // What the store had before it was converted, oldest first.
+	// If false, each tick that changed the component contains all its rows, and no digest covers
+	// it.
+	Rewinds bool
+	Indexed bool   // The row of an entity is its index. Gaps are ecs.Vacant.
+	Default []byte // The row in gaps. Empty: the zero value.
+	Version uint32
+	Former  []Former // Types of the component before conversions of the store, oldest first.
 }
 
-// A Former is what a component was in the same store before. A program whose type is still that one is
-// recognized by it as older than the store, and refused as such: see Conversions in package image.
+// A Former is an earlier type of a component in the same store. If a program still has this type,
+// the program is older than the store and is refused: see Conversions in package image.
 type Former struct {
 	Name    string
 	Version uint32
 	Layout  *layout.Type
 }
 
-// NewSchema returns a schema of nothing.
+// NewSchema returns an empty schema.
 func NewSchema() *Schema { return &Schema{Numbers: make(map[string]int)} }
 
-// SchemaOf returns the schema of all that w saves.
+// SchemaOf returns the schema of all persistent components and resources of w.
 func SchemaOf(w *ecs.World) *Schema {
 	s := NewSchema()
 	for _, st := range w.Raw().Storages() {
@@ -70,7 +72,7 @@ func SchemaOf(w *ecs.World) *Schema {
 	return s
 }
 
-// Number returns the number of st, which it adds if need be.
+// Number returns the number of st. It adds st to the schema if necessary.
 func (s *Schema) Number(st raw.Storage) int {
 	if n, ok := s.Numbers[st.Name()]; ok {
 		return n
@@ -78,7 +80,7 @@ func (s *Schema) Number(st raw.Storage) int {
 	return s.Add(EntryOf(st))
 }
 
-// EntryOf describes a storage or resource as it is registered.
+// EntryOf describes a registered storage or resource.
 func EntryOf(st raw.Storage) Entry {
 	e := Entry{Name: st.Name(), Layout: st.Layout(), Resource: st.IsResource(), Rewinds: st.Rewinds(), Version: st.Version()}
 	if e.Indexed = st.IsIndexed(); e.Indexed {
@@ -87,11 +89,11 @@ func EntryOf(st raw.Storage) Entry {
 	return e
 }
 
-// Rewinds reports whether st, which is in s, counts in digests. One that was
-// stored as not rewinding does not, even if the program does not know it.
+// Rewinds reports whether digests cover st, which is in s. A storage that was stored as not
+// rewinding is not covered, whatever the program registers.
 func (s *Schema) Rewinds(st raw.Storage) bool { return s.Components[s.Number(st)].Rewinds }
 
-// Add gives e the next number, which it returns.
+// Add adds e and returns its number.
 func (s *Schema) Add(e Entry) int {
 	n := len(s.Components)
 	s.Components = append(s.Components, e)
@@ -124,8 +126,7 @@ func (s *Schema) Encode() []byte {
 	return e.Buf
 }
 
-// format returns the oldest format that can hold s, so that programs which know no later
-// one can read all that they could have written.
+// format returns the oldest format that can hold s, so that older programs can read it.
 func (s *Schema) format() uint64 {
 	format := uint64(denseSchema)
 	for _, c := range s.Components {
@@ -139,7 +140,7 @@ func (s *Schema) format() uint64 {
 	return format
 }
 
-// entryLen returns how many values describe a component.
+// entryLen returns the number of values of a component.
 func entryLen(format uint64) int {
 	switch format {
 	case indexedSchema:
@@ -150,8 +151,7 @@ func entryLen(format uint64) int {
 	return 4
 }
 
-// DecodeSchema reads what [Schema.Encode] wrote. Every length is bounded before it
-// allocates.
+// DecodeSchema decodes the output of [Schema.Encode]. It checks every length before it allocates.
 func DecodeSchema(src []byte) (*Schema, error) {
 	d := decoder{src: src}
 	d.array(2)
@@ -198,8 +198,8 @@ func DecodeSchema(src []byte) (*Schema, error) {
 	return s, nil
 }
 
-// CheckGaps returns what is wrong with what c says of gaps. Only components with rows at
-// entity indices have any, and what they hold must be a row of the layout.
+// CheckGaps returns an error if the default row of c is invalid. Only indexed components have gaps,
+// and the default must be a row of the layout.
 func (c *Entry) CheckGaps() error {
 	switch {
 	case c.Indexed && c.Resource:
@@ -212,15 +212,14 @@ func (c *Entry) CheckGaps() error {
 	return c.Layout.Check(c.Default, 1)
 }
 
-// Same reports whether ticks and rows under c mean the same under e. What they were
-// before a conversion does not matter to that, and gaps are compared by what they hold:
-// a default that is the zero value is none.
+// Same reports whether ticks and rows have the same meaning under c and e. Former types do not
+// matter. Gaps are compared by their contents: an empty default equals the zero value.
 func (c *Entry) Same(e *Entry) bool {
 	return c.Name == e.Name && c.Version == e.Version && c.Resource == e.Resource && c.Rewinds == e.Rewinds &&
 		c.Indexed == e.Indexed && c.Layout.Equal(e.Layout) && string(c.Gap()) == string(e.Gap())
 }
 
-// Gap returns the row that gaps hold, nil if there are none.
+// Gap returns the row in gaps, or nil if c has no gaps.
 func (c *Entry) Gap() []byte {
 	if c.Indexed && len(c.Default) == 0 {
 		return c.Layout.AppendZero(nil)
@@ -228,8 +227,8 @@ func (c *Entry) Gap() []byte {
 	return c.Default
 }
 
-// Differs returns an error unless one of s and t continues the other: numbers are
-// only added. Between schemas that differ, the store was converted.
+// Differs returns nil if one of s and t continues the other, because numbers are only added.
+// Otherwise the store was converted between the two, and the error names the first difference.
 func (s *Schema) Differs(t *Schema) error {
 	for n := range min(len(s.Components), len(t.Components)) {
 		if c, e := &s.Components[n], &t.Components[n]; !c.Same(e) {
@@ -239,7 +238,7 @@ func (s *Schema) Differs(t *Schema) error {
 	return nil
 }
 
-// encodeFormer writes what a component was before, oldest first.
+// encodeFormer writes the former types of a component, oldest first.
 func (c *Entry) encodeFormer(e *Encoder) {
 	e.array(len(c.Former))
 	for _, f := range c.Former {
@@ -250,7 +249,7 @@ func (c *Entry) encodeFormer(e *Encoder) {
 	}
 }
 
-// former reads what a component was before.
+// former reads the former types of a component.
 func (d *decoder) former() (former []Former) {
 	n := d.arrayLen()
 	if n > MaxFormer {
@@ -274,7 +273,7 @@ func (d *decoder) former() (former []Former) {
 	return former
 }
 
-// States returns what is in s as storages without rows.
+// States returns the components of s as storages without rows.
 func (s *Schema) States() []raw.StorageState {
 	states := make([]raw.StorageState, len(s.Components))
 	for n := range s.Components {

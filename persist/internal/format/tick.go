@@ -14,16 +14,16 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// The first value of a tick's payload.
+// The format of a tick: the first value of its payload.
 const (
 	tickFormat = 1
-	notedTick  = 2 // It has marks or inputs.
-	editedTick = 3 // It gives rows by edits.
+	notedTick  = 2 // The tick has marks or inputs.
+	editedTick = 3 // The tick has rows stored as edits.
 )
 
-// A TickEncoder writes the payload of a journal record, part by part in their order:
-// Begin, Registry, Storages and each Storage, the operations, End. It keeps its buffers;
-// in the steady state it allocates nothing.
+// A TickEncoder writes the payload of a journal record. Its methods are called in the order of the
+// parts: Begin, Registry, Storages and each Storage, the operations, End. It reuses its buffers, so
+// it allocates nothing in the steady state.
 //
 //	payload   [format, parent, tick, time, registry, storages, operations]; in place of
 //	          the operations of a noted or edited tick: [operations, marks, inputs]
@@ -36,20 +36,20 @@ const (
 // 2 3 4 1.
 type TickEncoder struct {
 	*Encoder
-	scratch []byte // Ranges, which stand behind their length.
+	scratch []byte // Encoded ranges. Their length is written first.
 	cut     rangeCutter
-	given   []raw.Range // Rows that are encoded whole, not as edits.
+	given   []raw.Range // Rows that are encoded as whole values, not as edits.
 	form    uint64
-	Ops     opEncoder   // Told of operations at any time between Begin and End.
-	Sum     journal.Sum // Of what is encoded and will stay as it is.
+	Ops     opEncoder   // Accepts operations at any time between Begin and End.
+	Sum     journal.Sum // Checksum of the encoded bytes that are final.
 }
 
-// NewTickEncoder returns an encoder whose buffers are empty.
+// NewTickEncoder returns an encoder with empty buffers.
 func NewTickEncoder() *TickEncoder { return &TickEncoder{Encoder: NewEncoder()} }
 
-// Begin begins a payload behind what is in buf, in the oldest format that holds it: noted says
-// whether notes follow the operations, edited whether rows are given by edits. Both must be known
-// now, since the format stands first.
+// Begin begins a payload after the bytes in buf, in the oldest possible format. noted says whether
+// the tick has notes, and edited whether rows are stored as edits. Both must be known now, because
+// the format comes first.
 func (t *TickEncoder) Begin(buf []byte, noted, edited bool, parent journal.ID, tick uint64, now time.Time) {
 	t.Buf, t.Sum = buf, journal.Sum{}
 	t.Ops.begin()
@@ -66,7 +66,7 @@ func (t *TickEncoder) Begin(buf []byte, noted, edited bool, parent journal.ID, t
 	t.int(now.UnixNano())
 }
 
-// CheckTime returns an error unless a tick can keep t: it has nanoseconds since 1970, of 64
+// CheckTime returns an error if a tick cannot store t. A tick stores nanoseconds since 1970 in 64
 // bits.
 func CheckTime(t time.Time) error {
 	if ns := t.UnixNano(); !time.Unix(0, ns).Equal(t) {
@@ -76,8 +76,8 @@ func CheckTime(t time.Time) error {
 	return nil
 }
 
-// End writes the operations, which come last, and the notes of a noted tick. The
-// payload is valid until the next Begin. It lies in what Begin was given, unless that was too small.
+// End writes the operations, and the notes of a noted tick. The payload is valid until the next
+// Begin. It is in the buffer of Begin, unless that was too small.
 func (t *TickEncoder) End(n *Notes) []byte {
 	if t.form > tickFormat {
 		t.array(3)
@@ -91,7 +91,7 @@ func (t *TickEncoder) End(n *Notes) []byte {
 	return buf
 }
 
-// encodeID writes the identity of a record.
+// encodeID writes the ID of a record.
 func encodeID(e *Encoder, id journal.ID) {
 	e.array(3)
 	e.Uint(id.Epoch)
@@ -99,13 +99,13 @@ func encodeID(e *Encoder, id journal.ID) {
 	e.Uint(uint64(id.CRC))
 }
 
-// id reads the identity of a record.
+// id reads the ID of a record.
 func (d *decoder) id() journal.ID {
 	d.array(3)
 	return journal.ID{Epoch: d.uint(), Seq: d.uint(), CRC: d.uint32("crc")}
 }
 
-// Registry writes what changed in the registry, whose rows are those given.
+// Registry writes the changes of the registry. rows are all rows of the registry.
 func (t *TickEncoder) Registry(c raw.EntityChange, rows []ecs.Entity) {
 	if !c.Changed {
 		t.nil()
@@ -119,12 +119,12 @@ func (t *TickEncoder) Registry(c raw.EntityChange, rows []ecs.Entity) {
 	t.entities(rows, c.Rows)
 }
 
-// Storages says how many storages follow.
+// Storages writes the number of storages that follow.
 func (t *TickEncoder) Storages(n int) { t.array(n) }
 
-// Storage writes what changed in a storage or resource, which has that number, and returns how
-// many bytes the rows take that it gives whole. The edited ones are among those that changed;
-// nil: there are none.
+// Storage writes the changes of a storage or resource with this number. It returns the size in
+// bytes of the rows stored as whole values. edited are the changed rows that are stored as edits,
+// or nil.
 func (t *TickEncoder) Storage(number int, c raw.StorageChange, edited *EditedRows) (size int) {
 	t.array(7 + 2*isEdited(t.form))
 	t.Uint(uint64(number))
@@ -149,8 +149,8 @@ func (t *TickEncoder) Storage(number int, c raw.StorageChange, edited *EditedRow
 	return size
 }
 
-// isEdited returns 1 for the format in which storages have edits, else 0: how often two more values
-// follow.
+// isEdited returns 1 for the format in which storages have edits, otherwise 0. The result is the
+// number of additional pairs of values.
 func isEdited(form uint64) int {
 	if form == editedTick {
 		return 1
@@ -158,8 +158,8 @@ func isEdited(form uint64) int {
 	return 0
 }
 
-// without returns ranges without those of out, which lie in them. Both ascend, and so does what is
-// left. It is valid until the next call.
+// without returns ranges without the rows of out. out is a subset of ranges. Both are ascending,
+// and so is the result. The result is valid until the next call.
 func (t *TickEncoder) without(ranges, out []raw.Range) []raw.Range {
 	t.given = t.given[:0]
 	for _, r := range ranges {
@@ -197,8 +197,8 @@ func (t *TickEncoder) entities(rows []ecs.Entity, ranges []raw.Range) {
 	}
 }
 
-// values writes the values in ranges of rows, and returns how many bytes they take. These stand
-// behind their length, which is known before if rows have a fixed width.
+// values writes the values in ranges of rows and returns their size in bytes. The size precedes the
+// values. With rows of fixed width it is known in advance.
 func (t *TickEncoder) values(s raw.Storage, ranges []raw.Range) (size int) {
 	if width := s.Layout().Width(); width >= 0 {
 		n := width * CountRows(ranges)
@@ -211,14 +211,15 @@ func (t *TickEncoder) values(s raw.Storage, ranges []raw.Range) (size int) {
 }
 
 const (
-	maxBinHead = 5 // The size of the longest head of a bin.
+	maxBinHead = 5 // The maximum size of a bin's head.
 
-	// firstRows is how many rows whose width varies are encoded before their size is looked at.
+	// firstRows is the number of rows of varying width that are encoded before their size is
+	// estimated.
 	firstRows = 16
 )
 
-// varyingValues is values of rows whose width varies. They are encoded behind room for the longest head, and
-// move down if it is shorter, which it is for less than 64 KiB.
+// varyingValues implements values for rows of varying width. It reserves room for the longest head
+// before the rows. If the head is shorter, which it is for less than 64 KiB, the rows are moved.
 func (t *TickEncoder) varyingValues(s raw.Storage, ranges []raw.Range) (size int) {
 	head := len(t.Buf)
 	start := head + maxBinHead
@@ -243,12 +244,13 @@ func (t *TickEncoder) varyingValues(s raw.Storage, ranges []raw.Range) (size int
 	return size
 }
 
-// sumBytes is how much is encoded before it is summed: what the cache holds.
+// sumBytes is the number of encoded bytes between two checksum updates. They fit into the
+// processor's cache.
 const sumBytes = 64 << 10
 
-// pieces encodes the rows of ranges and sums every few of them: the sum that the journal
-// wants of the payload then reads what the cache still has, not all of the tick again.
-// Small ranges are encoded together, large ones are cut.
+// pieces encodes the rows of ranges piece by piece and updates the checksum after each piece. So
+// the checksum of the payload reads bytes that are still in the cache. Small ranges are encoded
+// together, large ones are split.
 func (t *TickEncoder) pieces(s raw.Storage, ranges []raw.Range, rows int) {
 	t.cut = rangeCutter{ranges: ranges}
 	for piece := t.cut.next(rows); piece != nil; piece = t.cut.next(rows) {
@@ -257,15 +259,15 @@ func (t *TickEncoder) pieces(s raw.Storage, ranges []raw.Range, rows int) {
 	}
 }
 
-// A rangeCutter cuts ranges into pieces of a few rows.
+// A rangeCutter splits ranges into pieces of a few rows.
 type rangeCutter struct {
 	ranges []raw.Range
-	taken  int // Rows of the first of ranges that were in pieces before.
+	taken  int // Number of rows of the first range that were in earlier pieces.
 	piece  [1]raw.Range
 }
 
-// next returns the next piece, of at most that many rows: several ranges, or a part of one. It is valid until
-// the next call; nil: there is none.
+// next returns the next piece of at most this many rows: several ranges, or a part of one. It
+// returns nil at the end. The piece is valid until the next call.
 func (c *rangeCutter) next(rows int) []raw.Range {
 	if len(c.ranges) == 0 {
 		return nil
@@ -290,8 +292,8 @@ func (c *rangeCutter) next(rows int) []raw.Range {
 	return c.piece[:]
 }
 
-// CountRows returns how many rows lie in ranges. Those that were decoded are apart from
-// each other, so that it is no more than the rows there are.
+// CountRows returns the number of rows in ranges. Decoded ranges are disjoint, so the number is at
+// most the number of existing rows.
 func CountRows(ranges []raw.Range) (n int) {
 	for _, r := range ranges {
 		n += r.N
@@ -306,22 +308,23 @@ type Tick struct {
 	Time     time.Time
 	Registry *RegistryPatch
 	Storages []StoragePatch
-	Ops      []byte // See [EachOp], which finds what is wrong with them.
+	Ops      []byte // Encoded operations. [EachOp] decodes and checks them.
 	Marks    []string
 	Inputs   []Input
 
-	RegistrySize, OpsSize int // Bytes of the payload, for those who tell what takes how much.
+	RegistrySize, OpsSize int // Sizes of the registry and the operations in the payload, in bytes.
 }
 
-// A RegistryPatch is what a tick says of the registry of entities: its sizes after the
-// tick, and the rows that hold another entity than before it.
+// A RegistryPatch contains the changes of the registry in a tick: its sizes after the tick, and the
+// rows with a new entity.
 type RegistryPatch struct {
-	Alive, Free, Total int         // Rows [0, Alive) are alive, [Alive, Free) free, the rest retired.
-	Ranges             []raw.Range // Ascending, apart from each other, below Total.
-	Rows               []byte      // The entities in them, of 8 bytes each.
+	// Rows [0, Alive) are alive, rows [Alive, Free) are free, the rest is retired.
+	Alive, Free, Total int
+	Ranges             []raw.Range // Ascending, disjoint, below Total.
+	Rows               []byte      // The entities in these rows, 8 bytes each.
 }
 
-// CheckSizes returns what is wrong with the sizes of a registry.
+// CheckSizes returns an error if the sizes of a registry contradict each other.
 func CheckSizes(alive, free, total int) error {
 	if alive > free || free > total {
 		return fmt.Errorf("%d alive, %d with free ones, %d in all", alive, free, total)
@@ -329,29 +332,29 @@ func CheckSizes(alive, free, total int) error {
 	return nil
 }
 
-// A StoragePatch is what a tick says of a storage or resource. Entities and values are
-// told apart from each other: a row that was written keeps its entity, and one that was
-// given to another entity may keep its value.
+// A StoragePatch contains the changes of a storage or resource in a tick. Entities and values are
+// independent: a written row keeps its entity, and a row that moves to another entity may keep its
+// value.
 type StoragePatch struct {
-	Number        int         // In the schema.
-	Before, After int         // Rows, gaps included.
-	EntityRanges  []raw.Range // Ascending, apart from each other, below After; none for a resource.
-	Entities      []byte      // Of 8 bytes each.
-	ValueRanges   []raw.Range // As EntityRanges.
-	Values        []byte      // In the format of package layout, end to end.
-	EditRanges    []raw.Range // Rows that were there, and keep their entity: apart from the ranges above.
-	Edits         []byte      // What their values are by what they were: see [AppendEdited].
-	Size          int         // Bytes of the payload.
+	Number        int         // Number in the schema.
+	Before, After int         // Number of rows before and after the tick, gaps included.
+	EntityRanges  []raw.Range // Ascending, disjoint, below After. Empty for a resource.
+	Entities      []byte      // 8 bytes each.
+	ValueRanges   []raw.Range // Ascending, disjoint, below After.
+	Values        []byte      // In the format of package layout, concatenated.
+	// Existing rows that keep their entity, disjoint from the ranges above.
+	EditRanges []raw.Range
+	Edits      []byte // Changes relative to the old values: see [AppendEdited].
+	Size       int    // Size in the payload, in bytes.
 }
 
-// maxRows bounds what a payload or snapshot may claim: entity indices are 32
-// bits.
+// maxRows is the maximum row count in a payload or snapshot. Entity indices have 32 bits.
 const maxRows = 1<<32 - 1
 
-// DecodeTick reads a payload. All that can be told from its bytes alone is checked:
-// formats, lengths, ranges, names, and that no older format holds as much, so that every tick is in
-// one format. Whether it fits the state that it continues, its rows
-// the layouts and its operations the rows is for whoever applies it: package image.
+// DecodeTick decodes a payload. It checks everything that depends on the payload alone: formats,
+// lengths, ranges and names. It also checks that the format is the oldest possible one, so every
+// tick has one encoding. Package image checks the rest when it applies the tick: the state, the
+// layouts of the rows and the operations.
 func DecodeTick(payload []byte) (*Tick, error) {
 	d := decoder{src: payload}
 	d.array(7)
@@ -372,7 +375,8 @@ func DecodeTick(payload []byte) (*Tick, error) {
 		t.Registry, t.RegistrySize = &p, start-len(d.src)
 	}
 	edited, storages := false, d.arrayLen()
-	t.Storages = make([]StoragePatch, 0, min(storages, 64)) // As many as there usually are, whatever the payload claims.
+	// The usual number, whatever the payload claims.
+	t.Storages = make([]StoragePatch, 0, min(storages, 64))
 	for range storages {
 		t.Storages = append(t.Storages, StoragePatch{})
 		p := &t.Storages[len(t.Storages)-1]
@@ -402,7 +406,7 @@ func DecodeTick(payload []byte) (*Tick, error) {
 	return t, nil
 }
 
-// storage reads what a tick of that format says of a storage into p.
+// storage reads the changes of a storage into p. form is the format of the tick.
 func (d *decoder) storage(p *StoragePatch, form uint64) {
 	start := len(d.src)
 	d.array(7 + 2*isEdited(form))
@@ -412,7 +416,8 @@ func (d *decoder) storage(p *StoragePatch, form uint64) {
 	p.EntityRanges, p.Entities = d.ranges(p.After), d.bin()
 	p.ValueRanges, p.Values = d.ranges(p.After), d.bin()
 	if form == editedTick {
-		p.EditRanges = d.ranges(min(p.Before, p.After)) // Of rows that were there, and still are.
+		// Only rows that existed before and still exist.
+		p.EditRanges = d.ranges(min(p.Before, p.After))
 		p.Edits = d.edits(CountRows(p.EditRanges))
 		if overlap(p.EditRanges, p.EntityRanges) || overlap(p.EditRanges, p.ValueRanges) {
 			d.fail("a row is edited and given")
@@ -421,7 +426,7 @@ func (d *decoder) storage(p *StoragePatch, form uint64) {
 	p.Size = start - len(d.src)
 }
 
-// overlap reports whether a row is in both of two lists of ascending ranges.
+// overlap reports whether two lists of ascending ranges have a common row.
 func overlap(a, b []raw.Range) bool {
 	for len(a) > 0 && len(b) > 0 {
 		switch {
@@ -436,12 +441,12 @@ func overlap(a, b []raw.Range) bool {
 	return false
 }
 
-// ranges reads ascending, disjoint ranges of rows below n: each is written as what it skips since the
-// one before, so that they cannot overlap. None is empty, though they may touch.
+// ranges reads ascending, disjoint, non-empty ranges of rows below n. Each range is stored relative
+// to the end of the previous one, so ranges cannot overlap, but may be adjacent.
 func (d *decoder) ranges(n int) (ranges []raw.Range) {
 	v := varints{src: d.bin()}
 	ranges = make([]raw.Range, 0, v.count()/2)
-	src, next := v.src, 0 // In variables of its own: a tick may have thousands.
+	src, next := v.src, 0 // Local variables are faster: a tick may have thousands of ranges.
 	for len(src) > 0 {
 		skip, n1 := uvarint(src)
 		rows, n2 := uvarint(src[n1:])
@@ -456,9 +461,8 @@ func (d *decoder) ranges(n int) (ranges []raw.Range) {
 	return ranges
 }
 
-// Reparented appends to buf the payload of a tick that continues another state: all but
-// the parent is copied, byte by byte, whatever it says. The parent stands near the beginning, so
-// nothing behind it is decoded.
+// Reparented appends to buf the payload of a tick with another parent state. It copies all other
+// bytes unchanged. The parent is near the beginning, so the bytes after it are not decoded.
 func Reparented(buf, payload []byte, parent journal.ID) ([]byte, error) {
 	d := decoder{src: payload}
 	values, format := d.arrayLen(), d.uint()
