@@ -5,6 +5,7 @@ export GOWORK := off
 
 WAZERO   := github.com/tetratelabs/wazero/cmd/wazero@v1.12.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+TYPESCRIPT := 5.9.3
 FUZZTIME  ?= 10s
 KILLS     ?= 200
 SIMS      ?= 20
@@ -26,7 +27,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots mutants deep race debug browser tables nats model failover narrow machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots mutants deep race debug script browser tables nats model failover narrow machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -69,6 +70,10 @@ race: ## the tests of what programs import, under the race detector
 debug: ## the build that finds stray writes
 	go vet -tags stetdebug ./ecs/...
 	go test -tags stetdebug ./ecs ./ecs/internal/track ./ecs/rollback
+
+script: ## the types of the page's JavaScript, by tsc; skipped without npx
+	@if command -v npx >/dev/null; then npx --yes -p typescript@$(TYPESCRIPT) tsc -p persist/inspect/web/jsconfig.json; \
+	else echo 'skipped: npx is not installed'; fi
 
 browser: ## the page of ecsdump serve, used in a browser; SCRUB=10m for the test of memory. Installs Chromium if there is none
 	@for name in "$$STET_BROWSER" chromium chromium-browser google-chrome; do command -v "$$name" >/dev/null && exit; done; \

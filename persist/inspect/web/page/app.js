@@ -20,6 +20,7 @@ import arrays from "./screens/arrays.js";
 import health from "./screens/health.js";
 
 const screens = [entities, map, entity, tick, plots, arrays, health];
+/** @type {(id: string) => any} */
 const $ = (id) => document.getElementById(id);
 
 // app is what screens know of the page.
@@ -102,7 +103,7 @@ export const app = {
     fill($("trouble"), err && [err.message, advice(err) && ["\n", advice(err)]]);
   },
 };
-window.stet = app; // For whoever looks at it from outside, as tests do.
+/** @type {any} */ (window).stet = app; // For whoever looks at it from outside, as tests do.
 
 let current = null; // The screen that is mounted.
 let typing = null; // The field whose text the newest entry of the browser's history has.
@@ -119,7 +120,7 @@ function foreseeStep(point, step) {
 // travel goes to a point in time, and step ticks on from there. A single step from the point that is shown
 // is foreseen: the document that its point has says where it leads, so the screen's question is asked
 // together with the one for the point. After a second step the same way, the third is asked for as well.
-const travel = latest(async (at, step, { found, push } = {}) => {
+const travel = latest(async (at, step, /** @type {{ found?: () => void, push?: boolean }} */ { found, push } = {}) => {
   try {
     const from = app.point, single = Math.abs(step) === 1 && at === "record:" + from?.record, same = single && step === last;
     const to = single && (step > 0 ? from.next : from.parent);
@@ -210,9 +211,9 @@ function buttons() {
   $("back").disabled = !app.point?.parent;
   $("on").disabled = !app.point?.next;
   $("play").disabled = !app.point?.next && !app.point?.parent;
-  $("follow").setAttribute("aria-pressed", app.get("follow") === "1");
+  $("follow").setAttribute("aria-pressed", String(app.get("follow") === "1"));
   $("follow").hidden = app.info?.kind === "save";
-  $("pin").setAttribute("aria-pressed", pinned());
+  $("pin").setAttribute("aria-pressed", String(pinned()));
   $("pin").textContent = pinned() ? "Unpin A" : "Pin A";
 }
 
@@ -312,7 +313,8 @@ const actions = {
 
 document.addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || $("guide").open) return;
-  const typing = e.target.closest("input, select, textarea");
+  const target = /** @type {HTMLElement} */ (e.target);
+  const typing = /** @type {HTMLElement} */ (target.closest("input, select, textarea"));
   if (typing) {
     if (e.key === "Escape") {
       typing.blur();
@@ -325,7 +327,7 @@ document.addEventListener("keydown", (e) => {
     return;
   }
   if ((e.target === document.body || e.target === $("screen")) && current?.press?.(e)) return e.preventDefault();
-  if (e.key === " " && e.target.closest("button, a, summary")) return;
+  if (e.key === " " && target.closest("button, a, summary")) return;
   const n = Number(e.key);
   if (n >= 1 && n <= screens.length) app.show(screens[n - 1].id);
   else if (actions[e.key] ?? actions[e.key.toLowerCase()]) (actions[e.key] ?? actions[e.key.toLowerCase()])(e);

@@ -12,7 +12,14 @@ const top = 15, axis = 19, laneHeight = 5;
 
 export class Bar {
   constructor(app, canvas, legend) {
-    Object.assign(this, { app, canvas, legend, doc: null, range: null, tip: document.getElementById("there") });
+    this.app = app;
+    /** @type {HTMLCanvasElement} */
+    this.canvas = canvas;
+    /** @type {HTMLElement} */
+    this.legend = legend;
+    this.tip = document.getElementById("there");
+    this.doc = null; // The server's answer.
+    this.range = null; // The ticks that are shown; null: all of them.
     this.fetch = latest(async () => {
       const params = { width: Math.min(4000, Math.max(50, canvas.clientWidth)) };
       if (this.range) [params.from, params.to] = this.range.map((v) => Math.max(0, Math.round(v)));
@@ -298,7 +305,7 @@ export class Bar {
     const told = d.inputs.reduce((n, v) => n + v, 0);
     if (told) parts.push(count(told, "input", "inputs"));
     const spans = parts.map((p) => h("span", {}, p));
-    const seen = d.marks.slice(-4), point = document.getElementById("point");
+    const seen = d.marks.slice(-4), point = /** @type {HTMLInputElement} */ (document.getElementById("point"));
     const others = d.marks.length > seen.length && [" and ", plain(`${(d.marks.length - seen.length).toLocaleString("en")} more`, () => { point.focus(); point.value = "mark:"; }, "Type the name of one")];
     if (seen.length) spans.push(h("span", {}, "marks: ", seen.map((m, i) => [i ? ", " : "", plain(m.name, () => this.app.jump(m.record), m.name + ", tick " + m.tick)]), others));
     const tips = d.branches.slice(0, 3);

@@ -11,7 +11,7 @@ export function refer(component, path = "") {
 }
 
 // first sorts those behind that are long.
-const first = (names) => names.sort((a, b) => (a.length > 30) - (b.length > 30));
+const first = (names) => names.sort((a, b) => Number(a.length > 30) - Number(b.length > 30));
 
 // fields returns the fields of one kind that components have.
 function fields(kind) {

@@ -48,6 +48,7 @@ function full(fields) {
 const load = latest(async () => {
   if (!canvas?.isConnected || !app.point) return;
   const { record } = app.point;
+  /** @type {any} */
   let asked;
   try {
     const a = app.beside(), got = await put((fields) => {
