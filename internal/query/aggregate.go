@@ -17,23 +17,24 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Aggregates make one answer of those of all entities: sum(Health), any(Position.X > 10). The
-// argument is an expression of its own, about one entity, and what is around it one about the
-// world. A Total gathers the answers, for aggregates and for commands. A sum does not depend on the
-// order in which they come: it is exact until it is told. Most answers can be taken out again, by
-// which an aggregate follows a world from tick to tick (follow.go).
+// Aggregates combine the answers of all entities into one: sum(Health), any(Position.X > 10). The
+// argument is an expression of its own, about one entity. The expression around it is about the
+// world. A Total collects the answers, for aggregates and for commands. A sum is exact until its
+// result is read, so it does not depend on the order of entities. Most answers can be removed
+// again, so an aggregate can follow a world from tick to tick (follow.go).
 
-// An aggregateKind is a function of a condition on the world that asks all entities.
+// An aggregateKind is a function over all entities.
 type aggregateKind struct {
 	want Want
-	of   reflect.Type // Of its result.
+	// of is the type of the result.
+	of reflect.Type
 }
 
-// boolType is the type of any, all and none.
+// boolType is the result type of any, all and none.
 var boolType = reflect.TypeFor[bool]()
 
-// aggregateKinds has no type for what sum, min, max and avg give: that may be an integer, a
-// float, one beyond 64 bits, or nothing, and is compared exactly for all of these.
+// aggregateKinds has all aggregates except percentiles. The results of sum, min, max and avg have
+// no fixed type: an int, a uint64, a big.Int, a float64 or nil. They are compared exactly.
 var aggregateKinds = map[string]aggregateKind{
 	"any":   {WantCondition, reflect.TypeFor[bool]()},
 	"all":   {WantCondition, reflect.TypeFor[bool]()},
@@ -47,7 +48,7 @@ var aggregateKinds = map[string]aggregateKind{
 	"distinct": {WantValue, reflect.TypeFor[int]()},
 }
 
-// aggregateOf returns the aggregate of that name: p0 to p100 are percentiles, of numbers.
+// aggregateOf returns the aggregate of that name. p0 to p100 are percentiles of numbers.
 func aggregateOf(name string) (k aggregateKind, ok bool) {
 	if _, ok := percent(name); ok {
 		return aggregateKind{WantNumber, reflect.TypeFor[any]()}, true
@@ -56,19 +57,20 @@ func aggregateOf(name string) (k aggregateKind, ok bool) {
 	return k, ok
 }
 
-// percent returns 95 for p95.
+// percent returns 95 for "p95".
 func percent(name string) (p int, ok bool) {
 	digits, ok := strings.CutPrefix(name, "p")
 	p, err := strconv.Atoi(digits)
 	return p, ok && err == nil && p <= 100 && digits == strconv.Itoa(p)
 }
 
-// SplitTotal splits "KIND(EXPR)", as sum(Health) and p95(Health) are. It is false for what is no total,
-// as sum(Health) + sum(Armor) is not: its first bracket is closed before the end. Text that is no list of
-// words is left to the compiler.
+// SplitTotal splits "KIND(EXPR)", such as sum(Health) and p95(Health). It returns false for other
+// text, such as sum(Health) + sum(Armor), whose first bracket closes before the end. If the lexer
+// rejects the text, SplitTotal splits it anyway, and the compiler reports the error.
 func SplitTotal(text string) (kind, expr string, ok bool) {
 	if tokens, err := lexer.Lex(file.NewSource(text)); err == nil && len(tokens) > 2 {
-		if end, _ := argument(tokens, 1); end != len(tokens)-2 { // Behind it is the end of the text.
+		// The last token is the end of the text.
+		if end, _ := argument(tokens, 1); end != len(tokens)-2 {
 			return "", "", false
 		}
 	}
@@ -84,19 +86,20 @@ func WantOf(kind string) Want {
 	return k.want
 }
 
-// markAggregates marks the aggregates in the text of tokens: those with one
-// argument, which are inside no other. With two, package expr has functions of the same
-// names for slices, and its parser refuses them with one.
+// markAggregates marks the aggregates in text: calls with one argument that are not inside
+// another aggregate. Package expr has functions of the same names that take a slice and a
+// predicate. Its parser rejects them with one argument.
 //
-//	any(Waves, #.N > count(has(Foe)))     two arguments: goes on inside, where count is marked
-//	any(count(Bag.Items, #.N > 1) > 2)    one: any is marked, and what is in its brackets skipped
+//	any(Waves, #.N > count(has(Foe)))     two arguments: continue inside, and mark count
+//	any(count(Bag.Items, #.N > 1) > 2)    one argument: mark any, and skip its brackets
 func markAggregates(text []rune, tokens []lexer.Token) {
 	for i := 0; i < len(tokens); i++ {
 		_, known := aggregateOf(tokens[i].Value)
 		if !known || tokens[i].Kind != lexer.Identifier || i+1 == len(tokens) || !tokens[i+1].Is(lexer.Bracket, "(") {
 			continue
 		}
-		if i > 0 && tokens[i-1].Is(lexer.Operator, ".", "?.", "|", "::") { // A field, or piped an argument.
+		// It is a field, or a function that gets its first argument by a pipe.
+		if i > 0 && tokens[i-1].Is(lexer.Operator, ".", "?.", "|", "::") {
 			continue
 		}
 		end, single := argument(tokens, i+1)
@@ -107,9 +110,9 @@ func markAggregates(text []rune, tokens []lexer.Token) {
 	}
 }
 
-// argument returns the token that closes the bracket at i, and whether there is no
-// comma between at the top level. Depth is that behind a token: 0 behind the closing one, 1 behind
-// a comma that is in no other brackets.
+// argument returns the token that closes the bracket at i, and whether the bracket has no comma
+// at its top level. The depth after a token is 0 at the closing bracket, and 1 at a top-level
+// comma.
 func argument(tokens []lexer.Token, i int) (end int, single bool) {
 	single = true
 	for n, depth := range depths(tokens[i:]) {
@@ -121,21 +124,24 @@ func argument(tokens []lexer.Token, i int) (end int, single bool) {
 	return len(tokens), false
 }
 
-// An aggregate is a call of such a function.
+// An aggregate is a call of an aggregate function.
 type aggregate struct {
-	kind  string
-	of    *Expr               // Of an entity.
-	kept  *kept               // What it is put together from, if it is followed from tick to tick.
-	given func() (any, error) // What a sweep of the state has found; nil: entities are asked in the image.
+	kind string
+	// of is the argument, an expression about one entity.
+	of *Expr
+	// kept has the answers of all entities if the aggregate follows ticks, or nil.
+	kept *kept
+	// given returns the result of a sweep. If it is nil, run evaluates the entities of the image.
+	given func() (any, error)
 }
 
-// aggregateName returns what the compiled program calls aggregate i: no expression can
-// contain it.
+// aggregateName returns the name of aggregate i in the compiled program. No expression can
+// contain this name.
 func aggregateName(i int) string { return "\x04" + string(rune('a'+i%26)) + strings.Repeat("'", i/26) }
 
-// aggregate resolves a call: its argument becomes an expression of its own, which is about one
-// entity. The tree around it keeps a call without arguments, whose answer is that of a loop over
-// all entities.
+// aggregate resolves a call of an aggregate. Its argument becomes an expression of its own, about
+// one entity. The surrounding tree keeps a call without arguments, which runs a loop over all
+// entities.
 func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 	kind := unmarked(name)
 	k, ok := aggregateOf(kind)
@@ -143,7 +149,7 @@ func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 		r.fail(n, "%s takes a condition on entities", kind)
 		return
 	}
-	// It has the whole text for its own, so that errors in it point to places in that.
+	// The expression has the whole text, so that errors point to the right places.
 	a := &aggregate{kind: kind, of: &Expr{text: r.x.text, what: r.x.what, want: k.want, im: r.im}}
 	inner := &resolver{im: r.im, x: a.of, wide: r.wide}
 	tree := &parser.Tree{Node: n.Arguments[0], Source: file.NewSource(r.x.text)}
@@ -158,16 +164,17 @@ func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 	*p = ownCall(n, aggregateName(len(r.aggregates)-1))
 }
 
-// signature returns the type of a as a function without arguments: what it asks is compiled
-// already.
+// signature returns the type of a as a function. The function has no arguments, since the
+// argument of the aggregate is compiled separately.
 func (a *aggregate) signature() reflect.Type {
 	k, _ := aggregateOf(a.kind)
 	return reflect.FuncOf(nil, []reflect.Type{k.of}, false)
 }
 
-// run returns what the entities alive in im give: as it was kept, or by asking all of them, as
-// they lie: any and none up to the first for whom it holds, all up to the first for whom it does not. So
-// an error of somebody behind may not show; kept.result leaves it to this loop which one does.
+// run returns the result for the live entities of im, from kept or by a loop in the order of the
+// registry. any and none stop at the first entity for which the condition holds, all at the first
+// for which it does not. So errors of later entities may not show. If there are errors,
+// kept.result leaves the decision to this loop.
 func (a *aggregate) run(im *inspect.Image) (any, error) {
 	if a.given != nil {
 		return a.given()
@@ -199,7 +206,7 @@ func (a *aggregate) run(im *inspect.Image) (any, error) {
 	return t.Result().v, nil
 }
 
-// find reports whether the condition is like that for any of entities: true, or false.
+// find reports whether the condition equals like for any of entities.
 func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 	for _, e := range entities {
 		holds, err := a.of.Holds(e)
@@ -210,8 +217,8 @@ func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 	return false, nil
 }
 
-// A Total gathers what an expression gives for many entities. By its kind it uses some of its
-// members:
+// A Total combines the answers of an expression for many entities. Each kind uses some of the
+// fields:
 //
 //	count               n
 //	sum, avg            whole + small + float, and n
@@ -219,24 +226,28 @@ func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 //	p0 to p100          spread, percent
 //	distinct            variety
 type Total struct {
-	kind   string // Of an aggregate that gives no truth.
-	n      int    // Answers that are not nothing; for count, those that hold.
-	whole  big.Int
-	small  int // To be added to whole.
-	float  *floatSum
-	floats int // In it.
+	// kind is an aggregate whose result is not a boolean.
+	kind string
+	// n counts the answers that are not nil. For count it counts those that are true.
+	n     int
+	whole big.Int
+	// small is the part of the integer sum that is not yet in whole.
+	small int
+	float *floatSum
+	// floats counts the answers in float.
+	floats int
 	best   Answer
 
-	spread  *spread // Of a percentile.
+	spread  *spread // Used by percentiles.
 	percent int
-	variety *variety // Of distinct.
+	variety *variety // Used by distinct.
 }
 
-// NewTotal returns a total of nothing: count, sum, min, max, avg, distinct, p0 to p100.
+// NewTotal returns an empty total. kind is count, sum, min, max, avg, distinct, or p0 to p100.
 func NewTotal(kind string) *Total { return NewTotals(kind)()[0] }
 
-// NewTotals returns a function that makes totals of nothing, one of each of kinds. All
-// that it makes share the memory of percentiles.
+// NewTotals returns a function that makes empty totals, one for each of kinds. All totals that it
+// makes share one memory limit for percentiles.
 func NewTotals(kinds ...string) func() []*Total {
 	precisions := make([]precision, len(kinds))
 	for i := range precisions {
@@ -257,7 +268,7 @@ func NewTotals(kinds ...string) func() []*Total {
 	}
 }
 
-// Add counts a. Nothing is left out, and so is what gives an error.
+// Add adds a. It ignores nil answers. After an error the total is unchanged.
 func (t *Total) Add(a Answer) error {
 	if a.v == nil || a.v == false && t.kind == "count" {
 		return nil
@@ -282,8 +293,8 @@ func (t *Total) Add(a Answer) error {
 	return nil
 }
 
-// Remove takes out an answer that was added, of all but the least and the greatest. It is without
-// effect once the total forgot some.
+// Remove removes an answer that was added. It does not work for min and max. It does nothing if
+// the total no longer has all answers.
 func (t *Total) Remove(a Answer) {
 	if a.v == nil || a.v == false && t.kind == "count" || t.forgot() {
 		return
@@ -295,40 +306,43 @@ func (t *Total) Remove(a Answer) {
 	case t.variety != nil:
 		t.variety.take(a)
 	case t.kind != "count":
-		_ = t.sum(a.v, -1) // It was added.
+		// The answer was added, so it is a number.
+		_ = t.sum(a.v, -1)
 	}
 }
 
-// Near reports whether the result is near the total rather than the total itself: more values were
-// added than are kept.
+// Near reports whether the result is approximate, because more values were added than the total
+// can keep.
 func (t *Total) Near() bool {
 	return t.spread != nil && t.spread.bits < wholeBits || t.variety != nil && t.variety.zeros > 0
 }
 
-// forgot reports whether answers were added that cannot be taken out.
+// forgot reports whether some added answers can no longer be removed.
 func (t *Total) forgot() bool {
 	return t.Near() && !(t.variety != nil && t.variety.all)
 }
 
-// pick keeps a if it is the first, or compares with the best so far as sign says.
+// pick keeps a if it is the first answer, or if it compares with the best as sign says.
 func (t *Total) pick(a Answer, sign int) {
 	if t.n == 0 || a.Compare(t.best) == sign {
 		t.best = a
 	}
 }
 
-// sum adds v as often as times says, which is 1 or -1. Integers are added without bounds and
-// floats apart from them with all their digits, so that no order of entities changes a sum.
+// sum adds v times, which is 1 or -1. Integers and floats are added separately, both exactly, so
+// the sum does not depend on the order of entities.
 func (t *Total) sum(v any, times int) error {
 	switch v := v.(type) {
 	case int:
-		if v == math.MinInt { // Its negative is no int.
+		// Its negative does not fit in an int.
+		if v == math.MinInt {
 			t.large(big.NewInt(int64(v)), times)
 			return nil
 		}
 		v *= times
 		sum := t.small + v
-		if (sum < t.small) != (v < 0) { // It is beyond an int, and wrapped around.
+		// The sum overflowed.
+		if (sum < t.small) != (v < 0) {
 			t.flush()
 			sum = v
 		}
@@ -347,20 +361,20 @@ func (t *Total) sum(v any, times int) error {
 	return nil
 }
 
-// large adds n, which it may change.
+// large adds n times. It may change n.
 func (t *Total) large(n *big.Int, times int) {
 	t.whole.Add(&t.whole, n.Mul(n, big.NewInt(int64(times))))
 }
 
-// flush adds what was kept beside whole, for which one int is enough most of the time.
+// flush adds small to whole. Most sums fit in small alone.
 func (t *Total) flush() {
 	t.whole.Add(&t.whole, big.NewInt(int64(t.small)))
 	t.small = 0
 }
 
-// Result returns the total: nothing for the least, the greatest and the mean of no
-// answers. A sum is of the smallest type that holds it exactly: int, uint64, then any size; with a
-// float among its parts, it is one. More may be added after it.
+// Result returns the total. min, max and avg of no answers are nil. An integer sum has the
+// smallest type that holds it: int, uint64 or big.Int. If floats were added, the sum is a
+// float64. More answers may be added afterwards.
 func (t *Total) Result() Answer {
 	t.flush()
 	switch {
@@ -383,10 +397,12 @@ func (t *Total) Result() Answer {
 	case t.whole.IsUint64():
 		return Answer{t.whole.Uint64()}
 	}
-	return Answer{*new(big.Int).Set(&t.whole)} // A copy by value: t goes on, and pointers are followed.
+	// Return a copy by value: t may change later, and Answer follows pointers.
+	return Answer{*new(big.Int).Set(&t.whole)}
 }
 
-// near returns the sum as a float. Integers and floats are rounded once each, and then their sum.
+// near returns the sum as a float. It rounds the sums of integers and of floats separately, and
+// then adds them.
 func (t *Total) near() float64 {
 	whole, _ := new(big.Float).SetInt(&t.whole).Float64()
 	if t.floats == 0 {

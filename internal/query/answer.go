@@ -15,18 +15,19 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// Answers are of the Go types that columns have (see column), or whatever package expr makes of
-// these. How they print and compare must not depend on which: the number 1 is the same as int, uint64
-// and float64, and numbers compare exactly, which no conversion to float64 would do beyond 2^53.
+// Answers have the Go types of columns (see column), or types that package expr derives from
+// them. Printing and comparing must not depend on the type: 1 is the same as int, uint64 and
+// float64. Numbers compare exactly, which float64 cannot do beyond 2^53.
 
-// An Answer is what an expression gives for an entity, for people and as JSON.
-// Nothing is "-" and null; everything else is as package layout writes it, but text
-// is not quoted if it stands alone.
+// An Answer is the result of an expression for an entity, as text and as JSON. No result is "-"
+// and null. Other values are written like those of package layout, except that a single text has
+// no quotes.
 type Answer struct{ v any }
 
-// String returns a for people, on one line.
+// String returns a as text on one line.
 func (a Answer) String() string {
-	switch v := a.v.(type) { // What most are, without a look at its type.
+	// These are the most frequent types, handled without reflection.
+	switch v := a.v.(type) {
 	case nil:
 		return "-"
 	case string:
@@ -39,11 +40,11 @@ func (a Answer) String() string {
 	return goText(reflect.ValueOf(a.v), unnamed)
 }
 
-// unnamed is the type of what is not a field.
+// unnamed is the type of a value that is not a field.
 var unnamed = &layout.Type{}
 
-// goText returns v as package layout writes it. That package writes values of a layout; what an
-// expression gives may be put together from several, or be a list that it made: it has none.
+// goText returns v in the syntax of package layout. The result of an expression may combine
+// several values, so it need not have a layout.
 func goText(v reflect.Value, t *layout.Type) string {
 	if v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -67,7 +68,7 @@ func goText(v reflect.Value, t *layout.Type) string {
 		if n, ok := v.Interface().(big.Int); ok {
 			return n.String()
 		}
-		// v may have been made by an expression, and t be unnamed: then fields have no types.
+		// An expression may have made v. Then t is unnamed, and the fields have no types.
 		return parts("{", v.NumField(), " ", "}", func(i int) string { return fieldName(v, i) + ":" + goText(v.Field(i), fieldType(t, i)) })
 	case reflect.Slice:
 		if v.IsNil() {
@@ -84,8 +85,8 @@ func goText(v reflect.Value, t *layout.Type) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// named returns the number n of t, which is v: the name of a constant or a duration if it is one, as
-// "Running" or "1.5s", else its digits.
+// named returns the text of v, whose number is n. It is the name of a constant or a duration if t
+// has one, such as "Running" or "1.5s". Otherwise it is the digits.
 func named(v reflect.Value, t *layout.Type, n int64) string {
 	if name := t.NameOf(n); name != "" {
 		return name
@@ -93,10 +94,11 @@ func named(v reflect.Value, t *layout.Type, n int64) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// elem returns the type of what is in t: unnamed if t is, as of a list that an expression made.
+// elem returns the element type of t, or unnamed if t has none, such as for a list that an
+// expression made.
 func elem(t *layout.Type) *layout.Type { return cmp.Or(t.Elem, unnamed) }
 
-// key returns the type of the keys of t.
+// key returns the key type of t.
 func key(t *layout.Type) *layout.Type { return cmp.Or(t.Key, unnamed) }
 
 // fieldType returns the type of field i of t.
@@ -107,7 +109,7 @@ func fieldType(t *layout.Type, i int) *layout.Type {
 	return unnamed
 }
 
-// parts returns n parts with brackets around and sep between.
+// parts returns n parts with sep between them, enclosed in brackets.
 func parts(before string, n int, sep, after string, part func(i int) string) string {
 	texts := make([]string, n)
 	for i := range texts {
@@ -116,8 +118,8 @@ func parts(before string, n int, sep, after string, part func(i int) string) str
 	return before + strings.Join(texts, sep) + after
 }
 
-// followed returns what v leads to, if it is a pointer: a copy, which stays as it is; nil
-// for a nil one.
+// followed returns a copy of the value that v points to, or v itself if it is not a pointer. It
+// returns nil for a nil pointer.
 func followed(v any) any {
 	r := concrete(reflect.ValueOf(v))
 	if !r.IsValid() {
@@ -126,7 +128,7 @@ func followed(v any) any {
 	return r.Interface()
 }
 
-// concrete returns what interfaces and pointers around v hold; the zero Value for a nil one.
+// concrete returns the value inside interfaces and pointers, or the zero Value for nil.
 func concrete(v reflect.Value) reflect.Value {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -134,10 +136,10 @@ func concrete(v reflect.Value) reflect.Value {
 	return v
 }
 
-// fieldName returns the name that field i had in the layout.
+// fieldName returns the name of field i in the layout.
 func fieldName(v reflect.Value, i int) string { return v.Type().Field(i).Tag.Get("expr") }
 
-// sortedKeys returns the keys of a map in one order, so that the same state prints the same.
+// sortedKeys returns the keys of a map in a fixed order, so that equal states print the same.
 func sortedKeys(v reflect.Value) []reflect.Value {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int {
@@ -149,8 +151,8 @@ func sortedKeys(v reflect.Value) []reflect.Value {
 // MarshalJSON implements [json.Marshaler].
 func (a Answer) MarshalJSON() ([]byte, error) { return []byte(jsonText(reflect.ValueOf(a.v))), nil }
 
-// jsonText returns v as package layout would write it: exact numbers, and null for what is
-// not there.
+// jsonText returns v as package layout would write it: numbers are exact, and missing values are
+// null.
 func jsonText(v reflect.Value) string {
 	v = concrete(v)
 	switch v.Kind() {
@@ -173,15 +175,18 @@ func jsonText(v reflect.Value) string {
 			})
 		}
 	}
-	// Scalars are left, and bytes and nil slices and maps: base64 and null.
+	// The rest are scalars, bytes, and nil slices and maps. Bytes become base64, nil becomes
+	// null.
 	b, err := Marshal(v.Interface())
-	if err != nil { // JSON has no notation for it, as for NaN.
+	// JSON cannot represent the value, for example NaN.
+	if err != nil {
 		b, _ = Marshal(fmt.Sprint(v.Interface()))
 	}
 	return string(b)
 }
 
-// jsonObject returns an object of n members, in their order, which package json would not keep.
+// jsonObject returns an object of n members in their order. Package json would not keep the
+// order.
 func jsonObject(n int, member func(i int) (name string, v any)) string {
 	return parts("{", n, ",", "}", func(i int) string {
 		name, v := member(i)
@@ -194,7 +199,7 @@ func Record(names []string, answers []Answer) []byte {
 	return []byte(jsonObject(len(names), func(i int) (string, any) { return names[i], answers[i].v }))
 }
 
-// Marshal returns v as JSON, with <, > and & as they are.
+// Marshal returns v as JSON without escaping <, > and &.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -203,8 +208,8 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// Compare orders answers: false, true, numbers, text, everything else as it prints,
-// NaN and at last nothing. Equal numbers of two types compare as equal, though they are two answers.
+// Compare orders answers: false, true, numbers, text, other values by their text, NaN, and nil
+// last. Equal numbers of different types compare as equal, although they are distinct answers.
 func (a Answer) Compare(b Answer) int {
 	if c := cmp.Compare(a.rank(), b.rank()); c != 0 {
 		return c
@@ -215,11 +220,12 @@ func (a Answer) Compare(b Answer) int {
 	return strings.Compare(a.String(), b.String())
 }
 
-// Key returns a text that answers have in common that are the same: one to group and count by. The
-// rank tells the number 1 from the text "1".
+// Key returns a text that is equal for equal answers, for grouping and counting. The rank
+// distinguishes the number 1 from the text "1".
 func (a Answer) Key() string { return strconv.Itoa(a.rank()) + " " + a.String() }
 
-// Float returns a as a number: 1 and 0 for true and false. It is false for what is none.
+// Float returns a as a number, with 1 for true and 0 for false. It returns false if a is not a
+// number or boolean.
 func (a Answer) Float() (float64, bool) {
 	if b, ok := a.v.(bool); ok {
 		if b {
@@ -234,14 +240,15 @@ func (a Answer) Float() (float64, bool) {
 	return math.NaN(), false
 }
 
-// Plain reports whether a is a number, a truth, text or nothing, of one of the types that most
-// are: two that are == have the same [Answer.Key].
+// Plain reports whether a has one of the most frequent types: nil, bool, int, string or float64.
+// Plain answers that are == have the same [Answer.Key].
 func (a Answer) Plain() bool {
 	switch v := a.v.(type) {
 	case nil, bool, int, string:
 		return true
 	case float64:
-		return v != 0 && !math.IsNaN(v) // 0 == -0.
+		// 0 equals -0, but they have different keys.
+		return v != 0 && !math.IsNaN(v)
 	}
 	return false
 }
@@ -252,13 +259,13 @@ func (a Answer) Text() (text string, ok bool) {
 	return text, ok
 }
 
-// Nothing reports whether there is no answer.
+// Nothing reports whether a is nil.
 func (a Answer) Nothing() bool { return a.v == nil }
 
-// rank returns where answers of the kind of a come among others: an order for all of them, since
-// an expression may give numbers for some entities and text for others.
+// rank returns the position of the type of a in the order of answers. An expression may return
+// numbers for some entities and text for others, so there is an order for all types.
 //
-//	0 false   1 true   2 numbers   3 text   4 structs, lists and maps   5 NaN   6 nothing
+//	0 false   1 true   2 numbers   3 text   4 structs, lists and maps   5 NaN   6 nil
 func (a Answer) rank() int {
 	switch v := a.v.(type) {
 	case nil:
@@ -281,16 +288,17 @@ func (a Answer) rank() int {
 	return 4
 }
 
-// unordered is how numbers compare of which one is NaN.
+// unordered is the result of comparing a number with NaN.
 const unordered = 2
 
-// ordered compares two numbers exactly, or two texts; ok is false for anything else.
+// ordered compares two numbers exactly, or two texts. ok is false for other types.
 func ordered(a, b any) (c int, ok bool) {
 	if a, ok := a.(string); ok {
 		b, ok := b.(string)
 		return cmp.Compare(a, b), ok
 	}
-	if a, ok := a.(int); ok { // Nearly all; big numbers are for those of two types.
+	// Most pairs have one of these types. Only pairs of different types need big numbers.
+	if a, ok := a.(int); ok {
 		if b, ok := b.(int); ok {
 			return cmp.Compare(a, b), true
 		}
@@ -311,8 +319,8 @@ func ordered(a, b any) (c int, ok bool) {
 	return x.Cmp(y), true
 }
 
-// exact returns a number with all its digits; nil for NaN. A big.Float takes the precision of what
-// it is set to: 64 bits for integers, more for larger ones, 53 for a float.
+// exact returns a number with all its digits, or nil for NaN. A big.Float takes the precision of
+// its value: 64 bits or more for integers, 53 for a float.
 func exact(v any) (*big.Float, bool) {
 	switch v := v.(type) {
 	case int:
@@ -332,8 +340,8 @@ func exact(v any) (*big.Float, bool) {
 	return nil, false
 }
 
-// Kinds of answers, as far as it matters whether two can be equal that are not the same: the integer
-// 1 and the float 1 compare as equal, and a minimum must tell which of them it is.
+// Types of answers. Answers of different types can compare as equal and still be distinct: 1 as
+// an integer and 1 as a float. A minimum must say which of them it is.
 const (
 	noAnswer = iota
 	intAnswer
@@ -344,7 +352,7 @@ const (
 	otherAnswer
 )
 
-// kindOf returns the kind of a, by its Go type.
+// kindOf returns the type of a as one of these constants.
 func kindOf(a Answer) int {
 	switch a.v.(type) {
 	case nil:

@@ -11,46 +11,49 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A Best keeps the first few of many entities, in the order of their keys, and by index where these are
-// equal. Nothing comes last. Memory is that of twice as many as it keeps, whatever is added.
+// A Best keeps the first Limit of many entities in the order of their keys. Equal keys are
+// ordered by index, and nil comes last. Memory grows with twice the limit, not with the number of
+// added entities.
 //
-// A key is kept as a code: a number whose order is that of the keys. It takes 16 bytes with its entity. Keys
-// whose code does not say all are kept besides: texts, numbers that no float64 holds, and where there are several
-// keys for an entity.
+// A key is stored as a code: a number with the same order as the keys. A code with its entity
+// takes 16 bytes. Some keys do not fit into a code: texts, numbers that no float64 can represent,
+// and several keys per entity. These keys are stored as well.
 //
-//	Add ──▶ code is all  ──▶ plain: runs of code and entity  ──┐
-//	    └▶ otherwise     ──▶ full: code, entity, keys        ──┴▶ trim, or merge into Sorted
+//	Add ──▶ the code is exact  ──▶ plain: runs of code and entity  ──┐
+//	    └▶ otherwise           ──▶ full: code, entity, keys        ──┴▶ trim, or merge into Sorted
 type Best struct {
-	Desc  bool   // The greatest come first.
-	Limit int    // How many are kept; 0: all.
-	After *Place // Only those behind this one; nil: all.
+	Desc  bool   // Descending order.
+	Limit int    // Number of entities to keep; 0: all.
+	After *Place // Keep only entities after this place; nil: all.
 
-	Total int // How many were added, kept or not.
+	Total int // Number of added entities, kept or not.
 
 	plain [][]plainPlace
 	full  []Place
-	worst atomic.Pointer[Place] // Limit others come before it or are it; nil: there are not so many yet.
+	// worst is the place of the last entity within Limit, or nil if there are fewer entities.
+	worst atomic.Pointer[Place]
 }
 
-// A Place is that of an entity in an order.
+// A Place is the place of an entity in the order.
 type Place struct {
 	plainPlace
-	keys []Answer // nil: the code says all.
+	keys []Answer // nil if the code is exact.
 }
 
-// A plainPlace is a place that a code says all about.
+// A plainPlace is a place with an exact code.
 type plainPlace struct {
 	code   uint64
 	entity ecs.Entity
 }
 
-// Entity returns the entity that has the place.
+// Entity returns the entity at the place.
 func (p plainPlace) Entity() ecs.Entity { return p.entity }
 
-// runLength is how many plain places a run has, if all are kept. Runs are sorted when they are full.
+// runLength is the number of places in a run without a limit. A full run is sorted.
 const runLength = 1 << 16
 
-// The codes of keys by their rank, see Answer.rank. Between the truths and the texts are the numbers.
+// Codes of keys by their rank, see Answer.rank. Codes of numbers are between codeTrue and
+// codeText.
 const (
 	codeFalse   = 1
 	codeTrue    = 2
@@ -60,7 +63,7 @@ const (
 	codeNothing = math.MaxUint64
 )
 
-// codeOf returns the code of a key, and whether it says all.
+// codeOf returns the code of a key, and whether the code is exact.
 func (b *Best) codeOf(a Answer) (code uint64, all bool) {
 	switch all = true; a.rank() {
 	case 0:
@@ -87,7 +90,8 @@ func (b *Best) codeOf(a Answer) (code uint64, all bool) {
 	return code, all
 }
 
-// numberCode returns the code of a number: the bits of the float64 that is nearest, in the order of their values.
+// numberCode returns the code of a number: the bits of the nearest float64, changed so that they
+// sort like the numbers.
 func numberCode(a Answer) (code uint64, all bool) {
 	const most = 1 << 53
 	var x float64
@@ -101,14 +105,15 @@ func numberCode(a Answer) (code uint64, all bool) {
 	default:
 		x, _ = a.Float()
 	}
-	code = math.Float64bits(x + 0) // -0 is 0.
+	// Adding 0 turns -0 into 0.
+	code = math.Float64bits(x + 0)
 	if code>>63 == 1 {
 		return ^code, all
 	}
 	return code | 1<<63, all
 }
 
-// keyOf returns the key of a code that says all.
+// keyOf returns the key of an exact code.
 func (b *Best) keyOf(code uint64) Answer {
 	if code == codeNothing {
 		return Answer{}
@@ -127,8 +132,8 @@ func (b *Best) keyOf(code uint64) Answer {
 	return Answer{math.Float64frombits(code &^ (1 << 63))}
 }
 
-// Part returns a Best that is to be joined to b later. It leaves out what b would not keep by now. Several
-// goroutines may call it, also while others are joined.
+// Part returns an empty Best, to be joined to b later. It skips entities that b would skip now.
+// Several goroutines may call Part, also during a Join.
 func (b *Best) Part() *Best {
 	part := &Best{Desc: b.Desc, Limit: b.Limit, After: b.After}
 	part.worst.Store(b.worst.Load())
@@ -152,7 +157,7 @@ func (b *Best) keys(p *Place) []Answer {
 	return []Answer{b.keyOf(p.code)}
 }
 
-// order compares two keys. Nothing comes last either way.
+// order compares two keys. nil comes last in both directions.
 func (b *Best) order(x, y Answer) int {
 	c := x.Compare(y)
 	if b.Desc && !x.Nothing() && !y.Nothing() {
@@ -161,12 +166,12 @@ func (b *Best) order(x, y Answer) int {
 	return c
 }
 
-// comparePlain compares two places that their codes say all about.
+// comparePlain compares two places with exact codes.
 func comparePlain(x, y plainPlace) int {
 	return cmp.Or(cmp.Compare(x.code, y.code), cmp.Compare(x.entity.Index(), y.entity.Index()))
 }
 
-// Add adds an entity with its keys, of which it keeps a copy.
+// Add adds an entity with its keys. It copies the keys that it keeps.
 func (b *Best) Add(e ecs.Entity, keys ...Answer) {
 	b.Total++
 	code, all := b.codeOf(keys[0])
@@ -183,13 +188,13 @@ func (b *Best) Add(e ecs.Entity, keys ...Answer) {
 	}
 }
 
-// leavesOut reports whether b does not keep a place.
+// leavesOut reports whether b skips a place.
 func (b *Best) leavesOut(p *Place) bool {
 	worst := b.worst.Load()
 	return worst != nil && b.compare(p, worst) > 0 || b.After != nil && b.compare(p, b.After) <= 0
 }
 
-// keep adds a place that is not left out.
+// keep adds a place.
 func (b *Best) keep(p Place) {
 	if p.keys != nil {
 		b.full = append(b.full, p)
@@ -201,7 +206,7 @@ func (b *Best) keep(p Place) {
 	}
 }
 
-// keepPlain adds a place to the last run. With a limit there is one run.
+// keepPlain adds a place to the last run. With a limit there is only one run.
 func (b *Best) keepPlain(p plainPlace) {
 	last := len(b.plain) - 1
 	if last < 0 || b.Limit == 0 && len(b.plain[last]) == runLength {
@@ -214,7 +219,7 @@ func (b *Best) keepPlain(p plainPlace) {
 	b.plain[last] = append(b.plain[last], p)
 }
 
-// kept returns how many places b has.
+// kept returns the number of kept places.
 func (b *Best) kept() int {
 	n := len(b.full)
 	for _, run := range b.plain {
@@ -223,7 +228,7 @@ func (b *Best) kept() int {
 	return n
 }
 
-// Join adds what was added to another one, which keeps as many in the same order.
+// Join adds the entities of a Best with the same order and limit.
 func (b *Best) Join(of *Best) {
 	b.Total += of.Total
 	join := func(p Place) {
@@ -241,7 +246,7 @@ func (b *Best) Join(of *Best) {
 	}
 }
 
-// sort sorts what is not sorted yet.
+// sort sorts the last run and the full places.
 func (b *Best) sort() {
 	if last := len(b.plain) - 1; last >= 0 {
 		slices.SortFunc(b.plain[last], comparePlain)
@@ -249,7 +254,7 @@ func (b *Best) sort() {
 	slices.SortFunc(b.full, func(x, y Place) int { return b.compare(&x, &y) })
 }
 
-// trim drops what is too much.
+// trim drops the places beyond the limit.
 func (b *Best) trim() {
 	b.sort()
 	if b.Limit == 0 || b.kept() < b.Limit {
@@ -272,21 +277,23 @@ func (b *Best) trim() {
 	if len(b.plain) > 0 {
 		b.plain[0] = b.plain[0][:plain]
 	}
-	clear(b.full[full:]) // Keys are memory.
+	// Release the memory of the keys.
+	clear(b.full[full:])
 	b.full = b.full[:full]
 	b.worst.Store(&worst)
 }
 
-// Sorted returns those that are kept, in order. Nothing may be added then.
+// Sorted returns the kept places in order. Nothing may be added afterwards.
 func (b *Best) Sorted() iter.Seq[Place] {
 	b.trim()
 	return b.merged()
 }
 
-// merged returns what sorted runs have, in order.
+// merged returns the places of all sorted runs in order.
 func (b *Best) merged() iter.Seq[Place] {
 	return func(yield func(Place) bool) {
-		// A heap of the runs by their first places. The last run is that of full places.
+		// This is a heap of the runs, ordered by their first places. The last run has the full
+		// places.
 		type run struct {
 			first Place
 			plain []plainPlace

@@ -12,17 +12,19 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// bigInt is the first int behind which a float64 does not hold all. With 32 bits it is another one.
+// bigInt is 2^53, from which on float64 does not represent every int. In a 32-bit int it is
+// another number.
 var bigInt int64 = 1 << 53
 
-// sortKeys are answers of all kinds, also such that differ only where a float64 does not.
+// sortKeys are answers of all types. Some differ only where float64 is inexact.
 var sortKeys = []any{
 	nil, false, true, 0, 1, -1, 7, 1<<31 - 1, int(bigInt), int(bigInt + 1), int(bigInt + 2), int(-bigInt - 1), math.MaxInt, uint8(7), uint64(1 << 53), uint64(1<<53 + 1), uint64(math.MaxUint64),
 	*new(big.Int).Lsh(big.NewInt(1), 70), 0.0, math.Copysign(0, -1), 0.5, -0.5, 7.0, float64(1 << 53), 1e300, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN(),
 	"", "a", "a\x00", "abcdef", "abcdefg", "abcdefh", "\xff\xff\xff\xff\xff\xff\xff", []any{1, 2}, []any{1, 3},
 }
 
-// What is kept, from whatever place on and joined from however many parts, is what sorting all gives.
+// A Best keeps the same entities as sorting, from any place on and joined from any number of
+// parts.
 func TestBest_IsWhatSortingGives(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -63,7 +65,8 @@ func TestBest_IsWhatSortingGives(t *testing.T) {
 		for part := range slices.Chunk(all, 1+rng.IntN(50)) {
 			of := best.Part()
 			for _, r := range part {
-				given = append(given[:0], r.keys...) // A copy is kept.
+				// Add must copy the keys.
+				given = append(given[:0], r.keys...)
 				of.Add(r.e, given...)
 			}
 			best.Join(of)
@@ -85,7 +88,8 @@ func TestBest_IsWhatSortingGives(t *testing.T) {
 	}
 }
 
-// Any two keys have codes in the order of the keys, and a code that says all has its key.
+// The codes of keys have the order of the keys, and an exact code can be converted back to its
+// key.
 func TestBest_Codes(t *testing.T) {
 	for _, desc := range []bool{false, true} {
 		b := &Best{Desc: desc}
@@ -107,7 +111,7 @@ func TestBest_Codes(t *testing.T) {
 	}
 }
 
-// All that are kept without a limit take 16 bytes each, in runs.
+// Without a limit, the kept places take 16 bytes each, in runs.
 func TestBest_ManyRuns(t *testing.T) {
 	b, rng := new(Best), rand.New(rand.NewPCG(1, 1))
 	for i := range 3*runLength + 5 {

@@ -17,9 +17,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// BenchmarkBudgetCondition: a comparison of a field with a number, and whether there is the
-// component, asked of the rows of an image, against the same written by hand for the bytes of the
-// row. The program that other expressions need is beside it.
+// BenchmarkBudgetCondition compares a field with a number and checks that the component exists.
+// It compares direct evaluation on rows with hand-written code for the bytes of the row. It also
+// measures the program that other expressions need.
 func BenchmarkBudgetCondition(b *testing.B) {
 	im := testImage(b)
 	x, err := Compile(im, "test", "Unit.HP < 5 && has(Unit)", WantCondition)
@@ -57,8 +57,8 @@ func BenchmarkBudgetCondition(b *testing.B) {
 	b.ReportMetric(float64(program)/float64(ours), "x/program")
 }
 
-// BenchmarkBudgetReference: a field of the entity that a field holds, looked up, against the same
-// written by hand: the entity's row is found and the field read out of its bytes.
+// BenchmarkBudgetReference reads a field of a referred entity. It compares this with hand-written
+// code that finds the row of the entity and reads the bytes of the field.
 func BenchmarkBudgetReference(b *testing.B) {
 	im := testImage(b)
 	x, err := Compile(im, "test", "Unit.Owner.Unit.HP < 5", WantCondition)
@@ -102,9 +102,9 @@ func BenchmarkBudgetReference(b *testing.B) {
 	b.ReportMetric(float64(ours.Nanoseconds())/asked, "ns/op")
 }
 
-// BenchmarkBudgetFollow: a total over 20,000 entities along 500 ticks that change 200 of them each, kept up
-// to date, against a sum written by hand: a pass over the rows that the ticks give, with the value of
-// each entity and the sum in Go. Both walk along the same ticks.
+// BenchmarkBudgetFollow updates a total over 20,000 entities along 500 ticks of 200 changes each.
+// It compares this with a hand-written sum that reads the rows that each tick writes. Both walk
+// along the same ticks.
 func BenchmarkBudgetFollow(b *testing.B) {
 	const entities, ticks, written, rounds = 20_000, 500, 200, 5
 	ctx := context.Background()

@@ -9,45 +9,50 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A column is a component or resource that an expression reads. Its values are of a
-// Go type that is made from the layout, so that the checker of package expr knows
-// the fields:
+// A column is a component or resource that an expression reads. Its values have a Go type that is
+// made from the layout, so that the checker of package expr knows the fields:
 //
 //	signed integers, uint8 to uint32   int
 //	uint64                             uint64
-//	floats                             float64; a float32 is the number it prints as
+//	floats                             float64; a float32 is the number that it prints as
 //	complex numbers                    []float64 of two
 //	entities                           string: "12v3"
-//	structs, pointers, maps            structs, pointers, maps; keys that are no scalars are text
+//	structs, pointers, maps            structs, pointers, maps; keys that are not scalars are text
 //	arrays, slices                     slices
-//	tags                               whether the entity has it
+//	tags                               whether the entity has the tag
 //
-// From row to variable:
+// The path from a row to a variable is:
 //
-//	row, encoded ──layout.Value──▶ setGo into value ──▶ env[key]; and env[flag]: there is one
+//	encoded row ──layout.Value──▶ setGo into value ──▶ env[key]; env[flag] says if there is a row
 type column struct {
-	name      string
-	key, flag string // What its value, and whether there is one, are called.
+	name string
+	// key is the variable with the value, flag the variable that says whether there is a value.
+	key, flag string
 	layout    *layout.Type
 	resource  bool
-	typ       reflect.Type       // What expressions read: of a struct a pointer to it; nil for a tag.
-	value     reflect.Value      // A pointer to the room that load decodes into.
-	component *inspect.Component // In the image being read; nil: it does not have it.
-	lookup    Lookup             // Of another entity's rows; nil: component has them.
+	// typ is the type in expressions: for a struct a pointer to it, for a tag nil.
+	typ reflect.Type
+	// value points to the value that load decodes into.
+	value reflect.Value
+	// component is the component in the image; nil: the image does not have it.
+	component *inspect.Component
+	// lookup reads the rows of other entities; nil: component has them.
+	lookup Lookup
 }
 
-// A Lookup returns what an entity that is alive has of a component, encoded, and whether it has it.
+// A Lookup returns the encoded value of a component for a live entity, and whether the entity has
+// the component.
 type Lookup func(e ecs.Entity) (row []byte, has bool, err error)
 
-// Before the name of a component, so that no expression can contain it.
+// Prefixes of the names of variables. No expression can contain them.
 const (
-	valueMark = "\x01" // Its value.
-	flagMark  = "\x02" // Whether the entity has it.
+	valueMark = "\x01" // Prefix for the value.
+	flagMark  = "\x02" // Prefix for whether the entity has it.
 )
 
-// newColumn makes room for one value of c, which every load writes over: an expression reads
-// millions of rows. So a value that is kept longer than the evaluation has to be copied first, and a
-// column is used by one goroutine at a time ([Expr.Clone]).
+// newColumn allocates one value of c, which every load overwrites: an expression reads millions
+// of rows. So a value must be copied to outlive the evaluation. Only one goroutine may use a
+// column at a time ([Expr.Clone]).
 func newColumn(c *inspect.Component) *column {
 	col := &column{
 		name: c.Name, key: valueMark + c.Name, flag: flagMark + c.Name, layout: c.Layout, resource: c.Resource,
@@ -59,13 +64,14 @@ func newColumn(c *inspect.Component) *column {
 	col.typ = goType(c.Layout)
 	col.value = reflect.New(col.typ)
 	if c.Layout.Kind == layout.Struct {
-		col.typ = col.value.Type() // Handed out by pointer, which costs no copy.
+		// Pass structs by pointer, without copying.
+		col.typ = col.value.Type()
 	}
 	return col
 }
 
-// load puts into env what expressions read of c for entity e: whether it has the component,
-// and its value. A struct is valid until the next load, which writes over it.
+// load sets the variables of c in env for entity e: whether e has the component, and its value. A
+// struct is valid until the next load.
 func (c *column) load(env map[string]any, e ecs.Entity) error {
 	row := c.row(e)
 	if row < 0 {
@@ -74,7 +80,7 @@ func (c *column) load(env map[string]any, e ecs.Entity) error {
 	return c.loadRow(env, c.component.Row(row), true)
 }
 
-// loadRow is load for an entity whose row is known, if it has one.
+// loadRow is load for a known row.
 func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
 	env[c.flag] = has
 	if c.typ == nil {
@@ -89,7 +95,8 @@ func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
 		return err
 	}
 	setGo(c.value.Elem(), v)
-	if c.typ == c.value.Type() { // A struct.
+	// The value is a struct.
+	if c.typ == c.value.Type() {
 		env[c.key] = c.value.Interface()
 	} else {
 		env[c.key] = c.value.Elem().Interface()
@@ -97,20 +104,21 @@ func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
 	return nil
 }
 
-// row returns the row of e, or that of a resource; -1: there is none.
+// row returns the row of e, or that of the resource, or -1.
 func (c *column) row(e ecs.Entity) int {
 	switch {
 	case c.component == nil:
 		return -1
-	case c.resource: // It has one row, or none.
+	// A resource has at most one row.
+	case c.resource:
 		return c.component.Len() - 1
 	}
 	return c.component.Find(e)
 }
 
-// goType returns the type of values of t. Arrays become slices, since the type of an
-// array that no program has may be too large for this one. Most integers become int, in which
-// package expr counts; a uint64 does not fit in it, and is compared by [exactness].
+// goType returns the Go type of values of t. Arrays become slices: an untrusted layout may have
+// an array that is too large for Go. Most integers become int, which package expr computes with.
+// A uint64 does not fit into an int, and [exactness] compares it.
 func goType(t *layout.Type) reflect.Type {
 	switch t.Kind {
 	case layout.Bool:
@@ -137,7 +145,7 @@ func goType(t *layout.Type) reflect.Type {
 	return reflect.TypeFor[int]()
 }
 
-// behind returns what a pointer leads to, and any other type as it is.
+// behind returns the type that a pointer points to, or t itself if it is not a pointer.
 func behind(t *layout.Type) *layout.Type {
 	for t != nil && t.Kind == layout.Pointer {
 		t = t.Elem
@@ -145,8 +153,9 @@ func behind(t *layout.Type) *layout.Type {
 	return t
 }
 
-// goStruct returns a struct whose fields have the names of t in a tag: they need not
-// be exported, or even names in Go. Package expr finds fields by the one tag, its toJSON by the other.
+// goStruct returns a struct with the field names of t in tags. In t, field names need not be
+// exported or valid in Go. Package expr finds fields by the tag expr, and its function toJSON by
+// the tag json.
 func goStruct(t *layout.Type) reflect.Type {
 	fields := make([]reflect.StructField, len(t.Fields))
 	for i, f := range t.Fields {
@@ -159,8 +168,8 @@ func goStruct(t *layout.Type) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-// goKey returns the type of map keys. Slices cannot be keys in Go, so what would be one is
-// text.
+// goKey returns the Go type of map keys. Types that would become slices cannot be keys in Go, so
+// they become text.
 func goKey(t *layout.Type) reflect.Type {
 	switch t.Kind {
 	case layout.Struct, layout.Array, layout.Complex64, layout.Complex128, layout.Bytes:
@@ -169,8 +178,8 @@ func goKey(t *layout.Type) reflect.Type {
 	return goType(t)
 }
 
-// setGo sets dst, which is of the type for v, to v. What dst held is not looked at: it may be that
-// of the entity before.
+// setGo sets dst to v. It overwrites the old value of dst, which may belong to the previous
+// entity.
 func setGo(dst reflect.Value, v layout.Value) {
 	switch v.Kind() {
 	case layout.Bool:
@@ -203,8 +212,8 @@ func setGo(dst reflect.Value, v layout.Value) {
 	}
 }
 
-// setGoParts is setGo for values that hold others. Slices, maps and what pointers lead to are made
-// anew for each entity: an answer may keep one.
+// setGoParts is setGo for values with parts. It allocates new slices, maps and pointers for each
+// entity, since an answer may keep them.
 func setGoParts(dst reflect.Value, v layout.Value) {
 	switch v.Kind() {
 	case layout.Struct:
@@ -240,7 +249,8 @@ func goMap(t reflect.Type, v layout.Value) reflect.Value {
 	m := reflect.MakeMapWithSize(t, v.Len())
 	for i := range v.Len() {
 		key, elem := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
-		if goKey(v.Type().Key) != goType(v.Type().Key) { // As it prints: {X:1 Y:2}.
+		// Such a key is its text: {X:1 Y:2}.
+		if goKey(v.Type().Key) != goType(v.Type().Key) {
 			key.SetString(v.Key(i).String())
 		} else {
 			setGo(key, v.Key(i))
@@ -251,8 +261,8 @@ func goMap(t reflect.Type, v layout.Value) reflect.Value {
 	return m
 }
 
-// asPrinted returns the number that a float32 is printed as: what people who write
-// 0.1 mean. It keeps order.
+// asPrinted returns the number as which a float32 prints: what people mean when they write 0.1.
+// It preserves the order.
 func asPrinted(f float64) float64 {
 	p, err := strconv.ParseFloat(strconv.FormatFloat(f, 'g', -1, 32), 64)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// answerOf returns what an expression that names a component of layout t gives for a
-// row of it.
+// answerOf returns the answer of an expression that names a component of layout t, for one row.
 func answerOf(t *layout.Type, row []byte) (Answer, error) {
 	v, err := t.Value(row)
 	if err != nil {
@@ -67,8 +66,8 @@ func TestAnAnswerPrintsAsTheValueDoes(t *testing.T) {
 	}
 }
 
-// FuzzColumn makes Go types of any layout and values of any row. As JSON they are
-// what package layout makes of them.
+// FuzzColumn makes Go types of arbitrary layouts, and values of arbitrary rows. Their JSON must
+// equal that of package layout.
 func FuzzColumn(f *testing.F) {
 	seed := func(t *layout.Type, row []byte) { f.Add(t.Append(nil), row) }
 	seed(encodedRow(f, unit{HP: 3, Speed: 0.1}))

@@ -13,52 +13,53 @@ import (
 )
 
 // A query over a million entities evaluates one expression a million times. The virtual machine
-// of package expr finds variables in a map and hands numbers around as interfaces. Expressions of a
-// simple form are made closures instead, which read the field from the bytes of the row. Whatever
-// has no such form, even in one part, is left to the machine as a whole; and what both can evaluate
-// must give the same, to the last bit.
+// of package expr looks up variables in a map, and passes numbers as interfaces. So simple
+// expressions are compiled to closures, which read fields from the bytes of rows. If any part of
+// an expression is not simple, the machine evaluates all of it. Both ways must return identical
+// results.
 //
-//	Unit.HP < 10                                    as it is written
-//	has(Unit) && Unit.HP < 10                       guarded: this is the tree that is looked at
-//	joined("&&", row(Unit).has,                     as functions, made once
+//	Unit.HP < 10                                    the text
+//	has(Unit) && Unit.HP < 10                       guarded, the tree that is compiled
+//	joined("&&", row(Unit).has,                     as closures, made once
 //	       compared("<", int32 at offset 0 of row(Unit), 10))
 
-// A reading is the evaluation of an expression without a program, of one entity after the other.
-// Rows are found when they are first read, and once for an entity: what short-circuits reads less.
+// A reading is the direct evaluation of an expression, for one entity after the other. It finds a
+// row at the first use, and once per entity, so short-circuiting reads fewer rows.
 type reading struct {
 	entity ecs.Entity
 	find   Rows
 	found  []foundRow // By column.
 	others []otherRow // By referred column.
-	err    error      // A row could not be found.
+	err    error      // The error of finding a row.
 }
 
-// newReading returns one for x.
+// newReading returns a reading for x.
 func (x *Expr) newReading() reading {
 	return reading{found: make([]foundRow, len(x.columns)), others: make([]otherRow, len(x.referred))}
 }
 
-// begin makes r ready for entity e, whose rows find finds.
+// begin resets r for entity e. rows finds the rows of e.
 func (r *reading) begin(e ecs.Entity, rows Rows) {
 	r.entity, r.find, r.err = e, rows, nil
-	clear(r.found) // Rows of the entity before.
+	// These are the rows of the previous entity.
+	clear(r.found)
 	clear(r.others)
 }
 
-// An otherRow is what the entity that was asked for last has of a referred column.
+// An otherRow is the row of a referred column for the last entity.
 type otherRow struct {
 	entity ecs.Entity
 	foundRow
 }
 
-// A foundRow is what an entity has of a column. The row is that of whoever keeps the state: it is valid as
-// long as that says.
+// A foundRow is the row of an entity in a column. The caller of OfRows owns the row, and says how
+// long it is valid.
 type foundRow struct {
 	asked, has bool
 	row        []byte
 }
 
-// row returns what the entity has of column n.
+// row returns the row of the entity in column n.
 func (r *reading) row(n int) *foundRow {
 	f := &r.found[n]
 	if !f.asked {
@@ -71,8 +72,8 @@ func (r *reading) row(n int) *foundRow {
 	return f
 }
 
-// other returns what entity e has of referred column n of x. A guard asks for it first, whether it is
-// there, and then the expression: the last answer is kept for that.
+// other returns the row of entity e in referred column n of x. It caches the last row: a guard
+// checks that the row exists, and then the expression reads it.
 func (r *reading) other(x *Expr, n int, e ecs.Entity) *foundRow {
 	o := &r.others[n]
 	if !o.asked || o.entity != e {
@@ -85,10 +86,10 @@ func (r *reading) other(x *Expr, n int, e ecs.Entity) *foundRow {
 	return &o.foundRow
 }
 
-// A direct is a part of an expression as functions, of which one is there: what it gives is of
-// that type. Nearly all expressions that are asked of millions of entities are made of few parts,
-// comparisons of scalar fields with numbers, joined; for these there are functions that read no more
-// of a row than the field, and need neither variables nor a machine. They give what the program does.
+// A direct is a part of an expression as a closure. One of the fields is set, by the type of the
+// result. Most frequent expressions combine comparisons of scalar fields with numbers. Their
+// closures read only the field, and need no variables and no machine. They return the same
+// results as the program.
 type direct struct {
 	boolean func(*reading) bool
 	integer func(*reading) int
@@ -96,12 +97,13 @@ type direct struct {
 	float   func(*reading) float64
 }
 
-// directly makes x, whose tree is n as it is compiled, functions, if it is made of such parts. A
-// conditional without an else is what guard.go puts around an expression that needs components: the
-// answer is nothing for whoever lacks them.
+// directly compiles the tree n of x to a closure, if all its parts have one. guard.go wraps an
+// expression that needs components in a conditional without an else part. The answer is nil for
+// entities without them.
 func (x *Expr) directly(n ast.Node) {
 	x.direct = nil
-	value, only := n, func(*reading) bool { return true } // Whether there is an answer.
+	// only says whether there is an answer.
+	value, only := n, func(*reading) bool { return true }
 	if c, ok := n.(*ast.ConditionalNode); ok && isNil(c.Exp2) {
 		if only = x.part(c.Cond).boolean; only == nil {
 			return
@@ -130,8 +132,9 @@ func (x *Expr) directly(n ast.Node) {
 	}
 }
 
-// part returns n as a function, or none. The cases are forms that the passes of package query leave:
-// names as columns call them, comparisons of what is wide as calls of [compareCall].
+// part returns n as a closure, or a zero direct. It handles the nodes that the passes of this
+// package produce: variables of columns, and comparisons of uint64 values as calls of
+// [compareCall].
 func (x *Expr) part(n ast.Node) direct {
 	switch n := n.(type) {
 	case *ast.BoolNode:
@@ -149,13 +152,14 @@ func (x *Expr) part(n ast.Node) direct {
 	case *ast.UnaryNode:
 		return unary(n.Operator, x.part(n.Node))
 	case *ast.BinaryNode:
-		// A guard of a component of another entity, see guarder.referred.
+		// This guards a component of another entity, see guarder.referred.
 		if of, _, ok := x.referring(n.Left); ok && isNil(n.Right) && n.Operator == "!=" {
 			return direct{boolean: func(r *reading) bool { return of(r).has }}
 		}
 		return joined(n.Operator, x.part(n.Left), x.part(n.Right))
 	case *ast.CallNode:
-		if of, col, ok := x.referring(n); ok && col.typ == nil { // A tag: whether it has it.
+		// The value of a tag is whether the entity has it.
+		if of, col, ok := x.referring(n); ok && col.typ == nil {
 			return direct{boolean: func(r *reading) bool { return of(r).has }}
 		}
 		if p := x.existing(n); p.boolean != nil {
@@ -166,8 +170,9 @@ func (x *Expr) part(n ast.Node) direct {
 	return direct{}
 }
 
-// exactly returns a call of [compareCall] for integers, one of which is wide, or for an int and a
-// float. With a float beside what is wide, or nil, the machine compares.
+// exactly compiles a call of [compareCall] for integers, one of which is a uint64, or for an int
+// and a float. Other comparisons need the machine: a uint64 with a float, or values that may be
+// nil.
 func (x *Expr) exactly(n *ast.CallNode) direct {
 	callee, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok || callee.Value != compareName {
@@ -189,7 +194,7 @@ func (x *Expr) exactly(n *ast.CallNode) direct {
 	return direct{}
 }
 
-// apart returns how a compares with b, times sign. What is less than 0 is below every uint64.
+// apart returns the comparison of a with b, times sign. A negative b is less than every uint64.
 func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*reading) int {
 	return func(r *reading) int {
 		b := b(r)
@@ -200,10 +205,11 @@ func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*readin
 	}
 }
 
-// zero is what apart is compared with.
+// zero is compared with the result of apart.
 func zero(*reading) int { return 0 }
 
-// mixed returns a comparison of an int with a float, exactly; with sign -1 of the float with the int.
+// mixed returns an exact comparison of an int with a float. With sign -1 it compares the float
+// with the int.
 func mixed(operator string, a func(*reading) int, b func(*reading) float64, sign int) func(*reading) bool {
 	when := outcomes[operator]
 	return func(r *reading) bool {
@@ -215,7 +221,7 @@ func mixed(operator string, a func(*reading) int, b func(*reading) float64, sign
 	}
 }
 
-// compareFloat compares exactly, as [ordered] does.
+// compareFloat compares exactly, like [ordered].
 func compareFloat(a int, b float64) int {
 	switch {
 	case math.IsNaN(b):
@@ -229,8 +235,8 @@ func compareFloat(a int, b float64) int {
 	return cmp.Or(cmp.Compare(int64(a), int64(whole)), cmp.Compare(whole, b))
 }
 
-// existing returns a call of [Expr.exists] for an entity in a field. The guard before it has asked
-// whether there is a row; without one, it is false.
+// existing compiles a call of [Expr.exists] for an entity in a field. It returns false without a
+// row. The guard before it has checked that there is a row.
 func (x *Expr) existing(n *ast.CallNode) direct {
 	if callee, ok := n.Callee.(*ast.IdentifierNode); !ok || callee.Value != existsName {
 		return direct{}
@@ -245,10 +251,11 @@ func (x *Expr) existing(n *ast.CallNode) direct {
 	}}
 }
 
-// noRow is what is read where there is no entity.
+// noRow is the row of a missing entity.
 var noRow foundRow
 
-// referring returns what is read of the entity in a field, if n is that: a call, see refer.go.
+// referring returns the row and column of a referred component, if n is a call that reads one,
+// see refer.go.
 func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
 	call, ok := n.(*ast.CallNode)
 	if !ok {
@@ -258,7 +265,8 @@ func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
 		if callee, ok := call.Callee.(*ast.IdentifierNode); !ok || callee.Value != referName(i) {
 			continue
 		}
-		// The entity may come from another call: Owner.Unit.Owner.Unit.HP is read row by row.
+		// The entity may itself come from a referring call: Owner.Unit.Owner.Unit.HP reads one
+		// row after the other.
 		of, t, offset, ok := x.place(call.Arguments[0])
 		if !ok || !isEntity(t) {
 			break
@@ -274,8 +282,8 @@ func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
 	return nil, nil, false
 }
 
-// variable returns what an identifier of the program is: whether there is a component, or a scalar
-// that is one, or of the entity.
+// variable compiles a variable of the program: the flag of a component, a scalar component, or a
+// number of the entity.
 func (x *Expr) variable(name string) direct {
 	for n, col := range x.columns {
 		switch {
@@ -294,14 +302,14 @@ func (x *Expr) variable(name string) direct {
 	return direct{}
 }
 
-// A rowOf returns a row: of the entity, or of one that it refers to.
+// A rowOf returns a row of the current entity, or of one that it refers to.
 type rowOf func(*reading) *foundRow
 
-// ownRow returns the row that the entity at hand has of column n.
+// ownRow returns the row of the current entity in column n.
 func ownRow(n int) rowOf { return func(r *reading) *foundRow { return r.row(n) } }
 
-// place returns where n, a field of a component whose rows are of one size, lies in which row. Fields
-// are encoded one behind the other without padding, so an offset is the sum of widths.
+// place returns the row, type and offset of the field n, if the rows of its component have a
+// fixed size. Fields are encoded without padding, so an offset is a sum of widths.
 func (x *Expr) place(n ast.Node) (of rowOf, t *layout.Type, offset int, ok bool) {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
@@ -323,8 +331,8 @@ func (x *Expr) place(n ast.Node) (of rowOf, t *layout.Type, offset int, ok bool)
 	return nil, nil, 0, false
 }
 
-// placeIn returns where the field of a struct, or the element of an array, lies in a value of type t.
-// An index that is computed, negative or too large is left to the machine.
+// placeIn returns the type and offset of a struct field or an array element in a value of type t.
+// Indices that are computed, negative or too large need the machine.
 func placeIn(t *layout.Type, property ast.Node) (in *layout.Type, offset int, ok bool) {
 	switch p := property.(type) {
 	case *ast.StringNode:
@@ -342,7 +350,8 @@ func placeIn(t *layout.Type, property ast.Node) (in *layout.Type, offset int, ok
 	return nil, 0, false
 }
 
-// field returns a scalar of type t as expressions know it, see [column]; none of another type.
+// field compiles a scalar field of type t, with the Go type of a [column]. It returns a zero
+// direct for other types.
 func field(of rowOf, t *layout.Type, offset int) direct {
 	width := t.Width()
 	bits := func(r *reading) uint64 { return of(r).bits(offset, width) }
@@ -350,7 +359,8 @@ func field(of rowOf, t *layout.Type, offset int) direct {
 	case layout.Bool:
 		return direct{boolean: func(r *reading) bool { return bits(r) != 0 }}
 	case layout.Int8, layout.Int16, layout.Int32, layout.Int64:
-		unused := 64 - 8*width // Shifted out to the left and back, the sign comes along.
+		// Shifting left and back extends the sign.
+		unused := 64 - 8*width
 		return direct{integer: func(r *reading) int { return int(int64(bits(r)<<unused) >> unused) }}
 	case layout.Uint8, layout.Uint16, layout.Uint32:
 		return direct{integer: func(r *reading) int { return int(bits(r)) }}
@@ -364,8 +374,8 @@ func field(of rowOf, t *layout.Type, offset int) direct {
 	return direct{}
 }
 
-// bits returns a scalar of the row, which was checked, as package layout encodes it; 0 if there is
-// no row.
+// bits returns a scalar of the row in the encoding of package layout, or 0 without a row. The row
+// must have been checked.
 func (f *foundRow) bits(offset, width int) uint64 {
 	if !f.has {
 		return 0
@@ -382,7 +392,7 @@ func (f *foundRow) bits(offset, width int) uint64 {
 	}
 }
 
-// unary returns a part negated.
+// unary compiles a negation.
 func unary(operator string, p direct) direct {
 	switch {
 	case p.boolean != nil && (operator == "not" || operator == "!"):
@@ -395,9 +405,9 @@ func unary(operator string, p direct) direct {
 	return direct{}
 }
 
-// joined returns two parts joined by an operator. An int and a float beside each other compare as
-// floats: here one of them is a small constant. A uint64 never comes here (see exactly). There are no functions for
-// sums and the like.
+// joined compiles a binary operator. An int and a float are compared as floats: one of them is a
+// small constant here. A uint64 is never an operand here, see exactly. Arithmetic needs the
+// machine.
 func joined(operator string, a, b direct) direct {
 	switch {
 	case a.boolean != nil && b.boolean != nil:
@@ -415,7 +425,7 @@ func joined(operator string, a, b direct) direct {
 	return direct{}
 }
 
-// number returns p as a float, if it is a number.
+// number returns p as a float, or nil if p is not a number.
 func (p direct) number() func(*reading) float64 {
 	if p.integer != nil {
 		return func(r *reading) float64 { return float64(p.integer(r)) }
@@ -423,7 +433,7 @@ func (p direct) number() func(*reading) float64 {
 	return p.float
 }
 
-// compared returns a comparison, or nil.
+// compared compiles a comparison. It returns nil for other operators.
 func compared[T int | uint64 | float64](operator string, a, b func(*reading) T) func(*reading) bool {
 	switch operator {
 	case "==":

@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// rowsIn finds what e has in an image.
+// rowsIn returns the rows of e in an image.
 func rowsIn(x *Expr, e ecs.Entity) Rows {
 	of := x.Reads()
 	return func(n int) ([]byte, bool, error) {
@@ -25,8 +25,8 @@ func rowsIn(x *Expr, e ecs.Entity) Rows {
 	}
 }
 
-// sameOfRows requires that an expression gives the same for rows as for an image, and returns
-// whether it needs no program for that.
+// sameOfRows requires that an expression returns the same for rows as for an image. It reports
+// whether the expression is evaluated directly.
 func sameOfRows(t *testing.T, im *inspect.Image, text string, w Want) (direct bool) {
 	t.Helper()
 	x, err := Compile(im, "test", text, w)
@@ -88,8 +88,8 @@ func TestAnExpressionWithoutAProgramGivesWhatItsProgramDoes(t *testing.T) {
 	}
 }
 
-// Looking up what other entities have is the same, whether that lies in the image or elsewhere; only
-// those that are alive are looked up.
+// Components of other entities may be looked up in the image or elsewhere, with equal answers.
+// Only live entities are looked up.
 func TestWhatOtherEntitiesHaveCanBeLookedUp(t *testing.T) {
 	im := testImage(t)
 	for _, text := range []string{"Unit.Owner.Unit.HP", `Unit.Owner["game.Dead"]`, `Unit.Owner["game.Bag-2"].Name`, "Unit.Owner.Unit.Owner.Unit.HP ?? 3"} {

@@ -11,20 +11,22 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Errors of package expr are about a text that nobody wrote: names were marked, components replaced.
-// Here they become errors about the text as it was written, with the place in it. Places stay right
-// since marks take as many characters as what they stand for.
+// Package expr reports errors about the prepared text, in which names are marked and components
+// are replaced. Here these errors are translated to the original text, with their positions.
+// Positions stay valid, since a mark replaces exactly one character.
 
-// An Error says what is wrong with an expression, or with what it gives.
+// An Error is an error in an expression, or in its result.
 type Error struct {
-	Entity  string // It was evaluated for, or "".
-	What    string // Which argument the expression is: "--where".
+	// The entity for which it was evaluated, or "".
+	Entity  string
+	What    string // The argument with the expression, such as "--where".
 	Message string
 	Text    string // The expression.
-	At      int    // Runes of it before what is wrong; -1: it is not about a place.
+	At      int    // Position of the error in Text, in runes; -1: none.
 }
 
-// Error returns what is wrong, for whom and in which argument. Where in the text is for Excerpt.
+// Error returns the message with the entity and the argument. Excerpt returns the position in the
+// text.
 func (e *Error) Error() string {
 	text := e.What + ": " + e.Message
 	if e.Entity != "" {
@@ -33,26 +35,27 @@ func (e *Error) Error() string {
 	return text
 }
 
-// error returns an error that is not about a place in x.
+// error returns an error without a position.
 func (x *Expr) error(format string, args ...any) *Error {
 	return &Error{What: x.what, Message: fmt.Sprintf(format, args...), Text: x.text, At: -1}
 }
 
-// Wrong returns an error that is about what x gives for e.
+// Wrong returns an error about the result of x for e.
 func (x *Expr) Wrong(e ecs.Entity, err error) error { return x.error("%v: %v", e, err) }
 
-// uncompiled is for expressions that package expr refuses without saying why, or panics on.
+// uncompiled returns an error for expressions that package expr rejects without a reason, or on
+// which it panics.
 func (x *Expr) uncompiled() *Error {
 	line, _ := (&Error{Text: x.text}).Excerpt()
 	return x.error("%s cannot be compiled", string(line))
 }
 
-// excerptWidth is how much of an expression an error shows.
+// excerptWidth is the length of the part of an expression that an error shows.
 const excerptWidth = 100
 
-// Excerpt returns the part of the expression around what is wrong, on one line, and
-// how many runes of it come before that. Blanks stand for tabs and ends of lines, so that a mark
-// on the next line is below what it marks.
+// Excerpt returns the part of the expression around the error, on one line, and the position of
+// the error in it. Tabs and line ends become blanks, so that a mark on the next line is at the
+// right column.
 func (e *Error) Excerpt() (line []rune, before int) {
 	runes := []rune(e.Text)
 	for i, r := range runes {
@@ -67,7 +70,7 @@ func (e *Error) Excerpt() (line []rune, before int) {
 	return runes[first:min(len(runes), first+excerptWidth)], at - first
 }
 
-// failed makes an error of package expr one that tells where in x it is.
+// failed converts an error of package expr to an Error with its position in x.
 func (x *Expr) failed(err error) *Error {
 	if ours, ok := errors.AsType[*Error](err); ok {
 		return ours
@@ -80,13 +83,14 @@ func (x *Expr) failed(err error) *Error {
 }
 
 var (
-	structType   = regexp.MustCompile(`\*?struct ?\{.*\}`)
-	markedName   = regexp.MustCompile(string(marker) + `\w+`)
-	internalName = regexp.MustCompile(`[\x01-\x05]`) // Marks of values, flags, functions, aggregates and references.
+	structType = regexp.MustCompile(`\*?struct ?\{.*\}`)
+	markedName = regexp.MustCompile(string(marker) + `\w+`)
+	// The marks of values, flags, functions, aggregates and references.
+	internalName = regexp.MustCompile(`[\x01-\x05]`)
 )
 
-// reworded are messages of package expr, and how people are told them. What is in parentheses takes the
-// places of %s, the types of Go among it in words.
+// reworded has messages of package expr, and plain messages for people. The parts in parentheses
+// replace %s, with Go types in words.
 var reworded = []struct {
 	message *regexp.Regexp
 	plain   string
@@ -101,11 +105,11 @@ var reworded = []struct {
 	{regexp.MustCompile(`strconv.ParseInt: `), ""},
 }
 
-// inWords are types of Go, as messages of package expr name them.
+// inWords are words for the Go types in messages of package expr.
 var inWords = map[string]string{"int": "a number", "float64": "a number", "string": "a text", "bool": "a condition", "struct": "a struct"}
 
-// plainType returns a message of package expr in plain words, without the Go types that stand for
-// structs, and without the marks on names.
+// plainType returns a message of package expr in plain words. It replaces the Go types of
+// structs, and removes marks.
 func plainType(message string) string {
 	message = structType.ReplaceAllString(message, "struct")
 	for _, r := range reworded {

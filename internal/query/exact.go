@@ -9,28 +9,29 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// exactness replaces comparisons and arithmetic that package expr would do in int
-// where an operand is a uint64, which may be beyond it, comparisons of an int with a float,
-// which it would do in float, and comparisons of what may be nil:
+// exactness replaces operations on which package expr would be inexact. These are operations on a
+// uint64, which package expr does in int, and comparisons of an int with a float, which it does
+// in float. Comparisons of values that may be nil are replaced too:
 //
 //	ID > 3      compare(">", ID, 3)     exact, and false for nil
 //	HP < Max    compare("<", HP, Max)   exact, if one is an int and one a float
-//	ID + 1      narrow(ID) + 1          an error if ID is beyond an int
+//	ID + 1      narrow(ID) + 1          an error if ID does not fit in an int
 //
-// What is an int or a float for certain is left as it is, and so is one beside a constant that no rounding
-// of the other can reach.
+// Operations on only ints or only floats stay as they are. So do comparisons of an int or float
+// with a small constant, which rounding cannot affect.
 type exactness struct{}
 
-// exactly applies exactness to the whole of an expression.
+// exactly applies exactness to a whole expression.
 func exactly(p *ast.Node) { ast.Walk(p, exactness{}) }
 
-// Visit implements ast.Visitor. It comes to the operands of a node before the node; those that it
-// replaced have no type until the next check, and so are delicate.
+// Visit implements ast.Visitor. It visits operands before their node. A replaced operand has no
+// type until the next check, so it counts as delicate.
 func (exactness) Visit(p *ast.Node) {
 	switch n := (*p).(type) {
 	case *ast.BinaryNode:
 		switch n.Operator {
-		case "==", "!=", "<", ">", "<=", ">=": // As in outcomes.
+		// The operators of outcomes.
+		case "==", "!=", "<", ">", "<=", ">=":
 			if !isNil(n.Left) && !isNil(n.Right) && (isDelicate(n.Left) || isDelicate(n.Right) || isMixed(n.Left, n.Right)) {
 				*p = comparison(n)
 			}
@@ -44,8 +45,8 @@ func (exactness) Visit(p *ast.Node) {
 	}
 }
 
-// isMixed reports whether a and b are an int and a float, so that package expr would round the int
-// before it compares them, and that may matter: it does not beside a constant below 2^53.
+// isMixed reports whether a and b are an int and a float, and comparing them needs exactness.
+// Package expr would round the int. For a constant below 2^53 this does not matter.
 func isMixed(a, b ast.Node) bool {
 	if isSmall(a) || isSmall(b) {
 		return false
@@ -53,7 +54,8 @@ func isMixed(a, b ast.Node) bool {
 	return isOf(a, reflect.Int) && isOf(b, reflect.Float64) || isOf(a, reflect.Float64) && isOf(b, reflect.Int)
 }
 
-// isSmall reports whether n is a constant that is a float without rounding, as all integers around it are.
+// isSmall reports whether n is a constant for which float64 is exact, as it is for all integers
+// near it.
 func isSmall(n ast.Node) bool {
 	const exact = 1 << 53
 	switch n := n.(type) {
@@ -68,7 +70,7 @@ func isSmall(n ast.Node) bool {
 // isWide reports whether n is a uint64, or a pointer to one.
 func isWide(n ast.Node) bool { return isOf(n, reflect.Uint64) }
 
-// isOf reports whether n is of that kind, or a pointer to one.
+// isOf reports whether n has the kind k, or is a pointer to it.
 func isOf(n ast.Node, k reflect.Kind) bool {
 	t := n.Type()
 	for t != nil && t.Kind() == reflect.Pointer {
@@ -77,9 +79,8 @@ func isOf(n ast.Node, k reflect.Kind) bool {
 	return t != nil && t.Kind() == k
 }
 
-// isDelicate reports whether n may be a uint64 or nil, so that package expr would not
-// compare it as people expect. What a chain with ?. or a conditional gives may be nil though its type
-// does not say so.
+// isDelicate reports whether n may be a uint64 or nil, which package expr does not compare as
+// people expect. A chain with ?. and a conditional may be nil although their types do not say so.
 func isDelicate(n ast.Node) bool {
 	if isWide(n) {
 		return true
@@ -101,7 +102,7 @@ func comparison(n *ast.BinaryNode) ast.Node {
 	return ownCall(n, compareName, at(n, &ast.StringNode{Value: n.Operator}), n.Left, n.Right)
 }
 
-// narrowed returns n as an int, in which package expr counts, if it is a uint64.
+// narrowed converts n to int if it is a uint64. Package expr computes in int.
 func narrowed(n ast.Node) ast.Node {
 	if !isWide(n) {
 		return n
@@ -114,8 +115,8 @@ func ownCall(place ast.Node, name string, args ...ast.Node) ast.Node {
 	return at(place, &ast.CallNode{Callee: at(place, &ast.IdentifierNode{Value: name}), Arguments: args})
 }
 
-// compareCall compares two values exactly: 1<<63 as a uint64 with -1, or with a float beside it.
-// With nil, nothing is true.
+// compareCall compares two values exactly, for example 1<<63 as a uint64 with -1 or with a float.
+// Every comparison with nil is false.
 func compareCall(args ...any) (any, error) {
 	a, b := followed(args[1]), followed(args[2])
 	if a == nil || b == nil {
@@ -133,11 +134,10 @@ func compareCall(args ...any) (any, error) {
 	return slices.Contains(outcomes[args[0].(string)], c), nil
 }
 
-// outcomes are those of [ordered] for which a comparison is true.
+// outcomes has the results of [ordered] for which a comparison is true.
 var outcomes = map[string][]int{"==": {0}, "!=": {-1, 1, unordered}, "<": {-1}, ">": {1}, "<=": {-1, 0}, ">=": {0, 1}}
 
-// narrowCall returns a uint64 as what numbers are counted with. One that is too large is an
-// error rather than another number.
+// narrowCall converts a uint64 to int. It returns an error if the number is too large.
 func narrowCall(args ...any) (any, error) {
 	switch n := followed(args[0]).(type) {
 	case uint64:

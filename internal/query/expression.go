@@ -1,23 +1,24 @@
-// Package query has expressions over the entities of a world: they are compiled for the
-// layouts of its components and evaluated for one entity after the other.
+// Package query compiles and evaluates expressions about the entities of a world. An expression
+// is compiled for the layouts of the components, and evaluated for one entity after the other.
 //
-// The language is that of package expr, whose parts are called one by one, with passes of ours
+// The language is that of package expr. Its stages run one by one, with passes of this package
 // between them:
 //
 //	text ── prepare ──▶ parser ──▶ resolver ──▶ checker ──▶ guarder ──▶ exactly ──▶ compiler
 //
-//	prepare    hides from the parser what it would refuse       names.go
-//	resolver   finds components and fields by their layouts     names.go
-//	           and the numbers that have names                  numbers.go
-//	           and components of other entities                 refer.go
-//	           and makes any(…) and the like loops              aggregate.go
-//	guarder    makes a condition on what is not there false     guard.go
-//	exactly    compares exactly what may be a uint64, or nil    exact.go
+//	prepare    hides text that the parser would reject           names.go
+//	resolver   finds components and fields by their layouts,     names.go
+//	           numbers that have names,                          numbers.go
+//	           components of other entities,                     refer.go
+//	           and turns any(…) and the like into loops          aggregate.go
+//	guarder    makes conditions on missing components false      guard.go
+//	exactly    compares uint64 and nil values exactly            exact.go
 //
-// Along ticks, what all entities gave is kept and changed by the rows that a tick changed: follow.go.
+// Along ticks, the answers of all entities are kept, and updated for the rows that a tick
+// changed: see follow.go.
 //
-// A [column] loads what a component has into the variables of the program; what this gives is an
-// [Answer].
+// A [column] loads the value of a component into the variables of the program. The result of the
+// program is an [Answer].
 package query
 
 import (
@@ -44,61 +45,75 @@ import (
 )
 
 const (
-	maxExpression = 16 << 10 // Bytes of an expression: the parser recurses.
-	maxNodes      = 10_000   // Operators, names and constants of one.
-	memoryBudget  = 1e6      // Values that one evaluation may make: 1..1e9 is a short text.
+	// Maximal bytes of an expression. The parser recurses.
+	maxExpression = 16 << 10
+	// Maximal number of operators, names and constants in an expression.
+	maxNodes = 10_000
+	// Maximal number of values that one evaluation may make: 1..1e9 is a short text.
+	memoryBudget = 1e6
 )
 
-// A Want says what an expression is for.
+// A Want says what an expression must return.
 type Want int
 
-// What an expression may be asked to give.
+// The possible results of an expression.
 const (
-	WantValue     Want = iota // Of an entity: anything.
-	WantNumber                // Of an entity.
-	WantCondition             // On an entity.
+	WantValue     Want = iota // Any value, for an entity.
+	WantNumber                // A number, for an entity.
+	WantCondition             // A condition on an entity.
 	WantWorld                 // A condition on the whole world.
-	WantTotal                 // Of the whole world: anything.
+	WantTotal                 // Any value, for the whole world.
 )
 
-// An Expr is a program over the components of an entity, or over a world.
-// It is compiled for the layouts of a state, so that a wrong name or type is found
-// before anything runs, and reads only the components that it names.
+// An Expr is an expression about an entity, or about a world. It is compiled for the layouts of a
+// state, so wrong names and types are found before it runs. It reads only the components that it
+// names.
 //
-// It is evaluated in one of two ways, which give the same:
+// It is evaluated in one of two ways, which return the same:
 //
-//	by the machine   columns ──load──▶ env ──▶ vm runs program     whatever the expression is
+//	by the machine   columns ──load──▶ env ──▶ vm runs program     any expression
 //	directly         rows ──▶ direct, on the bytes of the row      simple ones, see direct.go
 //
-// Evaluation writes to env, vm, columns and reading, so it is for one goroutine at a time.
+// Evaluation writes to env, vm, columns and reading, so only one goroutine may evaluate an Expr.
 //
-// A component that an entity lacks is nothing: a comparison with it is false, and
-// so is any other condition that reads it; a value that needs it is nil. Tags are
-// booleans.
+// If an entity lacks a component, a condition that reads the component is false, and other values
+// that need it are nil. Tags are booleans.
 type Expr struct {
 	text string
-	what string // Which argument it is, for errors: "--where".
+	// what is the argument with the expression, for errors: "--where".
+	what string
 	want Want
 
-	Number bool // All that it gives are numbers or nothing.
+	// Number says that all results are numbers or nil.
+	Number bool
 
-	layout     *layout.Type // Of the field that it is, or unnamed.
-	columns    []*column    // Read of the entity at hand, each component once.
-	referred   []*column    // Read of other entities, one for each place that reads one.
-	aggregates []*aggregate // Of an expression on the world, in the order of the text.
-	program    *vm.Program  // nil: not compiled, or it does not compile.
-	vm         vm.VM
-	env        map[string]any        // The variables of the program, set anew for each entity.
-	im         *inspect.Image        // Bound to.
-	alive      func(ecs.Entity) bool // nil: the image knows.
-	direct     func(*reading) any    // What the program does, without it; nil: only the program does.
-	reading    reading
-	needs      dependence
-	asking     func(ecs.Entity) // Called with whom it asks whether they are alive; may be nil.
+	// layout is the type of the field if the expression is one, or unnamed.
+	layout *layout.Type
+	// columns are the components of the current entity that it reads, each once.
+	columns []*column
+	// referred are components of other entities, one for each place in the text.
+	referred []*column
+	// aggregates are those of an expression on the world, in the order of the text.
+	aggregates []*aggregate
+	// program is nil if the expression is not compiled, or does not compile.
+	program *vm.Program
+	vm      vm.VM
+	// env has the variables of the program, which are set for each entity.
+	env map[string]any
+	// im is the image that the expression is bound to.
+	im *inspect.Image
+	// alive reports whether an entity is alive; nil: ask the image.
+	alive func(ecs.Entity) bool
+	// direct evaluates the expression without the program; nil: it needs the program.
+	direct  func(*reading) any
+	reading reading
+	needs   dependence
+	// asking is called with each entity that exists(…) checks, and may be nil.
+	asking func(ecs.Entity)
 }
 
-// Compile compiles text, which the argument called what holds, for the components of
-// im. Errors are of type [*Error].
+// Compile compiles text for the components of im. what names the argument that holds text. Errors
+// have type [*Error].
 func Compile(im *inspect.Image, what, text string, w Want) (*Expr, error) {
 	x := &Expr{text: text, what: what, want: w}
 	if err := x.Bind(im); err != nil {
@@ -107,19 +122,18 @@ func Compile(im *inspect.Image, what, text string, w Want) (*Expr, error) {
 	return x, nil
 }
 
-// Bind makes x read im. It compiles x again if the layouts are not those that it
-// was compiled for.
+// Bind binds x to im. It compiles x again if the layouts have changed.
 func (x *Expr) Bind(im *inspect.Image) error {
 	if x.program != nil && x.fits(im) {
 		return nil
 	}
-	x.im, x.program = im, nil // If it does not compile, neither do the next states of these layouts.
+	// If x does not compile now, Bind tries again at the next state.
+	x.im, x.program = im, nil
 	return x.build()
 }
 
-// fits points the columns of x to the components of im, and reports whether these have the
-// layouts that x was compiled for. A component that im does not have yet fits: no entity
-// has it.
+// fits binds the columns of x to the components of im. It reports whether their layouts are those
+// for which x was compiled. A component that im lacks fits, since no entity has it.
 func (x *Expr) fits(im *inspect.Image) bool {
 	x.im = im
 	for _, col := range slices.Concat(x.columns, x.referred) {
@@ -138,12 +152,13 @@ func (x *Expr) fits(im *inspect.Image) bool {
 	return true
 }
 
-// build parses and compiles x: its names are resolved, the checker of package expr finds what
-// does not fit together, and then the tree is guarded and made exact. These passes rely on the
-// types that the checker noted, and leave nodes without any, so it comes again behind each.
-// Whatever the text is, build does not panic.
+// build parses and compiles x. It resolves names, runs the checker of package expr, and then
+// guards the tree and makes it exact. These passes need the types from the checker, and leave
+// nodes without types. So the checker runs again after each pass. build does not panic, whatever
+// the text is.
 func (x *Expr) build() (err error) {
-	defer func() { // Texts come from anybody; package expr panics on some.
+	// Package expr panics on some texts, and texts are untrusted.
+	defer func() {
 		if r := recover(); r != nil {
 			err = x.uncompiled()
 		}
@@ -163,11 +178,11 @@ func (x *Expr) build() (err error) {
 	return x.finish(tree, r, config)
 }
 
-// finish compiles a tree whose names are resolved.
+// finish compiles a tree with resolved names.
 func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error {
 	x.columns, x.referred, x.aggregates = r.columns, r.referred, r.aggregates
-	// What x gives is looked at before it is guarded: a guarded value is a conditional, which is no
-	// field any more and of no one type.
+	// Check the result before guarding: a guarded value is a conditional, which is not a field
+	// and has no single type.
 	x.layout = cmp.Or(r.layoutOf(tree.Node), unnamed)
 	x.declare(config)
 	if _, err := checker.Check(tree, config); err != nil {
@@ -177,9 +192,9 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 		return x.failed(err)
 	}
 	x.Number = tree.Node.Nature().IsNumber()
-	// First guarded, then made exact: what guard adds has comparisons with nil, which exactly
-	// leaves alone, and what exactly makes of a comparison is a call, which guard would not take for a
-	// condition.
+	// Guard first, and then make exact. Guards are comparisons with nil, which exactly does not
+	// change. But exactly turns comparisons into calls, which guard would not recognize as
+	// conditions.
 	for _, pass := range []func(*ast.Node){guarder{r}.guard, exactly} {
 		pass(&tree.Node)
 		if _, err := checker.Check(tree, config); err != nil {
@@ -198,12 +213,12 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 	return nil
 }
 
-// disabled is the function of package expr that expressions do not have: what they
-// give depends on the store, not on the clock of this machine.
+// disabled is a function of package expr that expressions must not use: answers depend on the
+// store, not on the clock.
 const disabled = "now"
 
-// fitting returns an error if n is not what is wanted of x. What the checker knows nothing of, as an
-// element of a mixed list, passes: condition and Total.Add look at the answers.
+// fitting returns an error if n is not the wanted type. Values of unknown type, such as an
+// element of a mixed list, are accepted: condition and Total.Add check the answers.
 func (x *Expr) fitting(n *nature.Nature, config *conf.Config) error {
 	wanted := "condition"
 	switch {
@@ -219,11 +234,11 @@ func (x *Expr) fitting(n *nature.Nature, config *conf.Config) error {
 
 func (x *Expr) isCondition() bool { return x.want == WantCondition || x.want == WantWorld }
 
-// isWorldly reports whether x is of the whole world, so that it names no component but in
-// aggregates.
+// isWorldly reports whether x is about the whole world. Such an expression names components only
+// in aggregates.
 func (x *Expr) isWorldly() bool { return x.want == WantWorld || x.want == WantTotal }
 
-// newConfig returns a configuration with the functions that expressions have.
+// newConfig returns a configuration with the functions for expressions.
 func newConfig() *conf.Config {
 	c := conf.CreateNew()
 	c.Optimize, c.MaxNodes = false, maxNodes
@@ -232,8 +247,8 @@ func newConfig() *conf.Config {
 	return c
 }
 
-// declare tells the checker the types of the names in x, and gives the program the functions that
-// it calls. These read x.im when they are called, so after a Bind they are of the new state.
+// declare declares the types of the names in x, and the functions that the program calls. The
+// functions read x.im when they are called, so they use the current state after a Bind.
 func (x *Expr) declare(config *conf.Config) {
 	env := types.Map{
 		"entity": types.String, "index": types.Int, "generation": types.Int,
@@ -257,12 +272,12 @@ func (x *Expr) declare(config *conf.Config) {
 	}
 }
 
-// function gives the program a function. Those of package expr itself are left alone.
+// function adds a function to the program. It does not change the functions of package expr.
 func (x *Expr) function(config *conf.Config, name string, f func(...any) (any, error), t reflect.Type) {
 	config.Functions[name] = &builtin.Function{Name: name, Func: f, Types: []reflect.Type{t}}
 }
 
-// exists reports whether an entity, given as text, is alive. A nil pointer leads to none.
+// exists reports whether an entity, given as text, is alive. text is nil for a nil pointer.
 func (x *Expr) exists(text any) (bool, error) {
 	if text == nil {
 		return false, nil
@@ -274,7 +289,7 @@ func (x *Expr) exists(text any) (bool, error) {
 	return x.isThere(e), nil
 }
 
-// isThere reports whether e is alive, as an expression asks.
+// isThere reports whether e is alive, and calls asking.
 func (x *Expr) isThere(e ecs.Entity) bool {
 	if x.asking != nil {
 		x.asking(e)
@@ -290,8 +305,8 @@ func (x *Expr) isAlive(e ecs.Entity) bool {
 	return x.im.IsAlive(e)
 }
 
-// Of evaluates x for entity e, which is alive; or [ecs.Vacant], if x is of the whole world. What it
-// loads and answers is of the image that x is bound to.
+// Of evaluates x for the live entity e, or for [ecs.Vacant] if x is about the whole world. It
+// reads the image that x is bound to.
 func (x *Expr) Of(e ecs.Entity) (Answer, error) {
 	for _, col := range x.columns {
 		if err := col.load(x.env, e); err != nil {
@@ -310,14 +325,14 @@ func (x *Expr) run(e ecs.Entity) (Answer, error) {
 		return Answer{followed(v)}, nil
 	}
 	failed := x.failed(err)
-	if failed.Entity == "" && !x.isWorldly() { // An aggregate has noted whom it asked.
+	// An aggregate has set the entity on which it failed.
+	if failed.Entity == "" && !x.isWorldly() {
 		failed.Entity = e.String()
 	}
 	return Answer{}, failed
 }
 
-// Holds reports whether condition x holds for e, which is [ecs.Vacant] for a condition on
-// the world: it names no components but in aggregates.
+// Holds reports whether condition x holds for e. For a condition on the world, e is [ecs.Vacant].
 func (x *Expr) Holds(e ecs.Entity) (bool, error) {
 	a, err := x.Of(e)
 	if err != nil {
@@ -326,7 +341,7 @@ func (x *Expr) Holds(e ecs.Entity) (bool, error) {
 	return x.condition(a)
 }
 
-// condition returns a as the answer of a condition.
+// condition returns a as the result of a condition.
 func (x *Expr) condition(a Answer) (bool, error) {
 	switch v := a.v.(type) {
 	case bool:
@@ -337,15 +352,16 @@ func (x *Expr) condition(a Answer) (bool, error) {
 	return false, x.failed(&file.Error{Message: fmt.Sprintf("it is no condition: it gives %v", a)})
 }
 
-// Text is [Answer.String] for an answer of x, or if total is the name of one, for that of answers
-// of x. If x is a field, its constants and durations have names; what is added up is none of
-// the constants.
+// Text is [Answer.String] for an answer of x. If total is not empty, a is that total of the
+// answers of x. If x is a field, its constants and durations are written by name. A sum or mean
+// of constants is a plain number.
 func (x *Expr) Text(total string, a Answer) string {
 	t := behind(x.layout)
 	switch v := a.v.(type) {
 	case nil, string:
 		return a.String()
-	case float64: // The mean of durations is told as one, to the nanosecond.
+	// The mean of durations is a duration, rounded to nanoseconds.
+	case float64:
 		if total == "avg" && t.Named() && len(t.Constants) == 0 {
 			a.v = int(math.Round(v))
 		}

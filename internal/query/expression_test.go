@@ -18,7 +18,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The components of the world that expressions are tested on.
+// Components of the test world.
 type (
 	unit struct {
 		HP      int32
@@ -107,8 +107,7 @@ func testImage(t testing.TB) *inspect.Image {
 // ownerJSON is the unit of 0v1.
 const ownerJSON = `{"HP":-7,"Max":200,"ID":9223372036854775809,"Serial":9007199254740993,"Speed":0.1,"Weight":"NaN","At":[3,4],"Elite":true,"Owner":"0v0","private":5}`
 
-// TestAnExpressionGivesForEachEntity lists what expressions give for the three
-// entities, as JSON; ! is an error when it runs.
+// The answers for the three entities are in JSON; ! stands for an error at run time.
 func TestAnExpressionGivesForEachEntity(t *testing.T) {
 	im := testImage(t)
 	for text, want := range map[string]string{
@@ -149,7 +148,7 @@ func TestAnExpressionGivesForEachEntity(t *testing.T) {
 		`Task.Wait - duration("1s")`:     `500000000 null -3601000000000`,
 		`Task.Wait / duration("1s")`:     `1.5 null -3600`,
 
-		// Components of other entities: 1v1 has 0v1 as its owner, 0v1 nobody.
+		// Components of other entities: 1v1 has 0v1 as its owner, and 0v1 has no owner.
 		`Unit.Owner.Unit.HP`:                       `null -7 null`,
 		`Unit.Owner.Unit.HP < 0`:                   `false true false`,
 		`not (Unit.Owner.Unit.HP < 0)`:             `true false true`,
@@ -169,7 +168,7 @@ func TestAnExpressionGivesForEachEntity(t *testing.T) {
 		`Unit.Owner.Unit.At[1]`:                    `null 4 null`,
 		`exists(Unit.Owner.Unit.Owner)`:            `null false null`,
 
-		// Variables, resources, names that others have.
+		// Variables, resources, and names that are also those of variables.
 		`[entity, index, generation, alive]`: `["0v1",0,1,3] ["1v1",1,1,3] ["2v1",2,1,3]`,
 		`seed`:                               `18446744073709551615 18446744073709551615 18446744073709551615`,
 		`resource("seed") == seed`:           `true true true`,
@@ -180,7 +179,7 @@ func TestAnExpressionGivesForEachEntity(t *testing.T) {
 		`has(game.Dead)`:                     `false true false`,
 		`let Unit = {HP: 1}; Unit.HP`:        `1 1 1`,
 
-		// What is lacking makes conditions false, each by itself.
+		// A missing component makes only its own condition false.
 		`Unit.HP < 100`:                               `true true false`,
 		`not (Unit.HP < 100)`:                         `false false true`,
 		`Unit.HP != 8`:                                `true false false`,
@@ -236,7 +235,7 @@ func TestAnExpressionGivesForEachEntity(t *testing.T) {
 		`exists("2v1") and not exists("2v2")`:  `true true true`,
 		`exists(component("game.Bag-2").Name)`: `! null !`,
 
-		// What fails fails for the entity it fails for.
+		// An error concerns only its entity.
 		`Unit.At[index + 1]`: `4 ! null`,
 	} {
 		x, err := Compile(im, "test", text, WantValue)
@@ -258,8 +257,7 @@ func TestAnExpressionGivesForEachEntity(t *testing.T) {
 	}
 }
 
-// TestABadExpressionIsAnErrorWithItsPlace lists the places, as columns, and the
-// texts of errors.
+// The columns are the positions of errors.
 func TestABadExpressionIsAnErrorWithItsPlace(t *testing.T) {
 	im := testImage(t)
 	for _, test := range []struct {
@@ -357,8 +355,9 @@ func TestAConditionOnTheWorldAsksTheEntitiesAlive(t *testing.T) {
 		`seed > 3 and any(seed > 3)`:                true,
 		`any(any([1, index], # == 2))`:              true,
 		`any(max(index, 7) > 6) and max(1, 2) == 2`: true,
-		`count([true, false]) == 1`:                 false, // One argument: it is asked of entities.
-		`count([true, false], #) == 1`:              true,
+		// With one argument, count is an aggregate.
+		`count([true, false]) == 1`:    false,
+		`count([true, false], #) == 1`: true,
 	} {
 		x, err := Compile(im, "test", text, WantWorld)
 		if text == `count([true, false]) == 1` {
@@ -387,8 +386,8 @@ func TestAnswersAreOrderedNothingLast(t *testing.T) {
 	}
 }
 
-// FuzzExpression compiles and runs any text, for each use, on a world that has
-// values of every kind.
+// FuzzExpression compiles and runs arbitrary texts, with each Want, on a world with values of
+// every kind.
 func FuzzExpression(f *testing.F) {
 	im := testImage(f)
 	for _, seed := range []string{

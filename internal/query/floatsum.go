@@ -5,29 +5,29 @@ import (
 	"math/big"
 )
 
-// A floatSum is an exact sum of floats: it has all their digits, so that it does not depend on
-// their order, and one that was added can be taken out again.
+// A floatSum is an exact sum of floats. It keeps all digits, so it does not depend on their
+// order, and an added float can be removed again.
 //
 //	digits    | 0 | 1 | 2 | … |   in base 2^32; digit 0 counts units of the least float, 2^-1074
-//	a float   |   | · | · |       53 bits reach into three of them at most
+//	a float   |   | · | · |       its 53 bits are in at most three digits
 //
-// Digits are signed and may be beyond the base; they are carried before they can be beyond 64 bits.
-// This is the small superaccumulator of Radford Neal, "Fast exact summation using small and large
+// Digits are signed, and may exceed the base. They are carried before they exceed 64 bits. This
+// is the small superaccumulator of Radford Neal, "Fast exact summation using small and large
 // superaccumulators" (2015).
 type floatSum struct {
 	digits [68]int64
-	since  int // Floats added since digits were carried.
+	since  int // Number of floats added since the last carry.
 
-	nan, up, down int // NaNs and infinities, which have no digits.
+	nan, up, down int // Numbers of NaNs and infinities, which have no digits.
 }
 
 const (
 	digitBits = 32
 	leastBits = 1074    // The least float is 2^-1074.
-	maxAdded  = 1 << 30 // Each adds less than 2^32 to a digit.
+	maxAdded  = 1 << 30 // Each float adds less than 2^32 to a digit.
 )
 
-// add adds f as often as n says: once, or -1 times.
+// add adds f n times, where n is 1 or -1.
 func (s *floatSum) add(f float64, n int) {
 	bits := math.Float64bits(f)
 	exponent, mantissa := int(bits>>52&0x7ff), bits&(1<<52-1)
@@ -41,7 +41,9 @@ func (s *floatSum) add(f float64, n int) {
 	case exponent == 0x7ff:
 		s.down += n
 		return
-	case exponent > 0: // A normal float has a bit more than it stores; one without, the exponent of the least.
+	// A normal float has an implicit leading bit. A subnormal float has the exponent of the least
+	// normal float.
+	case exponent > 0:
 		mantissa |= 1 << 52
 		exponent--
 	}
@@ -49,8 +51,8 @@ func (s *floatSum) add(f float64, n int) {
 	if f < 0 {
 		sign = -sign
 	}
-	// The mantissa is f in units of 2^(exponent-1074): shifted to the left it lies across three digits.
-	// That it leaves the 64 bits is no loss, as only the lowest 32 of the shifted one are taken.
+	// f is the mantissa in units of 2^(exponent-1074). Shifted left, it spans up to three digits.
+	// The shift may overflow 64 bits, but only its lowest 32 bits are used.
 	const low = 1<<digitBits - 1
 	i, shift := exponent/digitBits, exponent%digitBits
 	s.digits[i] += sign * int64(mantissa<<shift&low)
@@ -62,7 +64,7 @@ func (s *floatSum) add(f float64, n int) {
 	}
 }
 
-// carry makes all digits but the last less than the base, and none of these negative.
+// carry makes all digits but the last non-negative and less than the base.
 func (s *floatSum) carry() {
 	s.since = 0
 	for i := range len(s.digits) - 1 {

@@ -10,22 +10,22 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Along ticks an aggregate is not asked of all entities again: what each gave is kept, and a tick
-// says whom it changed.
+// Along ticks, an aggregate does not evaluate all entities again. It keeps the answer of each
+// entity, and a tick says which entities it changed:
 //
-//	tick ──change──▶ again: indices that it may have changed
-//	                   │ take: what it gave is taken out of tally
-//	                   └ ask:  what it gives is added
-//	tally ──result──▶ the answer
+//	tick ──change──▶ again: indices that the tick may have changed
+//	                   │ take: removes the old answer from tally
+//	                   └ ask:  adds the new answer
+//	tally ──result──▶ the result
 
-// A dependence says what the answer of an expression for an entity depends on, beside the rows of
-// the entity itself.
+// A dependence says on what an answer depends, apart from the rows of the entity.
 type dependence struct {
-	tick, alive bool // These variables.
-	more        bool // Something that is not known here: then nothing can be kept of it.
+	tick, alive bool // The answer depends on these variables.
+	// more says that the answer depends on something else, so that answers cannot be kept.
+	more bool
 }
 
-// dependenceOf looks for it in n, the tree that x is compiled from.
+// dependenceOf returns the dependence of n, the tree from which x is compiled.
 func (x *Expr) dependenceOf(n ast.Node) (d dependence) {
 	ast.Walk(&n, visitor(func(n ast.Node) {
 		id, ok := n.(*ast.IdentifierNode)
@@ -37,10 +37,11 @@ func (x *Expr) dependenceOf(n ast.Node) (d dependence) {
 			d.tick = true
 		case "alive":
 			d.alive = true
-		case existsName, compareName, narrowName: // Whom the first asks about is noted when it does.
+		// exists records the entities that it checks when it runs.
+		case existsName, compareName, narrowName:
 		default:
-			// Names that begin with a control character are ours. That of a column is of the entity's own
-			// rows; what is left reads other entities.
+			// Names that begin with a control character are internal. Those of columns read the
+			// entity's own rows, and all others read other entities.
 			isColumn := slices.ContainsFunc(x.columns, func(c *column) bool { return id.Value == c.key || id.Value == c.flag })
 			d.more = d.more || id.Value[0] < ' ' && !isColumn
 		}
@@ -54,21 +55,20 @@ type visitor func(n ast.Node)
 // Visit implements ast.Visitor.
 func (v visitor) Visit(p *ast.Node) { v(*p) }
 
-// Follow is [Expr.Bind] to the state that tick c leads to. If that continues the state that x was
-// bound to by the call before, an aggregate asks only the entities again of which the tick may have
-// changed the answer:
+// Follow is [Expr.Bind] to the state after tick c. If c continues the state of the previous call,
+// an aggregate evaluates only entities whose answers the tick may have changed:
 //
-//	the tick               asks again
-//	gives rows             who has them
-//	adds, removes          who it was
-//	creates, destroys      who it was, and those that asked whether they exist
-//	writes a resource      all, if the answers depend on it; so with the variables tick and alive
+//	the tick               evaluates again
+//	writes rows            their entities
+//	adds, removes          the entity
+//	creates, destroys      the entity, and those that checked whether it exists
+//	writes a resource      all, if answers depend on it; also with the variables tick and alive
 //
-// All are asked as well where anything else led to the state, and always if a component that does
-// not rewind is read. The answer is in any case the one that x would give after Bind. c may be nil.
+// It evaluates all entities if the state was reached in another way, and whenever it reads a
+// component that does not rewind. The results are always those after Bind. c may be nil.
 //
-// What x keeps takes some 20 bytes an entity for each aggregate, some 100 for percentiles and distinct,
-// and is let go by the next Follow that compiles x again.
+// Each aggregate keeps some 20 bytes per entity, and some 100 for percentiles and distinct. The
+// next Follow that compiles x again releases them.
 func (x *Expr) Follow(im *inspect.Image, c *inspect.Commit) error {
 	if err := x.Bind(im); err != nil {
 		return err
@@ -86,31 +86,35 @@ func (x *Expr) Follow(im *inspect.Image, c *inspect.Commit) error {
 	return nil
 }
 
-// kept is what the entities of a state gave, of which an aggregate is put together.
+// kept has the answers of the entities of a state, from which an aggregate is computed.
 //
-// For the entities alive in state seq, answers has what each gave, tally has all of these added, and
-// failing has those that gave an error and are in neither. To ask one again is to take its answer
-// out, and to add the new one.
+// answers has the answer of each live entity in state seq, and tally combines them. failing has
+// the entities with an error instead of an answer. To evaluate an entity again, its old answer is
+// removed from tally, and the new one is added.
 type kept struct {
-	im      *inspect.Image // nil: of no state.
+	im      *inspect.Image // nil: kept has no state.
 	seq     uint64
-	columns []*inspect.Component // That were read.
+	columns []*inspect.Component // Components that the expression reads.
 
-	answers []Answer                       // By index, of those alive. Of any, all and none a truth for each.
-	failing map[uint32]bool                // Those that had an error in place of an answer.
-	asked   map[ecs.Entity]map[uint32]bool // Which of them ask whether it is alive, or did once: at worst one is asked in vain.
-	asker   ecs.Entity                     // Who is being asked.
-	tally   tally
+	// answers has the answers by index. For any, all and none, each is a boolean.
+	answers []Answer
+	// failing has the indices of entities whose evaluation failed.
+	failing map[uint32]bool
+	// asked has, by entity, the indices of the entities that checked whether it is alive. An
+	// entry may be outdated: then an entity is evaluated in vain.
+	asked map[ecs.Entity]map[uint32]bool
+	asker ecs.Entity // The entity that is being evaluated.
+	tally tally
 
-	again []uint32 // Indices to be asked, while a tick is followed.
-	noted []bool   // By index: it is in again.
+	again []uint32 // Indices to evaluate again, while a tick is followed.
+	noted []bool   // By index: whether it is in again.
 }
 
-// isOf reports whether k is of the state that x is bound to.
+// isOf reports whether k has the state that x is bound to.
 func (k *kept) isOf(x *Expr) bool { return k.im == x.im && k.im != nil && k.seq == x.im.ID.Seq }
 
-// result returns what the aggregate gives. It is false if that takes asking all entities in turn:
-// one of them has an error, and whether that shows may depend on their order.
+// result returns the result of the aggregate. It returns false if an entity failed: then the
+// caller evaluates all entities in order, since the order may decide whether the error shows.
 func (k *kept) result(a *aggregate) (Answer, bool) {
 	if !k.isOf(a.of) {
 		k.begin(a)
@@ -121,7 +125,7 @@ func (k *kept) result(a *aggregate) (Answer, bool) {
 	return k.tally.result(k, a.of.im), true
 }
 
-// begin asks all entities of the state that a is bound to.
+// begin evaluates all entities of the state that a is bound to.
 func (k *kept) begin(a *aggregate) {
 	im := a.of.im
 	*k = kept{
@@ -135,20 +139,20 @@ func (k *kept) begin(a *aggregate) {
 	}
 }
 
-// bind notes the state that a is bound to: its image and its seq, as an image is changed in place
-// from tick to tick.
+// bind records the state that a is bound to: its image and its seq. The image alone is not
+// enough, since it is changed in place from tick to tick.
 func (k *kept) bind(a *aggregate) {
 	k.im, k.seq, k.columns = a.of.im, a.of.im.ID.Seq, a.of.Reads()
 }
 
-// grow makes room for so many indices.
+// grow makes room for that many indices.
 func (k *kept) grow(indices int) {
 	k.answers = append(k.answers, make([]Answer, max(0, indices-len(k.answers)))...)
 	k.noted = append(k.noted, make([]bool, max(0, indices-len(k.noted)))...)
 }
 
-// follow brings k up to the state that a is bound to now, to which c led; or k is of no state
-// any more: then the next result begins anew. k.im is nil while k is between two states.
+// follow updates k to the state that a is bound to, to which c led. If that is not possible, it
+// clears k.im, and the next result begins with all entities. While follow runs, k.im is nil.
 func (k *kept) follow(a *aggregate, c *inspect.Commit) {
 	if k.im == nil {
 		return
@@ -159,7 +163,9 @@ func (k *kept) follow(a *aggregate, c *inspect.Commit) {
 	}
 	k.grow(len(a.of.im.Registry))
 	if k.change(a, c) {
-		for _, index := range k.again { // Whoever had the index goes, whoever has it comes: mostly the same.
+		// Remove the answer of the index, and add that of its current entity, which is mostly the
+		// same.
+		for _, index := range k.again {
 			k.noted[index] = false
 			k.take(index)
 			if e, alive := holder(a.of.im, index); alive {
@@ -171,8 +177,9 @@ func (k *kept) follow(a *aggregate, c *inspect.Commit) {
 	k.again = k.again[:0]
 }
 
-// change notes whom c may have changed. It is false if that can be anybody. Ranges are of rows after
-// the tick; who lost a row is in no range, but in the operations.
+// change records the entities that c may have changed. It returns false if these may be all. The
+// ranges are rows after the tick. Entities that lost a row are not in the ranges, but in the
+// operations.
 func (k *kept) change(a *aggregate, c *inspect.Commit) bool {
 	if a.of.needs.tick || !k.operations(a, c) {
 		return false
@@ -182,7 +189,8 @@ func (k *kept) change(a *aggregate, c *inspect.Commit) bool {
 		if !slices.Contains(k.columns, of) {
 			continue
 		}
-		if of.Resource || !of.Rewinds { // Of the latter, an image leaves out rows that the tick counts.
+		// An image lacks some rows of a no-rewind component that the tick counts.
+		if of.Resource || !of.Rewinds {
 			return false
 		}
 		for _, ranges := range [][]raw.Range{change.Entities, change.Values} {
@@ -198,9 +206,9 @@ func (k *kept) change(a *aggregate, c *inspect.Commit) bool {
 	return true
 }
 
-// operations notes whom the operations of c name. These and the patches of a tick are compared
-// when it is applied: nobody is created, destroyed, added or removed by a patch alone, but in a
-// component that does not rewind.
+// operations records the entities in the operations of c. Applying a tick checks its operations
+// against its patches. So an entity is created, destroyed, added or removed only with an
+// operation, except in components that do not rewind.
 func (k *kept) operations(a *aggregate, c *inspect.Commit) bool {
 	components := a.of.im.Components
 	ops, err := c.Ops()
@@ -210,7 +218,7 @@ func (k *kept) operations(a *aggregate, c *inspect.Commit) bool {
 	for _, op := range ops {
 		isRegistry := op.Component < 0
 		switch {
-		// Who is created or destroyed changes how many are alive, which all may depend on.
+		// Creating and destroying changes the variable alive, on which all answers may depend.
 		case isRegistry && (op.Kind == raw.OpClear || a.of.needs.alive):
 			return false
 		case !isRegistry && (op.Component >= len(components) || !slices.Contains(k.columns, components[op.Component])):
@@ -228,16 +236,17 @@ func (k *kept) operations(a *aggregate, c *inspect.Commit) bool {
 	return true
 }
 
-// note notes that the entity with an index is to be asked again. A tick may name one many times; it is
-// asked once, as it is after the tick.
+// note records that an index must be evaluated again. A tick may contain an index many times, but
+// it is evaluated once, in the state after the tick.
 func (k *kept) note(index uint32) {
-	if int(index) < len(k.noted) && !k.noted[index] { // Else it is not there any more, nor was it.
+	// Other indices are not in use, neither before nor after the tick.
+	if int(index) < len(k.noted) && !k.noted[index] {
 		k.noted[index] = true
 		k.again = append(k.again, index)
 	}
 }
 
-// holder returns who has an index, and whether that is alive.
+// holder returns the entity with an index, and whether it is alive.
 func holder(im *inspect.Image, index uint32) (e ecs.Entity, alive bool) {
 	if int(index) >= len(im.Index) {
 		return 0, false
@@ -247,7 +256,7 @@ func holder(im *inspect.Image, index uint32) (e ecs.Entity, alive bool) {
 	return e, row < im.Alive && e.Index() == index
 }
 
-// ask asks e, and adds what it gives.
+// ask evaluates e and adds its answer.
 func (k *kept) ask(a *aggregate, e ecs.Entity) {
 	k.asker = e
 	answer, err := k.answer(a)
@@ -261,7 +270,7 @@ func (k *kept) ask(a *aggregate, e ecs.Entity) {
 	k.answers[e.Index()] = answer
 }
 
-// answer returns what the asker gives. Rows are handed in from the image, so that simple expressions are
+// answer evaluates the asker. It passes the rows of the image, so that simple expressions are
 // evaluated directly.
 func (k *kept) answer(a *aggregate) (Answer, error) {
 	rows := func(n int) ([]byte, bool, error) {
@@ -280,7 +289,7 @@ func (k *kept) answer(a *aggregate) (Answer, error) {
 	return a.of.OfRows(k.asker, rows)
 }
 
-// asks notes that the asker asks whether of is alive.
+// asks records that the asker checks whether of is alive.
 func (k *kept) asks(of ecs.Entity) {
 	if k.asked[of] == nil {
 		k.asked[of] = map[uint32]bool{}
@@ -288,7 +297,7 @@ func (k *kept) asks(of ecs.Entity) {
 	k.asked[of][k.asker.Index()] = true
 }
 
-// take takes out what the entity with an index gave.
+// take removes the answer of an index.
 func (k *kept) take(index uint32) {
 	delete(k.failing, index)
 	k.tally.take(k.answers[index])

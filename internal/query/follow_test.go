@@ -17,8 +17,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The components of a world that is followed. The second program that opens its store has wider
-// numbers and one component more.
+// Components of the followed world. The second program that opens the store has wider numbers and
+// one more component.
 type (
 	part struct {
 		I, J  int32
@@ -42,9 +42,9 @@ type followedGame struct {
 	rng   *rand.Rand
 	names *ecs.Storage[string]
 	tags  *ecs.Storage[dead]
-	melt  *ecs.Storage[int16] // Does not rewind.
-	tiles *ecs.Storage[int8]  // Indexed: with gaps.
-	late  *ecs.Storage[int32] // nil: not registered yet.
+	melt  *ecs.Storage[int16] // A no-rewind component.
+	tiles *ecs.Storage[int8]  // An indexed component with gaps.
+	late  *ecs.Storage[int32] // nil in the first program.
 	score *ecs.Resource[int64]
 	part  func(e ecs.Entity, v wider)
 	drop  func(e ecs.Entity)
@@ -76,7 +76,7 @@ func newFollowedGame(rng *rand.Rand, second bool) *followedGame {
 	return g
 }
 
-// any returns an entity that is alive, or was.
+// any returns an entity that is or was alive.
 func (g *followedGame) any() ecs.Entity {
 	all := g.Entities()
 	if len(all) == 0 || g.rng.IntN(8) == 0 {
@@ -85,7 +85,7 @@ func (g *followedGame) any() ecs.Entity {
 	return all[g.rng.IntN(len(all))]
 }
 
-// value returns numbers of all kinds, and seldom such as give errors.
+// value returns numbers of all kinds. A few of them cause errors.
 func (g *followedGame) value() wider {
 	floats := []float64{0, math.Copysign(0, -1), 0.1, 0.2, 0.3, 1e300, -1e300, 1e-310, math.Pi, 3}
 	wides := []uint64{0, 1, 7, 1 << 52}
@@ -100,7 +100,7 @@ func (g *followedGame) value() wider {
 	return v
 }
 
-// act does one thing.
+// act makes one random change.
 func (g *followedGame) act() {
 	e := g.any()
 	switch g.rng.IntN(20) {
@@ -165,7 +165,8 @@ func followedStore(t *testing.T, rng *rand.Rand) *inspect.View {
 			case 0:
 				_ = g.History().Rewind(1 + rng.IntN(3))
 			case 1:
-				_ = s.Goto(ctx, "@latest~2") // At first there is no such tick.
+				// Goto fails if there is no such tick yet.
+				_ = s.Goto(ctx, "@latest~2")
 			}
 		}
 		require.NoError(t, s.Close(ctx))
@@ -210,7 +211,7 @@ func randomExpression(rng *rand.Rand) string {
 	return aggregate()
 }
 
-// sameAnswers requires that two ways to answer agree, also in what is wrong.
+// sameAnswers requires that two evaluations agree, also in their errors.
 func sameAnswers(t *testing.T, want Answer, failed error, got Answer, err error, of string) {
 	t.Helper()
 	if failed != nil {
@@ -224,8 +225,8 @@ func sameAnswers(t *testing.T, want Answer, failed error, got Answer, err error,
 
 var followSeed = flag.Uint64("follow.seed", 1, "the first seed of what is followed")
 
-// TestWhatIsFollowedGivesWhatIsAskedAnew goes along random histories, also back and to other branches,
-// by expressions that are kept up to date and by others that ask everybody at each state.
+// Random histories, also backward and on other branches, are followed by some expressions, and
+// evaluated by others for all entities at each state.
 func TestWhatIsFollowedGivesWhatIsAskedAnew(t *testing.T) {
 	for round := range deep.Or(12, 300) {
 		seed := *followSeed + uint64(round)
@@ -239,7 +240,8 @@ func TestWhatIsFollowedGivesWhatIsAskedAnew(t *testing.T) {
 			for len(followed) < 40 {
 				text := randomExpression(rng)
 				x, err := Compile(last, "test", text, WantTotal)
-				if err != nil { // A number and a truth.
+				// Comparing a number with a boolean does not compile.
+				if err != nil {
 					continue
 				}
 				y, err := Compile(last, "test", text, WantTotal)
@@ -254,7 +256,8 @@ func TestWhatIsFollowedGivesWhatIsAskedAnew(t *testing.T) {
 						of := fmt.Sprintf("%s at tick %d, record %d", x.text, im.Tick, c.Seq)
 						bound := anew[i].Bind(im)
 						require.Equal(t, fmt.Sprint(bound), fmt.Sprint(x.Follow(im, c)), of)
-						if bound != nil || rng.IntN(4) == 0 { // Some are not asked at each state.
+						// Some expressions are not evaluated at each state.
+						if bound != nil || rng.IntN(4) == 0 {
 							continue
 						}
 						want, failed := anew[i].Of(ecs.Vacant)
@@ -268,7 +271,7 @@ func TestWhatIsFollowedGivesWhatIsAskedAnew(t *testing.T) {
 	}
 }
 
-// TestOnlyThoseThatATickChangedAreAsked counts how often an expression is evaluated.
+// The test counts how often an expression is evaluated.
 func TestOnlyThoseThatATickChangedAreAsked(t *testing.T) {
 	ctx := context.Background()
 	g := newFollowedGame(rand.New(rand.NewPCG(1, 1)), false)

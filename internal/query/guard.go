@@ -9,24 +9,25 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// A guarder puts before each condition what it needs, so that a component that the
-// entity lacks, or a nil pointer inside one, makes it false:
+// A guarder adds guards to conditions. A condition is then false if the entity lacks a component,
+// or if a pointer in the component is nil:
 //
 //	Position.X > 3 || not (Health == 0)
 //	has(Position) && Position.X > 3 || not (has(Health) && Health == 0)
 //
-// It does so at the smallest condition, so that what the others read does not
-// matter, and the operators between them keep their meaning. What is no condition, as a sum or a call,
-// hands its needs up to the one around it; if there is none, the whole is nil without them:
+// It guards the smallest conditions, so that a condition does not depend on components of others.
+// The operators between conditions keep their meaning. Other nodes, such as a sum or a call, pass
+// their needs to the condition around them. If there is no condition around them, the whole
+// expression is nil without its needs:
 //
 //	Position.X + 1
 //	has(Position) ? Position.X + 1 : nil
 //
-// Needs are asked in the order in which they were found, from below: a component before the
+// Guards are in the order in which they were found, from below: a component comes before the
 // pointers in it.
 type guarder struct{ *resolver }
 
-// guard guards the whole of an expression.
+// guard guards a whole expression.
 func (g guarder) guard(p *ast.Node) {
 	if g.x.isCondition() {
 		*p = g.condition(*p)
@@ -35,21 +36,21 @@ func (g guarder) guard(p *ast.Node) {
 	}
 }
 
-// A need is what must not be nil for a node to have a value: a component, or a
-// pointer inside one.
+// A need is something that must not be nil for a node to have a value: a component, or a pointer
+// in one.
 type need struct {
-	name    string // Two needs of one name are the same.
+	name    string // Needs with the same name are equal.
 	node    ast.Node
 	pointer bool
 }
 
-// condition returns n, which is a condition, guarded.
+// condition guards the condition n.
 func (g guarder) condition(n ast.Node) ast.Node {
 	n, needs := g.node(n)
 	return and(n, needs)
 }
 
-// and returns needs && n, the first need outermost.
+// and returns needs && n, with the first need outermost.
 func and(n ast.Node, needs []need) ast.Node {
 	for i := len(needs) - 1; i >= 0; i-- {
 		n = at(n, &ast.BinaryNode{Operator: "&&", Left: needs[i].node, Right: n})
@@ -57,8 +58,8 @@ func and(n ast.Node, needs []need) ast.Node {
 	return n
 }
 
-// value returns n, or nil where what it needs is missing. In a condition that is false; a sum
-// leaves it out; a table shows that there is nothing.
+// value returns n, or nil without its needs. nil counts as false in a condition, is ignored by a
+// sum, and is empty in a table.
 func (g guarder) value(n ast.Node) ast.Node {
 	n, needs := g.node(n)
 	if len(needs) == 0 {
@@ -68,7 +69,7 @@ func (g guarder) value(n ast.Node) ast.Node {
 	return at(n, &ast.ConditionalNode{Ternary: true, Cond: cond, Exp1: n, Exp2: at(n, &ast.NilNode{})})
 }
 
-// node guards the conditions in n and returns what n itself needs.
+// node guards the conditions in n, and returns the needs of n itself.
 func (g guarder) node(n ast.Node) (ast.Node, []need) {
 	switch n := n.(type) {
 	case nil:
@@ -81,7 +82,8 @@ func (g guarder) node(n ast.Node) (ast.Node, []need) {
 		}
 	case *ast.BinaryNode:
 		return g.binary(n)
-	case *ast.UnaryNode: // Guarded below the not: without Health, not (Health == 0) is true.
+	// Guard below the not: without Health, not (Health == 0) is true.
+	case *ast.UnaryNode:
 		if n.Operator == "not" || n.Operator == "!" {
 			n.Node = g.condition(n.Node)
 			return n, nil
@@ -89,18 +91,20 @@ func (g guarder) node(n ast.Node) (ast.Node, []need) {
 	case *ast.ConditionalNode:
 		n.Cond, n.Exp1, n.Exp2 = g.condition(n.Cond), g.value(n.Exp1), g.value(n.Exp2)
 		return n, nil
-	case *ast.ChainNode: // With ?. in it, a pointer may be nil; the component may not.
+	// With ?. a pointer may be nil, but the component may not.
+	case *ast.ChainNode:
 		_, needs := g.below(n)
 		return n, slices.DeleteFunc(needs, func(n need) bool { return n.pointer })
 	}
 	out, needs := g.below(n)
 	if m, ok := n.(*ast.MemberNode); ok && !m.Optional {
-		needs = g.ends(m.Node, needs) // It goes through what may be a pointer.
+		// The member may go through a pointer.
+		needs = g.ends(m.Node, needs)
 	}
 	return out, needs
 }
 
-// identifier returns that a component must be there, if n is one.
+// identifier returns the need of n if n is the value of a component.
 func (g guarder) identifier(n *ast.IdentifierNode) []need {
 	col := g.columnOf(n)
 	if col == nil || n.Value == col.flag {
@@ -109,8 +113,8 @@ func (g guarder) identifier(n *ast.IdentifierNode) []need {
 	return []need{{col.flag, at(n, &ast.IdentifierNode{Value: col.flag}), false}}
 }
 
-// ends adds to needs, if n is a pointer, that it is not nil: package expr fails where it goes
-// through one that is.
+// ends adds the need that n is not nil, if n is a pointer. Package expr fails on a field of a nil
+// pointer.
 func (g guarder) ends(n ast.Node, needs []need) []need {
 	if t := g.layoutOf(n); t == nil || t.Kind != layout.Pointer {
 		return needs
@@ -119,7 +123,7 @@ func (g guarder) ends(n ast.Node, needs []need) []need {
 	return united(needs, []need{{n.String(), there, true}})
 }
 
-// notNil returns n, or no node if n is nil in the expression.
+// notNil returns n, or no node if n is the literal nil.
 func notNil(n ast.Node) ast.Node {
 	if isNil(n) {
 		return nil
@@ -132,14 +136,15 @@ func isNil(n ast.Node) bool {
 	return ok
 }
 
-// binary guards an operator. What && and || join is guarded on either side, so that the
-// lack of one component does not decide about the other side.
+// binary guards an operator. Both sides of && and || are guarded separately, so that a component
+// missing on one side does not affect the other.
 func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	switch n.Operator {
 	case "&&", "||", "and", "or":
 		n.Left, n.Right = g.condition(n.Left), g.condition(n.Right)
 		return n, nil
-	case "??": // What the left side lacks is what the operator is for.
+	// The operator ?? handles a missing left side.
+	case "??":
 		n.Left, n.Right = g.value(n.Left), g.value(n.Right)
 		return n, nil
 	}
@@ -148,23 +153,24 @@ func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	if !isCondition[n.Operator] {
 		return n, needs
 	}
-	// Compared with nil, a pointer may be nil, and so may a component of another entity. Those that
-	// lead to it may not.
+	// In a comparison with nil, a pointer or a component of another entity may be nil. The path
+	// to it may not be nil.
 	if !isNil(left) && !isNil(right) {
 		needs = g.ends(right, g.ends(left, needs))
-	} else if call, ok := cmp.Or(notNil(left), right).(*ast.CallNode); ok { // Whether there is one is asked.
+		// The comparison itself asks whether the component exists.
+	} else if call, ok := cmp.Or(notNil(left), right).(*ast.CallNode); ok {
 		needs = slices.DeleteFunc(needs, func(n need) bool { return n.name == call.String() })
 	}
 	return and(n, needs), nil
 }
 
-// isCondition has the operators that make the smallest conditions.
+// isCondition has the operators of the smallest conditions.
 var isCondition = map[string]bool{
 	"==": true, "!=": true, "<": true, ">": true, "<=": true, ">=": true,
 	"in": true, "contains": true, "startsWith": true, "endsWith": true, "matches": true,
 }
 
-// below guards what is below n.
+// below guards the nodes below n.
 func (g guarder) below(n ast.Node) (ast.Node, []need) {
 	var needs []need
 	for _, child := range children(n) {
@@ -174,8 +180,8 @@ func (g guarder) below(n ast.Node) (ast.Node, []need) {
 	return n, needs
 }
 
-// united returns the needs of both, each once: a condition that reads three fields of a
-// component asks once whether it is there.
+// united returns the needs of both, each once. So a condition with three fields of a component
+// checks the component once.
 func united(needs, more []need) []need {
 	for _, m := range more {
 		if !slices.ContainsFunc(needs, func(n need) bool { return n.name == m.name }) {

@@ -19,68 +19,69 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Names are resolved in the tree, between the parser and the checker of package expr. That package
-// knows variables, fields and functions; here a component may have a dot in its name, or the name of
-// a function, and is asked for by has(…) and component("…"). So each name that is one of ours is
-// replaced by one that nobody can type, and the program reads that. The tree is walked from above: a
-// chain of members may be a name as a whole, and let hides names for what is below it only.
+// Names are resolved in the tree, between the parser and the checker of package expr. That
+// package knows variables, fields and functions. In this package a component name may contain a
+// dot or be the name of a function. has(…) and component("…") take names, too. So each name of a
+// component is replaced by a name that cannot be typed. The tree is walked from above, for two
+// reasons: a chain of members may be one name, and let hides names only below it.
 //
-// What becomes of an expression on the world, with Tag a tag, and 1 to 4 for the bytes of that value:
+// An expression on the world changes as follows, with a tag named Tag. The digits 1 to 4 stand
+// for the bytes with these values:
 //
-//	any(Position.X > 3 && Tag)           as it is written
+//	any(Position.X > 3 && Tag)           the text
 //	ǅny(Position.X > 3 && Tag)           prepared: the parser takes it for a call
 //	4a()                                 resolved: a call of aggregate a, whose argument is
-//	1Position.X > 3 && 2Tag              an expression of its own: a value, and a presence
+//	1Position.X > 3 && 2Tag              an expression of its own: a value and a flag
 //	2Position && 1Position.X > 3 && 2Tag     guarded
 
-// Names that no expression can contain, so that components may be called anything.
+// Names that no expression can contain, so that components may have any name.
 const (
 	existsName  = "\x03exists"
 	compareName = "\x03compare"
 	narrowName  = "\x03narrow"
 
-	// marker takes the place of the first letter of a name or number that the parser
-	// would take for something else. Places in the text stay what they are, so that an error
-	// points to what people wrote. It is a letter, for the parser to see a name, and one that
-	// nobody types: a digraph in title case.
+	// marker replaces the first letter of a name or number that the parser would misread. It
+	// replaces one character, so that positions in the text stay valid. It is a letter, so that
+	// the parser reads a name. No keyboard has this letter, a digraph in title case.
 	marker = 'ǅ'
 )
 
-// variables are the names that are no components, by whether a condition on the
-// world may contain them.
+// variables has the names of variables, and whether a condition on the world may contain them.
 var variables = map[string]bool{"entity": false, "index": false, "generation": false, "tick": true, "alive": true}
 
-// A resolver gives the names in an expression their meaning: it changes the tree in place, and
-// collects what the program will read. That of the argument of an aggregate is one of its own.
+// A resolver resolves the names in an expression. It changes the tree in place, and collects the
+// columns that the program reads. The argument of an aggregate has its own resolver.
 type resolver struct {
-	im         *inspect.Image
-	x          *Expr
-	locals     []string // Names that let declares.
-	columns    []*column
-	referred   []*column
-	calls      map[*ast.CallNode]*column // That read one of these.
+	im       *inspect.Image
+	x        *Expr
+	locals   []string // Names that let declares.
+	columns  []*column
+	referred []*column
+	// calls has the calls that read a referred column.
+	calls      map[*ast.CallNode]*column
 	aggregates []*aggregate
-	wide       map[string]uint64 // Marked numbers beyond 2^63.
-	err        error             // The first.
+	// wide has the marked numbers from 2^63 on.
+	wide map[string]uint64
+	err  error // The first error.
 }
 
-// prepare returns the text of x as the parser shall see it. The parser refuses two things that
-// expressions here may have: integers from 1<<63 on, which a uint64 is compared with, and
-// functions like count with one argument, which ask the entities of the world. Both become names,
-// which the resolver gives their meaning.
+// prepare returns the text of x for the parser. The parser rejects two things that expressions
+// here may contain. These are integers from 1<<63 on, for comparisons with a uint64, and
+// aggregates such as count with one argument. Both become names, which the resolver handles.
 func prepare(x *Expr) (string, *resolver) {
 	r := &resolver{im: x.im, x: x, wide: map[string]uint64{}}
 	tokens, err := lexer.Lex(file.NewSource(x.text))
 	if err != nil {
-		return x.text, r // The parser says what is wrong.
+		// The parser reports the error.
+		return x.text, r
 	}
 	text := []rune(x.text)
 	for _, t := range tokens {
 		if t.Kind != lexer.Number {
 			continue
 		}
-		// No two of them differ in the digit only that the marker hides: without leading zeros
-		// those of 19 digits begin with 9, those of 20 with 1.
+		// The marker hides the first digit, but the rest is still unique. Without leading zeros,
+		// such numbers with 19 digits begin with 9, and those with 20 digits with 1.
 		if n, err := strconv.ParseUint(t.Value, 10, 64); err == nil && n > 1<<63-1 {
 			text[t.From] = marker
 			r.wide[string(marker)+t.Value[1:]] = n
@@ -92,8 +93,8 @@ func prepare(x *Expr) (string, *resolver) {
 	return string(text), r
 }
 
-// unmarked returns what stands in the text for a marked name or number. The letter that the marker
-// hides follows from the others, as no two aggregates differ in the first only.
+// unmarked returns the original text of a marked name or number. The hidden letter follows from
+// the others, since no two aggregates differ only in the first letter.
 func unmarked(name string) string {
 	for _, a := range slices.Sorted(maps.Keys(aggregateKinds)) {
 		if markedAs(a) == name {
@@ -106,19 +107,19 @@ func unmarked(name string) string {
 	return "number"
 }
 
-// markedAs returns how the parser sees an aggregate that is marked.
+// markedAs returns the marked name of an aggregate.
 func markedAs(name string) string { return string(marker) + name[1:] }
 
-// fail notes the first error.
+// fail records the first error.
 func (r *resolver) fail(n ast.Node, format string, args ...any) {
 	if r.err == nil {
 		r.err = &file.Error{Location: n.Location(), Message: fmt.Sprintf(format, args...)}
 	}
 }
 
-// node resolves what is below *p, and *p itself, down to the first error. What needs the layout of
-// an operand (numbers, presence, duration) comes behind the operands: layoutOf knows resolved names
-// only.
+// node resolves *p and the nodes below it, up to the first error. Steps that need the layout of
+// an operand (numbers, presence, duration) come after the operands, since layoutOf works on
+// resolved names.
 func (r *resolver) node(p *ast.Node) {
 	if *p == nil || r.err != nil {
 		return
@@ -140,7 +141,8 @@ func (r *resolver) node(p *ast.Node) {
 			r.node(child)
 		}
 		r.duration(p, n)
-	case *ast.VariableDeclaratorNode: // let NAME = Value; Expr, in which NAME hides a component.
+	// let NAME = Value; Expr. In Expr, NAME hides a component.
+	case *ast.VariableDeclaratorNode:
 		r.node(&n.Value)
 		r.locals = append(r.locals, n.Name)
 		r.node(&n.Expr)
@@ -152,8 +154,8 @@ func (r *resolver) node(p *ast.Node) {
 	}
 }
 
-// identifier resolves a name that stands alone: what let declares comes before variables, and
-// these before components. A component of such a name is reached by component("NAME").
+// identifier resolves a single name. Names that let declares come before variables, and variables
+// before components. component("NAME") finds a component with the name of a variable.
 func (r *resolver) identifier(p *ast.Node, n *ast.IdentifierNode) {
 	if slices.Contains(r.locals, n.Value) {
 		return
@@ -174,7 +176,7 @@ func (r *resolver) identifier(p *ast.Node, n *ast.IdentifierNode) {
 	}
 }
 
-// unknown says that there is no such name, and which ones are near.
+// unknown reports an unknown name, with a hint to similar ones.
 func (r *resolver) unknown(n ast.Node, name string) {
 	known := slices.Concat(r.names(), slices.Sorted(maps.Keys(variables)))
 	text := fmt.Sprintf("no component and no variable %q", name)
@@ -192,9 +194,8 @@ func (r *resolver) names() (names []string) {
 	return names
 }
 
-// component makes *p the value of a component or resource, or for a tag whether
-// the entity has it. From here on the expression reads a variable of that name, which each
-// evaluation sets.
+// component replaces *p by the value of a component or resource, or by the flag of a tag. The
+// expression then reads a variable, which each evaluation sets.
 func (r *resolver) component(p *ast.Node, n ast.Node, name string) {
 	c := r.im.Find(name)
 	switch {
@@ -213,7 +214,7 @@ func (r *resolver) component(p *ast.Node, n ast.Node, name string) {
 	*p = at(n, &ast.IdentifierNode{Value: col.key})
 }
 
-// column returns what x reads of c.
+// column returns the column of c, and adds it if necessary.
 func (r *resolver) column(c *inspect.Component) *column {
 	for _, col := range r.columns {
 		if col.name == c.Name {
@@ -225,7 +226,7 @@ func (r *resolver) column(c *inspect.Component) *column {
 	return col
 }
 
-// columnOf returns the component that n, which is resolved, is or tells the presence of; or nil.
+// columnOf returns the column whose value or flag the resolved node n is, or nil.
 func (r *resolver) columnOf(n ast.Node) *column {
 	id, ok := n.(*ast.IdentifierNode)
 	if !ok || slices.Contains(r.locals, id.Value) {
@@ -239,16 +240,17 @@ func (r *resolver) columnOf(n ast.Node) *column {
 	return nil
 }
 
-// member resolves a.b: a component whose name has a dot, or a field, or a component of the entity
-// that a holds. The outermost member of a chain comes first, so the longest name is taken that is
-// one of a component: with components a and a.b, a.b.c is field c of the latter.
+// member resolves a.b: a component with a dot in its name, a field, or a component of the entity
+// in a. The outermost member of a chain comes first, so the longest component name wins. With
+// components a and a.b, a.b.c is field c of a.b.
 func (r *resolver) member(p *ast.Node, n *ast.MemberNode) {
 	if name, ok := r.dotted(n); ok && r.im.Find(name) != nil {
 		r.component(p, n, name)
 		return
 	}
 	r.node(&n.Node)
-	if _, isName := n.Property.(*ast.StringNode); !isName { // a[EXPR]: of a list or a map.
+	// a[EXPR] is an element of a list or a map.
+	if _, isName := n.Property.(*ast.StringNode); !isName {
 		r.node(&n.Property)
 	}
 	if r.err != nil {
@@ -262,7 +264,7 @@ func (r *resolver) member(p *ast.Node, n *ast.MemberNode) {
 }
 
 // dotted returns a chain of names as text: "a.b" may be field b of component a, or a component
-// that is called so.
+// named "a.b".
 func (r *resolver) dotted(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
@@ -278,12 +280,11 @@ func (r *resolver) dotted(n ast.Node) (string, bool) {
 	return "", false
 }
 
-// maxName is longer than the name of any component, by which a chain of names
-// that is none is recognized early.
+// maxName is longer than any component name. It bounds the search in long chains.
 const maxName = 1 << 10
 
-// field checks that n names a field that there is, to say which are near. It stays silent where the
-// layout is not known, as of what a function gives: the checker looks there.
+// field checks that n names an existing field. Its error has a hint to similar fields. If the
+// layout is unknown, as for the result of a function, it leaves the check to the checker.
 func (r *resolver) field(n *ast.MemberNode) {
 	t := behind(r.layoutOf(n.Node))
 	name, isName := n.Property.(*ast.StringNode)
@@ -295,7 +296,8 @@ func (r *resolver) field(n *ast.MemberNode) {
 		if field, names := fieldOf(t, name.Value); field == nil {
 			r.fail(n.Property, "no field %q%s", name.Value, near.Hint(name.Value, names))
 		}
-	case layout.Map: // m.key is m["key"], whatever the key.
+	// m.key is m["key"] for any key.
+	case layout.Map:
 	default:
 		r.fail(n.Property, "no field %q: it is in no struct, but in %s", name.Value, article(t.Kind.String()))
 	}
@@ -309,7 +311,7 @@ func article(noun string) string {
 	return "a " + noun
 }
 
-// fieldOf returns the type of a field, or nil and the names of those there are.
+// fieldOf returns the type of a field, or nil and the names of all fields.
 func fieldOf(t *layout.Type, name string) (field *layout.Type, names []string) {
 	for _, f := range t.Fields {
 		if f.Name == name {
@@ -320,9 +322,9 @@ func fieldOf(t *layout.Type, name string) (field *layout.Type, names []string) {
 	return nil, names
 }
 
-// layoutOf returns the layout of n, which is resolved, if n is a component or something in one; nil
-// for what is computed. The checker knows Go types only, which lack the names of constants and
-// what an entity is.
+// layoutOf returns the layout of the resolved node n if n is a component or a part of one, or nil
+// for computed values. The checker only knows Go types, without names of constants and without
+// entities.
 func (r *resolver) layoutOf(n ast.Node) *layout.Type {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
@@ -356,17 +358,18 @@ func inside(t *layout.Type, property ast.Node) *layout.Type {
 	return nil
 }
 
-// call resolves the functions that are ours.
+// call resolves the functions of this package.
 func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 	callee, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok {
 		r.fail(n, "fields cannot be called")
 		return
 	}
-	switch name := callee.Value; { // Builtins of package expr are nodes of another type.
+	// Builtins of package expr are nodes of another type.
+	switch name := callee.Value; {
 	case name == "has" || name == "component" || name == "resource":
 		r.naming(p, n, name)
-	// Nobody can type the marker, and text is only marked in expressions on the world.
+	// The marker cannot be typed, and text is marked only in expressions on the world.
 	case strings.HasPrefix(name, string(marker)) && r.x.isWorldly():
 		r.aggregate(p, n, name)
 	case name == "exists":
@@ -381,10 +384,10 @@ func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 	}
 }
 
-// ownFunctions are those that package expr does not have, for hints.
+// ownFunctions has the functions that package expr does not have, for hints.
 var ownFunctions = []string{"has", "component", "resource", "exists"}
 
-// builtinNames returns the functions of package expr that expressions have.
+// builtinNames returns the functions of package expr that expressions may use.
 func builtinNames() (names []string) {
 	for _, b := range builtin.Builtins {
 		if b.Name != disabled {
@@ -394,8 +397,8 @@ func builtinNames() (names []string) {
 	return names
 }
 
-// literalEntity checks the argument of exists, if it can be seen: then a wrong one is an error before
-// anything runs.
+// literalEntity checks the argument of exists if it is a literal, so that an error is found
+// before anything runs.
 func (r *resolver) literalEntity(n *ast.CallNode) {
 	if len(n.Arguments) != 1 {
 		r.fail(n, "exists takes one entity, as in exists(\"12v3\")")
@@ -408,8 +411,8 @@ func (r *resolver) literalEntity(n *ast.CallNode) {
 	}
 }
 
-// naming resolves has(C), component("C") and resource("C"). Only the first takes a name
-// without quotes as well.
+// naming resolves has(C), component("C") and resource("C"). Only has takes a name without quotes
+// too.
 func (r *resolver) naming(p *ast.Node, n *ast.CallNode, function string) {
 	if len(n.Arguments) != 1 {
 		r.fail(n, "%s takes the name of a component", function)
@@ -425,20 +428,21 @@ func (r *resolver) naming(p *ast.Node, n *ast.CallNode, function string) {
 	} else {
 		r.component(arg, s, s.Value)
 	}
-	// The argument is a component by now. Its value is what component(…) and resource(…) give;
-	// has(…) is the variable beside it.
+	// The argument is now a component. component(…) and resource(…) return its value, and has(…)
+	// returns its flag.
 	switch col := r.columnOf(*arg); {
 	case function != "has":
 		*p = *arg
-	case col == nil: // has(Position.X), or an error before.
+	// The argument is a field, as in has(Position.X), or had an error.
+	case col == nil:
 		r.fail(*arg, "has takes the name of a component")
 	default:
 		*p = at(*arg, &ast.IdentifierNode{Value: col.flag})
 	}
 }
 
-// presence makes C == nil and C != nil ask whether the entity has C. The value of C would not
-// do: a condition on a component that the entity lacks is false, and so both would be.
+// presence turns C == nil and C != nil into the flag of C. A comparison of the value would not
+// work: a condition on a missing component is false, so both would be false.
 func (r *resolver) presence(p *ast.Node, n *ast.BinaryNode) {
 	if n.Operator != "==" && n.Operator != "!=" {
 		return
@@ -457,15 +461,15 @@ func (r *resolver) presence(p *ast.Node, n *ast.BinaryNode) {
 	}
 }
 
-// at gives node the place of n.
+// at gives node the position of n.
 func at(n, node ast.Node) ast.Node {
 	node.SetLocation(n.Location())
 	return node
 }
 
-// children returns the nodes below n, in the order of its fields, found by reflection so that no
-// kind of node is forgotten. Package ast walks from below, which is too late for names that let
-// declares and for chains that are one name.
+// children returns the nodes below n, in the order of the fields of n. It uses reflection, so
+// that it covers every type of node. Package ast walks from below, which is too late for names
+// that let declares and for chains that are one name.
 func children(n ast.Node) (below []*ast.Node) {
 	fields := reflect.ValueOf(n).Elem()
 	for i := range fields.NumField() {

@@ -11,17 +11,18 @@ import (
 	"github.com/stet-ecs/stet/internal/near"
 )
 
-// A field of which the layout says what its numbers are called, or that it is a duration, is
-// a number to expressions. Text that it is compared with is the number of that name:
+// For some fields, the layout has names for their numbers, or says that they are durations. In
+// expressions these fields are numbers. Text that such a field is compared with becomes the
+// number of that name:
 //
 //	State == "Running"               State == 2
 //	State in ["Idle", "Running"]     State in [0, 2]
 //	Wait > "1.5s"                    Wait > 1500000000
 //
-// What duration("1.5s") gives is a number of nanoseconds as well.
+// duration("1.5s") is a number of nanoseconds, too.
 
-// numbers makes numbers of the texts in a comparison. Of in, only the right side may have texts: the field
-// is what is looked for.
+// numbers replaces texts in a comparison by numbers. For in, only the right side may contain
+// texts: the left side is the field.
 func (r *resolver) numbers(n *ast.BinaryNode) {
 	if !isCondition[n.Operator] || r.err != nil {
 		return
@@ -32,7 +33,7 @@ func (r *resolver) numbers(n *ast.BinaryNode) {
 	}
 }
 
-// numbersOf makes numbers of t of the text *p, or of the texts in it if it is a list.
+// numbersOf replaces the text *p, or the texts in the list *p, by numbers of t.
 func (r *resolver) numbersOf(t *layout.Type, p *ast.Node) {
 	if t = behind(t); t == nil || !t.Named() {
 		return
@@ -56,7 +57,7 @@ func (r *resolver) numbersOf(t *layout.Type, p *ast.Node) {
 	}
 }
 
-// duration makes a number of duration("1.5s").
+// duration replaces duration("1.5s") by a number.
 func (r *resolver) duration(p *ast.Node, n *ast.BuiltinNode) {
 	if n.Name != "duration" || r.err != nil || len(n.Arguments) != 1 {
 		return

@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// A ranks has different numbers in their order, each with how often it is there, so that what is
-// at a place among all is found without sorting them again. It is cut into runs:
+// A ranks is a sorted multiset of numbers: each distinct number with its count. It finds the
+// number at a position without sorting again. It is split into runs:
 //
-//	runs    [1 2 4] [5 8] [9 11 12]    each ordered, none empty, all before the next
-//	n          5      2       7        numbers of a run, counting each as often as it is there
+//	runs    [1 2 4] [5 8] [9 11 12]    each sorted and not empty, all before the next
+//	n          5      2       7        sum of the counts in a run
 //
-// Adding and taking out cost a search and a move within a run, finding a place O(runs). Runs
-// are short, so that moving half of one is cheap, and long enough that there are few.
+// Adding and removing take a search and a move within a run. Finding a position takes O(runs).
+// Runs are short enough for cheap moves, and long enough that there are few.
 type ranks struct {
 	runs []run
 }
 
-// A run is a part of the numbers, one after the other, and how often each is there.
+// A run is a sorted part of the numbers, with their counts.
 type run struct {
-	values []any // Ascending; times has as many.
+	values []any // In ascending order; times has the same length.
 	times  []int
 	n      int // Sum of times.
 }
 
-// longestRun is how many numbers a run has before it becomes two.
+// longestRun is the length at which a run is split in two.
 const longestRun = 512
 
-// ranksOf returns the numbers that counts has.
+// ranksOf returns the numbers in counts as a ranks.
 func ranksOf(counts map[any]int) *ranks {
 	values := make([]any, 0, len(counts))
 	for v := range counts {
@@ -46,7 +46,7 @@ func ranksOf(counts map[any]int) *ranks {
 	return r
 }
 
-// counts returns the numbers and how often each is there: what ranksOf makes a ranks of.
+// counts returns the numbers with their counts, the inverse of ranksOf.
 func (r *ranks) counts() map[any]int {
 	counts := map[any]int{}
 	for _, of := range r.runs {
@@ -57,7 +57,7 @@ func (r *ranks) counts() map[any]int {
 	return counts
 }
 
-// compareNumbers orders numbers, none of which is NaN: equal ones by their kinds.
+// compareNumbers orders numbers, and equal numbers by their types. NaN is not allowed.
 func compareNumbers(a, b any) int {
 	if x, ok := a.(float64); ok {
 		if y, ok := b.(float64); ok {
@@ -67,12 +67,13 @@ func compareNumbers(a, b any) int {
 	return cmp.Or(Answer{a}.Compare(Answer{b}), cmp.Compare(kindOf(Answer{a}), kindOf(Answer{b})))
 }
 
-// add adds v as often as times says, or takes it out if that is -1. It returns by how many there are more
-// different numbers: 1, 0 or -1.
+// add adds times to the count of v, which removes v if times is -1. It returns the change in the
+// number of distinct numbers: 1, 0 or -1.
 func (r *ranks) add(v any, times int) (more int) {
-	// The first run whose greatest number is not below v, so that runs stay before each other.
+	// Find the first run whose greatest number is at least v, so that the runs stay in order.
 	k, _ := slices.BinarySearchFunc(r.runs, v, func(of run, v any) int { return compareNumbers(of.values[len(of.values)-1], v) })
-	if k == len(r.runs) { // It is above all.
+	// v is greater than all numbers.
+	if k == len(r.runs) {
 		if k--; k < 0 {
 			r.runs, k = []run{{}}, 0
 		}
@@ -98,7 +99,7 @@ func (r *ranks) add(v any, times int) (more int) {
 	return -1
 }
 
-// split makes two of run k. The upper half gets memory of its own, so that both can grow.
+// split splits run k in two. The upper half gets its own memory, so that both can grow.
 func (r *ranks) split(k int) {
 	of, half := &r.runs[k], len(r.runs[k].values)/2
 	upper := run{values: slices.Clone(of.values[half:]), times: slices.Clone(of.times[half:])}
@@ -110,8 +111,8 @@ func (r *ranks) split(k int) {
 	r.runs = slices.Insert(r.runs, k+1, upper)
 }
 
-// at returns the number at a place, from 1 on; nil behind the last. It passes whole runs by their n, and
-// counts within one only.
+// at returns the number at a position, counted from 1, or nil after the last. It skips whole runs
+// by their n, and counts only within one.
 func (r *ranks) at(place int) any {
 	for _, of := range r.runs {
 		if place > of.n {

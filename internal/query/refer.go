@@ -12,24 +12,27 @@ import (
 	"github.com/stet-ecs/stet/internal/near"
 )
 
-// A component behind a field that holds an entity, or a pointer to one, is that of this entity:
+// A component after a field with an entity, or with a pointer to one, is the component of that
+// entity:
 //
 //	Target.Of.Health.Current < 0
 //
-// becomes a call with the entity, whose result has the type of the component. Of an entity that is
-// not alive, or lacks the component, or behind a nil pointer, it is nothing, as is a component that the entity at hand lacks;
-// a tag is false. Whatever the entity at hand is, any other one may be asked: where all of the state
-// does not lie in memory, they are looked up, see [Expr.Looking].
+// It becomes a call with the entity, whose result has the type of the component. The result is
+// nil if the entity is not alive or lacks the component, or if the pointer is nil. For a tag it
+// is then false. Any other entity may be read. If the whole state is not in memory, its rows are
+// looked up, see [Expr.Looking].
 //
 //	of(Target.Of).Current < 0                                                     resolved
 //	has(Target) && of(Target.Of) != nil && of(Target.Of).Current < 0              guarded
 //
-// An aggregate that reads other entities asks all each time: nobody keeps who refers to whom.
+// An aggregate that reads other entities evaluates all entities each time, since it does not keep
+// the references between entities.
 
-// referName returns what the compiled program calls the function that reads referred component i.
+// referName returns the name of the function that reads referred column i in the compiled
+// program.
 func referName(i int) string { return "\x05" + string(rune('a'+i%26)) + strings.Repeat("'", i/26) }
 
-// refer makes *p, a member of n.Node which is an entity, a call of such a function.
+// refer replaces *p, a component of the entity n.Node, by a call.
 func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 	c := r.im.Find(name)
 	switch {
@@ -40,7 +43,8 @@ func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 		r.fail(n.Property, "%s is a resource, no entity has it", name)
 		return
 	}
-	col := newColumn(c) // Each place has one of its own: it keeps whom it was asked of last, see reading.
+	// Each place gets its own column, since a reading caches the last entity per column.
+	col := newColumn(c)
 	r.referred = append(r.referred, col)
 	call := ownCall(n, referName(len(r.referred)-1), n.Node).(*ast.CallNode)
 	if r.calls == nil {
@@ -50,11 +54,11 @@ func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 	*p = call
 }
 
-// isEntity reports whether t is an entity; nil is none.
+// isEntity reports whether t is an entity. nil is not.
 func isEntity(t *layout.Type) bool { return t != nil && t.Kind == layout.Entity }
 
-// other returns what e, alive or not, has of col, and whether it has it. A lookup knows indices only, so
-// whether e is alive is asked before.
+// other returns the row of e in col, and whether there is one. e need not be alive. A lookup goes
+// by index only, so other first checks whether e is alive.
 func (x *Expr) other(col *column, e ecs.Entity) (row []byte, has bool, err error) {
 	switch {
 	case !x.isAlive(e):
@@ -71,7 +75,8 @@ func (x *Expr) other(col *column, e ecs.Entity) (row []byte, has bool, err error
 	return col.component.Row(n), true, nil
 }
 
-// referredOf returns what the entity that text is has of col; nil, a pointer that leads to none, has nothing.
+// referredOf returns the value of col for the entity that text names. text is nil for a nil
+// pointer, for which there is no value.
 func (x *Expr) referredOf(col *column, text any) (any, error) {
 	e := ecs.Vacant
 	if text != nil {
@@ -93,7 +98,8 @@ func (x *Expr) referredOf(col *column, text any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	to := reflect.New(goType(col.layout)) // Clones of x ask at the same time.
+	// Allocate the value, since clones of x run at the same time.
+	to := reflect.New(goType(col.layout))
 	setGo(to.Elem(), v)
 	if col.layout.Kind == layout.Struct {
 		return to.Interface(), nil
@@ -101,8 +107,8 @@ func (x *Expr) referredOf(col *column, text any) (any, error) {
 	return to.Elem().Interface(), nil
 }
 
-// result returns the type of what is read of col of another entity, which may be nothing. A struct is
-// a pointer, which can be nil and whose fields the checker knows; a scalar is of any type, for nil.
+// result returns the type of a column of another entity, which may be nil. A struct is a pointer,
+// which can be nil and has typed fields. A scalar has the type any.
 func (c *column) result() reflect.Type {
 	switch {
 	case c.typ == nil:
@@ -118,7 +124,7 @@ func (c *column) signature() reflect.Type {
 	return reflect.FuncOf([]reflect.Type{reflect.TypeFor[string]()}, []reflect.Type{c.result()}, false)
 }
 
-// referred returns what call n needs: that there is an answer.
+// referred returns the needs of call n, and that its result is not nil.
 func (g guarder) referred(n *ast.CallNode) []need {
 	_, needs := g.below(n)
 	if g.calls[n].typ == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Who is behind a pointer to an entity is asked like who is in a field, and nobody is behind one that is nil, or that
-// leads to such a pointer, or to an entity that is gone.
+// A pointer to an entity works like an entity in a field. It refers to no entity if the pointer
+// is nil, points to a nil pointer, or points to a destroyed entity.
 func TestWhoIsBehindAPointerIsAsked(t *testing.T) {
 	type follower struct {
 		Boss *ecs.Entity

@@ -10,15 +10,15 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An expression can be evaluated without an image: whoever reads a state by pages hands in the rows.
-// Then the expression may be cloned, so that several goroutines evaluate it at once.
+// An expression can be evaluated without an image: a caller that reads a state by pages passes
+// the rows. Such an expression may be cloned, so that several goroutines evaluate it.
 
-// Rows finds what an entity has of a component, encoded, and whether it has it. The number of
-// the component is its place in what [Expr.Reads] returned.
+// Rows returns the encoded value of an entity in component n, and whether there is one. n is an
+// index into the result of [Expr.Reads].
 type Rows func(n int) (row []byte, has bool, err error)
 
-// Reads returns the components and resources that x reads of the entity at hand; nil for one that the
-// image does not have yet.
+// Reads returns the components and resources of the current entity that x reads. An element is
+// nil if the image does not have the component.
 func (x *Expr) Reads() (components []*inspect.Component) {
 	for _, col := range x.columns {
 		components = append(components, col.component)
@@ -26,22 +26,21 @@ func (x *Expr) Reads() (components []*inspect.Component) {
 	return components
 }
 
-// Among tells x, and what is cloned of it, who is alive: the image that x was compiled for need
-// not know.
+// Among sets the function that reports whether an entity is alive, for x and its later clones. It
+// replaces that of the image.
 func (x *Expr) Among(alive func(ecs.Entity) bool) { x.alive = alive }
 
-// Looking tells x, and what is cloned of it, how to look up what other entities have of a
-// component: the image that x was compiled for need not have the rows. What is looked up may be used
-// by all of them at the same time.
+// Looking sets how x and its clones look up components of other entities. It replaces the rows of
+// the image. The clones may use a Lookup concurrently.
 func (x *Expr) Looking(up func(*inspect.Component) Lookup) {
 	for _, col := range x.referred {
 		col.lookup = up(col.component)
 	}
 }
 
-// Clone returns a copy of x, which may be used at the same time. What evaluation writes is made anew:
-// variables, the machine, room for values. The program and the functions are shared; nothing writes
-// to them. Functions still ask the first x who is alive, and look up in its referred columns.
+// Clone returns a copy of x that another goroutine may use. It copies what evaluation writes to:
+// variables, the machine, and values. The copies share the program and the functions, which do
+// not change. The functions still use alive and the referred columns of the original x.
 func (x *Expr) Clone() *Expr {
 	c := *x
 	c.env, c.vm = maps.Clone(x.env), vm.VM{MemoryBudget: memoryBudget}
@@ -57,9 +56,8 @@ func (x *Expr) Clone() *Expr {
 	return &c
 }
 
-// OfRows is [Expr.Of] for an entity whose rows lie elsewhere than in the image. Evaluated directly it
-// asks for the rows that it comes to, by the machine for all that x reads. Only this way is direct: Of
-// always takes the machine.
+// OfRows is [Expr.Of] for rows that are not in the image. Direct evaluation finds only the rows
+// that it reads, and the machine finds all rows. Of always uses the machine.
 func (x *Expr) OfRows(e ecs.Entity, rows Rows) (Answer, error) {
 	if x.direct != nil {
 		r := &x.reading
@@ -79,7 +77,7 @@ func (x *Expr) OfRows(e ecs.Entity, rows Rows) (Answer, error) {
 	return x.run(e)
 }
 
-// HoldsRows is [Expr.Holds] in the same way.
+// HoldsRows is [Expr.Holds] for rows that are not in the image.
 func (x *Expr) HoldsRows(e ecs.Entity, rows Rows) (bool, error) {
 	a, err := x.OfRows(e, rows)
 	if err != nil {

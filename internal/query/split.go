@@ -9,11 +9,11 @@ import (
 	"github.com/expr-lang/expr/parser/lexer"
 )
 
-// Lists of expressions are cut by the lexer of package expr, not as text: a comma, an = or " as "
-// may stand in quotes. Places of tokens count runes.
+// Lists of expressions are split by the lexer of package expr, not as text: a comma, an = or " as
+// " may be in quotes. Positions of tokens count runes.
 
-// Split splits expressions at the commas that are in no brackets. Text that is no
-// list of words is one expression, for the compiler to say what is wrong.
+// Split splits expressions at commas outside of brackets. Text that the lexer rejects is one
+// expression, and the compiler reports the error.
 func Split(text string) (parts []string) {
 	tokens, err := lexer.Lex(file.NewSource(text))
 	if err != nil {
@@ -30,7 +30,7 @@ func Split(text string) (parts []string) {
 	return append(parts, string(runes[first:]))
 }
 
-// depths iterates over tokens, by their positions, with how many brackets are open behind each.
+// depths iterates over the indices of tokens, with the number of open brackets after each.
 func depths(tokens []lexer.Token) iter.Seq2[int, int] {
 	return func(yield func(i, depth int) bool) {
 		depth := 0
@@ -47,7 +47,7 @@ func depths(tokens []lexer.Token) iter.Seq2[int, int] {
 	}
 }
 
-// SplitName splits "EXPR as NAME"; without a name, the text is its own.
+// SplitName splits "EXPR as NAME". Without a name, the text is its own name.
 func SplitName(text string) (expr, name string) {
 	text = strings.TrimSpace(text)
 	tokens, err := lexer.Lex(file.NewSource(text))
@@ -58,7 +58,7 @@ func SplitName(text string) (expr, name string) {
 	return text, text
 }
 
-// SplitAssignment splits "TARGET = EXPR" at the first =, which is part of no other operator.
+// SplitAssignment splits "TARGET = EXPR" at the first operator =.
 func SplitAssignment(text string) (target, expr string, ok bool) {
 	tokens, err := lexer.Lex(file.NewSource(text))
 	i := slices.IndexFunc(tokens, func(t lexer.Token) bool { return t.Is(lexer.Operator, "=") })

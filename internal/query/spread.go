@@ -7,40 +7,42 @@ import (
 	"math/bits"
 )
 
-// A spread has the values that a percentile is chosen from, with how often each was met.
+// A spread has the values for a percentile, with their counts.
 //
-// Spreads of one column share an amount of memory. While their values fit in it, percentiles are
-// exact. If they do not, all values of the column are rounded toward zero to fewer significant
-// bits, so that many become one: as few as it takes, whatever order they came in.
+// Spreads of one column share a memory limit. While their values fit, percentiles are exact.
+// Otherwise all values of the column are rounded toward zero to fewer significant bits, so that
+// many become equal. The number of bits depends only on the values, not on their order.
 type spread struct {
 	*precision
-	n      map[any]int // Of int, uint64 and float64, none of which is NaN or -0, which counts as 0.
-	nans   int         // Behind all others.
+	// n counts values of type int, uint64 and float64, without NaN. -0 counts as 0.
+	n      map[any]int
+	nans   int // Number of NaNs, which come after all other values.
 	values int
-	order  *ranks // In place of n from the first percentile on; nil: not known.
+	order  *ranks // Replaces n after the first percentile; nil before.
 }
 
-// A precision is what spreads of one column share.
+// A precision is shared by the spreads of one column.
 type precision struct {
-	bits int // Significant ones that values keep.
-	kept int // Values in all of the spreads.
+	bits int // Significant bits of values.
+	kept int // Number of distinct values in all spreads.
 	all  []*spread
 }
 
 const (
 	wholeBits  = 64
-	fewestBits = 8       // Half a percent.
-	mostValues = 1 << 18 // That a precision keeps, unless it has the fewest bits.
+	fewestBits = 8 // A relative error of half a percent.
+	// Maximal number of values in a precision, unless it has the fewest bits.
+	mostValues = 1 << 18
 )
 
-// spread returns a spread of p, in which nothing is yet.
+// spread returns an empty spread of p.
 func (p *precision) spread() *spread {
 	s := &spread{precision: p, n: map[any]int{}}
 	p.all = append(p.all, s)
 	return s
 }
 
-// add adds v, a number.
+// add adds the number v.
 func (s *spread) add(v any) error {
 	if err := numeric(v); err != nil {
 		return err
@@ -51,10 +53,11 @@ func (s *spread) add(v any) error {
 		return nil
 	}
 	s.put(v, 1)
-	// All spreads of the column are rounded, not only this one: groups of one table are to be near
-	// by the same measure.
+	// Round all spreads of the column, not only this one, so that all groups of a table have the
+	// same precision.
 	for s.kept > mostValues && s.bits > fewestBits {
-		s.bits = min(s.bits-2, 32) // 64, 32, 30, … 8.
+		// 64, 32, 30, … 8.
+		s.bits = min(s.bits-2, 32)
 		for _, other := range s.all {
 			other.round()
 		}
@@ -62,8 +65,8 @@ func (s *spread) add(v any) error {
 	return nil
 }
 
-// take takes out v, which was added. Nothing may have been rounded: else it is not known which of the
-// values that became one it was.
+// take removes v, which was added. Values must not have been rounded, since several may have
+// become one.
 func (s *spread) take(v any) {
 	s.values--
 	if f, ok := v.(float64); ok && math.IsNaN(f) {
@@ -73,7 +76,7 @@ func (s *spread) take(v any) {
 	s.put(v, -1)
 }
 
-// numeric returns an error if v is no number.
+// numeric returns an error if v is not a number.
 func numeric(v any) error {
 	switch v.(type) {
 	case int, uint64, float64:
@@ -82,12 +85,13 @@ func numeric(v any) error {
 	return fmt.Errorf("%v is no number", Answer{v})
 }
 
-// put adds n times v, or takes it out if n is -1.
+// put adds v n times, or removes it if n is -1.
 func (s *spread) put(v any, n int) {
 	if v = rounded(v, s.bits); v == 0.0 {
-		v = 0.0 // One of 0 and -0.
+		// This turns -0 into 0.
+		v = 0.0
 	}
-	// 1 as an int and 1 as a float are two keys, and their places are next to each other.
+	// 1 as an int and 1 as a float are two keys, at adjacent positions.
 	if s.order != nil {
 		s.kept += s.order.add(v, n)
 		return
@@ -99,7 +103,7 @@ func (s *spread) put(v any, n int) {
 	s.kept += len(s.n) - before
 }
 
-// round rounds what s has.
+// round rounds the values of s to the current bits.
 func (s *spread) round() {
 	old := s.n
 	if s.order != nil {
@@ -112,8 +116,8 @@ func (s *spread) round() {
 	}
 }
 
-// rounded returns a number with its first significant bits: the others become 0, so it moves toward
-// zero and stays of its type. What was rounded to more bits before comes to the same.
+// rounded rounds a number toward zero to its first significant bits. The type stays the same.
+// Rounding in several steps returns the same as in one.
 func rounded(v any, significant int) any {
 	if significant == wholeBits {
 		return v
@@ -138,14 +142,14 @@ func rounded(v any, significant int) any {
 	return v
 }
 
-// cut returns n with its first significant bits.
+// cut returns n with only its first significant bits.
 func cut(n uint64, significant int) uint64 {
 	drop := max(bits.Len64(n)-significant, 0)
 	return n >> drop << drop
 }
 
-// percentile returns the least value that is not below p percent of all: one of them, or what it
-// was rounded to; nothing of no values.
+// percentile returns the least value that is not below p percent of all values, possibly rounded.
+// It returns nil if there are no values.
 func (s *spread) percentile(p int) Answer {
 	if s.order == nil {
 		s.order, s.n = ranksOf(s.n), nil
@@ -154,30 +158,32 @@ func (s *spread) percentile(p int) Answer {
 	if v := s.order.at(place); v != nil || s.nans == 0 {
 		return Answer{v}
 	}
-	return Answer{math.NaN()} // The place is behind all numbers, where the NaNs are.
+	// The position is after all numbers, among the NaNs.
+	return Answer{math.NaN()}
 }
 
-// A variety counts different answers: exactly up to mostKept of them. Of more it counts those whose
-// hashes are least, from which it is known how densely all hashes lie:
+// A variety counts distinct answers. It is exact up to mostKept of them. Above that it keeps only
+// the answers with the least hashes, and estimates the number from the density of these hashes:
 //
-//	hash    000… 001… 01…. 1…..    how many begin with three zeros, two, one, none
-//	zeros     3    2    1    0     the fewest so that at most mostKept begin with as many, or more
+//	hash    000… 001… 01…. 1…..    how many hashes begin with three zero bits, two, one, none
+//	zeros     3    2    1    0     the least number such that at most mostKept have that many
 //
-// Only those are kept, but if any may be taken out again.
+// Other hashes are dropped, unless answers may be removed again.
 type variety struct {
-	hashes map[uint64]int // And how many answers have it.
+	hashes map[uint64]int // Number of answers with each hash.
 	zeros  int
-	with   [65]int // Hashes by how many zeros they begin with.
-	least  int     // Hashes of at least that many.
-	all    bool    // Every one is kept.
+	with   [65]int // Number of hashes by leading zero bits.
+	least  int     // Number of hashes with at least zeros leading zero bits.
+	all    bool    // Keep all hashes.
 }
 
-// mostKept is how many hashes a variety counts; the more, the nearer it is: one part in 256.
+// mostKept is the number of hashes that a variety keeps. It makes the error about one part in
+// 256.
 const mostKept = 1 << 16
 
 func newVariety() *variety { return &variety{hashes: map[uint64]int{}} }
 
-// add counts a, if it is another one than all before.
+// add adds a.
 func (s *variety) add(a Answer) {
 	h := hash(a.Key())
 	zeros := bits.LeadingZeros64(h)
@@ -191,7 +197,8 @@ func (s *variety) add(a Answer) {
 	if zeros >= s.zeros {
 		s.least++
 	}
-	// A hash begins with one more zero half as often, so each step halves what is kept, about.
+	// About half of the hashes with n leading zero bits have more, so each step halves the number
+	// of hashes.
 	for before := s.zeros; s.least > mostKept; {
 		s.least -= s.with[s.zeros]
 		if s.zeros++; s.least <= mostKept && !s.all {
@@ -201,7 +208,7 @@ func (s *variety) add(a Answer) {
 	}
 }
 
-// take takes out a, which was added. All hashes must have been kept.
+// take removes a, which was added. All hashes must have been kept.
 func (s *variety) take(a Answer) {
 	h := hash(a.Key())
 	if s.hashes[h]--; s.hashes[h] > 0 {
@@ -219,7 +226,8 @@ func (s *variety) take(a Answer) {
 	}
 }
 
-// hash returns FNV-1a of text, its bits mixed as MurmurHash3 ends: their order is what counts.
+// hash returns the FNV-1a hash of text, mixed by the finalizer of MurmurHash3 to make the leading
+// bits uniform.
 func hash(text string) uint64 {
 	h := uint64(14695981039346656037)
 	for _, b := range []byte(text) {
@@ -230,7 +238,7 @@ func hash(text string) uint64 {
 	return h ^ h>>33
 }
 
-// count returns how many there are, about: 2^zeros times as many as those whose hashes begin so.
+// count returns the estimated number of distinct answers: 2^zeros times least.
 func (s *variety) count() int {
 	return int(float64(s.least) * (math.MaxUint64 / float64(uint64(math.MaxUint64)>>s.zeros)))
 }

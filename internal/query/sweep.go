@@ -7,53 +7,53 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Whoever asks all entities compiles first, which tells the components that are read, and sweeps
-// then: so a state of gigabytes takes the pages of a few columns. What an expression reads of other
-// entities than its own is looked up, in the columns that it names (see [inspect.State.Lookup]).
+// A command that evaluates all entities compiles its expressions first, which determines the
+// components to read. Then it sweeps. So for a state of gigabytes it reads only the pages of a
+// few columns. Components of other entities are looked up in their columns (see
+// [inspect.State.Lookup]).
 
-// A Sweeper asks the entities alive in a state for what expressions give, span by span and several
-// at the same time, and reads of the state only the components that are asked for.
+// A Sweeper evaluates expressions for the live entities of a state. It works span by span,
+// several at a time, and reads only the components that are used.
 type Sweeper struct {
 	State *inspect.State
-	Begin int // The index to begin with, see [inspect.State.Sweep].
+	Begin int // Index to begin with, see [inspect.State.Sweep].
 
-	components []*inspect.Component // That are read, each once.
+	components []*inspect.Component // The components to read, each once.
 	exprs      []*Swept
 }
 
-// A SweptEntity is an entity that a sweep has come to: which of a span, and who asks it.
+// A SweptEntity is an entity of a sweep: its position in a span, and the asker that evaluates it.
 type SweptEntity struct {
 	*inspect.Span
 	asker, i int
 }
 
-// Entity returns the entity itself.
+// Entity returns the entity.
 func (at SweptEntity) Entity() ecs.Entity { return at.Entities[at.i] }
 
 // Has reports whether the entity has component number n of the sweep.
 func (at SweptEntity) Has(n int) bool { return at.Span.Has(n, at.i) }
 
-// Row returns what the entity has of component number n of the sweep, encoded, and whether it has it. It is
-// valid until the next entity is asked.
+// Row returns the encoded value of component number n of the sweep, and whether the entity has
+// it. The value is valid until the next entity.
 func (at SweptEntity) Row(n int) (row []byte, has bool, err error) { return at.Span.Row(n, at.i) }
 
 // A Swept is an expression of a sweep.
 type Swept struct {
 	*Expr
 	sweeper *Sweeper
-	reads   []int       // Components, by their numbers in the sweep.
-	copies  []*exprCopy // By who asks.
+	reads   []int       // Numbers of the components in the sweep.
+	copies  []*exprCopy // One copy per asker.
 }
 
-// An exprCopy is an expression for one of those who ask at the same time, and the entity that it
-// asks.
+// An exprCopy is the copy of an expression for one asker, with its current entity.
 type exprCopy struct {
 	*Expr
 	at   SweptEntity
 	rows Rows
 }
 
-// Number returns the number that c has in the sweep, which reads it from then on.
+// Number returns the number of c in the sweep, and adds c if necessary.
 func (w *Sweeper) Number(c *inspect.Component) int {
 	for n, known := range w.components {
 		if c == known {
@@ -64,11 +64,11 @@ func (w *Sweeper) Number(c *inspect.Component) int {
 	return len(w.components) - 1
 }
 
-// Component returns the component that has a number in the sweep.
+// Component returns the component with a number in the sweep.
 func (w *Sweeper) Component(n int) *inspect.Component { return w.components[n] }
 
-// Compile compiles text for the sweep, see the function Compile. It is called before the sweep begins,
-// as that reads the components that were asked for by then.
+// Compile compiles text for the sweep, see the function Compile. It must be called before the
+// sweep begins, since the sweep reads the components known by then.
 func (w *Sweeper) Compile(what, text string, want Want) (*Swept, error) {
 	x, err := Compile(w.State.Outline(), what, text, want)
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *Sweeper) Compile(what, text string, want Want) (*Swept, error) {
 	return w.sweep(x), nil
 }
 
-// sweep makes x, which is compiled for the outline of the state, an expression of the sweep.
+// sweep adds x to the sweep. x is compiled for the outline of the state.
 func (w *Sweeper) sweep(x *Expr) *Swept {
 	x.Among(w.State.IsAlive)
 	x.Looking(func(c *inspect.Component) Lookup { return w.State.Lookup(c) })
@@ -89,40 +89,39 @@ func (w *Sweeper) sweep(x *Expr) *Swept {
 	return s
 }
 
-// copy gives x one more copy, for the asker of the next number. Its rows are those of the entity that
-// it was brought to last.
+// copy adds a copy of x for the next asker. Its rows are those of its current entity.
 func (x *Swept) copy() {
 	c := &exprCopy{Expr: x.Clone()}
 	c.rows = func(n int) ([]byte, bool, error) { return c.at.Row(x.reads[n]) }
 	x.copies = append(x.copies, c)
 }
 
-// to returns the copy of whoever asks, for the entity that it has come to.
+// to returns the asker's copy of x, set to the entity.
 func (x *Swept) to(at SweptEntity) *exprCopy {
 	c := x.copies[at.asker]
 	c.at = at
 	return c
 }
 
-// At evaluates x for an entity that the sweep has come to.
+// At evaluates x for an entity of the sweep.
 func (x *Swept) At(at SweptEntity) (Answer, error) {
 	c := x.to(at)
 	return c.OfRows(at.Entity(), c.rows)
 }
 
-// HoldsAt reports whether condition x holds for an entity that the sweep has come to.
+// HoldsAt reports whether condition x holds for an entity of the sweep.
 func (x *Swept) HoldsAt(at SweptEntity) (bool, error) {
 	c := x.to(at)
 	return c.HoldsRows(at.Entity(), c.rows)
 }
 
-// LookUp evaluates x for an entity that is looked up by itself, outside of a sweep and by one goroutine.
+// LookUp evaluates x for a single entity outside of a sweep. Only one goroutine may call it.
 func (x *Swept) LookUp(e ecs.Entity) (Answer, error) {
 	w := x.sweeper
 	return x.OfRows(e, func(n int) ([]byte, bool, error) { return w.State.Has(w.components[x.reads[n]], e) })
 }
 
-// Answers returns what all of exprs give by of: what [Swept.At] or [Swept.LookUp] gives for an entity.
+// Answers returns the answers of all exprs. of is [Swept.At] or [Swept.LookUp] for one entity.
 func Answers(exprs []*Swept, of func(*Swept) (Answer, error)) (answers []Answer, err error) {
 	answers = make([]Answer, len(exprs))
 	for i, x := range exprs {
@@ -133,12 +132,12 @@ func Answers(exprs []*Swept, of func(*Swept) (Answer, error)) (answers []Answer,
 	return answers, nil
 }
 
-// Sweep calls ask with all entities, which adds to what was found in its span, and take with this
-// and the index to go on with, span by span by index. What was found before an error is taken
-// first, as take may have enough.
+// Sweep calls ask for each entity, to add to the result of its span. It calls take with each
+// result and the Next of the span, in the order of spans. Results before an error are taken
+// first, as take may end the sweep.
 //
-//	asker 0: span 0 ask ask …   span 2 ask …          several at the same time, each with
-//	asker 1: span 1 ask ask ask …   span 3 ask …      copies of the expressions of its own
+//	asker 0: span 0 ask ask …   span 2 ask …          askers run concurrently, each with
+//	asker 1: span 1 ask ask ask …   span 3 ask …      its own copies of the expressions
 //	take:        0       1       2       3            one after the other, in order
 func Sweep[T any](ctx context.Context, w *Sweeper, ask func(at SweptEntity, found *T) error, take func(found T, next int) error) error {
 	type span struct {
@@ -148,7 +147,8 @@ func Sweep[T any](ctx context.Context, w *Sweeper, ask func(at SweptEntity, foun
 	}
 	askers := 0
 	return w.State.Sweep(ctx, w.Begin, w.components, func() func(*inspect.Span) (any, error) {
-		asker := askers // Askers are made one after the other, and used at the same time.
+		// Askers are made one by one, and used concurrently.
+		asker := askers
 		askers++
 		for _, x := range w.exprs {
 			x.copy()

@@ -7,19 +7,20 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A tally is what the answers of all entities come to, of which each can be taken out again.
+// A tally combines the answers of all entities. Each answer can be removed again.
 //
-//	any, none, all    how many are true and false
+//	any, none, all    counts of true and false
 //	min, max          a heap
 //	others            a total
 type tally struct {
 	kind   string
-	truths [2]int // How many answers are false, and true.
+	truths [2]int // Numbers of false and of true answers.
 	total  *Total
 	best   extreme
 }
 
-// newTally returns a tally of nothing. It keeps all hashes of a variety, to take them out again.
+// newTally returns an empty tally. A variety in it keeps all hashes, so that answers can be
+// removed.
 func newTally(kind string) tally {
 	t := tally{kind: kind, total: NewTotal(kind)}
 	if t.total.variety != nil {
@@ -31,7 +32,7 @@ func newTally(kind string) tally {
 	return t
 }
 
-// add adds what the entity with an index gave. After an error it is as if it was not called.
+// add adds the answer of the entity with that index. After an error the tally is unchanged.
 func (t *tally) add(a Answer, index uint32) error {
 	switch t.kind {
 	case "any", "none", "all":
@@ -44,7 +45,7 @@ func (t *tally) add(a Answer, index uint32) error {
 	return nil
 }
 
-// take takes out an answer that was added; nothing leaves t as it is.
+// take removes an answer that was added. It ignores nil.
 func (t *tally) take(a Answer) {
 	switch {
 	case a.v == nil:
@@ -57,9 +58,9 @@ func (t *tally) take(a Answer) {
 	}
 }
 
-// result returns what the answers come to, which k keeps of im. What can no longer be told from what was
-// counted is added up again, in the order in which entities would have been asked: so the result is the
-// one of an aggregate that follows nothing.
+// result returns the combined answers. k has the answers of the entities of im. If the result
+// does not follow from the tally, result adds all answers again, in the order of the registry. So
+// it equals the result of an aggregate that does not follow ticks.
 func (t *tally) result(k *kept, im *inspect.Image) Answer {
 	switch t.kind {
 	case "any":
@@ -80,8 +81,7 @@ func (t *tally) result(k *kept, im *inspect.Image) Answer {
 	return t.total.Result()
 }
 
-// again adds up all answers that k keeps, of which none is wrong, in the order of entities: it costs
-// all of them, but evaluates none.
+// again adds all answers in k in the order of the registry, without evaluating entities.
 func (t *tally) again(k *kept, im *inspect.Image) Answer {
 	again := NewTotal(t.kind)
 	for _, e := range im.Registry[:im.Alive] {
@@ -90,7 +90,7 @@ func (t *tally) again(k *kept, im *inspect.Image) Answer {
 	return again.Result()
 }
 
-// truth returns 1 for an answer that is true.
+// truth returns 1 if the answer is true, or 0.
 func truth(a Answer) int {
 	if a.v == true {
 		return 1
@@ -98,39 +98,40 @@ func truth(a Answer) int {
 	return 0
 }
 
-// An extreme is the least or the greatest of answers. It is a heap, in which those that were taken
-// out stay until they come up: what the entity gives now is something else.
+// An extreme is the least or the greatest answer. It is a heap that removes answers lazily: a
+// removed answer stays until it is at the top. It is outdated if its entity has another answer
+// now.
 //
 //	answers   entity 1: 7   entity 2: 9   entity 3: 4
-//	heap      12 of entity 2   ── it gives 9 now: popped
+//	heap      12 of entity 2   ── the answer is 9 now: popped
 //	          9 of entity 2    ── the greatest
 //
-// When most of it was taken out, it is made anew, so it has at most about twice as many as there are
-// answers.
+// If most of the heap is outdated, it is rebuilt. So it has at most about twice as many elements
+// as there are answers.
 type extreme struct {
 	sign  int // 1: the greatest; -1: the least.
 	heap  []ranked
-	kinds [otherAnswer + 1]int // How many answers are of a kind.
-	zeros int                  // How many are -0.
+	kinds [otherAnswer + 1]int // Number of answers by type.
+	zeros int                  // Number of -0 answers.
 }
 
-// A ranked is an answer in the heap, and whose it was.
+// A ranked is an answer in the heap, with the index of its entity.
 type ranked struct {
 	Answer
 	index uint32
 }
 
-// add adds what the entity with an index gave.
+// add adds the answer of the entity with that index.
 func (x *extreme) add(a Answer, index uint32) {
 	if x.count(a, 1) {
 		heap.Push(x, ranked{a, index})
 	}
 }
 
-// take takes out an answer.
+// take removes an answer.
 func (x *extreme) take(a Answer) { x.count(a, -1) }
 
-// count counts a, and reports whether it is one that a heap takes.
+// count adds n to the counts for a, and reports whether a belongs in the heap.
 func (x *extreme) count(a Answer, n int) bool {
 	kind := kindOf(a)
 	x.kinds[kind] += n
@@ -140,12 +141,12 @@ func (x *extreme) count(a Answer, n int) bool {
 	return isRanked(kind)
 }
 
-// isRanked reports whether answers of a kind are in the heap.
+// isRanked reports whether answers of that type belong in the heap.
 func isRanked(kind int) bool { return kind != noAnswer && kind != otherAnswer }
 
-// of returns the extreme of answers, which are what was added and not taken out. It is false where
-// several are equal that are not the same, so that the order of entities says which one it is: an
-// integer and a float, 0 and -0, lists.
+// of returns the extreme of answers, the current answers. It returns false if equal but distinct
+// answers are possible: an integer and a float, 0 and -0, or lists. Then the order of entities
+// decides between them.
 func (x *extreme) of(answers []Answer) (Answer, bool) {
 	kinds, n := 0, 0
 	for _, of := range x.kinds[noAnswer+1:] {
@@ -153,7 +154,8 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 			kinds++
 		}
 	}
-	if len(x.heap) > 2*n+64 { // Mostly of what was taken out: O(1) for each that was added since.
+	// Most of the heap is outdated. Rebuilding takes O(1) per added answer.
+	if len(x.heap) > 2*n+64 {
 		x.rebuild(answers)
 	}
 	switch {
@@ -162,17 +164,18 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 	case kinds > 1 || x.kinds[otherAnswer] > 0:
 		return Answer{}, false
 	}
-	// What is on top may have been taken out since: then its entity gives something else by now. If
-	// it gives the same again, it was added twice, and either copy is right.
-	// All are of one kind, and each of them was pushed, so one is found before the heap is empty.
+	// Pop outdated answers from the top. An answer that its entity gave, changed and gave again
+	// is in the heap twice, and either copy is right. All answers have one type and were pushed,
+	// so the loop ends before the heap is empty.
 	for !same(answers[x.heap[0].index], x.heap[0].Answer) {
 		heap.Pop(x)
 	}
 	best := x.heap[0].Answer
-	return best, best.v != 0.0 || x.zeros == 0 // With a -0 among them, a 0 may be either.
+	// If there is a -0, the extreme may be 0 or -0.
+	return best, best.v != 0.0 || x.zeros == 0
 }
 
-// rebuild leaves out what was taken out.
+// rebuild makes the heap from the current answers.
 func (x *extreme) rebuild(answers []Answer) {
 	x.heap = x.heap[:0]
 	for index, a := range answers {
@@ -194,7 +197,7 @@ func (x *extreme) Pop() any {
 	return last
 }
 
-// same reports whether two answers that a heap takes are the same; 0 and -0 are not.
+// same reports whether two answers of the heap are identical; 0 and -0 are not.
 func same(a, b Answer) bool {
 	x, ok := a.v.(float64)
 	y, too := b.v.(float64)

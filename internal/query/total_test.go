@@ -25,7 +25,7 @@ func TestASumOfIntegersIsExactHoweverLarge(t *testing.T) {
 	}
 }
 
-// TestASumOfFloatsHasNoOrder adds floats of all sizes in two orders, takes some out again, and compares with
+// Floats of all sizes are added in two orders, and some are removed again. The sums must equal
 // the exact sum.
 func TestASumOfFloatsHasNoOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
@@ -72,7 +72,7 @@ func TestASumOfFloatsHasNoOrder(t *testing.T) {
 	require.True(t, math.IsNaN(infinite.Result().v.(float64)))
 }
 
-// TestTheDigitsOfASumAreCarried before they can be beyond 64 bits.
+// Digits are carried before they exceed 64 bits.
 func TestTheDigitsOfASumAreCarried(t *testing.T) {
 	s := &floatSum{since: maxAdded - 2}
 	s.add(-1.5, 1)
@@ -86,8 +86,7 @@ func TestTheDigitsOfASumAreCarried(t *testing.T) {
 	require.Equal(t, pi-1.5, s.near())
 }
 
-// TestAnExtremeForgetsWhatWasTakenOut compares the extremes of answers that change with those of a
-// look at all, and requires that what is kept does not grow.
+// The extremes of changing answers must equal those of all answers. The heap must stay small.
 func TestAnExtremeForgetsWhatWasTakenOut(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, kind := range []string{"min", "max"} {
@@ -109,7 +108,7 @@ func TestAnExtremeForgetsWhatWasTakenOut(t *testing.T) {
 	}
 }
 
-// percentileOf is the naive percentile: the values in order.
+// percentileOf returns the percentile by sorting the values.
 func percentileOf(values []Answer, p int) Answer {
 	slices.SortFunc(values, Answer.Compare)
 	if len(values) == 0 {
@@ -136,12 +135,12 @@ func TestPercentilesAreExactUpToSoManyValues(t *testing.T) {
 	require.Error(t, NewTotal("p5").Add(Answer{"text"}))
 }
 
-// TestPercentilesFollowWhatIsAddedAndTakenOut compares the percentiles of numbers that come and go
-// with those of the same numbers in order.
+// Numbers are added and removed. The percentiles must equal those of the sorted numbers.
 func TestPercentilesFollowWhatIsAddedAndTakenOut(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
-	for _, kinds := range []int{1, 7} { // One kind alone, or all of them.
+	// Floats alone, or all types.
+	for _, kinds := range []int{1, 7} {
 		total := NewTotal("p0")
 		var values []Answer
 		for i := range 12_000 {
@@ -162,7 +161,8 @@ func TestPercentilesFollowWhatIsAddedAndTakenOut(t *testing.T) {
 			total.percent = rng.IntN(101)
 			want := percentileOf(slices.Clone(values), total.percent)
 			if want.v == 0.0 {
-				want.v = 0.0 // Nobody tells it from -0.
+				// This turns -0 into 0, which count as equal.
+				want.v = 0.0
 			}
 			require.Equal(t, want.String(), total.Result().String(), "seed %d, p%d after %d", seed, total.percent, i)
 			n := 0
@@ -175,8 +175,8 @@ func TestPercentilesFollowWhatIsAddedAndTakenOut(t *testing.T) {
 	}
 }
 
-// TestDifferentAnswersAreCountedAsTheyComeAndGo compares a count of which answers are taken out with
-// one of those that are left, about where it begins to be near.
+// One count removes answers, the other counts only the remaining ones. Their sizes are around the
+// limit above which they are estimates.
 func TestDifferentAnswersAreCountedAsTheyComeAndGo(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 2))
@@ -206,8 +206,8 @@ func TestDifferentAnswersAreCountedAsTheyComeAndGo(t *testing.T) {
 	}
 }
 
-// Of more values than are kept, percentiles are near, however the values come and whichever group
-// they are of.
+// With more values than the limit, percentiles are approximate for any order of values and for
+// every group.
 func TestPercentilesOfMoreValuesAreNear(t *testing.T) {
 	const n = 2*mostValues + mostValues/8
 	rng := rand.New(rand.NewPCG(3, 3))
@@ -218,7 +218,8 @@ func TestPercentilesOfMoreValuesAreNear(t *testing.T) {
 			values[i] = Answer{rng.IntN(1 << 40)}
 		}
 	}
-	results := func(order []int, kinds ...string) (all []*Total) { // Those of group 0, then of group 1.
+	// results returns the totals of group 0 and then of group 1.
+	results := func(order []int, kinds ...string) (all []*Total) {
 		groups := NewTotals(kinds...)
 		all = append(groups(), groups()...)
 		for _, i := range order {
@@ -250,12 +251,14 @@ func TestPercentilesOfMoreValuesAreNear(t *testing.T) {
 	require.LessOrEqual(t, all[0].spread.kept, mostValues)
 }
 
-// A percentile that was told goes on as one that was not, and rounds its values when they become too many.
+// After its result is read, a percentile still takes more values, and rounds them when there are
+// too many.
 func TestPercentilesThatWereToldAreThoseOfTheSameValues(t *testing.T) {
 	told, untold := NewTotal("p50"), NewTotal("p50")
 	for i := range mostValues {
 		for _, total := range []*Total{told, untold} {
-			require.NoError(t, total.Add(Answer{float64(i / 2 * 2)})) // Each twice.
+			// Each value is added twice.
+			require.NoError(t, total.Add(Answer{float64(i / 2 * 2)}))
 			require.NoError(t, total.Add(Answer{float64(i) + 0.25}))
 		}
 		if i == 1000 {

@@ -8,31 +8,34 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An expression on the world asks all entities once for each of its aggregates. Of a state that lies in pages
-// that is one sweep for all of them, which keeps what the aggregates come to:
+// An expression on the world evaluates all entities for each of its aggregates. For a state in
+// pages, one sweep evaluates all aggregates and keeps their results:
 //
-//	sweep ──▶ what each aggregate asks of an entity ──▶ gathering of each ──▶ given to the aggregate ──▶ x
+//	sweep ──▶ the argument of each aggregate ──▶ a gathering for each ──▶ the aggregates ──▶ x
 
-// A gathering is what an aggregate comes to in a sweep.
+// A gathering is the result of an aggregate in a sweep.
 type gathering struct {
-	kind  string
-	total *Total // Of an aggregate that gives no truth.
-	found bool   // An entity was found that decides a truth.
-	err   error  // The first error, by index.
+	kind string
+	// total is nil for any, all and none.
+	total *Total
+	// found says that an entity has decided the result.
+	found bool
+	// err is the first error, by index.
+	err error
 }
 
-// outcome is what an entity gives for the argument of an aggregate.
+// outcome is the answer of an entity for the argument of an aggregate.
 type outcome struct {
 	Answer
 	err error
 }
 
-// errDecided ends a sweep when no entity can change what aggregates come to.
+// errDecided ends a sweep when further entities cannot change the results.
 var errDecided = errors.New("query: all is decided")
 
-// World evaluates text, which is about the whole world, for st: want is [WantTotal] or [WantWorld]. It reads the columns
-// that text names page by page, unless st is whole. Entities are asked by index, so where several give an error, it is
-// that of the first by index.
+// World evaluates text, an expression on the whole world, for st. want is [WantTotal] or
+// [WantWorld]. Unless st is whole, it reads the columns that text names page by page. If several
+// entities fail, the error is that of the first by index.
 func World(ctx context.Context, st *inspect.State, what, text string, want Want) (Answer, error) {
 	x, err := (&Sweeper{State: st}).Compile(what, text, want)
 	if err != nil {
@@ -41,14 +44,15 @@ func World(ctx context.Context, st *inspect.State, what, text string, want Want)
 	if st.Whole() {
 		return x.Of(ecs.Vacant)
 	}
-	// Few expressions ask whether an entity is alive outside of an aggregate, so all are counted when one does.
+	// Few expressions use exists(…) outside of an aggregate, so Count runs on demand.
 	x.Among(func(e ecs.Entity) bool { return st.Count(ctx) == nil && st.IsAlive(e) })
 	if len(x.aggregates) > 0 {
 		if err := x.gather(ctx, st); err != nil {
 			return Answer{}, err
 		}
 	}
-	return x.LookUp(ecs.Vacant) // What it names itself are resources.
+	// Outside of aggregates, x reads only resources.
+	return x.LookUp(ecs.Vacant)
 }
 
 // WorldHolds is [World] for a condition.
@@ -57,8 +61,9 @@ func WorldHolds(ctx context.Context, st *inspect.State, what, text string) (bool
 	return err == nil && a.v == true, err
 }
 
-// gather sweeps st for the aggregates of x, which is of no other state from then on. An error of an entity is kept in
-// the gathering: x may not ask for that aggregate. What it returns is an error of the sweep itself.
+// gather sweeps st for the aggregates of x, and binds x to st for good. The error of an entity is
+// kept in the gathering, since x may not use that aggregate. gather returns only errors of the
+// sweep itself.
 func (x *Expr) gather(ctx context.Context, st *inspect.State) error {
 	w := &Sweeper{State: st}
 	var gathered []*gathering
@@ -99,7 +104,7 @@ func (x *Expr) gather(ctx context.Context, st *inspect.State) error {
 	return err
 }
 
-// outcomeOf asks an entity that a sweep has come to.
+// outcomeOf evaluates s for an entity of a sweep.
 func outcomeOf(s *Swept, truth bool, at SweptEntity) (o outcome) {
 	if truth {
 		var holds bool
@@ -111,10 +116,10 @@ func outcomeOf(s *Swept, truth bool, at SweptEntity) (o outcome) {
 	return o
 }
 
-// decided reports whether no entity can change g.
+// decided reports whether further entities cannot change g.
 func (g *gathering) decided() bool { return g.found || g.err != nil }
 
-// add adds what the next entity by index gives for of.
+// add adds the outcome of the next entity by index.
 func (g *gathering) add(of *Expr, o outcome) {
 	switch {
 	case g.decided():
@@ -129,7 +134,7 @@ func (g *gathering) add(of *Expr, o outcome) {
 	}
 }
 
-// result returns what the aggregate gives.
+// result returns the result of the aggregate.
 func (g *gathering) result() (any, error) {
 	switch {
 	case g.err != nil:
