@@ -11,22 +11,21 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// Whether a program can take a store over is decided storage by storage, by what is registered and
-// what is stored:
+// A program can continue a store if each storage fits. The registered and the stored storages are
+// compared:
 //
 //	stored and registered      converted, unless the program's type is the older one
-//	stored only                values that would be lost
-//	registered only            new, unless it is what something stored was before (outgrown)
+//	only stored                values would be lost
+//	only registered            new, unless a stored component had this name before (outgrown)
 
-// Conversions returns what must be converted to make a state with this schema one
-// of w, what of it is not registered, and what is registered and not stored. An error
-// names the first field in which the stored schema does not fit the types registered
-// in w; if it is only that values would be lost, it wraps [raw.ErrDropped], and the
-// conversions are returned with it.
+// Conversions returns the conversions that turn a state with schema s into a state of w. They
+// include stored components that are not registered, and registered ones that are not stored. The
+// error names the first field in which s does not match the registered types. If values would only
+// be lost, the error wraps [raw.ErrDropped], and the conversions are returned, too.
 //
-// Older types than the stored ones are refused as newer data, not as data that does not
-// fit: by their version, by the layouts that a component was converted from, and by the
-// names that it had. A program that was not brought up to date must not take a store back.
+// If the registered types are older than the stored ones, the error is ErrNewer, not ErrSchema.
+// Conversions detects this by the version, by the former layouts of a component, and by its former
+// names. So an outdated program cannot convert a store back.
 func Conversions(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	registered := map[string]bool{}
 	for _, st := range w.Raw().Storages() {
@@ -60,15 +59,15 @@ func Conversions(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	return conversions, nil
 }
 
-// NumberOf returns the number of what st is in s: by its name, or by a former one that the program
-// gives it.
+// NumberOf returns the number of st in s. It looks up the name of st, and the former names that the
+// program registered.
 func NumberOf(s *format.Schema, st raw.Storage) (n int, ok bool) {
 	name, ok := st.StoredAs(func(name string) bool { _, ok := s.Numbers[name]; return ok })
 	return s.Numbers[name], ok
 }
 
-// outgrown returns an error if st, which is not stored, has a name that something
-// stored had before that the program does not know, so that it is the older one.
+// outgrown returns an error if st has a former name of a stored component that the program does not
+// have. st is not stored. Then the program is older than the store.
 func outgrown(s *format.Schema, st raw.Storage, registered map[string]bool) error {
 	for i := range s.Components {
 		c := &s.Components[i]
@@ -79,7 +78,7 @@ func outgrown(s *format.Schema, st raw.Storage, registered map[string]bool) erro
 	return nil
 }
 
-// had reports whether c was converted from the layout that st has.
+// had reports whether c was converted from the layout of st.
 func had(c *format.Entry, st raw.Storage) bool {
 	if st.Version() > c.Version || c.Layout.Equal(st.Layout()) {
 		return false
@@ -89,8 +88,8 @@ func had(c *format.Entry, st raw.Storage) bool {
 	})
 }
 
-// WithoutEntities returns the state of w, in which no entity is alive: the registry, which knows the
-// generations of indices, and the resources.
+// WithoutEntities returns the state of w without any alive entities. The state contains the
+// registry with the generations of all indices, and the resources.
 func WithoutEntities(w *ecs.World) *raw.State {
 	rows, alive, free := w.Raw().Registry()
 	state := &raw.State{Tick: w.Tick(), Registry: slices.Clone(rows), Alive: alive, Free: free}

@@ -1,12 +1,12 @@
-// Package image has the state of a world without Go types: the registry, and for each
-// component its entities and rows, which are bytes. Ticks are applied to it, whoever wrote
-// them, and only its end becomes a typed world.
+// Package image represents the state of a world without Go types: the registry, and the entities
+// and rows of each component. Rows are bytes. Recorded ticks can be applied to an image without the
+// program's types. The final state can become a typed world.
 //
-//	replay                       Image.Adopt; Image.Apply, which compares rows and operations
-//	is the state a sound one     Image.Unsound
-//	ask it                       Image.Find, Component.Find, Component.Row, Image.Digest
-//	make a world of it           Conversions, Image.Fill, Image.World
+//	replay                       Image.Adopt; Image.Apply, which checks rows and operations
+//	validate the state           Image.Unsound
+//	query the state              Image.Find, Component.Find, Component.Row, Image.Digest
+//	make a world                 Conversions, Image.Fill, Image.World
 //
-// A bare image is one that no tick will be applied to: rows that vary in length stay in
-// the pages they were read from, and nothing finds a row by its entity.
+// A bare image is one to which no tick will be applied. Its rows of varying length stay in the
+// pages from which they were read, and it has no lookup of rows by entity.
 package image

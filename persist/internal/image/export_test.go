@@ -2,9 +2,9 @@ package image
 
 import "github.com/stet-ecs/stet/ecs/raw"
 
-// What follows opens the inside of an image to tests that see it from outside.
+// Access to the internals of an image for external tests.
 
-// CheckOps compares what ops lead to with im, to which no tick was applied.
+// CheckOps compares the effect of ops with im, to which no tick was applied.
 func (im *Image) CheckOps(ops []byte) (bad, differs error) {
 	if err := im.expect(ops); err != nil {
 		return err, nil

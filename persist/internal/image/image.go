@@ -19,60 +19,59 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// An Image is the state of a world at the end of a tick, without Go types: rows
-// are bytes in the format of package layout. Recovery and tools replay ticks on
-// it.
+// An Image is the state of a world at the end of a tick, without Go types. Rows are bytes in the
+// format of package layout. Recovery and tools replay ticks on it.
 //
 //	snapshot ─▶ New, pages put in place ─▶ Link ─▶ Adopt, Apply … ─▶ DropDead ─▶ Fill or World
 //	                                               (for each tick)
 //
-// Between two ticks this holds, and every method that changes rows keeps it:
+// These invariants hold between two ticks, and every method that changes rows keeps them:
 //
-//	Entities       as many as N; none for a resource
-//	Packed, Rows   N rows, in the one that Width says; behind the length of either all is zero
-//	Rows[i]        is never written to, only replaced: clones share it
-//	Gaps           how many Entities of an indexed component are vacant
+//	Entities       N entries; none for a resource
+//	Packed, Rows   N rows, in the one that Width selects; memory after the length is zero
+//	Rows[i]        is never written to, only replaced, because clones share it
+//	Gaps           number of vacant Entities of an indexed component
 //	Index          Index[Registry[r].Index()] == r
-//	Pointers       Pointers[Entities[r].Index()] == r, for who is not vacant; the rest is rubbish
+//	Pointers       Pointers[Entities[r].Index()] == r unless vacant; other entries are undefined
 //
 // A bare image has neither Index nor Pointers.
 type Image struct {
 	Tick uint64
-	ID   journal.ID // Of the record that led here; zero for the base.
+	ID   journal.ID // ID of the last applied record. Zero for the base.
 
-	Registry    []ecs.Entity // Rows [0, Alive) are alive, [Alive, Free) free, the rest retired.
+	// Rows [0, Alive) are alive, rows [Alive, Free) are free, the rest is retired.
+	Registry    []ecs.Entity
 	Alive, Free int
-	Components  []*Component // By their number in the schema.
+	Components  []*Component // By number in the schema.
 
-	ops    opCheck        // Its memory only; it holds nothing from one tick to the next.
+	ops    opCheck        // Only its memory is reused; it holds no data between ticks.
 	Index  []uint32       // Entity index to row of Registry.
-	Schema *format.Schema // The last one adopted.
+	Schema *format.Schema // The last adopted schema.
 
 	Checked *raw.Registry // See Check.
 }
 
-// A Component is a storage or resource of an [Image]: what the schema says of it, and
-// its rows.
+// A Component is a storage or resource of an [Image]: its schema entry and its rows.
 type Component struct {
 	format.Entry
-	Entities []ecs.Entity // In dense order; none for a resource.
+	Entities []ecs.Entity // In dense order. Empty for a resource.
 
-	N        int      // Rows,
-	Gaps     int      // and how many of them are gaps.
-	Width    int      // Bytes of a row; -1: rows vary.
-	Packed   []byte   // Rows of fixed width, end to end.
-	Rows     [][]byte // Rows that vary.
-	Pointers []uint32 // Entity index to row; entries without a row hold rubbish.
+	N        int      // Number of rows.
+	Gaps     int      // Number of rows that are gaps.
+	Width    int      // Bytes of a row. -1: the width varies.
+	Packed   []byte   // Rows of fixed width, concatenated.
+	Rows     [][]byte // Rows of varying width.
+	Pointers []uint32 // Entity index to row. Entries of entities without a row are undefined.
 
-	// In a bare image, rows that vary are not cut apart: each of pages holds
-	// PageRows of them, the last one the rest.
+	// In a bare image, rows of varying width stay in pages. Each page has PageRows rows, the last
+	// one the rest.
 	Pages    [][]byte
 	PageRows int
 
 	Checked *raw.Sparse // See Image.Check.
 }
 
-// New returns an image of no entities with the components of s.
+// New returns an image without entities, with the components of s.
 func New(s *format.Schema) *Image {
 	im := new(Image)
 	im.extend(s)
@@ -86,7 +85,7 @@ func (im *Image) extend(s *format.Schema) {
 	}
 }
 
-// Find returns the component of that name, or nil.
+// Find returns the component with this name, or nil.
 func (im *Image) Find(name string) *Component {
 	for _, c := range im.Components {
 		if c.Name == name {
@@ -96,8 +95,7 @@ func (im *Image) Find(name string) *Component {
 	return nil
 }
 
-// IsAlive reports whether e is alive: its index has a row among the first, and its generation is
-// the one there.
+// IsAlive reports whether e is alive: its registry row is below Alive and has the same generation.
 func (im *Image) IsAlive(e ecs.Entity) bool {
 	i := e.Index()
 	if int(i) >= len(im.Index) {
@@ -113,8 +111,8 @@ func (c *Component) Len() int { return c.N }
 // Members returns the number of entities that have the component.
 func (c *Component) Members() int { return c.N - c.Gaps }
 
-// Row returns the encoded row i. It shares memory with the image. A bare image has no
-// single rows that vary.
+// Row returns the encoded row i. It shares memory with the image. In a bare image, rows of varying
+// width are not available.
 func (c *Component) Row(i int) []byte {
 	if c.Width >= 0 {
 		return c.Packed[i*c.Width : (i+1)*c.Width : (i+1)*c.Width]
@@ -122,11 +120,11 @@ func (c *Component) Row(i int) []byte {
 	return c.Rows[i]
 }
 
-// Value returns row i for people and tools.
+// Value returns row i decoded, for people and tools.
 func (c *Component) Value(i int) (layout.Value, error) { return c.Layout.Value(c.Row(i)) }
 
-// Find returns the row of e, or -1. What Pointers says of an index is only believed if the
-// row has e: entries of entities that have left it are not taken back.
+// Find returns the row of e, or -1. An entry of Pointers counts only if the row contains e, because
+// entries of removed entities are not reset.
 func (c *Component) Find(e ecs.Entity) int {
 	i := e.Index()
 	if int(i) >= len(c.Pointers) {
@@ -138,8 +136,7 @@ func (c *Component) Find(e ecs.Entity) int {
 	return -1
 }
 
-// Sparse returns the sparse array up to the highest index with a row. Entries
-// without a row are -1.
+// Sparse returns the sparse array up to the highest index with a row. Entries without a row are -1.
 func (c *Component) Sparse() []int {
 	sparse := make([]int, c.indices())
 	for index, row := range format.SparseOf(c.Entities, len(sparse)) {
@@ -150,7 +147,7 @@ func (c *Component) Sparse() []int {
 	return sparse
 }
 
-// indices returns the highest index with a row, and one more.
+// indices returns the highest index with a row, plus one.
 func (c *Component) indices() (n int) {
 	for _, e := range c.Entities {
 		if e != ecs.Vacant {
@@ -160,8 +157,8 @@ func (c *Component) indices() (n int) {
 	return n
 }
 
-// AppendRows appends rows [lo, hi), end to end. Pages are appended whole, so in a bare image both
-// ends must be those of pages.
+// AppendRows appends rows [lo, hi), concatenated. In a bare image, lo and hi must be page
+// boundaries, because pages are appended as a whole.
 func (c *Component) AppendRows(dst []byte, lo, hi int) []byte {
 	if c.Pages != nil {
 		for _, page := range c.Pages[lo/c.PageRows : (hi+c.PageRows-1)/c.PageRows] {
@@ -178,8 +175,8 @@ func (c *Component) AppendRows(dst []byte, lo, hi int) []byte {
 	return dst
 }
 
-// Resize makes the component n rows long. New rows hold nothing yet: neither an entity, nor a value
-// that can be decoded, and they are no gaps either. Whoever asks for them gives them next.
+// Resize sets the number of rows to n. New rows contain neither an entity nor a valid value, and
+// are not counted as gaps. The caller sets them next.
 func (c *Component) Resize(n int) {
 	if !c.Resource {
 		for _, e := range c.Entities[min(n, len(c.Entities)):] {
@@ -191,7 +188,7 @@ func (c *Component) Resize(n int) {
 	c.N = n
 }
 
-// resizeRows makes room for n rows of values, or gives up those behind.
+// resizeRows sets the number of value rows to n.
 func (c *Component) resizeRows(n int) {
 	if c.Width >= 0 {
 		c.Packed = Resized(c.Packed, n*c.Width)
@@ -200,21 +197,22 @@ func (c *Component) resizeRows(n int) {
 	}
 }
 
-// Resized returns s with length n; what is new is zero. It counts on zeros past the
-// length of s, and leaves zeros there.
+// Resized returns s with length n. New elements are zero. It requires zeros in the capacity after
+// s, and keeps them zero.
 func Resized[T any](s []T, n int) []T {
 	if n <= len(s) {
 		clear(s[n:])
 		return s[:n]
 	}
-	if n <= cap(s) { // What is past the length is zero: it is cleared when that falls.
+	// Elements after the length are zero: they are cleared when the length decreases.
+	if n <= cap(s) {
 		return s[:n]
 	}
 	return append(s, make([]T, n-len(s))...)
 }
 
-// SetRows replaces rows from first on by n rows of src, which it checks, and
-// returns the rest of src.
+// SetRows replaces n rows from first on by rows of src. It checks these rows and returns the rest
+// of src.
 func (c *Component) SetRows(first, n int, src []byte) (rest []byte, err error) {
 	if c.Width >= 0 {
 		size := n * c.Width
@@ -237,7 +235,7 @@ func (c *Component) SetRows(first, n int, src []byte) (rest []byte, err error) {
 	return src, nil
 }
 
-// CutRows cuts a page of rows that vary, of type t, apart.
+// CutRows splits a page of rows of type t, which vary in width.
 func CutRows(t *layout.Type, rows [][]byte, content []byte) (err error) {
 	for i := range rows {
 		if rows[i], content, err = t.Next(content); err != nil {
@@ -250,14 +248,13 @@ func CutRows(t *layout.Type, rows [][]byte, content []byte) (err error) {
 	return nil
 }
 
-// SetEntities makes the entities of rows from first on those encoded in src,
-// whose indices must be below indices. Rows that they had before are not looked at: while
-// a patch is put in place an entity may have two, and the operations tell afterwards
-// whether it has.
+// SetEntities sets the entities of rows from first on to those encoded in src. Their indices must
+// be below indices. Earlier rows of these entities are not checked. While a patch is applied, an
+// entity may have two rows; comparing with the operations detects an error later.
 func (c *Component) SetEntities(first int, src []byte, indices int) error {
 	for row := first; len(src) > 0; row, src = row+1, src[8:] {
 		e := ecs.Entity(binary.LittleEndian.Uint64(src))
-		c.CountGap(c.Entities[row], -1) // Rows that are new hold none.
+		c.CountGap(c.Entities[row], -1) // New rows contain no entity.
 		c.CountGap(e, 1)
 		c.Entities[row] = e
 		if c.Indexed && e == ecs.Vacant {
@@ -271,15 +268,15 @@ func (c *Component) SetEntities(first int, src []byte, indices int) error {
 	return nil
 }
 
-// CountGap counts the row of e, if it is a gap.
+// CountGap adds by to the number of gaps if e is vacant in an indexed component.
 func (c *Component) CountGap(e ecs.Entity, by int) {
 	if c.Indexed && e == ecs.Vacant {
 		c.Gaps += by
 	}
 }
 
-// point notes the row of an entity. What was noted of one that has none any more stays:
-// [Component.Find] compares with the entity in the row.
+// point sets the row of an entity index. The entry of a removed entity stays, because
+// [Component.Find] compares it with the entity in the row.
 func (c *Component) point(index uint32, row int) {
 	if int(index) >= len(c.Pointers) {
 		c.Pointers = append(c.Pointers, make([]uint32, max(int(index)+1, 2*len(c.Pointers))-len(c.Pointers))...)
@@ -287,10 +284,12 @@ func (c *Component) point(index uint32, row int) {
 	c.Pointers[index] = uint32(row)
 }
 
-// Apply makes im the state after t, whose record has that ID. An error leaves im unusable.
+// Apply turns im into the state after t. id is the ID of the record of t. After an error im is
+// unusable.
 //
-// What the operations lead to is worked out before the rows change and compared afterwards, so that a
-// tick which contradicts itself is not taken. It costs what t has, and a little for each component.
+// Apply computes the effect of the operations first, then changes the rows, and compares the two.
+// So it rejects a tick that contradicts itself. The cost is that of t, plus a little for each
+// component.
 func (im *Image) Apply(t *format.Tick, id journal.ID) error {
 	if t.Parent != im.ID {
 		return fmt.Errorf("tick %d continues state %v, not %v", t.Tick, t.Parent, im.ID)
@@ -308,9 +307,9 @@ func (im *Image) Apply(t *format.Tick, id journal.ID) error {
 	return nil
 }
 
-// DropDead removes what does not rewind from entities that are not alive, as a
-// world does when it is put back. A snapshot has it as it was when the snapshot
-// was taken, which may be later than the ticks replayed behind it.
+// DropDead removes values of components that do not rewind from dead entities, as a world does
+// after a restore. A snapshot has these values as of its writing. That may be later than the ticks
+// that are replayed after it.
 func (im *Image) DropDead() {
 	for _, c := range im.Components {
 		if !c.Rewinds && !c.Resource {
@@ -319,10 +318,10 @@ func (im *Image) DropDead() {
 	}
 }
 
-// Keep removes the rows of c, which is no resource, that are not good: those of an
-// indexed component become gaps, of another one those behind come up.
+// Keep removes the rows of c for which good returns false. c is not a resource. In an indexed
+// component, removed rows become gaps. In other components, later rows move up.
 func (c *Component) Keep(good func(row int) bool) {
-	kept := 0 // Rows that are not indexed move up to here, in their order.
+	kept := 0 // Rows that are not indexed move up to this row, in their order.
 	for row := range c.Entities {
 		switch ok := good(row); {
 		case c.Indexed && !ok:
@@ -337,8 +336,8 @@ func (c *Component) Keep(good func(row int) bool) {
 	}
 }
 
-// vacate makes a row of an indexed component a gap, which holds the same bytes as any
-// other: digests sum gaps as well.
+// vacate makes a row of an indexed component a gap. All gaps have the same bytes, because digests
+// cover gaps, too.
 func (c *Component) vacate(row int) {
 	empty := c.Gap()
 	c.CountGap(c.Entities[row], -1)
@@ -362,12 +361,11 @@ func (c *Component) move(from, to int) {
 	}
 }
 
-// Digest returns the digest of the world that im is the image of, without what
-// is not persistent.
+// Digest returns the digest of the world that im represents, without non-persistent parts.
 func (im *Image) Digest() ecs.Digest { return im.Digests().World }
 
-// Digests returns what [ecs.World.Digests] would of the world that im is the image of.
-// Both sum the same bytes in the same pages, so they are equal if the states are.
+// Digests returns the same result as [ecs.World.Digests] of the world that im represents. Both sum
+// the same bytes in the same pages, so equal states have equal digests.
 func (im *Image) Digests() (d ecs.Digests) {
 	registry := SumRows(len(im.Registry), func(p *Page, lo, hi int) { p.Entities(im.Registry[lo:hi]) })
 	var parts []digest.Part
@@ -377,7 +375,7 @@ func (im *Image) Digests() (d ecs.Digests) {
 		}
 	}
 	d.Registry = ecs.Digest(digest.RegistryOf(registry, im.Alive, im.Free))
-	d.World = ecs.Digest(digest.World(im.Tick, uint64(d.Registry), parts)) // It sorts parts.
+	d.World = ecs.Digest(digest.World(im.Tick, uint64(d.Registry), parts)) // World sorts parts.
 	for _, p := range parts {
 		d.Storages = append(d.Storages, ecs.StorageDigest{Name: p.Name, Digest: ecs.Digest(p.Sum)})
 	}
@@ -401,26 +399,26 @@ func (c *Component) sumPage(p *Page, lo, hi int) {
 	}
 }
 
-// A Page is a page that is summed, piece by piece where the pieces lie.
+// A Page computes the checksum of a page whose parts are in several places.
 type Page struct {
 	sum xxh3.Hasher
 	buf []byte
 }
 
-// Bytes adds rows as they are stored.
+// Bytes adds encoded rows.
 func (p *Page) Bytes(rows []byte) { _, _ = p.sum.Write(rows) }
 
 // Entities adds rows of entities.
 func (p *Page) Entities(rows []ecs.Entity) { p.Bytes(digest.EntityBytes(rows)) }
 
-// Rows adds rows [lo, hi), which are appended first.
+// Rows adds rows [lo, hi). It appends them to a buffer first.
 func (p *Page) Rows(lo, hi int, appendRows func(dst []byte, lo, hi int) []byte) {
 	p.buf = appendRows(p.buf[:0], lo, hi)
 	p.Bytes(p.buf)
 }
 
-// SumRows returns the sum of n rows, that of the sums of their pages. page gives the rows [lo, hi) of one; it
-// is called for several pages at the same time.
+// SumRows returns the checksum of n rows, computed from the checksums of their pages. It calls page
+// with the rows [lo, hi) of each page, for several pages at the same time.
 func SumRows(n int, page func(p *Page, lo, hi int)) uint64 {
 	sums := make([]uint64, (n+digest.PageRows-1)/digest.PageRows)
 	_ = parallel.Do(context.Background(), len(sums), func(i int) error {
@@ -434,15 +432,15 @@ func SumRows(n int, page func(p *Page, lo, hi int)) uint64 {
 	return digest.Storage(n, sums)
 }
 
-// summedPages holds pages with their buffers.
+// summedPages keeps pages with their buffers for reuse.
 var summedPages = sync.Pool{New: func() any { return new(Page) }}
 
-// Fill makes im, which was read from file and what follows it, the state of w.
+// Fill loads im into w. file is the snapshot file that im was read from, for errors.
 func (im *Image) Fill(w *ecs.World, file string) error { return Put(w, im.State(), file) }
 
-// Put makes state, which was read from file and what follows it, that of w. Its types fit. What the
-// world refuses of it is damage: bytes and types were checked before, so the rows contradict each
-// other.
+// Put loads state into w. file is the snapshot file that state was read from, for errors. The types
+// match. Bytes and types were checked before, so a state that the world refuses is damage: its rows
+// contradict each other.
 func Put(w *ecs.World, state *raw.State, file string) error {
 	err := w.Raw().Load(state)
 	if errors.Is(err, layout.ErrIntSize) {
@@ -454,14 +452,14 @@ func Put(w *ecs.World, state *raw.State, file string) error {
 	return err
 }
 
-// State returns what [raw.World.Load] takes. It shares memory with im, which is of no
-// use after that: the world may keep it and write into it. Rows that vary are copied, unless the image
-// is a bare one.
+// State returns the argument of [raw.World.Load]. It shares memory with im. The world may keep and
+// change that memory, so im must not be used afterwards. Rows of varying width are copied, unless
+// the image is bare.
 func (im *Image) State() *raw.State {
 	s := &raw.State{Tick: im.Tick, Registry: raw.As[uint64](im.Registry), Alive: im.Alive, Free: im.Free, Checked: im.Checked, Owned: true}
 	for _, c := range im.Components {
 		if c.Resource && c.N == 0 {
-			continue // Registered, but never journaled or snapshotted.
+			continue // The resource is registered, but was never journaled or snapshotted.
 		}
 		rows := c.Packed
 		if c.Width < 0 && c.Pages == nil {
@@ -474,7 +472,7 @@ func (im *Image) State() *raw.State {
 	return s
 }
 
-// Stored returns the schema of im, as it would be saved under.
+// Stored returns the schema under which im would be saved.
 func (im *Image) Stored() *format.Schema {
 	s := format.NewSchema()
 	for _, c := range im.Components {
@@ -483,9 +481,9 @@ func (im *Image) Stored() *format.Schema {
 	return s
 }
 
-// Adopt adds to im the components that s has beyond those of im. The others must
-// be the same: numbers are only added. Every tick is preceded by it; nearly all have
-// the schema of the one before, which is known by its address, as whoever reads schemas keeps them.
+// Adopt adds the components of s that im does not have yet. The others must be equal, because
+// numbers are only added. Adopt is called before every tick. Most ticks have the same schema as the
+// previous one, which is detected by its address.
 func (im *Image) Adopt(s *format.Schema) error {
 	if im.Schema == s {
 		return nil
@@ -498,8 +496,8 @@ func (im *Image) Adopt(s *format.Schema) error {
 	return nil
 }
 
-// Link makes what finds the rows of entities, once all of them are in place: Index and Pointers. From
-// then on ticks keep both up to date. O(rows), by several goroutines.
+// Link builds the lookup of rows by entity: Index and Pointers. All entities must be in place.
+// Later ticks keep both up to date. O(rows), by several goroutines.
 func (im *Image) Link(ctx context.Context) error {
 	return parallel.Do(ctx, 1+len(im.Components), func(i int) error {
 		if i == 0 {
@@ -511,9 +509,9 @@ func (im *Image) Link(ctx context.Context) error {
 	})
 }
 
-// Check readies a bare image for [Component.CheckSparse] to leave the world that it fills nothing to
-// check. It is not for components with few entities for the indices there are: a world may have no
-// pages for those. If the registry is not right, the world says why.
+// Check prepares a bare image so that [Component.CheckSparse] also does the checks of the world
+// that the image fills. It skips components with few entities relative to the indices, because a
+// world may have no pages for them. If the registry is invalid, the world reports the error later.
 func (im *Image) Check() {
 	var err error
 	if im.Checked, err = raw.CheckRegistry(raw.As[uint64](im.Registry), im.Alive, im.Free); err != nil {
@@ -526,12 +524,11 @@ func (im *Image) Check() {
 	}
 }
 
-// fewest is how many indices there are for an entity of a component, at most, that is checked
-// for a world.
+// fewest is the maximum ratio of indices to entities of a component that is checked for a world.
 const fewest = 16
 
-// CheckSparse compares a page of the sparse array with what follows from dense. It
-// returns how many entries the page has. A component that is checked for a world keeps the page.
+// CheckSparse compares a page of the sparse array with the dense array. It returns the number of
+// entries in the page. A component that is checked for a world keeps the page.
 func (c *Component) CheckSparse(page int, content []byte) (entries int, err error) {
 	if c.Checked != nil {
 		var rows [format.PageRows]uint32
@@ -544,8 +541,9 @@ func (c *Component) CheckSparse(page int, content []byte) (entries int, err erro
 	return c.compareSparse(page, content)
 }
 
-// compareSparse is CheckSparse that says what is wrong. All entries are decoded before the first
-// is looked up: the decoder's branches keep look-ups that miss the cache from running side by side.
+// compareSparse is the slow path of CheckSparse, which finds the error. It decodes all entries
+// before the first lookup. Otherwise the decoder's branches would prevent lookups with cache misses
+// from overlapping.
 func (c *Component) compareSparse(page int, content []byte) (entries int, err error) {
 	var buf [format.PageRows]sparseRun
 	runs := buf[:0]
@@ -553,7 +551,7 @@ func (c *Component) compareSparse(page int, content []byte) (entries int, err er
 		runs = append(runs, sparseRun{uint32(page*format.PageRows + i), row, uint32(n)})
 		return nil
 	})
-	for _, r := range runs { // A row behind the last one has no entity, so it is not the one named.
+	for _, r := range runs { // A row after the last one has no entity, so it does not match.
 		have := c.Entities[min(int(r.row), len(c.Entities)):min(int(r.row)+int(r.n), len(c.Entities))]
 		k := uint32(0)
 		for k < uint32(len(have)) && have[k].Index() == r.first+k {
@@ -566,11 +564,11 @@ func (c *Component) compareSparse(page int, content []byte) (entries int, err er
 	return entries, err
 }
 
-// A sparseRun is n entries of a sparse array, from first on: their rows follow each other.
+// A sparseRun is a run of n entries of a sparse array from first on, with consecutive rows.
 type sparseRun struct{ first, row, n uint32 }
 
-// Clone returns a copy of im that ticks may be replayed on. Of what it shares with im
-// nothing ever changes.
+// Clone returns a copy of im on which ticks can be replayed. Memory that the two share never
+// changes.
 func (im *Image) Clone() *Image {
 	c := *im
 	c.ops = opCheck{}
@@ -582,9 +580,9 @@ func (im *Image) Clone() *Image {
 	return &c
 }
 
-// Settled returns im as a program would see it: without what does not rewind of
-// entities that are dead. Ticks may follow im itself, which keeps that, and not what is returned: it
-// shares with im all that it need not change.
+// Settled returns im as a program would see it: without values of dead entities in components that
+// do not rewind. The result shares unchanged parts with im. Later ticks can be applied to im, but
+// not to the result.
 func (im *Image) Settled() *Image {
 	rewinds := func(c *Component) bool { return c.Rewinds || c.Resource }
 	if !slices.ContainsFunc(im.Components, func(c *Component) bool { return !rewinds(c) }) {
@@ -605,17 +603,17 @@ func (im *Image) Settled() *Image {
 func (c *Component) clone() *Component {
 	d := *c
 	d.Entities, d.Pointers = slices.Clone(c.Entities), slices.Clone(c.Pointers)
-	d.Packed, d.Rows = slices.Clone(c.Packed), slices.Clone(c.Rows) // A row of bytes never changes.
+	// The bytes of a row never change.
+	d.Packed, d.Rows = slices.Clone(c.Packed), slices.Clone(c.Rows)
 	return &d
 }
 
-// World returns a new world in the state of im, none of whose components is known
-// to the program: they are rows of bytes that can be saved, journaled and
-// digested. It shares nothing with im.
+// World returns a new world in the state of im. Its components have no Go types: their rows are
+// bytes that can be saved, journaled and digested. The world shares no memory with im.
 func (im *Image) World(options ecs.Options) (*ecs.World, error) {
 	w := ecs.NewWorld(options)
 	state := im.State()
-	state.Owned = false // The world copies what it keeps.
+	state.Owned = false // Makes the world copy the memory that it keeps.
 	if err := w.Raw().Load(state); err != nil {
 		return nil, err
 	}

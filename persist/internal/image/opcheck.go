@@ -11,29 +11,28 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// An opCheck holds what the operations of a tick say of the state after it, to
-// be compared with what the patches made of it. An image keeps one.
+// An opCheck computes the effect of a tick's operations, to compare it with the result of the
+// tick's patches. An image keeps one opCheck.
 //
-// A tick says twice what it did: patches have the rows that differ, operations the calls
-// in their order. Rows that were changed behind the back of a checksum, by an error of a
-// program or of this one, show where the two do not lead to the same sets of entities.
-// Their cost is that of the operations, not of the rows: of an entity that no operation
-// named, nothing is asked.
+// A tick contains its changes twice: patches have the changed rows, and operations have the calls
+// in order. If rows are wrong although their checksums match, because of a bug, the two give
+// different sets of entities. The cost is that of the operations, not of the rows: entities without
+// operations are not checked.
 //
-//	before the rows change   expect: the sets of the image, changed by one operation after the other
-//	after they did           compare: are there as many members? is each entity that was named a
-//	                         member, or none, as the operations say?
+//	before the rows change   expect: computes the sets of the image after the operations
+//	after the rows changed   compare: checks the number of members, and that each entity with an
+//	                         operation is a member if and only if the operations say so
 //
-// It compares sets, not rows: which row an entity got, and with what value, only patches say.
+// An opCheck compares sets, not rows: only patches contain the row and value of an entity.
 type opCheck struct {
 	alive   opSet
-	members []opSet // By component.
+	members []opSet // By component number.
 }
 
-// expect works out, from im before the tick, what ops lead to.
+// expect computes the effect of ops. im has the state before the tick.
 func (im *Image) expect(ops []byte) error {
 	c := &im.ops
-	if c.alive.before == nil { // The functions are kept: one each time would allocate.
+	if c.alive.before == nil { // Keep the functions: creating them each time would allocate.
 		c.alive.before = im.IsAlive
 	}
 	c.alive.begin(im.Alive)
@@ -46,7 +45,7 @@ func (im *Image) expect(ops []byte) error {
 	return format.EachOp(ops, c.do)
 }
 
-// do carries out an operation on the sets.
+// do applies an operation to the sets.
 func (c *opCheck) do(op format.Op) {
 	switch {
 	case op.Kind == raw.OpCreate:
@@ -70,8 +69,7 @@ func (c *opCheck) do(op format.Op) {
 	}
 }
 
-// compare returns an error if im, after the tick, is not what the operations
-// lead to.
+// compare returns an error if im, after the tick, differs from the result of the operations.
 func (c *opCheck) compare(im *Image) error {
 	if err := c.alive.compare(im.Alive); err != nil {
 		return fmt.Errorf("entities alive: %w", err)
@@ -81,9 +79,9 @@ func (c *opCheck) compare(im *Image) error {
 		n := comp.Members()
 		switch {
 		case !comp.Rewinds:
-			continue // Given whole, whatever the operations were.
+			continue // The tick contains all rows, independent of the operations.
 		case comp.Resource:
-			n = c.members[i].n // It may be given the first time.
+			n = c.members[i].n // The resource may be new in this tick.
 		}
 		if err := c.members[i].compare(n); err != nil {
 			return fmt.Errorf("component %s: %w", naming.Shown(comp.Name), err)
@@ -92,25 +90,26 @@ func (c *opCheck) compare(im *Image) error {
 	return nil
 }
 
-// An opSet is a set of entities as the operations of a tick change it. It is
-// used again for the next tick, and allocates nothing in the steady state.
+// An opSet is a set of entities during the operations of a tick. It is reused for the next tick and
+// allocates nothing in the steady state.
 type opSet struct {
 	n       int
-	cleared bool                  // Entities not in known are not in it,
-	before  func(ecs.Entity) bool // else they are as before the tick.
-	known   entityMap             // Whether those that operations named are in it. Others did not change.
+	cleared bool // If set, entities that are not in known are not members.
+	// Reports whether an entity was a member before the tick, for entities that are not in known.
+	before func(ecs.Entity) bool
+	known  entityMap // Membership of the entities with operations.
 }
 
-// begin makes s the set of n entities that before tells.
+// begin resets s to the n entities for which before returns true.
 func (s *opSet) begin(n int) {
 	s.n, s.cleared = n, false
 	s.known.clear()
 }
 
-// set puts e into s, or takes it out. n changes only if that is not as it was.
+// set adds e to s or removes it. n changes only if the membership of e changes.
 func (s *opSet) set(e ecs.Entity, now bool) {
 	entry := s.known.find(e)
-	was := false // As after a clear: of those before it none is left.
+	was := false // After a clear, earlier members are gone.
 	switch {
 	case entry != nil:
 		was, entry.in = entry.in, now
@@ -128,15 +127,15 @@ func (s *opSet) set(e ecs.Entity, now bool) {
 	}
 }
 
-// clear costs O(operations before it), however many entities there were.
+// clear removes all entities. It costs O(operations before it), independent of the number of
+// entities.
 func (s *opSet) clear() {
 	s.n, s.cleared = 0, true
 	s.known.clear()
 }
 
-// compare returns how s differs from a set of n entities, the first difference
-// in the order of the operations. That is what before tells now, for the tick has
-// been applied.
+// compare returns an error if s differs from a set of n entities: the first difference in the order
+// of the operations. The tick has been applied, so before now returns the new membership.
 func (s *opSet) compare(n int) error {
 	if s.n != n {
 		return fmt.Errorf("operations lead to %d, patches to %d", s.n, n)
@@ -149,39 +148,37 @@ func (s *opSet) compare(n int) error {
 	return nil
 }
 
-// An entityMap maps entities to a bool each, in the order in which they were
-// added. It is a hash table with linear probing, at most half full.
+// An entityMap maps entities to a bool each, in insertion order. It is a hash table with linear
+// probing, at most half full.
 //
 //	slots    |   | 2 |   | 1 |   |   | 3 |   |   position in entries + 1, or 0
 //	entries  | e | f | g |
 type entityMap struct {
 	slots   []uint32
 	entries []entityEntry
-	missed  uint32 // The slot at which find gave up.
-	shift   uint8  // 64 - log2(len(slots)). Slots past the length are zero.
+	missed  uint32 // The empty slot at which find stopped.
+	shift   uint8  // 64 - log2(len(slots)). Slots after the length are zero.
 }
 
 type entityEntry struct {
 	entity ecs.Entity
-	slot   uint32 // Where it is named, to be emptied by clear.
+	slot   uint32 // Slot of the entry, for clear.
 	in     bool
 }
 
-// hashFactor is odd and not known outside, so that no payload can be made whose
-// entities all meet in one slot.
+// hashFactor is odd and secret, so no payload can be crafted whose entities all use the same slot.
 var hashFactor = rand.Uint64() | 1
 
-// slot returns where to look for e first: the upper bits of a product, which depend on all
-// bits of it.
+// slot returns the first slot for e: the upper bits of a product, which depend on all bits of e.
 func (m *entityMap) slot(e ecs.Entity) uint32 {
 	h := uint64(e) * hashFactor
 	return uint32((h ^ h>>32) * hashFactor >> m.shift)
 }
 
-// find returns the entry of e, or nil. It is valid until the next add.
+// find returns the entry of e, or nil. The entry is valid until the next add.
 func (m *entityMap) find(e ecs.Entity) *entityEntry {
 	if len(m.entries) == 0 {
-		return nil // There are no slots either: the first add makes some, and asks for none that was missed.
+		return nil // The map has no slots. The first add creates them and does not use missed.
 	}
 	slots := m.slots
 	at := m.slot(e)
@@ -194,12 +191,12 @@ func (m *entityMap) find(e ecs.Entity) *entityEntry {
 	return nil
 }
 
-// add adds an entity that find did not find just now.
+// add adds an entity. The last call of find must have returned nil for this entity.
 func (m *entityMap) add(e ecs.Entity, in bool) {
 	m.entries = append(m.entries, entityEntry{entity: e, in: in})
 	i := len(m.entries) - 1
 	if 2*i >= len(m.slots) {
-		m.grow() // It places all entries, the new one as well.
+		m.grow() // grow places all entries, including the new one.
 		return
 	}
 	m.slots[m.missed] = uint32(i + 1)
@@ -217,15 +214,15 @@ func (m *entityMap) place(i int) {
 	m.entries[i].slot = at
 }
 
-// firstSlots is how many slots a map has that is not empty.
+// firstSlots is the initial number of slots of a non-empty map.
 const firstSlots = 1 << 6
 
-// grow doubles the slots that are in use. They begin few after every clear, so
-// that a small tick behind a large one stays in the nearer caches.
+// grow doubles the slots in use. After every clear the map starts small, so a small tick after a
+// large one stays in the faster caches.
 func (m *entityMap) grow() {
 	n := max(firstSlots, 2*len(m.slots))
 	m.shift = uint8(64 - bits.TrailingZeros(uint(n)))
-	if n > cap(m.slots) { // Else the memory of a larger tick before is used again.
+	if n > cap(m.slots) { // Otherwise memory from an earlier, larger tick is reused.
 		m.slots = make([]uint32, n)
 	} else {
 		clear(m.slots)
@@ -236,8 +233,8 @@ func (m *entityMap) grow() {
 	}
 }
 
-// clear empties the slots that are in use, one by one if there are few: after a large
-// tick, many small ones must not pay for all the slots that it needed.
+// clear empties the slots in use, one by one if they are few. So small ticks after a large one do
+// not pay for the slots of the large one.
 func (m *entityMap) clear() {
 	if len(m.entries) < len(m.slots)/16 {
 		for i := range m.entries {

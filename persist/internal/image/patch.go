@@ -12,12 +12,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// ErrRanges says that a patch, or a page, has more or fewer rows than what names them says.
+// ErrRanges reports a patch or page whose number of rows does not match its ranges.
 var ErrRanges = errors.New("ranges and rows differ in length")
 
-// CheckRegistry returns what is wrong with a patch of a registry of n rows, but for the
-// entities in it. As everywhere, what is claimed to have grown must be there, so that a
-// size from outside allocates no more than a multiple of what was read.
+// CheckRegistry checks a patch of a registry of n rows, except the entities in it. Added rows must
+// be in the patch. So an untrusted size allocates at most a multiple of the bytes read.
 func CheckRegistry(p *format.RegistryPatch, n int) error {
 	if err := format.CheckSizes(p.Alive, p.Free, p.Total); err != nil {
 		return err
@@ -31,12 +30,12 @@ func CheckRegistry(p *format.RegistryPatch, n int) error {
 	return nil
 }
 
-// CheckStorage returns what is wrong with a patch of c, which has n rows of that width,
-// but for what is in them.
+// CheckStorage checks a patch of c, except its contents. c has n rows of the given width.
 //
-// A patch says how many rows there were before. That binds only where the tick gives what changed. A
-// component that does not rewind is given whole, on whatever state. And a program has a resource from
-// the beginning, which the store gets when it is first written: n is 0 until then.
+// A patch contains the number of rows before the tick. This number must match if the tick contains
+// only changes. A component that does not rewind is contained completely, so any state fits. A
+// program has a resource from the start, but the store gets it with the first write: until then n
+// is 0.
 func CheckStorage(c *format.Entry, p *format.StoragePatch, n, width int) error {
 	if c.Rewinds && p.Before != n && !(c.Resource && n == 0) {
 		return fmt.Errorf("continues %d rows, has %d", p.Before, n)
@@ -54,15 +53,15 @@ func CheckStorage(c *format.Entry, p *format.StoragePatch, n, width int) error {
 	if width > 0 && p.After-n > len(p.Values)/width {
 		return fmt.Errorf("%d rows grow to %d, but the values have %d bytes", n, p.After, len(p.Values))
 	}
-	// Rows that are edited must be there. Ranges ascend, so the last one tells.
+	// Edited rows must exist. Ranges ascend, so checking the last one is enough.
 	if k := len(p.EditRanges) - 1; k >= 0 && (!c.Rewinds || p.EditRanges[k].First+p.EditRanges[k].N > n) {
 		return fmt.Errorf("edits of rows that the state of %d rows does not have", n)
 	}
 	return nil
 }
 
-// Patch gives im the rows of t, in the order in which the payload has them: the registry
-// first, which says which indices there are.
+// Patch applies the rows of t to im in the order of the payload. The registry comes first, because
+// it defines the indices.
 func (im *Image) Patch(t *format.Tick) error {
 	if t.Registry != nil {
 		if err := im.applyRegistry(t.Registry); err != nil {
@@ -77,12 +76,12 @@ func (im *Image) Patch(t *format.Tick) error {
 	return nil
 }
 
-// applyRegistry puts a patch of the registry in place.
+// applyRegistry applies a patch of the registry.
 func (im *Image) applyRegistry(p *format.RegistryPatch) error {
 	if err := CheckRegistry(p, len(im.Registry)); err != nil {
 		return err
 	}
-	// Whether every index is still there once is not asked for each tick: Unsound and the world do.
+	// Ticks do not check that every index occurs once: Unsound and the world do.
 	im.Registry = Resized(im.Registry, p.Total)
 	im.Index = Resized(im.Index, p.Total)
 	im.Alive, im.Free = p.Alive, p.Free
@@ -100,8 +99,8 @@ func (im *Image) applyRegistry(p *format.RegistryPatch) error {
 	return nil
 }
 
-// applyStorage puts a patch of one component in place: its length, then the entities,
-// then the values, so that each finds its rows there.
+// applyStorage applies a patch of one component: the length first, then the entities, then the
+// values.
 func (im *Image) applyStorage(p *format.StoragePatch) error {
 	if p.Number >= len(im.Components) {
 		return fmt.Errorf("component number %d of %d", p.Number, len(im.Components))
@@ -113,13 +112,13 @@ func (im *Image) applyStorage(p *format.StoragePatch) error {
 	return nil
 }
 
-// apply puts p in place. Entities must have an index below indices.
+// apply applies p. Entities must have an index below indices.
 func (c *Component) apply(p *format.StoragePatch, indices int) error {
 	if err := CheckStorage(&c.Entry, p, c.N, c.Width); err != nil {
 		return err
 	}
 	c.Resize(p.After)
-	src := p.Entities // As long as the ranges say, see CheckStorage.
+	src := p.Entities // As long as the ranges state, see CheckStorage.
 	for _, r := range p.EntityRanges {
 		if err := c.SetEntities(r.First, src[:8*r.N], indices); err != nil {
 			return err
@@ -132,21 +131,20 @@ func (c *Component) apply(p *format.StoragePatch, indices int) error {
 	return c.editRows(p)
 }
 
-// editRows changes the rows of which p has edits.
+// editRows applies the edits of p.
 func (c *Component) editRows(p *format.StoragePatch) error {
 	return p.EachEdited(c.Layout, c.Row, func(row int, edited []byte) {
 		if c.Width >= 0 {
 			copy(c.Packed[row*c.Width:], edited)
 		} else {
-			c.Rows[row] = bytes.Clone(edited) // It never changes: other images share it.
+			c.Rows[row] = bytes.Clone(edited) // A row never changes, because other images share it.
 		}
 	})
 }
 
-// setValues overwrites the rows of ranges, which the component has, by those
-// encoded in src, which it checks. Rows of fixed width are checked all at once:
-// scattered ones would cost a call each. Only if one of them is bad are they gone
-// through range by range, to say which.
+// setValues replaces the rows of ranges by those encoded in src, and checks them. Rows of fixed
+// width are checked all at once, because one call per scattered row would be slow. If one is
+// invalid, setValues goes range by range to find it.
 func (c *Component) setValues(ranges []raw.Range, src []byte) error {
 	if c.Width > 0 && c.Layout.Check(src, format.CountRows(ranges)) == nil {
 		c.setPacked(ranges, src)
@@ -165,8 +163,7 @@ func (c *Component) setValues(ranges []raw.Range, src []byte) error {
 	return nil
 }
 
-// setPacked overwrites rows of fixed width by src, which is known to be good, and to have as many rows as
-// the ranges.
+// setPacked replaces rows of fixed width by src. src is valid and has as many rows as the ranges.
 func (c *Component) setPacked(ranges []raw.Range, src []byte) {
 	for _, r := range ranges {
 		n := copy(c.Packed[r.First*c.Width:(r.First+r.N)*c.Width], src)

@@ -11,19 +11,21 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A Typed is a world with its Go types that recorded ticks are applied to, as they are to an
-// [Image], in O(rows that a tick wrote). Its storages must hold rows as they are stored:
-// where something would have to be converted, an image is what ticks can be applied to.
+// A Typed applies recorded ticks to a world with Go types. The cost is O(rows that the tick wrote).
+// The storages of the world must equal the stored ones. If something must be converted, use an
+// [Image].
 type Typed struct {
 	World raw.World
 
-	// What follows is looked up once for a schema, as nearly all ticks have the same.
-	schema   *format.Schema // The last that Fits was asked for.
-	storages []raw.Storage  // By their number in it; nil: the world has another one.
+	// The fields below are looked up once per schema, because almost all ticks have the same
+	// schema.
+	schema *format.Schema // The schema of the last call of Fits.
+	// Storages by number in schema. Nil: the world has a different storage, or none.
+	storages []raw.Storage
 }
 
-// Fits reports whether ticks that s describes can be applied: the world has each of its
-// components as it is stored. It costs nothing for the schema that it was asked for last.
+// Fits reports whether ticks with schema s can be applied: the world has each component as it is
+// stored. A repeated call with the same schema costs nothing.
 func (t *Typed) Fits(s *format.Schema) bool {
 	if s != t.schema {
 		t.find(s)
@@ -31,11 +33,11 @@ func (t *Typed) Fits(s *format.Schema) bool {
 	return !slices.Contains(t.storages, nil)
 }
 
-// Forget makes the next Fits look at all storages again: a load may have exchanged some, which the
-// address of the schema does not tell.
+// Forget makes the next Fits look up all storages again. A load may have replaced storages without
+// changing the address of the schema.
 func (t *Typed) Forget() { t.schema = nil }
 
-// find finds the storages of the components of s.
+// find looks up the storages of the components of s.
 func (t *Typed) find(s *format.Schema) {
 	t.schema, t.storages = s, make([]raw.Storage, len(s.Components))
 	for _, st := range t.World.Storages() {
@@ -49,14 +51,14 @@ func (t *Typed) find(s *format.Schema) {
 	}
 }
 
-// ErrUnlike says that a tick cannot be applied to a world, as its types are not what is stored.
+// ErrUnlike reports that a tick cannot be applied to a world because the types differ.
 var ErrUnlike = errors.New("the world has other types")
 
-// Patch returns tick, which is record id and described by s, as the world, whose state it
-// continues, applies it. It shares memory with tick. [ErrUnlike] says that s does not fit.
+// Patch converts tick, which has ID id and schema s, to a patch for the world. The world has the
+// state that tick continues. The patch shares memory with tick. If s does not fit, the error is
+// [ErrUnlike].
 //
-// A raw.Patch gives rows whole. So those that tick edits are made here, of the rows that the world
-// has.
+// A raw.Patch contains whole rows. So Patch applies the edits of tick to the rows of the world.
 func (t *Typed) Patch(tick *format.Tick, s *format.Schema, id journal.ID) (*raw.Patch, error) {
 	if !t.Fits(s) {
 		return nil, ErrUnlike
@@ -82,11 +84,11 @@ func (t *Typed) Patch(tick *format.Tick, s *format.Schema, id journal.ID) (*raw.
 	return p, nil
 }
 
-// whole returns p, which is of st, with all rows that it edits given.
+// whole returns p, a patch of st, with edits replaced by whole rows.
 func (t *Typed) whole(p *format.StoragePatch, st raw.Storage) (format.StoragePatch, error) {
 	n := st.Rows()
 	if st.IsResource() {
-		n = min(n, p.Before) // The world has it, whether it was ever recorded or not.
+		n = min(n, p.Before) // The world has the resource, even if it was never recorded.
 	}
 	if err := CheckStorage(&t.schema.Components[p.Number], p, n, st.Layout().Width()); err != nil {
 		return *p, err

@@ -10,10 +10,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// Unsound returns what is wrong with a state as a program would see it, or nil: the
-// registry has every index once, and an entity that has a component is alive and has
-// one row of it. An error may also be that of ctx. Ticks that were replayed can lead to such a state
-// though each of them fits the one before, if whoever wrote them was wrong. It costs O(rows).
+// Unsound returns an error if the state is invalid as a program would see it. In a valid state, the
+// registry has every index once. An entity that has a component is alive and has one row of it. The
+// error may also be that of ctx. Replayed ticks can lead to an invalid state although each of them
+// fits the previous one, if their writer had a bug. Cost: O(rows).
 func (im *Image) Unsound(ctx context.Context) error {
 	return parallel.Do(ctx, 1+len(im.Components), func(i int) error {
 		if i == 0 {
@@ -27,8 +27,8 @@ func (im *Image) Unsound(ctx context.Context) error {
 	})
 }
 
-// unsoundRegistry returns what is wrong with the registry. The world refuses the same
-// when it is filled; tools want to know it of states that no world is made of.
+// unsoundRegistry returns an error if the registry is invalid. A world refuses the same registry,
+// but tools also check states without making a world.
 func (im *Image) unsoundRegistry() error {
 	if err := format.CheckSizes(im.Alive, im.Free, len(im.Registry)); err != nil {
 		return fmt.Errorf("entities: %w", err)
@@ -43,7 +43,7 @@ func (im *Image) unsoundRegistry() error {
 	return nil
 }
 
-// unsoundRows returns what is wrong with the entities of c, and with what its gaps hold.
+// unsoundRows returns an error if the entities of c or the values of its gaps are invalid.
 func (im *Image) unsoundRows(c *Component) error {
 	seen := make([]bool, len(im.Registry))
 	for row, e := range c.Entities {

@@ -1,20 +1,20 @@
-// Package progress tells how far something that takes long has come, to whom the context
-// names: reading a journal, loading, replaying, writing, verifying, copying.
+// Package progress reports the progress of long operations to a function in the context: reading a
+// journal, loading, replaying, writing, verifying, copying.
 package progress
 
 import "context"
 
-// A Progress tells how far something that can take long has come.
+// A Progress is the progress of a long operation.
 type Progress struct {
 	Phase Phase
-	Done  int64 // Of Total: bytes, or ticks for [PhaseReplay].
+	Done  int64 // Completed part of Total. The unit is bytes, or ticks for [PhaseReplay].
 	Total int64
 }
 
-// A Phase is what is being done.
+// A Phase names the current operation.
 type Phase string
 
-// The phases of what is done with a store. Their texts read well behind "persist: ".
+// The phases of operations on a store. Their texts are written to follow "persist: ".
 const (
 	PhaseScan   Phase = "reading the journal"
 	PhaseLoad   Phase = "loading a snapshot"
@@ -26,24 +26,25 @@ const (
 
 type progressKey struct{}
 
-// WithProgress returns a context under which whatever can take long tells report how far
-// it has come, a few hundred times at most in each phase. report is called by one goroutine at a time, which it holds up.
+// WithProgress returns a context in which long operations call report. Each phase makes at most a
+// few hundred calls. Only one goroutine calls report at a time, and it waits for report to return.
 func WithProgress(ctx context.Context, report func(Progress)) context.Context {
 	return context.WithValue(ctx, progressKey{}, report)
 }
 
-// A Meter counts one phase, for one goroutine at a time. The nil Meter tells nobody.
+// A Meter counts the progress of one phase. Only one goroutine may use it at a time. A nil Meter
+// reports nothing.
 type Meter struct {
 	Progress
 	report func(Progress)
-	next   int64 // Done at the next report.
+	next   int64 // Value of Done at the next report.
 }
 
-// Steps is how often a phase tells at most, about.
+// Steps is the approximate maximum number of reports in a phase.
 const Steps = 200
 
-// Start begins a phase under ctx, of which nothing is done yet, and tells so. It returns nil if
-// ctx has nobody to be told, so that who counts need not ask: see [Meter].
+// Start begins a phase in ctx and reports zero progress. It returns nil if ctx has no report
+// function, so callers need no check: see [Meter].
 func Start(ctx context.Context, phase Phase, total int64) *Meter {
 	report, ok := ctx.Value(progressKey{}).(func(Progress))
 	if !ok {
@@ -54,12 +55,12 @@ func Start(ctx context.Context, phase Phase, total int64) *Meter {
 	return p
 }
 
-// Quiet returns a context like ctx that has nobody to be told.
+// Quiet returns a context like ctx without a report function.
 func Quiet(ctx context.Context) context.Context { return context.WithValue(ctx, progressKey{}, nil) }
 
-// Part returns a context under which what is done counts as n of p, whatever its
-// own phases. Each of these goes from nothing to n, but p never goes back: it is as far as the
-// one that came furthest. The caller ends it with UpTo.
+// Part returns a context for an operation that counts as n of p. Each phase of that operation
+// counts from 0 to n. p never decreases, so it shows the phase with the most progress. The caller
+// ends the part with UpTo.
 func (p *Meter) Part(ctx context.Context, n int64) context.Context {
 	if p == nil {
 		return ctx
@@ -72,15 +73,15 @@ func (p *Meter) Part(ctx context.Context, n int64) context.Context {
 	})
 }
 
-// UpTo notes that so many are done in all; it never goes back.
+// UpTo sets the progress to done. It never decreases the progress.
 func (p *Meter) UpTo(done int64) {
 	if p != nil && done > p.Done {
 		p.Add(done - p.Done)
 	}
 }
 
-// Add notes that n more are done. It reports now and then only, when another [Steps]-th of the
-// whole is done and at the end, so that it may be called for each page or tick.
+// Add adds n to the progress. It only reports after each [Steps]-th part of the total and at the
+// end, so it may be called for each page or tick.
 func (p *Meter) Add(n int64) {
 	if p == nil {
 		return
@@ -91,22 +92,22 @@ func (p *Meter) Add(n int64) {
 	}
 }
 
-// Finish notes that all is done.
+// Finish sets the progress to Total.
 func (p *Meter) Finish() {
 	if p != nil && p.Done < p.Total {
 		p.Add(p.Total - p.Done)
 	}
 }
 
-// Scan returns what a scan of the journal tells how far it is; nil: the
-// context has nobody to be told.
+// Scan returns the progress function for a scan of the journal. It returns nil if ctx has no report
+// function.
 func Scan(ctx context.Context) func(done, total int64) {
 	var p *Meter
 	if _, ok := ctx.Value(progressKey{}).(func(Progress)); !ok {
 		return nil
 	}
 	return func(done, total int64) {
-		if p == nil || done < p.Done { // It began anew: segments vanished.
+		if p == nil || done < p.Done { // The scan started again, because segments vanished.
 			p = Start(ctx, PhaseScan, total)
 		}
 		p.Add(done - p.Done)

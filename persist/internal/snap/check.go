@@ -13,28 +13,29 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A check goes through the state of a file page by page. It finds what [Reader.Load] and
-// [image.Image.Unsound] find, and keeps 4 bytes for each index and each row of one component:
+// A check verifies the state of a file page by page. It finds the same faults as [Reader.Load] and
+// [image.Image.Unsound]. It keeps 4 bytes for each entity index, and 4 bytes for each row of one
+// component:
 //
 //	registry   each index once; the entities that are alive
 //	dense      the entities of rows: alive, one row each
 //	sparse     each entry leads to the row of its entity, and each such row has an entry
-//	data       rows that can be decoded; gaps hold the default
-//	digest     the sums of groups of 4096 rows, which are read together
+//	data       rows can be decoded; gaps contain the default
+//	digest     the checksums of groups of 4096 rows, which are read together
 type check struct {
 	*Reader
 	image *image.Image // Without rows.
-	alive []uint32     // By index: the generation of the entity that is alive, or 0.
-	rows  []uint32     // By row of one component: the index of its entity.
-	seen  []uint32     // A bit for each index: it was met in an array of entities.
+	alive []uint32     // Generation of the alive entity with this index, or 0.
+	rows  []uint32     // Entity index of each row of the current component.
+	seen  []uint32     // One bit per index, set if the index was seen in an array of entities.
 }
 
-// ErrUnchecked is what [Reader.Check] returns of a file with groups of rows that no page begins with.
+// ErrUnchecked is the error of [Reader.Check] for a file whose page size does not divide 4096 rows.
 var ErrUnchecked = errors.New("persist: only the loaded state can be checked")
 
-// Check looks at the whole state and returns what is wrong with it. It does not compare checksums of the file
-// that no page needs, and says less about a fault than Load does. Memory is that of some pages and of 8 bytes
-// for each entity, whatever its components hold.
+// Check verifies the whole state and returns its first error. It does not verify checksums of the
+// file that no page needs, and its errors have less detail than those of Load. Memory: a few pages
+// and 8 bytes for each entity, independent of the components' values.
 func (r *Reader) Check(ctx context.Context) error {
 	m := r.Manifest
 	if err := r.CheckRegistry(); err != nil {
@@ -61,7 +62,8 @@ func (r *Reader) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// registry checks the registry, records the entities that are alive, and returns the registry's sum.
+// registry checks the registry, records the entities that are alive, and returns the registry's
+// checksum.
 func (c *check) registry(ctx context.Context) (uint64, error) {
 	m := c.Manifest
 	if err := format.CheckSizes(m.Alive, m.Free, m.Total); err != nil {
@@ -87,15 +89,15 @@ func (c *check) registry(ctx context.Context) (uint64, error) {
 	return digest.RegistryOf(sum, m.Alive, m.Free), err
 }
 
-// meet notes that an array has e, and reports whether it had one with that index before. Several goroutines
-// may call it.
+// meet records that an array contains e. It reports whether the array contained an entity with the
+// same index before. Several goroutines may call meet.
 func (c *check) meet(e ecs.Entity) bool {
 	bit := uint32(1) << (e.Index() % 32)
 	return atomic.OrUint32(&c.seen[e.Index()/32], bit)&bit != 0
 }
 
-// sum calls group for every 4096 of n rows, several at the same time, and returns the sum of what they add to
-// their pages.
+// sum calls group for every 4096 of n rows, several at the same time. group adds the rows to its
+// page. sum returns the checksum of all pages.
 func (c *check) sum(ctx context.Context, n int, group func(p *image.Page, lo, hi int) error) (uint64, error) {
 	fault := make([]error, (n+format.PageRows-1)/format.PageRows)
 	sum := image.SumRows(n, func(p *image.Page, lo, hi int) {
@@ -111,7 +113,7 @@ func (c *check) sum(ctx context.Context, n int, group func(p *image.Page, lo, hi
 	return sum, nil
 }
 
-// component checks component number n and returns its sum.
+// component checks component number n and returns its checksum.
 func (c *check) component(ctx context.Context, n int) (uint64, error) {
 	if err := c.claims(n); err != nil {
 		return 0, err
@@ -149,8 +151,8 @@ func (c *check) component(ctx context.Context, n int) (uint64, error) {
 	return sum, c.sparse(ctx, n, rows-int(gaps.Load()))
 }
 
-// holders checks the entities of rows [lo, hi) of component number n, and returns them, encoded; nil: it is a
-// resource.
+// holders checks the entities of rows [lo, hi) of component number n and returns them encoded. It
+// returns nil for a resource.
 func (c *check) holders(p *image.Page, n, lo, hi int) ([]byte, error) {
 	of := c.image.Components[n]
 	if of.Resource {
@@ -178,11 +180,11 @@ func (c *check) holders(p *image.Page, n, lo, hi int) ([]byte, error) {
 	return content, nil
 }
 
-// values checks the values of rows [lo, hi) of component number n, and calls each, unless it is nil, with a row and
-// its encoding.
+// values checks the values of rows [lo, hi) of component number n. If each is not nil, values calls
+// it with each row and its encoding.
 func (c *check) values(p *image.Page, n, lo, hi int, each func(row int, value []byte) error) error {
 	a, t := c.Manifest.Array(n, format.DataArray), c.image.Components[n].Layout
-	if a.Rows == 0 { // Of rows without bytes.
+	if a.Rows == 0 { // The rows have no bytes.
 		for row := lo; row < hi && each != nil; row++ {
 			if err := each(row, nil); err != nil {
 				return err
@@ -205,7 +207,7 @@ func (c *check) values(p *image.Page, n, lo, hi int, each func(row int, value []
 		}
 		for row := first; row < end && each != nil; row++ {
 			var value []byte
-			value, content, _ = t.Next(content) // It was checked.
+			value, content, _ = t.Next(content) // The content was checked above.
 			if err := each(row, value); err != nil {
 				return err
 			}
@@ -214,7 +216,8 @@ func (c *check) values(p *image.Page, n, lo, hi int, each func(row int, value []
 	return nil
 }
 
-// sparse compares the sparse array of component number n with its rows, of which so many have an entity.
+// sparse compares the sparse array of component number n with its rows. entities is the number of
+// rows with an entity.
 func (c *check) sparse(ctx context.Context, n, entities int) error {
 	a := c.Manifest.Array(n, format.SparseArray)
 	var entries atomic.Int64

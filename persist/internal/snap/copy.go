@@ -9,11 +9,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A past is the state that a snapshot copies: a [raw.Pin] of a tick, or the
-// present. A storage that is nil is the registry.
+// A past is the state that a snapshot copies: a [raw.Pin] of a tick, or the present. A nil storage
+// stands for the registry.
 //
-// Rows are read in the order Stage, then AppendEntities and AppendRows of parts of what is staged,
-// then Done: what is done is not asked for again.
+// Callers use it in this order: Stage, then AppendEntities and AppendRows for parts of the staged
+// rows, then Done. After Done, the rows are not read again.
 type past interface {
 	Registry() (alive, free, total int)
 	Len(st raw.Storage) int
@@ -23,12 +23,12 @@ type past interface {
 	Done(st raw.Storage, lo, hi int)
 }
 
-// A present reads the world as it is now. It serves what has no past: resources, and storages that
-// do not rewind.
+// A present reads the current world. It is used for resources and for storages that do not rewind,
+// which a pin does not cover.
 type present struct {
 	*ecs.World
 	staged   raw.Storage
-	entities []uint64 // Of what is staged; nil: a resource.
+	entities []uint64 // Entities of the staged storage. Nil: a resource.
 }
 
 // Registry returns the sizes of the registry.
@@ -37,10 +37,10 @@ func (p *present) Registry() (alive, free, total int) {
 	return alive, free, len(rows)
 }
 
-// Len returns the rows of st.
+// Len returns the number of rows of st.
 func (p *present) Len(st raw.Storage) int { return st.Rows() }
 
-// Stage makes st what AppendEntities and AppendRows append.
+// Stage selects the storage that AppendEntities and AppendRows read.
 func (p *present) Stage(st raw.Storage, _, _ int) {
 	if p.staged = st; st == nil {
 		p.entities, _, _ = p.World.Raw().Registry()
@@ -60,48 +60,47 @@ func (p *present) AppendEntities(dst []byte, lo, hi int) []byte {
 // AppendRows appends the values in rows [lo, hi).
 func (p *present) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.AppendRows(dst, lo, hi) }
 
-// Done does nothing: the present is not kept.
+// Done does nothing, because a present keeps no old rows.
 func (p *present) Done(_ raw.Storage, _, _ int) {}
 
-// A rowCopy is the registry or a component on its way to a snapshot, in groups
-// of 4096 rows.
+// A rowCopy is the copy of the registry or of a component for a snapshot, in groups of 4096 rows.
 //
 //	group    | entities | data page | data page | ... |    as digests sum it
 //
-// Groups that did not change since the snapshot before are not copied, and of some only the
-// entities are:
+// Groups without changes since the previous snapshot are not copied. Of some groups only the
+// entities are copied:
 //
-//	rows.has(g)   entities and data   dense page, data pages, sum of the group
-//	else dense    entities            nothing of the group, but part of what sparse pages are made of
-//	else          nothing             all as in the snapshot before
+//	rows.has(g)   entities and data   makes dense page, data pages, checksum of the group
+//	else dense    entities            makes only parts of sparse pages
+//	else          nothing             everything as in the previous snapshot
 //
-// A group is what a digest sums, so the sum of a group takes no second look at the world.
+// A digest sums the same groups, so the checksum of a group needs no second read of the world.
 type rowCopy struct {
-	number  int         // Of the component; -1: the registry.
-	storage raw.Storage // nil: the registry.
+	number  int         // Component number. -1: the registry.
+	storage raw.Storage // Nil: the registry.
 	size    format.ComponentSize
 	width   int
-	summed  bool    // It counts in the digest.
-	rows    pageSet // Groups to copy,
-	dense   bool    // and whether the entities of the others are needed as well,
-	sparse  pageSet // to make these pages of the sparse array.
+	summed  bool    // The digest covers it.
+	rows    pageSet // Groups to copy.
+	dense   bool    // The entities of the other groups are needed as well, for the sparse pages.
+	sparse  pageSet // Pages of the sparse array to write.
 	groups  []rowGroup
-	taken   bool // All is copied.
+	taken   bool // All groups are copied.
 }
 
-// A rowGroup is what was copied of 4096 rows side by side.
+// A rowGroup is the copy of 4096 consecutive rows.
 type rowGroup struct {
-	bytes    []byte // nil: not copied. From a BufferList, and back to it by Put.
-	entities int    // How many of them are entities.
-	ends     []int  // Where in bytes the pages of data end.
-	whole    bool   // Not only the entities were copied.
+	bytes    []byte // Nil: not copied. Comes from a BufferList and returns to it by Put.
+	entities int    // Number of bytes that are entities.
+	ends     []int  // Ends of the data pages in bytes.
+	whole    bool   // Entities and data were copied.
 }
 
-// wants reports whether something of group g is to be copied.
+// wants reports whether a part of group g must be copied.
 func (c *rowCopy) wants(g int) bool { return !c.taken && (c.dense || c.rows.has(g)) }
 
-// cost returns about how many bytes a group takes, before it is copied. Rows that vary in
-// width are taken for 64 bytes; what they really had is subtracted from the budget afterwards.
+// cost returns the estimated size of a group in bytes, before it is copied. It assumes 64 bytes for
+// a row of varying width. Advance later subtracts the real size from the budget.
 func (c *rowCopy) cost() int {
 	width := c.width
 	if width < 0 {
@@ -110,7 +109,7 @@ func (c *rowCopy) cost() int {
 	return format.PageRows * (8 + width)
 }
 
-// take copies groups [first, last) and returns how many bytes they have.
+// take copies groups [first, last) and returns their size in bytes.
 func (c *rowCopy) take(from past, first, last int, buffers *BufferList) (n int) {
 	lo, hi := first*format.PageRows, min(last*format.PageRows, c.size.Rows)
 	from.Stage(c.storage, lo, hi)
@@ -121,8 +120,8 @@ func (c *rowCopy) take(from past, first, last int, buffers *BufferList) (n int) 
 	return n
 }
 
-// skip tells from which groups will not be copied, so that the world need not keep what they
-// were when it writes to them.
+// skip calls Done for groups that will not be copied, so that the world does not keep their old
+// rows.
 func (c *rowCopy) skip(from past) {
 	for g := range c.groups {
 		if !c.wants(g) {
@@ -131,8 +130,9 @@ func (c *rowCopy) skip(from past) {
 	}
 }
 
-// takeGroup copies what is wanted of group g, whose rows are staged: the entities in any case, the
-// data page by page, so that rows which vary in width need not be cut apart again.
+// takeGroup copies the wanted parts of group g, whose rows are staged. It always copies the
+// entities. It copies the data page by page and records the page ends, so rows of varying width
+// need no second split.
 func (c *rowCopy) takeGroup(from past, g int, buffers *BufferList) int {
 	lo, hi := g*format.PageRows, min((g+1)*format.PageRows, c.size.Rows)
 	group := &c.groups[g]
@@ -148,7 +148,7 @@ func (c *rowCopy) takeGroup(from past, g int, buffers *BufferList) int {
 	return len(buf)
 }
 
-// page returns the i-th page of data, counted within the group, or nothing if the rows were not copied.
+// page returns data page i of the group, or nil if the data was not copied.
 func (g *rowGroup) page(i int) []byte {
 	if !g.whole {
 		return nil
@@ -160,19 +160,18 @@ func (g *rowGroup) page(i int) []byte {
 	return g.bytes[start:g.ends[i]]
 }
 
-// A StateCopy is a state on its way to a snapshot: what of it is to be copied, and how far that
-// has come. Steps go through the columns once, from the first group of the first one to the last
-// of the last one.
+// A StateCopy is the progress of copying a state for a snapshot. Steps go through all columns once,
+// group by group.
 type StateCopy struct {
 	columns []*rowCopy
 	buffers *BufferList
 
-	column, group int // What is to be copied next.
+	column, group int // The next group to copy.
 }
 
-// Advance copies until about budget bytes are copied or all is, which it reports. However
-// small the budget, unless it is 0, a group is copied, so that a copy comes to an end. Groups
-// side by side are taken together, since each take has a price of its own: from stages them.
+// Advance copies about budget bytes and reports whether the copy is complete. With any positive
+// budget it copies at least one group, so the copy always ends. It copies adjacent groups together,
+// because each call of Stage has a fixed cost.
 func (s *StateCopy) Advance(from past, budget int) (done bool) {
 	for s.column < len(s.columns) {
 		c := s.columns[s.column]
@@ -196,22 +195,22 @@ func (s *StateCopy) Advance(from past, budget int) (done bool) {
 	return true
 }
 
-// Unlimited is a budget that copies all that is left.
+// Unlimited is a budget that copies everything.
 const Unlimited = math.MaxInt
 
-// A BufferList keeps the buffers of one snapshot for the next. It belongs to the world's
-// goroutine: buffers come back by Put once the snapshot is written, not from who writes it.
+// A BufferList keeps the buffers of one snapshot for the next. Only the world's goroutine may use
+// it. That goroutine calls Put once the snapshot is written.
 type BufferList struct {
 	free [][]byte
-	kept int // Their bytes.
+	kept int // Total size of the free buffers in bytes.
 }
 
-// maxKeptBuffers is how many bytes a BufferList keeps between snapshots; the rest is left to the
-// garbage collector.
+// maxKeptBuffers is the maximum number of bytes that a BufferList keeps between snapshots. The
+// garbage collector frees the rest.
 const maxKeptBuffers = 64 << 20
 
-// get returns an empty buffer, with room for n bytes at first. It takes the last that was
-// kept, and drops those that are too small: storages that grew would find them too small again.
+// get returns an empty buffer with an initial capacity of n bytes. It uses the last kept buffer and
+// drops buffers that are too small, because storages rarely shrink again.
 func (l *BufferList) get(n int) []byte {
 	for k := len(l.free) - 1; k >= 0; k-- {
 		b := l.free[k]
@@ -224,8 +223,8 @@ func (l *BufferList) get(n int) []byte {
 	return make([]byte, 0, n)
 }
 
-// Put takes back the buffers of c, in which the pages of its snapshot lie: nothing may read these
-// any more.
+// Put takes the buffers of c back. They contain the pages of the snapshot, so the snapshot must not
+// be used any more.
 func (l *BufferList) Put(c *StateCopy) {
 	for _, column := range c.columns {
 		for _, g := range column.groups {
@@ -234,7 +233,7 @@ func (l *BufferList) Put(c *StateCopy) {
 	}
 }
 
-// keep takes back b, if there is room.
+// keep puts b on the free list if there is room.
 func (l *BufferList) keep(b []byte) {
 	if size := cap(b); size > 0 && l.kept+size <= maxKeptBuffers {
 		l.free, l.kept = append(l.free, b), l.kept+size

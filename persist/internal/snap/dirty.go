@@ -8,11 +8,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A pageSet is a set of page numbers: number n is bit n%64 of word n/64. Words behind the
-// last are 0, so that nil is the empty set.
+// A pageSet is a set of page numbers: number n is bit n%64 of word n/64. Missing words are 0, so
+// nil is the empty set.
 type pageSet []uint64
 
-// add puts a page into s, which grows if it must.
+// add adds a page to s.
 func (s *pageSet) add(page int) {
 	for page>>6 >= len(*s) {
 		*s = append(*s, 0)
@@ -36,41 +36,42 @@ func (s *pageSet) addRanges(ranges []raw.Range) {
 	}
 }
 
-// addAll makes s the union of both. It writes into the words of s, never into those of other.
+// addAll adds all pages of other to s. It never writes to the words of other.
 func (s *pageSet) addAll(other pageSet) {
 	for i, word := range other {
 		if word != 0 {
-			s.add(64*i + bits.Len64(word) - 1) // Which makes room for the word.
+			s.add(64*i + bits.Len64(word) - 1) // This makes room for the word.
 			(*s)[i] |= word
 		}
 	}
 }
 
-// has reports whether page is in s.
+// has reports whether s contains page.
 func (s pageSet) has(page int) bool { return page>>6 < len(s) && s[page>>6]>>(page&63)&1 == 1 }
 
-// Dirty says which pages may differ from those of a state, as ticks that were
-// journaled since tell. A page that is not in it is the same; one that is in it
-// may be. Pages of rows are counted in steps of 4096, whatever their size.
+// Dirty is the set of pages that may differ from those of an earlier state, according to the ticks
+// since then. Pages that are not in the set are unchanged. Pages of rows are counted in steps of
+// 4096 rows, whatever their real size.
 //
 //	change of a tick          pages that may differ
-//	rows written, or resized  dense and data pages of these rows (rows), of the registry (registry)
+//	rows written, or resized  dense and data pages of these rows (rows), of registry (registry)
 //	row gets an entity        sparse page of the entity's index (sparse)
-//	entity loses a component  sparse page of its index (sparse); destroyed: in any component (destroyed)
+//	entity loses a component  sparse page of its index (sparse); if destroyed, of any (destroyed)
 //	component cleared         all of its sparse pages (cleared)
 //
-// A page of rows that is missed here is taken from the snapshot before, and so is its sum: the
-// digest of the file agrees with it, and no reader notices. So where in doubt, a page is in it. One
-// that turns out equal is shared all the same.
+// A snapshot takes a page that is missing here, and its checksum, from the previous snapshot. The
+// digest then matches the wrong page, and no reader detects the error. So in doubt, a page is
+// added. A page that turns out unchanged is still shared.
 type Dirty struct {
-	All        bool // Nothing is known of the pages.
-	registry   pageSet
-	destroyed  pageSet // Of entity indices: each may be gone from every component.
+	All      bool // All pages may differ.
+	registry pageSet
+	// Pages of the indices of destroyed entities. Each entity may be gone from every component.
+	destroyed  pageSet
 	components []dirtyComponent
 }
 
-// A dirtyComponent says which pages of a component may differ: those of its rows, dense and data alike,
-// and those of its sparse array, which go by the indices of entities.
+// A dirtyComponent is the set of pages of a component that may differ. rows are its dense and data
+// pages; sparse are the pages of its sparse array, numbered by entity index.
 type dirtyComponent struct {
 	rows    pageSet
 	sparse  pageSet
@@ -85,17 +86,15 @@ func (d *Dirty) component(n int) *dirtyComponent {
 	return &d.components[n]
 }
 
-// SetRegistry notes what a tick did to the registry: it wrote rows, or there are more or
-// fewer than before.
+// SetRegistry adds the changes of a tick to the registry: written, new and removed rows.
 func (d *Dirty) SetRegistry(c raw.EntityChange) {
 	d.registry.addRanges(c.Rows)
 	d.registry.addRows(min(c.Before, c.Total), max(c.Before, c.Total))
 }
 
-// SetStorage notes what a tick did to the rows of component number n. A row that got another
-// entity changes two pages that have nothing to do with each other: that of the row, and that
-// of the sparse array which the entity's index is in. Entities that the component has no longer
-// are in no row: they are told by SetOp.
+// SetStorage adds the changes of a tick to the rows of component number n. A row with a new entity
+// changes two unrelated pages: the page of the row, and the sparse page of the entity's index.
+// Entities that left the component are in no row, so SetOp adds them.
 func (d *Dirty) SetStorage(n int, c raw.StorageChange) {
 	p := d.component(n)
 	now := c.Storage.Rows()
@@ -112,9 +111,9 @@ func (d *Dirty) SetStorage(n int, c raw.StorageChange) {
 	}
 }
 
-// SetOp notes an operation, of component number n if it concerns one. Operations of a tick come
-// behind its storages: clearing the world concerns the components that d has then. Any other has
-// no row that the tick took away, since SetStorage would have been told of these.
+// SetOp adds an operation. n is its component number, if it has one. SetOp is called after
+// SetStorage for the same tick, so clearing the world affects all components in d. Every other
+// component has lost no rows in the tick, or SetStorage would have added it.
 func (d *Dirty) SetOp(kind raw.OpKind, n int, e ecs.Entity) {
 	switch {
 	case kind == raw.OpRemove:
@@ -130,8 +129,7 @@ func (d *Dirty) SetOp(kind raw.OpKind, n int, e ecs.Entity) {
 	}
 }
 
-// Merge adds what other has: what a snapshot that failed was to write, and what changed
-// since, are what the next one writes.
+// Merge adds the pages of other. After a failed snapshot, the next one writes the pages of both.
 func (d *Dirty) Merge(other *Dirty) {
 	d.All = d.All || other.All
 	d.registry.addAll(other.registry)

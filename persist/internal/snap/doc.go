@@ -1,13 +1,13 @@
-// Package snap makes one snapshot file of a state, and a state of one file.
+// Package snap writes a state to one snapshot file, and reads a state from one file.
 //
-//	world, Pin ──StateCopy──▶ Snapshot ──┐                    in steps, beside the program
+//	world, Pin ──StateCopy──▶ Snapshot ──┐                    in steps, while the program runs
 //	world ──Saved──▶ Saving ─────────────┼──pageList──▶ file  in one go, for saves
 //	image ──SavedImage──▶ Saving ────────┘
 //	file ──Open──▶ Reader ──loading──▶ Filling ──▶ image
 //
-// Which arrays a state has and how they are cut into pages is format.Array, for all of them.
-// A page that did not change since the snapshot before is a reference to the file that has
-// it. Dirty says which may have changed, as ticks tell; a PageTable, where the pages lie
-// and what their sums are. Which files there are, and which of them to read, is not known
-// here: a Reader is told how files are called.
+// All of them use format.Array, which defines the arrays of a state and how they are split into
+// pages. A page without changes since the previous snapshot is a reference to the file that has the
+// page. Dirty lists the pages that ticks may have changed. A PageTable has the positions and
+// checksums of pages. The package does not list or choose files; a Reader gets a function that
+// names files.
 package snap

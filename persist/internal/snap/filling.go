@@ -14,29 +14,29 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A Filling is the image of a state that pages are put into, in any order:
+// A Filling is the image of a state while its pages are put in place, in any order:
 //
 //	page   | registry | dense of component 0 | data of component 0 | ...
 //	Image  | Registry | Entities             | Packed, or Rows     | ...
 //
-// Sparse arrays follow from dense ones, and have no place. What finds rows by their entity is not
-// made either: see [image.Image.Link].
+// The image has no sparse arrays, because they follow from the dense ones. The lookup of rows by
+// entity is built later: see [image.Image.Link].
 type Filling struct {
 	Image    *image.Image
 	manifest *format.Manifest
 }
 
-// NewFilling returns the image of the state that m describes, with room for rows of
-// that many bytes at most: if m claims more, a page before those that have no room is
-// missing or short. bare is that of [Reader.Load].
+// NewFilling returns the image of the state that m describes. It allocates at most room bytes for
+// rows. If m claims more rows, Place fails for the first page without room. bare is the argument of
+// [Reader.Load].
 func NewFilling(ctx context.Context, m *format.Manifest, room int64, bare bool) (*Filling, error) {
 	alloc := func(n int) []byte { return make([]byte, n) }
-	if bare { // It is given out if no page is missing, so each byte is written then.
+	if bare { // A bare image is returned only if no page is missing, so each byte is written.
 		alloc = unzeroed
 	}
 	im := image.New(m.Schema)
 	im.Tick, im.ID, im.Alive, im.Free = m.Tick, m.ID, m.Alive, m.Free
-	var rooms []func() // Large arrays take long to be zeroed, so it is done side by side.
+	var rooms []func() // Zeroing large arrays takes long, so they are allocated in parallel.
 	for a := range m.Arrays() {
 		n := fitting(&a, &room)
 		if a.Component < 0 {
@@ -52,8 +52,9 @@ func NewFilling(ctx context.Context, m *format.Manifest, room int64, bare bool) 
 		case a.Width > 0:
 			rooms = append(rooms, func() { c.Packed = alloc(n * a.Width) })
 		case bare && format.PageRows%a.PageRows == 0:
-			// Pages stay as they are. Only where 4096 rows are whole pages: such groups are what the
-			// digest sums, and Pages can only be appended whole. A manifest may say another size.
+			// Pages stay as they are, if 4096 rows are whole pages. The digest sums groups of 4096
+			// rows, and Pages can only be appended whole. The page size comes from the manifest, so
+			// it may be unsuitable.
 			c.Pages, c.PageRows = make([][]byte, (n+a.PageRows-1)/a.PageRows), a.PageRows
 		default:
 			rooms = append(rooms, func() { c.Rows = make([][]byte, n) })
@@ -63,26 +64,26 @@ func NewFilling(ctx context.Context, m *format.Manifest, room int64, bare bool) 
 	return &Filling{im, m}, err
 }
 
-// unzeroed returns n bytes that hold anything, and no room behind. To zero what is written next takes
-// half as long as to write it.
+// unzeroed returns n bytes with arbitrary contents and no extra capacity. Zeroing bytes that are
+// overwritten next would take half as long as writing them.
 func unzeroed(n int) []byte {
 	if n == 0 {
 		return nil
 	}
-	var b strings.Builder // Of what the library has, only this allocates so.
+	var b strings.Builder // In the standard library only strings.Builder allocates without zeroing.
 	b.Grow(n)
 	b.WriteByte(0)
 	return unsafe.Slice(unsafe.StringData(b.String()), n)
 }
 
-// entitiesOf returns the memory of entities.
+// entitiesOf returns b as a slice of entities.
 func entitiesOf(b []byte) []ecs.Entity {
 	return unsafe.Slice((*ecs.Entity)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
 }
 
-// fitting returns how many rows of a fit into room, of which it takes what they need at
-// least, so that a manifest that lies allocates no more than files of that size could hold.
-// Rows that vary may be one page more: only its bytes tell that it is short.
+// fitting returns how many rows of a fit into room, and subtracts their minimum size from room. So
+// a wrong manifest allocates no more than files of that size could contain. For rows of varying
+// width, one more page is allowed, because only its bytes show whether it is too short.
 func fitting(a *format.Array, room *int64) int {
 	if a.Kind == format.SparseArray {
 		return 0
@@ -96,8 +97,8 @@ func fitting(a *format.Array, room *int64) int {
 	return int(n)
 }
 
-// Place checks a page of a, which is not sparse, and puts it where it belongs. It may
-// be called for several pages at the same time.
+// Place checks a page of a, which is not sparse, and puts it in place. It may be called for several
+// pages at the same time.
 func (f *Filling) Place(a format.Array, page int, content []byte) error {
 	if err := fits(&a, page, content); err != nil {
 		return err
@@ -114,8 +115,8 @@ func (f *Filling) Place(a format.Array, page int, content []byte) error {
 	if a.Kind == format.DataArray {
 		err = placeRows(c, lo, hi, content)
 	} else if row, e := place(c.Entities, lo, content, total, c.Indexed); row >= 0 {
-		// Tools go on with the rest of a damaged state: none of these rows shall be taken for one of
-		// an entity that cannot be.
+		// Tools continue with the rest of a damaged state. Remove all entities of the page, so that
+		// no row belongs to an impossible entity.
 		for i := lo; i < min(hi, len(c.Entities)); i++ {
 			c.Entities[i] = ecs.Vacant
 		}
@@ -127,9 +128,9 @@ func (f *Filling) Place(a format.Array, page int, content []byte) error {
 	return nil
 }
 
-// place puts a page of entities, 8 bytes each, at rows from lo on. It returns the first row, or -1,
-// that has no room or whose entity cannot be there: all have an index below total, and
-// indexed ones are vacant or have that of their row.
+// place puts a page of entities, 8 bytes each, at rows from lo on. It returns the first row without
+// room or with an invalid entity, or -1. The index of a valid entity is below total. An indexed row
+// is vacant, or its entity has the index of the row.
 func place(rows []ecs.Entity, lo int, content []byte, total int, indexed bool) (int, ecs.Entity) {
 	n := len(content) / 8
 	to := rows[min(lo, len(rows)):min(lo+n, len(rows))]
@@ -146,7 +147,8 @@ func place(rows []ecs.Entity, lo int, content []byte, total int, indexed bool) (
 	return -1, 0
 }
 
-// placed returns the content of a page of entities that is in place. It may share memory with the image.
+// placed returns the content of a page of entities that is in place. It may share memory with the
+// image.
 func (f *Filling) placed(a format.Array, page int) []byte {
 	rows := f.Image.Registry
 	if a.Component >= 0 {
@@ -156,8 +158,8 @@ func (f *Filling) placed(a format.Array, page int) []byte {
 	return digest.EntityBytes(rows[lo:hi])
 }
 
-// placeRows puts a page of values at rows [lo, hi) of c. All of it is checked here, so that whoever
-// has the image decodes rows without errors.
+// placeRows puts a page of values at rows [lo, hi) of c. It checks all values, so users of the
+// image decode rows without errors.
 func placeRows(c *image.Component, lo, hi int, content []byte) error {
 	switch {
 	case c.Width > 0 && hi*c.Width > len(c.Packed), c.Width < 0 && c.Pages == nil && hi > len(c.Rows):
@@ -166,7 +168,8 @@ func placeRows(c *image.Component, lo, hi int, content []byte) error {
 		copy(c.Packed[lo*c.Width:], content)
 		return c.Layout.Check(content, hi-lo)
 	case c.Pages == nil:
-		return image.CutRows(c.Layout, c.Rows[lo:hi], slices.Clone(content)) // The rows share it.
+		// The rows share the copied page.
+		return image.CutRows(c.Layout, c.Rows[lo:hi], slices.Clone(content))
 	case c.Layout.Check(content, hi-lo) == nil:
 		c.Pages[lo/c.PageRows] = slices.Clone(content)
 		return nil
@@ -174,8 +177,8 @@ func placeRows(c *image.Component, lo, hi int, content []byte) error {
 	return image.CutRows(c.Layout, make([][]byte, hi-lo), content)
 }
 
-// CountGaps counts the gaps of indexed components, whose entities are in place. It is done at the end, as
-// pages come from several goroutines and may be taken back.
+// CountGaps counts the gaps of indexed components after all entities are in place. It runs at the
+// end, because several goroutines put pages in place and may remove a damaged page again.
 func (f *Filling) CountGaps() {
 	for _, c := range f.Image.Components {
 		if c.Gaps = 0; !c.Indexed {

@@ -16,67 +16,70 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// A loading reads a snapshot file once, by several goroutines: each page is checked,
-// decoded and put where it belongs while it is in the cache.
+// A loading reads a snapshot file once with several goroutines. It checks, decodes and places each
+// page while the page is in the processor's cache.
 //
-//	file   | block | block | block | ...   checksums compared (package pagefile)
-//	          | page  | page  | ...        checksum compared, decoded
+//	file   | block | block | block | ...   checksums verified (package pagefile)
+//	          | page  | page  | ...        checksum verified, decoded
 //	image  | Registry | Entities, rows of component 0 | ... , then digest
 //
 // Pages come in any order, in these steps:
 //
-//	visit      pages of the file itself: put in place, or noted as references, or kept if sparse
-//	resolve    references: entities that are in place are copied, each other file is read once
-//	compare    sparse pages, now that all entities are in place; those of a bare image are made for its world
-//	first      whether a page was bad or never met
-//	Link       what finds rows, unless the image is bare
-//	Digest     the whole state against the manifest
+//	visit      pages of the file itself: put in place, recorded as references, or kept if sparse
+//	resolve    references: copies entities that are in place; reads each other file once
+//	compare    sparse pages, once all entities are in place; for a bare image also fills them
+//	first      returns the first error: a page was bad or missing
+//	Link       builds the lookup of rows, unless the image is bare
+//	Digest     compares the whole state with the manifest
 //
-// What is wrong with a page is kept until all were met, so that what is told is the first fault in
-// the order of the arrays, however the goroutines ran. A damaged block ends the load at once.
+// Errors of pages are kept until all pages were read. So the returned error is the first one in the
+// order of the arrays, independent of the goroutines. A damaged block ends the load immediately.
 type loading struct {
 	*Reader
 	*Filling
 	bare  bool
 	parts map[uint32]*part // By column.
 
-	mu         sync.Mutex // Guards what follows, and what is in parts.
-	table      PageTable
-	references map[uint32]map[pagefile.Key][]reference // Pages that lie elsewhere: by file, and by where in it.
+	mu    sync.Mutex // Guards the fields below, and the parts.
+	table PageTable
+	// Pages that are stored elsewhere: by file, then by key in that file.
+	references map[uint32]map[pagefile.Key][]reference
 	progress   *progress.Meter
 	sparse     []sparsePage
-	sums       map[pagefile.Key]uint32 // The checksums of pages of entities that the file has itself and that are in place.
+	// Checksums of the pages of entities that the file itself contains and that are in place.
+	sums map[pagefile.Key]uint32
 }
 
-// A part is an array of which pages are met.
+// A part is an array and its pages that were read.
 type part struct {
 	format.Array
-	met     pageSet // In place, kept, or known to be bad.
-	faulty  int     // The first page that is not good:
-	fault   error   // what is wrong with it.
-	entries int     // Of a sparse array.
+	met     pageSet // Pages that are in place, kept, or known to be bad.
+	faulty  int     // The first bad page.
+	fault   error   // The error of the first bad page.
+	entries int     // Number of entries of a sparse array.
 }
 
-// A sparsePage is a page of a sparse array, kept until all entities are in place.
+// A sparsePage is a page of a sparse array that is kept until all entities are in place.
 type sparsePage struct {
 	*part
 	page    int
 	content []byte
 }
 
-// A reference is a page that lies elsewhere.
+// A reference is a page that is stored elsewhere.
 type reference struct {
 	*part
 	key pagefile.Key
 	ref format.PageRef
 }
 
-// Load checks the whole file and returns the state it holds. It notes in table,
-// if that is not nil, where the pages lie. A bare image has only what a world is
-// filled with: it cannot be asked for single rows or replay ticks.
+// Load verifies the whole file and returns its state. If table is not nil, Load adds the positions
+// of the pages to it. A bare image contains only what filling a world needs: it has no access to
+// single rows and cannot replay ticks.
 func (r *Reader) Load(ctx context.Context, table PageTable, bare bool) (*image.Image, error) {
 	m := r.Manifest
-	bare = bare && m.AllRewind() // What does not rewind may have to go row by row: see Image.DropDead.
+	// Components that do not rewind may need access to single rows: see Image.DropDead.
+	bare = bare && m.AllRewind()
 	l := newLoading(r, table, bare)
 	l.progress = progress.Start(ctx, progress.PhaseLoad, r.File.Info().Size)
 	var err error
@@ -118,12 +121,12 @@ func newLoading(r *Reader, table PageTable, bare bool) *loading {
 	return l
 }
 
-// visit takes a page of the file itself.
+// visit handles a page of the file itself.
 func (l *loading) visit(k pagefile.Key, value []byte) error {
 	l.advance(len(value))
 	p := l.part(k)
 	if p == nil {
-		return nil // The manifest, or of no use.
+		return nil // The manifest, or an unused page.
 	}
 	content, ref, err := DecodePage(l.Name, k, value)
 	if err == nil {
@@ -141,7 +144,7 @@ func (l *loading) visit(k pagefile.Key, value []byte) error {
 	return nil
 }
 
-// refer notes a page that lies elsewhere.
+// refer records a page that is stored elsewhere.
 func (l *loading) refer(r reference) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +155,7 @@ func (l *loading) refer(r reference) {
 	l.references[r.ref.File][there] = append(l.references[r.ref.File][there], r)
 }
 
-// part returns the array that the page k is of, or nil.
+// part returns the part of page k, or nil.
 func (l *loading) part(k pagefile.Key) *part {
 	if p := l.parts[k.Column]; p != nil && int64(k.Page) < int64(p.Pages()) {
 		return p
@@ -160,8 +163,8 @@ func (l *loading) part(k pagefile.Key) *part {
 	return nil
 }
 
-// advance tells of n bytes more that were read. Pages of other files are not counted: what is there to be
-// read is taken for the size of this one.
+// advance reports n more bytes as read. Pages of other files do not count, because the total is the
+// size of this file.
 func (l *loading) advance(n int) {
 	if l.progress != nil {
 		l.mu.Lock()
@@ -170,7 +173,7 @@ func (l *loading) advance(n int) {
 	}
 }
 
-// fail notes what is wrong with a page.
+// fail records the error of a page.
 func (l *loading) fail(p *part, k pagefile.Key, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,8 +183,8 @@ func (l *loading) fail(p *part, k pagefile.Key, err error) {
 	}
 }
 
-// kept returns a content that may be taken. That of a sparse page is looked at after the bytes it
-// lies in are used for another page, so it is copied; others are put in place at once.
+// kept returns content in a form that take may keep. A sparse page is compared later, when its
+// buffer is already reused, so kept copies it. Other pages are put in place immediately.
 func (p *part) kept(content []byte) []byte {
 	if p.Kind == format.SparseArray {
 		return slices.Clone(content)
@@ -189,7 +192,8 @@ func (p *part) kept(content []byte) []byte {
 	return content
 }
 
-// take takes the content of a page, which is kept. ref says where the content lies, for the table.
+// take handles the content of a page, which came from kept. ref is the position of the content, for
+// the table.
 func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageRef) {
 	var err error
 	if p.Kind != format.SparseArray {
@@ -203,7 +207,7 @@ func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	if l.table != nil {
 		t = tablePage{xxh3.Hash128(content), uint32(len(content)), uint16(p.PageRows), ref}
 		if ref.Column != 0 {
-			t.Size = 0 // It is counted where it lies.
+			t.Size = 0 // Its size counts where it is stored.
 		}
 	}
 	l.mu.Lock()
@@ -220,10 +224,9 @@ func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	}
 }
 
-// resolve takes the pages that lie elsewhere. Entities that the file has itself are in place already
-// and are copied from there. Each other file is gone through once, for all of its pages, and what
-// goes wrong there is not told yet: a page that was not met is then asked for by itself, which
-// tells why.
+// resolve handles pages that are stored elsewhere. It copies entities of the same file that are
+// already in place. It reads each other file once for all its pages and ignores errors there. Then
+// it reads each page that is still missing on its own, which returns the error.
 func (l *loading) resolve(ctx context.Context) error {
 	if err := l.repeat(ctx, l.references[l.Number()]); err != nil {
 		return err
@@ -248,7 +251,7 @@ func (l *loading) resolve(ctx context.Context) error {
 	return nil
 }
 
-// repeat takes the pages of entities that the file has under another key, and forgets that they were
+// repeat handles the pages of entities that the file has under another key, and removes them from
 // wanted.
 func (l *loading) repeat(ctx context.Context, wanted map[pagefile.Key][]reference) error {
 	var repeats []reference
@@ -266,13 +269,15 @@ func (l *loading) repeat(ctx context.Context, wanted map[pagefile.Key][]referenc
 	})
 }
 
-// resolveIn takes the pages that f has, if they are those that were referred to: another
-// content under the key has another checksum than the reference, and stays unmet.
+// resolveIn handles the wanted pages in file f. If the checksum of a page differs from that in the
+// reference, the page stays missing.
 func (l *loading) resolveIn(ctx context.Context, f *pagefile.File, wanted map[pagefile.Key][]reference) {
 	want := func(k pagefile.Key) bool { return wanted[k] != nil }
 	_ = f.ReadSome(ctx, want, func(k pagefile.Key, value []byte) error {
 		content, held, err := format.DecodePage(value)
-		refs := wanted[k] // All of them of one kind of array: a page repeats only its like.
+		// All references have the same kind of array, because a page repeats only pages of its
+		// kind.
+		refs := wanted[k]
 		content = refs[0].kept(content)
 		for _, r := range refs {
 			if err == nil && content != nil && held.CRC == r.ref.CRC {
@@ -283,7 +288,7 @@ func (l *loading) resolveIn(ctx context.Context, f *pagefile.File, wanted map[pa
 	})
 }
 
-// resolveOne takes one page that lies elsewhere, or notes why it cannot be had.
+// resolveOne handles one page that is stored elsewhere, or records its error.
 func (l *loading) resolveOne(r reference) {
 	if content, ref, err := l.find(r.key, nil); err != nil {
 		l.fail(r.part, r.key, err)
@@ -292,8 +297,8 @@ func (l *loading) resolveOne(r reference) {
 	}
 }
 
-// compare compares sparse arrays with those that follow from the entities of the rows, so that a file
-// which contradicts itself is refused. A world keeps them; the image has no use for them.
+// compare compares the sparse arrays with those that follow from the dense ones, so that a
+// contradictory file is refused. Only a world keeps sparse arrays; an image does not need them.
 func (l *loading) compare(ctx context.Context) error {
 	l.CountGaps()
 	if l.bare {
@@ -313,8 +318,8 @@ func (l *loading) compare(ctx context.Context) error {
 	})
 }
 
-// first returns the first fault in the order in which arrays follow from each other: the registry,
-// then for each component its size, entities, sparse array and data.
+// first returns the first error in this order: the registry, then for each component its size,
+// entities, sparse array and data.
 func (l *loading) first() error {
 	if err := l.Manifest.CheckRegistry(); err != nil {
 		return fmt.Errorf("entities: %w", err)
@@ -330,7 +335,7 @@ func (l *loading) first() error {
 	return nil
 }
 
-// firstOf is first for a component.
+// firstOf returns the first error of component n.
 func (l *loading) firstOf(n int) error {
 	if err := l.claims(n); err != nil {
 		return err
@@ -341,7 +346,8 @@ func (l *loading) firstOf(n int) error {
 			return err
 		}
 	}
-	// Each entry names the row of its entity, see compare. So as many entries as entities are all.
+	// compare has checked that each entry has the row of its entity. So if the counts are equal, no
+	// entry is missing.
 	c := l.Image.Components[n]
 	if want := len(c.Entities) - c.Gaps; sparse.entries != want {
 		return fmt.Errorf("%d sparse entries for %d entities", sparse.entries, want)
@@ -349,8 +355,8 @@ func (l *loading) firstOf(n int) error {
 	return l.parts[format.Column(n, format.DataArray)].first()
 }
 
-// first returns what is wrong with the first page that is missing or not good. A sparse page may
-// be missing: those without entries are left out, and firstOf counts the entries.
+// first returns the error of the first page that is missing or bad. A sparse page may be missing:
+// pages without entries are not stored, and firstOf counts the entries.
 func (p *part) first() error {
 	for page := range p.Pages() {
 		switch {

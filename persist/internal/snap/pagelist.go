@@ -13,47 +13,49 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// A pageList is what a snapshot file is made of: its manifest, and its pages in the order
-// of their keys. Pages are encoded a batch at a time, by several goroutines, while the
-// batch before is written:
+// A pageList is the contents of a new snapshot file: its manifest, and its pages ordered by key.
+// Several goroutines encode a batch of pages while the previous batch is written:
 //
 //	encoding   | batch 0 | batch 1 | batch 2 |
 //	writing              | batch 0 | batch 1 | batch 2 |
 //	syncing                        | ...              (package pagefile)
 //
-// Which page repeats which is decided by add, before any is encoded: the manifest, which says
-// whether any does, is the first page of the file. Where a page lies is known once it is encoded.
+// add decides which page repeats which, before any page is encoded. The manifest is the first page
+// of the file and states whether any page repeats. The position of a page is known once it is
+// encoded.
 type pageList struct {
 	Manifest format.Manifest
 	pages    []page
-	first    map[pageContent]int // Of the pages that others may repeat: the first of that content.
+	// Index of the first page with this content, for pages that others may repeat.
+	first map[pageContent]int
 }
 
-// A page is one of a file that is being made: its content, or what appends it, if only
-// then, or a page that it repeats; none of these: it lies where tablePage says.
+// A page is a page of a new file. Its content is in content, or append produces it, or repeats
+// names a page with the same content. If none of these is set, tablePage is the position of the
+// page in another file.
 type page struct {
 	key     pagefile.Key
 	content []byte
-	append  func(dst []byte) []byte // Nothing: there is no such page.
-	repeats *int                    // The index of the page that has its content.
-	absent  bool                    // Nothing was appended.
+	append  func(dst []byte) []byte // If it appends nothing, the page is absent.
+	repeats *int                    // Index of the page with the same content.
+	absent  bool                    // append produced no bytes.
 	tablePage
 }
 
-// A pageContent is what pages have in common of which one repeats the other: a reference gives
-// another column but no other number, and the kind of array must be the same. The registry counts
-// as a dense array.
+// A pageContent is equal for two pages if one may repeat the other. A reference changes the column
+// but not the page number, and the kind of array must be the same. The registry counts as a dense
+// array.
 type pageContent struct {
 	page   uint32
 	sparse bool
 	sum    xxh3.Uint128
 }
 
-// shared reports whether another file has p.
+// shared reports whether p is stored in another file.
 func (p *page) shared() bool { return p.content == nil && p.append == nil && p.repeats == nil }
 
-// add adds a page of an array of that kind, whose content has size bytes. It is not
-// written if a page before has the same content: the sum says so.
+// add adds a page of an array of that kind, whose content has size bytes. If an earlier page has
+// the same content according to its checksum, the page becomes a repeat.
 func (l *pageList) add(kind, size int, p page) {
 	if format.Repeatable(kind, size) {
 		c := pageContent{p.key.Page, kind == format.SparseArray, p.sum}
@@ -63,7 +65,7 @@ func (l *pageList) add(kind, size int, p page) {
 		if at, ok := l.first[c]; !ok {
 			l.first[c] = len(l.pages)
 		} else if !p.shared() {
-			// A shared page stays a reference: that costs no more, and its file has it anyway.
+			// A shared page stays a reference. That costs no more, and its file is needed anyway.
 			p = page{key: p.key, repeats: &at, tablePage: tablePage{sum: p.sum}}
 		}
 	}
@@ -71,22 +73,22 @@ func (l *pageList) add(kind, size int, p page) {
 	l.pages = append(l.pages, p)
 }
 
-// batchPages is how many pages are encoded before they are handed to the writer.
+// batchPages is the number of pages in a batch.
 const batchPages = 32
 
-// An encodedPage is the value of a page. It is used again for others.
+// An encodedPage is the value of a page. It is reused for other pages.
 type encodedPage struct {
-	head    *format.Encoder // Nothing: there is no such page.
-	content []byte          // Or what it became when it was compressed.
-	buf     []byte          // What content is in, if it was appended.
-	frame   []byte          // What it is in, if it was compressed.
+	head    *format.Encoder // Empty: the page is absent.
+	content []byte          // The content, or its compressed form.
+	buf     []byte          // Buffer of content, if append produced it.
+	frame   []byte          // Buffer of the compressed content.
 }
 
-// encodedPages keeps encoded pages for the next ones: each has buffers as large as a page.
+// encodedPages keeps encoded pages for reuse, because each has buffers as large as a page.
 var encodedPages = sync.Pool{New: func() any { return &encodedPage{head: format.NewEncoder()} }}
 
-// write writes the file, which has its name only once it is complete, durable and
-// verified. Then each page knows where it lies.
+// write writes the file. The file gets its name once it is complete, durable and verified. Then the
+// position of each page is known.
 func (l *pageList) write(ctx context.Context, files disk.FS, name string, o pagefile.Options) (pagefile.Info, error) {
 	size := int64(0)
 	for i := range l.pages {
@@ -100,8 +102,8 @@ func (l *pageList) write(ctx context.Context, files disk.FS, name string, o page
 	return info, err
 }
 
-// put puts all pages into a file, in the order of their keys, while encode is a batch ahead. When it
-// fails, it ends encode and waits for it, which else would go on with pages of the caller.
+// put writes all pages to a file, ordered by key, while encode works one batch ahead. If put fails,
+// it stops encode and waits for it, because encode uses pages of the caller.
 func (l *pageList) put(ctx context.Context, out *pagefile.Writer, p *progress.Meter) error {
 	e := format.NewEncoder()
 	manifest := l.Manifest.Encode()
@@ -137,18 +139,19 @@ func (l *pageList) put(ctx context.Context, out *pagefile.Writer, p *progress.Me
 	return ctx.Err()
 }
 
-// refer makes e the value of p, which repeats a page before. That one is encoded already, as it has
-// a lower key, so where it lies is known.
+// refer makes e the value of p, which repeats an earlier page. That page has a lower key, so it is
+// already encoded and its position is known.
 func (l *pageList) refer(p *page, e *format.Encoder) {
 	has := &l.pages[*p.repeats]
 	if p.absent = has.absent; p.absent {
-		return // A sparse page of no entries has none that repeats it.
+		return // The page is a sparse page without entries, so the repeating page is absent, too.
 	}
 	p.PageRef = has.PageRef
-	p.Column = has.key.Column // It repeats nothing itself, or others would repeat the same.
+	// The column of a page with content: all repeats of a content refer to the same page.
+	p.Column = has.key.Column
 	ref := p.PageRef
 	if ref.File == l.Manifest.Number {
-		ref.File = 0 // In the file, the file itself is 0; in the table it has its number.
+		ref.File = 0 // In a file, 0 stands for the file itself. The table has its number.
 	}
 	format.AppendReference(e, ref)
 }
@@ -173,8 +176,8 @@ func (l *pageList) encode(ctx context.Context, batches chan<- []*encodedPage) {
 	}
 }
 
-// encode returns the value of p, a page of the file that m describes. The value of one that repeats
-// another is left to refer, which needs that one encoded first.
+// encode returns the value of p, a page of the file that m describes. If p repeats another page,
+// refer writes the value later, because the other page must be encoded first.
 func (p *page) encode(m *format.Manifest) *encodedPage {
 	e := encodedPages.Get().(*encodedPage)
 	e.head.Buf, e.content = e.head.Buf[:0], p.content
@@ -186,7 +189,7 @@ func (p *page) encode(m *format.Manifest) *encodedPage {
 		return e
 	case p.append != nil:
 		e.buf = p.append(e.buf[:0])
-		e.content, p.append = e.buf, nil // With the sparse array that it may hold.
+		e.content, p.append = e.buf, nil // Drop append, which may hold a sparse array.
 	}
 	if p.absent = len(e.content) == 0; !p.absent {
 		p.PageRef = format.PageRef{File: m.Number, CRC: e.begin(m.Compressed)}
@@ -194,8 +197,8 @@ func (p *page) encode(m *format.Manifest) *encodedPage {
 	return e
 }
 
-// begin makes the head of a page, and compresses its content if that is wanted and of
-// use. It returns the checksum of the content.
+// begin writes the head of a page. It compresses the content if compress is set and the content
+// shrinks. It returns the checksum of the content.
 func (e *encodedPage) begin(compress bool) (crc uint32) {
 	if !compress {
 		return format.PageHead(e.head, e.content)

@@ -15,17 +15,17 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A Reader reads a snapshot file and those it refers to. Pages may be read by several
-// goroutines at the same time.
+// A Reader reads a snapshot file and the files that it refers to. Several goroutines may read pages
+// at the same time.
 //
-// A page is looked up in two places at most:
+// A page is looked up in at most two places:
 //
 //	own    in the file, under its key: its content, a reference, or nothing
-//	find   a reference is followed to the file it names, to a page of content
+//	find   follows a reference to the file that it names, to a page with content
 //
-// Another file is opened when it is first needed, by its number: the manifest lists it with the
-// checksum of that file, so that another one which has its name by now is not mistaken for it. The
-// reference has the checksum of the content, which must be the same there.
+// Another file is opened when it is first needed. The manifest lists its number and the checksum of
+// the file, so a different file with the same name is detected. A reference has the checksum of the
+// content, which must match.
 type Reader struct {
 	Name     string
 	File     *pagefile.File
@@ -38,22 +38,22 @@ type Reader struct {
 	others map[uint32]otherFile
 }
 
-// An otherFile is a file that a snapshot refers to, or why it cannot be used.
+// An otherFile is a file that a snapshot refers to, or the error of opening it.
 type otherFile struct {
 	*pagefile.File
 	err error
 }
 
-// Open opens a snapshot file and reads its manifest. nameOf gives the
-// names of files that it refers to.
+// Open opens a snapshot file and reads its manifest. nameOf returns the names of the files that it
+// refers to.
 func Open(files disk.FS, name string, nameOf func(uint32) string) (*Reader, error) {
 	f, err := pagefile.Open(files, name)
 	if err != nil {
 		return nil, err
 	}
 	r := &Reader{Name: name, File: f, files: files, nameOf: nameOf, others: map[uint32]otherFile{}}
-	// From here on, methods find no manifest in r: the number of the file is 0, and its page can
-	// neither be compressed nor lie elsewhere.
+	// r has no manifest yet. Without one, methods use file number 0 and accept neither a compressed
+	// page nor a reference.
 	content, _, err := r.find(format.Key(format.ManifestColumn, 0), nil)
 	if err == nil && content == nil {
 		err = fmt.Errorf("%w: no manifest", format.ErrForeign)
@@ -68,7 +68,7 @@ func Open(files disk.FS, name string, nameOf func(uint32) string) (*Reader, erro
 	return r, nil
 }
 
-// Close lets go of the file and of those it refers to.
+// Close closes the file and the files that it refers to.
 func (r *Reader) Close() {
 	r.File.Close()
 	for _, f := range r.others {
@@ -78,13 +78,14 @@ func (r *Reader) Close() {
 	}
 }
 
-// corrupt returns damage somewhere in a file.
+// corrupt returns damage of a file without a position.
 func corrupt(name, reason string, args ...any) error {
 	return &format.DamageError{File: name, Offset: -1, Length: 0, Reason: fmt.Sprintf(reason, args...), Err: format.ErrCorrupt}
 }
 
-// Damage makes err, if it has no place yet, damage of the file. That a context ended is none, nor
-// that the file could not be read, is newer than this program, too large for it, or no snapshot.
+// Damage converts err to damage of the file, unless err already has a position. It keeps errors
+// that are not damage: the context ended, or the file could not be read. Nor is a file damaged that
+// is newer than this program, too large for it, or not a snapshot.
 func (r *Reader) Damage(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -97,16 +98,16 @@ func (r *Reader) Damage(err error) error {
 	return corrupt(r.Name, "%s", err.Error())
 }
 
-// InComponent says of which component err is.
+// InComponent adds the name of component n to err.
 func (r *Reader) InComponent(n int, err error) error {
 	return fmt.Errorf("component %s: %w", naming.Shown(r.Manifest.Schema.Components[n].Name), err)
 }
 
-// Page returns the content of a page of a, as long as its rows are; nil: a page
-// without entries of a sparse array.
+// Page returns the content of a page of a, checked for its length. It returns nil for a page of a
+// sparse array without entries.
 func (r *Reader) Page(a format.Array, page int) ([]byte, error) { return r.PageInto(nil, a, page) }
 
-// PageInto is [Reader.Page] that may use the memory of buf.
+// PageInto is [Reader.Page], but may use the memory of buf.
 func (r *Reader) PageInto(buf []byte, a format.Array, page int) ([]byte, error) {
 	k := a.Key(page)
 	content, _, err := r.find(k, buf)
@@ -119,8 +120,8 @@ func (r *Reader) PageInto(buf []byte, a format.Array, page int) ([]byte, error) 
 	return content, fits(&a, page, content)
 }
 
-// Own is [Reader.Page] for what the file has itself under that key; of another page it
-// returns where it lies.
+// Own is [Reader.Page] for a page that the file itself contains. For another page it returns the
+// reference.
 func (r *Reader) Own(a format.Array, page int) ([]byte, format.PageRef, error) {
 	content, ref, err := r.own(a.Key(page), nil)
 	if err == nil && content != nil {
@@ -129,14 +130,14 @@ func (r *Reader) Own(a format.Array, page int) ([]byte, format.PageRef, error) {
 	return content, ref, err
 }
 
-// missing says that there is no page of that key.
+// missing returns the error for a missing page.
 func missing(k pagefile.Key) error { return fmt.Errorf("page %v is missing", k) }
 
-// inPage says in which page err is.
+// inPage adds the key of a page to err.
 func inPage(k pagefile.Key, err error) error { return fmt.Errorf("page %v: %w", k, err) }
 
-// fits returns an error unless content is as long as the rows of a page of a. Of rows that vary in
-// width only decoding tells.
+// fits returns an error unless the length of content matches the rows of a page of a. For rows of
+// varying width, only decoding finds the error.
 func fits(a *format.Array, page int, content []byte) error {
 	if lo, hi := a.Span(page); a.Width >= 0 && len(content) != (hi-lo)*a.Width {
 		return inPage(a.Key(page), image.ErrRanges)
@@ -144,8 +145,7 @@ func fits(a *format.Array, page int, content []byte) error {
 	return nil
 }
 
-// Entities calls f with the first n rows of a, an array of entities, until it returns
-// false.
+// Entities calls f with the first n rows of a, an array of entities, until f returns false.
 func (r *Reader) Entities(a format.Array, n int, f func(row int, e ecs.Entity) bool) error {
 	for page := 0; page*a.PageRows < n; page++ {
 		content, err := r.Page(a, page)
@@ -162,8 +162,8 @@ func (r *Reader) Entities(a format.Array, n int, f func(row int, e ecs.Entity) b
 	return nil
 }
 
-// find returns the content of a page and where it lies, which ref.File always names; nil: there is no
-// such page. It may use the memory of buf.
+// find returns the content of a page and its position. The position always has a file number. The
+// content is nil if the page does not exist. find may use the memory of buf.
 func (r *Reader) find(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error) {
 	content, ref, err := r.own(k, buf)
 	if err != nil || content != nil || !ref.Elsewhere() {
@@ -176,7 +176,8 @@ func (r *Reader) find(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error
 	}
 	there := ref.Of(k)
 	content, held, err := readPage(f, name, there, buf)
-	switch { // A reference there is as wrong as another content: each is followed once.
+	// A reference at that position is as wrong as another content: only one reference is followed.
+	switch {
 	case err != nil || content != nil && held.CRC == ref.CRC:
 	case there == k:
 		err = corrupt(name, "page %v is not the one that %s refers to", k, r.Name)
@@ -186,8 +187,8 @@ func (r *Reader) find(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error
 	return content, ref, err
 }
 
-// own returns the content of a page if the file has it under that key, else where it
-// lies, or neither. It may use the memory of buf.
+// own returns the content of a page if the file has it under that key. Otherwise it returns the
+// reference, or nothing. It may use the memory of buf.
 func (r *Reader) own(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error) {
 	content, ref, err := readPage(r.File, r.Name, k, buf)
 	if err == nil {
@@ -196,8 +197,8 @@ func (r *Reader) own(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error)
 	return content, ref, err
 }
 
-// settle gives a reference of the page k the number of the file, if it means that one. It
-// returns an error if there cannot be such a reference, or such a page.
+// settle sets the file number of a reference within the same file. It returns an error if the
+// reference or the page is not allowed.
 func (r *Reader) settle(k pagefile.Key, ref *format.PageRef) error {
 	if ref.Compressed && (r.Manifest == nil || !r.Manifest.Compressed) {
 		return corrupt(r.Name, "page %v cannot be compressed", k)
@@ -205,8 +206,8 @@ func (r *Reader) settle(k pagefile.Key, ref *format.PageRef) error {
 	if ref.Column == 0 {
 		return nil
 	}
-	// The page of the manifest itself comes here before r has one. MayRepeat refuses its column, so
-	// it must be asked first.
+	// The page of the manifest itself is read before r has a manifest. MayRepeat rejects its
+	// column, so MayRepeat must be called first.
 	if !format.MayRepeat(k.Column, ref.Column) || !r.Manifest.Repeats {
 		return corrupt(r.Name, "page %v cannot repeat one of column %d", k, ref.Column)
 	}
@@ -216,7 +217,7 @@ func (r *Reader) settle(k pagefile.Key, ref *format.PageRef) error {
 	return nil
 }
 
-// holder returns the file of that number, which a reference names, and its name.
+// holder returns the file with this number, which a reference names, and its name.
 func (r *Reader) holder(number uint32) (f *pagefile.File, name string, err error) {
 	if number == r.Number() {
 		return r.File, r.Name, nil
@@ -225,7 +226,7 @@ func (r *Reader) holder(number uint32) (f *pagefile.File, name string, err error
 	return f, r.nameOf(number), err
 }
 
-// Number returns the number of the file; 0: a save, or the manifest is not read yet.
+// Number returns the number of the file. 0: a save, or the manifest is not read yet.
 func (r *Reader) Number() uint32 {
 	if r.Manifest == nil {
 		return 0
@@ -233,13 +234,12 @@ func (r *Reader) Number() uint32 {
 	return r.Manifest.Number
 }
 
-// ReadPage returns the content of a page of f, or the reference it holds, or
-// neither.
+// ReadPage returns the content of a page of f, or the reference in it, or nothing.
 func ReadPage(f *pagefile.File, name string, k pagefile.Key) ([]byte, format.PageRef, error) {
 	return readPage(f, name, k, nil)
 }
 
-// readPage is [ReadPage] that may use the memory of buf.
+// readPage is [ReadPage], but may use the memory of buf.
 func readPage(f *pagefile.File, name string, k pagefile.Key, buf []byte) ([]byte, format.PageRef, error) {
 	value, ok, err := f.GetInto(buf, k)
 	if err != nil || !ok {
@@ -248,7 +248,7 @@ func readPage(f *pagefile.File, name string, k pagefile.Key, buf []byte) ([]byte
 	return DecodePage(name, k, value)
 }
 
-// DecodePage is [ReadPage] of a page whose value was read.
+// DecodePage is [ReadPage] for a value that was already read.
 func DecodePage(name string, k pagefile.Key, value []byte) ([]byte, format.PageRef, error) {
 	content, ref, err := format.DecodePage(value)
 	if err != nil {
@@ -257,7 +257,7 @@ func DecodePage(name string, k pagefile.Key, value []byte) ([]byte, format.PageR
 	return content, ref, nil
 }
 
-// other returns a file that r refers to, if it is the one meant.
+// other returns a file that r refers to, after checking its identity.
 func (r *Reader) other(number uint32) (*pagefile.File, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -269,8 +269,8 @@ func (r *Reader) other(number uint32) (*pagefile.File, error) {
 	return f.File, f.err
 }
 
-// openOther opens a file that the manifest lists, and compares the checksum it has there. Only what
-// it lists is opened: a page cannot make the program open any other.
+// openOther opens a file that the manifest lists and compares its checksum. Only listed files are
+// opened, so a page cannot make the program open any other file.
 func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
 	if r.Manifest == nil {
 		return nil, corrupt(r.Name, "its manifest is a reference")
@@ -296,9 +296,10 @@ func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
 	return nil, corrupt(r.Name, "it refers to file %d, which its manifest does not list", number)
 }
 
-// room returns how many bytes of state the files can hold at most, which bounds what is allocated for
-// the sizes that a manifest claims. A page that repeats another stands for more bytes than it has:
-// as any small page may be one, each is counted for the most that one can stand for.
+// room returns the maximum number of state bytes in the files. It bounds the memory that is
+// allocated for the sizes in a manifest. A page that repeats another one stands for more bytes than
+// its value has. Any small page may be a repeat, so each counts with the maximum size of a repeated
+// page.
 func (r *Reader) room() int64 {
 	room := r.roomOnce()
 	if r.Manifest.Repeats {
@@ -307,8 +308,8 @@ func (r *Reader) room() int64 {
 	return room
 }
 
-// roomOnce is room for what cannot repeat anything, as the registry. Files that cannot be opened
-// hold nothing.
+// roomOnce is room without repeats, for arrays such as the registry. Files that cannot be opened
+// count as empty.
 func (r *Reader) roomOnce() int64 {
 	files := map[*pagefile.File]bool{r.File: true}
 	for _, ref := range r.Manifest.Files {
@@ -323,8 +324,8 @@ func (r *Reader) roomOnce() int64 {
 	return r.Manifest.Room(size)
 }
 
-// CheckRegistry returns why the registry cannot be as large as the manifest claims: it does not
-// add up, or the files have no room for it.
+// CheckRegistry returns an error if the sizes of the registry contradict each other, or if the
+// files have no room for them.
 func (r *Reader) CheckRegistry() error {
 	if err := r.Manifest.CheckRegistry(); err != nil {
 		return err
@@ -335,8 +336,8 @@ func (r *Reader) CheckRegistry() error {
 	return nil
 }
 
-// Plausible reports whether the rows that the manifest claims fit into the files
-// that hold them, so that there is no harm in making room for all of them.
+// Plausible reports whether the files have room for the rows that the manifest claims. Then
+// allocating all of them is safe.
 func (r *Reader) Plausible() bool {
 	room := r.room()
 	for a := range r.Manifest.Arrays() {
@@ -350,7 +351,7 @@ func (r *Reader) Plausible() bool {
 	return r.Manifest.CheckRegistry() == nil
 }
 
-// claims returns what is wrong with the rows that component number n is said to have.
+// claims returns an error if the row count of component number n is impossible.
 func (r *Reader) claims(n int) error {
 	if rows := r.Manifest.Components[n].Rows; rows > 1 && r.Manifest.Schema.Components[n].Resource {
 		return fmt.Errorf("resource of %d rows", rows)

@@ -19,28 +19,27 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A Saving is a world or an image on its way to a file, in one go. It copies nothing: its pages are
-// functions that append rows of the world, which are called as the file is written. So it takes
-// the memory of a few batches of pages, and of the sparse arrays of components that are just
-// being encoded.
+// A Saving writes a world or an image to a file in one go. It copies nothing: its pages are
+// functions that append rows of the world while the file is written. So it needs memory for a few
+// batches of pages, and for the sparse arrays of components that are being encoded.
 //
-// A save refers to no other file. Of components whose entities are in the same order it has the
-// dense and sparse arrays once; which these are is known from sums of entities, which are made
-// first.
+// A save refers to no other file. Components with the same order of entities share their dense and
+// sparse arrays. Checksums of entities, which are computed first, find these components.
 type Saving struct {
 	pageList
-	err error // A row does not fit into a file.
+	err error // A row is too large for a file.
 }
 
 // savedRows are the rows of the registry, a component or a resource.
 type savedRows struct {
-	entities []ecs.Entity // None: a resource.
+	entities []ecs.Entity // Nil: a resource.
 	n        int
-	append   func(dst []byte, lo, hi int) []byte // Values.
-	largest  int                                 // Bytes of the values in 4096 rows, at most, if they vary in width.
+	append   func(dst []byte, lo, hi int) []byte // Appends values.
+	// Maximum size of the values in 4096 rows, if they vary in width.
+	largest int
 }
 
-// pageRows returns how many rows of that width make a page.
+// pageRows returns the number of rows in a page. width is the width of a row.
 func (r *savedRows) pageRows(width int) (int, error) {
 	rows := format.DataPageRows(width)
 	switch {
@@ -61,7 +60,7 @@ func (r *savedRows) pageRows(width int) (int, error) {
 	return format.FewerRows(sizes, rows), nil
 }
 
-// Saved returns the saving of w, which must not change until it is written.
+// Saved returns a Saving of w. w must not change until it is written.
 func Saved(w *ecs.World) *Saving {
 	rows, alive, free := w.Raw().Registry()
 	schema := format.SchemaOf(w)
@@ -82,11 +81,12 @@ func Saved(w *ecs.World) *Saving {
 		stored[schema.Number(st)] = rows
 	}
 	m := format.Manifest{Tick: w.Tick(), Schema: schema, Alive: alive, Free: free, Total: len(rows)}
-	m.Digest = ecs.Digest(digest.World(w.Tick(), digest.RegistryOf(registry, alive, free), parts)) // It sorts parts.
+	// World sorts parts.
+	m.Digest = ecs.Digest(digest.World(w.Tick(), digest.RegistryOf(registry, alive, free), parts))
 	return newSaving(m, raw.As[ecs.Entity](rows), stored)
 }
 
-// SavedImage is Saved of im, under the schema that im has.
+// SavedImage returns a Saving of im, under the schema of im.
 func SavedImage(im *image.Image) *Saving {
 	stored := make([]savedRows, len(im.Components))
 	for n, c := range im.Components {
@@ -104,7 +104,7 @@ func SavedImage(im *image.Image) *Saving {
 	}, im.Registry, stored)
 }
 
-// sumStorage returns the sum of st, and the most bytes that 4096 of its rows have.
+// sumStorage returns the checksum of st, and the maximum size of 4096 of its rows.
 func sumStorage(st raw.Storage) (sum uint64, largest int) {
 	entities := raw.As[ecs.Entity](st.Entities())
 	sizes := make([]int, (st.Rows()+format.PageRows-1)/format.PageRows)
@@ -121,8 +121,7 @@ func sumStorage(st raw.Storage) (sum uint64, largest int) {
 	return sum, slices.Max(sizes)
 }
 
-// newSaving returns the saving of a registry and the components that are stored, by
-// number.
+// newSaving returns the Saving of a registry and of the stored components, by number.
 func newSaving(m format.Manifest, registry []ecs.Entity, stored []savedRows) *Saving {
 	s := &Saving{pageList: pageList{Manifest: m}}
 	for n := range stored {
@@ -154,17 +153,19 @@ func newSaving(m format.Manifest, registry []ecs.Entity, stored []savedRows) *Sa
 		}
 		for number := range a.Pages() {
 			lo, hi := a.Span(number)
-			// Size is what progress is told in, so it need not be exact.
+			// Size is only used for progress, so it can be an estimate.
 			p := page{key: a.Key(number), append: func(dst []byte) []byte { return appendRows(dst, lo, hi) }}
 			size := 0
 			switch a.Kind {
 			case format.SparseArray:
-				p.sum, size = o.sum, 8*rows.n // As its entities: who has the same ones repeats both.
+				// The checksum of the entities: components with the same entities repeat both
+				// arrays.
+				p.sum, size = o.sum, 8*rows.n
 			case format.DenseArray:
 				p.sum, size = o.pages[number], 8*(hi-lo)
 				p.Size = uint32(size)
 			case format.DataArray:
-				p.Size = uint32(max(a.Width, 1) * (hi - lo)) // About.
+				p.Size = uint32(max(a.Width, 1) * (hi - lo)) // An estimate.
 			}
 			s.add(a.Kind, size, p)
 		}
@@ -172,16 +173,16 @@ func newSaving(m format.Manifest, registry []ecs.Entity, stored []savedRows) *Sa
 	return s
 }
 
-// An order is the order in which the entities of a component, or of the registry, lie in its rows.
-// Components that have the same one have the same dense and sparse arrays. Two may also have it in
-// common for some pages only: then they share these dense pages, but no sparse ones.
+// An order is the order of the entities in the rows of a component or of the registry. Components
+// with the same order have the same dense and sparse arrays. Two orders may also have only some
+// pages in common. Then the components share these dense pages, but no sparse pages.
 type order struct {
 	entities []ecs.Entity
-	pages    []xxh3.Uint128 // The sums of the pages of the dense array,
-	sum      xxh3.Uint128   // and of all of them.
+	pages    []xxh3.Uint128 // Checksums of the pages of the dense array.
+	sum      xxh3.Uint128   // Checksum of all pages.
 }
 
-// ordersOf returns the order of the registry, and behind it those of the components.
+// ordersOf returns the order of the registry, followed by those of the components.
 func ordersOf(registry []ecs.Entity, stored []savedRows) []order {
 	orders := make([]order, 1+len(stored))
 	var parts []func()
@@ -209,7 +210,7 @@ func ordersOf(registry []ecs.Entity, stored []savedRows) []order {
 	return orders
 }
 
-// sumEntities returns the sum of a page of entities, which is that of its content.
+// sumEntities returns the checksum of a page of entities, computed over its content.
 func sumEntities(entities []ecs.Entity) xxh3.Uint128 {
 	e := encodedPages.Get().(*encodedPage)
 	defer encodedPages.Put(e)
@@ -217,7 +218,7 @@ func sumEntities(entities []ecs.Entity) xxh3.Uint128 {
 	return xxh3.Hash128(e.buf)
 }
 
-// Create writes a file of that name.
+// Create writes the file.
 func (s *Saving) Create(ctx context.Context, files disk.FS, name string) (pagefile.Info, error) {
 	info, err := pagefile.Info{}, s.err
 	if err == nil {

@@ -18,88 +18,93 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A snapshot of a store is made in three steps. Only the first one stands in the way of the program:
+// A snapshot of a store takes three steps. Only the first one delays the program:
 //
-//	NewSnapshot, Advance   world's goroutine   copy the groups of rows that Dirty names
-//	Assemble               one beside it       sum groups, cut them into pages, look each page up
-//	Write                  one beside it       encode and write pages; the table for the next snapshot
+//	NewSnapshot, Advance   world's goroutine   copies the groups of rows that Dirty names
+//	Assemble               another goroutine   sums groups, splits them into pages, looks pages up
+//	Write                  another goroutine   encodes and writes pages; returns the next table
 //
-// A page ends in one of three ways, none of which a reader of the state notices:
+// A page is stored in one of three ways. Readers of the state see no difference:
 //
-//	shared     the snapshot before has it: a reference to the file that holds its content
-//	repeats    an array before has the same page: a reference to that array's column
+//	shared     the previous snapshot has it: a reference to the file with its content
+//	repeats    an earlier array has the same page: a reference to that array's column
 //	written    its content
 //
-// What is not copied is taken from the snapshot before, its pages by the table and its digest by
-// the sums. So table, sums and Dirty must all be relative to the same snapshot.
+// Rows that are not copied come from the previous snapshot: their pages by the table, and their
+// digest by the checksums. So table, checksums and Dirty must refer to the same snapshot.
 
-// MaxFiles is how many other files a snapshot may refer to; beyond, the next one
-// is written in full. A recovery opens each of them, and none can be removed before the snapshot.
+// MaxFiles is the maximum number of other files that a snapshot refers to. If it needs more, the
+// next snapshot is full. Recovery opens each of these files, and none can be removed before the
+// snapshot.
 const MaxFiles = 8
 
-// MaxChain is how many snapshots that share pages are made between two full ones. A full one
-// shares nothing, so the files before it can go.
+// MaxChain is the maximum number of snapshots between two full ones. A full snapshot shares no
+// pages, so the files before it can be removed.
 const MaxChain = 15
 
-// A PageTable says where the pages of a snapshot lie, and what was in them. It stays in memory
-// until the next snapshot, which looks each of its pages up: does some file have it already?
+// A PageTable has the position and checksum of each page of a snapshot. It stays in memory until
+// the next snapshot, which looks up each of its pages to find a file that already has the page.
 type PageTable map[pagefile.Key]tablePage
 
-// A tablePage is what is known of a page that lies in a file.
+// A tablePage describes a page in a file.
 type tablePage struct {
-	// sum is that of the content. Pages of equal sum are taken as equal without a look at their
-	// bytes, which are in a file: 128 bits make a collision by chance as good as impossible.
-	sum  xxh3.Uint128
-	Size uint32 // Bytes of the content; 0: another page of the snapshot has them.
-	rows uint16 // How many rows make a page of its array.
+	// sum is the checksum of the content. Pages with equal checksums count as equal without
+	// comparing their bytes, which are in a file. With 128 bits, a collision by chance is
+	// practically impossible.
+	sum xxh3.Uint128
+	// Size of the content in bytes. 0: the bytes count for another page of the snapshot.
+	Size uint32
+	rows uint16 // Rows in a page of its array.
 	format.PageRef
 }
 
-// pageRows returns how many rows make a page of the data of component number n; 0: it has no such page.
+// pageRows returns the number of rows in a data page of component number n, or 0 without such a
+// page.
 func (t PageTable) pageRows(n int) int {
 	return int(t[format.Key(format.Column(n, format.DataArray), 0)].rows)
 }
 
-// PageSums are the sums of the pages of 4096 rows that digests are made of: those
-// of component number n at n, and of the registry at registryNumber.
+// PageSums are the checksums of groups of 4096 rows, from which digests are computed. The key is
+// the component number, or registryNumber for the registry.
 type PageSums map[int][]uint64
 
-// registryNumber stands for the registry where components have their numbers.
+// registryNumber stands for the registry in place of a component number.
 const registryNumber = -1
 
-// A Snapshot is a state on its way to a file. It is copied in the world's
-// goroutine, in one go or in steps, and made into pages and written in another
-// one.
+// A Snapshot writes a state to a file. The world's goroutine copies the state, in one go or in
+// steps. Another goroutine makes pages of the copy and writes them.
 type Snapshot struct {
 	pageList
 	StateCopy
-	previous PageTable // Of the snapshot before; nil: write all pages.
-	before   PageSums  // Of the same.
+	previous PageTable // Page table of the previous snapshot. Nil: write all pages.
+	before   PageSums  // Checksums of the previous snapshot.
 
-	Sums  PageSums // Of this one, once it is assembled: those before of the next one.
-	Bytes int64    // Of the pages that no other file has.
+	// Checksums of this snapshot, set by Assemble. They become before of the next snapshot.
+	Sums  PageSums
+	Bytes int64 // Size of the pages that no other file has.
 }
 
-// A SnapshotBase is what a snapshot shares pages with: the snapshot before, and
-// what may have changed since.
+// A SnapshotBase is the previous snapshot, with which a new one shares pages, and the changes since
+// then.
 type SnapshotBase struct {
-	Table PageTable // nil: none.
+	Table PageTable // Nil: no previous snapshot.
 	Sums  PageSums
 	Dirty Dirty
 }
 
-// NewSnapshot returns a snapshot of from, a state of w, of the storages for which
-// keep returns true. They must be in s. What does not rewind has no past and is
-// copied at once; the rest is to be copied by Advance.
+// NewSnapshot returns a snapshot of from, a state of w. It covers the storages for which keep
+// returns true; they must be in s. It copies storages that do not rewind immediately. Advance
+// copies the rest.
 //
-// It tells from about all rows that are not copied, so from saves fewer old values while the
-// program goes on.
+// NewSnapshot calls from.Done for all rows that will not be copied, so the world keeps fewer old
+// values while the program continues.
 func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, keep func(raw.Storage) bool, buffers *BufferList) *Snapshot {
 	alive, free, total := from.Registry()
 	sn := &Snapshot{previous: base.Table, before: base.Sums, Sums: PageSums{}}
 	sn.Manifest = format.Manifest{
-		Tick:       w.Tick(),
-		Schema:     &format.Schema{Components: slices.Clip(s.Components)}, // It may grow while this one is written.
+		Tick: w.Tick(),
+		// s may grow while this snapshot is written.
+		Schema:     &format.Schema{Components: slices.Clip(s.Components)},
 		Alive:      alive,
 		Free:       free,
 		Total:      total,
@@ -110,8 +115,8 @@ func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, k
 	}
 	sn.buffers = buffers
 	all := base.Dirty.All || base.Table == nil
-	// Columns are copied in this order: the registry, then components by number. The order of the
-	// pages in the file is that of Manifest.Arrays, whatever was copied first.
+	// Columns are copied in this order: the registry, then components by number. Pages in the file
+	// have the order of Manifest.Arrays, independent of the copying.
 	registry := &rowCopy{number: registryNumber, size: format.ComponentSize{Rows: total, PageRows: format.PageRows}, rows: base.Dirty.registry}
 	registry.init(all)
 	registry.skip(from)
@@ -136,9 +141,9 @@ func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, k
 func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage, base *SnapshotBase, all bool) {
 	entry := &sn.Manifest.Schema.Components[n]
 	c := &rowCopy{number: n, storage: st, width: st.Layout().Width(), summed: st.Rewinds() && entry.Rewinds}
-	// Whether from, which is a tick, has this storage. Resources and what does not rewind can be
-	// written at any time, without a tick that says so: they are copied here and now, whole,
-	// whatever d says of them.
+	// fixed reports whether from, which is the state of a tick, covers this storage. Resources and
+	// storages that do not rewind can change without a tick. So they are copied completely and
+	// immediately, whatever Dirty contains.
 	fixed := !st.IsResource() && st.Rewinds()
 	if fixed {
 		c.size.Rows = from.Len(st)
@@ -146,7 +151,7 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 		c.size.Rows = st.Rows()
 	}
 	c.size.PageRows = format.DataPageRows(c.width)
-	// Pages can be shared only with those of as many rows. Groups must be whole pages.
+	// Pages can be shared only with pages of the same number of rows. Groups must be whole pages.
 	if shared := base.Table.pageRows(n); !all && shared > 0 {
 		if all = format.PageRows%shared != 0; !all {
 			c.size.PageRows = shared
@@ -155,13 +160,13 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 	p := base.Dirty.component(n)
 	c.rows = p.rows
 	if !st.IsResource() && c.size.Rows > 0 {
-		// Pages of a sparse array are made from the entities in the rows, wherever these lie: if
-		// one is to be written, the entities of all rows are copied, 8 bytes each. Entities that
-		// were destroyed may have been in any component, as the operation names none.
+		// Pages of a sparse array are made from the entities of all rows. If one such page must be
+		// written, the entities of all rows are copied, 8 bytes each. A destroyed entity may have
+		// been in any component, because the operation names none.
 		c.sparse = p.sparse
 		c.sparse.addAll(base.Dirty.destroyed)
 		if all || p.cleared || !fixed {
-			c.sparse = nil // Not the slice that Dirty has, to which these pages would be added.
+			c.sparse = nil // Not the slice of Dirty, which must not change.
 			c.sparse.addRows(0, sn.Manifest.Total)
 		}
 		c.dense = len(c.sparse) > 0
@@ -176,7 +181,7 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 	c.skip(from)
 }
 
-// init makes the groups of c, all of which are copied, or those that c.rows names.
+// init creates the groups of c. If all is set, all groups are copied, otherwise those in c.rows.
 func (c *rowCopy) init(all bool) {
 	c.groups = make([]rowGroup, (c.size.Rows+format.PageRows-1)/format.PageRows)
 	if all {
@@ -185,8 +190,8 @@ func (c *rowCopy) init(all bool) {
 	}
 }
 
-// Assemble makes pages of what was copied: references for those that are as they
-// were in the snapshot before. It needs neither the world nor what it was copied from.
+// Assemble makes pages of the copied rows. Pages that are unchanged since the previous snapshot
+// become references. Assemble needs neither the world nor the copied state.
 func (sn *Snapshot) Assemble() error {
 	if err := sn.sum(); err != nil {
 		return err
@@ -209,11 +214,11 @@ func (sn *Snapshot) Assemble() error {
 	return nil
 }
 
-// ErrPagesShared reports a snapshot whose pages had to be cut again, while an older file has some
-// of them. One that shares no pages with older files can be written.
+// ErrPagesShared reports a snapshot whose pages must be split again although an older file has some
+// of them. A full snapshot can be written.
 var ErrPagesShared = errors.New("pages became too large, and some are shared with older snapshots; the next snapshot is a full one with smaller pages")
 
-// fitPages gives the pages of c fewer rows if one is too large for a value. That takes all rows.
+// fitPages reduces the rows per page of c if a page is too large for a value. This needs all rows.
 func (sn *Snapshot) fitPages(c *rowCopy) error {
 	largest := 0
 	for g := range c.groups {
@@ -232,7 +237,7 @@ func (sn *Snapshot) fitPages(c *rowCopy) error {
 	return nil
 }
 
-// cutAnew chooses how many rows make a page, and cuts the groups into pages of that many.
+// cutAnew chooses a new number of rows per page and splits the groups again.
 func (c *rowCopy) cutAnew(entry *format.Entry) error {
 	sizes := make([][]int, len(c.groups))
 	for g := range c.groups {
@@ -267,9 +272,8 @@ func (c *rowCopy) cutAnew(entry *format.Entry) error {
 	return nil
 }
 
-// sum makes the digest of the whole state, from the sums of the groups that were copied
-// and, for the others, from those that the snapshot before was made with. So it costs what
-// was copied, not what there is.
+// sum computes the digest of the whole state. It uses the checksums of the copied groups. For the
+// other groups, it uses the checksums of the previous snapshot. So it costs O(copied bytes).
 func (sn *Snapshot) sum() error {
 	var parts []digest.Part
 	var registry uint64
@@ -289,8 +293,8 @@ func (sn *Snapshot) sum() error {
 	return nil
 }
 
-// sumGroups returns the sums of the groups of c. The last one may have fewer rows than before: then it is
-// dirty, so its sum is never taken from there.
+// sumGroups returns the checksums of the groups of c. If the last group has fewer rows than before,
+// it is dirty, so its checksum is computed again.
 func (sn *Snapshot) sumGroups(c *rowCopy) ([]uint64, error) {
 	before := sn.before[c.number]
 	sums := make([]uint64, len(c.groups))
@@ -307,9 +311,8 @@ func (sn *Snapshot) sumGroups(c *rowCopy) ([]uint64, error) {
 	return sums, nil
 }
 
-// addArray adds the pages of a, an array of c. Dense and data pages are parts of what was copied of
-// a group, byte for byte. Sparse pages are made: c copies none, since the entities of all rows tell
-// what is in them.
+// addArray adds the pages of a, an array of c. Dense and data pages are byte ranges of copied
+// groups. Sparse pages are computed from the entities of all rows.
 func (sn *Snapshot) addArray(a *format.Array, c *rowCopy) error {
 	var sparse []uint32
 	if a.Kind == format.SparseArray && c.dense {
@@ -319,7 +322,7 @@ func (sn *Snapshot) addArray(a *format.Array, c *rowCopy) error {
 		k := a.Key(number)
 		lo, hi := a.Span(number)
 		// A sparse array has one entry for each index, so it may have more pages than the component
-		// has groups; it has no use for the group.
+		// has groups. It does not use the group.
 		group := &c.groups[min(lo/format.PageRows, len(c.groups)-1)]
 		var err error
 		switch {
@@ -332,7 +335,8 @@ func (sn *Snapshot) addArray(a *format.Array, c *rowCopy) error {
 				sn.addPage(a, k, content)
 			}
 		default:
-			sn.share(a, k) // If that has none, there is none: a page without entries is left out.
+			// If the previous snapshot has no such page, the page has no entries and is not stored.
+			sn.share(a, k)
 		}
 		if err != nil {
 			return err
@@ -341,7 +345,7 @@ func (sn *Snapshot) addArray(a *format.Array, c *rowCopy) error {
 	return nil
 }
 
-// addCopied adds a page of a: its content if it was copied, else as it was before.
+// addCopied adds a page of a. If the page was not copied, it is taken from the previous snapshot.
 func (sn *Snapshot) addCopied(a *format.Array, k pagefile.Key, copied bool, content []byte) error {
 	if copied {
 		sn.addPage(a, k, content)
@@ -351,9 +355,8 @@ func (sn *Snapshot) addCopied(a *format.Array, k pagefile.Key, copied bool, cont
 	return nil
 }
 
-// share adds a page of the snapshot before, and reports whether that has it. The reference names
-// the file that holds the content, however many snapshots ago that was written: references never
-// form a chain.
+// share adds a page of the previous snapshot and reports whether that snapshot has the page. The
+// reference always names the file with the content, so references never form a chain.
 func (sn *Snapshot) share(a *format.Array, k pagefile.Key) bool {
 	was, ok := sn.previous[k]
 	if ok {
@@ -362,8 +365,8 @@ func (sn *Snapshot) share(a *format.Array, k pagefile.Key) bool {
 	return ok
 }
 
-// addPage adds a page: a reference if it is as it was in the previous snapshot, which a page
-// that ticks wrote may well be: they wrote the values that it had, or went back.
+// addPage adds a page. If the page equals that of the previous snapshot, it becomes a reference.
+// This happens if ticks wrote the same values again, or after a rewind.
 func (sn *Snapshot) addPage(a *format.Array, k pagefile.Key, content []byte) {
 	sum := xxh3.Hash128(content)
 	if was, ok := sn.previous[k]; ok && was.sum == sum {
@@ -385,8 +388,8 @@ func (c *rowCopy) entities() []ecs.Entity {
 	return entities
 }
 
-// Shared returns how many pages other files have, and how many are to be written. Those
-// that repeat one to be written are neither.
+// Shared returns how many pages are stored in other files, and how many will be written. Pages that
+// repeat a written page count in neither.
 func (sn *Snapshot) Shared() (shared, written int) {
 	for i := range sn.pages {
 		switch p := &sn.pages[i]; {
@@ -399,8 +402,8 @@ func (sn *Snapshot) Shared() (shared, written int) {
 	return shared, written
 }
 
-// References returns the files that the pages refer to, each once, with their checksums from crcs,
-// which are by number. Pages that repeat a shared one lie in the file that this one names.
+// References returns the files that the pages refer to, each once. crcs has their checksums by file
+// number. A page that repeats a shared page is in the file of that page.
 func (sn *Snapshot) References(crcs map[uint32]uint32) (files []format.FileRef) {
 	named := map[uint32]bool{}
 	for i := range sn.pages {
@@ -412,9 +415,9 @@ func (sn *Snapshot) References(crcs map[uint32]uint32) (files []format.FileRef) 
 	return files
 }
 
-// Write writes sn to a file, which has its name only once it is complete,
-// durable and verified, and beforePublish has returned nil. It returns the table
-// for the next snapshot. Only once pages are written does each know in which file it is.
+// Write writes sn to a file. The file gets its name once it is complete, durable and verified, and
+// beforePublish has returned nil. Write returns the table for the next snapshot, because the
+// positions of pages are known only after writing.
 func (sn *Snapshot) Write(files disk.FS, name string, beforePublish func() error) (pagefile.Info, PageTable, error) {
 	info, err := sn.write(context.Background(), files, name, pagefile.Options{BeforePublish: beforePublish, NoReplace: true, Bolt: true})
 	if err != nil {
