@@ -15,33 +15,34 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Options say how a log is followed. The zero Options are useful.
+// Options are the settings of a follower and its owner. The zero Options are useful.
 type Options struct {
-	// Name is what this machine is called in the log, for people and for [Owner.Offer].
-	// Default: "", to which nothing can be offered.
+	// Name is the name of this machine in the log, for people and for [Owner.Offer]. Default: "",
+	// which no owner can offer the store to.
 	Name string
 
-	// OnShorter is called when the log is found to have forgotten what it acknowledged, and what
-	// was missing was appended again. It must not block. nil: nothing is called.
+	// OnShorter is called when the log has lost acknowledged entries and the missing ones were
+	// appended again. It must not block. Default: nil, which does nothing.
 	OnShorter func(*ShorterError)
 
-	// Forget follows a log that has forgotten what is known here ([ErrLogShorter]), and that others
-	// may have gone on with: what it does not have is set aside. If the log has nothing at all,
-	// what lies here stays, and a claim brings it in.
+	// Forget follows a log that has lost entries which this machine has ([ErrLogShorter]), and
+	// which other machines may have continued. The bytes that the log does not have are set aside.
+	// If the log is empty, the store here stays, and a claim sends it.
 	Forget bool
 
-	// Heartbeat is after how long a silence the owner appends an entry without operations, so that
-	// followers know that it is there: see [Follower.Fresh]. Default: 1 s; negative: it does not.
+	// Heartbeat is the silence after which the owner appends an entry without operations. Such
+	// entries show followers that the owner is alive; see [Follower.Fresh]. Default: 1 s. A
+	// negative value turns them off.
 	Heartbeat time.Duration
 
-	// Budget bounds the memory of ticks that wait for the log or the disk, and of entries that the
-	// owner keeps for a log that forgets, in all stores that have it: see [persist.Options.Budget],
-	// which [Owner.Open] takes from here. For a store that a [persist.Follower] opens, set both.
-	// Each world has two shares. Default: nil, no bound.
+	// Budget bounds memory in all stores that share it: ticks that wait for the log or the disk,
+	// and entries that the owner keeps for a log that loses some. [Owner.Open] uses it as
+	// [persist.Options.Budget]. For a store that a [persist.Follower] opens, set both. Each world
+	// has two shares. Default: nil, no bound.
 	Budget *budget.Budget
 
-	// Version says which states of the world this program can open, and which it writes.
-	// [Follower.Claim] compares it with those of the machines before. Default: all numbers 0.
+	// Version says which states of the world this program can open, and which state it writes.
+	// [Follower.Claim] compares it with the versions of earlier owners. Default: all numbers 0.
 	Version Version
 
 	patience time.Duration // See sure.
@@ -50,32 +51,32 @@ type Options struct {
 
 func (o *Options) heartbeat() time.Duration { return cmp.Or(o.Heartbeat, time.Second) }
 
-// sure returns how long a log must say that it lost entries, or not show them, until that is
-// believed. A server that was cut off from the others answers with an old state until it notices;
-// NATS takes 10 s for that.
+// sure returns how long a log must report lost entries, or not show them, before the follower
+// accepts that. A server that is cut off from the others answers with an old state until it
+// notices; NATS takes 10 s for that.
 func (o *Options) sure() time.Duration { return cmp.Or(o.patience, 15*time.Second) }
 
 // readBack returns how often an owner reads its log back.
 func (o *Options) readBack() time.Duration { return cmp.Or(o.reads, readBackEvery) }
 
-// A Follower keeps a copy of a store at what the log has of it. Its methods may be called from
+// A Follower keeps the files of a store equal to what the log has. Its methods may be called from
 // several goroutines.
 //
-//	Log ─▶ read ─▶ take: does it continue what is here? ─▶ apply ─▶ tree, next
-//	                                                         └▶ claims, offers
+//	Log ─▶ read ─▶ take: does the entry continue the files? ─▶ apply ─▶ tree, next
+//	                                                            └▶ claims, offers
 //
 // Entries are applied to one of two trees, or to none:
 //
 //	tree   the store, in store/: every operation on a file
-//	next   a store that is sent just now, in next/: from opBegin to opComplete, when it becomes tree
+//	next   a store that is being sent, in next/: from opBegin to opComplete, when it becomes tree
 //	none   until an owner sends all files
 //
-// A follower with a tree ignores a store that is sent again, since it has the same files. A
-// follower that missed entries, because the log was trimmed, drops its tree and waits until all
-// files are sent again.
+// A follower with a tree ignores a store that is sent again, because it has the same files. If the
+// log was trimmed and entries are missing, the follower drops its tree. It then waits until an
+// owner sends all files.
 //
-// What is applied is remembered in the file state, now and then. After a crash, operations from
-// there on are applied again.
+// The file state records from time to time which entries were applied. After a crash, later entries
+// are applied again.
 type Follower struct {
 	log     Log
 	files   disk.FS
@@ -85,33 +86,34 @@ type Follower struct {
 	monitor monitor
 
 	turn turn               // Held by the method that starts or ends following.
-	stop context.CancelFunc // Of the goroutine that follows.
-	done chan struct{}      // Closed when it has ended.
+	stop context.CancelFunc // Stops the goroutine that follows.
+	done chan struct{}      // Closed when that goroutine has ended.
 
-	// Guards what follows. The goroutine changes it; when that has ended, the holder of turn does.
+	// mu guards the fields below. The goroutine that follows changes them; after its end, the
+	// holder of turn does.
 	mu      sync.Mutex
 	at      trail         // The last entries that were applied, newest first.
 	skipped link          // The last entry that did not count.
 	fresh   time.Time     // When the last entry was read; see Fresh.
-	timed   bool          // fresh is when an entry was read, not when Follow returned.
+	timed   bool          // Whether fresh is the time of an entry. Otherwise it is the time of Follow.
 	gap     time.Duration // Between the last two entries, or the longest possible one.
-	// Bytes that were read since the last store that came whole began to be sent,
+	// logged is the number of bytes read since the last complete store began to be sent.
 	logged int64
-	begun  int64     // and as many when another one began to be sent.
-	end    Position  // The last entry that was read. It lies behind at if it did not count.
-	term   uint64    // The highest of all claims.
+	begun  int64     // The number of bytes read since the incomplete store began to be sent.
+	end    Position  // The last entry that was read. If it did not count, it is newer than at.
+	term   uint64    // The highest term of all claims.
 	info   logInfo   // What the log says about itself.
-	tree   *tree     // nil: the log has no store yet, or not all of it came.
-	next   *tree     // It comes just now.
-	bare   time.Time // Since when tree is nil, if it is.
-	owned  bool      // Something may lie here that the log does not have.
-	origin bool      // A store lies here, and the log has none yet.
-	since  int       // Bytes applied since the state was written.
-	aside  *aside    // Where what is not in the log goes.
+	tree   *tree     // The store; nil if the log has no store, or not all of it has come.
+	next   *tree     // The store that is being sent.
+	bare   time.Time // Since when tree is nil.
+	owned  bool      // Whether the files may have more than the log.
+	origin bool      // Whether a store is here and the log has none yet.
+	since  int       // Bytes applied since the file state was written.
+	aside  *aside    // Receives bytes that the log does not have.
 	offer  offer
-	grown  chan struct{} // Closed when at or err is another one.
-	err    error         // Why the log is not followed any more.
-	stuck  error         // Why the next entry could not be applied, when that was last tried.
+	grown  chan struct{} // Closed when at or err changes.
+	err    error         // Why following has ended.
+	stuck  error         // Why the last try to apply the next entry failed.
 	closed bool
 }
 
@@ -120,18 +122,19 @@ const (
 	nextDir  = "next"
 	lockFile = "LOCK"
 
-	// stateEvery is after how many bytes of entries the state is written: as much is read again
-	// after a crash.
+	// stateEvery is the number of bytes of entries between two writes of the file state. That many
+	// bytes are read again after a crash.
 	stateEvery = 16 << 20
 )
 
-// Follow brings the store in files to where the log is, and keeps it there until Close, or until it
-// is claimed. In files, which are this machine's alone, nothing else may lie; a store in the
-// directory store/ may be there before, if the log is empty: the first claim brings it in.
+// Follow makes the store in files equal to the log, and keeps it so until Close or until it is
+// claimed. The directory files belongs to this machine alone. If the log is empty, the directory
+// store/ may hold a store: the first claim sends it.
 //
-// What an owner wrote here and the log does not have is set aside before, see [Follower.Aside]. A
-// machine that is too far behind, as the log was trimmed, gets all files again. Errors:
-// [persist.ErrForeign] if files hold a store that is not this log's; [persist.ErrLocked];
+// Follow first sets aside what an owner wrote here and the log does not have; see [Follower.Aside].
+// If the log was trimmed and this machine is too far behind, it gets all files again.
+//
+// Errors: [persist.ErrForeign] if files hold the store of another log; [persist.ErrLocked];
 // [ErrLogShorter], also if the log was emptied and this machine does not have all of it; those of
 // the log.
 func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Follower, error) {
@@ -154,44 +157,43 @@ func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Foll
 	}
 	f.fresh, f.timed, f.gap, f.bare = time.Now(), false, 0, time.Now()
 	if f.end > 0 {
-		// The owner may have no ticks: its next entry comes when it shows that it is there.
+		// The owner may have no ticks. Its next entry is then a heartbeat.
 		f.gap = f.longestGap()
 	}
 	f.follow()
 	return f, nil
 }
 
-// Files are those of the store: to be read as long as the store is followed, and the owner's to be
-// written. Before the log has a store, there is nothing in them.
+// Files returns the files of the store. They may be read while the store is followed, and written
+// by the owner. They are empty until the log has a store.
 func (f *Follower) Files() disk.FS { return f.gate }
 
-// Position returns up to which entry the files have the log.
+// Position returns the last entry that the files include.
 func (f *Follower) Position() Position {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.end
 }
 
-// Fresh returns when the last entry came. A live owner appends one at least once a second, see
-// [Options.Heartbeat]. If none came for much longer, the owner is gone, or this machine does not
-// reach the log.
+// Fresh returns when the last entry came. A live owner appends one at least once a second; see
+// [Options.Heartbeat]. A much longer silence means that the owner is gone, or that this machine
+// does not reach the log.
 func (f *Follower) Fresh() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.fresh
 }
 
-// Overdue returns for how long an entry of the owner is overdue: the time since the last one, less
-// twice the time between that and the one before. A program that looks for a dead owner claims when
-// this is more than some hundred milliseconds. It works for an owner with ticks and for one
-// without.
+// Overdue returns how late the next entry of the owner is. It is the time since the last entry,
+// less twice the time between the last two. A program that looks for a dead owner claims when this
+// is more than some hundred milliseconds. It works for owners with and without ticks.
 func (f *Follower) Overdue() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return time.Since(f.fresh) - 2*f.gap
 }
 
-// heard notes that an entry came.
+// heard records that an entry came.
 func (f *Follower) heard() {
 	now := time.Now()
 	if f.timed {
@@ -203,22 +205,22 @@ func (f *Follower) heard() {
 // longestGap is the longest time between two entries of a live owner.
 func (f *Follower) longestGap() time.Duration { return max(f.options.heartbeat(), time.Second) }
 
-// Offered returns what is closed once the owner has offered the store to this machine, see
-// [Owner.Offer]: Claim then. Every claim, of any machine, ends an offer, so ask for another channel
-// after each. An offer outlives this process.
+// Offered returns a channel that is closed once the owner has offered the store to this machine;
+// see [Owner.Offer]. Then call Claim. Every claim, of any machine, ends an offer, so get another
+// channel after each claim. An offer outlives this process.
 func (f *Follower) Offered() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.offer.made
 }
 
-// An offer is whether the store is offered to this machine.
+// An offer says whether the store is offered to this machine.
 type offer struct {
 	stands bool
-	made   chan struct{} // Closed if it is.
+	made   chan struct{} // Closed while the offer stands.
 }
 
-// set notes whether there is an offer.
+// set records whether there is an offer.
 func (o *offer) set(stands bool) {
 	switch {
 	case stands && !o.stands:
@@ -229,8 +231,8 @@ func (o *offer) set(stands bool) {
 	o.stands = stands
 }
 
-// Writes returns which state of the world the owner is to write: the newest that was written, or
-// that of [Options.Version] if it is newer. Register component types of that state.
+// Writes returns the state of the world that an owner should write: the newest that was written, or
+// that of [Options.Version] if it is newer. Register the component types of that state.
 func (f *Follower) Writes() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -244,35 +246,34 @@ func (f *Follower) Ready() bool {
 	return f.tree != nil
 }
 
-// Aside returns the directory in which lies what was written on this machine and never confirmed,
-// and how many bytes of files those are; "" if nothing was found when it began to follow.
+// Aside returns the directory with bytes that were written on this machine and never confirmed, and
+// how many bytes of files it has. It returns "" if Follow found none.
 func (f *Follower) Aside() (dir string, bytes int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.aside.dir, f.aside.bytes
 }
 
-// Err returns why the log is not followed any more, or why it is not just now: an entry that cannot
-// be written here, to a disk that is full say, is tried again until it can. nil: the log is
-// followed.
+// Err returns why following has ended, or why the last entry could not be applied. For example, an
+// entry that does not fit on a full disk is tried again. It returns nil while the log is followed.
 func (f *Follower) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return cmp.Or(f.err, f.stuck)
 }
 
-// errNoStore is why a follower that reads the log has no store.
+// errNoStore reports that the follower reads the log and has no store.
 var errNoStore = errors.New("replica: the log has no whole store")
 
-// Stuck returns why the files do not follow the log just now, and since when: the log does not
-// yield entries, it has no whole store, or this machine cannot write them. The follower tries
-// again. [ClassOf] tells what helps. nil: it follows.
+// Stuck returns why the files do not follow the log at the moment, and since when. The log does not
+// yield entries, it has no whole store, or this machine cannot write the entries. The follower
+// tries again. [ClassOf] tells what helps. The error is nil while the follower makes progress.
 func (f *Follower) Stuck() (since time.Time, err error) {
 	m := f.Metrics()
 	return m.StuckSince, m.Stuck
 }
 
-// Metrics returns how the machine and the log get on.
+// Metrics returns the progress of this machine and of the log.
 func (f *Follower) Metrics() Metrics {
 	m := f.monitor.now()
 	f.mu.Lock()
@@ -285,8 +286,8 @@ func (f *Follower) Metrics() Metrics {
 	return m
 }
 
-// Wait waits until the files have the log up to a position. If ctx ends before, the error says what
-// Stuck does, too.
+// Wait waits until the files include the entry at a position. If ctx ends first, the error includes
+// that of Stuck.
 func (f *Follower) Wait(ctx context.Context, p Position) error {
 	for {
 		f.mu.Lock()
@@ -309,7 +310,7 @@ func (f *Follower) Wait(ctx context.Context, p Position) error {
 	}
 }
 
-// Close stops following. The files are the beginning of the log that they are.
+// Close stops following. The files stay as they are: equal to the beginning of the log.
 func (f *Follower) Close() error {
 	f.turn.Lock()
 	defer f.turn.Unlock()
@@ -324,7 +325,7 @@ func (f *Follower) Close() error {
 	return errors.Join(f.save(), f.lock.Close())
 }
 
-// fail records why the log is not followed any more, and wakes the callers of Wait.
+// fail records why following has ended, and wakes the callers of Wait.
 func (f *Follower) fail(err error) {
 	if f.err == nil {
 		f.err = err
