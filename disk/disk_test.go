@@ -51,7 +51,7 @@ func each(t *testing.T, test func(t *testing.T, tree disk.FS)) {
 	}
 }
 
-// create makes a file that holds text and returns it, open.
+// create creates a file that contains text and returns the open file.
 func create(t testing.TB, tree disk.FS, name, text string) disk.File {
 	t.Helper()
 	f, err := tree.Create(name)
@@ -62,7 +62,7 @@ func create(t testing.TB, tree disk.FS, name, text string) disk.File {
 	return f
 }
 
-// content returns what the named file holds.
+// content returns the contents of the named file.
 func content(t testing.TB, tree disk.FS, name string) string {
 	t.Helper()
 	f, err := tree.Open(name)
@@ -132,8 +132,7 @@ func TestWhatIsPublishedReplacesNothing(t *testing.T) {
 	})
 }
 
-// A segment is written under a temporary name first. What fails afterwards must not send
-// anybody looking for that.
+// A segment is written under a temporary name first. A later error must not contain that name.
 func TestErrorsOfWritingDoNotNameAFileThatWasRenamed(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		f := create(t, tree, "a.tmp", "text")
@@ -141,7 +140,8 @@ func TestErrorsOfWritingDoNotNameAFileThatWasRenamed(t *testing.T) {
 		must(t, f.Close())
 		_, err := f.WriteAt([]byte("more"), 0)
 		for _, err := range []error{err, f.Sync(), f.Close()} {
-			if strings.HasSuffix(t.Name(), "simulated") { // Its files can be used for good.
+			// Simulated files stay usable after Close.
+			if strings.HasSuffix(t.Name(), "simulated") {
 				continue
 			}
 			if !errors.Is(err, fs.ErrClosed) || strings.Contains(err.Error(), ".tmp") {
@@ -228,7 +228,7 @@ func TestALockIsOnePrograms(t *testing.T) {
 	})
 }
 
-// A second name for the file of a lock does not make it the lock of that name.
+// A lock is no longer held after another file got the name of its file.
 func TestALockWhoseFileWasReplacedIsNotHeld(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		l, err := tree.Lock("LOCK")
@@ -273,7 +273,7 @@ func TestDir_OperationNames(t *testing.T) {
 		{"rename", tree.Rename("f", "g")}, {"create directory", tree.Mkdir("d/e")}, {"sync directory", tree.SyncDir("d")},
 	} {
 		if runtime.GOOS == "windows" && tt.want == "sync directory" {
-			continue // It syncs none.
+			continue // Windows syncs no directory.
 		}
 		if !errors.Is(tt.err, fs.ErrNotExist) || !strings.HasPrefix(tt.err.Error(), tt.want+" ") {
 			t.Errorf("%s: %v", tt.want, tt.err)
@@ -304,8 +304,7 @@ func TestAMemoryIsStrict(t *testing.T) {
 	}
 }
 
-// A memory answers as the operating system does, whatever is asked in whatever
-// order.
+// A memory gives the same answers as the operating system, for random sequences of calls.
 func TestAMemoryIsLikeTheOperatingSystem(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
@@ -329,8 +328,8 @@ func TestAMemoryIsLikeTheOperatingSystem(t *testing.T) {
 	})
 }
 
-// do makes one call. What systems differ in is not done: to put a file or a directory
-// in the place of a directory.
+// do makes one call. It skips calls whose result differs between systems: replacing a directory by
+// a file or a directory.
 func do(tree disk.FS, call int, from, to string, text []byte, at int64) error {
 	switch call {
 	case 0:
@@ -369,7 +368,7 @@ func write(f disk.File, err error, text []byte, at int64) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// list returns all that is in a directory.
+// list returns the entries of a directory.
 func list(t testing.TB, tree disk.FS, dir string) string {
 	var b bytes.Buffer
 	entries, err := tree.ReadDir(dir)

@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// What is no file is told in words, with what to do about it.
+// The error describes the irregular name in words and says what to do.
 func TestIrregular(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -24,7 +24,7 @@ func TestIrregular(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string][2]string{ // As a file, and as a directory.
+	want := map[string][2]string{ // The texts for a file and for a directory.
 		"file":    {"", "it is a file, no directory; move it away"},
 		"dir":     {"it is a directory, no file; move it away", ""},
 		"link":    {"it is a symbolic link, no file; replace it by the file that it leads to", "it is a symbolic link, no directory; replace it by the directory that it leads to"},
@@ -43,7 +43,7 @@ func TestIrregular(t *testing.T) {
 	}
 }
 
-// To remove a link leaves what it leads to.
+// Removing a link keeps its target.
 func TestRemove_Link(t *testing.T) {
 	dir, precious := t.TempDir(), filepath.Join(t.TempDir(), "precious")
 	if err := os.WriteFile(precious, []byte("precious"), 0o600); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// The directories of /proc cannot be synced, as those of some network file systems.
+// The directories of /proc cannot be synced, like those of some network file systems.
 func TestSyncDir_Unsupported(t *testing.T) {
 	proc, err := disk.Open("/proc/self")
 	if err != nil {

@@ -10,14 +10,13 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// hanging returns a directory whose first write of a record hangs until release
-// is called.
+// hanging returns a directory whose first write of a record blocks until release is called.
 func hanging() (fs *disktest.Mem, release func()) {
 	fs = disktest.New()
 	leave := make(chan bool)
 	fs.OnCall(func(_ int, call string) {
 		if call == "write 00000001.seg" {
-			<-leave // Closed later.
+			<-leave // Closed by release.
 		}
 	})
 	return fs, func() { close(leave) }
@@ -61,7 +60,7 @@ func TestAFullQueueCanRefuseRecordsAndLosesNone(t *testing.T) {
 	})
 }
 
-// The queue is full when the writer comes to the end of a segment, and then no sync returns.
+// The queue is full when the writer reaches the end of a segment. No sync of the roll returns.
 func TestAppend_DuringSlowRoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := disktest.New()
@@ -76,7 +75,7 @@ func TestAppend_DuringSlowRoll(t *testing.T) {
 				syncs++
 			}
 		})
-		go func() { sync <- true; sync <- true; sync <- true; sync <- true }() // Those of Open.
+		go func() { sync <- true; sync <- true; sync <- true; sync <- true }() // The syncs of Open.
 		j := open(t, fs, journal.Options{QueueSize: 2000, RefuseWhenFull: true, SegmentSize: 2200, Sync: journal.SyncNever()})
 		for j.Backlog() < 2000 { // The first segment takes eight of ten records.
 			if err := tryAppend(j, 0); err != nil {

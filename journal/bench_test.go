@@ -18,7 +18,7 @@ func benchFS(b *testing.B) disk.FS {
 	return disk.Dir(root)
 }
 
-// BenchmarkAppend measures what a tick pays.
+// BenchmarkAppend measures the cost of an append for the caller.
 func BenchmarkAppend(b *testing.B) {
 	for _, size := range []int{64, 1 << 10, 64 << 10} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
@@ -40,7 +40,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkScan measures the reading and checking of 64 MiB.
+// BenchmarkScan measures reading and checking 64 MiB.
 func BenchmarkScan(b *testing.B) {
 	for _, size := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {

@@ -17,7 +17,8 @@ import (
 	"github.com/stet-ecs/stet/journal/budget"
 )
 
-// All journals of a budget are stuck. Each takes its floor, or one record, and then refuses.
+// All journals of a budget are stuck. Each takes records up to its floor, or one record, and then
+// refuses.
 func TestAppend_BudgetUsedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const memory, record = 100_000, 1000
@@ -30,7 +31,8 @@ func TestAppend_BudgetUsedUp(t *testing.T) {
 			releases = append(releases, release)
 		}
 		taken := make([]int, len(journals))
-		for tryAppendBytes(journals[0], record) == nil { // The first journal takes all that it can.
+		// The first journal takes as much as it can.
+		for tryAppendBytes(journals[0], record) == nil {
 			taken[0]++
 		}
 		for range 10 {
@@ -52,7 +54,7 @@ func TestAppend_BudgetUsedUp(t *testing.T) {
 				t.Errorf("journal %d reserves a record", i)
 			}
 		}
-		releases[0]() // One writer goes on: the pool is free again.
+		releases[0]() // One writer continues, so the pool is free again.
 		synctest.Wait()
 		if !journals[0].Reserve() || tryAppendBytes(journals[0], record) != nil {
 			t.Error("a journal that has written all refuses a record")
@@ -82,7 +84,7 @@ func TestAppend_BudgetUsedUp(t *testing.T) {
 	})
 }
 
-// What Reserve has promised is kept, also if another journal uses up the budget before Append.
+// Append accepts a reserved record even if another journal uses up the budget before.
 func TestReserve_BudgetUsedUpBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(4000)
@@ -116,8 +118,8 @@ func tryAppendBytes(j *journal.Journal, n int) error {
 	return err
 }
 
-// Journals whose Append waits for the budget go on when others release, fail and close. Nothing is
-// left of it.
+// A journal that waits for the budget continues when other journals release bytes, fail or close.
+// In the end the budget is empty.
 func TestAppend_BudgetReleased(t *testing.T) {
 	waited := atomic.Int64{}
 	for seed := range uint64(20) {
@@ -172,7 +174,7 @@ func TestAppend_BudgetReleased(t *testing.T) {
 	}
 }
 
-// A journal that could not be opened holds no share.
+// A journal that failed to open holds no share.
 func TestOpen_FailedHoldsNoShare(t *testing.T) {
 	b := budget.New(1000)
 	for n := range 6 {
@@ -188,7 +190,7 @@ func TestOpen_FailedHoldsNoShare(t *testing.T) {
 	}
 }
 
-// Memory of a burst is given back, and what small records need is kept.
+// After a burst, the journal releases memory and keeps enough for small records.
 func TestJournal_GivesBackAfterBurst(t *testing.T) {
 	for name, after := range map[string]int{"no records": 0, "small records": 100} {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +224,7 @@ func TestJournal_GivesBackAfterBurst(t *testing.T) {
 	}
 }
 
-// Buffers that are used all the time are not given back.
+// The journal keeps buffers that are in constant use.
 func TestJournal_KeepsBuffersInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := disktest.New()

@@ -16,13 +16,13 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// A history is what a test appended, as far as it knows.
+// A history is the sequence of records that a test appended.
 type history struct {
 	records []journal.Record
-	pruned  int // Records before this one may be gone.
+	pruned  int // Records before this one may be pruned.
 }
 
-// append appends a record to the journal and, if that worked, to the history.
+// append appends a record to the journal and, on success, to the history.
 func (h *history) append(j *journal.Journal, parent uint64, size int) error {
 	seq := j.Next()
 	p := payload(seq+1000*j.Epoch(), size)
@@ -33,22 +33,22 @@ func (h *history) append(j *journal.Journal, parent uint64, size int) error {
 	return err
 }
 
-// cut returns the history that ends with the last record of log.
+// cut returns the history up to the last record of log.
 func (h *history) cut(log *journal.Log) history {
 	i := slices.IndexFunc(h.records, func(r journal.Record) bool { return r.ID == log.LastID })
 	return history{records: slices.Clone(h.records[:i+1]), pruned: h.pruned}
 }
 
-// An image is what a crash left.
+// An image is the directory after a crash.
 type image struct {
 	fs      *disktest.Mem
-	acked   uint64 // Highest seq that was durable for sure.
+	acked   uint64 // Highest seq that was certainly durable.
 	records int    // Length of the history at the crash, or more.
 	pruned  int
 }
 
-// verify checks that the image holds a beginning of h with everything that was
-// acknowledged, without any corruption, and returns its log.
+// verify checks that the image holds a prefix of h with all acknowledged records and without
+// corruption. It returns the log of the image.
 func (h *history) verify(t *testing.T, img image) *journal.Log {
 	t.Helper()
 	log := scan(t, img.fs)
@@ -77,15 +77,14 @@ func (h *history) verify(t *testing.T, img image) *journal.Log {
 	return log
 }
 
-// crashOptions roll every few records, so that every step of a roll is crashed.
+// crashOptions roll after a few records, so that crashes happen in every step of a roll.
 var crashOptions = journal.Options{
 	SegmentSize: 2500,
 	Sync:        journal.SyncAlways(),
 	Preamble:    func() []byte { return bytes.Repeat([]byte("schema "), 20) },
 }.WithPartSize(700)
 
-// work appends, syncs, rewinds, rolls, prunes and closes, up to the first
-// error.
+// work appends, syncs, rewinds, rolls, prunes and closes. It stops at the first error.
 func (h *history) work(fs disk.FS, began func(*journal.Journal)) error {
 	log, err := journal.Scan(ctx, fs, 0, nil)
 	if err != nil {
@@ -132,8 +131,8 @@ func (h *history) prune(j *journal.Journal, keep uint64) error {
 	return err
 }
 
-// crashes runs work on fs and returns images of crashes before every call, of
-// the writer too: one with synced bytes only, and some with more.
+// crashes runs work on fs and returns images of crashes before every call, including the writer's
+// calls. For each call, one image has only the synced bytes, and the others have more.
 func (h *history) crashes(t *testing.T, fs *disktest.Mem, seeds int) []image {
 	t.Helper()
 	var mu sync.Mutex // Guards images and j.
@@ -144,7 +143,7 @@ func (h *history) crashes(t *testing.T, fs *disktest.Mem, seeds int) []image {
 		defer mu.Unlock()
 		var img image
 		if j != nil {
-			img.acked = j.Durable() // Before the crash, which must leave as much.
+			img.acked = j.Durable() // Read before the crash, which must keep these records.
 		}
 		img.fs = fs.Crash()
 		images = append(images, img)
@@ -190,8 +189,8 @@ func TestCrashBeforeEveryCall(t *testing.T) {
 	}
 }
 
-// TestCrashAgainWhileReopening crashes, opens what is left, appends, and crashes
-// that at every call, too.
+// TestCrashAgainWhileReopening crashes, opens the image and appends. Then it crashes before each of
+// these calls, too.
 func TestCrashAgainWhileReopening(t *testing.T) {
 	var h history
 	images := h.crashes(t, disktest.New(), 2)
@@ -207,8 +206,8 @@ func TestCrashAgainWhileReopening(t *testing.T) {
 	}
 }
 
-// TestCrashWhileClosing closes journals of all lengths within a sector, so that
-// the seals fall on every place in it.
+// TestCrashWhileClosing closes journals of all lengths within a sector, so the seals have every
+// position in a sector.
 func TestCrashWhileClosing(t *testing.T) {
 	for size := range 64 {
 		for _, synced := range []bool{false, true} {
@@ -237,15 +236,15 @@ func TestCrashWhileClosing(t *testing.T) {
 	}
 }
 
-// TestNamesAreDurableInOrder crashes an opening that follows one whose new
-// segment got its name, but not durably: no crash may keep the second name and
-// lose the first.
+// The test crashes an opening. In the opening before, the new segment got its name, but the name
+// was not durable. No crash may keep the second name and lose the first one.
 func TestNamesAreDurableInOrder(t *testing.T) {
 	fs := disktest.New()
 	syncs := 0
 	fs.OnCall(func(n int, call string) {
 		if call == "sync directory" {
-			if syncs++; syncs == 3 { // Of the first segment, the ledger, the second segment.
+			// Syncs of the first segment, the ledger and the second segment.
+			if syncs++; syncs == 3 {
 				fs.Fail(n, syscall.EIO)
 			}
 		}
@@ -270,9 +269,9 @@ func TestNamesAreDurableInOrder(t *testing.T) {
 	}
 }
 
-// TestFailureOfEveryCall fails every call and demands that the journal says so,
-// stays failed, and has lost nothing that it acknowledged: neither for who reads
-// the files at once, nor after a crash, nor after reopening and a crash.
+// TestFailureOfEveryCall fails every call. The journal must return the error and stay failed. It
+// must lose no acknowledged record: not for an immediate reader, not after a crash, and not after
+// reopening.
 func TestFailureOfEveryCall(t *testing.T) {
 	counted := disktest.New()
 	var h history
@@ -305,9 +304,9 @@ func failCall(t *testing.T, n int, failure error, forEver bool) {
 	var j *journal.Journal
 	err := h.work(fs, func(opened *journal.Journal) { j = opened })
 	if call == "" {
-		return // The writer took fewer, larger batches than when the calls were counted.
+		return // The writer wrote fewer, larger batches than in the run that counted the calls.
 	}
-	// Of a file that was only read, or that has its name.
+	// The file was only read, or already has its name.
 	harmless := strings.HasPrefix(call, "close") || strings.HasPrefix(call, "unlock")
 	if !errors.Is(err, failure) && (!harmless || err != nil) {
 		t.Fatalf("%s: work = %v, want %v", call, err, failure)
@@ -330,8 +329,7 @@ func failCall(t *testing.T, n int, failure error, forEver bool) {
 	reopenAfterFailure(t, fs, &h)
 }
 
-// staysFailed checks that a journal that failed, or is closed, does nothing any
-// more.
+// staysFailed checks that a failed or closed journal refuses every call.
 func staysFailed(t *testing.T, j *journal.Journal) {
 	t.Helper()
 	want := j.Err()
@@ -354,9 +352,9 @@ func staysFailed(t *testing.T, j *journal.Journal) {
 	}
 }
 
-// reopenAfterFailure opens what the same system still shows, as a program does
-// that was restarted after a failed fsync. What that finds must then survive a
-// crash, although the system calls the lost bytes clean.
+// reopenAfterFailure opens the files that the system still shows, like a program that restarts
+// after a failed fsync. The records that it finds must survive a crash, although the system has
+// marked the lost bytes clean.
 func reopenAfterFailure(t *testing.T, fs *disktest.Mem, h *history) {
 	t.Helper()
 	log := scan(t, fs)

@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// with returns a copy of fs in which the named file holds data.
+// with returns a copy of fs in which the named file contains data.
 func with(fs *disktest.Mem, name string, data []byte) *disktest.Mem {
 	c := fs.Clone()
 	c.Put(name, data)
@@ -34,7 +34,7 @@ func TestEveryFlippedBitOfAClosedJournalIsCorruption(t *testing.T) {
 	}
 }
 
-// checkFlip scans fs, whose named file was damaged at offset.
+// checkFlip scans fs. The named file is damaged at offset.
 func checkFlip(t *testing.T, fs *disktest.Mem, name string, offset int64) {
 	t.Helper()
 	log := scan(t, fs)
@@ -54,7 +54,7 @@ func TestEveryFlippedBitOfAnUncleanEndIsReported(t *testing.T) {
 	j := open(t, fs, sampleOptions)
 	add(t, j, 0, 20)
 	add(t, j, 1, 120)
-	if err := j.Sync(ctx); err != nil { // Followed by a mark.
+	if err := j.Sync(ctx); err != nil { // A mark follows the sync.
 		t.Fatal(err)
 	}
 	durable := scan(t, fs).Entries[1].Offset + 2*48 + 104 + 24 // Two parts with their padding.
@@ -92,13 +92,14 @@ func TestTruncationAtEveryLength(t *testing.T) {
 	}
 }
 
-// checkTruncated checks the log of a journal whose segment i was cut to size.
-// Only within the seals of the last segment can a cut look like a crash.
+// checkTruncated checks the log of a journal whose segment i was truncated to size. A truncation
+// can look like a crash only within the seals of the last segment.
 func checkTruncated(t *testing.T, whole, log *journal.Log, i int, size int64) {
 	t.Helper()
 	name := whole.Segments[i].Name
 	last := i == len(whole.Segments)-1
-	seals := whole.Segments[i].End - 96 // Of what is before them the ledger says that it was there.
+	// The ledger proves that the bytes before the seals existed.
+	seals := whole.Segments[i].End - 96
 	switch {
 	case (!last || size < seals) && len(log.Problems) == 0:
 		t.Errorf("%s cut to %d: no problem", name, size)
@@ -179,7 +180,7 @@ func TestDamageCostsOnlyWhatItHits(t *testing.T) {
 	for _, hit := range whole.Entries {
 		name := whole.Segments[hit.Segment].Name
 		data := fs.Bytes(name)
-		data[hit.Offset+20] ^= 1 // Its header.
+		data[hit.Offset+20] ^= 1 // Damages its header.
 		log := scan(t, with(fs, name, data))
 		if len(log.Entries) != 8 {
 			t.Errorf("record %d damaged: %d of 8 others are left", hit.ID.Seq, len(log.Entries))
@@ -242,7 +243,7 @@ func TestMissingAndExchangedSegments(t *testing.T) {
 func TestARecordOfAnotherHistoryOfTheSameShapeIsNoticed(t *testing.T) {
 	one, other := disktest.New(), disktest.New()
 	for fs, text := range map[*disktest.Mem]string{one: "one payload", other: "another one"} {
-		// Of version 1, without a ledger.
+		// Version 1, without a ledger.
 		fs.Put("00000001.seg", journal.HostileSegment(1, 1, 1, 0, 0, journal.ID{}))
 		j := open(t, fs, journal.Options{})
 		if _, err := j.Append(0, 0, 0, []byte(text)); err != nil {
@@ -284,7 +285,7 @@ func TestSeqOfADamagedLastRecordIsNotGivenOutAgain(t *testing.T) {
 		return with(fs, "00000001.seg", data)
 	}
 	damaged := damage()
-	for range 2000 { // Behind Sync the writer leaves a mark, which names record 2.
+	for range 2000 { // After Sync the writer appends a mark that contains seq 2.
 		if scan(t, damaged).Last == 2 {
 			break
 		}
@@ -305,15 +306,15 @@ func TestSeqOfADamagedLastRecordIsNotGivenOutAgain(t *testing.T) {
 	}
 }
 
-// TestWhatNoWriterWrites gives records that contradict themselves or each other
-// good checksums. A mark behind them vouches for all of it.
+// Each case has records with valid checksums that contradict themselves or each other. A mark after
+// them proves that they were durable.
 func TestWhatNoWriterWrites(t *testing.T) {
 	one := journal.HostileHeader{Seq: 1}
 	tests := []struct {
 		name    string
 		records []journal.HostileHeader
 		reason  string
-		left    int // Readable records.
+		left    int // Number of readable records.
 	}{
 		{"nothing wrong", []journal.HostileHeader{one, {Seq: 2, Parent: 1}}, "", 2},
 		{"unknown flags", []journal.HostileHeader{one, {Seq: 2, Flags: 1 << 20}}, "unknown flags", 1},
@@ -424,7 +425,7 @@ func TestAFailedReadIsNoJudgment(t *testing.T) {
 		})
 		_, err := journal.Scan(ctx, c, 0, nil)
 		if strings.HasPrefix(call, "close") {
-			continue // Of a file that was only read: nothing depends on it.
+			continue // The file was only read, so its error does not matter.
 		}
 		if !errors.Is(err, eio) {
 			t.Errorf("Scan with call %d, %s, failing = %v, want %v", n, call, err, eio)

@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// A journal in a directory: append, rewind, close, read the way to the head.
+// A journal in a directory: append, rewind, close, and read the path to the head.
 func Example() {
 	dir, err := os.MkdirTemp("", "journal")
 	if err != nil {
@@ -24,7 +24,7 @@ func Example() {
 	defer root.Close()
 	fs := disk.Dir(root)
 
-	log, _ := journal.Scan(context.Background(), fs, 0, nil) // Empty.
+	log, _ := journal.Scan(context.Background(), fs, 0, nil) // The log is empty.
 	j, err := journal.Open(fs, log, journal.Options{})
 	if err != nil {
 		panic(err)
@@ -57,7 +57,7 @@ func Example() {
 	// 3 after 1: jump over it
 }
 
-// Damage says what is lost and where. What it does not hit can be read.
+// Damage shows which bytes are lost. All other records are readable.
 func ExampleScan_damage() {
 	fs := disktest.New()
 	log, _ := journal.Scan(context.Background(), fs, 0, nil)
@@ -68,7 +68,7 @@ func ExampleScan_damage() {
 	j.Close(context.Background(), 3)
 
 	data := fs.Bytes("00000001.seg")
-	data[256+64+48] ^= 1 // The second record's first payload byte.
+	data[256+64+48] ^= 1 // The first payload byte of the second record.
 	fs.Put("00000001.seg", data)
 
 	log, _ = journal.Scan(context.Background(), fs, 0, nil)

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// WithPartSize makes Append part payloads longer than n, not than MaxPayload.
+// WithPartSize makes Append split payloads longer than n, instead of MaxPayload.
 func (opt Options) WithPartSize(n int64) Options {
 	opt.partSize = n
 	return opt
 }
 
-// A HostileHeader is a record header with any content and a good checksum.
+// A HostileHeader is a record header with arbitrary fields and a valid checksum.
 type HostileHeader struct {
 	Seq, Parent, Tick          uint64
 	Synced, Flags, Length, CRC uint32
@@ -30,10 +30,10 @@ const (
 // HostileSalt is the salt of the segments that HostileSegment begins.
 const HostileSalt = 0x0123456789abcdef
 
-// HostileSegment begins a segment with a good header.
+// HostileSegment begins a segment with a valid header.
 func HostileSegment(number, epoch, first, previous, prevEnd uint64, last ID) []byte {
 	h := segmentHeader{
-		version: 1, // Of which a segment can stand alone.
+		version: 1, // In version 1 a segment needs no ledger.
 		number:  number, epoch: epoch, first: first, start: segmentHeaderSize,
 		previous: previous, prevEnd: prevEnd, last: last, salt: HostileSalt, head: last.Seq,
 	}
@@ -50,20 +50,20 @@ func (h HostileHeader) AppendTo(b []byte) []byte {
 	return b
 }
 
-// SumSegmentHeader makes the checksum of one copy of a header good.
+// SumSegmentHeader sets the checksum of one copy of a header.
 func SumSegmentHeader(b []byte) {
 	binary.LittleEndian.PutUint32(b[segmentHeaderCopy-4:], crc32.Checksum(b[8:segmentHeaderCopy-4], castagnoli))
 }
 
-// SetRenewSize sets how many bytes of a ledger may be of no more use, for the time of a test.
+// SetRenewSize sets renewSize until reset is called.
 func SetRenewSize(n int64) (reset func()) {
 	before := renewSize
 	renewSize = n
 	return func() { renewSize = before }
 }
 
-// LedgerWith returns a ledger with these features, of which a name that begins with ! is
-// of one that must be known, and entries of any kinds, all with good checksums.
+// LedgerWith returns a ledger with these features and entries, all with valid checksums. A feature
+// whose name begins with ! is required.
 func LedgerWith(number uint64, world [16]byte, features []string, kinds []uint32, entries [][]byte) []byte {
 	h := ledgerHeader{world: world, number: number, salt: HostileSalt}
 	w := ledgerWriter{header: h, stage: h.encode()}
@@ -78,7 +78,7 @@ func LedgerWith(number uint64, world [16]byte, features []string, kinds []uint32
 	return w.stage
 }
 
-// Features returns the names that LedgerWith takes.
+// Features returns the feature names in the form of LedgerWith.
 func (l *Log) Features() (names []string) {
 	for _, f := range l.ledger.features {
 		names = append(names, map[bool]string{true: "!"}[f.required]+f.name)
@@ -86,7 +86,7 @@ func (l *Log) Features() (names []string) {
 	return names
 }
 
-// Everything returns all that l says, for comparison.
+// Everything returns all fields of l for comparison.
 func (l *Log) Everything() any {
 	all := &Log{
 		Problems: append([]*DamageError{}, l.Problems...), Torn: l.Torn, Disowned: append([]Range{}, l.Disowned...),
@@ -97,7 +97,7 @@ func (l *Log) Everything() any {
 	return all
 }
 
-// Idle returns the bytes of buffers that wait for use, and how many items the queue has room for.
+// Idle returns the size of the free buffers in bytes, and the capacity of the queue in items.
 func (j *Journal) Idle() (buffers int64, items int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 
 var keep = flag.Bool("keep", false, "write the journal of a new format version to testdata, once")
 
-// TestFormat reads a journal that an earlier build wrote, with this package and
-// with a reader made from docs/FORMAT.md alone. The files are never written
-// again: they stand for those that users have.
+// TestFormat reads a journal that an earlier build wrote. It reads it with this package and with a
+// separate reader that follows docs/FORMAT.md. The files are never written again: they represent
+// the files of users.
 func TestFormat(t *testing.T) {
 	const dir = "testdata/v1"
 	if *keep {
@@ -53,7 +53,7 @@ func TestFormat(t *testing.T) {
 	if plain.String() != ours.String() {
 		t.Errorf("read by the format's text:\n%s\nread by the package:\n%s", &plain, &ours)
 	}
-	closeJournal(t, open(t, fs, journal.Options{}), 8) // It can be continued.
+	closeJournal(t, open(t, fs, journal.Options{}), 8) // The journal can be continued.
 }
 
 func writeFormat(t *testing.T, dir string) {
@@ -66,8 +66,7 @@ func writeFormat(t *testing.T, dir string) {
 	}
 }
 
-// plainRead prints the records of an undamaged segment. It shares no code with
-// the package.
+// plainRead prints the records of an undamaged segment. It shares no code with the package.
 func plainRead(t *testing.T, out *strings.Builder, data []byte) {
 	t.Helper()
 	le := binary.LittleEndian

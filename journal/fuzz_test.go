@@ -13,9 +13,8 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// FuzzScan reads arbitrary bytes as two segments. Whatever they are, Scan must
-// not panic, what it accepts must hold together, and if the journal can be
-// continued, then without new damage.
+// FuzzScan reads arbitrary bytes as two segments. Scan must not panic, and its log must be
+// consistent. If the journal can be continued, continuing it adds no damage.
 func FuzzScan(f *testing.F) {
 	fs := sample(f)
 	segments := scan(f, fs).Segments
@@ -35,8 +34,8 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// FuzzHostileRecords makes every checksum good: its input is a list of header
-// fields, and what the writer would never write passes the first gates.
+// FuzzHostileRecords makes every checksum valid. Its input is a list of header fields, so
+// impossible headers pass the first checks.
 func FuzzHostileRecords(f *testing.F) {
 	add := func(headers ...journal.HostileHeader) {
 		var program []byte
@@ -85,7 +84,7 @@ func hostile(program []byte) []byte {
 			Length: binary.LittleEndian.Uint32(program[12:]),
 		}
 		program = program[16:]
-		body := make([]byte, min(h.Length, 100)) // Shorter than some headers say.
+		body := make([]byte, min(h.Length, 100)) // Shorter than some headers state.
 		h.CRC = crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))
 		if h.Flags&journal.FlagSeal != 0 {
 			h.CRC = journal.SealCRC
@@ -97,7 +96,7 @@ func hostile(program []byte) []byte {
 	return data
 }
 
-// readAll scans fs within a memory bound and asks the log everything.
+// readAll scans fs within a memory limit and calls all methods of the log.
 func readAll(t *testing.T, fs *disktest.Mem) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -125,8 +124,8 @@ func readAll(t *testing.T, fs *disktest.Mem) {
 	}
 }
 
-// carryOn opens fs for writing, if that is possible, and checks that what was
-// read before is still read, and what is appended, too.
+// carryOn opens fs for writing, if possible. It checks that earlier records and new records can be
+// read.
 func carryOn(t *testing.T, fs *disktest.Mem) {
 	t.Helper()
 	before := scan(t, fs)
@@ -145,7 +144,7 @@ func carryOn(t *testing.T, fs *disktest.Mem) {
 	}
 }
 
-// records counts the problems that are not of a ledger, which every opening writes anew.
+// records counts the problems outside the ledger. Every opening writes a new ledger.
 func records(problems []*journal.DamageError) (n int) {
 	for _, p := range problems {
 		if !strings.HasSuffix(p.File, ".ledger") {
@@ -155,8 +154,8 @@ func records(problems []*journal.DamageError) (n int) {
 	return n
 }
 
-// FuzzAppend reads its input as payload sizes and steps of a journal's life, and
-// checks that what was appended is read back.
+// FuzzAppend interprets its input as payload sizes and operations on a journal. It checks that the
+// appended records are read back.
 func FuzzAppend(f *testing.F) {
 	f.Add([]byte{1, 50, 250, 255, 3, 9, 254, 7})
 	f.Add([]byte{253, 253, 1, 255, 255, 2, 254})

@@ -14,7 +14,7 @@ import (
 
 var ctx = context.Background()
 
-// scan scans fs and checks the log from end to end.
+// scan scans fs and checks the whole log.
 func scan(t testing.TB, fs disk.FS) *journal.Log {
 	t.Helper()
 	log, err := journal.Scan(ctx, fs, 0, nil)
@@ -25,7 +25,7 @@ func scan(t testing.TB, fs disk.FS) *journal.Log {
 	return log
 }
 
-// check reports broken invariants of a log, whatever its files hold.
+// check reports violated invariants of a log.
 func check(t testing.TB, log *journal.Log) {
 	t.Helper()
 	for i, e := range log.Entries {
@@ -67,7 +67,7 @@ func check(t testing.TB, log *journal.Log) {
 	}
 }
 
-// open opens fs for writing after a scan of it.
+// open scans fs and opens it for writing.
 func open(t testing.TB, fs disk.FS, opt journal.Options) *journal.Journal {
 	t.Helper()
 	j, err := journal.Open(fs, scan(t, fs), opt)
@@ -77,7 +77,7 @@ func open(t testing.TB, fs disk.FS, opt journal.Options) *journal.Journal {
 	return j
 }
 
-// add appends a record with a payload made of its seq, and returns its ID.
+// add appends a record whose payload is made from its seq. It returns the record's ID.
 func add(t testing.TB, j *journal.Journal, parent uint64, size int) journal.ID {
 	t.Helper()
 	seq := j.Next()
@@ -91,7 +91,7 @@ func add(t testing.TB, j *journal.Journal, parent uint64, size int) journal.ID {
 	return id
 }
 
-// payload returns size bytes that name seq.
+// payload returns size bytes that contain seq.
 func payload(seq uint64, size int) []byte {
 	text := fmt.Appendf(nil, "record %d, ", seq)
 	return bytes.Repeat(text, size/len(text)+1)[:size]
@@ -104,7 +104,7 @@ func closeJournal(t testing.TB, j *journal.Journal, head uint64) {
 	}
 }
 
-// sampleOptions make several small segments with preambles and parted payloads.
+// sampleOptions create several small segments with preambles and split payloads.
 var sampleOptions = journal.Options{
 	World:       [16]byte{1, 2, 3},
 	SegmentSize: 700,
@@ -112,8 +112,8 @@ var sampleOptions = journal.Options{
 	Preamble:    func() []byte { return []byte("the schema") },
 }.WithPartSize(100)
 
-// sample returns a cleanly closed journal of 9 records in several segments and
-// two epochs, with a rewind; the first opening ended unclean.
+// sample returns a cleanly closed journal of 9 records in several segments and two epochs, with a
+// rewind. The first opening was not closed cleanly.
 func sample(t testing.TB) *disktest.Mem {
 	t.Helper()
 	fs := disktest.New()

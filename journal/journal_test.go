@@ -28,7 +28,7 @@ func TestAppendedRecordsAreReadBack(t *testing.T) {
 	fs := disk.Dir(root)
 	opt := journal.Options{SegmentSize: 200_000, World: [16]byte{7}}
 
-	// From one byte around every limit of the writer: padding, stage, direct.
+	// Sizes around every limit of the writer: padding, stage, direct.
 	sizes := []int{0, 1, 7, 8, 9, 4096, 65535, 65536, 65537, 300_000, 3}
 	j := open(t, fs, opt)
 	var ids []journal.ID
@@ -130,7 +130,7 @@ func TestRewindAndSealNameAnOlderHead(t *testing.T) {
 		t.Errorf("Ancestors(5) = %v", got)
 	}
 
-	// The head survives an opening that appends nothing, a roll, and pruning.
+	// The head survives an opening without appends, a roll, and pruning.
 	j = open(t, fs, journal.Options{})
 	if err := j.Roll(ctx); err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestOpenRemovesTemporaryFilesOnly(t *testing.T) {
 		fs.Put(name, []byte("rubbish"))
 	}
 	closeJournal(t, open(t, fs, journal.Options{}), 8)
-	// Where files have no locks, it may be another writer's for an hour.
+	// Without file locks, the file may belong to another writer for an hour.
 	if locks := runtime.GOOS != "windows" && runtime.GOARCH != "wasm"; locks && fs.Bytes("00000009.seg.tmp") != nil {
 		t.Error("the temporary file is still there")
 	}
@@ -264,7 +264,7 @@ func TestRefusedArguments(t *testing.T) {
 		t.Errorf("Err() = %v after mere refusals", j.Err())
 	}
 	closeJournal(t, j, 1)
-	closeJournal(t, j, 1) // Again: the same outcome.
+	closeJournal(t, j, 1) // A second Close returns the same result.
 	if _, err := j.Append(0, 0, 0, nil); !errors.Is(err, journal.ErrClosed) {
 		t.Errorf("Append after Close = %v, want %v", err, journal.ErrClosed)
 	}
@@ -311,8 +311,8 @@ func TestManyAppendersShareFsyncs(t *testing.T) {
 	}
 }
 
-// TestGroupCommit holds the writer in its first fsync while records queue up:
-// they share the second.
+// TestGroupCommit blocks the writer in its first fsync while records queue up. These records share
+// the second fsync.
 func TestGroupCommit(t *testing.T) {
 	fs := disktest.New()
 	entered, leave := make(chan bool), make(chan bool)
@@ -346,7 +346,7 @@ func TestSyncPolicies(t *testing.T) {
 	tests := []struct {
 		policy  journal.SyncPolicy
 		text    string
-		durable []uint64 // After 0, 9, 10, 1000 ms.
+		durable []uint64 // After 0, 9, 10 and 1000 ms.
 	}{
 		{journal.SyncPolicy{}, "SyncEvery(100ms)", []uint64{0, 0, 0, 1}},
 		{journal.SyncEvery(10 * time.Millisecond), "SyncEvery(10ms)", []uint64{0, 0, 1, 1}},
@@ -392,7 +392,7 @@ func TestAnIdleJournalWritesNothing(t *testing.T) {
 		if fs.Calls() != calls {
 			t.Errorf("%d calls in an idle hour", fs.Calls()-calls)
 		}
-		if err := j.Sync(ctx); err != nil { // It looks whether the files are there.
+		if err := j.Sync(ctx); err != nil { // Sync checks that the files exist.
 			t.Fatal(err)
 		}
 		if fs.Changes() != changes {
@@ -424,7 +424,7 @@ func TestAppendBlocksWhileTheQueueIsFull(t *testing.T) {
 		leave := make(chan bool)
 		fs.OnCall(func(_ int, call string) {
 			if call == "write 00000001.seg" {
-				<-leave // Closed later.
+				<-leave // Closed by release.
 			}
 		})
 		j := open(t, fs, journal.Options{QueueSize: 1000})
@@ -522,7 +522,7 @@ func TestPruneKeepsWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// What Segments tells is what lies there, whoever wrote it.
+// Segments returns the sizes of the existing files, including files of earlier openings.
 func TestSegmentsHaveTheSizesOfTheirFiles(t *testing.T) {
 	fs := disktest.New()
 	last := uint64(0)
@@ -645,7 +645,7 @@ func TestTheLeastEpochIsGiven(t *testing.T) {
 	}
 }
 
-// A sharedFS has files that are durable when more than this machine has them.
+// A sharedFS has files that are durable only when other machines have them, too.
 type sharedFS struct {
 	disk.FS
 	ours func() // Called in Sync when this machine has the bytes.
@@ -670,7 +670,7 @@ func (f sharedFile) SyncLocal(local func()) error {
 	return err
 }
 
-// What this machine has is told before what is durable, by all names that a file goes by.
+// OnLocal is called before OnDurable, whatever wraps the file.
 func TestWhatIsLocalIsToldFirst(t *testing.T) {
 	var told []string
 	var j *journal.Journal
@@ -691,7 +691,7 @@ func TestWhatIsLocalIsToldFirst(t *testing.T) {
 	if err := j.Sync(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	<-durable // Who waits in Sync may go on before it is told.
+	<-durable // Sync may return before OnDurable is called.
 	tick := j.Stats().DurableTick
 	want := []string{
 		fmt.Sprintf("local 1: local 1, tick %d; durable 0", tick), "others",

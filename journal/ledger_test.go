@@ -18,9 +18,8 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// vouched checks that the newest segment of an image, if it holds what was acknowledged,
-// is missed once it is gone, and that the ledger says of the others what they say
-// themselves.
+// vouched removes the newest segment of an image that contains acknowledged records. The scan must
+// report the missing segment. The ledger must describe the other segments correctly.
 func vouched(t *testing.T, img image, log *journal.Log) {
 	t.Helper()
 	newest, err := journal.Scan(ctx, img.fs, 1, nil)
@@ -47,7 +46,7 @@ func vouched(t *testing.T, img image, log *journal.Log) {
 	}
 }
 
-// onlyLedger returns the name of the one ledger there is.
+// onlyLedger returns the name of the only ledger.
 func onlyLedger(t testing.TB, files *disktest.Mem) string {
 	t.Helper()
 	names := slices.DeleteFunc(files.Files(), func(name string) bool { return !strings.HasSuffix(name, ".ledger") })
@@ -73,7 +72,7 @@ func TestEveryFileIsMissed(t *testing.T) {
 			t.Errorf("%s was removed: unsure %v", name, log.Unsure)
 		}
 	}
-	for _, name := range whole.Files() { // All but the ledger.
+	for _, name := range whole.Files() { // All files except the ledger.
 		if strings.HasSuffix(name, ".seg") {
 			if err := whole.Remove(name); err != nil {
 				t.Fatal(err)
@@ -85,8 +84,8 @@ func TestEveryFileIsMissed(t *testing.T) {
 	}
 }
 
-// A journal whose newest segment is gone goes on under numbers and an epoch that nobody
-// has, and what is missing stays missing.
+// If the newest segment is missing, the journal continues with an unused number and epoch, and the
+// segment stays reported as missing.
 func TestWhatIsMissingStaysMissing(t *testing.T) {
 	files := sample(t)
 	segments := scan(t, files).Segments
@@ -131,7 +130,7 @@ func TestEveryBitOfALedgerCounts(t *testing.T) {
 			t.Fatalf("cut to %d bytes: problems %v, %d entries", length, log.Problems, len(log.Entries))
 		}
 	}
-	swapped := files.Clone() // With a copy of a ledger of before.
+	swapped := files.Clone() // With a copy of an earlier ledger.
 	j := open(t, files, sampleOptions)
 	add(t, j, 0, 9)
 	closeJournal(t, j, 1)
@@ -220,8 +219,8 @@ func TestAJournalOfVersion1StaysOne(t *testing.T) {
 	}
 }
 
-// A ledger stays short however long a program runs, and says the same when it is written
-// anew, by a roll and by an opening.
+// A ledger stays short however long a program runs. A roll or an opening that writes a new ledger
+// keeps all entries.
 func TestALedgerDoesNotGrowForEver(t *testing.T) {
 	defer journal.SetRenewSize(2000)()
 	for seed := range uint64(10) {
@@ -247,7 +246,7 @@ func TestALedgerDoesNotGrowForEver(t *testing.T) {
 				}
 				longest = max(longest, len(files.Bytes(onlyLedger(t, files))))
 				names[onlyLedger(t, files)] = true
-				now := files.Clone() // The writer may be about to leave a mark.
+				now := files.Clone() // The writer may be about to write a mark.
 				vouched(t, image{fs: now, acked: j.Durable()}, scan(t, now))
 			case 3:
 				closeJournal(t, j, j.Next()-1)
@@ -265,8 +264,8 @@ func TestALedgerDoesNotGrowForEver(t *testing.T) {
 	}
 }
 
-// A note that could not be kept leaves the one before, also in a ledger that is written
-// anew; and what is left of it is overwritten.
+// After a failed KeepNote the previous note stays, also in a new ledger. The next write overwrites
+// the remains of the failed write.
 func TestANoteThatFailsLeavesTheOneBefore(t *testing.T) {
 	for _, renewed := range []bool{false, true} {
 		files := disktest.New()
@@ -291,7 +290,7 @@ func TestANoteThatFailsLeavesTheOneBefore(t *testing.T) {
 	}
 }
 
-// Without its ledger a journal that is open is not confirmed.
+// An open journal whose ledger is missing acknowledges no record.
 func TestALedgerThatIsGoneIsNoticed(t *testing.T) {
 	files := disktest.New()
 	j := open(t, files, sampleOptions)
@@ -310,7 +309,7 @@ func TestALedgerThatIsGoneIsNoticed(t *testing.T) {
 	}
 }
 
-// A segment that has ended and is removed is missed at the end of the next.
+// If a complete segment is removed, the journal fails at the end of the next segment.
 func TestAnOldSegmentThatIsGoneIsNoticed(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		files := disktest.New()
@@ -335,7 +334,7 @@ func TestAnOldSegmentThatIsGoneIsNoticed(t *testing.T) {
 	}
 }
 
-// All ticks of a journal that was closed are vouched for, those in its last sector too.
+// Every tick of a closed journal was durable, including ticks in its last sector.
 func TestNothingOfAClosedJournalIsTakenForATear(t *testing.T) {
 	files := sample(t)
 	log := scan(t, files)
@@ -354,8 +353,8 @@ func TestNothingOfAClosedJournalIsTakenForATear(t *testing.T) {
 	}
 }
 
-// FuzzLedger reads arbitrary entries with good checksums beside good segments. Scan must
-// not panic, and nothing of the segments may be lost.
+// FuzzLedger reads arbitrary ledger entries with valid checksums next to valid segments. Scan must
+// not panic, and no record of the segments may be lost.
 func FuzzLedger(f *testing.F) {
 	files := sample(f)
 	log := scan(f, files)
@@ -398,8 +397,7 @@ func FuzzRawLedger(f *testing.F) {
 	})
 }
 
-// goesOn opens files for writing, if that is possible, and checks that the ledger is whole
-// from then on.
+// goesOn opens files for writing, if possible, and checks that the ledger is complete afterwards.
 func goesOn(t *testing.T, files *disktest.Mem, log *journal.Log) {
 	t.Helper()
 	j, err := journal.Open(files, log, sampleOptions)

@@ -10,8 +10,8 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// aTree returns a closed journal of some segments, whose program goes back now and then; the
-// ticks of its records are those of their parents and one.
+// aTree returns a closed journal of several segments with some rewinds. The tick of a record is
+// that of its parent plus one.
 func aTree(t *testing.T, seed uint64) *disktest.Mem {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 3))
@@ -23,7 +23,7 @@ func aTree(t *testing.T, seed uint64) *disktest.Mem {
 		for range 20 {
 			if rng.IntN(5) == 0 {
 				for range rng.IntN(4) {
-					parent = parents[parent] // A program goes back to what it comes from.
+					parent = parents[parent] // The program rewinds to an ancestor.
 				}
 			}
 			id, err := j.Append(parent, ticks[parent]+1, 0, payload(j.Next(), 1+rng.IntN(60)))
@@ -38,7 +38,7 @@ func aTree(t *testing.T, seed uint64) *disktest.Mem {
 	return fs
 }
 
-// What is said of records that cannot be read is what they were, and the way leads over them.
+// The log describes unreadable records correctly, and paths pass over them.
 func TestARecordThatIsLostKeepsItsPlaceInTheTree(t *testing.T) {
 	const header, inPayload = 20, 48
 	known, unknown := 0, 0
@@ -54,7 +54,7 @@ func TestARecordThatIsLostKeepsItsPlaceInTheTree(t *testing.T) {
 					continue
 				}
 				damaged := fs.Clone()
-				for k, offset := range at { // Of the records that follow each other from here on.
+				for k, offset := range at { // Damage consecutive records from this one on.
 					hit := truth.Entries[i+k]
 					name := truth.Segments[hit.Segment].Name
 					data := damaged.Bytes(name)
@@ -82,7 +82,7 @@ func TestARecordThatIsLostKeepsItsPlaceInTheTree(t *testing.T) {
 				if found, ok := log.Known(e.ID.Seq); len(at) == 1 && straight && (!ok || found.Parent != e.Parent) {
 					t.Errorf("seed %d: record %d, which continues the one before and is continued, is not known", seed, e.ID.Seq)
 				}
-				if len(at) == len(log.Lost) { // All of the tree is known.
+				if len(at) == len(log.Lost) { // The whole tree is known.
 					want := slices.Collect(truth.Ancestors(truth.Head))
 					got := slices.Collect(log.Ancestors(truth.Head))
 					if !slices.EqualFunc(got, want, func(a, b journal.Entry) bool { return a.ID.Seq == b.ID.Seq && a.Tick == b.Tick }) {

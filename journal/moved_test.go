@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// pieces cuts a segment into its header and its records, padding included.
+// pieces splits a segment into its header and its records, padding included.
 func pieces(t testing.TB, data []byte) (cut [][]byte) {
 	t.Helper()
 	cut = append(cut, data[:256])
@@ -24,13 +24,12 @@ func pieces(t testing.TB, data []byte) (cut [][]byte) {
 	return cut
 }
 
-// A move does something to the pieces of a segment.
+// A move changes the pieces of a segment.
 type move struct{ kind, segment, piece, other, from byte }
 
 const moveSize = 5
 
-// carryOut changes segments, which are in pieces, with those of strange for some
-// to come from.
+// carryOut changes segments, which are split into pieces. Some moves take pieces from strange.
 func (m move) carryOut(segments [][][]byte, strange [][][]byte) {
 	s := segments[int(m.segment)%len(segments)]
 	if len(s) == 0 {
@@ -44,18 +43,18 @@ func (m move) carryOut(segments [][][]byte, strange [][][]byte) {
 	}
 	j := int(m.other) % len(source)
 	switch m.kind % 6 {
-	case 0: // Left out.
+	case 0: // Removed.
 		s = append(append([][]byte{}, s[:i]...), s[i+1:]...)
-	case 1: // Twice.
+	case 1: // Duplicated.
 		s = append(append(append([][]byte{}, s[:i+1]...), s[i]), s[i+1:]...)
-	case 2: // Another's place.
+	case 2: // Swapped with another one.
 		s = append([][]byte{}, s...)
 		j = int(m.other) % len(s)
 		s[i], s[j] = s[j], s[i]
 	case 3: // Replaced by one of any segment.
 		s = append([][]byte{}, s...)
 		s[i] = source[j]
-	case 4: // Cut short.
+	case 4: // Truncated.
 		s = append([][]byte{}, s...)
 		s[i] = s[i][:int(m.other)%(len(s[i])+1)]
 	case 5: // The end of another segment.
@@ -64,19 +63,18 @@ func (m move) carryOut(segments [][][]byte, strange [][][]byte) {
 	segments[int(m.segment)%len(segments)] = s
 }
 
-// FuzzMovedRecords leaves out, doubles, reorders and shortens records, and
-// replaces them by those of other segments and of another journal, all with
-// checksums that were good where they came from. A record counts only in the place
-// where it was written, and no change goes unnoticed.
+// FuzzMovedRecords removes, duplicates, reorders and truncates records. It also replaces records by
+// those of other segments and of another journal. All checksums are valid at the original
+// positions. A record counts only at its original position, and every change is detected.
 func FuzzMovedRecords(f *testing.F) {
 	for kind := range byte(6) {
 		f.Add([]byte{kind, 0, 2, 3, 1})
 		f.Add([]byte{kind, 1, 1, 2, 4, kind, 2, 0, 1, 5})
 		f.Add([]byte{kind, 255, 255, 1, 0, 3, 0, 0, 0, 6})
 	}
-	f.Add([]byte{5, 0, 2, 1, 4}) // The records of another journal, in the place where they were.
+	f.Add([]byte{5, 0, 2, 1, 4}) // The records of another journal at their original positions.
 	fs, strange := sample(f), disktest.New()
-	j := open(f, strange, sampleOptions) // Of the same world, as a copy that went another way.
+	j := open(f, strange, sampleOptions) // The same world, like a copy with another history.
 	for seq := range uint64(9) {
 		add(f, j, seq, 70)
 	}
@@ -90,7 +88,7 @@ func FuzzMovedRecords(f *testing.F) {
 	}
 	ours, theirs := cut(fs), cut(strange)
 	for i := range theirs {
-		theirs[i] = theirs[i][1:] // With its header, a record is where it belongs.
+		theirs[i] = theirs[i][1:] // With its header, a record would be at its original position.
 	}
 	f.Fuzz(func(t *testing.T, program []byte) {
 		segments := append([][][]byte{}, ours...)
@@ -104,7 +102,7 @@ func FuzzMovedRecords(f *testing.F) {
 			data := bytes.Join(s, nil)
 			size += len(data)
 			if size > 1<<16 {
-				return // Doubled too often.
+				return // Duplicated too often.
 			}
 			changed = changed || !bytes.Equal(data, fs.Bytes(name))
 			moved.Put(name, data)

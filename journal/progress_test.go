@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// longSegments returns a closed journal of several segments of a megabyte.
+// longSegments returns a closed journal of several segments of one megabyte each.
 func longSegments(t testing.TB) *disktest.Mem {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{Sync: journal.SyncNever(), SegmentSize: 1 << 20})

@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// A shownFS is what a reader sees: the files of one moment, and how much it reads.
+// A shownFS shows a reader the files of one moment and counts the bytes it reads.
 type shownFS struct {
 	*disktest.Mem
 	opened, bytes int
@@ -38,10 +38,10 @@ func (f countedFile) ReadAt(b []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// show makes s show what there is in fs.
+// show makes s show a copy of fs.
 func (s *shownFS) show(fs *disktest.Mem) { s.Mem, s.opened, s.bytes = fs.Clone(), 0, 0 }
 
-// refresh refreshes log and compares it with a new scan.
+// refresh refreshes log and compares the result with a new scan.
 func refresh(t *testing.T, log *journal.Log, shown *shownFS) (changed bool) {
 	t.Helper()
 	before := log.Everything()
@@ -68,7 +68,7 @@ func refresh(t *testing.T, log *journal.Log, shown *shownFS) (changed bool) {
 	return changed
 }
 
-// A refreshModel writes a journal at random, while a log of it is refreshed.
+// A refreshModel writes a journal at random, while a log of the journal is refreshed.
 type refreshModel struct {
 	*testing.T
 	*rand.Rand
@@ -76,7 +76,7 @@ type refreshModel struct {
 	journal *journal.Journal
 	shown   *shownFS
 	log     *journal.Log
-	seqs    []uint64 // That may be parents.
+	seqs    []uint64 // Seqs that may be parents.
 }
 
 func (m *refreshModel) open() {
@@ -95,7 +95,7 @@ func (m *refreshModel) close() {
 		closeJournal(m.T, m.journal, m.parent())
 	case 1:
 		m.journal.Abandon()
-	default: // No reader outlives that.
+	default: // After a power cut, no reader keeps its log.
 		m.journal.Abandon()
 		m.files = m.files.CrashSeed(m.Uint64())
 		m.shown.show(m.files)
@@ -110,7 +110,7 @@ func (m *refreshModel) close() {
 	m.open()
 }
 
-// parent returns a record to continue: mostly the newest one.
+// parent returns a record to continue, in most cases the newest one.
 func (m *refreshModel) parent() uint64 {
 	if m.IntN(4) > 0 {
 		return m.seqs[len(m.seqs)-1]
@@ -118,7 +118,7 @@ func (m *refreshModel) parent() uint64 {
 	return m.seqs[m.IntN(len(m.seqs))]
 }
 
-// write does one thing.
+// write performs one random operation.
 func (m *refreshModel) write() {
 	var err error
 	switch n := m.IntN(100); {
@@ -142,8 +142,7 @@ func (m *refreshModel) write() {
 	}
 }
 
-// look refreshes the log. What is newest can be seen in part only, and as zeros or
-// worse.
+// look refreshes the log. The newest bytes may be visible in part, as zeros or as garbage.
 func (m *refreshModel) look() {
 	known := map[string]int64{}
 	for _, s := range m.log.Segments {
@@ -202,7 +201,7 @@ func TestRefreshReadsOnlyWhatIsNew(t *testing.T) {
 		t.Fatalf("%d segments", len(log.Segments))
 	}
 
-	// At rest, the journal notes that it synced.
+	// An idle journal writes a mark after its sync.
 	for at := time.Now(); ; time.Sleep(time.Millisecond) {
 		shown.show(files)
 		changed, err := log.Refresh(ctx)

@@ -25,8 +25,8 @@ func scanFrom(t *testing.T, files disk.FS, base uint64) *journal.Log {
 	return log
 }
 
-// readOnce scans files from record base and reads all records behind it. It checks that each file
-// is opened at most once, and returns the log and the names of the files that were opened.
+// readOnce scans files from record base and reads all later records. It checks that each file is
+// opened at most once. It returns the log and the number of openings by file name.
 func readOnce(t *testing.T, files *disktest.Mem, base uint64) (log *journal.Log, opened map[string]int) {
 	t.Helper()
 	opened = map[string]int{}
@@ -64,7 +64,7 @@ func readOnce(t *testing.T, files *disktest.Mem, base uint64) (log *journal.Log,
 	return log, opened
 }
 
-// openings writes a journal of so many openings, with up to two records and perhaps a roll in each.
+// openings writes a journal with n openings. Each one appends up to two records and may roll.
 func openings(t *testing.T, seed uint64, n int) *disktest.Mem {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 5))
@@ -92,7 +92,7 @@ func openings(t *testing.T, seed uint64, n int) *disktest.Mem {
 	return files
 }
 
-// What ScanFrom says of segments that it does not open is what Scan reads there.
+// For unopened segments, ScanFrom returns the same records as Scan.
 func TestScanFrom_EqualsScan(t *testing.T) {
 	for seed := range uint64(40) {
 		files := openings(t, seed, 20)
@@ -109,7 +109,7 @@ func TestScanFrom_EqualsScan(t *testing.T) {
 	}
 }
 
-// Of the segments before base few are opened at once, and all of them by and by.
+// One call opens few of the segments before base. Repeated calls open all of them.
 func TestScanFrom_ReadsAllInTurns(t *testing.T) {
 	const segments = 30
 	files := disktest.New()
@@ -139,7 +139,8 @@ func TestScanFrom_ReadsAllInTurns(t *testing.T) {
 	}
 }
 
-// What names, sizes and the ledger tell of a segment is told though it is not opened.
+// ScanFrom reports an unopened segment that is missing or truncated, because it knows names and
+// sizes.
 func TestScanFrom_MissingOrCut(t *testing.T) {
 	const segments = 30
 	whole := disktest.New()
@@ -171,7 +172,7 @@ func TestScanFrom_MissingOrCut(t *testing.T) {
 	}
 }
 
-// A ledger with damage is not trusted, whatever the damage is.
+// A damaged ledger is not trusted, whatever the damage.
 func TestScanFrom_DamagedLedger(t *testing.T) {
 	files := openings(t, 1, 12)
 	want := scan(t, files)
@@ -188,7 +189,7 @@ func TestScanFrom_DamagedLedger(t *testing.T) {
 	}
 }
 
-// A segment that is a link is told whatever it leads to.
+// A segment that is a link is reported, whatever its target.
 func TestScanFrom_Link(t *testing.T) {
 	whole := openings(t, 2, 20)
 	want := scan(t, whole)

@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// writers returns what a log says of the programs that wrote its segments.
+// writers returns the writers of all segments of a log.
 func writers(log *journal.Log) (all []string) {
 	for i := range log.Segments {
 		all = append(all, log.Writer(&log.Segments[i]))
@@ -18,7 +18,7 @@ func writers(log *journal.Log) (all []string) {
 	return all
 }
 
-// written opens the journal in files as a program, adds a record, and closes it.
+// written opens the journal as the program writer, adds a record, and closes the journal.
 func written(t *testing.T, files *disktest.Mem, writer string) {
 	t.Helper()
 	j, err := journal.Open(files, scan(t, files), journal.Options{Writer: writer})
@@ -47,7 +47,7 @@ func TestWriter_EachOpening(t *testing.T) {
 	}
 }
 
-// A roll keeps the writer of its opening, and so does a reader that looks again.
+// A roll keeps the writer of its opening, and a refreshed log shows the same writer.
 func TestWriter_Roll(t *testing.T) {
 	files := disktest.New()
 	j, err := journal.Open(files, scan(t, files), journal.Options{Writer: "a", SegmentSize: 512})
@@ -68,8 +68,8 @@ func TestWriter_Roll(t *testing.T) {
 	closeJournal(t, j, parent)
 }
 
-// Entries of that kind say nothing to a program that does not know it, and one that writes the
-// ledger leaves them out. What they say of other segments is damage, and takes nothing else along.
+// Without writer entries, the writers are unknown. A writer entry for an unlisted segment is damage
+// that affects no other entry.
 func TestWriter_Unknown(t *testing.T) {
 	files := sample(t)
 	log := scan(t, files)

@@ -14,7 +14,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// write makes a file with synced bytes, whose name is not.
+// write creates a file with synced bytes and an unsynced name.
 func write(t *testing.T, m *disktest.Mem, name, text string) {
 	t.Helper()
 	f, err := m.Create(name)

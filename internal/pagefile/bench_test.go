@@ -20,7 +20,7 @@ func noise(n int) []byte {
 	return b
 }
 
-// writePlain is the limit: the same bytes in one file, written and synced.
+// writePlain writes and syncs the same bytes in one plain file. Its speed is the limit.
 func writePlain(b *testing.B, root *os.Root, data []byte, size int) {
 	f, err := root.Create("plain")
 	if err != nil {
@@ -52,8 +52,7 @@ func writePages(b *testing.B, root *os.Root, opts pagefile.Options, data []byte,
 	return info
 }
 
-// BenchmarkCreate writes 64 MiB and reports its speed as a share of a plain
-// file's ("ofplain").
+// BenchmarkCreate writes 64 MiB and reports the speed relative to a plain file ("ofplain").
 func BenchmarkCreate(b *testing.B) {
 	data := noise(benchBytes)
 	for _, size := range []int{16 << 10, 64 << 10, 256 << 10} {
@@ -78,7 +77,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// openFile writes data in values of size bytes and opens the file.
+// openBench writes data in values of size bytes and opens the file.
 func openBench(b *testing.B, data []byte, size int) *pagefile.File {
 	root := openRoot(b)
 	writePages(b, root, pagefile.Options{}, data, size)
@@ -140,8 +139,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkBudgetBolt compares the two writers. A snapshot written by bbolt may take up to twice as
-// long as one written from left to right, and 5 % more bytes.
+// BenchmarkBudgetBolt compares the two writers. A file written by bbolt may take up to twice the
+// time of a sequentially written one, and 5 % more bytes.
 func BenchmarkBudgetBolt(b *testing.B) {
 	for _, size := range []int{512, 16 << 10, 64 << 10} {
 		data := noise(benchBytes)

@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// fillBolt puts n values of 64 KiB and calls hook before each.
+// fillBolt puts n values of 64 KiB and calls hook before each of them.
 func fillBolt(n int, hook func(i int, t *boltTree)) func(*Writer) error {
 	return func(w *Writer) error {
 		for i := range n {
@@ -29,7 +29,7 @@ func fillBolt(n int, hook func(i int, t *boltTree)) func(*Writer) error {
 	}
 }
 
-// checkFailedBolt checks an error of CreateWith, and that it left no file.
+// checkFailedBolt checks an error of CreateWith, and that no file is left.
 func checkFailedBolt(t *testing.T, root *os.Root, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {
@@ -40,8 +40,8 @@ func checkFailedBolt(t *testing.T, root *os.Root, err error, want string) {
 	}
 }
 
-// A page that the device cannot give back is an error. A file that is shorter than its mapping
-// faults in the same way.
+// If the device cannot read a mapped page, CreateWith returns an error. A file that is shorter than
+// its mapping faults in the same way.
 func TestBolt_MappedPageLost(t *testing.T) {
 	for _, at := range []int{40, 70, 99} { // A transaction takes 31 values.
 		root := testRoot(t)
@@ -56,7 +56,7 @@ func TestBolt_MappedPageLost(t *testing.T) {
 	}
 }
 
-// A value that changed on its way to the device keeps the file from its name.
+// A file with a value that changed on its way to the device is not published.
 func TestBolt_ReadBack(t *testing.T) {
 	root := testRoot(t)
 	_, err := CreateWith(disk.Dir(root), "f", Options{Bolt: true}, fillBolt(100, func(i int, tree *boltTree) {
@@ -74,8 +74,8 @@ func TestBolt_ReadBack(t *testing.T) {
 	checkFailedBolt(t, root, err, "f holds 100 pages with sum")
 }
 
-// Every write of bbolt and of what follows fails once, on a real file: the kernel refuses bytes
-// behind a limit. The limit holds for a whole process, so a child process does it.
+// Each write of bbolt and of the trailer fails once, in a real file. The kernel refuses bytes after
+// a limit. The limit applies to the whole process, so a child process runs the test.
 func TestBolt_WriteRefused(t *testing.T) {
 	if os.Getenv("STET_LIMIT_WRITES") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestBolt_WriteRefused$", "-test.v")
@@ -112,8 +112,8 @@ func TestBolt_WriteRefused(t *testing.T) {
 	}
 }
 
-// A disk that is full at any moment gives ENOSPC, keeps the old file and leaves no other one.
-// Reading a page of bbolt's mapping for which tmpfs has no memory faults, too.
+// If the disk becomes full at any moment, the error is ENOSPC, the old file stays, and no other
+// file is left. Reading a mapped page for which tmpfs has no memory faults, too.
 func TestBolt_DiskFull(t *testing.T) {
 	dir := t.TempDir()
 	for size := 64 << 10; ; size += 96 << 10 {

@@ -12,13 +12,14 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-// writtenByBolt reports whether bbolt wrote the file: it counts its transactions from 0, and the
-// first one makes the empty database.
+// writtenByBolt reports whether bbolt wrote the file. bbolt counts its transactions from 0, and the
+// first one creates the empty database.
 func writtenByBolt(data []byte) bool {
 	return binary.LittleEndian.Uint64(data[16+48:]) > 1 || binary.LittleEndian.Uint64(data[pageSize+16+48:]) > 1
 }
 
-// TestBolt_SameContent writes random pages by both writers and compares what every reader finds.
+// TestBolt_SameContent writes random pages with both writers and compares the results of every
+// reader.
 func TestBolt_SameContent(t *testing.T) {
 	root := openRoot(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -38,16 +39,15 @@ func TestBolt_SameContent(t *testing.T) {
 			checkContent(t, root, pages)
 			checkBolt(t, root, pages)
 		}
-		// bbolt leaves the nodes behind that it replaces in a later transaction, and the first
-		// pages.
+		// bbolt leaves replaced nodes and the first pages in the file.
 		if limit := sizes[0] + sizes[0]/20 + 16*pageSize; sizes[1] > limit {
 			t.Fatalf("bbolt's file of %d pages has %d bytes, the other one %d", len(pages), sizes[1], sizes[0])
 		}
 	})
 }
 
-// randomPages draws pages with ascending keys. Their values are small, near the sizes at which
-// nodes change, or large enough for several transactions.
+// randomPages returns random pages with ascending keys. Their values are small, near the sizes at
+// which nodes change, or large enough for several transactions.
 func randomPages(t *rapid.T) []page {
 	size := rapid.OneOf(
 		rapid.IntRange(0, 40), rapid.IntRange(900, 1100), rapid.IntRange(1900, 4200), rapid.IntRange(0, 100_000),

@@ -14,13 +14,13 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-// A patient is the file called "f", open for damaging it in place.
+// A patient is the open file "f", which tests damage in place.
 type patient struct {
 	t     *testing.T
 	root  *os.Root
 	file  *os.File
-	data  []byte // The good bytes.
-	pages []page // The good content.
+	data  []byte // The valid bytes.
+	pages []page // The valid content.
 }
 
 func newPatient(t *testing.T, pages []page) *patient {
@@ -34,7 +34,7 @@ func newPatient(t *testing.T, pages []page) *patient {
 	return &patient{t, root, file, data, pages}
 }
 
-// flip flips one bit, checks that it is found and does no harm, and flips it
+// flip flips one bit, checks that the damage is found and harms nothing else, and flips the bit
 // back.
 func (p *patient) flip(at int64, bit int) {
 	p.t.Helper()
@@ -63,8 +63,8 @@ func (p *patient) flip(at int64, bit int) {
 	}
 }
 
-// checkScan fails if f gives other pages than were written, or an error that
-// does not cover the damaged byte at.
+// checkScan fails if f returns pages that were not written, or an error that does not cover the
+// damaged byte at.
 func (p *patient) checkScan(f *pagefile.File, at int64) {
 	p.t.Helper()
 	i := 0
@@ -90,12 +90,12 @@ func (p *patient) write(at int64, b byte) {
 	}
 }
 
-// TestEveryFlippedBitIsFound flips a bit of each byte of a small file that has
-// a tree, and some bits of one with an inline bucket.
+// The test flips a bit of each byte of a small file with a tree, and some bits of a file with an
+// inline bucket.
 func TestEveryFlippedBitIsFound(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	tree := newPatient(t, numbered(5, 900))
-	step := deep.Or(4, 1) // Without more, a bit of every fourth byte.
+	step := deep.Or(4, 1) // By default, a bit of every fourth byte.
 	for at := r.IntN(step); at < len(tree.data); at += 1 + r.IntN(2*step-1) {
 		tree.flip(int64(at), r.IntN(8))
 	}
@@ -111,8 +111,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 	}
 }
 
-// TestFlippedBitsOfALargerFileAreFound also checks that pages outside the
-// damaged block are still served.
+// Pages outside the damaged block must stay readable.
 func TestFlippedBitsOfALargerFileAreFound(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	p := newPatient(t, numbered(200, 20_000))
@@ -130,7 +129,7 @@ func (p *patient) checkGets(at int64) {
 	p.t.Helper()
 	f, err := pagefile.Open(disk.Dir(p.root), "f")
 	if err != nil {
-		return // Seen by flip.
+		return // flip has checked this case.
 	}
 	defer f.Close()
 	good := 0
@@ -145,8 +144,8 @@ func (p *patient) checkGets(at int64) {
 			good++
 		}
 	}
-	// Unless a branch is in the block, no more than the four or five values
-	// around it are lost. The topmost branch is at the end of the file.
+	// Unless a branch is in the block, at most the four or five values around the byte are lost.
+	// The root node is at the end of the file.
 	if good < len(p.pages)-8 && at < int64(len(p.data))-2*blockSize {
 		p.t.Errorf("byte %d is damaged, %d of %d pages are left", at, good, len(p.pages))
 	}
@@ -185,7 +184,7 @@ func TestLengthenedFileIsRefused(t *testing.T) {
 	}
 }
 
-// A file that becomes shorter while it is open gives an error, not a fault.
+// If a file is truncated while it is open, reads return an error and do not fault.
 func TestFileShortenedWhileOpenGivesAnError(t *testing.T) {
 	p := newPatient(t, numbered(100, 50_000))
 	f, err := pagefile.Open(disk.Dir(p.root), "f")
@@ -277,7 +276,7 @@ func TestForeignNewerAndDamagedAreToldApart(t *testing.T) {
 			t.Errorf("%s: Open = %v, want %v", tt.name, err, tt.want)
 		}
 	}
-	// A wrong number of pages does not keep the others from being read.
+	// A wrong page count does not prevent reading the other pages.
 	writeFile(t, root, "f", set(40, 13))
 	pages, err := scan(root)
 	if !errors.Is(err, pagefile.ErrCorrupt) || !samePages(pages, numbered(12, 900)) {

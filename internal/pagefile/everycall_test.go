@@ -21,8 +21,8 @@ func TestTheFileSystemDoesNotShowInTheBytes(t *testing.T) {
 	}
 }
 
-// Whatever call fails, and wherever it crashes, the file that has the name is the
-// old one or the new one, whole.
+// Each call fails once, and the system crashes before each call. The name must always refer to the
+// complete old file or the complete new one.
 func TestEveryCallCanFailAndEveryMomentCanBeTheLast(t *testing.T) {
 	before, pages := numbered(2, 10), numbered(30, 3000)
 	start := disktest.New()
@@ -69,7 +69,7 @@ func TestEveryCallCanFailAndEveryMomentCanBeTheLast(t *testing.T) {
 	}
 }
 
-// scanFS is scan in any file system.
+// scanFS is scan for any file system.
 func scanFS(fs disk.FS) (pages []page, err error) {
 	f, err := pagefile.Open(fs, "f")
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-// A file is written, read, and damaged. The damage is found where it is, and
-// nowhere else.
+// A file is written, read, and damaged. The damage is found exactly where it is.
 func Example() {
 	dir, err := os.MkdirTemp("", "pagefile")
 	if err != nil {

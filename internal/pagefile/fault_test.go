@@ -61,7 +61,7 @@ func (r failingReader) ReadAt(buf []byte, off int64) (int, error) {
 	return r.ReaderAt.ReadAt(buf, off)
 }
 
-// A disk that does not answer is not damage, but has its place in the file.
+// A failed read of the disk is not damage, but the error names the range.
 func TestFailedReadIsNotCorruption(t *testing.T) {
 	root := testRoot(t)
 	_, err := Create(disk.Dir(root), "f", func(w *Writer) error {
@@ -96,7 +96,7 @@ func TestFailedReadIsNotCorruption(t *testing.T) {
 	}
 }
 
-// A bit that flips on the way to the disk keeps the file from its name.
+// A file with a bit that flipped on the way to the disk is not published.
 func TestCreateReadsBack(t *testing.T) {
 	root := testRoot(t)
 	_, err := Create(disk.Dir(root), "f", func(w *Writer) error {

@@ -12,13 +12,11 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-// FuzzPatchedFile changes some numbers of a good file and computes all
-// checksums anew. Whatever they are, reading must end, with pages that fit into
-// the file or with an error of the package; and what is taken for good, bbolt
-// must read as well.
+// FuzzPatchedFile changes some numbers of a valid file and recomputes all checksums. Reading must
+// end with pages that fit into the file, or with an error of this package. bbolt must be able to
+// read every file that this package accepts.
 //
-// A patch is 13 bytes: an offset, a number, and how many bytes of it are
-// written.
+// A patch has 13 bytes: an offset, a number, and how many bytes of the number are written.
 func FuzzPatchedFile(f *testing.F) {
 	root := openRoot(f)
 	bases := [][]byte{
@@ -57,14 +55,14 @@ func FuzzPatchedFile(f *testing.F) {
 	})
 }
 
-// patch returns a patch that writes the lowest bytes of value at offset.
+// patch returns a patch that writes the lowest size bytes of value at offset.
 func patch(offset, value uint64, size byte) []byte {
 	p := binary.LittleEndian.AppendUint32(nil, uint32(offset))
 	p = binary.LittleEndian.AppendUint64(p, value)
 	return append(p, size)
 }
 
-// apply carries out the patch at the start of patches.
+// apply applies the patch at the start of patches to b.
 func apply(b, patches []byte) {
 	at := int(binary.LittleEndian.Uint32(patches)) % len(b)
 	size := int(patches[12]) % 9
@@ -88,11 +86,10 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// readAnything reads the file called "f", of size bytes, in every way and fails
-// if what comes out does not fit into it or is not an error of the package.
+// readAnything reads the file "f" of size bytes in every way. It fails if a result does not fit
+// into the file, or if an error is not one of this package.
 //
-// It allocates no more than a multiple of size, and of the buffers that every
-// reading takes.
+// Reading must allocate at most a multiple of size, and the fixed buffers of each reader.
 func readAnything(t *testing.T, root *os.Root, size int) {
 	t.Helper()
 	var before, after runtime.MemStats

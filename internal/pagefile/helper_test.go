@@ -31,8 +31,7 @@ type page struct {
 	value []byte
 }
 
-// numbered returns n pages of column 1 with values of the given size, each
-// value different.
+// numbered returns n pages of column 1 with different values of the given size.
 func numbered(n, size int) []page {
 	pages := make([]page, n)
 	for i := range pages {
@@ -54,10 +53,10 @@ func put(pages []page) func(*pagefile.Writer) error {
 	}
 }
 
-// writers are the options that choose each of the two writers of a tree.
+// writers are the options for each of the two tree writers.
 var writers = []pagefile.Options{{}, {Bolt: true}}
 
-// create writes pages to the file called "f" and returns its bytes.
+// create writes pages to the file "f" and returns its bytes.
 func create(tb testing.TB, root *os.Root, pages []page) []byte {
 	tb.Helper()
 	return createWith(tb, root, pagefile.Options{}, pages)
@@ -85,8 +84,7 @@ func readFile(tb rapid.TB, root *os.Root, name string) []byte {
 	return data
 }
 
-// writeFile makes a new file rather than cutting the old one to nothing: some
-// file systems write such a file to the disk at once, to be safe.
+// writeFile creates a new file. Some file systems sync a truncated file immediately, which is slow.
 func writeFile(tb testing.TB, root *os.Root, name string, data []byte) {
 	tb.Helper()
 	root.Remove(name)
@@ -95,7 +93,7 @@ func writeFile(tb testing.TB, root *os.Root, name string, data []byte) {
 	}
 }
 
-// scan returns all pages of the file called "f", up to the first error.
+// scan returns all pages of the file "f", up to the first error.
 func scan(root *os.Root) (pages []page, err error) {
 	f, err := pagefile.Open(disk.Dir(root), "f")
 	if err != nil {
@@ -122,7 +120,7 @@ func samePages(got, want []page) bool {
 	return true
 }
 
-// damages returns the damaged ranges that err consists of.
+// damages returns the damaged ranges in err.
 func damages(err error) []*pagefile.DamageError {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*pagefile.DamageError
@@ -147,14 +145,14 @@ func covers(err error, at int64) bool {
 	return false
 }
 
-// known reports whether err is one of those that reading may give.
+// known reports whether err is an error that reading may return.
 func known(err error) bool {
 	var damage *pagefile.DamageError
 	return errors.As(err, &damage) && errors.Is(err, pagefile.ErrCorrupt) ||
 		errors.Is(err, pagefile.ErrForeign) || errors.Is(err, pagefile.ErrNewer)
 }
 
-// The format once more, written from its description and not from the code.
+// The format, written a second time from its description.
 const (
 	pageSize   = 4096
 	blockSize  = 65536
@@ -163,17 +161,17 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// body returns what is before the trailer of a good file.
+// body returns the bytes before the trailer of a valid file.
 func body(data []byte) []byte {
 	return data[:binary.LittleEndian.Uint64(data[len(data)-footerSize+16:])]
 }
 
-// pagesOf returns the number of pages that the trailer of a good file states.
+// pagesOf returns the page count in the trailer of a valid file.
 func pagesOf(data []byte) uint64 {
 	return binary.LittleEndian.Uint64(data[len(data)-footerSize+40:])
 }
 
-// sealed returns body with a trailer whose checksums all fit.
+// sealed returns body with a valid trailer.
 func sealed(body []byte, pages uint64) []byte {
 	le := binary.LittleEndian
 	data := bytes.Clone(body)
@@ -197,13 +195,13 @@ func sealed(body []byte, pages uint64) []byte {
 	return append(data, footer...)
 }
 
-// resealFooter computes the checksum of a changed footer anew.
+// resealFooter recomputes the checksum of a changed footer.
 func resealFooter(data []byte) {
 	footer := data[len(data)-footerSize:]
 	binary.LittleEndian.PutUint32(footer[60:], crc32.Checksum(footer[:60], castagnoli))
 }
 
-// resealMetas computes the checksums of changed meta pages anew.
+// resealMetas recomputes the checksums of changed meta pages.
 func resealMetas(body []byte) {
 	for i := range 2 {
 		meta := body[i*pageSize+16:]

@@ -12,11 +12,11 @@ import (
 
 var le = binary.LittleEndian
 
-// A forgery is a good file that somebody changes who knows the format.
+// A forgery is a valid file that a test changes with knowledge of the format.
 type forgery struct {
 	body   []byte
 	bucket uint64 // Page of the leaf that names the bucket.
-	top    uint64 // Topmost node of the bucket, or 0.
+	top    uint64 // Root node of the bucket, or 0.
 }
 
 func forge(data []byte) forgery {
@@ -43,11 +43,11 @@ func (f forgery) leaf(id uint64) uint64 {
 	return id
 }
 
-// bump adds n to the little-endian number of 4 bytes at b.
+// bump adds n to the little-endian 4-byte number at b.
 func bump(b []byte, n int32) { le.PutUint32(b, le.Uint32(b)+uint32(n)) }
 
-// checkHostile reads data in every way and fails if it is taken for good. Every
-// error must be one that the package knows.
+// checkHostile reads data in every way and fails if the file is accepted. Every error must be
+// known.
 func checkHostile(t *testing.T, name string, data []byte) {
 	t.Helper()
 	root := openRoot(t)
@@ -77,11 +77,10 @@ func checkHostile(t *testing.T, name string, data []byte) {
 	}
 }
 
-// TestHostileTreesAreRefused changes the structure of good files and computes
-// all checksums anew.
+// TestHostileTreesAreRefused changes the structure of valid files and recomputes all checksums.
 func TestHostileTreesAreRefused(t *testing.T) {
-	small := create(t, openRoot(t), numbered(30_000, 20)) // Branch over branches over leaves.
-	large := create(t, openRoot(t), numbered(12, 20_000)) // Branch over leaves of many pages.
+	small := create(t, openRoot(t), numbered(30_000, 20)) // A branch over branches over leaves.
+	large := create(t, openRoot(t), numbered(12, 20_000)) // A branch over leaves of many pages.
 	single := create(t, openRoot(t), numbered(2, 20_000)) // One leaf.
 	inline := create(t, openRoot(t), numbered(5, 50))
 	tests := []struct {
@@ -234,8 +233,8 @@ func TestHostileMetasAreRefused(t *testing.T) {
 	checkHostile(t, "another checksum", sealed(b, pagesOf(data)))
 }
 
-// grow appends a branch whose only child is below, with first as its key, and
-// returns its page.
+// grow appends a branch whose only child is below and whose key is first. It returns the page of
+// the branch.
 func (f *forgery) grow(below uint64, first pagefile.Key) uint64 {
 	id := uint64(len(f.body) / pageSize)
 	branch := make([]byte, pageSize)

@@ -21,8 +21,7 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-// checkContent opens the file called "f" and compares everything that can be
-// read from it with want.
+// checkContent opens the file "f" and compares everything that can be read from it with want.
 func checkContent(tb rapid.TB, root *os.Root, want []page) {
 	tb.Helper()
 	f, err := pagefile.Open(disk.Dir(root), "f")
@@ -74,8 +73,8 @@ func checkKeys(tb rapid.TB, f *pagefile.File, want []page) {
 	}
 }
 
-// checkBolt compares what bbolt reads from the file with want, and lets bbolt
-// check its own structure.
+// checkBolt compares the pages that bbolt reads from the file with want, and runs bbolt's own
+// check.
 func checkBolt(tb rapid.TB, root *os.Root, want []page) {
 	tb.Helper()
 	db, err := bbolt.Open(filepath.Join(root.Name(), "f"), 0, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
@@ -103,13 +102,12 @@ func checkBolt(tb rapid.TB, root *os.Root, want []page) {
 	}
 }
 
-// TestWhatWasPutIsRead writes random pages and reads them in every way, with
-// bbolt too.
+// The test writes random pages and reads them in every way, including with bbolt.
 func TestWhatWasPutIsRead(t *testing.T) {
 	root := openRoot(t)
 	sizes := rapid.OneOf(
 		rapid.IntRange(0, 40),
-		rapid.IntRange(900, 1100), // Around the largest inline bucket.
+		rapid.IntRange(900, 1100), // Sizes around that of the largest inline bucket.
 		rapid.IntRange(3900, 4200),
 		rapid.IntRange(0, 200_000),
 	)
@@ -177,8 +175,8 @@ func TestSameContentGivesSameBytes(t *testing.T) {
 	}
 }
 
-// What is written does not depend on the machine, and changes with a version of
-// this package only on purpose: then these numbers change too.
+// The bytes do not depend on the machine. If a new version changes them on purpose, these numbers
+// change, too.
 func TestContentHasAKnownChecksum(t *testing.T) {
 	tests := []struct {
 		pages []page
@@ -197,7 +195,7 @@ func TestContentHasAKnownChecksum(t *testing.T) {
 	}
 }
 
-// Files of every format version there ever was can be read.
+// Files of every earlier format version can be read.
 func TestOldFilesAreRead(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -235,7 +233,7 @@ func TestPutRefusesKeysThatDoNotAscend(t *testing.T) {
 			if err := w.Put(tt[1], nil); !errors.Is(err, pagefile.ErrOrder) {
 				t.Errorf("Put(%v) after %v = %v, want %v", tt[1], tt[0], err, pagefile.ErrOrder)
 			}
-			w.Put(k(1<<31, 0), nil) // In order, but too late.
+			w.Put(k(1<<31, 0), nil) // In order, but after an error.
 			return nil
 		})
 		if !errors.Is(err, pagefile.ErrOrder) {
@@ -273,7 +271,7 @@ func TestWriterIsClosedAfterCreate(t *testing.T) {
 	}
 }
 
-// checkNames fails unless the directory has exactly these files.
+// checkNames fails unless the directory contains exactly these files.
 func checkNames(t *testing.T, root *os.Root, want ...string) {
 	t.Helper()
 	entries, err := fs.ReadDir(root.FS(), ".")
@@ -322,7 +320,7 @@ func TestFailureKeepsTheOldFile(t *testing.T) {
 	}
 }
 
-// createPanicking is CreateWith that returns a panic as an error.
+// createPanicking is CreateWith, but returns a panic as an error.
 func createPanicking(root *os.Root, opts pagefile.Options, fill func(*pagefile.Writer) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -333,8 +331,7 @@ func createPanicking(root *os.Root, opts pagefile.Options, fill func(*pagefile.W
 	return err
 }
 
-// When BeforePublish is called, the new file is whole and the old one still
-// has the name.
+// When BeforePublish is called, the new file is complete and the old one still has the name.
 func TestBeforePublishSeesBothFiles(t *testing.T) {
 	root := openRoot(t)
 	old := create(t, root, numbered(3, 10))
@@ -360,7 +357,7 @@ func TestBeforePublishSeesBothFiles(t *testing.T) {
 	checkNames(t, root, "f")
 }
 
-// What a writer left that has ended is removed, and nothing else.
+// Only files that ended writers left behind are removed.
 func TestCreate_Leftovers(t *testing.T) {
 	root := openRoot(t)
 	dir := disk.Dir(root)
@@ -373,7 +370,7 @@ func TestCreate_Leftovers(t *testing.T) {
 		if !locked {
 			temp.Unlock()
 		}
-		old := time.Now().Add(-2 * time.Hour) // For systems that go by age.
+		old := time.Now().Add(-2 * time.Hour) // For systems that use the age of files.
 		if err := root.Chtimes(temp.Name(), old, old); err != nil && !locked {
 			t.Fatal(err)
 		}
@@ -429,7 +426,7 @@ func TestReadingChangesNothing(t *testing.T) {
 	checkNames(t, root, "f")
 }
 
-// Several Files on one file, each used by several goroutines.
+// Several goroutines use each of several Files on one file.
 func TestReadersShareAFile(t *testing.T) {
 	root := openRoot(t)
 	pages := numbered(500, 5000)
@@ -471,7 +468,7 @@ func TestValuesOutliveTheFile(t *testing.T) {
 		}
 		first, _, _ := f.Get(pages[0].key)
 		for i := range first {
-			first[i] ^= 0xFF // The caller's own: the next Get is not affected.
+			first[i] ^= 0xFF // The caller owns the value, so the next Get is not affected.
 		}
 		again, _, _ := f.Get(pages[0].key)
 		if err := f.Close(); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-// readAll returns all pages that ReadAll gives of f, in ascending order.
+// readAll returns all pages that ReadAll visits, in ascending order.
 func readAll(f *pagefile.File) (pages []page, err error) {
 	var mu sync.Mutex
 	err = f.ReadAll(context.Background(), func(k pagefile.Key, value []byte) error {
@@ -26,7 +26,7 @@ func readAll(f *pagefile.File) (pages []page, err error) {
 	return pages, err
 }
 
-// checkReadAll fails unless ReadAll gives the pages that Scan gives, and an error
+// checkReadAll fails unless ReadAll visits the pages that Scan visits. ReadAll must return an error
 // if and only if Verify does.
 func checkReadAll(tb interface{ Errorf(string, ...any) }, root *os.Root) {
 	f, err := pagefile.Open(disk.Dir(root), "f")
@@ -117,7 +117,7 @@ func TestReadSomeReadsWhatIsWanted(t *testing.T) {
 	}
 }
 
-// Damage where no value lies is found as well.
+// Damage outside all values is found, too.
 func TestReadAllReadsEveryBlock(t *testing.T) {
 	p := newPatient(t, numbered(200, 20_000))
 	for at := int64(0); at < int64(len(p.data)); at += blockSize / 2 {
@@ -149,7 +149,7 @@ func TestReadAllStops(t *testing.T) {
 	}
 }
 
-// What changes between the look at the tree and the look at a value is noticed.
+// ReadAll detects a change between reading the tree and reading a value.
 func TestReadAllNoticesAChangeOfItsFile(t *testing.T) {
 	p := newPatient(t, numbered(20, 9000))
 	f, err := pagefile.Open(disk.Dir(p.root), "f")

@@ -34,7 +34,7 @@ func TestNamesStayInsideTheRoot(t *testing.T) {
 			t.Errorf("Create(%q) left the root", name)
 		}
 	}
-	// A link of another name is neither replaced nor followed.
+	// A link with another name is neither replaced nor followed.
 	if err := os.Symlink(filepath.Join(outside, "f"), filepath.Join(root.Name(), "g.tmp")); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func mustRoot(t *testing.T, dir string) *os.Root {
 	return root
 }
 
-// Opening a pipe would wait for ever, so it must not be tried.
+// Opening a pipe would block, so it must not be opened.
 func TestOpenRefusesWhatIsNotARegularFile(t *testing.T) {
 	root := openRoot(t)
 	if err := root.Mkdir("dir", 0o700); err != nil {

@@ -10,10 +10,9 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-// FuzzSalvage looks for pages in files of which nothing need be right. A patch is
-// that of FuzzPatchedFile; here the checksums of the file are not mended. Whatever
-// the file says, the search ends with values that fit into it, and reads and
-// allocates no more than some multiples of its size.
+// FuzzSalvage searches for pages in files with arbitrary damage. A patch has the format of
+// FuzzPatchedFile, but the checksums of the file stay invalid. The search ends with values that fit
+// into the file. It reads and allocates at most a multiple of the file's size.
 func FuzzSalvage(f *testing.F) {
 	root := openRoot(f)
 	bases := [][]byte{

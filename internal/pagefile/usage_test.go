@@ -59,8 +59,8 @@ func TestTheUsageOfADamagedFileIsAnError(t *testing.T) {
 	}
 }
 
-// TestUsageKnowsKeysItDoesNotRead: leaves of large values, of which it reads the first page, with
-// and without room between keys.
+// The test uses leaves of large values, with and without gaps between keys. Usage reads only the
+// first page of these leaves.
 func TestUsageKnowsKeysItDoesNotRead(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -97,8 +97,8 @@ func TestUsageKnowsKeysItDoesNotRead(t *testing.T) {
 	}
 }
 
-// TestUsageSeesThatATreeIsDamaged: each byte in turn of a branch and of the nodes of leaves. In a
-// leaf that it does not sum, the size of the last value is told once only.
+// The test damages each byte of a branch and of the leaves' nodes in turn. In a leaf without
+// checksum verification, the size of the last value cannot be checked.
 func TestUsageSeesThatATreeIsDamaged(t *testing.T) {
 	root := openRoot(t)
 	pages := numbered(40, 5000)

@@ -17,7 +17,7 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-// boltKey is a key as bbolt has it.
+// boltKey is a key as bbolt stores it.
 func boltKey(k pagefile.Key) []byte {
 	return []byte{
 		byte(k.Column >> 24), byte(k.Column >> 16), byte(k.Column >> 8), byte(k.Column),
@@ -35,8 +35,8 @@ func openBolt(tb rapid.TB, root *os.Root, name string) *bbolt.DB {
 	return db
 }
 
-// checkBoltWrites lets bbolt change the file called "f", and checks that what it has
-// then is what a database of its own has after the same changes.
+// checkBoltWrites lets bbolt change the file "f". The result must equal that of the same changes in
+// a new database.
 func checkBoltWrites(tb rapid.TB, root *os.Root, pages []page) {
 	tb.Helper()
 	os.Remove(filepath.Join(root.Name(), "model"))
@@ -88,7 +88,7 @@ func change(b *bbolt.Bucket, pages []page, round int) error {
 	return b.Put([]byte("one more"), []byte{byte(round)})
 }
 
-// dump returns all that db holds, after bbolt's own check of it.
+// dump returns the contents of db, after bbolt's own check.
 func dump(tb rapid.TB, db *bbolt.DB) []byte {
 	tb.Helper()
 	var all []byte
@@ -126,8 +126,8 @@ func TestBoltCanWriteToTheFile(t *testing.T) {
 	})
 }
 
-// A branch has 170 children. One page more is a branch more, and beyond 170 branches
-// a level more.
+// A branch has at most 170 children. One more page adds a branch, and more than 170 branches add a
+// level.
 func TestEveryNumberOfLeavesMakesATree(t *testing.T) {
 	counts := []int{1, 2, 3, 169, 170, 171, 172, 340, 341}
 	if !testing.Short() {
@@ -135,7 +135,7 @@ func TestEveryNumberOfLeavesMakesATree(t *testing.T) {
 	}
 	for _, n := range counts {
 		root := openRoot(t)
-		pages := numbered(n, 2050) // Two do not fit into a page.
+		pages := numbered(n, 2050) // Two of these values do not fit into a page.
 		info, err := pagefile.Create(disk.Dir(root), "f", put(pages))
 		if err != nil {
 			t.Fatal(err)
@@ -172,8 +172,7 @@ func TestAValueInPartsIsOneValue(t *testing.T) {
 	})
 }
 
-// A file that holds other pages than were put does not get the name, whole as it
-// may be.
+// A valid file with other pages than the put ones is not published.
 func TestAnotherFileInItsPlaceIsNotPublished(t *testing.T) {
 	m, other := disktest.New(), disktest.New()
 	for fs, n := range map[disk.FS]int{m: 3, other: 4} {
@@ -195,7 +194,7 @@ func TestAnotherFileInItsPlaceIsNotPublished(t *testing.T) {
 	}
 }
 
-// Until it is complete, a file begins with zeros.
+// An unfinished file begins with zeros.
 func TestAnUnfinishedFileIsNotAPageFile(t *testing.T) {
 	m := disktest.New()
 	writes := 0

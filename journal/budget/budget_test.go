@@ -8,16 +8,16 @@ import (
 	"testing/synctest"
 )
 
-// modelShare is what a share should hold.
+// modelShare is the expected state of a share.
 type modelShare struct {
 	*Share
 	used    int64
-	records []int64 // That were added and not released.
+	records []int64 // Records that were added and not released.
 	waits   bool
 	woken   int
 }
 
-// A model computes from its shares what a budget keeps up to date.
+// A model computes the expected state of a budget from its shares.
 type model struct {
 	*Budget
 	shares []*modelShare
@@ -30,7 +30,7 @@ func (m *model) used() (sum int64) {
 	return sum
 }
 
-// full says what the package comment promises.
+// full implements the rule of the package comment.
 func (m *model) full(s *modelShare) bool {
 	if s.used == 0 {
 		return false
@@ -102,8 +102,8 @@ func TestBudget_Model(t *testing.T) {
 			if most := m.Bytes() + int64(len(m.shares))*largest; m.used() > most {
 				t.Fatalf("seed %d, step %d: %d bytes are used, at most %d", seed, step, m.used(), most)
 			}
-			// The pool wakes as many as it has room for, in their order. Each that has less than
-			// its floor is woken.
+			// The pool wakes as many shares as it has room for, in order. A share below its floor
+			// is always woken.
 			floor := m.Bytes() / 2 / int64(max(len(m.shares), 1))
 			poolWakes := 0
 			for _, other := range m.shares {
@@ -136,7 +136,7 @@ func TestBudget_Model(t *testing.T) {
 	}
 }
 
-// A share that is stuck with all that it can get leaves the others their floors.
+// A share that is stuck with the whole pool leaves the other shares their floors.
 func TestBudget_StuckShare(t *testing.T) {
 	b := New(1000)
 	stuck, a, c := b.Open(nil), b.Open(nil), b.Open(nil)
@@ -165,7 +165,7 @@ func TestBudget_StuckShare(t *testing.T) {
 	}
 }
 
-// Queues in many goroutines, which wait and are closed while they wait, come to an end.
+// Concurrent queues that wait, and that are closed while they wait, all terminate.
 func TestBudget_Concurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(500)

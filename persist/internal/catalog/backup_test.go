@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// A changing directory is another one from when its journal is listed.
+// A changing directory is replaced by another one when its journal is listed.
 type changing struct {
 	disk.FS
 	then disk.FS
@@ -27,8 +27,9 @@ func (c *changing) ReadDir(dir string) ([]fs.DirEntry, error) {
 	return c.FS.ReadDir(dir)
 }
 
-// A program may finish a snapshot and remove what that replaces, records too, between the listing of snapshots and
-// that of the journal: no snapshot that was listed leads to the head then. The copy begins again.
+// Between the listings of snapshots and of the journal, a program may finish a snapshot and remove
+// older snapshots and records. Then no listed snapshot leads to the head, and the copy starts
+// again.
 func TestABackupBeginsAgainIfAllThatLeadsToTheHeadWasRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
@@ -47,7 +48,7 @@ func TestABackupBeginsAgainIfAllThatLeadsToTheHeadWasRemoved(t *testing.T) {
 	tick("a")
 	before := filepath.Join(t.TempDir(), "before")
 	require.NoError(t, os.CopyFS(before, os.DirFS(dir)))
-	for range 5 { // Each in a segment of its own.
+	for range 5 { // Each record is in its own segment.
 		tick("b")
 	}
 	then, err := disk.Open(dir)

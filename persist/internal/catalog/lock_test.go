@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// endlessFiles are a tree in which every file is endless.
+// endlessFiles is a tree in which every file is endless.
 type endlessFiles struct {
 	disk.FS
 	disk.File
@@ -31,7 +31,7 @@ func TestALockFileIsNotReadFurtherThanItIsBelieved(t *testing.T) {
 	require.EqualValues(t, maxHolder, files.read)
 }
 
-// What Acquire signs can be read again whole, however long the program's name is.
+// The text that Acquire writes can be read back completely, even with a long program name.
 func TestALockOfALongNameIsHeld(t *testing.T) {
 	name := os.Args[0]
 	defer func() { os.Args[0] = name }()

@@ -12,12 +12,13 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// What was lost in a segment is covered by a snapshot if the next one begins behind that, and by a head that was
-// chosen in a later one: also where numbers have nine digits, and a name with eight would come behind them.
+// Damage in a segment is covered by a snapshot if the next segment begins at most one record after
+// the snapshot. It is also covered by a head in a later segment. The cases include numbers with
+// nine digits, which sort before eight digits as text.
 func TestDamageIsCoveredByWhatComesLater(t *testing.T) {
 	for _, first := range []uint64{1, 99_999_998, 99_999_999, 100_000_000} {
 		log := &journal.Log{Head: 80, Last: 95, LastID: journal.ID{Seq: 95}}
-		for i := range uint64(3) { // Each has ten records, 70 to 79 and so on.
+		for i := range uint64(3) { // Each segment has ten records, 70 to 79 and so on.
 			log.Segments = append(log.Segments, journal.Segment{Name: fmt.Sprintf("%08d.seg", first+i), Number: first + i, First: 70 + 10*i})
 		}
 		for i, seq := range []uint64{70, 80, 90} {
@@ -40,14 +41,14 @@ func TestDamageIsCoveredByWhatComesLater(t *testing.T) {
 	}
 }
 
-// Who follows looks again while files come and go, but not for ever, and not for what is missing though all
-// are there.
+// A follower retries while files change, but at most MaxListings times. It does not retry if no
+// file has changed.
 func TestPursueLooksAgainOnlyIfOtherFilesAreThere(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		changes int // How often the files change before f is called.
 		err     error
-		found   int // The call from which on there is no error.
+		found   int // The call from which on f returns no error.
 		calls   int
 	}{
 		{"nothing is missing", 100, format.ErrNotFound, 1, 1},

@@ -21,8 +21,8 @@ import (
 
 type text string
 
-// recorded returns the catalog of a store of so many ticks, of which some are larger than what is read
-// ahead at once, and the way from its first state to its last.
+// recorded returns the catalog of a store with this many ticks, and the path from its first state
+// to its last one. Some ticks are larger than a part.
 func recorded(t *testing.T, ticks int, rng *rand.Rand) (dir string, c *catalog.Catalog, path []journal.Entry) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "store")
@@ -53,7 +53,7 @@ func recorded(t *testing.T, ticks int, rng *rand.Rand) (dir string, c *catalog.C
 	return dir, c, path
 }
 
-// The model of reading ahead is to read one record after the other.
+// Reading ahead must return the same records as reading one record after the other.
 func TestRecordsThatAreReadAheadAreThoseReadOneByOne(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -121,7 +121,7 @@ func TestRecordsThatAreReadAheadAreThoseReadOneByOne(t *testing.T) {
 	require.True(t, err == nil && at == len(path)-1 || errors.Is(err, context.Canceled), "%v", err)
 	require.Equal(t, at+1, n)
 
-	// Whoever goes on to a damaged record has all those before it.
+	// A caller gets all records before a damaged one.
 	bad := path[at]
 	f, err := os.OpenFile(filepath.Join(dir, "journal", c.Log.Segments[bad.Segment].Name), os.O_RDWR, 0)
 	require.NoError(t, err)

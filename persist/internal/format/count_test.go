@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A count that is sound and that no int can hold is refused as that, and not taken for
-// damage or for a negative number.
+// A valid count that does not fit into an int is refused with ErrTooLarge. It must not become
+// damage or a negative number.
 func TestCountsThatNoIntCanHoldAreRefused(t *testing.T) {
 	for _, v := range []uint64{0, math.MaxInt32, math.MaxInt32 + 1, math.MaxUint32} {
 		e := NewEncoder()

@@ -12,19 +12,19 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// anything is the type of rows that are any bytes: of a fixed size for one length.
+// anything returns a type whose rows are arbitrary bytes of length n.
 func anything(n int) *layout.Type {
 	return &layout.Type{Kind: layout.Array, Len: n, Elem: &layout.Type{Kind: layout.Uint8}}
 }
 
-// editedOnce returns the edits that lead from then to now, or false if the row is given whole.
+// editedOnce returns the edits from then to now, or false if the row is stored whole.
 func editedOnce(then, now []byte) ([]byte, bool) {
 	var e EditedRows
 	e.Add(3, then, now)
 	return e.Edits, len(e.Ranges) > 0
 }
 
-// changed returns then, somehow changed: in place, or longer or shorter.
+// changed returns a random change of then: in place, longer or shorter.
 func changed(rng *rand.Rand, then []byte) []byte {
 	now := bytes.Clone(then)
 	for range rng.IntN(6) {
@@ -41,7 +41,7 @@ func changed(rng *rand.Rand, then []byte) []byte {
 	return now
 }
 
-// randomBytes returns bytes of few values, so that equal ones meet.
+// randomBytes returns bytes with few different values, so that equal bytes are frequent.
 func randomBytes(rng *rand.Rand, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -73,7 +73,7 @@ func TestEditsLeadFromARowToAnother(t *testing.T) {
 	}
 }
 
-// spans is what edits of rows of one length are, byte by byte.
+// spans computes the edits between rows of equal length byte by byte.
 func spans(then, now []byte) (all [][2]int) {
 	for i := range then {
 		if then[i] == now[i] {
@@ -88,7 +88,7 @@ func spans(then, now []byte) (all [][2]int) {
 	return all
 }
 
-// cut returns where the edits of a row begin and end in the old one.
+// cut returns the start and end of each edit in the old row.
 func cut(t *testing.T, edits []byte) (all [][2]int) {
 	v := varints{src: edits}
 	at := 0
@@ -119,7 +119,7 @@ func TestARowIsGivenWholeWhereEditsSaveNothing(t *testing.T) {
 		_, ok := editedOnce(c.then, c.now)
 		require.False(t, ok, name)
 	}
-	edits, ok := editedOnce(large, large) // It was written, and is what it was.
+	edits, ok := editedOnce(large, large) // The row was written, but is unchanged.
 	require.True(t, ok)
 	require.Equal(t, []byte{0}, edits)
 }
@@ -165,7 +165,7 @@ func TestEditsThatNobodyWritesAreRefused(t *testing.T) {
 		"far past":         editBytes(1, 1<<63, 1<<63, 1, 5),
 		"begins unchanged": editBytes(1, 5, 2, 2, 3, 5),
 		"ends unchanged":   editBytes(1, 5, 2, 2, 5, 3),
-		"no row":           editBytes(1, 5, 1, 2, 5, 5), // Of another length.
+		"no row":           editBytes(1, 5, 1, 2, 5, 5), // The old row has another length.
 	} {
 		d := decoder{src: appendBin(edits)}
 		d.edits(1)
@@ -201,7 +201,7 @@ func TestPatchesWithEditsAreTakenApartByRows(t *testing.T) {
 	require.ErrorIs(t, err, ErrShort)
 }
 
-// FuzzEdits applies edits that anybody may have written to a row.
+// FuzzEdits applies arbitrary edits to a row.
 func FuzzEdits(f *testing.F) {
 	row := bytes.Repeat([]byte{1, 2, 3}, 100)
 	f.Add(editBytes(1, 5, 1, 1, 9), row)

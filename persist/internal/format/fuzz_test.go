@@ -93,7 +93,8 @@ func FuzzPage(f *testing.F) {
 	f.Add(append(e.Buf, rest...))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		limit, most := 256<<10+200*len(value), len(value)
-		if len(value) > 1 && value[1] == 3 { // It is compressed, and something that decompresses may have to be made.
+		// The page is compressed, so decompressing may need a new decoder.
+		if len(value) > 1 && value[1] == 3 {
 			limit, most = 4<<20+300*len(value), 256*len(value)
 		}
 		storetest.BoundedBy(t, uint64(limit), len(value), func() {

@@ -34,7 +34,7 @@ func TestWhatComesAfterTheNewestFormatIsNewer(t *testing.T) {
 	}
 }
 
-// Which program wrote a file is for readers who care; what is no description is unknown.
+// The text about the writing program is optional. An invalid text counts as unknown.
 func TestManifest_Build(t *testing.T) {
 	for text, want := range map[string]string{build.Here(): build.Here(), "": "", "a\nb": "", strings.Repeat("x", 256): ""} {
 		m := &Manifest{Schema: NewSchema()}
@@ -68,7 +68,7 @@ func TestNotesOfATickAreBounded(t *testing.T) {
 	n, big := new(Notes), make([]byte, 1000)
 	require.NoError(t, n.AddInput("big", big))
 	require.Greater(t, n.size, len(n.inputs.Buf))
-	n.size = maxNoted - 1000 // As if many had come before.
+	n.size = maxNoted - 1000 // As if many notes had been added before.
 	require.ErrorIs(t, n.AddInput("big", big), journal.ErrTooLong)
 	require.NoError(t, n.AddInput("small", big[:100]))
 }

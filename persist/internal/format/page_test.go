@@ -45,8 +45,8 @@ func TestRunsOfSparseEntriesAreDecoded(t *testing.T) {
 	require.ErrorIs(t, format.DecodeSparsePage(zeros, func(int, uint32, int) error { return stop }), stop)
 }
 
-// Steps of every length, entries left out and runs, cut off anywhere: the row of each index, and what is
-// wrong, are those that runs tell.
+// The pages have steps of every length, skipped entries and runs, and are truncated anywhere. The
+// rows and errors must be the same as those of DecodeSparsePage.
 func TestSparseRowsAreThoseOfTheRuns(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 0x5a))

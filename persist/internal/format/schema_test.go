@@ -13,7 +13,7 @@ import (
 // evolvedSchema is the newest format of a schema.
 const evolvedSchema = 3
 
-// evolvedSample returns a schema of components with a past.
+// evolvedSample returns a schema of components with former types.
 func evolvedSample() *format.Schema {
 	s := format.NewSchema()
 	s.Add(format.Entry{Name: "a", Layout: &layout.Type{Kind: layout.Int8}, Version: 3, Former: []format.Former{

@@ -18,8 +18,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// replayed applies a payload to the image of a small world and loads what comes
-// out, if anything. It returns the first error.
+// replayed applies a payload to the image of a small world and loads the result, if any. It returns
+// the first error.
 func replayed(t testing.TB, payload []byte) error {
 	t.Helper()
 	im := storetest.ImageOf(t, storetest.HostileBase(t))
@@ -67,7 +67,8 @@ func TestTicksThatLieAreRefused(t *testing.T) {
 	edits := func(number, before, after, row int, edits ...byte) format.StoragePatch {
 		return format.StoragePatch{Number: number, Before: before, After: after, EditRanges: []raw.Range{{First: row, N: 1}}, Edits: edits}
 	}
-	require.NoError(t, replayed(t, storetest.Payload(storage(edits(landNumber, 1, 1, 0, 1, 5, 1, 1, 9))))) // No lie.
+	// A valid tick.
+	require.NoError(t, replayed(t, storetest.Payload(storage(edits(landNumber, 1, 1, 0, 1, 5, 1, 1, 9)))))
 	given, taken := edits(positions, n, n, 0, 1, 0, 1, 1, 9), edits(positions, n, n, 0, 1, 0, 1, 1, 9)
 	given.ValueRanges, given.Values = storetest.All(1), row
 	taken.EntityRanges, taken.Entities = storetest.All(1), storetest.EntityBytes(e)
@@ -137,7 +138,7 @@ func TestTicksThatLieAreRefused(t *testing.T) {
 			payload := storetest.Payload(lie)
 			err := replayed(t, payload)
 			if name == "what does not rewind, of the dead" {
-				require.ErrorIs(t, err, format.ErrCorrupt) // Refused by the world.
+				require.ErrorIs(t, err, format.ErrCorrupt) // The world refuses the state.
 				return
 			}
 			require.Error(t, err)

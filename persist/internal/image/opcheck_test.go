@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A naiveSet is an opSet as a map.
+// A naiveSet is an opSet implemented with a map.
 type naiveSet map[ecs.Entity]bool
 
 func (s naiveSet) has(e ecs.Entity) bool { return s[e] }
@@ -17,7 +17,7 @@ func (s naiveSet) has(e ecs.Entity) bool { return s[e] }
 func TestOperationsLeadToTheSetThatAMapLeadsTo(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		state := naiveSet{} // At the end of a tick.
+		state := naiveSet{} // The state at the end of a tick.
 		s := opSet{before: func(e ecs.Entity) bool { return state[e] }}
 		for range 30 {
 			after := naiveSet{}
@@ -46,7 +46,7 @@ func TestOperationsLeadToTheSetThatAMapLeadsTo(t *testing.T) {
 	}
 }
 
-// checkDifferences changes state, which s agrees with, and wants s to see it.
+// checkDifferences changes state, which equals s, and expects s to detect each change.
 func checkDifferences(t *testing.T, rng *rand.Rand, s *opSet, state naiveSet) {
 	require.Error(t, s.compare(len(state)+1))
 	if len(s.known.entries) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// checked returns a world with every kind of rows, and gaps.
+// checked returns an image of a world with every kind of rows, and gaps.
 func checked(t *testing.T) *image.Image {
 	type (
 		Plain  struct{ N int64 }
@@ -44,7 +44,7 @@ func checked(t *testing.T) *image.Image {
 	return im
 }
 
-// written returns a reader of a save of im, which the writer takes as it is.
+// written returns a reader of a save of im. The save is written without checks.
 func written(t *testing.T, im *image.Image) *Reader {
 	files, err := disk.Open(t.TempDir())
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestCheck_SoundSave(t *testing.T) {
 	require.NoError(t, written(t, image.New(&format.Schema{})).Check(t.Context()))
 }
 
-// A file may have good checksums and a state that cannot be: Check refuses it, as Load and Unsound do.
+// A file may have valid checksums and an impossible state. Check refuses it, like Load and Unsound.
 func TestCheck_FaultsOfTheState(t *testing.T) {
 	for name, fault := range map[string]struct {
 		of  func(im *image.Image)

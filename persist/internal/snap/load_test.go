@@ -24,8 +24,8 @@ func saved(t *testing.T, w *ecs.World) *Reader {
 	return r
 }
 
-// A bare image leaves a world nothing to check but what few have, or lies at indices; another one
-// is not for a world.
+// In a bare image, all components are checked for the world, except those with few entities and
+// indexed ones. Other images are not checked.
 func TestBareImagesAreCheckedForTheirWorld(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	all := ecs.MustRegister(w, ecs.Component[int64]{Name: "all"})
@@ -61,8 +61,8 @@ func TestBareImagesAreCheckedForTheirWorld(t *testing.T) {
 	}
 }
 
-// Entities that are there under another key are copied from where that page was put. What the file
-// lacks, or has otherwise, is not.
+// Entities stored under another key are copied from the placed page. Missing or different pages are
+// not copied.
 func TestEntitiesOfTheFileItselfAreRepeated(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	a := ecs.MustRegister(w, ecs.Component[int64]{Name: "a"})
