@@ -668,7 +668,7 @@ func TestQueriesSeeRowsThatABatchAdded(t *testing.T) {
 func TestRemovingOthersInABatchWhileIteratingIsReported(t *testing.T) {
 	_, a, _, entities := members(4, Options{})
 	q := NewQuery1(Read(a))
-	mustPanic(t, "another entity than the one visited", func() {
+	mustPanic(t, "an entity other than the visited one", func() {
 		for e := range q.All() {
 			if e == entities[2] {
 				a.RemoveAll(entities[2:])

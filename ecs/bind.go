@@ -278,7 +278,7 @@ func (t bindTag) check(s AnyStorage) error {
 // ofResource returns an error if t has settings that only a storage supports.
 func (t bindTag) ofResource() error {
 	if t.kinded || t.masked {
-		return errors.New("its tag says what only a storage can be")
+		return errors.New("its tag has a setting that only storages support")
 	}
 	return nil
 }

@@ -240,7 +240,7 @@ func TestBindNamesTheFieldThatIsWrong(t *testing.T) {
 		}{}, "ecs: bind struct.Dice: the world has no such Rand; RegisterRand makes it, with its seeds", true},
 		{twoOf(), &struct {
 			Score *ecs.Resource[score] `ecs:",indexed"`
-		}{}, "ecs: bind struct.Score: its tag says what only a storage can be", true},
+		}{}, "ecs: bind struct.Score: its tag has a setting that only storages support", true},
 		{twoOf(), &badBuild{}, "ecs: bind badBuild: its method Build is a func(*ecs.World); Bind calls a func(*ecs.World) error", true},
 		{twoOf(), &lacks{}, "ecs: bind lacks.In.moving: it is nil; make it in Build, or leave it out by the tag `ecs:\"-\"`", false},
 		{twoOf(), &WithBuild{fails: errors.New("no way")}, "ecs: bind WithBuild: no way", false},

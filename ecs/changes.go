@@ -552,7 +552,7 @@ func (w *World) ticksHeld() string {
 		case !f.tick || !f.held():
 			continue
 		case text.Len() == 0:
-			fmt.Fprint(&text, "held are ", f.at)
+			fmt.Fprint(&text, "retained ticks: ", f.at)
 		case f.at != last+1:
 			text.WriteString(upTo(first, last))
 			fmt.Fprint(&text, ", ", f.at)
@@ -563,7 +563,7 @@ func (w *World) ticksHeld() string {
 		first, last = f.at, f.at
 	}
 	if text.Len() == 0 {
-		return "none is; set Options.History"
+		return "no tick is retained; set Options.History"
 	}
 	return text.String() + upTo(first, last)
 }

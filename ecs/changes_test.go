@@ -572,11 +572,11 @@ func TestATickThatIsNotHeldIsAnErrorThatSaysWhichAre(t *testing.T) {
 		err  error
 		want string
 	}{
-		{second(a.Since(2)), "ecs: changes of plain since tick 2: ecs: tick not held; held are 6, 9 to 11"},
-		{second(a.Since(12)), "ecs: changes of plain since tick 12: ecs: tick not held; held are 6, 9 to 11"},
-		{second(w.Since(7)), "ecs: changes of the registry since tick 7: ecs: tick not held; held are 6, 9 to 11"},
+		{second(a.Since(2)), "ecs: changes of plain since tick 2: ecs: tick not held; retained ticks: 6, 9 to 11"},
+		{second(a.Since(12)), "ecs: changes of plain since tick 12: ecs: tick not held; retained ticks: 6, 9 to 11"},
+		{second(w.Since(7)), "ecs: changes of the registry since tick 7: ecs: tick not held; retained ticks: 6, 9 to 11"},
 		{second(x.SinceCommit()), "ecs: changes of extra since tick 11: ecs: tick not held; it is NoRewind, so no tick keeps its values"},
-		{second(MustRegister[plain](NewWorld(Options{})).SinceCommit()), "ecs: changes of plain since tick 0: ecs: tick not held; none is; set Options.History"},
+		{second(MustRegister[plain](NewWorld(Options{})).SinceCommit()), "ecs: changes of plain since tick 0: ecs: tick not held; no tick is retained; set Options.History"},
 	} {
 		if test.err == nil || test.err.Error() != test.want || !errors.Is(test.err, ErrNotHeld) {
 			t.Errorf("error %v, want %s", test.err, test.want)

@@ -171,7 +171,7 @@ func (w *World) Apply(commands ...*Commands) (skipped int) {
 
 func (c *Commands) begin(w *World) {
 	if c.applying {
-		panic("ecs: Apply of commands that are being applied; what is recorded meanwhile is applied without it")
+		panic("ecs: Apply of Commands that are being applied; the running Apply also applies commands that are recorded meanwhile")
 	}
 	for _, q := range c.queues {
 		q.mustBeIn(w)

@@ -163,12 +163,12 @@ func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 	}
 	copies := c.finish(entities) // Before the destruction: hooks of src may create entities in w.
 	if !src.destroyTogether(c.entities) {
-		return copies, fmt.Errorf("ecs: moved, and the originals stay: since hooks were called, %w", errHeld)
+		return copies, fmt.Errorf("ecs: copied, but the originals stay: after the hooks ran, %w", errHeld)
 	}
 	return copies, nil
 }
 
-var errHeld = errors.New("a relation keeps one of the entities alive, as it is the target of one that does not move")
+var errHeld = errors.New("a relation keeps one of the entities alive: it is the target of an entity that does not move")
 
 // A copying prepares all copies before the target changes. So it predicts which entities the
 // target will create.
@@ -219,7 +219,7 @@ func newCopying(to, from *World, entities []Entity, o CopyOptions) (*copying, er
 // finish creates the copies in the target. It returns the copies of entities.
 func (c *copying) finish(entities []Entity) []Entity {
 	if !slices.Equal(c.to.CreateN(nil, len(c.copies)), c.copies) {
-		panic("ecs: the world was changed while a copy was made ready; CopyOptions.Outside and Keep must not do that")
+		panic("ecs: the world was changed while Copy prepared the copies; CopyOptions.Outside and Keep must not change it")
 	}
 	for _, f := range c.apply {
 		f()
@@ -344,7 +344,7 @@ func follow[T any](c *copying, refs *references, values []T) error {
 		refs.rename(unsafe.Pointer(&values[i]), &n)
 	}
 	if n.collided {
-		return errors.New("two keys of a map become the same, as a reference to the outside becomes one that is there already")
+		return errors.New("two keys of a map become equal: the replacement of a reference is a key already")
 	}
 	return nil
 }
@@ -374,7 +374,7 @@ func (s *Storage[T]) stage(c *copying, target AnyStorage) (apply func(), err err
 func stageOther[T any](c *copying, face *rowFace[T], target AnyStorage, entities []Entity, values []T) (apply func(), err error) {
 	about := c.source.about()
 	if about.layout == nil {
-		return nil, errors.New("its type is another one in the target, and cannot be encoded")
+		return nil, errors.New("its type differs from the one in the target, and cannot be encoded")
 	}
 	st := &storageState{Version: about.past().version, Layout: about.layout, Resource: c.source.sparseSet() == nil}
 	if err := fits(st, target); err != nil {

@@ -330,7 +330,7 @@ func TestACopyThatFailsChangesNothing(t *testing.T) {
 		{e[4], CopyOptions{}, "does not have word, padded"},
 		{e[5], CopyOptions{}, "component other: "},
 		{e[6], CopyOptions{}, "component singleton: one of stored and registered is a resource"},
-		{e[7], CopyOptions{Outside: Reference.Keep}, "two keys of a map become the same"},
+		{e[7], CopyOptions{Outside: Reference.Keep}, "two keys of a map become equal"},
 		{e[8], CopyOptions{}, "entity 8v1 is not alive"},
 		{0, CopyOptions{SkipMissing: true}, "is not alive"},
 		{e[0], CopyOptions{Times: -1}, "CopyOptions.Times is -1"},
@@ -484,7 +484,7 @@ func TestHooksMeetEntitiesThatMove(t *testing.T) {
 	}
 	to.w.OnCreate(func(Entity) { from.links.Set(from.w.Create(), e[2]) })
 	moved, err = to.w.Move(from.w, e[2:], CopyOptions{})
-	if want := "ecs: moved, and the originals stay: since hooks were called, " + errHeld.Error(); err == nil || err.Error() != want {
+	if want := "ecs: copied, but the originals stay: after the hooks ran, " + errHeld.Error(); err == nil || err.Error() != want {
 		t.Errorf("Move = %v, want %q", err, want)
 	}
 	if len(moved) != 1 || !to.w.Alive(moved[0]) || !from.w.Alive(e[2]) || held.Len(e[2]) != 1 {

@@ -138,7 +138,7 @@ func (c *cursor) mustLie() {
 	entities, lie := c.entities, c.lie
 	c.locate()
 	if c.entities != entities || c.lie != lie || c.changes != c.began {
-		panic("ecs: rows of a query moved, and the world did not count it; this is a defect of the package")
+		panic("ecs: rows of a query moved without a change of the world's counter; this is a defect of the package")
 	}
 }
 

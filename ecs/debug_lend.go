@@ -130,7 +130,7 @@ func (w *World) verifyOld() {
 
 func (p *oldPlace) verify() {
 	if row := p.stray(); row >= 0 {
-		panic(fmt.Sprintf("ecs: %s of %v was written through a pointer from before an entity came to the storage, left it or moved in it: the write is lost, or it changes another entity's component; "+
+		panic(fmt.Sprintf("ecs: %s of %v was written through a pointer from before an entity was added to the storage, removed or moved: the write is lost, or it changes another entity's component; "+
 			"take the pointer again, by Mut, MutValues or the next step of a loop, after Set of a new component, Remove, Destroy, Clear, Reserve and sorts",
 			naming.Shown(p.s.w.nameOf(&p.s.dense)), p.entities[row]))
 	}

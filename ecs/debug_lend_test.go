@@ -49,7 +49,7 @@ func TestDebugLend_StalePointer(t *testing.T) {
 				p.X = 7
 				change(w, a, entities[3])
 				p.X = 8
-				mustPanic(t, "ecs: plain of 3v1 was written through a pointer from before an entity came", w.Commit)
+				mustPanic(t, "ecs: plain of 3v1 was written through a pointer from before an entity was added", w.Commit)
 				if t.Failed() {
 					t.Fatalf("%s, %s, %+v", name, how, options)
 				}

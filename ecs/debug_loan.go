@@ -85,7 +85,7 @@ func (w *World) nameOf(c *track.Column[Entity]) string {
 // mustBeCurrent panics if e is struckOut.
 func mustBeCurrent(e Entity) {
 	if e == struckOut {
-		panic("ecs: an entity of a slice that Entities returned, of a place in which the world has another by now; " +
-			"a loop that destroys or removes goes from the last to the first (slices.Backward), or leaves that to DestroyAll, RemoveAll or Clear")
+		panic("ecs: a slice of Entities was read at a position at which the world now has another entity; " +
+			"a loop that destroys or removes must go from the last to the first (slices.Backward), or use DestroyAll, RemoveAll or Clear")
 	}
 }

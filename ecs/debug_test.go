@@ -181,7 +181,7 @@ func TestADebugBuildComparesWhatACloneReturns(t *testing.T) {
 
 // A loop panics when it reaches the first position that holds another entity by now.
 func TestADebugBuildReportsLoopsThatLoseTheirPlace(t *testing.T) {
-	const text = "ecs: an entity of a slice that Entities returned"
+	const text = "ecs: a slice of Entities was read at a position"
 	newWorld := func() (w *World, a *Storage[plain], g *Group) {
 		w, a, b, _ := members(10, Options{})
 		return w, a, w.MustNewGroup(a, b)

@@ -46,10 +46,10 @@ func (d *Divergence) Error() string {
 	}
 	switch d.System {
 	case inSeek:
-		return fmt.Sprintf("ecs: going back to tick %d did not bring back %s: its digest was %v and is %v; "+
-			"it was written without the world's knowledge, and a build with the tag stetdebug says where", d.Tick, what, d.FirstDigest, d.AgainDigest)
+		return fmt.Sprintf("ecs: going back to tick %d did not restore %s: its digest was %v and is %v; "+
+			"the program wrote it without the world's knowledge; a build with the tag stetdebug finds the write", d.Tick, what, d.FirstDigest, d.AgainDigest)
 	case inCommit:
-		return fmt.Sprintf("ecs: tick %d came out differently when it was made again: after Commit %s had digest %v, then %v", d.Tick, what, d.FirstDigest, d.AgainDigest)
+		return fmt.Sprintf("ecs: tick %d had a different result when it was run again: after Commit %s had digest %v, then %v", d.Tick, what, d.FirstDigest, d.AgainDigest)
 	}
-	return fmt.Sprintf("ecs: tick %d came out differently when it was made again: after system %q %s had digest %v, then %v", d.Tick, d.System, what, d.FirstDigest, d.AgainDigest)
+	return fmt.Sprintf("ecs: tick %d had a different result when it was run again: after system %q %s had digest %v, then %v", d.Tick, d.System, what, d.FirstDigest, d.AgainDigest)
 }

@@ -148,12 +148,12 @@ func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
 			return nil, fmt.Errorf("two migrations from version %d", m.from)
 		}
 		if err := e.follows(before, m.source); err != nil {
-			return nil, fmt.Errorf("the migration from version %d does not take what the one before gives: %w", m.from, err)
+			return nil, fmt.Errorf("the migration from version %d does not accept the result of the one before: %w", m.from, err)
 		}
 		before = m.target
 	}
 	if err := e.follows(before, current); err != nil {
-		return nil, fmt.Errorf("the last migration does not give what the component takes: %w", err)
+		return nil, fmt.Errorf("the result of the last migration does not fit the component: %w", err)
 	}
 	return e, nil
 }
@@ -227,7 +227,7 @@ func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 	for i := range storages {
 		s := (*storageState)(&storages[i])
 		if names[s.Name] {
-			return nil, fmt.Errorf("component %s is there twice", naming.Shown(s.Name))
+			return nil, fmt.Errorf("component %s occurs twice", naming.Shown(s.Name))
 		}
 		names[s.Name] = true
 		var err error

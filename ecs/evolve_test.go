@@ -34,9 +34,9 @@ func TestWhatWasIsRegisteredOnlyIfItLeadsToWhatIs(t *testing.T) {
 	bad("no version", "a migration from version 1, but it is of version 0", migrated(0, Migrate(1, length)))
 	bad("a version too low", "a migration from version 1, but it is of version 1", migrated(1, Migrate(1, length)))
 	bad("twice", "two migrations from version 1", migrated(2, Migrate(1, length), Migrate(1, length)))
-	bad("a gap", "the migration from version 2 does not take what the one before gives: ecs: stored values would be lost: speedOne.Metres: dropped, was int32",
+	bad("a gap", "the migration from version 2 does not accept the result of the one before: ecs: stored values would be lost: speedOne.Metres: dropped, was int32",
 		migrated(3, Migrate(2, length), Migrate(1, length)))
-	bad("another end", "the last migration does not give what the component takes", migrated(1, Migrate(0, func(speed) speedOne { return speedOne{} })))
+	bad("another end", "the result of the last migration does not fit the component", migrated(1, Migrate(0, func(speed) speedOne { return speedOne{} })))
 	bad("a source that cannot be stored", "func values cannot be stored", migrated(1, Migrate(0, func(struct{ F func() }) speed { return speed{} })))
 	bad("a target that cannot be stored", "func values cannot be stored", migrated(1, Migrate(0, func(speed) struct{ F func() } { return struct{ F func() }{} })))
 	bad("a former name that is one", `the former name "plain" is that of a component`, Component[speed]{FormerNames: []string{"plain"}})

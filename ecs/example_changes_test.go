@@ -57,5 +57,5 @@ func ExampleWorld_Since() {
 	fmt.Println(err)
 	// Output:
 	// [0v2] [0v1] 0v2 <nil>
-	// ecs: changes of the registry since tick 99: ecs: tick not held; held are 0 to 1
+	// ecs: changes of the registry since tick 99: ecs: tick not held; retained ticks: 0 to 1
 }

@@ -90,6 +90,6 @@ func ExampleSyncTest() {
 	fmt.Println(d)
 	fmt.Println(positions.In(d.First).Values(), positions.In(d.Again).Values())
 	// Output:
-	// ecs: tick 3 came out differently when it was made again: after system "tire" Position had digest 08490eb95c412f6e, then beb880837f839d57
+	// ecs: tick 3 had a different result when it was run again: after system "tire" Position had digest 08490eb95c412f6e, then beb880837f839d57
 	// [{2 0} {2 -1}] [{2 0} {2 0}]
 }

@@ -98,7 +98,7 @@ func ExampleHistory_Seek() {
 	// Output:
 	// tick 2 score 20 <nil>
 	// tick 4 score 40 <nil>
-	// tick 4 score 40 ecs: seek tick 9: ecs: tick not held; the oldest that is held is 0, the newest 5
+	// tick 4 score 40 ecs: seek tick 9: ecs: tick not held; the oldest retained tick is 0, the newest 5
 }
 
 // Slices, maps and pointers in values are copied deeply. A type that cannot be copied needs a

@@ -133,7 +133,7 @@ func ExampleWorld_Commit() {
 	fmt.Println(history.Rewind(2), world.Len(), history.Rewind(1))
 	// Output:
 	// tick 3 of 1 to 3
-	// <nil> 1 ecs: seek tick 0: ecs: tick not held; the oldest that is held is 1, the newest 3
+	// <nil> 1 ecs: seek tick 0: ecs: tick not held; the oldest retained tick is 1, the newest 3
 }
 
 // Checkpoints nest. Release keeps the changes made since.

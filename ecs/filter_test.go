@@ -274,7 +274,7 @@ func TestIterationByMasksReportsWhatItCannotGoOnAfter(t *testing.T) {
 	a.giveMask(true)
 	q := NewQuery1(Write(a))
 	cp := w.Checkpoint()
-	mustPanic(t, "ecs: another entity than the one visited, 3v1", func() {
+	mustPanic(t, "ecs: an entity other than the visited one, 3v1", func() {
 		for e := range q.All() {
 			if e == entities[3] {
 				a.Remove(entities[50])

@@ -78,7 +78,7 @@ func (w *World) checkGroup(storages []AnyStorage) error {
 		case s.about().unknown:
 			return fmt.Errorf("%s is not registered", s.Name())
 		case s.about().noRewind:
-			return fmt.Errorf("%s is NoRewind, and its rows cannot follow those that are put back", s.Name())
+			return fmt.Errorf("%s is NoRewind, and its rows cannot follow rows that a restore moves", s.Name())
 		case s.sparseSet().group != nil:
 			return fmt.Errorf("%s is in a group already", s.Name())
 		case s.Kind() == Indexed:
@@ -338,7 +338,7 @@ func (s *set) follow(row int, e Entity, since uint64, before groupCursor, finds 
 		return row + 1 // e swapped places with a row that was visited before.
 	}
 	panic("ecs: a group moved rows across a query that was iterating at " + e.String() +
-		": another entity left it, or entered it while one that is no member was visited, or the one visited left it and not the query; change such entities after the loop")
+		": another entity left the group; or one entered it while the loop visited a non-member; or the visited entity left the group but not the query. Change such entities after the loop")
 }
 
 // mustStay panics if s was restored or sorted after since, or lost an entity other than e. If
@@ -348,8 +348,8 @@ func (s *set) mustStay(e Entity, since uint64, mayLose bool) {
 		panic("ecs: the world was restored while a loop was iterating over it, or rows of it were sorted or packed; end the loop first")
 	}
 	if s.lostAt > since && (s.lostBefore > since || s.removed != e) && !mayLose {
-		panic("ecs: another entity than the one visited, " + e.String() +
-			", lost a component that the loop is over, or was destroyed; collect such entities and change them after the loop")
+		panic("ecs: an entity other than the visited one, " + e.String() +
+			", was destroyed or lost a component of the query; collect such entities and change them after the loop")
 	}
 }
 

@@ -194,9 +194,9 @@ func (h History) Seek(tick uint64) error {
 // held returns the part of an error text that names the retained ticks nearest to tick.
 func (h History) held(tick uint64) string {
 	if before, after, ok := h.around(tick); ok {
-		return fmt.Sprintf("the nearest that are held are %d and %d", before, after)
+		return fmt.Sprintf("the nearest retained ticks are %d and %d", before, after)
 	}
-	return fmt.Sprintf("the oldest that is held is %d, the newest %d", h.Oldest(), h.Newest())
+	return fmt.Sprintf("the oldest retained tick is %d, the newest %d", h.Oldest(), h.Newest())
 }
 
 // forwardTo returns the position of the undone frame that ends with tick, or -1.
@@ -485,7 +485,7 @@ func (w *World) mustFind(cp Checkpoint, verb string) int {
 	}
 	k := w.findCheckpoint(cp.id)
 	if k < 0 {
-		panic("ecs: " + verb + " of a checkpoint that is gone: it was released, or an older checkpoint or tick was restored since; ask Checkpoint.Valid before")
+		panic("ecs: " + verb + " of a checkpoint that is no longer valid: it was released, or an older checkpoint or tick was restored; check Checkpoint.Valid first")
 	}
 	return k
 }
@@ -591,7 +591,7 @@ func (w *World) Try(f func() error) (err error) {
 }
 
 // errTooFar reports a function that removed the checkpoint of its Try.
-var errTooFar = errors.New("ecs: the function given to Try went back further than where Try began, to an older checkpoint or tick; the world is where that left it")
+var errTooFar = errors.New("ecs: the function given to Try restored a checkpoint or tick from before Try; the world keeps that state")
 
 // asError returns the value of a panic as an error.
 func asError(reason any) error {

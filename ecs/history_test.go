@@ -99,7 +99,7 @@ func TestARowThatNothingProtectsIsZeroOnceAllIsRedone(t *testing.T) {
 }
 
 func TestUsingACheckpointThatIsGonePanics(t *testing.T) {
-	const gone = " of a checkpoint that is gone: it was released, or an older checkpoint or tick was restored since; ask Checkpoint.Valid before"
+	const gone = " of a checkpoint that is no longer valid: it was released, or an older checkpoint or tick was restored; check Checkpoint.Valid first"
 	w := NewWorld(Options{History: 2})
 	released := w.Checkpoint()
 	w.Release(released)

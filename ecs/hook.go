@@ -53,7 +53,7 @@ func (w *World) mustKeepTick(t *track.Tracker, verb, name string) {
 	case w.anyCheckpoint():
 		panic("ecs: " + verb + " of " + name + " while a checkpoint is held; add it before, or set Options.History")
 	case k >= 0 && w.frames[k].Bare && len(w.frames[k].Touched) > 0:
-		panic("ecs: " + verb + " of " + name + " in the middle of a tick whose beginning is not kept; add it after Commit or Attach, or set Options.History")
+		panic("ecs: " + verb + " of " + name + " after writes in a tick whose start is not saved; add it after Commit or Attach, or set Options.History")
 	case k >= 0:
 		w.frames[k].Bare = false
 	default: // No frame is open, so there are no unsaved writes.

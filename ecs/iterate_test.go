@@ -163,7 +163,7 @@ func TestTheEntityVisitedMayBeRemovedAndAddedAgain(t *testing.T) {
 }
 
 func TestRemovingAnotherEntityWhileIteratingPanics(t *testing.T) {
-	const text = "ecs: another entity than the one visited, 3v1, lost a component that the loop is over, or was destroyed"
+	const text = "ecs: an entity other than the visited one, 3v1, was destroyed or lost a component of the query"
 	removals := map[string]func(w *World, a *Storage[plain], entities []Entity){
 		"remove":         func(_ *World, a *Storage[plain], entities []Entity) { a.Remove(entities[1]) },
 		"destroy":        func(w *World, _ *Storage[plain], entities []Entity) { w.Destroy(entities[9]) },

@@ -64,7 +64,7 @@ func TestLoadRefusesBadStatesAndLeavesTheWorldAlone(t *testing.T) {
 		{"huge index", func(s *raw.State) { s.Registry[0] = raw.Vacant }, "row 0 holds"},
 		{"index twice", func(s *raw.State) { s.Registry[5] = uint64(NewEntity(uint32(s.Registry[4]), 7)) }, "row 5 holds"},
 		{"generation 0", func(s *raw.State) { s.Registry[5] = uint64(NewEntity(uint32(s.Registry[5]), 0)) }, "row 5 holds"},
-		{"a name twice", func(s *raw.State) { s.Storages[1].Name = "plain" }, "component plain is there twice"},
+		{"a name twice", func(s *raw.State) { s.Storages[1].Name = "plain" }, "component plain occurs twice"},
 		{"no name", func(s *raw.State) { s.Storages[2].Name = "" }, "it has no name"},
 		{"no layout", func(s *raw.State) { s.Storages[0].Layout = nil }, "component plain: "},
 		{"no layout, unknown", func(s *raw.State) { s.Storages[0].Name, s.Storages[0].Layout = "x", nil }, "component x: "},

@@ -24,7 +24,7 @@ func mustPanicWith(t *testing.T, f func()) (err error) {
 }
 
 func TestTryTellsWhatWentWrongWhereItCannotPutTheWorldBack(t *testing.T) {
-	const tooFar = "ecs: the function given to Try went back further than where Try began"
+	const tooFar = "ecs: the function given to Try restored a checkpoint or tick from before Try"
 	backs := map[string]func(w *World, outer Checkpoint){
 		"restore": func(w *World, outer Checkpoint) { w.Restore(outer) },
 		"rewind": func(w *World, _ Checkpoint) {

@@ -315,7 +315,7 @@ func TestAPastThatIsNotHeldPanicsAndSaysHowToRepairThat(t *testing.T) {
 	if past.Valid() {
 		t.Error("a past whose tick was given up is valid")
 	}
-	const gone = "no longer holds, or not as it was: the oldest that is held is"
+	const gone = "no longer holds, or not as it was: the oldest retained tick is"
 	for _, read := range []func(){
 		func() { past.Alive(entities[0]) }, func() { past.Len() }, func() { was.Get(entities[0]) }, func() { was.Len() }, func() { was.Beside(entities) }, func() { r.At(past) },
 		func() {

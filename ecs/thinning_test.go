@@ -128,12 +128,12 @@ func TestATickBetweenThoseHeldIsRefusedWithItsNeighbours(t *testing.T) {
 		"Since":  func() error { _, err := a.values.Since(missing); return err }(),
 		"filter": a.values.Changed().Since(missing),
 	} {
-		want := fmt.Sprintf("the nearest that are held are %d and %d", ticks[5], ticks[6])
+		want := fmt.Sprintf("the nearest retained ticks are %d and %d", ticks[5], ticks[6])
 		if !errors.Is(err, ErrNotHeld) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s of tick %d = %v, want ErrNotHeld and %q", what, missing, err, want)
 		}
 	}
-	if err := h.Seek(101); !errors.Is(err, ErrNotHeld) || !strings.Contains(err.Error(), "the oldest that is held is 0, the newest 100") {
+	if err := h.Seek(101); !errors.Is(err, ErrNotHeld) || !strings.Contains(err.Error(), "the oldest retained tick is 0, the newest 100") {
 		t.Errorf("Seek(101) = %v", err)
 	}
 	if a.w.Digest() != before {

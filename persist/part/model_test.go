@@ -241,7 +241,7 @@ func mergeAsModelled(t *testing.T, random *rand.Rand, from, to *world) {
 		return became(o.To), nil
 	}})
 	if err != nil { // Of a map, two keys can become the same entity.
-		require.ErrorContains(t, err, "two keys of a map become the same")
+		require.ErrorContains(t, err, "two keys of a map become equal")
 		require.NotEqual(t, 2, policy)
 		require.Equal(t, digest, to.Digest())
 		return

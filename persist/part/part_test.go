@@ -71,7 +71,7 @@ func TestALevelComesBackToTheWorldThatItLeft(t *testing.T) {
 		rest := w.entities()
 		m, err := loaded(t, data, w.World.World).Merge(w.World.World, part.MergeOptions{Outside: part.Outside.Keep})
 		if err != nil {
-			require.ErrorContains(t, err, "two keys of a map become the same", "seed %d", seed)
+			require.ErrorContains(t, err, "two keys of a map become equal", "seed %d", seed)
 			continue
 		}
 		now := w.entities()
