@@ -75,7 +75,7 @@ func content(t testing.TB, tree disk.FS, name string) string {
 	return string(b)
 }
 
-func TestErrorsSayWhatIsWrong(t *testing.T) {
+func TestFS_Errors(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		must(t, tree.Mkdir("d"))
 		create(t, tree, "d/f", "")
@@ -103,7 +103,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 	})
 }
 
-func TestWhatIsPublishedReplacesNothing(t *testing.T) {
+func TestPublish_ReplacesNothing(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		create(t, tree, "mine", "mine")
 		create(t, tree, "theirs", "theirs")
@@ -133,7 +133,7 @@ func TestWhatIsPublishedReplacesNothing(t *testing.T) {
 }
 
 // A segment is written under a temporary name first. A later error must not contain that name.
-func TestErrorsOfWritingDoNotNameAFileThatWasRenamed(t *testing.T) {
+func TestFile_ErrorsAfterRename(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		f := create(t, tree, "a.tmp", "text")
 		must(t, tree.Publish("a.tmp", "a"))
@@ -151,7 +151,7 @@ func TestErrorsOfWritingDoNotNameAFileThatWasRenamed(t *testing.T) {
 	})
 }
 
-func TestAFileKnowsWhetherItHasItsName(t *testing.T) {
+func TestFile_Named(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		f := create(t, tree, "a", "first")
 		named := func(name string, want bool) {
@@ -178,7 +178,7 @@ func TestAFileKnowsWhetherItHasItsName(t *testing.T) {
 	})
 }
 
-func TestALockIsOnePrograms(t *testing.T) {
+func TestLock_Exclusive(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		locked := func(want bool) {
 			t.Helper()
@@ -229,7 +229,7 @@ func TestALockIsOnePrograms(t *testing.T) {
 }
 
 // A lock is no longer held after another file got the name of its file.
-func TestALockWhoseFileWasReplacedIsNotHeld(t *testing.T) {
+func TestLock_FileReplaced(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		l, err := tree.Lock("LOCK")
 		must(t, err)
@@ -242,7 +242,7 @@ func TestALockWhoseFileWasReplacedIsNotHeld(t *testing.T) {
 	})
 }
 
-func TestALinkIsNotLocked(t *testing.T) {
+func TestLock_Link(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "precious"), []byte("precious"), 0o600))
 	must(t, os.Symlink("precious", filepath.Join(dir, "LOCK")))
@@ -281,7 +281,7 @@ func TestDir_OperationNames(t *testing.T) {
 	}
 }
 
-func TestAMemoryIsStrict(t *testing.T) {
+func TestMemory_Strict(t *testing.T) {
 	tree := disk.Memory()
 	f := create(t, tree, "f", "text")
 	must(t, tree.Mkdir("d"))
@@ -305,7 +305,7 @@ func TestAMemoryIsStrict(t *testing.T) {
 }
 
 // A memory gives the same answers as the operating system, for random sequences of calls.
-func TestAMemoryIsLikeTheOperatingSystem(t *testing.T) {
+func TestMemory_EqualsDir(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		must(t, err)

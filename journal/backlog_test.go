@@ -28,7 +28,7 @@ func tryAppend(j *journal.Journal, parent uint64) error {
 	return err
 }
 
-func TestAFullQueueCanRefuseRecordsAndLosesNone(t *testing.T) {
+func TestAppend_RefuseWhenFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, release := hanging()
 		j := open(t, fs, journal.Options{QueueSize: 1000, RefuseWhenFull: true})
@@ -101,7 +101,7 @@ func TestAppend_DuringSlowRoll(t *testing.T) {
 	})
 }
 
-func TestAnAlmostFullQueueTakesOnePayloadOfAnyLength(t *testing.T) {
+func TestAppend_LongPayloadInAlmostFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, release := hanging()
 		j := open(t, fs, journal.Options{QueueSize: 201, RefuseWhenFull: true})
@@ -116,7 +116,7 @@ func TestAnAlmostFullQueueTakesOnePayloadOfAnyLength(t *testing.T) {
 	})
 }
 
-func TestAPreambleAndTheRecordBehindItEnterAFullQueueTogether(t *testing.T) {
+func TestAppendPreamble_FullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, release := hanging()
 		j := open(t, fs, journal.Options{QueueSize: 300, RefuseWhenFull: true})

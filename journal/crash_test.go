@@ -172,7 +172,7 @@ func (h *history) crashes(t *testing.T, fs *disktest.Mem, seeds int) []image {
 	return images
 }
 
-func TestCrashBeforeEveryCall(t *testing.T) {
+func TestCrash_BeforeEveryCall(t *testing.T) {
 	var h history
 	torn, images := 0, h.crashes(t, disktest.New(), 12)
 	for _, img := range images {
@@ -189,9 +189,9 @@ func TestCrashBeforeEveryCall(t *testing.T) {
 	}
 }
 
-// TestCrashAgainWhileReopening crashes, opens the image and appends. Then it crashes before each of
-// these calls, too.
-func TestCrashAgainWhileReopening(t *testing.T) {
+// TestCrash_AgainWhileReopening crashes, opens the image and appends. Then it crashes before each
+// of these calls, too.
+func TestCrash_AgainWhileReopening(t *testing.T) {
 	var h history
 	images := h.crashes(t, disktest.New(), 2)
 	for i := 0; i < len(images); i += deep.Or(17, 7) { // Coprime to the three images of each call.
@@ -206,9 +206,9 @@ func TestCrashAgainWhileReopening(t *testing.T) {
 	}
 }
 
-// TestCrashWhileClosing closes journals of all lengths within a sector, so the seals have every
+// TestCrash_WhileClosing closes journals of all lengths within a sector, so the seals have every
 // position in a sector.
-func TestCrashWhileClosing(t *testing.T) {
+func TestCrash_WhileClosing(t *testing.T) {
 	for size := range 64 {
 		for _, synced := range []bool{false, true} {
 			fs := disktest.New()
@@ -238,7 +238,7 @@ func TestCrashWhileClosing(t *testing.T) {
 
 // The test crashes an opening. In the opening before, the new segment got its name, but the name
 // was not durable. No crash may keep the second name and lose the first one.
-func TestNamesAreDurableInOrder(t *testing.T) {
+func TestCrash_SegmentNamesInOrder(t *testing.T) {
 	fs := disktest.New()
 	syncs := 0
 	fs.OnCall(func(n int, call string) {
@@ -269,10 +269,10 @@ func TestNamesAreDurableInOrder(t *testing.T) {
 	}
 }
 
-// TestFailureOfEveryCall fails every call. The journal must return the error and stay failed. It
+// TestFailure_EveryCall fails every call. The journal must return the error and stay failed. It
 // must lose no acknowledged record: not for an immediate reader, not after a crash, and not after
 // reopening.
-func TestFailureOfEveryCall(t *testing.T) {
+func TestFailure_EveryCall(t *testing.T) {
 	counted := disktest.New()
 	var h history
 	if err := h.work(counted, func(*journal.Journal) {}); err != nil {

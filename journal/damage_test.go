@@ -19,7 +19,7 @@ func with(fs *disktest.Mem, name string, data []byte) *disktest.Mem {
 	return c
 }
 
-func TestEveryFlippedBitOfAClosedJournalIsCorruption(t *testing.T) {
+func TestScan_FlippedBitInClosedJournal(t *testing.T) {
 	fs := sample(t)
 	for _, s := range scan(t, fs).Segments {
 		t.Run(s.Name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func checkFlip(t *testing.T, fs *disktest.Mem, name string, offset int64) {
 	t.Errorf("flip at %d of %s is not reported: %v", offset, name, log.Problems)
 }
 
-func TestEveryFlippedBitOfAnUncleanEndIsReported(t *testing.T) {
+func TestScan_FlippedBitInUncleanEnd(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, sampleOptions)
 	add(t, j, 0, 20)
@@ -80,7 +80,7 @@ func TestEveryFlippedBitOfAnUncleanEndIsReported(t *testing.T) {
 	closeJournal(t, j, 2)
 }
 
-func TestTruncationAtEveryLength(t *testing.T) {
+func TestScan_TruncatedAtEveryLength(t *testing.T) {
 	fs := sample(t)
 	whole := scan(t, fs)
 	for i, s := range whole.Segments {
@@ -118,7 +118,7 @@ func checkTruncated(t *testing.T, whole, log *journal.Log, i int, size int64) {
 	}
 }
 
-func TestBytesAfterACleanEndAreCorruption(t *testing.T) {
+func TestScan_BytesAfterCleanEnd(t *testing.T) {
 	fs := sample(t)
 	segments := scan(t, fs).Segments
 	name := segments[len(segments)-1].Name
@@ -130,7 +130,7 @@ func TestBytesAfterACleanEndAreCorruption(t *testing.T) {
 	}
 }
 
-func TestZerosAndGarbageAfterAnUncleanEndAreTorn(t *testing.T) {
+func TestScan_BytesAfterUncleanEnd(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	add(t, j, 0, 20)
@@ -147,7 +147,7 @@ func TestZerosAndGarbageAfterAnUncleanEndAreTorn(t *testing.T) {
 	closeJournal(t, j, 1)
 }
 
-func TestStaleBytesOfAnotherSegmentAreNoRecords(t *testing.T) {
+func TestScan_StaleBytesOfAnotherSegment(t *testing.T) {
 	fs := sample(t)
 	segments := scan(t, fs).Segments
 	first, last := fs.Bytes(segments[0].Name), segments[len(segments)-1]
@@ -160,7 +160,7 @@ func TestStaleBytesOfAnotherSegmentAreNoRecords(t *testing.T) {
 	}
 }
 
-func TestDamageToOneCopyOfTheHeaderCostsNoRecord(t *testing.T) {
+func TestScan_OneHeaderCopyDamaged(t *testing.T) {
 	fs := sample(t)
 	for _, s := range scan(t, fs).Segments {
 		for _, at := range []int{0, 9, 50, 127, 128, 200, 255} {
@@ -174,7 +174,7 @@ func TestDamageToOneCopyOfTheHeaderCostsNoRecord(t *testing.T) {
 	}
 }
 
-func TestDamageCostsOnlyWhatItHits(t *testing.T) {
+func TestScan_OtherRecordsStayReadable(t *testing.T) {
 	fs := sample(t)
 	whole := scan(t, fs)
 	for _, hit := range whole.Entries {
@@ -191,7 +191,7 @@ func TestDamageCostsOnlyWhatItHits(t *testing.T) {
 	}
 }
 
-func TestMissingAndExchangedSegments(t *testing.T) {
+func TestScan_MissingAndSwappedSegments(t *testing.T) {
 	fs := sample(t)
 	segments := scan(t, fs).Segments
 	t.Run("a segment in the middle is missing", func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestMissingAndExchangedSegments(t *testing.T) {
 	})
 }
 
-func TestARecordOfAnotherHistoryOfTheSameShapeIsNoticed(t *testing.T) {
+func TestScan_RecordOfAnotherHistory(t *testing.T) {
 	one, other := disktest.New(), disktest.New()
 	for fs, text := range map[*disktest.Mem]string{one: "one payload", other: "another one"} {
 		// Version 1, without a ledger.
@@ -260,7 +260,7 @@ func TestARecordOfAnotherHistoryOfTheSameShapeIsNoticed(t *testing.T) {
 	}
 }
 
-func TestEpochsDoNotFall(t *testing.T) {
+func TestScan_EpochDecreases(t *testing.T) {
 	for second, want := range map[uint64]int{4: 1, 5: 0, 6: 0} {
 		fs := disktest.New()
 		fs.Put("00000001.seg", journal.HostileSegment(1, 5, 1, 0, 0, journal.ID{}))
@@ -271,7 +271,7 @@ func TestEpochsDoNotFall(t *testing.T) {
 	}
 }
 
-func TestSeqOfADamagedLastRecordIsNotGivenOutAgain(t *testing.T) {
+func TestOpen_LastRecordDamaged(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	add(t, j, 0, 20)
@@ -308,7 +308,7 @@ func TestSeqOfADamagedLastRecordIsNotGivenOutAgain(t *testing.T) {
 
 // Each case has records with valid checksums that contradict themselves or each other. A mark after
 // them proves that they were durable.
-func TestWhatNoWriterWrites(t *testing.T) {
+func TestScan_ContradictoryRecords(t *testing.T) {
 	one := journal.HostileHeader{Seq: 1}
 	tests := []struct {
 		name    string
@@ -352,7 +352,7 @@ func TestWhatNoWriterWrites(t *testing.T) {
 	}
 }
 
-func TestNotOursNewerAndDamagedAreThreeErrors(t *testing.T) {
+func TestScan_ForeignNewerOrCorrupt(t *testing.T) {
 	segment := func(change func(b []byte)) []byte {
 		b := journal.HostileSegment(1, 1, 1, 0, 0, journal.ID{})
 		change(b[:128])
@@ -393,7 +393,7 @@ func TestNotOursNewerAndDamagedAreThreeErrors(t *testing.T) {
 	}
 }
 
-func TestTwoWorldsInOneDirectory(t *testing.T) {
+func TestScan_SegmentsOfTwoWorlds(t *testing.T) {
 	fs := sample(t)
 	log := scan(t, fs)
 	if _, err := journal.Open(fs, log, journal.Options{World: [16]byte{9}}); !errors.Is(err, journal.ErrForeign) {
@@ -406,7 +406,7 @@ func TestTwoWorldsInOneDirectory(t *testing.T) {
 	}
 }
 
-func TestAFailedReadIsNoJudgment(t *testing.T) {
+func TestScan_FailedRead(t *testing.T) {
 	fs := sample(t)
 	counted := fs.Clone()
 	if _, err := journal.Scan(ctx, counted, 0, nil); err != nil {
@@ -434,7 +434,7 @@ func TestAFailedReadIsNoJudgment(t *testing.T) {
 }
 
 // A preamble was durable before its segment had a name.
-func TestASegmentCutShortIsStillDamagedOnceTheJournalGoesOn(t *testing.T) {
+func TestOpen_SegmentTruncatedBefore(t *testing.T) {
 	fs := sample(t)
 	segments := scan(t, fs).Segments
 	last := segments[len(segments)-1].Name
@@ -449,7 +449,7 @@ func TestASegmentCutShortIsStillDamagedOnceTheJournalGoesOn(t *testing.T) {
 	}
 }
 
-func TestPreambleLostInDamageIsNotReplacedByAnOlderOne(t *testing.T) {
+func TestPreamble_LostInDamage(t *testing.T) {
 	fs := sample(t)
 	whole := scan(t, fs)
 	e, _ := whole.Find(9)

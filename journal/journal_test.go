@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-func TestAppendedRecordsAreReadBack(t *testing.T) {
+func TestAppend_ReadBack(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestAppendedRecordsAreReadBack(t *testing.T) {
 	}
 }
 
-func TestPayloadInParts(t *testing.T) {
+func TestAppend_PayloadInParts(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, sampleOptions)
 	sizes := []int{99, 100, 101, 200, 201, 999}
@@ -81,7 +81,7 @@ func TestPayloadInParts(t *testing.T) {
 	}
 }
 
-func TestAMissingPartLosesTheRecord(t *testing.T) {
+func TestScan_PartMissing(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{Sync: journal.SyncNever()}.WithPartSize(100))
 	add(t, j, 0, 10)
@@ -99,7 +99,7 @@ func TestAMissingPartLosesTheRecord(t *testing.T) {
 	}
 }
 
-func TestRewindAndSealNameAnOlderHead(t *testing.T) {
+func TestClose_OlderHead(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	for parent := range uint64(5) {
@@ -159,7 +159,7 @@ func seqs(entries []journal.Entry) []uint64 {
 	return s
 }
 
-func TestSeqsOfALostTailAreGivenOutAgain(t *testing.T) {
+func TestOpen_SeqsOfLostTail(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{Sync: journal.SyncNever()})
 	add(t, j, 0, 10)
@@ -181,7 +181,7 @@ func TestSeqsOfALostTailAreGivenOutAgain(t *testing.T) {
 	}
 }
 
-func TestTornTailIsDisownedAndKept(t *testing.T) {
+func TestOpen_TornTail(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	add(t, j, 0, 10)
@@ -204,7 +204,7 @@ func TestTornTailIsDisownedAndKept(t *testing.T) {
 	}
 }
 
-func TestFirstSeqOfAnEmptyDirectory(t *testing.T) {
+func TestOpen_FirstSeq(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{FirstSeq: 101})
 	if log := scan(t, fs.Crash()); log.Head != 100 || log.Last != 100 {
@@ -218,7 +218,7 @@ func TestFirstSeqOfAnEmptyDirectory(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesAStaleLog(t *testing.T) {
+func TestOpen_StaleLog(t *testing.T) {
 	fs := sample(t)
 	log := scan(t, fs)
 	closeJournal(t, open(t, fs, journal.Options{}), 8)
@@ -227,7 +227,7 @@ func TestOpenRefusesAStaleLog(t *testing.T) {
 	}
 }
 
-func TestOpenRemovesTemporaryFilesOnly(t *testing.T) {
+func TestOpen_TemporaryFiles(t *testing.T) {
 	fs := sample(t)
 	for _, name := range []string{"00000009.seg.tmp", "9.seg.tmp", "notes.txt", "00000009.segment"} {
 		fs.Put(name, []byte("rubbish"))
@@ -244,7 +244,7 @@ func TestOpenRemovesTemporaryFilesOnly(t *testing.T) {
 	}
 }
 
-func TestRefusedArguments(t *testing.T) {
+func TestJournal_RefusedArguments(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	add(t, j, 0, 1)
@@ -273,7 +273,7 @@ func TestRefusedArguments(t *testing.T) {
 	}
 }
 
-func TestManyAppendersShareFsyncs(t *testing.T) {
+func TestAppend_Concurrent(t *testing.T) {
 	fs := disktest.New()
 	syncs := 0
 	fs.OnCall(func(_ int, call string) {
@@ -379,7 +379,7 @@ func TestSyncPolicies(t *testing.T) {
 	}
 }
 
-func TestAnIdleJournalWritesNothing(t *testing.T) {
+func TestJournal_IdleWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := disktest.New()
 		j := open(t, fs, journal.Options{})
@@ -402,7 +402,7 @@ func TestAnIdleJournalWritesNothing(t *testing.T) {
 	})
 }
 
-func TestWaitEndsWithItsContext(t *testing.T) {
+func TestWait_ContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := open(t, disktest.New(), journal.Options{Sync: journal.SyncEvery(time.Hour)})
 		add(t, j, 0, 10)
@@ -418,7 +418,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestAppendBlocksWhileTheQueueIsFull(t *testing.T) {
+func TestAppend_FullQueueBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := disktest.New()
 		leave := make(chan bool)
@@ -449,7 +449,7 @@ func TestAppendBlocksWhileTheQueueIsFull(t *testing.T) {
 	})
 }
 
-func TestAFailureWakesEverybody(t *testing.T) {
+func TestFailure_WakesAllWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := disktest.New()
 		leave := make(chan bool)
@@ -492,7 +492,7 @@ func TestAFailureWakesEverybody(t *testing.T) {
 	})
 }
 
-func TestPruneKeepsWhatIsNeeded(t *testing.T) {
+func TestPrune_KeepsNeededSegments(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	for parent := range uint64(9) {
@@ -523,7 +523,7 @@ func TestPruneKeepsWhatIsNeeded(t *testing.T) {
 }
 
 // Segments returns the sizes of the existing files, including files of earlier openings.
-func TestSegmentsHaveTheSizesOfTheirFiles(t *testing.T) {
+func TestSegments_FileSizes(t *testing.T) {
 	fs := disktest.New()
 	last := uint64(0)
 	for range 3 {
@@ -553,7 +553,7 @@ func TestSegmentsHaveTheSizesOfTheirFiles(t *testing.T) {
 	}
 }
 
-func TestSteadyAppendAllocatesNothing(t *testing.T) {
+func TestAppend_AllocatesNothing(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -577,7 +577,7 @@ func TestSteadyAppendAllocatesNothing(t *testing.T) {
 	closeJournal(t, j, 1)
 }
 
-func TestScanStartsAgainWhenSegmentsArePruned(t *testing.T) {
+func TestScan_SegmentsPrunedMeanwhile(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	add(t, j, 0, 10)
@@ -599,7 +599,7 @@ func TestScanStartsAgainWhenSegmentsArePruned(t *testing.T) {
 	closeJournal(t, j, 1)
 }
 
-func TestSummedPayloadsAreThoseOfAppend(t *testing.T) {
+func TestAppendSummed_EqualsAppend(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	var want []journal.ID
@@ -628,7 +628,7 @@ func TestSummedPayloadsAreThoseOfAppend(t *testing.T) {
 	}
 }
 
-func TestTheLeastEpochIsGiven(t *testing.T) {
+func TestOpen_LowestEpoch(t *testing.T) {
 	mem := disktest.New()
 	for _, c := range []struct{ least, want uint64 }{{0, 1}, {7 << 16, 7 << 16}, {3, 7<<16 + 1}, {0, 7<<16 + 2}} {
 		j := open(t, mem, journal.Options{Epoch: c.least})
@@ -671,7 +671,7 @@ func (f sharedFile) SyncLocal(local func()) error {
 }
 
 // OnLocal is called before OnDurable, whatever wraps the file.
-func TestWhatIsLocalIsToldFirst(t *testing.T) {
+func TestOnLocal_BeforeOnDurable(t *testing.T) {
 	var told []string
 	var j *journal.Journal
 	note := func(what string) func(uint64) {

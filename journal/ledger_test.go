@@ -56,7 +56,7 @@ func onlyLedger(t testing.TB, files *disktest.Mem) string {
 	return names[0]
 }
 
-func TestEveryFileIsMissed(t *testing.T) {
+func TestLedger_EveryFileMissing(t *testing.T) {
 	whole := sample(t)
 	last := scan(t, whole).Segments[len(scan(t, whole).Segments)-1].Name
 	for _, name := range whole.Files() {
@@ -86,7 +86,7 @@ func TestEveryFileIsMissed(t *testing.T) {
 
 // If the newest segment is missing, the journal continues with an unused number and epoch, and the
 // segment stays reported as missing.
-func TestWhatIsMissingStaysMissing(t *testing.T) {
+func TestLedger_MissingAfterReopening(t *testing.T) {
 	files := sample(t)
 	segments := scan(t, files).Segments
 	for _, s := range []journal.Segment{segments[0], segments[len(segments)-1]} {
@@ -108,7 +108,7 @@ func TestWhatIsMissingStaysMissing(t *testing.T) {
 	}
 }
 
-func TestEveryBitOfALedgerCounts(t *testing.T) {
+func TestLedger_EveryFlippedBit(t *testing.T) {
 	files := sample(t)
 	name, want := onlyLedger(t, files), scan(t, files).Entries
 	data := files.Bytes(name)
@@ -143,7 +143,7 @@ func TestEveryBitOfALedgerCounts(t *testing.T) {
 	}
 }
 
-func TestNamesThatAreNotThoseOfFilesAreProblems(t *testing.T) {
+func TestScan_IrregularFiles(t *testing.T) {
 	whole := sample(t)
 	for _, name := range whole.Files() {
 		dir := t.TempDir()
@@ -171,7 +171,7 @@ func TestNamesThatAreNotThoseOfFilesAreProblems(t *testing.T) {
 	}
 }
 
-func TestFeaturesAreKnownByName(t *testing.T) {
+func TestLedger_Features(t *testing.T) {
 	files := sample(t)
 	name, log := onlyLedger(t, files), scan(t, files)
 	number := log.Segments[len(log.Segments)-1].Number
@@ -194,7 +194,7 @@ func TestFeaturesAreKnownByName(t *testing.T) {
 	}
 }
 
-func TestAJournalOfVersion1StaysOne(t *testing.T) {
+func TestJournal_Version1(t *testing.T) {
 	files := disktest.New()
 	files.Put("00000001.seg", journal.HostileSegment(1, 1, 1, 0, 0, journal.ID{}))
 	options := sampleOptions
@@ -221,7 +221,7 @@ func TestAJournalOfVersion1StaysOne(t *testing.T) {
 
 // A ledger stays short however long a program runs. A roll or an opening that writes a new ledger
 // keeps all entries.
-func TestALedgerDoesNotGrowForEver(t *testing.T) {
+func TestLedger_StaysShort(t *testing.T) {
 	defer journal.SetRenewSize(2000)()
 	for seed := range uint64(10) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -266,7 +266,7 @@ func TestALedgerDoesNotGrowForEver(t *testing.T) {
 
 // After a failed KeepNote the previous note stays, also in a new ledger. The next write overwrites
 // the remains of the failed write.
-func TestANoteThatFailsLeavesTheOneBefore(t *testing.T) {
+func TestKeepNote_FailedWrite(t *testing.T) {
 	for _, renewed := range []bool{false, true} {
 		files := disktest.New()
 		j := open(t, files, sampleOptions)
@@ -291,7 +291,7 @@ func TestANoteThatFailsLeavesTheOneBefore(t *testing.T) {
 }
 
 // An open journal whose ledger is missing acknowledges no record.
-func TestALedgerThatIsGoneIsNoticed(t *testing.T) {
+func TestLedger_RemovedWhileOpen(t *testing.T) {
 	files := disktest.New()
 	j := open(t, files, sampleOptions)
 	add(t, j, 0, 9)
@@ -310,7 +310,7 @@ func TestALedgerThatIsGoneIsNoticed(t *testing.T) {
 }
 
 // If a complete segment is removed, the journal fails at the end of the next segment.
-func TestAnOldSegmentThatIsGoneIsNoticed(t *testing.T) {
+func TestRoll_OldSegmentRemoved(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		files := disktest.New()
 		j := open(t, files, sampleOptions)
@@ -335,7 +335,7 @@ func TestAnOldSegmentThatIsGoneIsNoticed(t *testing.T) {
 }
 
 // Every tick of a closed journal was durable, including ticks in its last sector.
-func TestNothingOfAClosedJournalIsTakenForATear(t *testing.T) {
+func TestScan_ClosedJournalIsNotTorn(t *testing.T) {
 	files := sample(t)
 	log := scan(t, files)
 	last := log.Segments[len(log.Segments)-1]

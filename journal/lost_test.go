@@ -39,7 +39,7 @@ func aTree(t *testing.T, seed uint64) *disktest.Mem {
 }
 
 // The log describes unreadable records correctly, and paths pass over them.
-func TestARecordThatIsLostKeepsItsPlaceInTheTree(t *testing.T) {
+func TestLost_PlaceInTree(t *testing.T) {
 	const header, inPayload = 20, 48
 	known, unknown := 0, 0
 	for seed := range uint64(6) {

@@ -21,7 +21,7 @@ func longSegments(t testing.TB) *disktest.Mem {
 	return fs
 }
 
-func TestAScanTellsHowManyBytesItHasRead(t *testing.T) {
+func TestScan_Progress(t *testing.T) {
 	fs := longSegments(t)
 	size := int64(0)
 	for _, s := range scan(t, fs).Segments {
@@ -47,7 +47,7 @@ func TestAScanTellsHowManyBytesItHasRead(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheContextEndsAScan(t *testing.T) {
+func TestScan_ContextEnds(t *testing.T) {
 	fs := longSegments(t)
 	for _, after := range []int{0, 1, 7, 30} {
 		ending, cancel := context.WithCancel(ctx)

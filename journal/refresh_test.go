@@ -169,7 +169,7 @@ func (m *refreshModel) look() {
 	refresh(m.T, m.log, m.shown)
 }
 
-func TestARefreshedLogIsWhatANewScanFinds(t *testing.T) {
+func TestRefresh_EqualsScan(t *testing.T) {
 	for seed := range uint64(25) {
 		files := disktest.New()
 		shown := &shownFS{Mem: files}
@@ -187,7 +187,7 @@ func TestARefreshedLogIsWhatANewScanFinds(t *testing.T) {
 	}
 }
 
-func TestRefreshReadsOnlyWhatIsNew(t *testing.T) {
+func TestRefresh_ReadsOnlyNewBytes(t *testing.T) {
 	files := disktest.New()
 	j := open(t, files, journal.Options{SegmentSize: 100_000})
 	for seq := range uint64(300) {
@@ -246,7 +246,7 @@ func durable(t *testing.T, j *journal.Journal) {
 	}
 }
 
-func TestRefreshSeesAnotherJournalInThePlaceOfTheOld(t *testing.T) {
+func TestRefresh_JournalReplaced(t *testing.T) {
 	old := sample(t)
 	shown := &shownFS{}
 	shown.show(old)
@@ -270,7 +270,7 @@ func TestRefreshSeesAnotherJournalInThePlaceOfTheOld(t *testing.T) {
 	}
 }
 
-func TestARefreshThatFailsLeavesTheLog(t *testing.T) {
+func TestRefresh_FailureLeavesLog(t *testing.T) {
 	files := disktest.New()
 	j := open(t, files, sampleOptions)
 	for seq := range uint64(9) {
@@ -317,7 +317,7 @@ func (p *pruningFS) Open(name string) (disk.File, error) {
 	return p.Mem.Open(name)
 }
 
-func TestRefreshOutlivesSegmentsThatVanishMeanwhile(t *testing.T) {
+func TestRefresh_SegmentsVanishMeanwhile(t *testing.T) {
 	files := disktest.New()
 	j := open(t, files, journal.Options{})
 	add(t, j, 0, 10)

@@ -34,7 +34,7 @@ func create(t *testing.T, m *disktest.Mem, name string) disk.File {
 	return f
 }
 
-func TestCrashKeepsWhatWasSynced(t *testing.T) {
+func TestCrash_KeepsSyncedBytes(t *testing.T) {
 	m := disktest.New()
 	a, b := create(t, m, "a"), create(t, m, "b")
 	appendText(t, a, "synced")
@@ -58,7 +58,7 @@ func TestCrashKeepsWhatWasSynced(t *testing.T) {
 	}
 }
 
-func TestCrashSeedIsRepeatableAndKeepsSyncedBytes(t *testing.T) {
+func TestCrashSeed_RepeatableKeepsSyncedBytes(t *testing.T) {
 	m := disktest.New()
 	f := create(t, m, "f")
 	appendText(t, f, strings.Repeat("s", 700))
@@ -87,7 +87,7 @@ func TestCrashSeedIsRepeatableAndKeepsSyncedBytes(t *testing.T) {
 	}
 }
 
-func TestFailedSyncCallsItsBytesClean(t *testing.T) {
+func TestSync_FailedMarksBytesClean(t *testing.T) {
 	m := disktest.New()
 	f := create(t, m, "f")
 	if err := m.SyncDir("."); err != nil {

@@ -25,7 +25,7 @@ func write(t *testing.T, m *disktest.Mem, name, text string) {
 	must(t, f.Close())
 }
 
-func TestNamesAreDurableOnceTheirDirectoryIsSynced(t *testing.T) {
+func TestSyncDir_NamesDurable(t *testing.T) {
 	m := disktest.New()
 	must(t, m.Mkdir("a"))
 	must(t, m.Mkdir("b"))
@@ -47,7 +47,7 @@ func TestNamesAreDurableOnceTheirDirectoryIsSynced(t *testing.T) {
 	}
 }
 
-func TestWhatLiesInADirectoryIsLostWithIt(t *testing.T) {
+func TestCrash_DirectoryLostWithContents(t *testing.T) {
 	m := disktest.New()
 	must(t, m.Mkdir("a"))
 	write(t, m, "a/f", "1")
@@ -60,7 +60,7 @@ func TestWhatLiesInADirectoryIsLostWithIt(t *testing.T) {
 	}
 }
 
-func TestCopiesAreIndependent(t *testing.T) {
+func TestClone_Independent(t *testing.T) {
 	m := disktest.New()
 	m.Put("f", []byte("old"))
 	crashed, clone := m.Crash(), m.Clone()
@@ -78,7 +78,7 @@ func TestCopiesAreIndependent(t *testing.T) {
 	}
 }
 
-func TestWhatLiesInADirectoryIsRenamedWithIt(t *testing.T) {
+func TestRename_DirectoryWithContents(t *testing.T) {
 	m := disktest.New()
 	must(t, m.Mkdir("a"))
 	write(t, m, "a/f", "1")

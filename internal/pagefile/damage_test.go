@@ -92,7 +92,7 @@ func (p *patient) write(at int64, b byte) {
 
 // The test flips a bit of each byte of a small file with a tree, and some bits of a file with an
 // inline bucket.
-func TestEveryFlippedBitIsFound(t *testing.T) {
+func TestVerify_FlippedBit(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	tree := newPatient(t, numbered(5, 900))
 	step := deep.Or(4, 1) // By default, a bit of every fourth byte.
@@ -112,7 +112,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 }
 
 // Pages outside the damaged block must stay readable.
-func TestFlippedBitsOfALargerFileAreFound(t *testing.T) {
+func TestVerify_FlippedBitInLargeFile(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	p := newPatient(t, numbered(200, 20_000))
 	for range 150 {
@@ -151,7 +151,7 @@ func (p *patient) checkGets(at int64) {
 	}
 }
 
-func TestShortenedFileIsRefused(t *testing.T) {
+func TestOpen_Shortened(t *testing.T) {
 	p := newPatient(t, numbered(12, 900))
 	size := len(p.data)
 	lengths := []int{0, 1, 19, 20, 21, 63, 64, 65, pageSize, size - footerSize - 4, size - footerSize, size - 1}
@@ -166,7 +166,7 @@ func TestShortenedFileIsRefused(t *testing.T) {
 	}
 }
 
-func TestLengthenedFileIsRefused(t *testing.T) {
+func TestOpen_Lengthened(t *testing.T) {
 	p := newPatient(t, numbered(12, 900))
 	tails := map[string][]byte{
 		"a byte":           {0},
@@ -185,7 +185,7 @@ func TestLengthenedFileIsRefused(t *testing.T) {
 }
 
 // If a file is truncated while it is open, reads return an error and do not fault.
-func TestFileShortenedWhileOpenGivesAnError(t *testing.T) {
+func TestFile_ShortenedWhileOpen(t *testing.T) {
 	p := newPatient(t, numbered(100, 50_000))
 	f, err := pagefile.Open(disk.Dir(p.root), "f")
 	if err != nil {
@@ -206,7 +206,7 @@ func TestFileShortenedWhileOpenGivesAnError(t *testing.T) {
 	}
 }
 
-func TestVerifyNamesEveryRange(t *testing.T) {
+func TestVerify_NamesEveryRange(t *testing.T) {
 	p := newPatient(t, numbered(100, 50_000))
 	for _, block := range []int64{0, 3, 4, 5, 9, 70} {
 		p.write(block*blockSize+block, p.data[block*blockSize+block]^1)
@@ -224,7 +224,7 @@ func TestVerifyNamesEveryRange(t *testing.T) {
 	}
 }
 
-func TestVerifyStopsWithTheContext(t *testing.T) {
+func TestVerify_ContextEnds(t *testing.T) {
 	root := openRoot(t)
 	create(t, root, numbered(100, 50_000))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -234,7 +234,7 @@ func TestVerifyStopsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestForeignNewerAndDamagedAreToldApart(t *testing.T) {
+func TestOpen_ForeignNewerOrDamaged(t *testing.T) {
 	root := openRoot(t)
 	good := create(t, root, numbered(12, 900))
 	footer := len(good) - footerSize

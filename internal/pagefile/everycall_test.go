@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-func TestTheFileSystemDoesNotShowInTheBytes(t *testing.T) {
+func TestCreate_SameBytesInEveryFS(t *testing.T) {
 	pages := numbered(40, 5000)
 	m := disktest.New()
 	if _, err := pagefile.Create(m, "f", put(pages)); err != nil {
@@ -23,7 +23,7 @@ func TestTheFileSystemDoesNotShowInTheBytes(t *testing.T) {
 
 // Each call fails once, and the system crashes before each call. The name must always refer to the
 // complete old file or the complete new one.
-func TestEveryCallCanFailAndEveryMomentCanBeTheLast(t *testing.T) {
+func TestCreate_EveryCallFailsOrCrashes(t *testing.T) {
 	before, pages := numbered(2, 10), numbered(30, 3000)
 	start := disktest.New()
 	if _, err := pagefile.Create(start, "f", put(before)); err != nil {

@@ -23,7 +23,7 @@ func testRoot(t *testing.T) *os.Root {
 }
 
 // A write that fails after some transactions, as on a full disk, fails Create.
-func TestFailedWriteFailsCreate(t *testing.T) {
+func TestCreate_FailedWrite(t *testing.T) {
 	for _, after := range []int{0, 1, 13} {
 		root := testRoot(t)
 		_, err := Create(disk.Dir(root), "f", func(w *Writer) error {
@@ -62,7 +62,7 @@ func (r failingReader) ReadAt(buf []byte, off int64) (int, error) {
 }
 
 // A failed read of the disk is not damage, but the error names the range.
-func TestFailedReadIsNotCorruption(t *testing.T) {
+func TestFile_FailedRead(t *testing.T) {
 	root := testRoot(t)
 	_, err := Create(disk.Dir(root), "f", func(w *Writer) error {
 		for i := range uint32(20) {
@@ -97,7 +97,7 @@ func TestFailedReadIsNotCorruption(t *testing.T) {
 }
 
 // A file with a bit that flipped on the way to the disk is not published.
-func TestCreateReadsBack(t *testing.T) {
+func TestCreate_ReadsBack(t *testing.T) {
 	root := testRoot(t)
 	_, err := Create(disk.Dir(root), "f", func(w *Writer) error {
 		for i := range uint32(300) {
@@ -117,7 +117,7 @@ func TestCreateReadsBack(t *testing.T) {
 	}
 }
 
-func TestPutRefusesLargeValues(t *testing.T) {
+func TestPut_LargeValue(t *testing.T) {
 	if err := (&Writer{}).admit(Key{}, MaxValueSize); err != nil {
 		t.Errorf("a value of %d bytes: %v", MaxValueSize, err)
 	}

@@ -103,7 +103,7 @@ func checkBolt(tb rapid.TB, root *os.Root, want []page) {
 }
 
 // The test writes random pages and reads them in every way, including with bbolt.
-func TestWhatWasPutIsRead(t *testing.T) {
+func TestPut_RandomPagesReadBack(t *testing.T) {
 	root := openRoot(t)
 	sizes := rapid.OneOf(
 		rapid.IntRange(0, 40),
@@ -132,7 +132,7 @@ func TestWhatWasPutIsRead(t *testing.T) {
 	})
 }
 
-func TestSizesAtTheEdges(t *testing.T) {
+func TestPut_SizesAtLimits(t *testing.T) {
 	tests := []struct {
 		name  string
 		pages []page
@@ -163,7 +163,7 @@ func TestSizesAtTheEdges(t *testing.T) {
 	}
 }
 
-func TestSameContentGivesSameBytes(t *testing.T) {
+func TestCreate_Deterministic(t *testing.T) {
 	for _, pages := range [][]page{nil, numbered(3, 10), numbered(2000, 100), numbered(700, 50_000)} {
 		for _, opts := range writers {
 			first := createWith(t, openRoot(t), opts, pages)
@@ -177,7 +177,7 @@ func TestSameContentGivesSameBytes(t *testing.T) {
 
 // The bytes do not depend on the machine. If a new version changes them on purpose, these numbers
 // change, too.
-func TestContentHasAKnownChecksum(t *testing.T) {
+func TestCreate_KnownChecksums(t *testing.T) {
 	tests := []struct {
 		pages []page
 		want  pagefile.Info
@@ -196,7 +196,7 @@ func TestContentHasAKnownChecksum(t *testing.T) {
 }
 
 // Files of every earlier format version can be read.
-func TestOldFilesAreRead(t *testing.T) {
+func TestOpen_OldFormats(t *testing.T) {
 	tests := []struct {
 		name  string
 		pages []page
@@ -215,7 +215,7 @@ func TestOldFilesAreRead(t *testing.T) {
 	}
 }
 
-func TestPutRefusesKeysThatDoNotAscend(t *testing.T) {
+func TestPut_KeysMustAscend(t *testing.T) {
 	k := func(column, page uint32) pagefile.Key { return pagefile.Key{Column: column, Page: page} }
 	tests := [][2]pagefile.Key{
 		{k(0, 0), k(0, 0)},
@@ -243,7 +243,7 @@ func TestPutRefusesKeysThatDoNotAscend(t *testing.T) {
 	}
 }
 
-func TestPutCopiesTheValue(t *testing.T) {
+func TestPut_CopiesValue(t *testing.T) {
 	root := openRoot(t)
 	value := []byte("before")
 	_, err := pagefile.Create(disk.Dir(root), "f", func(w *pagefile.Writer) error {
@@ -256,7 +256,7 @@ func TestPutCopiesTheValue(t *testing.T) {
 	checkContent(t, root, []page{{pagefile.Key{}, []byte("before")}})
 }
 
-func TestWriterIsClosedAfterCreate(t *testing.T) {
+func TestWriter_ClosedAfterCreate(t *testing.T) {
 	root := openRoot(t)
 	var kept *pagefile.Writer
 	_, err := pagefile.Create(disk.Dir(root), "f", func(w *pagefile.Writer) error {
@@ -287,7 +287,7 @@ func checkNames(t *testing.T, root *os.Root, want ...string) {
 	}
 }
 
-func TestFailureKeepsTheOldFile(t *testing.T) {
+func TestCreate_FailureKeepsOldFile(t *testing.T) {
 	failure := errors.New("failure")
 	write := put(numbered(300, 60_000)) // Enough for a committed transaction.
 	tests := []struct {
@@ -332,7 +332,7 @@ func createPanicking(root *os.Root, opts pagefile.Options, fill func(*pagefile.W
 }
 
 // When BeforePublish is called, the new file is complete and the old one still has the name.
-func TestBeforePublishSeesBothFiles(t *testing.T) {
+func TestBeforePublish_BothFilesExist(t *testing.T) {
 	root := openRoot(t)
 	old := create(t, root, numbered(3, 10))
 	pages := numbered(50, 1000)
@@ -390,7 +390,7 @@ func TestCreate_Leftovers(t *testing.T) {
 	checkNames(t, root, kept...)
 }
 
-func TestCreateWorksInASubdirectory(t *testing.T) {
+func TestCreate_Subdirectory(t *testing.T) {
 	root := openRoot(t)
 	if err := root.Mkdir("sub", 0o700); err != nil {
 		t.Fatal(err)
@@ -405,7 +405,7 @@ func TestCreateWorksInASubdirectory(t *testing.T) {
 	checkNames(t, root, "sub")
 }
 
-func TestReadingChangesNothing(t *testing.T) {
+func TestFile_ReadingChangesNothing(t *testing.T) {
 	root := openRoot(t)
 	pages := numbered(300, 3000)
 	data := create(t, root, pages)
@@ -427,7 +427,7 @@ func TestReadingChangesNothing(t *testing.T) {
 }
 
 // Several goroutines use each of several Files on one file.
-func TestReadersShareAFile(t *testing.T) {
+func TestFile_ConcurrentReaders(t *testing.T) {
 	root := openRoot(t)
 	pages := numbered(500, 5000)
 	create(t, root, pages)
@@ -458,7 +458,7 @@ func TestReadersShareAFile(t *testing.T) {
 	wg.Wait()
 }
 
-func TestValuesOutliveTheFile(t *testing.T) {
+func TestGet_ValueAfterClose(t *testing.T) {
 	root := openRoot(t)
 	for _, pages := range [][]page{numbered(2, 10), numbered(100, 2000)} {
 		create(t, root, pages)
@@ -480,7 +480,7 @@ func TestValuesOutliveTheFile(t *testing.T) {
 	}
 }
 
-func TestClosedFileGivesAnError(t *testing.T) {
+func TestFile_Closed(t *testing.T) {
 	root := openRoot(t)
 	create(t, root, numbered(100, 50_000))
 	f, err := pagefile.Open(disk.Dir(root), "f")
@@ -496,13 +496,13 @@ func TestClosedFileGivesAnError(t *testing.T) {
 	}
 }
 
-func TestOpenOfNothingIsNotExist(t *testing.T) {
+func TestOpen_Missing(t *testing.T) {
 	if _, err := pagefile.Open(disk.Dir(openRoot(t)), "f"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Open = %v, want %v", err, fs.ErrNotExist)
 	}
 }
 
-func TestScanAndKeysStopWhenToldTo(t *testing.T) {
+func TestScan_StopsOnError(t *testing.T) {
 	root := openRoot(t)
 	create(t, root, numbered(100, 100))
 	f, err := pagefile.Open(disk.Dir(root), "f")

@@ -47,7 +47,7 @@ func checkReadAll(tb interface{ Errorf(string, ...any) }, root *os.Root) {
 	}
 }
 
-func TestReadAllGivesEveryPageOnce(t *testing.T) {
+func TestReadAll_EveryPageOnce(t *testing.T) {
 	mixed := numbered(3000, 40)
 	for i := range mixed { // Values that end at, before and after the ends of blocks and stripes.
 		if i%5 == 0 {
@@ -76,7 +76,7 @@ func TestReadAllGivesEveryPageOnce(t *testing.T) {
 	}
 }
 
-func TestReadSomeReadsWhatIsWanted(t *testing.T) {
+func TestReadSome_ReadsWantedPages(t *testing.T) {
 	p := newPatient(t, numbered(300, 20_000))
 	f, err := pagefile.Open(disk.Dir(p.root), "f")
 	if err != nil {
@@ -118,7 +118,7 @@ func TestReadSomeReadsWhatIsWanted(t *testing.T) {
 }
 
 // Damage outside all values is found, too.
-func TestReadAllReadsEveryBlock(t *testing.T) {
+func TestReadAll_EveryBlock(t *testing.T) {
 	p := newPatient(t, numbered(200, 20_000))
 	for at := int64(0); at < int64(len(p.data)); at += blockSize / 2 {
 		p.write(at, p.data[at]^1)
@@ -127,7 +127,7 @@ func TestReadAllReadsEveryBlock(t *testing.T) {
 	}
 }
 
-func TestReadAllStops(t *testing.T) {
+func TestReadAll_Stops(t *testing.T) {
 	root := openRoot(t)
 	create(t, root, numbered(200, 20_000))
 	f, err := pagefile.Open(disk.Dir(root), "f")
@@ -150,7 +150,7 @@ func TestReadAllStops(t *testing.T) {
 }
 
 // ReadAll detects a change between reading the tree and reading a value.
-func TestReadAllNoticesAChangeOfItsFile(t *testing.T) {
+func TestReadAll_FileChangedMeanwhile(t *testing.T) {
 	p := newPatient(t, numbered(20, 9000))
 	f, err := pagefile.Open(disk.Dir(p.root), "f")
 	if err != nil {

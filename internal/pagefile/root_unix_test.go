@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-func TestNamesStayInsideTheRoot(t *testing.T) {
+func TestDir_NamesStayInside(t *testing.T) {
 	outside := t.TempDir()
 	create(t, mustRoot(t, outside), numbered(3, 10))
 	root := openRoot(t)
@@ -56,7 +56,7 @@ func mustRoot(t *testing.T, dir string) *os.Root {
 }
 
 // Opening a pipe would block, so it must not be opened.
-func TestOpenRefusesWhatIsNotARegularFile(t *testing.T) {
+func TestOpen_Irregular(t *testing.T) {
 	root := openRoot(t)
 	if err := root.Mkdir("dir", 0o700); err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func FuzzSalvage(f *testing.F) {
 	})
 }
 
-func TestSalvageFindsThePagesOfAGoodFileAndOfAPartOfIt(t *testing.T) {
+func TestSalvage_ValidAndTruncatedFile(t *testing.T) {
 	root := openRoot(t)
 	for _, pages := range [][]page{numbered(600, 20), numbered(8, 9000), numbered(5, 50)} {
 		data := create(t, root, pages)
@@ -77,7 +77,7 @@ func TestSalvageFindsThePagesOfAGoodFileAndOfAPartOfIt(t *testing.T) {
 	}
 }
 
-func TestSalvageEndsWhereLeavesLieOverEachOther(t *testing.T) {
+func TestSalvage_OverlappingLeaves(t *testing.T) {
 	root := openRoot(t)
 	data := create(t, root, numbered(8, 9000))
 	// Every page becomes a leaf of 100 large values.

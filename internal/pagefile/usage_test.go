@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-func TestTheUsageOfAFileAddsUpToItsSize(t *testing.T) {
+func TestUsage_AddsUpToSize(t *testing.T) {
 	for _, n := range []int{0, 1, 3, 200, 5000} {
 		for _, size := range []int{0, 10, 5000} {
 			root := openRoot(t)
@@ -44,7 +44,7 @@ func TestTheUsageOfAFileAddsUpToItsSize(t *testing.T) {
 	}
 }
 
-func TestTheUsageOfADamagedFileIsAnError(t *testing.T) {
+func TestUsage_DamagedFile(t *testing.T) {
 	root := openRoot(t)
 	data := create(t, root, numbered(300, 100))
 	data[4096*4+20] ^= 1
@@ -61,7 +61,7 @@ func TestTheUsageOfADamagedFileIsAnError(t *testing.T) {
 
 // The test uses leaves of large values, with and without gaps between keys. Usage reads only the
 // first page of these leaves.
-func TestUsageKnowsKeysItDoesNotRead(t *testing.T) {
+func TestUsage_DerivedKeys(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		var pages []page
@@ -99,7 +99,7 @@ func TestUsageKnowsKeysItDoesNotRead(t *testing.T) {
 
 // The test damages each byte of a branch and of the leaves' nodes in turn. In a leaf without
 // checksum verification, the size of the last value cannot be checked.
-func TestUsageSeesThatATreeIsDamaged(t *testing.T) {
+func TestUsage_DamagedTree(t *testing.T) {
 	root := openRoot(t)
 	pages := numbered(40, 5000)
 	data := create(t, root, pages)

@@ -107,7 +107,7 @@ func dump(tb rapid.TB, db *bbolt.DB) []byte {
 	return all
 }
 
-func TestBoltCanWriteToTheFile(t *testing.T) {
+func TestBolt_ChangesFile(t *testing.T) {
 	root := openRoot(t)
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.OneOf(
@@ -128,7 +128,7 @@ func TestBoltCanWriteToTheFile(t *testing.T) {
 
 // A branch has at most 170 children. One more page adds a branch, and more than 170 branches add a
 // level.
-func TestEveryNumberOfLeavesMakesATree(t *testing.T) {
+func TestCreate_EveryNumberOfLeaves(t *testing.T) {
 	counts := []int{1, 2, 3, 169, 170, 171, 172, 340, 341}
 	if !testing.Short() {
 		counts = append(counts, 170*170, 170*170+1)
@@ -155,7 +155,7 @@ func TestEveryNumberOfLeavesMakesATree(t *testing.T) {
 	}
 }
 
-func TestAValueInPartsIsOneValue(t *testing.T) {
+func TestPut_ValueInParts(t *testing.T) {
 	root := openRoot(t)
 	_, err := pagefile.Create(disk.Dir(root), "f", func(w *pagefile.Writer) error {
 		return errors.Join(
@@ -173,7 +173,7 @@ func TestAValueInPartsIsOneValue(t *testing.T) {
 }
 
 // A valid file with other pages than the put ones is not published.
-func TestAnotherFileInItsPlaceIsNotPublished(t *testing.T) {
+func TestCreate_FileReplacedMeanwhile(t *testing.T) {
 	m, other := disktest.New(), disktest.New()
 	for fs, n := range map[disk.FS]int{m: 3, other: 4} {
 		if _, err := pagefile.Create(fs, "f", put(numbered(n, 10))); err != nil {
@@ -195,7 +195,7 @@ func TestAnotherFileInItsPlaceIsNotPublished(t *testing.T) {
 }
 
 // An unfinished file begins with zeros.
-func TestAnUnfinishedFileIsNotAPageFile(t *testing.T) {
+func TestCreate_UnfinishedFile(t *testing.T) {
 	m := disktest.New()
 	writes := 0
 	m.OnCall(func(_ int, call string) {

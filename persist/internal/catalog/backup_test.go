@@ -30,7 +30,7 @@ func (c *changing) ReadDir(dir string) ([]fs.DirEntry, error) {
 // Between the listings of snapshots and of the journal, a program may finish a snapshot and remove
 // older snapshots and records. Then no listed snapshot leads to the head, and the copy starts
 // again.
-func TestABackupBeginsAgainIfAllThatLeadsToTheHeadWasRemoved(t *testing.T) {
+func TestCopyStore_BasesRemovedMeanwhile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	texts := ecs.MustRegister[text](w)

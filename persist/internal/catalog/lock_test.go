@@ -25,14 +25,14 @@ func (e *endlessFiles) ReadAt(b []byte, offset int64) (int, error) {
 	return copy(b, strings.Repeat("x", len(b))), nil
 }
 
-func TestALockFileIsNotReadFurtherThanItIsBelieved(t *testing.T) {
+func TestLockHolder_EndlessFile(t *testing.T) {
 	files := new(endlessFiles)
 	require.Len(t, readHolder(files), maxHolder)
 	require.EqualValues(t, maxHolder, files.read)
 }
 
 // The text that Acquire writes can be read back completely, even with a long program name.
-func TestALockOfALongNameIsHeld(t *testing.T) {
+func TestAcquire_LongName(t *testing.T) {
 	name := os.Args[0]
 	defer func() { os.Args[0] = name }()
 	for _, long := range []string{strings.Repeat("x", 3*maxHolder), strings.Repeat("ł", maxHolder)} {

@@ -54,7 +54,7 @@ func recorded(t *testing.T, ticks int, rng *rand.Rand) (dir string, c *catalog.C
 }
 
 // Reading ahead must return the same records as reading one record after the other.
-func TestRecordsThatAreReadAheadAreThoseReadOneByOne(t *testing.T) {
+func TestRecords_EqualsReadingOneByOne(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))

@@ -10,7 +10,7 @@ import (
 
 // A valid count that does not fit into an int is refused with ErrTooLarge. It must not become
 // damage or a negative number.
-func TestCountsThatNoIntCanHoldAreRefused(t *testing.T) {
+func TestDecoder_CountTooLarge(t *testing.T) {
 	for _, v := range []uint64{0, math.MaxInt32, math.MaxInt32 + 1, math.MaxUint32} {
 		e := NewEncoder()
 		e.Uint(v)

@@ -50,7 +50,7 @@ func randomBytes(rng *rand.Rand, n int) []byte {
 	return b
 }
 
-func TestEditsLeadFromARowToAnother(t *testing.T) {
+func TestEdits_RoundTrip(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range 3000 {
@@ -108,7 +108,7 @@ func appendBin(b []byte) []byte {
 	return e.Buf
 }
 
-func TestARowIsGivenWholeWhereEditsSaveNothing(t *testing.T) {
+func TestEdits_WholeRowIfShorter(t *testing.T) {
 	small, large := make([]byte, raw.LargeRow), make([]byte, raw.LargeRow+1)
 	other := bytes.Repeat([]byte{1}, raw.LargeRow+1)
 	for name, c := range map[string]struct{ then, now []byte }{
@@ -124,7 +124,7 @@ func TestARowIsGivenWholeWhereEditsSaveNothing(t *testing.T) {
 	require.Equal(t, []byte{0}, edits)
 }
 
-func TestAByteOfALargeRowTakesFewBytes(t *testing.T) {
+func TestEdits_OneByteOfLargeRow(t *testing.T) {
 	then := bytes.Repeat([]byte{7}, 64<<10)
 	now := bytes.Clone(then)
 	now[40000] = 9
@@ -143,7 +143,7 @@ func editBytes(numbers ...uint64) (b []byte) {
 	return b
 }
 
-func TestEditsThatNobodyWritesAreRefused(t *testing.T) {
+func TestEdits_InvalidRefused(t *testing.T) {
 	for name, edits := range map[string][]byte{
 		"none":                   {},
 		"cut short":              editBytes(1, 0, 1),
@@ -175,7 +175,7 @@ func TestEditsThatNobodyWritesAreRefused(t *testing.T) {
 	}
 }
 
-func TestPatchesWithEditsAreTakenApartByRows(t *testing.T) {
+func TestStoragePatch_EditsByRow(t *testing.T) {
 	row := func(b byte) []byte { return bytes.Repeat([]byte{b}, 300) }
 	p := StoragePatch{
 		Before: 9, After: 9,

@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-func TestWhatComesAfterTheNewestFormatIsNewer(t *testing.T) {
+func TestDecode_NewerFormat(t *testing.T) {
 	tick := NewTickEncoder()
 	tick.Begin(nil, false, false, journal.ID{}, 1, time.Unix(0, 0))
 	tick.Registry(raw.EntityChange{}, nil)
@@ -47,7 +47,7 @@ func TestManifest_Build(t *testing.T) {
 	}
 }
 
-func TestFeaturesOfAManifestAreKnownByName(t *testing.T) {
+func TestManifest_Features(t *testing.T) {
 	m := &Manifest{Schema: NewSchema(), Features: []Feature{{Name: "waves"}}}
 	got, err := DecodeManifest(m.Encode())
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestFeaturesOfAManifestAreKnownByName(t *testing.T) {
 	require.Equal(t, m.Features, got.Features, "what must be known is not among those that need not")
 }
 
-func TestNotesOfATickAreBounded(t *testing.T) {
+func TestNotes_Limits(t *testing.T) {
 	n, big := new(Notes), make([]byte, 1000)
 	require.NoError(t, n.AddInput("big", big))
 	require.Greater(t, n.size, len(n.inputs.Buf))

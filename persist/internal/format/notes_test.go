@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-func TestNotesThatLieAreRefused(t *testing.T) {
+func TestNotes_InvalidRefused(t *testing.T) {
 	encode := func(values []any) []byte {
 		plain := storetest.Payload(new(format.Tick))
 		plain[1] = 2 // The format of ticks with notes.

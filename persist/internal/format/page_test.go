@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-func TestRunsOfSparseEntriesAreDecoded(t *testing.T) {
+func TestDecodeSparsePage_Runs(t *testing.T) {
 	for n := 1; n < 40; n += 3 {
 		rows := make([]uint32, format.PageRows)
 		for i := range rows {
@@ -47,7 +47,7 @@ func TestRunsOfSparseEntriesAreDecoded(t *testing.T) {
 
 // The pages have steps of every length, skipped entries and runs, and are truncated anywhere. The
 // rows and errors must be the same as those of DecodeSparsePage.
-func TestSparseRowsAreThoseOfTheRuns(t *testing.T) {
+func TestDecodeSparseRows_EqualsRuns(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 0x5a))
 		limit, row := uint32(1)<<random.IntN(32), uint32(0)

@@ -23,7 +23,7 @@ func evolvedSample() *format.Schema {
 	return s
 }
 
-func TestASchemaWithVersionsIsWhatItWas(t *testing.T) {
+func TestSchema_RoundTripWithVersions(t *testing.T) {
 	s := evolvedSample()
 	encoded := s.Encode()
 	got, err := format.DecodeSchema(encoded)
@@ -36,7 +36,7 @@ func TestASchemaWithVersionsIsWhatItWas(t *testing.T) {
 	}
 }
 
-func TestSchemasThatLieOfThePastAreRefused(t *testing.T) {
+func TestSchema_InvalidFormerRefused(t *testing.T) {
 	past := func(n int, entries ...any) []byte {
 		described := (&layout.Type{Kind: layout.Int8}).Append(nil)
 		head := storetest.Pack(storetest.Array(2), evolvedSchema, storetest.Array(1),

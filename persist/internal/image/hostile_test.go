@@ -42,7 +42,7 @@ func replayed(t testing.TB, payload []byte) error {
 	return err
 }
 
-func TestTicksThatLieAreRefused(t *testing.T) {
+func TestApply_InvalidTicks(t *testing.T) {
 	w := storetest.HostileBase(t)
 	numbers, alive, free := w.Raw().Registry()
 	rows := raw.As[ecs.Entity](numbers)
@@ -148,7 +148,7 @@ func TestTicksThatLieAreRefused(t *testing.T) {
 	require.NoError(t, replayed(t, storetest.Payload(registry(func(*format.RegistryPatch) {}))))
 }
 
-func TestATickOfWideRowsAllocatesNoMoreThanItHas(t *testing.T) {
+func TestApply_WideRowsAllocation(t *testing.T) {
 	wide := &layout.Type{Kind: layout.Array, Len: 1 << 30, Elem: &layout.Type{Kind: layout.Uint8}}
 	for _, asResource := range []bool{false, true} {
 		im := storetest.ImageOf(t, storetest.HostileBase(t))
@@ -163,13 +163,13 @@ func TestATickOfWideRowsAllocatesNoMoreThanItHas(t *testing.T) {
 	}
 }
 
-func TestATickOfAnotherParentIsRefused(t *testing.T) {
+func TestApply_AnotherParent(t *testing.T) {
 	im := storetest.ImageOf(t, storetest.HostileBase(t))
 	err := im.Apply(&format.Tick{Parent: journal.ID{Epoch: 1, Seq: 7, CRC: 9}}, journal.ID{Seq: 8})
 	require.ErrorContains(t, err, "continues state 1/7/00000009")
 }
 
-func TestManyClearsInOneTickAreChecked(t *testing.T) {
+func TestApply_ManyClears(t *testing.T) {
 	w := storetest.HostileBase(t)
 	im := storetest.ImageOf(t, w)
 	var b []byte

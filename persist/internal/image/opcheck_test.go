@@ -14,7 +14,7 @@ type naiveSet map[ecs.Entity]bool
 
 func (s naiveSet) has(e ecs.Entity) bool { return s[e] }
 
-func TestOperationsLeadToTheSetThatAMapLeadsTo(t *testing.T) {
+func TestOpSet_EqualsMap(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		state := naiveSet{} // The state at the end of a tick.
@@ -62,7 +62,7 @@ func checkDifferences(t *testing.T, rng *rand.Rand, s *opSet, state naiveSet) {
 	}
 }
 
-func TestSteadyReplayAllocatesNoMemoryForOperations(t *testing.T) {
+func TestOpCheck_SteadyAllocation(t *testing.T) {
 	var s opSet
 	s.before = func(ecs.Entity) bool { return false }
 	tick := func() {
@@ -75,7 +75,7 @@ func TestSteadyReplayAllocatesNoMemoryForOperations(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, tick))
 }
 
-func TestASmallTickBehindALargeOneUsesFewSlots(t *testing.T) {
+func TestEntityMap_SmallTickAfterLarge(t *testing.T) {
 	var m entityMap
 	for i := range uint32(10_000) {
 		e := ecs.NewEntity(i, 1)
