@@ -1,17 +1,17 @@
-// Package dump has the commands of ecsdump, which print what a store or a save holds.
-// It lies where nested modules of this repository can import it: a program that
-// opens the stores of another engine is a main of its own with the same commands.
+// Package dump has the commands of ecsdump, which print what a store or a save contains. Nested
+// modules of this repository can import it: a program that opens the stores of another engine has
+// its own main and the same commands.
 //
-// A command is a variable of type command in a file of its own, with the documents of
-// its --json and all that it does; it is listed in the table. Its script goes to
-// testdata/script, and go test ./internal/dump -update notes the members of its documents
-// and writes docs/ECSDUMP.md again. Nothing else has to know of it.
+// A command is a variable of type command in its own file, together with its --json documents and
+// its code. The table of commands lists it. Its test script is in testdata/script. go test
+// ./internal/dump -update records the members of its documents and rewrites docs/ECSDUMP.md. No
+// other place needs a change.
 //
-// Commands read a source, at a point that makes a state of it. What they print goes to
-// the app: a document (a struct whose name ends in Doc), which is printed as JSON or prints
-// itself for people (a report), or what a walk visits, as the list of a document or as rows.
-// Lines and tables keep no error, as the app tells the first at the end. What goes wrong is
-// a failure; what is called wrongly says what would be right.
+// A command reads a source at a point in time, which yields a state. It passes its output to the
+// app. The output is a document (a struct whose name ends in Doc), or the items of a walk. A
+// document is printed as JSON, or as text if it is a report. The items of a walk become the list
+// of a document, or rows of a table. Lines and tables return no error; the app reports the first
+// write error at the end. Errors are failures, and the error of a wrong call says what is right.
 package dump
 
 import (
@@ -29,50 +29,50 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An app is one call of the program: what it prints to, and what the flags of every command say.
-// Its commands are given a [call], and those that read something a [source], each with what comes
-// before it inside:
+// An app is one call of the program: its output and the flags that all commands share. A command
+// gets a [call], and a command that reads something gets a [source]. Each of these contains the
+// one before it:
 //
 //	app      standard output, --json
 //	call     the arguments and flags of a command, the context
 //	source   the store or save that the first argument names
 //	state    a world in it, at a point in time
 //
-// What the flags say is filled in before a command runs; bar is made by begin, and openers, formats
-// and stdin are what the program was built and called with. An agent's question gets an app of its
-// own, which prints to memory and has lend set.
+// Flags are filled in before a command runs, and begin makes bar. The program sets openers,
+// formats and stdin. The question of an agent gets its own app, which prints to memory and has
+// lend set.
 type app struct {
 	*term.Out // Standard output.
 	stderr    io.Writer
-	bar       *term.Bar // nil: no progress is shown.
+	bar       *term.Bar // Nil if no progress is shown.
 	openers   map[string]Opener
-	secrets   secrets   // Of the URLs that it was called with.
-	opened    []disk.FS // By these.
-	formats   []Format  // That export writes beside its own.
-	lend      lending   // nil: whatever is read is opened for it, and closed again.
+	secrets   secrets   // Secrets of the URLs on the command line.
+	opened    []disk.FS // Files that the openers returned, closed at the end.
+	formats   []Format  // Export formats of the program, in addition to the built-in ones.
+	lend      lending   // Nil: every source is opened for its command and closed afterwards.
 	stdin     io.Reader
-	piped     disk.FS // What was read of it; nil: nothing was.
+	piped     disk.FS // The content of stdin; nil until it is read.
 
-	json     bool // Also with ndjson.
+	json     bool // Also set with ndjson.
 	ndjson   bool
-	color    term.When // The flags of these names.
+	color    term.When // The flag of this name; so is progress.
 	progress term.When
 	noPager  bool
 }
 
-// An Opener returns the files that a URL leads to, and what is to be read in them: the
-// name of a save, or "." for the store at their top. They are closed at the end. The URL has the
-// name and password that were given in it, which an error must not show.
+// An Opener returns the files behind a URL and the name to read in them: a save, or "." for a
+// store at their top. The program closes the files at the end. The URL contains the name and
+// password that the user gave, which an error must not show.
 type Opener func(ctx context.Context, url string) (files disk.FS, name string, err error)
 
-// find calls the opener of a URL, or reads standard input. Everything else is a path, for
-// which there are no files.
+// find calls the opener of a URL, or reads standard input. Everything else is a path, for which
+// find returns nil files.
 //
 //	standard input      "-": a file in memory
 //	SCHEME://…          what the opener of the scheme returns; it is closed when the program ends
 //	anything else       a path: an unknown scheme is no error yet, a file may be called so
 //
-// The secret of a URL is put back only here, so whatever prints the path prints none.
+// Only find puts the secret back into a URL, so code that prints the path prints no secret.
 func (a *app) find(ctx context.Context, path string) (files disk.FS, name string, err error) {
 	if path == standardInput {
 		files, err = a.input()
@@ -91,15 +91,16 @@ func (a *app) find(ctx context.Context, path string) (files disk.FS, name string
 	switch {
 	case err == nil:
 		a.opened = append(a.opened, files)
-	case errors.Is(err, syscall.EPIPE): // Of the engine: standard output is still read.
-		// The chain is cut: execute takes EPIPE for a reader who has seen enough.
+	// The engine fails with EPIPE; standard output is still open.
+	case errors.Is(err, syscall.EPIPE):
+		// Drop the error chain: execute takes EPIPE for a reader that closed the output.
 		err = errors.New(err.Error())
 	}
 	return files, name, err
 }
 
-// open opens what path names: a directory, a file, a URL of a scheme that has an opener,
-// or standard input.
+// open opens what path names: a directory, a file, a URL of a scheme with an opener, or standard
+// input.
 func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
 	files, name, err := a.find(ctx, path)
 	if err != nil {
@@ -111,38 +112,41 @@ func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
 	return inspect.OpenFS(ctx, files, name)
 }
 
-// A lending gives out a view of what path names, which goes to nobody else until it is given back.
-// back is called once; the view is not used after that.
+// A lending returns a view of what path names. The caller has the view alone until it calls back,
+// once. It must not use the view afterwards.
 type lending func(ctx context.Context, path string) (v *inspect.View, back func(), err error)
 
-// view returns what path names, and what lets go of it.
+// view returns a view of what path names, and a function that releases it.
 func (a *app) view(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
 	if a.lend != nil {
 		return a.lend(ctx, path)
 	}
 	v, err = a.open(ctx, path)
-	return v, func() { _ = v.Close() }, err // It was only read.
+	// The view is read-only, so an error of Close loses nothing.
+	return v, func() { _ = v.Close() }, err
 }
 
-// A command is a row of the table. It is all there is to say of it: help, man pages,
-// completion and docs/ECSDUMP.md print what is here.
+// A command is a row of the table, and describes itself completely: help, man pages, completion
+// and docs/ECSDUMP.md print these fields.
 //
-// The name is the first word of use. The other words say how many arguments there are, so that no
-// command has to count them, see arguments.
+// The name is the first word of use. The other words say how many arguments the command takes, so
+// no command counts them; see arguments.
 type command struct {
-	use      string // How it is called: its name, then what it takes, as in "ls STORE [A..B]".
-	doc      string // One line; if there is more to say, an empty one and all of it.
+	// How the command is called: its name, then its arguments, as in "ls STORE [A..B]".
+	use string
+	// One line; then, if needed, an empty line and the details.
+	doc      string
 	example  string
-	complete []completer // For each argument behind the first, which is a file.
+	complete []completer // One for each argument after the first, which is a file.
 
-	// run declares the flags and returns what is to be done then.
+	// run declares the flags and returns the action of the command.
 	run func(f flags) action
 }
 
-// An action is what a command does.
+// An action runs a command.
 type action func(c *call) error
 
-// A call is what an action is called with. It lives as long as the program, so it may have the
+// A call holds the arguments of an action. It lives as long as the program, so it may hold the
 // context.
 type call struct {
 	*app
@@ -151,15 +155,15 @@ type call struct {
 	flags flags
 }
 
-// name returns what c is called.
+// name returns the name of c.
 func (c *command) name() string {
 	name, _, _ := strings.Cut(c.use, " ")
 	return name
 }
 
-// arguments returns between how many arguments c takes, by what use says: those that begin
-// with a bracket may be left out, and behind … there can be more. If there are several ways to
-// call it, it counts itself.
+// arguments returns the smallest and largest number of arguments of c, derived from use. An
+// argument in brackets may be omitted, and "…" allows any number. A command with several forms
+// counts its arguments itself.
 //
 //	export STORE [A..B]                         1 to 2
 //	edit STORE ASSIGNMENT …                     2 or more
@@ -185,9 +189,9 @@ func (c *command) arguments() (least, most int) {
 	return least, least + most
 }
 
-// cobra returns c as that package has commands. Flags are declared before anything runs, so
-// that help, completion and man pages know them. With --json a limit that nobody asked for is
-// lifted before the command runs. Errors of arguments are told by the usage line.
+// cobra converts c to a command of package cobra. Flags are declared before the command runs, so
+// help, completion and man pages list them. With --json, a default limit is lifted before the
+// command runs. An error about arguments shows the usage line.
 func (a *app) cobra(c *command) *cobra.Command {
 	// Package cobra shows the first line in lists of commands and the rest in help.
 	short, long, _ := strings.Cut(c.doc, "\n\n")
@@ -213,9 +217,9 @@ func (a *app) cobra(c *command) *cobra.Command {
 	return cmd
 }
 
-// begin makes what the flags ask for, before any command runs. The bar hangs on the context,
-// where whatever takes long finds it: package persist tells how far it is, and knows no bar.
-// Colours and the pager depend on flags, so standard output learns of them here.
+// begin applies the flags before the command runs. It puts the progress bar into the context as a
+// callback, because package persist reports progress and does not import the bar. Standard output
+// gets the settings of colours and pager here.
 func (a *app) begin(cmd *cobra.Command, _ []string) error {
 	a.json = a.json || a.ndjson
 	a.Suit(a.color, a.json, !a.noPager)

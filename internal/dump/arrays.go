@@ -12,26 +12,29 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Arrays shows how a component lies: sparse, dense and data, each from an offset on.
+// Arrays shows the three arrays of a component, each from an offset on: sparse, dense and data.
 //
 //	entity 12v3 ──▶ sparse[12] = 5 ──▶ dense[5] = 12v3 ? ──▶ data[5]
 //
-// A window is read from the pages of a snapshot if it is small, and is then read before anything is
-// printed; of a larger one, or all of it, the state is loaded, so that nothing can fail in the
-// middle.
+// A small window is read from the pages of a snapshot before anything is printed. For a large
+// window, or without a limit, the state is loaded first. Either way, reading cannot fail in the
+// middle of the output.
 
-// arraysDoc is what arrays --json prints: sparse leads from the index of an
-// entity to its row, dense and data go by row. All three begin with --from.
+// arraysDoc is what arrays --json prints. Sparse maps the index of an entity to its row; dense
+// and data are indexed by row. All three lists begin at --from.
 type arraysDoc struct {
 	stateDoc
-	Component string         `json:"component"`
-	Kind      string         `json:"kind"`           // component, tag or resource.
-	Rows      int            `json:"rows"`           // In dense and data, all in all.
-	Indices   int            `json:"indices"`        // In sparse, all in all.
-	From      int            `json:"from,omitempty"` // The first row, and index, that is here.
-	Sparse    []int          `json:"sparse"`         // -1: no row. Up to the highest index that has one, or --limit.
-	Dense     []string       `json:"dense"`          // Entities. At most --limit; empty for a resource.
-	Data      []layout.Value `json:"data"`           // At most --limit.
+	Component string `json:"component"`
+	Kind      string `json:"kind"`    // Component, tag or resource.
+	Rows      int    `json:"rows"`    // Total number of rows in dense and data.
+	Indices   int    `json:"indices"` // Total number of indices in sparse.
+	// The first row, and the first index, of the lists.
+	From int `json:"from,omitempty"`
+	// -1 means no row. Ends at the highest index with a row, or at --limit.
+	Sparse []int `json:"sparse"`
+	// Entities, at most --limit; empty for a resource.
+	Dense []string       `json:"dense"`
+	Data  []layout.Value `json:"data"` // At most --limit values.
 }
 
 var arraysCommand = command{
@@ -71,7 +74,7 @@ another generation, does not pass.`,
 	},
 }
 
-// outside prints how many of n things come before and behind those that were printed.
+// outside prints how many of n things are before and after the printed ones.
 func (a *app) outside(first, end, n int, one, many string) {
 	if first == 0 {
 		a.more(n-end, n, one, many)
@@ -82,7 +85,8 @@ func (a *app) outside(first, end, n int, one, many string) {
 
 // arrays prints a window of the arrays of c.
 func (s *source) arrays(st *inspect.State, c *inspect.Component, w window) error {
-	if w.limit == 0 || w.limit > keptLimit { // It is printed row by row.
+	// Rows are read one at a time, while they are printed.
+	if w.limit == 0 || w.limit > keptLimit {
 		if err := st.NeedWhole(); err != nil {
 			return err
 		}
@@ -106,9 +110,9 @@ func (s *source) arrays(st *inspect.State, c *inspect.Component, w window) error
 	return nil
 }
 
-// A lying is a window of the arrays of c. If not all of the state is in memory, its rows are read
-// before the first is printed. With all of it in memory, dense and data stay empty here and each
-// row is made when it is printed.
+// lying is a window of the arrays of c. If the state is not fully in memory, read fills sparse,
+// dense and data before the first row is printed. With the full state in memory, dense and data
+// stay empty, and row reads each row when it is printed.
 type lying struct {
 	*inspect.State
 	c *inspect.Component
@@ -120,7 +124,7 @@ type lying struct {
 	data    []layout.Value
 }
 
-// read reads what is needed before anything is printed.
+// read reads everything that can fail, before anything is printed.
 func (l *lying) read() (err error) {
 	if l.indices, err = l.Span(l.c); err != nil {
 		return err
@@ -140,8 +144,8 @@ func (l *lying) read() (err error) {
 	return nil
 }
 
-// row returns who has a row and what is in it. "-" is a gap, and a resource is nobody's. If rows
-// were read already, it is one of these.
+// row returns the entity of a row and the value in the row. The entity is "-" for a gap, and
+// empty for a resource. Rows that read has loaded are returned from memory.
 func (l *lying) row(row int) (holder string, v layout.Value, err error) {
 	if first, _ := l.of(l.c.Len()); row-first < len(l.data) {
 		return l.dense[row-first], l.data[row-first], nil
@@ -159,15 +163,15 @@ func (l *lying) row(row int) (holder string, v layout.Value, err error) {
 	return holder, v, err
 }
 
-// rowsOf prints the line above the arrays of a component: what it is, when, and how many rows it
-// has.
+// rowsOf prints the heading of the arrays of a component: its kind, the state, and its number of
+// rows.
 func (a *app) rowsOf(c *inspect.Component, at stateDoc) {
 	a.Line("%s %s at %s: %s", describe.Kind(c.Layout, c.Resource), c.Name, at.place(), term.Count(c.Len(), "row", "rows"))
 	a.Line("")
 }
 
-// arraysJSON prints the window as one document: a row that is long, or varies, is a value
-// there, so that nothing is cut. It has three lists, so none of them can be streamed.
+// arraysJSON prints the window as one document. Long values are printed in full. The document has
+// three lists, so it cannot be streamed.
 func (a *app) arraysJSON(l *lying) error {
 	c := l.c
 	doc := arraysDoc{
@@ -188,8 +192,7 @@ func (a *app) arraysJSON(l *lying) error {
 	return a.document(doc)
 }
 
-// denseAndData prints the window row by row: a component may have more rows than memory
-// has room for as text.
+// denseAndData prints the window row by row, because the text of all rows may exceed memory.
 func (a *app) denseAndData(l *lying) error {
 	g := a.Grid(">ROW", "DENSE", "<DATA")
 	first, end := l.of(l.c.Len())
@@ -209,7 +212,7 @@ func (a *app) denseAndData(l *lying) error {
 	return nil
 }
 
-// sparse prints the window of sparse. It is longer than dense where indices are free, or
+// sparse prints the window of sparse. Sparse is longer than dense if some indices are free or
 // belong to entities without the component.
 func (a *app) sparse(l *lying) {
 	g := a.Grid(">INDEX", ">SPARSE")
@@ -221,26 +224,28 @@ func (a *app) sparse(l *lying) {
 	a.outside(first, end, l.indices, "index", "indices")
 }
 
-// lookupDoc is what arrays --entity --json prints: how an entity is looked up in a component, step
-// by step. It has the component if sparse, at its index, leads to a row, and dense says that the
-// row belongs to the entity itself.
+// lookupDoc is what arrays --entity --json prints: each step of looking an entity up in a
+// component. The entity has the component if sparse maps its index to a row, and dense has the
+// entity in that row.
 type lookupDoc struct {
 	stateDoc
-	Component string        `json:"component"`
-	Entity    string        `json:"entity"`
-	Alive     bool          `json:"alive"`
-	Found     bool          `json:"found"`
-	Why       string        `json:"why"`             // For people: why it was found, or was not.
-	Index     uint32        `json:"index"`           // Of the entity, in sparse.
-	Row       int           `json:"row"`             // What sparse has there; -1: nothing.
-	Dense     string        `json:"dense,omitempty"` // The entity that has the row.
-	Data      *layout.Value `json:"data,omitempty"`  // If the entity was found.
+	Component string `json:"component"`
+	Entity    string `json:"entity"`
+	Alive     bool   `json:"alive"`
+	Found     bool   `json:"found"`
+	// Text that says why the entity was found or not.
+	Why   string `json:"why"`
+	Index uint32 `json:"index"` // Index of the entity in sparse.
+	// The entry of sparse at Index; -1 if it has none.
+	Row   int           `json:"row"`
+	Dense string        `json:"dense,omitempty"` // The entity in that row of dense.
+	Data  *layout.Value `json:"data,omitempty"`  // Set if the entity was found.
 
 	of *inspect.Component
 }
 
-// lookup looks for e as the two-sided test does, and notes what it meets. Sparse alone does
-// not tell whether e has the component: its entry may be of an entity that had the index before.
+// lookup looks e up by the two-sided test, and records each entry it reads. Sparse alone does not
+// prove that e has the component: its entry may belong to an earlier entity with the same index.
 func lookup(st *inspect.State, c *inspect.Component, e ecs.Entity) (doc lookupDoc, err error) {
 	indices, err := st.Span(c)
 	if err != nil {
@@ -280,8 +285,7 @@ func lookup(st *inspect.State, c *inspect.Component, e ecs.Entity) (doc lookupDo
 	return doc, nil
 }
 
-// lookUp prints how the entity that text names is found among the rows of c, or why
-// it is not.
+// lookUp prints why the entity that text names is found, or not found, among the rows of c.
 func (s *source) lookUp(st *inspect.State, c *inspect.Component, text string) error {
 	if c.Resource {
 		return s.isResource(c.Name)
@@ -300,7 +304,7 @@ func (s *source) lookUp(st *inspect.State, c *inspect.Component, text string) er
 	return s.tell(&doc)
 }
 
-// print prints the entries that the look-up met, as it meets them, and what it concludes.
+// print prints the entries in the order of the look-up, then the conclusion.
 func (doc *lookupDoc) print(a *app) {
 	a.rowsOf(doc.of, doc.stateDoc)
 	g := a.Grid("ELEMENT", "~VALUE")
@@ -323,7 +327,7 @@ func (doc *lookupDoc) print(a *app) {
 	a.Line("%s %s %s: %s", who, has, doc.Component, doc.Why)
 }
 
-// rowOrNone returns a row for people; "-" for -1.
+// rowOrNone returns a row as text; "-" for -1.
 func rowOrNone(row int) string {
 	if row < 0 {
 		return "-"

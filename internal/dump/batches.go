@@ -9,33 +9,35 @@ import (
 	"github.com/stet-ecs/stet/internal/query"
 )
 
-// Batches prints columns of very many entities, in any order, without loading the state. Entities next to each
-// other in the order may have rows anywhere, so rows are not looked up one by one:
+// Batches print columns of very many entities, in any order, without loading the state.
+// Neighbours in the order may have distant rows, so rows are not looked up one by one:
 //
 //	entities, in order    │ batch 0 │ batch 1 │ …
 //	                          ▲         ▲
 //	sweeps of the state   all of it  the indices from the lowest to the highest of the batch
 //
-// Memory is that of the entities and of the values of one batch. The first sweep reads every page that a later one
-// reads: damage is found before anything is printed.
+// Memory holds the entities and the values of one batch. The first sweep reads every page that
+// later sweeps read, so damage is found before anything is printed.
 
-// batchCells is how many values a batch has. Tests set it.
+// batchCells is the number of values in a batch. Tests change it.
 var batchCells = 1 << 19
 
-// A batch is some of the entities, with the values of their columns.
+// A batch is a part of the entities, with the values of their columns.
 type batch struct {
 	exprs []*query.Swept
 	cells []query.Answer
-	slots []slot   // In the order of indices.
-	has   []uint64 // A bit for each index from base on: it is that of an entity of the batch.
-	base  int      // The lowest index.
-	end   int      // Behind the highest index.
+	slots []slot // Sorted by index.
+	// Bit i is set if the entity with index base+i is in the batch.
+	has  []uint64
+	base int // The lowest index.
+	end  int // One more than the highest index.
 }
 
-// A slot says which place of its batch an entity has.
+// A slot maps the index of an entity to its place in the batch.
 type slot struct{ index, place uint32 }
 
-// batches walks over what exprs, which are of w, give for entities. It makes the first batch at once.
+// batches returns a walk over the values of exprs, which belong to w, for each entity. It fills
+// the first batch immediately.
 func (w *sweeper) batches(exprs []*query.Swept, entities []ecs.Entity) (walk[[]query.Answer], error) {
 	size := max(1, batchCells/max(1, len(exprs)))
 	made, begins := newBatch(exprs, entities[:min(size, len(entities))]), []int{0}
@@ -92,12 +94,12 @@ func newBatch(exprs []*query.Swept, entities []ecs.Entity) *batch {
 	return b
 }
 
-// of returns the values of the entity in a place.
+// of returns the values of the entity at a place.
 func (b *batch) of(place int) []query.Answer {
 	return b.cells[place*len(b.exprs) : (place+1)*len(b.exprs)]
 }
 
-// find returns the place of the entity with an index, if it is one of the batch.
+// find returns the place of the entity with an index, and whether the batch has it.
 func (b *batch) find(index uint32) (place int, ok bool) {
 	i := int(index) - b.base
 	if i < 0 || i >= b.end-b.base || b.has[i/64]>>(i%64)&1 == 0 {
@@ -107,10 +109,11 @@ func (b *batch) find(index uint32) (place int, ok bool) {
 	return int(b.slots[n].place), true
 }
 
-// fill evaluates the expressions for the entities of b, by a sweep. It calls take with the index behind each span.
-// With all set it evaluates them for the others too, so that every page is read. Only damage is an error of those.
+// fill evaluates the expressions for the entities of b in one sweep. It calls take with the end
+// index of each span. With all set, it evaluates them for the other entities too, so that every
+// page is read. Evaluation errors of the other entities are ignored, except damage.
 func (w *sweeper) fill(b *batch, all bool, take func(next int) error) error {
-	// Spans are asked at the same time. Each writes the cells of its own entities.
+	// Spans are evaluated in parallel. Each writes only the cells of its own entities.
 	return ended(query.Sweep(w.ctx, &w.Sweeper, func(at query.SweptEntity, _ *struct{}) error {
 		place, ok := b.find(at.Entity().Index())
 		if !ok && !all {

@@ -20,40 +20,50 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Bisect looks for where in time a condition changes: in turn, which reads every tick but asks only
-// about what it changed, or by halves, which loads a few states.
+// Bisect searches the ticks at which a condition changes. A scan reads every tick, and evaluates
+// only what the tick changed. A search by halves loads a few states.
 //
 //	STORE, A..B ──▶ route ──▶ the states of the way, and which of them damage hides
 //	EXPR, CMD   ──▶ judge ──▶ a verdict on one state: true, false or skip
 //	first, halved, newestOf or list: which states the judge is asked about, until one is found
 //
-// What it finds is reported with the state before, and with what it took for granted: who reads the
-// document must be able to tell a fact from a promise of the user. By halves it takes for granted
-// that the condition, once it holds, stays true; in turn, nothing.
+// The result names the state before, and the assumptions of the search, so a reader of the
+// document can tell facts from assumptions. A search by halves assumes that the condition stays
+// true once it holds. A scan assumes nothing.
 //
-// Damage does not end the search. A state that cannot be read has the verdict skip, like one that a
-// command cannot judge; the damage is the error after the result, with its exit status.
+// Damage does not end the search. An unreadable state gets the verdict skip, like a state that a
+// command cannot judge. The damage is reported after the result, with its exit status.
 
 // bisectDoc is what bisect --json prints.
 type bisectDoc struct {
-	stateDoc                  // The first state for which the condition holds; with --last the newest at which it changed.
-	Holds    bool             `json:"holds"`            // There. Only with --last it may not.
-	Before   stateDoc         `json:"before"`           // The last state before it of which is known whether it holds: for that it is the other way round.
-	States   int              `json:"states"`           // In the range.
-	Asked    int              `json:"asked"`            // How many of them were.
-	Scan     bool             `json:"scan"`             // All states up to it were asked; else it is taken to stay true.
-	Held     *heldDoc         `json:"held,omitempty"`   // With scan: it held at the first state too, but not for all of the time.
-	Last     bool             `json:"last"`             // All states from it on were asked.
-	Builds   *describe.Builds `json:"builds,omitempty"` // Which builds wrote the state before and this one, if they differ.
-	Probes   []probeDoc       `json:"probes"`           // Those that were asked by halves, in order; in turn it is empty.
+	// The first state for which the condition holds; with --last, the newest at which it changed.
+	stateDoc
+	// Whether the condition holds at this state. Can be false only with --last.
+	Holds bool `json:"holds"`
+	// The last judged state before it; its verdict is the opposite.
+	Before stateDoc `json:"before"`
+	States int      `json:"states"` // Number of states in the range.
+	Asked  int      `json:"asked"`  // Number of states that were judged.
+	// True if all states up to the result were judged; otherwise the condition is assumed to stay
+	// true.
+	Scan bool `json:"scan"`
+	// Set by a scan if the condition held at the first state and stopped holding later.
+	Held *heldDoc `json:"held,omitempty"`
+	// True with --last: all states from the result on were judged.
+	Last bool `json:"last"`
+	// The builds that wrote the state before and this one, if they differ.
+	Builds *describe.Builds `json:"builds,omitempty"`
+	// The states that a search by halves judged, in order; empty for a scan.
+	Probes []probeDoc `json:"probes"`
 
 	by *bisector
 }
 
-// A heldDoc says from which state to which a condition held before it began to hold again.
+// A heldDoc is the range at the beginning in which a condition held before it stopped holding.
 type heldDoc struct {
-	From stateDoc `json:"from"` // The first state of the range that was judged.
-	To   stateDoc `json:"to"`   // The last judged state before the first one for which it does not hold.
+	From stateDoc `json:"from"` // The first judged state of the range.
+	// The last judged state before the first one for which the condition does not hold.
+	To stateDoc `json:"to"`
 }
 
 func (d heldDoc) String() string {
@@ -63,28 +73,30 @@ func (d heldDoc) String() string {
 	return fmt.Sprintf("from tick %d to %d", d.From.Tick, d.To.Tick)
 }
 
-// A probeDoc is a state that was asked.
+// A probeDoc is a judged state.
 type probeDoc struct {
 	stateDoc
 	Verdict string `json:"verdict"` // true, false or skip.
 
-	i int // Of the way.
+	i int // Index in the states of the route.
 }
 
 // flipsDoc is what bisect --flips --json prints.
 type flipsDoc struct {
-	States int       `json:"states"` // In the range. All were asked.
-	Flips  []flipDoc `json:"flips"`  // In the order of the ticks.
-	End    string    `json:"end"`    // Whether it holds at the last state of which that is known: true or false; skip: of none.
+	States int       `json:"states"` // Number of states in the range; all were judged.
+	Flips  []flipDoc `json:"flips"`  // Ordered by tick.
+	// Whether the condition holds at the last judged state: true or false; skip if no state was
+	// judged.
+	End string `json:"end"`
 }
 
-// A flipDoc is a state for which the condition holds, and did not before, or the other way
-// round.
+// A flipDoc is a state whose verdict differs from that of the last judged state before it.
 type flipDoc struct {
 	stateDoc
-	Holds  bool             `json:"holds"`
-	Before stateDoc         `json:"before"`           // The last state before it of which is known whether it holds.
-	Builds *describe.Builds `json:"builds,omitempty"` // Which builds wrote the state before and this one, if they differ.
+	Holds  bool     `json:"holds"`
+	Before stateDoc `json:"before"` // The last judged state before it.
+	// The builds that wrote the state before and this one, if they differ.
+	Builds *describe.Builds `json:"builds,omitempty"`
 }
 
 var bisectCommand = command{
@@ -150,8 +162,8 @@ passwords in URLs. It is asked by halves, or with --scan about every tick. It ex
 	},
 }
 
-// A bisector looks among the states of a way for those that are bad, for which a condition
-// holds: for the first of them, or where good and bad ones meet.
+// A bisector searches the states of a route for bad states, for which a condition holds. It finds
+// the first one, or the places where the verdict changes.
 //
 //	         asks                        finds
 //	--scan   all, in turn (first)        the first bad one behind a good one
@@ -159,16 +171,16 @@ passwords in URLs. It is asked by halves, or with --scan about every tick. It ex
 //	--last   the last ones (newestOf)    the last that is other than the one before it
 //	--flips  all, in turn (list)         all that are
 //
-// The words are those of git bisect. To be asked, a state is loaded: a judge needs nothing but the
-// state, so it can be a program that knows nothing of stores. A condition that is asked in turn is
-// kept up to date by what each tick changed.
+// The words good and bad are those of git bisect. Each judged state is loaded. A judge sees only
+// the state, so it can be a program that does not read stores. In a scan, a condition is updated
+// with what each tick changed.
 //
-// The fields come in three groups: what the command line says; the way with its cursor and its
-// damage (route); and what is known so far.
+// The fields come in three groups: the command line, the route with its cursor and its damage,
+// and the results so far.
 type bisector struct {
 	at      string
 	text    string // The condition.
-	span    string // A..B, or "".
+	span    string // A..B, or "" for all states.
 	entity  string
 	scan    bool
 	halve   bool
@@ -178,29 +190,33 @@ type bisector struct {
 	command []string
 
 	*route
-	judge  judge
-	count  int              // States asked.
-	asked  map[int]probeDoc // Of the way, that may be come to again: by halves all, in turn those that were skipped.
-	oldest probeDoc         // The first and the last that were judged, in turn.
+	judge judge
+	count int // Number of judged states.
+	// Verdicts by index, kept for states that may be visited again: all of a search by halves,
+	// the skipped ones of a scan.
+	asked map[int]probeDoc
+	// First judged state of a scan; newest is the last one.
+	oldest probeDoc
 	newest probeDoc
-	held   *heldDoc // In turn: where it held at the beginning, once it does not hold any more.
-	doc    *bisectDoc
+	// In a scan, the range at the beginning in which the condition held, once it stops holding.
+	held *heldDoc
+	doc  *bisectDoc
 }
 
-// A judge says of a state whether it is bad. c is the tick that led to it, if the state before it
-// was the last that was judged, or nil.
+// A judge decides whether a state is bad. c is the tick that led to the state if the state before
+// it was the last one judged; otherwise nil.
 type judge func(im state, c *inspect.Commit) (verdict string, err error)
 
 // Verdicts: whether the condition holds.
 const (
 	good = "false"
 	bad  = "true"
-	skip = "skip" // Nobody knows.
+	skip = "skip" // Unknown.
 )
 
-// arguments takes the command line apart. Cobra takes "--" out of the arguments and only says where
-// it stood: with --run all behind it is the command. Without --run there is an expression and
-// perhaps a range; with it only the range can stand between STORE and the command.
+// arguments parses the command line. Cobra removes "--" and only reports its position: with
+// --run, everything after it is the command. Without --run, an expression and perhaps a range
+// follow STORE. With --run, only the range can stand between STORE and the command.
 func (b *bisector) arguments(c *call) error {
 	args, least := c.args, 2
 	if dash := c.flags.ArgsLenAtDash(); b.run && dash >= 0 {
@@ -215,7 +231,7 @@ func (b *bisector) arguments(c *call) error {
 	if !b.run {
 		b.text = args[1]
 	}
-	// At most one word is left: the range. Joined, it is "" if there is none.
+	// At most one word is left: the range. Join returns "" if no word is left.
 	if b.span = strings.Join(args[least:], ""); b.span != "" && c.flags.Changed("at") {
 		return c.misused("give either --at or a range")
 	}
@@ -225,25 +241,25 @@ func (b *bisector) arguments(c *call) error {
 	return cmp.Or(c.exclusive("scan", "halve", "last", "flips"), c.exclusive("run", "entity"))
 }
 
-// bisect finds the state, or all of them, and prints it.
+// bisect finds the state, or all changes, and prints them.
 //
-// The judge is made for the last state before anything is asked, so a condition that does not
-// compile costs one state. If nothing is found and some states were hidden by damage, the failure
-// is the damage: what was looked for may lie in it.
+// The judge is made for the last state before any state is judged, so a condition that does not
+// compile costs one state. If nothing is found and damage hid some states, the failure is the
+// damage: the searched state may be among them.
 func (b *bisector) bisect(s *source) (err error) {
 	b.asked = map[int]probeDoc{}
 	if b.route, err = s.route(b.span, b.at); err != nil {
 		return err
 	}
 	last := len(b.states) - 1
-	// The cursor of a route stands at its end.
+	// The cursor of a new route stands at its end.
 	end, err := b.appoint(b.route.end())
 	if err != nil {
 		return err
 	}
 	defer end()
 	b.doc = &bisectDoc{States: len(b.states), Scan: b.scan, Last: b.last, Probes: []probeDoc{}, by: b}
-	find := b.first // Each of these finds one state; a list is printed while it is found.
+	find := b.first // Each of these finds one state; list prints changes while it finds them.
 	switch {
 	case b.flips:
 		return cmp.Or(b.list(last), b.unread)
@@ -254,7 +270,7 @@ func (b *bisector) bisect(s *source) (err error) {
 	}
 	at, err := find(last)
 	switch {
-	case err != nil && b.unread != nil: // What damage hides may be just what was looked for.
+	case err != nil && b.unread != nil: // Damage may hide the searched state.
 		return notFoundIn(classify(b.path, b.unread), classify(b.path, err))
 	case err != nil:
 		return err
@@ -264,17 +280,17 @@ func (b *bisector) bisect(s *source) (err error) {
 	return cmp.Or(s.tell(b.doc), b.unread)
 }
 
-// appoint sets the judge that the command line asks for: a condition, compiled for im, the
-// last state, or a command. Calling end removes the judge's files. The last state is the one
-// that most likely has all components that the condition names.
+// appoint sets the judge that the command line asks for: a command, or a condition that is
+// compiled for im, the last state. The last state most likely has all components that the
+// condition names. Calling end removes the files of the judge.
 //
 //	--run             the command, see runner
 //	--entity          a condition on the entity; false while that is not alive
 //	neither of these  a condition on the whole world
 //
-// A condition follows the ticks: given the one that led to a state it asks only again what that
-// changed, and without one, as by halves, all of the state. Between two states the components may
-// be other ones, so it may have to be compiled again, and that can fail.
+// Given the tick that led to a state, a condition evaluates only what the tick changed. Without a
+// tick, as in a search by halves, it evaluates the whole state. The components may differ between
+// two states, so the condition may be compiled again, which can fail.
 func (b *bisector) appoint(im state) (end func(), err error) {
 	if b.run {
 		return b.runner()
@@ -304,9 +320,9 @@ func (b *bisector) appoint(im state) (end func(), err error) {
 	return func() {}, err
 }
 
-// ask asks the judge about im, state i of the way, to which c led. Whatever the verdict, the state
-// counts as asked. One that is come to again is not asked again if it was skipped: only a command
-// skips, and that needs no tick before it.
+// ask judges im, state i of the route, to which c led. The state counts as judged whatever the
+// verdict is. A skipped state is not judged twice: only a command skips, and a command needs no
+// tick.
 func (b *bisector) ask(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, error) {
 	if p, ok := b.asked[i]; ok {
 		return p, nil
@@ -321,8 +337,8 @@ func (b *bisector) ask(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, e
 	return p, err
 }
 
-// halved finds the first bad state by halves. The ends come first: if the last state is
-// good there is nothing to find, and neither is there if the first is bad already.
+// halved finds the first bad state by halves. It judges the ends first: if the last state is
+// good, or the first one is bad, the search ends.
 //
 //	first   last    answer
 //	any     skip    nothing can be said
@@ -331,6 +347,7 @@ func (b *bisector) ask(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, e
 //	good    bad     narrow finds the first bad one
 //	skip    bad     the same; the first bad one may be next to states that nobody can judge
 //
+// The first state is judged second, because the verdict of the last one alone can end the search.
 // The first state is asked second, as the answer of the last one alone can end the search.
 func (b *bisector) halved(last int) (at flipDoc, err error) {
 	end, err := b.probe(last)
@@ -359,10 +376,10 @@ func (b *bisector) halved(last int) (at flipDoc, err error) {
 	return b.flip(b.asked[first], b.asked[first-1]), nil
 }
 
-// probe asks about state i of the way. States are reached from the one asked before, or
-// from a snapshot if that is nearer: the cursor knows. The judge gets no tick: the state asked
-// before is another one than that before this. Of a state that damage hides, the tick is not known,
-// only the record; it and those that are reached by the same records are left out from here on.
+// probe judges state i of the route. The cursor moves there from the last state, or from a
+// snapshot if that is nearer. The judge gets no tick, because the last judged state is not the
+// one before. If damage hides the state, only its record is known. The search then skips this
+// state and all states that need the same records.
 func (b *bisector) probe(i int) (p probeDoc, err error) {
 	if b.cursor.Seq() != b.states[i] {
 		if err := b.cursor.Seek(b.ctx, b.states[i]); damaged(err) {
@@ -378,17 +395,18 @@ func (b *bisector) probe(i int) (p probeDoc, err error) {
 	return p, err
 }
 
-// skipped reports whether state i of the way was asked in vain, or cannot be.
+// skipped reports whether state i of the route was skipped or is unreadable.
 func (b *bisector) skipped(i int) bool { return b.lost[i] || b.asked[i].Verdict == skip }
 
-// narrow finds the first bad state behind lo, up to hi.
+// narrow finds the first bad state after lo, up to hi.
 //
-// Always hi is bad, and lo is good, or is the first state and was skipped. States that are
-// skipped move neither end: the next nearest to the middle is asked in their place, so that
-// the search only ends undecided when all between lo and hi was skipped.
+// The state hi is bad. The state lo is good, or is the first state and was skipped. A skipped
+// state moves neither end: the next nearest to the middle is judged instead. So the search is
+// undecided only if all states between lo and hi were skipped.
 //
-// At the end all between lo and hi was skipped. If hi - 1 is lo and was judged, hi is the answer;
-// else any of the states behind lo, and lo itself if nobody knows what it is, may be the first bad
+// At the end every state between lo and hi was skipped. If hi-1 is lo and was judged, hi is the
+// answer. Otherwise any state after lo may be the first bad one, and lo too if it was skipped.
+// The failure then names these records.
 // one, and the failure names these records.
 func (b *bisector) narrow(lo, hi int) (int, error) {
 	for hi-lo > 1 {
@@ -415,9 +433,8 @@ func (b *bisector) narrow(lo, hi int) (int, error) {
 	return 0, fail(exitProblem, "", "%s: it is one of records %d to %d; those before the last cannot be judged", b.path, b.states[first], b.states[hi])
 }
 
-// middle returns the state nearest to the middle between lo and hi that was not
-// skipped. It looks outward from the middle, earlier states first where two are as near; it reports
-// false if all between were skipped.
+// middle returns the state nearest to the middle between lo and hi that was not skipped, the
+// earlier one on a tie. It returns false if all were skipped.
 func (b *bisector) middle(lo, hi int) (int, bool) {
 	mid := lo + (hi-lo)/2
 	for d := 0; mid-d > lo || mid+d < hi; d++ {
@@ -430,12 +447,12 @@ func (b *bisector) middle(lo, hi int) (int, bool) {
 	return 0, false
 }
 
-// changes walks over the states first to last of the way that are good while the one
-// judged before them is bad, or the other way round. It asks all of them in turn.
+// changes walks over the states first to last of the route whose verdict differs from the last
+// judged state. It judges all of them in order.
 //
-// A state that is skipped is passed as if it were not there: a change is one between two that were
-// judged, however far apart these are, which is why it has the state before with it. oldest and
-// newest are set anew by each call, and tell afterwards whether any state could be judged.
+// A skipped state is ignored, so the two judged states of a change may be far apart, and each
+// change names the state before. Each call resets oldest and newest, which then say whether any
+// state was judged.
 func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
 	b.oldest, b.newest = probeDoc{Verdict: skip}, probeDoc{Verdict: skip}
 	return b.each(first, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
@@ -453,13 +470,13 @@ func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
 	})
 }
 
-// flip returns the change from the state of before to that of p.
+// flip returns the change from the state of before to the state of p.
 func (b *bisector) flip(p, before probeDoc) flipDoc {
 	return flipDoc{p.stateDoc, p.Verdict == bad, before.stateDoc, describe.BuildsOf(b.Build(before.Seq), b.Build(p.Seq))}
 }
 
-// first finds the first change to bad. A change to good comes before it only if the condition holds
-// at the beginning, and sets held.
+// first finds the first change to bad. A change to good comes earlier only if the condition holds
+// at the beginning; it sets held.
 func (b *bisector) first(last int) (at flipDoc, err error) {
 	err = b.changes(0, last, func(f flipDoc) error {
 		if f.Holds {
@@ -478,17 +495,16 @@ func (b *bisector) first(last int) (at flipDoc, err error) {
 	return at, b.missing("", "%s", b.unchanged())
 }
 
-// newestOf finds the last change. It goes back block by block, each twice as long as the one
-// behind it, so that a change that is not long ago is found soon, and one that is by asking
-// twice as many states as there are at most. A block ends with the first state of which is
-// known what it is in the block behind it.
+// newestOf finds the last change. It goes back block by block, doubling the size each time. A
+// recent change is found soon, and an old one costs at most twice the number of states. A block
+// ends with the first judged state of the block after it.
 //
 //	states    ·········|················|········| last
 //	blocks         3.        2.             1.          asked forward, newest block first
 //
-// Within a block it asks forward, as only that lets a condition follow the ticks, and the last
-// change of the block is the answer. The block before ends with oldest, the first state judged in
-// this one, so that a change just between the two blocks is seen.
+// Within a block it judges forward, because only then can a condition follow the ticks. The last
+// change of the block is the answer. A block ends with oldest, the first judged state of the
+// block after it, so a change between two blocks is found.
 func (b *bisector) newestOf(last int) (at flipDoc, err error) {
 	for size := backwardBlock; ; size *= 2 {
 		first, changed := max(0, last-size), false
@@ -501,27 +517,30 @@ func (b *bisector) newestOf(last int) (at flipDoc, err error) {
 			return at, err
 		case first == 0:
 			return at, b.missing("", "%s", b.unchanged())
-		case b.oldest.Verdict != skip: // Else all of the block was skipped: the next one begins where it did, and is longer.
+		// Otherwise the whole block was skipped: the next block ends at the same state, and is
+		// longer.
+		case b.oldest.Verdict != skip:
 			last = b.oldest.i
-			b.asked[last] = b.oldest // It ends the next block as well.
+			b.asked[last] = b.oldest // It is also the end of the next block.
 		}
 	}
 }
 
-// unchanged says what is known of states among which there is no change.
+// unchanged describes states among which the verdict does not change.
 func (b *bisector) unchanged() string {
 	texts := map[string]string{good: "it does not hold at any of %v", bad: "it holds at all of %v", skip: "none of %v can be judged"}
 	return fmt.Sprintf(texts[b.newest.Verdict], b.states)
 }
 
-// list prints all changes. For people they are rows, printed as they are found; if there are none,
-// what the condition is all along.
+// list prints all changes. As text, they are rows that are printed as they are found. Without
+// changes it prints the constant verdict.
 func (b *bisector) list(last int) error {
 	if b.json {
 		doc := &flipsDoc{States: len(b.states), Flips: []flipDoc{}}
 		return stream(b.app, doc, func(visit func(flipDoc) error) error {
 			err := b.changes(0, last, visit)
-			doc.End = b.newest.Verdict // It is printed behind the list.
+			// Members after the list are printed after it, so End can be set here.
+			doc.End = b.newest.Verdict
 			return err
 		})
 	}
@@ -545,8 +564,8 @@ func (b *bisector) list(last int) error {
 	return nil
 }
 
-// again returns this call with another flag. It is what a failure suggests, to be pasted: the point
-// of --at is left out if it is the default, and so are words that were not given.
+// again returns this call with another flag, for a failure to suggest. It omits --at if it is the
+// default, and arguments that were not given.
 func (b *bisector) again(flag string) string {
 	words := []string{b.path, b.text, b.span}
 	if b.entity != "" {
@@ -561,8 +580,8 @@ func (b *bisector) again(flag string) string {
 	return try("bisect", slices.DeleteFunc(words, func(word string) bool { return word == "" })...)
 }
 
-// print prints the search if it was one by halves, which people may want to follow; then what
-// was found, how sure that is, and where to look next.
+// print prints the steps of a search by halves, then the result, its certainty, and the command
+// to run next.
 func (d *bisectDoc) print(a *app) {
 	if len(d.Probes) > 0 {
 		term.Table(a.Out, d.Probes, func(p probeDoc) []any { return []any{p.Tick, p.Seq, p.Verdict} }, ">TICK", ">RECORD", "HOLDS")
@@ -583,8 +602,8 @@ func (d *bisectDoc) print(a *app) {
 		a.Line("begins at %s", d.place())
 		a.Line("%s of %d asked, by halves: once it holds, it is taken to stay true", term.Count(d.Asked, "state", "states"), d.States)
 	}
-	// The state before on the way is not the last one judged: between them some were skipped or are
-	// damaged.
+	// The previous state of the route is not the last judged one: states between them were
+	// skipped or are damaged.
 	if i := slices.Index(d.by.states, d.Seq); i > 0 && d.by.states[i-1] != d.Before.Seq {
 		a.Line("the states between %s and it are unknown", d.Before.place())
 	}
@@ -594,9 +613,9 @@ func (d *bisectDoc) print(a *app) {
 	a.Line("see: %s", d.by.next())
 }
 
-// next returns the command that shows what happened in the tick that was found. For a condition on
-// an entity that is what became of it since the last state known, as nobody knows which tick of
-// those between it was; else what the tick changed.
+// next returns the command that shows the tick of the result. For a condition on an entity, this
+// is its history since the last judged state, because any tick in between may be the cause.
+// Otherwise it is what the tick changed.
 func (b *bisector) next() string {
 	seq := fmt.Sprintf("record:%d", b.doc.Seq)
 	if b.entity != "" {
@@ -605,21 +624,21 @@ func (b *bisector) next() string {
 	return try("log", b.path, seq, "-p")
 }
 
-// Exit statuses of a command, as those of git bisect run: 0 is good, exitSkip says that it cannot
-// judge the state, all else up to exitBad is bad. What is above, and the end by a signal, is no
-// verdict and ends the search: a command that crashes must not decide anything.
+// Exit statuses of a command, as for git bisect run: 0 is good, exitSkip skips the state, and the
+// others up to exitBad are bad. A higher status, or a signal, is no verdict and ends the search:
+// a command that crashes must not decide.
 const (
 	exitSkip = 125
 	exitBad  = 127
 )
 
-// runner sets a judge that runs the command for each state, which is a save in a directory
-// of its own; end removes that. What the command prints goes to standard error: standard output
-// is for the result.
+// runner sets a judge that runs the command for each state, which is saved to its own directory;
+// end removes the directory. The output of the command goes to standard error, because standard
+// output is for the result.
 //
-// Each save is removed when the command has ended, so that there is one at a time. It is made of a
-// world, so a save that the command sees is what a program would have saved, and can be opened by
-// one. URLs are given to it with their secrets, or it could not open what they lead to.
+// Each save is removed when its command ends, so only one exists at a time. The save is written
+// from a world, so it equals a save of the program, and the program can open it. The command gets
+// URLs with their secrets, because it needs them to open the URLs.
 func (b *bisector) runner() (end func(), err error) {
 	dir, err := os.MkdirTemp("", "ecsdump-bisect-")
 	b.judge = func(im state, _ *inspect.Commit) (string, error) {
@@ -635,12 +654,13 @@ func (b *bisector) runner() (end func(), err error) {
 		cmd.Stdout, cmd.Stderr = b.stderr, b.stderr
 		return b.verdict(im, cmd.Run())
 	}
-	return func() { _ = os.RemoveAll(dir) }, system(err) // What cannot be removed is left to the system: it lies where such files do.
+	// A file that cannot be removed stays in the directory for temporary files.
+	return func() { _ = os.RemoveAll(dir) }, system(err)
 }
 
-// verdict returns what it means that the command ended with err. A command that could not be
-// started at all is an error of the system, not a verdict. An interrupt reaches the command too, and
-// whatever it ended with then says nothing of the state.
+// verdict returns the verdict for a command that ended with err. A command that cannot be started
+// is an error, not a verdict. An interrupt also reaches the command, so its exit status then says
+// nothing about the state.
 func (b *bisector) verdict(im state, err error) (string, error) {
 	var exit *exec.ExitError
 	switch {
@@ -652,7 +672,7 @@ func (b *bisector) verdict(im state, err error) (string, error) {
 		return skip, system(err)
 	case exit.ExitCode() == exitSkip:
 		return skip, nil
-	case interrupted(exit): // It may be seen before the signal to this program is.
+	case interrupted(exit): // The command may see the interrupt before this program does.
 		return skip, context.Canceled
 	case exit.ExitCode() < 0 || exit.ExitCode() > exitBad:
 		return skip, fail(exitProblem, "", "%s at %v: %w: no verdict", b.command[0], im, exit)
@@ -660,7 +680,7 @@ func (b *bisector) verdict(im state, err error) (string, error) {
 	return bad, nil
 }
 
-// interrupted reports whether a command was ended by an interrupt.
+// interrupted reports whether an interrupt ended a command.
 func interrupted(exit *exec.ExitError) bool {
 	status, ok := exit.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGINT

@@ -14,40 +14,42 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Blame goes back through the life of an entity and ends where it knows who wrote every field. The
-// journal says that a tick wrote a row, not which fields of it: that follows from the values before
-// and after. So "written" and "changed" may be two ticks.
+// Blame reads the life of an entity backward until it knows the tick that wrote every field. The
+// journal records that a tick wrote a row, not which fields. The changed fields follow from the
+// values before and after. So "written" and "changed" can be two ticks.
 //
 //	newest state    begin: a writerDoc for each component and each field, all unknown
 //	stretch         take: its events from the last to the first fill in who wrote
 //	its beginning   stop: is all known? Else the next older stretch is read
 //	oldest state    what is unknown by then was written "at or before" it
 //
-// A stretch is what lies between two snapshots; its events come in order and are taken backward. A
-// writerDoc is filled once and then is exact; until then it names the oldest state looked at, so
-// that whenever the search ends, what it has is true.
+// A stretch is the history between two snapshots; take gets its events in reverse order. A
+// writerDoc is filled once and is then exact. Until then it names the oldest state looked at, so
+// the result is correct whenever the search ends.
 
 // blameDoc is what blame --json prints.
 type blameDoc struct {
 	stateDoc
-	Entity     string      `json:"entity,omitempty"` // Missing: it is of a resource.
-	Components []blamedDoc `json:"components"`       // Or the resource.
+	Entity     string      `json:"entity,omitempty"` // Missing for a resource.
+	Components []blamedDoc `json:"components"`       // The components, or the resource.
 }
 
 // A blamedDoc is a component of the entity, or the resource.
 type blamedDoc struct {
-	Name    string           `json:"name"`
-	Written *writerDoc       `json:"written,omitempty"` // Who wrote it last, perhaps the value that it had.
+	Name string `json:"name"`
+	// The tick that last wrote the component, even if the value stayed the same.
+	Written *writerDoc       `json:"written,omitempty"`
 	Fields  []blamedFieldDoc `json:"fields"`
 
-	begun bool // It was added: older events are about one that the entity had before.
+	// True after the event that added the component: older events belong to an earlier one.
+	begun bool
 }
 
 // A blamedFieldDoc is a field of a component.
 type blamedFieldDoc struct {
-	Field   string       `json:"field"` // "": all of the component.
+	Field   string       `json:"field"` // Empty for the whole component.
 	Value   layout.Value `json:"value"`
-	Changed *writerDoc   `json:"changed,omitempty"` // Who gave it its value.
+	Changed *writerDoc   `json:"changed,omitempty"` // The tick that gave the field its value.
 }
 
 var blameCommand = command{
@@ -71,9 +73,9 @@ a value that never changed takes all of it.`,
 	},
 }
 
-// blame looks back from the point, and says what it finds. A save has no ticks to look at. An
-// entity that is dead by then is a failure that says when it died; one without the component, or a
-// resource without a value, is one as well.
+// blame searches backward from the point and prints the result. A save has no ticks, so it is a
+// failure. So is an entity that is dead at the point, a missing component, or a resource without
+// a value. The failure for a dead entity names the tick of its death.
 func (s *source) blame(at string, text string) error {
 	if s.IsSave() {
 		return s.noJournal(try("show", s.path, text), "nobody knows who wrote what is in it")
@@ -103,14 +105,14 @@ func (s *source) blame(at string, text string) error {
 	return cmp.Or(s.tell(doc), b.unread)
 }
 
-// noValue says that a resource, or a field of it, has no value.
+// noValue is the failure for a resource, or a field of it, without a value.
 func (s *source) noValue(sub subject, at *inspect.EntityState) error {
 	return s.missing(try("schema", s.path), "%s has no value at %s", sub, stateDoc{at.Tick, at.Seq}.place())
 }
 
-// docs returns what is known of what sub names. They come in the order of their numbers. Fields
-// that were not asked for, and components of which none is left, are dropped only here: an event is
-// about a whole row.
+// docs returns the components that sub names, in the order of their numbers. Fields that sub does
+// not name are dropped only here, because an event is about a whole row. A component without
+// fields is dropped too.
 func (b *blamer) docs(sub subject) []blamedDoc {
 	docs := []blamedDoc{}
 	for n := range b.last.Components {
@@ -124,14 +126,14 @@ func (b *blamer) docs(sub subject) []blamedDoc {
 	return docs
 }
 
-// covers reports whether a field belongs to what sub names, or the other way round.
-// "12v3.Bag.Items[0]" covers the field Bag.Items, as slices are one leaf.
+// covers reports whether sub names the field, a part of it, or a value that contains it.
+// "12v3.Bag.Items[0]" covers the field Bag.Items, because a slice is one leaf.
 func (sub subject) covers(path string) bool {
 	return related(strings.TrimPrefix(sub.field, "."), path)
 }
 
-// print prints a row for each field. A component is named once, and who wrote it only if
-// that is another tick than the one that changed the field.
+// print prints a row for each field. It names each component once. It names the tick of the last
+// write only if another tick changed the field.
 func (d *blameDoc) print(a *app) {
 	name := "RESOURCE"
 	if d.Entity != "" {
@@ -153,8 +155,8 @@ func (d *blameDoc) print(a *app) {
 	g.Flush()
 }
 
-// A writerDoc is a tick that wrote something. If it is not exact, the tick is the
-// oldest one that was looked at, and it was written then or before.
+// A writerDoc is a tick that wrote a value. If it is not exact, the value was written at or
+// before this tick, the oldest one that was read.
 type writerDoc struct {
 	Tick  uint64     `json:"tick"`
 	Seq   uint64     `json:"record"`
@@ -170,7 +172,7 @@ func (w *writerDoc) String() string {
 	return fmt.Sprintf("tick %d", w.Tick)
 }
 
-// unless returns w for people, or "" if it is the same tick as other.
+// unless returns w as text, or "" if w and other are the same tick.
 func (w *writerDoc) unless(other *writerDoc) string {
 	if w.Seq == other.Seq && w.Exact == other.Exact {
 		return ""
@@ -178,29 +180,29 @@ func (w *writerDoc) unless(other *writerDoc) string {
 	return w.String()
 }
 
-// A blamer works out which ticks wrote what an entity has, from the newest back: it begins with
-// all fields of the entity, each not known to be written by anybody, and ends when a tick is
-// found for all of them. What most often changes is found soonest, and what never changed only
-// by reading all; show ends earlier, after so many bytes.
+// A blamer finds the ticks that wrote the values of an entity, reading from the newest tick
+// backward. It begins with all fields unknown and ends when all are known. A field that never
+// changed is known only after reading everything; show ends earlier, after a number of bytes.
 type blamer struct {
-	only  []int // The components of interest, by number; none: all.
-	bytes int64 // How many bytes of ticks to read, but for those that must be; 0: any.
+	only []int // Numbers of the wanted components; none means all.
+	// Bytes of ticks to read, in addition to the newest stretch; 0 means no limit.
+	bytes int64
 
 	last       *inspect.EntityState
-	components map[int]*blamedDoc // By number: those that it has.
-	unread     error              // The damage that ended the search, if any did.
+	components map[int]*blamedDoc // The components that the entity has, by number.
+	unread     error              // The damage that ended the search, or nil.
 }
 
-// at notes that e wrote, unless a later event did. Events come from the newest on, so the first one
-// that is noted stays.
+// at records that e wrote the value, unless a later event did. Events come newest first, so the
+// first recorded one stays.
 func (w *writerDoc) at(e *inspect.TraceEvent) {
 	if !w.Exact {
 		*w = writerDoc{e.Tick, e.Seq, describe.Known(e.Time), true}
 	}
 }
 
-// notSince notes that nothing after the state s wrote. It reports whether it is known what
-// did. Unless that is known, w becomes "at or before s", which a later call moves further back.
+// notSince records that no tick after the state s wrote the value. It reports whether the writer
+// is known. If not, w becomes "at or before s", and a later call moves it further back.
 func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	if !w.Exact {
 		*w = writerDoc{Tick: s.Tick, Seq: s.Seq}
@@ -208,20 +210,21 @@ func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	return w.Exact
 }
 
-// errNoStretch says that there was no state to begin with. It does not happen: TraceBack gives one
-// stretch at least, that of the state asked for.
+// errNoStretch reports that there is no state to begin with. It does not happen: TraceBack yields
+// at least the stretch of the requested state.
 var errNoStretch = errors.New("no state to begin with")
 
-// look reads the journal back from record seq, until all is known or there is no
-// more to read. With a bound on bytes it also ends where that many were read, but never within a
-// stretch, and the newest stretch does not count: its ticks are needed to know what the entity has.
-// Damage behind the newest stretch ends it as well. It is kept in unread, to be told at the end.
+// look reads the journal backward from record seq until all fields are known or the journal ends.
+// With a limit on bytes, it also stops after that many, at the end of a stretch. The newest
+// stretch does not count, because it is needed to know the components of the entity. Damage
+// before the newest stretch also ends the search; unread keeps it for the end of the output.
 func (b *blamer) look(s *source, e ecs.Entity, seq uint64) error {
 	read := int64(0)
 	b.unread = nil
 	err := s.TraceBack(s.ctx, e, seq, func(stretch *inspect.Stretch) bool {
 		if b.last == nil {
-			b.begin(stretch.Last) // The newest stretch has to be read to know the entity at all.
+			// The newest stretch is needed to know the components of the entity.
+			b.begin(stretch.Last)
 		} else {
 			read += stretch.Bytes
 		}
@@ -239,11 +242,11 @@ func (b *blamer) look(s *source, e ecs.Entity, seq uint64) error {
 	return err
 }
 
-// wants reports whether component n is of interest.
+// wants reports whether component n is wanted.
 func (b *blamer) wants(n int) bool { return len(b.only) == 0 || slices.Contains(b.only, n) }
 
-// begin notes what is to be explained. Components that the entity does not have at the end are not
-// explained, and events about them are passed over by take.
+// begin lists the components to explain: those that the entity has at the end. take ignores
+// events about other components.
 func (b *blamer) begin(last *inspect.EntityState) {
 	b.last, b.components = last, map[int]*blamedDoc{}
 	for n, c := range last.Components {
@@ -258,8 +261,8 @@ func (b *blamer) begin(last *inspect.EntityState) {
 	}
 }
 
-// take takes an event, which is older than those before. So the first that is taken for a field
-// is the one that gave it its value:
+// take records an event, which is older than all events before it. So the first event recorded
+// for a field is the one that gave the field its value:
 //
 //	written    the value that it had: no field changed
 //	set        the fields that differ; and those that the old type did not have, which a
@@ -279,7 +282,8 @@ func (b *blamer) take(e *inspect.TraceEvent) {
 		for _, f := range e.Fields() {
 			d.change(e, func(field string) bool { return related(f.Path, field) })
 		}
-		// The old value may be of an older type: no difference names a field that it does not have.
+		// The old value may have an older type: a difference does not name a field that the old
+		// type lacks.
 		d.change(e, func(field string) bool { return !has(e.Old, field) })
 	case inspect.TraceAdded:
 		d.Written.at(e)
@@ -288,8 +292,8 @@ func (b *blamer) take(e *inspect.TraceEvent) {
 	}
 }
 
-// change notes that e changed those fields. Fields that a later tick changed keep that: see
-// writerDoc.at.
+// change records that e changed the fields for which changed is true. A field that a later tick
+// changed keeps that tick: see writerDoc.at.
 func (d *blamedDoc) change(e *inspect.TraceEvent, changed func(field string) bool) {
 	for _, f := range d.Fields {
 		if changed(f.Field) {
@@ -298,7 +302,7 @@ func (d *blamedDoc) change(e *inspect.TraceEvent, changed func(field string) boo
 	}
 }
 
-// has reports whether v, which may be of an older type, has a field.
+// has reports whether v, which may have an older type, has a field.
 func has(v layout.Value, path string) bool {
 	for p := range describe.Leaves("", v) {
 		if related(p, path) {
@@ -308,8 +312,8 @@ func has(v layout.Value, path string) bool {
 	return false
 }
 
-// stop notes that nothing unknown was written since first, and reports whether
-// everything is known.
+// stop records that first is the oldest state read so far, and reports whether everything is
+// known.
 func (b *blamer) stop(first *inspect.EntityState) bool {
 	known := true
 	for _, d := range b.components {
@@ -321,9 +325,8 @@ func (b *blamer) stop(first *inspect.EntityState) bool {
 	return known
 }
 
-// changed returns the newest of those that changed a field. If none is known exactly it is the "at
-// or before" of the first field, which all share. Every component has a field: a tag has one
-// without a name.
+// changed returns the newest tick that changed a field. If none is exact, it returns the inexact
+// tick that all fields share. Every component has a field: a tag has one with an empty name.
 func (d *blamedDoc) changed() *writerDoc {
 	newest := d.Fields[0].Changed
 	for _, f := range d.Fields {
@@ -334,11 +337,11 @@ func (d *blamedDoc) changed() *writerDoc {
 	return newest
 }
 
-// related reports whether one of two paths leads to the other, or beyond: Bag and Bag.Items[0]
-// are, Bag and Bagpipe are not.
+// related reports whether one of two paths leads to or into the other: Bag and Bag.Items[0] are
+// related, Bag and Bagpipe are not.
 func related(a, b string) bool { return inside(a, b) || inside(b, a) }
 
-// inside reports whether a path is that of a field or leads into it.
+// inside reports whether a path is a field or leads into it.
 func inside(path, field string) bool {
 	rest, ok := strings.CutPrefix(path, field)
 	return ok && (field == "" || rest == "" || rest[0] == '.' || rest[0] == '[')

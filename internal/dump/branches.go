@@ -12,30 +12,36 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The branches of a journal are made of its records here: the journal only knows what each record
-// continues. A branch is told from its end, as that has a point in time by which it can be named.
+// A journal stores only the parent of each record. The branches are computed here from these
+// parents. A branch is named by its last record, because that record is a point in time.
 //
 //	1 ── 2 ── 3 ── 6 ── 7      tip:2, the head, has 1, 2, 3, 6 and 7
 //	           └── 4 ── 5      tip:1 has 4 and 5; its parent is 3
 
 // branchesDoc is what branches --json prints.
 type branchesDoc struct {
-	Total    int         `json:"total"`
-	Branches []branchDoc `json:"branches"` // By their ends; the newest as many as --limit allows.
+	Total int `json:"total"`
+	// Ordered by their last records; at most --limit, the newest ones.
+	Branches []branchDoc `json:"branches"`
 }
 
-// A branchDoc is a branch of the journal, from the first record that no newer branch has to its end.
+// A branchDoc is a branch of the journal, from the first record that no newer branch has to its
+// end.
 type branchDoc struct {
-	Branch      string     `json:"branch"` // The point in time that is its end: tip:1; @latest if a record of another branch continues it.
-	Tick        uint64     `json:"tick"`   // Of its end.
-	Seq         uint64     `json:"record"`
-	Time        *time.Time `json:"time,omitempty"` // By the clock of the writer; missing: it cannot be read.
-	Parent      uint64     `json:"parent"`         // The record that its first one continues; 0: none.
+	// The point in time of the last record: tip:1; @latest if a record of another branch
+	// continues it.
+	Branch string `json:"branch"`
+	Tick   uint64 `json:"tick"` // Tick of the last record.
+	Seq    uint64 `json:"record"`
+	// Clock of the writer; missing if the record cannot be read.
+	Time *time.Time `json:"time,omitempty"`
+	// The parent of the first record; 0 if it has none.
+	Parent      uint64     `json:"parent"`
 	FirstTick   uint64     `json:"first_tick"`
 	FirstRecord uint64     `json:"first_record"`
-	Begun       *time.Time `json:"begun,omitempty"` // When that was committed.
+	Begun       *time.Time `json:"begun,omitempty"` // When the first record was committed.
 	Records     int        `json:"records"`
-	standingDoc            // Of its end.
+	standingDoc            // Standing of the last record.
 }
 
 var branchesCommand = command{
@@ -89,7 +95,7 @@ func (d *branchesDoc) print(a *app) {
 	}, "BRANCH", ">TICK", ">RECORD", ">PARENT", "TIME", ">FIRST", ">RECORDS", "NOTE")
 }
 
-// time returns when record seq was committed; nil: that cannot be read.
+// time returns when record seq was committed, or nil if the record cannot be read.
 func (s *source) time(seq uint64) *time.Time {
 	commits, err := s.Commits(seq, seq)
 	if err != nil || len(commits) == 0 {
@@ -98,21 +104,21 @@ func (s *source) time(seq uint64) *time.Time {
 	return &commits[0].Time
 }
 
-// A lineage is the branches of a journal, and to which of them a record belongs.
+// A lineage is the branches of a journal, with the branch of each record.
 type lineage struct {
 	docs []branchDoc
-	of   map[uint64]string // By record, what branchDoc calls the branch.
+	of   map[uint64]string // Name of the branch by record, as in branchDoc.
 }
 
-// branches parts the records of the journal into branches. Ends are taken in the order of who may
-// claim: the way to the newest state first, then from the newest end to the oldest. Each goes back
-// until it meets a record that somebody has, so every record is passed once and has one branch.
-// Records that are lost belong to a branch, but are not counted, and its first is the first one
-// that can be read. A newest state that another record continues is no tip, and has no number: it is
-// @latest. So is one that only a snapshot has, as the journal lost its record: a branch of no records.
+// branches splits the records of the journal into branches. First comes the path to the newest
+// state, then the other ends from the newest to the oldest. Each goes back to the first record
+// that a branch already has, so every record is visited once and has one branch. Lost records
+// belong to a branch but are not counted; the first record of a branch is a readable one. A
+// newest state that another record continues has no tip number, and is called @latest. If only a
+// snapshot has the newest state, because the journal lost its record, its branch has no records.
 func (s *source) branches() lineage {
 	log, in := s.Log(), s.standing()
-	onHead := map[uint64]bool{} // Of all ends.
+	onHead := map[uint64]bool{} // The path to the head, over all ends.
 	for e := range log.Ancestors(log.Head) {
 		onHead[e.ID.Seq] = true
 	}
@@ -122,7 +128,7 @@ func (s *source) branches() lineage {
 	for i, e := range ends {
 		numbers[e.ID.Seq] = fmt.Sprintf("tip:%d", i+1)
 	}
-	slices.Reverse(ends) // The newest take what they share with older ones.
+	slices.Reverse(ends) // The newest branches take the records that they share with older ones.
 	if newest, ok := log.Known(in.newest); ok {
 		ends = append([]journal.Entry{newest}, slices.DeleteFunc(ends, func(e journal.Entry) bool { return e.ID.Seq == newest.ID.Seq })...)
 	} else if _, lost := s.Newest(); lost != nil && s.stored()[in.newest] {
@@ -135,13 +141,14 @@ func (s *source) branches() lineage {
 			d.Branch = "@latest"
 		}
 		for e := range log.Ancestors(end.ID.Seq) {
-			// It belongs to a branch that may claim before this one, and so do all before it.
+			// The record belongs to an earlier branch of this loop, and so do all records before
+			// it.
 			if l.of[e.ID.Seq] != "" {
 				break
 			}
 			l.of[e.ID.Seq] = d.Branch
-			// Each record taken is the first so far; when the loop ends, the last is the first of
-			// the branch.
+			// Each visited record is the first one so far, so after the loop the last one visited
+			// is the first of the branch.
 			if d.Parent = e.Parent; !e.Lost() {
 				d.FirstTick, d.FirstRecord = e.Tick, e.ID.Seq
 				d.Records++
@@ -156,17 +163,17 @@ func (s *source) branches() lineage {
 // marksDoc is what marks --json prints.
 type marksDoc struct {
 	Total int       `json:"total"`
-	Marks []markDoc `json:"marks"` // Oldest first; the newest as many as --limit allows.
+	Marks []markDoc `json:"marks"` // Oldest first; at most --limit, the newest ones.
 }
 
 // A markDoc is a name that the program gave a tick.
 type markDoc struct {
-	Name    string    `json:"name"` // mark:NAME is the point in time.
+	Name    string    `json:"name"` // The point in time is mark:NAME.
 	Tick    uint64    `json:"tick"`
 	Seq     uint64    `json:"record"`
 	Time    time.Time `json:"time"`
-	Branch  string    `json:"branch"`  // As branches calls it.
-	Rewound bool      `json:"rewound"` // The newest state does not come from this tick.
+	Branch  string    `json:"branch"`  // Name of the branch, as in branchDoc.
+	Rewound bool      `json:"rewound"` // True if the newest state does not descend from this tick.
 }
 
 var marksCommand = command{
