@@ -10,24 +10,23 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// A ballast is a file of a store that says nothing: space that is given up when a full disk
-// keeps the store from being opened or resumed. Nothing can be removed from a store before
-// it is written, durably, that it may be gone; on a disk that the store has filled by itself
-// there would be no way out.
+// The ballast is a reserve file without content. A store deletes it to free space if a full disk
+// prevents opening or resuming. Nothing can be removed from a store before a durable note allows
+// the removal. So a store that filled its own disk could not be opened again without this reserve.
 //
-//	snapshot, prune, ballast if it is missing ... disk full ... Open: ballast removed, opened, pruned
+//	snapshot, prune, ballast if missing ... disk full ... Open: ballast removed, opened, pruned
 
 const (
-	// ballastFrom is how large a store is at least that has one.
+	// ballastFrom is the size from which a store has a ballast.
 	ballastFrom = 16 << 20
 
-	// leastBallast is for a segment's header, a schema and what is said to be pruned. The
-	// ledger, which is written anew, comes on top of it.
+	// leastBallast covers a segment header, a schema and the note about pruning. The ledger is
+	// rewritten, so its size is added.
 	leastBallast = 1 << 20
 )
 
-// keepBallast makes or enlarges the ballast of a store of so many bytes. That is no error if
-// it cannot: there is no room for it then.
+// keepBallast creates or enlarges the ballast of a store of so many bytes. Failing is no error: the
+// disk has no room for it then.
 func keepBallast(files disk.FS, stored, ledger int64) {
 	if stored < ballastFrom {
 		return
@@ -46,7 +45,7 @@ func keepBallast(files disk.FS, stored, ledger int64) {
 	}
 }
 
-// fillBallast writes bytes that no file system makes smaller.
+// fillBallast writes random bytes, which no file system can compress.
 func fillBallast(files disk.FS, size int64) error {
 	f, err := files.Create(catalog.BallastFile)
 	if err != nil {
@@ -54,19 +53,19 @@ func fillBallast(files disk.FS, size int64) error {
 	}
 	buf, noise := make([]byte, 64<<10), rand.NewChaCha8([32]byte{})
 	for at := int64(0); at < size && err == nil; at += int64(len(buf)) {
-		_, _ = noise.Read(buf) // Never fails.
+		_, _ = noise.Read(buf) // Read never fails.
 		_, err = f.WriteAt(buf, at)
 	}
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// spendBallast reports whether err is that of a full disk and there was a ballast, which is
-// gone now, so that it is worth trying again.
+// spendBallast reports whether to retry after err. It is true if err means a full disk and the
+// ballast existed and is now removed.
 func spendBallast(files disk.FS, err error) bool {
 	return full(err) && files.Remove(catalog.BallastFile) == nil && disk.SyncDir(files, ".") == nil
 }
 
-// full reports whether err says that there is no space left.
+// full reports whether err means that no space is left.
 func full(err error) bool {
 	const handleDiskFull, diskFull = syscall.Errno(39), syscall.Errno(112)
 	windows := runtime.GOOS == "windows" && (errors.Is(err, handleDiskFull) || errors.Is(err, diskFull))

@@ -5,18 +5,20 @@ import (
 	"fmt"
 )
 
-// A store that nobody configured does not fill the disk: it has a bound, in bytes of all its files,
-// and after each snapshot removes the oldest that it can do without. But it removes nothing unasked
-// from a store that somebody else let grow, or that is damaged: then it says so, and how to ask. What
-// can be removed is planned in retention.go; here is what the bound makes of segments and snapshots.
+// A store without a configured Retention does not fill the disk: a default bound limits the bytes
+// of all its files. After each snapshot it removes the oldest data that is not needed. But it
+// removes nothing by default if the store is damaged or already above the default bound. Then the
+// report says so, and which option to set. retention.go plans what can be removed; this file
+// derives segments and snapshots from the bound.
 
-// A bounding is what a store knows of its own bound.
+// A bounding holds the bound of a store.
 type bounding struct {
-	bound   int64 // What it is to stay within; 0: it has no bound, or does not keep to it.
-	asFound bool  // It was above the default bound when it was opened: remove nothing.
+	bound int64 // Bytes to stay within; 0: no bound, or the store does not keep to it.
+	// The store was above the default bound when it was opened, so nothing is removed.
+	asFound bool
 }
 
-// bind decides what the store, whose journal is that, is to stay within.
+// bind decides the bound of the store with the given journal segments.
 func (s *Store) bind(journal []segmentSize) {
 	r, p := s.options.Retain, past{s.list, s.head, s.head, journal, s.smallSegment()}
 	bytes := s.tally.snapshotBytes + bytesOf(journal)
@@ -40,7 +42,7 @@ func (s *Store) bind(journal []segmentSize) {
 	s.report.Kept = k
 }
 
-// What a store says that has what its bound lets, and between two snapshots maybe more.
+// Reasons in Keeping.Reason.
 const (
 	asMuch       = "as much of the past as the bound lets"
 	asMany       = "the newest segments of the journal, as each opening adds one; Retain.KeepAll keeps all"
@@ -48,7 +50,7 @@ const (
 	removeFailed = "files could not be removed, see Metrics.LastSnapshot; the next snapshot tries again"
 )
 
-// now returns what is kept of a store that has that many bytes by now.
+// now returns k for a store that has that many bytes now.
 func (k Keeping) now(bytes int64) Keeping {
 	if bytes > k.Bound && k.Bound > 0 && k.Bytes <= k.Bound {
 		k.Reason = snapshotDue
@@ -57,17 +59,17 @@ func (k Keeping) now(bytes int64) Keeping {
 	return k
 }
 
-// Each opening begins a segment, however little it writes, and opens those behind the last snapshot.
-// Small segments are those that an opening left and not the size of a segment. To read a MiB of
-// journal takes longer than to open a file.
+// Each opening begins a segment, however little it writes, and opens the segments behind the last
+// snapshot. A segment is small if an opening left it before it reached its size. Reading a MiB of
+// journal takes longer than opening a file.
 const (
-	maxSegments    = 24      // Small ones that stay in a small journal.
-	segmentsBehind = 12      // Small ones that such a journal has behind the last snapshot.
-	segmentWorth   = 1 << 20 // Bytes of journal for each further one.
+	maxSegments    = 24      // Small segments that stay in a small journal.
+	segmentsBehind = 12      // Small segments that such a journal has behind the last snapshot.
+	segmentWorth   = 1 << 20 // Bytes of journal that allow one more segment.
 	smallSegment   = 256 << 10
 )
 
-// tooMany reports whether more segments than most are small, and more than all bytes are worth.
+// tooMany reports whether more than most segments are small, and more than the total size allows.
 func tooMany(segments []segmentSize, small int64, most int) bool {
 	n := 0
 	for _, s := range segments {
@@ -83,17 +85,18 @@ func (s *Store) smallSegment() int64 {
 	return min(smallSegment, cmp.Or(s.segmentBytes(), defaultSegment)/4)
 }
 
-// manySegments reports whether a snapshot is due because of the segments behind the last one. It
-// lets those before it go, or, if all is kept, an opening need not read them.
+// manySegments reports whether a snapshot is due because of the segments behind the last one. After
+// that snapshot the segments can be removed, or, if everything is kept, an opening need not read
+// them.
 func (s *Store) manySegments() bool {
 	return s.behind >= max(segmentsBehind, int(s.grown/segmentWorth)) && s.mayPrune()
 }
 
-// share is the part of the bound that one snapshot may take, or one segment.
+// share returns the part of the bound that one snapshot or one segment may take.
 func share(bound int64) int64 { return max(minShare, bound/shares) }
 
-// segmentBytes returns the size of the journal's segments: what is removed goes by whole
-// segments. 0 is the journal's default.
+// segmentBytes returns the size of the journal's segments, because pruning removes whole segments.
+// 0: the journal's default.
 func (s *Store) segmentBytes() int64 {
 	r := s.options.Retain
 	switch bound := s.options.bound(s.fullSize); {
@@ -107,10 +110,10 @@ func (s *Store) segmentBytes() int64 {
 	return 0
 }
 
-// crowded reports whether what must stay is more than it should be, and only a full
-// snapshot lets it go: the journal behind the second newest one that shares no file with
-// the newest takes a quarter of the bound, has many segments, or reaches further back than what is
-// asked for.
+// crowded reports whether retention needs a full snapshot before it can remove enough. The journal
+// must stay from the newest base on that shares no file with the newest snapshot. This part of the
+// journal may be too large. Too large is a quarter of the bound, many segments, or more than what
+// is asked for.
 func (s *Store) crowded() bool {
 	if s.journal == nil {
 		return false

@@ -10,12 +10,12 @@ import (
 	"github.com/stet-ecs/stet/internal/shell"
 )
 
-// SaveDivergence saves both worlds of d to files in dir, which it makes, and
-// returns the command, for a shell, that shows how they differ: "ecsdump diff A B". A
-// divergence of the same tick that was saved there before is replaced.
+// SaveDivergence saves both worlds of d to files in dir, which it creates. It returns the shell
+// command that shows how they differ: "ecsdump diff A B". A divergence of the same tick that was
+// saved there before is replaced.
 //
-// Components that are NoPersist are in no file; if d names one of them, look at
-// d.First and d.Again.
+// The files contain no NoPersist components. If d names one of them, compare d.First and d.Again
+// instead.
 func SaveDivergence(ctx context.Context, dir string, d *ecs.Divergence) (command string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("persist: save of a divergence: %w", err)

@@ -1,7 +1,6 @@
-// Package persist keeps a world in a directory, so that it comes back after a
-// crash as it was: every committed tick goes into a journal, and now and then a
-// snapshot holds it all. It also saves a world to a single file and loads it
-// again.
+// Package persist keeps a world in a directory, so that the world survives a crash. The journal
+// records every committed tick, and a snapshot of the whole world is written from time to time. The
+// package also saves a world to a single file and loads it again.
 //
 //	world ──Commit──▶ tick (row patches, operations) ──▶ journal/*.seg
 //	  │                                                     │ replay
@@ -32,13 +31,13 @@
 //
 // # Words
 //
-// A checkpoint is in memory, a snapshot on disk; other stores use the words the
-// other way round. A tick is durable once an fsync that covers it has returned;
-// until then a crash may lose it, and the ticks after it, but nothing before.
+// A checkpoint is in memory and a snapshot is on disk; other stores use the two words the other way
+// round. A tick is durable once an fsync that covers it has returned. Until then a crash may lose
+// the tick and all ticks after it, but no tick before it.
 //
 // # After a crash
 //
-// The state recovered is that of some committed tick, no older than the last
-// durable one. Damage to what was durable is an error with file and offset;
-// nothing is cut off or deleted because it looks bad.
+// The recovered state is the state of a committed tick, and that tick is at least as new as the
+// last durable one. Damage to durable data is an error with file and offset. Nothing is truncated
+// or deleted because it looks damaged.
 package persist

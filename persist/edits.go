@@ -5,11 +5,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// edits are the large rows of a tick of which it gives what changed in them. They are found
-// before anything is encoded, since a tick without any is of an older format.
+// edits are the large rows of which a tick writes only the changed bytes. They are found before
+// anything is encoded, because a tick without edits uses an older format.
 type edits struct {
 	found []storageEdits
-	n     int // How many of found are of this tick.
+	n     int // The first n entries of found belong to this tick.
 }
 
 type storageEdits struct {
@@ -20,7 +20,7 @@ type storageEdits struct {
 // any reports whether the tick has edits.
 func (e *edits) any() bool { return e.n > 0 }
 
-// of returns the edited rows of st; nil: there are none.
+// of returns the edited rows of st; nil: none.
 func (e *edits) of(st raw.Storage) *format.EditedRows {
 	for i := range e.found[:e.n] {
 		if e.found[i].storage == st {
@@ -30,8 +30,8 @@ func (e *edits) of(st raw.Storage) *format.EditedRows {
 	return nil
 }
 
-// next returns room for the edits of another storage, which are of the tick once they are
-// counted.
+// next returns an entry for the edits of another storage. The entry belongs to the tick once the
+// caller increments n.
 func (e *edits) next(st raw.Storage) *format.EditedRows {
 	if e.n == len(e.found) {
 		e.found = append(e.found, storageEdits{})

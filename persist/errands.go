@@ -11,12 +11,12 @@ import (
 
 var errNoReturn = errors.New("persist: the function given to Do did not return: it panicked, or ended the goroutine of the world")
 
-// Other goroutines must not touch a world. What they want done they leave here, and the goroutine
-// of the world does it between two ticks, where the state is committed. An errand is called once or
-// not at all: whoever takes it out of the list, to call it or to give it up, is the only one.
+// Other goroutines must not touch a world. They queue functions here, and the goroutine of the
+// world calls them between two ticks. Each function is called at most once: only the goroutine that
+// removes it from the queue calls it or cancels it.
 
-// errands are the functions that wait for the end of the tick, oldest first. The lock is not held
-// while one is called, so that it may leave another.
+// errands is the queue of functions that wait for the end of the tick, oldest first. The lock is
+// not held during a call, so the function may queue another one.
 type errands struct {
 	mu      sync.Mutex
 	waiting []*errand
@@ -24,11 +24,12 @@ type errands struct {
 }
 
 type errand struct {
-	f    func(*ecs.World)
-	done chan error // Has room for what became of it: the goroutine of the world never waits for who asked.
+	f func(*ecs.World)
+	// Buffered for the result, so that the goroutine of the world never waits for the caller.
+	done chan error
 }
 
-// do makes f wait, and waits until it was called.
+// do queues f and waits until it was called.
 func (s *errands) do(ctx context.Context, f func(*ecs.World)) error {
 	d := &errand{f, make(chan error, 1)}
 	if err := s.add(d); err != nil {
@@ -41,7 +42,7 @@ func (s *errands) do(ctx context.Context, f func(*ecs.World)) error {
 		if s.remove(d) {
 			return ctx.Err()
 		}
-		return <-d.done // It is being called.
+		return <-d.done // f is being called.
 	}
 }
 
@@ -55,7 +56,7 @@ func (s *errands) add(d *errand) error {
 	return nil
 }
 
-// remove takes d away, and reports whether it still waited.
+// remove removes d from the queue and reports whether d was still in it.
 func (s *errands) remove(d *errand) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +67,7 @@ func (s *errands) remove(d *errand) bool {
 	return i >= 0
 }
 
-// next takes away the one that waited longest; nil: none does.
+// next removes and returns the oldest function; nil: the queue is empty.
 func (s *errands) next() (d *errand) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,14 +78,15 @@ func (s *errands) next() (d *errand) {
 	return d
 }
 
-// count returns how many wait.
+// count returns the length of the queue.
 func (s *errands) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.waiting)
 }
 
-// run calls those that wait now, and not those that they leave: a tick shall end.
+// run calls the functions that are queued now, but not those that they queue, so that the tick
+// ends.
 func (s *errands) run(w *ecs.World) {
 	for range s.count() {
 		if d := s.next(); d != nil {
@@ -94,13 +96,13 @@ func (s *errands) run(w *ecs.World) {
 }
 
 func (d *errand) run(w *ecs.World) {
-	err := errNoReturn // It stays so if f panics, or calls runtime.Goexit.
+	err := errNoReturn // The error stays if f panics or calls runtime.Goexit.
 	defer func() { d.done <- err }()
 	d.f(w)
 	err = nil
 }
 
-// close tells all that wait, and will, that the store is closed.
+// close completes all queued and future functions with ErrClosed.
 func (s *errands) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

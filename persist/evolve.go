@@ -12,25 +12,23 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A store whose components are no longer those of the program is converted when
-// it is opened. Ticks are never converted: those before are replayed under the
-// schema they were written with, and what that leads to is converted once and
-// becomes a full snapshot. It has the identity of the state it was made of, a
-// higher number and another schema:
+// A store is converted when it is opened with other component types. Ticks are never converted: old
+// ticks are replayed under the schema they were written with. The resulting state is converted once
+// and becomes a full snapshot. The new snapshot has the ID of its source state, a higher number and
+// another schema:
 //
 //	snapshot 1 ── tick ── tick ── head           schema A
 //	                              snapshot 2 ── tick ── …   schema B
 //
-// So two snapshots can name one state. The records behind say which of them they
-// continue: their preamble has its schema.
+// So two snapshots can have the same state ID. The records behind them say which one they continue:
+// the preamble of the records has the schema.
 //
-// The journal's new segment is durable before the snapshot has its name. After a
-// crash between the two, the segment has no records, and the next opening
-// converts again or, if it is that of the older program, goes on as before.
+// The journal's new segment is durable before the snapshot gets its name. After a crash between the
+// two, the segment has no records. The next opening then converts again, or continues as before if
+// the older program opens the store.
 
-// evolved returns the schema of a store with schema s that is converted to the
-// types of w, which conversions are for: s itself if nothing differs. What is not
-// registered stays.
+// evolved returns the schema of a store after its conversion to the types of w. It returns s itself
+// if nothing differs. Components that are not registered stay in the schema.
 func evolved(s *format.Schema, w *ecs.World, conversions []raw.Conversion) *format.Schema {
 	next, changed := format.NewSchema(), false
 	entries := slices.Clone(s.Components)
@@ -59,7 +57,7 @@ func evolved(s *format.Schema, w *ecs.World, conversions []raw.Conversion) *form
 	return next
 }
 
-// outlived returns the former entries of what c becomes.
+// outlived returns the former entries of the component that replaces c.
 func outlived(c *format.Entry) []format.Former {
 	for _, f := range c.Former {
 		if f.Name == c.Name && f.Version == c.Version && f.Layout.Equal(c.Layout) {
@@ -70,8 +68,8 @@ func outlived(c *format.Entry) []format.Former {
 	return former[max(0, len(former)-format.MaxFormer):]
 }
 
-// conversionsOf returns what must be converted to make a state of a store with schema s one of
-// w, and what only one of the two has; see [image.Conversions].
+// conversionsOf returns the conversions from schema s to the types of w, and the components that
+// only one of the two has; see [image.Conversions].
 func conversionsOf(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	conversions, err := image.Conversions(s, w)
 	if err != nil {
@@ -80,8 +78,8 @@ func conversionsOf(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	return rewindChanges(s, w, conversions), nil
 }
 
-// rewindChanges appends to conversions those that package ecs does not see: what
-// is put back with the world.
+// rewindChanges appends the conversions that package ecs does not see: changes of whether a
+// component rewinds.
 func rewindChanges(s *format.Schema, w *ecs.World, conversions []raw.Conversion) []raw.Conversion {
 	for _, st := range w.Raw().Storages() {
 		n, stored := image.NumberOf(s, st)
@@ -103,7 +101,7 @@ func rewindChanges(s *format.Schema, w *ecs.World, conversions []raw.Conversion)
 	return conversions
 }
 
-// converting returns those of conversions that convert something.
+// converting returns the conversions that change a stored component.
 func converting(conversions []raw.Conversion) (some []raw.Conversion) {
 	for _, c := range conversions {
 		if c.Name != "" && c.Stored != "" {
@@ -113,19 +111,19 @@ func converting(conversions []raw.Conversion) (some []raw.Conversion) {
 	return some
 }
 
-// convert continues a store whose state was converted: before the first commit
-// there is a full snapshot under the new schema.
+// convert continues a store whose state was converted. It writes a full snapshot under the new
+// schema before the first commit.
 func (s *Store) convert(ctx context.Context, log *journal.Log, before *raw.State) error {
 	if err := s.world.Raw().Attach(s, s.head); err != nil {
 		return err
 	}
-	s.table, s.sums = nil, nil // Pages of the old layout are not to be shared.
+	s.table, s.sums = nil, nil // Pages of the old layout must not be shared.
 	_, err := s.firstSnapshot(ctx, log)
 	if err == nil {
 		return nil
 	}
 	_ = s.world.Raw().Detach(s)    // No checkpoint is held.
-	_ = s.world.Raw().Load(before) // It fitted before.
+	_ = s.world.Raw().Load(before) // This state fitted before, so Load succeeds.
 	if s.journal != nil {
 		s.journal.Abandon()
 	}

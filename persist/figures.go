@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Logs and JSON have the figures of a store under the same names, in the same order and
-// units: one list, LogValue, makes both.
+// Logs and JSON have the metrics of a store under the same names, in the same order and in the same
+// units. LogValue defines them for both.
 
-// LogValue is m as a group of [log/slog], so that a logger takes it as it is:
+// LogValue returns m as a group of [log/slog], so that a logger accepts it directly:
 //
 //	logger.Info("store", "metrics", store.Metrics())
 //
@@ -41,7 +41,7 @@ func (m Metrics) LogValue() slog.Value {
 	)
 }
 
-// LogValue is r as a group of [log/slog].
+// LogValue returns r as a group of [log/slog].
 func (r SnapshotResult) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Uint64("tick", r.Tick),
@@ -57,7 +57,7 @@ func (r SnapshotResult) LogValue() slog.Value {
 	)
 }
 
-// LogValue is k as a group of [log/slog].
+// LogValue returns k as a group of [log/slog].
 func (k Keeping) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Int64("bytes", k.Bytes),
@@ -68,29 +68,30 @@ func (k Keeping) LogValue() slog.Value {
 	)
 }
 
-// MarshalJSON is m as an object, for package expvar and others. Its members, which stay what
-// they are, others may come:
+// MarshalJSON returns m as an object, for package expvar and other users. These members stay; later
+// versions may add others:
 //
 //	tick durable_tick lag_ticks error
 //	journal_segments journal_bytes queued_bytes
 //	syncs sync_last_seconds sync_max_seconds sync_seconds
 //	snapshots snapshots_failed snapshotting
-//	last_snapshot: tick name written_pages shared_pages bytes files error removed remove_error lost
+//	last_snapshot: tick name written_pages shared_pages bytes files error
+//	               removed remove_error lost
 //	snapshot_stall_seconds snapshot_bytes disk_bytes
 //	kept: bytes bound_bytes record tick reason
 //	pruned_marks pruned_branches
 //
-// Bytes are whole, seconds have fractions, sync_seconds are those of all syncs. All members
-// are always there: an error that is none is an empty text.
+// Bytes are integers and seconds are fractions. sync_seconds is the total of all syncs. All members
+// are always present: a nil error is an empty text.
 func (m Metrics) MarshalJSON() ([]byte, error) { return appendJSON(nil, m.LogValue()) }
 
-// MarshalJSON is r as an object, which is last_snapshot of [Metrics.MarshalJSON].
+// MarshalJSON returns r as an object, the last_snapshot member of [Metrics.MarshalJSON].
 func (r SnapshotResult) MarshalJSON() ([]byte, error) { return appendJSON(nil, r.LogValue()) }
 
-// MarshalJSON is k as an object, which is kept of [Metrics.MarshalJSON].
+// MarshalJSON returns k as an object, the kept member of [Metrics.MarshalJSON].
 func (k Keeping) MarshalJSON() ([]byte, error) { return appendJSON(nil, k.LogValue()) }
 
-// textOf is err as a text, an empty one for nil.
+// textOf returns the text of err as an attribute; nil: an empty text.
 func textOf(key string, err error) slog.Attr {
 	if err == nil {
 		return slog.String(key, "")
@@ -100,7 +101,7 @@ func textOf(key string, err error) slog.Attr {
 
 func seconds(key string, d time.Duration) slog.Attr { return slog.Float64(key, d.Seconds()) }
 
-// appendJSON appends v to b: an object for a group.
+// appendJSON appends v to b as JSON. A group becomes an object.
 func appendJSON(b []byte, v slog.Value) ([]byte, error) {
 	if v.Kind() != slog.KindGroup {
 		text, err := json.Marshal(v.Any())

@@ -16,46 +16,48 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A Follower keeps a world at the newest state of a store that somebody else writes, another
-// process or another part of this one: for spectators, for servers that only read, and for a
-// standby that takes the store over.
+// A Follower keeps a world at the newest state of a store that another process or another part of
+// this process writes. It is for spectators, for servers that only read, and for a standby that
+// takes the store over.
 //
 //	owner      Commit ─▶ journal      Commit ─▶ journal      ends
 //	                        │                      │           │
 //	follower            Advance                Advance        Open ─▶ the world has the store
 //
-// A tick is applied in O(rows that it wrote), under the undo log of the world: indexes,
-// masks, groups and changes learn of it, and with [ecs.Options.History] the world goes back
-// and forth over the ticks that it was told, by [ecs.History.Seek]; Advance goes on from
-// wherever it is. Nobody else may change it.
+// Applying a tick takes O(rows that the tick wrote), under the undo log of the world: indexes,
+// masks, groups and changes are updated. With [ecs.Options.History] the program can go back and
+// forth over the applied ticks by [ecs.History.Seek]; Advance continues from the present tick. Only
+// the follower may change the world.
 //
-// Where types of the world are not those that are stored, the ticks are applied to an image,
-// which is converted into the world at each Advance: O(rows that the world has). What they have
-// no place for is left out, which [raw.World.Converted] tells.
+// If types of the world differ from the stored types, the ticks are applied to an image. Each
+// Advance converts the image into the world: O(rows of the world). Stored values without a place in
+// the new types are left out, and [raw.World.Converted] lists them.
 //
-// What a follower shows was committed, but need not be durable yet: if the machine of the
-// owner fails, its last ticks may not come back.
+// A follower shows committed ticks that may not be durable yet. If the owner's machine fails, its
+// last ticks may be lost.
 //
-// Its methods belong to the goroutine of the world.
+// Only the goroutine of the world may call the methods of a Follower.
 type Follower struct {
-	store *Store // The one that the world will have; it has no journal yet.
+	store *Store // The store that will own the world; it has no journal yet.
 	cat   *catalog.Catalog
 	typed image.Typed
-	image *image.Image // The state that the world was converted from; nil: nothing was.
-	state storedState  // That the world was last made or brought to by ticks.
-	empty *raw.State   // What the world was.
-	lost  bool         // The image is of no use: the next Advance loads.
+	image *image.Image // The state that the world was converted from; nil: no conversion.
+	// The state that the world was last filled with or brought to by ticks.
+	state storedState
+	empty *raw.State // The world before Follow, without entities.
+	lost  bool       // The image is unusable, so the next Advance loads.
 	done  bool
 }
 
-// errAnew says that no tick leads on from where the world is: it must be loaded.
+// errAnew reports that no tick leads on from the world's state, so the newest state must be loaded.
 var errAnew = errors.New("persist: no tick leads on from the state of the world")
 
-// Follow fills w, which has no entities, with the newest state of the store at dir, and
-// returns what keeps it there. The store is only read; a program may have it open.
+// Follow fills w, which must have no entities, with the newest state of the store in dir. The
+// returned Follower keeps w at the newest state. The store is only read; another program may have
+// it open.
 //
-// Components that w has not registered are kept as rows of bytes. Register all others before.
-// Errors are those of [Open], but for the lock; w is then as it was.
+// Components that w has not registered are kept as rows of bytes. Register all others before
+// Follow. The errors are those of [Open], without [ErrLocked]; w is then as it was.
 func Follow(ctx context.Context, dir string, w *ecs.World) (*Follower, error) {
 	files, err := disk.Open(dir)
 	if err != nil {
@@ -68,7 +70,7 @@ func Follow(ctx context.Context, dir string, w *ecs.World) (*Follower, error) {
 	return f, err
 }
 
-// FollowFS follows the store at the top of files, as [Follow] does. files stay open when the
+// FollowFS follows the store at the root of files, as [Follow] does. files stay open when the
 // follower is closed.
 func FollowFS(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error) {
 	return follow(ctx, disk.Sub(files, "."), w)
@@ -98,19 +100,19 @@ func follow(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error)
 	return f, nil
 }
 
-// Advance brings the world to the newest state of the store, and reports whether that is
-// another one than it was at. It reads what was written since: O(rows written), and some
-// names of files if nothing was. Call it as often as the world is to be fresh.
+// Advance brings the world to the newest state of the store, and reports whether the state changed.
+// It reads what was written since the last call: O(rows written), or a few file names if nothing
+// was written. Call it as often as the world must be updated.
 //
-// If the owner went back and on from there, so does the world: over its history, or by
-// loading the newest state anew, as it does if [Options.Retain] removed what it had not read yet.
-// The functions of [ecs.World.OnRestore] are called when the world is at another state: once
-// for all that was read, and before where it went back.
+// If the owner went back and branched, the world does the same. It goes back over its history or
+// loads the newest state. It also loads the newest state if [Options.Retain] removed ticks that it
+// had not read yet. The functions of [ecs.World.OnRestore] are called once after all ticks were
+// read, and once earlier if the world went back.
 //
-// Errors: [ErrUncommitted] if the world was changed by somebody else; [ErrCorrupt],
-// [ErrNotFound] if the store is gone; [ErrSchema] if it was converted to types that w cannot
-// have; [raw.ErrCheckpointHeld], [ErrClosed], and that of ctx. The world is then at a
-// tick of the store, as far as Advance came, and another Advance goes on from there.
+// Advance returns [ErrUncommitted] if the program changed the world, and [ErrNotFound] if the store
+// is gone. It returns [ErrSchema] if the store was converted to types that the world cannot have.
+// Other errors: [ErrCorrupt], [raw.ErrCheckpointHeld], [ErrClosed], and the error of ctx. After an
+// error the world is at a tick of the store, and another Advance continues from there.
 func (f *Follower) Advance(ctx context.Context) (changed bool, err error) {
 	if err := f.usable(); err != nil {
 		return false, err
@@ -123,37 +125,38 @@ func (f *Follower) Advance(ctx context.Context) (changed bool, err error) {
 	return f.at() != at, err
 }
 
-// advance is Advance to the head that the catalog knows.
+// advance is Advance to the head that the catalog has read.
 func (f *Follower) advance(ctx context.Context) (err error) {
 	head, at := f.cat.Head(), f.at()
 	if e, ok := f.cat.Log.Find(head); head == at.Seq && !f.lost && (!ok || e.ID == at) {
 		return nil
 	}
 	switch e, ok := f.cat.Log.Find(at.Seq); {
-	case f.lost, ok && e.ID != at: // The state that was followed was lost with its machine.
+	case f.lost, ok && e.ID != at: // The followed state was lost with the owner's machine.
 		err = f.load(ctx, head)
 	case f.image != nil:
 		err = f.convert(ctx, head)
 	default:
 		err = f.apply(ctx, head)
 	}
-	if errors.Is(err, errAnew) || errors.Is(err, image.ErrUnlike) || errors.Is(err, ErrNotFound) { // Or it was removed meanwhile.
+	// ErrNotFound: the base was removed meanwhile.
+	if errors.Is(err, errAnew) || errors.Is(err, image.ErrUnlike) || errors.Is(err, ErrNotFound) {
 		err = f.load(ctx, head)
 	}
 	return err
 }
 
-// Open makes the world the owner's, once nobody has the store open: it takes the lock, brings
-// the world to the newest state, and opens the store, as the function Open does, without reading
-// that state again. The history of the world, its handles, queries and indexes stay. The
-// follower is done.
+// Open makes the follower's world the owner of the store, once no other process has the store open.
+// It takes the lock, brings the world to the newest state, and opens the store, as the function
+// Open does, without reading that state again. The history of the world, its handles, queries and
+// indexes stay. The follower must not be used afterwards.
 //
-// The first snapshot is a full one. The state is read again, with an empty history,
-// if [Options.At] names another one, if types must be converted or if something in the store
-// is damaged. [Options.History] counts then only.
+// The first snapshot is a full one. Open reads the state again, with an empty history, if
+// [Options.At] names another state, types must be converted, or the store is damaged. Only then
+// does it use [Options.History].
 //
-// Errors are those of the function Open, [ErrLocked] among them, and of [Follower.Advance]. The
-// follower goes on then.
+// Errors are those of the function Open, including [ErrLocked], and of [Follower.Advance]. After an
+// error the follower can still be used.
 func (f *Follower) Open(ctx context.Context, options Options) (*Store, error) {
 	if err := f.usable(); err != nil {
 		return nil, err
@@ -172,7 +175,7 @@ func (f *Follower) Open(ctx context.Context, options Options) (*Store, error) {
 	return s, nil
 }
 
-// usable returns an error unless the follower can go on.
+// usable returns an error unless the follower can continue.
 func (f *Follower) usable() error {
 	switch {
 	case f.done:
@@ -185,7 +188,7 @@ func (f *Follower) usable() error {
 	return nil
 }
 
-// own opens the store, which l keeps others out of. What was read of the journal is not read again.
+// own opens the store, which l locks. It reads no part of the journal again.
 func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*Store, error) {
 	cat := f.cat
 	if _, err := cat.Refresh(ctx); err != nil {
@@ -201,7 +204,7 @@ func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*
 		return f.reread(ctx, l, options)
 	}
 	s := f.store
-	f.state.id = f.at() // The owner may have gone back to it.
+	f.state.id = f.at() // The owner may have gone back to this state.
 	s.options, s.lock = options.resolved(s.files), l
 	if err := s.takeOver(f.state, cat, &catalog.Found{Snapshot: bases[0]}); err != nil {
 		return nil, err
@@ -209,8 +212,8 @@ func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*
 	return s, nil
 }
 
-// takeOver begins to journal a world that is at a state of the store already. If that fails,
-// the world is followed as before.
+// takeOver begins to journal a world that is already at a state of the store. If it fails, the
+// world is followed as before.
 func (s *Store) takeOver(state storedState, c *catalog.Catalog, f *catalog.Found) error {
 	if err := s.removeTemps(); err != nil {
 		return err
@@ -254,7 +257,7 @@ func (f *Follower) reread(ctx context.Context, l *catalog.Lock, options Options)
 	return s, nil
 }
 
-// Close lets go of the files. The world stays as it is.
+// Close closes the files. The world stays as it is.
 func (f *Follower) Close() error {
 	if f.done {
 		return ErrClosed
@@ -268,7 +271,7 @@ func (f *Follower) Close() error {
 
 func (f *Follower) world() raw.World { return f.typed.World }
 
-// at returns the state that the world is at: with a history, somebody may have gone back.
+// at returns the state of the world. With a history, the program may have gone back.
 func (f *Follower) at() journal.ID {
 	if f.image != nil {
 		return f.image.ID
@@ -301,7 +304,7 @@ func (f *Follower) apply(ctx context.Context, head uint64) error {
 	return err
 }
 
-// ticks returns the ticks of path, which begin at the state that the world is at.
+// ticks returns the ticks of path, which starts at the world's state.
 func (f *Follower) ticks(ctx context.Context, path []journal.Entry) iter.Seq2[*raw.Patch, error] {
 	return func(yield func(*raw.Patch, error) bool) {
 		for _, e := range path {
@@ -323,7 +326,7 @@ func (f *Follower) ticks(ctx context.Context, path []journal.Entry) iter.Seq2[*r
 	}
 }
 
-// back goes to the newest state that the world holds on the way to record head, and reports
+// back goes to the newest ancestor of record head that the world's history holds, and reports
 // whether there is one.
 func (f *Follower) back(head uint64) bool {
 	w, oldest := f.store.world, f.store.oldestSeq()
@@ -352,12 +355,12 @@ func (f *Follower) read(ctx context.Context, e journal.Entry) (*format.Tick, *fo
 	case r.Says.Parent != at:
 		return nil, nil, f.cat.EntryError(e, fmt.Errorf("tick %d continues state %v, not %v", e.Tick, r.Says.Parent, at))
 	case f.state.schema.Differs(r.Schema) != nil:
-		return nil, nil, errAnew // Something was converted.
+		return nil, nil, errAnew // Components were converted.
 	}
 	return r.Says, r.Schema, nil
 }
 
-// note notes that t, which is record id under schema, follows.
+// note updates s for tick t, which is record id under schema.
 func (s *storedState) note(t *format.Tick, schema *format.Schema, id journal.ID) {
 	s.id = id
 	if len(schema.Components) > len(s.schema.Components) {
@@ -371,7 +374,7 @@ func (s *storedState) note(t *format.Tick, schema *format.Schema, id journal.ID)
 	}
 }
 
-// convert brings the image to record head, and makes the world that.
+// convert brings the image to record head, and converts it into the world.
 func (f *Follower) convert(ctx context.Context, head uint64) error {
 	path, err := f.cat.Log.Path(f.image.ID.Seq, head)
 	if err != nil {
@@ -384,13 +387,13 @@ func (f *Follower) convert(ctx context.Context, head uint64) error {
 		}
 		if err != nil {
 			f.lost = true
-			return errors.Join(errAnew, err) // Loading tells why.
+			return errors.Join(errAnew, err) // Loading reports the reason.
 		}
 	}
 	return f.fill(im, false)
 }
 
-// load makes the world the state after record seq, whatever it was.
+// load fills the world with the state after record seq.
 func (f *Follower) load(ctx context.Context, seq uint64) (err error) {
 	return f.cat.Persevere(ctx, func() error {
 		bare := f.image == nil
@@ -404,12 +407,13 @@ func (f *Follower) load(ctx context.Context, seq uint64) (err error) {
 		if err := f.fill(im, bare); err != nil || f.image == nil || !bare {
 			return err
 		}
-		f.image, _, err = f.cat.Reach(ctx, seq, false) // A bare one is of no use for ticks.
+		// An image without rows cannot have ticks applied.
+		f.image, _, err = f.cat.Reach(ctx, seq, false)
 		return err
 	})
 }
 
-// fill makes the world what im is. A bare image is the world's then.
+// fill fills the world with im. The world takes over the memory of a bare image.
 func (f *Follower) fill(im *image.Image, bare bool) error {
 	held := stateOf(im)
 	state := im.Settled().State()

@@ -12,14 +12,14 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A store goes elsewhere in two ways. Goto continues a state that the journal leads to
-// already, and writes nothing but the ticks that follow:
+// A store changes to another state in two ways. Goto continues a state that the journal already
+// leads to, and writes only the ticks that follow:
 //
 //	tick ── tick 7 ── tick ── tick 9
 //	           `── tick 8 ── …            Goto tick 7
 //
-// Load brings a state from outside. The journal gets it as one tick, which makes the whole
-// state anew whatever it continues:
+// Load brings a state from outside. The journal records the state as one tick that holds the whole
+// state, whatever tick it continues:
 //
 //	tick ── tick 7 ── all of tick 3 ── tick 4 ── …
 
@@ -28,7 +28,7 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	if err := s.leave(ctx); err != nil {
 		return err
 	}
-	// The catalog reads files below: what was committed must be in them.
+	// The catalog reads the files, so all committed ticks must be in them.
 	if err := s.journal.Sync(ctx); err != nil {
 		return err
 	}
@@ -48,7 +48,9 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 		return err
 	}
 	conversions = converting(conversions)
-	// Put is the first that changes anything; whatever fails before leaves store and world as they were.
+	// Put is the first call that changes anything. If an earlier call fails, store and world are as
+	// they were.
+
 	state := im.State()
 	state.Recorder, state.Seq, state.KeepNoRewind = s, im.ID.Seq, true
 	if err := image.Put(s.world, state, found.Snapshot.Name); err != nil {
@@ -68,16 +70,17 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	return s.restart(ctx, conversions != nil)
 }
 
-// restart begins a segment of the journal, whose schema does not continue the one before. A
-// state that was converted to it gets a snapshot, as when a store is opened. The world is
-// there already: what fails now fails the journal.
+// restart begins a segment of the journal whose schema does not continue the schema before. A
+// converted state gets a snapshot, as when a store is opened. The world is already at the new
+// state, so an error fails the journal.
 func (s *Store) restart(ctx context.Context, converted bool) error {
 	roll := func(ctx context.Context) error {
 		s.announced = len(s.schema.Components)
 		return s.journal.Roll(ctx)
 	}
-	s.table, s.sums = nil, nil       // Pages of the other schema are not to be shared.
-	ctx = context.WithoutCancel(ctx) // Half of this would leave a world that no record leads to.
+	s.table, s.sums = nil, nil // Pages of the other schema must not be shared.
+	// A cancelled restart would leave a world that no record leads to.
+	ctx = context.WithoutCancel(ctx)
 	var err error
 	if converted {
 		_, err = s.snapshot(ctx, "", roll)
@@ -104,7 +107,8 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	if err != nil {
 		return err
 	}
-	before := make(map[string]int) // Rows of what is there, which the tick says that it replaces.
+	// Rows per storage before the load. The tick records that it replaces them.
+	before := make(map[string]int)
 	for _, st := range s.world.Raw().Storages() {
 		before[st.Name()] = st.Rows()
 	}
@@ -126,7 +130,7 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	return nil
 }
 
-// leave ends what is under way at the present state, which the world is about to leave.
+// leave completes the work at the present state before the world changes to another one.
 func (s *Store) leave(ctx context.Context) error {
 	switch err := s.usable(); {
 	case err != nil:
@@ -142,8 +146,8 @@ func (s *Store) leave(ctx context.Context) error {
 	return err
 }
 
-// fits returns an error if im has a component that the program did not register, and that is
-// another one in the store.
+// fits returns an error if im has a component that the program did not register, and the store has
+// the component with another layout.
 func (s *Store) fits(im *image.Image) error {
 	registered := make(map[string]bool)
 	for _, st := range s.world.Raw().Storages() {

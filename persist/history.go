@@ -14,15 +14,15 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// The history of a world that was opened reaches back over ticks on the disk: the world is
-// put to the state before them, and applies them again as it did when it lived through them.
+// After Open, the history of the world can hold ticks from the disk. The world is set to the state
+// before those ticks, and then applies them as it did when they were first committed.
 //
 //	snapshot ── … ── base ── tick ── tick ── head
 //	                  Load    Apply   Apply          the history has base, tick, tick
 //
-// Nothing is changed before all of these ticks were read and applied to an image.
+// Nothing is changed until all of these ticks were read and applied to an image.
 
-// A way is what leads from a state to the present one.
+// A way is the path from a state to the present one.
 type way struct {
 	base  *image.Image
 	ticks []recordedTick
@@ -35,9 +35,9 @@ type recordedTick struct {
 	id     journal.ID
 }
 
-// reachBack makes the history reach back as far as [Options.History] asks. The world is at
-// the head. What cannot be read ends the history sooner, and is reported; an error says that
-// the world is at another state.
+// reachBack fills the history with the ticks that [Options.History] asks for. The world is at the
+// head. If a tick cannot be read, the history ends there, and the error is reported. A returned
+// error means that the world is at another state.
 func (s *Store) reachBack(ctx context.Context, c *catalog.Catalog) error {
 	way, err := s.wayBack(ctx, c)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Store) reachBack(ctx context.Context, c *catalog.Catalog) error {
 	if way == nil {
 		return nil
 	}
-	exempt := s.exempt() // As it is at the head: there is no other.
+	exempt := s.exempt() // Its state at the head is the only one.
 	state := way.base.State()
 	state.Recorder, state.Seq, state.KeepNoRewind = s, way.base.ID.Seq, true
 	s.ids[state.Seq] = way.base.ID
@@ -60,10 +60,12 @@ func (s *Store) reachBack(ctx context.Context, c *catalog.Catalog) error {
 	if err := s.world.Raw().Apply(s.ticksOf(way, exempt)); err != nil {
 		return fmt.Errorf("%w: the history of the world: %w", ErrCorrupt, err)
 	}
-	return nil // What does not rewind was written, so the next tick gives it, whatever it continues.
+	// NoRewind storages have pending writes, so the next tick writes them in full, whatever it
+	// continues.
+	return nil
 }
 
-// ticksOf returns the ticks of a way but for what does not rewind, which the last one gives.
+// ticksOf returns the ticks of a way without the NoRewind storages, which only the last tick sets.
 func (s *Store) ticksOf(way *way, exempt []raw.StoragePatch) iter.Seq2[*raw.Patch, error] {
 	typed := image.Typed{World: s.world.Raw()}
 	return func(yield func(*raw.Patch, error) bool) {
@@ -78,13 +80,13 @@ func (s *Store) ticksOf(way *way, exempt []raw.StoragePatch) iter.Seq2[*raw.Patc
 			if !yield(p, err) {
 				return
 			}
-			s.ids[t.id.Seq] = t.id // It was applied: the world can go back to it.
+			s.ids[t.id.Seq] = t.id // The tick was applied, so the world can go back to it.
 		}
 	}
 }
 
-// wayBack reads what leads to the head, at most as many ticks as were asked for; nil: there
-// are none.
+// wayBack reads the path to the head, with at most [Options.History] ticks; nil: there are no
+// ticks.
 func (s *Store) wayBack(ctx context.Context, c *catalog.Catalog) (*way, error) {
 	oldest, ok := c.OldestBase(s.head)
 	if !ok {
@@ -105,8 +107,8 @@ func (s *Store) wayBack(ctx context.Context, c *catalog.Catalog) (*way, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Two images: im goes on along the ticks and shows that all of them fit; start stays, and is
-	// as a world would be there, without what does not rewind of the dead.
+	// Two images are needed. im advances along the ticks and shows that all of them fit. start
+	// stays at the first state, as a world would be there: without NoRewind rows of dead entities.
 	start := im.Clone()
 	start.DropDead()
 	w := &way{base: start}
@@ -119,11 +121,12 @@ func (s *Store) wayBack(ctx context.Context, c *catalog.Catalog) (*way, error) {
 			return nil, err
 		}
 		t, schema := r.Says, r.Schema
-		anew := t.Tick <= im.Tick || givesFirst(im, schema, t) // A save was loaded, or a resource came.
+		// A save was loaded, or a resource was added.
+		anew := t.Tick <= im.Tick || givesFirst(im, schema, t)
 		if err := c.Advance(im, r); err != nil {
 			return nil, err
 		}
-		if anew { // The way begins here.
+		if anew { // The path begins here.
 			w.base, w.ticks = im.Clone(), nil
 			w.base.DropDead()
 			continue
@@ -136,21 +139,21 @@ func (s *Store) wayBack(ctx context.Context, c *catalog.Catalog) (*way, error) {
 	return w, nil
 }
 
-// givesFirst reports whether t gives a resource that the state before it, im, has not: what the
-// program had made it is not known any more.
+// givesFirst reports whether t writes a resource that its parent state im does not have. The value
+// that the program had given that resource before is not stored.
 func givesFirst(im *image.Image, schema *format.Schema, t *format.Tick) bool {
 	return slices.ContainsFunc(t.Storages, func(p format.StoragePatch) bool {
 		return schema.Components[p.Number].Resource && (p.Number >= len(im.Components) || im.Components[p.Number].N == 0)
 	})
 }
 
-// continues reports whether the components that the tick of e knows are those of the head.
+// continues reports whether the tick of e has the same components as the head.
 func (s *Store) continues(c *catalog.Catalog, e journal.Entry) bool {
 	schema, err := c.SchemaAt(e)
 	return err == nil && schema.Differs(s.schema) == nil
 }
 
-// exempt returns all of what does not rewind, as it is.
+// exempt returns the present contents of all NoRewind storages.
 func (s *Store) exempt() (all []raw.StoragePatch) {
 	for _, st := range s.world.Raw().Storages() {
 		if st.Rewinds() || st.Layout() == nil {

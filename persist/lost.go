@@ -11,15 +11,15 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// Another program may remove snapshots of a store that is open. Records alone lead nowhere, but
-// the state is in memory:
+// Another program may remove snapshots of an open store. Records alone do not lead to a state, but
+// the present state is still in memory:
 //
 //	Guard, Sync, Snapshot, Close   look for the files (watch)
 //	Commit, Sync, Snapshot, Close  write a full snapshot, which replaces what is lost
-//	it fails                       the store has failed, as records that nothing leads to are no promise
+//	if that fails                  the store fails: nothing would lead to later records
 
-// guard returns an error unless the store belongs to this program. The journal asks before it
-// confirms anything, so this is also where the store looks for its snapshots.
+// guard returns an error unless the store belongs to this program. The journal calls guard before
+// it confirms anything, so guard also looks for the snapshots.
 func (s *Store) guard() error {
 	if err := s.lock.Check(); err != nil {
 		return err
@@ -28,8 +28,8 @@ func (s *Store) guard() error {
 	return nil
 }
 
-// replaceLost begins a full snapshot of the last commit and copies all of it, unless another
-// snapshot is under way, which has to end first.
+// replaceLost begins a full snapshot of the last commit and copies all of it. If another snapshot
+// is under way, replaceLost only completes that copy first.
 func (s *Store) replaceLost(lost []uint32) {
 	if s.snapshotting() {
 		s.hand()
@@ -42,8 +42,8 @@ func (s *Store) replaceLost(lost []uint32) {
 	s.hand()
 }
 
-// dropLost prepares the snapshot that replaces lost files: it shares no pages with them, and finds
-// its directory.
+// dropLost prepares the snapshot that replaces lost files: it shares no pages with them, and its
+// directory exists.
 func (s *Store) dropLost(lost []uint32) error {
 	if len(lost) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func (s *Store) ensureBaseAtClose() {
 	s.replaceLost(lost)
 }
 
-// sizesByNumber returns the sizes of snapshot files without those that were dropped.
+// sizesByNumber returns the sizes of the snapshot files in list, except those of dropped.
 func sizesByNumber(list []storedSnapshot, dropped ...uint32) map[uint32]int64 {
 	sizes := make(map[uint32]int64, len(list))
 	for i := range list {
@@ -107,7 +107,7 @@ func sizesByNumber(list []storedSnapshot, dropped ...uint32) map[uint32]int64 {
 	return sizes
 }
 
-// lostError says which snapshots are lost, and why no other one replaces them.
+// lostError returns an error that names the lost snapshots, and why no snapshot replaces them.
 func lostError(lost []uint32, err error) error {
 	return fmt.Errorf("%s: removed or cut short while the store was open, %w, and not replaced: %w",
 		strings.Join(snapshotNames(lost), ", "), fs.ErrNotExist, err)

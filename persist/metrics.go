@@ -10,52 +10,56 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// Metrics say how a store fares. Counts and times are those since Open. All of them were
-// true at one moment.
+// Metrics describe the state of a store. Counts and times start at Open. All values are from the
+// same moment.
 type Metrics struct {
-	Tick        uint64 // That the world is at: of the last commit, or gone to since.
-	DurableTick uint64 // Of the newest commit that survives any crash.
-	LocalTick   uint64 // Of the newest that a crash of this machine leaves: see [Options.OnLocal].
-	LagTicks    uint64 // Records that are not durable yet.
-	Err         error  // Why the journal failed, see [Store.Err]; nil: it has not.
+	// Tick of the world: of the last commit, or of a later change to another state.
+	Tick        uint64
+	DurableTick uint64 // Tick of the newest commit that survives any crash.
+	// Tick of the newest commit that survives a crash of this machine: see [Options.OnLocal].
+	LocalTick uint64
+	LagTicks  uint64 // Number of records that are not durable yet.
+	Err       error  // Why the journal failed, see [Store.Err]; nil: it has not.
 
 	JournalSegments int
-	JournalBytes    int64         // In all segments.
-	QueuedBytes     int64         // Wait to be written.
-	Syncs           uint64        // Calls of fsync for the journal,
-	SyncLast        time.Duration // how long the last one took,
-	SyncMax         time.Duration // the longest one,
-	SyncTotal       time.Duration // and all of them.
+	JournalBytes    int64         // Bytes in all segments.
+	QueuedBytes     int64         // Bytes that wait to be written.
+	Syncs           uint64        // Number of fsync calls for the journal.
+	SyncLast        time.Duration // Duration of the last fsync.
+	SyncMax         time.Duration // Duration of the longest fsync.
+	SyncTotal       time.Duration // Total duration of all fsyncs.
 
-	Snapshots       int            // Finished, the base of a new store included.
-	SnapshotsFailed int            // Or abandoned.
-	Snapshotting    bool           // One is under way.
-	LastSnapshot    SnapshotResult // The last that finished or failed.
-	SnapshotStall   time.Duration  // The most that the last one, or the one under way, added to a Commit.
-	SnapshotBytes   int64          // In all snapshot files.
+	Snapshots       int            // Finished snapshots, including the base of a new store.
+	SnapshotsFailed int            // Number of failed or abandoned snapshots.
+	Snapshotting    bool           // A snapshot is under way.
+	LastSnapshot    SnapshotResult // The last snapshot that finished or failed.
+	// The longest delay that the last snapshot, or the one under way, added to a Commit.
+	SnapshotStall time.Duration
+	SnapshotBytes int64 // Bytes in all snapshot files.
 
-	DiskBytes int64   // JournalBytes and SnapshotBytes.
-	Kept      Keeping // How far back they reach, and why.
+	DiskBytes int64   // JournalBytes plus SnapshotBytes.
+	Kept      Keeping // How far back the files reach, and why.
 
-	PrunedMarks    int // Ticks with marks, and
-	PrunedBranches int // ends of branches that went with the journal. See [Retention].
+	// Ticks with marks that were removed with the journal. See [Retention].
+	PrunedMarks    int
+	PrunedBranches int // Branch tips that were removed with the journal.
 }
 
-// A tally is what [Store.Metrics] tells, but for what the journal counts itself. Whoever does
-// something writes it down here when it is done: the goroutine of the world, or that of the
-// snapshot under way. Its lock is held for no longer than that takes, and no other is taken within
-// it but that of the journal.
+// A tally holds the values of [Store.Metrics] that the journal does not count itself. The goroutine
+// of the world and that of the snapshot under way update it after each action. The lock is held
+// only for the update, and only the journal's lock is taken under it.
 type tally struct {
 	counting sync.Mutex
 
-	journal *journal.Journal // Only the goroutine that the store belongs to changes it,
-	failed  error            // and why a tick could not be handed to it, and needs no lock to look.
-	opening uint64           // Its first record,
-	durable uint64           // and the tick of what was durable before.
-	before  journal.Stats    // The syncs of those that failed before it.
+	// Only the goroutine of the world changes it, so that goroutine reads it without the lock.
+	journal *journal.Journal
+	failed  error         // Why a tick could not be journaled. The same rule applies.
+	opening uint64        // The journal's first record.
+	durable uint64        // The last durable tick before opening.
+	before  journal.Stats // The syncs of earlier journals, which failed.
 
-	// The world is at tick as long as the journal's next record is next, else where its last
-	// record led.
+	// While next is the journal's next record, the world is at tick. Otherwise the world is at the
+	// tick of the journal's last record.
 	tick, next uint64
 
 	snapshots, failures int
@@ -65,7 +69,9 @@ type tally struct {
 	snapshotBytes       int64
 	keeping             Keeping
 
-	marks, tips                 []uint64 // Records with marks and ends of branches that were left, oldest first, as far as they are in the journal.
+	// Records with marks, and tips of abandoned branches. Both are oldest first and only of
+	// retained segments.
+	marks, tips                 []uint64
 	prunedMarks, prunedBranches int
 }
 
@@ -107,7 +113,8 @@ func (t *tally) metrics() Metrics {
 	return m
 }
 
-// tickOf returns the tick of a record, of which the journal knows the tick if it was appended since.
+// tickOf returns the tick of record seq. The journal provides the tick if the record was appended
+// since opening.
 func (t *tally) tickOf(seq, tick uint64) uint64 {
 	if seq < t.opening {
 		return t.durable
@@ -115,8 +122,7 @@ func (t *tally) tickOf(seq, tick uint64) uint64 {
 	return tick
 }
 
-// opened notes that j is the journal from now on, and that the world is at that tick, which the
-// first one continues.
+// opened makes j the current journal. The world is at tick, which the first record of j continues.
 func (t *tally) opened(j *journal.Journal, tick uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
@@ -132,60 +138,62 @@ func (t *tally) opened(j *journal.Journal, tick uint64) {
 	t.tick, t.next = tick, t.opening
 }
 
-// current returns the journal, for goroutines that the store does not belong to.
+// current returns the journal. Any goroutine may call it.
 func (t *tally) current() *journal.Journal {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	return t.journal
 }
 
-// fail notes why a tick could not be handed to the journal; nil: the next one can.
+// fail records why a tick could not be journaled; nil: the next one can.
 func (t *tally) fail(err error) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.failed = err
 }
 
-// went notes that the world is at that tick, and no record led there.
+// went records that the world is at tick, without a record that led there.
 func (t *tally) went(tick uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
-	if t.tick = tick; t.journal != nil { // Nobody asks before there is one.
+	// Before the journal is opened, nothing reads tick.
+	if t.tick = tick; t.journal != nil {
 		t.next = t.journal.Next()
 	}
 }
 
-// adopted counts what lies in the store: bytes of snapshots, records with marks, and ends of
-// branches.
+// adopted sets the values of an existing store: bytes of snapshots, records with marks, and branch
+// tips.
 func (t *tally) adopted(snapshotBytes int64, marks, tips []uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.snapshotBytes, t.marks, t.tips = snapshotBytes, marks, tips
 }
 
-// keeps notes what is kept from now on.
+// keeps sets what is kept from now on.
 func (t *tally) keeps(k Keeping) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.keeping = k
 }
 
-// begun counts a snapshot as under way.
+// begun records that a snapshot is under way.
 func (t *tally) begun() {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.underway, t.stall = true, 0
 }
 
-// stalled notes what a snapshot under way, or one that has just ended, added to a Commit.
+// stalled records the delay that the snapshot under way, or one that has just ended, added to a
+// Commit.
 func (t *tally) stalled(d time.Duration) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.stall = max(t.stall, d)
 }
 
-// ended counts a snapshot that finished or failed, and what was removed for it; k is what
-// is kept since, nil if nothing was decided.
+// ended counts a snapshot that finished or failed, and the bytes removed after it. k is what is
+// kept since; nil: pruning was not planned.
 func (t *tally) ended(r SnapshotResult, removed int64, k *Keeping) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
@@ -199,15 +207,15 @@ func (t *tally) ended(r SnapshotResult, removed int64, k *Keeping) {
 	t.lost(removed, k)
 }
 
-// pruned counts what was removed, but for a snapshot.
+// pruned counts removed bytes without a snapshot.
 func (t *tally) pruned(removed int64, k *Keeping) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.lost(removed, k)
 }
 
-// lost counts bytes of snapshots that were removed, and the marks and branches that went with
-// the journal: those before the first record of its first segment. The lock is held.
+// lost counts removed bytes of snapshots, and the marks and branches that were removed with the
+// journal: those before its first retained record. The lock is held.
 func (t *tally) lost(removed int64, k *Keeping) {
 	t.snapshotBytes -= removed
 	if k == nil {
@@ -221,21 +229,21 @@ func (t *tally) lost(removed int64, k *Keeping) {
 	}
 }
 
-// forget takes those before first away from seqs, and returns how many they were.
+// forget removes the records before first from seqs, and returns their number.
 func forget(seqs *[]uint64, first uint64) int {
 	n, _ := slices.BinarySearch(*seqs, first)
 	*seqs = slices.Delete(*seqs, 0, n)
 	return n
 }
 
-// marked notes that record seq has marks.
+// marked records that record seq has marks.
 func (t *tally) marked(seq uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.marks = append(t.marks, seq)
 }
 
-// parted notes that the next record continues parent, and not the last one.
+// parted records that the next record continues parent instead of the last record.
 func (t *tally) parted(parent, last uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()

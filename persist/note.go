@@ -2,16 +2,14 @@ package persist
 
 import "github.com/stet-ecs/stet/persist/internal/format"
 
-// Mark gives a name to the tick that the next Commit ends: "mark:NAME" is a point
-// in time from then on, see inspect.View.Resolve. A tick may have 256 names. Several
-// ticks may have the same one; the newest counts. A name has at most 255 bytes, all
-// of which can be seen; an error wraps [ErrName].
+// Mark names the tick that the next Commit ends. From then on "mark:NAME" is a point in time, see
+// inspect.View.Resolve. A tick may have 256 names. If several ticks have the same name, the newest
+// counts. A name has at most 255 bytes of visible characters; otherwise the error wraps [ErrName].
 //
-// What is noted of a tick, its marks and inputs, stays for the next Commit if one
-// returns [ErrBacklog], and if a checkpoint is restored. It is about a tick that
-// continues the present one, though: if the next Commit continues another, as the
-// world went there by [ecs.History.Rewind] or Seek, it is dropped, as the changes
-// were.
+// The marks and inputs of a tick stay for the next Commit if a Commit returns [ErrBacklog], and
+// also if a checkpoint is restored. They belong to a tick that continues the present one. If the
+// next Commit continues another tick, because [ecs.History.Rewind] or Seek moved the world there,
+// marks and inputs are dropped like the uncommitted changes.
 func (s *Store) Mark(name string) error {
 	if err := format.CheckName("a mark's name", name); err != nil {
 		return err
@@ -23,14 +21,13 @@ func (s *Store) Mark(name string) error {
 	return n.AddMark(name)
 }
 
-// Input journals a command or an input of the program with the tick that the next
-// Commit ends, behind those before: what the program needs, beside the state, to
-// get from one tick to the next again, as an inspect.Player does. It copies data. In the
-// steady state nothing is allocated.
+// Input journals a command or an input of the program with the tick that the next Commit ends,
+// after earlier inputs. Inputs are what the program needs, in addition to the state, to compute the
+// next tick again, as an inspect.Player does. Input copies data. In the steady state it allocates
+// nothing.
 //
-// A name is one as for [Store.Mark], where it is said too what becomes of it if the
-// world goes back before. The inputs of a tick may have 256 MiB together; an error
-// wraps [journal.ErrTooLong].
+// The rules for names, and for a world that goes back before the Commit, are those of [Store.Mark].
+// The inputs of a tick may have 256 MiB together; otherwise the error wraps [journal.ErrTooLong].
 func (s *Store) Input(name string, data []byte) error {
 	if err := format.CheckName("an input's name", name); err != nil {
 		return err

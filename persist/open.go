@@ -22,52 +22,53 @@ import (
 
 // A Report says what Open found and did.
 type Report struct {
-	Fresh    bool   // The directory was empty; the world given is the base.
-	Tick     uint64 // Of the state recovered, or of the base.
-	Snapshot string // The file recovery began with; "": Follower.Open read none.
-	Replayed int    // Ticks replayed behind it.
-	Clean    bool   // The store had been closed; nothing can be missing.
+	Fresh bool   // The directory was empty, and the given world became the base.
+	Tick  uint64 // Tick of the recovered state, or of the base.
+	// The snapshot file that recovery began with; "": Follower.Open read none.
+	Snapshot string
+	Replayed int  // Number of ticks replayed behind the snapshot.
+	Clean    bool // The store had been closed, so no tick can be missing.
 
-	// Torn is the unfinished end of the journal, which nobody was told was
-	// durable; nil: none.
+	// Torn is the unfinished end of the journal. Its ticks were never reported as durable. nil: no
+	// unfinished end.
 	Torn error
 
-	// Disowned counts the unfinished ends that earlier openings left behind.
+	// Disowned counts the unfinished ends that earlier calls of Open left behind.
 	Disowned int
 
-	// Skipped says why newer snapshots were not used, and which damage does not
-	// concern the state recovered. Nothing was deleted. Open reads all that it needs, but not all that
-	// is older: package inspect and ecsdump verify do.
+	// Skipped says why newer snapshots were not used, and lists damage outside the recovered state.
+	// Nothing was deleted. Open reads all that it needs, but not all older data; package inspect
+	// and ecsdump verify read everything.
 	Skipped []error
 
-	// Converted says how components were made those that the program registered. A
-	// snapshot has the result; the one before is kept.
+	// Converted lists how stored components were converted to the registered ones. A new snapshot
+	// has the converted state; the snapshot before it is kept.
 	Converted []raw.Conversion
 
-	// Unknown lists the stored components that the program did not register. They
-	// are kept.
+	// Unknown lists the stored components that the program did not register. They are kept.
 	Unknown []string
 
-	// Unstored lists the registered components of which nothing was stored: nobody has
-	// them, and resources are as the program made them.
+	// Unstored lists the registered components without stored data. No entity has these components,
+	// and resources keep the values that the program gave them.
 	Unstored []string
 
-	// Build describes the program and the machine that wrote the store last, if results of floats
-	// differ between it and this one: ticks that are made again may come out otherwise. "": they do not,
-	// or it is unknown. See docs/MACHINES.md.
+	// Build describes the program and the machine that wrote the store last, if their
+	// floating-point results may differ from this build. Replayed systems may then give other
+	// results. "": no difference, or unknown. See docs/MACHINES.md.
 	Build string
 
-	// UnsyncedNames is true if the file system cannot sync directories. After a power cut, files that were
-	// created or renamed shortly before may be missing or have their old names. See docs/LOSING.md.
+	// UnsyncedNames is true if the file system cannot sync directories. After a power cut, files
+	// that were created or renamed shortly before may be missing or have their old names. See
+	// docs/LOSING.md.
 	UnsyncedNames bool
 
-	// Kept says how much of the past lies on the disk and what it is to stay within. A
-	// store that nobody set a bound for and that was above the default one already is not
-	// pruned; Kept.Reason has the line to write.
+	// Kept says how much of the past is on the disk, and its bound. A store without a configured
+	// bound is not pruned if it was already above the default bound. Kept.Reason then has the
+	// option to set.
 	Kept Keeping
 }
 
-// String returns the report for people, in one or a few lines.
+// String returns the report as text for people, in one or a few lines.
 func (r Report) String() string {
 	const unsynced = "\nthe file system cannot sync directories: a power cut may take new files away"
 	if r.Fresh {
@@ -117,7 +118,7 @@ func (r Report) String() string {
 	return b.String()
 }
 
-// types notes how stored components and those of the program go together.
+// types records how stored components match those of the program.
 func (r *Report) types(conversions []raw.Conversion) {
 	for _, c := range conversions {
 		switch {
@@ -130,7 +131,7 @@ func (r *Report) types(conversions []raw.Conversion) {
 	r.Converted = converting(conversions)
 }
 
-// listed returns names for a sentence.
+// listed joins names for use in a sentence.
 func listed(names []string) string {
 	shown := make([]string, len(names))
 	for i, name := range names {
@@ -139,32 +140,36 @@ func listed(names []string) string {
 	return strings.Join(shown, ", ")
 }
 
-// Open makes dir keep w. In an empty or missing directory, w as it is becomes the
-// base, which is durable when Open returns. Otherwise w must be empty, as a new
-// world is or one after Clear, and is filled with the newest state that can be recovered: the newest good snapshot
-// among the ancestors of the journal's head, and the ticks after it. Register all
-// components before. [Options.At] asks for an older state.
+// Open makes dir the store of w and fills w from it.
 //
-// Components that are no longer what was stored are converted, see package
-// [github.com/stet-ecs/stet/ecs], [ecs.Component] and [ecs.Migrate]; the Report
-// tells which. A conversion that would lose values is refused until
-// [ecs.Component.Dropped] says that it may. The result is durable, as a full snapshot, before Open returns, and
-// what it was made of is kept. From then on a program with the older types is
-// refused.
+// In an empty or missing directory, the present state of w becomes the base, which is durable when
+// Open returns. Otherwise w must have no entities: a new world, or one after Clear. Open fills w
+// with the newest state that can be recovered. That is the newest good snapshot among the ancestors
+// of the journal's head, and the ticks after it. Register all components before Open. [Options.At]
+// selects an older state.
 //
-// From then on every [ecs.World.Commit] is journaled. The history of w starts
-// anew.
+// Stored components whose types have changed are converted: see package
+// [github.com/stet-ecs/stet/ecs], [ecs.Component] and [ecs.Migrate]. The Report lists them. A
+// conversion that would lose values is refused unless [ecs.Component.Dropped] allows it. The
+// converted state is durable, as a full snapshot, before Open returns, and its source is kept. From
+// then on a program with the older types is refused.
 //
-// Recovering can take long: if ctx ends, so does Open, with its error. See
-// [WithProgress].
+// From then on every [ecs.World.Commit] is journaled. The history of w starts again at the opened
+// state.
 //
-// Nothing in the directory is cut off or deleted, unless the disk is full: then what
-// [Options.Retain] lets go is removed before Open returns, so that a store that filled its
-// own disk can be opened with another Retain. Errors: [ErrLocked] with the
-// process that has it open, [ErrSchema] naming the field that does not fit,
-// with [raw.ErrDropped] if its values would be lost, [ErrNotEmpty], [ErrForeign], [ErrNewer], [ErrPoint] and [ErrNotFound] for
-// [Options.At], and [ErrCorrupt] with file and offset if something that was
-// durable cannot be read; w is then as it was.
+// Recovery can take long. If ctx ends, Open returns the error of ctx. See [WithProgress].
+//
+// Open truncates and deletes nothing, except on a full disk. It then removes what [Options.Retain]
+// allows before it returns. So a store that filled its own disk can be opened with another Retain.
+//
+// If Open fails, w is as it was. Errors:
+//
+//   - [ErrLocked] with the process that has the store open
+//   - [ErrSchema] with the field that does not fit; it wraps [raw.ErrDropped] if values would be
+//     lost
+//   - [ErrPoint] and [ErrNotFound] for [Options.At]
+//   - [ErrCorrupt] with file and offset if durable data cannot be read
+//   - [ErrNotEmpty], [ErrForeign], [ErrNewer]
 func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Store, error) {
 	if err := catalog.MakeDir(dir); err != nil {
 		return nil, err
@@ -180,14 +185,14 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 	return s, err
 }
 
-// OpenFS makes the top of files keep w, as [Open] does with a directory. files stay open
-// when the store is closed. A [disk.Sub] of them will do.
+// OpenFS opens the store at the root of files, as [Open] does with a directory. files stay open
+// when the store is closed. files may be a [disk.Sub].
 func OpenFS(ctx context.Context, files disk.FS, w *ecs.World, options Options) (*Store, error) {
 	return openAnyway(ctx, disk.Sub(files, "."), "the file system", w, options)
 }
 
-// openAnyway opens the store that lies in files, a directory that people call dir. If the
-// disk is full, it gives up the ballast, and removes at once what Retain lets go.
+// openAnyway opens the store in files. dir names the directory in errors. If the disk is full,
+// openAnyway removes the reserve file and prunes what Retain allows.
 func openAnyway(ctx context.Context, files disk.FS, dir string, w *ecs.World, options Options) (*Store, error) {
 	if err := catalog.Ours(files, dir); err != nil {
 		return nil, err
@@ -202,7 +207,7 @@ func openAnyway(ctx context.Context, files disk.FS, dir string, w *ecs.World, op
 	return s, err
 }
 
-// openLocked opens the store that lies in files and keeps others out of it.
+// openLocked locks the store in files and opens it.
 func openLocked(ctx context.Context, files disk.FS, w *ecs.World, options Options) (*Store, error) {
 	l, err := catalog.Acquire(files)
 	if err != nil {
@@ -215,7 +220,7 @@ func openLocked(ctx context.Context, files disk.FS, w *ecs.World, options Option
 	return s, err
 }
 
-// openFiles opens the store that lies in files, which l keeps others out of.
+// openFiles opens the store in files, which l locks.
 func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World, options Options) (*Store, error) {
 	s := &Store{world: w, options: options.resolved(files), files: files, lock: l, ids: make(map[uint64]journal.ID)}
 	if err := s.open(ctx); err != nil {
@@ -227,8 +232,9 @@ func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World
 	return s, nil
 }
 
-// beginIfCrowded begins a snapshot if there are many segments behind the last one, or removes
-// them if they have no tick. A program that commits nothing opens a store as often as any other.
+// beginIfCrowded begins a snapshot if there are many segments behind the last one, or removes the
+// segments if they have no tick. A program that commits nothing opens its store as often as any
+// other.
 func (s *Store) beginIfCrowded() {
 	atHead := func(o storedSnapshot) bool { return o.onHead && o.ID.Seq == s.head }
 	switch {
@@ -241,15 +247,14 @@ func (s *Store) beginIfCrowded() {
 	}
 }
 
-// open looks at what is there and begins a store or recovers one. The world is as it was
-// if that fails.
+// open examines the files and creates or recovers a store. If it fails, the world is as it was.
 func (s *Store) open(ctx context.Context) error {
 	c := catalog.New(s.files)
 	defer func() { _ = c.Log.Close() }()
 	err := c.ScanToOpen(ctx, s.options.At)
 	switch {
-	// Nothing of a store is there, or only what a creation left that did not come to its end: no
-	// name of a snapshot.
+	// There is no store, or only files of a creation that did not complete: no snapshot has its
+	// final name.
 	case c.Creatable(err):
 		if s.options.At != "" {
 			return fmt.Errorf("%w: a new store has no state %q", ErrNotFound, s.options.At)
@@ -271,22 +276,22 @@ func (s *Store) open(ctx context.Context) error {
 			err = s.reachBack(ctx, c)
 		}
 		if err != nil {
-			_ = s.world.Raw().Detach(s) // No checkpoint is held.
+			_ = s.world.Raw().Detach(s) // No checkpoint is held, so Detach succeeds.
 			s.journal.Abandon()
 		}
 	}
 	if err != nil {
-		_ = s.world.Raw().Load(before) // It fitted before.
+		_ = s.world.Raw().Load(before) // This state fitted before, so Load succeeds.
 	}
 	return err
 }
 
-// create makes the present world the base of a new store. The journal is begun
-// when the base is complete and before it has its name, so that a snapshot
-// without a journal is always damage.
+// create makes the present world the base of a new store. The journal begins when the base file is
+// complete, and before that file gets its final name. So a snapshot without a journal is always
+// damage.
 func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	if s.id = log.World; s.id == [16]byte{} {
-		rand.Read(s.id[:]) // Never fails.
+		rand.Read(s.id[:]) // rand.Read never fails.
 	}
 	if err := s.world.Raw().Attach(s, 0); err != nil {
 		return err
@@ -309,17 +314,17 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 		s.bind(sizesOf(s.journal))
 	}
 	if err != nil {
-		_ = s.world.Raw().Detach(s) // No checkpoint is held.
+		_ = s.world.Raw().Detach(s) // No checkpoint is held, so Detach succeeds.
 		if s.journal != nil {
-			s.journal.Abandon() // A seal would say that this is a store.
+			s.journal.Abandon() // A seal would mark the directory as a store.
 		}
 	}
 	return err
 }
 
-// firstSnapshot takes the snapshot that the journal, or the part of it behind a conversion,
-// begins with. The journal is opened when the file is complete and before it has its name.
-// If ctx has ended by then, there is neither.
+// firstSnapshot takes the first snapshot of the journal, or of its part after a conversion. The
+// journal is opened when the snapshot file is complete and before it gets its final name. If ctx
+// has ended by then, neither is created.
 func (s *Store) firstSnapshot(ctx context.Context, log *journal.Log) (SnapshotResult, error) {
 	return s.snapshot(context.WithoutCancel(ctx), "", func(context.Context) error {
 		if err := ctx.Err(); err != nil {
@@ -360,8 +365,7 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	return nil
 }
 
-// reportOf bounds what lies in the store and reports what was found. The world is at the state
-// that it goes on from.
+// reportOf sets the bound of the store and fills the report. The world is at the recovered state.
 func (s *Store) reportOf(c *catalog.Catalog) {
 	sizes := make([]segmentSize, len(c.Log.Segments))
 	for i, segment := range c.Log.Segments {
@@ -381,14 +385,15 @@ func (s *Store) reportOf(c *catalog.Catalog) {
 	}
 }
 
-// A storedState is the state that the world is at, as the store has it.
+// A storedState identifies the state of the world in the store.
 type storedState struct {
 	id     journal.ID
 	schema *format.Schema
-	given  map[int]uint64 // Which record gave a component, by number: none if it has no rows.
+	// The record that gave each component, by number. Components without rows have no entry.
+	given map[int]uint64
 }
 
-// stateOf returns im as a state that a world was filled with.
+// stateOf returns the storedState of a world that was filled with im.
 func stateOf(im *image.Image) storedState {
 	state := storedState{im.ID, im.Stored(), make(map[int]uint64)}
 	for n, c := range im.Components {
@@ -424,8 +429,8 @@ func (s *Store) continueAt(c *catalog.Catalog, state storedState, f *catalog.Fou
 	}
 }
 
-// forgetBefore makes id, which was committed at that time, the only tick that the next one can
-// continue, and forgets what that had to give.
+// forgetBefore makes id, committed at time at, the only tick that the next one can continue, and
+// resets the encoder and the notes.
 func (s *Store) forgetBefore(id journal.ID, at time.Time) {
 	clear(s.ids)
 	s.ids[id.Seq], s.committedAt = id, at
@@ -433,15 +438,15 @@ func (s *Store) forgetBefore(id journal.ID, at time.Time) {
 	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
 }
 
-// adoptFiles makes the next snapshot share the pages of the one found, as far as they are
-// known to be the same: the ticks behind it were replayed without noting what they touch,
-// so any page may differ, and is compared by its sum.
+// adoptFiles makes the next snapshot share pages with the one found, where the pages are equal.
+// Replay does not record which pages the ticks touch, so any page may differ. The snapshot compares
+// pages by their sums.
 func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Found) {
 	s.id = f.Snapshot.World
 	s.table = f.Table
 	s.list = storedSnapshots(c, s.head)
 	s.watch.expect(sizesByNumber(s.list))
-	s.dirty.All, s.since = true, s.head // The ticks replayed were not looked at for it.
+	s.dirty.All, s.since = true, s.head // Replay did not record which pages changed.
 	inTable := map[uint32]bool{}
 	for _, p := range f.Table {
 		inTable[p.File] = true
@@ -458,7 +463,7 @@ func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Found) {
 		}
 	}
 	if len(s.named) != len(inTable) {
-		s.table = nil // A file it refers to has no readable manifest: share nothing.
+		s.table = nil // A file of the table has no readable manifest, so no page is shared.
 	}
 	for _, e := range c.Log.Entries {
 		if e.ID.Seq > f.Snapshot.ID.Seq {
@@ -475,7 +480,7 @@ func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Found) {
 	s.adopted(bytes, marks, tips)
 }
 
-// notesIn returns the records with marks and the ends of branches in a journal.
+// notesIn returns the records with marks and the branch tips of a journal.
 func (s *Store) notesIn(log *journal.Log) (marks, tips []uint64) {
 	for _, e := range log.Entries {
 		if e.Flags&format.FlagMarks != 0 {
@@ -490,7 +495,7 @@ func (s *Store) notesIn(log *journal.Log) (marks, tips []uint64) {
 	return marks, tips
 }
 
-// openJournal continues the journal, or begins it.
+// openJournal continues the journal, or creates it.
 func (s *Store) openJournal(log *journal.Log) error {
 	s.announced = len(s.schema.Components)
 	options := journal.Options{

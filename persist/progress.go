@@ -6,14 +6,14 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// A Progress tells how far something that can take long has come: its Phase, and how
-// much is Done of the Total, in bytes or, for [PhaseReplay], in ticks.
+// A Progress reports the Phase of a long operation, and how much is Done of the Total. The unit is
+// bytes, or ticks for [PhaseReplay].
 type Progress = progress.Progress
 
-// A Phase is what is being done. Its text reads well behind "persist: ".
+// A Phase is a stage of a long operation. Its text can follow the prefix "persist: ".
 type Phase = progress.Phase
 
-// The phases of what this package and package inspect do.
+// The phases of operations in this package and package inspect.
 const (
 	PhaseScan   = progress.PhaseScan
 	PhaseLoad   = progress.PhaseLoad
@@ -23,10 +23,9 @@ const (
 	PhaseCopy   = progress.PhaseCopy
 )
 
-// WithProgress returns a context under which every function of this package and of
-// package inspect that can take long tells report how far it has come, a few hundred
-// times at most in each phase. report is called by one goroutine at a time, which it
-// holds up.
+// WithProgress returns a context that reports progress. Every long operation of this package and of
+// package inspect calls report with its progress, a few hundred times at most in each phase. Only
+// one goroutine at a time calls report, and the call delays that goroutine.
 func WithProgress(ctx context.Context, report func(Progress)) context.Context {
 	return progress.WithProgress(ctx, report)
 }

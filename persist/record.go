@@ -11,12 +11,12 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// Record encodes a tick into the journal and returns its record, or that of the parent if
-// it has none because the journal failed. [ecs.World.Commit] calls it, so it cannot
-// refuse: [Store.Err] tells afterwards.
+// Record encodes a tick into the journal and returns its record. If the journal failed, the tick
+// has no record, and Record returns the parent's. [ecs.World.Commit] calls Record, which cannot
+// refuse: [Store.Err] reports the failure afterwards.
 //
-// The payload is encoded before the preamble that numbers what it names is written, as
-// only encoding finds what is new; in the journal the preamble comes first.
+// The payload is encoded before the preamble is written, because only encoding finds the new
+// components that the preamble numbers. In the journal the preamble comes first.
 func (s *Store) Record(c *raw.Change) uint64 {
 	defer s.notes.Reset()
 	seq, err := s.record(c)
@@ -28,10 +28,10 @@ func (s *Store) Record(c *raw.Change) uint64 {
 	return seq
 }
 
-// Restored notes that the world went back, or forth. The world calls it.
+// Restored records that the world moved to another tick of its history. The world calls it.
 func (s *Store) Restored(tick uint64) { s.went(tick) }
 
-// record is Record, unless the journal has failed or does.
+// record is Record with an error if the journal has failed or fails now.
 func (s *Store) record(c *raw.Change) (uint64, error) {
 	switch {
 	case s.failed != nil:
@@ -41,8 +41,10 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 	}
 	s.notes.About(c.Parent)
 	s.goOn()
-	seq := s.journal.Next()                         // Only this goroutine appends, so the record will have it.
-	s.dirty.All = s.dirty.All || c.Parent < s.since // Went back to before what dirty is relative to.
+	// Only this goroutine appends, so the tick's record gets this seq.
+	seq := s.journal.Next()
+	// True if the world went back to before since, the base of dirty.
+	s.dirty.All = s.dirty.All || c.Parent < s.since
 	if c.Parent+1 < seq {
 		s.branched(c.Parent, seq-1)
 	}
@@ -54,8 +56,9 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 	if err := s.announce(); err != nil {
 		return 0, err
 	}
-	size := int64(len(payload)) // The buffer is the journal's; from Append on it is not ours to read.
-	s.await(seq, c.Tick)        // Before: the journal's goroutine may tell of it at once.
+	size := int64(len(payload)) // Append takes over the buffer, so the size is read before.
+	// The journal's goroutine may report the tick at once, so await comes first.
+	s.await(seq, c.Tick)
 	id, err := s.journal.AppendSummed(c.Parent, c.Tick, s.notes.Flags(), payload, s.encoder.Sum)
 	if err != nil {
 		return 0, err
@@ -69,7 +72,7 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 	return id.Seq, nil
 }
 
-// now returns the time of a tick.
+// now returns the time for a tick.
 func (s *Store) now() (time.Time, error) {
 	now := s.options.Now()
 	if err := format.CheckTime(now); err != nil {
@@ -78,7 +81,7 @@ func (s *Store) now() (time.Time, error) {
 	return now, nil
 }
 
-// announce tells the journal of components that it does not know yet.
+// announce writes a preamble to the journal if the schema has new components.
 func (s *Store) announce() error {
 	n := len(s.schema.Components)
 	if n == s.announced {
@@ -91,8 +94,8 @@ func (s *Store) announce() error {
 	return nil
 }
 
-// remember keeps id for as long as the history can go back to it, since a tick names the
-// state that it continues by its ID. Those that are too old are dropped now and then.
+// remember keeps id as long as the history can go back to it, because a tick names its parent by
+// ID. Every 1024 IDs it removes those that are too old.
 func (s *Store) remember(id journal.ID) {
 	s.ids[id.Seq] = id
 	if len(s.ids)%1024 == 0 {
@@ -105,25 +108,25 @@ func (s *Store) remember(id journal.ID) {
 	}
 }
 
-// A tickRecorder makes the payload of a tick from what it changed. For each part it
-// notes which pages it touches, completes what must be given whole, and encodes it.
+// A tickRecorder encodes the payload of a tick from its changes. For each storage it marks the
+// touched pages as dirty, completes what must be written in full, and encodes it.
 type tickRecorder struct {
 	*format.TickEncoder
 	schema *format.Schema
-	whole  wholeList // What a tick may have to give though it did not change.
-	edits  edits     // Rows that the tick gives by what changed in them.
+	whole  wholeList // Storages that a tick may have to write although they did not change.
+	edits  edits     // Large rows of which the tick writes only the changed bytes.
 
 	varying varyingRows
-	notes   *format.Notes // Of the tick.
-	dirty   *snap.Dirty   // Told what changed.
+	notes   *format.Notes // Notes of the tick.
+	dirty   *snap.Dirty   // Records what changed since the last snapshot began.
 }
 
 func newTickRecorder(s *format.Schema, n *format.Notes, d *snap.Dirty) *tickRecorder {
 	return &tickRecorder{TickEncoder: format.NewTickEncoder(), schema: s, notes: n, dirty: d}
 }
 
-// encode appends the payload of c, which becomes record seq, to buf. Edits are found first: a
-// tick that has none is written in an older format, and the format comes first.
+// encode appends the payload of c, which becomes record seq, to buf. Edits are found first: a tick
+// without edits uses an older format, and the format comes first in the payload.
 func (t *tickRecorder) encode(buf []byte, c *raw.Change, seq uint64, parent journal.ID, now time.Time) []byte {
 	t.findEdits(c, seq)
 	t.Begin(buf, !t.notes.None(), t.edits.any(), parent, c.Tick, now)
@@ -141,9 +144,9 @@ func (t *tickRecorder) encode(buf []byte, c *raw.Change, seq uint64, parent jour
 	return t.End(t.notes)
 }
 
-// findEdits finds the rows of c, which becomes record seq, that are edited: large ones, whose
-// parent's value is known, and which keep their entity, so that who follows an entity needs no
-// other's value.
+// findEdits finds the edited rows of c, which becomes record seq. An edited row is large, its
+// parent's value is known, and its entity is the same. So a reader that follows one entity needs no
+// value of another entity.
 func (t *tickRecorder) findEdits(c *raw.Change, seq uint64) {
 	t.edits.n = 0
 	t.varying.begin(seq, c.Parent)
@@ -173,7 +176,7 @@ func (t *tickRecorder) findEdits(c *raw.Change, seq uint64) {
 	}
 }
 
-// recordRegistry encodes what changed in the registry, or that nothing did.
+// recordRegistry encodes the registry's changes, or that it has none.
 func (t *tickRecorder) recordRegistry(c *raw.Change) {
 	if c.Entities.Changed {
 		t.dirty.SetRegistry(c.Entities)
@@ -182,7 +185,7 @@ func (t *tickRecorder) recordRegistry(c *raw.Change) {
 	t.Registry(c.Entities, raw.As[ecs.Entity](rows))
 }
 
-// recordStorage encodes what changed in a storage, which gets a number if it has none.
+// recordStorage encodes the changes of a storage, and numbers the storage if it has no number yet.
 func (t *tickRecorder) recordStorage(c raw.StorageChange) {
 	number := t.schema.Number(c.Storage)
 	t.dirty.SetStorage(number, c)
@@ -192,7 +195,7 @@ func (t *tickRecorder) recordStorage(c raw.StorageChange) {
 	}
 }
 
-// recordOps encodes the operations of the tick, but for those of what is not saved.
+// recordOps encodes the operations of the tick, except those of storages that are not saved.
 func (t *tickRecorder) recordOps(c *raw.Change) {
 	for _, op := range c.Ops {
 		number := format.NoComponent
@@ -208,8 +211,8 @@ func (t *tickRecorder) recordOps(c *raw.Change) {
 	}
 }
 
-// count returns how many storages and resources the tick gives, which the payload says
-// before it has them: those that changed, and those owed though they did not.
+// count returns how many storages and resources the tick writes: those that changed, and those
+// pending although they did not change. The payload has this count before the storages.
 func (t *tickRecorder) count(c *raw.Change) (n int) {
 	for i := range t.whole {
 		if t.whole[i].owed(c.Parent) {

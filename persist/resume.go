@@ -15,48 +15,51 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A journal that failed is never written to again: nobody knows what of it is on the disk. A store
-// goes on in a new one, of a higher epoch, whose first record has the whole present state. It
-// continues the newest state that is durable, whatever that is; the ticks between, which failed,
-// are in no record, though what they led to is in this one:
+// A failed journal is never written to again, because its contents on the disk are unknown. The
+// store continues in a new journal with a higher epoch, whose first record has the whole present
+// state. That record continues the newest durable state. The failed ticks between have no record,
+// but their result is in the new record:
 //
 //	record ── record ── (failed …)              the old journal
 //	             └── all of the present ── …    the new one
 //
-// Until that record is durable the store stays failed, so that a resume that fails half way can be
-// tried again.
+// Until that record is durable, the store stays failed, so that a resume that fails half way can be
+// retried.
 //
-// If another program removed files while the store was open, nothing on the disk may lead to the
-// newest durable state. The new record stands behind it all the same, and a full snapshot of it is
-// written before Resume returns: a recovery begins there.
+// If another program removed files while the store was open, the newest durable state may be
+// unreachable on the disk. The new record still continues it. Resume then writes a full snapshot of
+// the new record before it returns, and a recovery begins there.
 
 // An origin is the state that a resumed store continues.
 type origin struct {
-	id    journal.ID
-	rows  func(raw.Storage) int // How many rows a storage has there.
+	id journal.ID
+	// Returns the number of rows that a storage has in that state.
+	rows  func(raw.Storage) int
 	found *catalog.Found
 	lost  bool // Nothing on the disk leads to the state.
 }
 
-// resume makes a store whose journal has failed go on in a new one. On a full disk it removes
-// what Retain lets go.
+// resume makes a store with a failed journal continue in a new one. On a full disk it removes what
+// Retain allows.
 func (s *Store) resume(ctx context.Context, full bool) error {
 	if s.copying != nil {
 		s.abandon()
 	}
-	if _, err := s.written(ctx); err != nil { // It fails, as the journal has.
+	// This snapshot fails, because the journal has failed.
+	if _, err := s.written(ctx); err != nil {
 		return err
 	}
 	cause := cmp.Or(s.failed, s.journal.Err())
 	s.journal.Abandon()
 
-	// The files say what is durable, not what this process remembers of them.
+	// Only the files show what is durable, not the memory of this process.
 	c := catalog.New(s.files)
 	defer func() { _ = c.Log.Close() }()
 	if err := c.Scan(ctx); err != nil {
 		return err
 	}
-	at := "" // What is newest and durable, if it continues what the world went to.
+	// "" is the newest durable state. It is right if it continues the state that the world went to.
+	at := ""
 	if s.older && c.Head() < s.first {
 		at = fmt.Sprint("record:", s.head)
 	}
@@ -64,7 +67,7 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	if err != nil {
 		return err
 	}
-	s.fail(cause) // Kept by us: the journal that has it goes now.
+	s.fail(cause) // The journal that holds the error is replaced, so the tally holds it.
 	if err := s.openJournal(c.Log); err != nil {
 		return err
 	}
@@ -76,8 +79,8 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	return nil
 }
 
-// originIn returns the newest durable state, or that of the point at. It may be unreachable only if
-// the store failed because files were removed.
+// originIn returns the newest durable state, or the state at the given point. An unreachable state
+// is accepted only if the store failed because files were removed.
 func (s *Store) originIn(ctx context.Context, c *catalog.Catalog, at string, cause error) (*origin, error) {
 	durable, found, err := c.Continued(ctx, at)
 	switch {
@@ -116,7 +119,7 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, 
 		s.pruneNow()
 	}
 	s.mu.Lock()
-	s.pending, s.local = nil, 0 // What failed will not be durable.
+	s.pending, s.local = nil, 0 // The failed ticks will not become durable.
 	s.mu.Unlock()
 	err = s.journalAll(from.id, from.rows, now)
 	if err == nil {
@@ -135,21 +138,23 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, 
 	return nil
 }
 
-// journalAll journals the present state, which the world knows by the number of the next
-// record, as one tick behind parent. before returns how many rows a storage has there.
+// journalAll journals the whole present state as one tick behind parent. The world already numbers
+// that state with the next record. before returns the number of rows of a storage in the parent's
+// state.
 func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now time.Time) error {
 	seq, tick := s.seq(), s.world.Tick()
 	payload := s.encodeAll(parent, before, now)
 	if err := s.announce(); err != nil {
 		return err
 	}
-	s.await(seq, tick) // Before: the journal's goroutine may tell of it at once.
+	// The journal's goroutine may report the tick at once, so await comes first.
+	s.await(seq, tick)
 	id, err := s.journal.Append(parent.Seq, tick, 0, payload)
 	if err != nil {
 		return err
 	}
-	// All pages may differ from those of the last snapshot, what the encoder remembers of rows
-	// is of the state before, and the next tick can continue no older one.
+	// All pages may differ from those of the last snapshot. The encoder's saved rows belong to the
+	// state before. The next tick can continue no older tick.
 	s.since, s.dirty.All = seq, true
 	s.encoder.varying = varyingRows{}
 	s.forgetBefore(id, now)
@@ -159,16 +164,15 @@ func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now 
 	return nil
 }
 
-// beginAtOnce begins a snapshot, and copies all of it. Should that fail, the next tick tries
-// again.
+// beginAtOnce begins a snapshot, and copies all of it. If that fails, the next tick tries again.
 func (s *Store) beginAtOnce() {
 	if s.begin("", s.journal.Sync) == nil {
 		s.hand()
 	}
 }
 
-// encodeAll returns the payload of a tick that gives the whole state, whatever its
-// parent is: its operations clear the world and make it again.
+// encodeAll returns the payload of a tick that holds the whole state, whatever its parent is. Its
+// operations clear the world and create the state again.
 func (s *Store) encodeAll(parent journal.ID, before func(raw.Storage) int, now time.Time) []byte {
 	rows, alive, free := s.world.Raw().Registry()
 	entities := raw.As[ecs.Entity](rows)
@@ -186,7 +190,7 @@ func (s *Store) encodeAll(parent journal.ID, before func(raw.Storage) int, now t
 		}
 	}
 	t.Storages(len(storages))
-	// Operations tell the life of entities: all of them end, and those alive begin again.
+	// Operations record the lifetime of entities: all of them end, and those alive begin again.
 	t.Ops.Add(raw.OpClear, format.NoComponent, 0)
 	for _, e := range entities[:alive] {
 		t.Ops.Add(raw.OpCreate, format.NoComponent, e)

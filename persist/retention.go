@@ -14,78 +14,82 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A Retention says how much of the past stays on the disk. What nothing that stays
-// needs is removed after the next snapshot: files, and the oldest segments of the
-// journal. The zero Retention keeps all of it up to a bound, see Bytes.
+// A Retention says how much of the past stays on the disk. After each snapshot, the store removes
+// the snapshot files and the oldest journal segments that are not needed. The zero Retention keeps
+// everything up to a bound, see Bytes.
 //
 //	bytes   must stay   asked for   as much of the rest as Bytes lets
 //	ticks   newest  <── Last, Ticks, Age <── older ones  ·Every · ·Every ·  names
 //
-// Whatever it says, these stay: snapshots with a name; the newest one and one
-// before it that shares no file with it, so that a damaged file is not the end;
-// what leads to the oldest tick of the world's history; and the journal behind
-// these. If that is more than Bytes, it stays all the same, and [Keeping.Reason] tells
-// what it is. Nothing is removed by a store if damage was found when it was opened.
+// Some data always stays, whatever the Retention says:
+//
+//   - snapshots with a name
+//   - the newest snapshot, and an older one that shares no file with it, so that one damaged file
+//     is not fatal
+//   - the base of the oldest tick of the world's history
+//   - the journal behind these snapshots
+//
+// If that is more than Bytes, it stays all the same, and [Keeping.Reason] says what it is. A store
+// removes nothing if damage was found when it was opened.
 type Retention struct {
-	// Last, Ticks and Age ask for a past: so many of the newest snapshots; as much as
-	// going back so many ticks takes; or so long a time, by the clock of the store.
-	// With any of them given, what all of them can do without goes, and a branch
-	// that was rewound with it. Default 0: they ask for nothing.
+	// Last, Ticks and Age ask for a part of the past. Last is a number of newest snapshots, Ticks a
+	// number of ticks to go back, and Age a duration by the clock of the store. If any of them is
+	// set, data that none of them needs is removed, and so are branches that were abandoned with
+	// it. Default 0: they ask for nothing.
 	Last  int
 	Ticks int
 	Age   time.Duration
 
-	// Every keeps, of the older ones, the first of each such period by the clock of
-	// the store. Their states can be read, not what lay between. Default 0: none.
+	// Every keeps the first older snapshot of each such period, by the clock of the store. These
+	// states can be read, but not the ticks between them. Default 0: no periods.
 	Every time.Duration
 
-	// Bytes is what journal and snapshots are to stay within, whatever is asked for. A
-	// quarter of it is left free for what comes until the next snapshot. What goes first
-	// is what was not asked for; then snapshots of periods; then what was: the oldest of
-	// each first. Segments are at most a 16th of it, and snapshots are taken and made
-	// full often enough that 16 times a full snapshot can always be kept.
+	// Bytes bounds the journal and the snapshots together, whatever the other fields ask for. A
+	// quarter of it is left free for data until the next snapshot. Data that was not asked for is
+	// removed first, then snapshots of periods, then the requested past: in each group the oldest
+	// first. Segments are at most a 16th of Bytes. Snapshots are taken, and made full, often enough
+	// that a bound of 16 full snapshots can always be kept.
 	//
-	// Default: none if Last, Ticks or Age is given. Otherwise the larger of 1 GiB and 16
-	// times the largest snapshot; but a store that was larger already when it was opened
-	// is left as it is, as whoever kept it so may want it so: see [Report.Kept].
+	// Default: none if Last, Ticks or Age is set. Otherwise the larger of 1 GiB and 16 times the
+	// largest snapshot. A store that was already larger when it was opened is not pruned, because
+	// its owner may have wanted that: see [Report.Kept].
 	//
-	// Each opening begins a segment of the journal and reads those behind the last snapshot. So if
-	// none of Last, Ticks and Age is given, a store has at most about 40 small segments, or one for
-	// each MiB of its journal if that is more: the oldest go, however few bytes they have.
+	// Each opening begins a segment of the journal and reads the segments behind the last snapshot.
+	// So a store without Last, Ticks and Age keeps few small segments: about 40, or one per MiB of
+	// its journal if that is more. The oldest are removed, even if they have few bytes.
 	Bytes int64
 
-	// KeepAll keeps all, whatever the others say.
+	// KeepAll keeps everything, whatever the other fields say.
 	KeepAll bool
 }
 
 const (
-	// defaultBound is what a store is to stay within that nobody said anything of.
+	// defaultBound is the bound of a store without a configured bound.
 	defaultBound = 1 << 30
 
-	// shares is how many parts a bound is cut into. One is for a full snapshot, one for
-	// the journal between two snapshots, one for a segment of it, one for what is
-	// journaled while a snapshot is copied. A bound of so many full snapshots can be kept.
+	// shares is how many parts a bound is divided into. One part each is for a full snapshot, the
+	// journal between two snapshots, a segment of it, and the ticks journaled during a copy. A
+	// bound of 16 full snapshots can be kept.
 	shares = 16
 
-	// minShare is the least that a part is, however small the bound.
+	// minShare is the smallest size of a part, however small the bound.
 	minShare = 4 << 10
 
-	// minChain is how many snapshots are made between two full ones that only what is
-	// asked for makes due.
+	// minChain is the smallest number of snapshots between two full ones, where only Last, Ticks or
+	// Age makes a full one due.
 	minChain = 3
 
 	defaultSegment = 64 << 20 // As in package journal.
 	minSegment     = 1 << 20  // Of a store without a bound.
 )
 
-// asks reports whether r asks for a certain past, and so lets what is older go.
+// asks reports whether r asks for a certain past, so that older data is removed.
 func (r Retention) asks() bool { return r.Last > 0 || r.Ticks > 0 || r.Age > 0 }
 
-// unset reports whether the bound of r is the default one.
+// unset reports whether r uses the default bound.
 func (r Retention) unset() bool { return !r.asks() && r.Bytes <= 0 && !r.KeepAll }
 
-// bound returns what a store whose largest snapshot has that many bytes is to stay
-// within; 0: there is no bound.
+// bound returns the bound of a store whose largest snapshot has that many bytes; 0: no bound.
 func (o *Options) bound(largest int64) int64 {
 	switch {
 	case o.Retain.KeepAll:
@@ -98,14 +102,16 @@ func (o *Options) bound(largest int64) int64 {
 
 // A Keeping says what a store keeps, and why.
 type Keeping struct {
-	Bytes  int64  // Of journal and snapshots,
-	Bound  int64  // which are to stay within this; 0: there is no bound.
-	Record uint64 // Each state from this record on can be gone back to,
-	Tick   uint64 // which is this tick.
-	Reason string // Why this much is kept, for people; if it is more than Bound, why that.
+	Bytes int64 // Bytes of journal and snapshots.
+	Bound int64 // The bound of Bytes; 0: no bound.
+	// The oldest reachable record: Goto can reach each state from this record on.
+	Record uint64
+	Tick   uint64 // The tick of Record.
+	// Why this much is kept, as text for people. If Bytes is above Bound, it says why.
+	Reason string
 }
 
-// String returns what is kept, and why, in a line.
+// String returns what is kept, and why, on one line.
 func (k Keeping) String() string {
 	bound := ""
 	if k.Bound > 0 {
@@ -114,7 +120,7 @@ func (k Keeping) String() string {
 	return fmt.Sprintf("%s%s, back to tick %d: %s", size(k.Bytes), bound, k.Tick, k.Reason)
 }
 
-// size returns a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	switch {
 	case n >= 1<<30:
@@ -125,24 +131,24 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
-// A storedSnapshot is what a store knows of one of its snapshot files.
+// A storedSnapshot is the store's entry for one of its snapshot files.
 type storedSnapshot struct {
 	catalog.SnapshotInfo
-	onHead bool   // The newest state comes from it.
-	next   uint64 // The record that continues it on the way there; 0: the one behind it, if any.
+	onHead bool // The snapshot is an ancestor of the newest state.
+	// The record that continues it towards the newest state; 0: the next one, if any.
+	next uint64
 }
 
-// from returns the record that the journal has to begin with, at the latest, if ticks are
-// to lead on from s.
+// from returns the latest possible first record of a journal with which ticks can continue from s.
 func (s *storedSnapshot) from() uint64 { return max(s.next, s.ID.Seq+1) }
 
-// names reports whether file number n has the snapshot or pages of it.
+// names reports whether file number n contains the snapshot or some of its pages.
 func (s *storedSnapshot) names(n uint32) bool {
 	return s.Number == n || slices.ContainsFunc(s.Refs, func(f format.FileRef) bool { return f.Number == n })
 }
 
-// apart reports whether s and other have no file in common, and s is no state from
-// before a conversion: ticks do not lead across that.
+// apart reports whether s and other share no file, and no conversion is between them: ticks do not
+// lead across a conversion.
 func (s *storedSnapshot) apart(other *storedSnapshot) bool {
 	if s.Schema != nil && other.Schema != nil && s.Schema.Differs(other.Schema) != nil {
 		return false
@@ -150,22 +156,22 @@ func (s *storedSnapshot) apart(other *storedSnapshot) bool {
 	return !other.names(s.Number) && !slices.ContainsFunc(s.Refs, func(f format.FileRef) bool { return other.names(f.Number) })
 }
 
-// A past is what there is to choose from.
+// A past holds the snapshots and segments that retention chooses from.
 type past struct {
 	list    []storedSnapshot // In the order in which they were made.
-	newest  uint64           // The record of the state to go on from,
-	oldest  uint64           // and of the oldest tick that the world can go back to.
+	newest  uint64           // The record of the state to continue.
+	oldest  uint64           // The record of the oldest tick that the world can go back to.
 	journal []segmentSize
-	small   int64 // Segments of fewer bytes are small.
+	small   int64 // Segments with fewer bytes are small.
 }
 
-// A segmentSize is what a choice has to know of a segment of the journal.
+// A segmentSize describes a journal segment for retention.
 type segmentSize struct {
-	first uint64 // The seq that it begins with; 0: not known.
+	first uint64 // The seq of its first record; 0: unknown.
 	bytes int64
 }
 
-// sizesOf returns what the journal consists of, oldest first.
+// sizesOf returns the segments of the journal, oldest first.
 func sizesOf(j *journal.Journal) (sizes []segmentSize) {
 	for first, bytes := range j.Segments() {
 		sizes = append(sizes, segmentSize{first, bytes})
@@ -173,7 +179,7 @@ func sizesOf(j *journal.Journal) (sizes []segmentSize) {
 	return sizes
 }
 
-// since returns the segments that stay if all is removed that is older than record seq.
+// since returns the segments that stay if everything older than record seq is removed.
 func (p *past) since(seq uint64) []segmentSize {
 	for i := len(p.journal) - 1; i > 0; i-- {
 		if first := p.journal[i].first; first > 0 && first <= seq {
@@ -183,7 +189,7 @@ func (p *past) since(seq uint64) []segmentSize {
 	return p.journal
 }
 
-// bytesOf returns how many bytes segments have.
+// bytesOf returns the total bytes of segments.
 func bytesOf(segments []segmentSize) (bytes int64) {
 	for _, s := range segments {
 		bytes += s.bytes
@@ -191,7 +197,7 @@ func bytesOf(segments []segmentSize) (bytes int64) {
 	return bytes
 }
 
-// bases returns the snapshots of states that the newest one comes from, newest first.
+// bases returns the snapshots that are ancestors of the newest state, newest first.
 func (p *past) bases() (bases []*storedSnapshot) {
 	for i := range slices.Backward(p.list) {
 		if s := &p.list[i]; s.onHead && !p.ahead(s) {
@@ -202,13 +208,13 @@ func (p *past) bases() (bases []*storedSnapshot) {
 	return bases
 }
 
-// ahead reports whether s is of a state that the world went back from, but did not go on
-// from yet: it is still what a crash leads to.
+// ahead reports whether s is newer than the state that the world went back to and has not continued
+// yet. A crash still leads to s.
 func (p *past) ahead(s *storedSnapshot) bool {
 	return s.onHead && s.ID.Seq > p.newest
 }
 
-// largest returns how many bytes the largest snapshot has.
+// largest returns the size of the largest snapshot.
 func (p *past) largest() (bytes int64) {
 	for i := range p.list {
 		bytes = max(bytes, p.list[i].Size)
@@ -216,14 +222,14 @@ func (p *past) largest() (bytes int64) {
 	return bytes
 }
 
-// second returns the index of the newest of bases that shares no file with the first;
-// -1: there is none.
+// second returns the index of the newest of bases that shares no file with the first; -1: none
+// does.
 func second(bases []*storedSnapshot) int {
 	return slices.IndexFunc(bases, func(s *storedSnapshot) bool { return s.apart(bases[0]) })
 }
 
-// asked returns the index of the oldest of bases that r asks for, which is beyond the last
-// one if r asks for more than there is.
+// asked returns the index of the oldest of bases that r asks for. It returns len(bases) if r asks
+// for more than exists.
 func (r Retention) asked(bases []*storedSnapshot) (oldest int) {
 	if !r.asks() {
 		return len(bases) - 1
@@ -248,15 +254,16 @@ func (r Retention) asked(bases []*storedSnapshot) (oldest int) {
 	return oldest
 }
 
-// A pruning is what may be removed once a snapshot has its name, and why the rest stays.
+// A pruning says what may be removed once a snapshot has its name, and why the rest stays.
 type pruning struct {
-	files   []uint32 // Newest first: what refers goes before what is referred to.
-	journal uint64   // Records before this one; 0: none.
+	// Newest first, because a file is removed before the files it refers to.
+	files   []uint32
+	journal uint64 // Records before this one; 0: none.
 	keeping Keeping
 }
 
-// A choice is what stays of a past. Less and less can be chosen, one step after the other,
-// until only what must stay is left:
+// A choice says what stays of a past. Each step keeps less than the step before, until only
+// required data is left:
 //
 //	step   0 ............. surplus ........... periods ............ steps
 //	       all              what was asked      without periods      what must stay
@@ -264,16 +271,16 @@ type choice struct {
 	past
 	bases   []*storedSnapshot // Newest first.
 	oldest  int               // Index of the oldest base at step 0.
-	musts   []*storedSnapshot // With the journal behind them.
+	musts   []*storedSnapshot // Snapshots that must stay, with the journal behind them.
 	periods []*storedSnapshot // Oldest first.
-	all     bool              // Nothing is asked for: all stays that can.
+	all     bool              // Nothing is asked for, so everything within the bound stays.
 }
 
-// steps returns how many steps there are.
+// steps returns the number of steps.
 func (c *choice) steps() int { return c.oldest + len(c.periods) }
 
-// at returns what stays at a step: snapshots that are kept as they are or for their
-// pages, by their number, and the first record that the journal is kept from.
+// at returns what stays at a step. kept has the numbers of the snapshot files, and from is the
+// first journal record. A file stays for its own snapshot or for its shared pages.
 func (c *choice) at(step int) (kept map[uint32]bool, from uint64) {
 	bases, periods := min(step, c.oldest), max(0, step-c.oldest)
 	if !c.all {
@@ -295,7 +302,7 @@ func (c *choice) at(step int) (kept map[uint32]bool, from uint64) {
 			kept[s.Number] = true
 		}
 		if kept[s.Number] {
-			for _, f := range s.Refs { // It stays a snapshot that can be read.
+			for _, f := range s.Refs { // s stays readable only with the files it refers to.
 				kept[f.Number] = true
 			}
 		}
@@ -303,7 +310,7 @@ func (c *choice) at(step int) (kept map[uint32]bool, from uint64) {
 	return kept, from
 }
 
-// bytes returns what stays on the disk at a step.
+// bytes returns how many bytes stay on the disk at a step.
 func (c *choice) bytes(step int) int64 {
 	kept, from := c.at(step)
 	bytes := bytesOf(c.since(from))
@@ -315,14 +322,14 @@ func (c *choice) bytes(step int) int64 {
 	return bytes
 }
 
-// fits reports whether what stays at a step leaves a quarter of the bound free and has few
-// segments. What was asked for may have any number of segments.
+// fits reports whether a step leaves a quarter of the bound free and keeps few segments. A
+// requested past may have any number of segments.
 func (c *choice) fits(step int, bound int64) bool {
 	_, from := c.at(step)
 	return c.bytes(step) <= bound-bound/4 && (!c.all || !tooMany(c.since(from), c.small, maxSegments))
 }
 
-// plan returns what r lets be removed of p, and what is kept then.
+// plan returns what r allows to be removed of p, and what is kept then.
 func (r Retention) plan(p past, bound int64) pruning {
 	bases := p.bases()
 	if len(bases) == 0 {
@@ -361,7 +368,7 @@ func (r Retention) plan(p past, bound int64) pruning {
 	return pruned
 }
 
-// whole is the pruning that removes nothing.
+// whole returns the pruning that removes nothing.
 func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 	c.all, c.oldest = true, len(c.bases)-1
 	k := c.keeping(0, bound)
@@ -370,7 +377,8 @@ func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 		k.Reason = "all, as Retain.KeepAll says"
 	case apart < 0:
 		k.Reason = "all, as there are no two snapshots yet that share no file"
-	case k.Record > 0 && k.Bytes < bound/2: // Older ticks went before, and not for their bytes.
+	// Older ticks were removed before, and not because of their bytes.
+	case k.Record > 0 && k.Bytes < bound/2:
 		k.Reason = asMany
 	case k.Record > 0 && bound > 0:
 		k.Reason = asMuch
@@ -380,8 +388,8 @@ func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 	return pruning{keeping: k}
 }
 
-// withoutEmpty adds to a pruning that removes nothing the segments before the oldest snapshot, if
-// there are many: openings without a tick leave such.
+// withoutEmpty extends a pruning that removes nothing: if there are many segments, it also removes
+// those before the oldest snapshot. Openings without a tick leave such segments behind.
 func (c *choice) withoutEmpty(p pruning) pruning {
 	if _, from := c.at(0); tooMany(c.journal, c.small, segmentsBehind) && len(c.since(from)) < len(c.journal) {
 		p.journal = from
@@ -389,7 +397,7 @@ func (c *choice) withoutEmpty(p pruning) pruning {
 	return p
 }
 
-// keeping says what stays at a step, but not why.
+// keeping returns what stays at a step, without the reason.
 func (c *choice) keeping(step int, bound int64) Keeping {
 	k := Keeping{Bytes: c.bytes(step), Bound: bound}
 	kept, from := c.at(step)
@@ -403,7 +411,7 @@ func (c *choice) keeping(step int, bound int64) Keeping {
 	return k
 }
 
-// reason says why that much is kept at a step.
+// reason returns why the data of a step is kept.
 func (c *choice) reason(step int, k *Keeping) string {
 	switch {
 	case k.Bound == 0 || step == 0:
@@ -442,7 +450,7 @@ func (r Retention) ofPeriods(bases []*storedSnapshot) (first []*storedSnapshot) 
 	return first
 }
 
-// promise returns what the journal says of the snapshots in list that stay.
+// promise returns the journal's note about the snapshots of list that stay.
 func (p *pruning) promise(list []storedSnapshot) []byte {
 	var stay []catalog.SnapshotInfo
 	for _, s := range list {
@@ -453,8 +461,8 @@ func (p *pruning) promise(list []storedSnapshot) []byte {
 	return catalog.Promise(stay)
 }
 
-// prune removes what p says, each removal durable before the next, for as long as
-// the store is the one's whose lock that is.
+// prune removes the planned files as long as the store holds the lock l. Each removal is durable
+// before the next one.
 func (p *pruning) prune(files disk.FS, j *journal.Journal, l *catalog.Lock) (removed []string, err error) {
 	for _, number := range p.files {
 		name := catalog.SnapshotName(number)
@@ -479,15 +487,15 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal, l *catalog.Lock) (rem
 	return removed, err
 }
 
-// mayPrune reports whether what Retain lets go may be removed now. Damage is not made worse.
-// Where Open or Goto went to an older state and nothing continues it yet, a crash leads to the
-// newest one: what leads there is not known to be needed, and stays.
+// mayPrune reports whether data may be removed now. A damaged store is not pruned, so that the
+// damage does not grow. After Open or Goto went to an older state, a crash leads to the newest
+// state until a tick continues the older one. Until then retention cannot tell whether the newest
+// state is needed, so nothing is removed.
 func (s *Store) mayPrune() bool {
 	return !s.damaged && !s.asFound && (!s.older || s.first > 0 && s.journal.Next() > s.first)
 }
 
-// pruneNow removes what Retain lets go of a store that was just opened, without waiting for
-// the next snapshot.
+// pruneNow prunes a store that was just opened, without waiting for the next snapshot.
 func (s *Store) pruneNow() {
 	if !s.mayPrune() {
 		return
@@ -507,8 +515,8 @@ func (s *Store) pruneNow() {
 	s.forget(removed, &p.keeping)
 }
 
-// forget takes the files that were removed from what the store knows; k is what is kept
-// since, nil if nothing was decided.
+// forget removes the entries of deleted files from s. k is what is kept since; nil: pruning was not
+// planned.
 func (s *snapshotter) forget(removed []string, k *Keeping) {
 	s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool { return o.among(removed) })
 	if k != nil {
@@ -516,12 +524,12 @@ func (s *snapshotter) forget(removed []string, k *Keeping) {
 	}
 }
 
-// among reports whether files have that of s.
+// among reports whether files contains the file of s.
 func (s *storedSnapshot) among(files []string) bool {
 	return slices.Contains(files, catalog.SnapshotName(s.Number))
 }
 
-// bytesAmong returns how many bytes those of list have that are among files.
+// bytesAmong returns the total size of the snapshots in list whose files are in files.
 func bytesAmong(list []storedSnapshot, files []string) (bytes int64) {
 	for i := range list {
 		if list[i].among(files) {
@@ -531,7 +539,7 @@ func bytesAmong(list []storedSnapshot, files []string) (bytes int64) {
 	return bytes
 }
 
-// branched notes that the next record continues an older one than the last.
+// branched records that the next record continues parent instead of the last record.
 func (s *Store) branched(parent, last uint64) {
 	s.parted(parent, last)
 	for i := range s.list {
@@ -553,10 +561,10 @@ func (s *Store) branched(parent, last uint64) {
 	}
 }
 
-// storedSnapshots returns what a store whose newest state is that of record head knows of
-// the snapshots in c.
+// storedSnapshots returns the entries for the snapshots in c, for a store whose newest state is
+// record head.
 func storedSnapshots(c *catalog.Catalog, head uint64) (list []storedSnapshot) {
-	stored, next := map[uint64]bool{}, map[uint64]uint64{head: 0} // By the record that it continues.
+	stored, next := map[uint64]bool{}, map[uint64]uint64{head: 0} // By the parent record.
 	for _, s := range c.Snapshots {
 		stored[s.ID.Seq] = true
 	}
@@ -574,14 +582,15 @@ func storedSnapshots(c *catalog.Catalog, head uint64) (list []storedSnapshot) {
 	return list
 }
 
-// removeTemps removes snapshot files whose writers have ended before they were complete.
+// removeTemps removes incomplete snapshot files that earlier writers left behind.
 func (s *Store) removeTemps() error {
-	if err := s.lock.Check(); err != nil { // Else the files may be those of the new owner.
+	// If the store is lost, the files may be those of the new owner.
+	if err := s.lock.Check(); err != nil {
 		return err
 	}
 	return disk.RemoveTemps(s.files, catalog.SnapshotDir, func(temp string) bool {
 		name, ok := disk.TempOf(temp)
-		if !ok { // An earlier version called it so.
+		if !ok { // An earlier version used this suffix.
 			name, ok = strings.CutSuffix(temp, catalog.TempType)
 		}
 		return ok && strings.HasSuffix(name, catalog.SnapshotType)

@@ -16,25 +16,25 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// SaveOptions change how a world is saved. The zero value is useful.
+// SaveOptions configure how a world is saved. The zero value is useful.
 type SaveOptions struct {
-	// Compress makes the file smaller, by Zstandard, page by page: a page that does not
-	// shrink by an eighth stays as it is. What is loaded, and its digest, are the same, and
-	// single pages can still be read alone. Programs from before there were compressed
-	// saves refuse such a file with [ErrNewer]. Default: not compressed.
+	// Compress makes the file smaller with Zstandard, page by page. A page that does not shrink by
+	// an eighth stays uncompressed. The loaded world and its digest are the same, and single pages
+	// can still be read alone. Program versions without compressed saves refuse such a file with
+	// [ErrNewer]. Default: not compressed.
 	//
-	// What comes in an order, numbers that are small and texts take an eighth to a quarter,
-	// floats at random all of their bytes. Saving takes about 1.5 times as long, loading 2 to
-	// 3 times, where the disk is no limit; docs/SLOTS.md has figures.
+	// Sorted data, small numbers and text shrink to between an eighth and a quarter; random floats
+	// do not shrink. Without a disk limit, saving takes about 1.5 times as long, and loading 2 to 3
+	// times. docs/SLOTS.md has figures.
 	Compress bool
 
-	// Build says in the file which program on which machine wrote it, so that two saves of a tick that
-	// differ tell whether their machines do: ecsdump info shows it. Equal worlds then have equal
-	// saves only if one program wrote both.
+	// Build writes the program and the machine into the file. If two saves of a tick differ, their
+	// builds show whether the machines differ: ecsdump info shows the build. Equal worlds then have
+	// equal saves only if one program wrote both.
 	Build bool
 }
 
-// the returns what a program said of a save: nothing or one thing.
+// the returns the only element of said, or the zero SaveOptions.
 func the(said []SaveOptions) (o SaveOptions) {
 	if len(said) > 1 {
 		panic("persist: two SaveOptions for one save; say all in one")
@@ -44,27 +44,27 @@ func the(said []SaveOptions) (o SaveOptions) {
 	return o
 }
 
-// Save writes w, as it is, to a file: a save game. The file is complete and
-// durable before it takes the name, so a save that fails never harms the one
-// before. Saving an unchanged world twice gives the same bytes. What [SaveOptions] say,
-// one at most, holds for it.
+// Save writes the present state of w to a file, for example a save game. The file is complete and
+// durable before it gets its name, so a failed save never harms the file before. Saving an
+// unchanged world twice gives the same bytes. At most one SaveOptions is allowed.
 //
-// It costs two passes over the world, one for its digest, and needs memory for about
-// 50 MB of encoded rows. They are encoded by as many goroutines as the program has
-// processors, while others are written and synced.
+// A save makes two passes over the world, one of them for the digest, and needs memory for about 50
+// MB of encoded rows. One goroutine per processor encodes rows, while other rows are written and
+// synced.
 //
-// Several savers of one file, also in other processes, do not disturb each other: the last complete save
-// stays. A symbolic link is followed, and the file that it leads to is replaced, in its own directory. If
-// that file does not exist, it is created. The new file has the permissions of the file it replaces, or
-// 0600. Its owner is the process.
+// Several savers of one file do not disturb each other, also in different processes: the last
+// complete save stays. Save follows a symbolic link and replaces the target, in the target's
+// directory. If the target does not exist, Save creates it. The new file has the permissions of the
+// file it replaces, or 0600. Its owner is the process.
 //
-// It returns an error wrapping [ErrIrregular] before it writes anything if file is a directory, a pipe or a device.
-// [SaveTo] writes to those.
+// If file is a directory, a pipe or a device, Save writes nothing and returns an error wrapping
+// [ErrIrregular]. [SaveTo] writes to pipes and devices.
 func Save(ctx context.Context, file string, w *ecs.World, o ...SaveOptions) error {
 	return inDirectoryOf(file, func(files disk.FS, name string) error { return SaveFS(ctx, files, name, w, o...) })
 }
 
-// inDirectoryOf calls f with the directory of a file and the file's name in it. It follows symbolic links.
+// inDirectoryOf calls f with the directory of a file and the file's name in it. It follows symbolic
+// links.
 func inDirectoryOf(file string, f func(files disk.FS, name string) error) error {
 	file, err := catalog.Follow(file)
 	if err != nil {
@@ -105,7 +105,7 @@ func savable(files disk.FS, file string) error {
 	return nil
 }
 
-// kindOf says in words what is not a regular file, and what to do.
+// kindOf describes an irregular file, and says what to do instead.
 func kindOf(t fs.FileMode) string {
 	switch {
 	case t.IsDir():
@@ -122,20 +122,20 @@ func kindOf(t fs.FileMode) string {
 	return "no file that can be replaced; write to it with SaveTo"
 }
 
-// Load replaces all that w holds by what Save wrote to a file. Register all
-// components before; stored ones that are not registered are kept, and saved
-// again. What older types wrote is converted, and [raw.World.Converted] tells what
-// that changed. A conversion that would lose values is refused until
-// [ecs.Component.Dropped] says that it may.
+// Load replaces the contents of w with a file that Save wrote. Register all components before Load.
+// Stored components that are not registered are kept, and saved again. Older types are converted,
+// and [raw.World.Converted] lists the changes. A conversion that would lose values is refused
+// unless [ecs.Component.Dropped] allows it.
 //
-// Errors: [fs.ErrNotExist] and [fs.ErrPermission] if the file cannot be opened; [ErrSchema] naming the field that
-// does not fit, with [raw.ErrDropped] if its values would be lost; [layout.ErrIntSize] for an int that does not fit
-// into 32 bits; [ErrForeign], [ErrNewer], [ErrCorrupt] with the offset. w is then as it was.
+// If Load fails, w is as it was. It returns [fs.ErrNotExist] or [fs.ErrPermission] if the file
+// cannot be opened. [ErrSchema] names the field that does not fit, and wraps [raw.ErrDropped] if
+// values would be lost. [layout.ErrIntSize] reports an int that does not fit into 32 bits. Other
+// errors: [ErrForeign], [ErrNewer], and [ErrCorrupt] with the offset.
 func Load(ctx context.Context, file string, w *ecs.World) error {
 	return inDirectoryOf(file, func(files disk.FS, name string) error { return LoadFS(ctx, files, name, w) })
 }
 
-// LoadFS replaces all that w holds by what is saved in a file of files, as [Load] does.
+// LoadFS replaces the contents of w with a saved file of files, as [Load] does.
 func LoadFS(ctx context.Context, files disk.FS, file string, w *ecs.World) error {
 	im, name, err := readSave(ctx, files, file, w)
 	if err != nil {
@@ -144,8 +144,8 @@ func LoadFS(ctx context.Context, files disk.FS, file string, w *ecs.World) error
 	return im.Fill(w, name)
 }
 
-// readSave reads what is saved in a file, whose name in errors it returns. The types of w
-// fit it.
+// readSave reads a saved file, and checks that the types of w fit. name is the file's name for
+// errors.
 func readSave(ctx context.Context, files disk.FS, file string, w *ecs.World) (im *image.Image, name string, err error) {
 	r, err := snap.Open(files, file, catalog.SnapshotName)
 	if err != nil {

@@ -20,37 +20,41 @@ const (
 	minSnapshotBytes = 16 << 20
 	defaultPace      = 1 << 20
 
-	// slackBytes is how much of the files of a small world may be unnamed.
+	// slackBytes is how many unreferenced bytes the files of a small world may have.
 	slackBytes = 1 << 20
 
-	// hurryTicks is how many ticks a copy may take before its pace is doubled.
+	// hurryTicks is how many ticks a copy may take before its pace doubles.
 	hurryTicks = 256
 )
 
-// ErrAbandoned reports a snapshot that was given up, as the world went back to
-// before its tick while it was copied.
+// ErrAbandoned reports a snapshot that was abandoned because the world went back to before the
+// snapshot's tick during the copy.
 var ErrAbandoned = errors.New("persist: snapshot abandoned: the world went back to before it")
 
-// SnapshotResult tells how a snapshot ended.
+// SnapshotResult describes a snapshot that has finished or failed.
 type SnapshotResult struct {
 	Tick    uint64
-	Name    string // Of the file, relative to the store's directory.
-	Written int    // Pages written,
-	Shared  int    // and pages that other files hold already. Those that repeat one of the pages written are neither.
-	Bytes   int64  // Size of the file.
-	Err     error
+	Name    string // Name of the file, relative to the store's directory.
+	Written int    // Number of pages written.
+	// Number of pages that other files already hold. Duplicates of written pages count neither here
+	// nor in Written.
+	Shared int
+	Bytes  int64 // Size of the file.
+	Err    error
 
-	// Files are those that it takes to read the snapshot, relative to the store's directory: its
-	// own, first, and those it shares pages with, which stay as long as it does. Brought elsewhere
-	// under these names, the first is a save: for [Load], package inspect, ecsdump.
+	// Files are the files that hold the pages of the snapshot, relative to the store's directory.
+	// The first is the snapshot's own; the others, with which it shares pages, stay as long as it
+	// stays. If all are copied elsewhere under these names, the first is a save for [Load], package
+	// inspect and ecsdump.
 	Files []string
 
-	// Removed are the files that nobody needs any longer and that are gone, and
-	// RemoveErr why no more are. See [Retention].
-	Removed   []string
+	// Removed are the files that were removed because nothing needs them. See [Retention].
+	Removed []string
+
+	// RemoveErr is why further files could not be removed, or nil.
 	RemoveErr error
 
-	// Lost are the files of older snapshots that another program removed or cut short while the
+	// Lost are the files of older snapshots that another program removed or truncated while the
 	// store was open. This snapshot is a full one, which replaces them.
 	Lost []string
 }
@@ -61,35 +65,39 @@ type SnapshotResult struct {
 //	               `---- a raw.Pin reads the tick -----'  |
 //	goroutine                                             pages, file, sync, name
 //
-// One is under way at a time.
+// At most one snapshot is under way.
 type snapshotter struct {
-	grown    int64 // Journal bytes since the last snapshot began.
-	behind   int   // Small segments behind the last snapshot when the store was opened. 0 once another one began.
-	lastTick int64 // Those of the last tick.
+	grown int64 // Journal bytes since the last snapshot began.
+	// Small segments behind the last snapshot when the store was opened. 0 once another snapshot
+	// began.
+	behind   int
+	lastTick int64 // Journal bytes of the last tick.
 	number   uint32
-	table    snap.PageTable       // Of the last snapshot,
-	sums     snap.PageSums        // and its sums; nil: not known.
-	named    map[uint32]namedFile // The files that table names.
+	table    snap.PageTable       // Page table of the last snapshot.
+	sums     snap.PageSums        // Page sums of the last snapshot; nil: unknown.
+	named    map[uint32]namedFile // The files that table refers to.
 	fullSize int64                // Bytes of pages in the last full snapshot.
 
-	dirty snap.Dirty // What changed
-	since uint64     // since this record, which the last snapshot was begun at.
+	dirty snap.Dirty // What changed since record since.
+	since uint64     // The record at which the last snapshot began.
 
-	copying *copying      // The snapshot that is copied, or nil.
-	running chan finished // The snapshot that is written, or nil:
-	handed  *copying      // this one.
-	hurry   int           // How often the pace is doubled.
+	copying *copying // The snapshot that is being copied, or nil.
+	// Receives the result of the snapshot that is being written; nil: none is.
+	running chan finished
+	handed  *copying // The snapshot that is being written, or nil.
+	hurry   int      // How often the pace is doubled.
 	buffers snap.BufferList
 
-	committedAt time.Time // When the last tick was, by the clock of the store; zero: not known.
+	// Time of the last tick, by the clock of the store; zero: unknown.
+	committedAt time.Time
 
 	list    []storedSnapshot // The snapshots of the store, oldest first.
-	damaged bool             // Something was damaged when it was opened: remove nothing.
+	damaged bool             // Damage was found when the store was opened, so nothing is removed.
 	watch   watch
 	bounding
 }
 
-// A namedFile is a snapshot file that pages lie in.
+// A namedFile is a snapshot file that contains pages of the table.
 type namedFile struct {
 	crc   uint32
 	bytes int64
@@ -99,41 +107,40 @@ type namedFile struct {
 type copying struct {
 	*snap.Snapshot
 	pin     raw.Pin
-	base    snap.SnapshotBase // To go back to if it fails.
+	base    snap.SnapshotBase // The state to return to if the snapshot fails.
 	since   uint64
-	ticks   int // Commits that have copied.
+	ticks   int // Number of commits that have copied a part.
 	done    func(context.Context) error
-	offHead bool   // The world went back to before it and on from there.
-	next    uint64 // As in what the store will know of it.
+	offHead bool   // The world went back to before the snapshot and branched there.
+	next    uint64 // Becomes storedSnapshot.next.
 
-	replaces []uint32 // Numbers of lost snapshots: see watch.
+	replaces []uint32 // Numbers of the lost snapshots that this one replaces: see watch.
 }
 
-// A finished snapshot is what its goroutine leaves behind.
+// A finished is the result of the snapshot's goroutine.
 type finished struct {
 	SnapshotResult
 	*copying
 	table snap.PageTable
 	crc   uint32
 	full  int64 // Bytes of its pages if it refers to no other file, else 0.
-	alone bool  // The next snapshot must be a full one: a file is missing, or pages need fewer rows.
+	// The next snapshot must be full: a file is missing, or shared pages became too large.
+	alone bool
 
-	keeping *Keeping // What is kept since; nil: nothing was decided.
+	keeping *Keeping // What is kept after pruning; nil: pruning was not planned.
 }
 
-// Snapshot writes the state of the last commit to a snapshot file and waits for
-// it. Pages that an earlier file holds already are not written again. If ctx ends
-// first, it returns its error, and the snapshot goes on; if it has ended already,
-// none is begun. It returns
-// [ErrUncommitted] if the world was changed since the commit.
+// Snapshot writes the state of the last commit to a snapshot file and waits for it. Pages that an
+// earlier file already holds are not written again. If ctx ends first, Snapshot returns the error
+// of ctx and the snapshot continues. If ctx has ended before the call, no snapshot begins. It
+// returns [ErrUncommitted] if the world was changed since the commit.
 func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) { return s.snapshotNow(ctx, "") }
 
-// SnapshotAs takes a snapshot, as [Store.Snapshot] does, and gives it a name: it stays
-// whatever [Options.Retain] says, and "snap:NAME" is a point in time, see
-// inspect.View.Resolve.
+// SnapshotAs takes a snapshot, as [Store.Snapshot] does, and gives it a name. [Options.Retain]
+// never removes a named snapshot, and "snap:NAME" is a point in time, see inspect.View.Resolve.
 //
-// A name has at most 255 bytes, all of which can be seen, and is not a number; an
-// error wraps [ErrName] if it is another one, or if a snapshot has it already.
+// A name has at most 255 bytes of visible characters and is not a number. The error wraps [ErrName]
+// if the name is not valid, or if another snapshot has it.
 func (s *Store) SnapshotAs(ctx context.Context, name string) (SnapshotResult, error) {
 	if err := s.nameable(name); err != nil {
 		return SnapshotResult{}, err
@@ -141,11 +148,12 @@ func (s *Store) SnapshotAs(ctx context.Context, name string) (SnapshotResult, er
 	return s.snapshotNow(ctx, name)
 }
 
-// BeginSnapshot begins a snapshot of the last commit, of that name or of none if it is "", and
-// waits for nothing: as one that [Options.SnapshotBytes] begins, it is copied by the commits
-// that follow, at [Options.SnapshotPace], and written beside them. [Options.OnSnapshot] and
-// [Store.Metrics] tell how it ended, and [SnapshotResult.Files] what there is to copy then: to an object
-// store, say. While another one is under way, it begins none and reports false.
+// BeginSnapshot begins a snapshot of the last commit, and does not wait. The snapshot is named name
+// if name is not empty. The commits that follow copy it at [Options.SnapshotPace], and a goroutine
+// writes it, as for snapshots that [Options.SnapshotBytes] begins. [Options.OnSnapshot] and
+// [Store.Metrics] report the result. [SnapshotResult.Files] then lists the files to copy, for
+// example to an object store. If another snapshot is under way, BeginSnapshot begins none and
+// returns false.
 //
 // Errors are those of [Store.SnapshotAs]. Cost: O(storages).
 func (s *Store) BeginSnapshot(name string) (begun bool, err error) {
@@ -183,8 +191,8 @@ func (s *Store) snapshotable() error {
 	return s.Err()
 }
 
-// snapshotNow finishes the snapshot under way, if any, and takes another one of the last
-// commit. Its ticks are durable before it has its name.
+// snapshotNow finishes the snapshot under way, if any, and takes another one of the last commit.
+// The ticks of that snapshot are durable before its file gets its name.
 func (s *Store) snapshotNow(ctx context.Context, name string) (SnapshotResult, error) {
 	if err := ctx.Err(); err != nil {
 		return SnapshotResult{}, err
@@ -199,12 +207,13 @@ func (s *Store) snapshotNow(ctx context.Context, name string) (SnapshotResult, e
 	s.watch.look(s.files)
 	r, err := s.snapshot(ctx, name, s.journal.Sync)
 	if errors.Is(err, snap.ErrPagesShared) {
-		return s.snapshot(ctx, name, s.journal.Sync) // It is a full one.
+		// The second attempt is a full snapshot.
+		return s.snapshot(ctx, name, s.journal.Sync)
 	}
 	return r, err
 }
 
-// snapshot takes a snapshot in one go and waits for it.
+// snapshot copies a whole snapshot at once and waits until it is written.
 func (s *Store) snapshot(ctx context.Context, name string, beforePublish func(context.Context) error) (SnapshotResult, error) {
 	if err := s.begin(name, beforePublish); err != nil {
 		return SnapshotResult{}, err
@@ -217,8 +226,8 @@ func (s *Store) snapshot(ctx context.Context, name string, beforePublish func(co
 	return r, err
 }
 
-// goOn copies a tick's share of the snapshot under way, before the tick is
-// journaled: what is done after that competes with its way to the disk.
+// goOn copies a tick's share of the snapshot under way. It runs before the tick is journaled: a
+// copy after that would delay the tick on its way to the disk.
 func (s *Store) goOn() {
 	if s.copying != nil {
 		start := time.Now()
@@ -227,20 +236,20 @@ func (s *Store) goOn() {
 	}
 }
 
-// collectAndBegin takes over what a finished snapshot leaves behind, and begins
-// one if it is time. It does a little after each tick.
+// collectAndBegin adopts the result of a finished snapshot, and begins the next one if it is due.
+// It does little work per tick.
 func (s *Store) collectAndBegin() {
 	s.collect()
 	switch lost := s.watch.missing(); {
 	case len(lost) > 0:
 		s.replaceLost(lost)
 	case !s.snapshotting() && s.snapshotDue():
-		_ = s.beginAtPace("") // If there was nothing to begin at, the next tick tries again.
+		_ = s.beginAtPace("") // If it could not begin, the next tick tries again.
 	}
 }
 
-// beginAtPace begins a snapshot and copies a tick's share of it, of which nothing need be
-// saved, as no row was written since. The commits that follow copy the rest.
+// beginAtPace begins a snapshot and copies a tick's share of it. No row was written since the
+// commit, so this share needs no saved rows. The commits that follow copy the rest.
 func (s *Store) beginAtPace(name string) error {
 	start := time.Now()
 	if err := s.begin(name, s.journal.Sync); err != nil {
@@ -269,10 +278,9 @@ func (s *Store) snapshotBytes() int64 {
 	return due
 }
 
-// pace returns how many bytes a Commit copies now. Where the past is limited, they are as
-// many as it takes for the copy to be complete before the ticks meanwhile have journaled
-// what lies between two snapshots, or a share of the bound: half as many as the tick
-// journals, unless the bound is small.
+// pace returns how many bytes a Commit copies now. If the past is limited, the copy must end before
+// the ticks have journaled too much. The limit is a share of the bound, or else the bytes between
+// two snapshots. Unless the bound is small, that is about half of what the tick journals.
 func (s *Store) pace() int {
 	pace := s.options.SnapshotPace
 	switch {
@@ -294,10 +302,9 @@ func (s *Store) pace() int {
 	return pace << min(20, s.hurry+s.copying.ticks/hurryTicks)
 }
 
-// begin begins to copy the present state, which is that of the last commit.
-// beforePublish is what must be done before the snapshot gets its name: it must
-// not outlive the journal that leads to it, or it would fit on a later, foreign
-// history.
+// begin begins to copy the state of the last commit. beforePublish runs before the snapshot file
+// gets its name. The snapshot must not outlive the journal that leads to it, or it would fit a
+// later, foreign history.
 func (s *Store) begin(name string, beforePublish func(context.Context) error) error {
 	lost := s.watch.missing()
 	if err := s.dropLost(lost); err != nil {
@@ -322,10 +329,10 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 	return nil
 }
 
-// chainDone reports whether the next snapshot is to be a full one: the last one
-// refers to many files, or to files most of which nobody needs, or the last full
-// one is long ago, or what must stay is too much: only what shares no file with it
-// lets the older ones go.
+// chainDone reports whether the next snapshot must be a full one. That is so if the last snapshot
+// refers to too many files, or if most of their bytes are unused. It is also so if the last full
+// snapshot is long ago, or if retention requires a full one. Older snapshots can only be removed
+// once a newer one shares no file with them.
 func (s *Store) chainDone() bool {
 	var files, pages int64
 	for _, f := range s.named {
@@ -345,15 +352,15 @@ func (s *snapshotter) chain() (n int) {
 	return n
 }
 
-// committed reports whether st belongs to the state of the last commit: a
-// resource or component registered since does not.
+// committed reports whether st belongs to the state of the last commit. A resource or component
+// that was registered since then does not.
 func (s *Store) committed(st raw.Storage) bool {
 	_, numbered := s.schema.Numbers[st.Name()]
 	return st.Persistent() && numbered && s.encoder.whole.has(st, s.seq())
 }
 
-// copySome copies about that many bytes, and hands the snapshot over if that was
-// all.
+// copySome copies about budget bytes of the snapshot, and starts to write the snapshot when the
+// copy is complete.
 func (s *Store) copySome(budget int) {
 	c := s.copying
 	if !c.pin.Valid() {
@@ -378,8 +385,8 @@ func (s *Store) copySome(budget int) {
 			written.Size, written.CRC = f.Bytes, f.crc
 			list = append(list, written)
 			if prune {
-				// Should the world go back to before c meanwhile, what leads to the oldest
-				// tick of its history is there.
+				// If the world goes back to before c in the meantime, the base of the oldest tick
+				// of its history is still kept.
 				from := past{list, written.ID.Seq, oldest, sizesOf(s.journal), small}
 				p = s.options.Retain.plan(from, s.options.bound(from.largest()))
 				f.keeping = &p.keeping
@@ -391,8 +398,8 @@ func (s *Store) copySome(budget int) {
 				journaled := s.journal.Stats()
 				keepBallast(files, f.Bytes+journaled.Bytes, journaled.Ledger)
 			} else if s.journal.Err() == nil && s.lock.Check() == nil {
-				// The note may be on the disk though writing it failed: a note without the snapshot
-				// comes first, or the snapshot would be missed.
+				// The note may be on the disk although writing it failed. A note without the
+				// snapshot is written first, otherwise the snapshot would be reported as missing.
 				if s.journal.KeepNote(new(pruning).promise(list[:len(list)-1])) == nil {
 					_ = files.Remove(catalog.SnapshotName(written.Number))
 				}
@@ -401,7 +408,7 @@ func (s *Store) copySome(budget int) {
 				f.keeping.Reason = removeFailed
 			}
 		} else {
-			s.watch.look(files) // Lost files may be the reason.
+			s.watch.look(files) // Lost files may be the reason for the error.
 		}
 		s.ended(f.SnapshotResult, bytesAmong(list, f.Removed), f.keeping)
 		if told != nil {
@@ -411,23 +418,22 @@ func (s *Store) copySome(budget int) {
 	}(s.files, s.running, s.options.OnSnapshot)
 }
 
-// stored returns what the store will know of c.
+// stored returns the store's entry for c.
 func (c *copying) stored(onHead bool) storedSnapshot {
 	m := &c.Manifest
 	info := catalog.SnapshotInfo{Number: m.Number, Tick: m.Tick, ID: m.ID, Time: m.Time, Label: m.Name, Refs: m.Files, Schema: m.Schema}
 	return storedSnapshot{SnapshotInfo: info, onHead: onHead}
 }
 
-// hand copies all that is left of the snapshot under way, if any, and hands it
-// over.
+// hand copies the rest of the snapshot under way, if any, and starts to write it.
 func (s *Store) hand() {
 	if s.copying != nil {
 		s.copySome(snap.Unlimited)
 	}
 }
 
-// abandon gives up the snapshot under way. The next one begins with the next
-// commit, and is copied faster.
+// abandon abandons the snapshot under way. The next snapshot begins with the next commit and is
+// copied faster.
 func (s *Store) abandon() {
 	c := s.copying
 	c.pin.Release()
@@ -440,8 +446,8 @@ func (s *Store) abandon() {
 	}
 }
 
-// undo makes the next snapshot one of all that changed since the one before c. It
-// counts grown bytes of journal as written already.
+// undo makes the next snapshot relative to the one before c. It counts grown bytes of journal as
+// already written.
 func (s *Store) undo(c *copying, grown int64) {
 	c.base.Dirty.Merge(&s.dirty)
 	s.dirty, s.since = c.base.Dirty, c.since
@@ -453,8 +459,8 @@ func (c *copying) result(err error) SnapshotResult {
 	return SnapshotResult{Tick: c.Manifest.Tick, Name: catalog.SnapshotName(c.Manifest.Number), Lost: snapshotNames(c.replaces), Err: err}
 }
 
-// finish writes c. It runs beside the program: c and the files that its pages lie in are
-// all that it may look at.
+// finish writes c to a file. It runs in parallel with the program, so it may only access c and the
+// files that contain its pages.
 func (c *copying) finish(files disk.FS, named map[uint32]namedFile) finished {
 	f := finished{copying: c, SnapshotResult: c.result(nil)}
 	if err := c.Assemble(); err != nil {
@@ -485,8 +491,7 @@ func (c *copying) finish(files disk.FS, named map[uint32]namedFile) finished {
 	return f
 }
 
-// missing returns an error if one of the files that a snapshot is to refer to is not
-// there as it was.
+// missing returns an error if a file that a snapshot refers to is missing or has another size.
 func missing(files disk.FS, refs []format.FileRef, named map[uint32]namedFile) error {
 	for _, r := range refs {
 		name := catalog.SnapshotName(r.Number)
@@ -506,7 +511,7 @@ func missing(files disk.FS, refs []format.FileRef, named map[uint32]namedFile) e
 	return nil
 }
 
-// collect takes over what a finished snapshot leaves behind, if one has finished.
+// collect adopts the result of the snapshot being written, if it has ended.
 func (s *Store) collect() {
 	select {
 	case f := <-s.running:
@@ -515,7 +520,7 @@ func (s *Store) collect() {
 	}
 }
 
-// written waits for the snapshot that is written, if any.
+// written waits for the snapshot that is being written, if any.
 func (s *Store) written(ctx context.Context) (SnapshotResult, error) {
 	if s.running == nil {
 		return SnapshotResult{}, nil
@@ -539,11 +544,11 @@ func (s *Store) settle() SnapshotResult {
 // snapshotting reports whether a snapshot is under way.
 func (s *Store) snapshotting() bool { return s.copying != nil || s.running != nil }
 
-// take takes over what a finished snapshot leaves behind.
+// take adopts the result of a finished snapshot.
 func (s *Store) take(f *finished) {
 	s.running, s.handed = nil, nil
 	if f.Err != nil {
-		again := s.snapshotBytes() / 2 // Not at once.
+		again := s.snapshotBytes() / 2 // The next attempt is not immediate.
 		if errors.Is(f.Err, snap.ErrPagesShared) {
 			again = s.snapshotBytes() + 1
 		}

@@ -18,100 +18,108 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// Options say how a store is written. The zero Options are useful.
+// Options configure a store. The zero value is useful.
 type Options struct {
-	// Sync says when the journal is synced to disk. Default: 100 ms after the
-	// first tick that is not durable yet. journal.SyncAlways() after every tick,
-	// journal.SyncNever() only at Sync, Snapshot and Close.
+	// Sync says when the journal is synced to disk. Default: 100 ms after the first tick that is
+	// not durable yet. journal.SyncAlways() syncs after every tick, and journal.SyncNever() only at
+	// Sync, Snapshot and Close.
 	Sync journal.SyncPolicy
 
-	// QueueBytes bounds the bytes of ticks that wait for the disk: while they are
-	// as many, no further tick is let in, so that never more than that and one tick
-	// wait. Default: 64 MiB.
+	// QueueBytes bounds the bytes of ticks that wait for the disk. While that many bytes wait, no
+	// further tick is accepted, so at most QueueBytes and one tick wait. Default: 64 MiB.
 	QueueBytes int64
 
-	// Budget bounds the memory of ticks that wait for the disk in all stores that have it, in addition
-	// to QueueBytes: a process with many worlds gives one to all of them. It is a number of bytes, of what
-	// the queues take in memory:
+	// Budget bounds the memory of ticks that wait for the disk, over all stores that share the
+	// budget and in addition to QueueBytes. A process with many worlds gives the same budget to all
+	// of them. It is a number of bytes, measured as the queues' memory:
 	//
 	//	budget.New(1 << 30)
 	//
-	// A store that finds it used up is as one with QueueBytes waiting: Commit waits, or returns
-	// [ErrBacklog] with RefuseWhenFull. Half of it is divided equally among the stores, so that one whose
-	// disk is stuck leaves the others their part. A store that has no tick waiting always takes one. So all
-	// together hold at most the budget and one tick each. What a store holds is given back when it is
-	// written, when the journal fails, and at Close. Package replica has the same option for what waits
-	// for its log. Cost: some tens of nanoseconds a tick. Default: nil, no bound.
+	// If the budget is used up, Commit waits, or returns [ErrBacklog] with RefuseWhenFull, as it
+	// does when QueueBytes wait. Half of the budget is divided equally among the stores, so a store
+	// with a stuck disk leaves the others their part. A store without a waiting tick always accepts
+	// one. So all stores together hold at most the budget and one tick each.
+	//
+	// A store returns its part when the ticks are written, when the journal fails, and at Close.
+	// Package replica has the same option for ticks that wait for its log. Cost: some tens of
+	// nanoseconds a tick. Default: nil, no bound.
 	Budget *budget.Budget
 
-	// RefuseWhenFull makes Commit return [ErrBacklog] then, before the tick ends,
-	// instead of waiting for the disk. Nothing has happened: go on changing the world
-	// and commit later, or commit again. A store on several machines, see package replica, always does: its log
-	// may not answer for long.
+	// RefuseWhenFull makes Commit return [ErrBacklog] when the queue is full, before the tick ends,
+	// instead of waiting for the disk. Nothing has changed then: the program can go on changing the
+	// world and commit later, or commit again. A replicated store (see package replica) always
+	// refuses, because its log may not answer for a long time.
 	RefuseWhenFull bool
 
-	// SnapshotBytes is how far the journal may grow before Commit begins a
-	// snapshot. Default: twice as many bytes as the last full snapshot has, and at
-	// least 16 MiB, so that recovery reads at most about three times what the world
-	// holds, or replays for some hundredths of a second; but no more than a 16th of
-	// [Retention.Bytes], or one full snapshot if that is more.
-	// Negative: Commit begins none, and nothing is removed until the program does.
+	// SnapshotBytes is how far the journal may grow before Commit begins a snapshot.
+	//
+	// Default: twice the size of the last full snapshot, and at least 16 MiB. Recovery then reads
+	// at most about three times the size of the world, or replays for some hundredths of a second.
+	// The default is at most a 16th of [Retention.Bytes], or one full snapshot if that is more.
+	//
+	// Negative: Commit begins no snapshots, and nothing is removed until the program takes one.
 	SnapshotBytes int64
 
-	// OnDurable is called when a tick has become durable, in the order of commits,
-	// by the journal's goroutine. It must not block. nil: nothing is called.
+	// OnDurable is called when a tick has become durable, in the order of commits. The journal's
+	// goroutine calls it, so it must not block. nil: no call.
 	OnDurable func(tick uint64)
 
-	// OnLocal is called as OnDurable is, and before it, when a crash of this machine leaves the
-	// tick: earlier where durable means more, as with package replica, which waits for what other
-	// machines have.
+	// OnLocal is called when a tick survives a crash of this machine. It is called like OnDurable,
+	// and before it. The two differ where durable means more: package replica also waits until
+	// other machines have the tick.
 	OnLocal func(tick uint64)
 
-	// SnapshotPace is how many bytes of the world a Commit copies at most, or not
-	// much more, while a snapshot is under way. It is raised if a snapshot takes long
-	// or was begun in vain, and if [Options.Retain] limits the past and ticks journal so
-	// much that it could not be kept otherwise. Default: 1 MiB, which takes about half a millisecond.
-	// Negative: all in the Commit that begins it.
+	// SnapshotPace is roughly how many bytes of the world a Commit copies at most while a snapshot
+	// is under way. The pace rises if a snapshot takes long or had to be abandoned. It also rises
+	// if [Options.Retain] limits the past and ticks journal so much that the limit could not be
+	// kept otherwise.
+	//
+	// Default: 1 MiB, which takes about half a millisecond. Negative: the Commit that begins the
+	// snapshot copies everything.
 	SnapshotPace int
 
-	// Retain says how much of the past stays on the disk. Default: as much as the
-	// larger of 1 GiB and 16 full snapshots holds.
+	// Retain says how much of the past stays on the disk. Default: the larger of 1 GiB and 16 full
+	// snapshots.
 	Retain Retention
 
-	// OnSnapshot is called when a snapshot is finished or has failed, by the
-	// snapshot's goroutine or, if it was given up since the world went back to before
-	// it, by Commit. A failed snapshot does not fail the store; the next one is tried
-	// when it is due. nil: nothing is called.
+	// OnSnapshot is called when a snapshot has finished or failed, by the snapshot's goroutine. If
+	// the world went back to before the snapshot, the snapshot is abandoned and Commit calls
+	// OnSnapshot. A failed snapshot does not fail the store; the next snapshot is tried when it is
+	// due. nil: no call.
 	OnSnapshot func(SnapshotResult)
 
-	// At is the state to recover, as inspect.View.Resolve takes it: "@latest~10", "1200".
-	// The store branches there: the next tick continues it, and the ticks after it
-	// stay in the journal, away from the way to the head. Until that tick is
-	// durable, or the store is closed, a crash leads to the newest state again.
-	// Default: the newest state. Any other is [ErrNotFound] in a new store.
+	// At is the state to recover, in the syntax of inspect.View.Resolve: "@latest~10", "1200". The
+	// store branches there: the next tick continues this state. The ticks after it stay in the
+	// journal, on a branch of their own. Until the next tick is durable or the store is closed, a
+	// crash leads to the newest state again.
+	//
+	// Default: the newest state. In a new store, any other value is [ErrNotFound].
 	At string
 
-	// History is how many of the newest ticks on the disk Open gives back to the history of
-	// the world, so that it can go back over them as before it was closed: as many as it holds,
-	// see [ecs.Options]. It ends where components were converted, a resource was stored for
-	// the first time or a save was loaded. Each tick is read and applied, behind a state before them that
-	// is read as well. Default 0: the history begins with the state recovered.
+	// History is how many of the newest ticks Open loads from the disk into the history of the
+	// world. The world can then go back over these ticks as it could before it was closed. At most
+	// as many are loaded as the history holds, see [ecs.Options].
+	//
+	// The loaded history ends at a tick where components were converted, a resource was stored for
+	// the first time, or a save was loaded. Open reads one state before the ticks, then reads and
+	// applies each tick. Default 0: the history begins with the recovered state.
 	History int
 
-	// Epoch is the least epoch of the ticks that are committed, which a tick is told by from
-	// another one of its number: whoever decides elsewhere who may write, gives each of them one
-	// that nobody had, as package replica does. Default: one more than the highest there is.
+	// Epoch is the lowest epoch of the ticks that are committed. The epoch distinguishes two ticks
+	// with the same number. If another system decides which process may write, it gives each writer
+	// an unused epoch, as package replica does. Default: one more than the highest epoch in the
+	// store.
 	Epoch uint64
 
-	// Now is the clock of ticks. It may go backwards, but shows years from 1678 to 2261:
-	// another time fails the journal, see [Store.Err]. Default: time.Now.
+	// Now is the clock of ticks. It may go backwards, but it must return years from 1678 to 2261.
+	// Any other time fails the journal, see [Store.Err]. Default: time.Now.
 	Now func() time.Time
 
-	segmentSize int64 // Of the journal. 0: as Retain needs it; less in tests.
-	leastBound  int64 // The default bound of small worlds. 0: 1 GiB; less in tests.
+	segmentSize int64 // Size of a journal segment. 0: derived from Retain. Tests use less.
+	leastBound  int64 // The default bound of small worlds. 0: 1 GiB. Tests use less.
 }
 
-// resolved returns o with the defaults of what a store always needs.
+// resolved returns o with the defaults that every store needs.
 func (o Options) resolved(files disk.FS) Options {
 	if replicated, _ := disk.Replicated(files); replicated {
 		o.RefuseWhenFull = true
@@ -127,33 +135,35 @@ func (o Options) resolved(files disk.FS) Options {
 
 const defaultQueueBytes = 64 << 20
 
-// A Store keeps a world in a directory: every tick in a journal, and now and then
-// a snapshot of it all.
+// A Store keeps a world in a directory: every tick in a journal, and from time to time a snapshot
+// of the whole world.
 //
-// Its methods belong to the goroutine of the world, but for [Store.Do], [Store.Backup] and
-// [Store.Metrics].
+// Only the goroutine of the world may call the methods of a Store, except [Store.Do],
+// [Store.Backup] and [Store.Metrics].
 type Store struct {
 	world   *ecs.World
 	options Options
 	files   disk.FS
-	lock    *catalog.Lock // nil: nobody else can know the files.
+	lock    *catalog.Lock // nil: no other process can reach the files.
 	report  Report
 	closed  bool
-	closing chan error // What a Close that nobody waited for will return, or nil.
+	// Result of a Close call whose context ended before closing was complete; otherwise nil.
+	closing chan error
 
-	id        [16]byte // Of the world.
-	head      uint64   // The record of the state that Open or Goto went to,
-	first     uint64   // and the first that can have been written since.
-	older     bool     // It was not the newest.
+	id        [16]byte // ID of the world.
+	head      uint64   // The record of the state that Open or Goto recovered.
+	first     uint64   // The first record that can have been written after head.
+	older     bool     // head was not the newest state.
 	schema    *format.Schema
-	announced int // Components that the journal's preambles describe.
+	announced int // Number of components that the journal's preambles describe.
 	encoder   *tickRecorder
-	notes     format.Notes          // Of the tick under way.
-	ids       map[uint64]journal.ID // By seq, as far back as the history reaches.
+	notes     format.Notes // Notes of the tick under way.
+	// Record IDs by seq, as far back as the history reaches.
+	ids map[uint64]journal.ID
 
 	mu      sync.Mutex
-	pending []pendingTick // Not known to be durable, by seq.
-	local   int           // How many of them OnLocal was told.
+	pending []pendingTick // Ticks that are not known to be durable, by seq.
+	local   int           // Number of pending ticks that were reported to OnLocal.
 
 	errands errands
 	snapshotter
@@ -162,13 +172,13 @@ type Store struct {
 
 type pendingTick struct{ seq, tick uint64 }
 
-// seq returns the record of the present tick, as far as the world knows.
+// seq returns the record of the present tick, as the world holds it.
 func (s *Store) seq() uint64 {
 	_, newest := s.world.Raw().Held(s)
 	return newest
 }
 
-// oldestSeq returns the record of the oldest tick that the next one may continue.
+// oldestSeq returns the record of the oldest tick that the next tick may continue.
 func (s *Store) oldestSeq() uint64 {
 	oldest, _ := s.world.Raw().Held(s)
 	return oldest
@@ -177,17 +187,18 @@ func (s *Store) oldestSeq() uint64 {
 // Report returns what Open found.
 func (s *Store) Report() Report { return s.report }
 
-// Commit ends the tick: [ecs.World.Commit], which hands what changed to the
-// journal. It does not wait for the disk, unless [Options.QueueBytes] wait for it
-// already or [Options.Budget] is used up; see [Options.Sync] and [Store.Sync].
+// Commit ends the tick: it calls [ecs.World.Commit], which passes the changes to the journal.
+// Commit does not wait for the disk unless [Options.QueueBytes] already wait or [Options.Budget] is
+// used up. See [Options.Sync] and [Store.Sync].
 //
-// [ErrBacklog] is the one error that does not end the tick: the world is as it
-// was before the call, and what the tick changed belongs to the next Commit that
-// succeeds. It comes only if [Options.RefuseWhenFull] asks for it, or if the store is on several machines; it
-// wraps then why their log takes nothing. [ecs.World.Commit] itself, which cannot refuse, waits.
+// [ErrBacklog] is the only error that does not end the tick. The world is as it was before the
+// call, and the changes of the tick belong to the next Commit that succeeds. Commit returns
+// ErrBacklog only if [Options.RefuseWhenFull] is set or the store is replicated. In a replicated
+// store ErrBacklog also wraps the reason why the log accepts nothing. [ecs.World.Commit] itself
+// cannot refuse, so it waits.
 //
-// Once the journal has failed, every Commit returns why, until [Store.Resume]. The
-// world goes on in memory; what was durable stays.
+// Once the journal has failed, every Commit returns the reason, until [Store.Resume]. The world
+// continues in memory, and durable ticks stay on the disk.
 func (s *Store) Commit() error {
 	if s.closed {
 		return ErrClosed
@@ -209,23 +220,25 @@ func (s *Store) Commit() error {
 	return nil
 }
 
-// Do calls f in the goroutine of the world: the next [Store.Commit] that ends a tick calls
-// it before, so that f finds the world whole, and what f changes belongs to that tick. It
-// waits until f has returned. It may be called by any goroutine but that of the world, which
-// would wait for itself: for consoles, servers, live views.
+// Do calls f in the goroutine of the world, and waits until f has returned. The next [Store.Commit]
+// that ends a tick calls f before it ends the tick. So f sees the world between two frames, and the
+// changes that f makes belong to that tick.
+//
+// Consoles, servers and live views call Do. Any goroutine may call it except the goroutine of the
+// world, which would wait for itself.
 //
 //	err := store.Do(ctx, func(w *ecs.World) { n = units.Len() })
 //
-// Functions are called in the order in which they came, each once; those that come while
-// some are called wait for the tick after. The world's own Commit calls none.
+// Functions are called once each, in the order of the Do calls. A function that is added while
+// others run waits for the next tick. [ecs.World.Commit] calls no functions.
 //
-// If ctx ends before f is called, f never is, and Do returns the error of ctx. Errors:
-// [ErrClosed] if the store is closed first; another one if f panicked, which the goroutine of
-// the world does then.
+// If ctx ends before f is called, f is never called, and Do returns the error of ctx. Other errors:
+// [ErrClosed] if the store is closed before f is called, and a separate error if f panicked. The
+// panic then continues in the goroutine of the world.
 func (s *Store) Do(ctx context.Context, f func(w *ecs.World)) error { return s.errands.do(ctx, f) }
 
-// Err returns why the journal failed, or nil. A store fails as well if another program removed its
-// snapshots and no other one could be written.
+// Err returns why the journal failed, or nil. A store also fails if another program removed its
+// snapshots and no replacement could be written.
 func (s *Store) Err() error {
 	err := s.failed
 	if e := s.journal.Err(); err == nil && !errors.Is(e, journal.ErrClosed) {
@@ -248,7 +261,7 @@ func (s *Store) usable() error {
 	return s.Err()
 }
 
-// await notes a tick that OnLocal and OnDurable are to be told.
+// await queues a tick for OnLocal and OnDurable.
 func (s *Store) await(seq, tick uint64) {
 	if s.options.OnDurable == nil && s.options.OnLocal == nil {
 		return
@@ -258,7 +271,7 @@ func (s *Store) await(seq, tick uint64) {
 	s.mu.Unlock()
 }
 
-// kept tells OnLocal the ticks up to seq. The journal calls it.
+// kept calls OnLocal for the ticks up to seq. The journal calls kept.
 func (s *Store) kept(seq uint64) {
 	s.mu.Lock()
 	from := s.local
@@ -268,7 +281,7 @@ func (s *Store) kept(seq uint64) {
 	tell(s.options.OnLocal, ticks)
 }
 
-// durable tells OnDurable the ticks up to seq. The journal calls it, after kept.
+// durable calls OnDurable for the ticks up to seq. The journal calls durable after kept.
 func (s *Store) durable(seq uint64) {
 	s.mu.Lock()
 	n := s.waiting(seq)
@@ -278,7 +291,7 @@ func (s *Store) durable(seq uint64) {
 	tell(s.options.OnDurable, ticks)
 }
 
-// waiting returns how many of those pending are up to seq.
+// waiting returns how many pending ticks have a record up to seq.
 func (s *Store) waiting(seq uint64) (n int) {
 	for n < len(s.pending) && s.pending[n].seq <= seq {
 		n++
@@ -294,8 +307,8 @@ func tell(f func(tick uint64), ticks []pendingTick) {
 	}
 }
 
-// Sync waits until all ticks committed so far are durable: they survive any
-// crash. If another program removed snapshots of the store, Sync writes a full one first; see
+// Sync waits until all ticks committed so far are durable: they survive any crash. If another
+// program removed snapshots of the store, Sync also writes a full snapshot; see
 // [SnapshotResult.Lost].
 func (s *Store) Sync(ctx context.Context) error {
 	if err := s.usable(); err != nil {
@@ -307,26 +320,31 @@ func (s *Store) Sync(ctx context.Context) error {
 	return s.ensureBase(ctx)
 }
 
-// Resume makes a store whose journal has failed, for want of space perhaps, keep the
-// world again, as it is now:
+// Resume makes a store with a failed journal persist the world again, in its present state. A full
+// disk is a common reason for the failure:
 //
 //	tick 7   tick 8   tick 9   failed   tick 10 … 40   Resume            tick 41
 //	durable  durable  durable           in memory      all of tick 40    journaled
 //
-// What was durable stays and nothing that failed is tried again: Resume reads the
-// store as Open does, begins a new segment under a higher epoch, and journals the whole
-// present state as one tick behind the newest durable one that it comes from. It is durable when Resume
-// returns nil, and a snapshot of it is begun. The ticks between are in no journal. The
-// history of the world starts anew.
+// Durable ticks stay, and failed writes are not retried. Resume reads the store as Open does and
+// begins a new segment under a higher epoch. Then it journals the whole present state as one tick
+// behind the newest durable tick among its ancestors. That tick is durable when Resume returns nil,
+// and a snapshot of it has begun. The failed ticks are in no journal. The world's history starts
+// again at this tick.
 //
-// A store that has not failed is left as it is. Errors: [ErrLost] if another process
-// may have the store, from which there is no way back; [ErrUncommitted];
-// [raw.ErrCheckpointHeld]; [ErrCorrupt] if what was durable cannot be read, unless the store failed
-// because files were removed; and what the disk says, if it still fails. Then the store is as failed as before, and Resume
-// can be called again. If ctx ends, so does Resume, with its error.
+// Resume does nothing if the store has not failed. Errors:
 //
-// Cost: as Open, and about as many bytes of journal as a full snapshot has. If the disk is
-// still full, what [Options.Retain] lets go is removed.
+//   - [ErrLost] if another process may have taken the store; Resume cannot recover from that
+//   - [ErrUncommitted] and [raw.ErrCheckpointHeld]
+//   - [ErrCorrupt] if durable data cannot be read, unless the store failed because files were
+//     removed
+//   - the error of the disk if it still fails
+//   - the error of ctx
+//
+// After an error the store is in the failed state as before, and Resume can be called again.
+//
+// Cost: as Open, and about as many bytes of journal as a full snapshot has. If the disk is still
+// full, Resume removes what [Options.Retain] allows to be removed.
 func (s *Store) Resume(ctx context.Context) error {
 	if s.closed {
 		return ErrClosed
@@ -347,46 +365,46 @@ func (s *Store) Resume(ctx context.Context) error {
 	return err
 }
 
-// Goto makes the world the state at a point in time, written as inspect.View.Resolve takes
-// it: "1200", "@latest~10", "mark:boss", "tip:1". The next tick continues it, and the ticks
-// that were after it stay in the journal, on a branch of their own:
+// Goto brings the world to the state at a point in time, in the syntax of inspect.View.Resolve:
+// "1200", "@latest~10", "mark:boss", "tip:1". The next tick continues that state. The ticks that
+// were after it stay in the journal, on a branch of their own:
 //
 //	tick 7 ── tick 8 ── tick 9
 //	    `── tick 8 ── …             Goto(ctx, "7"), Commit
 //
-// Entities, handles, queries, groups, indexes and hooks of the world stay, and
-// [ecs.World.OnRestore] tells. What is registered with NoRewind keeps its values. The history
-// of the world starts anew; [ecs.History.Seek] is for the ticks that it holds. A state of
-// older types is converted, as by [Open].
+// Entities, handles, queries, groups, indexes and hooks of the world stay valid, and the functions
+// of [ecs.World.OnRestore] are called. NoRewind components and resources keep their values. The
+// history of the world starts again at that state; use [ecs.History.Seek] for ticks that the
+// history holds. A state with older types is converted, as in [Open].
 //
-// Until the next tick is durable, or the store is closed, a crash leads to the newest state
-// of the journal again, which is what @latest names until then.
+// Until the next tick is durable or the store is closed, a crash leads to the newest state of the
+// journal again. @latest names that state.
 //
-// Errors: [ErrUncommitted], [raw.ErrCheckpointHeld], [ErrPoint], [ErrNotFound] with what
-// there is instead, [ErrSchema], [ErrCorrupt]; and that of ctx. The world is then as it was.
-// One that wraps [Store.Err] says that the world is there, but the journal failed.
+// Errors: [ErrUncommitted], [raw.ErrCheckpointHeld], [ErrPoint], [ErrNotFound] with the available
+// points, [ErrSchema], [ErrCorrupt], and the error of ctx. The world is then as it was. An error
+// that wraps [Store.Err] is different: the world is at the requested state, but the journal failed.
 //
-// Cost: as Open. What was committed becomes durable before.
+// Cost: as Open. All committed ticks become durable first.
 func (s *Store) Goto(ctx context.Context, point string) error { return s.goTo(ctx, point) }
 
-// Load makes the world what [Save] wrote to a file: the quick load of a game whose store
-// goes on. It becomes the next tick of the journal, which gives the whole state, behind the
-// present one, and a snapshot of it is begun. So a crash leads to the state before or
-// to the one loaded, and the way back over both is in the journal:
+// Load fills the world from a file that [Save] wrote, for example the quick load of a running game.
+// The loaded state becomes the next tick of the journal, behind the present one. That tick holds
+// the whole state, and a snapshot of it begins. A crash leads to the state before or to the loaded
+// state, and the journal can go back over both:
 //
 //	tick 900 ── all of tick 500 ── tick 501 ── …       Load of a save of tick 500
 //
-// What is registered with NoRewind gets the values of the file too. Otherwise all is as for
-// [Store.Goto], errors also; [ErrForeign] and [ErrNewer] are those of the file.
+// NoRewind components and resources also get the values of the file. Otherwise Load behaves as
+// [Store.Goto] does, and returns the same errors; [ErrForeign] and [ErrNewer] refer to the file.
 //
-// Cost: as the function Load, and about as many bytes of journal as the save has, and of
-// snapshot. It is durable as a tick is: see [Store.Sync].
+// Cost: as the function Load, plus about the size of the save both in the journal and in the
+// snapshot. The loaded state becomes durable as a tick does: see [Store.Sync].
 func (s *Store) Load(ctx context.Context, file string) error {
 	return inDirectoryOf(file, func(files disk.FS, name string) error { return s.load(ctx, files, name) })
 }
 
-// LoadFrom is Load of the save that in has up to its end, as [SaveTo] writes it; see
-// [LoadFrom].
+// LoadFrom loads the save that in contains up to its end, in the format of [SaveTo]. Otherwise it
+// behaves as [Store.Load]; see also the function [LoadFrom].
 func (s *Store) LoadFrom(ctx context.Context, in io.Reader) error {
 	files, err := received(in)
 	if err != nil {
@@ -395,24 +413,24 @@ func (s *Store) LoadFrom(ctx context.Context, in io.Reader) error {
 	return s.load(ctx, files, stream)
 }
 
-// Close makes everything that was committed durable, seals the journal at the
-// present tick and lets go of the directory. Changes since the last commit are
-// not saved. The world stays usable and loses its history.
+// Close makes everything that was committed durable, seals the journal at the present tick and
+// releases the directory. Changes since the last commit are not saved. The world stays usable but
+// loses its history.
 //
-// It returns the first error of the journal, if any. While a checkpoint is held
-// it returns [raw.ErrCheckpointHeld], and the store stays open. If ctx ends
-// first, it returns its error and closing goes on; the directory stays locked
-// until it is done, and another Close waits for that and returns its outcome. Once
-// that is known, Close returns [ErrClosed].
+// Close returns the first error of the journal, if any. While a checkpoint is held it returns
+// [raw.ErrCheckpointHeld], and the store stays open. If ctx ends first, Close returns the error of
+// ctx and closing continues in the background. The directory stays locked until closing is
+// complete, and another Close waits for that and returns its result. After that, Close returns
+// [ErrClosed].
 //
-// Signals are the program's: one that ends on SIGTERM calls Close before. A
-// process that ends without loses nothing that was durable.
+// The package handles no signals: a program that ends on SIGTERM should call Close first. A process
+// that ends without Close loses no durable tick.
 func (s *Store) Close(ctx context.Context) error {
 	if s.closed && s.closing == nil {
 		return ErrClosed
 	}
 	if !s.closed {
-		s.hand() // While there is a history to copy from.
+		s.hand() // The history to copy from still exists here.
 		s.ensureBaseAtClose()
 		head := s.seq()
 		if err := s.world.Raw().Detach(s); err != nil {
@@ -431,24 +449,22 @@ func (s *Store) Close(ctx context.Context) error {
 	}
 }
 
-// seal closes everything once what is under way is finished.
+// seal finishes the snapshot under way and closes the journal, the lock and the files.
 func (s *Store) seal(head uint64) error {
 	s.settle()
 	err := cmp.Or(s.journal.Close(context.Background(), head), s.failed)
 	return cmp.Or(err, s.lock.Release(err == nil), s.files.Close())
 }
 
-// Backup copies the store, which goes on, to a directory that is missing or
-// empty. The copy is a store of its own: it holds all that was committed when
-// Backup was called, snapshots and journal, has been read back, is durable when
-// Backup returns, and was closed. If the journal has failed, the copy holds what
-// was durable before.
+// Backup copies the open store to a directory that is missing or empty. The copy is an independent
+// store: it holds all snapshots and the journal up to the last commit before the call. It has been
+// read back, it is durable when Backup returns, and it is marked as closed. If the journal has
+// failed, the copy holds the durable ticks.
 //
-// Like [Store.Do], it may be called by any goroutine: it holds up no
-// tick, but competes for the disk. It reads all of the store and the copy. If ctx
-// ends or something fails, the directory is left empty; what a crash leaves behind
-// is refused by [Open]. A store with damage is not copied: [ErrCorrupt] says
-// where. Its phases are [PhaseScan] and [PhaseCopy].
+// Like [Store.Do], Backup may be called by any goroutine. It delays no tick, but it competes for
+// the disk. It reads the whole store and the whole copy. If ctx ends or an error occurs, the
+// directory is left empty. [Open] refuses a copy that a crash left incomplete. A damaged store is
+// not copied: [ErrCorrupt] says where the damage is. Its phases are [PhaseScan] and [PhaseCopy].
 func (s *Store) Backup(ctx context.Context, dir string) error {
 	j := s.current()
 	switch err := j.Sync(ctx); {
@@ -460,7 +476,7 @@ func (s *Store) Backup(ctx context.Context, dir string) error {
 	return catalog.Backup(ctx, s.files, dir, j.Durable)
 }
 
-// Metrics returns how s fares. It may be called by any goroutine, as often as it likes: it
-// allocates nothing, and neither waits for the disk nor holds up a tick. Whoever did something
-// to s finds it counted. After Close it returns what was true at the end.
+// Metrics returns the current metrics of s. Any goroutine may call it, at any rate: it allocates
+// nothing, does not wait for the disk and does not delay a tick. A call on s that has returned is
+// included in the counts. After Close, Metrics returns the final values.
 func (s *Store) Metrics() Metrics { return s.tally.metrics() }

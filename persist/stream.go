@@ -10,12 +10,13 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// stream is what the file is called that a save from a reader is, in errors too.
+// stream is the file name of a save that comes from a reader, also in errors.
 const stream = "stream"
 
-// SaveTo writes w to out: the bytes that [Save] writes to a file. All of them are made, and
-// read back, in memory before the first is written, so out gets a whole save or a part of
-// one. [LoadFrom] reads it; as a file, so does [Load].
+// SaveTo writes w to out: the same bytes that [Save] writes to a file. SaveTo creates the whole
+// save in memory and reads it back before it writes the first byte. So out gets a complete save, or
+// a part of one if a write fails. [LoadFrom] reads it; if it is stored as a file, [Load] reads it
+// too.
 func SaveTo(ctx context.Context, out io.Writer, w *ecs.World, o ...SaveOptions) error {
 	files := disk.Memory()
 	if err := SaveFS(ctx, files, stream, w, o...); err != nil {
@@ -35,19 +36,19 @@ func SaveTo(ctx context.Context, out io.Writer, w *ecs.World, o ...SaveOptions) 
 	return f.Close()
 }
 
-// LoadFrom replaces all that w holds by the save that in has from where it stands up to its
-// end, as [Load] does with a file. What can be read at any place, as it is an [io.ReaderAt]
-// and an [io.Seeker], is read there, by as many goroutines as the program has processors,
-// and stands at its end then. All else is copied into memory first:
+// LoadFrom replaces the contents of w with the save that in contains from its present position to
+// its end, as [Load] does with a file. If in is an [io.ReaderAt] and an [io.Seeker], one goroutine
+// per processor reads it in place, and in is at its end afterwards. Any other reader is copied into
+// memory first:
 //
 //	LoadFrom(ctx, file, w)                               an open *os.File
 //	LoadFrom(ctx, bytes.NewReader(data), w)              bytes in memory
 //	LoadFrom(ctx, io.NewSectionReader(r, 0, size), w)    any io.ReaderAt
 //	LoadFrom(ctx, response.Body, w)                      is copied
 //
-// Offsets in errors count from where the save begins, in a file called "stream". in may give
-// any number of bytes: bound what comes from strangers with [io.LimitReader]. The memory
-// that it takes in w is at most about 1000 times that.
+// Offsets in errors count from the beginning of the save, in a file called "stream". LoadFrom reads
+// in to its end: limit untrusted input with [io.LimitReader]. The memory that w needs is at most
+// about 1000 times that size.
 func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) error {
 	files, err := received(in)
 	if err != nil {
@@ -56,7 +57,7 @@ func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) error {
 	return LoadFS(ctx, files, stream, w)
 }
 
-// received returns files of which stream is what in has.
+// received returns a file system with the contents of in as the file stream.
 func received(in io.Reader) (disk.FS, error) {
 	if placed := placedIn(in); placed != nil {
 		return placedFS{disk.Memory(), placed}, nil
@@ -72,8 +73,8 @@ func received(in io.Reader) (disk.FS, error) {
 	return files, f.Close()
 }
 
-// placedIn returns what in has from where it stands, if that can be read at any place; nil:
-// only byte after byte, as from a pipe or a terminal, which have no length.
+// placedIn returns the rest of in if in allows random access. It returns nil for sequential
+// readers, for example pipes and terminals, which have no length.
 func placedIn(in io.Reader) *io.SectionReader {
 	r, ok := in.(interface {
 		io.ReaderAt
@@ -93,9 +94,9 @@ func placedIn(in io.Reader) *io.SectionReader {
 	return io.NewSectionReader(r, begin, end-begin)
 }
 
-// A placedFS is a tree of one file, which is only read, in some reader.
+// A placedFS is a file system with one read-only file, whose bytes are in a reader.
 type placedFS struct {
-	disk.FS // Without files.
+	disk.FS // Has no files.
 	in      *io.SectionReader
 }
 
@@ -107,7 +108,7 @@ func (p placedFS) Open(name string) (disk.File, error) {
 	return placedFile{p.in}, nil
 }
 
-// A placedFile is the file of a placedFS. Closing it does nothing: the reader is another's.
+// A placedFile is the file of a placedFS. Close does nothing, because the caller owns the reader.
 type placedFile struct{ in *io.SectionReader }
 
 func (f placedFile) ReadAt(b []byte, offset int64) (int, error) { return f.in.ReadAt(b, offset) }

@@ -8,12 +8,12 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// varyingRows keeps large rows whose size varies as they were journaled last, so that a tick
-// can give what changed in them. The undo logs do not say what they were: who gets a value with
-// a slice, writes through the slice and sets the value, has changed the row before it is saved.
+// varyingRows keeps the last journaled bytes of large rows with a variable size, so that a tick can
+// write only what changed in them. The undo logs may lack the old bytes: a program can write
+// through a slice of the row before it sets the value.
 //
 // A storage is large while the rows that a tick writes take more than raw.LargeRow bytes on
-// average: rows of others are encoded once, and nothing of them is kept.
+// average. The rows of other storages are encoded once, and none of them is kept.
 type varyingRows struct {
 	storages map[raw.Storage]*varyingStorage
 	newest   uint64 // The record that was encoded last.
@@ -21,20 +21,20 @@ type varyingRows struct {
 	scratch  []byte
 }
 
-// A varyingStorage is one that is large.
+// A varyingStorage holds the rows of a large storage.
 type varyingStorage struct{ rows map[int]varyingRow }
 
-// A varyingRow is a row as record seq gave it.
+// A varyingRow is the row that record seq wrote.
 type varyingRow struct {
 	seq     uint64
 	encoded []byte
 }
 
-// maxVarying bounds how many bytes are kept: further rows are given whole.
+// maxVarying bounds how many bytes are kept. Further rows are written in full.
 const maxVarying = 64 << 20
 
-// begin readies v for record seq, which continues parent: of what was journaled since parent,
-// on another branch, nothing is true any more.
+// begin prepares v for record seq, which continues parent. Rows that were journaled after parent
+// belong to another branch, so they are removed.
 func (v *varyingRows) begin(seq, parent uint64) {
 	if parent < v.newest {
 		for _, s := range v.storages {
@@ -44,7 +44,7 @@ func (v *varyingRows) begin(seq, parent uint64) {
 	v.newest = seq
 }
 
-// drop forgets the rows of s for which gone returns true.
+// drop removes the rows of s for which gone returns true.
 func (v *varyingRows) drop(s *varyingStorage, gone func(row int, r varyingRow) bool) {
 	maps.DeleteFunc(s.rows, func(row int, r varyingRow) bool {
 		if gone(row, r) {
@@ -55,7 +55,7 @@ func (v *varyingRows) drop(s *varyingStorage, gone func(row int, r varyingRow) b
 	})
 }
 
-// forget forgets all rows of st: its record does not tell v what they are.
+// forget removes all rows of st, because the present record does not update them in v.
 func (v *varyingRows) forget(st raw.Storage) {
 	if s := v.storages[st]; s != nil {
 		v.drop(s, func(int, varyingRow) bool { return true })
@@ -63,7 +63,7 @@ func (v *varyingRows) forget(st raw.Storage) {
 	}
 }
 
-// saw notes that the rows of st that a tick wrote take so many bytes.
+// saw updates whether st is large: the rows of st that a tick wrote take size bytes.
 func (v *varyingRows) saw(st raw.Storage, rows, size int) {
 	if size <= raw.LargeRow*rows {
 		v.forget(st)
@@ -77,11 +77,11 @@ func (v *varyingRows) saw(st raw.Storage, rows, size int) {
 	}
 }
 
-// isLarge reports whether st is.
+// isLarge reports whether st is large.
 func (v *varyingRows) isLarge(st raw.Storage) bool { return v.storages[st] != nil }
 
-// find adds to edited the rows of c, whose storage is large, that are edited, and keeps all that
-// were written.
+// find adds the edited rows of c to edited, and keeps all rows that were written. The storage of c
+// is large.
 func (v *varyingRows) find(c raw.StorageChange, edited *format.EditedRows) {
 	s := v.storages[c.Storage]
 	size, isGiven := 0, among(c.Entities)
@@ -102,7 +102,7 @@ func (v *varyingRows) find(c raw.StorageChange, edited *format.EditedRows) {
 	v.saw(c.Storage, format.CountRows(c.Values), size)
 }
 
-// keep keeps a row as it is, if it is large.
+// keep keeps the encoded row if it is large.
 func (v *varyingRows) keep(s *varyingStorage, row int, encoded []byte) {
 	was := s.rows[row].encoded
 	v.size -= len(was)
@@ -112,13 +112,13 @@ func (v *varyingRows) keep(s *varyingStorage, row int, encoded []byte) {
 	}
 	v.size += len(encoded)
 	if cap(was) > 2*len(encoded) {
-		was = nil // Only what a row has is counted.
+		was = nil // Only used bytes are counted, so a much larger buffer is dropped.
 	}
 	s.rows[row] = varyingRow{v.newest, append(was[:0], encoded...)}
 }
 
-// among returns what says of rows, which are asked for in ascending order, whether they lie in
-// ranges.
+// among returns a function that reports whether a row is in ranges. The rows must be in ascending
+// order over all calls.
 func among(ranges []raw.Range) func(row int) bool {
 	return func(row int) bool {
 		for len(ranges) > 0 && ranges[0].First+ranges[0].N <= row {

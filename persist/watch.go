@@ -14,16 +14,16 @@ import (
 // watchPeriod is how often a store looks for its snapshots while ticks are synced.
 const watchPeriod = time.Second
 
-// A watch finds out that snapshot files of an open store were removed or cut short. The state is
-// still in memory then, so the store can write another snapshot.
+// A watch detects that snapshot files of an open store were removed or truncated. The state is then
+// still in memory, so the store can write another snapshot.
 //
 // The lock is held while the directory is read. Files are published before expect adds them and
 // removed after expect drops them, so each file that the watch expects is in the directory.
 type watch struct {
 	mu       sync.Mutex
 	expected map[uint32]int64 // The sizes of the files that the journal's note lists, by number.
-	lost     []uint32         // Numbers of files that are gone and not replaced, ascending.
-	looked   time.Time        // When the directory was read last.
+	lost     []uint32         // Numbers of files that are missing and not replaced, ascending.
+	looked   time.Time        // When the directory was last read.
 }
 
 // expect replaces the files that the watch looks for.
@@ -45,7 +45,7 @@ func (w *watch) lookSometimes(files disk.FS) {
 	}
 }
 
-// look returns the numbers of the files that are gone and not replaced.
+// look returns the numbers of the files that are missing and not replaced.
 func (w *watch) look(files disk.FS) []uint32 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +53,7 @@ func (w *watch) look(files disk.FS) []uint32 {
 	return slices.Clone(w.lost)
 }
 
-// missing returns what look found, without reading the directory.
+// missing returns the result of look without reading the directory.
 func (w *watch) missing() []uint32 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +88,7 @@ func (w *watch) read(files disk.FS) {
 	slices.Sort(w.lost)
 }
 
-// replaced notes that a snapshot was written that needs none of these files.
+// replaced records that a new snapshot needs none of these files.
 func (w *watch) replaced(numbers []uint32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

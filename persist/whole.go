@@ -8,32 +8,33 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A wholeStorage is a storage that a tick must give whole, changed or not, if its
-// parent's state has another or none of it:
+// A wholeStorage is a storage that a tick must write in full, even if it did not change. That is so
+// if the parent's state lacks the storage or has another version of it:
 //
-//   - what does not rewind, after a rewind: the parent's state has what was given
-//     on the way to it, the world has what it had before the rewind;
-//   - a resource that was registered when the store had states already: its first
-//     value is nowhere among the changes.
+//   - A NoRewind storage after a rewind. The parent's state has older values of the storage than
+//     the world, which did not rewind them.
+//   - A resource that was registered after the store's first state. Its first value is not among
+//     the changes.
 type wholeStorage struct {
 	raw.Storage
-	seq uint64 // The record that gave it: the first for a resource, else the last.
+	// The record that wrote it in full: the first one for a resource, else the last one.
+	seq uint64
 }
 
-// neverGiven is the seq of what no record has.
+// neverGiven is the seq of a storage that no record has written.
 const neverGiven = math.MaxUint64
 
-// owed reports whether a tick that continues record parent must give it.
+// owed reports whether a tick that continues record parent must write w in full.
 func (w *wholeStorage) owed(parent uint64) bool { return w.seq > parent }
 
-// gave notes that record seq, which continues parent, has it whole.
+// gave records that record seq, which continues parent, has w in full.
 func (w *wholeStorage) gave(seq, parent uint64) {
 	if w.owed(parent) || !w.Rewinds() {
 		w.seq = seq
 	}
 }
 
-// change is all of it.
+// change returns a change that holds all rows of w.
 func (w *wholeStorage) change(before int) raw.StorageChange {
 	c := raw.StorageChange{Storage: w.Storage, Before: before}
 	if n := w.Rows(); n > 0 {
@@ -45,18 +46,17 @@ func (w *wholeStorage) change(before int) raw.StorageChange {
 	return c
 }
 
-// A wholeList holds the resources of a world and its storages that do not
-// rewind, as far as they are saved.
+// A wholeList holds the persistent resources of a world and its persistent NoRewind storages.
 type wholeList []wholeStorage
 
-// add adds st, which record seq gave, if it belongs into the list.
+// add adds st, which record seq wrote, if st belongs in the list.
 func (l *wholeList) add(st raw.Storage, seq uint64) {
 	if st.Persistent() && (st.IsResource() || !st.Rewinds()) {
 		*l = append(*l, wholeStorage{st, seq})
 	}
 }
 
-// find returns the place of st in the list, or nil.
+// find returns the entry of st in the list, or nil.
 func (l wholeList) find(st raw.Storage) *wholeStorage {
 	for i := range l {
 		if l[i].Storage == st {
@@ -66,8 +66,8 @@ func (l wholeList) find(st raw.Storage) *wholeStorage {
 	return nil
 }
 
-// complete returns c, or all of the storage if record seq, which continues parent,
-// must give it whole.
+// complete returns c, or the whole storage if record seq, which continues parent, must write it in
+// full.
 func (l *wholeList) complete(c raw.StorageChange, s *format.Schema, seq, parent uint64) raw.StorageChange {
 	if _, numbered := s.Numbers[c.Storage.Name()]; !numbered {
 		l.add(c.Storage, neverGiven)
@@ -81,7 +81,7 @@ func (l *wholeList) complete(c raw.StorageChange, s *format.Schema, seq, parent 
 	return c
 }
 
-// gives reports whether a tick that continues parent must give st whole.
+// gives reports whether a tick that continues parent must write st in full.
 func (l wholeList) gives(st raw.Storage, s *format.Schema, parent uint64) bool {
 	if w := l.find(st); w != nil {
 		return !st.Rewinds() || w.owed(parent)
@@ -90,8 +90,8 @@ func (l wholeList) gives(st raw.Storage, s *format.Schema, parent uint64) bool {
 	return !numbered || !st.Rewinds()
 }
 
-// stayed notes that the world went to a state of another time, and what does not rewind
-// stayed as it was.
+// stayed records that the world changed to another state, while NoRewind storages kept their
+// values.
 func (l wholeList) stayed() {
 	for i := range l {
 		if !l[i].Rewinds() {
@@ -100,7 +100,7 @@ func (l wholeList) stayed() {
 	}
 }
 
-// rest iterates over what record seq must give though it did not change.
+// rest iterates over the unchanged storages that record seq must write.
 func (l wholeList) rest(seq, parent uint64) iter.Seq[raw.StorageChange] {
 	return func(yield func(raw.StorageChange) bool) {
 		for i := range l {
@@ -116,8 +116,8 @@ func (l wholeList) rest(seq, parent uint64) iter.Seq[raw.StorageChange] {
 	}
 }
 
-// has reports whether the state after record seq has st. What does not rewind
-// belongs to no record and to all.
+// has reports whether the state after record seq has st. A NoRewind storage belongs to no single
+// record, so every state has it.
 func (l wholeList) has(st raw.Storage, seq uint64) bool {
 	w := l.find(st)
 	return w == nil || !st.Rewinds() || !w.owed(seq)
