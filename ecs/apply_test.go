@@ -11,26 +11,26 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A follower is a world that learns about another world only from the changes its recorder sees. It
+// A patchedWorld is a world that learns about another world only from the changes its recorder sees. It
 // applies the patches of ticks, and seeks back where the recorded world did.
-type toldWorld struct {
+type patchedWorld struct {
 	*World
 	rng *rand.Rand
 	// Storages that do not rewind, by name. They have lost the rows of entities that were not alive
-	// in the state that the follower went to.
+	// in the state that the world went to.
 	lost map[string]bool
 }
 
-func newToldWorld(w *World) *toldWorld {
+func newPatchedWorld(w *World) *patchedWorld {
 	c := w.Clone()
 	c.options = Options{History: 1 << 20}
 	c.restart(seqs{})
-	return &toldWorld{c, rand.New(rand.NewPCG(1, 0x70)), map[string]bool{}}
+	return &patchedWorld{c, rand.New(rand.NewPCG(1, 0x70)), map[string]bool{}}
 }
 
-// apply applies the change c, which r has recorded, and compares the follower with the recorded
+// apply applies the change c, which r has recorded, and compares the patched world with the recorded
 // world.
-func (t *toldWorld) apply(r *recorderModel, c *raw.Change) {
+func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
 	// The recorded world need not have been at this mark: it may have returned to a checkpoint
 	// after it.
 	if t.Raw().Seq() != c.Parent {
@@ -41,9 +41,9 @@ func (t *toldWorld) apply(r *recorderModel, c *raw.Change) {
 	p.Registry = named(rows, c.Entities.Rows)
 	for _, s := range r.named {
 		own, ok := t.names[s.Storage.Name()]
-		// The storage was registered after the follower was made.
+		// The storage was registered after the patched world was made.
 		if !ok {
-			*t = *newToldWorld(r.w)
+			*t = *newPatchedWorld(r.w)
 			t.restart(seqs{first: p.Seq})
 			return
 		}
@@ -61,7 +61,7 @@ func (t *toldWorld) apply(r *recorderModel, c *raw.Change) {
 		}
 	}
 	if !t.known(r, c.Parent) {
-		*t = *newToldWorld(r.w)
+		*t = *newPatchedWorld(r.w)
 		t.restart(seqs{first: p.Seq})
 		return
 	}
@@ -78,7 +78,7 @@ func (t *toldWorld) apply(r *recorderModel, c *raw.Change) {
 	}
 	for _, s := range r.w.Raw().Storages() {
 		if own, ok := t.names[s.Name()]; ok && !t.lost[s.Name()] {
-			mustHoldTheSame(own.Raw(), storeOf(s))
+			mustEqualStore(own.Raw(), storeOf(s))
 		}
 	}
 	for i, g := range r.w.groups {
@@ -101,14 +101,14 @@ func (t *toldWorld) apply(r *recorderModel, c *raw.Change) {
 
 // loseExempt notes that storages without rewind have lost the rows of entities that were not alive
 // in the state that t went to.
-func (t *toldWorld) loseExempt() {
+func (t *patchedWorld) loseExempt() {
 	for _, s := range t.Raw().Storages() {
 		t.lost[s.Name()] = !s.Rewinds()
 	}
 }
 
 // known reports whether t can go to the state of a mark.
-func (t *toldWorld) known(r *recorderModel, mark uint64) bool {
+func (t *patchedWorld) known(r *recorderModel, mark uint64) bool {
 	for i := range t.frames {
 		if f := &t.frames[i]; f.tick && f.seq.first == mark && f.at == r.states[mark].tick {
 			return true
@@ -119,19 +119,19 @@ func (t *toldWorld) known(r *recorderModel, mark uint64) bool {
 
 // mustBe compares t with the state recorded under a mark. It leaves out storages that do not
 // rewind.
-func (t *toldWorld) mustBe(r *recorderModel, mark uint64) {
+func (t *patchedWorld) mustBe(r *recorderModel, mark uint64) {
 	s := &r.states[mark]
 	if rows, alive, free := t.Raw().Registry(); !slices.Equal(raw.As[Entity](rows), s.rows) || alive != s.alive || free != s.free {
 		failf("a world that is told has entities %v at mark %d, want %v", rows, mark, s.rows)
 	}
 	for name, want := range s.stores {
 		if own, ok := t.names[name]; ok {
-			mustHoldTheSame(own.Raw(), want)
+			mustEqualStore(own.Raw(), want)
 		}
 	}
 }
 
-func mustHoldTheSame(s raw.Storage, want recordedStore) {
+func mustEqualStore(s raw.Storage, want recordedStore) {
 	got := storeOf(s)
 	if !slices.Equal(got.entities, want.entities) || !slices.EqualFunc(got.rows, want.rows, bytes.Equal) {
 		failf("a world that is told has %s %v %v, want %v %v", s.Name(), got.entities, got.rows, want.entities, want.rows)

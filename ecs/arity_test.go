@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// nth is a generic type that gives each component its own Go type.
-type nth[K any] struct{ V int32 }
+// nthComponent is a generic type that gives each component its own Go type.
+type nthComponent[K any] struct{ V int32 }
 
-func addNth[K any](w *World, name string) *Storage[nth[K]] {
-	return MustRegister(w, Component[nth[K]]{Name: name})
+func addNth[K any](w *World, name string) *Storage[nthComponent[K]] {
+	return MustRegister(w, Component[nthComponent[K]]{Name: name})
 }
 
 // Each component of a query comes from its own storage. The rows of each storage are in a different
 // order.
-func TestQueriesOfEveryArityHandOutEachComponent(t *testing.T) {
+func TestQuery_EveryArity(t *testing.T) {
 	queries, entities, all := everyArity(func(k, i, n int) (int, bool) {
 		i = (i + 11*k) % n
 		return i, i%(20+k) != 0
@@ -44,7 +44,7 @@ func TestQueriesOfEveryArityHandOutEachComponent(t *testing.T) {
 
 // If the rows of all storages are in the same order, a query caches the run that it found. Every
 // iteration method must still find all entities, and must respect a Without added later.
-func TestQueriesOfEveryArityWalkAgainWhatTheyFound(t *testing.T) {
+func TestQuery_EveryArityWalkedTwice(t *testing.T) {
 	queries, entities, all := everyArity(func(_, i, _ int) (int, bool) { return i, true })
 	for i, q := range queries {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
@@ -123,8 +123,8 @@ func visitedBy(t *testing.T, q any, name string, entities []Entity, n int) map[E
 	return found
 }
 
-func setNth[K any](s *Storage[nth[K]]) func(Entity, int32) bool {
-	return func(e Entity, v int32) bool { return s.Set(e, nth[K]{v}) }
+func setNth[K any](s *Storage[nthComponent[K]]) func(Entity, int32) bool {
+	return func(e Entity, v int32) bool { return s.Set(e, nthComponent[K]{v}) }
 }
 
 // visitAll calls visit for each entity that the named method of a query finds.
@@ -178,7 +178,7 @@ func visitAll(q any, name string, entities []Entity, visit func(Entity, []int)) 
 }
 
 // For every arity, an optional component is that of the entity, or nil if the entity has none.
-func TestAllOptional_EveryArity(t *testing.T) {
+func TestQuery_EveryArityOptional(t *testing.T) {
 	w := NewWorld(Options{})
 	a, b, c, d := addNth[int8](w, "a"), addNth[int16](w, "b"), addNth[int32](w, "c"), addNth[int64](w, "d")
 	e, f, g, h := addNth[uint8](w, "e"), addNth[uint16](w, "f"), addNth[uint32](w, "g"), addNth[uint64](w, "h")

@@ -12,29 +12,31 @@ import (
 // A queryCase is a query of any arity, together with its parts: components, filters and predicate.
 // Every answer of the query is compared with a look at each entity. The query is called through
 // reflection, so methods that are inlined elsewhere are called here.
-type asked struct {
+type queryCase struct {
 	name     string
 	query    any
 	w        *World
-	comps    []face // The components of its rows.
-	optional int    // Bit i: comps[i] may be missing.
-	writes   bool   // The first component is written.
-	with     []face
-	without  []face
-	or       [][]face
+	comps    []intStore // The components of its rows.
+	optional int        // Bit i: comps[i] may be missing.
+	writes   bool       // The first component is written.
+	with     []intStore
+	without  []intStore
+	or       [][]intStore
 	keeps    func(Entity) bool // The predicate; may be nil.
 }
 
-func (q asked) ands(with ...face) asked          { q.with = with; return q }
-func (q asked) ors(or ...face) asked             { q.or = append(slices.Clone(q.or), or); return q }
-func (q asked) nots(without ...face) asked       { q.without = without; return q }
-func (q asked) only(k func(Entity) bool) asked   { q.keeps = k; return q }
-func (q asked) set(f face) *set                  { return f.any().sparseSet() }
-func (q asked) call(m string) []reflect.Value    { return q.method(m).Call(nil) }
-func (q asked) method(name string) reflect.Value { return reflect.ValueOf(q.query).MethodByName(name) }
+func (q queryCase) ands(with ...intStore) queryCase    { q.with = with; return q }
+func (q queryCase) ors(or ...intStore) queryCase       { q.or = append(slices.Clone(q.or), or); return q }
+func (q queryCase) nots(without ...intStore) queryCase { q.without = without; return q }
+func (q queryCase) only(k func(Entity) bool) queryCase { q.keeps = k; return q }
+func (q queryCase) set(f intStore) *set                { return f.any().sparseSet() }
+func (q queryCase) call(m string) []reflect.Value      { return q.method(m).Call(nil) }
+func (q queryCase) method(name string) reflect.Value {
+	return reflect.ValueOf(q.query).MethodByName(name)
+}
 
 // required returns the components and filters that every entity must have.
-func (q asked) required() (list []face) {
+func (q queryCase) required() (list []intStore) {
 	for i, f := range q.comps {
 		if q.optional>>i&1 == 0 {
 			list = append(list, f)
@@ -43,9 +45,9 @@ func (q asked) required() (list []face) {
 	return append(list, q.with...)
 }
 
-func has(e Entity) func(face) bool { return func(f face) bool { return f.has(e) } }
+func has(e Entity) func(intStore) bool { return func(f intStore) bool { return f.has(e) } }
 
-func (q asked) finds(e Entity) bool {
+func (q queryCase) finds(e Entity) bool {
 	for _, f := range q.required() {
 		if !f.has(e) {
 			return false
@@ -59,7 +61,7 @@ func (q asked) finds(e Entity) bool {
 	return !slices.ContainsFunc(q.without, has(e)) && (q.keeps == nil || q.keeps(e))
 }
 
-func (q asked) answer(e Entity) answer {
+func (q queryCase) answer(e Entity) answer {
 	a := answer{e: e}
 	for _, f := range q.comps {
 		v, ok := f.get(e)
@@ -75,7 +77,7 @@ const missingValue = -999
 
 // driver returns the storage that drives the query, and whether entities come in the order of their
 // indices.
-func (q asked) driver() (d face, byIndex bool) {
+func (q queryCase) driver() (d intStore, byIndex bool) {
 	for i, f := range q.required() {
 		if i == 0 || f.any().Raw().Rows() < d.any().Raw().Rows() {
 			d = f
@@ -85,7 +87,7 @@ func (q asked) driver() (d face, byIndex bool) {
 }
 
 // expected returns the answers that q must find, in order.
-func (q asked) expected() (list []answer) {
+func (q queryCase) expected() (list []answer) {
 	d, byIndex := q.driver()
 	for _, e := range d.any().Entities() {
 		if q.finds(e) {
@@ -156,7 +158,7 @@ func answersOf(run reflect.Value) (list []answer) {
 }
 
 // iterate calls visit for all rows, through All or AllOptional.
-func (q asked) iterate(visit func(e Entity, row reflect.Value) bool) {
+func (q queryCase) iterate(visit func(e Entity, row reflect.Value) bool) {
 	name := "All"
 	if q.optional != 0 {
 		name = "AllOptional"
@@ -169,7 +171,7 @@ func (q asked) iterate(visit func(e Entity, row reflect.Value) bool) {
 }
 
 // check compares everything that q answers with a look at all entities.
-func (q asked) check(handles []Entity) {
+func (q queryCase) check(handles []Entity) {
 	want := q.expected()
 	var all, runs, parts []answer
 	q.iterate(func(e Entity, row reflect.Value) bool {
@@ -203,13 +205,13 @@ func (q asked) check(handles []Entity) {
 	}
 }
 
-func (q asked) same(what string, got, want []answer) {
+func (q queryCase) same(what string, got, want []answer) {
 	if !slices.EqualFunc(got, want, equalAnswers) {
 		failf("query %s: %s = %v, want %v", q.name, what, got, want)
 	}
 }
 
-func (q asked) checkFirst(want []answer) {
+func (q queryCase) checkFirst(want []answer) {
 	first := q.call("First")
 	if got := first[2].Bool(); got != (len(want) > 0) {
 		failf("query %s: First() finds one is %v", q.name, got)
@@ -219,7 +221,7 @@ func (q asked) checkFirst(want []answer) {
 	}
 }
 
-func (q asked) checkEntity(e Entity) {
+func (q queryCase) checkEntity(e Entity) {
 	want := q.finds(e)
 	args := []reflect.Value{reflect.ValueOf(e)}
 	if got := q.method("Has").Call(args)[0].Bool(); got != want {
@@ -236,17 +238,17 @@ func (q asked) checkEntity(e Entity) {
 
 // A moduloPredicate keeps the entities whose index modulo 6 is in rests. It fails if the query
 // calls it before begin.
-type bySix struct {
+type moduloPredicate struct {
 	w     *World
 	rests [6]bool
 	ready bool
 	found []Entity
 }
 
-func (b *bySix) narrow(q narrowed) { q.filter(b) }
-func (b *bySix) begin()            { b.ready = true }
+func (b *moduloPredicate) narrow(q narrowed) { q.filter(b) }
+func (b *moduloPredicate) begin()            { b.ready = true }
 
-func (b *bySix) kept() []Entity {
+func (b *moduloPredicate) kept() []Entity {
 	// Entities that are not alive must do no harm.
 	b.found = append(b.found[:0], 0, NewEntity(7, 1000))
 	for _, e := range slices.Backward(b.w.Entities()) {
@@ -257,7 +259,7 @@ func (b *bySix) kept() []Entity {
 	return b.found
 }
 
-func (b *bySix) keeps(e Entity) bool {
+func (b *moduloPredicate) keeps(e Entity) bool {
 	if !b.ready {
 		failf("a predicate was asked before the iteration began")
 	}
@@ -266,18 +268,18 @@ func (b *bySix) keeps(e Entity) bool {
 
 // queryCases returns queries with all combinations of components, filters and predicates. The
 // stores are plain, padded, word and label.
-func askedQueries(w *World, f []face) []asked {
+func queryCases(w *World, f []intStore) []queryCase {
 	a := f[0].any().(*Storage[plain])
 	b := f[1].any().(*Storage[padded])
 	c := f[2].any().(*Storage[word])
 	d := f[3].any().(*Storage[label])
-	some := &bySix{w: w, rests: [6]bool{true, true, false, true, false, false}}
-	other := &bySix{w: w, rests: [6]bool{true, false, true, true, true, false}}
-	of := func(name string, q any, optional int, comps ...face) asked {
-		return asked{name: name, query: q, w: w, comps: comps, optional: optional}
+	some := &moduloPredicate{w: w, rests: [6]bool{true, true, false, true, false, false}}
+	other := &moduloPredicate{w: w, rests: [6]bool{true, false, true, true, true, false}}
+	of := func(name string, q any, optional int, comps ...intStore) queryCase {
+		return queryCase{name: name, query: q, w: w, comps: comps, optional: optional}
 	}
-	writing := func(q asked) asked { q.writes = true; return q }
-	return []asked{
+	writing := func(q queryCase) queryCase { q.writes = true; return q }
+	return []queryCase{
 		writing(of("plain, maybe padded", NewQuery2(Write(a), Optional(Read(b))), 2, f[0], f[1])),
 		writing(of("maybe plain, padded", NewQuery2(Optional(Write(a)), Read(b)), 1, f[0], f[1])),
 		of("maybe word with label", NewQuery1(Optional(Write(c))).With(d), 1, f[2]).ands(f[3]),
@@ -296,10 +298,10 @@ func askedQueries(w *World, f []face) []asked {
 	}
 }
 
-func (b *bySix) rest(e Entity) bool { return b.rests[e.Index()%6] }
+func (b *moduloPredicate) rest(e Entity) bool { return b.rests[e.Index()%6] }
 
 // mask gives the set of f a mask.
-func mask(f face, byIndex bool) { f.any().sparseSet().giveMask(byIndex) }
+func mask(f intStore, byIndex bool) { f.any().sparseSet().giveMask(byIndex) }
 
 // giveMask does what Masked and Ordered do at registration.
 func (s *set) giveMask(byIndex bool) {
@@ -311,13 +313,13 @@ func (s *set) giveMask(byIndex bool) {
 
 // exploreQueryCases tries every order of the operations. The queries are checked at the end of each
 // sequence and at any point within it.
-func exploreAsked(t *testing.T, s setting, n int, others ...any) {
+func exploreQueryCases(t *testing.T, s modelOptions, n int, others ...any) {
 	t.Helper()
-	var last *pair
-	var list []asked
-	ask := operation{"ask", func(p *pair) bool {
+	var last *model
+	var list []queryCase
+	ask := operation{"ask", func(p *model) bool {
 		if p != last {
-			last, list = p, askedQueries(p.w, p.faces)
+			last, list = p, queryCases(p.w, p.stores)
 		}
 		// The restore undoes the writes of the queries, which the oracle does not see.
 		cp := p.w.Checkpoint()
@@ -328,91 +330,91 @@ func exploreAsked(t *testing.T, s setting, n int, others ...any) {
 		p.w.Release(cp)
 		return true
 	}}
-	x := explorer{t: t, setting: s, operations: operations(append(others, ask)...), last: ask.do}
+	x := explorer{t: t, options: s, operations: operations(append(others, ask)...), last: ask.do}
 	x.extend(n)
 	t.Logf("%d sequences of up to %d operations", x.tried, n)
 }
 
-func TestFiltersAndOptionalComponentsAreRightAfterEveryOrderOfChanges(t *testing.T) {
+func TestQueryModel_FiltersAndOptional(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: queryKinds, entities: 3, members: 2}
-	exploreAsked(t, s, min(3, *depth-1), adds(0, 2), removes(0, 2), adds(1, 2), removes(1, 1), removes(2, 1), removes(3, 1), destroys(1), checkpoints(1))
+	s := modelOptions{kinds: queryKinds, entities: 3, members: 2}
+	exploreQueryCases(t, s, min(3, *depth-1), adds(0, 2), removes(0, 2), adds(1, 2), removes(1, 1), removes(2, 1), removes(3, 1), destroys(1), checkpoints(1))
 }
 
-func TestJoinsThatWalkMasksAreRightAfterEveryOrderOfChanges(t *testing.T) {
+func TestQueryModel_Masks(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: queryKinds, entities: 3, members: 2}
+	s := modelOptions{kinds: queryKinds, entities: 3, members: 2}
 	s.kinds = slices.Clone(queryKinds)
 	for i := range 2 {
 		add := s.kinds[i].add
-		s.kinds[i].add = func(w *World) face {
+		s.kinds[i].add = func(w *World) intStore {
 			f := add(w)
 			mask(f, i == 0)
 			return f
 		}
 	}
-	exploreAsked(t, s, min(3, *depth-1), adds(0, 3), removes(0, 2), removes(1, 1), destroys(1), checkpoints(1))
+	exploreQueryCases(t, s, min(3, *depth-1), adds(0, 3), removes(0, 2), removes(1, 1), destroys(1), checkpoints(1))
 }
 
 // A randomModel is a larger world that random operations change.
-type lab struct {
-	*pair
+type randomModel struct {
+	*model
 	rng     *rand.Rand
-	queries []asked
+	queries []queryCase
 }
 
-func newLab(seed uint64, entities int) *lab {
-	l := &lab{rng: rand.New(rand.NewPCG(seed, 1)), pair: &pair{w: NewWorld(Options{History: 3})}}
+func newRandomModel(seed uint64, entities int) *randomModel {
+	l := &randomModel{rng: rand.New(rand.NewPCG(seed, 1)), model: &model{w: NewWorld(Options{History: 3})}}
 	for _, k := range queryKinds {
-		l.faces = append(l.faces, k.add(l.w))
+		l.stores = append(l.stores, k.add(l.w))
 	}
 	for range entities {
 		l.create()
 	}
 	if seed%2 == 0 {
-		for i, f := range l.faces {
+		for i, f := range l.stores {
 			mask(f, i == 2)
 		}
 	}
-	l.queries = askedQueries(l.w, l.faces)
+	l.queries = queryCases(l.w, l.stores)
 	return l
 }
 
 // create makes an entity with some components, drawn with odds that change every 200 entities.
-func (l *lab) create() {
+func (l *randomModel) create() {
 	e := l.w.Create()
 	l.handles = append(l.handles, e)
 	odds := []int{1, 2, 7, 3}
 	if len(l.handles)/200%2 == 1 {
 		odds = []int{2, 40, 3, 1}
 	}
-	for i, f := range l.faces {
+	for i, f := range l.stores {
 		if l.rng.IntN(odds[i]) == 0 {
-			l.give(f, e)
+			l.setNext(f, e)
 		}
 	}
 }
 
-func (l *lab) give(f face, e Entity) {
-	l.last++
-	f.set(e, l.last%1000)
+func (l *randomModel) setNext(f intStore, e Entity) {
+	l.lastValue++
+	f.set(e, l.lastValue%1000)
 }
 
-func (l *lab) pickOne() Entity { return l.handles[l.rng.IntN(len(l.handles))] }
+func (l *randomModel) pickEntity() Entity { return l.handles[l.rng.IntN(len(l.handles))] }
 
-func (l *lab) pickFace() face { return l.faces[l.rng.IntN(len(l.faces))] }
+func (l *randomModel) pickStore() intStore { return l.stores[l.rng.IntN(len(l.stores))] }
 
 // step makes one random change.
-func (l *lab) step() {
+func (l *randomModel) step() {
 	switch l.rng.IntN(12) {
 	case 0, 1:
 		l.create()
 	case 2, 3, 4:
-		l.give(l.pickFace(), l.pickOne())
+		l.setNext(l.pickStore(), l.pickEntity())
 	case 5, 6, 7:
-		l.pickFace().remove(l.pickOne())
+		l.pickStore().remove(l.pickEntity())
 	case 8:
-		l.w.Destroy(l.pickOne())
+		l.w.Destroy(l.pickEntity())
 	case 9:
 		l.w.Commit()
 	case 10:
@@ -421,19 +423,19 @@ func (l *lab) step() {
 		}
 	case 11:
 		if l.rng.IntN(20) == 0 {
-			l.pickFace().clear()
+			l.pickStore().clear()
 		}
 	}
 }
 
 // eachRandomModel runs f on models of several seeds and sizes.
-func eachLab(t *testing.T, f func(l *lab)) {
+func eachRandomModel(t *testing.T, f func(l *randomModel)) {
 	t.Helper()
 	for seed := range uint64(6) {
 		var err error
 		func() {
 			defer catch(&err)
-			f(newLab(seed, 100+int(seed)*120))
+			f(newRandomModel(seed, 100+int(seed)*120))
 		}()
 		if err != nil {
 			t.Errorf("seed %d: %v", seed, err)
@@ -441,9 +443,9 @@ func eachLab(t *testing.T, f func(l *lab)) {
 	}
 }
 
-func TestQueriesFindWhatALookAtEveryEntityFinds(t *testing.T) {
+func TestQueryModel_RandomChanges(t *testing.T) {
 	t.Parallel()
-	eachLab(t, func(l *lab) {
+	eachRandomModel(t, func(l *randomModel) {
 		for round := range 12 {
 			for range round * round {
 				l.step()
@@ -460,10 +462,10 @@ func TestQueriesFindWhatALookAtEveryEntityFinds(t *testing.T) {
 
 // Each world has several chunks. Few changes make a query update its cache, and many changes make
 // it search from the start.
-func TestQueriesOfLargeWorldsFindWhatALookAtEveryEntityFinds(t *testing.T) {
+func TestQueryModel_LargeWorlds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
-		l := newLab(seed, 12_000)
+		l := newRandomModel(seed, 12_000)
 		for _, steps := range []int{0, 1, 7, 300, 2, 6000, 5} {
 			for range steps {
 				l.step()
@@ -483,9 +485,9 @@ func errorOf(f func()) (err error) {
 	return nil
 }
 
-func TestWhatAnyQueryWritesIsTakenBack(t *testing.T) {
+func TestQueryModel_WritesRestored(t *testing.T) {
 	t.Parallel()
-	eachLab(t, func(l *lab) {
+	eachRandomModel(t, func(l *randomModel) {
 		for range 30 {
 			l.step()
 			before := l.w.Digest()
@@ -511,7 +513,7 @@ func TestWhatAnyQueryWritesIsTakenBack(t *testing.T) {
 }
 
 // write writes through a query, by one of its methods.
-func (l *lab) write(q asked) {
+func (l *randomModel) write(q queryCase) {
 	if !q.writes {
 		return
 	}
@@ -547,7 +549,7 @@ func (l *lab) write(q asked) {
 		}
 	case 4:
 		for range 10 {
-			if got := q.method("Get").Call([]reflect.Value{reflect.ValueOf(l.pickOne())}); got[1].Bool() {
+			if got := q.method("Get").Call([]reflect.Value{reflect.ValueOf(l.pickEntity())}); got[1].Bool() {
 				increase(pointer(got[0]))
 			}
 		}
@@ -570,16 +572,16 @@ func (l *lab) write(q asked) {
 // A walker knows which entity an iteration must visit next, whatever changed in between. It looks
 // at the rows of the driver one by one, or at the indices.
 type walker struct {
-	asked
-	drives  face
+	queryCase
+	drives  intStore
 	byIndex bool
 	row     int
 	index   int
 }
 
-func (q asked) walk() *walker {
+func (q queryCase) walk() *walker {
 	d, byIndex := q.driver()
-	return &walker{asked: q, drives: d, byIndex: byIndex}
+	return &walker{queryCase: q, drives: d, byIndex: byIndex}
 }
 
 func (k *walker) next() (Entity, bool) {
@@ -613,34 +615,34 @@ func (k *walker) visited(e Entity) {
 }
 
 // change does something that is allowed while q visits e.
-func (l *lab) change(q asked, e Entity) {
+func (l *randomModel) change(q queryCase, e Entity) {
 	switch l.rng.IntN(9) {
 	case 0:
 		l.create()
 	case 1, 2:
-		l.give(l.pickFace(), l.pickOne())
+		l.setNext(l.pickStore(), l.pickEntity())
 	case 3:
 		l.w.Destroy(e)
 	case 4:
-		l.pickFace().remove(e)
+		l.pickStore().remove(e)
 	case 5:
 		l.w.Release(l.w.Checkpoint())
 	case 6:
 		if len(q.without) > 0 {
-			q.without[0].remove(l.pickOne())
+			q.without[0].remove(l.pickEntity())
 		}
 	case 7:
-		if f := l.pickFace(); !slices.ContainsFunc(q.required(), func(r face) bool { return r.name == f.name }) {
-			f.remove(l.pickOne())
+		if f := l.pickStore(); !slices.ContainsFunc(q.required(), func(r intStore) bool { return r.name == f.name }) {
+			f.remove(l.pickEntity())
 		}
 	case 8:
 		q.check(nil) // Use the query inside its own loop.
 	}
 }
 
-func TestChangesWhileAnyQueryIteratesAreSeen(t *testing.T) {
+func TestQueryModel_ChangesInLoop(t *testing.T) {
 	t.Parallel()
-	eachLab(t, func(l *lab) {
+	eachRandomModel(t, func(l *randomModel) {
 		for _, rare := range []int{2, 10, 60} {
 			for _, q := range l.queries {
 				k := q.walk()

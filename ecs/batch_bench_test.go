@@ -15,12 +15,12 @@ const batchSize = 10_000
 
 // visitors is a world whose entities are created and destroyed in batches.
 type visitors struct {
-	*pair
+	*benchWorld
 	values []position
 }
 
 func newVisitors() *visitors {
-	c := &visitors{pair: newPair(0), values: make([]position, batchSize)}
+	c := &visitors{benchWorld: newBenchWorld(0), values: make([]position, batchSize)}
 	e := c.w.Create() // One entity stays.
 	c.positions.Set(e, position{})
 	c.velocities.Set(e, velocity{})
@@ -117,7 +117,7 @@ func BenchmarkBatch(b *testing.B) {
 func BenchmarkBatchCreateFresh(b *testing.B) {
 	const n = 1_000_000
 	work := func() {
-		p := newPair(0)
+		p := newBenchWorld(0)
 		entities := p.w.CreateN(nil, n)
 		p.positions.SetAll(entities, position{1, 2})
 		p.velocities.SetAll(entities, velocity{3, 4})

@@ -11,7 +11,7 @@ import (
 
 // The batches of a model. The oracle does the same one by one.
 
-func (p *pair) createN(n int) bool {
+func (p *model) createN(n int) bool {
 	ahead := p.w.entities.ahead(n)
 	got := p.w.CreateN(p.handles[:0:0], n)
 	if !slices.Equal(ahead, got) {
@@ -19,7 +19,7 @@ func (p *pair) createN(n int) bool {
 	}
 	var want []Entity
 	for range n {
-		want = append(want, p.n.create())
+		want = append(want, p.oracle.create())
 	}
 	if !slices.Equal(got, want) {
 		failf("CreateN(nil, %d) = %v, want %v", n, got, want)
@@ -32,12 +32,12 @@ func (p *pair) createN(n int) bool {
 	return n > 0
 }
 
-func (p *pair) destroyAll(entities []Entity) bool {
+func (p *model) destroyAll(entities []Entity) bool {
 	from := slices.Clone(entities)
-	return sameCount("DestroyAll", from, p.w.DestroyAll(entities), p.n.destroyAll(from))
+	return sameCount("DestroyAll", from, p.w.DestroyAll(entities), p.oracle.destroyAll(from))
 }
 
-func (w *naiveWorld) destroyAll(entities []Entity) int {
+func (w *oracle) destroyAll(entities []Entity) int {
 	before := slices.Clone(w.alive)
 	for _, e := range slices.Backward(entities) {
 		w.destroy(e)
@@ -53,54 +53,54 @@ func sameCount(verb string, entities []Entity, got, want int) bool {
 	return got > 0
 }
 
-func (p *pair) setAll(i int, entities []Entity) bool {
+func (p *model) setAll(i int, entities []Entity) bool {
 	from := slices.Clone(entities)
-	p.last++
-	v := p.last * 10 % 1000
+	p.lastValue++
+	v := p.lastValue * 10 % 1000
 	if p.kinds[i].tag {
 		v = 0
 	}
 	want := 0
 	for _, e := range from {
-		if p.n.set(i, e, v) {
+		if p.oracle.set(i, e, v) {
 			want++
 		}
 	}
-	return sameCount("SetAll", from, p.faces[i].setAll(entities, v), want)
+	return sameCount("SetAll", from, p.stores[i].setAll(entities, v), want)
 }
 
-func (p *pair) setEach(i int, entities []Entity) bool {
+func (p *model) setEach(i int, entities []Entity) bool {
 	from := slices.Clone(entities)
 	want := 0
 	values := make([]int, len(from))
 	for k, e := range from {
-		p.last++
+		p.lastValue++
 		if !p.kinds[i].tag {
-			values[k] = p.last * 10 % 1000
+			values[k] = p.lastValue * 10 % 1000
 		}
-		if p.n.set(i, e, values[k]) {
+		if p.oracle.set(i, e, values[k]) {
 			want++
 		}
 	}
-	return sameCount("SetEach", from, p.faces[i].setEach(entities, values), want)
+	return sameCount("SetEach", from, p.stores[i].setEach(entities, values), want)
 }
 
-func (p *pair) removeAll(i int, entities []Entity) bool {
+func (p *model) removeAll(i int, entities []Entity) bool {
 	from := slices.Clone(entities)
 	want := 0
 	for _, e := range slices.Backward(from) {
-		if p.n.remove(i, e) {
+		if p.oracle.remove(i, e) {
 			want++
 		}
 	}
-	return sameCount("RemoveAll", from, p.faces[i].removeAll(entities), want)
+	return sameCount("RemoveAll", from, p.stores[i].removeAll(entities), want)
 }
 
 // drain takes up to most entities from store i, and adds others to it in the loop.
-func (p *pair) drain(i, most, others int) bool {
+func (p *model) drain(i, most, others int) bool {
 	at, visits := -1, 0
-	p.faces[i].drain(func(e Entity, v int) bool {
-		s := &p.n.stores[i]
+	p.stores[i].drain(func(e Entity, v int) bool {
+		s := &p.oracle.stores[i]
 		row := len(s.entities) - 1
 		// The loop goes down to the first row, and starts again at the last.
 		if s.indexed {
@@ -117,16 +117,16 @@ func (p *pair) drain(i, most, others int) bool {
 			}
 			at = row
 		}
-		if row < 0 || s.entities[row] != e || s.values[row] != v || p.faces[i].has(e) {
+		if row < 0 || s.entities[row] != e || s.values[row] != v || p.stores[i].has(e) {
 			failf("Drain visits %v with %d, want row %d of %v with %v", e, v, row, s.entities, s.values)
 		}
-		p.n.remove(i, e)
+		p.oracle.remove(i, e)
 		if visits++; visits <= others {
 			p.set(i, p.handle((visits*5+most)%(len(p.handles)+1)))
 		}
 		return visits < most
 	})
-	if left := p.n.stores[i].members(); visits < most && left > 0 {
+	if left := p.oracle.stores[i].members(); visits < most && left > 0 {
 		failf("Drain leaves %d", left)
 	}
 	return visits > 0
@@ -134,38 +134,38 @@ func (p *pair) drain(i, most, others int) bool {
 
 // keepOnly removes every component of e but those of the stores whose bits are set, and those of
 // storages that the oracle does not model.
-func (p *pair) keepOnly(e Entity, bits int) bool {
+func (p *model) keepOnly(e Entity, bits int) bool {
 	keep := slices.Clone(p.w.storages)
-	for _, f := range p.faces {
+	for _, f := range p.stores {
 		keep = slices.DeleteFunc(keep, func(s AnyStorage) bool { return s == f.any() })
 	}
 	want := 0
-	for i, f := range p.faces {
+	for i, f := range p.stores {
 		if bits>>i&1 != 0 {
 			keep = append(keep, f.any())
-		} else if p.n.remove(i, e) {
+		} else if p.oracle.remove(i, e) {
 			want++
 		}
 	}
 	return sameCount("KeepOnly", []Entity{e}, p.w.KeepOnly(e, keep...), want)
 }
 
-func (p *pair) increaseEach(i int, entities []Entity) bool {
+func (p *model) increaseEach(i int, entities []Entity) bool {
 	want, by := 0, 1
 	if p.kinds[i].tag {
 		by = 0
 	}
 	for _, e := range entities {
-		if p.n.increase(i, e, by) {
+		if p.oracle.increase(i, e, by) {
 			want++
 		}
 	}
-	return sameCount("MutEach", entities, p.faces[i].increaseEach(entities), want)
+	return sameCount("MutEach", entities, p.stores[i].increaseEach(entities), want)
 }
 
 // some returns handles in an order that arg chooses: in order, backwards, shuffled, with
 // repetitions, and with handles that were never created.
-func (p *pair) some(arg int) []Entity {
+func (p *model) some(arg int) []Entity {
 	list := slices.Clone(p.handles)
 	switch arg % 5 {
 	case 1:
@@ -175,7 +175,7 @@ func (p *pair) some(arg int) []Entity {
 			list[i] = p.handle(i * 7 % (len(list) + 1))
 		}
 	case 3:
-		list = append(list, p.asked()...)
+		list = append(list, p.probes()...)
 	case 4:
 		list = append(list[len(list)/2:], list...)
 	}
@@ -186,49 +186,53 @@ func (p *pair) some(arg int) []Entity {
 }
 
 // batchSteps extend the random programs.
-var batchSteps = []func(r *runner, arg int){
-	func(r *runner, arg int) { r.createN(arg % 70) },
-	func(r *runner, arg int) { r.setAll(arg%len(r.faces), r.some(arg)) },
-	func(r *runner, arg int) { r.setAll(arg%len(r.faces), r.some(arg/3)) },
-	func(r *runner, arg int) { r.setEach(arg%len(r.faces), r.some(arg)) },
-	func(r *runner, arg int) { r.setEach(arg%len(r.faces), r.faces[arg/2%len(r.faces)].any().Entities()) },
-	func(r *runner, arg int) { r.increaseEach(arg%len(r.faces), r.some(arg)) },
-	func(r *runner, arg int) { r.increaseEach(arg%len(r.faces), slices.Clone(r.w.Entities())) },
-	func(r *runner, arg int) { r.removeAll(arg%len(r.faces), r.some(arg)) },
-	func(r *runner, arg int) { r.removeAll(arg%len(r.faces), r.faces[arg/2%len(r.faces)].any().Entities()) },
-	func(r *runner, arg int) { r.destroyAll(r.some(arg)) },
-	func(r *runner, arg int) {
-		all := r.faces[arg%len(r.faces)].any().Entities()
+var batchSteps = []func(r *programRunner, arg int){
+	func(r *programRunner, arg int) { r.createN(arg % 70) },
+	func(r *programRunner, arg int) { r.setAll(arg%len(r.stores), r.some(arg)) },
+	func(r *programRunner, arg int) { r.setAll(arg%len(r.stores), r.some(arg/3)) },
+	func(r *programRunner, arg int) { r.setEach(arg%len(r.stores), r.some(arg)) },
+	func(r *programRunner, arg int) {
+		r.setEach(arg%len(r.stores), r.stores[arg/2%len(r.stores)].any().Entities())
+	},
+	func(r *programRunner, arg int) { r.increaseEach(arg%len(r.stores), r.some(arg)) },
+	func(r *programRunner, arg int) { r.increaseEach(arg%len(r.stores), slices.Clone(r.w.Entities())) },
+	func(r *programRunner, arg int) { r.removeAll(arg%len(r.stores), r.some(arg)) },
+	func(r *programRunner, arg int) {
+		r.removeAll(arg%len(r.stores), r.stores[arg/2%len(r.stores)].any().Entities())
+	},
+	func(r *programRunner, arg int) { r.destroyAll(r.some(arg)) },
+	func(r *programRunner, arg int) {
+		all := r.stores[arg%len(r.stores)].any().Entities()
 		r.destroyAll(all[:arg%(len(all)+1)])
 	},
-	func(r *runner, arg int) { r.destroyAll(r.w.Entities()[:arg%(r.w.Len()+1)]) },
-	func(r *runner, arg int) { r.destroyFound(r.searches()[arg%4]) },
+	func(r *programRunner, arg int) { r.destroyAll(r.w.Entities()[:arg%(r.w.Len()+1)]) },
+	func(r *programRunner, arg int) { r.destroyFound(r.foundQueries()[arg%4]) },
 }
 
-func init() { steps = append(append(steps, batchSteps...), (*runner).tryBatch) }
+func init() { steps = append(append(steps, batchSteps...), (*programRunner).tryBatch) }
 
 // tryBatch runs a batch inside Try.
-func (r *runner) tryBatch(arg int) {
+func (r *programRunner) tryBatch(arg int) {
 	if r.checkpointAt(2) < 0 && len(r.rest) >= 2 {
 		r.try(func() { batchSteps[int(r.rest[0])%len(batchSteps)](r, int(r.rest[1])) }, outcome(arg%3))
 	}
 }
 
 // A foundQuery is a query together with the entities that it must find.
-type searched struct {
-	question
+type foundQuery struct {
+	queryModel
 	query AnyQuery
 }
 
-func (p *pair) searches() []searched {
-	a := p.faces[storePlain].any().(*Storage[plain])
-	b := p.faces[storePadded].any().(*Storage[padded])
-	c := p.faces[storeWord].any().(*Storage[word])
-	d := p.faces[storeLabel].any().(*Storage[label])
-	of := func(q AnyQuery, without []int, include ...int) searched {
-		return searched{question{include: include, without: without}, q}
+func (p *model) foundQueries() []foundQuery {
+	a := p.stores[storePlain].any().(*Storage[plain])
+	b := p.stores[storePadded].any().(*Storage[padded])
+	c := p.stores[storeWord].any().(*Storage[word])
+	d := p.stores[storeLabel].any().(*Storage[label])
+	of := func(q AnyQuery, without []int, include ...int) foundQuery {
+		return foundQuery{queryModel{include: include, without: without}, q}
 	}
-	return []searched{
+	return []foundQuery{
 		of(NewQuery1(Read(a)).Without(c), []int{storeWord}, storePlain),
 		of(NewQuery2(Read(b), Write(a)).With(d), nil, storePadded, storePlain, storeLabel),
 		of(NewQuery3(Read(a), Read(c), Read(b)), nil, storePlain, storeWord, storePadded),
@@ -237,33 +241,33 @@ func (p *pair) searches() []searched {
 }
 
 // destroyFound destroys the entities that a query finds.
-func (p *pair) destroyFound(s searched) bool {
+func (p *model) destroyFound(s foundQuery) bool {
 	var want []Entity
-	for _, a := range s.answers(p.n) {
+	for _, a := range s.answers(p.oracle) {
 		want = append(want, a.e)
 	}
 	if got := s.query.AppendEntities([]Entity{1}); !slices.Equal(got[1:], want) || got[0] != 1 {
 		failf("AppendEntities(1) = %v, want 1 and %v", got, want)
 	}
-	return sameCount("DestroyFound", want, p.w.DestroyFound(s.query), p.n.destroyAll(want))
+	return sameCount("DestroyFound", want, p.w.DestroyFound(s.query), p.oracle.destroyAll(want))
 }
 
 func batches(stores, entities int) []operation {
 	list := []operation{
-		{"create 2", func(p *pair) bool { return p.createN(2) }},
-		{"destroy first two", func(p *pair) bool { return p.destroyAll(p.handles[:2]) }},
-		{"destroy last two", func(p *pair) bool { return p.destroyAll(p.handles[len(p.handles)-2:]) }},
-		{"destroy all but the last", func(p *pair) bool { return p.destroyAll(p.w.Entities()[:max(0, p.w.Len()-1)]) }},
+		{"create 2", func(p *model) bool { return p.createN(2) }},
+		{"destroy first two", func(p *model) bool { return p.destroyAll(p.handles[:2]) }},
+		{"destroy last two", func(p *model) bool { return p.destroyAll(p.handles[len(p.handles)-2:]) }},
+		{"destroy all but the last", func(p *model) bool { return p.destroyAll(p.w.Entities()[:max(0, p.w.Len()-1)]) }},
 	}
 	for i := range stores {
 		list = append(list, []operation{
-			{fmt.Sprint("set all of ", i), func(p *pair) bool { return p.setAll(i, p.handles) }},
-			{fmt.Sprint("set 2 0 2 1 of ", i), func(p *pair) bool {
+			{fmt.Sprint("set all of ", i), func(p *model) bool { return p.setAll(i, p.handles) }},
+			{fmt.Sprint("set 2 0 2 1 of ", i), func(p *model) bool {
 				return p.setEach(i, []Entity{p.handle(2), p.handle(0), p.handle(2), p.handle(1)})
 			}},
-			{fmt.Sprint("remove 1 0 from ", i), func(p *pair) bool { return p.removeAll(i, []Entity{p.handle(1), p.handle(0)}) }},
-			{fmt.Sprint("remove members but one from ", i), func(p *pair) bool {
-				members := p.faces[i].any().Entities()
+			{fmt.Sprint("remove 1 0 from ", i), func(p *model) bool { return p.removeAll(i, []Entity{p.handle(1), p.handle(0)}) }},
+			{fmt.Sprint("remove members but one from ", i), func(p *model) bool {
+				members := p.stores[i].any().Entities()
 				return p.removeAll(i, members[:max(0, len(members)-1)])
 			}},
 		}...)
@@ -271,38 +275,38 @@ func batches(stores, entities int) []operation {
 	return append(list, adds(0, entities)...)
 }
 
-func TestEveryOrderOfBatchesUnderCheckpoints(t *testing.T) {
+func TestBatchModel_Checkpoints(t *testing.T) {
 	t.Parallel()
 	for name, k := range map[string]kind{"plain": plainKind, "list": listKind, "tag": labelKind} {
 		t.Run(name, func(t *testing.T) {
-			s := setting{kinds: []kind{k}, entities: 3, members: 2}
+			s := modelOptions{kinds: []kind{k}, entities: 3, members: 2}
 			explore(t, s, operations(batches(1, 1), removes(0, 2), destroys(1), clearStore(0), checkpoints(2)), *depth-1)
 		})
 	}
 }
 
-func TestEveryOrderOfBatchesAndTicks(t *testing.T) {
+func TestBatchModel_Ticks(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{listKind, extraKind}, entities: 3, members: 2, history: 2, record: true, maxGeneration: 2}
+	s := modelOptions{kinds: []kind{listKind, extraKind}, entities: 3, members: 2, history: 2, record: true, maxGeneration: 2}
 	explore(t, s, operations(batches(2, 0), writes(0, 2), destroys(1), clearAll, ticks(), checkpoints(1)), *depth-1)
-	s = setting{kinds: []kind{plainKind}, entities: 3, members: 2, record: true} // Bare frames.
+	s = modelOptions{kinds: []kind{plainKind}, entities: 3, members: 2, record: true} // Bare frames.
 	explore(t, s, operations(batches(1, 1), removes(0, 1), ticks(), checkpoints(1)), *depth-1)
 }
 
-func TestEveryOrderOfBatchesWhereGenerationsRunOut(t *testing.T) {
+func TestBatchModel_SpentGenerations(t *testing.T) {
 	t.Parallel()
 	var creates []operation
 	for n := 1; n < 5; n++ {
-		creates = append(creates, operation{fmt.Sprint("create ", n), func(p *pair) bool { return p.createN(n) }})
+		creates = append(creates, operation{fmt.Sprint("create ", n), func(p *model) bool { return p.createN(n) }})
 	}
 	for _, limit := range []uint32{1, 2, 3} {
-		s := setting{entities: 3, maxGeneration: limit, history: 1}
+		s := modelOptions{entities: 3, maxGeneration: limit, history: 1}
 		explore(t, s, operations(creates, destroys(4), clearAll, ticks()[:3], checkpoints(1)), *depth-1)
 	}
 }
 
-// A twins holds two worlds. The first gets batches, and the second gets loops that do the same.
-type twins struct {
+// A worldPair holds two worlds. The first gets batches, and the second gets loops that do the same.
+type worldPair struct {
 	random  *rand.Rand
 	worlds  [2]*World
 	plains  [2]*Storage[plain]
@@ -310,8 +314,8 @@ type twins struct {
 	handles []Entity
 }
 
-func newTwins(seed uint64, o Options) *twins {
-	w := &twins{random: rand.New(rand.NewPCG(seed, 0))}
+func newWorldPair(seed uint64, o Options) *worldPair {
+	w := &worldPair{random: rand.New(rand.NewPCG(seed, 0))}
 	for i := range w.worlds {
 		w.worlds[i] = NewWorld(o)
 		w.plains[i] = MustRegister[plain](w.worlds[i])
@@ -321,7 +325,7 @@ func newTwins(seed uint64, o Options) *twins {
 }
 
 // pick returns up to 6000 consecutive handles, in one of several orders.
-func (w *twins) pick() []Entity {
+func (w *worldPair) pick() []Entity {
 	if len(w.handles) == 0 {
 		return nil
 	}
@@ -336,7 +340,7 @@ func (w *twins) pick() []Entity {
 	return list
 }
 
-func (w *twins) step(v int) {
+func (w *worldPair) step(v int) {
 	picked := w.pick()
 	a, b := w.worlds[0], w.worlds[1]
 	switch w.random.IntN(7) {
@@ -417,7 +421,7 @@ func (w *twins) step(v int) {
 	}
 }
 
-func (w *twins) same(t *testing.T, when string) {
+func (w *worldPair) same(t *testing.T, when string) {
 	t.Helper()
 	if got, want := w.worlds[0].Digest(), w.worlds[1].Digest(); got != want {
 		t.Fatalf("%s: the digest is %v, want %v", when, got, want)
@@ -427,10 +431,10 @@ func (w *twins) same(t *testing.T, when string) {
 	}
 }
 
-func TestBatchesOfThousandsAreAsLoops(t *testing.T) {
+func TestBatch_SameAsLoops(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
-		w := newTwins(seed, Options{History: int(seed) % 3})
+		w := newWorldPair(seed, Options{History: int(seed) % 3})
 		var before, held Digest
 		var cp Checkpoint
 		for round := range 40 {
@@ -472,37 +476,37 @@ func TestBatchesOfThousandsAreAsLoops(t *testing.T) {
 }
 
 // A hookRecorder logs the calls of a hook.
-type teller struct {
-	s     *set
-	heard []string
-	react func(e Entity) // Called after e was added.
-	leave func(e Entity) // Called while e is being removed.
+type hookRecorder struct {
+	s          *set
+	calls      []string
+	onAdded    func(e Entity) // Called after e was added.
+	onRemoving func(e Entity) // Called while e is being removed.
 }
 
-func (o *teller) added(e Entity, row int) {
-	o.heard = append(o.heard, fmt.Sprint("added ", e, " in ", row, " of ", o.s.rows.N))
-	if o.react != nil {
-		o.react(e)
+func (o *hookRecorder) added(e Entity, row int) {
+	o.calls = append(o.calls, fmt.Sprint("added ", e, " in ", row, " of ", o.s.rows.N))
+	if o.onAdded != nil {
+		o.onAdded(e)
 	}
 }
 
-func (o *teller) removing(e Entity, row int) {
-	o.heard = append(o.heard, fmt.Sprint("removing ", e, " from ", row, " of ", o.s.rows.N))
-	if o.leave != nil {
-		o.leave(e)
+func (o *hookRecorder) removing(e Entity, row int) {
+	o.calls = append(o.calls, fmt.Sprint("removing ", e, " from ", row, " of ", o.s.rows.N))
+	if o.onRemoving != nil {
+		o.onRemoving(e)
 	}
 }
 
 // listen registers hooks of a that call o.
-func (o *teller) listen(a *Storage[plain]) {
+func (o *hookRecorder) listen(a *Storage[plain]) {
 	a.OnAdd(func(e Entity, _ plain) { o.added(e, a.row(e)) })
 	a.OnRemove(func(e Entity, _ plain) { o.removing(e, a.row(e)) })
 }
 
-func TestHooksAreToldOfBatchesEntityByEntity(t *testing.T) {
+func TestBatch_HooksPerEntity(t *testing.T) {
 	w, a, _, entities := members(5, Options{})
 	checkAtEnd(t, w)
-	o := &teller{s: &a.set}
+	o := &hookRecorder{s: &a.set}
 	o.listen(a)
 	a.RemoveAll(a.Entities())
 	a.SetAll(entities[1:3], plain{})
@@ -511,17 +515,17 @@ func TestHooksAreToldOfBatchesEntityByEntity(t *testing.T) {
 	want := []string{"removing 4v1 from 4 of 5", "removing 3v1 from 3 of 4", "removing 2v1 from 2 of 3", "removing 1v1 from 1 of 2",
 		"removing 0v1 from 0 of 1", "added 1v1 in 0 of 1", "added 2v1 in 1 of 2", "added 3v1 in 2 of 3",
 		"removing 3v1 from 2 of 3", "removing 2v1 from 1 of 2"}
-	if !slices.Equal(o.heard, want) {
-		t.Errorf("a hook was told\n%q, want\n%q", o.heard, want)
+	if !slices.Equal(o.calls, want) {
+		t.Errorf("a hook was told\n%q, want\n%q", o.calls, want)
 	}
 }
 
 // A hook that is called by a batch may start another batch.
-func TestAHookMayDestroyWhatTheBatchHasNotReached(t *testing.T) {
+func TestBatch_HookDestroysLaterEntities(t *testing.T) {
 	w, a, _, entities := members(0, Options{})
 	checkAtEnd(t, w)
 	entities = w.CreateN(entities, 6)
-	(&teller{s: &a.set, react: func(e Entity) {
+	(&hookRecorder{s: &a.set, onAdded: func(e Entity) {
 		if e == entities[1] {
 			w.DestroyAll(entities[2:4])
 			w.CreateN(nil, 1)
@@ -535,7 +539,7 @@ func TestAHookMayDestroyWhatTheBatchHasNotReached(t *testing.T) {
 	}
 }
 
-func TestOperationsOfBatchesAreNotedInTheirOrder(t *testing.T) {
+func TestBatch_RecordedOperations(t *testing.T) {
 	var got []string
 	w, a, _, entities := members(0, Options{})
 	record := func(c *raw.Change) uint64 {
@@ -560,7 +564,7 @@ func TestOperationsOfBatchesAreNotedInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestBatchesAllocateNothingOnceWarm(t *testing.T) {
+func TestBatch_Allocations(t *testing.T) {
 	for _, history := range []int{0, 2} {
 		w, a, b, _ := members(100, Options{History: history})
 		q := NewQuery2(Write(a), Read(b)).With(a)
@@ -588,7 +592,7 @@ func TestBatchesAllocateNothingOnceWarm(t *testing.T) {
 	}
 }
 
-func TestSetAllGivesEveryEntityItsOwnCopy(t *testing.T) {
+func TestSetAll_Copies(t *testing.T) {
 	w := NewWorld(Options{})
 	lists := MustRegister(w, Component[list]{Clone: cloneList})
 	entities := w.CreateN(nil, 3)
@@ -602,7 +606,7 @@ func TestSetAllGivesEveryEntityItsOwnCopy(t *testing.T) {
 	}
 }
 
-func TestMistakesWithBatchesAreNamed(t *testing.T) {
+func TestBatch_Misuse(t *testing.T) {
 	w, a, _, entities := members(3, Options{})
 	other, b, _, _ := members(3, Options{})
 	mustPanic(t, "one value for each entity", func() { a.SetEach(entities, nil) })
@@ -616,7 +620,7 @@ func TestMistakesWithBatchesAreNamed(t *testing.T) {
 }
 
 // A batch that finds nothing changes nothing: the forward branch stays.
-func TestBatchesThatFindNothingWriteNothing(t *testing.T) {
+func TestBatch_NothingFound(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 2})
 	w.Destroy(entities[0])
 	w.Commit()
@@ -636,7 +640,7 @@ func TestBatchesThatFindNothingWriteNothing(t *testing.T) {
 }
 
 // Queries cache runs of rows. They must see that a batch put other entities into these rows.
-func TestQueriesSeeRowsThatABatchFilledAgain(t *testing.T) {
+func TestQuery_RowsReusedByBatch(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	checkAtEnd(t, w)
 	q := NewQuery2(Read(a), Read(b))
@@ -654,7 +658,7 @@ func TestQueriesSeeRowsThatABatchFilledAgain(t *testing.T) {
 	}
 }
 
-func TestQueriesSeeRowsThatABatchAdded(t *testing.T) {
+func TestQuery_RowsAddedByBatch(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	q := NewQuery2(Read(a), Read(b))
 	a.RemoveAll(entities[5:])
@@ -665,7 +669,7 @@ func TestQueriesSeeRowsThatABatchAdded(t *testing.T) {
 	}
 }
 
-func TestRemovingOthersInABatchWhileIteratingIsReported(t *testing.T) {
+func TestLoop_BatchRemovesOthers(t *testing.T) {
 	_, a, _, entities := members(4, Options{})
 	q := NewQuery1(Read(a))
 	mustPanic(t, "an entity other than the visited one", func() {
@@ -679,13 +683,13 @@ func TestRemovingOthersInABatchWhileIteratingIsReported(t *testing.T) {
 
 // A hook may change the storage or destroy other entities. The batch must not take entities that it
 // was not given.
-func TestHooksMayMoveTheRowsThatABatchIsAViewOf(t *testing.T) {
+func TestBatch_HookMovesRows(t *testing.T) {
 	w, a, _, entities := members(8, Options{})
 	checkAtEnd(t, w)
 	w.DestroyAll(w.CreateN(nil, 20)) // Makes scratch space.
-	o := &teller{s: &a.set}
+	o := &hookRecorder{s: &a.set}
 	o.listen(a)
-	o.leave = func(e Entity) {
+	o.onRemoving = func(e Entity) {
 		if e == entities[1] {
 			a.Remove(entities[0])
 		}
@@ -693,7 +697,7 @@ func TestHooksMayMoveTheRowsThatABatchIsAViewOf(t *testing.T) {
 	if n := a.RemoveAll(a.Entities()[:2]); n != 2 || a.Len() != 6 || a.Has(entities[0]) || a.Has(entities[1]) {
 		t.Errorf("RemoveAll = %d, %v are left", n, a.Entities())
 	}
-	o.leave = func(e Entity) {
+	o.onRemoving = func(e Entity) {
 		if e == entities[7] {
 			w.DestroyAll(entities[2:4])
 		}
@@ -704,8 +708,8 @@ func TestHooksMayMoveTheRowsThatABatchIsAViewOf(t *testing.T) {
 }
 
 // appendRows, the fast path for new entities, leaves the storage in the same state as SetAll.
-func TestRowsOfNewEntitiesAreAppendedAsSetAllDoes(t *testing.T) {
-	w := newTwins(1, Options{History: 2})
+func TestAppendRows_SameAsSetAll(t *testing.T) {
+	w := newWorldPair(1, Options{History: 2})
 	for round := range 5 {
 		cp := w.worlds[0].Checkpoint()
 		for i := range w.worlds {
@@ -739,7 +743,7 @@ func TestRowsOfNewEntitiesAreAppendedAsSetAllDoes(t *testing.T) {
 	}
 }
 
-func TestEntitiesAreKnownAheadWhereGenerationsRunOut(t *testing.T) {
+func TestCreateN_PredictedEntities(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 5))
 	w := NewWorld(Options{})
 	w.entities.maxGeneration = 3
@@ -758,7 +762,7 @@ func TestEntitiesAreKnownAheadWhereGenerationsRunOut(t *testing.T) {
 }
 
 // MutEach writes nothing if no entity has the component. The world can then still seek forward.
-func TestMutEachOfNoMembersWritesNothing(t *testing.T) {
+func TestMutEach_NoMembers(t *testing.T) {
 	w, a, b, entities := members(3, Options{History: 4})
 	w.Commit()
 	a.Mut(entities[0]).X = 7

@@ -19,7 +19,7 @@ func BenchmarkGroupIterate(b *testing.B) {
 		b.Run(form, func(b *testing.B) {
 			group, limit := shuffled(grouped), moving(grouped)
 			group.w.MustNewGroup(group.positions, group.velocities)
-			step := func(p *pair) side {
+			step := func(p *benchWorld) side {
 				q := ecs.NewQuery2(ecs.Write(p.positions), ecs.Read(p.velocities))
 				if form == "runs" {
 					return side{work: func() { stepRuns(q) }}
@@ -43,7 +43,7 @@ func BenchmarkGroupIterateInsteadOfShuffled(b *testing.B) {
 // One entity in ten is a member. The query does not look at the rows after the group.
 func BenchmarkGroupFew(b *testing.B) {
 	few := func(group bool) side {
-		p := newPair(grouped)
+		p := newBenchWorld(grouped)
 		if group {
 			p.w.MustNewGroup(p.positions, p.velocities)
 		}
@@ -63,7 +63,7 @@ func BenchmarkGroupFew(b *testing.B) {
 }
 
 // other returns a position of an entity that is made without a position.
-func (p *pair) other(int) int {
+func (p *benchWorld) other(int) int {
 	p.entities = append(p.entities, p.w.Create())
 	p.handles = append(p.handles, p.limit.create())
 	return len(p.entities) - 1

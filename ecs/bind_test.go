@@ -80,7 +80,7 @@ func newBound(t *testing.T) (*ecs.World, *bound) {
 	return w, &b
 }
 
-func TestBindMakesAllHandles(t *testing.T) {
+func TestBind_AllHandles(t *testing.T) {
 	w, b := newBound(t)
 	var names []string
 	for _, s := range w.Storages() {
@@ -103,7 +103,7 @@ func TestBindMakesAllHandles(t *testing.T) {
 }
 
 // Bind of a clone finds the storages of the clone, and leaves the original world alone.
-func TestBindOfACloneFindsWhatIsThere(t *testing.T) {
+func TestBind_Clone(t *testing.T) {
 	w, b := newBound(t)
 	chest := b.troops.Create(at{1, 2}, hp{3})
 	item := w.Create()
@@ -135,7 +135,7 @@ func TestBindOfACloneFindsWhatIsThere(t *testing.T) {
 	assert.EqualError(t, err, "ecs: bind bound.Motion.Positions: it is of another world; bind an empty struct")
 }
 
-func TestBindFindsWhatWasRegisteredBefore(t *testing.T) {
+func TestBind_RegisteredBefore(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	named := ecs.MustRegister(w, ecs.Component[at]{Name: "where"})
 	old, now := ecs.MustRegister(w, ecs.Component[hp]{Name: "before"}), ecs.MustRegister[hp](w)
@@ -176,7 +176,7 @@ type wraps struct {
 
 func (b *wraps) Build(w *ecs.World) error { b.mine++; return b.WithBuild.Build(w) }
 
-func TestBuildOfAnEmbeddedStructIsCalledOnce(t *testing.T) {
+func TestBind_EmbeddedBuild(t *testing.T) {
 	var e embeds
 	require.NoError(t, ecs.Bind(ecs.NewWorld(ecs.Options{}), &e))
 	assert.Equal(t, 1, e.calls)
@@ -196,7 +196,7 @@ type lacks struct {
 	}
 }
 
-func TestBindNamesTheFieldThatIsWrong(t *testing.T) {
+func TestBind_Errors(t *testing.T) {
 	twoOf := func() *ecs.World {
 		w := ecs.NewWorld(ecs.Options{})
 		ecs.MustRegister(w, ecs.Component[hp]{Name: "a"})

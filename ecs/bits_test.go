@@ -8,7 +8,7 @@ import (
 )
 
 // An oracleBits is a Bits together with the set of indices that it should hold.
-type naiveBits struct {
+type oracleBits struct {
 	Bits
 	name string
 	in   []bool // Has bitsLimit elements.
@@ -18,7 +18,7 @@ type naiveBits struct {
 const bitsLimit = 1<<18 + 5000
 
 // randomMask returns a mask with random regions of several sizes, some sparse and some dense.
-func randomMask(w *World, r *rand.Rand) naiveBits {
+func randomMask(w *World, r *rand.Rand) oracleBits {
 	m := w.NewMask()
 	in := make([]bool, bitsLimit)
 	for range r.IntN(6) {
@@ -30,11 +30,11 @@ func randomMask(w *World, r *rand.Rand) naiveBits {
 			in[i] = true
 		}
 	}
-	return naiveBits{m.Bits, "mask", in}
+	return oracleBits{m.Bits, "mask", in}
 }
 
 // randomBits returns a combination of the sets.
-func randomBits(sets []naiveBits, depth int, r *rand.Rand) naiveBits {
+func randomBits(sets []oracleBits, depth int, r *rand.Rand) oracleBits {
 	if depth == 0 {
 		return sets[r.IntN(len(sets))]
 	}
@@ -59,15 +59,15 @@ func randomBits(sets []naiveBits, depth int, r *rand.Rand) naiveBits {
 	}
 	switch kind {
 	case 0:
-		return naiveBits{first.And(more...), "And(" + name + ")", in}
+		return oracleBits{first.And(more...), "And(" + name + ")", in}
 	case 1:
-		return naiveBits{first.Or(more...), "Or(" + name + ")", in}
+		return oracleBits{first.Or(more...), "Or(" + name + ")", in}
 	}
-	return naiveBits{first.AndNot(more...), "AndNot(" + name + ")", in}
+	return oracleBits{first.AndNot(more...), "AndNot(" + name + ")", in}
 }
 
 // check compares the answers of b with in.
-func (b naiveBits) check() error {
+func (b oracleBits) check() error {
 	var words [bitsLimit>>6 + 100]uint64
 	var want []uint32
 	for i, in := range b.in {
@@ -100,12 +100,12 @@ func (b naiveBits) check() error {
 	return nil
 }
 
-func TestCombinationsOfMasksHoldWhatTheySay(t *testing.T) {
+func TestBits_Combinations(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(25) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		w := NewWorld(Options{})
-		var sets []naiveBits
+		var sets []oracleBits
 		for range 4 {
 			sets = append(sets, randomMask(w, r))
 		}
@@ -120,7 +120,7 @@ func TestCombinationsOfMasksHoldWhatTheySay(t *testing.T) {
 }
 
 // aliveBits creates entities in w and destroys some.
-func aliveBits(w *World, r *rand.Rand) naiveBits {
+func aliveBits(w *World, r *rand.Rand) oracleBits {
 	for range r.IntN(5000) {
 		w.Create()
 	}
@@ -142,10 +142,10 @@ func aliveBits(w *World, r *rand.Rand) naiveBits {
 	for _, e := range w.Entities() {
 		in[e.Index()] = true
 	}
-	return naiveBits{w.AliveBits(), "alive", in}
+	return oracleBits{w.AliveBits(), "alive", in}
 }
 
-func TestAliveBitsAreTheEntitiesAlive(t *testing.T) {
+func TestBits_Alive(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		w := NewWorld(Options{})
@@ -165,7 +165,7 @@ func TestAliveBitsAreTheEntitiesAlive(t *testing.T) {
 	}
 }
 
-func TestCombinationsOfNothingHoldNothing(t *testing.T) {
+func TestBits_Empty(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
 	for _, b := range []Bits{m.Bits, m.Or(), m.And(), m.And(w.AliveBits()), m.AndNot(), m.Or(w.AliveBits()), w.AliveBits()} {
@@ -181,7 +181,7 @@ func TestCombinationsOfNothingHoldNothing(t *testing.T) {
 }
 
 // And intersects the upper levels first. Masks that share no word are not scanned word by word.
-func TestAndSkipsWhatOneOfItsSetsLacks(t *testing.T) {
+func TestBits_AndSkipsEmptyRegions(t *testing.T) {
 	w := NewWorld(Options{})
 	even, odd := w.NewMask(), w.NewMask()
 	for i := uint32(0); i < 1<<20; i += 128 {
@@ -197,7 +197,7 @@ func TestAndSkipsWhatOneOfItsSetsLacks(t *testing.T) {
 	}
 }
 
-func TestAndFindsTheFirstBlocksOfPages(t *testing.T) {
+func TestBits_AndFirstBlocksOfPages(t *testing.T) {
 	w := NewWorld(Options{})
 	x, y := w.NewMask(), w.NewMask()
 	want := []uint32{0, 4096, 8192, 1 << 18, 1 << 24, 1<<24 + 4096}
@@ -211,7 +211,7 @@ func TestAndFindsTheFirstBlocksOfPages(t *testing.T) {
 	}
 }
 
-func TestAMaskMayChangeWhileItsIndicesAreVisited(t *testing.T) {
+func TestMask_ChangedWhileIterating(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
 	for _, i := range []uint32{1, 2, 70, 5000} {

@@ -59,7 +59,7 @@ func applied(b *testing.B, n, rows int) (ours, limit side) {
 	}}
 
 	live := make([]position, n)
-	var logs [4][]noted
+	var logs [4][]loggedRow
 	turn := 0
 	limit = side{work: func() {
 		for _, p := range patches {
@@ -68,7 +68,7 @@ func applied(b *testing.B, n, rows int) (ours, limit side) {
 			src := p.Storages[0].Rows
 			for _, r := range p.Storages[0].Values {
 				for row := r.First; row < r.First+r.N; row++ {
-					log = append(log, noted{uint32(row), live[row]})
+					log = append(log, loggedRow{uint32(row), live[row]})
 					live[row].X = math.Float64frombits(binary.LittleEndian.Uint64(src))
 					live[row].Y = math.Float64frombits(binary.LittleEndian.Uint64(src[8:]))
 					src = src[16:]

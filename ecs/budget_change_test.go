@@ -11,7 +11,7 @@ var changeSizes = []int{16_000, 256_000}
 
 // The measured work, done to every entity one by one.
 
-func (p *pair) create() {
+func (p *benchWorld) create() {
 	for i := range p.entities {
 		e := p.w.Create()
 		p.positions.Set(e, position{1, 2})
@@ -20,13 +20,13 @@ func (p *pair) create() {
 	}
 }
 
-func (p *pair) destroy() {
+func (p *benchWorld) destroy() {
 	for _, e := range p.entities {
 		p.w.Destroy(e)
 	}
 }
 
-func (p *pair) addRemove() {
+func (p *benchWorld) addRemove() {
 	for _, e := range p.entities {
 		p.velocities.Set(e, velocity{3, 4})
 	}
@@ -35,7 +35,7 @@ func (p *pair) addRemove() {
 	}
 }
 
-func (p *pair) removeAdd() {
+func (p *benchWorld) removeAdd() {
 	for _, e := range p.entities {
 		p.velocities.Remove(e)
 	}
@@ -44,13 +44,13 @@ func (p *pair) removeAdd() {
 	}
 }
 
-func (p *pair) set() {
+func (p *benchWorld) set() {
 	for _, e := range p.entities {
 		p.velocities.Set(e, velocity{3, 4})
 	}
 }
 
-func (p *pair) limitCreate() {
+func (p *benchWorld) limitCreate() {
 	w := &p.limit
 	for i := range p.handles {
 		e := w.create()
@@ -60,13 +60,13 @@ func (p *pair) limitCreate() {
 	}
 }
 
-func (p *pair) limitDestroy() {
+func (p *benchWorld) limitDestroy() {
 	for _, e := range p.handles {
 		p.limit.destroy(e)
 	}
 }
 
-func (p *pair) limitAddRemove() {
+func (p *benchWorld) limitAddRemove() {
 	for _, e := range p.handles {
 		p.limit.setVelocity(e, velocity{3, 4})
 	}
@@ -75,7 +75,7 @@ func (p *pair) limitAddRemove() {
 	}
 }
 
-func (p *pair) removeVelocities() {
+func (p *benchWorld) removeVelocities() {
 	p.addRemove()
 	p.limitAddRemove()
 }
@@ -86,22 +86,22 @@ type change struct {
 	name   string
 	budget float64
 	more   float64
-	start  func(p *pair) // Called when every entity has both components; may be nil.
+	start  func(p *benchWorld) // Called when every entity has both components; may be nil.
 
-	undo, work           func(p *pair)
-	limitUndo, limitWork func(p *pair)
+	undo, work           func(p *benchWorld)
+	limitUndo, limitWork func(p *benchWorld)
 }
 
 var changes = []change{
-	{"create", 1.6, 4, nil, (*pair).destroy, (*pair).create, (*pair).limitDestroy, (*pair).limitCreate},
-	{"destroy", 2, 10, nil, (*pair).create, (*pair).destroy, (*pair).limitCreate, (*pair).limitDestroy},
-	{"add+remove", 1.5, 4, (*pair).removeVelocities, nil, (*pair).addRemove, nil, (*pair).limitAddRemove},
-	{"remove+add", 0, 8, nil, nil, (*pair).removeAdd, nil, nil},
-	{"set", 0, 4, nil, nil, (*pair).set, nil, nil},
+	{"create", 1.6, 4, nil, (*benchWorld).destroy, (*benchWorld).create, (*benchWorld).limitDestroy, (*benchWorld).limitCreate},
+	{"destroy", 2, 10, nil, (*benchWorld).create, (*benchWorld).destroy, (*benchWorld).limitCreate, (*benchWorld).limitDestroy},
+	{"add+remove", 1.5, 4, (*benchWorld).removeVelocities, nil, (*benchWorld).addRemove, nil, (*benchWorld).limitAddRemove},
+	{"remove+add", 0, 8, nil, nil, (*benchWorld).removeAdd, nil, nil},
+	{"set", 0, 4, nil, nil, (*benchWorld).set, nil, nil},
 }
 
-// pair returns n entities in a state in which the change can be undone first.
-func (c *change) pair(n int) *pair {
+// world returns n entities in a state in which the change can be undone first.
+func (c *change) world(n int) *benchWorld {
 	p := moving(n)
 	if c.start != nil {
 		c.start(p)
@@ -113,7 +113,7 @@ func (c *change) pair(n int) *pair {
 	return p
 }
 
-func (c *change) side(p *pair, undo, work func(p *pair)) side {
+func (c *change) side(p *benchWorld, undo, work func(p *benchWorld)) side {
 	s := side{work: func() { work(p) }}
 	if undo != nil {
 		s.prepare = func() { undo(p) }
@@ -130,7 +130,7 @@ func BenchmarkBudgetChange(b *testing.B) {
 		for _, n := range changeSizes {
 			for _, frame := range []string{"free", "held"} {
 				b.Run(c.name+"/"+sizeName(n)+"/"+frame, func(b *testing.B) {
-					p := c.pair(n)
+					p := c.world(n)
 					if frame == "held" {
 						p.w.Checkpoint()
 					}
@@ -148,7 +148,7 @@ func BenchmarkBudgetChangeFirst(b *testing.B) {
 	for _, c := range changes {
 		for _, n := range changeSizes {
 			b.Run(c.name+"/"+sizeName(n), func(b *testing.B) {
-				p, held := c.pair(n), c.pair(n)
+				p, held := c.world(n), c.world(n)
 				held.w.Checkpoint()
 				first := c.side(p, c.undo, c.work)
 				undo := first.ready

@@ -17,7 +17,7 @@ func BenchmarkBudgetChangeFilter(b *testing.B) {
 			budget  float64
 		}{{100, 1}, {10, 1.1}, {1, 1.5}} {
 			b.Run(fmt.Sprintf("%s/%d%%", sizeName(n), c.percent), func(b *testing.B) {
-				s := newChanging(n, n*c.percent/100)
+				s := newChangingWorld(n, n*c.percent/100)
 				q := s.query().With(s.a.Changed())
 				d, err := s.a.SinceCommit()
 				if err != nil {
@@ -31,20 +31,20 @@ func BenchmarkBudgetChangeFilter(b *testing.B) {
 	}
 }
 
-// A changing is a world in which each tick writes a part of the entities, and the next tick another
+// A changingWorld is a world in which each tick writes a part of the entities, and the next tick another
 // part.
-type changing struct {
+type changingWorld struct {
 	*scatter
 	part  int
 	order []int
 	begin int
 }
 
-func newChanging(n, part int) *changing {
-	return &changing{scatter: newScatter(n, 1), part: part, order: permutation(n, 5)}
+func newChangingWorld(n, part int) *changingWorld {
+	return &changingWorld{scatter: newScatter(n, 1), part: part, order: permutation(n, 5)}
 }
 
-func (s *changing) tick() {
+func (s *changingWorld) tick() {
 	s.w.Commit()
 	if s.begin += s.part; s.begin+s.part > len(s.order) {
 		s.begin = 0

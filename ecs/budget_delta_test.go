@@ -7,7 +7,7 @@ import (
 )
 
 // A loggedRow is a row that is about to be written, with its old value.
-type noted struct {
+type loggedRow struct {
 	row uint32
 	old position
 }
@@ -17,7 +17,7 @@ type noted struct {
 type handDelta struct {
 	entities []ecs.Entity
 	live     []position
-	log      []noted
+	log      []loggedRow
 	changed  []ecs.Entity
 	edits    []ecs.Edit[position]
 }
@@ -110,7 +110,7 @@ func delta(n, part int, moved bool) (ours, limit side) {
 		prepare: func() {
 			hand.log = hand.log[:0]
 			write := func(i int) {
-				hand.log = append(hand.log, noted{uint32(i), hand.live[i]})
+				hand.log = append(hand.log, loggedRow{uint32(i), hand.live[i]})
 				hand.live[i].X++
 			}
 			if part == 1 {

@@ -12,16 +12,16 @@ type (
 	vector    [3]float32
 )
 
-// A filled is a world whose entities have a transform and three vectors each.
-type filled struct {
+// A filledWorld is a world whose entities have a transform and three vectors each.
+type filledWorld struct {
 	w         *ecs.World
 	transform *ecs.Storage[transform]
 	vectors   [3]*ecs.Storage[vector]
 	bundle    *ecs.Bundle4[transform, vector, vector, vector]
 }
 
-func newFilled() *filled {
-	f := &filled{w: ecs.NewWorld(ecs.Options{})}
+func newFilledWorld() *filledWorld {
+	f := &filledWorld{w: ecs.NewWorld(ecs.Options{})}
 	f.transform = ecs.MustRegister[transform](f.w)
 	for i, name := range []string{"position", "rotation", "velocity"} {
 		f.vectors[i] = ecs.MustRegister(f.w, ecs.Component[vector]{Name: name})
@@ -30,7 +30,7 @@ func newFilled() *filled {
 	return f
 }
 
-func (f *filled) reserve(n int) {
+func (f *filledWorld) reserve(n int) {
 	f.w.Reserve(n)
 	f.transform.Reserve(n)
 	for _, s := range f.vectors {
@@ -46,19 +46,19 @@ func BenchmarkBudgetInsert(b *testing.B) {
 	for _, form := range []struct {
 		name   string
 		budget float64
-		insert func(f *filled)
+		insert func(f *filledWorld)
 	}{
-		{"one by one", 3, func(f *filled) { f.insert(n) }},
-		{"reserved", 2, func(f *filled) { f.reserve(n); f.insert(n) }},
-		{"at once", 1.6, func(f *filled) { f.bundle.CreateN(nil, n, transform{}, vector{}, vector{}, vector{}) }},
+		{"one by one", 3, func(f *filledWorld) { f.insert(n) }},
+		{"reserved", 2, func(f *filledWorld) { f.reserve(n); f.insert(n) }},
+		{"at once", 1.6, func(f *filledWorld) { f.bundle.CreateN(nil, n, transform{}, vector{}, vector{}, vector{}) }},
 	} {
 		b.Run(form.name, func(b *testing.B) {
-			compare(b, n, form.budget, side{work: func() { form.insert(newFilled()) }}, limit)
+			compare(b, n, form.budget, side{work: func() { form.insert(newFilledWorld()) }}, limit)
 		})
 	}
 }
 
-func (f *filled) insert(n int) {
+func (f *filledWorld) insert(n int) {
 	for range n {
 		f.bundle.Create(transform{}, vector{}, vector{}, vector{})
 	}

@@ -22,7 +22,7 @@ func sizeName(n int) string {
 
 // aligned runs f for every size and every way to iterate over two components that were added in the
 // same order.
-func aligned(b *testing.B, sizes []int, f func(b *testing.B, p *pair, form string, step func())) {
+func aligned(b *testing.B, sizes []int, f func(b *testing.B, p *benchWorld, form string, step func())) {
 	for _, form := range []string{"runs", "all"} {
 		for _, n := range sizes {
 			b.Run(form+"/"+sizeName(n), func(b *testing.B) {
@@ -62,7 +62,7 @@ func stepSlices(positions []position, velocities []velocity) {
 // The open frame has saved the rows already: this is the cost of every later pass.
 func BenchmarkBudgetIterate(b *testing.B) {
 	budget := map[string]float64{"runs": 1.15, "all": 1.3}
-	aligned(b, iterationSizes, func(b *testing.B, p *pair, form string, step func()) {
+	aligned(b, iterationSizes, func(b *testing.B, p *benchWorld, form string, step func()) {
 		defer p.w.Release(p.w.Checkpoint())
 		n := p.positions.Len()
 		times := max(1, 200_000/n)
@@ -73,7 +73,7 @@ func BenchmarkBudgetIterate(b *testing.B) {
 
 // Every row is written for the first time since a checkpoint. The limit copies the column first.
 func BenchmarkBudgetIterateFirst(b *testing.B) {
-	aligned(b, iterationSizes[1:], func(b *testing.B, p *pair, form string, step func()) {
+	aligned(b, iterationSizes[1:], func(b *testing.B, p *benchWorld, form string, step func()) {
 		cp := p.w.Checkpoint()
 		defer func() { p.w.Release(cp) }()
 		ours := side{

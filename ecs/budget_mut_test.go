@@ -19,7 +19,7 @@ type limitUndo struct {
 }
 
 // newLimitUndo returns a copy of the n positions of p, and the handles by index.
-func newLimitUndo(p *pair, n int) (s *limitUndo, handles []limitEntity) {
+func newLimitUndo(p *benchWorld, n int) (s *limitUndo, handles []limitEntity) {
 	s = &limitUndo{sparse: make([]uint32, n), saved: make([]uint64, n/64+1)}
 	handles = make([]limitEntity, n)
 	for row, e := range p.positions.Entities() {

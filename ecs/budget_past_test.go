@@ -181,7 +181,7 @@ func aimed(n int, back uint64, runs bool) (ours, limit side, written int) {
 	w.Commit()
 	entities := s.Entities()
 	rows := permutation(n, 5)
-	var logs [16][]noted
+	var logs [16][]loggedRow
 	for tick := range int(back) {
 		some := rows[tick*n/40:][:n/10]
 		if runs {
@@ -191,7 +191,7 @@ func aimed(n int, back uint64, runs bool) (ours, limit side, written int) {
 			}
 		}
 		for _, i := range some {
-			logs[tick] = append(logs[tick], noted{uint32(i), position{1, 2}})
+			logs[tick] = append(logs[tick], loggedRow{uint32(i), position{1, 2}})
 			s.Mut(entities[i]).X++
 			written++
 		}

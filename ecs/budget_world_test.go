@@ -8,7 +8,7 @@ import (
 
 // A benchWorld is a world with two components, and the limit's world with the same entities in the
 // same order.
-type pair struct {
+type benchWorld struct {
 	w          *ecs.World
 	positions  *ecs.Storage[position]
 	velocities *ecs.Storage[velocity]
@@ -19,8 +19,8 @@ type pair struct {
 }
 
 // newBenchWorld returns a world of n entities without components.
-func newPair(n int) *pair {
-	p := &pair{w: ecs.NewWorld(ecs.Options{})}
+func newBenchWorld(n int) *benchWorld {
+	p := &benchWorld{w: ecs.NewWorld(ecs.Options{})}
 	p.positions = ecs.MustRegister[position](p.w)
 	p.velocities = ecs.MustRegister[velocity](p.w)
 	for range n {
@@ -31,8 +31,8 @@ func newPair(n int) *pair {
 }
 
 // moving returns a world of n entities that have both components, added in the same order.
-func moving(n int) *pair {
-	p := newPair(n)
+func moving(n int) *benchWorld {
+	p := newBenchWorld(n)
 	for i := range n {
 		p.setPosition(i)
 		p.setVelocity(i)
@@ -41,8 +41,8 @@ func moving(n int) *pair {
 }
 
 // shuffled returns a world of n entities that have both components, added in two random orders.
-func shuffled(n int) *pair {
-	p := newPair(n)
+func shuffled(n int) *benchWorld {
+	p := newBenchWorld(n)
 	for _, i := range permutation(n, 1) {
 		p.setPosition(i)
 	}
@@ -52,13 +52,13 @@ func shuffled(n int) *pair {
 	return p
 }
 
-func (p *pair) setPosition(i int) {
+func (p *benchWorld) setPosition(i int) {
 	v := position{float64(i), 1}
 	p.positions.Set(p.entities[i], v)
 	p.limit.positions.set(p.handles[i].index, v)
 }
 
-func (p *pair) setVelocity(i int) {
+func (p *benchWorld) setVelocity(i int) {
 	v := velocity{1, float64(i)}
 	p.velocities.Set(p.entities[i], v)
 	p.limit.velocities.set(p.handles[i].index, v)

@@ -28,16 +28,16 @@ func everyBundle() (*World, []any) {
 	}
 }
 
-// A bundledBy calls the methods of a bundle of n components by name. Component k of the value v is
+// A bundleCaller calls the methods of a bundle of n components by name. Component k of the value v is
 // 1000k+v.
-type bundledBy struct {
+type bundleCaller struct {
 	w      *World
 	bundle any
 	n      int
 }
 
 // call passes args, followed by the components of v.
-func (b bundledBy) call(method string, v int, args ...any) any {
+func (b bundleCaller) call(method string, v int, args ...any) any {
 	m := reflect.ValueOf(b.bundle).MethodByName(method)
 	var in []reflect.Value
 	for _, arg := range args {
@@ -52,7 +52,7 @@ func (b bundledBy) call(method string, v int, args ...any) any {
 }
 
 // set gives e the components of v one by one.
-func (b bundledBy) set(e Entity, v int) bool {
+func (b bundleCaller) set(e Entity, v int) bool {
 	for k, s := range b.w.Storages()[:b.n] {
 		m := reflect.ValueOf(s).MethodByName("Set")
 		component := reflect.New(m.Type().In(1)).Elem()
@@ -63,7 +63,7 @@ func (b bundledBy) set(e Entity, v int) bool {
 }
 
 // remove removes the components one by one, and reports whether e had any.
-func (b bundledBy) remove(e Entity) (some bool) {
+func (b bundleCaller) remove(e Entity) (some bool) {
 	for _, s := range b.w.Storages()[:b.n] {
 		some = reflect.ValueOf(s).MethodByName("Remove").Call([]reflect.Value{reflect.ValueOf(e)})[0].Bool() || some
 	}
@@ -72,15 +72,15 @@ func (b bundledBy) remove(e Entity) (some bool) {
 
 // For every arity, a bundle has the same effect as calls for each of its components. This holds for
 // existing rows, new rows, new pages of entities, with and without hooks, and across ticks.
-func TestBundles_EveryArity(t *testing.T) {
+func TestBundle_EveryArity(t *testing.T) {
 	_, bundles := everyBundle()
 	for i := range bundles {
 		t.Run(fmt.Sprint(i+2), func(t *testing.T) {
 			w, bundles := everyBundle()
-			got := bundledBy{w, bundles[i], i + 2}
+			got := bundleCaller{w, bundles[i], i + 2}
 			w, _ = everyBundle()
-			want := bundledBy{w, nil, i + 2}
-			both := []bundledBy{got, want}
+			want := bundleCaller{w, nil, i + 2}
+			both := []bundleCaller{got, want}
 			check := func(when string) {
 				t.Helper()
 				for k, s := range got.w.Storages() {

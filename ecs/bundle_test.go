@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// bundled is a world with components of every kind, which are added by bundles or one by one.
-type bundled struct {
+// bundleWorld is a world with components of every kind, which are added by bundles or one by one.
+type bundleWorld struct {
 	w      *World
 	plain  *Storage[plain]
 	padded *Storage[padded]
@@ -18,9 +18,9 @@ type bundled struct {
 	word   *Storage[word]
 }
 
-func newBundled() *bundled {
+func newBundleWorld() *bundleWorld {
 	w := NewWorld(Options{History: 3})
-	return &bundled{
+	return &bundleWorld{
 		w:      w,
 		plain:  MustRegister[plain](w),
 		padded: MustRegister[padded](w),
@@ -33,12 +33,12 @@ func newBundled() *bundled {
 	}
 }
 
-func (b *bundled) bundle() *Bundle8[plain, padded, list, label, indexed, hashed, ordered, word] {
+func (b *bundleWorld) bundle() *Bundle8[plain, padded, list, label, indexed, hashed, ordered, word] {
 	return NewBundle8(b.plain, b.padded, b.list, b.label, b.index, b.hashed, b.order, b.word)
 }
 
 // one does the work of the bundle, component by component.
-func (b *bundled) one(e Entity, v int) {
+func (b *bundleWorld) one(e Entity, v int) {
 	b.plain.Set(e, plain{int32(v), 1})
 	b.padded.Set(e, padded{B: int64(v)})
 	b.list.Set(e, list{[]int{v}})
@@ -49,8 +49,8 @@ func (b *bundled) one(e Entity, v int) {
 	b.word.Set(e, word{fmt.Sprint(v)})
 }
 
-func TestBundlesDoWhatCallsForEachComponentDo(t *testing.T) {
-	got, want := newBundled(), newBundled()
+func TestBundle_SameAsSingleCalls(t *testing.T) {
+	got, want := newBundleWorld(), newBundleWorld()
 	all := got.bundle()
 	create := func(v int) Entity {
 		return all.Create(plain{int32(v), 1}, padded{B: int64(v)}, list{[]int{v}}, label{}, indexed{int16(v), 2}, hashed{v}, ordered{v}, word{fmt.Sprint(v)})
@@ -114,8 +114,8 @@ func TestBundlesDoWhatCallsForEachComponentDo(t *testing.T) {
 	}
 }
 
-func TestBundlesStopWhereAHookDestroysTheEntity(t *testing.T) {
-	w := newBundled()
+func TestBundle_HookDestroysEntity(t *testing.T) {
+	w := newBundleWorld()
 	checkAtEnd(t, w.w)
 	two := NewBundle2(w.plain, w.padded)
 	w.plain.OnAdd(func(e Entity, v plain) {
@@ -148,7 +148,7 @@ func TestBundlesStopWhereAHookDestroysTheEntity(t *testing.T) {
 
 // The row after the last one can be unprotected while the sparse entry of an index is not. Here the
 // entity was destroyed in the frame, and another entity took its row.
-func TestBundlesSaveTheEntriesOfIndicesThatComeAgain(t *testing.T) {
+func TestBundle_ReusedIndexRestored(t *testing.T) {
 	w := NewWorld(Options{})
 	as, bs := MustRegister[plain](w), MustRegister[padded](w)
 	two := NewBundle2(as, bs)
@@ -171,14 +171,14 @@ func TestBundlesSaveTheEntriesOfIndicesThatComeAgain(t *testing.T) {
 	}
 }
 
-func TestBundlesThatMakeNoSensePanic(t *testing.T) {
-	v, w := newBundled(), newBundled()
+func TestBundle_Misuse(t *testing.T) {
+	v, w := newBundleWorld(), newBundleWorld()
 	mustPanic(t, "different worlds", func() { NewBundle2(v.plain, w.padded) })
 	mustPanic(t, "twice", func() { NewBundle3(v.plain, v.padded, v.plain) })
 }
 
-func TestBundlesAllocateNothing(t *testing.T) {
-	w := newBundled()
+func TestBundle_Allocations(t *testing.T) {
+	w := newBundleWorld()
 	two := NewBundle2(w.plain, w.padded)
 	entities := two.CreateN(nil, 100, plain{}, padded{})
 	n := allocations(t, 10, func() {

@@ -60,7 +60,7 @@ func byName(t require.TestingT, w *ecs.World, name string) ecs.AnyStorage {
 	return s
 }
 
-func TestStoragesAreFoundByName(t *testing.T) {
+func TestByName_Storage(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	places := ecs.MustRegister(w, ecs.Component[namedPlace]{Name: "Place"})
 	score := ecs.MustRegisterResource(w, namedScore(3), ecs.Component[namedScore]{Name: "Score"})
@@ -71,7 +71,7 @@ func TestStoragesAreFoundByName(t *testing.T) {
 	require.Nil(t, s)
 }
 
-func TestJSONOfEveryKind(t *testing.T) {
+func TestByName_JSON(t *testing.T) {
 	for _, kind := range []ecs.Kind{ecs.Sparse, ecs.Indexed, ecs.Hashed, ecs.Ordered} {
 		w := ecs.NewWorld(ecs.Options{})
 		bags := ecs.MustRegister(w, ecs.Component[namedBag]{Kind: kind})
@@ -99,7 +99,7 @@ func TestJSONOfEveryKind(t *testing.T) {
 	}
 }
 
-func TestPatchesOfComponents(t *testing.T) {
+func TestByName_JSONPatch(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	places := ecs.MustRegister[namedPlace](w)
 	s := byName(t, w, "namedPlace")
@@ -116,7 +116,7 @@ func TestPatchesOfComponents(t *testing.T) {
 	require.Equal(t, want, v)
 }
 
-func TestValuesByNameShareNothing(t *testing.T) {
+func TestByName_ValuesAreCopies(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	bags := ecs.MustRegister[namedBag](w)
 	kept := ecs.MustRegisterResource(w, fullBag(), ecs.Component[namedBag]{Name: "Kept"})
@@ -140,7 +140,7 @@ func TestValuesByNameShareNothing(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestWritesByNameAreToldAndUndone(t *testing.T) {
+func TestByName_HooksAndRestore(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	places := ecs.MustRegister[namedPlace](w)
 	score := ecs.MustRegisterResource(w, namedScore(1))
@@ -163,7 +163,7 @@ func TestWritesByNameAreToldAndUndone(t *testing.T) {
 	require.False(t, places.Has(a))
 }
 
-func TestErrorsOfWritesByName(t *testing.T) {
+func TestByName_Errors(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister(w, ecs.Component[namedBag]{Name: "Bag"})
 	ecs.MustRegister(w, ecs.Component[struct{ X int8 }]{Name: "Bare"})
@@ -240,7 +240,7 @@ ecs: Score: a value of type int, where ecs_test.namedScore is wanted
 `
 
 // For random bags, writing the JSON of a row restores the row, and the world has the same digest.
-func TestJSONOfRandomRowsComesBack(t *testing.T) {
+func TestByName_RandomJSON(t *testing.T) {
 	parts := rapid.Custom(func(t *rapid.T) any {
 		return complex(rapid.Float32().Draw(t, "re"), rapid.Float32().Draw(t, "im"))
 	})

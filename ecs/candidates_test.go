@@ -18,7 +18,7 @@ func wide(tb testing.TB, n int) *World {
 }
 
 // Destroy looks for components only in storages whose sparse array has a page for the entity.
-func TestDestroyAsksThoseThatCanHaveTheEntity(t *testing.T) {
+func TestDestroy_CandidateStorages(t *testing.T) {
 	w := wide(t, 300)
 	for range pageMask + 1 { // One page of entities.
 		w.Create()
@@ -52,7 +52,7 @@ func BenchmarkDestroyBare(b *testing.B) {
 }
 
 // A storage becomes a candidate with its first page, however the page is allocated.
-func TestDestroyAsksEveryKindFromItsFirstPageOn(t *testing.T) {
+func TestDestroy_CandidateAfterFirstPage(t *testing.T) {
 	for kind := range Ordered + 1 {
 		if kind == Tag {
 			continue

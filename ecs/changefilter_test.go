@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestQueriesFindWhatChangedSinceTheCommit(t *testing.T) {
+func TestChangeFilter_SinceCommit(t *testing.T) {
 	w, a, b, entities := members(200, Options{History: 2})
 	added := NewQuery1(Read(a)).With(a.Added())
 	changed := NewQuery2(Read(a), Write(b)).With(a.Changed())
@@ -48,7 +48,7 @@ func TestQueriesFindWhatChangedSinceTheCommit(t *testing.T) {
 	look("after the next commit", nil, nil, nil)
 }
 
-func TestChangeFiltersCompareWithEarlierTicks(t *testing.T) {
+func TestChangeFilter_SinceTick(t *testing.T) {
 	w, a, _, entities := members(10, Options{History: 2})
 	w.Commit()
 	since := a.Changed()
@@ -89,7 +89,7 @@ func TestChangeFiltersCompareWithEarlierTicks(t *testing.T) {
 
 // A query with a change filter finds the entities of the delta, in the order of the query. This
 // holds for any order of rows, any driver, and few or many changes.
-func TestAChangeFilterKeepsWhatTheDeltaHas(t *testing.T) {
+func TestChangeFilter_SameAsDelta(t *testing.T) {
 	t.Parallel()
 	sizes := []int{70, 5_000, 20_000}
 	if debug {
@@ -117,7 +117,7 @@ func TestAChangeFilterKeepsWhatTheDeltaHas(t *testing.T) {
 				a.Set(e, plain{})
 			}
 			filters := []*ChangeFilter{a.Changed(), b.Changed(), a.Added(), b.Removed()}
-			some := &someOf{w: w, every: 2}
+			some := &somePredicate{w: w, every: 2}
 			d, _ := a.SinceCommit()
 			e, _ := b.SinceCommit()
 			for tick := range 6 {
@@ -200,7 +200,7 @@ func ExampleStorage_Changed() {
 }
 
 // Get and Has evaluate the predicates of a query as well.
-func TestHas_Predicates(t *testing.T) {
+func TestQuery_HasWithPredicates(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	a, b := MustRegister[plain](w), MustRegister[extra](w)
 	e := w.CreateN(nil, 4)

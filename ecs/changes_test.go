@@ -11,42 +11,42 @@ import (
 )
 
 // An oracleDelta is a Delta of ints.
-type naiveDelta struct{ added, changed, removed []naiveEdit }
+type oracleDelta struct{ added, changed, removed []oracleEdit }
 
-type naiveEdit struct {
+type oracleEdit struct {
 	e        Entity
 	old, new int
 }
 
 // An intDelta reads the changes of a storage as ints.
-type changeFace struct {
-	since       func(tick uint64) (naiveDelta, error)
-	sinceCommit func() (naiveDelta, error)
+type intDelta struct {
+	since       func(tick uint64) (oracleDelta, error)
+	sinceCommit func() (oracleDelta, error)
 	filters     func() [3]*ChangeFilter
 	hook        func(added, removed func(Entity, int), set, changed func(Entity, int, int))
 }
 
 // newIntDelta returns the changes of s. All its reads share one Delta.
-func newChangeFace[T any](s *Storage[T], to func(T) int) changeFace {
+func newIntDelta[T any](s *Storage[T], to func(T) int) intDelta {
 	var d *Delta[T]
-	read := func(err error) (naiveDelta, error) {
-		var n naiveDelta
+	read := func(err error) (oracleDelta, error) {
+		var n oracleDelta
 		for e, v := range d.Added() {
-			n.added = append(n.added, naiveEdit{e, 0, to(v)})
+			n.added = append(n.added, oracleEdit{e, 0, to(v)})
 		}
 		for e, v := range d.Changed() {
-			n.changed = append(n.changed, naiveEdit{e, to(v.Old), to(v.New)})
+			n.changed = append(n.changed, oracleEdit{e, to(v.Old), to(v.New)})
 		}
 		for e, v := range d.Removed() {
-			n.removed = append(n.removed, naiveEdit{e, to(v), 0})
+			n.removed = append(n.removed, oracleEdit{e, to(v), 0})
 		}
 		if d.Empty() != (len(n.added)+len(n.changed)+len(n.removed) == 0) {
 			failf("%s: Empty() = %v with %v", s.name, d.Empty(), n)
 		}
 		return n, err
 	}
-	return changeFace{
-		since: func(tick uint64) (naiveDelta, error) {
+	return intDelta{
+		since: func(tick uint64) (oracleDelta, error) {
 			if d == nil {
 				made, err := s.Since(tick)
 				d = made
@@ -54,7 +54,7 @@ func newChangeFace[T any](s *Storage[T], to func(T) int) changeFace {
 			}
 			return read(d.Since(tick))
 		},
-		sinceCommit: func() (naiveDelta, error) {
+		sinceCommit: func() (oracleDelta, error) {
 			if d == nil {
 				made, err := s.SinceCommit()
 				d = made
@@ -75,19 +75,19 @@ func newChangeFace[T any](s *Storage[T], to func(T) int) changeFace {
 }
 
 // difference returns the changes of a store between two states.
-func difference(then, now *naiveStore) (d naiveDelta) {
+func difference(then, now *oracleStore) (d oracleDelta) {
 	for k, e := range now.entities {
 		switch was := slices.Index(then.entities, e); {
 		case e == Vacant:
 		case was < 0:
-			d.added = append(d.added, naiveEdit{e, 0, now.values[k]})
+			d.added = append(d.added, oracleEdit{e, 0, now.values[k]})
 		case then.values[was] != now.values[k]:
-			d.changed = append(d.changed, naiveEdit{e, then.values[was], now.values[k]})
+			d.changed = append(d.changed, oracleEdit{e, then.values[was], now.values[k]})
 		}
 	}
 	for k, e := range then.entities {
 		if e != Vacant && !slices.Contains(now.entities, e) {
-			d.removed = append(d.removed, naiveEdit{e, then.values[k], 0})
+			d.removed = append(d.removed, oracleEdit{e, then.values[k], 0})
 		}
 	}
 	return d
@@ -104,7 +104,7 @@ func without(entities, other []Entity) (rest []Entity) {
 }
 
 // boundary returns the state at the end of tick, or nil if it is not retained.
-func (w *naiveWorld) boundary(tick uint64) *naiveState {
+func (w *oracle) boundary(tick uint64) *oracleState {
 	for i := len(w.frames) - 1; i >= 0; i-- {
 		if f := w.frames[i]; f.tick && f.state.tick == tick {
 			if f.bare {
@@ -117,12 +117,12 @@ func (w *naiveWorld) boundary(tick uint64) *naiveState {
 }
 
 // checkChanges compares the changes since every possible tick.
-func (p *pair) checkChanges() {
-	for tick := range p.n.newest() + 2 {
+func (p *model) checkChanges() {
+	for tick := range p.oracle.newest() + 2 {
 		p.checkSince(tick)
 	}
-	then := p.n.newestBoundary()
-	for i, f := range p.faces {
+	then := p.oracle.newestBoundary()
+	for i, f := range p.stores {
 		got, err := f.changes.sinceCommit()
 		p.checkDelta(i, then, got, err)
 	}
@@ -132,62 +132,62 @@ func (p *pair) checkChanges() {
 }
 
 // newestBoundary returns the state at the last commit, or nil if it is not retained.
-func (w *naiveWorld) newestBoundary() *naiveState {
+func (w *oracle) newestBoundary() *oracleState {
 	if k := w.newestTick(); k >= 0 && !w.frames[k].bare {
 		return w.frames[k].state
 	}
 	return nil
 }
 
-func (p *pair) checkSince(tick uint64) {
-	then := p.n.boundary(tick)
+func (p *model) checkSince(tick uint64) {
+	then := p.oracle.boundary(tick)
 	d, err := p.w.Since(tick)
-	mustHold("World.Since", err, then != nil)
+	checkHeld("World.Since", err, then != nil)
 	var created, destroyed []Entity
 	if then != nil {
-		created, destroyed = without(p.n.alive, then.alive), without(then.alive, p.n.alive)
+		created, destroyed = without(p.oracle.alive, then.alive), without(then.alive, p.oracle.alive)
 	}
 	if !slices.Equal(d.Created(), created) || !slices.Equal(d.Destroyed(), destroyed) {
 		failf("since tick %d: created %v, destroyed %v, want %v, %v", tick, d.Created(), d.Destroyed(), created, destroyed)
 	}
-	for i, f := range p.faces {
+	for i, f := range p.stores {
 		got, err := f.changes.since(tick)
 		p.checkDelta(i, then, got, err)
 	}
-	for i, r := range p.res {
+	for i, r := range p.resources {
 		e, changed, err := r.Since(tick)
-		mustHold("Resource.Since", err, then != nil && !p.n.exemptResource[i])
+		checkHeld("Resource.Since", err, then != nil && !p.oracle.exemptResource[i])
 		if err != nil {
 			continue
 		}
-		if e.Old.Items[0] != then.resources[i] || e.New.Items[0] != p.n.resources[i] || changed != (then.resources[i] != p.n.resources[i]) {
-			failf("resource %d since tick %d: %v, %v, want %d, %d", i, tick, e, changed, then.resources[i], p.n.resources[i])
+		if e.Old.Items[0] != then.resources[i] || e.New.Items[0] != p.oracle.resources[i] || changed != (then.resources[i] != p.oracle.resources[i]) {
+			failf("resource %d since tick %d: %v, %v, want %d, %d", i, tick, e, changed, then.resources[i], p.oracle.resources[i])
 		}
 	}
 }
 
-func (p *pair) checkDelta(i int, then *naiveState, got naiveDelta, err error) {
-	held := then != nil && !p.n.exempt[i]
-	mustHold(p.faces[i].name, err, held)
-	var want naiveDelta
+func (p *model) checkDelta(i int, then *oracleState, got oracleDelta, err error) {
+	held := then != nil && !p.oracle.exempt[i]
+	checkHeld(p.stores[i].name, err, held)
+	var want oracleDelta
 	if held {
-		want = difference(&then.stores[i], &p.n.stores[i])
+		want = difference(&then.stores[i], &p.oracle.stores[i])
 	}
 	if !reflect.DeepEqual(got, want) {
-		failf("%s: changes %v, want %v", p.faces[i].name, got, want)
+		failf("%s: changes %v, want %v", p.stores[i].name, got, want)
 	}
 }
 
-func mustHold(name string, err error, held bool) {
+func checkHeld(name string, err error, held bool) {
 	if held != (err == nil) || err != nil && !errors.Is(err, ErrNotHeld) {
 		failf("%s: error %v, held: %v", name, err, held)
 	}
 }
 
 // exploreChanges is like explore, and checks all changes at the end of every sequence.
-func exploreChanges(t *testing.T, s setting, all []operation, n int) {
+func exploreChanges(t *testing.T, s modelOptions, all []operation, n int) {
 	t.Helper()
-	x := explorer{t: t, setting: s, operations: all, last: func(p *pair) bool { p.checkChanges(); return true }}
+	x := explorer{t: t, options: s, operations: all, last: func(p *model) bool { p.checkChanges(); return true }}
 	x.extend(n)
 	if x.tried < 100 {
 		t.Errorf("only %d sequences were tried", x.tried)
@@ -195,83 +195,83 @@ func exploreChanges(t *testing.T, s setting, all []operation, n int) {
 	t.Logf("%d sequences of up to %d operations", x.tried, n)
 }
 
-func TestChangesAfterEveryOrderOfTicks(t *testing.T) {
+func TestDeltaModel_Ticks(t *testing.T) {
 	t.Parallel()
 	for name, k := range map[string]kind{"list": listKind, "tag": labelKind} {
 		t.Run(name, func(t *testing.T) {
-			s := setting{kinds: []kind{k}, entities: 3, members: 2, history: 2, record: true}
+			s := modelOptions{kinds: []kind{k}, entities: 3, members: 2, history: 2, record: true}
 			exploreChanges(t, s, operations(adds(0, 3), removes(0, 2), writes(0, 2), clearStore(0), ticks(), checkpoints(2)), max(3, *depth-1))
 		})
 	}
 }
 
-func TestChangesAfterEveryOrderOfLives(t *testing.T) {
+func TestDeltaModel_CreateDestroy(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{plainKind}, entities: 2, members: 2, history: 2, maxGeneration: 3}
+	s := modelOptions{kinds: []kind{plainKind}, entities: 2, members: 2, history: 2, maxGeneration: 3}
 	exploreChanges(t, s, operations(create, destroys(4), clearAll, adds(0, 3), ticks(), checkpoints(1)), max(3, *depth-1))
 }
 
-func TestChangesOfResourcesAndOfWhatDoesNotRewind(t *testing.T) {
+func TestDeltaModel_ResourcesAndNoRewind(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{extraKind}, entities: 2, members: 1, resources: 2, history: 2}
+	s := modelOptions{kinds: []kind{extraKind}, entities: 2, members: 1, resources: 2, history: 2}
 	var all []operation
 	for i := range 2 {
 		all = append(all,
-			operation{"set resource", func(p *pair) bool { return p.setResource(i) }},
-			operation{"write resource", func(p *pair) bool { return p.increaseResource(i) }})
+			operation{"set resource", func(p *model) bool { return p.setResource(i) }},
+			operation{"write resource", func(p *model) bool { return p.increaseResource(i) }})
 	}
 	exploreChanges(t, s, operations(all, writes(0, 1), adds(0, 2), ticks(), checkpoints(1)), max(3, *depth-1))
 }
 
 // A world without history keeps the values of its last commit if a filter needs them, with a
 // recorder and without.
-func TestChangesInWorldsThatKeepOneTick(t *testing.T) {
+func TestDeltaModel_OneTickKept(t *testing.T) {
 	t.Parallel()
 	for _, record := range []bool{false, true} {
-		s := setting{kinds: []kind{listKind}, entities: 2, members: 2, keepTick: true, record: record}
+		s := modelOptions{kinds: []kind{listKind}, entities: 2, members: 2, keepTick: true, record: record}
 		exploreChanges(t, s, operations(adds(0, 2), removes(0, 2), writes(0, 2), ticks(), checkpoints(2)), max(3, *depth-1))
 	}
 }
 
 // Worlds that keep no frames, or only bare ones, answer with errors.
-func TestChangesInWorldsWithoutHistory(t *testing.T) {
+func TestDeltaModel_NoHistory(t *testing.T) {
 	t.Parallel()
 	for _, record := range []bool{false, true} {
-		s := setting{kinds: []kind{plainKind}, entities: 2, members: 2, record: record}
+		s := modelOptions{kinds: []kind{plainKind}, entities: 2, members: 2, record: record}
 		exploreChanges(t, s, operations(adds(0, 2), removes(0, 2), writes(0, 2), ticks(), checkpoints(2)), max(3, *depth-1))
 	}
 }
 
-func TestFiltersKeepWhatTheDeltaNames(t *testing.T) {
+func TestChangeFilterModel(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{plainKind}, entities: 2, members: 1, keepTick: true, maxGeneration: 4}
+	s := modelOptions{kinds: []kind{plainKind}, entities: 2, members: 1, keepTick: true, maxGeneration: 4}
 	var filters [3]*ChangeFilter
-	var of *pair
-	x := explorer{t: t, setting: s, last: func(p *pair) bool {
+	var of *model
+	x := explorer{t: t, options: s, last: func(p *model) bool {
 		if p.w.anyCheckpoint() {
 			return false
 		}
 		if of != p {
-			filters, of = p.faces[0].changes.filters(), p
+			filters, of = p.stores[0].changes.filters(), p
 		}
 		p.checkFilters(filters)
 		return true
 	}}
 	// ^The filters are used before and after further changes, so they start with the results of an
 	// earlier use.
-	look := operation{"look", func(p *pair) bool { return x.last(p) }}
+	look := operation{"look", func(p *model) bool { return x.last(p) }}
 	x.operations = operations(create, destroys(3), adds(0, 3), removes(0, 2), writes(0, 1), ticks(), look)
 	x.extend(max(3, *depth-1))
 	t.Logf("%d sequences", x.tried)
 }
 
-func (p *pair) checkFilters(filters [3]*ChangeFilter) {
-	d := difference(&p.n.newestBoundary().stores[0], &p.n.stores[0])
-	for i, want := range [3][]naiveEdit{d.added, d.changed, d.removed} {
+func (p *model) checkFilters(filters [3]*ChangeFilter) {
+	d := difference(&p.oracle.newestBoundary().stores[0], &p.oracle.stores[0])
+	for i, want := range [3][]oracleEdit{d.added, d.changed, d.removed} {
 		var f predicate = filters[i]
 		f.begin()
-		for _, e := range p.asked() {
-			kept := slices.ContainsFunc(want, func(n naiveEdit) bool { return n.e == e })
+		for _, e := range p.probes() {
+			kept := slices.ContainsFunc(want, func(n oracleEdit) bool { return n.e == e })
 			if got := f.keeps(e); got != kept {
 				failf("filter %d: keeps(%v) = %v, want %v", i, e, got, kept)
 			}
@@ -279,7 +279,7 @@ func (p *pair) checkFilters(filters [3]*ChangeFilter) {
 	}
 }
 
-func TestAFilterAnswersForAQueryLoop(t *testing.T) {
+func TestChangeFilter_UsedInLoop(t *testing.T) {
 	w, a, b, entities := members(200, Options{})
 	checkAtEnd(t, w)
 	f := a.Changed()
@@ -308,7 +308,7 @@ type odd struct {
 	S string
 }
 
-func TestAValueIsTheSameIfItsBytesAre(t *testing.T) {
+func TestDelta_EqualBytes(t *testing.T) {
 	type gappy struct {
 		A int8
 		F float64
@@ -370,7 +370,7 @@ func spoilPadding(p *padded) {
 	b[unsafe.Offsetof(p.A)+1]++
 }
 
-func TestPaddingIsNoChange(t *testing.T) {
+func TestDelta_Padding(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	s := MustRegister[padded](w)
 	e := w.Create()
@@ -381,7 +381,7 @@ func TestPaddingIsNoChange(t *testing.T) {
 	expectChanges(t, "padding", s, 0)
 }
 
-func TestWhatARestorePutBackIsNoChange(t *testing.T) {
+func TestDelta_RestoredRows(t *testing.T) {
 	w, a, _, entities := members(100, Options{History: 2})
 	checkAtEnd(t, w)
 	w.Commit()
@@ -402,7 +402,7 @@ func TestWhatARestorePutBackIsNoChange(t *testing.T) {
 }
 
 // Many scattered rows change in several frames. Removals move other rows.
-func TestChangesOfManyScatteredRows(t *testing.T) {
+func TestDelta_ScatteredRows(t *testing.T) {
 	w, a, _, entities := members(3000, Options{History: 5})
 	checkAtEnd(t, w)
 	then := map[Entity]plain{}
@@ -466,7 +466,7 @@ func TestChangesOfManyScatteredRows(t *testing.T) {
 }
 
 // Rows that move, as in sorting, are no change of an entity.
-func TestMovedRowsAreNoChange(t *testing.T) {
+func TestDelta_MovedRows(t *testing.T) {
 	w, a, _, entities := members(300, Options{History: 1})
 	checkAtEnd(t, w)
 	w.Commit()
@@ -482,7 +482,7 @@ func TestMovedRowsAreNoChange(t *testing.T) {
 
 // Rows that only older frames protect were removed before the tick. They do not count as removed in
 // the tick.
-func TestRowsPastTheLengthOfThenWereNobodys(t *testing.T) {
+func TestDelta_RowsRemovedEarlier(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 3})
 	checkAtEnd(t, w)
 	w.Commit()
@@ -500,7 +500,7 @@ func TestRowsPastTheLengthOfThenWereNobodys(t *testing.T) {
 }
 
 // The body of a loop over a Delta may change the storage that the Delta was read from.
-func TestTheWorldMayChangeWhileADeltaIsRead(t *testing.T) {
+func TestDelta_WorldChangedInLoop(t *testing.T) {
 	w, a, _, entities := members(100, Options{History: 1})
 	checkAtEnd(t, w)
 	w.Commit()
@@ -523,7 +523,7 @@ func TestTheWorldMayChangeWhileADeltaIsRead(t *testing.T) {
 	}
 }
 
-func TestADeltaStopsWhenItsLoopDoes(t *testing.T) {
+func TestDelta_LoopBreak(t *testing.T) {
 	w, a, _, entities := members(10, Options{History: 1})
 	w.Commit()
 	a.Remove(entities[0])
@@ -553,7 +553,7 @@ func TestADeltaStopsWhenItsLoopDoes(t *testing.T) {
 	}
 }
 
-func TestATickThatIsNotHeldIsAnErrorThatSaysWhichAre(t *testing.T) {
+func TestDelta_TickNotHeld(t *testing.T) {
 	w := NewWorld(Options{History: 3})
 	a := MustRegister[plain](w)
 	x := MustRegister(w, Component[extra]{NoRewind: true})
@@ -588,7 +588,7 @@ func TestATickThatIsNotHeldIsAnErrorThatSaysWhichAre(t *testing.T) {
 func second[A any](_ A, err error) error { return err }
 
 // A Delta that was used before is empty after an error.
-func TestADeltaIsEmptyAfterAnError(t *testing.T) {
+func TestDelta_EmptyAfterError(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 1})
 	w.Commit()
 	a.Remove(entities[0])
@@ -608,7 +608,7 @@ func TestADeltaIsEmptyAfterAnError(t *testing.T) {
 }
 
 // A Delta keeps the memory of earlier results alive only until its next use.
-func TestADeltaGivesUpWhatItFoundBefore(t *testing.T) {
+func TestDelta_ReusedMemory(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	l := MustRegister(w, Component[list]{Clone: cloneList})
 	e := w.Create()
@@ -625,7 +625,7 @@ func TestADeltaGivesUpWhatItFoundBefore(t *testing.T) {
 	}
 }
 
-func TestChangesCostNothingForRowsThatNobodyWrote(t *testing.T) {
+func TestDelta_OnlyWrittenRowsCompared(t *testing.T) {
 	w, a, _, entities := members(5000, Options{History: 1})
 	w.Commit()
 	a.Mut(entities[4000]).X = -1
@@ -636,7 +636,7 @@ func TestChangesCostNothingForRowsThatNobodyWrote(t *testing.T) {
 	}
 }
 
-func TestChangesAllocateNothingOnceWarm(t *testing.T) {
+func TestDelta_Allocations(t *testing.T) {
 	if debug {
 		t.Skip("a debug build allocates")
 	}

@@ -69,7 +69,7 @@ func putPage(st *raw.StorageState, page int, entities []uint64) bool {
 }
 
 // Load takes checked data as they are. The world is the same as after a load with checks.
-func TestLoadTakesWhatWasChecked(t *testing.T) {
+func TestLoad_Checked(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0x10ad))
 		register := func() (*World, [5]*Storage[plain]) {
@@ -130,7 +130,7 @@ func TestLoadTakesWhatWasChecked(t *testing.T) {
 }
 
 // The result of a check counts only for the rows that it was made from, and only if it is complete.
-func TestLoadBelievesOnlyWhatWasChecked(t *testing.T) {
+func TestLoad_CheckedInvalid(t *testing.T) {
 	var before, after *raw.Registry
 	for _, tt := range []struct {
 		name  string
@@ -185,7 +185,7 @@ func TestLoadBelievesOnlyWhatWasChecked(t *testing.T) {
 }
 
 // If a state is not owned, Load copies all its data.
-func TestLoadCopiesWhatIsNotOwned(t *testing.T) {
+func TestLoad_NotOwned(t *testing.T) {
 	source, _ := loadable(t)
 	state := checkedState(source)
 	state.Owned = false

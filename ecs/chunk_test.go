@@ -7,7 +7,7 @@ import (
 )
 
 // A list chunk that is amended has the same rows as a map.
-func TestAListIsAmended(t *testing.T) {
+func TestChunk_ListAmended(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		rows, c := map[int]uint32{}, chunk{list: true, n: rng.IntN(chunkRows)}

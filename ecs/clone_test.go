@@ -29,7 +29,7 @@ func (b *bag) increase() {
 
 // The derived copy is used wherever rows are copied: in checkpoints, histories, pins, batches,
 // gaps, and clones of worlds and of entities.
-func TestADerivedCopyIsMadeWhereverRowsAreKept(t *testing.T) {
+func TestClone_Derived(t *testing.T) {
 	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {
 			c := Component[bag]{Kind: kind}
@@ -82,7 +82,7 @@ func TestADerivedCopyIsMadeWhereverRowsAreKept(t *testing.T) {
 }
 
 // If a Clone panics, the panic is passed on and no row counts as saved.
-func TestAPanicInACloneLeavesNoRowMarked(t *testing.T) {
+func TestClone_PanicWhileSaving(t *testing.T) {
 	fail := false
 	w := NewWorld(Options{History: 2})
 	s := MustRegister(w, Component[bag]{Clone: func(b bag) bag {
@@ -140,7 +140,7 @@ func caughtIn(f func()) (caught any) {
 	return nil
 }
 
-func TestAPanicInACloneLeavesAPinWhole(t *testing.T) {
+func TestClone_PanicWithPin(t *testing.T) {
 	fail := false
 	w := NewWorld(Options{History: 2})
 	s := MustRegister(w, Component[list]{Clone: func(l list) list {

@@ -12,14 +12,14 @@ import (
 type producer struct {
 	commands Commands
 	// The calls report whether the entity was alive.
-	direct  []func(w *family, name func(Entity) Entity) bool
+	direct  []func(w *referenceWorld, name func(Entity) Entity) bool
 	created []Entity // Placeholders.
 }
 
 // record records n random commands for entities. It must not look at the world.
-func (p *producer) record(random *rand.Rand, f *family, n int, entities []Entity) {
+func (p *producer) record(random *rand.Rand, f *referenceWorld, n int, entities []Entity) {
 	p.direct, p.created = nil, nil
-	do := func(d func(f *family, name func(Entity) Entity) bool) { p.direct = append(p.direct, d) }
+	do := func(d func(f *referenceWorld, name func(Entity) Entity) bool) { p.direct = append(p.direct, d) }
 	for range n {
 		all := append(p.created, entities...)
 		e, other := all[random.IntN(len(all))], all[random.IntN(len(all))]
@@ -30,32 +30,35 @@ func (p *producer) record(random *rand.Rand, f *family, n int, entities []Entity
 			do(nil)
 		case 2:
 			p.commands.Destroy(e)
-			do(func(f *family, name func(Entity) Entity) bool { return f.w.Destroy(name(e)) })
+			do(func(f *referenceWorld, name func(Entity) Entity) bool { return f.w.Destroy(name(e)) })
 		case 3:
 			f.plains.Later(&p.commands).Set(e, plain{v, 0})
-			do(func(f *family, name func(Entity) Entity) bool { return f.plains.Set(name(e), plain{v, 0}) })
+			do(func(f *referenceWorld, name func(Entity) Entity) bool { return f.plains.Set(name(e), plain{v, 0}) })
 		case 4:
 			f.links.Later(&p.commands).Set(e, other)
-			do(func(f *family, name func(Entity) Entity) bool { return f.links.Set(name(e), name(other)) })
+			do(func(f *referenceWorld, name func(Entity) Entity) bool { return f.links.Set(name(e), name(other)) })
 		case 5:
 			f.kins.Later(&p.commands).Set(e, kin{Friends: []Entity{other, e}})
-			do(func(f *family, name func(Entity) Entity) bool {
+			do(func(f *referenceWorld, name func(Entity) Entity) bool {
 				return f.kins.Set(name(e), kin{Friends: []Entity{name(other), name(e)}})
 			})
 		case 6:
 			f.plains.Later(&p.commands).Remove(e)
-			do(func(f *family, name func(Entity) Entity) bool {
+			do(func(f *referenceWorld, name func(Entity) Entity) bool {
 				return f.plains.Remove(name(e)) || f.w.Alive(name(e))
 			})
 		case 7:
 			p.commands.Do(func(w *World) { f.plains.In(w).SetAll(w.Entities(), plain{v, v}) })
-			do(func(f *family, _ func(Entity) Entity) bool { f.plains.SetAll(f.w.Entities(), plain{v, v}); return true })
+			do(func(f *referenceWorld, _ func(Entity) Entity) bool {
+				f.plains.SetAll(f.w.Entities(), plain{v, v})
+				return true
+			})
 		}
 	}
 }
 
 // replay makes the direct calls, and returns how many of them found no entity.
-func (p *producer) replay(f *family) (skipped int) {
+func (p *producer) replay(f *referenceWorld) (skipped int) {
 	var made []Entity
 	name := func(e Entity) Entity {
 		if k := slices.Index(p.created, e); k >= 0 {
@@ -73,11 +76,11 @@ func (p *producer) replay(f *family) (skipped int) {
 	return skipped
 }
 
-func TestCommandsOfManyGoroutinesAreAppliedInAFixedOrder(t *testing.T) {
+func TestCommands_SeveralGoroutines(t *testing.T) {
 	for seed := range uint64(20) {
-		var fs [2]*family
+		var fs [2]*referenceWorld
 		for i := range fs {
-			fs[i] = newFamily(Options{History: 3})
+			fs[i] = newReferenceWorld(Options{History: 3})
 			fs[i].grow(rand.New(rand.NewPCG(seed, 4)), 10)
 			checkAtEnd(t, fs[i].w)
 		}
@@ -129,7 +132,7 @@ func TestCommandsOfManyGoroutinesAreAppliedInAFixedOrder(t *testing.T) {
 	}
 }
 
-func TestPlaceholdersStandForWhatWasCreated(t *testing.T) {
+func TestCommands_Placeholders(t *testing.T) {
 	w, a, _, entities := members(2, Options{})
 	checkAtEnd(t, w)
 	links := MustRegister(w, Component[Entity]{Name: "link"})
@@ -165,13 +168,13 @@ func TestPlaceholdersStandForWhatWasCreated(t *testing.T) {
 	}
 }
 
-func TestWhatIsRecordedDuringApplyIsAppliedBehind(t *testing.T) {
+func TestCommands_RecordedDuringApply(t *testing.T) {
 	w, a, _, entities := members(3, Options{})
 	checkAtEnd(t, w)
 	var c, d Commands
 	var order []string
 	say := func(s string) func(*World) { return func(*World) { order = append(order, s) } }
-	(&teller{s: &a.set, react: func(e Entity) {
+	(&hookRecorder{s: &a.set, onAdded: func(e Entity) {
 		order = append(order, "hook")
 		c.Do(say("from hook"))
 		a.Later(&c).Remove(e)
@@ -189,7 +192,7 @@ func TestWhatIsRecordedDuringApplyIsAppliedBehind(t *testing.T) {
 	}
 }
 
-func TestAPanicDuringApplyLeavesTheCommandsEmpty(t *testing.T) {
+func TestCommands_PanicDuringApply(t *testing.T) {
 	w, a, _, entities := members(3, Options{})
 	checkAtEnd(t, w)
 	before := w.Digest()
@@ -213,7 +216,7 @@ func TestAPanicDuringApplyLeavesTheCommandsEmpty(t *testing.T) {
 	}
 }
 
-func TestMistakesWithCommandsAreNamed(t *testing.T) {
+func TestCommands_Misuse(t *testing.T) {
 	w, a, _, entities := members(1, Options{})
 	_, there, _, _ := members(1, Options{})
 	var c, d Commands
@@ -233,7 +236,7 @@ func TestMistakesWithCommandsAreNamed(t *testing.T) {
 	}
 }
 
-func TestCommandsAllocateNothingOnceWarm(t *testing.T) {
+func TestCommands_Allocations(t *testing.T) {
 	w, a, _, entities := members(100, Options{})
 	links, words := MustRegister(w, Component[Entity]{Name: "link"}), MustRegister[word](w)
 	var c, d Commands

@@ -103,8 +103,8 @@ func randomKin(random *rand.Rand, entities []Entity) kin {
 	return k
 }
 
-// A family is a world of entities that refer to each other.
-type family struct {
+// A referenceWorld is a world of entities that refer to each other.
+type referenceWorld struct {
 	w      *World
 	kins   *Storage[kin]
 	links  *Storage[Entity]
@@ -113,13 +113,13 @@ type family struct {
 	tags   *Storage[label]
 }
 
-func newFamily(o Options) *family {
+func newReferenceWorld(o Options) *referenceWorld {
 	w := NewWorld(o)
-	return &family{w, MustRegister[kin](w), MustRegister(w, Component[Entity]{Name: "link"}),
+	return &referenceWorld{w, MustRegister[kin](w), MustRegister(w, Component[Entity]{Name: "link"}),
 		MustRegister[plain](w), MustRegister(w, Component[list]{Clone: cloneList}), MustRegister[label](w)}
 }
 
-func (f *family) grow(random *rand.Rand, n int) {
+func (f *referenceWorld) grow(random *rand.Rand, n int) {
 	f.w.CreateN(nil, n)
 	for range n / 3 {
 		f.w.Destroy(f.w.Entities()[random.IntN(f.w.Len())])
@@ -142,7 +142,7 @@ func (f *family) grow(random *rand.Rand, n int) {
 }
 
 // differs reports how the copy of e differs from the expected one, or "".
-func (f *family) differs(from *family, e, c Entity, to func(Entity) Entity) string {
+func (f *referenceWorld) differs(from *referenceWorld, e, c Entity, to func(Entity) Entity) string {
 	k, ok := from.kins.Get(e)
 	if got, there := f.kins.Get(c); there != ok || !reflect.DeepEqual(got, k.mapped(to)) {
 		return fmt.Sprintf("kin %+v, %v, want %+v, %v", got, there, k.mapped(to), ok)
@@ -162,10 +162,10 @@ func (f *family) differs(from *family, e, c Entity, to func(Entity) Entity) stri
 	return ""
 }
 
-func TestCopiesReferToCopies(t *testing.T) {
+func TestCopy_References(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		from, to := newFamily(Options{History: 2}), newFamily(Options{History: 2})
+		from, to := newReferenceWorld(Options{History: 2}), newReferenceWorld(Options{History: 2})
 		from.grow(random, 12)
 		to.grow(random, 6)
 		if seed%3 == 0 {
@@ -186,7 +186,7 @@ func TestCopiesReferToCopies(t *testing.T) {
 			o.Outside = Reference.Keep
 		}
 		times := max(1, o.Times)
-		originals := newFamily(Options{}) // from may be to.
+		originals := newReferenceWorld(Options{}) // from may be to.
 		*originals = *from
 		originals.w = from.w.Clone()
 		originals.kins, originals.links = from.kins.In(originals.w), from.links.In(originals.w)
@@ -240,7 +240,7 @@ func TestCopiesReferToCopies(t *testing.T) {
 }
 
 // A Copy that fails leaves the target as it was, including the forward branch.
-func TestACopyThatFailsChangesNothing(t *testing.T) {
+func TestCopy_Errors(t *testing.T) {
 	type hidden struct{ Any any }
 	type tree struct {
 		Owner    Entity
@@ -250,7 +250,7 @@ func TestACopyThatFailsChangesNothing(t *testing.T) {
 		N    int
 		Next *node
 	}
-	from, to := newFamily(Options{}), newFamily(Options{History: 2})
+	from, to := newReferenceWorld(Options{}), newReferenceWorld(Options{History: 2})
 	hides := MustRegister(from.w, Component[hidden]{NoPersist: true, Clone: func(h hidden) hidden { return h }})
 	trees := MustRegister(from.w, Component[struct{ T tree }]{Name: "tree", NoPersist: true, Clone: func(h struct{ T tree }) struct{ T tree } { return h }})
 	nodes := MustRegister(from.w, Component[struct {
@@ -369,7 +369,7 @@ func TestACopyThatFailsChangesNothing(t *testing.T) {
 
 // Components are matched by layout if the Go types differ, or if the program does not register
 // them.
-func TestComponentsOfTheSameLayoutAreCopied(t *testing.T) {
+func TestCopy_SameLayoutOtherType(t *testing.T) {
 	type one struct{ Of, To Entity }
 	type two struct{ Of, To Entity }
 	from, to := NewWorld(Options{}), NewWorld(Options{})
@@ -412,10 +412,10 @@ func TestComponentsOfTheSameLayoutAreCopied(t *testing.T) {
 	}
 }
 
-func TestReferencesNamesWhoRefersToAnEntity(t *testing.T) {
+func TestReferences(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 2))
-		f := newFamily(Options{})
+		f := newReferenceWorld(Options{})
 		f.grow(random, 10)
 		for _, e := range append(slices.Clone(f.w.Entities()), 0, NewEntity(77, 7), NewEntity(99, 1)) {
 			var got, want []string
@@ -442,8 +442,8 @@ func TestReferencesNamesWhoRefersToAnEntity(t *testing.T) {
 	}
 }
 
-func TestAMoveThatFailsChangesNeitherWorld(t *testing.T) {
-	from, to := newFamily(Options{}), newFamily(Options{})
+func TestMove_Errors(t *testing.T) {
+	from, to := newReferenceWorld(Options{}), newReferenceWorld(Options{})
 	e := from.w.CreateN(nil, 2)
 	from.links.Set(e[0], e[1])
 	before, there := from.w.Digest(), to.w.Digest()
@@ -470,8 +470,8 @@ func TestAMoveThatFailsChangesNeitherWorld(t *testing.T) {
 }
 
 // Hooks of either world may change the other world while entities move.
-func TestHooksMeetEntitiesThatMove(t *testing.T) {
-	from, to := newFamily(Options{}), newFamily(Options{})
+func TestMove_Hooks(t *testing.T) {
+	from, to := newReferenceWorld(Options{}), newReferenceWorld(Options{})
 	held := NewRelation(from.links, func(e Entity) Entity { return e }, RelationOptions{Policy: Refuse})
 	e := from.w.CreateN(nil, 3)
 	from.links.Set(e[0], e[1])
@@ -492,9 +492,9 @@ func TestHooksMeetEntitiesThatMove(t *testing.T) {
 	}
 }
 
-func TestCloneEntityCopiesEveryComponent(t *testing.T) {
+func TestCloneEntity(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 3))
-	f := newFamily(Options{})
+	f := newReferenceWorld(Options{})
 	checkAtEnd(t, f.w)
 	f.grow(random, 20)
 	cp, before := f.w.Checkpoint(), f.w.Digest()
@@ -513,7 +513,7 @@ func TestCloneEntityCopiesEveryComponent(t *testing.T) {
 	}
 }
 
-func TestComponentsThatNobodyRegistersAreComparedByLayout(t *testing.T) {
+func TestCopy_UnregisteredComponents(t *testing.T) {
 	load := func(register func(w *World, e Entity)) *World {
 		w := NewWorld(Options{})
 		register(w, w.Create())
@@ -534,7 +534,7 @@ func TestComponentsThatNobodyRegistersAreComparedByLayout(t *testing.T) {
 }
 
 // A map entry is left out if its key refers to an entity that is cleared, at any depth in the key.
-func TestKeysOfMapsAreLeftOutWhenTheyAreCleared(t *testing.T) {
+func TestCopy_ClearedMapKeys(t *testing.T) {
 	type inner struct{ M map[Entity]int }
 	for range 20 {
 		v := map[*inner]int{{map[Entity]int{1: 1, 2: 2, 3: 3}}: 1, {map[Entity]int{1: 1}}: 2}

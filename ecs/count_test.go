@@ -75,7 +75,7 @@ func TestDestroyAll_CountsRefused(t *testing.T) {
 
 // Hooks may destroy entities or remove components before the batch reaches them. The counts stay
 // the same.
-func TestCounts_HooksGoAhead(t *testing.T) {
+func TestBatch_CountsWithHooks(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	var all []Entity
 	for i := range int32(5) {
@@ -116,7 +116,7 @@ func TestCounts_HooksGoAhead(t *testing.T) {
 
 // A hook of an entity may destroy the entity itself. Destroy still returns true, and Apply counts
 // no skipped command.
-func TestDestroy_HookGoesAhead(t *testing.T) {
+func TestDestroy_HookDestroysFirst(t *testing.T) {
 	for how, destroy := range map[string]func(w *lateWorld, e Entity) bool{
 		"Destroy": func(w *lateWorld, e Entity) bool { return w.Destroy(e) },
 		"Apply": func(w *lateWorld, e Entity) bool {

@@ -22,7 +22,7 @@ func interrupted() (*ecs.World, *ecs.Storage[position], *ecs.Query2[position, ve
 	return w, positions, ecs.NewQuery2(ecs.Write(positions), ecs.Read(velocities))
 }
 
-func TestALoopGoesOnAfterARunThatEndedWithAnUnrelatedChange(t *testing.T) {
+func TestLoop_UnrelatedChange(t *testing.T) {
 	for _, changed := range []float64{0, 9, 11, 63, 64, 199} {
 		w, _, q := interrupted()
 		tags := ecs.MustRegister(w, ecs.Component[struct{}]{Name: "tag"})
@@ -43,7 +43,7 @@ func TestALoopGoesOnAfterARunThatEndedWithAnUnrelatedChange(t *testing.T) {
 	}
 }
 
-func TestACheckpointBetweenRunsSavesTheRestAgain(t *testing.T) {
+func TestLoop_CheckpointBetweenRuns(t *testing.T) {
 	w, positions, q := interrupted()
 	w.Checkpoint()
 	var cp ecs.Checkpoint
@@ -66,7 +66,7 @@ func TestACheckpointBetweenRunsSavesTheRestAgain(t *testing.T) {
 
 // A walk that found a single run takes a fast path on the next walk. It must not do so if the
 // result may have changed.
-func TestAWalkIsNotBegunAgainWhereItFoundLess(t *testing.T) {
+func TestQuery_SecondWalkAfterChange(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{History: 1})
 	a, b := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)
 	all := w.CreateN(nil, 200)
@@ -111,7 +111,7 @@ func TestAWalkIsNotBegunAgainWhereItFoundLess(t *testing.T) {
 
 // A walk that found a single run takes a fast path on the next walk. It must not do so after
 // another walk found nothing, with another driver of the same number of rows.
-func TestAWalkThatFindsNothingIsNotTheOneBefore(t *testing.T) {
+func TestQuery_SecondWalkFindsNothing(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	a, b := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)
 	q := ecs.NewQuery2(ecs.Read(a), ecs.Read(b))

@@ -8,7 +8,7 @@ import (
 )
 
 // Every kind of boundary finds a stray write.
-func TestADebugBuildReportsStrayWritesAtEveryBoundary(t *testing.T) {
+func TestDebug_StrayWrites(t *testing.T) {
 	boundaries := map[string]func(w *World, cp Checkpoint){
 		"Checkpoint": func(w *World, _ Checkpoint) { w.Checkpoint() },
 		"Restore":    func(w *World, cp Checkpoint) { w.Restore(cp) },
@@ -41,7 +41,7 @@ func TestADebugBuildReportsStrayWritesAtEveryBoundary(t *testing.T) {
 	}
 }
 
-func TestADebugBuildReportsStalePointers(t *testing.T) {
+func TestDebug_StalePointers(t *testing.T) {
 	stale := map[string]func(w *World, cp Checkpoint){
 		"Checkpoint": func(w *World, _ Checkpoint) { w.Checkpoint() },
 		"Restore":    func(w *World, cp Checkpoint) { w.Restore(cp) },
@@ -62,7 +62,7 @@ func TestADebugBuildReportsStalePointers(t *testing.T) {
 	}
 }
 
-func TestADebugBuildLooksAtEverythingThatIsTracked(t *testing.T) {
+func TestDebug_TrackedData(t *testing.T) {
 	w, a, _, entities := members(10, Options{History: 2})
 	l := MustRegister(w, Component[list]{Clone: cloneList})
 	r := MustRegisterResource(w, plain{}, Component[plain]{Name: "score"})
@@ -89,7 +89,7 @@ func TestADebugBuildLooksAtEverythingThatIsTracked(t *testing.T) {
 
 // A row that no frame protects may be written freely. With a recorder, such a write would be lost,
 // and is reported.
-func TestADebugBuildLetsRowsBeWrittenThatNothingProtects(t *testing.T) {
+func TestDebug_UnprotectedRows(t *testing.T) {
 	w, a, _, entities := members(10, Options{})
 	a.Values()[3].X = 7
 	w.Commit()
@@ -111,7 +111,7 @@ func TestADebugBuildLetsRowsBeWrittenThatNothingProtects(t *testing.T) {
 
 // A slice of the component is changed before Set. The world would then save the changed value as
 // the old one.
-func TestADebugBuildReportsRowsWrittenBeforeTheyAreSaved(t *testing.T) {
+func TestDebug_WriteBeforeSave(t *testing.T) {
 	for name, write := range map[string]func(s *Storage[list], e Entity){
 		"Get, Set": func(s *Storage[list], e Entity) { v, _ := s.Get(e); v.Items[0] = 99; s.Set(e, v) },
 		"Get, Mut": func(s *Storage[list], e Entity) { v, _ := s.Get(e); v.Items[0] = 99; s.Mut(e).Items = nil },
@@ -149,7 +149,7 @@ func TestADebugBuildReportsRowsWrittenBeforeTheyAreSaved(t *testing.T) {
 
 // A row that was written in the frame may be written again in any way. A private copy of the slice
 // is fine too.
-func TestADebugBuildLetsAFrameWriteItsOwnRows(t *testing.T) {
+func TestDebug_WriteTwiceInFrame(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	s := MustRegister[list](w)
 	e := w.Create()
@@ -164,7 +164,7 @@ func TestADebugBuildLetsAFrameWriteItsOwnRows(t *testing.T) {
 	}
 }
 
-func TestADebugBuildComparesWhatACloneReturns(t *testing.T) {
+func TestDebug_ShallowClone(t *testing.T) {
 	for want, clone := range map[string]func(l bag) bag{
 		"Component.Clone of bag is no deep copy: bag.Items shares memory": func(b bag) bag { return b },
 		"bag.Name is not what it was":                                     func(b bag) bag { return bag{} },
@@ -180,7 +180,7 @@ func TestADebugBuildComparesWhatACloneReturns(t *testing.T) {
 }
 
 // A loop panics when it reaches the first position that holds another entity by now.
-func TestADebugBuildReportsLoopsThatLoseTheirPlace(t *testing.T) {
+func TestDebug_LoopOverMovedEntities(t *testing.T) {
 	const text = "ecs: a slice of Entities was read at a position"
 	newWorld := func() (w *World, a *Storage[plain], g *Group) {
 		w, a, b, _ := members(10, Options{})
@@ -242,7 +242,7 @@ func TestADebugBuildReportsLoopsThatLoseTheirPlace(t *testing.T) {
 	}
 }
 
-func TestADebugBuildLetsLoopsThatKeepTheirPlace(t *testing.T) {
+func TestDebug_LoopAllowed(t *testing.T) {
 	w, a, _, entities := members(10, Options{History: 1})
 	kept := slices.Clone(entities)
 	for _, e := range slices.Backward(w.Entities()) {
@@ -269,7 +269,7 @@ func TestADebugBuildLetsLoopsThatKeepTheirPlace(t *testing.T) {
 	}
 }
 
-func TestADebugBuildReportsSystemsThatWriteAnotherWorld(t *testing.T) {
+func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	r := MustRegisterResource(w, plain{}, Component[plain]{Name: "score"})
 	query := NewQuery2(Write(a), Read(b))
@@ -313,7 +313,7 @@ func TestADebugBuildReportsSystemsThatWriteAnotherWorld(t *testing.T) {
 
 // A system may read other worlds, and write the worlds that it made. The world of the outer step
 // waits during that time.
-func TestADebugBuildLetsSystemsThinkAhead(t *testing.T) {
+func TestDebug_SystemStepsClone(t *testing.T) {
 	prefabs, _, _, models := members(3, Options{})
 	w, a, _, entities := members(10, Options{})
 	var stepper, ahead Stepper[int]

@@ -9,7 +9,7 @@ import (
 
 // The tests below cover defects that other systems have had.
 
-func TestIDsAndTheirReuseOrderAreTheSameAfterLoad(t *testing.T) {
+func TestEntity_ReuseOrderAfterLoad(t *testing.T) {
 	w := NewWorld(Options{})
 	w.entities.maxGeneration = 3
 	var handles []Entity
@@ -42,7 +42,7 @@ func TestIDsAndTheirReuseOrderAreTheSameAfterLoad(t *testing.T) {
 	}
 }
 
-func TestStaleHandlesNeverRevive(t *testing.T) {
+func TestEntity_StaleHandles(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	checkAtEnd(t, w)
 	p := MustRegister[plain](w)
@@ -72,7 +72,7 @@ func TestStaleHandlesNeverRevive(t *testing.T) {
 	}
 }
 
-func TestASpentGenerationIsNeverUsedAgain(t *testing.T) {
+func TestEntity_SpentGenerations(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	checkAtEnd(t, w)
 	w.entities.maxGeneration = 4
@@ -118,7 +118,7 @@ func (r *rangesRecorder) Record(c *raw.Change) uint64 {
 
 // A restore also reverts the record of changed rows. Only rows that were written outside of it are
 // in the ranges.
-func TestARestoreMarksNothingAsChanged(t *testing.T) {
+func TestRecorder_RestoredRows(t *testing.T) {
 	for _, history := range []int{0, 3} {
 		w, a, b, entities := members(1000, Options{History: history})
 		checkAtEnd(t, w)
@@ -186,7 +186,7 @@ func TestARestoreMarksNothingAsChanged(t *testing.T) {
 	}
 }
 
-func TestAppendedRowsAreNamedOnce(t *testing.T) {
+func TestRecorder_AppendedRows(t *testing.T) {
 	w, a, _, entities := members(200, Options{})
 	var r rangesRecorder
 	if err := w.Raw().Attach(&r, 0); err != nil {
@@ -213,7 +213,7 @@ func TestAppendedRowsAreNamedOnce(t *testing.T) {
 	}
 }
 
-func TestTheOrderIsTheSameAfterRollback(t *testing.T) {
+func TestHistory_RowOrderAfterRewind(t *testing.T) {
 	w, a, b, entities := members(100, Options{History: 9})
 	w.Commit()
 	step := func() {
@@ -243,7 +243,7 @@ func TestTheOrderIsTheSameAfterRollback(t *testing.T) {
 	}
 }
 
-func TestTheDigestSeesEveryDifference(t *testing.T) {
+func TestDigest_Differences(t *testing.T) {
 	build := func(change func(w *World, a *Storage[plain], r *Resource[word], entities []Entity)) Digest {
 		w, a, _, entities := members(4, Options{})
 		r := MustRegisterResource(w, word{"x"})
@@ -293,7 +293,7 @@ func TestTheDigestSeesEveryDifference(t *testing.T) {
 
 // The digest must not depend on state that a restore leaves alone: rows past the end, capacities,
 // padding, and the order of registration.
-func TestEqualWorldsHaveEqualDigests(t *testing.T) {
+func TestDigest_EqualWorlds(t *testing.T) {
 	w, a, b, entities := members(50, Options{History: 3})
 	v, _, _, _ := members(50, Options{})
 	extraFirst := NewWorld(Options{})

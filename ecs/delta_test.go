@@ -67,7 +67,7 @@ func rowsOf(entities []Entity) map[Entity]int {
 
 // The ticks write rows in any order, repeatedly, in long spans and one by one. Few entities, many,
 // or none are added, removed and moved.
-func TestDeltasOfTicksOfEveryKind(t *testing.T) {
+func TestDelta_ManyKindsOfTicks(t *testing.T) {
 	t.Parallel()
 	type pair struct{ A, B int64 }
 	t.Run("8 bytes", func(t *testing.T) {
@@ -157,7 +157,7 @@ func deltasOfTicks[T comparable](t *testing.T, c Component[T], value func(n int)
 	}
 	names := slices.Sorted(maps.Keys(works))
 	var held []heldTick[T]
-	d, looks := &Delta[T]{s: s}, newLooks(t, s)
+	d, looks := &Delta[T]{s: s}, newTickReader(t, s)
 	w.Commit()
 	for round := range 120 {
 		held = append(held, s.heldTick())

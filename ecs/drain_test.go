@@ -8,14 +8,14 @@ import (
 )
 
 // queueWorld is a world with a queue of five jobs, and a checkpoint.
-type backWorld struct {
+type queueWorld struct {
 	*World
 	jobs *Storage[plain]
 	cp   Checkpoint
 }
 
-func newBackWorld(t *testing.T, kind Kind) *backWorld {
-	w := &backWorld{World: NewWorld(Options{History: 3})}
+func newQueueWorld(t *testing.T, kind Kind) *queueWorld {
+	w := &queueWorld{World: NewWorld(Options{History: 3})}
 	checkAtEnd(t, w.World)
 	w.jobs = MustRegister(w.World, Component[plain]{Kind: kind})
 	w.jobs.SetAll(w.CreateN(nil, 5), plain{})
@@ -25,7 +25,7 @@ func newBackWorld(t *testing.T, kind Kind) *backWorld {
 }
 
 // drain takes jobs until f returns false, and returns their number. It stops after 1,000.
-func (w *backWorld) drain(f func(n int) bool) (n int) {
+func (w *queueWorld) drain(f func(n int) bool) (n int) {
 	for range w.jobs.Drain() {
 		if n++; n == 1000 || !f(n) {
 			break
@@ -34,28 +34,28 @@ func (w *backWorld) drain(f func(n int) bool) (n int) {
 	return n
 }
 
-const wentTooFar = "ecs: a loop over Drain of plain goes on after the world was put back to before "
+const drainRestored = "ecs: a loop over Drain of plain goes on after the world was put back to before "
 
 // A loop over Drain panics if its body restores the rows that the loop took. It would never end
 // otherwise.
-func TestDrain_WorldPutBack(t *testing.T) {
-	for how, back := range map[string]func(w *backWorld){
-		"Restore": func(w *backWorld) { w.Restore(w.cp) },
-		"Rewind":  func(w *backWorld) { _ = w.History().Rewind(0) },
-		"Seek": func(w *backWorld) {
+func TestDrain_BodyRestores(t *testing.T) {
+	for how, back := range map[string]func(w *queueWorld){
+		"Restore": func(w *queueWorld) { w.Restore(w.cp) },
+		"Rewind":  func(w *queueWorld) { _ = w.History().Rewind(0) },
+		"Seek": func(w *queueWorld) {
 			w.Commit()
 			if err := w.History().Seek(1); err != nil {
 				t.Error(err)
 			}
 		},
-		"Load": func(w *backWorld) {
+		"Load": func(w *queueWorld) {
 			state := stateOf(w.World)
 			w.Release(w.cp)
 			if err := w.Raw().Load(state); err != nil {
 				t.Error(err)
 			}
 		},
-		"Restore and another checkpoint": func(w *backWorld) {
+		"Restore and another checkpoint": func(w *queueWorld) {
 			w.Restore(w.cp)
 			w.Release(w.cp)
 			w.cp = w.Checkpoint()
@@ -63,13 +63,13 @@ func TestDrain_WorldPutBack(t *testing.T) {
 	} {
 		for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
 			t.Run(fmt.Sprint(how, " ", kind), func(t *testing.T) {
-				w := newBackWorld(t, kind)
+				w := newQueueWorld(t, kind)
 				defer func() {
 					if slices.ContainsFunc(w.drains, func(l *drainLoop) bool { return l.running }) {
 						t.Error("a loop is still running")
 					}
 				}()
-				mustPanic(t, wentTooFar+"2v1 was taken", func() {
+				mustPanic(t, drainRestored+"2v1 was taken", func() {
 					w.drain(func(n int) bool {
 						if n == 3 {
 							back(w)
@@ -84,7 +84,7 @@ func TestDrain_WorldPutBack(t *testing.T) {
 
 // A loop that stops right after a restore leaves the restored rows in the storage.
 func TestDrain_EndsAfterRestore(t *testing.T) {
-	w := newBackWorld(t, Sparse)
+	w := newQueueWorld(t, Sparse)
 	before := w.Digest()
 	if n := w.drain(func(n int) bool {
 		if n == 3 {
@@ -100,9 +100,9 @@ func TestDrain_EndsAfterRestore(t *testing.T) {
 }
 
 // The body may restore a state that it made after the row was taken.
-func TestDrain_BodyPutsBackItsOwn(t *testing.T) {
-	for how, body := range map[string]func(w *backWorld){
-		"Restore": func(w *backWorld) {
+func TestDrain_BodyRestoresOwnCheckpoint(t *testing.T) {
+	for how, body := range map[string]func(w *queueWorld){
+		"Restore": func(w *queueWorld) {
 			cp := w.Checkpoint()
 			w.Create()
 			w.jobs.Clear()
@@ -110,29 +110,29 @@ func TestDrain_BodyPutsBackItsOwn(t *testing.T) {
 			w.Restore(cp)
 			w.Release(cp)
 		},
-		"checkpoints that stay": func(w *backWorld) {
+		"checkpoints that stay": func(w *queueWorld) {
 			cp := w.Checkpoint()
 			w.jobs.Clear()
 			w.Restore(cp)
 		},
-		"Try": func(w *backWorld) {
+		"Try": func(w *queueWorld) {
 			_ = w.Try(func() error { w.jobs.Clear(); return errTried })
 		},
-		"Commit and Rewind": func(w *backWorld) {
+		"Commit and Rewind": func(w *queueWorld) {
 			w.Commit()
 			w.jobs.Clear()
 			if err := w.History().Rewind(0); err != nil {
 				t.Error(err)
 			}
 		},
-		"another Drain": func(w *backWorld) {
+		"another Drain": func(w *queueWorld) {
 			_ = w.Try(func() error {
 				w.drain(func(int) bool { return true })
 				return errTried
 			})
 		},
 	} {
-		w := newBackWorld(t, Sparse)
+		w := newQueueWorld(t, Sparse)
 		if n := w.drain(func(int) bool { body(w); return true }); n != 5 || w.jobs.Len() != 0 {
 			t.Errorf("%s: %d rows were taken, %d are left", how, n, w.jobs.Len())
 		}
@@ -157,14 +157,14 @@ func TestDrain_NoRewind(t *testing.T) {
 
 // A hook that is called for the removal may restore the world as well.
 func TestDrain_HookRestores(t *testing.T) {
-	w := newBackWorld(t, Sparse)
+	w := newQueueWorld(t, Sparse)
 	calls := 0
 	w.jobs.OnRemove(func(Entity, plain) {
 		if calls++; calls < 1000 {
 			w.Restore(w.cp)
 		}
 	})
-	mustPanic(t, wentTooFar, func() { w.drain(func(int) bool { return true }) })
+	mustPanic(t, drainRestored, func() { w.drain(func(int) bool { return true }) })
 	if calls > 2 {
 		t.Errorf("the hook was called %d times", calls)
 	}
@@ -172,7 +172,7 @@ func TestDrain_HookRestores(t *testing.T) {
 
 // Loops over Drain may be nested, and may continue in turns.
 func TestDrain_SeveralLoops(t *testing.T) {
-	w := newBackWorld(t, Sparse)
+	w := newQueueWorld(t, Sparse)
 	other := MustRegister[extra](w.World)
 	other.SetAll(w.Entities(), extra{})
 	inner := w.Checkpoint()

@@ -13,7 +13,7 @@ func saved(s AnyStorage) (rows [3]int) {
 	return rows
 }
 
-func TestAddingUnderACheckpointSavesNothing(t *testing.T) {
+func TestUndo_AddedRows(t *testing.T) {
 	w, a, b, _ := members(100, Options{})
 	checkAtEnd(t, w)
 	before := w.Digest()
@@ -38,7 +38,7 @@ func TestAddingUnderACheckpointSavesNothing(t *testing.T) {
 	}
 }
 
-func TestRowsAreSavedOnceInAFrame(t *testing.T) {
+func TestUndo_RowsSavedOnce(t *testing.T) {
 	w, a, _, entities := members(1000, Options{})
 	checkAtEnd(t, w)
 	q := NewQuery1(Write(a))
@@ -59,7 +59,7 @@ func TestRowsAreSavedOnceInAFrame(t *testing.T) {
 
 // With only a recorder, rows are marked but their values are not saved. Sparse entries are not
 // marked either, as they follow from the entities.
-func TestARecorderAloneSavesNoValues(t *testing.T) {
+func TestUndo_RecorderOnly(t *testing.T) {
 	w, a, _, entities := members(10_000, Options{})
 	checkAtEnd(t, w)
 	if err := w.Raw().Attach(recorderFunc(func(*raw.Change) uint64 { return 0 }), 0); err != nil {
@@ -81,7 +81,7 @@ func TestARecorderAloneSavesNoValues(t *testing.T) {
 	}
 }
 
-func TestALogIsCompactedWhenItHasDoubled(t *testing.T) {
+func TestUndo_LogCompacted(t *testing.T) {
 	const n = 5000
 	w, a, _, entities := members(n, Options{})
 	checkAtEnd(t, w)
@@ -104,7 +104,7 @@ func TestALogIsCompactedWhenItHasDoubled(t *testing.T) {
 }
 
 // The rows that a record protects after a redo depend on the older records that remain.
-func TestTicksForgottenWhileAForwardBranchIsHeldProtectNothing(t *testing.T) {
+func TestUndo_EvictedWithForwardBranch(t *testing.T) {
 	w, a, _, entities := members(100, Options{History: 5})
 	w.Commit()
 	for _, e := range entities[1:] {
@@ -131,7 +131,7 @@ func TestTicksForgottenWhileAForwardBranchIsHeldProtectNothing(t *testing.T) {
 }
 
 // A run of saved sparse entries ends with its page.
-func TestSparseEntriesOfTwoPagesAreRestored(t *testing.T) {
+func TestUndo_SparseEntriesOfTwoPages(t *testing.T) {
 	w, a, _, entities := members(2*track.PageSize, Options{History: 1})
 	checkAtEnd(t, w)
 	border := []Entity{entities[track.PageSize], entities[track.PageSize-1]}
@@ -171,7 +171,7 @@ func TestSparseEntriesOfTwoPagesAreRestored(t *testing.T) {
 	}
 }
 
-func TestRangesThatShareMemoryAreCloned(t *testing.T) {
+func TestUndo_RangesAreCloned(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	checkAtEnd(t, w)
 	l := MustRegister(w, Component[list]{Clone: cloneList})
@@ -195,7 +195,7 @@ func TestRangesThatShareMemoryAreCloned(t *testing.T) {
 
 // A loop that changes structure at every row looks up only the changed entities. It does not search
 // its chunk again each time.
-func TestALoopThatChangesEveryRowFindsItsChunkOnce(t *testing.T) {
+func TestLoop_ChangesEveryRow(t *testing.T) {
 	w, a, b, _ := members(64, Options{})
 	q := NewQuery2(Read(a), Read(b))
 	q.Count()
@@ -216,7 +216,7 @@ func TestALoopThatChangesEveryRowFindsItsChunkOnce(t *testing.T) {
 }
 
 // Ranges of rows are saved correctly, whatever rows of the same blocks were saved before.
-func TestRangesAreSavedBesideWhatWasSavedBefore(t *testing.T) {
+func TestUndo_OverlappingRanges(t *testing.T) {
 	w, a, _, entities := members(300, Options{})
 	checkAtEnd(t, w)
 	before := w.Digest()

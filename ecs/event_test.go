@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// listen adds events and a reader to the world of p.
-func (p *pair) listen() {
+// addEvents adds events and a reader to the world of p.
+func (p *model) addEvents() {
 	p.events = MustRegisterEvent(p.w, Component[list]{Name: "events", Clone: cloneList})
 	reader, err := p.events.Reader("reader")
 	if err != nil {
@@ -19,19 +19,19 @@ func (p *pair) listen() {
 }
 
 // send sends n events.
-func (p *pair) send(n int) {
+func (p *model) send(n int) {
 	for range n {
-		p.last++
-		p.events.Send(list{[]int{p.last}})
-		p.n.forward = nil
-		p.n.events.sent++
-		p.n.events.now = append(p.n.events.now, p.last)
+		p.lastValue++
+		p.events.Send(list{[]int{p.lastValue}})
+		p.oracle.forward = nil
+		p.oracle.events.sent++
+		p.oracle.events.now = append(p.oracle.events.now, p.lastValue)
 	}
 }
 
 // read reads at most n events.
-func (p *pair) read(n int) {
-	unread, missed := p.n.events.unread()
+func (p *model) read(n int) {
+	unread, missed := p.oracle.events.unread()
 	want := unread[:min(n, len(unread))]
 	got := []int{}
 	if n > 0 {
@@ -42,22 +42,22 @@ func (p *pair) read(n int) {
 		}
 	}
 	if len(want) > 0 {
-		p.n.forward = nil
-		p.n.events.read += missed + len(want)
+		p.oracle.forward = nil
+		p.oracle.events.read += missed + len(want)
 	}
 	if !slices.Equal(got, want) {
 		failf("the reader reads %v, want %v", got, want)
 	}
 }
 
-func (p *pair) checkEvents() {
+func (p *model) checkEvents() {
 	items := func(all func(func(list) bool)) (got []int) {
 		for v := range all {
 			got = append(got, v.Items[0])
 		}
 		return got
 	}
-	e := &p.n.events
+	e := &p.oracle.events
 	unread, missed := e.unread()
 	if got := items(p.events.All()); !slices.Equal(got, e.held()) || p.events.Len() != len(got) {
 		failf("events %v, Len() = %d, want %v", got, p.events.Len(), e.held())
@@ -70,7 +70,7 @@ func (p *pair) checkEvents() {
 	}
 }
 
-func TestEventsLastToTheEndOfTheNextTick(t *testing.T) {
+func TestEvents_Lifetime(t *testing.T) {
 	for _, noPersist := range []bool{false, true} {
 		w := NewWorld(Options{History: 4})
 		hits := MustRegisterEvent(w, Component[plain]{NoPersist: noPersist})
@@ -107,7 +107,7 @@ func TestEventsLastToTheEndOfTheNextTick(t *testing.T) {
 
 // A loop visits the events that exist when it starts. Later events are left to the next loop, and
 // the body may do anything.
-func TestALoopOverEventsVisitsWhatWasThere(t *testing.T) {
+func TestEvents_ChangedInLoop(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	hits := MustRegisterEvent[plain](w)
 	for x := range int32(3) {
@@ -131,7 +131,7 @@ func TestALoopOverEventsVisitsWhatWasThere(t *testing.T) {
 }
 
 // A reader continues after the events that were removed before it reached them.
-func TestAReaderReadsOnceWhateverTheLoopDoes(t *testing.T) {
+func TestEventsReader_CommitInLoop(t *testing.T) {
 	w := NewWorld(Options{})
 	hits := MustRegisterEvent[plain](w)
 	reader, err := hits.Reader("reader")
@@ -163,7 +163,7 @@ func TestAReaderReadsOnceWhateverTheLoopDoes(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitIsNoEvent(t *testing.T) {
+func TestEvents_Errors(t *testing.T) {
 	w := NewWorld(Options{})
 	hits := MustRegisterEvent[plain](w)
 	var fault *RegisterError
@@ -184,7 +184,7 @@ func TestWhatDoesNotFitIsNoEvent(t *testing.T) {
 	}
 }
 
-func TestEventsAllocateNothing(t *testing.T) {
+func TestEvents_Allocations(t *testing.T) {
 	if debug {
 		t.Skip("a debug build allocates")
 	}
@@ -240,7 +240,7 @@ func TestEventsReader_EventsBefore(t *testing.T) {
 }
 
 // Last visits each event once, in the tick after the one that sent it.
-func TestEventsLast(t *testing.T) {
+func TestEvents_Last(t *testing.T) {
 	w := NewWorld(Options{})
 	hits := MustRegisterEvent[plain](w)
 	var got []int32

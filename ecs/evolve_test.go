@@ -17,7 +17,7 @@ type (
 
 func length(old speedOne) speedTwo { return speedTwo{int32(len(old.Text))} }
 
-func TestWhatWasIsRegisteredOnlyIfItLeadsToWhatIs(t *testing.T) {
+func TestRegister_Migrations(t *testing.T) {
 	bad := func(name, want string, c Component[speed]) {
 		t.Run(name, func(t *testing.T) {
 			w := NewWorld(Options{})
@@ -45,7 +45,7 @@ func TestWhatWasIsRegisteredOnlyIfItLeadsToWhatIs(t *testing.T) {
 	bad("a former name that another has too", `the name "old" is a former name of plain`, Component[speed]{FormerNames: []string{"older", "old"}})
 }
 
-func TestMigrationsAreCalledForRowsOfEntitiesOnly(t *testing.T) {
+func TestMigrate_SkipsGaps(t *testing.T) {
 	w := NewWorld(Options{})
 	old := MustRegister(w, Component[speedOne]{Name: "speed", Kind: Indexed, Default: speedOne{"gap"}})
 	for i, e := range w.CreateN(nil, 5) {
@@ -83,7 +83,7 @@ func TestMigrationsAreCalledForRowsOfEntitiesOnly(t *testing.T) {
 	}
 }
 
-func TestConversionsAreKnownBeforeRowsAre(t *testing.T) {
+func TestConversions(t *testing.T) {
 	w := NewWorld(Options{})
 	MustRegister(w, Component[speed]{FormerNames: []string{"v", "velocity"}, Version: 1})
 	of := func(name string, version uint32, v AnyStorage) raw.StorageState {
@@ -106,7 +106,7 @@ func TestConversionsAreKnownBeforeRowsAre(t *testing.T) {
 	}
 }
 
-func TestALaterDefaultFillsTheGaps(t *testing.T) {
+func TestLoad_OtherDefault(t *testing.T) {
 	w := NewWorld(Options{})
 	old := MustRegister(w, Component[plain]{Kind: Indexed, Default: plain{1, 1}})
 	old.Set(w.CreateN(nil, 3)[2], plain{5, 5})
@@ -128,7 +128,7 @@ func TestALaterDefaultFillsTheGaps(t *testing.T) {
 }
 
 // Rows in pages are converted across all pages. A migration of stored rows skips gaps.
-func TestPagesAreMigrated(t *testing.T) {
+func TestMigrate_Pages(t *testing.T) {
 	w := NewWorld(Options{})
 	old := MustRegister(w, Component[speedOne]{Name: "speed", Kind: Indexed})
 	for i, e := range w.CreateN(nil, 9) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestQueriesThatFindByNothingPanic(t *testing.T) {
+func TestQuery_AllOptional(t *testing.T) {
 	w, a, b, entities := members(3, Options{})
 	_, other, _, _ := members(0, Options{})
 	r := MustRegisterResource(w, extra{})
@@ -31,7 +31,7 @@ func TestQueriesThatFindByNothingPanic(t *testing.T) {
 	}
 }
 
-func TestFiltersMayBeAddedLater(t *testing.T) {
+func TestQuery_FiltersAddedLater(t *testing.T) {
 	w, a, b, entities := members(300, Options{})
 	c := MustRegister[word](w)
 	for _, e := range entities[:200] {
@@ -50,7 +50,7 @@ func TestFiltersMayBeAddedLater(t *testing.T) {
 		{func() { q.With(c) }, 200},
 		{func() { q.Or(a, d) }, 200},
 		{func() { q.Without(d) }, 100},
-		{func() { q.With(&bySix{w: w, rests: [6]bool{true}}) }, 17},
+		{func() { q.With(&moduloPredicate{w: w, rests: [6]bool{true}}) }, 17},
 		{func() { q.Or(d) }, 0},
 	}
 	for i, s := range steps {
@@ -61,7 +61,7 @@ func TestFiltersMayBeAddedLater(t *testing.T) {
 	}
 }
 
-func TestASeventeenthStorageIsRefused(t *testing.T) {
+func TestQuery_TooManyStorages(t *testing.T) {
 	_, a, b, _ := members(70, Options{})
 	q := NewQuery8(Write(a), Read(b), Read(b), Read(b), Read(b), Read(b), Read(b), Read(b)).With(a, b, a, b, a, b, a, b)
 	if got := q.Count(); got != 70 {
@@ -75,11 +75,11 @@ func saves[T any](s *Storage[T]) (rows int, opened bool) {
 	return s.data.Log.SavedRows(), s.rows.Span == s.w.clock.Span
 }
 
-func TestOnlyWhatIsHandedOutCountsAsWritten(t *testing.T) {
+func TestQuery_SavesReturnedRowsOnly(t *testing.T) {
 	w, a, b, entities := members(500, Options{})
 	b.Clear()
 	q := NewQuery2(Read(a), Optional(Write(b)))
-	some := NewQuery1(Write(a)).With(&bySix{w: w, rests: [6]bool{false, true}})
+	some := NewQuery1(Write(a)).With(&moduloPredicate{w: w, rests: [6]bool{false, true}})
 	tests := []struct {
 		name   string
 		do     func()
@@ -116,7 +116,7 @@ func TestOnlyWhatIsHandedOutCountsAsWritten(t *testing.T) {
 }
 
 // A second walk skips rows that a complete first walk saved, unless they changed since.
-func TestASecondWalkSavesWhatTheFirstDidNot(t *testing.T) {
+func TestQuery_SecondWalkSavesRest(t *testing.T) {
 	for _, between := range []func(w *World, a *Storage[plain]){
 		func(*World, *Storage[plain]) {},
 		func(w *World, _ *Storage[plain]) { w.Commit() },
@@ -160,7 +160,7 @@ func TestASecondWalkSavesWhatTheFirstDidNot(t *testing.T) {
 	}
 }
 
-func TestACheckpointInsideASecondWalkSavesTheRest(t *testing.T) {
+func TestQuery_CheckpointInSecondWalk(t *testing.T) {
 	w, a, b, entities := members(200, Options{})
 	b.Remove(entities[70]) // Makes two runs in a block.
 	q := NewQuery2(Write(a), Read(b))
@@ -195,7 +195,7 @@ func vacate[T any](s *Storage[T], e Entity) {
 	s.bump(e)
 }
 
-func TestRowsWithoutAnEntityAreSkipped(t *testing.T) {
+func TestQuery_Gaps(t *testing.T) {
 	w, a, b, entities := members(300, Options{})
 	c := MustRegister[word](w)
 	for _, e := range entities[:150] {
@@ -253,7 +253,7 @@ func TestRowsWithoutAnEntityAreSkipped(t *testing.T) {
 	}
 }
 
-func TestAGapMadeWhileIteratingIsSkipped(t *testing.T) {
+func TestQuery_GapMadeInLoop(t *testing.T) {
 	_, a, _, entities := members(130, Options{})
 	var got []Entity
 	for e := range NewQuery1(Read(a)).All() {
@@ -269,7 +269,7 @@ func TestAGapMadeWhileIteratingIsSkipped(t *testing.T) {
 	}
 }
 
-func TestIterationByMasksReportsWhatItCannotGoOnAfter(t *testing.T) {
+func TestLoop_MaskMisuse(t *testing.T) {
 	w, a, _, entities := members(100, Options{})
 	a.giveMask(true)
 	q := NewQuery1(Write(a))
@@ -288,7 +288,7 @@ func TestIterationByMasksReportsWhatItCannotGoOnAfter(t *testing.T) {
 	})
 }
 
-func TestNoQueryAllocatesOnceWarm(t *testing.T) {
+func TestQuery_Allocations(t *testing.T) {
 	w, a, b, entities := members(3000, Options{})
 	c := MustRegister[word](w)
 	for i, e := range entities {
@@ -306,7 +306,7 @@ func TestNoQueryAllocatesOnceWarm(t *testing.T) {
 	masked.giveMask(true)
 	plainOnes := NewQuery1(Write(a))
 	maybe := NewQuery2(Write(a), Optional(Write(b)))
-	some := NewQuery2(Read(a), Write(b)).Or(c, a).With(&bySix{w: w, rests: [6]bool{true, true, false}}).Without(c)
+	some := NewQuery2(Read(a), Write(b)).Or(c, a).With(&moduloPredicate{w: w, rests: [6]bool{true, true, false}}).Without(c)
 	words := NewQuery2(Write(masked), Read(a))
 	eight := NewQuery8(Write(a), Read(b), Read(b), Read(b), Read(b), Read(b), Read(b), Read(b))
 	body := func(run Run2[plain, padded]) { run.A[0].X++ }
@@ -364,7 +364,7 @@ func TestNoQueryAllocatesOnceWarm(t *testing.T) {
 
 // A query that found nothing in a block must search the block again after another storage gets a
 // row there.
-func TestAnEntityThatComesInAmongRowsThatStayIsFound(t *testing.T) {
+func TestQuery_RowAddedToKnownBlock(t *testing.T) {
 	for _, masks := range []bool{false, true} {
 		w, a, b, entities := members(100, Options{})
 		b.Remove(entities[3])
@@ -384,7 +384,7 @@ func TestAnEntityThatComesInAmongRowsThatStayIsFound(t *testing.T) {
 	}
 }
 
-func TestRowsThatMovedAreFoundWhereMasksStayTheSame(t *testing.T) {
+func TestQuery_MovedRowsWithMasks(t *testing.T) {
 	_, a, b, entities := members(10, Options{})
 	a.giveMask(true)
 	q := NewQuery2(Read(a), Read(b))
@@ -398,7 +398,7 @@ func TestRowsThatMovedAreFoundWhereMasksStayTheSame(t *testing.T) {
 	}
 }
 
-func TestAFilterMayBeAddedToAQueryOfOneComponent(t *testing.T) {
+func TestQuery_FilterAddedToQuery1(t *testing.T) {
 	for _, masks := range []bool{false, true} {
 		_, a, b, entities := members(100, Options{})
 		for _, e := range entities[:60] {

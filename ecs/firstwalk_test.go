@@ -6,7 +6,7 @@ import "testing"
 
 // The first walk of a query allocates the query, its caches, and once or twice for each chunk. With
 // the race detector, the compiler moves more to the heap.
-func TestTheFirstWalkAllocatesLittle(t *testing.T) {
+func TestQuery_FirstWalkAllocations(t *testing.T) {
 	// known counts the query, its columns and sets, the cache by driver, the list of handled notes,
 	// a cursor, and the chunks.
 	const chunks, known = 3, 7

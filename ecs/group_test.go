@@ -11,37 +11,37 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-func TestEveryOrderOfGroupChangesUnderThreeCheckpoints(t *testing.T) {
+func TestGroupModel_Checkpoints(t *testing.T) {
 	t.Parallel()
 	for _, kinds := range [][]kind{{plainKind, listKind}, {labelKind, wordKind}} {
-		s := setting{kinds: kinds, groups: [][]int{{0, 1}}, entities: 3, members: 2}
+		s := modelOptions{kinds: kinds, groups: [][]int{{0, 1}}, entities: 3, members: 2}
 		explore(t, s, operations(adds(0, 3)[2:], adds(1, 3), removes(0, 1), removes(1, 2)[1:], clearStore(1), checkpoints(3)), *depth)
 	}
 }
 
-func TestEveryOrderOfGroupChangesAndLives(t *testing.T) {
+func TestGroupModel_CreateDestroy(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{plainKind, listKind}, groups: [][]int{{1, 0}}, entities: 3, members: 2}
+	s := modelOptions{kinds: []kind{plainKind, listKind}, groups: [][]int{{1, 0}}, entities: 3, members: 2}
 	explore(t, s, operations(create, destroys(2), clearAll, adds(0, 4)[2:], adds(1, 4)[2:], checkpoints(1)), *depth)
 }
 
-func TestEveryOrderOfGroupChangesAndTicks(t *testing.T) {
+func TestGroupModel_Ticks(t *testing.T) {
 	t.Parallel()
 	for _, history := range []int{0, 2} {
-		s := setting{kinds: []kind{plainKind, listKind}, groups: [][]int{{0, 1}}, entities: 3, members: 2, history: history, record: true}
+		s := modelOptions{kinds: []kind{plainKind, listKind}, groups: [][]int{{0, 1}}, entities: 3, members: 2, history: history, record: true}
 		explore(t, s, operations(adds(0, 3)[2:], adds(1, 3)[2:], removes(0, 2), destroys(1), clearStore(0), ticks(), checkpoints(1)[:2]), *depth)
 	}
 }
 
-func TestEveryOrderOfChangesInThreeStoragesOfAGroup(t *testing.T) {
+func TestGroupModel_ThreeStorages(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{plainKind, listKind, labelKind}, groups: [][]int{{2, 0, 1}}, entities: 3, members: 2, history: 1, record: true}
+	s := modelOptions{kinds: []kind{plainKind, listKind, labelKind}, groups: [][]int{{2, 0, 1}}, entities: 3, members: 2, history: 1, record: true}
 	explore(t, s, operations(adds(0, 3)[2:], adds(1, 3)[2:], adds(2, 3)[1:], removes(0, 1), removes(1, 2)[1:], removes(2, 2)[1:], ticks()[:3], checkpoints(1)[:2]), *depth)
 }
 
-func TestEveryOrderOfChangesInALargeGroup(t *testing.T) {
+func TestGroupModel_EightStorages(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: largeGroup, groups: [][]int{{4, 0, 1, 2, 3, 5, 6, 7}}, entities: 3, members: 2, history: 1, record: true}
+	s := modelOptions{kinds: largeGroup, groups: [][]int{{4, 0, 1, 2, 3, 5, 6, 7}}, entities: 3, members: 2, history: 1, record: true}
 	explore(t, s, operations(adds(0, 3)[1:], adds(4, 3)[2:], adds(7, 3)[1:], removes(0, 1), removes(7, 2)[1:], sorts(6)[1:2], removes(5, 2)[1:],
 		everything(2), ticks()[:3], checkpoints(1)[:2]), *depth)
 }
@@ -51,28 +51,28 @@ var largeGroup = []kind{plainKind, paddedKind, wordKind, labelKind, listKind, ha
 
 // everything gives a handle all components.
 func everything(handle int) []operation {
-	return []operation{{fmt.Sprintf("give e%d all", handle), func(p *pair) (some bool) {
-		for i := range p.faces {
-			some = !p.faces[i].has(p.handle(handle)) && p.set(i, p.handle(handle)) || some
+	return []operation{{fmt.Sprintf("give e%d all", handle), func(p *model) (some bool) {
+		for i := range p.stores {
+			some = !p.stores[i].has(p.handle(handle)) && p.set(i, p.handle(handle)) || some
 		}
 		return some
 	}}}
 }
 
 // The group is made at any point of a sequence, so a rewind can go back to before it.
-func TestEveryOrderInWhichAGroupIsMade(t *testing.T) {
+func TestGroupModel_NewGroup(t *testing.T) {
 	t.Parallel()
 	for _, history := range []int{0, 3} {
-		s := setting{kinds: []kind{plainKind, listKind}, entities: 3, members: 2, history: history, record: history > 0}
+		s := modelOptions{kinds: []kind{plainKind, listKind}, entities: 3, members: 2, history: history, record: history > 0}
 		changes := operations(adds(0, 3)[2:], adds(1, 3)[2:], removes(0, 1), clearStore(1), grouping(0, 1), packing)
 		explore(t, s, operations(changes, ticks()[:5], checkpoints(1)[:2]), *depth)
 	}
 }
 
-func TestEveryOrderInWhichAGroupIsMadeOfScatteredMembers(t *testing.T) {
+func TestGroupModel_NewGroupScattered(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{plainKind, listKind}, entities: 4, members: 1, history: 3}
-	scatter := operation{"scatter", func(p *pair) bool {
+	s := modelOptions{kinds: []kind{plainKind, listKind}, entities: 4, members: 1, history: 3}
+	scatter := operation{"scatter", func(p *model) bool {
 		p.set(0, p.handle(1))
 		p.set(0, p.handle(2))
 		p.set(1, p.handle(3))
@@ -82,37 +82,37 @@ func TestEveryOrderInWhichAGroupIsMadeOfScatteredMembers(t *testing.T) {
 	explore(t, s, operations(scatter, removes(1, 2), sorts(1, 0)[:2], grouping(0, 1), ticks()[:5], checkpoints(1)[:2]), *depth)
 }
 
-func TestQueriesAreRightAfterEveryOrderOfGroupChanges(t *testing.T) {
+func TestGroupModel_Queries(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: queryKinds, groups: [][]int{{0, 1}}, entities: 3, members: 2, history: 2}
+	s := modelOptions{kinds: queryKinds, groups: [][]int{{0, 1}}, entities: 3, members: 2, history: 2}
 	exploreQueries(t, s, *depth-1, adds(0, 3)[1:], removes(0, 2), adds(1, 3)[1:], removes(1, 2), clearStore(0), destroys(1), checkpoints(1)[:2], ticks()[:3])
-	s = setting{kinds: queryKinds, groups: [][]int{{1, 2, 0, 3}}, filler: 62, entities: 4, members: 3}
+	s = modelOptions{kinds: queryKinds, groups: [][]int{{1, 2, 0, 3}}, filler: 62, entities: 4, members: 3}
 	exploreQueries(t, s, *depth-1, adds(0, 4)[3:], removes(0, 2)[1:], adds(1, 4)[3:], removes(2, 1), adds(2, 4)[3:], adds(3, 4)[3:])
 }
 
-func TestQueriesAreRightWhileAGroupWaitsToBePacked(t *testing.T) {
+func TestGroupModel_QueriesBeforePack(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: queryKinds, entities: 4, members: 3, history: 2}
+	s := modelOptions{kinds: queryKinds, entities: 4, members: 3, history: 2}
 	exploreQueries(t, s, *depth-1, grouping(1, 0), removes(0, 2), adds(0, 4)[3:], removes(1, 1), adds(1, 4)[3:], packing, ticks()[:4], checkpoints(1)[:2])
 }
 
 // groupSteps are the steps of programs that also sort. Sort steps replace steps that are in the
 // list twice.
-var groupSteps = func() []func(r *runner, arg int) {
+var groupSteps = func() []func(r *programRunner, arg int) {
 	list := slices.Clone(steps)
-	list[1] = func(r *runner, arg int) { r.sortValues(arg % len(r.faces)) }
-	list[3] = func(r *runner, arg int) {
+	list[1] = func(r *programRunner, arg int) { r.sortValues(arg % len(r.stores)) }
+	list[3] = func(r *programRunner, arg int) {
 		if arg < 128 {
-			r.sortLike(arg%len(r.faces), arg/7%len(r.faces))
+			r.sortLike(arg%len(r.stores), arg/7%len(r.stores))
 		} else {
-			r.align(arg%len(r.faces), arg/5%len(r.faces), arg/7%len(r.faces))
+			r.align(arg%len(r.stores), arg/5%len(r.stores), arg/7%len(r.stores))
 		}
 	}
-	list[11] = func(r *runner, arg int) { r.sortEntities(arg % len(r.faces)) }
+	list[11] = func(r *programRunner, arg int) { r.sortEntities(arg % len(r.stores)) }
 	return list
 }()
 
-func TestRandomProgramsWithGroups(t *testing.T) {
+func TestProgram_RandomWithGroups(t *testing.T) {
 	groups := [][][]int{
 		{{storePlain, storePadded}},
 		{{storeWord, storeList, storeLabel}, {storePadded, storePlain}},
@@ -146,7 +146,7 @@ func grouped(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded],
 	return w, a, b, g, entities
 }
 
-func TestAQueryOverAGroupIsOneRun(t *testing.T) {
+func TestGroupQuery_OneRun(t *testing.T) {
 	w, a, b, g, entities := grouped(10_000, Options{})
 	checkAtEnd(t, w)
 	q := NewQuery2(Read(b), Read(a))
@@ -173,7 +173,7 @@ func TestAQueryOverAGroupIsOneRun(t *testing.T) {
 	}
 }
 
-func TestAQueryOverAGroupDoesNotLookBehindIt(t *testing.T) {
+func TestGroupQuery_SkipsOtherRows(t *testing.T) {
 	const n = 6000
 	w, a, b, g, entities := grouped(n, Options{})
 	checkAtEnd(t, w)
@@ -206,7 +206,7 @@ func TestAQueryOverAGroupDoesNotLookBehindIt(t *testing.T) {
 	}
 }
 
-func TestAGroupIsRefusedWithAReason(t *testing.T) {
+func TestNewGroup_Errors(t *testing.T) {
 	w, a, b, _ := members(1, Options{})
 	c, free := MustRegister[word](w), MustRegister(w, Component[extra]{NoRewind: true})
 	_, far, _, _ := members(1, Options{})
@@ -242,7 +242,7 @@ func TestAGroupIsRefusedWithAReason(t *testing.T) {
 	w.MustNewGroup(a)
 }
 
-func TestLoadedRowsAreGroupedAsTheyLie(t *testing.T) {
+func TestGroup_LoadedInOrder(t *testing.T) {
 	w, _, _, g, entities := grouped(50, Options{})
 	w.Destroy(entities[10])
 	v, _, _, h, _ := grouped(3, Options{History: 1})
@@ -260,7 +260,7 @@ func TestLoadedRowsAreGroupedAsTheyLie(t *testing.T) {
 }
 
 // Loaded rows that are scattered stay so until the next commit, when a recorder can see the move.
-func TestScatteredMembersThatWereLoadedArePackedByTheNextCommit(t *testing.T) {
+func TestGroup_LoadedScattered(t *testing.T) {
 	for _, change := range []bool{false, true} {
 		w := NewWorld(Options{})
 		a, b := MustRegister[plain](w), MustRegister[padded](w)
@@ -312,7 +312,7 @@ func TestScatteredMembersThatWereLoadedArePackedByTheNextCommit(t *testing.T) {
 	}
 }
 
-func TestACloneHasTheGroups(t *testing.T) {
+func TestGroup_WorldClone(t *testing.T) {
 	w, a, b, g, entities := grouped(20, Options{History: 2})
 	c := w.Clone()
 	checkAtEnd(t, c)
@@ -337,7 +337,7 @@ func TestACloneHasTheGroups(t *testing.T) {
 }
 
 // A hook may make a member again of an entity that is being removed from the group.
-func TestAGroupIsRightWhateverHooksDo(t *testing.T) {
+func TestGroup_Hooks(t *testing.T) {
 	for name, change := range map[string]func(w *World, b *Storage[padded], e Entity){
 		"destroy":   func(w *World, _ *Storage[padded], e Entity) { w.Destroy(e) },
 		"remove":    func(_ *World, b *Storage[padded], e Entity) { b.Remove(e) },
@@ -371,7 +371,7 @@ func TestAGroupIsRightWhateverHooksDo(t *testing.T) {
 	}
 }
 
-func TestGroupsAllocateNothing(t *testing.T) {
+func TestGroup_Allocations(t *testing.T) {
 	w, a, b, g, entities := grouped(100, Options{History: 2})
 	q := NewQuery1(Write(a))
 	tick := func() {
@@ -407,7 +407,7 @@ func TestGroupsAllocateNothing(t *testing.T) {
 	}
 }
 
-func TestRowsThatAGroupLeavesAreNotSaved(t *testing.T) {
+func TestGroup_SavesMovedRowsOnly(t *testing.T) {
 	w, a, b, g, entities := grouped(100, Options{})
 	checkAtEnd(t, w)
 	w.Checkpoint()
@@ -448,7 +448,7 @@ func TestNewGroup_Indexed(t *testing.T) {
 
 // A tick from before the group has members that are not packed. A query over the group finds all of
 // them.
-func TestQueryOverGroup_NotPacked(t *testing.T) {
+func TestGroupQuery_NotPacked(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	a, b := MustRegister[plain](w), MustRegister[extra](w)
 	all := w.CreateN(nil, 6)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// A visit is a loop over a world with a group. The body makes a change once. The entities are x0 …
+// A groupLoop is a loop over a world with a group. The body makes a change once. The entities are x0 …
 // x3, of which x0 and x2 are members, and more entities that have one of the components.
-type visit struct {
+type groupLoop struct {
 	w     *World
 	a     *Storage[plain]
 	b     *Storage[padded]
@@ -25,8 +25,8 @@ type visit struct {
 	left     map[Entity]bool // Not found by the query at some time after the visit.
 }
 
-func newVisit(query string) *visit {
-	v := &visit{seen: map[Entity]int{}, always: map[Entity]bool{}, came: map[Entity]bool{}, left: map[Entity]bool{}}
+func newGroupLoop(query string) *groupLoop {
+	v := &groupLoop{seen: map[Entity]int{}, always: map[Entity]bool{}, came: map[Entity]bool{}, left: map[Entity]bool{}}
 	v.w, v.a, v.b, v.group, v.entities = grouped(3, Options{History: 1})
 	for i := range 2 {
 		e := v.w.Create()
@@ -48,7 +48,7 @@ func newVisit(query string) *visit {
 	return v
 }
 
-var visitQueries = []string{"a", "a without b", "b", "b and a"}
+var groupLoopQueries = []string{"a", "a without b", "b", "b and a"}
 
 func entitiesOf[V any](all iter.Seq2[Entity, V]) iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {
@@ -61,7 +61,7 @@ func entitiesOf[V any](all iter.Seq2[Entity, V]) iter.Seq[Entity] {
 }
 
 // note updates the maps after a change.
-func (v *visit) note() {
+func (v *groupLoop) note() {
 	for _, e := range v.entities {
 		if !v.in(e) {
 			v.left[e] = v.left[e] || v.seen[e] > 0
@@ -71,7 +71,7 @@ func (v *visit) note() {
 	}
 }
 
-func (v *visit) spawn(a, b bool) {
+func (v *groupLoop) spawn(a, b bool) {
 	e := v.w.Create()
 	v.entities = append(v.entities, e)
 	if a {
@@ -85,32 +85,32 @@ func (v *visit) spawn(a, b bool) {
 	}
 }
 
-// A deed is a change that is made while e is visited.
-type deed struct {
+// A loopAction is a change that is made while e is visited.
+type loopAction struct {
 	name string
-	do   func(v *visit, e Entity)
+	do   func(v *groupLoop, e Entity)
 }
 
-var deeds = func() []deed {
-	list := []deed{
-		{"nothing", func(*visit, Entity) {}},
-		{"spawn a", func(v *visit, _ Entity) { v.spawn(true, false) }},
-		{"spawn both", func(v *visit, _ Entity) { v.spawn(true, true) }},
-		{"clear b", func(v *visit, _ Entity) { v.b.Clear() }},
-		{"commit", func(v *visit, _ Entity) { v.w.Commit() }},
-		{"renew e", func(v *visit, e Entity) {
+var loopActions = func() []loopAction {
+	list := []loopAction{
+		{"nothing", func(*groupLoop, Entity) {}},
+		{"spawn a", func(v *groupLoop, _ Entity) { v.spawn(true, false) }},
+		{"spawn both", func(v *groupLoop, _ Entity) { v.spawn(true, true) }},
+		{"clear b", func(v *groupLoop, _ Entity) { v.b.Clear() }},
+		{"commit", func(v *groupLoop, _ Entity) { v.w.Commit() }},
+		{"renew e", func(v *groupLoop, e Entity) {
 			v.a.Remove(e)
 			v.b.Remove(e)
 			v.note()
 			v.a.Set(e, plain{})
 			v.b.Set(e, padded{})
 		}},
-		{"try", func(v *visit, e Entity) {
+		{"try", func(v *groupLoop, e Entity) {
 			_ = v.w.Try(func() error { v.b.Remove(e); v.b.Set(e, padded{}); return errTried })
 		}},
 	}
 	for i := -1; i < 8; i++ {
-		who := func(v *visit, e Entity) Entity {
+		who := func(v *groupLoop, e Entity) Entity {
 			if i < 0 {
 				return e
 			}
@@ -121,17 +121,17 @@ var deeds = func() []deed {
 			of = " e"
 		}
 		list = append(list,
-			deed{"set a of" + of, func(v *visit, e Entity) { v.a.Set(who(v, e), plain{}) }},
-			deed{"set b of" + of, func(v *visit, e Entity) { v.b.Set(who(v, e), padded{}) }},
-			deed{"remove a of" + of, func(v *visit, e Entity) { v.a.Remove(who(v, e)) }},
-			deed{"remove b of" + of, func(v *visit, e Entity) { v.b.Remove(who(v, e)) }},
-			deed{"destroy" + of, func(v *visit, e Entity) { v.w.Destroy(who(v, e)) }})
+			loopAction{"set a of" + of, func(v *groupLoop, e Entity) { v.a.Set(who(v, e), plain{}) }},
+			loopAction{"set b of" + of, func(v *groupLoop, e Entity) { v.b.Set(who(v, e), padded{}) }},
+			loopAction{"remove a of" + of, func(v *groupLoop, e Entity) { v.a.Remove(who(v, e)) }},
+			loopAction{"remove b of" + of, func(v *groupLoop, e Entity) { v.b.Remove(who(v, e)) }},
+			loopAction{"destroy" + of, func(v *groupLoop, e Entity) { v.w.Destroy(who(v, e)) }})
 	}
 	return list
 }()
 
 // run makes both changes at the at-th visit. It returns the text of the panic, or "".
-func (v *visit) run(at int, first, second deed) (text string) {
+func (v *groupLoop) run(at int, first, second loopAction) (text string) {
 	defer func() {
 		if r := recover(); r != nil {
 			text = r.(string)
@@ -160,7 +160,7 @@ func (v *visit) run(at int, first, second deed) (text string) {
 }
 
 // check returns the first wrong visit of a loop that did not panic, or nil.
-func (v *visit) check() error {
+func (v *groupLoop) check() error {
 	for _, e := range v.entities {
 		most := 1
 		if v.left[e] {
@@ -173,17 +173,17 @@ func (v *visit) check() error {
 	return v.w.check()
 }
 
-func TestAGroupThatChangesUnderALoopSkipsNobody(t *testing.T) {
+func TestGroupInLoop_EveryChange(t *testing.T) {
 	t.Parallel()
 	tried, panicked := 0, 0
-	for _, query := range visitQueries {
+	for _, query := range groupLoopQueries {
 		for at := range 6 {
-			for i, first := range deeds {
-				for k, second := range deeds {
+			for i, first := range loopActions {
+				for k, second := range loopActions {
 					if *depth < 5 && k > 0 && (i+k+at)%6 > 0 {
 						continue // Part of the pairs is enough for a normal run.
 					}
-					v := newVisit(query)
+					v := newGroupLoop(query)
 					text := v.run(at, first, second)
 					tried++
 					err := v.check()
@@ -205,26 +205,26 @@ func TestAGroupThatChangesUnderALoopSkipsNobody(t *testing.T) {
 }
 
 // The documentation allows these changes, so they must not panic.
-func TestWhatAGroupAllowsUnderALoop(t *testing.T) {
+func TestGroupInLoop_Allowed(t *testing.T) {
 	allowed := map[string][]string{
-		"set a of e":    visitQueries,
-		"set b of e":    visitQueries,
-		"destroy e":     visitQueries,
+		"set a of e":    groupLoopQueries,
+		"set b of e":    groupLoopQueries,
+		"destroy e":     groupLoopQueries,
 		"remove a of e": {"a", "a without b", "b and a"},
 		"remove b of e": {"a without b", "b", "b and a"},
-		"spawn a":       visitQueries,
+		"spawn a":       groupLoopQueries,
 		"spawn both":    {"b and a"},
 		"set b of x1":   {"b and a"},
 		"set a of x7":   {"b and a"},
 		"clear b":       {"a", "a without b"},
-		"commit":        visitQueries,
+		"commit":        groupLoopQueries,
 		"renew e":       {"b and a"},
 	}
-	for _, d := range deeds {
+	for _, d := range loopActions {
 		for _, query := range allowed[d.name] {
 			for at := range 6 {
-				v := newVisit(query)
-				if text := v.run(at, d, deeds[0]); text != "" {
+				v := newGroupLoop(query)
+				if text := v.run(at, d, loopActions[0]); text != "" {
 					t.Errorf("%s, at visit %d: %s panics with %q", query, at, d.name, text)
 				}
 			}
@@ -232,7 +232,7 @@ func TestWhatAGroupAllowsUnderALoop(t *testing.T) {
 	}
 }
 
-func TestRowsThatAGroupMovesAcrossALoopAreDetected(t *testing.T) {
+func TestGroupInLoop_RowsMovedAcross(t *testing.T) {
 	const across = "ecs: a group moved rows across a query that was iterating at "
 	for _, c := range []struct {
 		query string
@@ -249,11 +249,11 @@ func TestRowsThatAGroupMovesAcrossALoopAreDetected(t *testing.T) {
 		{"a without b", 0, "spawn both"},
 	} {
 		t.Run(fmt.Sprint(c.query, c.at, c.do), func(t *testing.T) {
-			for _, d := range deeds {
+			for _, d := range loopActions {
 				if d.name == c.do {
-					v := newVisit(c.query)
+					v := newGroupLoop(c.query)
 					mustPanic(t, across, func() {
-						if text := v.run(c.at, d, deeds[0]); text != "" {
+						if text := v.run(c.at, d, loopActions[0]); text != "" {
 							panic(text)
 						}
 					})
@@ -264,7 +264,7 @@ func TestRowsThatAGroupMovesAcrossALoopAreDetected(t *testing.T) {
 }
 
 // Restore need not change the storage that drives the query. The number of packed rows falls.
-func TestAGroupThatIsRestoredUnderALoopMovesNothingAcrossIt(t *testing.T) {
+func TestGroupInLoop_Restore(t *testing.T) {
 	w, a, b, g, entities := grouped(3, Options{})
 	checkAtEnd(t, w)
 	b.Remove(entities[4]) // In the last packed row.
@@ -286,7 +286,7 @@ func TestAGroupThatIsRestoredUnderALoopMovesNothingAcrossIt(t *testing.T) {
 
 // A group that is made after a rewind discards the forward ticks, because they have no record of
 // the group.
-func TestAGroupEndsTheFutureThatDidNotKeepIt(t *testing.T) {
+func TestNewGroup_DiscardsForwardTicks(t *testing.T) {
 	w, a, b, entities := members(4, Options{History: 2})
 	checkAtEnd(t, w)
 	w.restart(seqs{}) // Only the forward ticks have records of changes.
@@ -302,7 +302,7 @@ func TestAGroupEndsTheFutureThatDidNotKeepIt(t *testing.T) {
 	}
 }
 
-func TestALoopMayFillAndEmptyItsGroup(t *testing.T) {
+func TestGroupInLoop_FillAndEmpty(t *testing.T) {
 	for _, n := range []int{1, 3, 64, 200} {
 		w, a, b, g, _ := grouped(n, Options{History: 1})
 		checkAtEnd(t, w)
@@ -329,7 +329,7 @@ func TestALoopMayFillAndEmptyItsGroup(t *testing.T) {
 	}
 }
 
-func TestALoopWithoutTheGroupsStorageDrivingIsFree(t *testing.T) {
+func TestGroupInLoop_OtherDriver(t *testing.T) {
 	w, a, b, _, entities := grouped(10, Options{})
 	checkAtEnd(t, w)
 	c := MustRegister[word](w)
@@ -349,7 +349,7 @@ func TestALoopWithoutTheGroupsStorageDrivingIsFree(t *testing.T) {
 	}
 }
 
-func TestPackingAndSortingUnderALoopAreDetected(t *testing.T) {
+func TestGroupInLoop_PackAndSort(t *testing.T) {
 	const text = "rows of it were sorted or packed"
 	build := func() (w *World, a *Storage[plain], b *Storage[padded], q *Query1[plain]) {
 		w, a, b, entities := members(10, Options{})

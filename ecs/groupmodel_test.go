@@ -32,13 +32,13 @@ func (g *Group) check() error {
 }
 
 // An oracleGroup does what the documentation of Group says, on the stores of an oracle.
-type naiveGroup struct {
+type oracleGroup struct {
 	stores []int
-	n      int
+	packed int
 	whole  bool
 }
 
-func (w *naiveWorld) groupOf(store int) *naiveGroup {
+func (w *oracle) groupOf(store int) *oracleGroup {
 	for i := range w.groups {
 		if slices.Contains(w.groups[i].stores, store) {
 			return &w.groups[i]
@@ -47,7 +47,7 @@ func (w *naiveWorld) groupOf(store int) *naiveGroup {
 	return nil
 }
 
-func (w *naiveWorld) member(g *naiveGroup, e Entity) bool {
+func (w *oracle) member(g *oracleGroup, e Entity) bool {
 	for _, i := range g.stores {
 		if !slices.Contains(w.stores[i].entities, e) {
 			return false
@@ -57,7 +57,7 @@ func (w *naiveWorld) member(g *naiveGroup, e Entity) bool {
 }
 
 // moveTo exchanges e with the row at in all stores of g.
-func (w *naiveWorld) moveTo(g *naiveGroup, e Entity, at int) {
+func (w *oracle) moveTo(g *oracleGroup, e Entity, at int) {
 	for _, i := range g.stores {
 		s := &w.stores[i]
 		k := slices.Index(s.entities, e)
@@ -67,32 +67,32 @@ func (w *naiveWorld) moveTo(g *naiveGroup, e Entity, at int) {
 }
 
 // regroup packs e in every group that it has become a member of.
-func (w *naiveWorld) regroup(e Entity) {
+func (w *oracle) regroup(e Entity) {
 	for i := range w.groups {
 		g := &w.groups[i]
-		if w.member(g, e) && slices.Index(w.stores[g.stores[0]].entities, e) >= g.n {
-			w.moveTo(g, e, g.n)
-			g.n++
+		if w.member(g, e) && slices.Index(w.stores[g.stores[0]].entities, e) >= g.packed {
+			w.moveTo(g, e, g.packed)
+			g.packed++
 		}
 	}
 }
 
 // ungroup moves e, which is about to lose a component, out of the packed rows.
-func (w *naiveWorld) ungroup(g *naiveGroup, e Entity) {
-	if k := slices.Index(w.stores[g.stores[0]].entities, e); k >= 0 && k < g.n {
-		g.n--
-		w.moveTo(g, e, g.n)
+func (w *oracle) ungroup(g *oracleGroup, e Entity) {
+	if k := slices.Index(w.stores[g.stores[0]].entities, e); k >= 0 && k < g.packed {
+		g.packed--
+		w.moveTo(g, e, g.packed)
 	}
 }
 
-func (w *naiveWorld) emptied(store int) {
+func (w *oracle) resetGroup(store int) {
 	if g := w.groupOf(store); g != nil {
-		g.n, g.whole = 0, true
+		g.packed, g.whole = 0, true
 	}
 }
 
 // pack packs all members, in the order of the smallest store.
-func (w *naiveWorld) pack() {
+func (w *oracle) pack() {
 	for i := range w.groups {
 		g := &w.groups[i]
 		if g.whole {
@@ -104,10 +104,10 @@ func (w *naiveWorld) pack() {
 				d = k
 			}
 		}
-		for row := g.n; row < len(w.stores[d].entities); row++ {
+		for row := g.packed; row < len(w.stores[d].entities); row++ {
 			if e := w.stores[d].entities[row]; w.member(g, e) {
-				w.moveTo(g, e, g.n)
-				g.n++
+				w.moveTo(g, e, g.packed)
+				g.packed++
 			}
 		}
 		g.whole = true
@@ -116,33 +116,33 @@ func (w *naiveWorld) pack() {
 }
 
 // group makes a group of stores.
-func (p *pair) group(stores ...int) bool {
+func (p *model) group(stores ...int) bool {
 	var storages []AnyStorage
 	for _, i := range stores {
-		if p.n.groupOf(i) != nil {
+		if p.oracle.groupOf(i) != nil {
 			return false
 		}
-		storages = append(storages, p.faces[i].any())
+		storages = append(storages, p.stores[i].any())
 	}
 	g, err := p.w.NewGroup(storages...)
 	if err != nil {
 		failf("NewGroup(%v) = %v", stores, err)
 	}
-	for i := range p.n.frames { // In every older state, the group is not packed yet.
-		s := p.n.frames[i].state
-		s.groups = append(s.groups, naiveGroup{stores: stores})
+	for i := range p.oracle.frames { // In every older state, the group is not packed yet.
+		s := p.oracle.frames[i].state
+		s.groups = append(s.groups, oracleGroup{stores: stores})
 	}
-	for _, s := range p.n.forward {
-		s.groups = append(s.groups, naiveGroup{stores: stores})
+	for _, s := range p.oracle.forward {
+		s.groups = append(s.groups, oracleGroup{stores: stores})
 	}
-	p.n.groups = append(p.n.groups, naiveGroup{stores: stores})
+	p.oracle.groups = append(p.oracle.groups, oracleGroup{stores: stores})
 	// If no frame has records of the stores, all states are equal to the present one.
 	if g.untouched() && g.rows.Untouched() {
-		forward := p.n.forward
-		p.n.pack()
-		p.n.forward = forward
-		now := p.n.groups[len(p.n.groups)-1]
-		for _, f := range p.n.frames {
+		forward := p.oracle.forward
+		p.oracle.pack()
+		p.oracle.forward = forward
+		now := p.oracle.groups[len(p.oracle.groups)-1]
+		for _, f := range p.oracle.frames {
 			f.state.groups[len(f.state.groups)-1] = now
 		}
 		for _, s := range forward {
@@ -150,29 +150,29 @@ func (p *pair) group(stores ...int) bool {
 		}
 		return true
 	}
-	p.n.pack()
+	p.oracle.pack()
 	return true
 }
 
 // pack packs all groups. It reports whether any of them was not packed.
-func (p *pair) pack() bool {
-	waits := slices.ContainsFunc(p.n.groups, func(g naiveGroup) bool { return !g.whole })
+func (p *model) pack() bool {
+	waits := slices.ContainsFunc(p.oracle.groups, func(g oracleGroup) bool { return !g.whole })
 	for _, g := range p.w.groups {
 		g.Pack()
 	}
-	p.n.pack()
+	p.oracle.pack()
 	return waits
 }
 
-func (p *pair) checkGroups() {
-	if len(p.w.groups) != len(p.n.groups) {
-		failf("%d groups, want %d", len(p.w.groups), len(p.n.groups))
+func (p *model) checkGroups() {
+	if len(p.w.groups) != len(p.oracle.groups) {
+		failf("%d groups, want %d", len(p.w.groups), len(p.oracle.groups))
 	}
 	for i, g := range p.w.groups {
-		if want := p.n.groups[i]; g.Len() != want.n || (g.rows.Extra == 1) != want.whole {
-			failf("group %d: Len() = %d, all: %v, want %d, %v", i, g.Len(), g.rows.Extra == 1, want.n, want.whole)
+		if want := p.oracle.groups[i]; g.Len() != want.packed || (g.rows.Extra == 1) != want.whole {
+			failf("group %d: Len() = %d, all: %v, want %d, %v", i, g.Len(), g.rows.Extra == 1, want.packed, want.whole)
 		}
-		if want := p.n.stores[p.n.groups[i].stores[0]].entities[:g.Len()]; !slices.Equal(g.Entities(), want) {
+		if want := p.oracle.stores[p.oracle.groups[i].stores[0]].entities[:g.Len()]; !slices.Equal(g.Entities(), want) {
 			failf("group %d: Entities() = %v, want %v", i, g.Entities(), want)
 		}
 	}
@@ -189,40 +189,40 @@ func byTens(a, b int) int { return cmp.Compare(a/10%3, b/10%3) }
 
 func byIndexBackwards(a, b Entity) int { return cmp.Compare(b.Index(), a.Index()) }
 
-func (p *pair) sortValues(i int) bool {
+func (p *model) sortValues(i int) bool {
 	if p.kinds[i].indexed {
 		return false
 	}
-	p.faces[i].sort(byTens)
-	return p.n.sort(i, func(s *naiveStore, a, b int) int { return byTens(s.values[a], s.values[b]) })
+	p.stores[i].sort(byTens)
+	return p.oracle.sort(i, func(s *oracleStore, a, b int) int { return byTens(s.values[a], s.values[b]) })
 }
 
-func (p *pair) sortEntities(i int) bool {
+func (p *model) sortEntities(i int) bool {
 	if p.kinds[i].indexed {
 		return false
 	}
-	p.faces[i].any().(sorter).SortEntities(byIndexBackwards)
-	return p.n.sort(i, func(s *naiveStore, a, b int) int { return byIndexBackwards(s.entities[a], s.entities[b]) })
+	p.stores[i].any().(sorter).SortEntities(byIndexBackwards)
+	return p.oracle.sort(i, func(s *oracleStore, a, b int) int { return byIndexBackwards(s.entities[a], s.entities[b]) })
 }
 
-func (p *pair) sortLike(i, other int) bool {
+func (p *model) sortLike(i, other int) bool {
 	if p.kinds[i].indexed {
 		return false
 	}
-	p.faces[i].any().(sorter).SortLike(p.faces[other].any())
-	like := p.n.stores[other].entities
-	at := func(s *naiveStore, row int) uint { return uint(slices.Index(like, s.entities[row])) }
+	p.stores[i].any().(sorter).SortLike(p.stores[other].any())
+	like := p.oracle.stores[other].entities
+	at := func(s *oracleStore, row int) uint { return uint(slices.Index(like, s.entities[row])) }
 	like = slices.Clone(like)
-	return p.n.sort(i, func(s *naiveStore, a, b int) int { return cmp.Compare(at(s, a), at(s, b)) })
+	return p.oracle.sort(i, func(s *oracleStore, a, b int) int { return cmp.Compare(at(s, a), at(s, b)) })
 }
 
 // sort sorts the packed rows of store i together with those of its group, then the other rows. It
 // reports whether a row moved.
-func (w *naiveWorld) sort(i int, compare func(s *naiveStore, a, b int) int) bool {
+func (w *oracle) sort(i int, compare func(s *oracleStore, a, b int) int) bool {
 	s := &w.stores[i]
 	packed, stores := 0, []int(nil)
 	if g := w.groupOf(i); g != nil {
-		packed, stores = g.n, g.stores
+		packed, stores = g.packed, g.stores
 	}
 	order := make([]int, len(s.entities))
 	for row := range order {
@@ -236,36 +236,36 @@ func (w *naiveWorld) sort(i int, compare func(s *naiveStore, a, b int) int) bool
 	}
 	if !slices.IsSorted(order[:packed]) {
 		for _, k := range stores {
-			w.wrote(k)
+			w.markWritten(k)
 			w.stores[k].reorder(order[:packed])
 		}
 	}
 	if !slices.IsSorted(order[packed:]) {
-		w.wrote(i)
+		w.markWritten(i)
 		copy(order[:packed], ascending(packed))
 		s.reorder(order)
 	}
 	return true
 }
 
-func (p *pair) align(stores ...int) bool {
+func (p *model) align(stores ...int) bool {
 	var storages []AnyStorage
 	for _, i := range stores {
 		if p.kinds[i].indexed {
 			return false
 		}
-		storages = append(storages, p.faces[i].any())
+		storages = append(storages, p.stores[i].any())
 	}
 	p.w.Align(storages...)
-	return p.n.align(stores)
+	return p.oracle.align(stores)
 }
 
 // align moves the entities that all stores share to the front of each store. It reports whether a
 // row moved.
-func (w *naiveWorld) align(stores []int) (moved bool) {
+func (w *oracle) align(stores []int) (moved bool) {
 	var common []Entity
 	for _, e := range w.stores[stores[0]].entities {
-		if w.member(&naiveGroup{stores: stores}, e) {
+		if w.member(&oracleGroup{stores: stores}, e) {
 			common = append(common, e)
 		}
 	}
@@ -273,19 +273,19 @@ func (w *naiveWorld) align(stores []int) (moved bool) {
 		s := &w.stores[i]
 		packed, others := 0, []int(nil)
 		if g := w.groupOf(i); g != nil {
-			packed, others = g.n, g.stores
+			packed, others = g.packed, g.stores
 		}
 		members := forward(s.entities[:packed], common)
 		rest := forward(s.entities[packed:], common)
 		if !slices.IsSorted(members) {
 			for _, k := range others {
-				w.wrote(k)
+				w.markWritten(k)
 				w.stores[k].reorder(members)
 			}
 			moved = true
 		}
 		if !slices.IsSorted(rest) {
-			w.wrote(i)
+			w.markWritten(i)
 			order := ascending(packed)
 			for _, k := range rest {
 				order = append(order, packed+k)
@@ -328,8 +328,8 @@ func ascending(n int) (rows []int) {
 	return rows
 }
 
-func (s *naiveStore) reorder(order []int) {
-	old := naiveStore{entities: slices.Clone(s.entities), values: slices.Clone(s.values)}
+func (s *oracleStore) reorder(order []int) {
+	old := oracleStore{entities: slices.Clone(s.entities), values: slices.Clone(s.values)}
 	for row, from := range order {
 		s.entities[row], s.values[row] = old.entities[from], old.values[from]
 	}
@@ -338,22 +338,22 @@ func (s *naiveStore) reorder(order []int) {
 // Operations on groups.
 
 func grouping(stores ...int) operation {
-	return operation{fmt.Sprint("group ", stores), func(p *pair) bool { return p.group(stores...) }}
+	return operation{fmt.Sprint("group ", stores), func(p *model) bool { return p.group(stores...) }}
 }
 
-var packing = operation{"pack", (*pair).pack}
+var packing = operation{"pack", (*model).pack}
 
 func aligns(stores ...int) []operation {
-	return []operation{{fmt.Sprint("align ", stores), func(p *pair) bool { return p.align(stores...) }}}
+	return []operation{{fmt.Sprint("align ", stores), func(p *model) bool { return p.align(stores...) }}}
 }
 
 func sorts(stores ...int) (list []operation) {
 	for k, i := range stores {
 		other := stores[(k+1)%len(stores)]
 		list = append(list,
-			operation{fmt.Sprint("sort values of ", i), func(p *pair) bool { return p.sortValues(i) }},
-			operation{fmt.Sprint("sort entities of ", i), func(p *pair) bool { return p.sortEntities(i) }},
-			operation{fmt.Sprintf("sort %d like %d", i, other), func(p *pair) bool { return p.sortLike(i, other) }})
+			operation{fmt.Sprint("sort values of ", i), func(p *model) bool { return p.sortValues(i) }},
+			operation{fmt.Sprint("sort entities of ", i), func(p *model) bool { return p.sortEntities(i) }},
+			operation{fmt.Sprintf("sort %d like %d", i, other), func(p *model) bool { return p.sortLike(i, other) }})
 	}
 	return list
 }

@@ -84,7 +84,7 @@ func panickingLoops() []panickingLoop {
 }
 
 // After a panic in the body of a loop, the rows of the loop are recorded once, by the next commit.
-func TestPanicInLoop_RowsAreToldOnce(t *testing.T) {
+func TestPanicInLoop_RowsRecordedOnce(t *testing.T) {
 	for _, loop := range panickingLoops() {
 		for _, history := range []int{0, 4} {
 			t.Run(fmt.Sprint(loop.name, " with history ", history), func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestPanicInLoop_Checkpoints(t *testing.T) {
 }
 
 // The rows of an outer loop stay writable, however many inner loops panic.
-func TestPanicInLoop_OuterLoopGoesOn(t *testing.T) {
+func TestPanicInLoop_OuterLoop(t *testing.T) {
 	w, a, b, _ := members(2, Options{History: 2})
 	outer, inner := NewQuery1(Write(a)), NewQuery1(Write(b))
 	w.Commit()

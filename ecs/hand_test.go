@@ -5,26 +5,26 @@ import (
 	"testing"
 )
 
-// A handful is a world whose loops set boundaries in their bodies, with the digests at the
+// A boundaryWorld is a world whose loops set boundaries in their bodies, with the digests at the
 // boundaries.
-type handful struct {
+type boundaryWorld struct {
 	w    *World
 	a    *Storage[plain]
 	b    *Storage[padded]
 	o    *Storage[extra]
 	rng  *rand.Rand
-	held []heldAt
+	held []savedDigest
 	left int // Actions until the end.
 }
 
-type heldAt struct {
+type savedDigest struct {
 	cp     Checkpoint
 	digest Digest
 }
 
-func newHandful(seed uint64) *handful {
+func newBoundaryWorld(seed uint64) *boundaryWorld {
 	w := NewWorld(Options{History: 3})
-	h := &handful{w: w, a: MustRegister[plain](w), b: MustRegister[padded](w), o: MustRegister(w, Component[extra]{Kind: Ordered}), rng: rand.New(rand.NewPCG(seed, 4)), left: 60}
+	h := &boundaryWorld{w: w, a: MustRegister[plain](w), b: MustRegister[padded](w), o: MustRegister(w, Component[extra]{Kind: Ordered}), rng: rand.New(rand.NewPCG(seed, 4)), left: 60}
 	entities := w.CreateN(nil, 200)
 	for i, e := range entities {
 		h.a.Set(e, plain{X: int32(i)})
@@ -39,7 +39,7 @@ func newHandful(seed uint64) *handful {
 }
 
 // act may set a boundary in the body of a loop. Function write writes the current row of the loop.
-func (h *handful) act(t *testing.T, write func()) {
+func (h *boundaryWorld) act(t *testing.T, write func()) {
 	if h.left--; h.left < 0 || h.rng.IntN(4) > 0 {
 		return
 	}
@@ -48,7 +48,7 @@ func (h *handful) act(t *testing.T, write func()) {
 	}
 	switch k := len(h.held) - 1; h.rng.IntN(6) {
 	case 0, 1:
-		h.held = append(h.held, heldAt{h.w.Checkpoint(), 0})
+		h.held = append(h.held, savedDigest{h.w.Checkpoint(), 0})
 		h.held[len(h.held)-1].digest = h.w.Digest()
 	case 2:
 		if k >= 0 {
@@ -74,7 +74,7 @@ func (h *handful) act(t *testing.T, write func()) {
 }
 
 // putBack restores the newest checkpoint.
-func (h *handful) putBack(t *testing.T) {
+func (h *boundaryWorld) putBack(t *testing.T) {
 	last := h.held[len(h.held)-1]
 	h.w.Restore(last.cp)
 	if h.w.Digest() != last.digest {
@@ -84,24 +84,24 @@ func (h *handful) putBack(t *testing.T) {
 
 // The current row of a loop may be written after a boundary in the body. A restore then restores
 // the value at the boundary.
-func TestABoundaryInALoopLeavesTheRowsInHandWritable(t *testing.T) {
-	loops := map[string]func(h *handful, act func(write func())){
-		"alone": func(h *handful, act func(func())) {
+func TestLoop_WriteAfterBoundary(t *testing.T) {
+	loops := map[string]func(h *boundaryWorld, act func(write func())){
+		"alone": func(h *boundaryWorld, act func(func())) {
 			for _, p := range NewQuery1(Write(h.a)).All() {
 				act(func() { p.X++ })
 			}
 		},
-		"scattered": func(h *handful, act func(func())) {
+		"scattered": func(h *boundaryWorld, act func(func())) {
 			for _, row := range NewQuery2(Read(h.a), Write(h.b)).All() {
 				act(func() { row.B.B++ })
 			}
 		},
-		"two of them": func(h *handful, act func(func())) {
+		"two of them": func(h *boundaryWorld, act func(func())) {
 			for _, row := range NewQuery2(Write(h.a), Write(h.b)).All() {
 				act(func() { row.A.X++; row.B.B++ })
 			}
 		},
-		"optional": func(h *handful, act func(func())) {
+		"optional": func(h *boundaryWorld, act func(func())) {
 			for _, row := range NewQuery2(Write(h.a), Optional(Write(h.b))).AllOptional() {
 				act(func() {
 					row.A.X++
@@ -111,12 +111,12 @@ func TestABoundaryInALoopLeavesTheRowsInHandWritable(t *testing.T) {
 				})
 			}
 		},
-		"by index": func(h *handful, act func(func())) {
+		"by index": func(h *boundaryWorld, act func(func())) {
 			for _, row := range NewQuery2(Write(h.o), Write(h.b)).All() {
 				act(func() { row.A.V++; row.B.B++ })
 			}
 		},
-		"filtered": func(h *handful, act func(func())) {
+		"filtered": func(h *boundaryWorld, act func(func())) {
 			for i := range 100 {
 				e := h.w.Create()
 				h.a.Set(e, plain{})
@@ -129,14 +129,14 @@ func TestABoundaryInALoopLeavesTheRowsInHandWritable(t *testing.T) {
 				act(func() { row.A.X++; row.B.B++ })
 			}
 		},
-		"runs": func(h *handful, act func(func())) {
+		"runs": func(h *boundaryWorld, act func(func())) {
 			for run := range NewQuery2(Write(h.a), Write(h.b)).Runs() {
 				for i := range run.A {
 					act(func() { run.A[i].X++; run.B[i].B++ })
 				}
 			}
 		},
-		"asked about others": func(h *handful, act func(func())) {
+		"asked about others": func(h *boundaryWorld, act func(func())) {
 			q := NewQuery2(Write(h.a), Write(h.b))
 			for e, row := range q.All() {
 				q.Has(h.w.Entities()[0])
@@ -144,7 +144,7 @@ func TestABoundaryInALoopLeavesTheRowsInHandWritable(t *testing.T) {
 				act(func() { row.A.X++; row.B.B++; q.Get(e) })
 			}
 		},
-		"nested": func(h *handful, act func(func())) {
+		"nested": func(h *boundaryWorld, act func(func())) {
 			q, one := NewQuery2(Write(h.a), Write(h.b)), NewQuery1(Write(h.a))
 			for _, outer := range q.All() {
 				for _, inner := range q.All() {
@@ -165,7 +165,7 @@ func TestABoundaryInALoopLeavesTheRowsInHandWritable(t *testing.T) {
 				}
 			}
 		},
-		"after panics": func(h *handful, act func(func())) {
+		"after panics": func(h *boundaryWorld, act func(func())) {
 			q := NewQuery2(Write(h.a), Write(h.b))
 			for _, outer := range q.All() {
 				func() {
@@ -187,7 +187,7 @@ func TestABoundaryInALoopLeavesTheRowsInHandWritable(t *testing.T) {
 	for name, loop := range loops {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(40) {
-				h := newHandful(seed)
+				h := newBoundaryWorld(seed)
 				loop(h, func(write func()) { h.act(t, write) })
 				if len(h.w.hands) > 0 {
 					t.Errorf("seed %d: %d loops are under way, want none", seed, len(h.w.hands))
@@ -207,7 +207,7 @@ func TestABoundaryInALoopLeavesTheRowsInHandWritable(t *testing.T) {
 }
 
 // The record of a loop that panicked is kept only until its rows move.
-func TestALoopThatPanickedIsForgotten(t *testing.T) {
+func TestPanicInLoop_CursorDropped(t *testing.T) {
 	w, a, _, _ := members(100, Options{})
 	q := NewQuery1(Write(a))
 	for range 50 {
@@ -233,7 +233,7 @@ func TestALoopThatPanickedIsForgotten(t *testing.T) {
 
 // The current row of a loop may be written after a Seek in the body, as after any other boundary. A
 // second Seek reverts the write.
-func TestSeek_RowsInHand(t *testing.T) {
+func TestLoop_WriteAfterSeek(t *testing.T) {
 	for to := uint64(1); to < 5; to++ {
 		w := NewWorld(Options{History: 8})
 		s := MustRegister[plain](w)

@@ -7,24 +7,24 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// A holder takes a model through a random program that holds 8 to 64 checkpoints. One seed in four
+// A checkpointRun takes a model through a random program that holds 8 to 64 checkpoints. One seed in four
 // holds at most one. The checkpoints are in several ticks of a history, or all in one tick. The
 // program releases neighbours among them, and restores with pins held. Meanwhile storages grow,
 // shrink and are cleared.
-type holder struct {
-	pinRunner
-	r    *rand.Rand
-	want int // The number of checkpoints to hold, roughly.
+type checkpointRun struct {
+	pinProgram
+	r               *rand.Rand
+	wantCheckpoints int // The number of checkpoints to hold, roughly.
 }
 
-func newHolder(seed uint64) *holder {
+func newCheckpointRun(seed uint64) *checkpointRun {
 	r := rand.New(rand.NewPCG(seed, 9))
-	h := &holder{r: r, want: 8 + r.IntN(57)}
+	h := &checkpointRun{r: r, wantCheckpoints: 8 + r.IntN(57)}
 	// With few checkpoints, ticks are evicted too, even if a pin still reads them.
 	if seed%4 == 3 {
-		h.want = r.IntN(2)
+		h.wantCheckpoints = r.IntN(2)
 	}
-	h.pinRunner = pinRunner{runner: runner{pair: newPair(setting{
+	h.pinProgram = pinProgram{programRunner: programRunner{model: newModel(modelOptions{
 		kinds:     []kind{plainKind, largeKind, listKind, gapKind, hashedKind, orderedKind, extraKind},
 		resources: 2, history: []int{0, 1, 3, 30, 60}[r.IntN(5)], historyDense: r.IntN(2) * 5,
 		record: r.IntN(3) > 0, maxGeneration: 5, entities: 12, members: 8,
@@ -32,8 +32,8 @@ func newHolder(seed uint64) *holder {
 	return h
 }
 
-func (h *holder) checkpoints() (n int) {
-	for _, f := range h.n.frames {
+func (h *checkpointRun) checkpoints() (n int) {
+	for _, f := range h.oracle.frames {
 		if !f.tick {
 			n++
 		}
@@ -41,107 +41,107 @@ func (h *holder) checkpoints() (n int) {
 	return n
 }
 
-func (h *holder) hold() {
+func (h *checkpointRun) hold() {
 	cp := h.w.Checkpoint()
 	h.cps = append(h.cps, cp)
-	h.n.checkpoint(cp)
+	h.oracle.checkpoint(cp)
 }
 
 // grow adds components to entities, and creates up to 30 entities.
-func (h *holder) grow() {
+func (h *checkpointRun) grow() {
 	for range 1 + h.r.IntN(6) {
 		if h.w.Len() < 30 {
 			h.create()
 		}
 	}
 	for range 1 + h.r.IntN(30) {
-		h.set(h.r.IntN(len(h.faces)), h.any())
+		h.set(h.r.IntN(len(h.stores)), h.any())
 	}
 }
 
 // any returns a random entity, or 0 if none is alive.
-func (h *holder) any() Entity {
+func (h *checkpointRun) any() Entity {
 	if n := h.w.Len(); n > 0 {
 		return h.w.Entities()[h.r.IntN(n)]
 	}
 	return 0
 }
 
-func (h *holder) shrink() {
+func (h *checkpointRun) shrink() {
 	for range 1 + h.r.IntN(10) {
 		switch e := h.any(); h.r.IntN(4) {
 		case 0:
 			h.destroy(e)
 		case 1:
-			h.increase(h.r.IntN(len(h.faces)), e)
+			h.increase(h.r.IntN(len(h.stores)), e)
 		default:
-			h.remove(h.r.IntN(len(h.faces)), e)
+			h.remove(h.r.IntN(len(h.stores)), e)
 		}
 	}
 }
 
 // releaseInTheMiddle releases up to four neighbouring checkpoints.
-func (h *holder) releaseInTheMiddle() {
+func (h *checkpointRun) releaseInTheMiddle() {
 	k := h.r.IntN(h.checkpoints())
 	for range 1 + h.r.IntN(4) {
-		h.pair.release(min(k, h.checkpoints()-1))
-		h.look()
+		h.model.release(min(k, h.checkpoints()-1))
+		h.checkInvariants()
 	}
 }
 
 // back restores the n-th newest checkpoint.
-func (h *holder) back(n int) {
+func (h *checkpointRun) back(n int) {
 	if i := h.checkpoints() - 1 - n; i >= 0 {
-		h.wentBack(h.n.frames[h.checkpointAt(i)].cp.id, never)
-		h.pair.restore(i)
+		h.wentBack(h.oracle.frames[h.checkpointAt(i)].cp.id, never)
+		h.model.restore(i)
 	}
 }
 
-func (h *holder) step() {
+func (h *checkpointRun) step() {
 	switch n := h.r.IntN(42); {
-	case n < 12 && h.checkpoints() < h.want:
+	case n < 12 && h.checkpoints() < h.wantCheckpoints:
 		h.hold()
 	case n < 17:
 		h.grow()
 	case n < 22:
 		h.shrink()
 	case n < 24:
-		h.clear(h.r.IntN(len(h.faces)))
+		h.clear(h.r.IntN(len(h.stores)))
 	case n < 25:
 		h.clearAll()
 	case n < 29:
 		h.commit()
-	case n < 32 && h.checkpoints() > h.want/2:
+	case n < 32 && h.checkpoints() > h.wantCheckpoints/2:
 		h.releaseInTheMiddle()
-	case n < 33 && h.checkpoints() > h.want/2:
-		h.pair.release(0)
+	case n < 33 && h.checkpoints() > h.wantCheckpoints/2:
+		h.model.release(0)
 	case n < 34:
 		h.increaseResource(h.r.IntN(2))
 	case n < 36:
 		h.back(h.r.IntN(5))
 	// Seek rarely, because it releases the checkpoints after its target.
 	case n < 37:
-		h.seek(h.n.tick - min(h.n.tick, uint64(h.r.IntN(3))))
+		h.seek(h.oracle.tick - min(h.oracle.tick, uint64(h.r.IntN(3))))
 	case n < 38:
-		h.seek(h.n.tick + uint64(h.r.IntN(3)))
+		h.seek(h.oracle.tick + uint64(h.r.IntN(3)))
 	case n < 39:
 		h.commit()
-		h.pinRunner.pin()
+		h.pinProgram.pin()
 	case n < 41:
 		h.w.Shrink()
 	default:
-		h.pinRunner.release(h.r.IntN(3))
+		h.pinProgram.release(h.r.IntN(3))
 	}
 }
 
-// look checks the invariants of the world.
-func (h *holder) look() {
+// checkInvariants checks the invariants of the world.
+func (h *checkpointRun) checkInvariants() {
 	if err := h.w.check(); err != nil {
 		failf("%v", err)
 	}
 }
 
-func (h *holder) lookAtAll() {
+func (h *checkpointRun) checkAll() {
 	h.check()
 	for _, d := range h.pins {
 		d.check(7)
@@ -149,33 +149,33 @@ func (h *holder) lookAtAll() {
 }
 
 // run takes n steps. It then restores each checkpoint, the newest first, and the oldest tick.
-func (h *holder) run(n int) (err error) {
+func (h *checkpointRun) run(n int) (err error) {
 	defer catch(&err)
 	for i := range n {
 		h.step()
-		h.look()
+		h.checkInvariants()
 		if i%25 == 24 {
-			h.lookAtAll()
+			h.checkAll()
 		}
 	}
 	for h.checkpoints() > 0 {
 		h.back(0)
-		h.lookAtAll()
+		h.checkAll()
 		if h.r.IntN(3) == 0 {
 			h.shrink()
 		}
 		h.back(0)
-		h.pair.release(h.checkpoints() - 1)
+		h.model.release(h.checkpoints() - 1)
 	}
-	h.seek(h.n.oldest())
-	h.lookAtAll()
+	h.seek(h.oracle.oldest())
+	h.checkAll()
 	return nil
 }
 
-func TestCheckpointsReleasedInTheMiddleOfMany(t *testing.T) {
+func TestManyCheckpoints_ReleasedInMiddle(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(60, 600)) {
-		if err := newHolder(seed).run(250); err != nil {
+		if err := newCheckpointRun(seed).run(250); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
@@ -183,7 +183,7 @@ func TestCheckpointsReleasedInTheMiddleOfMany(t *testing.T) {
 
 // Ten checkpoints are set, and the storage is cleared after the first. Some neighbours among them
 // are released, and then all rows are written.
-func TestAClearedStorageComesBackWhicheverCheckpointsAreReleased(t *testing.T) {
+func TestManyCheckpoints_ClearedStorage(t *testing.T) {
 	for first := 1; first < 9; first++ {
 		for n := 1; first+n <= 9; n++ {
 			if err := clearedBehind(first, n); err != nil {
@@ -195,8 +195,8 @@ func TestAClearedStorageComesBackWhicheverCheckpointsAreReleased(t *testing.T) {
 
 func clearedBehind(first, n int) (err error) {
 	defer catch(&err)
-	p := newPair(setting{kinds: []kind{plainKind, listKind}, entities: 40, members: 40})
-	hold := func() { p.n.checkpoint(p.w.Checkpoint()) }
+	p := newModel(modelOptions{kinds: []kind{plainKind, listKind}, entities: 40, members: 40})
+	hold := func() { p.oracle.checkpoint(p.w.Checkpoint()) }
 	for i := range 10 {
 		hold()
 		if i == 0 {
@@ -213,7 +213,7 @@ func clearedBehind(first, n int) (err error) {
 		p.set(0, e)
 		p.set(1, e)
 	}
-	for i := len(p.n.frames) - 1; i >= 0; i-- {
+	for i := len(p.oracle.frames) - 1; i >= 0; i-- {
 		p.restore(i)
 		p.check()
 	}

@@ -9,49 +9,49 @@ import (
 
 // Each sequence breaks a tempting shortcut of the undo log, which its name states. All sequences
 // begin with e0, e1, e2 in a storage.
-func TestShortcutsThatFail(t *testing.T) {
-	type steps []func(p *pair) bool
+func TestHistory_FailingShortcuts(t *testing.T) {
+	type steps []func(p *model) bool
 	var (
-		checkpoint = (*pair).checkpoint
-		removeE0   = func(p *pair) bool { return p.remove(0, p.handle(0)) }
-		addE0      = func(p *pair) bool { return p.set(0, p.handle(0)) }
-		addE1      = func(p *pair) bool { return p.set(0, p.handle(1)) }
-		destroyE0  = func(p *pair) bool { return p.destroy(p.handle(0)) }
-		removeE2   = func(p *pair) bool { return p.remove(0, p.handle(2)) }
-		writeE2    = func(p *pair) bool { return p.increase(0, p.handle(2)) }
-		restore    = func(i int) func(p *pair) bool { return func(p *pair) bool { return p.restore(i) } }
-		release    = func(i int) func(p *pair) bool { return func(p *pair) bool { return p.release(i) } }
-		rewind     = func(n int) func(p *pair) bool { return func(p *pair) bool { return p.rewind(n) } }
-		clear0     = func(p *pair) bool { return p.clear(0) }
-		seek       = func(tick uint64) func(p *pair) bool { return func(p *pair) bool { return p.seek(tick) } }
+		checkpoint = (*model).checkpoint
+		removeE0   = func(p *model) bool { return p.remove(0, p.handle(0)) }
+		addE0      = func(p *model) bool { return p.set(0, p.handle(0)) }
+		addE1      = func(p *model) bool { return p.set(0, p.handle(1)) }
+		destroyE0  = func(p *model) bool { return p.destroy(p.handle(0)) }
+		removeE2   = func(p *model) bool { return p.remove(0, p.handle(2)) }
+		writeE2    = func(p *model) bool { return p.increase(0, p.handle(2)) }
+		restore    = func(i int) func(p *model) bool { return func(p *model) bool { return p.restore(i) } }
+		release    = func(i int) func(p *model) bool { return func(p *model) bool { return p.release(i) } }
+		rewind     = func(n int) func(p *model) bool { return func(p *model) bool { return p.rewind(n) } }
+		clear0     = func(p *model) bool { return p.clear(0) }
+		seek       = func(tick uint64) func(p *model) bool { return func(p *model) bool { return p.seek(tick) } }
 	)
 	tests := []struct {
 		shortcut string
-		setting  setting
+		setting  modelOptions
 		steps    steps
 	}{
-		{"protecting the length of the newest frame only", setting{},
+		{"protecting the length of the newest frame only", modelOptions{},
 			steps{checkpoint, removeE0, checkpoint, addE0, restore(0)}},
-		{"protecting entities by the number alive, not of all ids made", setting{},
-			steps{destroyE0, checkpoint, (*pair).create, restore(0)}},
-		{"keeping the span over a restore", setting{},
+		{"protecting entities by the number alive, not of all ids made", modelOptions{},
+			steps{destroyE0, checkpoint, (*model).create, restore(0)}},
+		{"keeping the span over a restore", modelOptions{},
 			steps{checkpoint, removeE0, restore(0), removeE0, restore(0)}},
-		{"dropping the log at a release", setting{},
+		{"dropping the log at a release", modelOptions{},
 			steps{checkpoint, removeE0, checkpoint, addE0, release(1), restore(0)}},
-		{"repairing sparse from dense instead of saving it", setting{},
+		{"repairing sparse from dense instead of saving it", modelOptions{},
 			steps{checkpoint, removeE0, restore(0)}},
-		{"saving only rows that mean something", setting{},
+		{"saving only rows that mean something", modelOptions{},
 			steps{clear0, addE0, addE1, checkpoint, clear0, addE0, restore(0)}},
-		{"trusting that a log without merges names no row twice", setting{},
+		{"trusting that a log without merges names no row twice", modelOptions{},
 			steps{checkpoint, removeE0, checkpoint, release(1), removeE2, restore(0)}},
-		{"pointing the registry to rows past its end", setting{maxGeneration: 1},
-			steps{destroyE0, checkpoint, (*pair).create, checkpoint, (*pair).create, restore(0)}},
-		{"pointing the registry, on redo, only to rows that a log holds", setting{maxGeneration: 1, history: 3},
-			steps{destroyE0, (*pair).commit, (*pair).create, (*pair).commit, rewind(1), seek(2)}},
-		{"counting undone frames as ticks", setting{history: 1},
-			steps{checkpoint, (*pair).commit, (*pair).commit, rewind(2), seek(1), seek(2)}},
-		{"leaving alone the rows a merged log puts back past the end", setting{},
-			steps{removeE2, checkpoint, func(p *pair) bool { return p.set(0, p.handle(2)) }, checkpoint, writeE2, release(1), removeE2, restore(0), release(0)}},
+		{"pointing the registry to rows past its end", modelOptions{maxGeneration: 1},
+			steps{destroyE0, checkpoint, (*model).create, checkpoint, (*model).create, restore(0)}},
+		{"pointing the registry, on redo, only to rows that a log holds", modelOptions{maxGeneration: 1, history: 3},
+			steps{destroyE0, (*model).commit, (*model).create, (*model).commit, rewind(1), seek(2)}},
+		{"counting undone frames as ticks", modelOptions{history: 1},
+			steps{checkpoint, (*model).commit, (*model).commit, rewind(2), seek(1), seek(2)}},
+		{"leaving alone the rows a merged log puts back past the end", modelOptions{},
+			steps{removeE2, checkpoint, func(p *model) bool { return p.set(0, p.handle(2)) }, checkpoint, writeE2, release(1), removeE2, restore(0), release(0)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.shortcut, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestShortcutsThatFail(t *testing.T) {
 			var err error
 			func() {
 				defer catch(&err)
-				p := newPair(tt.setting)
+				p := newModel(tt.setting)
 				p.digest = true
 				for _, step := range tt.steps {
 					step(p)
@@ -75,7 +75,7 @@ func TestShortcutsThatFail(t *testing.T) {
 
 // The rewind releases the checkpoint that protected the last row. The seek forward ends the branch
 // that the row was kept for.
-func TestARowThatNothingProtectsIsZeroOnceAllIsRedone(t *testing.T) {
+func TestHistory_UnprotectedRowZeroed(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister[*int](w, Component[*int]{Name: "pointer", NoPersist: true})
 	entities := w.CreateN(nil, 2)
@@ -98,7 +98,7 @@ func TestARowThatNothingProtectsIsZeroOnceAllIsRedone(t *testing.T) {
 	}
 }
 
-func TestUsingACheckpointThatIsGonePanics(t *testing.T) {
+func TestCheckpoint_Released(t *testing.T) {
 	const gone = " of a checkpoint that is no longer valid: it was released, or an older checkpoint or tick was restored; check Checkpoint.Valid first"
 	w := NewWorld(Options{History: 2})
 	released := w.Checkpoint()
@@ -122,7 +122,7 @@ func TestUsingACheckpointThatIsGonePanics(t *testing.T) {
 	}
 }
 
-func TestATickThatIsNotHeldLeavesTheWorldAlone(t *testing.T) {
+func TestHistory_TickNotHeld(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 2})
 	for range 5 {
 		a.Mut(entities[0]).X++
@@ -146,7 +146,7 @@ func TestATickThatIsNotHeldLeavesTheWorldAlone(t *testing.T) {
 	}
 }
 
-func TestTheHistoryStaysWithinItsBytes(t *testing.T) {
+func TestHistory_ByteLimit(t *testing.T) {
 	const budget = 100_000
 	w, a, _, entities := members(2000, Options{History: 50, HistoryBytes: budget})
 	checkAtEnd(t, w)
@@ -182,7 +182,7 @@ func TestTheHistoryStaysWithinItsBytes(t *testing.T) {
 	}
 }
 
-func TestALogInsideATickDoesNotGrowWithoutBound(t *testing.T) {
+func TestHistory_LogBoundedWithinTick(t *testing.T) {
 	loops := map[string]func(w *World, write func()){
 		"try":                 func(w *World, write func()) { _ = w.Try(func() error { write(); return nil }) },
 		"write, then try":     func(w *World, write func()) { write(); _ = w.Try(func() error { return nil }) },
@@ -227,7 +227,7 @@ func TestALogInsideATickDoesNotGrowWithoutBound(t *testing.T) {
 
 // Logs of a few hundred rows have several chunks, and are merged unchanged. Larger logs are
 // compacted as well.
-func TestLogsOfManyChunksSurviveMergesInEveryOrder(t *testing.T) {
+func TestHistory_LogsMergedInEveryOrder(t *testing.T) {
 	for _, n := range []int{100, 400, 10_000} {
 		t.Run(fmt.Sprint(n, " rows"), func(t *testing.T) { mergeInEveryOrder(t, n) })
 	}
@@ -294,7 +294,7 @@ func mergeInEveryOrder(t *testing.T, n int) {
 	}
 }
 
-func TestOnRestoreIsCalledOnceTheWorldIsWhole(t *testing.T) {
+func TestHistory_OnRestore(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 2})
 	x := MustRegister(w, Component[extra]{NoRewind: true})
 	calls := 0

@@ -13,22 +13,22 @@ import (
 
 // A hookLog has the calls that the hooks of a model received.
 type hookLog struct {
-	stores         []naiveDelta
-	replaced       []naiveSet
+	deltas         []oracleDelta
+	replaced       []oracleSet
 	created, ended []Entity
-	faces          []face
+	stores         []intStore
 }
 
 // An oracleSet is a Set of a component that the entity had already.
-type naiveSet struct {
+type oracleSet struct {
 	store int
-	naiveEdit
+	oracleEdit
 }
 
 // listen registers hooks of w that log created and destroyed entities.
 func (log *hookLog) listen(w *World) {
 	w.OnCreate(func(e Entity) {
-		for _, f := range log.faces {
+		for _, f := range log.stores {
 			if f.has(e) || !w.Alive(e) {
 				failf("OnCreate was told of %v, which is dead or has %s", e, f.name)
 			}
@@ -36,8 +36,8 @@ func (log *hookLog) listen(w *World) {
 		log.created = append(log.created, e)
 	})
 	w.OnDestroy(func(e Entity) {
-		for i, f := range log.faces {
-			for _, gone := range log.stores[i].removed {
+		for i, f := range log.stores {
+			for _, gone := range log.deltas[i].removed {
 				if gone.e == e || !w.Alive(e) {
 					failf("OnDestroy was told of %v, which is dead or has lost %s", e, f.name)
 				}
@@ -51,31 +51,31 @@ func (log *hookLog) listen(w *World) {
 // arguments against the world.
 func hookedKinds(kinds []kind, log *hookLog) []kind {
 	hooked := slices.Clone(kinds)
-	log.stores = make([]naiveDelta, len(kinds))
+	log.deltas = make([]oracleDelta, len(kinds))
 	for i, k := range kinds {
-		hooked[i].add = func(w *World) face {
+		hooked[i].add = func(w *World) intStore {
 			f := k.add(w)
 			if i == 0 {
-				log.faces = log.faces[:0]
+				log.stores = log.stores[:0]
 				log.listen(w)
 			}
-			log.faces = append(log.faces, f)
+			log.stores = append(log.stores, f)
 			mustHave := func(e Entity, v int) {
 				if got, ok := f.get(e); !ok || got != v || !w.Alive(e) {
 					failf("%s: a hook was told of %v and %d; Get() = %d, %v", f.name, e, v, got, ok)
 				}
 			}
-			store := &log.stores[i]
+			store := &log.deltas[i]
 			f.changes.hook(
-				func(e Entity, v int) { mustHave(e, v); store.added = append(store.added, naiveEdit{e, 0, v}) },
-				func(e Entity, v int) { mustHave(e, v); store.removed = append(store.removed, naiveEdit{e, v, 0}) },
+				func(e Entity, v int) { mustHave(e, v); store.added = append(store.added, oracleEdit{e, 0, v}) },
+				func(e Entity, v int) { mustHave(e, v); store.removed = append(store.removed, oracleEdit{e, v, 0}) },
 				func(e Entity, old, now int) {
 					mustHave(e, now)
-					log.replaced = append(log.replaced, naiveSet{i, naiveEdit{e, old, now}})
+					log.replaced = append(log.replaced, oracleSet{i, oracleEdit{e, old, now}})
 				},
 				func(e Entity, old, now int) {
 					mustHave(e, now)
-					store.changed = append(store.changed, naiveEdit{e, old, now})
+					store.changed = append(store.changed, oracleEdit{e, old, now})
 				})
 			return f
 		}
@@ -85,43 +85,43 @@ func hookedKinds(kinds []kind, log *hookLog) []kind {
 
 // expect compares the calls that the hooks received during do with the changes of the oracle. A
 // step either adds components or removes them.
-func (log *hookLog) expect(p *pair, quiet bool, do func() bool) bool {
-	clear(log.stores)
-	log.replaced, log.created, log.ended, p.n.replaced = nil, nil, nil, nil
-	before := p.n.naiveState.clone()
-	boundary := p.n.newestBoundary()
-	tick := p.n.tick
+func (log *hookLog) expect(p *model, quiet bool, do func() bool) bool {
+	clear(log.deltas)
+	log.replaced, log.created, log.ended, p.oracle.replaced = nil, nil, nil, nil
+	before := p.oracle.oracleState.clone()
+	boundary := p.oracle.newestBoundary()
+	tick := p.oracle.tick
 	done := do()
-	for i := range log.stores {
-		var want naiveDelta
+	for i := range log.deltas {
+		var want oracleDelta
 		switch {
 		case quiet:
-		case p.n.tick != tick:
-			if !p.n.exempt[i] {
-				want.changed = difference(&boundary.stores[i], &p.n.stores[i]).changed
+		case p.oracle.tick != tick:
+			if !p.oracle.exempt[i] {
+				want.changed = difference(&boundary.stores[i], &p.oracle.stores[i]).changed
 			}
 		default:
-			want = difference(&before.stores[i], &p.n.stores[i])
+			want = difference(&before.stores[i], &p.oracle.stores[i])
 			want.changed = nil
 			slices.Reverse(want.removed)
 		}
 		// World.Clear goes by entities, not by rows.
-		if len(p.n.alive) == 0 {
+		if len(p.oracle.alive) == 0 {
 			slices.SortFunc(want.removed, byEntity)
-			slices.SortFunc(log.stores[i].removed, byEntity)
+			slices.SortFunc(log.deltas[i].removed, byEntity)
 		}
-		if got := log.stores[i]; !reflect.DeepEqual(got, want) {
-			failf("%s: hooks were told %v, want %v", p.faces[i].name, got, want)
+		if got := log.deltas[i]; !reflect.DeepEqual(got, want) {
+			failf("%s: hooks were told %v, want %v", p.stores[i].name, got, want)
 		}
 	}
-	created, ended := among(p.n.alive, before.alive), among(before.alive, p.n.alive)
+	created, ended := among(p.oracle.alive, before.alive), among(before.alive, p.oracle.alive)
 	if quiet {
 		created, ended = nil, nil
 	}
 	slices.Sort(ended)
 	slices.Sort(log.ended)
-	if !reflect.DeepEqual(log.replaced, p.n.replaced) || !slices.Equal(log.created, created) || !slices.Equal(log.ended, ended) {
-		failf("hooks were told of sets %v, created %v, destroyed %v; want %v, %v, %v", log.replaced, log.created, log.ended, p.n.replaced, created, ended)
+	if !reflect.DeepEqual(log.replaced, p.oracle.replaced) || !slices.Equal(log.created, created) || !slices.Equal(log.ended, ended) {
+		failf("hooks were told of sets %v, created %v, destroyed %v; want %v, %v, %v", log.replaced, log.created, log.ended, p.oracle.replaced, created, ended)
 	}
 	return done
 }
@@ -131,7 +131,7 @@ func among(entities, others []Entity) []Entity {
 	return slices.DeleteFunc(slices.Clone(entities), func(e Entity) bool { return slices.Contains(others, e) })
 }
 
-func byEntity(a, b naiveEdit) int { return cmp.Compare(a.e, b.e) }
+func byEntity(a, b oracleEdit) int { return cmp.Compare(a.e, b.e) }
 
 // listened returns the operations with a check of the hook calls that they make.
 func listened(all []operation, log *hookLog) []operation {
@@ -141,14 +141,14 @@ func listened(all []operation, log *hookLog) []operation {
 		for _, verb := range []string{"rewind", "forward", "restore", "release", "checkpoint"} {
 			quiet = quiet || strings.HasPrefix(o.name, verb)
 		}
-		list[i].do = func(p *pair) bool { return log.expect(p, quiet, func() bool { return o.do(p) }) }
+		list[i].do = func(p *model) bool { return log.expect(p, quiet, func() bool { return o.do(p) }) }
 	}
 	return list
 }
 
-func TestHooksAreToldInEveryOrderOfTicks(t *testing.T) {
+func TestHookModel_Ticks(t *testing.T) {
 	t.Parallel()
-	for _, s := range []setting{
+	for _, s := range []modelOptions{
 		{kinds: []kind{listKind}, history: 2},
 		{kinds: []kind{plainKind}, record: true},
 		{kinds: []kind{plainKind}},
@@ -162,10 +162,10 @@ func TestHooksAreToldInEveryOrderOfTicks(t *testing.T) {
 	}
 }
 
-func TestHooksAreToldInEveryOrderOfLives(t *testing.T) {
+func TestHookModel_CreateDestroy(t *testing.T) {
 	t.Parallel()
 	var log hookLog
-	s := setting{kinds: hookedKinds([]kind{plainKind, extraKind, labelKind}, &log), entities: 2, members: 2, history: 2}
+	s := modelOptions{kinds: hookedKinds([]kind{plainKind, extraKind, labelKind}, &log), entities: 2, members: 2, history: 2}
 	all := operations(destroys(3), create, clearAll, adds(0, 3), adds(1, 2), removes(0, 1), writes(1, 1), clearStore(1), ticks(), checkpoints(1))
 	explore(t, s, listened(all, &log), max(3, *depth-1))
 }
@@ -174,7 +174,7 @@ func TestHooksAreToldInEveryOrderOfLives(t *testing.T) {
 type hookWorld struct {
 	*World
 	a, b *Storage[plain]
-	told []string
+	log  []string
 }
 
 func newHookWorld(t *testing.T, o Options) *hookWorld {
@@ -184,15 +184,15 @@ func newHookWorld(t *testing.T, o Options) *hookWorld {
 	return w
 }
 
-func (w *hookWorld) tell(what string, e Entity, v plain) {
-	w.told = append(w.told, fmt.Sprint(what, " ", e, " ", v.X))
+func (w *hookWorld) logCall(what string, e Entity, v plain) {
+	w.log = append(w.log, fmt.Sprint(what, " ", e, " ", v.X))
 }
 
 // listen logs added and removed components of both storages.
 func (w *hookWorld) listen() {
 	for _, s := range []*Storage[plain]{w.a, w.b} {
-		s.OnAdd(func(e Entity, v plain) { w.tell("+"+s.name, e, v) })
-		s.OnRemove(func(e Entity, v plain) { w.tell("-"+s.name, e, v) })
+		s.OnAdd(func(e Entity, v plain) { w.logCall("+"+s.name, e, v) })
+		s.OnRemove(func(e Entity, v plain) { w.logCall("-"+s.name, e, v) })
 	}
 }
 
@@ -206,16 +206,16 @@ func (w *hookWorld) entity(v int32) Entity {
 
 func (w *hookWorld) expect(t *testing.T, want ...string) {
 	t.Helper()
-	if !slices.Equal(w.told, want) {
-		t.Errorf("hooks were told\n%q, want\n%q", w.told, want)
+	if !slices.Equal(w.log, want) {
+		t.Errorf("hooks were told\n%q, want\n%q", w.log, want)
 	}
-	w.told = nil
+	w.log = nil
 	if err := w.check(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestHooksAreToldOfEveryWayToComeAndGo(t *testing.T) {
+func TestHook_AddAndRemove(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	w.listen()
 	e, f, g := w.entity(1), w.entity(2), w.entity(3)
@@ -238,14 +238,14 @@ func TestHooksAreToldOfEveryWayToComeAndGo(t *testing.T) {
 	}
 }
 
-func TestHooksAreToldOfEveryWayToSetAndToLive(t *testing.T) {
+func TestHook_SetCreateAndDestroy(t *testing.T) {
 	w := newHookWorld(t, Options{History: 1})
 	e := w.entity(1)
-	w.OnCreate(func(e Entity) { w.told = append(w.told, fmt.Sprint("+ ", e, " ", w.a.Has(e))) })
-	w.OnDestroy(func(e Entity) { w.told = append(w.told, fmt.Sprint("- ", e, " ", w.a.Has(e))) })
+	w.OnCreate(func(e Entity) { w.log = append(w.log, fmt.Sprint("+ ", e, " ", w.a.Has(e))) })
+	w.OnDestroy(func(e Entity) { w.log = append(w.log, fmt.Sprint("- ", e, " ", w.a.Has(e))) })
 	w.listen()
-	w.a.OnSet(func(e Entity, old, now plain) { w.told = append(w.told, fmt.Sprint("=a ", e, " ", old.X, " ", now.X)) })
-	w.b.OnSet(func(e Entity, old, now plain) { w.told = append(w.told, fmt.Sprint("=b ", e, " ", old.X, " ", now.X)) })
+	w.a.OnSet(func(e Entity, old, now plain) { w.log = append(w.log, fmt.Sprint("=a ", e, " ", old.X, " ", now.X)) })
+	w.b.OnSet(func(e Entity, old, now plain) { w.log = append(w.log, fmt.Sprint("=b ", e, " ", old.X, " ", now.X)) })
 
 	w.a.Set(e, plain{1, 0})
 	w.expect(t, "=a 0v1 1 1")
@@ -291,12 +291,12 @@ func TestHooksAreToldOfEveryWayToSetAndToLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.expect(t)
-	if w.Clone().Create(); len(w.told) > 0 {
-		t.Errorf("a clone told %q", w.told)
+	if w.Clone().Create(); len(w.log) > 0 {
+		t.Errorf("a clone told %q", w.log)
 	}
 }
 
-func TestOnSetEndsWhereAHookTakesTheComponentAway(t *testing.T) {
+func TestOnSet_HookRemoves(t *testing.T) {
 	for _, take := range []func(w *hookWorld, e Entity){
 		func(w *hookWorld, e Entity) { w.a.Remove(e) },
 		func(w *hookWorld, e Entity) { w.Destroy(e) },
@@ -304,10 +304,10 @@ func TestOnSetEndsWhereAHookTakesTheComponentAway(t *testing.T) {
 		w := newHookWorld(t, Options{History: 1})
 		e := w.entity(1)
 		w.a.OnSet(func(e Entity, _, now plain) {
-			w.tell("first", e, now)
+			w.logCall("first", e, now)
 			take(w, e)
 		})
-		w.a.OnSet(func(e Entity, _, now plain) { w.tell("second", e, now) })
+		w.a.OnSet(func(e Entity, _, now plain) { w.logCall("second", e, now) })
 		if !w.a.Set(e, plain{2, 0}) {
 			t.Error("Set found the entity dead")
 		}
@@ -315,19 +315,19 @@ func TestOnSetEndsWhereAHookTakesTheComponentAway(t *testing.T) {
 	}
 }
 
-func TestTryTellsWhatItDidAndNotWhatItTookBack(t *testing.T) {
+func TestHook_FailedTry(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	w.listen()
 	_ = w.Try(func() error { w.entity(1); return errTried })
 	w.expect(t, "+a 0v1 1", "+b 0v1 -1")
 }
 
-func TestLoadAndCloneTellNoHooks(t *testing.T) {
+func TestHook_LoadAndClone(t *testing.T) {
 	w := newHookWorld(t, Options{History: 2})
 	w.entity(1)
 	state := stateOf(w.World)
 	w.listen()
-	w.a.OnChange(func(e Entity, _, now plain) { w.tell("~a", e, now) })
+	w.a.OnChange(func(e Entity, _, now plain) { w.logCall("~a", e, now) })
 	w.a.Mut(w.Entities()[0]).X = 7
 	if err := w.Raw().Load(state); err != nil {
 		t.Fatal(err)
@@ -343,24 +343,24 @@ func TestLoadAndCloneTellNoHooks(t *testing.T) {
 
 // The tests below cover what hooks may do.
 
-func TestHooksAreCalledInTheirOrderAndNewOnesFromTheNextEventOn(t *testing.T) {
+func TestHook_OrderAndNewHooks(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	first := true
 	w.a.OnAdd(func(e Entity, v plain) {
-		w.tell("first", e, v)
+		w.logCall("first", e, v)
 		if first {
 			first = false
-			w.a.OnAdd(func(e Entity, v plain) { w.tell("third", e, v) })
-			w.a.OnRemove(func(e Entity, v plain) { w.tell("gone", e, v) })
+			w.a.OnAdd(func(e Entity, v plain) { w.logCall("third", e, v) })
+			w.a.OnRemove(func(e Entity, v plain) { w.logCall("gone", e, v) })
 			w.a.OnChange(func(e Entity, _, v plain) {
-				w.tell("changed", e, v)
+				w.logCall("changed", e, v)
 				if v.X == 1 {
-					w.a.OnChange(func(e Entity, _, v plain) { w.tell("changed too", e, v) })
+					w.a.OnChange(func(e Entity, _, v plain) { w.logCall("changed too", e, v) })
 				}
 			})
 		}
 	})
-	w.a.OnAdd(func(e Entity, v plain) { w.tell("second", e, v) })
+	w.a.OnAdd(func(e Entity, v plain) { w.logCall("second", e, v) })
 	e := w.entity(0)
 	w.expect(t, "first 0v1 0", "second 0v1 0")
 	w.a.Remove(e)
@@ -374,7 +374,7 @@ func TestHooksAreCalledInTheirOrderAndNewOnesFromTheNextEventOn(t *testing.T) {
 	w.expect(t, "changed 0v1 1", "changed 0v1 2", "changed too 0v1 2")
 }
 
-func TestOnAddMayTakeTheComponentAway(t *testing.T) {
+func TestOnAdd_HookRemoves(t *testing.T) {
 	for name, undo := range map[string]func(w *hookWorld, e Entity){
 		"Remove":      func(w *hookWorld, e Entity) { w.a.Remove(e) },
 		"Destroy":     func(w *hookWorld, e Entity) { w.Destroy(e) },
@@ -384,11 +384,11 @@ func TestOnAddMayTakeTheComponentAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newHookWorld(t, Options{History: 1})
 			w.a.OnAdd(func(e Entity, v plain) {
-				w.tell("+", e, v)
+				w.logCall("+", e, v)
 				undo(w, e)
 			})
-			w.a.OnAdd(func(e Entity, v plain) { w.tell("late", e, v) })
-			w.a.OnRemove(func(e Entity, v plain) { w.tell("-", e, v) })
+			w.a.OnAdd(func(e Entity, v plain) { w.logCall("late", e, v) })
+			w.a.OnRemove(func(e Entity, v plain) { w.logCall("-", e, v) })
 			e := w.Create()
 			if !w.a.Set(e, plain{1, 0}) || w.a.Has(e) {
 				t.Errorf("Has(%v) = %v after its hook", e, w.a.Has(e))
@@ -399,12 +399,12 @@ func TestOnAddMayTakeTheComponentAway(t *testing.T) {
 }
 
 // The hook tries every call that could remove the component a second time.
-func TestOnRemoveIsToldOnceWhateverItDoes(t *testing.T) {
+func TestOnRemove_CalledOnce(t *testing.T) {
 	undo := map[string]func(w *hookWorld, e Entity){
 		"nothing": func(*hookWorld, Entity) {},
 		"Remove": func(w *hookWorld, e Entity) {
 			if !w.a.Remove(e) || !w.a.Has(e) {
-				w.told = append(w.told, "Remove of what goes did not leave it")
+				w.log = append(w.log, "Remove of what goes did not leave it")
 			}
 		},
 		"Destroy":     func(w *hookWorld, e Entity) { w.Destroy(e) },
@@ -427,15 +427,15 @@ func TestOnRemoveIsToldOnceWhateverItDoes(t *testing.T) {
 				w.Commit()
 				before := w.Digest()
 				w.a.OnRemove(func(e Entity, v plain) {
-					w.tell("-a", e, v)
+					w.logCall("-a", e, v)
 					undo(w, e)
 				})
 				w.a.OnRemove(func(e Entity, v plain) {
 					if v.X = 1; w.a.Has(e) && w.Alive(e) {
-						w.tell("again", e, v)
+						w.logCall("again", e, v)
 					}
 				})
-				w.b.OnRemove(func(e Entity, v plain) { w.tell("-b", e, v) })
+				w.b.OnRemove(func(e Entity, v plain) { w.logCall("-b", e, v) })
 				cp := w.Checkpoint()
 				do(w, e)
 				if w.a.Has(e) {
@@ -446,11 +446,11 @@ func TestOnRemoveIsToldOnceWhateverItDoes(t *testing.T) {
 					t.Errorf("Alive(%v) = %v", e, !destroyed)
 				}
 				count := map[string]int{}
-				for _, told := range w.told {
+				for _, told := range w.log {
 					count[told]++
 				}
 				if count["-a 0v1 1"] != 1 || count["-b 0v1 -1"] != 0 != destroyed || count["-b 0v1 -1"] > 1 {
-					t.Errorf("told %q", w.told)
+					t.Errorf("told %q", w.log)
 				}
 				w.Restore(cp)
 				w.Release(cp)
@@ -465,7 +465,7 @@ func TestOnRemoveIsToldOnceWhateverItDoes(t *testing.T) {
 	}
 }
 
-func TestAnEntityIsDestroyedByTheFirstWhoDoes(t *testing.T) {
+func TestDestroy_HookDestroysAgain(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	e := w.entity(1)
 	w.a.OnRemove(func(e Entity, _ plain) {
@@ -480,7 +480,7 @@ func TestAnEntityIsDestroyedByTheFirstWhoDoes(t *testing.T) {
 
 // Components that hooks add to an entity during its Destroy are removed as well, and hooks are
 // called for them.
-func TestWhatADyingEntityIsGivenIsTakenAgainAndTold(t *testing.T) {
+func TestDestroy_HookAddsComponent(t *testing.T) {
 	w := newHookWorld(t, Options{History: 1})
 	c := MustRegister(w.World, Component[plain]{Name: "c"})
 	w.listen()
@@ -501,7 +501,7 @@ func TestWhatADyingEntityIsGivenIsTakenAgainAndTold(t *testing.T) {
 	w.expect(t, "+b 0v2 1", "-b 0v2 1", "+a 0v2 2")
 }
 
-func TestWhatHooksAddDuringClearStays(t *testing.T) {
+func TestClear_HookAdds(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	e, f := w.entity(1), w.entity(2)
 	spawn := true
@@ -526,7 +526,7 @@ func TestWhatHooksAddDuringClearStays(t *testing.T) {
 }
 
 // The hook for an entity is called once, even if another hook removes the entity before its turn.
-func TestHooksMayTakeOtherEntitiesDuringClear(t *testing.T) {
+func TestClear_HookRemovesOthers(t *testing.T) {
 	for name, empty := range map[string]func(w *hookWorld){
 		"Clear":       func(w *hookWorld) { w.a.Clear() },
 		"World.Clear": func(w *hookWorld) { w.World.Clear() },
@@ -538,7 +538,7 @@ func TestHooksMayTakeOtherEntitiesDuringClear(t *testing.T) {
 				entities = append(entities, w.entity(i))
 			}
 			w.a.OnRemove(func(e Entity, v plain) {
-				w.tell("-", e, v)
+				w.logCall("-", e, v)
 				if e == entities[4] {
 					w.a.Remove(entities[1])
 					w.Destroy(entities[3])
@@ -550,7 +550,7 @@ func TestHooksMayTakeOtherEntitiesDuringClear(t *testing.T) {
 	}
 }
 
-func TestHooksMayPutTheWorldBack(t *testing.T) {
+func TestHook_Restores(t *testing.T) {
 	for name, do := range map[string]func(w *hookWorld, e Entity){
 		"Set":         func(w *hookWorld, _ Entity) { w.b.Set(w.Create(), plain{}) },
 		"Remove":      func(w *hookWorld, e Entity) { w.a.Remove(e) },
@@ -582,7 +582,7 @@ func TestHooksMayPutTheWorldBack(t *testing.T) {
 }
 
 // If a hook panics, its event has happened completely or not at all.
-func TestAHookThatPanicsLeavesAWholeWorld(t *testing.T) {
+func TestHook_Panics(t *testing.T) {
 	w := newHookWorld(t, Options{History: 2})
 	e := w.entity(1)
 	w.Commit()
@@ -639,16 +639,16 @@ func TestAHookThatPanicsLeavesAWholeWorld(t *testing.T) {
 	}
 }
 
-func TestWhatOnChangeWritesBelongsToTheTick(t *testing.T) {
+func TestOnChange_WritesInHook(t *testing.T) {
 	w := newHookWorld(t, Options{History: 2})
 	e, f := w.entity(1), w.entity(2)
 	w.a.OnChange(func(e Entity, before, now plain) {
-		w.tell("a", e, now)
+		w.logCall("a", e, now)
 		w.b.Mut(e).X += now.X - before.X
 		w.a.Mut(e).Y++     // Triggers no further hook.
 		w.a.Mut(f).X += 10 // The hook of f gets the value from before.
 	})
-	w.b.OnChange(func(e Entity, _, now plain) { w.tell("b", e, now) })
+	w.b.OnChange(func(e Entity, _, now plain) { w.logCall("b", e, now) })
 	w.Commit()
 	w.a.Mut(e).X += 4
 	w.a.Mut(f).X += 5
@@ -668,7 +668,7 @@ func TestWhatOnChangeWritesBelongsToTheTick(t *testing.T) {
 	w.expect(t)
 }
 
-func TestProgrammersMistakesWithHooksPanic(t *testing.T) {
+func TestHook_Misuse(t *testing.T) {
 	w := NewWorld(Options{})
 	x := MustRegister(w, Component[extra]{NoRewind: true})
 	a := MustRegister[plain](w)
@@ -698,9 +698,9 @@ type markRecorder struct{ n uint64 }
 func (r *markRecorder) Record(*raw.Change) uint64 { r.n++; return r.n }
 
 // Attach, Detach and Load keep the tick that an OnChange hook needs.
-func TestOnChangeSurvivesNewRecorders(t *testing.T) {
+func TestOnChange_RecorderAttached(t *testing.T) {
 	w := newHookWorld(t, Options{})
-	w.a.OnChange(func(e Entity, _, now plain) { w.tell("~", e, now) })
+	w.a.OnChange(func(e Entity, _, now plain) { w.logCall("~", e, now) })
 	e := w.entity(0)
 	w.Commit()
 	first := &markRecorder{}
@@ -725,7 +725,7 @@ func TestOnChangeSurvivesNewRecorders(t *testing.T) {
 	}
 }
 
-func TestHooksAllocateNothing(t *testing.T) {
+func TestHook_Allocations(t *testing.T) {
 	if debug {
 		t.Skip("a debug build allocates")
 	}

@@ -35,7 +35,7 @@ func hugeMembers(n int) (indices []uint32) {
 }
 
 // This test is not parallel, to limit memory.
-func TestAHundredMillionIndicesWork(t *testing.T) {
+func TestWorld_HundredMillionIndices(t *testing.T) {
 	if testing.Short() || debug {
 		t.Skip("it takes 1.3 GB, and a debug build copies all of that")
 	}

@@ -15,21 +15,21 @@ import (
 )
 
 // An intIndex gives the models access to an index with int keys.
-type indexFace struct {
+type intIndex struct {
 	of    func(key int) []Entity
 	len   func(key int) int
 	first func(key int) (Entity, bool)
 	keys  func() []int
-	in    func(*World) indexFace
+	in    func(*World) intIndex
 }
 
-func newIndexFace[T any](x *Index[T, int]) indexFace {
-	return indexFace{
+func newIntIndex[T any](x *Index[T, int]) intIndex {
+	return intIndex{
 		of:    func(key int) []Entity { return slices.Collect(x.Of(key)) },
 		len:   x.Len,
 		first: x.First,
 		keys:  func() []int { return slices.Collect(x.Keys()) },
-		in:    func(w *World) indexFace { return newIndexFace(x.In(w)) },
+		in:    func(w *World) intIndex { return newIntIndex(x.In(w)) },
 	}
 }
 
@@ -37,7 +37,7 @@ func newIndexFace[T any](x *Index[T, int]) indexFace {
 func byIndex(a, b Entity) int { return int(a.Index()) - int(b.Index()) }
 
 // check compares x with entities and their keys. It skips gaps.
-func (x indexFace) check(entities []Entity, keys []int) error {
+func (x intIndex) check(entities []Entity, keys []int) error {
 	want := make(map[int][]Entity)
 	for i, e := range entities {
 		if e != Vacant {
@@ -67,14 +67,14 @@ func (x indexFace) check(entities []Entity, keys []int) error {
 	return nil
 }
 
-// look compares the index of store i with the oracle. The first call makes an index of each store.
-func (p *pair) look(i int) bool {
+// checkIndex compares the index of store i with the oracle. The first call makes an index of each store.
+func (p *model) checkIndex(i int) bool {
 	if p.indexes == nil {
-		for _, f := range p.faces {
+		for _, f := range p.stores {
 			p.indexes = append(p.indexes, f.index())
 		}
 	}
-	s := &p.n.stores[i]
+	s := &p.oracle.stores[i]
 	var keys []int
 	for _, v := range s.values {
 		keys = append(keys, v%3)
@@ -88,72 +88,72 @@ func (p *pair) look(i int) bool {
 	return true
 }
 
-func (p *pair) lookAll() {
-	for i := range p.faces {
-		p.look(i)
+func (p *model) checkIndexes() {
+	for i := range p.stores {
+		p.checkIndex(i)
 	}
 	p.checkRelations()
 }
 
 var (
-	look     = operation{"look", func(p *pair) bool { return p.look(0) }}
-	lookLast = func(p *pair) bool { return p.look(0) }
+	indexLookup = operation{"look", func(p *model) bool { return p.checkIndex(0) }}
+	lastLookup  = func(p *model) bool { return p.checkIndex(0) }
 )
 
-// exploreLooks is like explore, with a comparison of an index as another operation and at the end.
-func exploreLooks(t *testing.T, s setting, all []operation, n int) {
+// exploreIndex is like explore, with a comparison of an index as another operation and at the end.
+func exploreIndex(t *testing.T, s modelOptions, all []operation, n int) {
 	t.Helper()
-	x := explorer{t: t, setting: s, operations: append(all, look), last: lookLast}
+	x := explorer{t: t, options: s, operations: append(all, indexLookup), last: lastLookup}
 	x.extend(n)
 	if x.tried < 100 {
 		t.Errorf("only %d sequences were tried", x.tried)
 	}
 }
 
-func TestEveryOrderOfChangesAndLooks(t *testing.T) {
+func TestIndexModel_Checkpoints(t *testing.T) {
 	t.Parallel()
 	for name, k := range map[string]kind{
 		"plain": plainKind, "large": largeKind, "list": listKind, "tag": labelKind, "indexed": indexedKind, "gaps": gapKind, "hashed": hashedKind, "ordered": orderedKind,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := setting{kinds: []kind{k}, entities: 3, members: 3}
-			exploreLooks(t, s, operations(adds(0, 3), removes(0, 3), writes(0, 3), clearStore(0), checkpoints(2)), *depth+1)
+			s := modelOptions{kinds: []kind{k}, entities: 3, members: 3}
+			exploreIndex(t, s, operations(adds(0, 3), removes(0, 3), writes(0, 3), clearStore(0), checkpoints(2)), *depth+1)
 		})
 	}
 }
 
-func TestEveryOrderOfTicksAndLooks(t *testing.T) {
+func TestIndexModel_Ticks(t *testing.T) {
 	t.Parallel()
-	all := []setting{{history: 3, record: true}, {history: 2}, {record: true}, {}}
+	all := []modelOptions{{history: 3, record: true}, {history: 2}, {record: true}, {}}
 	for _, s := range all[:deep.Or(1, len(all))] {
 		s.kinds, s.entities, s.members = []kind{plainKind}, 2, 2
-		exploreLooks(t, s, operations(removes(0, 2), writes(0, 2), sets(0, 2), destroys(2), ticks(), checkpoints(1)), *depth+1)
+		exploreIndex(t, s, operations(removes(0, 2), writes(0, 2), sets(0, 2), destroys(2), ticks(), checkpoints(1)), *depth+1)
 	}
 }
 
-func TestEveryOrderOfLooksAtWhatDoesNotRewind(t *testing.T) {
+func TestIndexModel_NoRewind(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{extraKind}, entities: 2, members: 2, history: 2}
-	exploreLooks(t, s, operations(create, destroys(3), adds(0, 3), writes(0, 2), removes(0, 1), ticks(), checkpoints(1)), *depth+1)
+	s := modelOptions{kinds: []kind{extraKind}, entities: 2, members: 2, history: 2}
+	exploreIndex(t, s, operations(create, destroys(3), adds(0, 3), writes(0, 2), removes(0, 1), ticks(), checkpoints(1)), *depth+1)
 }
 
-// A lookout is a world whose components are written in every way, and an index. The index is
+// A indexWorld is a world whose components are written in every way, and an index. The index is
 // compared with all values after writes.
-type lookout struct {
+type indexWorld struct {
 	t      *testing.T
 	rng    *rand.Rand
 	w      *World
 	s      *Storage[plain]
 	other  *Storage[list]
-	x      *Index[plain, int]
-	face   indexFace
+	index  *Index[plain, int]
+	ints   intIndex
 	query  *Query2[plain, list]
 	looks  int
 	trying bool // Inside Try, so Seek is not allowed.
 }
 
-func newLookout(t *testing.T, seed uint64, options Options) *lookout {
-	l := &lookout{t: t, rng: rand.New(rand.NewPCG(seed, 1)), w: NewWorld(options)}
+func newIndexWorld(t *testing.T, seed uint64, options Options) *indexWorld {
+	l := &indexWorld{t: t, rng: rand.New(rand.NewPCG(seed, 1)), w: NewWorld(options)}
 	l.s = MustRegister[plain](l.w)
 	l.other = MustRegister(l.w, Component[list]{Clone: cloneList})
 	for range 200 {
@@ -170,14 +170,14 @@ func newLookout(t *testing.T, seed uint64, options Options) *lookout {
 		l.s.SortFunc(func(a, b plain) int { return int(a.X - b.X) })
 	}
 	l.query = NewQuery2(Write(l.s), Write(l.other))
-	l.x = NewIndex(l.s, func(p plain) int { return int(p.X) })
-	l.face = newIndexFace(l.x)
+	l.index = NewIndex(l.s, func(p plain) int { return int(p.X) })
+	l.ints = newIntIndex(l.index)
 	return l
 }
 
-func (l *lookout) number() int32 { return int32(l.rng.IntN(12)) }
+func (l *indexWorld) number() int32 { return int32(l.rng.IntN(12)) }
 
-func (l *lookout) entity() Entity {
+func (l *indexWorld) entity() Entity {
 	all := l.w.Entities()
 	if len(all) == 0 {
 		return l.w.Create()
@@ -186,7 +186,7 @@ func (l *lookout) entity() Entity {
 }
 
 // sometimes compares the index with the storage in one of n calls.
-func (l *lookout) sometimes(n int) {
+func (l *indexWorld) sometimes(n int) {
 	if l.rng.IntN(n) > 0 {
 		return
 	}
@@ -195,11 +195,11 @@ func (l *lookout) sometimes(n int) {
 	for _, p := range l.s.Values() {
 		keys = append(keys, int(p.X))
 	}
-	require.NoError(l.t, l.face.check(l.s.Entities(), keys))
+	require.NoError(l.t, l.ints.check(l.s.Entities(), keys))
 }
 
 // write writes through p, sometimes between two comparisons.
-func (l *lookout) write(p *plain) {
+func (l *indexWorld) write(p *plain) {
 	l.sometimes(3)
 	p.X = l.number()
 	l.sometimes(3)
@@ -210,7 +210,7 @@ func (l *lookout) write(p *plain) {
 }
 
 // do makes a random action that may write and compare. depth is the number of open loops.
-func (l *lookout) do(depth int) {
+func (l *indexWorld) do(depth int) {
 	switch l.rng.IntN(14) {
 	case 0:
 		l.s.Set(l.entity(), plain{X: l.number()})
@@ -285,7 +285,7 @@ func (l *lookout) do(depth int) {
 }
 
 // still makes a random change that keeps the structure.
-func (l *lookout) still(depth int) {
+func (l *indexWorld) still(depth int) {
 	if p := l.s.Mut(l.entity()); p != nil {
 		l.write(p)
 	}
@@ -299,7 +299,7 @@ func (l *lookout) still(depth int) {
 }
 
 // change changes the structure, outside of any loop.
-func (l *lookout) change(depth int) {
+func (l *indexWorld) change(depth int) {
 	if depth > 0 {
 		return
 	}
@@ -347,11 +347,11 @@ func (l *lookout) change(depth int) {
 	}
 }
 
-func TestLooksAnywhere(t *testing.T) {
+func TestIndex_RandomLookups(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(8, 120)) {
 		options := Options{History: int(seed % 4)}
-		l := newLookout(t, seed, options)
+		l := newIndexWorld(t, seed, options)
 		for range 150 {
 			l.do(0)
 			l.sometimes(4)
@@ -365,34 +365,34 @@ func TestLooksAnywhere(t *testing.T) {
 
 // A write before ParallelRuns is found by lookups inside it. A write through its runs is found
 // after it.
-func TestLooksInParallelRunsAfterAChange(t *testing.T) {
-	l := newLookout(t, 3, Options{})
-	l.x.Len(0)
+func TestIndex_ParallelRunsAfterChange(t *testing.T) {
+	l := newIndexWorld(t, 3, Options{})
+	l.index.Len(0)
 	for want := range 3 {
 		e := l.s.Entities()[want]
 		l.s.Set(e, plain{X: 99}) // No lookup comes before the loop.
-		l.query.ParallelRuns(2, func(run Run2[plain, list]) { assert.Equal(t, want+1, l.x.Len(99)) })
+		l.query.ParallelRuns(2, func(run Run2[plain, list]) { assert.Equal(t, want+1, l.index.Len(99)) })
 	}
 }
 
 // The end of an inner loop does not end the state of the outer loop.
-func TestLooksInNestedParallelRuns(t *testing.T) {
-	l := newLookout(t, 4, Options{})
+func TestIndex_NestedParallelRuns(t *testing.T) {
+	l := newIndexWorld(t, 4, Options{})
 	inner := NewQuery1(Read(l.other))
-	before := slices.Collect(l.x.Of(3))
+	before := slices.Collect(l.index.Of(3))
 	n := 0
 	l.query.ParallelRuns(1, func(run Run2[plain, list]) {
 		inner.ParallelRuns(1, func(Run1[list]) { n++ })
 		for i := range run.A {
 			run.A[i].X = 3
 		}
-		assert.Equal(t, before, slices.Collect(l.x.Of(3)))
+		assert.Equal(t, before, slices.Collect(l.index.Of(3)))
 	})
 	assert.NotZero(t, n)
-	assert.Greater(t, l.x.Len(3), 100)
+	assert.Greater(t, l.index.Len(3), 100)
 }
 
-func TestAKeyThatDiffersFromItselfFindsNothing(t *testing.T) {
+func TestIndex_KeyNaN(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[plain](w)
 	x := NewIndex(s, func(p plain) float64 {
@@ -411,7 +411,7 @@ func TestAKeyThatDiffersFromItselfFindsNothing(t *testing.T) {
 }
 
 // A loop over Of visits an entity if it has the key when the loop reaches it.
-func TestALoopOverAKeyFollowsTheWorld(t *testing.T) {
+func TestIndexOf_ChangedInLoop(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[plain](w)
 	all := w.CreateN(nil, 600) // In several chunks.
@@ -444,14 +444,14 @@ func TestALoopOverAKeyFollowsTheWorld(t *testing.T) {
 	assert.Equal(t, len(want)-2, x.Len(4), "all but all[2] and all[5]")
 }
 
-func TestLooksInParallelRunsFindWhatWasThere(t *testing.T) {
-	l := newLookout(t, 1, Options{History: 2})
+func TestIndex_ParallelRuns(t *testing.T) {
+	l := newIndexWorld(t, 1, Options{History: 2})
 	l.w.Commit()
-	before := slices.Collect(l.x.Of(3))
+	before := slices.Collect(l.index.Of(3))
 	for range 3 {
 		l.query.ParallelRuns(4, func(run Run2[plain, list]) {
 			for i := range run.A {
-				assert.Equal(t, before, slices.Collect(l.x.Of(3)))
+				assert.Equal(t, before, slices.Collect(l.index.Of(3)))
 				run.A[i].X = 3
 			}
 		})
@@ -461,7 +461,7 @@ func TestLooksInParallelRunsFindWhatWasThere(t *testing.T) {
 				n++
 			}
 		}
-		before = slices.Collect(l.x.Of(3))
+		before = slices.Collect(l.index.Of(3))
 		assert.Len(t, before, n)
 		assert.Greater(t, n, 100)
 	}

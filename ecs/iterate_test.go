@@ -88,7 +88,7 @@ func mustPanic(t *testing.T, text string, f func()) {
 	f()
 }
 
-func TestEntitiesAppendedWhileIteratingAreVisited(t *testing.T) {
+func TestLoop_EntityAdded(t *testing.T) {
 	eachIteration(t, 100, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
 		b := w.Storages()[1].(*Storage[padded])
 		want := slices.Clone(entities)
@@ -108,7 +108,7 @@ func TestEntitiesAppendedWhileIteratingAreVisited(t *testing.T) {
 	})
 }
 
-func TestTheEntityVisitedMayBeRemovedOrDestroyed(t *testing.T) {
+func TestLoop_VisitedEntityRemoved(t *testing.T) {
 	eachIteration(t, 200, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
 		seen := map[Entity]int{}
 		loop(func(e Entity, _ *plain) {
@@ -131,7 +131,7 @@ func TestTheEntityVisitedMayBeRemovedOrDestroyed(t *testing.T) {
 	})
 }
 
-func TestTheRowThatMovesIntoTheHoleIsVisitedNext(t *testing.T) {
+func TestLoop_RowMovedIntoGap(t *testing.T) {
 	eachIteration(t, 5, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
 		var got []Entity
 		loop(func(e Entity, _ *plain) {
@@ -147,7 +147,7 @@ func TestTheRowThatMovesIntoTheHoleIsVisitedNext(t *testing.T) {
 
 // An entity that is removed and added again while it is visited gets the last row, so the loop
 // visits it again.
-func TestTheEntityVisitedMayBeRemovedAndAddedAgain(t *testing.T) {
+func TestLoop_VisitedEntityAddedAgain(t *testing.T) {
 	eachIteration(t, 5, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
 		var got []Entity
 		loop(func(e Entity, _ *plain) {
@@ -162,7 +162,7 @@ func TestTheEntityVisitedMayBeRemovedAndAddedAgain(t *testing.T) {
 	})
 }
 
-func TestRemovingAnotherEntityWhileIteratingPanics(t *testing.T) {
+func TestLoop_OtherEntityRemoved(t *testing.T) {
 	const text = "ecs: an entity other than the visited one, 3v1, was destroyed or lost a component of the query"
 	removals := map[string]func(w *World, a *Storage[plain], entities []Entity){
 		"remove":         func(_ *World, a *Storage[plain], entities []Entity) { a.Remove(entities[1]) },
@@ -186,7 +186,7 @@ func TestRemovingAnotherEntityWhileIteratingPanics(t *testing.T) {
 	}
 }
 
-func TestAnotherEntityMayLoseWhatTheQueryDoesNotAskFor(t *testing.T) {
+func TestLoop_UnrelatedComponentRemoved(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	c := MustRegister[word](w)
 	c.Set(entities[7], word{"x"})
@@ -202,7 +202,7 @@ func TestAnotherEntityMayLoseWhatTheQueryDoesNotAskFor(t *testing.T) {
 	}
 }
 
-func TestCheckpointInsideALoopMarksTheRestAgain(t *testing.T) {
+func TestLoop_Checkpoint(t *testing.T) {
 	boundaries := map[string]func(w *World) Checkpoint{
 		"checkpoint": (*World).Checkpoint,
 		"commit": func(w *World) Checkpoint {
@@ -245,7 +245,7 @@ func TestCheckpointInsideALoopMarksTheRestAgain(t *testing.T) {
 	}
 }
 
-func TestRestoreInsideALoopPanics(t *testing.T) {
+func TestLoop_Restore(t *testing.T) {
 	const text = "ecs: the world was restored while a loop was iterating over it"
 	eachIteration(t, 10, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
 		cp := w.Checkpoint()
@@ -265,7 +265,7 @@ func TestRestoreInsideALoopPanics(t *testing.T) {
 	})
 }
 
-func TestLoopsMayEndAtAnyRow(t *testing.T) {
+func TestLoop_Break(t *testing.T) {
 	_, a, b, entities := members(200, Options{})
 	count := map[string]int{}
 	for range NewQuery1(Read(a)).Runs() {
@@ -300,7 +300,7 @@ func TestLoopsMayEndAtAnyRow(t *testing.T) {
 	}
 }
 
-func TestALoopMayEndEarlyAfterAnyChange(t *testing.T) {
+func TestLoop_BreakAfterChange(t *testing.T) {
 	eachIteration(t, 10, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
 		for e := range NewQuery1(Read(a)).All() {
 			if e == entities[2] {
@@ -312,7 +312,7 @@ func TestALoopMayEndEarlyAfterAnyChange(t *testing.T) {
 	})
 }
 
-func TestAQueryMayBeUsedInsideItsOwnLoop(t *testing.T) {
+func TestLoop_Nested(t *testing.T) {
 	eachIteration(t, 150, func(t *testing.T, _ *World, _ *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
 		var outer []Entity
 		inner := 0
@@ -329,7 +329,7 @@ func TestAQueryMayBeUsedInsideItsOwnLoop(t *testing.T) {
 }
 
 // A run that begins inside a block could end past the limit.
-func TestRunsHoldAtMost4096Rows(t *testing.T) {
+func TestRuns_MaxLength(t *testing.T) {
 	for _, first := range []int{0, 1, 63, 64} {
 		w, a, b, entities := members(10_000, Options{})
 		for _, e := range entities[:first] {
@@ -360,7 +360,7 @@ func TestRunsHoldAtMost4096Rows(t *testing.T) {
 	}
 }
 
-func TestQueriesThatCannotBeMadePanic(t *testing.T) {
+func TestQuery_Misuse(t *testing.T) {
 	w, a, b, _ := members(0, Options{})
 	_, other, _, _ := members(0, Options{})
 	r := MustRegisterResource(w, extra{})

@@ -13,17 +13,17 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// A conformer is a world with one component of each kind, which all get the same changes. Other
+// A kindWorld is a world with one component of each kind, which all get the same changes. Other
 // models cover the Sparse one, so the others are compared with it.
-type conformer struct {
+type kindWorld struct {
 	w       *World
 	sparse  *Storage[plain]
 	others  []*Storage[plain]
 	handles []Entity
 }
 
-func newConformer(t *testing.T, grouped bool) *conformer {
-	c := &conformer{w: NewWorld(Options{History: 4})}
+func newKindWorld(t *testing.T, grouped bool) *kindWorld {
+	c := &kindWorld{w: NewWorld(Options{History: 4})}
 	c.sparse = MustRegister[plain](c.w)
 	for _, k := range []Kind{Indexed, Hashed, Ordered} {
 		c.others = append(c.others, MustRegister(c.w, Component[plain]{Kind: k, Name: k.String()}))
@@ -45,7 +45,7 @@ func newConformer(t *testing.T, grouped bool) *conformer {
 	return c
 }
 
-func (c *conformer) each(f func(s *Storage[plain]) bool) bool {
+func (c *kindWorld) each(f func(s *Storage[plain]) bool) bool {
 	ok := f(c.sparse)
 	for _, s := range c.others {
 		if f(s) != ok {
@@ -56,7 +56,7 @@ func (c *conformer) each(f func(s *Storage[plain]) bool) bool {
 }
 
 // check compares members and values, and the order of rows if it must be the same.
-func (c *conformer) check() {
+func (c *kindWorld) check() {
 	if err := c.w.check(); err != nil {
 		failf("%v", err)
 	}
@@ -111,7 +111,7 @@ func inOrder(s *Storage[plain]) {
 	}
 }
 
-func (c *conformer) step(rng *rand.Rand, cps *[]Checkpoint) {
+func (c *kindWorld) step(rng *rand.Rand, cps *[]Checkpoint) {
 	i := rng.IntN(len(c.handles))
 	e := c.handles[i]
 	v := plain{rng.Int32N(1000), 1}
@@ -154,24 +154,24 @@ func (c *conformer) step(rng *rand.Rand, cps *[]Checkpoint) {
 }
 
 // refresh replaces each handle by the living entity of the same index.
-func (c *conformer) refresh() {
+func (c *kindWorld) refresh() {
 	for i, e := range c.handles {
 		c.handles[i] = c.w.entities.dense.Live[c.w.entities.sparse[e.Index()]]
 	}
 }
 
-func (c *conformer) end(rng *rand.Rand, cps *[]Checkpoint, f func(Checkpoint)) {
+func (c *kindWorld) end(rng *rand.Rand, cps *[]Checkpoint, f func(Checkpoint)) {
 	*cps = slices.DeleteFunc(*cps, func(cp Checkpoint) bool { return !cp.Valid() })
 	if len(*cps) > 0 {
 		f((*cps)[rng.IntN(len(*cps))])
 	}
 }
 
-func TestAllKindsOfStoragesHoldTheSame(t *testing.T) {
+func TestKind_SameContent(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(6, 12)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			c := newConformer(t, seed%3 == 2)
+			c := newKindWorld(t, seed%3 == 2)
 			rng := rand.New(rand.NewPCG(seed, 1))
 			var cps []Checkpoint
 			var err error
@@ -187,7 +187,7 @@ func TestAllKindsOfStoragesHoldTheSame(t *testing.T) {
 	}
 }
 
-func TestHashedPagesAreSharedWhereEntriesDoNotCollide(t *testing.T) {
+func TestKind_HashedPagesShared(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[plain]{Kind: Hashed})
 	const blocks = 64
@@ -218,7 +218,7 @@ func TestHashedPagesAreSharedWhereEntriesDoNotCollide(t *testing.T) {
 	require.NoError(t, w.check())
 }
 
-func TestIndexedRowsStayWhereTheyAre(t *testing.T) {
+func TestKind_IndexedRowsStay(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[plain]{Kind: Indexed, Default: plain{-1, -1}})
 	a, b, c := w.Create(), w.Create(), w.Create()
@@ -242,7 +242,7 @@ func TestIndexedRowsStayWhereTheyAre(t *testing.T) {
 	require.Equal(t, []plain{{-1, -1}, {4, 4}}, s.Values())
 }
 
-func TestKindsThatDoNotFitAreRefused(t *testing.T) {
+func TestKind_Errors(t *testing.T) {
 	for name, register := range map[string]func(w *World) error{
 		"a default without gaps": func(w *World) error { _, err := Register(w, Component[plain]{Default: plain{X: 1}}); return err },
 		"a tag with values":      func(w *World) error { _, err := Register(w, Component[plain]{Kind: Tag}); return err },
@@ -258,7 +258,7 @@ func TestKindsThatDoNotFitAreRefused(t *testing.T) {
 }
 
 // Load puts rows into the order of the registered kind.
-func TestALoadedStorageTakesTheRegisteredKind(t *testing.T) {
+func TestKind_Load(t *testing.T) {
 	from := NewWorld(Options{})
 	kinds := []Kind{Sparse, Indexed, Hashed, Ordered}
 	stored := make([]*Storage[plain], len(kinds))

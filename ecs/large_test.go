@@ -15,7 +15,7 @@ type (
 
 // For large rows, a history keeps only the changed parts. It can still seek to every tick in both
 // directions, also with checkpoints and reverted changes between ticks.
-func TestAHistoryKeepsOfLargeRowsWhatChanged(t *testing.T) {
+func TestLargeRow_ChangedPartsKept(t *testing.T) {
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 0x6c))
 		w := NewWorld(Options{History: 60})
@@ -89,7 +89,7 @@ func TestAHistoryKeepsOfLargeRowsWhatChanged(t *testing.T) {
 }
 
 // If all bytes of a large row change, the history keeps the old row once.
-func TestALargeRowThatChangesWhollyIsKeptOnce(t *testing.T) {
+func TestLargeRow_AllBytesChanged(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	land := MustRegisterResource(w, canvas{})
 	w.Commit()
@@ -106,7 +106,7 @@ func TestALargeRowThatChangesWhollyIsKeptOnce(t *testing.T) {
 
 // A pointer to a large row stays valid until its tick ends, even if a checkpoint was released
 // since.
-func TestAPointerToALargeRowIsGoodWhileItsFrameGoesOn(t *testing.T) {
+func TestLargeRow_PointerAfterRelease(t *testing.T) {
 	w := NewWorld(Options{})
 	land := MustRegisterResource(w, canvas{})
 	first := w.Checkpoint()

@@ -51,7 +51,7 @@ func unregistered(s *raw.State, i int) *raw.StorageState {
 	return &s.Storages[i]
 }
 
-func TestLoadRefusesBadStatesAndLeavesTheWorldAlone(t *testing.T) {
+func TestLoad_Errors(t *testing.T) {
 	tests := []struct {
 		name  string
 		spoil func(s *raw.State)
@@ -117,7 +117,7 @@ func TestLoadRefusesBadStatesAndLeavesTheWorldAlone(t *testing.T) {
 	}
 }
 
-func TestLoadIsRefusedWhileACheckpointIsHeld(t *testing.T) {
+func TestLoad_CheckpointHeld(t *testing.T) {
 	w, _ := loadable(t)
 	state := stateOf(w)
 	cp := w.Checkpoint()
@@ -136,7 +136,7 @@ func TestLoadIsRefusedWhileACheckpointIsHeld(t *testing.T) {
 	}
 }
 
-func TestLoadEmptiesWhatTheStateDoesNotName(t *testing.T) {
+func TestLoad_MissingStorages(t *testing.T) {
 	w, p := loadable(t)
 	r, err := RegisterResource(w, extra{V: 7})
 	if err != nil {
@@ -152,7 +152,7 @@ func TestLoadEmptiesWhatTheStateDoesNotName(t *testing.T) {
 
 // A query made before Load must notice that the rows hold other entities, although their number is
 // the same.
-func TestQueriesAreRightAfterLoad(t *testing.T) {
+func TestLoad_Queries(t *testing.T) {
 	w, a, b, entities := members(100, Options{})
 	q := NewQuery2(Read(a), Read(b))
 	state := stateOf(w)
@@ -179,7 +179,7 @@ func TestQueriesAreRightAfterLoad(t *testing.T) {
 	}
 }
 
-func TestLoadForgetsTheHistory(t *testing.T) {
+func TestLoad_DiscardsHistory(t *testing.T) {
 	w, _ := loadable(t)
 	w.Commit()
 	if err := w.History().Rewind(1); err != nil {
@@ -198,7 +198,7 @@ func TestLoadForgetsTheHistory(t *testing.T) {
 	}
 }
 
-func TestWhatFollowsTheWorldIsToldOfALoad(t *testing.T) {
+func TestLoad_OnRestore(t *testing.T) {
 	from, _ := loadable(t)
 	state := stateOf(from)
 	w, p := loadable(t)
@@ -228,7 +228,7 @@ func TestWhatFollowsTheWorldIsToldOfALoad(t *testing.T) {
 	}
 }
 
-func TestUnknownComponentsAreCarried(t *testing.T) {
+func TestLoad_UnknownComponents(t *testing.T) {
 	from, _ := loadable(t)
 	state := stateOf(from)
 	w := NewWorld(Options{History: 2})
@@ -299,7 +299,7 @@ func sameState(a, b *raw.State) bool {
 }
 
 // An unknown name may be loaded again with another layout.
-func TestUnknownComponentsMayChangeTheirMeaning(t *testing.T) {
+func TestLoad_UnknownComponentsReplaced(t *testing.T) {
 	w := NewWorld(Options{})
 	checkAtEnd(t, w)
 	from, _ := loadable(t)
@@ -324,7 +324,7 @@ func TestUnknownComponentsMayChangeTheirMeaning(t *testing.T) {
 	}
 }
 
-func TestCloneIsIndependent(t *testing.T) {
+func TestWorldClone_Independent(t *testing.T) {
 	w, p := loadable(t)
 	c := w.Clone()
 	checkAtEnd(t, c)

@@ -10,7 +10,7 @@ import (
 )
 
 // An owned state, and a state in pages, give the same world as any other state.
-func TestLoadTakesStatesInEveryForm(t *testing.T) {
+func TestLoad_OwnedAndPaged(t *testing.T) {
 	source, _ := loadable(t)
 	want := source.Digest()
 	for name, change := range map[string]func(*raw.State){
@@ -60,7 +60,7 @@ func inPages(s *raw.StorageState, n int) {
 	s.Rows, s.PageRows = nil, n
 }
 
-func TestLoadRefusesPagesThatDoNotFit(t *testing.T) {
+func TestLoad_InvalidPages(t *testing.T) {
 	for name, change := range map[string]func(*raw.StorageState){
 		"one too few":   func(s *raw.StorageState) { s.Pages = s.Pages[1:] },
 		"one too many":  func(s *raw.StorageState) { s.Pages = append(s.Pages, nil) },

@@ -8,20 +8,20 @@ import (
 	"testing"
 )
 
-// A looped is a world with a storage to loop over, and with random changes for the body of the
+// A loopWorld is a world with a storage to loop over, and with random changes for the body of the
 // loop.
-type looped struct {
+type loopWorld struct {
 	w        *World
 	s        *Storage[plain]
 	other    *Storage[padded]
 	entities []Entity
 }
 
-// newLooped returns a world with n entities in a storage of the given kind. Some components were
+// newLoopWorld returns a world with n entities in a storage of the given kind. Some components were
 // removed again.
-func newLooped(kind Kind, grouped bool, n int) looped {
+func newLoopWorld(kind Kind, grouped bool, n int) loopWorld {
 	w := NewWorld(Options{History: 2})
-	l := looped{w, MustRegister(w, Component[plain]{Kind: kind}), MustRegister[padded](w), w.CreateN(nil, n)}
+	l := loopWorld{w, MustRegister(w, Component[plain]{Kind: kind}), MustRegister[padded](w), w.CreateN(nil, n)}
 	for i, e := range l.entities {
 		l.s.Set(e, plain{X: int32(i)})
 		if i%3 == 0 {
@@ -40,13 +40,13 @@ func newLooped(kind Kind, grouped bool, n int) looped {
 	return l
 }
 
-func (l looped) clone() looped {
+func (l loopWorld) clone() loopWorld {
 	c := l.w.Clone()
-	return looped{c, l.s.In(c), l.other.In(c), l.entities}
+	return loopWorld{c, l.s.In(c), l.other.In(c), l.entities}
 }
 
 // act makes a random change in a loop at e. Some changes are not allowed, and panic.
-func (l looped) act(rng *rand.Rand, e Entity) {
+func (l loopWorld) act(rng *rand.Rand, e Entity) {
 	some := l.entities[rng.IntN(len(l.entities))]
 	switch rng.IntN(40) {
 	case 0, 1:
@@ -80,7 +80,7 @@ func (l looped) act(rng *rand.Rand, e Entity) {
 }
 
 // visited returns a text of the visits of a loop with random changes, and of its panic.
-func (l looped) visited(seed uint64, loop func(visit func(Entity, plain) bool)) (text string) {
+func (l loopWorld) visited(seed uint64, loop func(visit func(Entity, plain) bool)) (text string) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	end := 1 + rng.IntN(100)
 	defer func() {
@@ -99,12 +99,12 @@ func (l looped) visited(seed uint64, loop func(visit func(Entity, plain) bool)) 
 
 // A loop over All visits the same entities as a query over the storage, whatever the body changes.
 // It panics in the same cases.
-func TestAllGoesByTheRulesOfQueries(t *testing.T) {
+func TestStorageAll_SameAsQuery(t *testing.T) {
 	panicked, went := 0, 0
 	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
 		for _, grouped := range []bool{false, kind != Indexed} {
 			for seed := range uint64(300) {
-				l := newLooped(kind, grouped, 60)
+				l := newLoopWorld(kind, grouped, 60)
 				c := l.clone()
 				got := l.visited(seed, func(visit func(Entity, plain) bool) { l.s.All()(visit) })
 				query := NewQuery1(Read(c.s))
@@ -130,19 +130,19 @@ func TestAllGoesByTheRulesOfQueries(t *testing.T) {
 	}
 }
 
-// A someOf is a predicate. It keeps the entities that exist when the iteration begins, and whose
+// A somePredicate is a predicate. It keeps the entities that exist when the iteration begins, and whose
 // index is a multiple of every.
-type someOf struct {
+type somePredicate struct {
 	w     *World
 	every uint32
 	found map[Entity]bool
 }
 
-func (s *someOf) narrow(q narrowed)   { q.filter(s) }
-func (s *someOf) keeps(e Entity) bool { return s.found[e] }
-func (s *someOf) kept() []Entity      { return slices.Collect(maps.Keys(s.found)) }
+func (s *somePredicate) narrow(q narrowed)   { q.filter(s) }
+func (s *somePredicate) keeps(e Entity) bool { return s.found[e] }
+func (s *somePredicate) kept() []Entity      { return slices.Collect(maps.Keys(s.found)) }
 
-func (s *someOf) begin() {
+func (s *somePredicate) begin() {
 	s.found = map[Entity]bool{}
 	for _, e := range s.w.Entities() {
 		if e.Index()%s.every == 0 {
@@ -153,7 +153,7 @@ func (s *someOf) begin() {
 
 // A loop over a query with a predicate visits the same entities as a loop that checks each entity
 // itself.
-func TestALoopVisitsWhoIsKeptWhateverHappensInIt(t *testing.T) {
+func TestLoop_PredicateSameAsCheck(t *testing.T) {
 	panicked, went := 0, 0
 	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
 		for _, grouped := range []bool{false, kind != Indexed} {
@@ -162,10 +162,10 @@ func TestALoopVisitsWhoIsKeptWhateverHappensInIt(t *testing.T) {
 				if seed%20 < 2 {
 					n = 9000
 				}
-				l := newLooped(kind, grouped, n)
+				l := newLoopWorld(kind, grouped, n)
 				c := l.clone()
-				of := func(l looped, filtered bool) func(visit func(Entity, plain) bool) {
-					some := &someOf{w: l.w, every: uint32(1 + seed%uint64(n/20))}
+				of := func(l loopWorld, filtered bool) func(visit func(Entity, plain) bool) {
+					some := &somePredicate{w: l.w, every: uint32(1 + seed%uint64(n/20))}
 					some.begin()
 					ask := func(e Entity) bool { return filtered || some.keeps(e) }
 					q1, q2 := NewQuery1(Read(l.s)), NewQuery2(Write(l.s), Optional(Read(l.other)))
@@ -204,9 +204,9 @@ func TestALoopVisitsWhoIsKeptWhateverHappensInIt(t *testing.T) {
 	}
 }
 
-func TestAllAllocatesNothing(t *testing.T) {
+func TestStorageAll_Allocations(t *testing.T) {
 	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
-		l := newLooped(kind, false, 60)
+		l := newLoopWorld(kind, false, 60)
 		sum := int32(0)
 		if n := testing.AllocsPerRun(10, func() {
 			for _, v := range l.s.All() {
@@ -218,9 +218,9 @@ func TestAllAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestALoopThatDestroysGoesFromTheLastToTheFirst(t *testing.T) {
+func TestLoop_RemoveBackwards(t *testing.T) {
 	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
-		l := newLooped(kind, false, 60)
+		l := newLoopWorld(kind, false, 60)
 		kept := 0
 		for i, e := range slices.Backward(l.s.Entities()) {
 			if e == Vacant {
@@ -246,7 +246,7 @@ func TestALoopThatDestroysGoesFromTheLastToTheFirst(t *testing.T) {
 	}
 }
 
-func TestALoopOverRunsPanicsWhereTheStructureChanges(t *testing.T) {
+func TestRuns_StructureChanged(t *testing.T) {
 	changes := map[string]func(w *World, a *Storage[plain], entities []Entity){
 		"remove":  func(_ *World, a *Storage[plain], entities []Entity) { a.Remove(entities[1]) },
 		"destroy": func(w *World, _ *Storage[plain], entities []Entity) { w.Destroy(entities[1]) },

@@ -75,9 +75,9 @@ func loaded[T any](t *testing.T, state *raw.State, c Component[T]) (v T, convert
 	return value(), planned, err
 }
 
-// giveUp checks that a program with c refuses state until Dropped lists all fields that the error
+// mustRefuse checks that a program with c refuses state until Dropped lists all fields that the error
 // names. It also checks that the state can be shown without that.
-func giveUp[T any](t *testing.T, name string, state *raw.State, c Component[T], want T, fields ...string) {
+func mustRefuse[T any](t *testing.T, name string, state *raw.State, c Component[T], want T, fields ...string) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		line := func(fields []string) string {
@@ -115,7 +115,7 @@ func giveUp[T any](t *testing.T, name string, state *raw.State, c Component[T], 
 
 // If the program's types lack a place for stored values, Load refuses them and names field and
 // type. After the line in the error is added to the program, Load succeeds.
-func TestStoredValuesAreNotLostWithoutAWord(t *testing.T) {
+func TestLoss_Refused(t *testing.T) {
 	it := lossUnit{5, 6, lossPos{1, 2}, [2]lossItem{{3, 4}, {7, 8}}}
 	unit := stateWith(it, false, Component[lossUnit]{})
 
@@ -125,27 +125,27 @@ func TestStoredValuesAreNotLostWithoutAWord(t *testing.T) {
 		Slots [2]lossItem
 	}
 	rest := removed{5, it.At, it.Slots}
-	giveUp(t, "a removed field", unit, Component[removed]{}, rest, "Shield")
-	giveUp(t, "of a resource", stateWith(it, true, Component[lossUnit]{}), Component[removed]{}, rest, "Shield")
-	giveUp(t, "with gaps", stateWith(it, false, Component[lossUnit]{Kind: Indexed, Default: it}), Component[removed]{Kind: Indexed, Default: removed{HP: 1}}, rest, "Shield")
+	mustRefuse(t, "a removed field", unit, Component[removed]{}, rest, "Shield")
+	mustRefuse(t, "of a resource", stateWith(it, true, Component[lossUnit]{}), Component[removed]{}, rest, "Shield")
+	mustRefuse(t, "with gaps", stateWith(it, false, Component[lossUnit]{Kind: Indexed, Default: it}), Component[removed]{Kind: Indexed, Default: removed{HP: 1}}, rest, "Shield")
 	empty := *unit
 	empty.Storages = slices.Clone(unit.Storages)
 	empty.Storages[0].Entities, empty.Storages[0].Rows = nil, nil
-	giveUp(t, "of a storage without rows", &empty, Component[removed]{}, removed{}, "Shield")
+	mustRefuse(t, "of a storage without rows", &empty, Component[removed]{}, removed{}, "Shield")
 
 	type nested struct {
 		HP, Shield int32
 		At         struct{ Y float64 }
 		Slots      [3]lossCount
 	}
-	giveUp(t, "nested", unit, Component[nested]{}, nested{5, 6, struct{ Y float64 }{2}, [3]lossCount{{3}, {7}}}, "At.X", "Slots[].Worn")
+	mustRefuse(t, "nested", unit, Component[nested]{}, nested{5, 6, struct{ Y float64 }{2}, [3]lossCount{{3}, {7}}}, "At.X", "Slots[].Worn")
 	type lesser struct {
 		Items []lossCount
 		Stock map[string]lossCount
 		Best  *lossCount
 	}
 	bag := stateWith(lossBag{[]lossItem{{1, 2}}, map[string]lossItem{"a": {3, 4}}, &lossItem{5, 6}}, false, Component[lossBag]{})
-	giveUp(t, "behind references", bag, Component[lesser]{}, lesser{[]lossCount{{1}}, map[string]lossCount{"a": {3}}, &lossCount{5}},
+	mustRefuse(t, "behind references", bag, Component[lesser]{}, lesser{[]lossCount{{1}}, map[string]lossCount{"a": {3}}, &lossCount{5}},
 		"Items[].Worn", "Stock[value].Worn", "Best.Worn")
 
 	type shrunk struct {
@@ -154,14 +154,14 @@ func TestStoredValuesAreNotLostWithoutAWord(t *testing.T) {
 		Slots      [1]lossItem
 	}
 	pos := stateWith(lossPos{1, 2}, false, Component[lossPos]{})
-	giveUp(t, "an embedded struct", pos, Component[lossEmbedding]{}, lossEmbedding{}, "X", "Y")
-	giveUp(t, "a struct no longer embedded", stateWith(lossEmbedding{lossPos{1, 2}, 3}, false, Component[lossEmbedding]{}), Component[lossPos]{}, lossPos{}, "lossPos", "HP")
-	giveUp(t, "a struct become a tag", pos, Component[lossTag]{}, lossTag{}, "X", "Y")
-	giveUp(t, "all fields, where there are others", pos, Component[lossCount]{}, lossCount{}, "X", "Y")
-	giveUp(t, "an array that is shorter", unit, Component[shrunk]{}, shrunk{5, 6, it.At, [1]lossItem{{3, 4}}}, "Slots[1:]")
-	giveUp(t, "elements that are structs", stateWith([2]lossItem{{1, 2}, {3, 4}}, false, Component[[2]lossItem]{Name: "it"}), Component[lossRow]{}, lossRow{{1}, {3}}, "[].Worn")
+	mustRefuse(t, "an embedded struct", pos, Component[lossEmbedding]{}, lossEmbedding{}, "X", "Y")
+	mustRefuse(t, "a struct no longer embedded", stateWith(lossEmbedding{lossPos{1, 2}, 3}, false, Component[lossEmbedding]{}), Component[lossPos]{}, lossPos{}, "lossPos", "HP")
+	mustRefuse(t, "a struct become a tag", pos, Component[lossTag]{}, lossTag{}, "X", "Y")
+	mustRefuse(t, "all fields, where there are others", pos, Component[lossCount]{}, lossCount{}, "X", "Y")
+	mustRefuse(t, "an array that is shorter", unit, Component[shrunk]{}, shrunk{5, 6, it.At, [1]lossItem{{3, 4}}}, "Slots[1:]")
+	mustRefuse(t, "elements that are structs", stateWith([2]lossItem{{1, 2}, {3, 4}}, false, Component[[2]lossItem]{Name: "it"}), Component[lossRow]{}, lossRow{{1}, {3}}, "[].Worn")
 
-	giveUp(t, "a migration that takes less", unit, Component[lossPos]{Version: 1, Migrations: []Migration{
+	mustRefuse(t, "a migration that takes less", unit, Component[lossPos]{Version: 1, Migrations: []Migration{
 		Migrate(0, func(old struct{ HP int32 }) lossPos { return lossPos{X: float64(old.HP)} }),
 	}}, lossPos{X: 5}, "Shield", "At", "Slots")
 	for _, m := range []Migration{
@@ -180,7 +180,7 @@ type lossRow [2]lossCount
 // A dropped field and an added field of the same type were probably renamed. The same holds for a
 // stored and a registered component with equal fields. The error names the line to write, and that
 // line works.
-func TestWhatWasProbablyRenamedIsNamed(t *testing.T) {
+func TestLoss_RenameSuggested(t *testing.T) {
 	refused := func(name, want string, err error) {
 		t.Helper()
 		if !errors.Is(err, raw.ErrDropped) || !strings.Contains(err.Error(), want) {
@@ -262,7 +262,7 @@ type (
 
 // Converted lists stored data that are not registered, and registered components that are not
 // stored. It leaves out components that both sides have unchanged.
-func TestConvertedNamesWhatOnlyOneSideHas(t *testing.T) {
+func TestLoss_Converted(t *testing.T) {
 	w := NewWorld(Options{})
 	p := MustRegister[lossPos](w)
 	MustRegister[lossItem](w)
@@ -441,7 +441,7 @@ func loadPair(t *testing.T, from, to *layout.Type, row []byte, lossy bool, dropp
 
 // For random types before and after a change, Load refuses the state if and only if a stored value
 // would be lost. The error lists the lost values.
-func TestExactlyWhatWouldLoseAValueIsRefused(t *testing.T) {
+func TestLoss_RandomTypes(t *testing.T) {
 	lossless, lossy, keyed := 0, 0, 0
 	for seed := range deep.Or(uint64(4000), 200000) {
 		p := &lossPair{Rand: rand.New(rand.NewPCG(seed, 1))}

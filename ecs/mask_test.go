@@ -10,14 +10,14 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-func TestAMaskIsRestoredAfterEveryOrderOfChanges(t *testing.T) {
+func TestMaskModel_Checkpoints(t *testing.T) {
 	t.Parallel()
 	fresh := func() *maskModel { return newMaskModel(Options{}, false) }
 	exploreMask(t, fresh, maskSteps([]int{0, 1}, 3, false), *depth+2)
 	exploreMask(t, fresh, maskSteps([]int{0, 2, 3, 4}, 2, false), *depth+1)
 }
 
-func TestAMaskFollowsEveryOrderOfTicks(t *testing.T) {
+func TestMaskModel_Ticks(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Options{{}, {History: 1}, {History: 3}, {History: 3, HistoryBytes: 3000}} {
 		for _, record := range []bool{false, true} {
@@ -27,7 +27,7 @@ func TestAMaskFollowsEveryOrderOfTicks(t *testing.T) {
 	}
 }
 
-func TestAMaskFollowsRandomPrograms(t *testing.T) {
+func TestMaskModel_RandomPrograms(t *testing.T) {
 	all := maskSteps([]int{0, 1, 2, 3, 4, 5, 6}, 3, true)
 	rapid.Check(t, func(t *rapid.T) {
 		history := rapid.IntRange(0, 4).Draw(t, "history")
@@ -54,25 +54,25 @@ func TestAMaskFollowsRandomPrograms(t *testing.T) {
 	})
 }
 
-func TestEveryOrderWithMaskedComponents(t *testing.T) {
+func TestMaskModel_MaskedComponents(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{markedKind}, entities: 3, members: 2, maxGeneration: 3}
+	s := modelOptions{kinds: []kind{markedKind}, entities: 3, members: 2, maxGeneration: 3}
 	explore(t, s, operations(create, destroys(4), clearAll, adds(0, 3), removes(0, 2), clearStore(0), checkpoints(2)), *depth+1)
-	s = setting{kinds: []kind{markedKind}, entities: 2, members: 1, history: 2, record: true}
+	s = modelOptions{kinds: []kind{markedKind}, entities: 2, members: 1, history: 2, record: true}
 	explore(t, s, operations(create, destroys(2), adds(0, 2), removes(0, 2), clearStore(0), ticks(), checkpoints(1)), *depth)
 }
 
 // If a restore removes entities, their components without rewind are removed as well, and so are
 // their bits in masks.
-func TestEveryOrderWithMaskedComponentsThatDoNotRewind(t *testing.T) {
+func TestMaskModel_MaskedNoRewind(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{keptKind, markedKind}, entities: 2, members: 1, history: 2}
+	s := modelOptions{kinds: []kind{keptKind, markedKind}, entities: 2, members: 1, history: 2}
 	explore(t, s, operations(create, destroys(3), clearAll, adds(0, 3), adds(1, 1), removes(0, 2), clearStore(0), ticks(), checkpoints(1)), *depth)
 }
 
 // Pages that a mask gets after a checkpoint are empty in the state of the checkpoint. This holds
 // even if a restore brings an old epoch back.
-func TestPagesAllocatedUnderACheckpointAreEmptyAfterRestore(t *testing.T) {
+func TestMask_PagesAfterCheckpoint(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
 	m.Add(1)
@@ -98,7 +98,7 @@ func TestPagesAllocatedUnderACheckpointAreEmptyAfterRestore(t *testing.T) {
 	}
 }
 
-func TestAnEpochIsNotUsedTwice(t *testing.T) {
+func TestMask_EpochsUnique(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
 	m.Add(5)
@@ -118,7 +118,7 @@ func TestAnEpochIsNotUsedTwice(t *testing.T) {
 
 // The mask of a storage is up to date whenever a hook runs, and stays so if a hook panics or
 // changes the world.
-func TestAMaskOfAStorageHoldsThroughHooks(t *testing.T) {
+func TestMask_Hooks(t *testing.T) {
 	w := NewWorld(Options{})
 	checkAtEnd(t, w)
 	a := MustRegister(w, Component[plain]{Masked: true})
@@ -156,7 +156,7 @@ func TestAMaskOfAStorageHoldsThroughHooks(t *testing.T) {
 	}
 }
 
-func TestMasksComeFromWhatIsLoadedAndCloned(t *testing.T) {
+func TestMask_LoadAndClone(t *testing.T) {
 	source := NewWorld(Options{})
 	a := MustRegister(source, Component[plain]{Masked: true})
 	b := MustRegister(source, Component[extra]{Masked: true, NoRewind: true})
@@ -204,13 +204,13 @@ func TestMasksComeFromWhatIsLoadedAndCloned(t *testing.T) {
 	}
 }
 
-func TestAStorageThatIsNotMaskedHasNoMask(t *testing.T) {
+func TestMask_NotMasked(t *testing.T) {
 	s := MustRegister[plain](NewWorld(Options{}))
 	mustPanic(t, "register its component with Masked", func() { s.Mask() })
 }
 
 // The memory of a mask depends only on the size of the regions in use, not on their position.
-func TestAFarIndexTakesLittleMemory(t *testing.T) {
+func TestMask_MemoryOfDistantIndex(t *testing.T) {
 	m := NewWorld(Options{}).NewMask()
 	m.Add(1<<32 - 1)
 	m.Add(0)
@@ -233,7 +233,7 @@ func TestAFarIndexTakesLittleMemory(t *testing.T) {
 }
 
 // Clear saves nothing. Later additions save one word each.
-func TestClearingAMaskSavesNothing(t *testing.T) {
+func TestMask_ClearSavesNothing(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
 	for i := range uint32(100_000) {
@@ -266,7 +266,7 @@ func TestClearingAMaskSavesNothing(t *testing.T) {
 	}
 }
 
-func TestARecorderAloneSavesNoMasks(t *testing.T) {
+func TestMask_RecorderOnly(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
 	m.Add(1)
@@ -288,7 +288,7 @@ func TestARecorderAloneSavesNoMasks(t *testing.T) {
 }
 
 // A change without effect opens no record, so the forward branch stays.
-func TestChangesOfAMaskThatChangeNothingAreNone(t *testing.T) {
+func TestMask_NoChange(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	m, empty := w.NewMask(), w.NewMask()
 	m.Add(1)
@@ -307,7 +307,7 @@ func TestChangesOfAMaskThatChangeNothingAreNone(t *testing.T) {
 	}
 }
 
-func TestMasksAllocateNothingInTheSteadyState(t *testing.T) {
+func TestMask_Allocations(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	a := MustRegister(w, Component[plain]{Masked: true})
 	var entities []Entity

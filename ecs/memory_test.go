@@ -17,7 +17,7 @@ func heap() int64 {
 }
 
 // This test is not parallel, as it measures the heap of the process.
-func TestMemoryUsageIsWhatTheHeapGrowsBy(t *testing.T) {
+func TestMemoryUsage_Heap(t *testing.T) {
 	if debug {
 		t.Skip("a debug build remembers all rows once more")
 	}
@@ -44,7 +44,7 @@ func TestMemoryUsageIsWhatTheHeapGrowsBy(t *testing.T) {
 	runtime.KeepAlive(entities)
 }
 
-func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
+func TestMemoryUsage_Parts(t *testing.T) {
 	w := NewWorld(Options{})
 	a := MustRegister[plain](w)
 	tags := MustRegister[label](w)
@@ -83,8 +83,8 @@ func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
 }
 
 // Undo equals History.Bytes, whatever happened before.
-func TestMemoryUsageCountsTheBytesOfTheHistory(t *testing.T) {
-	w := newTwins(1, Options{History: 3})
+func TestMemoryUsage_History(t *testing.T) {
+	w := newWorldPair(1, Options{History: 3})
 	checkAtEnd(t, w.worlds[0])
 	spare := int64(0)
 	for round := range 60 {
@@ -116,7 +116,7 @@ func TestMemoryUsageCountsTheBytesOfTheHistory(t *testing.T) {
 }
 
 // This test is not parallel, as it measures the heap of the process.
-func TestMemoryUsageCountsWhatKindsShareOnce(t *testing.T) {
+func TestMemoryUsage_SharedPages(t *testing.T) {
 	step := 1001
 	if debug {
 		// More rows make the guards of the debug build, which are not counted, small in comparison.

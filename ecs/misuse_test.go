@@ -23,7 +23,7 @@ func mustPanicWith(t *testing.T, f func()) (err error) {
 	return nil
 }
 
-func TestTryTellsWhatWentWrongWhereItCannotPutTheWorldBack(t *testing.T) {
+func TestTry_RestoredTooFar(t *testing.T) {
 	const tooFar = "ecs: the function given to Try restored a checkpoint or tick from before Try"
 	backs := map[string]func(w *World, outer Checkpoint){
 		"restore": func(w *World, outer Checkpoint) { w.Restore(outer) },
@@ -72,7 +72,7 @@ func TestTryTellsWhatWentWrongWhereItCannotPutTheWorldBack(t *testing.T) {
 }
 
 // A goroutine that calls Goexit in a Try ends, even if the checkpoint of the Try is gone.
-func TestTryLetsAGoroutineEnd(t *testing.T) {
+func TestTry_Goexit(t *testing.T) {
 	for _, far := range []bool{false, true} {
 		w, a, _, _ := members(10, Options{})
 		outer := w.Checkpoint()
@@ -105,7 +105,7 @@ func changedInParallelRuns() string {
 	return "ecs: the world's structure changed in ParallelRuns"
 }
 
-func TestEntitiesCreatedAndDestroyedInParallelRunsAreNoticed(t *testing.T) {
+func TestParallelRuns_CreateAndDestroy(t *testing.T) {
 	text := changedInParallelRuns()
 	w, a, _, entities := members(10, Options{})
 	bare := w.CreateN(nil, 5) // Without components, so no storage changes.
@@ -146,7 +146,7 @@ func TestEntitiesCreatedAndDestroyedInParallelRunsAreNoticed(t *testing.T) {
 	})
 }
 
-func TestAQueryThatWritesNamesAComponentOnce(t *testing.T) {
+func TestQuery_WritesComponentTwice(t *testing.T) {
 	_, a, b, _ := members(3, Options{})
 	const text = "ecs: a query writes plain and names it twice"
 	mustPanic(t, text, func() { NewQuery2(Write(a), Read(a)) })
@@ -161,7 +161,7 @@ func TestAQueryThatWritesNamesAComponentOnce(t *testing.T) {
 	}
 }
 
-func TestNilStoragesGetWords(t *testing.T) {
+func TestNilStorage(t *testing.T) {
 	w, a, b, _ := members(3, Options{})
 	var none *Storage[plain]
 	for what, misuse := range map[string]func(){
@@ -184,7 +184,7 @@ func panicText(f func(...AnyStorage) *Group, storages ...AnyStorage) {
 	f(storages...)
 }
 
-func TestAPointerIsRegisteredAsWhatItPointsTo(t *testing.T) {
+func TestRegister_Pointer(t *testing.T) {
 	_, err := Register[*plain](NewWorld(Options{}))
 	var refused *RegisterError
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "register ecs.plain and not a pointer to it") {
@@ -192,7 +192,7 @@ func TestAPointerIsRegisteredAsWhatItPointsTo(t *testing.T) {
 	}
 }
 
-func TestAResourceIsReadWithoutACopy(t *testing.T) {
+func TestResource_Read(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	type chart struct{ Heights [64 << 10]byte }
 	r := MustRegisterResource(w, chart{})
@@ -214,7 +214,7 @@ func TestAResourceIsReadWithoutACopy(t *testing.T) {
 	}
 }
 
-func TestSortLikeGoesByTheRowsOfAnOrderedStorage(t *testing.T) {
+func TestSortLike_Ordered(t *testing.T) {
 	w := NewWorld(Options{})
 	ordered := MustRegister(w, Component[plain]{Kind: Ordered})
 	s := MustRegister[padded](w)
@@ -233,7 +233,7 @@ func TestSortLikeGoesByTheRowsOfAnOrderedStorage(t *testing.T) {
 
 // After a restore, the world may give out an id again for another entity. Only Restores tells the
 // two apart.
-func TestWhoeverKeepsAnEntityOutsideCanTellThatTheWorldWentBack(t *testing.T) {
+func TestRestoresCounter(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	w.Create()
 	w.Commit()
@@ -271,7 +271,7 @@ func TestWhoeverKeepsAnEntityOutsideCanTellThatTheWorldWentBack(t *testing.T) {
 	}
 }
 
-func TestCheckpointsHeldAreListed(t *testing.T) {
+func TestCheckpoints_List(t *testing.T) {
 	w, a, b, entities := members(1000, Options{History: 3})
 	list := func() (s []string) {
 		for cp := range w.Checkpoints() {
@@ -324,7 +324,7 @@ func TestCheckpointsHeldAreListed(t *testing.T) {
 	}
 }
 
-func TestCreateAtSaysWhyNot(t *testing.T) {
+func TestCreateAt_Errors(t *testing.T) {
 	w := NewWorld(Options{})
 	a, b := w.Create(), w.Create()
 	w.Destroy(b)

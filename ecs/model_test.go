@@ -16,14 +16,14 @@ var depth = flag.Int("depth", deep.Or(3, 4), "operations in the sequences that t
 // sequence from there has the same effect as one without the operation.
 type operation struct {
 	name string
-	do   func(p *pair) bool
+	do   func(p *model) bool
 }
 
 // explore tries every sequence of at most n operations, each on a new model, and checks the model
 // after each sequence.
-func explore(t *testing.T, s setting, all []operation, n int) {
+func explore(t *testing.T, s modelOptions, all []operation, n int) {
 	t.Helper()
-	x := explorer{t: t, setting: s, operations: all}
+	x := explorer{t: t, options: s, operations: all}
 	x.extend(n)
 	if x.tried < 100 {
 		t.Errorf("only %d sequences were tried", x.tried)
@@ -33,13 +33,13 @@ func explore(t *testing.T, s setting, all []operation, n int) {
 
 type explorer struct {
 	t          *testing.T
-	setting    setting
+	options    modelOptions
 	operations []operation
 	sequence   []int
 	tried      int
 	pages      []*track.Page
 	// Called at the end of every sequence, if set.
-	last func(p *pair) bool
+	last func(p *model) bool
 }
 
 func (x *explorer) extend(n int) {
@@ -74,7 +74,7 @@ func (x *explorer) names() string {
 
 func (x *explorer) run() (applied bool, err error) {
 	defer catch(&err)
-	p := newPairOn(x.setting, x.pages)
+	p := newModelOn(x.options, x.pages)
 	p.digest = x.tried%32 == 0
 	for _, o := range x.sequence {
 		applied = x.operations[o].do(p)
@@ -93,7 +93,7 @@ var freshPage = track.NewPage(0)
 
 // pages returns the sparse pages of p, emptied, for the next model. Without this, making pages
 // would be most of the work of a short sequence.
-func (p *pair) pages() (pages []*track.Page) {
+func (p *model) pages() (pages []*track.Page) {
 	for _, s := range p.w.sets {
 		var page *track.Page
 		if len(s.sparse.Pages) > 0 && !s.special {
@@ -118,10 +118,10 @@ func catch(err *error) {
 
 // Groups of operations.
 
-func on(name string, handles int, do func(p *pair, e Entity) bool) []operation {
+func on(name string, handles int, do func(p *model, e Entity) bool) []operation {
 	var list []operation
 	for i := range handles {
-		list = append(list, operation{fmt.Sprintf("%s e%d", name, i), func(p *pair) bool {
+		list = append(list, operation{fmt.Sprintf("%s e%d", name, i), func(p *model) bool {
 			return i < len(p.handles) && do(p, p.handle(i))
 		}})
 	}
@@ -130,72 +130,72 @@ func on(name string, handles int, do func(p *pair, e Entity) bool) []operation {
 
 // adds is like sets, but only for entities without the component.
 func adds(store, handles int) []operation {
-	return on(fmt.Sprintf("add %d to", store), handles, func(p *pair, e Entity) bool {
-		return !p.faces[store].has(e) && p.set(store, e)
+	return on(fmt.Sprintf("add %d to", store), handles, func(p *model, e Entity) bool {
+		return !p.stores[store].has(e) && p.set(store, e)
 	})
 }
 
 func sets(store, handles int) []operation {
-	return on(fmt.Sprintf("set %d of", store), handles, func(p *pair, e Entity) bool { return p.set(store, e) })
+	return on(fmt.Sprintf("set %d of", store), handles, func(p *model, e Entity) bool { return p.set(store, e) })
 }
 
 func writes(store, handles int) []operation {
-	return on(fmt.Sprintf("write %d of", store), handles, func(p *pair, e Entity) bool { return p.increase(store, e) })
+	return on(fmt.Sprintf("write %d of", store), handles, func(p *model, e Entity) bool { return p.increase(store, e) })
 }
 
 func removes(store, handles int) []operation {
-	return on(fmt.Sprintf("remove %d from", store), handles, func(p *pair, e Entity) bool { return p.remove(store, e) })
+	return on(fmt.Sprintf("remove %d from", store), handles, func(p *model, e Entity) bool { return p.remove(store, e) })
 }
 
 func destroys(handles int) []operation {
-	return on("destroy", handles, (*pair).destroy)
+	return on("destroy", handles, (*model).destroy)
 }
 
 // createsAt creates handles again, and entities of the first indices in two generations.
 func createsAt(handles, indices int) []operation {
-	list := on("create at", handles, (*pair).createAt)
+	list := on("create at", handles, (*model).createAt)
 	for i := range 2 * indices {
 		e := NewEntity(uint32(i/2), uint32(1+i%2))
-		list = append(list, operation{fmt.Sprint("create at ", e), func(p *pair) bool { return p.createAt(e) }})
+		list = append(list, operation{fmt.Sprint("create at ", e), func(p *model) bool { return p.createAt(e) }})
 	}
 	return list
 }
 
 func checkpoints(n int) []operation {
-	list := []operation{{"checkpoint", (*pair).checkpoint}}
+	list := []operation{{"checkpoint", (*model).checkpoint}}
 	for i := range n {
 		list = append(list,
-			operation{fmt.Sprint("restore ", i), func(p *pair) bool { return p.restore(i) }},
-			operation{fmt.Sprint("release ", i), func(p *pair) bool { return p.release(i) }})
+			operation{fmt.Sprint("restore ", i), func(p *model) bool { return p.restore(i) }},
+			operation{fmt.Sprint("release ", i), func(p *model) bool { return p.release(i) }})
 	}
 	return list
 }
 
-func tries(f func(p *pair)) []operation {
-	end := func(o outcome) func(p *pair) bool {
-		return func(p *pair) bool { return p.try(func() { f(p) }, o) }
+func tries(f func(p *model)) []operation {
+	end := func(o outcome) func(p *model) bool {
+		return func(p *model) bool { return p.try(func() { f(p) }, o) }
 	}
 	return []operation{{"try", end(succeed)}, {"try and fail", end(fail)}, {"try and panic", end(crash)}}
 }
 
 func ticks() []operation {
 	return []operation{
-		{"commit", (*pair).commit},
-		{"rewind 0", func(p *pair) bool { return p.rewind(0) }},
-		{"rewind 1", func(p *pair) bool { return p.rewind(1) }},
-		{"rewind 2", func(p *pair) bool { return p.rewind(2) }},
-		{"forward 1", func(p *pair) bool { return p.seek(p.n.tick + 1) }},
-		{"forward 2", func(p *pair) bool { return p.seek(p.n.tick + 2) }},
+		{"commit", (*model).commit},
+		{"rewind 0", func(p *model) bool { return p.rewind(0) }},
+		{"rewind 1", func(p *model) bool { return p.rewind(1) }},
+		{"rewind 2", func(p *model) bool { return p.rewind(2) }},
+		{"forward 1", func(p *model) bool { return p.seek(p.oracle.tick + 1) }},
+		{"forward 2", func(p *model) bool { return p.seek(p.oracle.tick + 2) }},
 	}
 }
 
 func clearStore(i int) operation {
-	return operation{fmt.Sprint("clear ", i), func(p *pair) bool { return p.clear(i) }}
+	return operation{fmt.Sprint("clear ", i), func(p *model) bool { return p.clear(i) }}
 }
 
 var (
-	create   = operation{"create", (*pair).create}
-	clearAll = operation{"clear all", (*pair).clearAll}
+	create   = operation{"create", (*model).create}
+	clearAll = operation{"clear all", (*model).clearAll}
 )
 
 func operations(lists ...any) []operation {
@@ -211,121 +211,121 @@ func operations(lists ...any) []operation {
 	return all
 }
 
-func TestEveryOrderOfChangesUnderThreeCheckpoints(t *testing.T) {
+func TestModel_ThreeCheckpoints(t *testing.T) {
 	t.Parallel()
 	for name, k := range map[string]kind{
 		"plain": plainKind, "large": largeKind, "list": listKind, "tag": labelKind, "indexed": indexedKind, "gaps": gapKind, "hashed": hashedKind, "ordered": orderedKind,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := setting{kinds: []kind{k}, entities: 3, members: 3}
+			s := modelOptions{kinds: []kind{k}, entities: 3, members: 3}
 			explore(t, s, operations(adds(0, 3), removes(0, 3), writes(0, 3), clearStore(0), checkpoints(3)), *depth+1)
 		})
 	}
 }
 
-func TestEveryOrderOfChangesFromAnEmptyStorage(t *testing.T) {
+func TestModel_EmptyStorage(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{listKind}, entities: 3}
+	s := modelOptions{kinds: []kind{listKind}, entities: 3}
 	explore(t, s, operations(adds(0, 3), removes(0, 3), writes(0, 2), clearStore(0), checkpoints(3)), *depth+1)
 }
 
-func TestEveryOrderOfLivesUnderThreeCheckpoints(t *testing.T) {
+func TestModel_CreateDestroy(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{plainKind}, entities: 3, members: 2, maxGeneration: 3}
+	s := modelOptions{kinds: []kind{plainKind}, entities: 3, members: 2, maxGeneration: 3}
 	explore(t, s, operations(create, destroys(4), clearAll, adds(0, 2), checkpoints(3)), *depth+1)
 }
 
 // With two generations, an index is spent after its second entity.
-func TestEveryOrderOfLivesWhereGenerationsRunOut(t *testing.T) {
+func TestModel_SpentGenerations(t *testing.T) {
 	t.Parallel()
-	s := setting{maxGeneration: 2}
+	s := modelOptions{maxGeneration: 2}
 	explore(t, s, operations(create, destroys(6), clearAll, checkpoints(2)), *depth+2)
 	s.maxGeneration, s.entities = 1, 2
 	explore(t, s, operations(create, destroys(6), clearAll, checkpoints(2)), *depth+2)
 }
 
-func TestEveryOrderOfLivesAtGivenIndices(t *testing.T) {
+func TestModel_CreateAt(t *testing.T) {
 	t.Parallel()
-	s := setting{maxGeneration: 2}
+	s := modelOptions{maxGeneration: 2}
 	explore(t, s, operations(create, destroys(3), clearAll, createsAt(0, 4), checkpoints(1)), *depth+1)
 	s.entities, s.history, s.record = 2, 2, true
 	explore(t, s, operations(create, destroys(2), createsAt(3, 0), createsAt(0, 4)[4:], ticks()), *depth+1)
-	s = setting{entities: 2, maxGeneration: 1} // Every entity uses up its index.
+	s = modelOptions{entities: 2, maxGeneration: 1} // Every entity uses up its index.
 	explore(t, s, operations(create, destroys(3), createsAt(2, 0)), *depth+2)
 }
 
-func TestEveryOrderOfTicks(t *testing.T) {
+func TestModel_Ticks(t *testing.T) {
 	t.Parallel()
 	for _, history := range []int{1, 2, 3} {
 		for name, k := range map[string]kind{"list": listKind, "large": largeKind} {
 			t.Run(fmt.Sprint(name, ", history ", history), func(t *testing.T) {
-				s := setting{kinds: []kind{k}, entities: 2, members: 2, history: history, record: history == 2}
+				s := modelOptions{kinds: []kind{k}, entities: 2, members: 2, history: history, record: history == 2}
 				explore(t, s, operations(adds(0, 2), removes(0, 2), writes(0, 2), ticks(), checkpoints(2)), *depth+1)
 			})
 		}
 	}
 }
 
-func TestEveryOrderOfTicksAndLives(t *testing.T) {
+func TestModel_TicksCreateDestroy(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{plainKind}, entities: 2, members: 1, history: 3, maxGeneration: 2, record: true}
+	s := modelOptions{kinds: []kind{plainKind}, entities: 2, members: 1, history: 3, maxGeneration: 2, record: true}
 	explore(t, s, operations(create, destroys(3), clearAll, adds(0, 2), ticks(), checkpoints(1)), *depth+1)
 }
 
 // A recorder without history makes frames that mark rows without saving them.
-func TestEveryOrderOfTicksThatAreOnlyRecorded(t *testing.T) {
+func TestModel_RecorderOnly(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{listKind}, entities: 3, members: 2, record: true}
-	commit := operation{"commit", (*pair).commit}
-	back := operation{"rewind 0", func(p *pair) bool { return p.rewind(0) }}
+	s := modelOptions{kinds: []kind{listKind}, entities: 3, members: 2, record: true}
+	commit := operation{"commit", (*model).commit}
+	back := operation{"rewind 0", func(p *model) bool { return p.rewind(0) }}
 	explore(t, s, operations(adds(0, 3), removes(0, 2), writes(0, 2), clearStore(0), commit, back, checkpoints(2)), *depth+1)
-	s = setting{kinds: []kind{plainKind}, entities: 2, members: 2, record: true, maxGeneration: 2}
+	s = modelOptions{kinds: []kind{plainKind}, entities: 2, members: 2, record: true, maxGeneration: 2}
 	explore(t, s, operations(create, destroys(3), clearAll, commit, back, checkpoints(2)), *depth+1)
 }
 
 // Without history and recorder, a commit only increments the tick.
-func TestEveryOrderOfTicksThatAreNotHeld(t *testing.T) {
+func TestModel_NoHistory(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{plainKind}, entities: 2, members: 2}
+	s := modelOptions{kinds: []kind{plainKind}, entities: 2, members: 2}
 	explore(t, s, operations(removes(0, 2), adds(0, 2), ticks(), checkpoints(2)), *depth+1)
 }
 
-func TestEveryOrderOfTries(t *testing.T) {
+func TestModel_Try(t *testing.T) {
 	t.Parallel()
-	program := func(p *pair) {
+	program := func(p *model) {
 		p.remove(0, p.handle(0))
 		p.create()
 		p.set(0, p.handles[len(p.handles)-1])
 		p.set(0, p.handle(0))
 		p.increase(0, p.handle(1))
 	}
-	empty := func(*pair) {}
-	s := setting{kinds: []kind{largeKind}, entities: 2, members: 2, history: 2, record: true}
+	empty := func(*model) {}
+	s := modelOptions{kinds: []kind{largeKind}, entities: 2, members: 2, history: 2, record: true}
 	explore(t, s, operations(tries(program), tries(empty), removes(0, 2), writes(0, 2), ticks(), checkpoints(1)), *depth)
 }
 
-func TestEveryOrderWithComponentsThatDoNotRewind(t *testing.T) {
+func TestModel_NoRewind(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{extraKind, plainKind}, entities: 2, members: 2, history: 2, record: true}
+	s := modelOptions{kinds: []kind{extraKind, plainKind}, entities: 2, members: 2, history: 2, record: true}
 	explore(t, s, operations(create, destroys(3), adds(0, 3), writes(0, 2), removes(0, 1), writes(1, 1), ticks(), checkpoints(1)), *depth)
 }
 
-func TestEveryOrderWithResources(t *testing.T) {
+func TestModel_Resources(t *testing.T) {
 	t.Parallel()
-	s := setting{resources: 2, history: 2, record: true}
+	s := modelOptions{resources: 2, history: 2, record: true}
 	var all []operation
 	for i := range 2 {
 		all = append(all,
-			operation{fmt.Sprint("set resource ", i), func(p *pair) bool { return p.setResource(i) }},
-			operation{fmt.Sprint("write resource ", i), func(p *pair) bool { return p.increaseResource(i) }})
+			operation{fmt.Sprint("set resource ", i), func(p *model) bool { return p.setResource(i) }},
+			operation{fmt.Sprint("write resource ", i), func(p *model) bool { return p.increaseResource(i) }})
 	}
 	explore(t, s, operations(all, ticks(), checkpoints(2)), *depth+1)
 }
 
 // Every tick that writes keeps at least one chunk of 32 rows, so the byte budget is enough for a
 // few ticks.
-func TestEveryOrderOfTicksUnderABudgetOfBytes(t *testing.T) {
+func TestModel_ByteLimit(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{plainKind}, entities: 2, members: 2, history: 4, historyBytes: 1000, record: true}
+	s := modelOptions{kinds: []kind{plainKind}, entities: 2, members: 2, history: 4, historyBytes: 1000, record: true}
 	explore(t, s, operations(writes(0, 2), removes(0, 1), adds(0, 1), ticks(), checkpoints(1)), *depth+1)
 }

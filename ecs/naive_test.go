@@ -4,33 +4,33 @@ import "slices"
 
 // An oracleState is the whole content of a world, in slices that are copied completely. Every value
 // is an int. An intStore converts ints to components.
-type naiveState struct {
+type oracleState struct {
 	tick                 uint64
 	alive, free, retired []Entity
-	stores               []naiveStore
+	stores               []oracleStore
 	resources            []int
-	groups               []naiveGroup
-	events               naiveEvents
+	groups               []oracleGroup
+	events               oracleEvents
 }
 
 // oracleEvents are the events of a world, and the number of events that its reader has read.
-type naiveEvents struct {
+type oracleEvents struct {
 	sent, read int
 	last, now  []int
 }
 
 // held returns the retained events.
-func (e *naiveEvents) held() []int { return slices.Concat(e.last, e.now) }
+func (e *oracleEvents) held() []int { return slices.Concat(e.last, e.now) }
 
 // unread returns the retained events after the position of the reader, and how many the reader has
 // missed.
-func (e *naiveEvents) unread() (_ []int, missed int) {
+func (e *oracleEvents) unread() (_ []int, missed int) {
 	held := e.held()
 	first := e.sent - len(held)
 	return held[max(e.read-first, 0):], max(first-e.read, 0)
 }
 
-type naiveStore struct {
+type oracleStore struct {
 	entities []Entity
 	values   []int
 	// The row of an entity is its index. Other rows are Vacant and hold gap.
@@ -39,17 +39,17 @@ type naiveStore struct {
 }
 
 // empty returns a store like s without rows.
-func (s *naiveStore) empty() naiveStore { return naiveStore{indexed: s.indexed, gap: s.gap} }
+func (s *oracleStore) empty() oracleStore { return oracleStore{indexed: s.indexed, gap: s.gap} }
 
 // find returns the row of e, or -1.
-func (s *naiveStore) find(e Entity) int {
+func (s *oracleStore) find(e Entity) int {
 	if e == Vacant {
 		return -1
 	}
 	return slices.Index(s.entities, e)
 }
 
-func (s *naiveStore) add(e Entity, v int) {
+func (s *oracleStore) add(e Entity, v int) {
 	if !s.indexed {
 		s.entities, s.values = append(s.entities, e), append(s.values, v)
 		return
@@ -61,7 +61,7 @@ func (s *naiveStore) add(e Entity, v int) {
 }
 
 // members returns the number of rows with an entity.
-func (s *naiveStore) members() (n int) {
+func (s *oracleStore) members() (n int) {
 	for _, e := range s.entities {
 		if e != Vacant {
 			n++
@@ -70,10 +70,10 @@ func (s *naiveStore) members() (n int) {
 	return n
 }
 
-func (s *naiveState) clone() *naiveState {
+func (s *oracleState) clone() *oracleState {
 	c := *s
 	c.alive, c.free, c.retired = slices.Clone(s.alive), slices.Clone(s.free), slices.Clone(s.retired)
-	c.stores = make([]naiveStore, len(s.stores))
+	c.stores = make([]oracleStore, len(s.stores))
 	for i, st := range s.stores {
 		c.stores[i] = st
 		c.stores[i].entities, c.stores[i].values = slices.Clone(st.entities), slices.Clone(st.values)
@@ -85,39 +85,39 @@ func (s *naiveState) clone() *naiveState {
 }
 
 // An oracleFrame is a boundary with a copy of the state at it.
-type naiveFrame struct {
+type oracleFrame struct {
 	cp         Checkpoint // Of the world under test; zero for a tick.
 	tick, bare bool
-	state      *naiveState
+	state      *oracleState
 }
 
 // An oracle does what the documentation of World says. It copies everything at every boundary.
-type naiveWorld struct {
-	*naiveState
-	frames   []naiveFrame
-	forward  []*naiveState // The last one is the next to go forward to.
-	history  int
-	dense    int
-	recorded bool
-	kept     bool        // The newest tick is kept without a history.
-	over     func() bool // Reports whether the world under test is over its budget.
+type oracle struct {
+	*oracleState
+	frames     []oracleFrame
+	forward    []*oracleState // The last one is the next to go forward to.
+	history    int
+	dense      int
+	recorded   bool
+	keepTick   bool        // The newest tick is kept without a history.
+	overBudget func() bool // Reports whether the world under test is over its budget.
 
-	replaced []naiveSet // The Sets of components that their entities had already.
+	replaced []oracleSet // The Sets of components that their entities had already.
 
 	maxGeneration  uint32
-	relations      []naiveRelation
+	relations      []oracleRelation
 	exempt         []bool // By store: NoRewind.
 	exemptResource []bool
 }
 
-func (w *naiveWorld) start() {
+func (w *oracle) start() {
 	w.frames, w.forward = nil, nil
-	if w.history > 0 || w.recorded || w.kept {
-		w.frames = append(w.frames, naiveFrame{tick: true, bare: w.history == 0 && !w.kept, state: w.naiveState.clone()})
+	if w.history > 0 || w.recorded || w.keepTick {
+		w.frames = append(w.frames, oracleFrame{tick: true, bare: w.history == 0 && !w.keepTick, state: w.oracleState.clone()})
 	}
 }
 
-func (w *naiveWorld) create() Entity {
+func (w *oracle) create() Entity {
 	w.forward = nil
 	for len(w.free) > 0 {
 		e := w.free[0]
@@ -141,7 +141,7 @@ func (w *naiveWorld) create() Entity {
 }
 
 // createAt makes e alive, if that is allowed.
-func (w *naiveWorld) createAt(e Entity) bool {
+func (w *oracle) createAt(e Entity) bool {
 	at := func(list []Entity) int {
 		return slices.IndexFunc(list, func(other Entity) bool { return other.Index() == e.Index() })
 	}
@@ -171,8 +171,8 @@ func (w *naiveWorld) createAt(e Entity) bool {
 	return true
 }
 
-func (w *naiveWorld) destroy(e Entity) bool {
-	if !slices.Contains(w.alive, e) || !w.sever(e) {
+func (w *oracle) destroy(e Entity) bool {
+	if !slices.Contains(w.alive, e) || !w.resolveRelations(e) {
 		return false
 	}
 	w.end(e)
@@ -180,7 +180,7 @@ func (w *naiveWorld) destroy(e Entity) bool {
 }
 
 // end destroys an entity that is alive, after its relations are resolved.
-func (w *naiveWorld) end(e Entity) {
+func (w *oracle) end(e Entity) {
 	k := slices.Index(w.alive, e)
 	w.forward = nil
 	last := len(w.alive) - 1
@@ -195,31 +195,31 @@ func (w *naiveWorld) end(e Entity) {
 	}
 }
 
-func (w *naiveWorld) clearAll() {
+func (w *oracle) clearAll() {
 	w.forward = nil
 	w.free = append(slices.Clone(w.alive), w.free...)
 	w.alive = nil
 	for i := range w.stores {
 		w.stores[i] = w.stores[i].empty()
-		w.emptied(i)
+		w.resetGroup(i)
 	}
 }
 
-// wrote records that store i changed.
-func (w *naiveWorld) wrote(i int) {
+// markWritten records that store i changed.
+func (w *oracle) markWritten(i int) {
 	if !w.exempt[i] {
 		w.forward = nil
 	}
 }
 
-func (w *naiveWorld) set(i int, e Entity, v int) bool {
+func (w *oracle) set(i int, e Entity, v int) bool {
 	if !slices.Contains(w.alive, e) {
 		return false
 	}
-	w.wrote(i)
+	w.markWritten(i)
 	s := &w.stores[i]
 	if k := s.find(e); k >= 0 {
-		w.replaced = append(w.replaced, naiveSet{i, naiveEdit{e, s.values[k], v}})
+		w.replaced = append(w.replaced, oracleSet{i, oracleEdit{e, s.values[k], v}})
 		s.values[k] = v
 		return true
 	}
@@ -228,28 +228,28 @@ func (w *naiveWorld) set(i int, e Entity, v int) bool {
 	return true
 }
 
-func (w *naiveWorld) increase(i int, e Entity, by int) bool {
+func (w *oracle) increase(i int, e Entity, by int) bool {
 	k := w.stores[i].find(e)
 	if k < 0 {
 		return false
 	}
-	w.wrote(i)
+	w.markWritten(i)
 	w.stores[i].values[k] += by
 	return true
 }
 
-func (w *naiveWorld) remove(i int, e Entity) bool {
+func (w *oracle) remove(i int, e Entity) bool {
 	if w.stores[i].find(e) < 0 {
 		return false
 	}
-	w.wrote(i)
+	w.markWritten(i)
 	if g := w.groupOf(i); g != nil {
 		w.ungroup(g, e)
 	}
 	return w.stores[i].remove(e)
 }
 
-func (s *naiveStore) remove(e Entity) bool {
+func (s *oracleStore) remove(e Entity) bool {
 	k := s.find(e)
 	if k < 0 {
 		return false
@@ -264,29 +264,29 @@ func (s *naiveStore) remove(e Entity) bool {
 	return true
 }
 
-func (w *naiveWorld) clearStore(i int) {
+func (w *oracle) clearStore(i int) {
 	if len(w.stores[i].entities) > 0 {
-		w.wrote(i)
+		w.markWritten(i)
 		w.stores[i] = w.stores[i].empty()
-		w.emptied(i)
+		w.resetGroup(i)
 	}
 }
 
-func (w *naiveWorld) setResource(i, v int) {
+func (w *oracle) setResource(i, v int) {
 	if !w.exemptResource[i] {
 		w.forward = nil
 	}
 	w.resources[i] = v
 }
 
-func (w *naiveWorld) checkpoint(cp Checkpoint) {
-	w.frames = append(w.frames, naiveFrame{cp: cp, state: w.naiveState.clone()})
+func (w *oracle) checkpoint(cp Checkpoint) {
+	w.frames = append(w.frames, oracleFrame{cp: cp, state: w.oracleState.clone()})
 }
 
-// put replaces the state by s, except for data that do not rewind.
-func (w *naiveWorld) put(s *naiveState) {
-	before := w.naiveState
-	w.naiveState = s.clone()
+// setState replaces the state by s, except for data that do not rewind.
+func (w *oracle) setState(s *oracleState) {
+	before := w.oracleState
+	w.oracleState = s.clone()
 	for i, exempt := range w.exemptResource {
 		if exempt {
 			w.resources[i] = before.resources[i]
@@ -306,29 +306,29 @@ func (w *naiveWorld) put(s *naiveState) {
 	}
 }
 
-func (w *naiveWorld) restore(k int) {
+func (w *oracle) restore(k int) {
 	for _, f := range w.frames[k:] {
 		if f.tick {
 			w.forward = nil
 		}
 	}
-	w.put(w.frames[k].state)
+	w.setState(w.frames[k].state)
 	w.frames = w.frames[:k+1]
 }
 
-func (w *naiveWorld) release(k int) {
+func (w *oracle) release(k int) {
 	w.frames = slices.Delete(w.frames, k, k+1)
 	w.evict()
 }
 
-func (w *naiveWorld) commit() {
+func (w *oracle) commit() {
 	w.pack()
 	w.events.last, w.events.now = w.events.now, nil
 	w.forward = nil
 	w.tick++
-	if w.history > 0 || w.recorded || w.kept {
-		bare := w.history == 0 && !w.kept && !slices.ContainsFunc(w.frames, func(f naiveFrame) bool { return !f.tick })
-		w.frames = append(w.frames, naiveFrame{tick: true, bare: bare, state: w.naiveState.clone()})
+	if w.history > 0 || w.recorded || w.keepTick {
+		bare := w.history == 0 && !w.keepTick && !slices.ContainsFunc(w.frames, func(f oracleFrame) bool { return !f.tick })
+		w.frames = append(w.frames, oracleFrame{tick: true, bare: bare, state: w.oracleState.clone()})
 		w.evict()
 	}
 }
@@ -336,7 +336,7 @@ func (w *naiveWorld) commit() {
 // evict removes ticks until the history is within its limits. It removes the oldest tick or, in a
 // thinned history, the tick that thinnable returns. It keeps ticks that a checkpoint follows, and
 // the newest tick.
-func (w *naiveWorld) evict() {
+func (w *oracle) evict() {
 	for {
 		ticks := 0
 		for i := range w.frames {
@@ -348,7 +348,7 @@ func (w *naiveWorld) evict() {
 		if k < 0 {
 			k = slices.IndexFunc(w.evictable(), func(can bool) bool { return can })
 		}
-		if k < 0 || ticks-1 <= w.history && !w.over() {
+		if k < 0 || ticks-1 <= w.history && !w.overBudget() {
 			return
 		}
 		w.frames = slices.Delete(w.frames, k, k+1)
@@ -356,7 +356,7 @@ func (w *naiveWorld) evict() {
 }
 
 // evictable tells for each frame whether it is a tick that another tick follows.
-func (w *naiveWorld) evictable() []bool {
+func (w *oracle) evictable() []bool {
 	can := make([]bool, len(w.frames))
 	for i := range w.frames {
 		can[i] = w.frames[i].tick && i+1 < len(w.frames) && w.frames[i+1].tick
@@ -367,7 +367,7 @@ func (w *naiveWorld) evictable() []bool {
 // thinnable returns the position of the tick that a thinned history evicts next, or -1. For each
 // power of two, it counts the ticks that are divisible by this power and not by the next one. It
 // counts from the oldest tick that may be evicted to the newest.
-func (w *naiveWorld) thinnable() int {
+func (w *oracle) thinnable() int {
 	best, most := -1, 0
 	for power := uint64(1); w.dense > 0 && power <= w.tick; power *= 2 {
 		oldest, n := -1, 0
@@ -393,17 +393,17 @@ func (w *naiveWorld) thinnable() int {
 }
 
 // seek goes to the end of tick, and reports whether the tick is retained.
-func (w *naiveWorld) seek(tick uint64) bool {
-	if f := slices.IndexFunc(w.forward, func(s *naiveState) bool { return s.tick == tick }); f >= 0 {
+func (w *oracle) seek(tick uint64) bool {
+	if f := slices.IndexFunc(w.forward, func(s *oracleState) bool { return s.tick == tick }); f >= 0 {
 		w.frames = w.frames[:w.newestTick()+1]
 		for i := len(w.forward) - 1; i >= f; i-- {
-			w.frames = append(w.frames, naiveFrame{tick: true, state: w.forward[i]})
+			w.frames = append(w.frames, oracleFrame{tick: true, state: w.forward[i]})
 		}
-		w.put(w.forward[f])
+		w.setState(w.forward[f])
 		w.forward = w.forward[:f]
 		return true
 	}
-	k := slices.IndexFunc(w.frames, func(f naiveFrame) bool { return f.tick && !f.bare && f.state.tick == tick })
+	k := slices.IndexFunc(w.frames, func(f oracleFrame) bool { return f.tick && !f.bare && f.state.tick == tick })
 	if k < 0 {
 		return false
 	}
@@ -412,12 +412,12 @@ func (w *naiveWorld) seek(tick uint64) bool {
 			w.forward = append(w.forward, w.frames[i].state)
 		}
 	}
-	w.put(w.frames[k].state)
+	w.setState(w.frames[k].state)
 	w.frames = w.frames[:k+1]
 	return true
 }
 
-func (w *naiveWorld) newestTick() int {
+func (w *oracle) newestTick() int {
 	k := len(w.frames) - 1
 	for k >= 0 && !w.frames[k].tick {
 		k--
@@ -425,7 +425,7 @@ func (w *naiveWorld) newestTick() int {
 	return k
 }
 
-func (w *naiveWorld) oldest() uint64 {
+func (w *oracle) oldest() uint64 {
 	for _, f := range w.frames {
 		if f.tick && !f.bare {
 			return f.state.tick
@@ -434,7 +434,7 @@ func (w *naiveWorld) oldest() uint64 {
 	return w.tick
 }
 
-func (w *naiveWorld) newest() uint64 {
+func (w *oracle) newest() uint64 {
 	if len(w.forward) > 0 {
 		return w.forward[0].tick
 	}
@@ -442,7 +442,7 @@ func (w *naiveWorld) newest() uint64 {
 }
 
 // ticks returns the retained ticks.
-func (w *naiveWorld) ticks() (ticks []uint64) {
+func (w *oracle) ticks() (ticks []uint64) {
 	for _, f := range w.frames {
 		if f.tick && !f.bare {
 			ticks = append(ticks, f.state.tick)

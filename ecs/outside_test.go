@@ -18,8 +18,8 @@ type party struct {
 
 // Copy calls Outside once for each component, field and entity, also if it makes many copies. The
 // order does not depend on maps. The copies get the results.
-func TestOutsideIsAskedOnceForEachPlaceInOrder(t *testing.T) {
-	from, to := newFamily(Options{}), newFamily(Options{})
+func TestCopyOutside_CalledOncePerField(t *testing.T) {
+	from, to := newReferenceWorld(Options{}), newReferenceWorld(Options{})
 	MustRegisterResource(to.w, party{})
 	parties := MustRegisterResource(from.w, party{})
 	e := from.w.CreateN(nil, 9)
@@ -76,8 +76,8 @@ func TestOutsideIsAskedOnceForEachPlaceInOrder(t *testing.T) {
 }
 
 // The result of Outside may differ by component and field.
-func TestOutsideMayRefuseOneFieldAndClearAnother(t *testing.T) {
-	from, to := newFamily(Options{}), newFamily(Options{})
+func TestCopyOutside_PerField(t *testing.T) {
+	from, to := newReferenceWorld(Options{}), newReferenceWorld(Options{})
 	e := from.w.CreateN(nil, 3)
 	from.kins.Set(e[0], kin{Parent: e[1], Friends: []Entity{e[1]}})
 	copies, err := to.w.Copy(from.w, e[:1], CopyOptions{Outside: func(r Reference) (Entity, error) {
@@ -103,7 +103,7 @@ func TestOutsideMayRefuseOneFieldAndClearAnother(t *testing.T) {
 }
 
 // Resources are copied by name, also between different types with the same layout.
-func TestResourcesAreCopiedByName(t *testing.T) {
+func TestCopy_Resources(t *testing.T) {
 	type pair struct{ Of, To Entity }
 	type other struct{ Of, To Entity }
 	from, to := NewWorld(Options{}), NewWorld(Options{History: 1})
@@ -142,8 +142,8 @@ func TestResourcesAreCopiedByName(t *testing.T) {
 }
 
 // A blank world has the types of another one, and none of its content.
-func TestABlankWorldHasTheTypesAndNoEntities(t *testing.T) {
-	f := newFamily(Options{History: 3})
+func TestBlank_TypesWithoutEntities(t *testing.T) {
+	f := newReferenceWorld(Options{History: 3})
 	parties := MustRegisterResource(f.w, party{Leader: 1})
 	indexed := MustRegister(f.w, Component[extra]{Kind: Indexed, Default: extra{7}})
 	NewIndex(f.links, func(e Entity) Entity { return e })

@@ -12,16 +12,16 @@ import (
 
 // A thinWorld has a query that finds a twentieth of some thousand rows. These rows are in random
 // order in the storage that drives the query.
-type thin struct {
-	w   *ecs.World
-	a   *ecs.Storage[position] // Drives the query.
-	b   *ecs.Storage[velocity]
-	q   *ecs.Query2[position, velocity]
-	rng *rand.Rand
+type thinWorld struct {
+	w     *ecs.World
+	a     *ecs.Storage[position] // Drives the query.
+	b     *ecs.Storage[velocity]
+	query *ecs.Query2[position, velocity]
+	rng   *rand.Rand
 }
 
-func newThin(n int, seed uint64) *thin {
-	t := &thin{w: ecs.NewWorld(ecs.Options{}), rng: rand.New(rand.NewPCG(seed, uint64(n)))}
+func newThinWorld(n int, seed uint64) *thinWorld {
+	t := &thinWorld{w: ecs.NewWorld(ecs.Options{}), rng: rand.New(rand.NewPCG(seed, uint64(n)))}
 	t.a, t.b = ecs.MustRegister[position](t.w), ecs.MustRegister[velocity](t.w)
 	all := t.w.CreateN(nil, 3*n)
 	t.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -33,15 +33,15 @@ func newThin(n int, seed uint64) *thin {
 			t.b.Set(e, velocity{X: float64(e.Index())})
 		}
 	}
-	t.ask()
+	t.newQuery()
 	return t
 }
 
-// ask makes a new query, whose next walk is the first one.
-func (t *thin) ask() { t.q = ecs.NewQuery2(ecs.Write(t.a), ecs.Read(t.b)) }
+// newQuery makes a new query, whose next walk is the first one.
+func (t *thinWorld) newQuery() { t.query = ecs.NewQuery2(ecs.Write(t.a), ecs.Read(t.b)) }
 
 // want returns the entities that the query must find.
-func (t *thin) want() (found []ecs.Entity) {
+func (t *thinWorld) want() (found []ecs.Entity) {
 	for _, e := range t.a.Entities() {
 		if t.b.Has(e) {
 			found = append(found, e)
@@ -52,7 +52,7 @@ func (t *thin) want() (found []ecs.Entity) {
 
 // found returns the entities that the query finds by one of several methods, and whether each has
 // its own components. Some methods also change the world meanwhile, without moving rows.
-func (t *thin) found() (found []ecs.Entity, own bool) {
+func (t *thinWorld) found() (found []ecs.Entity, own bool) {
 	own = true
 	visit := func(e ecs.Entity, p *position, v *velocity) {
 		found = append(found, e)
@@ -60,24 +60,24 @@ func (t *thin) found() (found []ecs.Entity, own bool) {
 	}
 	switch t.rng.IntN(4) {
 	case 0:
-		for e, row := range t.q.All() {
+		for e, row := range t.query.All() {
 			visit(e, row.A, row.B)
 		}
 	case 1:
-		for e, row := range t.q.All() {
+		for e, row := range t.query.All() {
 			if visit(e, row.A, row.B); len(found)%7 == 0 {
 				t.w.Checkpoint()
 			}
 			row.A.Y++
 		}
 	case 2:
-		for run := range t.q.Runs() {
+		for run := range t.query.Runs() {
 			for i, e := range run.Entities {
 				visit(e, &run.A[i], &run.B[i])
 			}
 		}
 	default:
-		for run := range t.q.Runs() {
+		for run := range t.query.Runs() {
 			for i, e := range run.Entities {
 				visit(e, &run.A[i], &run.B[i])
 			}
@@ -93,7 +93,7 @@ func (t *thin) found() (found []ecs.Entity, own bool) {
 }
 
 // change changes the result of the query, or the order of rows.
-func (t *thin) change() {
+func (t *thinWorld) change() {
 	all := t.a.Entities()
 	switch e := all[t.rng.IntN(len(all))]; t.rng.IntN(6) {
 	case 0:
@@ -115,18 +115,18 @@ func (t *thin) change() {
 	}
 }
 
-func TestAQueryThatFindsLittleFindsAllOfIt(t *testing.T) {
+func TestQuery_FewFound(t *testing.T) {
 	t.Parallel()
 	for n, seeds := range map[int]uint64{100: 8, 1_300: 8, 9_000: 8, 30_000: 1} {
 		for seed := range seeds {
-			world := newThin(n, seed)
+			world := newThinWorld(n, seed)
 			for range 30 {
 				want := world.want()
-				require.Equal(t, len(want), world.q.Count(), "%d rows, seed %d", n, seed)
+				require.Equal(t, len(want), world.query.Count(), "%d rows, seed %d", n, seed)
 				found, own := world.found()
 				require.Equal(t, want, found, "%d rows, seed %d", n, seed)
 				require.True(t, own, "%d rows, seed %d", n, seed)
-				if first, _, ok := world.q.First(); ok {
+				if first, _, ok := world.query.First(); ok {
 					require.Equal(t, want[0], first)
 				}
 				changes := world.rng.IntN(3)
@@ -138,19 +138,19 @@ func TestAQueryThatFindsLittleFindsAllOfIt(t *testing.T) {
 					world.change()
 				}
 				if world.rng.IntN(3) == 0 {
-					world.ask()
+					world.newQuery()
 				}
 			}
-			require.True(t, slices.Equal(world.want(), world.q.AppendEntities(nil)))
+			require.True(t, slices.Equal(world.want(), world.query.AppendEntities(nil)))
 		}
 	}
 }
 
 // In a loop with several goroutines, each goroutine may have its own query.
-func TestGoroutinesFindLittleByQueriesOfTheirOwn(t *testing.T) {
+func TestParallelRuns_QueryPerGoroutine(t *testing.T) {
 	t.Parallel()
-	world := newThin(9_000, 1)
-	want := world.q.Count()
+	world := newThinWorld(9_000, 1)
+	want := world.query.Count()
 	parts := ecs.NewQuery1(ecs.Read(world.a))
 	var own []*ecs.Query2[position, velocity]
 	for range 100 {

@@ -40,7 +40,7 @@ func wordInt(w *word) int { v, _ := strconv.Atoi(w.S); return v }
 func cloneList(l list) list { return list{slices.Clone(l.Items)} }
 
 // An intStore gives the models access to a storage as if its components were ints.
-type face struct {
+type intStore struct {
 	name     string
 	any      func() AnyStorage
 	set      func(Entity, int) bool
@@ -51,17 +51,17 @@ type face struct {
 	clear    func()
 	sort     func(cmp func(a, b int) int)
 	values   func() []int
-	in       func(*World) face
-	changes  changeFace
-	index    func() indexFace     // See index_test.go.
-	at       func(*Past) pastFace // See past_test.go.
+	in       func(*World) intStore
+	changes  intDelta
+	index    func() intIndex     // See index_test.go.
+	at       func(*Past) intPast // See past_test.go.
 
 	setAll    func([]Entity, int) int // See batch_test.go.
 	setEach   func([]Entity, []int) int
 	removeAll func([]Entity) int
 	drain     func(visit func(e Entity, v int) bool)
 	row       func(Entity) (int, bool)
-	relation  func(Policy) relationFace
+	relation  func(Policy) intRelation
 
 	increaseEach func([]Entity) int // In place, through MutEach.
 }
@@ -72,7 +72,7 @@ type kind struct {
 	tag     bool
 	indexed bool
 	gap     int // Of an Indexed storage.
-	add     func(w *World) face
+	add     func(w *World) intStore
 }
 
 // newKind returns a kind whose ints are converted to components by from, and back by to. Each type
@@ -82,9 +82,9 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Co
 	if err != nil {
 		panic(err)
 	}
-	var faceOf func(s *Storage[T]) face
-	faceOf = func(s *Storage[T]) face {
-		return face{
+	var faceOf func(s *Storage[T]) intStore
+	faceOf = func(s *Storage[T]) intStore {
+		return intStore{
 			name: s.name,
 			any:  func() AnyStorage { return s },
 			set:  func(e Entity, v int) bool { return s.Set(e, from(v)) },
@@ -107,10 +107,10 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Co
 				}
 				return ints
 			},
-			in:      func(w *World) face { return faceOf(s.In(w)) },
-			changes: newChangeFace(s, to),
-			at:      func(p *Past) pastFace { return newPastFace(s.At(p), to) },
-			index:   func() indexFace { return newIndexFace(NewIndex(s, func(v T) int { return to(v) % 3 })) },
+			in:      func(w *World) intStore { return faceOf(s.In(w)) },
+			changes: newIntDelta(s, to),
+			at:      func(p *Past) intPast { return newIntPast(s.At(p), to) },
+			index:   func() intIndex { return newIntIndex(NewIndex(s, func(v T) int { return to(v) % 3 })) },
 
 			setAll: func(entities []Entity, v int) int { return s.SetAll(entities, from(v)) },
 			setEach: func(entities []Entity, ints []int) int {
@@ -122,8 +122,8 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Co
 			},
 			removeAll: s.RemoveAll,
 			row:       s.Row,
-			relation: func(policy Policy) relationFace {
-				return newRelationFace(NewRelation(s, func(v T) Entity { return targetOf(to(v)) }, RelationOptions{Policy: policy}))
+			relation: func(policy Policy) intRelation {
+				return newIntRelation(NewRelation(s, func(v T) Entity { return targetOf(to(v)) }, RelationOptions{Policy: policy}))
 			},
 			drain: func(visit func(e Entity, v int) bool) {
 				for e, v := range s.Drain() {
@@ -145,7 +145,7 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Co
 	if spec.gap != nil {
 		k.gap = to(*spec.gap)
 	}
-	k.add = func(w *World) face {
+	k.add = func(w *World) intStore {
 		s := newStorage(w, spec)
 		w.adopt(s)
 		if spec.noRewind {
@@ -236,7 +236,7 @@ var (
 )
 
 // modelOptions describe the world of a model.
-type setting struct {
+type modelOptions struct {
 	kinds         []kind
 	groups        [][]int // Stores.
 	resources     int     // The last of two or more is NoRewind.
@@ -256,25 +256,25 @@ type setting struct {
 
 // A model is a world and its oracle, taken through the same operations. A difference panics with a
 // failure.
-type pair struct {
-	w     *World
-	n     *naiveWorld
-	faces []face
-	kinds []kind
-	res   []*Resource[list]
+type model struct {
+	w         *World
+	oracle    *oracle
+	stores    []intStore
+	kinds     []kind
+	resources []*Resource[list]
 
 	events *Events[list] // nil if the model has no events.
 	reader *EventReader[list]
 
-	indexes []indexFace // By store; made by the first call of look.
-	pasts   []heldPast
+	indexes []intIndex // By store; made by the first call of look.
+	pasts   []modelPast
 
-	relations []relationFace // The relations of the oracle.
-	handles   []Entity       // Every handle ever created.
-	cps       []Checkpoint
-	last      int // The value set last.
-	rec, also *recorderModel
-	digest    bool // Compare the digest with that of a newly built world.
+	relations        []intRelation // The relations of the oracle.
+	handles          []Entity      // Every handle ever created.
+	cps              []Checkpoint
+	lastValue        int // The value set last.
+	recorder, second *recorderModel
+	digest           bool // Compare the digest with that of a newly built world.
 }
 
 // A failure is the panic value of a model.
@@ -282,26 +282,26 @@ type failure string
 
 func failf(format string, args ...any) { panic(failure(fmt.Sprintf(format, args...))) }
 
-func newPair(s setting) *pair { return newPairOn(s, nil) }
+func newModel(s modelOptions) *model { return newModelOn(s, nil) }
 
 // newModelOn makes a model whose sets start with the given empty pages.
-func newPairOn(s setting, pages []*track.Page) *pair {
-	p := &pair{w: NewWorld(Options{History: s.history, HistoryBytes: s.historyBytes, HistoryDense: s.historyDense}), kinds: s.kinds}
-	p.n = &naiveWorld{naiveState: &naiveState{stores: make([]naiveStore, len(s.kinds))}, history: s.history, dense: s.historyDense,
-		maxGeneration: math.MaxUint32, over: p.w.overBudget}
+func newModelOn(s modelOptions, pages []*track.Page) *model {
+	p := &model{w: NewWorld(Options{History: s.history, HistoryBytes: s.historyBytes, HistoryDense: s.historyDense}), kinds: s.kinds}
+	p.oracle = &oracle{oracleState: &oracleState{stores: make([]oracleStore, len(s.kinds))}, history: s.history, dense: s.historyDense,
+		maxGeneration: math.MaxUint32, overBudget: p.w.overBudget}
 	if s.maxGeneration > 0 {
-		p.w.entities.maxGeneration, p.n.maxGeneration = s.maxGeneration, s.maxGeneration
+		p.w.entities.maxGeneration, p.oracle.maxGeneration = s.maxGeneration, s.maxGeneration
 	}
 	for _, k := range s.kinds {
-		p.faces = append(p.faces, k.add(p.w))
-		p.n.exempt = append(p.n.exempt, k.exempt)
-		st := &p.n.stores[len(p.faces)-1]
+		p.stores = append(p.stores, k.add(p.w))
+		p.oracle.exempt = append(p.oracle.exempt, k.exempt)
+		st := &p.oracle.stores[len(p.stores)-1]
 		st.indexed, st.gap = k.indexed, k.gap
 	}
 	if s.keepTick {
 		p.w.mustKeepTick(&p.w.entities.rows, "keep", "the world")
 	}
-	p.n.kept = p.w.hooks.keepsTick
+	p.oracle.keepTick = p.w.hooks.keepsTick
 	for i, page := range pages {
 		if page != nil {
 			p.w.sets[i].sparse.Pages = []*track.Page{page}
@@ -312,18 +312,18 @@ func newPairOn(s setting, pages []*track.Page) *pair {
 		r := newResource(p.w, resourceSpec(exempt), list{[]int{0}})
 		r.name = "resource" + strconv.Itoa(i)
 		p.w.names[r.name], p.w.resources = r, append(p.w.resources, r)
-		p.res = append(p.res, r)
-		p.n.resources = append(p.n.resources, 0)
-		p.n.exemptResource = append(p.n.exemptResource, exempt)
+		p.resources = append(p.resources, r)
+		p.oracle.resources = append(p.oracle.resources, 0)
+		p.oracle.exemptResource = append(p.oracle.exemptResource, exempt)
 	}
 	if s.events {
-		p.listen()
+		p.addEvents()
 	}
 	for _, stores := range s.groups {
 		p.group(stores...)
 	}
 	if s.relations {
-		p.relate()
+		p.addRelations()
 	}
 	p.populate(s.filler, s.filler)
 	p.handles = nil
@@ -337,11 +337,11 @@ func newPairOn(s setting, pages []*track.Page) *pair {
 }
 
 // populate creates entities and gives every component to the first members.
-func (p *pair) populate(entities, members int) {
+func (p *model) populate(entities, members int) {
 	for range entities {
 		p.create()
 	}
-	for i := range p.faces {
+	for i := range p.stores {
 		for _, e := range p.handles[:members] {
 			p.set(i, e)
 		}
@@ -367,7 +367,7 @@ func resourceSpec(exempt bool) typedSpec[list] {
 }
 
 // restart discards the history and starts a new one, with zero to two recorders.
-func (p *pair) restart(recorders int) {
+func (p *model) restart(recorders int) {
 	must := func(err error) {
 		if err != nil {
 			failf("recorders: %v", err)
@@ -377,29 +377,29 @@ func (p *pair) restart(recorders int) {
 		must(p.w.Raw().Detach(r))
 	}
 	p.w.restart(seqs{})
-	p.n.recorded, p.rec, p.also = recorders > 0, nil, nil
+	p.oracle.recorded, p.recorder, p.second = recorders > 0, nil, nil
 	if recorders > 0 {
-		p.rec = newRecorderModel(p.w)
-		must(p.w.Raw().Attach(p.rec, 0))
+		p.recorder = newRecorderModel(p.w)
+		must(p.w.Raw().Attach(p.recorder, 0))
 	}
 	if recorders > 1 {
-		p.also = newRecorderModel(p.w)
-		must(p.w.Raw().Attach(elsewhere{p.also}, elsewhereFrom))
+		p.second = newRecorderModel(p.w)
+		must(p.w.Raw().Attach(offsetRecorder{p.second}, offsetStart))
 	}
-	p.n.start()
+	p.oracle.start()
 }
 
 // The operations return whether they changed anything.
 
-func (p *pair) handle(i int) Entity {
+func (p *model) handle(i int) Entity {
 	if i < len(p.handles) {
 		return p.handles[i]
 	}
 	return 0
 }
 
-func (p *pair) create() bool {
-	got, want := p.w.Create(), p.n.create()
+func (p *model) create() bool {
+	got, want := p.w.Create(), p.oracle.create()
 	if got != want {
 		failf("Create() = %v, want %v", got, want)
 	}
@@ -409,20 +409,20 @@ func (p *pair) create() bool {
 	return true
 }
 
-func (p *pair) createAt(e Entity) bool {
+func (p *model) createAt(e Entity) bool {
 	// The limit of a model is lower than that of a real world.
-	if e.Generation() > p.n.maxGeneration {
+	if e.Generation() > p.oracle.maxGeneration {
 		return false
 	}
 	err := p.w.CreateAt(e)
-	if same("CreateAt", e, err == nil, p.n.createAt(e)) && !slices.Contains(p.handles, e) {
+	if same("CreateAt", e, err == nil, p.oracle.createAt(e)) && !slices.Contains(p.handles, e) {
 		p.handles = append(p.handles, e)
 	}
 	return err == nil
 }
 
-func (p *pair) destroy(e Entity) bool {
-	return same("Destroy", e, p.w.Destroy(e), p.n.destroy(e))
+func (p *model) destroy(e Entity) bool {
+	return same("Destroy", e, p.w.Destroy(e), p.oracle.destroy(e))
 }
 
 func same(verb string, e Entity, got, want bool) bool {
@@ -432,68 +432,68 @@ func same(verb string, e Entity, got, want bool) bool {
 	return got
 }
 
-func (p *pair) set(i int, e Entity) bool {
-	p.last++
-	v := p.last * 10 % 1000
+func (p *model) set(i int, e Entity) bool {
+	p.lastValue++
+	v := p.lastValue * 10 % 1000
 	if p.kinds[i].tag {
 		v = 0
 	}
-	return same("Set", e, p.faces[i].set(e, v), p.n.set(i, e, v))
+	return same("Set", e, p.stores[i].set(e, v), p.oracle.set(i, e, v))
 }
 
-func (p *pair) increase(i int, e Entity) bool {
+func (p *model) increase(i int, e Entity) bool {
 	by := 1
 	if p.kinds[i].tag {
 		by = 0
 	}
-	return same("Mut", e, p.faces[i].increase(e), p.n.increase(i, e, by))
+	return same("Mut", e, p.stores[i].increase(e), p.oracle.increase(i, e, by))
 }
 
-func (p *pair) remove(i int, e Entity) bool {
-	return same("Remove", e, p.faces[i].remove(e), p.n.remove(i, e))
+func (p *model) remove(i int, e Entity) bool {
+	return same("Remove", e, p.stores[i].remove(e), p.oracle.remove(i, e))
 }
 
-func (p *pair) clear(i int) bool {
-	some := len(p.n.stores[i].entities) > 0 // Gaps count, because Clear removes their rows.
-	p.faces[i].clear()
-	p.n.clearStore(i)
+func (p *model) clear(i int) bool {
+	some := len(p.oracle.stores[i].entities) > 0 // Gaps count, because Clear removes their rows.
+	p.stores[i].clear()
+	p.oracle.clearStore(i)
 	return some
 }
 
-func (p *pair) clearAll() bool {
-	some := len(p.n.alive) > 0
+func (p *model) clearAll() bool {
+	some := len(p.oracle.alive) > 0
 	p.w.Clear()
-	p.n.clearAll()
+	p.oracle.clearAll()
 	return some
 }
 
-func (p *pair) setResource(i int) bool {
-	p.last++
-	p.res[i].Set(list{[]int{p.last}})
-	p.n.setResource(i, p.last)
+func (p *model) setResource(i int) bool {
+	p.lastValue++
+	p.resources[i].Set(list{[]int{p.lastValue}})
+	p.oracle.setResource(i, p.lastValue)
 	return true
 }
 
-func (p *pair) increaseResource(i int) bool {
-	p.res[i].Mut().Items[0]++
-	p.n.setResource(i, p.n.resources[i]+1)
+func (p *model) increaseResource(i int) bool {
+	p.resources[i].Mut().Items[0]++
+	p.oracle.setResource(i, p.oracle.resources[i]+1)
 	return true
 }
 
 // checkpoint holds at most three checkpoints, including those of Try.
-func (p *pair) checkpoint() bool {
+func (p *model) checkpoint() bool {
 	if p.checkpointAt(2) >= 0 {
 		return false
 	}
 	cp := p.w.Checkpoint()
 	p.cps = append(p.cps, cp)
-	p.n.checkpoint(cp)
+	p.oracle.checkpoint(cp)
 	return true
 }
 
 // checkpointAt returns the position of the i-th checkpoint among the frames, or -1.
-func (p *pair) checkpointAt(i int) int {
-	for k, f := range p.n.frames {
+func (p *model) checkpointAt(i int) int {
+	for k, f := range p.oracle.frames {
 		if !f.tick {
 			if i == 0 {
 				return k
@@ -504,23 +504,23 @@ func (p *pair) checkpointAt(i int) int {
 	return -1
 }
 
-func (p *pair) restore(i int) bool {
+func (p *model) restore(i int) bool {
 	k := p.checkpointAt(i)
 	if k < 0 {
 		return false
 	}
-	p.w.Restore(p.n.frames[k].cp)
-	p.n.restore(k)
+	p.w.Restore(p.oracle.frames[k].cp)
+	p.oracle.restore(k)
 	return true
 }
 
-func (p *pair) release(i int) bool {
+func (p *model) release(i int) bool {
 	k := p.checkpointAt(i)
 	if k < 0 {
 		return false
 	}
-	p.w.Release(p.n.frames[k].cp)
-	p.n.release(k)
+	p.w.Release(p.oracle.frames[k].cp)
+	p.oracle.release(k)
 	return true
 }
 
@@ -536,12 +536,12 @@ const (
 )
 
 // try runs f in both worlds, between a checkpoint and its end.
-func (p *pair) try(f func(), end outcome) bool {
-	depth := len(p.n.frames)
+func (p *model) try(f func(), end outcome) bool {
+	depth := len(p.oracle.frames)
 	run := func() (err error, panicked any) {
 		defer func() { panicked = recover() }()
 		return p.w.Try(func() error {
-			p.n.checkpoint(Checkpoint{p.w, p.w.frameID})
+			p.oracle.checkpoint(Checkpoint{p.w, p.w.frameID})
 			f()
 			if end == crash {
 				panic(errTried)
@@ -557,44 +557,44 @@ func (p *pair) try(f func(), end outcome) bool {
 		failf("Try = %v, panicked with %v", err, panicked)
 	}
 	if end != succeed {
-		p.n.restore(depth)
+		p.oracle.restore(depth)
 	}
-	p.n.release(depth)
+	p.oracle.release(depth)
 	return true
 }
 
-func (p *pair) commit() bool {
-	p.rec.expect(p.n.naiveState)
-	p.also.expect(p.n.naiveState)
+func (p *model) commit() bool {
+	p.recorder.expect(p.oracle.oracleState)
+	p.second.expect(p.oracle.oracleState)
 	p.w.Commit()
-	p.n.evictAsIn(p.w)
-	p.n.commit()
+	p.oracle.evictAsIn(p.w)
+	p.oracle.commit()
 	return true
 }
 
 // evictAsIn makes the oracle evict as many ticks as w did for its byte budget.
-func (w *naiveWorld) evictAsIn(actual *World) {
-	w.over = func() bool { return len(w.frames) > len(actual.frames)-actual.removed }
+func (w *oracle) evictAsIn(actual *World) {
+	w.overBudget = func() bool { return len(w.frames) > len(actual.frames)-actual.removed }
 }
 
-func (p *pair) seek(tick uint64) bool {
+func (p *model) seek(tick uint64) bool {
 	err := p.w.History().Seek(tick)
-	moved := p.n.seek(tick)
+	moved := p.oracle.seek(tick)
 	if moved != (err == nil) || err != nil && !errors.Is(err, ErrNotHeld) {
 		failf("Seek(%d) = %v, held: %v", tick, err, moved)
 	}
 	return moved
 }
 
-func (p *pair) rewind(n int) bool {
-	if uint64(n) > p.n.tick {
+func (p *model) rewind(n int) bool {
+	if uint64(n) > p.oracle.tick {
 		if err := p.w.History().Rewind(n); !errors.Is(err, ErrNotHeld) {
 			failf("Rewind(%d) = %v, want ErrNotHeld", n, err)
 		}
 		return false
 	}
 	err := p.w.History().Rewind(n)
-	moved := p.n.seek(p.n.tick - uint64(n))
+	moved := p.oracle.seek(p.oracle.tick - uint64(n))
 	if moved != (err == nil) {
 		failf("Rewind(%d) = %v, held: %v", n, err, moved)
 	}
@@ -602,16 +602,16 @@ func (p *pair) rewind(n int) bool {
 }
 
 // check compares the world with the oracle.
-func (p *pair) check() {
+func (p *model) check() {
 	if err := p.w.check(); err != nil {
 		failf("%v", err)
 	}
 	p.checkRegistry()
-	for i := range p.faces {
+	for i := range p.stores {
 		p.checkStore(i)
 	}
-	for i, r := range p.res {
-		if got, want := r.Get().Items[0], p.n.resources[i]; got != want {
+	for i, r := range p.resources {
+		if got, want := r.Get().Items[0], p.oracle.resources[i]; got != want {
 			failf("resource %d = %d, want %d", i, got, want)
 		}
 	}
@@ -626,30 +626,30 @@ func (p *pair) check() {
 	}
 }
 
-func (p *pair) checkRegistry() {
+func (p *model) checkRegistry() {
 	rows, alive, free := p.w.Raw().Registry()
-	want := slices.Concat(p.n.alive, p.n.free, p.n.retired)
-	if !slices.Equal(raw.As[Entity](rows), want) || alive != len(p.n.alive) || free != alive+len(p.n.free) {
-		failf("Registry() = %v, %d, %d, want %v, %d, %d", rows, alive, free, want, len(p.n.alive), len(p.n.alive)+len(p.n.free))
+	want := slices.Concat(p.oracle.alive, p.oracle.free, p.oracle.retired)
+	if !slices.Equal(raw.As[Entity](rows), want) || alive != len(p.oracle.alive) || free != alive+len(p.oracle.free) {
+		failf("Registry() = %v, %d, %d, want %v, %d, %d", rows, alive, free, want, len(p.oracle.alive), len(p.oracle.alive)+len(p.oracle.free))
 	}
-	if !slices.Equal(p.w.Entities(), p.n.alive) || p.w.Len() != len(p.n.alive) {
-		failf("Entities() = %v, Len() = %d, want %v", p.w.Entities(), p.w.Len(), p.n.alive)
+	if !slices.Equal(p.w.Entities(), p.oracle.alive) || p.w.Len() != len(p.oracle.alive) {
+		failf("Entities() = %v, Len() = %d, want %v", p.w.Entities(), p.w.Len(), p.oracle.alive)
 	}
-	for _, e := range p.asked() {
-		if got, want := p.w.Alive(e), slices.Contains(p.n.alive, e); got != want {
+	for _, e := range p.probes() {
+		if got, want := p.w.Alive(e), slices.Contains(p.oracle.alive, e); got != want {
 			failf("Alive(%v) = %v, want %v", e, got, want)
 		}
 	}
 }
 
 // probes returns every handle ever created, and some that were never created.
-func (p *pair) asked() []Entity {
+func (p *model) probes() []Entity {
 	return append(p.handles[:len(p.handles):len(p.handles)], 0, NewEntity(0, 9), NewEntity(5000, 1),
 		NewEntity(math.MaxUint32, 1), math.MaxUint64, NewEntity(1, 0))
 }
 
-func (p *pair) checkStore(i int) {
-	f, want := &p.faces[i], &p.n.stores[i]
+func (p *model) checkStore(i int) {
+	f, want := &p.stores[i], &p.oracle.stores[i]
 	s := f.any()
 	if !slices.Equal(s.Entities(), want.entities) || s.Len() != want.members() || s.Raw().Rows() != len(want.entities) {
 		failf("%s: Entities() = %v, Len() = %d, Rows() = %d, want %v", f.name, s.Entities(), s.Len(), s.Raw().Rows(), want.entities)
@@ -657,7 +657,7 @@ func (p *pair) checkStore(i int) {
 	if got := f.values(); !slices.Equal(got, want.values) {
 		failf("%s: Values() = %v, want %v", f.name, got, want.values)
 	}
-	for _, e := range p.asked() {
+	for _, e := range p.probes() {
 		v := 0
 		k := want.find(e)
 		if k >= 0 {
@@ -675,16 +675,16 @@ func (p *pair) checkStore(i int) {
 	}
 }
 
-func (p *pair) checkHistory() {
+func (p *model) checkHistory() {
 	h := p.w.History()
-	if p.w.Tick() != p.n.tick || h.Oldest() != p.n.oldest() || h.Newest() != p.n.newest() {
-		failf("tick %d of %d to %d, want %d of %d to %d", p.w.Tick(), h.Oldest(), h.Newest(), p.n.tick, p.n.oldest(), p.n.newest())
+	if p.w.Tick() != p.oracle.tick || h.Oldest() != p.oracle.oldest() || h.Newest() != p.oracle.newest() {
+		failf("tick %d of %d to %d, want %d of %d to %d", p.w.Tick(), h.Oldest(), h.Newest(), p.oracle.tick, p.oracle.oldest(), p.oracle.newest())
 	}
-	if got, want := slices.Collect(h.Ticks()), p.n.ticks(); !slices.Equal(got, want) {
+	if got, want := slices.Collect(h.Ticks()), p.oracle.ticks(); !slices.Equal(got, want) {
 		failf("Ticks() = %v, want %v", got, want)
 	}
 	for i, cp := range p.cps {
-		want := slices.ContainsFunc(p.n.frames, func(f naiveFrame) bool { return f.cp == cp })
+		want := slices.ContainsFunc(p.oracle.frames, func(f oracleFrame) bool { return f.cp == cp })
 		if got := cp.Valid(); got != want {
 			failf("checkpoint %d: Valid() = %v, want %v", i, got, want)
 		}
@@ -692,32 +692,32 @@ func (p *pair) checkHistory() {
 }
 
 // checkDigest compares the digest with that of a world built from the state of the oracle.
-func (p *pair) checkDigest() {
+func (p *model) checkDigest() {
 	w := NewWorld(Options{})
-	state := &raw.State{Tick: p.n.tick, Registry: raw.As[uint64](slices.Concat(p.n.alive, p.n.free, p.n.retired)), Alive: len(p.n.alive)}
-	state.Free = state.Alive + len(p.n.free)
+	state := &raw.State{Tick: p.oracle.tick, Registry: raw.As[uint64](slices.Concat(p.oracle.alive, p.oracle.free, p.oracle.retired)), Alive: len(p.oracle.alive)}
+	state.Free = state.Alive + len(p.oracle.free)
 	for i, k := range p.kinds {
 		f := k.add(w)
 		if k.exempt {
 			continue
 		}
-		s := raw.StorageState{Name: f.name, Layout: f.any().Raw().Layout(), Entities: raw.As[uint64](p.n.stores[i].entities), Indexed: k.indexed}
-		s.Rows = p.faces[i].any().Raw().AppendRows(nil, 0, p.faces[i].any().Raw().Rows())
+		s := raw.StorageState{Name: f.name, Layout: f.any().Raw().Layout(), Entities: raw.As[uint64](p.oracle.stores[i].entities), Indexed: k.indexed}
+		s.Rows = p.stores[i].any().Raw().AppendRows(nil, 0, p.stores[i].any().Raw().Rows())
 		state.Storages = append(state.Storages, s)
 	}
 	if err := w.Raw().Load(state); err != nil {
 		failf("Load: %v", err)
 	}
-	for i, v := range p.n.resources {
-		r := newResource(w, resourceSpec(p.n.exemptResource[i]), list{[]int{v}})
-		r.name = p.res[i].name
+	for i, v := range p.oracle.resources {
+		r := newResource(w, resourceSpec(p.oracle.exemptResource[i]), list{[]int{v}})
+		r.name = p.resources[i].name
 		w.resources = append(w.resources, r)
 	}
 	if q := p.events; q != nil {
-		twin := &pair{w: w}
-		twin.listen()
+		twin := &model{w: w}
+		twin.addEvents()
 		twin.events.queue.Set(q.queue.Get())
-		twin.reader.next.Set(uint64(p.n.events.read))
+		twin.reader.next.Set(uint64(p.oracle.events.read))
 	}
 	if got, want := p.w.Digest(), w.Digest(); got != want {
 		failf("Digest() = %v, that of an equal world %v:\n%+v\n%+v", got, want, p.w.Digests(nil), w.Digests(nil))

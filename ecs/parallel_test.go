@@ -26,7 +26,7 @@ func scatteredMembers(n int) (*World, *Storage[plain], *Storage[padded]) {
 	return w, a, b
 }
 
-func TestParallelRunsVisitEveryRowOnceAndCanBeTakenBack(t *testing.T) {
+func TestParallelRuns_EveryRowOnce(t *testing.T) {
 	for _, n := range []int{0, 1, 63, 1024, 1025, 5000, 20_000} {
 		for _, workers := range []int{-1, 0, 1, 2, 7} {
 			w, a, b := scatteredMembers(n)
@@ -61,7 +61,7 @@ func TestParallelRunsVisitEveryRowOnceAndCanBeTakenBack(t *testing.T) {
 	}
 }
 
-func TestParallelRunsBeginWithBlocksOfTheDriver(t *testing.T) {
+func TestParallelRuns_BlocksOfDriver(t *testing.T) {
 	_, a, b := scatteredMembers(9000)
 	for r := range b.Len() {
 		if row := a.row(b.Entities()[r]); row < 0 {
@@ -81,7 +81,7 @@ func TestParallelRunsBeginWithBlocksOfTheDriver(t *testing.T) {
 	}
 }
 
-func TestAPanicInParallelRunsReachesTheCaller(t *testing.T) {
+func TestParallelRuns_Panic(t *testing.T) {
 	for range 20 {
 		_, a, _ := scatteredMembers(20_000)
 		q := NewQuery1(Write(a))
@@ -106,7 +106,7 @@ func TestAPanicInParallelRunsReachesTheCaller(t *testing.T) {
 	}
 }
 
-func TestABodyOfParallelRunsThatEndsItsGoroutineIsReported(t *testing.T) {
+func TestParallelRuns_Goexit(t *testing.T) {
 	_, a, _ := scatteredMembers(20_000)
 	q := NewQuery1(Read(a))
 	caller := make(chan struct{})
@@ -155,7 +155,7 @@ func calledBy(function string) bool {
 	}
 }
 
-func TestParallelRunsThatChangeTheWorldPanic(t *testing.T) {
+func TestParallelRuns_WorldChanged(t *testing.T) {
 	w, a, _ := scatteredMembers(10)
 	q := NewQuery1(Read(a))
 	mustPanic(t, changedInParallelRuns(), func() {
@@ -169,7 +169,7 @@ func TestParallelRunsThatChangeTheWorldPanic(t *testing.T) {
 	})
 }
 
-func TestParallelRunsOfSingleRowsAreCutIntoParts(t *testing.T) {
+func TestParallelRuns_SingleRows(t *testing.T) {
 	_, a, b, entities := members(5000, Options{})
 	b.Clear()
 	for _, e := range slices.Backward(entities) {
@@ -183,7 +183,7 @@ func TestParallelRunsOfSingleRowsAreCutIntoParts(t *testing.T) {
 	}
 }
 
-func TestParallelRunsOfFewRowsThatTakeLongAreShared(t *testing.T) {
+func TestParallelRuns_FewSlowRowsShared(t *testing.T) {
 	_, a, _, _ := members(1000, Options{})
 	q := NewQuery1(Read(a))
 	var others, rows atomic.Int32
@@ -201,7 +201,7 @@ func TestParallelRunsOfFewRowsThatTakeLongAreShared(t *testing.T) {
 	}
 }
 
-func TestParallelRunsStayOnTheirGoroutineWhereSharingIsNotWorthIt(t *testing.T) {
+func TestParallelRuns_NotWorthSharing(t *testing.T) {
 	p := parallel[int]{parts: make([]int, 65)} // 64 parts.
 	long := time.Now().Add(-time.Hour)
 	for done := 1; done <= 64; done++ {

@@ -11,7 +11,7 @@ import (
 )
 
 // An intPast gives the models access to a PastStorage as if its components were ints.
-type pastFace struct {
+type intPast struct {
 	has    func(Entity) bool
 	get    func(Entity) (int, bool)
 	len    func() int
@@ -19,8 +19,8 @@ type pastFace struct {
 	beside func([]Entity) []int
 }
 
-func newPastFace[T any](x *PastStorage[T], to func(T) int) pastFace {
-	return pastFace{
+func newIntPast[T any](x *PastStorage[T], to func(T) int) intPast {
+	return intPast{
 		has: x.Has,
 		get: func(e Entity) (int, bool) { v, ok := x.Get(e); return to(v), ok },
 		len: x.Len,
@@ -41,13 +41,13 @@ func newPastFace[T any](x *PastStorage[T], to func(T) int) pastFace {
 }
 
 // A modelPast is a Past that a model keeps during other operations, and the state that it reads.
-type heldPast struct {
+type modelPast struct {
 	past  *Past
-	state *naiveState
+	state *oracleState
 }
 
 // heldStates returns the retained states in the order of their ticks.
-func (w *naiveWorld) heldStates() (states []*naiveState) {
+func (w *oracle) heldStates() (states []*oracleState) {
 	for _, f := range w.frames {
 		if f.tick && !f.bare {
 			states = append(states, f.state)
@@ -60,41 +60,41 @@ func (w *naiveWorld) heldStates() (states []*naiveState) {
 }
 
 // aim aims the i-th Past at a tick, which may have been evicted.
-func (p *pair) aim(i int, tick uint64) bool {
-	k := slices.IndexFunc(p.n.heldStates(), func(s *naiveState) bool { return s.tick == tick })
+func (p *model) aim(i int, tick uint64) bool {
+	k := slices.IndexFunc(p.oracle.heldStates(), func(s *oracleState) bool { return s.tick == tick })
 	if i >= len(p.pasts) {
 		past, err := p.w.History().At(tick)
 		p.expectHeld("History.At", tick, err, k >= 0)
 		if err == nil {
-			p.pasts = append(p.pasts, heldPast{past, p.n.heldStates()[k]})
+			p.pasts = append(p.pasts, modelPast{past, p.oracle.heldStates()[k]})
 		}
 		return err == nil
 	}
 	h := &p.pasts[i]
 	err := h.past.At(tick)
 	p.expectHeld("Past.At", tick, err, k >= 0)
-	if err != nil || h.state == p.n.heldStates()[k] {
+	if err != nil || h.state == p.oracle.heldStates()[k] {
 		return false
 	}
-	h.state = p.n.heldStates()[k]
+	h.state = p.oracle.heldStates()[k]
 	return true
 }
 
-func (p *pair) expectHeld(verb string, tick uint64, err error, held bool) {
+func (p *model) expectHeld(verb string, tick uint64, err error, held bool) {
 	if held != (err == nil) || err != nil && !errors.Is(err, ErrNotHeld) {
 		failf("%s(%d) = %v, held: %v", verb, tick, err, held)
 	}
 }
 
 // readPasts reads all pasts, which fills their caches.
-func (p *pair) readPasts() bool {
+func (p *model) readPasts() bool {
 	p.checkPasts()
 	return len(p.pasts) > 0
 }
 
 // checkPasts compares all pasts with their states.
-func (p *pair) checkPasts() {
-	states := p.n.heldStates()
+func (p *model) checkPasts() {
+	states := p.oracle.heldStates()
 	for _, h := range p.pasts {
 		held := slices.Contains(states, h.state)
 		if got := h.past.Valid(); got != held || h.past.Tick() != h.state.tick {
@@ -106,16 +106,16 @@ func (p *pair) checkPasts() {
 	}
 }
 
-// lookBack reads every retained tick through a new Past.
-func (p *pair) lookBack() {
-	for i := range p.n.heldStates() {
-		p.lookBackAt(i)
+// checkRetained reads every retained tick through a new Past.
+func (p *model) checkRetained() {
+	for i := range p.oracle.heldStates() {
+		p.checkRetainedAt(i)
 	}
 }
 
-// lookBackAt reads the i-th retained tick, modulo their number.
-func (p *pair) lookBackAt(i int) {
-	if states := p.n.heldStates(); len(states) > 0 {
+// checkRetainedAt reads the i-th retained tick, modulo their number.
+func (p *model) checkRetainedAt(i int) {
+	if states := p.oracle.heldStates(); len(states) > 0 {
 		past, err := p.w.History().At(states[i%len(states)].tick)
 		if err != nil {
 			failf("History.At(%d): %v", states[i%len(states)].tick, err)
@@ -124,7 +124,7 @@ func (p *pair) lookBackAt(i int) {
 	}
 }
 
-func (p *pair) checkPast(past *Past, then *naiveState) {
+func (p *model) checkPast(past *Past, then *oracleState) {
 	var entities []Entity
 	for e := range past.Entities() {
 		entities = append(entities, e)
@@ -132,22 +132,22 @@ func (p *pair) checkPast(past *Past, then *naiveState) {
 	if !slices.Equal(entities, then.alive) || past.Len() != len(then.alive) {
 		failf("at tick %d: Entities() = %v, Len() = %d, want %v", then.tick, entities, past.Len(), then.alive)
 	}
-	for _, e := range p.asked() {
+	for _, e := range p.probes() {
 		if got, want := past.Alive(e), slices.Contains(then.alive, e); got != want {
 			failf("at tick %d: Alive(%v) = %v, want %v", then.tick, e, got, want)
 		}
 	}
-	for i := range p.faces {
+	for i := range p.stores {
 		want := &then.stores[i]
-		if p.n.exempt[i] {
-			want = p.n.stores[i].those(then.alive)
+		if p.oracle.exempt[i] {
+			want = p.oracle.stores[i].rowsOf(then.alive)
 		}
-		p.checkPastStore(p.faces[i].name, p.faces[i].at(past), then.tick, want, &p.n.stores[i])
+		p.checkPastStore(p.stores[i].name, p.stores[i].at(past), then.tick, want, &p.oracle.stores[i])
 	}
-	for i, r := range p.res {
+	for i, r := range p.resources {
 		want := then.resources[i]
-		if p.n.exemptResource[i] {
-			want = p.n.resources[i]
+		if p.oracle.exemptResource[i] {
+			want = p.oracle.resources[i]
 		}
 		if got := r.At(past).Items[0]; got != want {
 			failf("at tick %d: resource %d = %d, want %d", then.tick, i, got, want)
@@ -155,8 +155,8 @@ func (p *pair) checkPast(past *Past, then *naiveState) {
 	}
 }
 
-// those returns the rows of s that belong to one of entities.
-func (s *naiveStore) those(entities []Entity) *naiveStore {
+// rowsOf returns the rows of s that belong to one of entities.
+func (s *oracleStore) rowsOf(entities []Entity) *oracleStore {
 	some := s.empty()
 	for row, e := range s.entities {
 		if slices.Contains(entities, e) {
@@ -166,7 +166,7 @@ func (s *naiveStore) those(entities []Entity) *naiveStore {
 	return &some
 }
 
-func (p *pair) checkPastStore(name string, f pastFace, tick uint64, want, now *naiveStore) {
+func (p *model) checkPastStore(name string, f intPast, tick uint64, want, now *oracleStore) {
 	var entities []Entity
 	var values []int
 	f.all(func(e Entity, v int) bool {
@@ -177,13 +177,13 @@ func (p *pair) checkPastStore(name string, f pastFace, tick uint64, want, now *n
 	if !slices.Equal(entities, members) || !slices.Equal(values, ints) || f.len() != len(members) {
 		failf("%s at tick %d: All() is %v, %v, Len() = %d, want %v, %v", name, tick, entities, values, f.len(), members, ints)
 	}
-	value := func(s *naiveStore, e Entity) (int, bool) {
+	value := func(s *oracleStore, e Entity) (int, bool) {
 		if k := s.find(e); k >= 0 {
 			return s.values[k], true
 		}
 		return 0, false
 	}
-	all := p.asked()
+	all := p.probes()
 	for _, e := range all {
 		v, has := value(want, e)
 		if got, ok := f.get(e); got != v || ok != has || f.has(e) != has {
@@ -204,23 +204,23 @@ func (p *pair) checkPastStore(name string, f pastFace, tick uint64, want, now *n
 	}
 }
 
-// pastLooks are operations on a Past that is kept during other operations.
-func pastLooks() []operation {
-	list := []operation{{"look", (*pair).readPasts}}
+// pastOperations are operations on a Past that is kept during other operations.
+func pastOperations() []operation {
+	list := []operation{{"look", (*model).readPasts}}
 	for back := range 3 {
-		list = append(list, operation{fmt.Sprint("aim at tick -", back), func(p *pair) bool {
-			return p.n.tick >= uint64(back) && p.aim(0, p.n.tick-uint64(back))
+		list = append(list, operation{fmt.Sprint("aim at tick -", back), func(p *model) bool {
+			return p.oracle.tick >= uint64(back) && p.aim(0, p.oracle.tick-uint64(back))
 		}})
 	}
-	return append(list, operation{"aim at tick +1", func(p *pair) bool { return p.aim(0, p.n.tick+1) }})
+	return append(list, operation{"aim at tick +1", func(p *model) bool { return p.aim(0, p.oracle.tick+1) }})
 }
 
 // explorePasts is like explore. A Past is read before the operations, and all ticks are read at the
 // end of each sequence.
-func explorePasts(t *testing.T, s setting, all []operation, n int) {
+func explorePasts(t *testing.T, s modelOptions, all []operation, n int) {
 	t.Helper()
-	x := explorer{t: t, setting: s, operations: append(all, pastLooks()...), last: func(p *pair) bool {
-		p.lookBack()
+	x := explorer{t: t, options: s, operations: append(all, pastOperations()...), last: func(p *model) bool {
+		p.checkRetained()
 		return true
 	}}
 	x.extend(n)
@@ -230,33 +230,33 @@ func explorePasts(t *testing.T, s setting, all []operation, n int) {
 	}
 }
 
-func TestEveryOrderOfTicksWithLooksAtThePast(t *testing.T) {
+func TestPastModel_Ticks(t *testing.T) {
 	t.Parallel()
 	for name, k := range map[string]kind{"plain": plainKind, "large": largeKind, "list": listKind, "gaps": gapKind, "hashed": hashedKind, "tag": labelKind} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := setting{kinds: []kind{k}, entities: 2, members: 2, history: 2}
+			s := modelOptions{kinds: []kind{k}, entities: 2, members: 2, history: 2}
 			explorePasts(t, s, operations(adds(0, 2), removes(0, 2), writes(0, 1), clearStore(0), ticks()[:3], ticks()[4:5]), *depth+1)
 		})
 	}
 }
 
-func TestEveryOrderOfLivesWithLooksAtThePast(t *testing.T) {
+func TestPastModel_CreateDestroy(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{plainKind}, entities: 2, members: 1, history: 2, maxGeneration: 2}
+	s := modelOptions{kinds: []kind{plainKind}, entities: 2, members: 1, history: 2, maxGeneration: 2}
 	explorePasts(t, s, operations(create, destroys(3), clearAll, adds(0, 2), ticks()[:3], ticks()[4:5]), *depth+1)
 }
 
-func TestEveryOrderOfCheckpointsWithLooksAtThePast(t *testing.T) {
+func TestPastModel_Checkpoints(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{listKind, extraKind}, resources: 2, entities: 2, members: 1, history: 2, record: true}
-	more := []operation{{"write resource 0", func(p *pair) bool { return p.increaseResource(0) }}}
+	s := modelOptions{kinds: []kind{listKind, extraKind}, resources: 2, entities: 2, members: 1, history: 2, record: true}
+	more := []operation{{"write resource 0", func(p *model) bool { return p.increaseResource(0) }}}
 	explorePasts(t, s, operations(adds(0, 2), removes(0, 1), writes(0, 1), adds(1, 2), more, destroys(1), ticks()[:3], checkpoints(1)), *depth)
 }
 
 // Ticks may be undone, redone and undone again. They read the same as ticks that were undone once,
 // whatever was read in between.
-func TestEveryOrderOfSeeksWithLooksAtThePast(t *testing.T) {
+func TestPastModel_Seeks(t *testing.T) {
 	const ticks = 4
 	tried := 0
 	var try func(sequence []int, n int)
@@ -299,7 +299,7 @@ func TestEveryOrderOfSeeksWithLooksAtThePast(t *testing.T) {
 	t.Logf("%d sequences", tried)
 }
 
-func TestAPastThatIsNotHeldPanicsAndSaysHowToRepairThat(t *testing.T) {
+func TestPast_TickNotHeld(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 2})
 	r := MustRegisterResource(w, list{[]int{1}})
 	w.Commit()
@@ -337,46 +337,46 @@ func TestAPastThatIsNotHeldPanicsAndSaysHowToRepairThat(t *testing.T) {
 	mustPanic(t, "with a past of another world", func() { MustRegisterResource(other, list{}).At(past) })
 }
 
-// pastReader reads ticks of a storage in two ways: through one Past per tick, and through one Past
+// A tickReader reads ticks of a storage in two ways: through one Past per tick, and through one Past
 // that is aimed at each tick.
-type looks[T comparable] struct {
-	t     *testing.T
-	s     *Storage[T]
-	held  []heldTick[T]
-	kept  map[uint64]*Past
-	aimed *Past
+type tickReader[T comparable] struct {
+	t       *testing.T
+	s       *Storage[T]
+	held    []heldTick[T]
+	perTick map[uint64]*Past
+	aimed   *Past
 }
 
-func newLooks[T comparable](t *testing.T, s *Storage[T]) *looks[T] {
+func newTickReader[T comparable](t *testing.T, s *Storage[T]) *tickReader[T] {
 	aimed, err := s.w.History().At(s.w.Tick())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &looks[T]{t: t, s: s, kept: map[uint64]*Past{}, aimed: aimed}
+	return &tickReader[T]{t: t, s: s, perTick: map[uint64]*Past{}, aimed: aimed}
 }
 
-func (l *looks[T]) keep(held []heldTick[T]) {
+func (l *tickReader[T]) keep(held []heldTick[T]) {
 	l.held = held
 	past, err := l.s.w.History().At(held[len(held)-1].tick)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.kept[past.Tick()] = past
+	l.perTick[past.Tick()] = past
 }
 
-func (l *looks[T]) expect() {
+func (l *tickReader[T]) expect() {
 	l.t.Helper()
 	for _, then := range l.held {
 		if err := l.aimed.At(then.tick); err != nil {
 			l.t.Fatal(err)
 		}
 		l.expectTick(l.s.At(l.aimed), then)
-		l.expectTick(l.s.At(l.kept[then.tick]), then)
+		l.expectTick(l.s.At(l.perTick[then.tick]), then)
 	}
 }
 
 // expectFrom rewinds by back ticks and reads all ticks from there, some of which are then ahead.
-func (l *looks[T]) expectFrom(back int) {
+func (l *tickReader[T]) expectFrom(back int) {
 	l.t.Helper()
 	h, tick := l.s.w.History(), l.s.w.Tick()
 	if err := h.Rewind(back); err != nil {
@@ -389,7 +389,7 @@ func (l *looks[T]) expectFrom(back int) {
 	l.expect()
 }
 
-func (l *looks[T]) expectTick(x *PastStorage[T], then heldTick[T]) {
+func (l *tickReader[T]) expectTick(x *PastStorage[T], then heldTick[T]) {
 	l.t.Helper()
 	var entities []Entity
 	var values []T
@@ -423,7 +423,7 @@ func (l *looks[T]) expectTick(x *PastStorage[T], then heldTick[T]) {
 	}
 }
 
-func TestAPastAimedAnewForgetsWhoHadFallen(t *testing.T) {
+func TestPast_AimedAgain(t *testing.T) {
 	w, a, _, entities := members(4, Options{History: 4})
 	w.Commit()
 	a.Remove(entities[0]) // From now on, the last entity is in its row.
@@ -449,7 +449,7 @@ func TestAPastAimedAnewForgetsWhoHadFallen(t *testing.T) {
 }
 
 // A restore makes a saved row live again, so later writes change it in place.
-func TestAPastDoesNotShareRowsThatWerePutBack(t *testing.T) {
+func TestPast_RestoredRows(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister(w, Component[list]{Clone: cloneList})
 	e := w.Create()
@@ -484,7 +484,7 @@ func TestAPastDoesNotShareRowsThatWerePutBack(t *testing.T) {
 	}
 }
 
-func TestComponentsOfLaterHadNobody(t *testing.T) {
+func TestPast_ComponentRegisteredLater(t *testing.T) {
 	w, _, _, entities := members(3, Options{History: 4})
 	w.Commit()
 	late := MustRegister[extra](w)
@@ -504,7 +504,7 @@ func TestComponentsOfLaterHadNobody(t *testing.T) {
 	}
 }
 
-func TestAPastIsReadWhileItsWorldChanges(t *testing.T) {
+func TestPast_WorldChangedInLoop(t *testing.T) {
 	w, a, _, entities := members(200, Options{History: 2})
 	w.Commit()
 	past, err := w.History().At(1)
@@ -527,7 +527,7 @@ func TestAPastIsReadWhileItsWorldChanges(t *testing.T) {
 	}
 }
 
-func TestPastsInParallelLoops(t *testing.T) {
+func TestPast_ParallelRuns(t *testing.T) {
 	w, a, b, entities := members(5000, Options{History: 2})
 	w.Commit()
 	past, err := w.History().At(1)
@@ -550,7 +550,7 @@ func TestPastsInParallelLoops(t *testing.T) {
 	})
 }
 
-func TestALookAtThePastAllocatesNothing(t *testing.T) {
+func TestPast_Allocations(t *testing.T) {
 	if debug {
 		t.Skip("a debug build allocates")
 	}

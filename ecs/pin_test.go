@@ -94,12 +94,12 @@ func (d *pinned) check(step int) {
 }
 
 // A pinProgram runs programs with up to three pins.
-type pinRunner struct {
-	runner
+type pinProgram struct {
+	programRunner
 	pins []*pinned
 }
 
-func (r *pinRunner) pin() {
+func (r *pinProgram) pin() {
 	d, err := pin(r.w)
 	switch {
 	case (err == nil) != (r.w.newestBoundary() >= 0 && !r.w.Raw().Dirty()):
@@ -113,7 +113,7 @@ func (r *pinRunner) pin() {
 	}
 }
 
-func (r *pinRunner) release(arg int) {
+func (r *pinProgram) release(arg int) {
 	if len(r.pins) > 0 {
 		k := arg % len(r.pins)
 		r.pins[k].Release()
@@ -125,7 +125,7 @@ func (r *pinRunner) release(arg int) {
 }
 
 // finish marks the registry or a storage as read to its end.
-func (r *pinRunner) finish(arg int) {
+func (r *pinProgram) finish(arg int) {
 	if len(r.pins) == 0 {
 		return
 	}
@@ -149,7 +149,7 @@ func (d *pinned) read(i int, groups uint64) {
 }
 
 // wentBack marks the pins that a restore to frame id, or to a tick, invalidates.
-func (r *pinRunner) wentBack(id, tick uint64) {
+func (r *pinProgram) wentBack(id, tick uint64) {
 	for _, d := range r.pins {
 		d.gone = d.gone || d.id > id || d.tick > tick
 	}
@@ -157,23 +157,23 @@ func (r *pinRunner) wentBack(id, tick uint64) {
 
 const never = ^uint64(0)
 
-func (r *pinRunner) restore(arg int) {
+func (r *pinProgram) restore(arg int) {
 	if k := r.checkpointAt(arg % 3); k >= 0 {
-		r.wentBack(r.n.frames[k].cp.id, never)
-		r.runner.restore(arg % 3)
+		r.wentBack(r.oracle.frames[k].cp.id, never)
+		r.programRunner.restore(arg % 3)
 	}
 }
 
-func (r *pinRunner) seek(tick uint64) {
-	if r.runner.seek(tick) {
+func (r *pinProgram) seek(tick uint64) {
+	if r.programRunner.seek(tick) {
 		r.wentBack(never, tick)
 	}
 }
 
-func (r *pinRunner) step(what, arg int) {
+func (r *pinProgram) step(what, arg int) {
 	switch {
 	case what < structural:
-		steps[what](&r.runner, arg)
+		steps[what](&r.programRunner, arg)
 	case what < structural+4:
 		r.commit()
 	case what < structural+6:
@@ -185,11 +185,11 @@ func (r *pinRunner) step(what, arg int) {
 	case what == structural+8:
 		r.restore(arg)
 	case what == structural+9:
-		r.runner.release(arg % 3)
+		r.programRunner.release(arg % 3)
 	case what == structural+10:
-		r.seek(r.n.tick - min(r.n.tick, uint64(arg%4)))
+		r.seek(r.oracle.tick - min(r.oracle.tick, uint64(arg%4)))
 	case what == structural+11:
-		r.seek(r.n.tick + uint64(arg%4))
+		r.seek(r.oracle.tick + uint64(arg%4))
 	case what == structural+12:
 		r.tryStep(arg)
 	case what == structural+13:
@@ -208,7 +208,7 @@ const pinSteps = structural + 15
 func (p program) runPins(step int) (err error) {
 	defer catch(&err)
 	shape := int(p[0])
-	r := pinRunner{runner: runner{steps: steps, pair: newPair(setting{
+	r := pinProgram{programRunner: programRunner{steps: steps, model: newModel(modelOptions{
 		kinds: programKinds, resources: 3, events: true, history: shape % 4, record: shape>>2&1 == 1,
 		keepTick: shape>>3&1 == 1, maxGeneration: 3, entities: 8, members: 5,
 	})}}
@@ -229,7 +229,7 @@ func (p program) runPins(step int) (err error) {
 	return nil
 }
 
-func TestAPinReadsTheTickItWasTakenAtWhateverFollows(t *testing.T) {
+func TestPin_RandomPrograms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := program(rapid.SliceOfN(rapid.Byte(), 100, 500).Draw(t, "program"))
 		if err := p.runPins(rapid.SampledFrom([]int{1, 3, 1000}).Draw(t, "step")); err != nil {
@@ -240,7 +240,7 @@ func TestAPinReadsTheTickItWasTakenAtWhateverFollows(t *testing.T) {
 
 type pinPoint struct{ X, Y float64 }
 
-func TestAPinKeepsNothingOnceReleased(t *testing.T) {
+func TestPin_MemoryAfterRelease(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[pinPoint](w)
 	require.NoError(t, w.Raw().Attach(recorderFunc(func(*raw.Change) uint64 { return 0 }), 0))
@@ -263,7 +263,7 @@ func TestAPinKeepsNothingOnceReleased(t *testing.T) {
 	require.Less(t, w.clock.Bytes(), int64(1000))
 }
 
-func TestAPinKeepsNothingOfWhatIsReadToItsEnd(t *testing.T) {
+func TestPin_MemoryAfterRead(t *testing.T) {
 	w := NewWorld(Options{})
 	read, left := MustRegister[pinPoint](w), MustRegister[pinMark](w)
 	require.NoError(t, w.Raw().Attach(recorderFunc(func(*raw.Change) uint64 { return 0 }), 0))
@@ -306,7 +306,7 @@ func TestAPinKeepsNothingOfWhatIsReadToItsEnd(t *testing.T) {
 type pinMark struct{ N int }
 
 // Data that pins take over from many groups are in chunks that the groups share.
-func TestPinsReadGroupsThatOthersAreTakenOverWith(t *testing.T) {
+func TestPin_GroupsOfRows(t *testing.T) {
 	for seed := range uint64(deep.Or(4, 60)) {
 		if err := runGroupPins(t, seed); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -383,7 +383,7 @@ func runGroupPins(t *testing.T, seed uint64) (err error) {
 	return nil
 }
 
-func TestOnlyTheEndOfATickCanBePinned(t *testing.T) {
+func TestPin_WithinTick(t *testing.T) {
 	w := NewWorld(Options{})
 	_, err := w.Raw().Pin()
 	require.ErrorIs(t, err, raw.ErrDirty, "a world that keeps no ticks")
@@ -403,7 +403,7 @@ func TestOnlyTheEndOfATickCanBePinned(t *testing.T) {
 	require.True(t, p.Valid())
 }
 
-func TestAPinTakenAfterGoingBackStandsWhenTheWorldGoesForward(t *testing.T) {
+func TestPin_AfterRewind(t *testing.T) {
 	w := NewWorld(Options{History: 5})
 	s := MustRegister[pinPoint](w)
 	e := w.Create()
@@ -418,7 +418,7 @@ func TestAPinTakenAfterGoingBackStandsWhenTheWorldGoesForward(t *testing.T) {
 	d.check(1)
 }
 
-func TestAPinSharesNoMemoryWithRowsThatComeBack(t *testing.T) {
+func TestPin_RestoredRows(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister(w, Component[[]int]{Name: "List", Clone: slices.Clone[[]int]})
 	e := w.Create()

@@ -23,68 +23,68 @@ var programKinds = append(slices.Clone(queryKinds), listKind, extraKind, indexed
 
 // steps are the operations of a program. The first ones change only structure and values. Forks use
 // them too.
-var steps = []func(r *runner, arg int){
-	func(r *runner, _ int) { r.create() },
-	func(r *runner, _ int) { r.create() },
-	func(r *runner, arg int) { r.set(arg%len(r.faces), r.pick(arg)) },
-	func(r *runner, arg int) { r.set(arg%len(r.faces), r.pick(arg)) },
-	func(r *runner, arg int) { r.populate(arg%32, min(arg%32, arg%5)) },
-	func(r *runner, arg int) { r.set(arg%len(r.faces), r.pick(arg/7)) },
-	func(r *runner, arg int) { r.increase(arg%len(r.faces), r.pick(arg)) },
-	func(r *runner, arg int) { r.remove(arg%len(r.faces), r.pick(arg)) },
-	func(r *runner, arg int) { r.destroy(r.pick(arg)) },
-	func(r *runner, arg int) { r.clear(arg % len(r.faces)) },
-	func(r *runner, arg int) { r.setResource(arg % len(r.res)) },
-	func(r *runner, arg int) { r.increaseResource(arg % len(r.res)) },
-	func(r *runner, arg int) { r.clearSometimes(arg) },
-	func(r *runner, arg int) { r.send(arg % 4) },
-	func(r *runner, arg int) { r.read(arg % 5) },
-	func(r *runner, arg int) { r.drain(arg%len(r.faces), 1+arg%7, arg%4) },
-	func(r *runner, arg int) { r.keepOnly(r.pick(arg), arg*37) },
-	func(r *runner, arg int) { r.createNear(arg) },
-	func(r *runner, _ int) { r.checkpoint() },
-	func(r *runner, arg int) { r.restore(arg % 3) },
-	func(r *runner, arg int) { r.restore(arg % 3) },
-	func(r *runner, arg int) { r.release(arg % 3) },
-	func(r *runner, _ int) { r.commit() },
-	func(r *runner, _ int) { r.commit() },
-	func(r *runner, arg int) { r.rewind(arg % 4) },
-	func(r *runner, arg int) { r.seek(r.n.tick + uint64(arg%4)) },
-	func(r *runner, arg int) { r.tryStep(arg) },
-	func(r *runner, arg int) { r.ask(&r.questions[arg%len(r.questions)]) },
-	func(r *runner, arg int) { r.writeAll(&r.questions[arg%2*2]) },
-	func(r *runner, _ int) { r.questions = questions(r.pair) },
-	func(r *runner, _ int) { r.writeLists(storeList) },
-	func(r *runner, arg int) { r.fork(arg) },
-	func(r *runner, arg int) { r.attach(arg) },
-	func(r *runner, _ int) { r.checkChanges() },
-	func(r *runner, arg int) { r.look(arg % len(r.faces)) },
-	func(r *runner, _ int) { r.lookAll() },
-	func(r *runner, arg int) { r.aim(arg%2, r.n.tick+2-min(r.n.tick+2, uint64(arg/2%6))) },
-	func(r *runner, _ int) { r.readPasts() },
-	func(r *runner, arg int) { r.lookBackAt(arg) },
+var steps = []func(r *programRunner, arg int){
+	func(r *programRunner, _ int) { r.create() },
+	func(r *programRunner, _ int) { r.create() },
+	func(r *programRunner, arg int) { r.set(arg%len(r.stores), r.pick(arg)) },
+	func(r *programRunner, arg int) { r.set(arg%len(r.stores), r.pick(arg)) },
+	func(r *programRunner, arg int) { r.populate(arg%32, min(arg%32, arg%5)) },
+	func(r *programRunner, arg int) { r.set(arg%len(r.stores), r.pick(arg/7)) },
+	func(r *programRunner, arg int) { r.increase(arg%len(r.stores), r.pick(arg)) },
+	func(r *programRunner, arg int) { r.remove(arg%len(r.stores), r.pick(arg)) },
+	func(r *programRunner, arg int) { r.destroy(r.pick(arg)) },
+	func(r *programRunner, arg int) { r.clear(arg % len(r.stores)) },
+	func(r *programRunner, arg int) { r.setResource(arg % len(r.resources)) },
+	func(r *programRunner, arg int) { r.increaseResource(arg % len(r.resources)) },
+	func(r *programRunner, arg int) { r.clearSometimes(arg) },
+	func(r *programRunner, arg int) { r.send(arg % 4) },
+	func(r *programRunner, arg int) { r.read(arg % 5) },
+	func(r *programRunner, arg int) { r.drain(arg%len(r.stores), 1+arg%7, arg%4) },
+	func(r *programRunner, arg int) { r.keepOnly(r.pick(arg), arg*37) },
+	func(r *programRunner, arg int) { r.createNear(arg) },
+	func(r *programRunner, _ int) { r.checkpoint() },
+	func(r *programRunner, arg int) { r.restore(arg % 3) },
+	func(r *programRunner, arg int) { r.restore(arg % 3) },
+	func(r *programRunner, arg int) { r.release(arg % 3) },
+	func(r *programRunner, _ int) { r.commit() },
+	func(r *programRunner, _ int) { r.commit() },
+	func(r *programRunner, arg int) { r.rewind(arg % 4) },
+	func(r *programRunner, arg int) { r.seek(r.oracle.tick + uint64(arg%4)) },
+	func(r *programRunner, arg int) { r.tryStep(arg) },
+	func(r *programRunner, arg int) { r.checkQuery(&r.queries[arg%len(r.queries)]) },
+	func(r *programRunner, arg int) { r.writeAll(&r.queries[arg%2*2]) },
+	func(r *programRunner, _ int) { r.queries = queryModels(r.model) },
+	func(r *programRunner, _ int) { r.writeLists(storeList) },
+	func(r *programRunner, arg int) { r.fork(arg) },
+	func(r *programRunner, arg int) { r.attach(arg) },
+	func(r *programRunner, _ int) { r.checkChanges() },
+	func(r *programRunner, arg int) { r.checkIndex(arg % len(r.stores)) },
+	func(r *programRunner, _ int) { r.checkIndexes() },
+	func(r *programRunner, arg int) { r.aim(arg%2, r.oracle.tick+2-min(r.oracle.tick+2, uint64(arg/2%6))) },
+	func(r *programRunner, _ int) { r.readPasts() },
+	func(r *programRunner, arg int) { r.checkRetainedAt(arg) },
 }
 
 // structural is the number of steps that change only structure and values.
 const structural = 18
 
-type runner struct {
-	*pair
-	questions []question
-	rest      program                    // The rest of the program after the current step.
-	steps     []func(r *runner, arg int) // All of them.
+type programRunner struct {
+	*model
+	queries []queryModel
+	rest    program                           // The rest of the program after the current step.
+	steps   []func(r *programRunner, arg int) // All of them.
 }
 
 func (p program) run() error { return p.runWith(steps) }
 
 // runWith runs p with the given steps, on a world with groups of the given stores.
-func (p program) runWith(steps []func(r *runner, arg int), groups ...[]int) (err error) {
+func (p program) runWith(steps []func(r *programRunner, arg int), groups ...[]int) (err error) {
 	defer catch(&err)
 	shape := 0
 	if len(p) > 0 {
 		shape, p = int(p[0]), p[1:]
 	}
-	r := runner{steps: steps, pair: newPair(setting{
+	r := programRunner{steps: steps, model: newModel(modelOptions{
 		kinds:         programKinds,
 		groups:        groups,
 		resources:     3,
@@ -99,7 +99,7 @@ func (p program) runWith(steps []func(r *runner, arg int), groups ...[]int) (err
 		entities:      8,
 		members:       5,
 	})}
-	r.questions = questions(r.pair)
+	r.queries = queryModels(r.model)
 	for ; len(p) >= 2; p = p[2:] {
 		r.rest = p[2:]
 		steps[int(p[0])%len(steps)](&r, int(p[1]))
@@ -109,36 +109,36 @@ func (p program) runWith(steps []func(r *runner, arg int), groups ...[]int) (err
 	}
 	r.digest = true
 	r.check()
-	r.lookAll()
-	for i := range r.questions {
-		r.ask(&r.questions[i])
+	r.checkIndexes()
+	for i := range r.queries {
+		r.checkQuery(&r.queries[i])
 	}
 	return nil
 }
 
 // pick returns one of the handles, most of which are alive.
-func (r *runner) pick(arg int) Entity { return r.handle(arg * 7 % (len(r.handles) + 1)) }
+func (r *programRunner) pick(arg int) Entity { return r.handle(arg * 7 % (len(r.handles) + 1)) }
 
 // createNear creates one of the handles again, or an entity with an index near the end and a low
 // generation.
-func (r *runner) createNear(arg int) {
+func (r *programRunner) createNear(arg int) {
 	if arg%2 == 0 {
 		r.createAt(r.pick(arg / 2))
 		return
 	}
-	indices := len(r.n.alive) + len(r.n.free) + len(r.n.retired)
+	indices := len(r.oracle.alive) + len(r.oracle.free) + len(r.oracle.retired)
 	r.createAt(NewEntity(uint32(max(0, indices-4+arg/2%8)), uint32(arg/16%4)))
 }
 
 // clearSometimes clears the world for few arguments, so that most programs keep some entities.
-func (r *runner) clearSometimes(arg int) {
+func (r *programRunner) clearSometimes(arg int) {
 	if arg%8 == 0 {
 		r.clearAll()
 	}
 }
 
 // tryStep runs the next step inside Try, if it is one of the structural steps.
-func (r *runner) tryStep(arg int) {
+func (r *programRunner) tryStep(arg int) {
 	if r.checkpointAt(2) >= 0 {
 		return
 	}
@@ -149,7 +149,7 @@ func (r *runner) tryStep(arg int) {
 	}, outcome(arg%3))
 }
 
-func (r *runner) attach(arg int) {
+func (r *programRunner) attach(arg int) {
 	if r.checkpointAt(0) < 0 {
 		r.restart(arg % 3)
 	}
@@ -158,11 +158,11 @@ func (r *runner) attach(arg int) {
 // fork loads the state of the world into a new one that registers only some of the types. It also
 // clones the world. The rest of the program must have the same effect on both, and must not change
 // the original world.
-func (r *runner) fork(arg int) {
+func (r *programRunner) fork(arg int) {
 	known := make([]kind, 0, len(r.kinds))
 	var stores []int
 	for i, k := range r.kinds {
-		if arg>>i&1 == 0 || k.exempt || r.n.groupOf(i) != nil {
+		if arg>>i&1 == 0 || k.exempt || r.oracle.groupOf(i) != nil {
 			known, stores = append(known, k), append(stores, i)
 		}
 	}
@@ -178,8 +178,8 @@ func (r *runner) fork(arg int) {
 		step := r.steps[int(rest[0])%structural]
 		step(loaded, int(rest[1]))
 		step(cloned, int(rest[1]))
-		loaded.look(int(rest[1]) % len(loaded.faces))
-		cloned.look(int(rest[1]) % len(cloned.faces))
+		loaded.checkIndex(int(rest[1]) % len(loaded.stores))
+		cloned.checkIndex(int(rest[1]) % len(cloned.stores))
 		if got, want := loaded.w.Digest(), cloned.w.Digest(); got != want {
 			failf("the digest after Load and some steps is %v, after Clone %v", got, want)
 		}
@@ -204,11 +204,11 @@ func stateOf(w *World) *raw.State {
 	return s
 }
 
-func loadedRunner(r *runner, known []kind, stores []int) *runner {
+func loadedRunner(r *programRunner, known []kind, stores []int) *programRunner {
 	groups := r.groupsAmong(stores)
-	l := &runner{pair: newPair(setting{kinds: known, groups: groups, resources: len(r.res), events: r.events != nil, relations: len(r.relations) > 0, entities: 3, members: 2, history: 1})}
+	l := &programRunner{model: newModel(modelOptions{kinds: known, groups: groups, resources: len(r.resources), events: r.events != nil, relations: len(r.relations) > 0, entities: 3, members: 2, history: 1})}
 	l.w.entities.maxGeneration = r.w.entities.maxGeneration
-	l.lookAll()
+	l.checkIndexes()
 	state := stateOf(r.w)
 	if r.w.Tick()%2 == 1 { // A state that was checked before must have the same effect.
 		state = checkedState(r.w)
@@ -216,18 +216,18 @@ func loadedRunner(r *runner, known []kind, stores []int) *runner {
 	if err := l.w.Raw().Load(state); err != nil {
 		failf("Load: %v", err)
 	}
-	l.twin(r, len(known), groups)
+	l.copyOracle(r, len(known), groups)
 	return l
 }
 
-func clonedRunner(r *runner, stores []int) *runner {
+func clonedRunner(r *programRunner, stores []int) *programRunner {
 	w := r.w.Clone()
-	c := &runner{pair: &pair{w: w, n: &naiveWorld{history: r.n.history, dense: r.n.dense, over: w.overBudget}}}
+	c := &programRunner{model: &model{w: w, oracle: &oracle{history: r.oracle.history, dense: r.oracle.dense, overBudget: w.overBudget}}}
 	for _, i := range stores {
-		c.faces, c.kinds = append(c.faces, r.faces[i].in(w)), append(c.kinds, r.kinds[i])
+		c.stores, c.kinds = append(c.stores, r.stores[i].in(w)), append(c.kinds, r.kinds[i])
 	}
-	for _, res := range r.res {
-		c.res = append(c.res, res.In(w))
+	for _, res := range r.resources {
+		c.resources = append(c.resources, res.In(w))
 	}
 	if r.events != nil {
 		c.events, c.reader = r.events.In(w), r.reader.In(w)
@@ -237,20 +237,20 @@ func clonedRunner(r *runner, stores []int) *runner {
 			c.indexes = append(c.indexes, r.indexes[i].in(w))
 		}
 	}
-	for i, f := range c.faces {
-		for k, rel := range r.n.relations {
-			if r.faces[rel.store].name == f.name {
-				c.relations, c.n.relations = append(c.relations, r.relations[k].in(w)), append(c.n.relations, naiveRelation{i, rel.policy})
+	for i, f := range c.stores {
+		for k, rel := range r.oracle.relations {
+			if r.stores[rel.store].name == f.name {
+				c.relations, c.oracle.relations = append(c.relations, r.relations[k].in(w)), append(c.oracle.relations, oracleRelation{i, rel.policy})
 			}
 		}
 	}
-	c.twin(r, len(stores), r.groupsAmong(stores))
+	c.copyOracle(r, len(stores), r.groupsAmong(stores))
 	return c
 }
 
 // groupsAmong returns the stores of each group, as positions in stores.
-func (r *runner) groupsAmong(stores []int) (groups [][]int) {
-	for _, g := range r.n.groups {
+func (r *programRunner) groupsAmong(stores []int) (groups [][]int) {
+	for _, g := range r.oracle.groups {
 		var at []int
 		for _, i := range g.stores {
 			at = append(at, slices.Index(stores, i))
@@ -261,24 +261,24 @@ func (r *runner) groupsAmong(stores []int) (groups [][]int) {
 }
 
 // copyOracle makes the oracle of a fork, which has only the stores that the fork registers.
-func (r *runner) twin(from *runner, known int, groups [][]int) {
-	r.handles, r.last, r.cps = slices.Clone(from.handles), from.last, nil
-	r.n.naiveState = from.n.naiveState.clone()
-	r.n.maxGeneration, r.n.exemptResource = from.n.maxGeneration, from.n.exemptResource
-	all := r.n.stores
-	r.n.stores, r.n.exempt = make([]naiveStore, known), make([]bool, known)
-	for i, f := range r.faces {
-		k := slices.IndexFunc(from.faces, func(other face) bool { return other.name == f.name })
-		r.n.stores[i], r.n.exempt[i] = all[k], from.n.exempt[k]
+func (r *programRunner) copyOracle(from *programRunner, known int, groups [][]int) {
+	r.handles, r.lastValue, r.cps = slices.Clone(from.handles), from.lastValue, nil
+	r.oracle.oracleState = from.oracle.oracleState.clone()
+	r.oracle.maxGeneration, r.oracle.exemptResource = from.oracle.maxGeneration, from.oracle.exemptResource
+	all := r.oracle.stores
+	r.oracle.stores, r.oracle.exempt = make([]oracleStore, known), make([]bool, known)
+	for i, f := range r.stores {
+		k := slices.IndexFunc(from.stores, func(other intStore) bool { return other.name == f.name })
+		r.oracle.stores[i], r.oracle.exempt[i] = all[k], from.oracle.exempt[k]
 	}
 	for i, stores := range groups {
-		r.n.groups[i].stores = stores
+		r.oracle.groups[i].stores = stores
 	}
-	r.n.recorded = false
-	r.n.start()
+	r.oracle.recorded = false
+	r.oracle.start()
 }
 
-func TestRandomPrograms(t *testing.T) {
+func TestProgram_Random(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := program(rapid.SliceOfN(rapid.Byte(), 100, 600).Draw(t, "program"))
 		if err := p.run(); err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // A queryModel is a query of a model, together with its components and filters.
-type question struct {
+type queryModel struct {
 	name    string
 	include []int // Stores: the components, then With.
 	without []int
@@ -44,31 +44,31 @@ const (
 )
 
 // queryModels makes queries of every arity. Programs keep them during other operations.
-func questions(p *pair) []question {
-	a := p.faces[storePlain].any().(*Storage[plain])
-	b := p.faces[storePadded].any().(*Storage[padded])
-	c := p.faces[storeWord].any().(*Storage[word])
-	d := p.faces[storeLabel].any().(*Storage[label])
-	return []question{
-		ask1("plain", NewQuery1(Write(a)), storePlain),
-		ask1("plain with label without word", NewQuery1(Read(a)).With(d).Without(c), -1).filter([]int{storeLabel}, storeWord),
-		ask2("plain, padded", NewQuery2(Write(a), Read(b)), storePlain, storePadded, storePlain),
-		ask2("padded, plain", NewQuery2(Read(b), Read(a)), storePadded, storePlain, -1),
-		ask2("padded, plain without label", NewQuery2(Read(b), Read(a)).Without(d), storePadded, storePlain, -1).filter(nil, storeLabel),
-		ask2("plain, padded with word", NewQuery2(Read(a), Read(b)).With(c), storePlain, storePadded, -1).filter([]int{storeWord}),
-		ask3("plain, word, padded", NewQuery3(Read(a), Read(c), Read(b))),
-		ask4("label, plain, padded, word", NewQuery4(Read(d), Read(a), Read(b), Read(c))),
+func queryModels(p *model) []queryModel {
+	a := p.stores[storePlain].any().(*Storage[plain])
+	b := p.stores[storePadded].any().(*Storage[padded])
+	c := p.stores[storeWord].any().(*Storage[word])
+	d := p.stores[storeLabel].any().(*Storage[label])
+	return []queryModel{
+		newQueryModel1("plain", NewQuery1(Write(a)), storePlain),
+		newQueryModel1("plain with label without word", NewQuery1(Read(a)).With(d).Without(c), -1).filter([]int{storeLabel}, storeWord),
+		newQueryModel2("plain, padded", NewQuery2(Write(a), Read(b)), storePlain, storePadded, storePlain),
+		newQueryModel2("padded, plain", NewQuery2(Read(b), Read(a)), storePadded, storePlain, -1),
+		newQueryModel2("padded, plain without label", NewQuery2(Read(b), Read(a)).Without(d), storePadded, storePlain, -1).filter(nil, storeLabel),
+		newQueryModel2("plain, padded with word", NewQuery2(Read(a), Read(b)).With(c), storePlain, storePadded, -1).filter([]int{storeWord}),
+		newQueryModel3("plain, word, padded", NewQuery3(Read(a), Read(c), Read(b))),
+		newQueryModel4("label, plain, padded, word", NewQuery4(Read(d), Read(a), Read(b), Read(c))),
 	}
 }
 
 // filter adds filters to a query.
-func (q question) filter(with []int, without ...int) question {
+func (q queryModel) filter(with []int, without ...int) queryModel {
 	q.include, q.without = append(q.include, with...), without
 	return q
 }
 
-func ask1(name string, q *Query1[plain], write int) question {
-	return question{name: name, include: []int{storePlain}, write: write, count: q.Count,
+func newQueryModel1(name string, q *Query1[plain], write int) queryModel {
+	return queryModel{name: name, include: []int{storePlain}, write: write, count: q.Count,
 		all: func(visit func(Entity, []int, func())) {
 			for e, v := range q.All() {
 				visit(e, []int{int(v.X)}, func() { v.X++; v.Y-- })
@@ -97,8 +97,8 @@ func intOf[T component](v *T) int {
 	return 0
 }
 
-func ask2[A, B component](name string, q *Query2[A, B], first, second, write int) question {
-	return question{name: name, include: []int{first, second}, write: write, count: q.Count,
+func newQueryModel2[A, B component](name string, q *Query2[A, B], first, second, write int) queryModel {
+	return queryModel{name: name, include: []int{first, second}, write: write, count: q.Count,
 		all: func(visit func(Entity, []int, func())) {
 			for e, r := range q.All() {
 				visit(e, []int{intOf(r.A), intOf(r.B)}, func() {
@@ -119,11 +119,11 @@ func ask2[A, B component](name string, q *Query2[A, B], first, second, write int
 		}}
 }
 
-func ask3(name string, q *Query3[plain, word, padded]) question {
+func newQueryModel3(name string, q *Query3[plain, word, padded]) queryModel {
 	values := func(a *plain, b *word, c *padded) []int {
 		return []int{int(a.X), wordInt(b), int(c.B)}
 	}
-	return question{name: name, include: []int{storePlain, storeWord, storePadded}, write: -1, count: q.Count,
+	return queryModel{name: name, include: []int{storePlain, storeWord, storePadded}, write: -1, count: q.Count,
 		all: func(visit func(Entity, []int, func())) {
 			for e, r := range q.All() {
 				visit(e, values(r.A, r.B, r.C), nil)
@@ -140,11 +140,11 @@ func ask3(name string, q *Query3[plain, word, padded]) question {
 		}}
 }
 
-func ask4(name string, q *Query4[label, plain, padded, word]) question {
+func newQueryModel4(name string, q *Query4[label, plain, padded, word]) queryModel {
 	values := func(b *plain, c *padded, d *word) []int {
 		return []int{0, int(b.X), int(c.B), wordInt(d)}
 	}
-	return question{name: name, include: []int{storeLabel, storePlain, storePadded, storeWord}, write: -1, count: q.Count,
+	return queryModel{name: name, include: []int{storeLabel, storePlain, storePadded, storeWord}, write: -1, count: q.Count,
 		all: func(visit func(Entity, []int, func())) {
 			for e, r := range q.All() {
 				visit(e, values(r.B, r.C, r.D), nil)
@@ -174,7 +174,7 @@ func checkRun(n int, columns ...int) {
 
 // answers computes what q must find, from the oracle. The order is that of the store with the
 // fewest rows, or the first of these.
-func (q *question) answers(n *naiveWorld) (found []answer) {
+func (q *queryModel) answers(n *oracle) (found []answer) {
 	driver := q.include[0]
 	for _, i := range q.include {
 		if len(n.stores[i].entities) < len(n.stores[driver].entities) {
@@ -204,7 +204,7 @@ next:
 }
 
 // components returns how many components a row of q has.
-func (q *question) components() int {
+func (q *queryModel) components() int {
 	n := 1
 	for _, r := range q.name {
 		if r == ',' {
@@ -214,11 +214,11 @@ func (q *question) components() int {
 	return n
 }
 
-// ask compares the answers of q with the expected ones.
-func (p *pair) ask(q *question) {
-	want := q.answers(p.n)
+// checkQuery compares the answers of q with the expected ones.
+func (p *model) checkQuery(q *queryModel) {
+	want := q.answers(p.oracle)
 	if q.write >= 0 && len(want) > 0 {
-		p.n.wrote(q.write) // A row that is returned for writing counts as written.
+		p.oracle.markWritten(q.write) // A row that is returned for writing counts as written.
 	}
 	if got := q.count(); got != len(want) {
 		failf("query %s: Count() = %d, want %d", q.name, got, len(want))
@@ -236,73 +236,73 @@ func (p *pair) ask(q *question) {
 func equalAnswers(a, b answer) bool { return a.e == b.e && slices.Equal(a.values, b.values) }
 
 // writeAll writes every row that q finds.
-func (p *pair) writeAll(q *question) bool {
-	want := q.answers(p.n)
+func (p *model) writeAll(q *queryModel) bool {
+	want := q.answers(p.oracle)
 	for _, a := range want {
-		p.n.increase(q.write, a.e, 1)
+		p.oracle.increase(q.write, a.e, 1)
 	}
 	q.all(func(_ Entity, _ []int, write func()) { write() })
 	return len(want) > 0
 }
 
 // writeLists writes every list in place, through a query.
-func (p *pair) writeLists(store int) {
-	for e, l := range NewQuery1(Write(p.faces[store].any().(*Storage[list]))).All() {
+func (p *model) writeLists(store int) {
+	for e, l := range NewQuery1(Write(p.stores[store].any().(*Storage[list]))).All() {
 		l.Items[0]++
-		p.n.increase(store, e, 1)
+		p.oracle.increase(store, e, 1)
 	}
 }
 
-// asking returns two operations: one asks all queries of a model, the other one writes through one
+// queryOperations returns two operations: one asks all queries of a model, the other one writes through one
 // of them. The queries are cached in keep.
-func asking(keep map[*pair][]question) (ask, write operation) {
-	of := func(p *pair) []question {
+func queryOperations(keep map[*model][]queryModel) (ask, write operation) {
+	of := func(p *model) []queryModel {
 		if keep[p] == nil {
 			clear(keep) // Of the previous model.
-			keep[p] = questions(p)
+			keep[p] = queryModels(p)
 		}
 		return keep[p]
 	}
-	ask = operation{"ask", func(p *pair) bool {
+	ask = operation{"ask", func(p *model) bool {
 		for i := range of(p) {
-			p.ask(&of(p)[i])
+			p.checkQuery(&of(p)[i])
 		}
 		return true
 	}}
-	write = operation{"write through a query", func(p *pair) bool { return p.writeAll(&of(p)[2]) }}
+	write = operation{"write through a query", func(p *model) bool { return p.writeAll(&of(p)[2]) }}
 	return ask, write
 }
 
-func exploreQueries(t *testing.T, s setting, n int, others ...any) {
+func exploreQueries(t *testing.T, s modelOptions, n int, others ...any) {
 	t.Helper()
-	ask, write := asking(map[*pair][]question{})
-	x := explorer{t: t, setting: s, operations: operations(append(others, ask, write)...), last: ask.do}
+	ask, write := queryOperations(map[*model][]queryModel{})
+	x := explorer{t: t, options: s, operations: operations(append(others, ask, write)...), last: ask.do}
 	x.extend(n)
 	t.Logf("%d sequences of up to %d operations", x.tried, n)
 }
 
-func TestQueriesAreRightAfterEveryOrderOfChanges(t *testing.T) {
+func TestQueryModel_Changes(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: queryKinds, entities: 3, members: 3, history: 2}
+	s := modelOptions{kinds: queryKinds, entities: 3, members: 3, history: 2}
 	exploreQueries(t, s, *depth, adds(0, 3), removes(0, 3), adds(1, 3), removes(1, 3), clearStore(0), checkpoints(1), ticks()[:4])
 }
 
-func TestQueriesAreRightAfterEveryOrderOfFilters(t *testing.T) {
+func TestQueryModel_Filters(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: queryKinds, entities: 2, members: 1, history: 2}
+	s := modelOptions{kinds: queryKinds, entities: 2, members: 1, history: 2}
 	exploreQueries(t, s, *depth, adds(0, 2), adds(1, 2), adds(2, 2), removes(2, 2), adds(3, 2), removes(3, 2), destroys(2), clearAll, checkpoints(1))
 }
 
 // The entities are on both sides of the border of two blocks of 64 rows.
-func TestQueriesAreRightAcrossBlocks(t *testing.T) {
+func TestQueryModel_AcrossBlocks(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: queryKinds[:4], filler: 62, entities: 4, members: 4, history: 1}
+	s := modelOptions{kinds: queryKinds[:4], filler: 62, entities: 4, members: 4, history: 1}
 	exploreQueries(t, s, *depth-1, adds(0, 4), removes(0, 4), removes(1, 4), adds(1, 4), removes(3, 1), checkpoints(1), ticks()[:4])
 }
 
 // A restore can remove an entity from a storage by overwriting its row, without a change of length.
 // A query that found the entity must notice that.
-func TestQueriesForgetWhoARestoreOverwrote(t *testing.T) {
+func TestQuery_RestoreOverwritesRow(t *testing.T) {
 	w, a, b, entities := members(3, Options{History: 4})
 	checkAtEnd(t, w)
 	x := w.Create()
@@ -349,7 +349,7 @@ func TestQueriesForgetWhoARestoreOverwrote(t *testing.T) {
 
 // A ring of notes that grows discards the old notes. A query that had not handled all of them
 // searches from the start.
-func TestQueriesThatMissedNotesFindThoseOfALargerRing(t *testing.T) {
+func TestQuery_RingOfNotesGrows(t *testing.T) {
 	w, a, b, _ := members(500, Options{})
 	checkAtEnd(t, w)
 	late, other := NewQuery2(Read(a), Read(b)), NewQuery2(Read(a), Read(b))

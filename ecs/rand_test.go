@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestRandDrawsTheNumbersOfPCG(t *testing.T) {
+func TestRand_SameAsPCG(t *testing.T) {
 	for _, seeds := range [][2]uint64{{0, 0}, {1, 2}, {math.MaxUint64, math.MaxUint64}, {1 << 63, 12345}} {
 		ours, theirs := MustRegisterRand(NewWorld(Options{}), seeds[0], seeds[1]), rand.NewPCG(seeds[0], seeds[1])
 		for i := range 1000 {
@@ -19,7 +19,7 @@ func TestRandDrawsTheNumbersOfPCG(t *testing.T) {
 }
 
 // The numbers are part of saves and replays, so they must never change.
-func TestTheNumbersOfRandAreFixed(t *testing.T) {
+func TestRand_FixedNumbers(t *testing.T) {
 	r := MustRegisterRand(NewWorld(Options{}), 1, 2)
 	var ints [8]int
 	for i := range ints {
@@ -41,7 +41,7 @@ func TestTheNumbersOfRandAreFixed(t *testing.T) {
 	}
 }
 
-func TestRandIsEvenAndInBounds(t *testing.T) {
+func TestRand_Distribution(t *testing.T) {
 	r := MustRegisterRand(NewWorld(Options{}), 7, 9)
 	for _, n := range []int{1, 2, 3, 7, 64} {
 		counts := make([]int, n)
@@ -77,7 +77,7 @@ func TestRandIsEvenAndInBounds(t *testing.T) {
 	mustPanic(t, "ecs: Rand.IntN of a number that is not positive", func() { r.IntN(-3) })
 }
 
-func TestRandIsPutBackWithTheWorld(t *testing.T) {
+func TestRand_Restore(t *testing.T) {
 	w := NewWorld(Options{History: 3})
 	checkAtEnd(t, w)
 	r := MustRegisterRand(w, 1, 2)
@@ -136,7 +136,7 @@ func TestRandIsPutBackWithTheWorld(t *testing.T) {
 	MustRegisterRand(w, 1, 2)
 }
 
-func TestRandAllocatesNothing(t *testing.T) {
+func TestRand_Allocations(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	r := MustRegisterRand(w, 1, 2)
 	if n := allocations(t, 100, func() { r.IntN(6); r.Float64(); w.Commit() }); n > 0 {

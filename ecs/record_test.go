@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-func TestMarksNameTheTicksThatAreHeld(t *testing.T) {
+func TestRecorder_Marks(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	var marks []uint64
 	next := uint64(100)
@@ -63,7 +63,7 @@ type calledRecorder struct{ f func(c *raw.Change) uint64 }
 
 func (r *calledRecorder) Record(c *raw.Change) uint64 { return r.f(c) }
 
-func TestDirtyTellsWhetherSomethingIsToBeCommitted(t *testing.T) {
+func TestRaw_Dirty(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 1})
 	steps := []struct {
 		name string
@@ -87,7 +87,7 @@ func TestDirtyTellsWhetherSomethingIsToBeCommitted(t *testing.T) {
 	}
 }
 
-func TestStoragesComeInTheOrderOfRegistration(t *testing.T) {
+func TestStorages_Order(t *testing.T) {
 	w := NewWorld(Options{})
 	r := MustRegisterResource(w, word{"x"})
 	p := MustRegister[plain](w)
@@ -100,7 +100,7 @@ func TestStoragesComeInTheOrderOfRegistration(t *testing.T) {
 	}
 }
 
-func TestDetachingEndsTheRecord(t *testing.T) {
+func TestRecorder_Detach(t *testing.T) {
 	w := NewWorld(Options{})
 	n := 0
 	r := recorderFunc(func(*raw.Change) uint64 { n++; return 0 })
@@ -119,7 +119,7 @@ func TestDetachingEndsTheRecord(t *testing.T) {
 }
 
 // Each operation is recorded once. The history does not keep operations.
-func TestOperationsThatWereToldAreForgotten(t *testing.T) {
+func TestRecorder_OperationsOnce(t *testing.T) {
 	w := NewWorld(Options{History: 100})
 	told := 0
 	count := recorderFunc(func(c *raw.Change) uint64 {
@@ -156,7 +156,7 @@ func TestOperationsThatWereToldAreForgotten(t *testing.T) {
 }
 
 // The log of a frame that is only recorded is compacted too, and still names all changed rows.
-func TestALongTickThatIsOnlyRecordedStaysShort(t *testing.T) {
+func TestRecorder_LongTickCompacted(t *testing.T) {
 	t.Run("its log has no values", func(t *testing.T) { longRecordedTick(t, true) })
 	t.Run("its log was that of a checkpoint", func(t *testing.T) { longRecordedTick(t, false) })
 }
@@ -165,7 +165,7 @@ func longRecordedTick(t *testing.T, bare bool) {
 	w, a, _, entities := members(2000, Options{})
 	checkAtEnd(t, w)
 	model := newRecorderModel(w)
-	model.expect(&naiveState{})
+	model.expect(&oracleState{})
 	if err := w.Raw().Attach(model, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func longRecordedTick(t *testing.T, bare bool) {
 
 // Each of several recorders has its own numbers for ticks. The numbers stay correct on every
 // branch, and while recorders are attached and detached.
-func TestRecordersHaveTheirOwnNumbers(t *testing.T) {
+func TestRecorder_SeveralRecorders(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 91))
 		w := NewWorld(Options{History: 1 + rng.IntN(6)})

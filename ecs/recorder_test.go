@@ -11,23 +11,23 @@ import (
 // A recorderModel keeps a copy of the world for every mark that it returned. It makes the copy of a
 // tick from the copy of its parent, by applying the Change, and compares the copy with the world.
 type recorderModel struct {
-	w      *World
-	states []recordedState // By mark.
-	exempt map[string]recordedStore
-	want   *naiveState // The expected state of the next tick.
-	named  []raw.StorageChange
-	told   *toldWorld
+	w       *World
+	states  []recordedState // By mark.
+	exempt  map[string]recordedStore
+	want    *oracleState // The expected state of the next tick.
+	named   []raw.StorageChange
+	patched *patchedWorld
 }
 
-// elsewhere is a model with other numbers for the same ticks.
-type elsewhere struct{ *recorderModel }
+// offsetRecorder is a model with other numbers for the same ticks.
+type offsetRecorder struct{ *recorderModel }
 
-const elsewhereFrom = 1000
+const offsetStart = 1000
 
-func (r elsewhere) Record(c *raw.Change) uint64 {
+func (r offsetRecorder) Record(c *raw.Change) uint64 {
 	own := *c
-	own.Parent -= elsewhereFrom
-	return r.recorderModel.Record(&own) + elsewhereFrom
+	own.Parent -= offsetStart
+	return r.recorderModel.Record(&own) + offsetStart
 }
 
 type recordedState struct {
@@ -51,7 +51,7 @@ func newRecorderModel(w *World) *recorderModel {
 		r.storesOf(&s, as)[as.Name()] = storeOf(as)
 	}
 	r.states = []recordedState{s}
-	r.told = newToldWorld(w)
+	r.patched = newPatchedWorld(w)
 	return r
 }
 
@@ -79,7 +79,7 @@ func (r *recorderModel) latest() uint64 {
 }
 
 // expect tells r the expected state of the next tick.
-func (r *recorderModel) expect(want *naiveState) {
+func (r *recorderModel) expect(want *oracleState) {
 	if r != nil {
 		r.want = want
 	}
@@ -99,7 +99,7 @@ func (r *recorderModel) Record(c *raw.Change) uint64 {
 	r.patchStores(&s, c)
 	r.compare(&s)
 	r.replay(parent, &s, c)
-	r.told.apply(r, c)
+	r.patched.apply(r, c)
 	r.states = append(r.states, s)
 	return r.latest()
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestRegisterRefusesWhatItCannotKeep(t *testing.T) {
+func TestRegister_Errors(t *testing.T) {
 	type local struct{ F func() }
 	type nested struct {
 		A int
@@ -70,7 +70,7 @@ func registering[T any](c ...Component[T]) func(w *World) error {
 	}
 }
 
-func TestRegisterAcceptsWhatHasNoCopiesToShare(t *testing.T) {
+func TestRegister_AllowedTypes(t *testing.T) {
 	type named struct{ S [3]string }
 	w := NewWorld(Options{})
 	MustRegister[named](w)
@@ -89,7 +89,7 @@ func TestRegisterAcceptsWhatHasNoCopiesToShare(t *testing.T) {
 	}
 }
 
-func TestMustRegisterPanicsWithTheError(t *testing.T) {
+func TestMustRegister_Panics(t *testing.T) {
 	for name, f := range map[string]func(w *World){
 		"component": func(w *World) { MustRegister(w, Component[branching]{NoPersist: true}) },
 		"resource":  func(w *World) { MustRegisterResource(w, branching{}, Component[branching]{NoPersist: true}) },
@@ -105,7 +105,7 @@ func TestMustRegisterPanicsWithTheError(t *testing.T) {
 	}
 }
 
-func TestTwoTypesThatShareANameAreKeptApart(t *testing.T) {
+func TestRegister_SameNameOtherType(t *testing.T) {
 	w := NewWorld(Options{})
 	first := MustRegister[plain](w)
 	{
@@ -122,7 +122,7 @@ func TestTwoTypesThatShareANameAreKeptApart(t *testing.T) {
 	}
 }
 
-func TestEntitiesThatWereNeverMadeAreHarmless(t *testing.T) {
+func TestEntity_NeverCreated(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	checkAtEnd(t, w)
 	p := MustRegister[plain](w)
@@ -172,7 +172,7 @@ func TestParseEntity(t *testing.T) {
 	}
 }
 
-func TestAWorldHasAsManyComponentsAsAStoreCanNumber(t *testing.T) {
+func TestRegister_TooMany(t *testing.T) {
 	w := NewWorld(Options{})
 	spec, err := newSpec(w, Component[plain]{Name: "x"})
 	if err != nil {
@@ -194,7 +194,7 @@ func TestAWorldHasAsManyComponentsAsAStoreCanNumber(t *testing.T) {
 }
 
 // Former names of other components are refused, in clones too.
-func TestFormerNamesOfOthersAreRefused(t *testing.T) {
+func TestRegister_FormerNameTaken(t *testing.T) {
 	w := NewWorld(Options{})
 	MustRegister(w, Component[plain]{FormerNames: []string{"old"}})
 	MustRegisterResource(w, word{}, Component[word]{FormerNames: []string{"older"}})

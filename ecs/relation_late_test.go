@@ -239,7 +239,7 @@ func TestDestroy_HookOfLateSourceGivesComponent(t *testing.T) {
 
 // A hook may retarget an existing component to the entity that is being destroyed, by any kind of
 // write.
-func TestDestroy_HookTurnsSource(t *testing.T) {
+func TestDestroy_HookRetargetsSource(t *testing.T) {
 	for how, turn := range map[string]func(w *lateWorld, source, target Entity){
 		"Set":          func(w *lateWorld, source, target Entity) { w.links.Set(source, link{To: target}) },
 		"Mut":          func(w *lateWorld, source, target Entity) { w.links.Mut(source).To = target },
@@ -479,8 +479,8 @@ func TestClear_HookRestores(t *testing.T) {
 	}
 }
 
-// A restless is a world whose hooks make sources, destroy entities and restore the world.
-type restless struct {
+// A randomHookWorld is a world whose hooks make sources, destroy entities and restore the world.
+type randomHookWorld struct {
 	*lateWorld
 	rng    *rand.Rand
 	cp     Checkpoint
@@ -488,9 +488,9 @@ type restless struct {
 	faults []string // The failed checks of this step.
 }
 
-func newRestless(t *testing.T, seed uint64) *restless {
+func newRandomHookWorld(t *testing.T, seed uint64) *randomHookWorld {
 	rng := rand.New(rand.NewPCG(seed, 11))
-	w := &restless{lateWorld: &lateWorld{World: NewWorld(Options{History: rng.IntN(3)})}, rng: rng}
+	w := &randomHookWorld{lateWorld: &lateWorld{World: NewWorld(Options{History: rng.IntN(3)})}, rng: rng}
 	checkAtEnd(t, w.World)
 	kinds := []Kind{Sparse, Indexed, Hashed, Ordered}
 	w.parts = MustRegister[plain](w.World)
@@ -521,7 +521,7 @@ func newRestless(t *testing.T, seed uint64) *restless {
 }
 
 // some returns a random entity, or 0 if none is alive.
-func (w *restless) some() Entity {
+func (w *randomHookWorld) some() Entity {
 	if w.Len() == 0 {
 		return 0
 	}
@@ -529,7 +529,7 @@ func (w *restless) some() Entity {
 }
 
 // attach makes source refer to target, if both are alive.
-func (w *restless) attach(source, target Entity) {
+func (w *randomHookWorld) attach(source, target Entity) {
 	if !w.Alive(source) || !w.Alive(target) {
 		return
 	}
@@ -545,10 +545,12 @@ func (w *restless) attach(source, target Entity) {
 }
 
 // destroyAll destroys entities.
-func (w *restless) destroyAll(entities []Entity) { w.counting("DestroyAll", entities, w.DestroyAll) }
+func (w *randomHookWorld) destroyAll(entities []Entity) {
+	w.counting("DestroyAll", entities, w.DestroyAll)
+}
 
 // counting destroys entities, and checks the count that destroy returns.
-func (w *restless) counting(how string, entities []Entity, destroy func([]Entity) int) {
+func (w *randomHookWorld) counting(how string, entities []Entity, destroy func([]Entity) int) {
 	before := slices.Clone(entities)
 	slices.Sort(before)
 	before = slices.DeleteFunc(slices.Compact(before), func(e Entity) bool { return !w.Alive(e) })
@@ -559,7 +561,7 @@ func (w *restless) counting(how string, entities []Entity, destroy func([]Entity
 }
 
 // act is the random action of a hook that is called for e.
-func (w *restless) act(e Entity) {
+func (w *randomHookWorld) act(e Entity) {
 	if w.budget <= 0 {
 		return
 	}
@@ -599,7 +601,7 @@ func (w *restless) act(e Entity) {
 }
 
 // step makes one random change, outside of hooks.
-func (w *restless) step() {
+func (w *randomHookWorld) step() {
 	w.budget = w.rng.IntN(30)
 	a, b := w.some(), w.some()
 	switch w.rng.IntN(14) {
@@ -634,10 +636,10 @@ func (w *restless) step() {
 }
 
 // After any actions of hooks, no source has a dead target, and a restore is exact.
-func TestDestroy_RestlessHooks(t *testing.T) {
+func TestDestroy_RandomHooks(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(1000, 20_000)) {
-		w := newRestless(t, seed)
+		w := newRandomHookWorld(t, seed)
 		for range w.rng.IntN(40) {
 			w.attach(w.Create(), w.some())
 		}

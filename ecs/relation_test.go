@@ -19,8 +19,8 @@ type (
 	guardOf struct{ What Entity }
 )
 
-// A clan is a world with a relation of each policy, together with maps of the expected relations.
-type clan struct {
+// A relationWorld is a world with a relation of each policy, together with maps of the expected relations.
+type relationWorld struct {
 	t        *testing.T
 	rng      *rand.Rand
 	w        *World
@@ -28,30 +28,30 @@ type clan struct {
 	aims     *Relation[aimsAt]
 	keepers  *Relation[guardOf]
 
-	naiveClan
-	back map[uint64]naiveClan // By tick.
+	relationOracle
+	back map[uint64]relationOracle // By tick.
 }
 
-type naiveClan struct {
+type relationOracle struct {
 	alive               []Entity // In no order.
 	parent, aim, guards map[Entity]Entity
 }
 
-func (n naiveClan) clone() naiveClan {
-	return naiveClan{slices.Clone(n.alive), maps.Clone(n.parent), maps.Clone(n.aim), maps.Clone(n.guards)}
+func (n relationOracle) clone() relationOracle {
+	return relationOracle{slices.Clone(n.alive), maps.Clone(n.parent), maps.Clone(n.aim), maps.Clone(n.guards)}
 }
 
-func newClan(t *testing.T, seed uint64, history int) *clan {
-	f := &clan{t: t, rng: rand.New(rand.NewPCG(seed, 7)), w: NewWorld(Options{History: history}), back: map[uint64]naiveClan{}}
+func newRelationWorld(t *testing.T, seed uint64, history int) *relationWorld {
+	f := &relationWorld{t: t, rng: rand.New(rand.NewPCG(seed, 7)), w: NewWorld(Options{History: history}), back: map[uint64]relationOracle{}}
 	f.children = NewRelation(MustRegister[childOf](f.w), func(c childOf) Entity { return c.Parent }, RelationOptions{Tree: true})
 	f.aims = NewRelation(MustRegister[aimsAt](f.w), func(c aimsAt) Entity { return c.Who }, RelationOptions{Policy: Detach})
 	f.keepers = NewRelation(MustRegister[guardOf](f.w), func(c guardOf) Entity { return c.What }, RelationOptions{Policy: Refuse})
-	f.naiveClan = naiveClan{parent: map[Entity]Entity{}, aim: map[Entity]Entity{}, guards: map[Entity]Entity{}}
-	f.back[0] = f.naiveClan.clone()
+	f.relationOracle = relationOracle{parent: map[Entity]Entity{}, aim: map[Entity]Entity{}, guards: map[Entity]Entity{}}
+	f.back[0] = f.relationOracle.clone()
 	return f
 }
 
-func (f *clan) someone() Entity {
+func (f *relationWorld) someone() Entity {
 	if len(f.alive) == 0 || f.rng.IntN(12) == 0 {
 		e := f.w.Create()
 		f.alive = append(f.alive, e)
@@ -71,7 +71,7 @@ func sourcesOf(of map[Entity]Entity, target Entity) (sources []Entity) {
 }
 
 // below returns the descendants of e, depth first.
-func (n *naiveClan) below(e Entity) (all []Entity) {
+func (n *relationOracle) below(e Entity) (all []Entity) {
 	for _, child := range sourcesOf(n.parent, e) {
 		all = append(append(all, child), n.below(child)...)
 	}
@@ -79,7 +79,7 @@ func (n *naiveClan) below(e Entity) (all []Entity) {
 }
 
 // destroy does what Destroy should do, and reports whether e was destroyed.
-func (n *naiveClan) destroy(e Entity) bool {
+func (n *relationOracle) destroy(e Entity) bool {
 	if !slices.Contains(n.alive, e) {
 		return false
 	}
@@ -99,7 +99,7 @@ func (n *naiveClan) destroy(e Entity) bool {
 	return true
 }
 
-func (f *clan) step() {
+func (f *relationWorld) step() {
 	a, b := f.someone(), f.someone()
 	switch f.rng.IntN(18) {
 	case 0, 1, 2, 3:
@@ -139,16 +139,16 @@ func (f *clan) step() {
 		require.Equal(f.t, len(ended)-len(among(ended, some)), f.w.DestroyAll(some))
 	case 13:
 		f.w.Commit()
-		f.back[f.w.Tick()] = f.naiveClan.clone()
+		f.back[f.w.Tick()] = f.relationOracle.clone()
 	case 14:
 		tick := f.w.Tick() - min(f.w.Tick(), uint64(f.rng.IntN(3)))
 		if f.w.History().Seek(tick) == nil {
-			f.naiveClan = f.back[tick].clone()
+			f.relationOracle = f.back[tick].clone()
 		}
 	case 15:
 		if f.rng.IntN(20) == 0 {
 			f.w.Clear()
-			f.naiveClan = naiveClan{nil, map[Entity]Entity{}, map[Entity]Entity{}, map[Entity]Entity{}}
+			f.relationOracle = relationOracle{nil, map[Entity]Entity{}, map[Entity]Entity{}, map[Entity]Entity{}}
 		}
 	case 16:
 		if len(f.alive) < 40 {
@@ -160,7 +160,7 @@ func (f *clan) step() {
 }
 
 // copySubtree copies e and its descendants twice.
-func (f *clan) copySubtree(e Entity) {
+func (f *relationWorld) copySubtree(e Entity) {
 	tree := f.children.Subtree(e)
 	require.Equal(f.t, append([]Entity{e}, f.below(e)...), tree)
 	copies, err := f.w.Copy(f.w, tree, CopyOptions{Times: 2, Outside: Reference.Keep})
@@ -183,8 +183,8 @@ func (f *clan) copySubtree(e Entity) {
 
 // move moves entities to another world, and compares all but their references to other entities. It
 // does nothing if a source that stays prevents the move.
-func (f *clan) move(entities []Entity) {
-	there := newClan(f.t, 1, 0)
+func (f *relationWorld) move(entities []Entity) {
+	there := newRelationWorld(f.t, 1, 0)
 	there.w.CreateN(nil, 3)
 	doomed := slices.Clone(entities)
 	for _, e := range entities {
@@ -194,7 +194,7 @@ func (f *clan) move(entities []Entity) {
 	for source, target := range f.guards {
 		refused = refused || slices.Contains(doomed, target) && !slices.Contains(doomed, source)
 	}
-	before, digest := f.naiveClan.clone(), f.w.Digest()
+	before, digest := f.relationOracle.clone(), f.w.Digest()
 	moved, err := there.w.Move(f.w, entities, CopyOptions{})
 	if refused {
 		require.ErrorContains(f.t, err, "a relation keeps one of the entities alive")
@@ -233,7 +233,7 @@ func (f *clan) move(entities []Entity) {
 	}
 }
 
-func (f *clan) check() {
+func (f *relationWorld) check() {
 	t := f.t
 	require.ElementsMatch(t, f.alive, f.w.Entities())
 	for _, e := range append(slices.Clone(f.alive), 0) {
@@ -268,10 +268,10 @@ func (f *clan) check() {
 	}
 }
 
-func TestRelationsAreWhatMapsSay(t *testing.T) {
+func TestRelationModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(20, 200)) {
-		f := newClan(t, seed, int(seed%4))
+		f := newRelationWorld(t, seed, int(seed%4))
 		for i := range 300 {
 			if f.step(); f.rng.IntN(4) == 0 || i == 299 {
 				f.check()
@@ -279,7 +279,7 @@ func TestRelationsAreWhatMapsSay(t *testing.T) {
 		}
 		if c := f.w.Clone(); seed%3 == 0 {
 			f.w, f.children, f.aims, f.keepers = c, f.children.In(c), f.aims.In(c), f.keepers.In(c)
-			f.back = map[uint64]naiveClan{c.Tick(): f.naiveClan.clone()}
+			f.back = map[uint64]relationOracle{c.Tick(): f.relationOracle.clone()}
 			for range 50 {
 				f.step()
 				f.check()
@@ -288,7 +288,7 @@ func TestRelationsAreWhatMapsSay(t *testing.T) {
 	}
 }
 
-func TestACascadeOfAChainAndOfACrowd(t *testing.T) {
+func TestRelation_LargeCascades(t *testing.T) {
 	t.Parallel()
 	for name, parent := range map[string]func(all []Entity, i int) Entity{
 		"chain": func(all []Entity, i int) Entity { return all[i-1] },
@@ -316,7 +316,7 @@ func TestACascadeOfAChainAndOfACrowd(t *testing.T) {
 }
 
 // A source that a hook attaches to an entity during its Destroy is destroyed too.
-func TestHooksMayAttachToWhatIsDestroyed(t *testing.T) {
+func TestRelation_HookAttachesInDestroy(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
 	r := NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{})
@@ -336,7 +336,7 @@ func TestHooksMayAttachToWhatIsDestroyed(t *testing.T) {
 
 // A cascade calls the hooks of the entities it destroys. If a hook destroys another entity,
 // policies apply to that one too.
-func TestACascadeCallsHooksThatDestroyMore(t *testing.T) {
+func TestRelation_HookDestroysMore(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
 	NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{})
@@ -355,7 +355,7 @@ func TestACascadeCallsHooksThatDestroyMore(t *testing.T) {
 	require.Empty(t, w.Entities())
 }
 
-func TestNobodyIsLeftAttachedToTheDead(t *testing.T) {
+func TestRelation_DetachInCascade(t *testing.T) {
 	w := NewWorld(Options{})
 	aims, children := MustRegister[aimsAt](w), MustRegister[childOf](w)
 	r := NewRelation(aims, func(a aimsAt) Entity { return a.Who }, RelationOptions{Policy: Detach})
@@ -370,7 +370,7 @@ func TestNobodyIsLeftAttachedToTheDead(t *testing.T) {
 	require.ElementsMatch(t, all[2:], w.Entities())
 }
 
-func TestWalksAlongRelationsInParallelRuns(t *testing.T) {
+func TestRelation_ParallelRuns(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
 	r := NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{})
@@ -390,7 +390,7 @@ func TestWalksAlongRelationsInParallelRuns(t *testing.T) {
 	})
 }
 
-func TestARelationOfAWorldWithoutTheStorage(t *testing.T) {
+func TestRelation_InOtherWorld(t *testing.T) {
 	w, other := NewWorld(Options{}), NewWorld(Options{})
 	r := NewRelation(MustRegister[childOf](w), func(c childOf) Entity { return c.Parent }, RelationOptions{})
 	assert.Nil(t, r.In(other))
@@ -401,7 +401,7 @@ func TestARelationOfAWorldWithoutTheStorage(t *testing.T) {
 	assert.NotSame(t, r, r.In(c))
 }
 
-func TestWalksAlongCyclesEnd(t *testing.T) {
+func TestRelation_Cycles(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
 	r := NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{Tree: true})
@@ -427,7 +427,7 @@ func TestWalksAlongCyclesEnd(t *testing.T) {
 	assert.Empty(t, w.Entities())
 }
 
-func TestSetOfARelationSaysWhatItRefuses(t *testing.T) {
+func TestRelationSet_Errors(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
 	r := NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{Tree: true})

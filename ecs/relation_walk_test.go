@@ -10,7 +10,7 @@ type tie struct{ To Entity }
 func tieTo(c tie) Entity { return c.To }
 
 // A source can have the same index as the zero Entity, or as a dead one, that a walk starts from.
-func TestBelow_ZeroAndDead(t *testing.T) {
+func TestDescendants_OfZeroAndDead(t *testing.T) {
 	w := NewWorld(Options{})
 	ties := MustRegister[tie](w)
 	r := NewRelation(ties, tieTo, RelationOptions{Policy: Detach})

@@ -3,7 +3,7 @@ package ecs
 import "slices"
 
 // An oracleRelation is a relation over the values of a store. targetOf gives the target of a value.
-type naiveRelation struct {
+type oracleRelation struct {
 	store  int
 	policy Policy
 }
@@ -16,39 +16,39 @@ func targetOf(v int) Entity { return NewEntity(uint32(v/10%11), uint32(1+v/110%2
 var relationPolicies = map[string]Policy{"plain": Cascade, "word": Detach, "hashed": Refuse, "list": Cascade, "ordered": Detach, "extra": Cascade}
 
 // An intRelation gives the models access to a relation of any type.
-type relationFace struct {
+type intRelation struct {
 	of func(target Entity) []Entity
-	in func(*World) relationFace
+	in func(*World) intRelation
 }
 
-func newRelationFace[T any](r *Relation[T]) relationFace {
-	return relationFace{
+func newIntRelation[T any](r *Relation[T]) intRelation {
+	return intRelation{
 		of: func(target Entity) []Entity { return slices.Collect(r.Of(target)) },
-		in: func(w *World) relationFace { return newRelationFace(r.In(w)) },
+		in: func(w *World) intRelation { return newIntRelation(r.In(w)) },
 	}
 }
 
-// relate makes the relations of the stores.
-func (p *pair) relate() {
-	for i, f := range p.faces {
+// addRelations makes the relations of the stores.
+func (p *model) addRelations() {
+	for i, f := range p.stores {
 		if policy, ok := relationPolicies[f.name]; ok {
-			p.relations, p.n.relations = append(p.relations, f.relation(policy)), append(p.n.relations, naiveRelation{i, policy})
+			p.relations, p.oracle.relations = append(p.relations, f.relation(policy)), append(p.oracle.relations, oracleRelation{i, policy})
 		}
 	}
 }
 
-func (p *pair) checkRelations() {
-	for k, r := range p.n.relations {
-		for _, target := range p.asked() {
-			if got, want := p.relations[k].of(target), p.n.sources(r, target); !slices.Equal(got, want) {
-				failf("the sources of %v in %s are %v, want %v", target, p.faces[r.store].name, got, want)
+func (p *model) checkRelations() {
+	for k, r := range p.oracle.relations {
+		for _, target := range p.probes() {
+			if got, want := p.relations[k].of(target), p.oracle.sources(r, target); !slices.Equal(got, want) {
+				failf("the sources of %v in %s are %v, want %v", target, p.stores[r.store].name, got, want)
 			}
 		}
 	}
 }
 
 // sources returns the entities that refer to target, in the order of indices.
-func (w *naiveWorld) sources(r naiveRelation, target Entity) (sources []Entity) {
+func (w *oracle) sources(r oracleRelation, target Entity) (sources []Entity) {
 	s := &w.stores[r.store]
 	for row, e := range s.entities {
 		if e != Vacant && targetOf(s.values[row]) == target {
@@ -59,8 +59,8 @@ func (w *naiveWorld) sources(r naiveRelation, target Entity) (sources []Entity) 
 	return sources
 }
 
-// sever applies the policies to the sources of e, and reports whether e may be destroyed.
-func (w *naiveWorld) sever(e Entity) bool {
+// resolveRelations applies the policies to the sources of e, and reports whether e may be destroyed.
+func (w *oracle) resolveRelations(e Entity) bool {
 	doomed := []Entity{e}
 	for i := 0; i < len(doomed); i++ {
 		for _, r := range w.relations {

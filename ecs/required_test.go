@@ -11,9 +11,9 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// A crew is a world in which plain requires a list, and list requires a word. Maps hold the
+// A requiredWorld is a world in which plain requires a list, and list requires a word. Maps hold the
 // expected components.
-type crew struct {
+type requiredWorld struct {
 	w     *World
 	plain *Storage[plain]
 	list  *Storage[list]
@@ -21,10 +21,10 @@ type crew struct {
 	born  *Bundle2[plain, list]
 	late  *Bundle2[list, plain]
 
-	naiveCrew
+	requiredOracle
 }
 
-type naiveCrew struct {
+type requiredOracle struct {
 	alive  []Entity
 	plains map[Entity]int32
 	lists  map[Entity]int
@@ -33,10 +33,10 @@ type naiveCrew struct {
 
 const someItem = 41
 
-func newCrew() *crew {
+func newRequiredWorld() *requiredWorld {
 	w := NewWorld(Options{})
-	c := &crew{w: w, plain: MustRegister[plain](w), list: MustRegister(w, Component[list]{Clone: cloneList}), word: MustRegister[word](w),
-		naiveCrew: naiveCrew{plains: map[Entity]int32{}, lists: map[Entity]int{}, words: map[Entity]string{}}}
+	c := &requiredWorld{w: w, plain: MustRegister[plain](w), list: MustRegister(w, Component[list]{Clone: cloneList}), word: MustRegister[word](w),
+		requiredOracle: requiredOracle{plains: map[Entity]int32{}, lists: map[Entity]int{}, words: map[Entity]string{}}}
 	v := list{[]int{someItem}}
 	c.list.RequiredBy(c.plain, v)
 	v.Items[0] = -1 // Changes only the caller's copy.
@@ -55,16 +55,16 @@ func newCrew() *crew {
 	return c
 }
 
-func (n *naiveCrew) setWord(e Entity, s string) { n.words[e] = s }
+func (n *requiredOracle) setWord(e Entity, s string) { n.words[e] = s }
 
-func (n *naiveCrew) setList(e Entity, v int) {
+func (n *requiredOracle) setList(e Entity, v int) {
 	_, had := n.lists[e]
 	if n.lists[e] = v; !had && n.words[e] == "" {
 		n.setWord(e, "hired")
 	}
 }
 
-func (n *naiveCrew) setPlain(e Entity, v int32) {
+func (n *requiredOracle) setPlain(e Entity, v int32) {
 	_, had := n.plains[e]
 	n.plains[e] = v
 	if _, there := n.lists[e]; !had && !there {
@@ -72,7 +72,7 @@ func (n *naiveCrew) setPlain(e Entity, v int32) {
 	}
 }
 
-func (c *crew) check(t *testing.T) {
+func (c *requiredWorld) check(t *testing.T) {
 	require.ElementsMatch(t, c.alive, c.w.Entities())
 	for _, e := range c.alive {
 		p, ok := c.plain.Get(e)
@@ -91,11 +91,11 @@ func (c *crew) check(t *testing.T) {
 }
 
 // Every way to add a component also adds the components that it requires. Other writes do not.
-func TestRequiredComponentsComeAlong(t *testing.T) {
+func TestRequiredBy_RandomChanges(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(30, 300)) {
 		rng := rand.New(rand.NewPCG(seed, 11))
-		c := newCrew()
+		c := newRequiredWorld()
 		pick := func() Entity {
 			if len(c.alive) == 0 || rng.IntN(6) == 0 {
 				c.alive = append(c.alive, c.w.Create())
@@ -161,7 +161,7 @@ func TestRequiredComponentsComeAlong(t *testing.T) {
 				require.Equal(t, before, c.w.Digest(), "seed %d", seed)
 			case 13:
 				// Its entity has only a plain.
-				other := newCrew()
+				other := newRequiredWorld()
 				alone := other.w.Create()
 				other.plain.Set(alone, plain{X: int32(v)})
 				other.list.Remove(alone)
@@ -177,7 +177,7 @@ func TestRequiredComponentsComeAlong(t *testing.T) {
 }
 
 // copied records that twin is a copy of e.
-func (n *naiveCrew) copied(e, twin Entity) {
+func (n *requiredOracle) copied(e, twin Entity) {
 	n.alive = append(n.alive, twin)
 	if v, ok := n.plains[e]; ok {
 		n.setPlain(twin, v)
@@ -190,7 +190,7 @@ func (n *naiveCrew) copied(e, twin Entity) {
 	}
 }
 
-func TestRequiredByRefusesWhatIsNoOtherComponent(t *testing.T) {
+func TestRequiredBy_Errors(t *testing.T) {
 	w, other := NewWorld(Options{}), NewWorld(Options{})
 	s := MustRegister[plain](w)
 	for name, as := range map[string]AnyStorage{"word": MustRegister[word](other), "list": MustRegisterResource(w, list{})} {
@@ -203,8 +203,8 @@ func TestRequiredByRefusesWhatIsNoOtherComponent(t *testing.T) {
 }
 
 // RequiredBy adds the default, and the bundle then sets its own value.
-func TestHooksAreToldOfDefaults(t *testing.T) {
-	c := newCrew()
+func TestRequiredBy_Hooks(t *testing.T) {
+	c := newRequiredWorld()
 	var told []int
 	c.list.OnAdd(func(_ Entity, l list) { told = append(told, l.Items[0]) })
 	c.list.OnSet(func(_ Entity, old, now list) { told = append(told, -old.Items[0], now.Items[0]) })

@@ -3,7 +3,7 @@ package ecs
 import "testing"
 
 // The marks for the first write under a checkpoint are allocated together with the rows.
-func TestMarksGrowWithTheRows(t *testing.T) {
+func TestReserve_MarksGrowWithRows(t *testing.T) {
 	w, a, b, entities := members(20_000, Options{})
 	checkAtEnd(t, w)
 	stamps := func() (n int64) {
@@ -24,7 +24,7 @@ func TestMarksGrowWithTheRows(t *testing.T) {
 }
 
 // The capacity doubles, so each row is copied once or twice while a storage grows.
-func TestRoomDoubles(t *testing.T) {
+func TestReserve_CapacityDoubles(t *testing.T) {
 	w := NewWorld(Options{})
 	checkAtEnd(t, w)
 	s := MustRegister[plain](w)
@@ -40,7 +40,7 @@ func TestRoomDoubles(t *testing.T) {
 	}
 }
 
-func TestWhatIsReservedIsThere(t *testing.T) {
+func TestReserve_Allocations(t *testing.T) {
 	if debug {
 		t.Skip("a debug build allocates")
 	}
@@ -76,7 +76,7 @@ func TestWhatIsReservedIsThere(t *testing.T) {
 }
 
 // A loop continues in the moved rows.
-func TestReserveInALoop(t *testing.T) {
+func TestReserve_InLoop(t *testing.T) {
 	w, a, _, entities := members(100, Options{})
 	checkAtEnd(t, w)
 	n := int32(0)

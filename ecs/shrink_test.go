@@ -13,7 +13,7 @@ func memoryOf(w *World) int64 {
 	return m.Total()
 }
 
-func TestShrinkGivesBackWhatNothingNeeds(t *testing.T) {
+func TestShrink_Memory(t *testing.T) {
 	type wide struct {
 		A [4]int64
 		S []int
@@ -69,18 +69,18 @@ func TestShrinkGivesBackWhatNothingNeeds(t *testing.T) {
 	}
 }
 
-func TestEveryOrderWithShrink(t *testing.T) {
+func TestShrink_Model(t *testing.T) {
 	t.Parallel()
-	shrink := operation{"shrink", func(p *pair) bool { p.w.Shrink(); return true }}
+	shrink := operation{"shrink", func(p *model) bool { p.w.Shrink(); return true }}
 	for _, k := range []kind{listKind, gapKind, hashedKind, orderedKind} {
-		s := setting{kinds: []kind{k}, entities: 2, members: 2, history: 2, record: true}
+		s := modelOptions{kinds: []kind{k}, entities: 2, members: 2, history: 2, record: true}
 		explore(t, s, operations(shrink, destroys(1), removes(0, 1), adds(0, 2), writes(0, 1), ticks(), checkpoints(1)), *depth)
 	}
 }
 
 // Rows that were added in undone ticks are in no log. They are after the rows in use, where Seek
 // finds them.
-func TestShrinkKeepsWhatSeekBringsBack(t *testing.T) {
+func TestShrink_ForwardTicks(t *testing.T) {
 	for kind := range Ordered + 1 {
 		if kind == Tag {
 			continue

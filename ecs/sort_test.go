@@ -7,61 +7,61 @@ import (
 	"testing"
 )
 
-func TestEveryOrderOfSortingUnderCheckpoints(t *testing.T) {
+func TestSortModel_Checkpoints(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{plainKind, listKind}, entities: 3, members: 3}
+	s := modelOptions{kinds: []kind{plainKind, listKind}, entities: 3, members: 3}
 	explore(t, s, operations(sorts(0, 1)[:4], adds(0, 1), removes(0, 1), writes(1, 1), checkpoints(2)), *depth)
 }
 
-func TestEveryOrderOfSortingAndTicks(t *testing.T) {
+func TestSortModel_Ticks(t *testing.T) {
 	t.Parallel()
 	for _, record := range []int{0, 3} {
-		s := setting{kinds: []kind{listKind, extraKind, labelKind}, entities: 3, members: 3, history: record, record: true}
+		s := modelOptions{kinds: []kind{listKind, extraKind, labelKind}, entities: 3, members: 3, history: record, record: true}
 		explore(t, s, operations(sorts(0, 2)[:5], sorts(1)[1:2], removes(0, 1), destroys(1), ticks()[:5]), *depth)
 	}
 }
 
-func TestEveryOrderOfSortingInGroups(t *testing.T) {
+func TestSortModel_Groups(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{listKind, plainKind, wordKind}, groups: [][]int{{1, 0}}, entities: 4, members: 3, history: 2, record: true}
+	s := modelOptions{kinds: []kind{listKind, plainKind, wordKind}, groups: [][]int{{1, 0}}, entities: 4, members: 3, history: 2, record: true}
 	explore(t, s, operations(sorts(0, 1)[1:3], sorts(2, 0)[2:], adds(0, 4)[3:], removes(1, 1), ticks()[:3], checkpoints(1)[:2]), *depth)
 }
 
-func TestQueriesAreRightAfterEveryOrderOfSorting(t *testing.T) {
+func TestSortModel_Queries(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: queryKinds, groups: [][]int{{2, 3}}, filler: 62, entities: 4, members: 4, history: 1}
+	s := modelOptions{kinds: queryKinds, groups: [][]int{{2, 3}}, filler: 62, entities: 4, members: 4, history: 1}
 	exploreQueries(t, s, *depth-1, sorts(0, 1)[:3], sorts(2)[1:2], removes(0, 2)[1:], removes(3, 2)[1:], checkpoints(1)[:2])
 }
 
-func TestEveryOrderOfAligningUnderCheckpoints(t *testing.T) {
+func TestAlignModel_Checkpoints(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{plainKind, listKind, hashedKind}, entities: 4, members: 2}
+	s := modelOptions{kinds: []kind{plainKind, listKind, hashedKind}, entities: 4, members: 2}
 	explore(t, s, operations(aligns(0, 1), aligns(1, 2, 0), adds(0, 4)[2:], adds(1, 4)[3:], adds(2, 4)[2:], removes(0, 1), removes(1, 2)[1:], removes(2, 1), checkpoints(2)), *depth)
 }
 
-func TestEveryOrderOfAligningAndTicks(t *testing.T) {
+func TestAlignModel_Ticks(t *testing.T) {
 	t.Parallel()
 	for _, history := range []int{0, 3} {
-		s := setting{kinds: []kind{listKind, extraKind, orderedKind, labelKind}, entities: 4, members: 3, history: history, record: true}
+		s := modelOptions{kinds: []kind{listKind, extraKind, orderedKind, labelKind}, entities: 4, members: 3, history: history, record: true}
 		explore(t, s, operations(aligns(0, 1, 2), aligns(3, 2), sorts(2)[1:2], adds(0, 4)[3:], adds(2, 4)[3:], removes(0, 1), removes(1, 2)[1:], destroys(1), ticks()[:5]), *depth)
 	}
 }
 
-func TestEveryOrderOfAligningInGroups(t *testing.T) {
+func TestAlignModel_Groups(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: []kind{listKind, plainKind, wordKind, labelKind, paddedKind}, groups: [][]int{{1, 0}, {2, 3}}, entities: 4, members: 3, history: 2, record: true}
+	s := modelOptions{kinds: []kind{listKind, plainKind, wordKind, labelKind, paddedKind}, groups: [][]int{{1, 0}, {2, 3}}, entities: 4, members: 3, history: 2, record: true}
 	explore(t, s, operations(aligns(0, 4), aligns(4, 2, 1), aligns(3, 0), adds(0, 4)[3:], adds(2, 4)[3:], removes(0, 2), removes(2, 2)[1:], removes(4, 1), ticks()[:3], checkpoints(1)[:2]), *depth)
 }
 
-func TestQueriesAreRightAfterEveryOrderOfAligning(t *testing.T) {
+func TestAlignModel_Queries(t *testing.T) {
 	t.Parallel()
-	s := setting{kinds: queryKinds, filler: 62, entities: 4, members: 4, history: 1}
+	s := modelOptions{kinds: queryKinds, filler: 62, entities: 4, members: 4, history: 1}
 	exploreQueries(t, s, *depth-1, aligns(0, 1, 2), aligns(3, 1), removes(0, 2)[1:], removes(1, 3)[2:], removes(3, 2)[1:], adds(1, 4)[3:], checkpoints(1)[:2])
 }
 
 // After many changes, Align puts the rows of all storages in the same order again: that of the
 // first storage.
-func TestAlignedStoragesLieSideBySide(t *testing.T) {
+func TestAlign_SameOrder(t *testing.T) {
 	w, a, b, entities := members(1000, Options{})
 	checkAtEnd(t, w)
 	c := MustRegister[word](w)
@@ -101,7 +101,7 @@ func TestAlignedStoragesLieSideBySide(t *testing.T) {
 
 // Align exchanges the rows before the border that are not common with common rows after it. No
 // other row moves.
-func TestAligningMovesFewRows(t *testing.T) {
+func TestAlign_FewRowsMoved(t *testing.T) {
 	w, a, b, entities := members(100, Options{})
 	checkAtEnd(t, w)
 	b.Remove(entities[99])
@@ -121,7 +121,7 @@ func TestAligningMovesFewRows(t *testing.T) {
 	}
 }
 
-func TestAligningNeedsStoragesThatMove(t *testing.T) {
+func TestAlign_Misuse(t *testing.T) {
 	w, a, b, entities := members(3, Options{})
 	_, _, far, _ := members(3, Options{})
 	checkAtEnd(t, w)
@@ -148,7 +148,7 @@ func TestAligningNeedsStoragesThatMove(t *testing.T) {
 	w.Align(a)
 }
 
-func TestSortedStoragesAreOneRun(t *testing.T) {
+func TestSortLike_OneRun(t *testing.T) {
 	w, a, b, entities := members(1000, Options{})
 	checkAtEnd(t, w)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -174,7 +174,7 @@ func TestSortedStoragesAreOneRun(t *testing.T) {
 	}
 }
 
-func TestOnlyRowsThatMoveAreSaved(t *testing.T) {
+func TestSort_SavesMovedRowsOnly(t *testing.T) {
 	w, a, b, entities := members(100, Options{})
 	checkAtEnd(t, w)
 	ascending := func(x, y plain) int { return cmp.Compare(x.X, y.X) }
@@ -198,7 +198,7 @@ func TestOnlyRowsThatMoveAreSaved(t *testing.T) {
 
 // Equal rows keep their order. Small components move during the sort, and large ones only at its
 // end.
-func TestSortingIsStable(t *testing.T) {
+func TestSort_Stable(t *testing.T) {
 	type small struct{ Key, N int }
 	type large struct {
 		small
@@ -239,7 +239,7 @@ func TestSortingIsStable(t *testing.T) {
 	}
 }
 
-func TestSortingNeedsAStorageOfTheWorld(t *testing.T) {
+func TestSortLike_Misuse(t *testing.T) {
 	w, a, _, _ := members(3, Options{})
 	_, _, far, _ := members(3, Options{})
 	r := MustRegisterResource(w, label{})
@@ -248,7 +248,7 @@ func TestSortingNeedsAStorageOfTheWorld(t *testing.T) {
 }
 
 // Rows after the members are sorted like those of the other storage, too.
-func TestAGroupedStorageIsSortedLikeOneOutsideOfTheGroup(t *testing.T) {
+func TestSortLike_StorageOutsideGroup(t *testing.T) {
 	w, a, b, g, entities := grouped(4, Options{})
 	checkAtEnd(t, w)
 	c := MustRegister[word](w)
@@ -265,7 +265,7 @@ func TestAGroupedStorageIsSortedLikeOneOutsideOfTheGroup(t *testing.T) {
 	}
 }
 
-func TestComparingMustNotChangeTheWorld(t *testing.T) {
+func TestSort_CompareChangesWorld(t *testing.T) {
 	w, a, b, entities := members(3, Options{})
 	checkAtEnd(t, w)
 	before := slices.Clone(a.Entities())
@@ -290,7 +290,7 @@ func TestComparingMustNotChangeTheWorld(t *testing.T) {
 }
 
 // A comparison may read other storages, and may sort a storage that is in order already.
-func TestComparingMayAskOtherStorages(t *testing.T) {
+func TestSort_CompareReadsOtherStorages(t *testing.T) {
 	w, a, b, entities := members(50, Options{})
 	checkAtEnd(t, w)
 	for i, e := range entities {

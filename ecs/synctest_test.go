@@ -64,7 +64,7 @@ func (l *arena) steps(t *testing.T, distance, n int) error {
 	return nil
 }
 
-func TestADeterministicSimulationPassesTheSyncTest(t *testing.T) {
+func TestSyncTest_Passes(t *testing.T) {
 	for _, distance := range []int{1, 2, 7} {
 		l := newArena(t, Options{History: 7})
 		twin := newArena(t, Options{})
@@ -80,7 +80,7 @@ func TestADeterministicSimulationPassesTheSyncTest(t *testing.T) {
 	}
 }
 
-func TestTheSyncTestFindsTheSystem(t *testing.T) {
+func TestSyncTest_FindsSystem(t *testing.T) {
 	outside := 0
 	cache := map[uint64]bool{}
 	others := map[Entity]int{}
@@ -144,7 +144,7 @@ func TestTheSyncTestFindsTheSystem(t *testing.T) {
 	}
 }
 
-func TestTheSyncTestFindsWhatNoSystemDid(t *testing.T) {
+func TestSyncTest_ChangeOutsideSystems(t *testing.T) {
 	l := newArena(t, Options{History: 5})
 	calls := 0
 	l.lives.OnChange(func(Entity, extra, extra) { calls++; l.score.Set(calls) })
@@ -167,7 +167,7 @@ func TestTheSyncTestFindsWhatNoSystemDid(t *testing.T) {
 	}
 }
 
-func TestASyncTestNeedsAHistoryAndACommittedWorld(t *testing.T) {
+func TestSyncTest_Misuse(t *testing.T) {
 	l := newArena(t, Options{History: 3})
 	for distance, want := range map[int]string{-1: "at least 1", 0: "at least 1", 4: "the history is too short"} {
 		if _, err := l.stepper.SyncTest(l.w, distance); err == nil || !strings.Contains(err.Error(), want) {
@@ -197,14 +197,14 @@ func TestASyncTestNeedsAHistoryAndACommittedWorld(t *testing.T) {
 	}
 }
 
-func TestASyncTestEndsWhereTheHistoryForgets(t *testing.T) {
+func TestSyncTest_TickEvicted(t *testing.T) {
 	l := newArena(t, Options{History: 5, HistoryBytes: 1})
 	if err := l.steps(t, 3, 5); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("Step = %v, want ErrNotHeld", err)
 	}
 }
 
-func TestSystemsRunInOrderUnderNamesOfTheirOwn(t *testing.T) {
+func TestStepper_Order(t *testing.T) {
 	var s Stepper[string]
 	var log []string
 	for _, name := range []string{"c", "a", "b"} {

@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ages is a world of n entities. Tick i writes some of them and commits.
-type ages struct {
+// thinnedWorld is a world of n entities. Tick i writes some of them and commits.
+type thinnedWorld struct {
 	w        *World
 	values   *Storage[extra]
 	entities []Entity
 	digests  map[uint64]Digest // The digest after the latest commit of each tick.
 }
 
-func newAges(t *testing.T, n int, options Options) *ages {
-	a := &ages{w: NewWorld(options), digests: map[uint64]Digest{}}
+func newThinnedWorld(t *testing.T, n int, options Options) *thinnedWorld {
+	a := &thinnedWorld{w: NewWorld(options), digests: map[uint64]Digest{}}
 	checkAtEnd(t, a.w)
 	a.values = MustRegister[extra](a.w)
 	a.entities = a.w.CreateN(nil, n)
@@ -31,7 +31,7 @@ func newAges(t *testing.T, n int, options Options) *ages {
 	return a
 }
 
-func (a *ages) tick() {
+func (a *thinnedWorld) tick() {
 	next := a.w.Tick() + 1
 	for i := range a.entities {
 		if uint64(i)%7 == next%7 {
@@ -46,7 +46,7 @@ func (a *ages) tick() {
 }
 
 // visit seeks to every retained tick in a fixed order, and back.
-func (a *ages) visit(t *testing.T) {
+func (a *thinnedWorld) visit(t *testing.T) {
 	t.Helper()
 	h, present := a.w.History(), a.w.Tick()
 	ticks := slices.Collect(h.Ticks())
@@ -67,14 +67,14 @@ func (a *ages) visit(t *testing.T) {
 	}
 }
 
-func TestAThinnedHistoryReachesBackToTheFirstTick(t *testing.T) {
+func TestHistoryDense_FirstTickKept(t *testing.T) {
 	for _, o := range []Options{
 		{History: 40, HistoryDense: 8},
 		{History: 10_000, HistoryBytes: 60_000, HistoryDense: 8},
 		{History: 7, HistoryDense: 5},
 	} {
 		t.Run(fmt.Sprint(o), func(t *testing.T) {
-			a := newAges(t, 100, o)
+			a := newThinnedWorld(t, 100, o)
 			h := a.w.History()
 			for tick := range uint64(1000) {
 				a.tick()
@@ -98,7 +98,7 @@ func TestAThinnedHistoryReachesBackToTheFirstTick(t *testing.T) {
 
 // The distance to the next retained tick grows in proportion to the age, once there are enough
 // ticks.
-func TestDistancesGrowWithTheAge(t *testing.T) {
+func TestHistoryDense_DistancesGrow(t *testing.T) {
 	w := NewWorld(Options{History: 100, HistoryDense: 10})
 	for range 5000 {
 		w.Commit()
@@ -114,8 +114,8 @@ func TestDistancesGrowWithTheAge(t *testing.T) {
 	}
 }
 
-func TestATickBetweenThoseHeldIsRefusedWithItsNeighbours(t *testing.T) {
-	a := newAges(t, 20, Options{History: 12, HistoryDense: 4})
+func TestHistoryDense_TickNotHeld(t *testing.T) {
+	a := newThinnedWorld(t, 20, Options{History: 12, HistoryDense: 4})
 	for range 100 {
 		a.tick()
 	}
@@ -164,8 +164,8 @@ func (r parentCheck) Record(c *raw.Change) uint64 {
 	return c.Tick
 }
 
-func TestAThinnedHistoryGoesOnOnAnotherBranch(t *testing.T) {
-	a := newAges(t, 50, Options{History: 30, HistoryDense: 6})
+func TestHistoryDense_Branches(t *testing.T) {
+	a := newThinnedWorld(t, 50, Options{History: 30, HistoryDense: 6})
 	if err := a.w.Raw().Attach(parentCheck{t}, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -190,8 +190,8 @@ func TestAThinnedHistoryGoesOnOnAnotherBranch(t *testing.T) {
 }
 
 // Ticks before a checkpoint are thinned after its release.
-func TestCheckpointsThatComeAndGoLeaveNoTicksBehind(t *testing.T) {
-	a := newAges(t, 10, Options{History: 20, HistoryDense: 3})
+func TestHistoryDense_CheckpointsReleased(t *testing.T) {
+	a := newThinnedWorld(t, 10, Options{History: 20, HistoryDense: 3})
 	var held []Checkpoint
 	for i := range 600 {
 		if i%4 == 0 {
@@ -220,7 +220,7 @@ func TestCheckpointsThatComeAndGoLeaveNoTicksBehind(t *testing.T) {
 }
 
 // A history may begin at a late tick.
-func TestAThinnedHistoryMayBeginAtAnyTick(t *testing.T) {
+func TestHistoryDense_LateFirstTick(t *testing.T) {
 	w := NewWorld(Options{History: 16, HistoryDense: 2})
 	s := &raw.State{Tick: 1<<40 + 3}
 	if err := w.Raw().Load(s); err != nil {
@@ -235,7 +235,7 @@ func TestAThinnedHistoryMayBeginAtAnyTick(t *testing.T) {
 	}
 }
 
-func TestThinningAllocatesNothing(t *testing.T) {
+func TestHistoryDense_Allocations(t *testing.T) {
 	for _, o := range []Options{{History: 64, HistoryDense: 8}, {History: 1 << 20, HistoryBytes: 200_000, HistoryDense: 8}} {
 		w, p, _, entities := members(1000, o)
 		next := 0
@@ -258,9 +258,9 @@ func TestThinningAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestEveryOrderOfTicksThinned(t *testing.T) {
+func TestHistoryDense_Model(t *testing.T) {
 	t.Parallel()
-	several := operation{"three ticks", func(p *pair) bool {
+	several := operation{"three ticks", func(p *model) bool {
 		for i := range 3 {
 			p.increase(0, p.handle(i%2))
 			p.commit()
@@ -268,29 +268,29 @@ func TestEveryOrderOfTicksThinned(t *testing.T) {
 		return true
 	}}
 	for _, s := range []struct {
-		setting
+		modelOptions
 		deeper int
 	}{
-		{setting{history: 2, historyDense: 1, record: true}, 1},
-		{setting{history: 4, historyDense: 1}, 0},
-		{setting{history: 3, historyDense: 2}, 0},
-		{setting{history: 8, historyDense: 1, historyBytes: 1500}, 0},
+		{modelOptions{history: 2, historyDense: 1, record: true}, 1},
+		{modelOptions{history: 4, historyDense: 1}, 0},
+		{modelOptions{history: 3, historyDense: 2}, 0},
+		{modelOptions{history: 8, historyDense: 1, historyBytes: 1500}, 0},
 	} {
 		t.Run(fmt.Sprint(s.history, s.historyDense), func(t *testing.T) {
 			s.kinds, s.entities, s.members = []kind{listKind}, 2, 2
-			back := operation{"rewind 3", func(p *pair) bool { return p.rewind(3) }}
-			oldest := operation{"seek oldest", func(p *pair) bool { return p.seek(p.n.oldest()) }}
-			explore(t, s.setting, operations(several, back, oldest, removes(0, 1), writes(0, 1), ticks(), checkpoints(2)), *depth+s.deeper)
+			back := operation{"rewind 3", func(p *model) bool { return p.rewind(3) }}
+			oldest := operation{"seek oldest", func(p *model) bool { return p.seek(p.oracle.oldest()) }}
+			explore(t, s.modelOptions, operations(several, back, oldest, removes(0, 1), writes(0, 1), ticks(), checkpoints(2)), *depth+s.deeper)
 		})
 	}
 }
 
 // Nearest is compared with a search over all retained ticks, on both branches.
-func TestTheNearestTickHeld(t *testing.T) {
+func TestHistory_Nearest(t *testing.T) {
 	t.Parallel()
 	_, ok := NewWorld(Options{}).History().Nearest(0)
 	assert.False(t, ok, "nothing is held")
-	a := newAges(t, 20, Options{History: 12, HistoryDense: 3})
+	a := newThinnedWorld(t, 20, Options{History: 12, HistoryDense: 3})
 	h := a.w.History()
 	check := func() {
 		t.Helper()
@@ -317,10 +317,10 @@ func TestTheNearestTickHeld(t *testing.T) {
 }
 
 // The bytes of all ticks add up to the bytes of the history, on both branches.
-func TestWhatTicksHoldIsWhatTheHistoryHolds(t *testing.T) {
+func TestHistory_TickBytes(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Options{{History: 12}, {History: 12, HistoryDense: 3}} {
-		a := newAges(t, 40, o)
+		a := newThinnedWorld(t, 40, o)
 		h := a.w.History()
 		same := func() {
 			t.Helper()

@@ -14,7 +14,7 @@ import (
 )
 
 // An index that is written only by Set and Replace has each key once, like a map of names.
-func TestAUniqueIndexIsAMap(t *testing.T) {
+func TestIndexSet_SameAsMap(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(20, 200)) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -75,7 +75,7 @@ func TestAUniqueIndexIsAMap(t *testing.T) {
 	}
 }
 
-func TestSetOfAnIndexSaysWhatItRefuses(t *testing.T) {
+func TestIndexSet_Errors(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[word](w)
 	byName := NewIndex(s, func(v word) string { return v.S })
@@ -98,7 +98,7 @@ func TestSetOfAnIndexSaysWhatItRefuses(t *testing.T) {
 }
 
 // A key that differs from itself is never taken.
-func TestKeysThatAreNotThemselvesAreNotTaken(t *testing.T) {
+func TestIndexSet_KeyNaN(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[float64]{Name: "heat"})
 	byHeat := NewIndex(s, func(v float64) float64 { return v })
@@ -110,7 +110,7 @@ func TestKeysThatAreNotThemselvesAreNotTaken(t *testing.T) {
 }
 
 // The OnRemove hook is called once for each component, even if it drains the storage.
-func TestDrainInAHookLeavesWhatIsGoing(t *testing.T) {
+func TestDrain_InHook(t *testing.T) {
 	for _, kind := range []Kind{Sparse, Indexed} {
 		w := NewWorld(Options{})
 		s := MustRegister(w, Component[plain]{Kind: kind})
@@ -131,7 +131,7 @@ func TestDrainInAHookLeavesWhatIsGoing(t *testing.T) {
 }
 
 // A loop over Drain gets copies of the components.
-func TestDrainedComponentsAreCopies(t *testing.T) {
+func TestDrain_Copies(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[list]{Clone: cloneList})
 	s.Set(w.Create(), list{[]int{1, 2}})
@@ -143,7 +143,7 @@ func TestDrainedComponentsAreCopies(t *testing.T) {
 	assert.Equal(t, before, w.Digest())
 }
 
-func TestKeepOnlyRefusesWhatIsNoComponent(t *testing.T) {
+func TestKeepOnly_Errors(t *testing.T) {
 	w, other := NewWorld(Options{}), NewWorld(Options{})
 	s := MustRegister[plain](w)
 	e := w.Create()
