@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A patchedWorld is a world that learns about another world only from the changes its recorder sees. It
-// applies the patches of ticks, and seeks back where the recorded world did.
+// A patchedWorld is a world that learns about another world only from the changes its recorder
+// sees. It applies the patches of ticks, and seeks back where the recorded world did.
 type patchedWorld struct {
 	*World
 	rng *rand.Rand
@@ -28,8 +28,8 @@ func newPatchedWorld(w *World) *patchedWorld {
 	return &patchedWorld{c, rand.New(rand.NewPCG(1, 0x70)), map[string]bool{}}
 }
 
-// apply applies the change c, which r has recorded, and compares the patched world with the recorded
-// world.
+// apply applies the change c, which r has recorded, and compares the patched world with the
+// recorded world.
 func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
 	// The recorded world need not have been at this mark: it may have returned to a checkpoint
 	// after it.
@@ -57,7 +57,7 @@ func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
 	}
 	must := func(what string, err error) {
 		if err != nil {
-			failf("a world that is told: %s: %v", what, err)
+			failf("the patched world: %s: %v", what, err)
 		}
 	}
 	if !t.known(r, c.Parent) {
@@ -70,11 +70,11 @@ func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
 	must("apply", t.Raw().Apply(raw.Ticks(p)))
 	must("check", t.check())
 	if t.tick != c.Tick || t.Raw().Seq() != p.Seq || t.Raw().Dirty() {
-		failf("a world that is told is at tick %d, record %d, want %d, %d", t.tick, t.Raw().Seq(), c.Tick, p.Seq)
+		failf("the patched world is at tick %d, record %d, want %d, %d", t.tick, t.Raw().Seq(), c.Tick, p.Seq)
 	}
 	now, alive, free := t.Raw().Registry()
 	if _, a, f := r.w.Raw().Registry(); !slices.Equal(now, rows) || alive != a || free != f {
-		failf("a world that is told has entities %v, want %v", now, rows)
+		failf("the patched world has entities %v, want %v", now, rows)
 	}
 	for _, s := range r.w.Raw().Storages() {
 		if own, ok := t.names[s.Name()]; ok && !t.lost[s.Name()] {
@@ -83,7 +83,7 @@ func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
 	}
 	for i, g := range r.w.groups {
 		if i < len(t.groups) && t.groups[i].rows.Lengths != g.rows.Lengths {
-			failf("a world that is told has a group of %+v, want %+v", t.groups[i].rows.Lengths, g.rows.Lengths)
+			failf("the patched world has a group of %+v, want %+v", t.groups[i].rows.Lengths, g.rows.Lengths)
 		}
 	}
 	// Seek forward again.
@@ -122,7 +122,7 @@ func (t *patchedWorld) known(r *recorderModel, mark uint64) bool {
 func (t *patchedWorld) mustBe(r *recorderModel, mark uint64) {
 	s := &r.states[mark]
 	if rows, alive, free := t.Raw().Registry(); !slices.Equal(raw.As[Entity](rows), s.rows) || alive != s.alive || free != s.free {
-		failf("a world that is told has entities %v at mark %d, want %v", rows, mark, s.rows)
+		failf("the patched world has entities %v at mark %d, want %v", rows, mark, s.rows)
 	}
 	for name, want := range s.stores {
 		if own, ok := t.names[name]; ok {
@@ -134,7 +134,7 @@ func (t *patchedWorld) mustBe(r *recorderModel, mark uint64) {
 func mustEqualStore(s raw.Storage, want recordedStore) {
 	got := storeOf(s)
 	if !slices.Equal(got.entities, want.entities) || !slices.EqualFunc(got.rows, want.rows, bytes.Equal) {
-		failf("a world that is told has %s %v %v, want %v %v", s.Name(), got.entities, got.rows, want.entities, want.rows)
+		failf("the patched world has %s %v %v, want %v %v", s.Name(), got.entities, got.rows, want.entities, want.rows)
 	}
 }
 

@@ -81,20 +81,20 @@ func (c *visitors) strew() {
 func BenchmarkBatch(b *testing.B) {
 	for _, m := range []struct {
 		name                 string
-		strewn               bool
+		shuffled             bool
 		prepare, batch, loop func(c *visitors)
 	}{
 		{"create2", false, (*visitors).leave, (*visitors).fill, (*visitors).fillOneByOne},
 		{"destroy2", false, (*visitors).fill, (*visitors).leave, (*visitors).leaveOneByOne},
 		{"set", false, nil, (*visitors).place, (*visitors).placeOneByOne},
-		{"set/strewn", true, nil, (*visitors).place, (*visitors).placeOneByOne},
+		{"set/shuffled", true, nil, (*visitors).place, (*visitors).placeOneByOne},
 		{"remove", false, (*visitors).start, (*visitors).stop, (*visitors).stopOneByOne},
 	} {
 		for _, frame := range []string{"free", "held"} {
 			b.Run(m.name+"/"+frame, func(b *testing.B) {
 				sideOf := func(work func(*visitors)) side {
 					c := newVisitors()
-					if m.strewn {
+					if m.shuffled {
 						c.strew()
 					}
 					if frame == "held" {

@@ -289,7 +289,8 @@ func TestBatchModel_Ticks(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{kinds: []kind{listKind, extraKind}, entities: 3, members: 2, history: 2, record: true, maxGeneration: 2}
 	explore(t, s, operations(batches(2, 0), writes(0, 2), destroys(1), clearAll, ticks(), checkpoints(1)), *depth-1)
-	s = modelOptions{kinds: []kind{plainKind}, entities: 3, members: 2, record: true} // Bare frames.
+	// A recorder without history makes bare frames.
+	s = modelOptions{kinds: []kind{plainKind}, entities: 3, members: 2, record: true}
 	explore(t, s, operations(batches(1, 1), removes(0, 1), ticks(), checkpoints(1)), *depth-1)
 }
 
@@ -516,7 +517,7 @@ func TestBatch_HooksPerEntity(t *testing.T) {
 		"removing 0v1 from 0 of 1", "added 1v1 in 0 of 1", "added 2v1 in 1 of 2", "added 3v1 in 2 of 3",
 		"removing 3v1 from 2 of 3", "removing 2v1 from 1 of 2"}
 	if !slices.Equal(o.calls, want) {
-		t.Errorf("a hook was told\n%q, want\n%q", o.calls, want)
+		t.Errorf("the hook calls are\n%q, want\n%q", o.calls, want)
 	}
 }
 

@@ -31,8 +31,8 @@ func BenchmarkBudgetChangeFilter(b *testing.B) {
 	}
 }
 
-// A changingWorld is a world in which each tick writes a part of the entities, and the next tick another
-// part.
+// A changingWorld is a world in which each tick writes a part of the entities, and the next tick
+// another part.
 type changingWorld struct {
 	*scatter
 	part  int

@@ -170,7 +170,7 @@ func newPeople(n int) *people {
 	w := ecs.NewWorld(ecs.Options{})
 	s := ecs.MustRegister[named](w)
 	for _, k := range permutation(n, 1) {
-		p.names = append(p.names, fmt.Sprintf("somebody %d", k))
+		p.names = append(p.names, fmt.Sprintf("person %d", k))
 	}
 	for _, k := range permutation(n, 2) {
 		e := w.Create()

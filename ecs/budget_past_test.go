@@ -100,23 +100,23 @@ func interpolated(n, part int) (ours, limit side) {
 // written in each tick. The limit looks up the present positions.
 func BenchmarkBudgetPastGet(b *testing.B) {
 	for _, c := range []struct {
-		name   string
-		n      int
-		asked  int
-		back   uint64
-		budget float64
+		name    string
+		n       int
+		lookups int
+		back    uint64
+		budget  float64
 	}{
 		{"hot", 10_000, 1000, 7, 3},
 		{"cold", 1_000_000, 100_000, 7, 3},
 	} {
 		b.Run(c.name+"/"+sizeName(c.n), func(b *testing.B) {
-			ours, limit := compensated(c.n, c.asked, c.back)
-			compare(b, c.asked, c.budget, ours, limit)
+			ours, limit := compensated(c.n, c.lookups, c.back)
+			compare(b, c.lookups, c.budget, ours, limit)
 		})
 	}
 }
 
-func compensated(n, asked int, back uint64) (ours, limit side) {
+func compensated(n, lookups int, back uint64) (ours, limit side) {
 	w := ecs.NewWorld(ecs.Options{History: 16})
 	s := ecs.MustRegister[position](w)
 	for range n {
@@ -136,7 +136,7 @@ func compensated(n, asked int, back uint64) (ours, limit side) {
 	}
 	was := s.At(past)
 	var targets []ecs.Entity
-	for _, i := range permutation(n, 7)[:asked] {
+	for _, i := range permutation(n, 7)[:lookups] {
 		targets = append(targets, entities[i])
 	}
 	sum := 0.0

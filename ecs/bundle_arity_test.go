@@ -28,8 +28,8 @@ func everyBundle() (*World, []any) {
 	}
 }
 
-// A bundleCaller calls the methods of a bundle of n components by name. Component k of the value v is
-// 1000k+v.
+// A bundleCaller calls the methods of a bundle of n components by name. Component k of the value v
+// is 1000k+v.
 type bundleCaller struct {
 	w      *World
 	bundle any

@@ -262,7 +262,7 @@ func TestByName_RandomJSON(t *testing.T) {
 	})
 }
 
-func FuzzSetJSON(f *testing.F) {
+func FuzzByName_SetJSON(f *testing.F) {
 	f.Add([]byte(fullBagJSON))
 	f.Add([]byte(`{"Spots":[{"X":1},{}],"At":{}}`))
 	f.Add([]byte(`{"Near":[[[1,2],{"base64":"/w=="}]],"D":"NaN:7ff8000000000123"}`))

@@ -303,11 +303,11 @@ func TestGroup_LoadedScattered(t *testing.T) {
 			t.Errorf("%d of 10 are packed after Commit", g.Len())
 		}
 		if len(got) == 0 || got[0].Storage != x.Raw() || len(got[0].Entities) == 0 {
-			t.Errorf("the recorder was told %v", got)
+			t.Errorf("the recorder got %v", got)
 		}
 		got = nil
 		if v.Commit(); len(got) != 0 {
-			t.Errorf("a commit without changes told %v", got)
+			t.Errorf("a commit without changes recorded %v", got)
 		}
 	}
 }

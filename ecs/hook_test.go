@@ -30,7 +30,7 @@ func (log *hookLog) listen(w *World) {
 	w.OnCreate(func(e Entity) {
 		for _, f := range log.stores {
 			if f.has(e) || !w.Alive(e) {
-				failf("OnCreate was told of %v, which is dead or has %s", e, f.name)
+				failf("OnCreate was called for %v, which is dead or has %s", e, f.name)
 			}
 		}
 		log.created = append(log.created, e)
@@ -39,7 +39,7 @@ func (log *hookLog) listen(w *World) {
 		for i, f := range log.stores {
 			for _, gone := range log.deltas[i].removed {
 				if gone.e == e || !w.Alive(e) {
-					failf("OnDestroy was told of %v, which is dead or has lost %s", e, f.name)
+					failf("OnDestroy was called for %v, which is dead or has lost %s", e, f.name)
 				}
 			}
 		}
@@ -62,7 +62,7 @@ func hookedKinds(kinds []kind, log *hookLog) []kind {
 			log.stores = append(log.stores, f)
 			mustHave := func(e Entity, v int) {
 				if got, ok := f.get(e); !ok || got != v || !w.Alive(e) {
-					failf("%s: a hook was told of %v and %d; Get() = %d, %v", f.name, e, v, got, ok)
+					failf("%s: a hook was called with %v and %d; Get() = %d, %v", f.name, e, v, got, ok)
 				}
 			}
 			store := &log.deltas[i]
@@ -111,7 +111,7 @@ func (log *hookLog) expect(p *model, quiet bool, do func() bool) bool {
 			slices.SortFunc(log.deltas[i].removed, byEntity)
 		}
 		if got := log.deltas[i]; !reflect.DeepEqual(got, want) {
-			failf("%s: hooks were told %v, want %v", p.stores[i].name, got, want)
+			failf("%s: the hook calls are %v, want %v", p.stores[i].name, got, want)
 		}
 	}
 	created, ended := among(p.oracle.alive, before.alive), among(before.alive, p.oracle.alive)
@@ -121,7 +121,7 @@ func (log *hookLog) expect(p *model, quiet bool, do func() bool) bool {
 	slices.Sort(ended)
 	slices.Sort(log.ended)
 	if !reflect.DeepEqual(log.replaced, p.oracle.replaced) || !slices.Equal(log.created, created) || !slices.Equal(log.ended, ended) {
-		failf("hooks were told of sets %v, created %v, destroyed %v; want %v, %v, %v", log.replaced, log.created, log.ended, p.oracle.replaced, created, ended)
+		failf("hooks were called for sets %v, created %v, destroyed %v; want %v, %v, %v", log.replaced, log.created, log.ended, p.oracle.replaced, created, ended)
 	}
 	return done
 }
@@ -207,7 +207,7 @@ func (w *hookWorld) entity(v int32) Entity {
 func (w *hookWorld) expect(t *testing.T, want ...string) {
 	t.Helper()
 	if !slices.Equal(w.log, want) {
-		t.Errorf("hooks were told\n%q, want\n%q", w.log, want)
+		t.Errorf("the hook calls are\n%q, want\n%q", w.log, want)
 	}
 	w.log = nil
 	if err := w.check(); err != nil {
@@ -292,7 +292,7 @@ func TestHook_SetCreateAndDestroy(t *testing.T) {
 	}
 	w.expect(t)
 	if w.Clone().Create(); len(w.log) > 0 {
-		t.Errorf("a clone told %q", w.log)
+		t.Errorf("a clone called hooks: %q", w.log)
 	}
 }
 
@@ -446,11 +446,11 @@ func TestOnRemove_CalledOnce(t *testing.T) {
 					t.Errorf("Alive(%v) = %v", e, !destroyed)
 				}
 				count := map[string]int{}
-				for _, told := range w.log {
-					count[told]++
+				for _, call := range w.log {
+					count[call]++
 				}
 				if count["-a 0v1 1"] != 1 || count["-b 0v1 -1"] != 0 != destroyed || count["-b 0v1 -1"] > 1 {
-					t.Errorf("told %q", w.log)
+					t.Errorf("the hook calls are %q", w.log)
 				}
 				w.Restore(cp)
 				w.Release(cp)

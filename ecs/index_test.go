@@ -62,12 +62,13 @@ func (x intIndex) check(entities []Entity, keys []int) error {
 	}
 	const none = 1000
 	if _, ok := x.first(none); ok || x.len(none) != 0 || x.of(none) != nil {
-		return fmt.Errorf("something is found by a key that nobody has")
+		return fmt.Errorf("something is found by a key that no entity has")
 	}
 	return nil
 }
 
-// checkIndex compares the index of store i with the oracle. The first call makes an index of each store.
+// checkIndex compares the index of store i with the oracle. The first call makes an index of each
+// store.
 func (p *model) checkIndex(i int) bool {
 	if p.indexes == nil {
 		for _, f := range p.stores {

@@ -51,7 +51,7 @@ func benchmarkKind[T any](b *testing.B, name string, share int, v T, c ecs.Compo
 		quiet(b, k.measure)
 		n := float64(len(k.members))
 		b.ReportMetric(k.add.per(n), "ns/add")
-		b.ReportMetric(k.get.per(float64(len(k.asked))), "ns/get")
+		b.ReportMetric(k.get.per(float64(len(k.sample))), "ns/get")
 		b.ReportMetric(k.iterate.per(n), "ns/iterate")
 		b.ReportMetric(k.remove.per(n), "ns/remove")
 		b.ReportMetric(k.clear.per(1), "ns/clear")
@@ -61,15 +61,15 @@ func benchmarkKind[T any](b *testing.B, name string, share int, v T, c ecs.Compo
 }
 
 type kindBench[T any] struct {
-	w       *ecs.World
-	s       *ecs.Storage[T]
-	query   *ecs.Query1[T]
-	v       T
-	members []ecs.Entity
-	strewn  []ecs.Entity // The members in random order.
-	asked   []ecs.Entity // Some of them.
-	found   int
-	bytes   int64
+	w        *ecs.World
+	s        *ecs.Storage[T]
+	query    *ecs.Query1[T]
+	v        T
+	members  []ecs.Entity
+	shuffled []ecs.Entity // The members in random order.
+	sample   []ecs.Entity // Some of them.
+	found    int
+	bytes    int64
 
 	add, get, iterate, remove, clear times
 }
@@ -84,9 +84,9 @@ func newKindBench[T any](share int, v T, c ecs.Component[T]) *kindBench[T] {
 		}
 	}
 	for _, i := range permutation(len(k.members), 5) {
-		k.strewn = append(k.strewn, k.members[i])
+		k.shuffled = append(k.shuffled, k.members[i])
 	}
-	k.asked = k.strewn[:min(10_000, len(k.strewn))]
+	k.sample = k.shuffled[:min(10_000, len(k.shuffled))]
 	k.fill()
 	m := w.MemoryUsage()
 	k.bytes = m.Storages[0].Total() + m.Shared
@@ -121,7 +121,7 @@ func (k *kindBench[T]) loop() {
 }
 
 func (k *kindBench[T]) ask() {
-	for _, e := range k.asked {
+	for _, e := range k.sample {
 		if _, ok := k.s.Get(e); ok {
 			k.found++
 		}
@@ -129,7 +129,7 @@ func (k *kindBench[T]) ask() {
 }
 
 func (k *kindBench[T]) strip() {
-	for _, e := range k.strewn {
+	for _, e := range k.shuffled {
 		k.s.Remove(e)
 	}
 }

@@ -204,9 +204,9 @@ func TestLoad_OnRestore(t *testing.T) {
 	w, p := loadable(t)
 	p.Clear()
 	w.Commit()
-	told := 0
+	calls := 0
 	w.OnRestore(func() {
-		told++
+		calls++
 		if err := w.check(); err != nil {
 			t.Error(err)
 		}
@@ -216,15 +216,15 @@ func TestLoad_OnRestore(t *testing.T) {
 	})
 	bad := *state
 	bad.Alive = -1
-	if err := w.Raw().Load(&bad); err == nil || told != 0 {
-		t.Errorf("told %d times of a load that failed with %v", told, err)
+	if err := w.Raw().Load(&bad); err == nil || calls != 0 {
+		t.Errorf("OnRestore was called %d times for a load that failed with %v", calls, err)
 	}
-	if err := w.Raw().Load(state); err != nil || told != 1 {
-		t.Errorf("told %d times of a load, want 1, error %v", told, err)
+	if err := w.Raw().Load(state); err != nil || calls != 1 {
+		t.Errorf("OnRestore was called %d times for a load, want 1, error %v", calls, err)
 	}
 	r := recorderFunc(nil)
-	if err := errors.Join(w.Raw().Attach(r, 0), w.Raw().Detach(r)); err != nil || told != 1 {
-		t.Errorf("told %d times, as of a change, when a recorder came and went; error %v", told, err)
+	if err := errors.Join(w.Raw().Attach(r, 0), w.Raw().Detach(r)); err != nil || calls != 1 {
+		t.Errorf("OnRestore was called %d times, want 1, after a recorder was attached and detached; error %v", calls, err)
 	}
 }
 

@@ -130,8 +130,8 @@ func TestStorageAll_SameAsQuery(t *testing.T) {
 	}
 }
 
-// A somePredicate is a predicate. It keeps the entities that exist when the iteration begins, and whose
-// index is a multiple of every.
+// A somePredicate is a predicate. It keeps the entities that exist when the iteration begins, and
+// whose index is a multiple of every.
 type somePredicate struct {
 	w     *World
 	every uint32

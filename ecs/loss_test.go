@@ -75,8 +75,8 @@ func loaded[T any](t *testing.T, state *raw.State, c Component[T]) (v T, convert
 	return value(), planned, err
 }
 
-// mustRefuse checks that a program with c refuses state until Dropped lists all fields that the error
-// names. It also checks that the state can be shown without that.
+// mustRefuse checks that a program with c refuses state until Dropped lists all fields that the
+// error names. It also checks that the state can be shown without that.
 func mustRefuse[T any](t *testing.T, name string, state *raw.State, c Component[T], want T, fields ...string) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {

@@ -43,25 +43,25 @@ func perIndex(b *testing.B, n int) {
 }
 
 func BenchmarkMaskHas(b *testing.B) {
-	asked := shuffled(100_000)
-	m, flat := benchMask(NewWorld(Options{}), asked[:50_000]), benchFlat(asked[:50_000])
+	indices := shuffled(100_000)
+	m, flat := benchMask(NewWorld(Options{}), indices[:50_000]), benchFlat(indices[:50_000])
 	n := 0
 	b.Run("mask", func(b *testing.B) {
 		for b.Loop() {
-			n += countHas(m, asked)
+			n += countHas(m, indices)
 		}
-		perIndex(b, len(asked))
+		perIndex(b, len(indices))
 	})
 	b.Run("flat", func(b *testing.B) {
 		for b.Loop() {
-			n += countFlat(flat, asked)
+			n += countFlat(flat, indices)
 		}
-		perIndex(b, len(asked))
+		perIndex(b, len(indices))
 	})
 }
 
-func countHas(m *Mask, asked []uint32) (n int) {
-	for _, i := range asked {
+func countHas(m *Mask, indices []uint32) (n int) {
+	for _, i := range indices {
 		if m.Has(i) {
 			n++
 		}
@@ -69,8 +69,8 @@ func countHas(m *Mask, asked []uint32) (n int) {
 	return n
 }
 
-func countFlat(flat []uint64, asked []uint32) (n int) {
-	for _, i := range asked {
+func countFlat(flat []uint64, indices []uint32) (n int) {
+	for _, i := range indices {
 		if flat[i>>6]>>(i&63)&1 != 0 {
 			n++
 		}

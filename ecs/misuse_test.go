@@ -330,8 +330,8 @@ func TestCreateAt_Errors(t *testing.T) {
 	w.Destroy(b)
 	b = w.Create()
 	w.Destroy(b)
-	var told []Entity
-	w.OnCreate(func(e Entity) { told = append(told, e) })
+	var created []Entity
+	w.OnCreate(func(e Entity) { created = append(created, e) })
 	for e, want := range map[Entity]string{
 		0:                       "ecs: CreateAt(0v0): generations begin with 1",
 		NewEntity(7, 0):         "ecs: CreateAt(7v0): generations begin with 1",
@@ -348,16 +348,16 @@ func TestCreateAt_Errors(t *testing.T) {
 			t.Errorf("%v is ErrTaken: %t", err, errors.Is(err, ErrTaken))
 		}
 	}
-	if w.Len() != 1 || len(told) != 0 {
-		t.Errorf("after errors %d are alive, and hooks were told of %v", w.Len(), told)
+	if w.Len() != 1 || len(created) != 0 {
+		t.Errorf("after errors %d are alive, and hooks were called for %v", w.Len(), created)
 	}
 	for _, e := range []Entity{b, NewEntity(4, 3)} {
 		if err := w.CreateAt(e); err != nil || !w.Alive(e) {
 			t.Error(err)
 		}
 	}
-	if !slices.Equal(told, []Entity{b, NewEntity(4, 3)}) {
-		t.Errorf("hooks were told of %v", told)
+	if !slices.Equal(created, []Entity{b, NewEntity(4, 3)}) {
+		t.Errorf("hooks were called for %v", created)
 	}
 	if e := w.Create(); e != NewEntity(3, 2) {
 		t.Errorf("an index that was passed over gives %v, want 3v2", e)

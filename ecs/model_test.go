@@ -10,6 +10,23 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
+// How the model tests work
+//
+// A test names the operations that it is about, such as adds(0, 3) or ticks(), and calls explore.
+// explore runs every sequence of at most n operations. Each sequence starts with a new model, that
+// is, a World together with an oracle. The oracle implements the documentation of World in the
+// simplest way: it copies the whole state at every checkpoint and tick.
+//
+// Each operation changes the world and the oracle, and compares what both return. After a sequence,
+// model.check compares everything that the world can be asked, and World.check tests its
+// invariants. A difference panics with a failure, which explore reports with the names of the
+// operations.
+//
+// The models handle every component as an int. An intStore converts between ints and components, so
+// one test runs on all kinds of storages. Operations refer to entities by handles, which are the
+// positions of entities in the order of their creation. program_test.go runs the same operations in
+// long random orders. docs/TESTING.md shows how to add a test.
+
 var depth = flag.Int("depth", deep.Or(3, 4), "operations in the sequences that the exhaustive models try; some try one more")
 
 // An operation is one step of a model. It returns false if it would change nothing. A longer

@@ -190,15 +190,15 @@ func (p *model) checkPastStore(name string, f intPast, tick uint64, want, now *o
 			failf("%s at tick %d: Get(%v) = %d, %v, Has = %v, want %d, %v", name, tick, e, got, ok, f.has(e), v, has)
 		}
 	}
-	for _, asked := range [][]Entity{all, now.entities, now.entities[len(now.entities)/2:]} {
-		got := f.beside(asked)
-		for i, e := range asked {
+	for _, entities := range [][]Entity{all, now.entities, now.entities[len(now.entities)/2:]} {
+		got := f.beside(entities)
+		for i, e := range entities {
 			v, has := value(want, e)
 			if !has {
 				v, _ = value(now, e)
 			}
-			if e != Vacant && (len(got) != len(asked) || got[i] != v) {
-				failf("%s at tick %d: Beside(%v) = %v, want %d at %d", name, tick, asked, got, v, i)
+			if e != Vacant && (len(got) != len(entities) || got[i] != v) {
+				failf("%s at tick %d: Beside(%v) = %v, want %d at %d", name, tick, entities, got, v, i)
 			}
 		}
 	}
@@ -337,8 +337,8 @@ func TestPast_TickNotHeld(t *testing.T) {
 	mustPanic(t, "with a past of another world", func() { MustRegisterResource(other, list{}).At(past) })
 }
 
-// A tickReader reads ticks of a storage in two ways: through one Past per tick, and through one Past
-// that is aimed at each tick.
+// A tickReader reads ticks of a storage in two ways: through one Past per tick, and through one
+// Past that is aimed at each tick.
 type tickReader[T comparable] struct {
 	t       *testing.T
 	s       *Storage[T]

@@ -253,8 +253,8 @@ func (p *model) writeLists(store int) {
 	}
 }
 
-// queryOperations returns two operations: one asks all queries of a model, the other one writes through one
-// of them. The queries are cached in keep.
+// queryOperations returns two operations: one asks all queries of a model, the other one writes
+// through one of them. The queries are cached in keep.
 func queryOperations(keep map[*model][]queryModel) (ask, write operation) {
 	of := func(p *model) []queryModel {
 		if keep[p] == nil {
@@ -316,7 +316,7 @@ func TestQuery_RestoreOverwritesRow(t *testing.T) {
 		b.Remove(entities[0]) // The last entity moves to its row.
 		b.Set(x, padded{})    // x gets the last row.
 	}
-	asked := func(when string, want ...Entity) {
+	expect := func(when string, want ...Entity) {
 		t.Helper()
 		got := q.AppendEntities(nil)
 		slices.Sort(got)
@@ -325,25 +325,25 @@ func TestQuery_RestoreOverwritesRow(t *testing.T) {
 		}
 	}
 	with, without := []Entity{entities[1], entities[2], x}, entities
-	asked("at first", without...)
+	expect("at first", without...)
 	cp := w.Checkpoint()
 	take()
-	asked("after a change", with...)
+	expect("after a change", with...)
 	w.Restore(cp)
-	asked("after a restore", without...)
+	expect("after a restore", without...)
 	w.Release(cp)
 	take()
 	w.Commit()
-	asked("after a tick", with...)
+	expect("after a tick", with...)
 	for range 2 {
 		if err := w.History().Seek(1); err != nil {
 			t.Fatal(err)
 		}
-		asked("after going back", without...)
+		expect("after going back", without...)
 		if err := w.History().Seek(2); err != nil {
 			t.Fatal(err)
 		}
-		asked("after going on", with...)
+		expect("after going on", with...)
 	}
 }
 

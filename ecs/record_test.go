@@ -121,9 +121,9 @@ func TestRecorder_Detach(t *testing.T) {
 // Each operation is recorded once. The history does not keep operations.
 func TestRecorder_OperationsOnce(t *testing.T) {
 	w := NewWorld(Options{History: 100})
-	told := 0
+	recorded := 0
 	count := recorderFunc(func(c *raw.Change) uint64 {
-		told += len(c.Ops)
+		recorded += len(c.Ops)
 		return 0
 	})
 	if err := w.Raw().Attach(count, 0); err != nil {
@@ -143,8 +143,8 @@ func TestRecorder_OperationsOnce(t *testing.T) {
 		w.Create()
 		w.Commit()
 	}
-	if told != 2+3+50 {
-		t.Errorf("%d operations were told, want 55", told)
+	if recorded != 2+3+50 {
+		t.Errorf("%d operations were recorded, want 55", recorded)
 	}
 	kept := 0
 	for i := range w.frames {
@@ -203,15 +203,15 @@ func TestRecorder_SeveralRecorders(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 91))
 		w := NewWorld(Options{History: 1 + rng.IntN(6)})
 		state, last := 0, 0 // The current state, and the newest.
-		type told struct {
+		type numbered struct {
 			raw.Recorder
 			numbers map[int]uint64 // By state.
 		}
-		var all []*told
+		var all []*numbered
 		// By tick, on the path to the current state and from it.
 		stateAt := map[uint64]int{}
 		attach := func() {
-			r := &told{numbers: map[int]uint64{}}
+			r := &numbered{numbers: map[int]uint64{}}
 			r.Recorder = recorderFunc(func(c *raw.Change) uint64 {
 				if want, ok := r.numbers[state]; !ok || c.Parent != want {
 					t.Fatalf("seed %d: parent %d, want %d", seed, c.Parent, want)
@@ -233,7 +233,7 @@ func TestRecorder_SeveralRecorders(t *testing.T) {
 			case k < 5:
 				w.Create()
 				if len(all) > 0 {
-					if err := w.Raw().Attach(&told{}, 1); !errors.Is(err, raw.ErrDirty) {
+					if err := w.Raw().Attach(&numbered{}, 1); !errors.Is(err, raw.ErrDirty) {
 						t.Fatalf("seed %d: attached amid a tick: %v", seed, err)
 					}
 				}

@@ -175,19 +175,19 @@ func TestDestroy_LateSourcesGoFirst(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
 		e := w.Create()
-		told := 0
+		calls := 0
 		w.OnDestroy(func(dying Entity) {
 			if dying == e {
 				w.links.Set(w.Create(), link{To: e})
 			}
 		})
 		w.links.OnRemove(func(source Entity, l link) {
-			if told++; l.To != e || !w.Alive(e) {
+			if calls++; l.To != e || !w.Alive(e) {
 				t.Errorf("%v: %v loses %v, and %v is alive: %v", policy, source, l, e, w.Alive(e))
 			}
 		})
-		if !w.Destroy(e) || told != 1 {
-			t.Errorf("%v: the hook was called %d times", policy, told)
+		if !w.Destroy(e) || calls != 1 {
+			t.Errorf("%v: the hook was called %d times", policy, calls)
 		}
 	}
 }
@@ -225,14 +225,14 @@ func TestDestroy_HookOfLateSourceGivesComponent(t *testing.T) {
 				w.parts.Set(e, plain{})
 			}
 		})
-		told := 0
+		calls := 0
 		w.parts.OnRemove(func(dying Entity, _ plain) {
-			if told++; w.Alive(e) {
+			if calls++; w.Alive(e) {
 				w.links.Set(w.Create(), link{To: dying})
 			}
 		})
-		if !w.Destroy(e) || told != 1 || w.links.Len()+w.parts.Len() > 0 {
-			t.Errorf("%v: the hook was called %d times; %v", policy, told, w.dangling())
+		if !w.Destroy(e) || calls != 1 || w.links.Len()+w.parts.Len() > 0 {
+			t.Errorf("%v: the hook was called %d times; %v", policy, calls, w.dangling())
 		}
 	}
 }

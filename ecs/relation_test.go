@@ -19,7 +19,8 @@ type (
 	guardOf struct{ What Entity }
 )
 
-// A relationWorld is a world with a relation of each policy, together with maps of the expected relations.
+// A relationWorld is a world with a relation of each policy, together with maps of the expected
+// relations.
 type relationWorld struct {
 	t        *testing.T
 	rng      *rand.Rand
@@ -344,14 +345,14 @@ func TestRelation_HookDestroysMore(t *testing.T) {
 	s.Set(all[1], childOf{all[0]})
 	s.Set(all[3], childOf{all[2]})
 	s.Set(all[4], childOf{all[3]})
-	var told []Entity
+	var removed []Entity
 	s.OnRemove(func(e Entity, _ childOf) {
-		if told = append(told, e); e == all[1] {
+		if removed = append(removed, e); e == all[1] {
 			w.Destroy(all[2])
 		}
 	})
 	require.True(t, w.Destroy(all[0]))
-	require.Equal(t, []Entity{all[1], all[4], all[3]}, told)
+	require.Equal(t, []Entity{all[1], all[4], all[3]}, removed)
 	require.Empty(t, w.Entities())
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// A requiredWorld is a world in which plain requires a list, and list requires a word. Maps hold the
-// expected components.
+// A requiredWorld is a world in which plain requires a list, and list requires a word. Maps hold
+// the expected components.
 type requiredWorld struct {
 	w     *World
 	plain *Storage[plain]
@@ -44,12 +44,12 @@ func newRequiredWorld() *requiredWorld {
 	c.born, c.late = NewBundle2(c.plain, c.list), NewBundle2(c.list, c.plain)
 	c.plain.OnAdd(func(e Entity, _ plain) {
 		if !c.list.Has(e) {
-			failf("OnAdd of plain is told of %v, which has no list", e)
+			failf("OnAdd of plain is called for %v, which has no list", e)
 		}
 	})
 	c.list.OnAdd(func(e Entity, _ list) {
 		if !c.word.Has(e) {
-			failf("OnAdd of list is told of %v, which has no word", e)
+			failf("OnAdd of list is called for %v, which has no word", e)
 		}
 	})
 	return c
@@ -205,10 +205,10 @@ func TestRequiredBy_Errors(t *testing.T) {
 // RequiredBy adds the default, and the bundle then sets its own value.
 func TestRequiredBy_Hooks(t *testing.T) {
 	c := newRequiredWorld()
-	var told []int
-	c.list.OnAdd(func(_ Entity, l list) { told = append(told, l.Items[0]) })
-	c.list.OnSet(func(_ Entity, old, now list) { told = append(told, -old.Items[0], now.Items[0]) })
+	var values []int
+	c.list.OnAdd(func(_ Entity, l list) { values = append(values, l.Items[0]) })
+	c.list.OnSet(func(_ Entity, old, now list) { values = append(values, -old.Items[0], now.Items[0]) })
 	c.born.Create(plain{}, list{[]int{1}})
 	c.late.Create(list{[]int{2}}, plain{})
-	assert.Equal(t, []int{someItem, -someItem, 1, 2}, told)
+	assert.Equal(t, []int{someItem, -someItem, 1, 2}, values)
 }

@@ -116,15 +116,15 @@ func TestDrain_InHook(t *testing.T) {
 		s := MustRegister(w, Component[plain]{Kind: kind})
 		all := w.CreateN(nil, 4)
 		s.SetAll(all, plain{})
-		var told, drained []Entity
+		var removed, drained []Entity
 		s.OnRemove(func(e Entity, _ plain) {
-			told = append(told, e)
+			removed = append(removed, e)
 			for e := range s.Drain() {
 				drained = append(drained, e)
 			}
 		})
 		s.Remove(all[3])
-		assert.Equal(t, []Entity{all[3], all[2], all[1], all[0]}, told)
+		assert.Equal(t, []Entity{all[3], all[2], all[1], all[0]}, removed)
 		assert.ElementsMatch(t, all[:3], drained)
 		assert.Zero(t, s.Len())
 	}

@@ -42,13 +42,13 @@ func TestCopyOutside_CalledOncePerField(t *testing.T) {
 	}
 	become := func(n Entity) Entity { return NewEntity(100+n.Index(), 2) }
 	for range 20 {
-		var asked []string
+		var calls []string
 		copies, err := to.w.Copy(from.w, e[:2], CopyOptions{Times: 3, Resources: []string{"party"}, Outside: func(r Reference) (Entity, error) {
-			asked = append(asked, fmt.Sprint(r.Storage.Name(), " ", r.From, " ", r.Field, " ", r.To))
+			calls = append(calls, fmt.Sprint(r.Storage.Name(), " ", r.From, " ", r.Field, " ", r.To))
 			return become(r.To), nil
 		}})
-		if err != nil || !slices.Equal(asked, want) {
-			t.Fatalf("Copy = %v, asked %q, want %q", err, asked, want)
+		if err != nil || !slices.Equal(calls, want) {
+			t.Fatalf("Copy = %v, calls %q, want %q", err, calls, want)
 		}
 		for k := range 3 {
 			name := func(n Entity) Entity {
@@ -89,9 +89,9 @@ func TestCopyOutside_PerField(t *testing.T) {
 	if k, _ := to.kins.Get(copies[0]); err != nil || k.Parent != NewEntity(7, 7) || k.Friends[0] != 0 {
 		t.Errorf("Copy = %v, %v", k, err)
 	}
-	refusal, before := errors.New("nobody knows it"), to.w.Digest()
+	refusal, before := errors.New("unknown entity"), to.w.Digest()
 	_, err = to.w.Copy(from.w, e[:1], CopyOptions{Outside: func(r Reference) (Entity, error) { return 0, refusal }})
-	if !errors.Is(err, refusal) || err.Error() != "ecs: cannot copy: component kin: Parent of 0v1 refers to 1v1: nobody knows it" || to.w.Digest() != before {
+	if !errors.Is(err, refusal) || err.Error() != "ecs: cannot copy: component kin: Parent of 0v1 refers to 1v1: unknown entity" || to.w.Digest() != before {
 		t.Errorf("Copy = %v", err)
 	}
 	defer func() {
@@ -147,8 +147,8 @@ func TestBlank_TypesWithoutEntities(t *testing.T) {
 	parties := MustRegisterResource(f.w, party{Leader: 1})
 	indexed := MustRegister(f.w, Component[extra]{Kind: Indexed, Default: extra{7}})
 	NewIndex(f.links, func(e Entity) Entity { return e })
-	told := 0
-	f.links.OnAdd(func(Entity, Entity) { told++ })
+	added := 0
+	f.links.OnAdd(func(Entity, Entity) { added++ })
 	f.w.CreateN(nil, 3)
 	f.links.Set(f.w.Entities()[0], 1)
 	f.w.Commit()
@@ -164,8 +164,8 @@ func TestBlank_TypesWithoutEntities(t *testing.T) {
 	if got := indexed.In(b).Values(); got[0] != (extra{7}) {
 		t.Errorf("the gap has %v, want the default", got[0])
 	}
-	if told != 1 || f.w.Digest() != before {
-		t.Errorf("hooks were called %d times, or the world changed", told)
+	if added != 1 || f.w.Digest() != before {
+		t.Errorf("hooks were called %d times, or the world changed", added)
 	}
 	if b := f.w.Blank(func(s AnyStorage) bool { return s.Name() == "link" }); len(b.Storages()) != 1 || f.links.In(b) == nil || parties.In(b) != nil {
 		t.Errorf("Blank(link) has %v", b.Storages())
@@ -177,6 +177,6 @@ func TestBlank_TypesWithoutEntities(t *testing.T) {
 	}
 	again := NewWorld(Options{})
 	if err := again.Raw().Load(stateOf(loaded.Blank(nil))); err != nil || again.Len() != 0 || len(again.Storages()) != len(loaded.Storages()) {
-		t.Errorf("a blank world of what nobody registered cannot be saved: %v", err)
+		t.Errorf("a blank world without registered types cannot be saved: %v", err)
 	}
 }

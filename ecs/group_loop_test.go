@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A groupLoop is a loop over a world with a group. The body makes a change once. The entities are x0 …
-// x3, of which x0 and x2 are members, and more entities that have one of the components.
+// A groupLoop is a loop over a world with a group. The body makes a change once. The entities are
+// x0 … x3, of which x0 and x2 are members, and more entities that have one of the components.
 type groupLoop struct {
 	w     *World
 	a     *Storage[plain]

@@ -94,12 +94,12 @@ func TestPanicInLoop_RowsRecordedOnce(t *testing.T) {
 					a.Set(e, plain{})
 					b.Set(e, padded{})
 				}
-				told := 0
+				recorded := 0
 				if err := w.Raw().Attach(recorderFunc(func(c *raw.Change) uint64 {
-					told = 0
+					recorded = 0
 					for _, s := range c.Storages {
 						for _, rows := range c.Of(s).Values {
-							told += rows.N
+							recorded += rows.N
 						}
 					}
 					return 1
@@ -110,15 +110,15 @@ func TestPanicInLoop_RowsRecordedOnce(t *testing.T) {
 				if !w.Raw().Dirty() {
 					t.Error("rows were written, and nothing is to be committed")
 				}
-				if w.Commit(); told == 0 {
+				if w.Commit(); recorded == 0 {
 					t.Error("the commit behind the panic tells no row")
 				}
 				for tick := range 3 {
 					if w.Raw().Dirty() {
 						t.Errorf("idle tick %d has something to commit", tick)
 					}
-					if w.Commit(); told > 0 {
-						t.Errorf("idle tick %d tells %d rows, want none", tick, told)
+					if w.Commit(); recorded > 0 {
+						t.Errorf("idle tick %d tells %d rows, want none", tick, recorded)
 					}
 				}
 				if len(w.hands) > 0 {

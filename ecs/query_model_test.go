@@ -261,7 +261,7 @@ func (b *moduloPredicate) kept() []Entity {
 
 func (b *moduloPredicate) keeps(e Entity) bool {
 	if !b.ready {
-		failf("a predicate was asked before the iteration began")
+		failf("the predicate was called before the iteration began")
 	}
 	return b.rest(e)
 }

@@ -136,7 +136,7 @@ func TestLoop_WriteAfterBoundary(t *testing.T) {
 				}
 			}
 		},
-		"asked about others": func(h *boundaryWorld, act func(func())) {
+		"Get of others": func(h *boundaryWorld, act func(func())) {
 			q := NewQuery2(Write(h.a), Write(h.b))
 			for e, row := range q.All() {
 				q.Has(h.w.Entities()[0])

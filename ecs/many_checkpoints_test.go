@@ -7,9 +7,9 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// A checkpointRun takes a model through a random program that holds 8 to 64 checkpoints. One seed in four
-// holds at most one. The checkpoints are in several ticks of a history, or all in one tick. The
-// program releases neighbours among them, and restores with pins held. Meanwhile storages grow,
+// A checkpointRun takes a model through a random program that holds 8 to 64 checkpoints. One seed
+// in four holds at most one. The checkpoints are in several ticks of a history, or all in one tick.
+// The program releases neighbours among them, and restores with pins held. Meanwhile storages grow,
 // shrink and are cleared.
 type checkpointRun struct {
 	pinProgram
@@ -172,7 +172,7 @@ func (h *checkpointRun) run(n int) (err error) {
 	return nil
 }
 
-func TestManyCheckpoints_ReleasedInMiddle(t *testing.T) {
+func TestCheckpoints_ReleasedInMiddle(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(60, 600)) {
 		if err := newCheckpointRun(seed).run(250); err != nil {
@@ -183,7 +183,7 @@ func TestManyCheckpoints_ReleasedInMiddle(t *testing.T) {
 
 // Ten checkpoints are set, and the storage is cleared after the first. Some neighbours among them
 // are released, and then all rows are written.
-func TestManyCheckpoints_ClearedStorage(t *testing.T) {
+func TestCheckpoints_ClearedStorage(t *testing.T) {
 	for first := 1; first < 9; first++ {
 		for n := 1; first+n <= 9; n++ {
 			if err := clearedBehind(first, n); err != nil {

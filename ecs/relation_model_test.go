@@ -59,7 +59,8 @@ func (w *oracle) sources(r oracleRelation, target Entity) (sources []Entity) {
 	return sources
 }
 
-// resolveRelations applies the policies to the sources of e, and reports whether e may be destroyed.
+// resolveRelations applies the policies to the sources of e, and reports whether e may be
+// destroyed.
 func (w *oracle) resolveRelations(e Entity) bool {
 	doomed := []Entity{e}
 	for i := 0; i < len(doomed); i++ {
