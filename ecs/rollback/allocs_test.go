@@ -8,8 +8,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/rollback"
 )
 
-// Ticks and messages allocate nothing once there is room, where guesses are right. Going
-// back and digests allocate in the world, and so does all that a debug build looks at.
+// If predictions are right, ticks and messages allocate nothing after warm-up. Rewinds and digests
+// allocate memory in the world, and so do the checks of a debug build.
 func TestTicksAllocateNothing(t *testing.T) {
 	o := two
 	o.CheckEvery = 1 << 30

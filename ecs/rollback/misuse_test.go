@@ -70,7 +70,8 @@ func TestAPeerWaitsAtTheEndOfItsWindowUntilTheOtherIsDropped(t *testing.T) {
 	}
 }
 
-// A peer that left is known further at one than at the other, which gets the rest from it.
+// Two peers know different numbers of inputs of a peer that left. The peer with more inputs sends
+// them to the other one.
 func TestWhatOneLacksOfAPeerThatLeftTheOtherSends(t *testing.T) {
 	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
 	_, a, _ := newSide(t, o, false)

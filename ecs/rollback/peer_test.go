@@ -36,7 +36,8 @@ func TestAPeerKnowsHowFarItIsAhead(t *testing.T) {
 	advance(t, a, 6, 1)
 	say(t, b, a, 1, 0)
 	say(t, a, b, 0, 1)
-	say(t, b, a, 1, 0) // Now each knows what the other sees.
+	// Now each peer knows the tick of the other.
+	say(t, b, a, 1, 0)
 	advance(t, b, 2, 1)
 	say(t, b, a, 1, 0)
 	say(t, a, b, 0, 1)
@@ -64,8 +65,8 @@ func TestGuessesAreThoseOfTheProgram(t *testing.T) {
 	}
 }
 
-// What a third peer says of a player counts once that has left, up to the tick that all
-// were told.
+// A third peer may send the inputs of a player only after the player has left, and only up to the
+// tick of its Drop.
 func TestOthersSpeakOnlyForPlayersWhoLeft(t *testing.T) {
 	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
 	_, s, _ := newSide(t, o, false)
@@ -90,7 +91,7 @@ func TestATickThatCannotBeEndedEndsTheSession(t *testing.T) {
 	}
 }
 
-// A peer that sends inputs of ticks far ahead does not fill the memory.
+// A peer that sends inputs for ticks far ahead does not fill the memory.
 func TestInputsFarAheadAreLeftForLater(t *testing.T) {
 	w, s, _ := newSide(t, two, false)
 	for from := uint64(2); from < 4000; from += 256 {

@@ -7,14 +7,15 @@ import (
 	"github.com/stet-ecs/stet/ecs/rollback"
 )
 
-// Inputs are kept until all peers have them. A peer that was dropped asks for none, so a
-// game goes on in bounded memory.
+// Inputs are kept until all peers have them. A peer that was dropped does not count, so a game
+// continues in bounded memory.
 func TestDrop_Retention(t *testing.T) {
 	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
 	_, a, _ := newSide(t, o, false)
 	o.Peer = 1
 	_, b, _ := newSide(t, o, false)
-	kept := func() (most int) { // What a would send to a peer that has nothing.
+	// kept returns the number of inputs that a would send to a peer without any.
+	kept := func() (most int) {
 		var m rollback.Message[int]
 		if err := a.Report(2, &m); err != nil {
 			t.Fatal(err)
@@ -48,7 +49,7 @@ func TestDrop_Retention(t *testing.T) {
 	}
 }
 
-// The digest of a tick that is still made of guesses is compared with none, and told to none.
+// The digest of a tick with predicted inputs is neither compared nor sent.
 func TestDigests_Unconfirmed(t *testing.T) {
 	o := two
 	o.CheckEvery = 4
@@ -57,7 +58,7 @@ func TestDigests_Unconfirmed(t *testing.T) {
 	_, b, _ := newSide(t, o, false)
 	var fromA, fromB rollback.Message[int]
 	for tick := range 6 {
-		if err := a.Advance(1); err != nil { // Of guesses: b does 7.
+		if err := a.Advance(1); err != nil { // With predicted inputs: b plays 7.
 			t.Fatal(err)
 		}
 		if err := errors.Join(a.Report(1, &fromA), b.Receive(0, &fromA), b.Advance(7)); err != nil {
@@ -83,8 +84,8 @@ func TestDigests_Unconfirmed(t *testing.T) {
 	}
 }
 
-// Digests are in a ring. One that a guess has overwritten is not told as that of the tick
-// before it.
+// Digests are in a ring. The digest of a predicted tick may overwrite an older one, and must not be
+// sent as the digest of the older tick.
 func TestDigests_RingOfGuesses(t *testing.T) {
 	o := two
 	o.CheckEvery, o.Window = 1, 100

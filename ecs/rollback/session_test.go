@@ -11,7 +11,7 @@ import (
 
 type total struct{ N, Last int64 }
 
-// newSide returns a session of a peer in a game of a number for each player.
+// newSide returns the session of a peer, in a game in which each player inputs one number.
 func newSide(t *testing.T, o rollback.Options[int], bug bool) (*ecs.World, *rollback.Session[int], *ecs.Stepper[rollback.Inputs[int]]) {
 	w := ecs.NewWorld(ecs.Options{History: max(16, o.Window)})
 	totals := ecs.MustRegister[total](w)
@@ -52,8 +52,9 @@ func clone(m rollback.Message[int]) rollback.Message[int] {
 	return m
 }
 
-// play plays a game of peers, the last of them a spectator, over a network that loses,
-// delays, reorders and doubles, and returns the digests of the first 300 ticks of each.
+// play plays a game of several peers over a network that loses, delays, reorders and duplicates
+// messages. The last peer is a spectator. Every peer must reach tick 300 with the digest of a world
+// that got the true inputs from the start.
 func play(t *testing.T, seed uint64, peers int, bug bool) error {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	const end = 300
@@ -61,7 +62,7 @@ func play(t *testing.T, seed uint64, peers int, bug bool) error {
 	for i := range peers - 1 {
 		players = append(players, i)
 	}
-	players = append(players, 0) // Two at the first peer.
+	players = append(players, 0) // The first peer has two players.
 	worlds, sessions := make([]*ecs.World, peers), make([]*rollback.Session[int], peers)
 	truth := make([][]int, len(players))
 	for i := range peers {

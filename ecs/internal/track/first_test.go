@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A roll is a sparse set with plain values, whose first writes go through SaveMember and
+// A memberTable is a sparse set with plain values, whose first writes go through SaveMember and
 // Overwrite.
 type roll[T comparable] struct {
 	rows   Tracker
@@ -66,8 +66,9 @@ func (a *roll[T]) remove(row int) {
 	a.rows.N--
 }
 
-// Every frame gets back what it was, whatever was added and removed behind it: rows that fill
-// chunks of the logs, entries in several pages, and few of both.
+// Restoring a frame restores all rows of the frame, whatever was added and removed since. Rows fill
+// several chunks of the logs, and sparse entries are in several pages. Some cases have only a few
+// of both.
 func TestMembersComeBack(t *testing.T) {
 	testMembersComeBack(t, func(i int) uint64 { return uint64(i) })
 	testMembersComeBack(t, func(i int) [2]uint64 { return [2]uint64{uint64(i), ^uint64(i)} })
@@ -137,7 +138,7 @@ func testMembersComeBack[T comparable](t *testing.T, value func(i int) T) {
 	}
 }
 
-// Rows that are exchanged two by two come back, whether they follow each other in the log or not.
+// Rows that are exchanged in pairs are restored, whether or not they are consecutive in the log.
 func TestBothRowsComeBack(t *testing.T) {
 	const rows = 500
 	for seed := range uint64(20) {
@@ -179,7 +180,8 @@ func TestBothRowsComeBack(t *testing.T) {
 	}
 }
 
-// A reader is told of every row that is written, in a frame or in none, and of no other.
+// The dirty set of a reader gets every row that is written, with and without a frame, and no other
+// row.
 func TestFirstWritesAreNews(t *testing.T) {
 	const rows = 300
 	clock := Clock{Span: 1}

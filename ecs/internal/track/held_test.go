@@ -9,19 +9,19 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// A holder is a line that many boundaries are held in: 8 to 64 at a time, of which
-// runs of neighbours are released in the middle while rows come, go and are written.
+// A boundaryRun runs random operations on a timeline that holds 8 to 64 boundaries at a time.
+// Neighbouring boundaries are released in the middle, while rows are added, removed and written.
 type holder struct {
 	*line
 	t    *testing.T
 	r    *rand.Rand
 	seed uint64
-	want int // Boundaries, about.
+	want int // The number of boundaries to hold, roughly.
 	next int
 	did  []string // The last operations.
 }
 
-// keysHeld is how many keys there are: more than 64, so that marks are several.
+// keysHeld is the number of keys. More than 64 keys need several words of marks.
 const keysHeld = 200
 
 func (h *holder) do(name string, do func() bool) bool {
@@ -34,13 +34,13 @@ func (h *holder) do(name string, do func() bool) bool {
 	return true
 }
 
-// fail says what is wrong, and what repeats it.
+// fail reports err with the seed and the operations that repeat it.
 func (h *holder) fail(err error) {
 	h.t.Helper()
 	h.t.Fatalf("seed %d, %d boundaries held, the last operations %s: %v", h.seed, len(h.frames), strings.Join(h.did, ", "), err)
 }
 
-// grow adds up to n keys that are not there.
+// grow adds up to n new keys.
 func (h *holder) grow(n int) bool {
 	return h.change(0, func(a *table) bool {
 		before := a.rows.N
@@ -54,7 +54,7 @@ func (h *holder) grow(n int) bool {
 	})
 }
 
-// shrink removes up to n rows, and writes others.
+// shrink removes up to n rows, and writes other rows.
 func (h *holder) shrink(n int) bool {
 	return h.change(0, func(a *table) bool {
 		before := a.rows.N
@@ -80,7 +80,7 @@ func (h *holder) clear() bool {
 	})
 }
 
-// writeRanges writes rows side by side, and others that overlap with them.
+// writeRanges writes ranges of rows, some of which overlap.
 func (h *holder) writeRanges() bool {
 	return h.change(0, func(a *table) bool {
 		for range min(3, a.rows.N) {
@@ -133,7 +133,7 @@ func (h *holder) releaseOldest() bool {
 	return true
 }
 
-// checkNow looks at what is inside.
+// checkNow checks the invariants of the tables.
 func (h *holder) checkNow() {
 	h.t.Helper()
 	err := h.checkTrackers()
@@ -147,8 +147,8 @@ func (h *holder) checkNow() {
 	}
 }
 
-// checkGone asks what changed since boundaries that are gone: what changed since the
-// next one that is held.
+// checkGone checks Since for released boundaries. It must return the changes since the next
+// boundary that is held.
 func (h *holder) checkGone(t *Tracker) error {
 	next := h.id + 1
 	for id, k := h.id+1, len(h.frames)-1; id > 0; id-- {
@@ -164,7 +164,8 @@ func (h *holder) checkGone(t *Tracker) error {
 	return nil
 }
 
-// step does one thing. Boundaries come faster than they go until there are enough.
+// step runs one random operation. Boundaries are added faster than they are released until there
+// are enough.
 func (h *holder) step() {
 	some := 1 + h.r.IntN(20)
 	switch n := h.r.IntN(32); {
@@ -193,12 +194,13 @@ func (h *holder) step() {
 		h.do("frame, pin", func() bool { return h.past == nil && h.push() && h.pin() })
 	case h.r.IntN(8) == 0:
 		h.do("release all but one", h.releaseOldest)
-	default: // To one of the newest, or nothing would be held for long.
+	// Restore one of the newest boundaries. Otherwise no boundary would be held for long.
+	default:
 		h.do("restore", func() bool { return h.restore(max(0, len(h.frames)-1-h.r.IntN(6))) })
 	}
 }
 
-// home goes back to each boundary, newest first, and writes before the next one.
+// home restores each boundary, the newest first, and writes between them.
 func (h *holder) home() {
 	for k := len(h.frames) - 1; k >= 0; k-- {
 		h.do("restore", func() bool { return h.restore(k) })
@@ -233,8 +235,8 @@ func TestBoundariesReleasedInTheMiddleOfMany(t *testing.T) {
 	}
 }
 
-// Ten boundaries over rows that are cleared behind the first: what the oldest one
-// needs stays protected, whichever neighbours are released.
+// Ten boundaries are set over rows that are cleared after the first. The rows of the oldest
+// boundary stay protected, whichever neighbours are released.
 func TestRowsStayProtectedWhicheverNeighboursAreReleased(t *testing.T) {
 	for first := 1; first < 9; first++ {
 		for n := 1; first+n <= 9; n++ {

@@ -12,8 +12,8 @@ import (
 
 var depth = flag.Int("depth", deep.Or(5, 6), "operations in the sequences that the exhaustive model tries")
 
-// A tile is a large row, of five pieces. It follows from the value of its row: two pieces
-// change with it.
+// A tile is a large row of five pieces, computed from the value of its row. A new value changes two
+// of the pieces.
 type tile [40]uint64
 
 func tileOf(v []int) (t tile) {
@@ -22,9 +22,9 @@ func tileOf(v []int) (t tile) {
 	return t
 }
 
-// A table is the least that the package is made for: keys, values that share memory
-// when copied, large rows that follow from them, and a sparse array that says where a key is.
-// A world has many.
+// A table uses all kinds of columns that the package has. It has keys, values with shared memory,
+// large rows that follow from the values, and a sparse array from keys to rows. A world has many
+// such tables.
 type table struct {
 	rows   Tracker
 	keys   Column[uint32]
@@ -45,7 +45,7 @@ func (a *table) init(c *Clock) {
 	a.rows.Settle = a.settle
 }
 
-// settle forgets the values that nothing can bring back, as a storage does.
+// settle clears the values that no undo can restore, as a storage does.
 func (a *table) settle() {
 	if lo := max(a.rows.N, a.rows.Prot); lo < len(a.values.Live) && !a.rows.clock.Undone {
 		clear(a.values.Live[lo:])
@@ -109,7 +109,7 @@ func (a *table) remove(row int) {
 func (a *table) write(row int) {
 	a.ready()
 	a.values.Touch(row)
-	a.values.Live[row][0]++ // In place: a log that shared it would change too.
+	a.values.Live[row][0]++ // In place: a log that shared the slice would change too.
 	a.tiles.Touch(row)
 	a.tiles.Live[row] = tileOf(a.values.Live[row])
 }
@@ -129,7 +129,7 @@ func (a *table) clear() {
 	a.rows.N = 0
 }
 
-// A copied is a table copied.
+// A tableCopy is a copy of a table.
 type copied struct {
 	keys   []uint32
 	values [][]int
@@ -144,7 +144,7 @@ func (a *table) copied() (c copied) {
 	return c
 }
 
-// String shows c, and what tiles it has that do not follow from its values.
+// String shows c, and the tiles that do not follow from their values.
 func (c copied) String() string {
 	s := fmt.Sprint(c.keys, c.values)
 	for row, t := range c.tiles {
@@ -155,22 +155,22 @@ func (c copied) String() string {
 	return s
 }
 
-// A line of frames does what the frames of a world do, with two tables.
+// A timeline is a list of frames over two tables. It does what the frames of a world do.
 type line struct {
 	clock   Clock
 	tables  [2]table
 	frames  []*Frame
-	states  [][2]copied // At the beginning of each frame.
+	states  [][2]copied // At the start of each frame.
 	forward []*Frame
-	undone  [][2]copied // At the end of each of forward.
-	now     [2]copied   // What the tables should hold.
+	undone  [][2]copied // At the end of each forward frame.
+	now     [2]copied   // The expected content of the tables.
 	id      uint64
 	bare    bool
-	read    bool // A past is or was held.
+	read    bool // A past has been held at some time.
 	past    *past
 }
 
-// A past reads table 0 as it was at the beginning of frame id.
+// A pastTable reads table 0 as it was at the start of frame id.
 type past struct {
 	id     uint64
 	keys   *Past[uint32]
@@ -221,7 +221,7 @@ func (l *line) leave() {
 	l.tables[0].rows.Unprotect()
 }
 
-// absorb makes the past take over what the open frame saved.
+// absorb makes the past take over the rows that the open frame saved.
 func (l *line) absorb() {
 	if l.past == nil {
 		return
@@ -247,7 +247,8 @@ func (l *line) restore(k int) bool {
 		return false
 	}
 	l.absorb()
-	if k < len(l.frames)-1 || fmt.Sprint(l.states[k]) != fmt.Sprint(l.now) { // What was undone does not follow from there.
+	// Undone frames do not follow from the restored state.
+	if k < len(l.frames)-1 || fmt.Sprint(l.states[k]) != fmt.Sprint(l.now) {
 		l.end()
 	}
 	f := l.frames[k]
@@ -335,11 +336,11 @@ func (l *line) pin() bool {
 	l.past = &past{l.top().ID, NewPast(&a.keys, a.rows.N), NewPast(&a.values, a.rows.N), NewPast(&a.tiles, a.rows.N), l.now[0]}
 	l.read = true
 	a.rows.Protect(a.rows.Lengths)
-	l.clock.Span++ // Those that were opened know nothing of it.
+	l.clock.Span++ // Trackers that were opened before do not know the pin.
 	return true
 }
 
-// change does f to table i, which is right from then on.
+// change applies f to table i, and takes the result as the expected content.
 func (l *line) change(i int, f func(a *table) bool) bool {
 	if !f(&l.tables[i]) {
 		return false
@@ -374,7 +375,7 @@ func (l *line) check() error {
 	return l.checkTrackers()
 }
 
-// checkSince reads what a was from its logs, as deltas do.
+// checkSince reads an older state of a from its logs, as deltas do.
 func (l *line) checkSince(a *table, k int, want copied) error {
 	from, before, changed := a.rows.Since(l.frames[k].ID)
 	if !changed {
@@ -426,7 +427,7 @@ func (l *line) checkSince(a *table, k int, want copied) error {
 	return nil
 }
 
-// checkThen reads what a was at the beginning of frame id or, if that is undone, at its end.
+// checkThen reads a as it was at the start of frame id or, if the frame is undone, at its end.
 func checkThen(a *table, id uint64, ahead bool, want copied) error {
 	then := NewThen(&a.rows, &a.values.Log, &a.tiles.Log)
 	then.CatchUp(id, ahead)
@@ -484,7 +485,7 @@ func (l *line) checkTrackers() error {
 	return nil
 }
 
-// An operation returns false where it would change nothing.
+// An operation returns false if it would change nothing.
 type operation struct {
 	name string
 	do   func(l *line) bool
@@ -525,7 +526,7 @@ func operations(keys []uint32, frames int) (list []operation) {
 	})
 	op("write all", func(l *line) bool {
 		return l.change(0, func(a *table) bool {
-			if a.rows.N <= 1 { // That is what writing row 0 is.
+			if a.rows.N <= 1 { // The operation "write row 0" covers this case.
 				return false
 			}
 			a.writeAll()
@@ -555,7 +556,7 @@ func operations(keys []uint32, frames int) (list []operation) {
 	return list
 }
 
-// A key of another page, and one at the border of it.
+// The keys include one in another page, and the last one before it.
 var keys = []uint32{1, PageSize - 1, PageSize}
 
 func TestEveryOrderOfChanges(t *testing.T) {
@@ -601,12 +602,12 @@ func names(sequence []operation) (list []string) {
 	return list
 }
 
-// often are operations that others wait for.
+// often lists operations that make other operations possible.
 var often = []string{"frame", "frame", "undo", "redo", "pin", "clear", "release 0"}
 
 func TestLongRandomOrdersOfChanges(t *testing.T) {
 	t.Parallel()
-	many := make([]uint32, 200) // Enough for marks, runs and chunks to be several.
+	many := make([]uint32, 200) // Enough for several marks, runs and chunks.
 	for i := range many {
 		many[i] = uint32(i * 43)
 	}
@@ -618,7 +619,7 @@ func TestLongRandomOrdersOfChanges(t *testing.T) {
 		for range 400 {
 			o := all[r.IntN(len(all))]
 			if r.IntN(3) == 0 {
-				o = all[len(all)-15+r.IntN(15)] // What is not an addition or removal.
+				o = all[len(all)-15+r.IntN(15)] // Neither an addition nor a removal.
 			}
 			if name := often[r.IntN(len(often))]; r.IntN(4) == 0 {
 				o = all[slices.IndexFunc(all, func(o operation) bool { return o.name == name })]

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each row of which a run has a piece is named once, however many runs have pieces of it.
+// wholeRuns names each row once if runs have pieces of it, however many runs do.
 func TestWholeRuns(t *testing.T) {
 	for _, c := range []struct {
 		pieces     int

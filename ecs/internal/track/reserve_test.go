@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Ten components are thirty streams, and the first-level cache has room for eight to twelve
-// lines of the same number.
+// Ten components are thirty streams of memory. The first-level cache has room for eight to twelve
+// lines with the same number, so columns start at three different line numbers.
 func TestColumnsBeginInThreeLines(t *testing.T) {
 	const columns, rows = 30, 10_000
 	clock := new(Clock)
@@ -34,7 +34,8 @@ func TestColumnsBeginInThreeLines(t *testing.T) {
 	require.Len(t, tag.Live, 1<<20)
 }
 
-// Fewer rows leave less room in front; where they begin is the allocator's matter too.
+// Small columns start at several line numbers, too. The exact address also depends on the
+// allocator.
 func TestSmallColumnsAndPagesBeginInSeveralLines(t *testing.T) {
 	clock := new(Clock)
 	columns, pages := map[uintptr]bool{}, map[uintptr]bool{}

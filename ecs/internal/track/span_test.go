@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Spans of every order, number and width of row numbers are sorted, and those with the
-// same row stay as they were.
+// Sort orders spans by row, for every initial order, number of spans and width of row numbers.
+// Spans with the same row keep their order.
 func TestSpansAreSorted(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

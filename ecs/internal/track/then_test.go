@@ -2,8 +2,8 @@ package track
 
 import "testing"
 
-// Two readers look between the writes, one behind each and one now and then: what one has looked
-// at, the other has not.
+// Two readers check for changes between writes, one after each write and the other rarely. A check
+// by one reader does not hide the write from the other.
 func TestReadersOfTheSameRowsAreToldOfEachWrite(t *testing.T) {
 	const n = 1000
 	c := &Column[uint64]{Live: make([]uint64, n)}
