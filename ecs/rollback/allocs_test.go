@@ -10,7 +10,7 @@ import (
 
 // If predictions are right, ticks and messages allocate nothing after warm-up. Rewinds and digests
 // allocate memory in the world, and so do the checks of a debug build.
-func TestTicksAllocateNothing(t *testing.T) {
+func TestSession_Allocations(t *testing.T) {
 	o := two
 	o.CheckEvery = 1 << 30
 	_, a, _ := newSide(t, o, false)

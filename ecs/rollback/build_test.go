@@ -47,7 +47,7 @@ func TestBuild_Handshake(t *testing.T) {
 		}
 		send(b, a, 0, false)
 		if got := send(a, b, 1, false); got != "" {
-			t.Errorf("delay %d: the build %q is said again to a peer that has it", delay, got)
+			t.Errorf("delay %d: the build %q is sent again to a peer that has it", delay, got)
 		}
 		if b.Build(0) != a.Build(0) {
 			t.Errorf("delay %d: Build(0) = %q after a message without one", delay, b.Build(0))

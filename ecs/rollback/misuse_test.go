@@ -12,7 +12,7 @@ import (
 
 var two = rollback.Options[int]{Peers: 2, Players: []int{0, 1}}
 
-func TestABadMessageIsRefusedAndChangesNothing(t *testing.T) {
+func TestReceive_BadMessage(t *testing.T) {
 	w, s, _ := newSide(t, two, false)
 	run := func(r ...rollback.Run[int]) rollback.Message[int] {
 		return rollback.Message[int]{Has: []uint64{1, 1}, Runs: r}
@@ -49,7 +49,7 @@ func TestABadMessageIsRefusedAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAPeerWaitsAtTheEndOfItsWindowUntilTheOtherIsDropped(t *testing.T) {
+func TestDrop_PeerWaitingAtWindow(t *testing.T) {
 	w, s, _ := newSide(t, two, false)
 	for range 8 {
 		if err := s.Advance(1); err != nil {
@@ -66,13 +66,13 @@ func TestAPeerWaitsAtTheEndOfItsWindowUntilTheOtherIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Advance(1); err != nil || s.Confirmed() != 9 || s.Remade() != 8 {
-		t.Errorf("Advance() = %v, confirmed %d, made again %d; want 9 and 8: all know now that the player is gone", err, s.Confirmed(), s.Remade())
+		t.Errorf("Advance() = %v, confirmed %d, made again %d; want 9 and 8: all peers have dropped the player", err, s.Confirmed(), s.Remade())
 	}
 }
 
 // Two peers know different numbers of inputs of a peer that left. The peer with more inputs sends
 // them to the other one.
-func TestWhatOneLacksOfAPeerThatLeftTheOtherSends(t *testing.T) {
+func TestDrop_InputsSentByOtherPeer(t *testing.T) {
 	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
 	_, a, _ := newSide(t, o, false)
 	o.Peer = 1
@@ -95,7 +95,7 @@ func TestWhatOneLacksOfAPeerThatLeftTheOtherSends(t *testing.T) {
 	}
 }
 
-func TestMisuseIsTold(t *testing.T) {
+func TestSession_Misuse(t *testing.T) {
 	w, s, stepper := newSide(t, two, false)
 	if err := s.Advance(); err == nil {
 		t.Error("Advance without an input for the local player: no error")

@@ -7,8 +7,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/rollback"
 )
 
-// say carries a message from one session to another.
-func say(t *testing.T, from, to *rollback.Session[int], a, b int) {
+// send carries a message from one session to another.
+func send(t *testing.T, from, to *rollback.Session[int], a, b int) {
 	t.Helper()
 	var m rollback.Message[int]
 	if err := errors.Join(from.Report(b, &m), to.Receive(a, &m)); err != nil {
@@ -25,7 +25,7 @@ func advance(t *testing.T, s *rollback.Session[int], n, in int) {
 	}
 }
 
-func TestAPeerKnowsHowFarItIsAhead(t *testing.T) {
+func TestAhead(t *testing.T) {
 	_, a, _ := newSide(t, two, false)
 	o := two
 	o.Peer = 1
@@ -34,19 +34,19 @@ func TestAPeerKnowsHowFarItIsAhead(t *testing.T) {
 		t.Errorf("before anything is known: %d ahead", a.Ahead())
 	}
 	advance(t, a, 6, 1)
-	say(t, b, a, 1, 0)
-	say(t, a, b, 0, 1)
+	send(t, b, a, 1, 0)
+	send(t, a, b, 0, 1)
 	// Now each peer knows the tick of the other.
-	say(t, b, a, 1, 0)
+	send(t, b, a, 1, 0)
 	advance(t, b, 2, 1)
-	say(t, b, a, 1, 0)
-	say(t, a, b, 0, 1)
+	send(t, b, a, 1, 0)
+	send(t, a, b, 0, 1)
 	if a.Ahead() <= 0 || b.Ahead() >= 0 || a.Ahead() > 6 || b.Ahead() < -6 {
 		t.Errorf("a, at tick 7, is %d ahead; b, at tick 3, %d", a.Ahead(), b.Ahead())
 	}
 }
 
-func TestGuessesAreThoseOfTheProgram(t *testing.T) {
+func TestPredict(t *testing.T) {
 	guessed := map[int]int{}
 	o := two
 	o.Predict = func(player, last int) int {
@@ -67,7 +67,7 @@ func TestGuessesAreThoseOfTheProgram(t *testing.T) {
 
 // A third peer may send the inputs of a player only after the player has left, and only up to the
 // tick of its Drop.
-func TestOthersSpeakOnlyForPlayersWhoLeft(t *testing.T) {
+func TestReceive_InputsOfLeftPlayer(t *testing.T) {
 	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
 	_, s, _ := newSide(t, o, false)
 	said := rollback.Message[int]{Has: []uint64{1, 1, 1}, Runs: []rollback.Run[int]{{Player: 2, From: 2, Values: []int{5, 6, 7}}}}
@@ -79,7 +79,7 @@ func TestOthersSpeakOnlyForPlayersWhoLeft(t *testing.T) {
 	}
 }
 
-func TestATickThatCannotBeEndedEndsTheSession(t *testing.T) {
+func TestAdvance_CommitError(t *testing.T) {
 	full := errors.New("full")
 	o := two
 	o.Commit = func() error { return full }
@@ -92,7 +92,7 @@ func TestATickThatCannotBeEndedEndsTheSession(t *testing.T) {
 }
 
 // A peer that sends inputs for ticks far ahead does not fill the memory.
-func TestInputsFarAheadAreLeftForLater(t *testing.T) {
+func TestReceive_InputsFarAhead(t *testing.T) {
 	w, s, _ := newSide(t, two, false)
 	for from := uint64(2); from < 4000; from += 256 {
 		m := rollback.Message[int]{Has: []uint64{1, 1}, Runs: []rollback.Run[int]{{Player: 1, From: min(from, s.Known(1)+1), Values: make([]int, 256)}}}

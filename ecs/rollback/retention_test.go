@@ -27,8 +27,8 @@ func TestDrop_Retention(t *testing.T) {
 	}
 	advance(t, a, 5, 1)
 	advance(t, b, 5, 1)
-	say(t, a, b, 0, 1)
-	say(t, b, a, 1, 0)
+	send(t, a, b, 0, 1)
+	send(t, b, a, 1, 0)
 	if got := kept(); got != 5 {
 		t.Errorf("%d inputs are kept for a peer that has none of 5", got)
 	}
@@ -38,8 +38,8 @@ func TestDrop_Retention(t *testing.T) {
 	for range 200 {
 		advance(t, a, 1, 1)
 		advance(t, b, 1, 1)
-		say(t, a, b, 0, 1)
-		say(t, b, a, 1, 0)
+		send(t, a, b, 0, 1)
+		send(t, b, a, 1, 0)
 	}
 	if got := kept(); got > 10 {
 		t.Errorf("%d inputs are kept for a peer that was dropped, want no more than the others lack", got)
@@ -97,7 +97,7 @@ func TestDigests_RingOfGuesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m.Checked > s.Confirmed() {
-			t.Fatalf("at tick %d the digest of tick %d is told, where %d is confirmed", w.Tick(), m.Checked, s.Confirmed())
+			t.Fatalf("at tick %d the digest of tick %d is sent, where %d is confirmed", w.Tick(), m.Checked, s.Confirmed())
 		}
 	}
 }

@@ -137,7 +137,7 @@ func play(t *testing.T, seed uint64, peers int, bug bool) error {
 	return nil
 }
 
-func TestPeersComeOutWhereTheTrueInputsDo(t *testing.T) {
+func TestSession_LossyNetwork(t *testing.T) {
 	for seed := range uint64(6) {
 		if err := play(t, seed, 3+int(seed%3), false); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
@@ -145,7 +145,7 @@ func TestPeersComeOutWhereTheTrueInputsDo(t *testing.T) {
 	}
 }
 
-func TestWhatIsOutsideOfTheWorldIsFound(t *testing.T) {
+func TestSession_Desync(t *testing.T) {
 	var desync *rollback.DesyncError
 	if err := play(t, 1, 3, true); !errors.As(err, &desync) || desync.Tick == 0 {
 		t.Errorf("play() = %v, want a DesyncError", err)

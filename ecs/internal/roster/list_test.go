@@ -17,7 +17,7 @@ func all(l *List[uint64]) (entities []uint64) {
 
 // The test compares a list with a sorted slice while the list grows, shrinks to nothing and is
 // cleared.
-func TestListIsASortedSlice(t *testing.T) {
+func TestList_SameAsSlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l List[uint64]
 		var want []uint64
@@ -87,7 +87,7 @@ func TestListIsASortedSlice(t *testing.T) {
 	})
 }
 
-func TestListKeepsChunksFull(t *testing.T) {
+func TestList_ChunksStayFull(t *testing.T) {
 	var l List[uint64]
 	for i := range uint64(100_000) {
 		l.Insert(i)

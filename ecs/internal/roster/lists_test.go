@@ -22,7 +22,7 @@ type wrapped struct {
 	B  [3]uint8
 }
 
-func TestWhichKeysAreWords(t *testing.T) {
+func TestIsWord(t *testing.T) {
 	t.Parallel()
 	for _, key := range []any{
 		int8(0), uint64(0), true, [2]int32{}, [8]uint8{}, wrapped{}, struct{}{}, struct{ X, Y int32 }{},
@@ -53,7 +53,7 @@ func TestWhichKeysAreWords(t *testing.T) {
 }
 
 // Every byte of a key is part of its word.
-func TestWordsDiffer(t *testing.T) {
+func TestWord_Distinct(t *testing.T) {
 	t.Parallel()
 	differ(t, 8, func(i int, v uint8) (key [8]uint8) { key[i] = v; return key })
 	differ(t, 3, func(i int, v uint8) (key [3]uint8) { key[i] = v; return key })
@@ -128,7 +128,7 @@ func sameAsAMap[K comparable](t *testing.T, key func(int) K) {
 	})
 }
 
-func TestListsAreAMap(t *testing.T) {
+func TestLists_SameAsMap(t *testing.T) {
 	t.Parallel()
 	t.Run("word", func(t *testing.T) {
 		sameAsAMap(t, func(i int) wrapped { return wrapped{At: [2]int16{int16(i), 3}, On: i&1 == 0} })
@@ -139,7 +139,7 @@ func TestListsAreAMap(t *testing.T) {
 }
 
 // Among this many keys some have equal hashes, except for a few seeds in a hundred.
-func TestKeysOfOneHashDiffer(t *testing.T) {
+func TestLists_EqualHashes(t *testing.T) {
 	t.Parallel()
 	same := 0
 	for try := 0; same == 0 && try < 10; try++ {

@@ -47,7 +47,7 @@ func put(s *Sparse, entities []uint64) bool {
 	return all
 }
 
-func TestRegistriesThatCannotBeAreRefused(t *testing.T) {
+func TestCheckRegistry_Errors(t *testing.T) {
 	good := []uint64{named(1, 1), named(0, 2), named(2, 1)}
 	r, err := CheckRegistry(good, 1, 2)
 	if err != nil || !slices.Equal(r.rows, []uint32{1, 0, 2}) {
@@ -82,7 +82,7 @@ func TestRegistriesThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-func TestPagesThatWereCheckedAreAllAndRight(t *testing.T) {
+func TestPagesOf_Valid(t *testing.T) {
 	r, entities := sample(t)
 	s := r.Sparse(entities)
 	if !put(s, entities) {
@@ -115,7 +115,7 @@ func TestPagesThatWereCheckedAreAllAndRight(t *testing.T) {
 }
 
 // The number of entries equals the number of rows, but one page was counted twice.
-func TestAPageThatIsPutTwiceCountsOnce(t *testing.T) {
+func TestPut_PageTwice(t *testing.T) {
 	r, entities := sample(t)
 	// Number of entities in the second page, which come first.
 	half := 0
@@ -151,7 +151,7 @@ func second(_ []*track.Page, ok bool) bool { return ok }
 
 // Entries of dead, stale or repeated entities name a row of their index. Only the check of the
 // whole array finds them.
-func TestPagesOfOthersThanTheLivingAreNoWhole(t *testing.T) {
+func TestPagesOf_DeadEntities(t *testing.T) {
 	for name, spoil := range map[string]func(r *Registry, entities []uint64){
 		"free":    func(r *Registry, entities []uint64) { entities[3] = r.entities[r.alive] },
 		"retired": func(r *Registry, entities []uint64) { entities[3] = r.entities[r.free] },
@@ -168,7 +168,7 @@ func TestPagesOfOthersThanTheLivingAreNoWhole(t *testing.T) {
 	}
 }
 
-func TestPagesThatNameOthersAreRefused(t *testing.T) {
+func TestPut_OtherEntities(t *testing.T) {
 	r, entities := sample(t)
 	for name, other := range map[string]func([]uint64) []uint64{
 		"two rows swapped": func(e []uint64) []uint64 { e[0], e[5] = e[5], e[0]; return e },

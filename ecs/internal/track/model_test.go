@@ -130,13 +130,13 @@ func (a *table) clear() {
 }
 
 // A tableCopy is a copy of a table.
-type copied struct {
+type tableCopy struct {
 	keys   []uint32
 	values [][]int
 	tiles  []tile
 }
 
-func (a *table) copied() (c copied) {
+func (a *table) copyRows() (c tableCopy) {
 	for row := range a.rows.N {
 		c.keys, c.values = append(c.keys, a.keys.Live[row]), append(c.values, slices.Clone(a.values.Live[row]))
 	}
@@ -145,7 +145,7 @@ func (a *table) copied() (c copied) {
 }
 
 // String shows c, and the tiles that do not follow from their values.
-func (c copied) String() string {
+func (c tableCopy) String() string {
 	s := fmt.Sprint(c.keys, c.values)
 	for row, t := range c.tiles {
 		if t != tileOf(c.values[row]) {
@@ -156,31 +156,31 @@ func (c copied) String() string {
 }
 
 // A timeline is a list of frames over two tables. It does what the frames of a world do.
-type line struct {
+type timeline struct {
 	clock   Clock
 	tables  [2]table
 	frames  []*Frame
-	states  [][2]copied // At the start of each frame.
+	states  [][2]tableCopy // At the start of each frame.
 	forward []*Frame
-	undone  [][2]copied // At the end of each forward frame.
-	now     [2]copied   // The expected content of the tables.
+	undone  [][2]tableCopy // At the end of each forward frame.
+	now     [2]tableCopy   // The expected content of the tables.
 	id      uint64
 	bare    bool
 	read    bool // A past has been held at some time.
-	past    *past
+	past    *pastTable
 }
 
 // A pastTable reads table 0 as it was at the start of frame id.
-type past struct {
+type pastTable struct {
 	id     uint64
 	keys   *Past[uint32]
 	values *Past[[]int]
 	tiles  *Past[tile]
-	want   copied
+	want   tableCopy
 }
 
-func newLine(bare bool) *line {
-	l := &line{bare: bare}
+func newTimeline(bare bool) *timeline {
+	l := &timeline{bare: bare}
 	l.clock.Span, l.clock.End = 1, l.end
 	for i := range l.tables {
 		l.tables[i].init(&l.clock)
@@ -188,7 +188,7 @@ func newLine(bare bool) *line {
 	return l
 }
 
-func (l *line) end() {
+func (l *timeline) end() {
 	l.clock.Undone = false
 	for _, f := range l.forward {
 		for _, t := range f.Touched {
@@ -198,22 +198,22 @@ func (l *line) end() {
 	l.forward, l.undone = nil, nil
 }
 
-func (l *line) top() *Frame {
+func (l *timeline) top() *Frame {
 	if len(l.frames) == 0 {
 		return nil
 	}
 	return l.frames[len(l.frames)-1]
 }
 
-func (l *line) renew() {
+func (l *timeline) renew() {
 	l.clock.Span++
 	l.clock.Frame = l.top()
 	if p := l.past; p != nil && (l.top() == nil || l.top().ID < p.id) {
-		l.leave()
+		l.releasePast()
 	}
 }
 
-func (l *line) leave() {
+func (l *timeline) releasePast() {
 	l.past.keys.Release()
 	l.past.values.Release()
 	l.past.tiles.Release()
@@ -222,7 +222,7 @@ func (l *line) leave() {
 }
 
 // absorb makes the past take over the rows that the open frame saved.
-func (l *line) absorb() {
+func (l *timeline) absorb() {
 	if l.past == nil {
 		return
 	}
@@ -233,7 +233,7 @@ func (l *line) absorb() {
 	}
 }
 
-func (l *line) push() bool {
+func (l *timeline) push() bool {
 	l.absorb()
 	l.id++
 	l.frames = append(l.frames, &Frame{ID: l.id, Bare: l.bare})
@@ -242,7 +242,7 @@ func (l *line) push() bool {
 	return true
 }
 
-func (l *line) restore(k int) bool {
+func (l *timeline) restore(k int) bool {
 	if k >= len(l.frames) || l.bare {
 		return false
 	}
@@ -264,7 +264,7 @@ func (l *line) restore(k int) bool {
 	return true
 }
 
-func (l *line) release(k int) bool {
+func (l *timeline) release(k int) bool {
 	if k >= len(l.frames) {
 		return false
 	}
@@ -285,7 +285,7 @@ func (l *line) release(k int) bool {
 	return true
 }
 
-func (l *line) undo() bool {
+func (l *timeline) undo() bool {
 	k := len(l.frames) - 2
 	if k < 0 || l.bare || len(l.frames[k+1].Touched) > 0 {
 		return false
@@ -307,13 +307,13 @@ func (l *line) undo() bool {
 	if p := l.past; p != nil && p.id == f.ID {
 		p.id = l.id
 	} else if p != nil && p.id > f.ID {
-		l.leave()
+		l.releasePast()
 	}
 	l.renew()
 	return true
 }
 
-func (l *line) redo() bool {
+func (l *timeline) redo() bool {
 	k := len(l.forward) - 1
 	if k < 0 || len(l.top().Touched) > 0 {
 		return false
@@ -328,12 +328,12 @@ func (l *line) redo() bool {
 	return l.push()
 }
 
-func (l *line) pin() bool {
+func (l *timeline) pin() bool {
 	if l.past != nil || l.bare || l.top() == nil || len(l.top().Touched) > 0 {
 		return false
 	}
 	a := &l.tables[0]
-	l.past = &past{l.top().ID, NewPast(&a.keys, a.rows.N), NewPast(&a.values, a.rows.N), NewPast(&a.tiles, a.rows.N), l.now[0]}
+	l.past = &pastTable{l.top().ID, NewPast(&a.keys, a.rows.N), NewPast(&a.values, a.rows.N), NewPast(&a.tiles, a.rows.N), l.now[0]}
 	l.read = true
 	a.rows.Protect(a.rows.Lengths)
 	l.clock.Span++ // Trackers that were opened before do not know the pin.
@@ -341,18 +341,18 @@ func (l *line) pin() bool {
 }
 
 // change applies f to table i, and takes the result as the expected content.
-func (l *line) change(i int, f func(a *table) bool) bool {
+func (l *timeline) change(i int, f func(a *table) bool) bool {
 	if !f(&l.tables[i]) {
 		return false
 	}
-	l.now[i] = l.tables[i].copied()
+	l.now[i] = l.tables[i].copyRows()
 	return true
 }
 
-func (l *line) check() error {
+func (l *timeline) check() error {
 	for i := range l.tables {
 		a := &l.tables[i]
-		if got := a.copied(); got.String() != l.now[i].String() {
+		if got := a.copyRows(); got.String() != l.now[i].String() {
 			return fmt.Errorf("table %d is %v, want %v", i, got, l.now[i])
 		}
 		for row, key := range a.keys.Live[:a.rows.N] {
@@ -376,7 +376,7 @@ func (l *line) check() error {
 }
 
 // checkSince reads an older state of a from its logs, as deltas do.
-func (l *line) checkSince(a *table, k int, want copied) error {
+func (l *timeline) checkSince(a *table, k int, want tableCopy) error {
 	from, before, changed := a.rows.Since(l.frames[k].ID)
 	if !changed {
 		before = a.rows.Lengths
@@ -401,7 +401,7 @@ func (l *line) checkSince(a *table, k int, want copied) error {
 	if l.bare {
 		return nil
 	}
-	var was copied
+	var was tableCopy
 	was.keys, was.values, was.tiles = slices.Clone(a.keys.Live[:before.N]), slices.Clone(a.values.Live[:before.N]), slices.Clone(a.tiles.Live[:before.N])
 	var spans Spans
 	spans.Read(&a.keys.Log, from)
@@ -428,7 +428,7 @@ func (l *line) checkSince(a *table, k int, want copied) error {
 }
 
 // checkThen reads a as it was at the start of frame id or, if the frame is undone, at its end.
-func checkThen(a *table, id uint64, ahead bool, want copied) error {
+func checkThen(a *table, id uint64, ahead bool, want tableCopy) error {
 	then := NewThen(&a.rows, &a.values.Log, &a.tiles.Log)
 	then.CatchUp(id, ahead)
 	if then.N != len(want.values) {
@@ -442,7 +442,7 @@ func checkThen(a *table, id uint64, ahead bool, want copied) error {
 	return nil
 }
 
-func (l *line) checkTrackers() error {
+func (l *timeline) checkTrackers() error {
 	var bytes int64
 	for i := range l.tables {
 		t := &l.tables[i].rows
@@ -470,7 +470,7 @@ func (l *line) checkTrackers() error {
 	}
 	if p := l.past; p != nil {
 		l.absorb()
-		var got copied
+		var got tableCopy
 		n := len(p.want.keys)
 		p.keys.Stage(0, n)
 		p.values.Stage(0, n)
@@ -488,14 +488,14 @@ func (l *line) checkTrackers() error {
 // An operation returns false if it would change nothing.
 type operation struct {
 	name string
-	do   func(l *line) bool
+	do   func(l *timeline) bool
 }
 
 func operations(keys []uint32, frames int) (list []operation) {
 	next := 0
-	op := func(name string, do func(l *line) bool) { list = append(list, operation{name, do}) }
+	op := func(name string, do func(l *timeline) bool) { list = append(list, operation{name, do}) }
 	for i, key := range keys {
-		op(fmt.Sprint("add ", key), func(l *line) bool {
+		op(fmt.Sprint("add ", key), func(l *timeline) bool {
 			return l.change(0, func(a *table) bool {
 				if a.find(key) >= 0 {
 					return false
@@ -505,7 +505,7 @@ func operations(keys []uint32, frames int) (list []operation) {
 				return true
 			})
 		})
-		op(fmt.Sprint("remove row ", i), func(l *line) bool {
+		op(fmt.Sprint("remove row ", i), func(l *timeline) bool {
 			return l.change(0, func(a *table) bool {
 				if i >= a.rows.N {
 					return false
@@ -515,7 +515,7 @@ func operations(keys []uint32, frames int) (list []operation) {
 			})
 		})
 	}
-	op("write row 0", func(l *line) bool {
+	op("write row 0", func(l *timeline) bool {
 		return l.change(0, func(a *table) bool {
 			if a.rows.N == 0 {
 				return false
@@ -524,7 +524,7 @@ func operations(keys []uint32, frames int) (list []operation) {
 			return true
 		})
 	})
-	op("write all", func(l *line) bool {
+	op("write all", func(l *timeline) bool {
 		return l.change(0, func(a *table) bool {
 			if a.rows.N <= 1 { // The operation "write row 0" covers this case.
 				return false
@@ -533,7 +533,7 @@ func operations(keys []uint32, frames int) (list []operation) {
 			return true
 		})
 	})
-	op("clear", func(l *line) bool {
+	op("clear", func(l *timeline) bool {
 		return l.change(0, func(a *table) bool {
 			if a.rows.N == 0 {
 				return false
@@ -542,24 +542,24 @@ func operations(keys []uint32, frames int) (list []operation) {
 			return true
 		})
 	})
-	op("add elsewhere", func(l *line) bool {
+	op("add elsewhere", func(l *timeline) bool {
 		return l.change(1, func(a *table) bool { a.add(uint32(a.rows.N), 0); return true })
 	})
-	op("frame", (*line).push)
+	op("frame", (*timeline).push)
 	for k := range frames {
-		op(fmt.Sprint("restore ", k), func(l *line) bool { return l.restore(k) })
-		op(fmt.Sprint("release ", k), func(l *line) bool { return l.release(k) })
+		op(fmt.Sprint("restore ", k), func(l *timeline) bool { return l.restore(k) })
+		op(fmt.Sprint("release ", k), func(l *timeline) bool { return l.release(k) })
 	}
-	op("undo", (*line).undo)
-	op("redo", (*line).redo)
-	op("pin", (*line).pin)
+	op("undo", (*timeline).undo)
+	op("redo", (*timeline).redo)
+	op("pin", (*timeline).pin)
 	return list
 }
 
 // The keys include one in another page, and the last one before it.
 var keys = []uint32{1, PageSize - 1, PageSize}
 
-func TestEveryOrderOfChanges(t *testing.T) {
+func TestModel_EveryOrder(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		t.Run(fmt.Sprint("bare ", bare), func(t *testing.T) {
 			t.Parallel()
@@ -568,10 +568,10 @@ func TestEveryOrderOfChanges(t *testing.T) {
 			var extend func(sequence []operation, n int)
 			extend = func(sequence []operation, n int) {
 				for _, o := range all {
-					l := newLine(bare)
+					l := newTimeline(bare)
 					l.tables[0].add(keys[0], -1)
 					l.tables[0].add(keys[1], -2)
-					l.now[0] = l.tables[0].copied()
+					l.now[0] = l.tables[0].copyRows()
 					l.push()
 					for _, before := range sequence {
 						before.do(l)
@@ -602,10 +602,10 @@ func names(sequence []operation) (list []string) {
 	return list
 }
 
-// often lists operations that make other operations possible.
-var often = []string{"frame", "frame", "undo", "redo", "pin", "clear", "release 0"}
+// frequentOps lists operations that make other operations possible.
+var frequentOps = []string{"frame", "frame", "undo", "redo", "pin", "clear", "release 0"}
 
-func TestLongRandomOrdersOfChanges(t *testing.T) {
+func TestModel_RandomOrders(t *testing.T) {
 	t.Parallel()
 	many := make([]uint32, 200) // Enough for several marks, runs and chunks.
 	for i := range many {
@@ -614,14 +614,14 @@ func TestLongRandomOrdersOfChanges(t *testing.T) {
 	all := operations(many, 5)
 	for seed := range uint64(deep.Or(60, 600)) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		l := newLine(seed%5 == 4)
+		l := newTimeline(seed%5 == 4)
 		var done []operation
 		for range 400 {
 			o := all[r.IntN(len(all))]
 			if r.IntN(3) == 0 {
 				o = all[len(all)-15+r.IntN(15)] // Neither an addition nor a removal.
 			}
-			if name := often[r.IntN(len(often))]; r.IntN(4) == 0 {
+			if name := frequentOps[r.IntN(len(frequentOps))]; r.IntN(4) == 0 {
 				o = all[slices.IndexFunc(all, func(o operation) bool { return o.name == name })]
 			}
 			if !o.do(l) {

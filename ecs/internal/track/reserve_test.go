@@ -10,7 +10,7 @@ import (
 
 // Ten components are thirty streams of memory. The first-level cache has room for eight to twelve
 // lines with the same number, so columns start at three different line numbers.
-func TestColumnsBeginInThreeLines(t *testing.T) {
+func TestReserve_ThreeCacheLines(t *testing.T) {
 	const columns, rows = 30, 10_000
 	clock := new(Clock)
 	lines := map[uintptr]int{}
@@ -36,7 +36,7 @@ func TestColumnsBeginInThreeLines(t *testing.T) {
 
 // Small columns start at several line numbers, too. The exact address also depends on the
 // allocator.
-func TestSmallColumnsAndPagesBeginInSeveralLines(t *testing.T) {
+func TestReserve_SmallColumnsAndPages(t *testing.T) {
 	clock := new(Clock)
 	columns, pages := map[uintptr]bool{}, map[uintptr]bool{}
 	for k := range 16 {
@@ -56,7 +56,7 @@ func TestSmallColumnsAndPagesBeginInSeveralLines(t *testing.T) {
 	require.GreaterOrEqual(t, len(pages), 4)
 }
 
-func TestTheRoomInFrontOfRowsIsCounted(t *testing.T) {
+func TestReserve_BytesInFront(t *testing.T) {
 	clock := new(Clock)
 	for number := range 4 {
 		c := new(Column[uint64])

@@ -4,7 +4,7 @@ import "testing"
 
 // Two readers check for changes between writes, one after each write and the other rarely. A check
 // by one reader does not hide the write from the other.
-func TestReadersOfTheSameRowsAreToldOfEachWrite(t *testing.T) {
+func TestReaders_EachSeesEveryWrite(t *testing.T) {
 	const n = 1000
 	c := &Column[uint64]{Live: make([]uint64, n)}
 	clock := &Clock{Span: 1, Frame: &Frame{ID: 1}}
@@ -16,7 +16,7 @@ func TestReadersOfTheSameRowsAreToldOfEachWrite(t *testing.T) {
 	often, seldom := NewThen(&rows, &c.Log, nil), NewThen(&rows, &c.Log, nil)
 	look := func(h *Then, written int) {
 		if h.Current() {
-			t.Fatalf("nothing was told of the write of row %d", written)
+			t.Fatalf("the reader missed the write of row %d", written)
 		}
 		h.CatchUp(1, false)
 		for row := range n {

@@ -8,14 +8,14 @@ import (
 
 // A memberTable is a sparse set with plain values, whose first writes go through SaveMember and
 // Overwrite.
-type roll[T comparable] struct {
+type memberTable[T comparable] struct {
 	rows   Tracker
 	dense  Column[uint64]
 	data   Column[T]
 	sparse Sparse
 }
 
-func (a *roll[T]) init(c *Clock) {
+func (a *memberTable[T]) init(c *Clock) {
 	a.dense.Init(c, false)
 	a.data.Init(c, false)
 	a.sparse.Init(c)
@@ -23,20 +23,20 @@ func (a *roll[T]) init(c *Clock) {
 	a.rows.Add(&a.data.Log)
 }
 
-func (a *roll[T]) put(key uint32, row int, v T) {
+func (a *memberTable[T]) put(key uint32, row int, v T) {
 	p := a.sparse.Grow(key)
 	SaveMember(&a.dense.Log, &a.data.Log, &a.sparse, p, key, row)
 	p.Rows[key&PageMask] = uint32(row)
 	a.dense.Live[row], a.data.Live[row] = uint64(key), v
 }
 
-func (a *roll[T]) ready() {
+func (a *memberTable[T]) ready() {
 	if a.rows.Span != a.rows.clock.Span {
 		a.rows.Open()
 	}
 }
 
-func (a *roll[T]) add(key uint32, v T) {
+func (a *memberTable[T]) add(key uint32, v T) {
 	a.ready()
 	n := a.rows.N
 	if n == len(a.dense.Live) {
@@ -49,7 +49,7 @@ func (a *roll[T]) add(key uint32, v T) {
 	a.rows.N++
 }
 
-func (a *roll[T]) set(row int, v T) {
+func (a *memberTable[T]) set(row int, v T) {
 	a.ready()
 	if a.data.Unsaved(row) {
 		a.data.Overwrite(row, v)
@@ -58,7 +58,7 @@ func (a *roll[T]) set(row int, v T) {
 	}
 }
 
-func (a *roll[T]) remove(row int) {
+func (a *memberTable[T]) remove(row int) {
 	a.ready()
 	if last := a.rows.N - 1; row < last {
 		a.put(uint32(a.dense.Live[last]), row, a.data.Live[last])
@@ -69,16 +69,16 @@ func (a *roll[T]) remove(row int) {
 // Restoring a frame restores all rows of the frame, whatever was added and removed since. Rows fill
 // several chunks of the logs, and sparse entries are in several pages. Some cases have only a few
 // of both.
-func TestMembersComeBack(t *testing.T) {
-	testMembersComeBack(t, func(i int) uint64 { return uint64(i) })
-	testMembersComeBack(t, func(i int) [2]uint64 { return [2]uint64{uint64(i), ^uint64(i)} })
-	testMembersComeBack(t, func(i int) [3]uint32 { return [3]uint32{uint32(i), ^uint32(i), 7} })
-	testMembersComeBack(t, func(i int) [99]uint32 { return [99]uint32{uint32(i), 50: uint32(i & 1), 98: 1} })
-	testMembersComeBack(t, func(i int) [257]byte { return [257]byte{byte(i), 100: byte(i & 1), 256: 1} })
-	testMembersComeBack(t, func(i int) struct{} { return struct{}{} })
+func TestMembers_Restored(t *testing.T) {
+	testMembersRestored(t, func(i int) uint64 { return uint64(i) })
+	testMembersRestored(t, func(i int) [2]uint64 { return [2]uint64{uint64(i), ^uint64(i)} })
+	testMembersRestored(t, func(i int) [3]uint32 { return [3]uint32{uint32(i), ^uint32(i), 7} })
+	testMembersRestored(t, func(i int) [99]uint32 { return [99]uint32{uint32(i), 50: uint32(i & 1), 98: 1} })
+	testMembersRestored(t, func(i int) [257]byte { return [257]byte{byte(i), 100: byte(i & 1), 256: 1} })
+	testMembersRestored(t, func(i int) struct{} { return struct{}{} })
 }
 
-func testMembersComeBack[T comparable](t *testing.T, value func(i int) T) {
+func testMembersRestored[T comparable](t *testing.T, value func(i int) T) {
 	type state struct {
 		keys   []uint64
 		values []T
@@ -86,7 +86,7 @@ func testMembersComeBack[T comparable](t *testing.T, value func(i int) T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var clock Clock
-		var a roll[T]
+		var a memberTable[T]
 		clock.Span, clock.End = 1, func() {}
 		a.init(&clock)
 		var frames []*Frame
@@ -139,7 +139,7 @@ func testMembersComeBack[T comparable](t *testing.T, value func(i int) T) {
 }
 
 // Rows that are exchanged in pairs are restored, whether or not they are consecutive in the log.
-func TestBothRowsComeBack(t *testing.T) {
+func TestRows_ExchangedRestored(t *testing.T) {
 	const rows = 500
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -182,10 +182,10 @@ func TestBothRowsComeBack(t *testing.T) {
 
 // The dirty set of a reader gets every row that is written, with and without a frame, and no other
 // row.
-func TestFirstWritesAreNews(t *testing.T) {
+func TestDirtySet_FirstWrites(t *testing.T) {
 	const rows = 300
 	clock := Clock{Span: 1}
-	var a roll[[2]uint64]
+	var a memberTable[[2]uint64]
 	a.init(&clock)
 	for i := range uint32(rows) {
 		a.add(i, [2]uint64{})
@@ -209,17 +209,17 @@ func TestFirstWritesAreNews(t *testing.T) {
 			}
 			written[row] = true
 		}
-		told := make([]bool, rows)
+		dirty := make([]bool, rows)
 		for i := range news.Len() {
 			row, word := news.Word(i)
 			for k := range 64 {
 				if word>>k&1 == 1 {
-					told[row+k] = true
+					dirty[row+k] = true
 				}
 			}
 		}
-		if !slices.Equal(told, written) {
-			t.Fatalf("step %d: the reader was told of %v, written were %v", step, told, written)
+		if !slices.Equal(dirty, written) {
+			t.Fatalf("step %d: the dirty set has %v, want %v", step, dirty, written)
 		}
 	}
 }

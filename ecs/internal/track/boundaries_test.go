@@ -11,37 +11,37 @@ import (
 
 // A boundaryRun runs random operations on a timeline that holds 8 to 64 boundaries at a time.
 // Neighbouring boundaries are released in the middle, while rows are added, removed and written.
-type holder struct {
-	*line
-	t    *testing.T
-	r    *rand.Rand
-	seed uint64
-	want int // The number of boundaries to hold, roughly.
-	next int
-	did  []string // The last operations.
+type boundaryRun struct {
+	*timeline
+	t       *testing.T
+	r       *rand.Rand
+	seed    uint64
+	want    int // The number of boundaries to hold, roughly.
+	next    int
+	lastOps []string // The last operations.
 }
 
 // keysHeld is the number of keys. More than 64 keys need several words of marks.
 const keysHeld = 200
 
-func (h *holder) do(name string, do func() bool) bool {
+func (h *boundaryRun) do(name string, do func() bool) bool {
 	if !do() {
 		return false
 	}
-	if h.did = append(h.did, name); len(h.did) > 12 {
-		h.did = h.did[1:]
+	if h.lastOps = append(h.lastOps, name); len(h.lastOps) > 12 {
+		h.lastOps = h.lastOps[1:]
 	}
 	return true
 }
 
 // fail reports err with the seed and the operations that repeat it.
-func (h *holder) fail(err error) {
+func (h *boundaryRun) fail(err error) {
 	h.t.Helper()
-	h.t.Fatalf("seed %d, %d boundaries held, the last operations %s: %v", h.seed, len(h.frames), strings.Join(h.did, ", "), err)
+	h.t.Fatalf("seed %d, %d boundaries held, the last operations %s: %v", h.seed, len(h.frames), strings.Join(h.lastOps, ", "), err)
 }
 
 // grow adds up to n new keys.
-func (h *holder) grow(n int) bool {
+func (h *boundaryRun) grow(n int) bool {
 	return h.change(0, func(a *table) bool {
 		before := a.rows.N
 		for range n {
@@ -55,7 +55,7 @@ func (h *holder) grow(n int) bool {
 }
 
 // shrink removes up to n rows, and writes other rows.
-func (h *holder) shrink(n int) bool {
+func (h *boundaryRun) shrink(n int) bool {
 	return h.change(0, func(a *table) bool {
 		before := a.rows.N
 		for range n {
@@ -70,7 +70,7 @@ func (h *holder) shrink(n int) bool {
 	})
 }
 
-func (h *holder) clear() bool {
+func (h *boundaryRun) clear() bool {
 	return h.change(0, func(a *table) bool {
 		some := a.rows.N > 0
 		if some {
@@ -81,7 +81,7 @@ func (h *holder) clear() bool {
 }
 
 // writeRanges writes ranges of rows, some of which overlap.
-func (h *holder) writeRanges() bool {
+func (h *boundaryRun) writeRanges() bool {
 	return h.change(0, func(a *table) bool {
 		for range min(3, a.rows.N) {
 			lo := h.r.IntN(a.rows.N + 1)
@@ -101,12 +101,12 @@ func (h *holder) writeRanges() bool {
 	})
 }
 
-func (h *holder) elsewhere() bool {
+func (h *boundaryRun) addToOther() bool {
 	return h.change(1, func(a *table) bool { a.add(uint32(a.rows.N), 0); return true })
 }
 
 // releaseInTheMiddle releases up to four neighbours.
-func (h *holder) releaseInTheMiddle() bool {
+func (h *boundaryRun) releaseInTheMiddle() bool {
 	k := h.r.IntN(len(h.frames))
 	some := false
 	for range 1 + h.r.IntN(4) {
@@ -116,7 +116,7 @@ func (h *holder) releaseInTheMiddle() bool {
 	return some
 }
 
-func (h *holder) shrinkMemory() bool {
+func (h *boundaryRun) shrinkMemory() bool {
 	h.absorb()
 	for i := range h.tables {
 		h.tables[i].rows.Shrink()
@@ -125,7 +125,7 @@ func (h *holder) shrinkMemory() bool {
 	return true
 }
 
-func (h *holder) releaseOldest() bool {
+func (h *boundaryRun) releaseOldest() bool {
 	for len(h.frames) > 1 {
 		h.release(0)
 		h.checkNow()
@@ -134,7 +134,7 @@ func (h *holder) releaseOldest() bool {
 }
 
 // checkNow checks the invariants of the tables.
-func (h *holder) checkNow() {
+func (h *boundaryRun) checkNow() {
 	h.t.Helper()
 	err := h.checkTrackers()
 	for i := range h.tables {
@@ -149,7 +149,7 @@ func (h *holder) checkNow() {
 
 // checkGone checks Since for released boundaries. It must return the changes since the next
 // boundary that is held.
-func (h *holder) checkGone(t *Tracker) error {
+func (h *boundaryRun) checkGone(t *Tracker) error {
 	next := h.id + 1
 	for id, k := h.id+1, len(h.frames)-1; id > 0; id-- {
 		if k >= 0 && h.frames[k].ID == id {
@@ -166,7 +166,7 @@ func (h *holder) checkGone(t *Tracker) error {
 
 // step runs one random operation. Boundaries are added faster than they are released until there
 // are enough.
-func (h *holder) step() {
+func (h *boundaryRun) step() {
 	some := 1 + h.r.IntN(20)
 	switch n := h.r.IntN(32); {
 	case n < 11 && len(h.frames) < h.want:
@@ -180,7 +180,7 @@ func (h *holder) step() {
 	case n < 22:
 		h.do("write ranges", h.writeRanges)
 	case n < 23:
-		h.do("elsewhere", h.elsewhere)
+		h.do("elsewhere", h.addToOther)
 	case n < 24 && len(h.frames) > h.want/2: // As a history does.
 		h.do("release 0", func() bool { return h.release(0) })
 	case n < 27 && len(h.frames) > h.want/2:
@@ -200,8 +200,8 @@ func (h *holder) step() {
 	}
 }
 
-// home restores each boundary, the newest first, and writes between them.
-func (h *holder) home() {
+// restoreAll restores each boundary, the newest first, and writes between them.
+func (h *boundaryRun) restoreAll() {
 	for k := len(h.frames) - 1; k >= 0; k-- {
 		h.do("restore", func() bool { return h.restore(k) })
 		h.checkAll()
@@ -211,17 +211,17 @@ func (h *holder) home() {
 	}
 }
 
-func (h *holder) checkAll() {
+func (h *boundaryRun) checkAll() {
 	if err := h.check(); err != nil {
 		h.fail(err)
 	}
 }
 
-func TestBoundariesReleasedInTheMiddleOfMany(t *testing.T) {
+func TestBoundaries_ReleasedInMiddle(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(40, 400)) {
 		r := rand.New(rand.NewPCG(seed, 8))
-		h := &holder{line: newLine(seed%8 == 7), t: t, r: r, seed: seed, want: 8 + r.IntN(57)}
+		h := &boundaryRun{timeline: newTimeline(seed%8 == 7), t: t, r: r, seed: seed, want: 8 + r.IntN(57)}
 		h.grow(20)
 		h.push()
 		for i := range 300 {
@@ -231,16 +231,16 @@ func TestBoundariesReleasedInTheMiddleOfMany(t *testing.T) {
 				h.checkAll()
 			}
 		}
-		h.home()
+		h.restoreAll()
 	}
 }
 
 // Ten boundaries are set over rows that are cleared after the first. The rows of the oldest
 // boundary stay protected, whichever neighbours are released.
-func TestRowsStayProtectedWhicheverNeighboursAreReleased(t *testing.T) {
+func TestBoundaries_ProtectedRows(t *testing.T) {
 	for first := 1; first < 9; first++ {
 		for n := 1; first+n <= 9; n++ {
-			h := &holder{line: newLine(false), t: t, r: rand.New(rand.NewPCG(1, 1))}
+			h := &boundaryRun{timeline: newTimeline(false), t: t, r: rand.New(rand.NewPCG(1, 1))}
 			h.grow(40)
 			for i := range 10 {
 				h.push()
@@ -254,7 +254,7 @@ func TestRowsStayProtectedWhicheverNeighboursAreReleased(t *testing.T) {
 			}
 			h.push()
 			h.grow(60)
-			h.home()
+			h.restoreAll()
 		}
 	}
 }
