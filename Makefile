@@ -160,8 +160,9 @@ fuzz: ## every fuzz target for FUZZTIME; each package is built once
 
 BUDGETS = -run '^$$' -bench '^BenchmarkBudget' -benchtime 1x -timeout 30m
 
-bench: ## every budget beside what was measured
-	@{ go test $(BUDGETS) $(call having,BenchmarkBudget); cd persist/replica/natslog && go test $(BUDGETS) .; } | go run ./internal/benchtable
+bench: ## every budget and what was measured; fails if one is over its limit by more than noise
+	@{ go test $(BUDGETS) $(call having,BenchmarkBudget); cd persist/replica/natslog && go test $(BUDGETS) .; } | \
+		go run ./internal/benchtable -strict -limits internal/benchtable/limits.txt -retry 2
 
 suites: ## the published suites, as the tables of docs/BENCHMARKS.md
 	@go test -run '^$$' -bench 'Go|Rust' -benchtime $(SUITETIME) -timeout 60m ./benchmarks | go run ./internal/benchtable -grid

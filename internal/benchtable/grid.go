@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A grid is the results of one unit: a row for every name without its last
-// element, a column for every last element, both in the order of their coming.
+// A grid is the results of one unit. It has a row for every name without its last element, and a
+// column for every last element, in the order of the results.
 type grid struct {
 	unit    string
 	rows    []string
@@ -58,9 +58,9 @@ func (g *grid) cell(row, column string) string {
 }
 
 // renderGrids returns the grids as Markdown.
-func renderGrids(results []result) string {
+func (t *table) renderGrids() string {
 	var tables []string
-	for _, g := range grids(results) {
+	for _, g := range grids(t.results) {
 		tables = append(tables, g.render())
 	}
 	return strings.Join(tables, "\n\n")

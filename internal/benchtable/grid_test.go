@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGridHasAColumnForEveryLastElement(t *testing.T) {
+func TestGrid_Columns(t *testing.T) {
 	in := strings.NewReader(`cpu: fast
 BenchmarkGo/get/free/1-2     10  20 ns/entity
 BenchmarkGo/get/free/16k-2   10  1.5 ns/entity
@@ -17,7 +17,8 @@ BenchmarkRust/make/free-2    10  4 µs/op
 PASS
 `)
 	var out strings.Builder
-	require.NoError(t, run(in, &out, renderGrids))
+	_, err := run(options{grid: true}, in, &out, nil)
+	require.NoError(t, err)
 	assert.Equal(t, `cpu: fast
 PASS
 | ns/entity | 1 | 16k |
@@ -31,7 +32,7 @@ PASS
 `, out.String())
 }
 
-func TestGridShowsTheMedianOfRepeatedResults(t *testing.T) {
+func TestGrid_Median(t *testing.T) {
 	g := newGrid("ns/entity")
 	for _, v := range []float64{9, 1, 5, 7, 3} {
 		g.add("Go/get/1", v)
@@ -40,7 +41,7 @@ func TestGridShowsTheMedianOfRepeatedResults(t *testing.T) {
 	assert.Equal(t, "", g.cell("Go/get", "2"))
 }
 
-func TestNameWithoutElementsIsARow(t *testing.T) {
+func TestGrid_PlainName(t *testing.T) {
 	g := newGrid("ns/entity")
 	g.add("Get", 1)
 	assert.Equal(t, []string{"Get"}, g.rows)

@@ -1,39 +1,75 @@
-// Benchtable prints the output of go test -bench as a table of budgets: what
-// every benchmark measured beside what it may be.
+// Benchtable prints the output of go test -bench as a table: what each benchmark measured, and its
+// budget.
 //
 //	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./ecs | go run ./internal/benchtable
 //
-// A benchmark states a budget with a metric whose unit ends in /budget; it bounds
-// the metric of the same quantity that ends in /limit, /more or /op, the first
-// that is there:
+// A benchmark states a budget with a metric whose unit ends in /budget. The budget bounds the metric
+// of the same quantity that ends in /limit, /more or /op. If there are several, the first of these
+// counts:
 //
 //	x/budget  bounds x/limit: a ratio to the hand-written limit
 //	ns/budget bounds ns/more, or else ns/op
 //
-// With -grid it prints Markdown instead, for benchmarks that differ in the last
-// element of their names only: a table for every unit, with a column for every
-// last element. What was measured more than once shows its median.
+// With -grid it prints Markdown for benchmarks that differ only in the last element of their names.
+// Each unit has a table, and each last element a column. Repeated results show their median.
 //
 //	go test -run '^$' -bench . ./benchmarks | go run ./internal/benchtable -grid
 //
-// What is over its budget is shown, not punished: the exit status is 0, because
-// machines are noisy. Lines that are not results are copied as they are.
+// A budget is a goal. The file that -limits names lists benchmarks above their budget, each with
+// the greatest accepted value and the reason. With -strict the exit status is 1 if a benchmark
+// exceeds its budget, and its limit if it has one, by more than -noise. Such a benchmark first runs
+// alone again, up to -retry times. Lines that are not results are copied as they are.
 package main
 
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 )
 
+type options struct {
+	grid   bool
+	strict bool
+	limits string
+	noise  float64
+	retry  int
+}
+
 func main() {
-	grid := flag.Bool("grid", false, "print Markdown tables with a column for every last element of a name")
+	var o options
+	flag.BoolVar(&o.grid, "grid", false, "print Markdown tables with a column for every last element of a name")
+	flag.BoolVar(&o.strict, "strict", false, "exit with 1 if a benchmark is over")
+	flag.StringVar(&o.limits, "limits", "", "file with limits of benchmarks above their budget")
+	flag.Float64Var(&o.noise, "noise", 0.3, "part of the allowed value by which a result may exceed it")
+	flag.IntVar(&o.retry, "retry", 0, "how often a benchmark that is over runs again")
 	flag.Parse()
-	show := render
-	if *grid {
-		show = renderGrids
-	}
-	if err := run(os.Stdin, os.Stdout, show); err != nil {
+	ok, err := run(o, os.Stdin, os.Stdout, runAgain)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
+	if err != nil || o.strict && !ok {
+		os.Exit(1)
+	}
+}
+
+// run reads the output of go test -bench from in and writes the table to out. It reports whether no
+// benchmark is over. A benchmark that is over is run again by bench.
+func run(o options, in io.Reader, out io.Writer, bench func(result) (result, error)) (ok bool, err error) {
+	t := &table{noise: o.noise}
+	if o.limits != "" {
+		if t.limits, err = readLimits(o.limits); err != nil {
+			return false, err
+		}
+	}
+	if err := t.read(in, out); err != nil {
+		return false, err
+	}
+	show := (*table).render
+	if o.grid {
+		show = (*table).renderGrids
+	} else if err := t.retryOver(o.retry, bench); err != nil {
+		return false, err
+	}
+	return len(t.over()) == 0, t.write(out, show)
 }

@@ -8,8 +8,10 @@ import (
 // A result is one line of go test -bench: a name and its metrics, in the order
 // of the line.
 type result struct {
-	name    string
-	metrics []metric
+	name      string
+	benchmark string // The function and its sub-benchmarks, as go test takes them.
+	pkg       string
+	metrics   []metric
 }
 
 // A metric is a value and its unit, as in 12.5 ns/op.
@@ -32,7 +34,8 @@ func parseResult(line string) (result, bool) {
 	if _, err := strconv.ParseUint(fields[1], 10, 64); err != nil {
 		return result{}, false
 	}
-	r := result{name: plainName(fields[0])}
+	benchmark := withoutProcessors(fields[0])
+	r := result{name: plainName(benchmark), benchmark: benchmark}
 	for i := 2; i < len(fields); i += 2 {
 		v, err := strconv.ParseFloat(fields[i], 64)
 		if err != nil {
@@ -43,16 +46,20 @@ func parseResult(line string) (result, bool) {
 	return r, true
 }
 
-func plainName(s string) string {
+func withoutProcessors(s string) string {
 	if i := strings.LastIndexByte(s, '-'); i >= 0 {
 		if _, err := strconv.ParseUint(s[i+1:], 10, 32); err == nil {
-			s = s[:i]
+			return s[:i]
 		}
 	}
+	return s
+}
+
+func plainName(s string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(s, "Benchmark"), "Budget")
 }
 
-// A verdict is a metric beside its budget.
+// A verdict is a metric and its budget.
 type verdict struct {
 	measured, budget metric
 }

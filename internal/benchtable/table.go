@@ -10,20 +10,28 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// run reads the output of go test -bench from r and writes what show makes of the
-// results to w, with the lines that are not results before it.
-func run(r io.Reader, w io.Writer, show func([]result) string) error {
-	var results []result
+// A table is the results of go test -bench, and what they may be.
+type table struct {
+	results []result
+	limits  limits
+	noise   float64 // The part of the allowed value by which a result may exceed it.
+}
+
+// read reads the output of go test -bench. It writes the lines that are not results to w.
+func (t *table) read(r io.Reader, w io.Writer) error {
+	pkg := ""
 	in := bufio.NewScanner(r)
 	for in.Scan() {
-		if res, ok := parseResult(in.Text()); ok {
-			results = append(results, res)
-		} else if _, err := fmt.Fprintln(w, in.Text()); err != nil {
-			return fmt.Errorf("benchtable: write: %w", err)
+		line := in.Text()
+		if res, ok := parseResult(line); ok {
+			res.pkg = pkg
+			t.results = append(t.results, res)
+			continue
 		}
-	}
-	if len(results) > 0 {
-		if _, err := fmt.Fprintln(w, show(results)); err != nil {
+		if path, ok := strings.CutPrefix(line, "pkg: "); ok {
+			pkg = path
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
 			return fmt.Errorf("benchtable: write: %w", err)
 		}
 	}
@@ -33,22 +41,62 @@ func run(r io.Reader, w io.Writer, show func([]result) string) error {
 	return nil
 }
 
-// render returns the table: a row for every budget, one for every result without.
-func render(results []result) string {
+// write writes what show makes of the results.
+func (t *table) write(w io.Writer, show func(*table) string) error {
+	if len(t.results) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(w, show(t)); err != nil {
+		return fmt.Errorf("benchtable: write: %w", err)
+	}
+	return nil
+}
+
+// excess returns the greatest ratio of a measured value of r to its allowed value.
+func (t *table) excess(r result) (ratio float64) {
+	verdicts, _ := r.judge()
+	for _, v := range verdicts {
+		ratio = max(ratio, v.measured.value/t.limits.allowed(r.name, v.budget.value))
+	}
+	return ratio
+}
+
+// isOver reports whether r exceeds its allowed value by more than noise.
+func (t *table) isOver(r result) bool { return t.excess(r) > 1+t.noise }
+
+// over returns the names of the results that are over.
+func (t *table) over() (names []string) {
+	for _, r := range t.results {
+		if t.isOver(r) {
+			names = append(names, r.name)
+		}
+	}
+	return names
+}
+
+// render returns the table: a row for every budget, one for every result without. The verdict is ok
+// within the budget, listed within the limit of the list, noise within the noise above either, and
+// otherwise over.
+func (t *table) render() string {
 	var b strings.Builder
 	out := term.NewOut(&b, nil)
 	g := out.Grid("benchmark", ">measured", ">budget", "verdict", "also")
 	within, budgets := 0, 0
-	for _, r := range results {
+	for _, r := range t.results {
 		verdicts, others := r.judge()
 		if len(verdicts) == 0 {
 			g.Row(r.name, "", "", "", list(others))
 		}
 		for _, v := range verdicts {
 			word := "over"
-			if v.ok() {
+			switch allowed := t.limits.allowed(r.name, v.budget.value); {
+			case v.ok():
 				word = "ok"
 				within++
+			case v.measured.value <= allowed:
+				word = "listed"
+			case v.measured.value <= allowed*(1+t.noise):
+				word = "noise"
 			}
 			budgets++
 			g.Row(r.name, v.measured, number(v.budget.value), word, list(others))
@@ -56,6 +104,9 @@ func render(results []result) string {
 	}
 	g.Flush()
 	out.Line("%d of %d within budget", within, budgets)
+	if names := t.over(); len(names) > 0 {
+		out.Line("over: %s", strings.Join(names, ", "))
+	}
 	_ = out.Close() // Nothing keeps a builder from taking it.
 	return strings.TrimSuffix(b.String(), "\n")
 }
