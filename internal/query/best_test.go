@@ -25,7 +25,7 @@ var sortKeys = []any{
 
 // A Best keeps the same entities as sorting, from any place on and joined from any number of
 // parts.
-func TestBest_IsWhatSortingGives(t *testing.T) {
+func TestBest_EqualsSorting(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))

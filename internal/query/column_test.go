@@ -44,7 +44,7 @@ func encodedRow[T any](tb testing.TB, v T) (*layout.Type, []byte) {
 	return c.Type(), layout.Append(c, nil, []T{v})
 }
 
-func TestAnAnswerPrintsAsTheValueDoes(t *testing.T) {
+func TestAnswer_PrintsLikeValue(t *testing.T) {
 	type inner struct{ A, B int8 }
 	one, row := encodedRow(t, struct {
 		F float32

@@ -47,7 +47,7 @@ func sameOfRows(t *testing.T, im *inspect.Image, text string, w Want) (direct bo
 	return x.direct != nil
 }
 
-func TestAnExpressionWithoutAProgramGivesWhatItsProgramDoes(t *testing.T) {
+func TestDirect_EqualsProgram(t *testing.T) {
 	im := testImage(t)
 	scalars := []string{
 		"Unit.HP", "Unit.Max", "Unit.Serial", "Unit.Speed", "Unit.Weight", "Unit.private", "Unit.ID", "Unit.At[1]", "Unit.Owner.Unit.HP", "seed", "index", "generation",
@@ -90,7 +90,7 @@ func TestAnExpressionWithoutAProgramGivesWhatItsProgramDoes(t *testing.T) {
 
 // Components of other entities may be looked up in the image or elsewhere, with equal answers.
 // Only live entities are looked up.
-func TestWhatOtherEntitiesHaveCanBeLookedUp(t *testing.T) {
+func TestLooking(t *testing.T) {
 	im := testImage(t)
 	for _, text := range []string{"Unit.Owner.Unit.HP", `Unit.Owner["game.Dead"]`, `Unit.Owner["game.Bag-2"].Name`, "Unit.Owner.Unit.Owner.Unit.HP ?? 3"} {
 		x, err := Compile(im, "test", text, WantValue)
@@ -127,7 +127,7 @@ func TestWhatOtherEntitiesHaveCanBeLookedUp(t *testing.T) {
 	}
 }
 
-func TestARowThatCannotBeFoundIsAnError(t *testing.T) {
+func TestOfRows_Error(t *testing.T) {
 	im := testImage(t)
 	for _, text := range []string{"Unit.HP", "Unit.HP + 1", "not (Unit.HP > 3)"} {
 		x, err := Compile(im, "test", text, WantValue)

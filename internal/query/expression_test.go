@@ -108,7 +108,7 @@ func testImage(t testing.TB) *inspect.Image {
 const ownerJSON = `{"HP":-7,"Max":200,"ID":9223372036854775809,"Serial":9007199254740993,"Speed":0.1,"Weight":"NaN","At":[3,4],"Elite":true,"Owner":"0v0","private":5}`
 
 // The answers for the three entities are in JSON; ! stands for an error at run time.
-func TestAnExpressionGivesForEachEntity(t *testing.T) {
+func TestExpr_Answers(t *testing.T) {
 	im := testImage(t)
 	for text, want := range map[string]string{
 		// Fields of every kind.
@@ -258,7 +258,7 @@ func TestAnExpressionGivesForEachEntity(t *testing.T) {
 }
 
 // The columns are the positions of errors.
-func TestABadExpressionIsAnErrorWithItsPlace(t *testing.T) {
+func TestCompile_Errors(t *testing.T) {
 	im := testImage(t)
 	for _, test := range []struct {
 		text   string
@@ -329,7 +329,7 @@ func TestABadExpressionIsAnErrorWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestAConditionOnTheWorldAsksTheEntitiesAlive(t *testing.T) {
+func TestExpr_WorldConditions(t *testing.T) {
 	im := testImage(t)
 	for text, want := range map[string]bool{
 		`any(Unit.HP < 0)`:                          true,
@@ -373,7 +373,7 @@ func TestAConditionOnTheWorldAsksTheEntitiesAlive(t *testing.T) {
 	}
 }
 
-func TestAnswersAreOrderedNothingLast(t *testing.T) {
+func TestAnswer_Compare(t *testing.T) {
 	nan := math.NaN()
 	ordered := []Answer{
 		{false}, {true}, {-3}, {1.5}, {2}, {uint64(1<<63 + 1)}, {"a"}, {"b"}, {[]int{1}}, {nan}, {nil},
@@ -429,7 +429,7 @@ func FuzzExpression(f *testing.F) {
 	})
 }
 
-func TestTotalsAreOfTheWholeWorld(t *testing.T) {
+func TestExpr_Totals(t *testing.T) {
 	im := testImage(t)
 	total := func(text string) (Answer, error) {
 		x, err := Compile(im, "expr", text, WantTotal)

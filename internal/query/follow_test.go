@@ -227,7 +227,7 @@ var followSeed = flag.Uint64("follow.seed", 1, "the first seed of what is follow
 
 // Random histories, also backward and on other branches, are followed by some expressions, and
 // evaluated by others for all entities at each state.
-func TestWhatIsFollowedGivesWhatIsAskedAnew(t *testing.T) {
+func TestFollow_RandomHistories(t *testing.T) {
 	for round := range deep.Or(12, 300) {
 		seed := *followSeed + uint64(round)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestWhatIsFollowedGivesWhatIsAskedAnew(t *testing.T) {
 }
 
 // The test counts how often an expression is evaluated.
-func TestOnlyThoseThatATickChangedAreAsked(t *testing.T) {
+func TestFollow_EvaluatesChanged(t *testing.T) {
 	ctx := context.Background()
 	g := newFollowedGame(rand.New(rand.NewPCG(1, 1)), false)
 	const n, ticks = 500, 20

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestASumOfIntegersIsExactHoweverLarge(t *testing.T) {
+func TestSum_LargeIntegers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
 		total, want := NewTotal("sum"), new(big.Int)
@@ -27,7 +27,7 @@ func TestASumOfIntegersIsExactHoweverLarge(t *testing.T) {
 
 // Floats of all sizes are added in two orders, and some are removed again. The sums must equal
 // the exact sum.
-func TestASumOfFloatsHasNoOrder(t *testing.T) {
+func TestSum_FloatOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 500 {
 		some, all := make([]float64, rng.IntN(30)), NewTotal("sum")
@@ -73,7 +73,7 @@ func TestASumOfFloatsHasNoOrder(t *testing.T) {
 }
 
 // Digits are carried before they exceed 64 bits.
-func TestTheDigitsOfASumAreCarried(t *testing.T) {
+func TestFloatSum_Carry(t *testing.T) {
 	s := &floatSum{since: maxAdded - 2}
 	s.add(-1.5, 1)
 	require.Negative(t, s.digits[32]+s.digits[33])
@@ -87,7 +87,7 @@ func TestTheDigitsOfASumAreCarried(t *testing.T) {
 }
 
 // The extremes of changing answers must equal those of all answers. The heap must stay small.
-func TestAnExtremeForgetsWhatWasTakenOut(t *testing.T) {
+func TestExtreme_Removal(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, kind := range []string{"min", "max"} {
 		k := &kept{answers: make([]Answer, 20), tally: newTally(kind)}
@@ -117,7 +117,7 @@ func percentileOf(values []Answer, p int) Answer {
 	return values[max(1, int(math.Ceil(float64(len(values))*float64(p)/100)))-1]
 }
 
-func TestPercentilesAreExactUpToSoManyValues(t *testing.T) {
+func TestPercentile_Exact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 300 {
 		var values []Answer
@@ -136,7 +136,7 @@ func TestPercentilesAreExactUpToSoManyValues(t *testing.T) {
 }
 
 // Numbers are added and removed. The percentiles must equal those of the sorted numbers.
-func TestPercentilesFollowWhatIsAddedAndTakenOut(t *testing.T) {
+func TestPercentile_AddAndRemove(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	// Floats alone, or all types.
@@ -177,7 +177,7 @@ func TestPercentilesFollowWhatIsAddedAndTakenOut(t *testing.T) {
 
 // One count removes answers, the other counts only the remaining ones. Their sizes are around the
 // limit above which they are estimates.
-func TestDifferentAnswersAreCountedAsTheyComeAndGo(t *testing.T) {
+func TestDistinct_AddAndRemove(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 2))
 	followed := newTally("distinct")
@@ -208,7 +208,7 @@ func TestDifferentAnswersAreCountedAsTheyComeAndGo(t *testing.T) {
 
 // With more values than the limit, percentiles are approximate for any order of values and for
 // every group.
-func TestPercentilesOfMoreValuesAreNear(t *testing.T) {
+func TestPercentile_Approximate(t *testing.T) {
 	const n = 2*mostValues + mostValues/8
 	rng := rand.New(rand.NewPCG(3, 3))
 	values := make([]Answer, n)
@@ -253,7 +253,7 @@ func TestPercentilesOfMoreValuesAreNear(t *testing.T) {
 
 // After its result is read, a percentile still takes more values, and rounds them when there are
 // too many.
-func TestPercentilesThatWereToldAreThoseOfTheSameValues(t *testing.T) {
+func TestPercentile_AddAfterResult(t *testing.T) {
 	told, untold := NewTotal("p50"), NewTotal("p50")
 	for i := range mostValues {
 		for _, total := range []*Total{told, untold} {
@@ -271,7 +271,7 @@ func TestPercentilesThatWereToldAreThoseOfTheSameValues(t *testing.T) {
 	require.Equal(t, untold.Result(), told.Result())
 }
 
-func TestDifferentAnswersAreCounted(t *testing.T) {
+func TestDistinct(t *testing.T) {
 	total := NewTotal("distinct")
 	for _, v := range []any{1, 1.0, "1", true, nil, "a", 1, uint64(1), []int{1}, []int{1}, 2} {
 		require.NoError(t, total.Add(Answer{v}))
@@ -287,7 +287,7 @@ func TestDifferentAnswersAreCounted(t *testing.T) {
 	require.LessOrEqual(t, len(total.variety.hashes), mostKept)
 }
 
-func TestPlainAnswersThatAreEqualHaveTheSameKey(t *testing.T) {
+func TestAnswer_PlainKeys(t *testing.T) {
 	values := []any{nil, true, false, 0, 1, -1, "", "1", "a", 1.0, 0.5, 0.0, math.Copysign(0, -1), math.NaN(), math.Inf(1), uint64(1), []int{1}, uint8(1)}
 	for _, a := range values {
 		for _, b := range values {
@@ -299,7 +299,7 @@ func TestPlainAnswersThatAreEqualHaveTheSameKey(t *testing.T) {
 	require.True(t, Answer{1}.Plain() && Answer{0.5}.Plain() && Answer{"a"}.Plain())
 }
 
-func TestAnExtremeTellsZerosApart(t *testing.T) {
+func TestExtreme_Zeros(t *testing.T) {
 	for _, zeros := range [][2]float64{{math.Copysign(0, -1), 0}, {0, math.Copysign(0, -1)}} {
 		k := &kept{answers: make([]Answer, 1), tally: newTally("min")}
 		for _, zero := range zeros {
@@ -312,7 +312,7 @@ func TestAnExtremeTellsZerosApart(t *testing.T) {
 	}
 }
 
-func TestATotalIsOneCall(t *testing.T) {
+func TestSplitTotal(t *testing.T) {
 	for text, want := range map[string]string{
 		" sum(Health)": "sum Health", "p95((A + 1) * (B))": "p95 (A + 1) * (B)", `count(Name == ")")`: `count Name == ")"`, "count()": "count ",
 		"sum(A) + sum(B)": "", "sum(A) * (2)": "", "sum(A))": "", "sum((A)": "", "(A)": "", "any(A)": "", "sum": "", "": "",

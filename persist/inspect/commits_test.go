@@ -13,7 +13,7 @@ import (
 
 // Several goroutines read the commits, which still come in order, up to the first one that cannot
 // be read.
-func TestCommitsEndWhereOneCannotBeRead(t *testing.T) {
+func TestCommits_Damaged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})

@@ -168,7 +168,7 @@ func newRewindingWorld(history int) *storetest.World {
 	}
 }
 
-func TestADiffSaysWhatANaiveComparisonSays(t *testing.T) {
+func TestDiff_EqualsNaive(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		build := storetest.New
@@ -199,7 +199,7 @@ func anyFill(rt *rapid.T) (list []storetest.Action) {
 	return list
 }
 
-func TestFieldsThatDifferAreNamed(t *testing.T) {
+func TestDiffFields_Paths(t *testing.T) {
 	nan := math.Float64frombits(0x7ff8000000000123)
 	type point struct{ X, Y float32 }
 	type everything struct {
@@ -249,7 +249,7 @@ func TestFieldsThatDifferAreNamed(t *testing.T) {
 
 type point2 struct{ X, Y int8 }
 
-func TestRowsOfDifferentTypesAreComparedInTheFieldsOfBoth(t *testing.T) {
+func TestDiffFields_CommonFields(t *testing.T) {
 	type before struct {
 		Now  int16
 		Heat float32
@@ -278,7 +278,7 @@ func TestRowsOfDifferentTypesAreComparedInTheFieldsOfBoth(t *testing.T) {
 	require.Equal(t, []string{"Now: -1 → 65535", "Heat: 0.1 → 0.1", `Name: "a" → 0x61`}, diff(before{-1, 0.1, true, "a"}, after{9, 0.1, 65535, []byte("a")}))
 }
 
-func TestADiffOfSchemasNamesWhatIsOnOneSide(t *testing.T) {
+func TestDiffSchemas(t *testing.T) {
 	type inner struct{ A int8 }
 	type before struct {
 		Same, Gone bool
@@ -353,7 +353,7 @@ func (c countedFile) ReadAt(p []byte, off int64) (int, error) {
 	return c.File.ReadAt(p, off)
 }
 
-func TestADiffOfSnapshotsReadsOnlyPagesThatDiffer(t *testing.T) {
+func TestDiff_SkipsSharedPages(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	cells := ecs.MustRegister(w, ecs.Component[[8]int64]{Name: "Cell"})
@@ -398,7 +398,7 @@ func TestADiffOfSnapshotsReadsOnlyPagesThatDiffer(t *testing.T) {
 	}
 }
 
-func TestADiffGoesAroundDamage(t *testing.T) {
+func TestDiff_DamagedSnapshot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newRewindingWorld(0)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
@@ -420,7 +420,7 @@ func TestADiffGoesAroundDamage(t *testing.T) {
 	require.Equal(t, want, lines(requireDiff(t, v, 2, v, 3), t))
 }
 
-func TestChangesAreWhatStatesOfNeighboursDifferIn(t *testing.T) {
+func TestChanges_EqualDiffs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := storetest.NewSessionOf(rt, 8, newRewindingWorld)
@@ -446,7 +446,7 @@ func TestChangesAreWhatStatesOfNeighboursDifferIn(t *testing.T) {
 }
 
 // Equal bytes of another layout are another value, even if a whole page is equal.
-func TestRowsOfAnotherLayoutAreComparedByTheirValues(t *testing.T) {
+func TestDiff_OtherLayout(t *testing.T) {
 	dir := t.TempDir()
 	save := func(name string, register func(w *ecs.World) (set func(e ecs.Entity, i int))) *inspect.View {
 		w := ecs.NewWorld(ecs.Options{})

@@ -37,7 +37,7 @@ func requireEqualImage(t require.TestingT, want, got *inspect.Image) {
 }
 
 // A compacted store notes its snapshots and segments, so a missing one is damage.
-func TestFilesOfACompactedStoreAreMissed(t *testing.T) {
+func TestCompact_MissingFiles(t *testing.T) {
 	s := storetest.NewSample(t)
 	v, err := inspect.OpenReadOnly(storetest.Background, s.Dir)
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestFilesOfACompactedStoreAreMissed(t *testing.T) {
 	}
 }
 
-func TestAnExportComesBackWithTheSameDigest(t *testing.T) {
+func TestExport_RoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := storetest.NewSession(rt, 8)
@@ -76,7 +76,7 @@ func TestAnExportComesBackWithTheSameDigest(t *testing.T) {
 	})
 }
 
-func TestAnImportBecomesASaveOrAStore(t *testing.T) {
+func TestImport_ToSaveAndStore(t *testing.T) {
 	w := storetest.New(0)
 	w.Fill(30)
 	w.Destroy(w.Entities()[3])
@@ -128,7 +128,7 @@ func smallExport(t testing.TB) string {
 	return exported(t, storetest.ImageOf(t, &storetest.World{World: w}), true)
 }
 
-func TestAnExportReadsLikeThis(t *testing.T) {
+func TestExport_Text(t *testing.T) {
 	want := `{"format":"ecsdump.export/1","tick":0,"digest":"DIGEST"}
 {"name":"Health","kind":"component","rewinds":true,"layout":{"kind":"float64"}}
 {"name":"Armor","kind":"component","rewinds":true,"indexed":true,"default":{"Points":5},"layout":{"kind":"struct","name":"armor","fields":[{"name":"Points","type":{"kind":"int16"}}]}}
@@ -148,7 +148,7 @@ func TestAnExportReadsLikeThis(t *testing.T) {
 	require.Equal(t, strings.Replace(want, "DIGEST", digest, 1), got)
 }
 
-func TestABadExportIsRefusedWithTheLine(t *testing.T) {
+func TestImport_Errors(t *testing.T) {
 	good := smallExport(t)
 	_, err := inspect.Import(storetest.Background, strings.NewReader(good), false)
 	require.NoError(t, err)
@@ -214,7 +214,7 @@ func TestABadExportIsRefusedWithTheLine(t *testing.T) {
 	require.Equal(t, int64(8), score.Int())
 }
 
-func TestAWriterThatFailsEndsAnExport(t *testing.T) {
+func TestExport_WriteError(t *testing.T) {
 	w := storetest.New(0)
 	w.Fill(100)
 	require.Error(t, inspect.Export(storetest.Background, storetest.ImageOf(t, w), failingWriter{}, true))

@@ -13,7 +13,7 @@ import (
 )
 
 // Fill replaces any contents of a world with any state of the store, in the types of the program.
-func TestFillPutsAnyStateIntoAWorldWithTypes(t *testing.T) {
+func TestFill_AnyState(t *testing.T) {
 	v := storetest.WildView(t, 11)
 	w := storetest.New(2)
 	w.Fill(5)
@@ -31,7 +31,7 @@ func TestFillPutsAnyStateIntoAWorldWithTypes(t *testing.T) {
 }
 
 // Fill fails like Load if types do not fit, and does not change the world.
-func TestFillRefusesWhatLoadRefuses(t *testing.T) {
+func TestFill_Errors(t *testing.T) {
 	dir := t.TempDir()
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})

@@ -18,7 +18,7 @@ import (
 
 // A page of a sparse array that was found twice, with different contents, is unknown. So it is
 // also unknown which of its indices have no row.
-func TestAPageOfSparseThatIsThereTwiceIsForgotten(t *testing.T) {
+func TestPieces_DuplicateSparsePage(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	s := ecs.MustRegister(w, ecs.Component[int32]{Name: "v", Kind: ecs.Indexed})
 	for _, e := range w.CreateN(nil, 3) {

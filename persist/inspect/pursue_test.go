@@ -185,7 +185,7 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 
 // Readers that follow a store succeed even if files vanish between any two calls. They still find
 // the newest record.
-func TestWhoFollowsAStoreLooksAgainWhereFilesVanish(t *testing.T) {
+func TestFollow_FilesVanish(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(3, 12)) {
 		p, rng := newPast(t, seed), rand.New(rand.NewPCG(seed, 0x76))
@@ -221,7 +221,7 @@ func TestWhoFollowsAStoreLooksAgainWhereFilesVanish(t *testing.T) {
 
 // A player that cannot read new records returns an error at each Refresh. It continues when it
 // can read them.
-func TestAPlayerThatCannotReadGoesOnOnceItCan(t *testing.T) {
+func TestPlayer_ReadErrors(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	past, rng := newPast(t, 1), rand.New(rand.NewPCG(1, 0x77))

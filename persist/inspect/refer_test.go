@@ -35,7 +35,7 @@ func referrersAt(t testing.TB, im *inspect.Image, e ecs.Entity) (list []inspect.
 	return list
 }
 
-func TestReferrersAreThoseOfTheWholeState(t *testing.T) {
+func TestReferrers_RandomWorlds(t *testing.T) {
 	t.Parallel()
 	found := 0
 	for seed := range uint64(2) {
@@ -70,7 +70,7 @@ func (p *patience) Err() error {
 }
 
 // An interrupted call returns the error of the context, and no damage.
-func TestReferrersAreInterruptedAtAnyMoment(t *testing.T) {
+func TestReferrers_Interrupted(t *testing.T) {
 	v := storetest.WildView(t, 10)
 	e := storetest.Lives(t, v)[0]
 	interrupted := 0
@@ -109,7 +109,7 @@ type (
 	selected struct{ It ecs.Entity }
 )
 
-func TestEntitiesAreFoundInValuesOfEveryLayout(t *testing.T) {
+func TestReferrers_EveryLayout(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	links := ecs.MustRegister[linked](w)

@@ -197,7 +197,7 @@ func sameSweep(t *testing.T, im *inspect.Image, s *inspect.State) {
 	}
 }
 
-func TestAStateReadByPagesIsTheWholeState(t *testing.T) {
+func TestRead_PagesEqualWhole(t *testing.T) {
 	t.Parallel()
 	paged := 0
 	for seed := range deep.Or[uint64](3, 6) {
@@ -226,8 +226,8 @@ func TestAStateReadByPagesIsTheWholeState(t *testing.T) {
 	require.Greater(t, paged, 10, "snapshots of stores are read by pages as well")
 }
 
-// TestManyPages reads columns of several pages, whose rows are not in the order of entities.
-func TestManyPages(t *testing.T) {
+// TestState_ManyPages reads columns of several pages, whose rows are not in the order of entities.
+func TestState_ManyPages(t *testing.T) {
 	for _, o := range []struct {
 		// every is the number of creations per destruction.
 		every int
@@ -287,7 +287,7 @@ func manyPages(t *testing.T, n, every int) *ecs.World {
 	return w
 }
 
-func TestAReaderOfPagesMissesDamageElsewhereAndFallsBackWhereItReads(t *testing.T) {
+func TestRead_DamagedSave(t *testing.T) {
 	w := manyPages(t, 2*format.PageRows, 3)
 	file := filepath.Join(t.TempDir(), "w.save")
 	require.NoError(t, persist.Save(t.Context(), file, w))
@@ -325,7 +325,7 @@ func TestAReaderOfPagesMissesDamageElsewhereAndFallsBackWhereItReads(t *testing.
 	require.Positive(t, told)
 }
 
-func TestAFunctionThatNeedsTheWholeStateIsCalledAgain(t *testing.T) {
+func TestRead_NeedWhole(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "w.save")
 	require.NoError(t, persist.Save(t.Context(), file, manyPages(t, 9, 3)))
 	v := storetest.ViewOf(t, file)
@@ -342,7 +342,7 @@ func TestAFunctionThatNeedsTheWholeStateIsCalledAgain(t *testing.T) {
 	require.Equal(t, 1, calls, "an error of its own is no reason to load")
 }
 
-func TestASweepOfRowsInOrderHoldsAFewPages(t *testing.T) {
+func TestSweep_RowsInOrder(t *testing.T) {
 	type wide struct{ Values [64]uint64 }
 	w := ecs.NewWorld(ecs.Options{})
 	storage := ecs.MustRegister[wide](w)
@@ -377,7 +377,7 @@ func TestASweepOfRowsInOrderHoldsAFewPages(t *testing.T) {
 
 // A sweep from the middle finds rows that moved to pages of earlier entities, which it does not
 // visit. It keeps these rows, and not the whole pages.
-func TestSweep_FromTheMiddleAmongMovedRows(t *testing.T) {
+func TestSweep_MovedRows(t *testing.T) {
 	type wide struct{ Values [64]uint64 }
 	w := ecs.NewWorld(ecs.Options{})
 	storage := ecs.MustRegister[wide](w)
@@ -418,7 +418,7 @@ func TestSweep_FromTheMiddleAmongMovedRows(t *testing.T) {
 	require.False(t, whole)
 }
 
-func TestSizesAndSingleRowsOfALargeSaveTakeLittleMemory(t *testing.T) {
+func TestState_Memory(t *testing.T) {
 	type wide struct{ Values [64]uint64 }
 	w := ecs.NewWorld(ecs.Options{})
 	storage := ecs.MustRegister[wide](w)
@@ -454,7 +454,7 @@ func TestSizesAndSingleRowsOfALargeSaveTakeLittleMemory(t *testing.T) {
 	})
 }
 
-func TestRowsOfTheDeadThatASnapshotOfAStoreMayHaveAreNotRead(t *testing.T) {
+func TestState_RowsOfDeadEntities(t *testing.T) {
 	type heat struct{ N uint32 }
 	w := ecs.NewWorld(ecs.Options{})
 	heats := ecs.MustRegister(w, ecs.Component[heat]{NoRewind: true})
@@ -479,7 +479,7 @@ func TestRowsOfTheDeadThatASnapshotOfAStoreMayHaveAreNotRead(t *testing.T) {
 }
 
 // If a page is damaged, Read calls the function again with the whole state.
-func TestAStateWhosePageIsDamagedIsReachedAnotherWay(t *testing.T) {
+func TestRead_DamagedSnapshot(t *testing.T) {
 	w := storetest.New(0)
 	dir := filepath.Join(t.TempDir(), "store")
 	store := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})

@@ -218,7 +218,7 @@ func (n *naiveTree) of(e ecs.Entity, all []ecs.Entity) (nodes []inspect.TreeNode
 	return n.nodes, rootless
 }
 
-func TestTreesAreThoseOfTheWholeState(t *testing.T) {
+func TestTree_RandomWorlds(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for seed := range deep.Or[uint64](2, 4) {
@@ -321,7 +321,7 @@ func noteTree(seen map[string]int, e ecs.Entity, nodes []inspect.TreeNode) {
 	}
 }
 
-func TestATreeOfASaveIsThatOfItsWorld(t *testing.T) {
+func TestTree_OfSave(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 63))
@@ -338,7 +338,7 @@ func TestATreeOfASaveIsThatOfItsWorld(t *testing.T) {
 	require.Positive(t, seen["cycles"])
 }
 
-func TestWhatDeadEntitiesHaveIsInNoTree(t *testing.T) {
+func TestTree_DeadEntities(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newForest(true)
 	s := storetest.Open(t, dir, &storetest.World{World: w.World}, persist.Options{SnapshotBytes: -1})
@@ -362,7 +362,7 @@ func TestWhatDeadEntitiesHaveIsInNoTree(t *testing.T) {
 	compareTrees(t, v, 2, 0, map[string]int{})
 }
 
-func TestFieldsThatATreeCanHangOn(t *testing.T) {
+func TestTree_Fields(t *testing.T) {
 	w := newForest(true)
 	w.Commit()
 	file := filepath.Join(t.TempDir(), "save")
@@ -392,7 +392,7 @@ func TestFieldsThatATreeCanHangOn(t *testing.T) {
 	require.NotErrorIs(t, err, persist.ErrCorrupt)
 }
 
-func TestAChainAndACrowdOfAHundredThousand(t *testing.T) {
+func TestTree_LongChainAndCrowd(t *testing.T) {
 	const n = 100_000
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newForest(true)
@@ -433,7 +433,7 @@ func TestAChainAndACrowdOfAHundredThousand(t *testing.T) {
 	require.True(t, slices.IsSortedFunc(crowd, func(a, b inspect.TreeNode) int { return int(a.Entity.Index()) - int(b.Entity.Index()) }))
 }
 
-func TestTicksThatCannotBeAreRefusedByAColumn(t *testing.T) {
+func TestColumn_InvalidTicks(t *testing.T) {
 	w := storetest.HostileBase(t)
 	im, s, id := storetest.ImageOf(t, w), format.SchemaOf(w.World), journal.ID{}
 	chase := im.Find("chase")

@@ -36,7 +36,7 @@ func forked(t testing.TB) *inspect.View {
 	return storetest.ViewOf(t, dir)
 }
 
-func TestReplayIsComparedOnEveryBranch(t *testing.T) {
+func TestVerify_EveryBranch(t *testing.T) {
 	v := forked(t)
 	r, err := v.Verify(storetest.Background)
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestReplayIsComparedOnEveryBranch(t *testing.T) {
 	}
 }
 
-func TestBranchesAreReplayedOnCopies(t *testing.T) {
+func TestReplay_CopiesBranches(t *testing.T) {
 	v := forked(t)
 	im, err := v.Base(storetest.Background)
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestBranchesAreReplayedOnCopies(t *testing.T) {
 	require.Equal(t, digest, before.Digest())
 }
 
-func TestChecksumsAloneTellOfFlippedBits(t *testing.T) {
+func TestVerifyChecksums_FlippedBits(t *testing.T) {
 	s := storetest.NewSample(t)
 	d := s.Damaged(t)
 	for _, name := range []string{"snapshots/00000001.snap", "snapshots/00000003.snap", "journal/00000001.seg"} {
@@ -96,7 +96,7 @@ func TestChecksumsAloneTellOfFlippedBits(t *testing.T) {
 	require.Equal(t, 6, r.Records)
 }
 
-func TestAStateNoWorldCanBeInIsUnsound(t *testing.T) {
+func TestUnsound(t *testing.T) {
 	v := forked(t)
 	good, err := v.At(storetest.Background, v.Head())
 	require.NoError(t, err)
