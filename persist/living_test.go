@@ -324,7 +324,7 @@ func TestAViewFindsWhatWasWrittenSince(t *testing.T) {
 	w.Fill(3)
 	require.NoError(t, s.Commit())
 	replace()
-	require.Contains(t, strings.Join(verify(late).Notes, "\n"), "what led to the head was removed meanwhile")
+	require.Contains(t, strings.Join(verify(late).Notes, "\n"), "the records that lead to the head were removed meanwhile")
 }
 
 // Of a long journal an opening believes the ledger: it shows what reading all of it shows,

@@ -266,7 +266,7 @@ func TestAPlayerThatFailsGoesOnFromASeek(t *testing.T) {
 	require.NoError(t, p.Step(storetest.Background))
 	r.requireAt(t, p, 2)
 	commits = 1
-	require.ErrorContains(t, p.Step(storetest.Background), "leaves Commit to the player")
+	require.ErrorContains(t, p.Step(storetest.Background), "must not call Commit")
 	require.NoError(t, p.Restart(storetest.Background))
 	r.requireAt(t, p, 0)
 }

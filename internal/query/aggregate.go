@@ -356,7 +356,7 @@ func (t *Total) sum(v any, times int) error {
 		t.float.add(v, times)
 		t.floats += times
 	default:
-		return fmt.Errorf("%v is no number", Answer{v})
+		return fmt.Errorf("%v is not a number", Answer{v})
 	}
 	return nil
 }

@@ -96,10 +96,10 @@ var reworded = []struct {
 	plain   string
 }{
 	{regexp.MustCompile(`unexpected token EOF`), "it ends too early"},
-	{regexp.MustCompile(`unexpected token Operator\("="\)`), "= is no comparison: write =="},
+	{regexp.MustCompile(`unexpected token Operator\("="\)`), "= is not a comparison: write =="},
 	{regexp.MustCompile(`unexpected token \w+\("(.*)"\)`), "%s is not expected here"},
 	{regexp.MustCompile(`literal not terminated`), "the quote has no end"},
-	{regexp.MustCompile(`invalid operation: (\S+) \(mismatched types (.+) and (.+)\)`), "%s cannot stand between %s and %s"},
+	{regexp.MustCompile(`invalid operation: (\S+) \(mismatched types (.+) and (.+)\)`), "%s does not apply to %s and %s"},
 	{regexp.MustCompile(`builtin (\w+) takes only array \(got (.+)\)`), "%s takes a list, not %s"},
 	{regexp.MustCompile(`invalid argument for (\w+) \(type (.+)\)`), "%s does not take %s"},
 	{regexp.MustCompile(`strconv.ParseInt: `), ""},

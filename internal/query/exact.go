@@ -142,11 +142,11 @@ func narrowCall(args ...any) (any, error) {
 	switch n := followed(args[0]).(type) {
 	case uint64:
 		if n > 1<<63-1 {
-			return nil, fmt.Errorf("%d is beyond the integers that can be counted with; float(…) is near it", n)
+			return nil, fmt.Errorf("%d does not fit in an int; float(…) approximates it", n)
 		}
 		return int(n), nil
 	case int:
 		return n, nil
 	}
-	return nil, fmt.Errorf("%v is no number", Answer{followed(args[0])})
+	return nil, fmt.Errorf("%v is not a number", Answer{followed(args[0])})
 }

@@ -229,7 +229,7 @@ func (x *Expr) fitting(n *nature.Nature, config *conf.Config) error {
 	case x.want == WantNumber:
 		wanted = "number"
 	}
-	return &file.Error{Message: fmt.Sprintf("it is no %s: it gives %s", wanted, article(plainType(n.String())))}
+	return &file.Error{Message: fmt.Sprintf("it is not a %s: it returns %s", wanted, article(plainType(n.String())))}
 }
 
 func (x *Expr) isCondition() bool { return x.want == WantCondition || x.want == WantWorld }
@@ -349,7 +349,7 @@ func (x *Expr) condition(a Answer) (bool, error) {
 	case nil:
 		return false, nil
 	}
-	return false, x.failed(&file.Error{Message: fmt.Sprintf("it is no condition: it gives %v", a)})
+	return false, x.failed(&file.Error{Message: fmt.Sprintf("it is not a condition: it returns %v", a)})
 }
 
 // Text is [Answer.String] for an answer of x. If total is not empty, a is that total of the

@@ -268,22 +268,22 @@ func TestCompile_Errors(t *testing.T) {
 	}{
 		{`Unit.HPP > 3`, WantCondition, 5, `no field "HPP"; did you mean HP?`},
 		{`Unitt.HP > 3`, WantCondition, 0, `no component and no variable "Unitt"; did you mean Unit?`},
-		{`1 + Unit.At.X`, WantValue, 12, `no field "X": it is in no struct, but in an array`},
-		{`Unit.HP > "3"`, WantCondition, 8, `> cannot stand between a number and a text`},
-		{`Unit > 3`, WantCondition, 5, `> cannot stand between a struct and a number`},
-		{`Unit.HP = 3`, WantCondition, 8, `= is no comparison: write ==`},
+		{`1 + Unit.At.X`, WantValue, 12, `no field "X": an array has no fields`},
+		{`Unit.HP > "3"`, WantCondition, 8, `> does not apply to a number and a text`},
+		{`Unit > 3`, WantCondition, 5, `> does not apply to a struct and a number`},
+		{`Unit.HP = 3`, WantCondition, 8, `= is not a comparison: write ==`},
 		{`Unit.HP 3`, WantCondition, 8, `3 is not expected here`},
 		{`"3`, WantValue, 2, `the quote has no end`},
 		{`len(Unit)`, WantValue, 0, `len does not take a struct`},
 		{`map(1, {2})`, WantValue, 4, `map takes a list, not a number`},
-		{`Unit`, WantCondition, 0, `it is no condition: it gives a struct`},
-		{`Unit.HP`, WantCondition, 0, `it is no condition: it gives an int`},
+		{`Unit`, WantCondition, 0, `it is not a condition: it returns a struct`},
+		{`Unit.HP`, WantCondition, 0, `it is not a condition: it returns an int`},
 		{`let entity = 3; entity`, WantValue, 4, `cannot redeclare entity`},
-		{`Unit.Elite`, WantNumber, 0, `it is no number: it gives a bool`},
+		{`Unit.Elite`, WantNumber, 0, `it is not a number: it returns a bool`},
 		{`Unit.HP >`, WantCondition, 8, `it ends too early`},
 		{`exists(1)`, WantCondition, 7, ` to call exists`},
 		{`component("Unt").HP`, WantValue, 10, `no component "Unt"; did you mean Unit?`},
-		{`resource("Unit").HP`, WantValue, 9, `Unit is a component, no resource`},
+		{`resource("Unit").HP`, WantValue, 9, `Unit is a component, not a resource`},
 		{`resource(seed)`, WantValue, 0, `resource takes a name in quotes`},
 		{`has(Unit.HP)`, WantValue, 9, `has takes the name of a component`},
 		{`has(1, 2)`, WantValue, 0, `has takes the name of a component`},
@@ -295,22 +295,22 @@ func TestCompile_Errors(t *testing.T) {
 		{`$env`, WantValue, 0, `$env has no meaning here`},
 		{`$env["Unit"]`, WantValue, 0, `$env has no meaning here`},
 		{`99999999999999999999 > 3`, WantCondition, 21, `invalid integer literal: parsing "9`},
-		{`alive > Unit.HP`, WantWorld, 8, `Unit is of one entity; a condition on the world asks any(…)`},
-		{`alive > index`, WantWorld, 8, `index is of one entity; this is a condition on the world`},
+		{`alive > Unit.HP`, WantWorld, 8, `Unit belongs to one entity; a condition on the world uses it in any(…)`},
+		{`alive > index`, WantWorld, 8, `index belongs to one entity; this is a condition on the world`},
 		{`any(Unit.XP > 3)`, WantWorld, 9, `no field "XP"; did you mean HP?`},
-		{`any(Unit.HP) and alive > 3`, WantWorld, 0, `it is no condition: it gives an int`},
-		{`sum(Unit.Elite) > 3`, WantWorld, 0, `it is no number: it gives a bool`},
-		{`count(Unit.HP > 3)`, WantWorld, 0, `it is no condition: it gives an int`},
-		{`p50(Unit.Elite) > 3`, WantWorld, 0, `it is no number: it gives a bool`},
+		{`any(Unit.HP) and alive > 3`, WantWorld, 0, `it is not a condition: it returns an int`},
+		{`sum(Unit.Elite) > 3`, WantWorld, 0, `it is not a number: it returns a bool`},
+		{`count(Unit.HP > 3)`, WantWorld, 0, `it is not a condition: it returns an int`},
+		{`p50(Unit.Elite) > 3`, WantWorld, 0, `it is not a number: it returns a bool`},
 		{`p101(Unit.HP) > 3`, WantWorld, 0, `no function "p101"`},
 		{`p50() > 3`, WantWorld, 0, `p50 takes a condition on entities`},
 		{`any() > 3`, WantWorld, 0, `any takes a condition on entities`},
 		{`Task.State == "Runnin"`, WantCondition, 14, `no state is called "Runnin"; did you mean Running?`},
 		{`Task.State in ["Done", "x"]`, WantCondition, 23, `no state is called "x"`},
-		{`Task.Wait > "1"`, WantCondition, 12, `"1" is no duration; write it with a unit, as in 1.5s or 20ms`},
-		{`duration("x") > 1`, WantCondition, 9, `"x" is no duration`},
+		{`Task.Wait > "1"`, WantCondition, 12, `"1" is not a duration; write it with a unit, as in 1.5s or 20ms`},
+		{`duration("x") > 1`, WantCondition, 9, `"x" is not a duration`},
 		{`duration(entity) > 1`, WantCondition, 0, `duration takes a text in quotes`},
-		{`Unit.Owner.Unti.HP > 3`, WantCondition, 11, `no component "Unti": it is behind an entity; did you mean Unit?`},
+		{`Unit.Owner.Unti.HP > 3`, WantCondition, 11, `no component "Unti" after an entity; did you mean Unit?`},
 		{`Unit.Owner.seed > 3`, WantCondition, 11, `seed is a resource, no entity has it`},
 		{`Unit.Owner.Unit.HPP > 3`, WantCondition, 16, `no field "HPP"; did you mean HP?`},
 		{strings.Repeat("(", 20_000), WantValue, -1, `too long for an expression`},
@@ -361,7 +361,7 @@ func TestExpr_WorldConditions(t *testing.T) {
 	} {
 		x, err := Compile(im, "test", text, WantWorld)
 		if text == `count([true, false]) == 1` {
-			assert.ErrorContains(t, err, "it is no condition", text)
+			assert.ErrorContains(t, err, "it is not a condition", text)
 			continue
 		}
 		if !assert.NoError(t, err, text) {
@@ -447,7 +447,7 @@ func TestExpr_Totals(t *testing.T) {
 		assert.Equal(t, want, x, text)
 	}
 	_, err := total("Unit.HP")
-	assert.ErrorContains(t, err, "Unit is of one entity")
+	assert.ErrorContains(t, err, "Unit belongs to one entity")
 	text, err := total(`"text"`)
 	require.NoError(t, err)
 	_, ok := text.Float()

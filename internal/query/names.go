@@ -167,7 +167,7 @@ func (r *resolver) identifier(p *ast.Node, n *ast.IdentifierNode) {
 	worldly, isVariable := variables[n.Value]
 	switch {
 	case isVariable && !worldly && r.x.isWorldly():
-		r.fail(n, "%s is of one entity; this is a condition on the world", n.Value)
+		r.fail(n, "%s belongs to one entity; this is a condition on the world", n.Value)
 	case isVariable:
 	case r.im.Find(n.Value) != nil:
 		r.component(p, n, n.Value)
@@ -181,7 +181,7 @@ func (r *resolver) unknown(n ast.Node, name string) {
 	known := slices.Concat(r.names(), slices.Sorted(maps.Keys(variables)))
 	text := fmt.Sprintf("no component and no variable %q", name)
 	if strings.HasPrefix(name, "$") {
-		text = fmt.Sprintf("%s has no meaning here; component(\"NAME\") is the one of that name", name)
+		text = fmt.Sprintf("%s has no meaning here; component(\"NAME\") finds a component by its name", name)
 	}
 	r.fail(n, "%s%s", text, near.Hint(name, known))
 }
@@ -203,7 +203,7 @@ func (r *resolver) component(p *ast.Node, n ast.Node, name string) {
 		r.fail(n, "no component %q%s", name, near.Hint(name, r.names()))
 		return
 	case !c.Resource && r.x.isWorldly():
-		r.fail(n, "%s is of one entity; a condition on the world asks any(…), all(…), none(…) or count(…) of them", name)
+		r.fail(n, "%s belongs to one entity; a condition on the world uses it in any(…), all(…), none(…) or count(…)", name)
 		return
 	}
 	col := r.column(c)
@@ -299,7 +299,7 @@ func (r *resolver) field(n *ast.MemberNode) {
 	// m.key is m["key"] for any key.
 	case layout.Map:
 	default:
-		r.fail(n.Property, "no field %q: it is in no struct, but in %s", name.Value, article(t.Kind.String()))
+		r.fail(n.Property, "no field %q: %s has no fields", name.Value, article(t.Kind.String()))
 	}
 }
 
@@ -424,7 +424,7 @@ func (r *resolver) naming(p *ast.Node, n *ast.CallNode, function string) {
 	} else if !quoted {
 		r.node(arg)
 	} else if c := r.im.Find(s.Value); c != nil && function == "resource" && !c.Resource {
-		r.fail(s, "%s is a component, no resource", s.Value)
+		r.fail(s, "%s is a component, not a resource", s.Value)
 	} else {
 		r.component(arg, s, s.Value)
 	}

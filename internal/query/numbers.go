@@ -52,7 +52,7 @@ func (r *resolver) numbersOf(t *layout.Type, p *ast.Node) {
 			names := slices.DeleteFunc(slices.Clone(t.Constants), func(name string) bool { return name == "" })
 			r.fail(n, "no %s is called %q%s", cmp.Or(t.Name, "number"), n.Value, near.Hint(n.Value, names))
 		default:
-			r.fail(n, "%q is no duration; write it with a unit, as in 1.5s or 20ms", n.Value)
+			r.fail(n, "%q is not a duration; write it with a unit, as in 1.5s or 20ms", n.Value)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func (r *resolver) duration(p *ast.Node, n *ast.BuiltinNode) {
 	}
 	d, err := time.ParseDuration(text.Value)
 	if err != nil {
-		r.fail(text, "%q is no duration; write it with a unit, as in 1.5s or 20ms", text.Value)
+		r.fail(text, "%q is not a duration; write it with a unit, as in 1.5s or 20ms", text.Value)
 		return
 	}
 	*p = at(n, &ast.IntegerNode{Value: int(d)})

@@ -37,7 +37,7 @@ func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 	c := r.im.Find(name)
 	switch {
 	case c == nil:
-		r.fail(n.Property, "no component %q: it is behind an entity%s", name, near.Hint(name, r.names()))
+		r.fail(n.Property, "no component %q after an entity%s", name, near.Hint(name, r.names()))
 		return
 	case c.Resource:
 		r.fail(n.Property, "%s is a resource, no entity has it", name)

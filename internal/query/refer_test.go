@@ -76,5 +76,5 @@ func TestRefer_Pointers(t *testing.T) {
 		assert.Equal(t, want, got, text)
 	}
 	_, err = Compile(im, "test", `Follower.Boss.Helth`, WantValue)
-	assert.EqualError(t, err, `test: no component "Helth": it is behind an entity; did you mean Health?`)
+	assert.EqualError(t, err, `test: no component "Helth" after an entity; did you mean Health?`)
 }

@@ -82,7 +82,7 @@ func numeric(v any) error {
 	case int, uint64, float64:
 		return nil
 	}
-	return fmt.Errorf("%v is no number", Answer{v})
+	return fmt.Errorf("%v is not a number", Answer{v})
 }
 
 // put adds v n times, or removes it if n is -1.

@@ -31,7 +31,7 @@ type outcome struct {
 }
 
 // errDecided ends a sweep when further entities cannot change the results.
-var errDecided = errors.New("query: all is decided")
+var errDecided = errors.New("query: the results are decided")
 
 // World evaluates text, an expression on the whole world, for st. want is [WantTotal] or
 // [WantWorld]. Unless st is whole, it reads the columns that text names page by page. If several

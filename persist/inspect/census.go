@@ -97,7 +97,7 @@ func (s *State) Count(ctx context.Context) error {
 		lo, hi := registry.Span(page)
 		for i := range hi - lo {
 			if e := format.EntityAt(content, i); !counted.add(e) {
-				return fmt.Errorf("row %d holds %v of %d", lo+i, e, s.indices)
+				return fmt.Errorf("row %d has %v, and its index is taken or not below %d", lo+i, e, s.indices)
 			}
 		}
 		return nil

@@ -101,7 +101,7 @@ func (c *compaction) store(ctx context.Context, out string, names bool) error {
 func (c *compaction) fill(ctx context.Context, r *rewrite) error {
 	err := r.named(ctx, func(s SnapshotInfo) (journal.ID, bool) { return s.ID, s.ID.Seq < c.from && c.leadsTo(s.ID) })
 	if err != nil {
-		return fmt.Errorf("of the snapshots with names, which can be left out: %w", err)
+		return fmt.Errorf("named snapshots, which can be left out: %w", err)
 	}
 	// Load the base without View.At: ticks are appended to it.
 	im, err := base(ctx, c.Catalog, c.from)

@@ -161,7 +161,7 @@ func TestImport_Errors(t *testing.T) {
 		{`"tick":0`, `"tick":1`, "the state has digest"},
 		{`"value":7`, `"value":8`, "the state has digest"},
 		{`{"name":"Health"`, `{"name":""`, "line 2: component"},
-		{`{"name":"Armor"`, `{"name":"Health"`, `line 3: component "Health": the name is empty, too long or there twice`},
+		{`{"name":"Armor"`, `{"name":"Health"`, `line 3: component "Health": the name is empty, too long or used twice`},
 		{`"kind":"resource"`, `"kind":"thing"`, `line 4: component "score": kind "thing"`},
 		{`"rewinds":true,`, ``, `line 2: component "Health": rewinds or layout is missing`},
 		{`{"kind":"float64"}`, `{"kind":"slice"}`, `line 2: component "Health": layout: invalid data`},
@@ -173,7 +173,7 @@ func TestImport_Errors(t *testing.T) {
 		{`{"entity":"1v1","status":"free"}`, `{"entity":"3v1","status":"free"}`, "line 8: 3v1: of 3 entities"},
 		{`{"entity":"1v1","status":"free"}`, `{"entity":"0v2","status":"free"}`, "line 8: 0v2: of 3 entities"},
 		{`{"component":"Health","entity":"2v1","value":"-Inf"}`, `{"component":"Heath","entity":"2v1","value":"-Inf"}`, `line 9: 2v1 of "Heath": there is no such component`},
-		{`{"component":"Health","entity":"2v1","value":"-Inf"}`, `{"component":"Health","entity":"0v1","value":"-Inf"}`, `line 9: 0v1 of "Health": it is there twice`},
+		{`{"component":"Health","entity":"2v1","value":"-Inf"}`, `{"component":"Health","entity":"0v1","value":"-Inf"}`, `line 9: 0v1 of "Health": the entity has two rows`},
 		{`{"component":"Health","entity":"2v1","value":"-Inf"}`, `{"component":"Health","entity":"2v1"}`, `line 9: 2v1 of "Health": the value is missing`},
 		{`{"component":"Health","entity":"2v1","value":"-Inf"}`, `{"component":"Health","entity":"9v1","value":"-Inf"}`, `line 9: 9v1 of "Health"`},
 		{`{"component":"Health","entity":"2v1","value":"-Inf"}`, `{"component":"Health","gap":true}`, `line 9: row of "Health": a row has an entity`},
@@ -192,7 +192,7 @@ func TestImport_Errors(t *testing.T) {
 		{good, `{"components":[]}`, "it does not begin with the format"},
 		{good, `{"format":"ecsdump.export/1","rows":[],"entities":[]}`, "entities must come before rows"},
 		{good, `{"format":"ecsdump.export/1","components":[{"component":"A"}]}`, "an element of rows is among components"},
-		{good, `{"format":"ecsdump.export/1","components":[]}{}`, "there is more behind the end"},
+		{good, `{"format":"ecsdump.export/1","components":[]}{}`, "more text follows the end"},
 	} {
 		src := strings.Replace(good, test.old, test.replacement, 1)
 		require.NotEqual(t, good, src, test.old)

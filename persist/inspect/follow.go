@@ -296,7 +296,7 @@ func (f *follower) valueAt(ctx context.Context, n, row int) ([]byte, error) {
 		return nil, err
 	}
 	if n >= len(im.Components) || row >= im.Components[n].Len() {
-		return nil, fmt.Errorf("row %d is given no value", row)
+		return nil, fmt.Errorf("row %d has no value", row)
 	}
 	return slices.Clone(im.Components[n].Row(row)), nil
 }

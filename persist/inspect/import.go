@@ -134,7 +134,7 @@ func (x *importer) read(ctx context.Context) error {
 		}
 	}
 	if _, err := x.d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more behind the end")
+		return errors.New("more text follows the end")
 	}
 	// An empty world has no rows.
 	return x.enter(exportRows)
@@ -288,7 +288,7 @@ func (x *importer) component(item *importItem) error {
 	_, twice := x.schema.Numbers[name]
 	switch {
 	case twice || name == "" || len(name) > format.MaxName:
-		return errors.New("the name is empty, too long or there twice")
+		return errors.New("the name is empty, too long or used twice")
 	case len(x.schema.Components) == format.MaxComponents:
 		return fmt.Errorf("more than %d", format.MaxComponents)
 	case item.Kind != "component" && item.Kind != "resource":
@@ -374,7 +374,7 @@ func (x *importer) row(item *importItem) error {
 			return err
 		}
 		if c.Find(e) >= 0 {
-			return errors.New("it is there twice")
+			return errors.New("the entity has two rows")
 		}
 	}
 	encoded, err := x.value(c, item)

@@ -220,7 +220,7 @@ func (p *Player) play(ctx context.Context, seq uint64) error {
 	}
 	p.world.Commit()
 	if got := p.world.Tick(); got != c.Tick {
-		return fmt.Errorf("persist: playing tick %d: the world is at tick %d; a Step leaves Commit to the player", c.Tick, got)
+		return fmt.Errorf("persist: playing tick %d: the world is at tick %d; a Step must not call Commit", c.Tick, got)
 	}
 	p.compare(c.Tick)
 	return nil
@@ -228,7 +228,7 @@ func (p *Player) play(ctx context.Context, seq uint64) error {
 
 // fail records that the world is unusable.
 func (p *Player) fail(err error) error {
-	p.err = fmt.Errorf("persist: playing stopped, Seek or Restart goes on: %w", err)
+	p.err = fmt.Errorf("persist: playing stopped; call Seek or Restart to continue: %w", err)
 	return err
 }
 
@@ -427,7 +427,7 @@ func (p *Player) fits() error {
 	}
 	k := slices.IndexFunc(conversions, func(c raw.Conversion) bool { return len(c.Changes) > 0 })
 	if p.step != nil && k >= 0 {
-		return fmt.Errorf("%w: what was recorded of tick %d was made by other types: %v", format.ErrSchema, im.Tick, conversions[k])
+		return fmt.Errorf("%w: tick %d was recorded with other types: %v", format.ErrSchema, im.Tick, conversions[k])
 	}
 	p.schema = im.Schema
 	return nil

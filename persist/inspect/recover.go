@@ -306,9 +306,9 @@ func (s *salvage) unreachable() error {
 	case loadable == 0 && s.IsSave():
 		return fmt.Errorf("%w: no state can be reached as it was: the save cannot be loaded", format.ErrCorrupt)
 	case loadable == 0:
-		return fmt.Errorf("%w: no state can be reached as it was: no snapshot can be loaded, of %d", format.ErrCorrupt, readable)
+		return fmt.Errorf("%w: no state can be reached as it was: 0 of %d snapshots can be loaded", format.ErrCorrupt, readable)
 	}
-	return fmt.Errorf("%w: no state can be reached as it was: no snapshot leads to record %d or to one before it", format.ErrCorrupt, s.wanted)
+	return fmt.Errorf("%w: no state can be reached as it was: no snapshot leads to record %d or to an earlier one", format.ErrCorrupt, s.wanted)
 }
 
 // attempt returns the state after record target. If it cannot reach the state, im is nil. Then
@@ -422,7 +422,7 @@ func (s *salvage) write(ctx context.Context, out string) error {
 		}
 		s.note(err)
 	}
-	return fmt.Errorf("%w: what was read before cannot be read again", format.ErrCorrupt)
+	return fmt.Errorf("%w: data that was read before cannot be read again", format.ErrCorrupt)
 }
 
 // writeFrom writes a store with the state of a snapshot as its base. It leaves out named

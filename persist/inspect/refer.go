@@ -397,7 +397,7 @@ func (o *ownerFinder) owner(row int) (ecs.Entity, error) {
 	}
 	at := row % o.c.dense.PageRows
 	if 8*at >= len(o.content) {
-		return 0, fmt.Errorf("row %d is nobody's", row)
+		return 0, fmt.Errorf("row %d has no entity", row)
 	}
 	return format.EntityAt(o.content, at), nil
 }

@@ -88,7 +88,7 @@ func (r *rewrite) store(dir string, fill func() error) error {
 		return err
 	}
 	if e := inDirectory(filepath.Dir(dir), func(files disk.FS) error { return disk.SyncDir(files, ".") }); e != nil {
-		return fmt.Errorf("persist: %s has its name, which is not durable: %w", dir, e)
+		return fmt.Errorf("persist: %s is complete, but its name is not durable: %w", dir, e)
 	}
 	return nil
 }
@@ -375,7 +375,7 @@ func unused(path string) error {
 	_, err := os.Lstat(path)
 	switch {
 	case err == nil:
-		return fmt.Errorf("persist: %w: %s is there; give a name that nothing has", fs.ErrExist, path)
+		return fmt.Errorf("persist: %w: %s; give a name that is not in use", fs.ErrExist, path)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	}

@@ -410,7 +410,7 @@ func (c *stored) page(page int) (p pageRows, err error) {
 }
 
 // errRest reports a page with bytes after its rows.
-var errRest = errors.New("a page of values goes on behind its rows")
+var errRest = errors.New("a page of values has bytes after its rows")
 
 // pageRows holds the rows of a page.
 type pageRows struct {

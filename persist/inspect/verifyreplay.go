@@ -58,7 +58,7 @@ func verifyReplay(ctx context.Context, v *catalog.Catalog, base *Image, r *Verif
 			if err := v.Unreachable(v.Head()); try == 0 {
 				c.problems = append(c.problems, err)
 			} else {
-				r.note("what led to the head was removed meanwhile: %v", err)
+				r.note("the records that lead to the head were removed meanwhile: %v", err)
 			}
 		}
 		if len(c.problems) == 0 {
