@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Whoever writes beside the ticks waits for a processor and takes none from them: what writes the
-// journal, and what writes a snapshot.
+// Goroutines that write in parallel with ticks, for the journal and for snapshots, run with
+// background priority. They must not delay the ticks.
 func TestWhatIsWrittenBesideTicksIsInTheBackground(t *testing.T) {
 	if attr, err := unix.SchedGetAttr(0, 0); err != nil || attr.Policy != unix.SCHED_NORMAL {
 		t.Skip("the tests run with a policy of their own")

@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A hangingStore is a store whose journal stops after its first tick, as if the
-// disk hung, until let go.
+// A hangingStore is a store whose journal writer hangs after its first tick, as on a hung disk,
+// until released.
 type hangingStore struct {
 	*persist.Store
 	world *storetest.World
@@ -26,7 +26,7 @@ func openHanging(t *testing.T, options persist.Options) *hangingStore {
 	hang := true
 	options.Sync = journal.SyncAlways()
 	options.OnDurable = func(uint64) {
-		if hang { // By the journal's goroutine only.
+		if hang { // Only the journal's goroutine gets here.
 			hang = false
 			<-h.leave
 		}
@@ -35,11 +35,11 @@ func openHanging(t *testing.T, options persist.Options) *hangingStore {
 	require.NoError(t, err)
 	h.Store = s
 	require.NoError(t, s.Commit())
-	synctest.Wait() // The writer hangs.
+	synctest.Wait() // Wait until the writer hangs.
 	return h
 }
 
-// reopened closes the store and returns the world that is recovered from it.
+// reopened closes the store and returns the world recovered from it.
 func (h *hangingStore) reopened(t *testing.T) *storetest.World {
 	require.NoError(t, h.Close(storetest.Background))
 	again := storetest.New(5)

@@ -21,7 +21,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// opened opens a copy of a store, which was closed, and returns its world.
+// opened opens a copy of a closed store and returns its world.
 func opened(t testing.TB, dir string) *storetest.World {
 	t.Helper()
 	w := storetest.New(0)
@@ -47,7 +47,8 @@ func TestABackupOfARunningStoreIsAStore(t *testing.T) {
 				head = s.Journal().Next()
 				require.NoError(t, s.Commit())
 				want = storetest.Persistent(w.World)
-				_ = w.History().Rewind(rng.IntN(2)) // Becomes durable with the next commit.
+				// The rewind becomes durable with the next commit.
+				_ = w.History().Rewind(rng.IntN(2))
 			}
 			to := filepath.Join(t.TempDir(), fmt.Sprint("new/backup", n))
 			h := &heard{t: t}
@@ -60,15 +61,15 @@ func TestABackupOfARunningStoreIsAStore(t *testing.T) {
 			require.NoError(t, v.Close())
 			require.Equal(t, want, storetest.Persistent(opened(t, to).World))
 		}
-		w.Fill(1) // The store goes on as if nothing had been.
+		w.Fill(1) // The original store continues.
 		require.NoError(t, s.Commit())
 		storetest.CloseStore(t, s)
 		require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(opened(t, dir).World))
 	}
 }
 
-// A backup is made beside the ticks: whatever is committed meanwhile, it holds a
-// tick, and all that were committed before it began.
+// A backup runs in parallel with the ticks. It holds the state of one tick, and all ticks that were
+// committed before it began.
 func TestABackupBesideTheTicksHoldsOneOfThem(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -114,7 +115,8 @@ func TestABackupGoesOnByItself(t *testing.T) {
 	require.NoError(t, v.Backup(storetest.Background, to))
 	require.Equal(t, digests[10], storetest.Persistent(opened(t, to).World))
 	w := storetest.New(0)
-	s := storetest.Open(t, to, w, persist.Options{At: "3"}) // The whole history is there.
+	// The copy has the whole history.
+	s := storetest.Open(t, to, w, persist.Options{At: "3"})
 	require.Equal(t, digests[3], storetest.Persistent(w.World))
 	w.Fill(1)
 	require.NoError(t, s.Commit())
@@ -123,7 +125,7 @@ func TestABackupGoesOnByItself(t *testing.T) {
 	require.Equal(t, w.Digest(), opened(t, to).Digest())
 }
 
-// What a running program removes while it is copied is not copied.
+// Files that the running program removes during the backup are not copied.
 func TestABackupBeginsAgainIfFilesAreRemoved(t *testing.T) {
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
@@ -164,12 +166,13 @@ func TestABackupLeavesOutWhatIsNotDurable(t *testing.T) {
 		w.Fill(1)
 		require.NoError(t, s.Commit())
 	}
-	require.NoError(t, s.Journal().Sync(storetest.Background)) // All is in the file; say that it is not.
+	// Everything is in the file; report it as not durable.
+	require.NoError(t, s.Journal().Sync(storetest.Background))
 	to := filepath.Join(t.TempDir(), "backup")
 	require.NoError(t, catalog.Backup(storetest.Background, s.Files(), to, func() uint64 { return 3 }))
 	require.Equal(t, durable, storetest.Persistent(opened(t, to).World))
 
-	storetest.SnapshotOf(t, s) // Of a later record than is copied.
+	storetest.SnapshotOf(t, s) // A snapshot of a later record than the backup copies.
 	to = filepath.Join(t.TempDir(), "backup")
 	require.NoError(t, catalog.Backup(storetest.Background, s.Files(), to, func() uint64 { return 3 }))
 	require.Equal(t, []string{"snapshots/00000001.snap"}, storetest.Snapshots(t, to))
@@ -191,7 +194,8 @@ func TestABackupNeedsAnEmptyDirectory(t *testing.T) {
 	require.ErrorIs(t, v.Backup(storetest.Background, dir), fs.ErrExist)
 	storetest.Verified(t, dir)
 
-	link := filepath.Join(t.TempDir(), "link") // A directory can be named by a link; nothing else leads out.
+	// A link may name the directory itself, but no link may lead out of it.
+	link := filepath.Join(t.TempDir(), "link")
 	target := t.TempDir()
 	require.NoError(t, os.Symlink(target, link))
 	require.NoError(t, v.Backup(storetest.Background, link))
@@ -244,7 +248,7 @@ func TestTheEndOfTheContextLeavesNoHalfBackup(t *testing.T) {
 					}
 				}
 			}), to)
-			if err == nil { // It ended too late.
+			if err == nil { // The context ended after the backup.
 				opened(t, to)
 				continue
 			}
@@ -260,7 +264,7 @@ func TestTheEndOfTheContextLeavesNoHalfBackup(t *testing.T) {
 	require.ErrorIs(t, s.Backup(storetest.Background, t.TempDir()), persist.ErrClosed)
 }
 
-// A stoppingFS fails every change from the n-th on, as the end of a process does.
+// A stoppingFS fails every change from the n-th on, as if the process had ended.
 type stoppingFS struct {
 	disk.FS
 	left *int
@@ -324,7 +328,7 @@ func (f stoppingFile) WriteAt(b []byte, offset int64) (int, error) {
 	return f.File.WriteAt(b, offset)
 }
 
-// Wherever a backup stops, what it leaves behind is refused or whole.
+// Wherever a backup stops, the files it leaves are refused or are a complete store.
 func TestAnUnfinishedBackupIsNotTakenForAStore(t *testing.T) {
 	t.Parallel()
 	dir, digests := Branching(t)
@@ -388,7 +392,8 @@ func TestWhatIsWrittenIsForTheUserOnlyAndNoLinkLeadsOut(t *testing.T) {
 	}
 	storetest.CloseStore(t, s)
 
-	for _, name := range []string{"snapshots", "journal"} { // A directory that is a link out of the store.
+	// A directory that is a link out of the store.
+	for _, name := range []string{"snapshots", "journal"} {
 		moved := storetest.CopyDir(t, dir)
 		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 		require.NoError(t, os.Rename(filepath.Join(moved, name), elsewhere))
@@ -400,7 +405,8 @@ func TestWhatIsWrittenIsForTheUserOnlyAndNoLinkLeadsOut(t *testing.T) {
 		_, err = inspect.OpenReadOnly(storetest.Background, moved)
 		require.Error(t, err, name)
 	}
-	for _, name := range []string{"snapshots/00000001.snap", "journal/00000001.seg"} { // A file that is one.
+	// A file that is a link out of the store.
+	for _, name := range []string{"snapshots/00000001.snap", "journal/00000001.seg"} {
 		moved := storetest.CopyDir(t, dir)
 		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 		require.NoError(t, os.Rename(filepath.Join(moved, name), elsewhere))
@@ -408,13 +414,14 @@ func TestWhatIsWrittenIsForTheUserOnlyAndNoLinkLeadsOut(t *testing.T) {
 		before, err := os.ReadFile(elsewhere)
 		require.NoError(t, err)
 		if s, err := persist.Open(storetest.Background, moved, storetest.New(0).World, persist.Options{}); err == nil {
-			storetest.CloseStore(t, s) // It could do without.
+			storetest.CloseStore(t, s) // The store needs none of these files.
 		}
 		after, err := os.ReadFile(elsewhere)
 		require.NoError(t, err)
 		require.True(t, string(before) == string(after), name)
 	}
-	// A save follows a link. What has the name that temporary files had once is the user's.
+	// A save follows a link. A file with the former name of temporary files belongs to the user and
+	// stays.
 	behind, precious := filepath.Join(t.TempDir(), "behind.save"), filepath.Join(t.TempDir(), "precious")
 	require.NoError(t, os.WriteFile(precious, []byte("precious"), 0o600))
 	linked := filepath.Join(t.TempDir(), "linked.save")

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// What BeginSnapshot begins is finished by the commits that follow, and the files that it names
-// are all that it takes to read the state, wherever they are brought.
+// The commits that follow BeginSnapshot finish the snapshot. The files it names are enough to read
+// the state, also when they are copied elsewhere.
 func TestASnapshotThatIsBegunNamesTheFilesItNeeds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 1))
 	mem, w := disktest.New(), storetest.HostileBase(t)
@@ -35,7 +35,8 @@ func TestASnapshotThatIsBegunNamesTheFilesItNeeds(t *testing.T) {
 			require.Equal(t, begins, begun, "one at a time")
 		}
 		require.Len(t, ended, 0, "it waits for nothing")
-		for s.Snapshotting() { // Nothing that goes back, which would give it up.
+		// These commits must not go back, because that would abandon the snapshot.
+		for s.Snapshotting() {
 			w.Seed.Set(storetest.Seed(rng.Uint32()))
 			require.NoError(t, s.Commit())
 		}

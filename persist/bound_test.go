@@ -21,8 +21,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A boundRun is a random program on a store of some retention, and what it knows of all
-// that it ever wrote.
+// A boundRun runs a random program on a store with some retention, and remembers everything it
+// wrote.
 type boundRun struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -35,21 +35,21 @@ type boundRun struct {
 	states  map[uint64]boundState // By record.
 	named   map[string]ecs.Digest
 	newest  uint64 // The last record.
-	marks   int    // Ticks with marks.
-	before  int    // Pruned marks of earlier openings,
-	left    int    // and branches.
-	checked int    // Snapshots looked at,
-	most    int64  // and the most bytes that there were.
+	marks   int    // Number of ticks with marks.
+	before  int    // Marks that earlier openings pruned.
+	left    int    // Branches that earlier openings pruned.
+	checked int    // Number of snapshots checked.
+	most    int64  // The largest size of the store.
 }
 
-// A boundState is what is known of a record.
+// A boundState is the state after a record.
 type boundState struct {
 	parent, tick uint64
 	time         time.Time
 	digest       ecs.Digest
 }
 
-// retentions are some that could not be more different.
+// retentions returns retentions that differ as much as possible.
 func retentions(bytes int64) []persist.Retention {
 	return []persist.Retention{
 		{}, {Bytes: bytes}, {Bytes: 1}, {Last: 2}, {Ticks: 30}, {Age: 40 * time.Minute}, {KeepAll: true},
@@ -58,9 +58,9 @@ func retentions(bytes int64) []persist.Retention {
 	}
 }
 
-// After each snapshot, whatever the retention: what must stay is there, what is asked for is
-// there unless the bound is in its way, the bound holds unless what must stay is more, and all
-// that is said to be there can be read and is what it was.
+// After each snapshot, with any retention: required data exists, and requested data exists unless
+// the bound removed it. The bound holds unless required data exceeds it. All states that the store
+// reports can be read and are correct.
 func TestABoundIsKeptAndNothingElseIsLost(t *testing.T) {
 	const bytes = 160 << 10
 	for i, retain := range retentions(bytes) {
@@ -95,7 +95,7 @@ func (r *boundRun) open(at string) {
 	require.NoError(r.t, err)
 }
 
-// close closes the store, whose counts begin anew.
+// close closes the store and resets the counters.
 func (r *boundRun) close() {
 	r.t.Helper()
 	r.world.ReleaseAll()
@@ -108,7 +108,7 @@ func (r *boundRun) close() {
 	storetest.CloseStore(r.t, r.store)
 }
 
-// step does something at random, and looks if there is a new snapshot.
+// step does a random action, and checks the store if there is a new snapshot.
 func (r *boundRun) step() {
 	r.t.Helper()
 	switch k := r.rng.IntN(60); {
@@ -160,7 +160,7 @@ func (r *boundRun) commit() {
 	r.states[r.newest] = boundState{parent, r.world.Tick(), r.now, storetest.Persistent(r.world.World)}
 }
 
-// somewhere is a state that the store says it has.
+// somewhere returns a random state that the store reports as available.
 func (r *boundRun) somewhere() string {
 	r.t.Helper()
 	v := r.view()
@@ -192,7 +192,8 @@ func (r *boundRun) look() {
 	r.at(v, v.Head(), r.states[v.Head()].digest)
 	r.lookAtNames(v)
 	if r.world.Raw().Seq() != r.newest {
-		return // It went back, and not on yet: a crash leads to where it was.
+		// The world went back and has not continued: a crash leads to the state before.
+		return
 	}
 	r.lookAtBound(kept)
 	r.lookAtMusts(v)
@@ -216,7 +217,7 @@ func (r *boundRun) view() *inspect.View {
 	return v
 }
 
-// snapshotBytes sums the sizes of the snapshot files.
+// snapshotBytes returns the total size of the snapshot files.
 func (r *boundRun) snapshotBytes() (n int64) {
 	r.t.Helper()
 	entries, err := r.files.ReadDir(catalog.SnapshotDir)
@@ -229,7 +230,7 @@ func (r *boundRun) snapshotBytes() (n int64) {
 	return n
 }
 
-// lookAtBound looks whether what is kept is within the bound, or must be kept.
+// lookAtBound checks that the kept data is within the bound or is required.
 func (r *boundRun) lookAtBound(kept persist.Keeping) {
 	r.t.Helper()
 	retain := r.options.Retain
@@ -243,7 +244,7 @@ func (r *boundRun) lookAtBound(kept persist.Keeping) {
 	}
 }
 
-// lookAtNames looks for the snapshots with a name.
+// lookAtNames checks that the named snapshots exist.
 func (r *boundRun) lookAtNames(v *inspect.View) {
 	r.t.Helper()
 	for name, want := range r.named {
@@ -253,7 +254,7 @@ func (r *boundRun) lookAtNames(v *inspect.View) {
 	}
 }
 
-// lookAtMusts looks for what stays whatever the bound.
+// lookAtMusts checks that the data that stays despite the bound exists.
 func (r *boundRun) lookAtMusts(v *inspect.View) {
 	r.t.Helper()
 	for seq := r.world.Raw().Seq(); ; seq = r.states[seq].parent {
@@ -282,7 +283,7 @@ func (r *boundRun) filesOf(s *inspect.SnapshotInfo) []uint32 {
 	return files
 }
 
-// leadsToHead reports whether the world comes from that record.
+// leadsToHead reports whether record from is an ancestor of the world's state.
 func (r *boundRun) leadsToHead(from uint64) bool {
 	seq := r.world.Raw().Seq()
 	for seq > from {
@@ -291,7 +292,7 @@ func (r *boundRun) leadsToHead(from uint64) bool {
 	return seq == from
 }
 
-// lookAtWishes looks for what was asked for, unless the bound is in its way.
+// lookAtWishes checks that the requested data exists, unless the bound prevents it.
 func (r *boundRun) lookAtWishes(v *inspect.View, kept persist.Keeping) {
 	r.t.Helper()
 	retain, newest := r.options.Retain, v.Snapshots()[len(v.Snapshots())-1]
@@ -315,8 +316,7 @@ func (r *boundRun) lookAtWishes(v *inspect.View, kept persist.Keeping) {
 	}
 }
 
-// lookAtClaims looks whether what is said to be there is, and whether older states are said
-// to be pruned.
+// lookAtClaims checks that the reported states exist, and that older states are reported as pruned.
 func (r *boundRun) lookAtClaims(v *inspect.View, kept persist.Keeping) {
 	r.t.Helper()
 	first, err := v.Resolve("@first")
@@ -347,7 +347,7 @@ func (r *boundRun) lookAtClaims(v *inspect.View, kept persist.Keeping) {
 		if err == nil {
 			_, err = v.At(storetest.Background, seq)
 		}
-		if err == nil { // A snapshot that was kept for a name or a period leads there.
+		if err == nil { // A snapshot that was kept for its name or a period leads there.
 			continue
 		}
 		require.ErrorIs(r.t, err, persist.ErrNotFound)
@@ -355,7 +355,7 @@ func (r *boundRun) lookAtClaims(v *inspect.View, kept persist.Keeping) {
 	}
 }
 
-// at looks whether a state can be read and is what it was.
+// at checks that a state can be read and is correct.
 func (r *boundRun) at(v *inspect.View, seq uint64, want ecs.Digest) {
 	r.t.Helper()
 	im, err := v.At(storetest.Background, seq)
@@ -363,7 +363,7 @@ func (r *boundRun) at(v *inspect.View, seq uint64, want ecs.Digest) {
 	require.Equal(r.t, want, im.Digest(), "record %d", seq)
 }
 
-// branches counts the ends of branches among all that was ever written.
+// branches counts the tips of all branches that were ever written.
 func (r *boundRun) branches() (n int) {
 	continued := map[uint64]bool{r.world.Raw().Seq(): true, 0: true}
 	for _, s := range r.states {
@@ -377,7 +377,7 @@ func (r *boundRun) branches() (n int) {
 	return n
 }
 
-// tips counts those that are in the journal.
+// tips counts the branch tips in the journal.
 func (r *boundRun) tips(v *inspect.View) (n int) {
 	for _, e := range v.Tips() {
 		if e.ID.Seq != r.world.Raw().Seq() {
@@ -387,7 +387,8 @@ func (r *boundRun) tips(v *inspect.View) (n int) {
 	return n
 }
 
-// A store that was kept whole is not pruned by a program that says nothing, which is told.
+// A store that exceeds the default bound is not pruned by a program that sets no bound, and the
+// report says so.
 func TestAStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -427,7 +428,8 @@ func TestAStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
 	require.Positive(t, m.PrunedMarks)
 	require.LessOrEqual(t, m.DiskBytes, m.Kept.Bound)
 
-	dir = filepath.Join(t.TempDir(), "store") // One that the default bound kept is kept by it again.
+	// A store within the default bound stays within it.
+	dir = filepath.Join(t.TempDir(), "store")
 	for range 4 {
 		report, m, removed = run(persist.Retention{})
 		require.NotContains(t, report.String(), "kept")
@@ -436,15 +438,18 @@ func TestAStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
 	require.Positive(t, removed)
 }
 
-// Whoever limits the past does not wait long for a copy: the ticks meanwhile are a part of it.
+// If the past is limited, a copy takes few ticks, because the ticks during the copy count towards
+// the limit.
 func TestACopyKeepsUpWithTicksWhereThePastIsLimited(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		retain  persist.Retention
-		commits int // That a copy of 4 MiB takes, behind the one that begins it, while each tick journals 4 MiB.
+		retain persist.Retention
+		// Commits that a copy of 4 MiB takes after the one that begins it, while each tick journals
+		// 4 MiB.
+		commits int
 	}{
-		"bytes": {persist.Retention{Bytes: 128 << 20}, 2}, // 8 MiB are a share.
-		"last":  {persist.Retention{Last: 1}, 1},          // 6 MiB lie between two snapshots.
+		"bytes": {persist.Retention{Bytes: 128 << 20}, 2}, // A share is 8 MiB.
+		"last":  {persist.Retention{Last: 1}, 1},          // 6 MiB are between two snapshots.
 		"ticks": {persist.Retention{Ticks: 9}, 1},
 		"all":   {persist.Retention{KeepAll: true}, 4},
 	} {
@@ -467,7 +472,8 @@ func TestACopyKeepsUpWithTicksWhereThePastIsLimited(t *testing.T) {
 				commit()
 			}
 			commits := 0
-			// If it is on the disk by the end of the commit that copied the last of it, the next one begins there.
+			// If the snapshot is written by the end of the commit that copied its last part, the
+			// next one begins there.
 			for number := s.Copied(); s.Copied() == number; commits++ {
 				commit()
 			}
@@ -478,7 +484,7 @@ func TestACopyKeepsUpWithTicksWhereThePastIsLimited(t *testing.T) {
 	}
 }
 
-// The snapshot that a conversion makes removes nothing of such a store either.
+// The snapshot after a conversion removes nothing from such a store either.
 func TestAConvertedStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	type small struct{ X, Y int32 }
@@ -521,7 +527,7 @@ func TestAConvertedStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
 	require.Subset(t, files(), before)
 }
 
-// Whoever asks for what was pruned is told so, and what the oldest is.
+// The error for a pruned point says that it was pruned, and names the oldest point.
 func TestAPointThatWasPrunedIsSaidToBe(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

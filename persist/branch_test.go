@@ -17,7 +17,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// headOf returns the record and the state that recovery of dir leads to.
+// headOf returns the record and the digest of the state that recovery of dir leads to.
 func headOf(t testing.TB, dir string) (uint64, ecs.Digest) {
 	t.Helper()
 	v := storetest.Verified(t, dir)
@@ -26,8 +26,8 @@ func headOf(t testing.TB, dir string) (uint64, ecs.Digest) {
 	return v.Head(), im.Digest()
 }
 
-// Branching returns a closed store of ten ticks with a snapshot at the seventh,
-// and the digests by record.
+// Branching returns a closed store of ten ticks with a snapshot at the seventh, and the digests by
+// record.
 func Branching(t testing.TB) (string, map[uint64]ecs.Digest) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
@@ -38,7 +38,7 @@ func Branching(t testing.TB) (string, map[uint64]ecs.Digest) {
 		require.NoError(t, s.Commit())
 		digests[i+1] = storetest.Persistent(w.World)
 		if i == 6 {
-			s.ForgetPages() // In full.
+			s.ForgetPages() // The next snapshot is a full one.
 			storetest.SnapshotOf(t, s)
 		}
 	}
@@ -54,7 +54,8 @@ func TestAStoreOpenedAtAnOlderTickBranchesThere(t *testing.T) {
 	require.Equal(t, uint64(4), s.Report().Tick)
 	require.Equal(t, "snapshots/00000001.snap", s.Report().Snapshot)
 
-	crashed := storetest.CopyDir(t, dir) // Nothing was committed: the newest state is what it was.
+	// Nothing was committed, so the newest state is unchanged.
+	crashed := storetest.CopyDir(t, dir)
 	head, digest := headOf(t, crashed)
 	require.Equal(t, uint64(10), head)
 	require.Equal(t, digests[10], digest)
@@ -62,7 +63,7 @@ func TestAStoreOpenedAtAnOlderTickBranchesThere(t *testing.T) {
 	w.Fill(1)
 	require.NoError(t, s.Commit())
 	require.NoError(t, s.Sync(storetest.Background))
-	crashed = storetest.CopyDir(t, dir) // Now it is the branch.
+	crashed = storetest.CopyDir(t, dir) // Now the newest state is on the branch.
 	head, digest = headOf(t, crashed)
 	require.Equal(t, uint64(11), head)
 	require.Equal(t, storetest.Persistent(w.World), digest)
@@ -77,12 +78,13 @@ func TestAStoreOpenedAtAnOlderTickBranchesThere(t *testing.T) {
 	for i, c := range commits {
 		require.Equal(t, i < 4 || i == 10, c.OnHead, c.Seq)
 	}
-	for seq, digest := range digests { // The branch left behind can still be read,
+	for seq, digest := range digests { // The abandoned branch can still be read.
 		im, err := v.At(storetest.Background, seq)
 		require.NoError(t, err)
 		require.Equal(t, digest, im.Digest(), seq)
 	}
-	s = storetest.Open(t, dir, storetest.New(0), persist.Options{At: "record:9"}) // and gone back to.
+	// The store can also go back to the abandoned branch.
+	s = storetest.Open(t, dir, storetest.New(0), persist.Options{At: "record:9"})
 	require.Equal(t, digests[9], storetest.Persistent(s.World()))
 	storetest.CloseStore(t, s)
 	head, digest = headOf(t, dir)
@@ -125,7 +127,8 @@ func TestAPointThatIsNotThereLeavesEverythingAsItWas(t *testing.T) {
 	_, err := persist.Open(storetest.Background, fresh, w.World, persist.Options{At: "3"})
 	require.ErrorIs(t, err, persist.ErrNotFound)
 	require.Empty(t, storetest.FilesOf(t, fresh, "*/*"))
-	s := storetest.Open(t, fresh, w, persist.Options{}) // The directory is still a new one.
+	// The directory still counts as new.
+	s := storetest.Open(t, fresh, w, persist.Options{})
 	require.True(t, s.Report().Fresh)
 	storetest.CloseStore(t, s)
 }
@@ -135,7 +138,8 @@ func TestSnapshotsOfABranchAreNotTakenForThoseOfAnother(t *testing.T) {
 	dir, digests := Branching(t)
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{At: "@latest~6", SnapshotBytes: -1})
-	storetest.SnapshotOf(t, s) // Of record 4, in file 3, later than the one of record 7.
+	// A snapshot of record 4 in file 3, taken later than the one of record 7.
+	storetest.SnapshotOf(t, s)
 	w.Fill(1)
 	require.NoError(t, s.Commit())
 	want := storetest.Persistent(w.World)
@@ -151,23 +155,22 @@ func TestSnapshotsOfABranchAreNotTakenForThoseOfAnother(t *testing.T) {
 	require.Equal(t, digests[10], im.Digest())
 }
 
-// What lies on the branch that was left leads to no tick of this one: it is not
-// counted among what must stay.
+// Snapshots on an abandoned branch lead to no tick of this one, so they do not count as required.
 func TestSnapshotsOfABranchThatWasLeftAreNotKeptForThisOne(t *testing.T) {
 	dir, _ := Branching(t)
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{At: "4", SnapshotBytes: -1, Retain: persist.Retention{Last: 1}})
 	w.Fill(1)
 	require.NoError(t, s.Commit())
-	s.ForgetPages() // In full.
+	s.ForgetPages() // The next snapshot is a full one.
 	require.Equal(t, []string{"snapshots/00000002.snap"}, storetest.SnapshotOf(t, s).Removed)
 	storetest.CloseStore(t, s)
 	require.NoError(t, flipAt(filepath.Join(dir, "snapshots/00000003.snap"), 9000))
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(opened(t, dir).World))
 }
 
-// A component that was registered after the point is none of the branch, whose
-// own components may have its number.
+// A component that was registered after the point is not on the branch. The branch's own components
+// may reuse its number.
 func TestABranchHasTheComponentsOfItsPoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
@@ -201,8 +204,8 @@ func TestABranchHasTheComponentsOfItsPoint(t *testing.T) {
 	require.Equal(t, w.Digest(), im.Digest())
 }
 
-// Random programs commit, rewind, go to any record, close and crash; the naive
-// twin is a list of digests by record.
+// Random programs commit, rewind, go to any record, close and crash. The oracle is a list of
+// digests by record.
 func TestBranchesOfRandomProgramsLeadToTheStatesCommitted(t *testing.T) {
 	t.Parallel()
 	for i := range uint64(6) {
@@ -241,7 +244,7 @@ func TestBranchesOfRandomProgramsLeadToTheStatesCommitted(t *testing.T) {
 	}
 }
 
-// Where durable ticks cannot be read, an older state is a way to go on.
+// If durable ticks cannot be read, the program can continue from an older state.
 func TestAnOlderTickIsAWayPastDamage(t *testing.T) {
 	t.Parallel()
 	dir, digests := Branching(t)
@@ -262,9 +265,10 @@ func TestAnOlderTickIsAWayPastDamage(t *testing.T) {
 	require.ErrorIs(t, s.Report().Skipped[0], persist.ErrCorrupt)
 	crashed := storetest.CopyDir(t, dir)
 	_, err = persist.Open(storetest.Background, crashed, storetest.New(0).World, persist.Options{})
-	require.ErrorIs(t, err, persist.ErrCorrupt) // Nothing was decided yet.
+	require.ErrorIs(t, err, persist.ErrCorrupt) // The head is still undecided.
 	elsewhere := storetest.New(0)
-	storetest.CloseStore(t, storetest.Open(t, crashed, elsewhere, persist.Options{At: "record:8"})) // Though it was not closed.
+	// This works although the store was not closed.
+	storetest.CloseStore(t, storetest.Open(t, crashed, elsewhere, persist.Options{At: "record:8"}))
 	require.Equal(t, digests[8], storetest.Persistent(elsewhere.World))
 	w.Fill(1)
 	require.NoError(t, s.Commit())
@@ -279,7 +283,7 @@ func TestAnOlderTickIsAWayPastDamage(t *testing.T) {
 	}
 }
 
-// Damage to ticks that were rewound long ago hides nothing of the state.
+// Damage to ticks that were abandoned long ago does not affect the head.
 func TestDamageToRewoundTicksDoesNotKeepFromOpening(t *testing.T) {
 	dir, _ := Branching(t)
 	w := storetest.New(0)
@@ -301,8 +305,8 @@ func TestDamageToRewoundTicksDoesNotKeepFromOpening(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// A tick whose record is damaged, but whose state is in a snapshot, can be gone on
-// from: the next record says which state it continues.
+// A store can continue from a tick whose record is damaged if a snapshot has its state. The next
+// record names the state that it continues.
 func TestAStoreGoesOnFromASnapshotOfADamagedRecord(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

@@ -16,9 +16,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// BenchmarkBudgetFollow: a world of a million rows that follows a store in which each tick
-// writes a thousand of them at random, tick by tick, against a file that grows beside: its
-// size is asked for, what came is read, and the rows are put where they belong.
+// BenchmarkBudgetFollow measures a follower with a world of a million rows, tick by tick. Each tick
+// of the store writes a thousand random rows. The limit reads a growing file: it asks for the size,
+// reads the new bytes, and copies the rows to their places.
 func BenchmarkBudgetFollow(b *testing.B) {
 	const n, rows = 1_000_000, 1000
 	w, s := points(b, n, 0)

@@ -11,9 +11,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// BenchmarkBudgetLargeRows: ticks that write to large rows, from the first write on until they
-// are encoded into the journal's buffer and summed, against copying these rows and summing them,
-// which is the least that a tick takes which gives them whole.
+// BenchmarkBudgetLargeRows measures ticks that write to large rows, from the first write until the
+// rows are encoded into the journal's buffer and summed. The limit copies and sums the whole rows,
+// which is the least that a tick with whole rows takes.
 func BenchmarkBudgetLargeRows(b *testing.B) {
 	type tiles struct{ Cells [256][256]uint8 }
 	type chunk struct{ Cells [64][64]uint8 }
@@ -57,7 +57,8 @@ func BenchmarkBudgetLargeRows(b *testing.B) {
 			if err := w.Raw().Attach(r, w.Tick()); err != nil {
 				b.Fatal(err)
 			}
-			defer func() { _ = w.Raw().Detach(r) }() // Else the next one is told beside it.
+			// Otherwise the next run would record twice.
+			defer func() { _ = w.Raw().Detach(r) }()
 			src, dst := filled(c.size), filled(c.size)
 			var sum uint32
 			ours, limit := shortest(20*budgetRounds, func() time.Duration {

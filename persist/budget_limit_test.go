@@ -15,21 +15,20 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The limit for snapshots, saves and loads: a world of one component on its way to a file
-// and back, as one writes it by hand for that world alone. It knows the types, so nothing is
-// described; the file is of no use to anybody else, shares nothing with other files, and what
-// is damaged is found and not named.
+// This file has the limit for snapshots, saves and loads. Hand-written code writes a world of one
+// component to a file and reads it back. The code knows the types, so the file describes nothing
+// and no other program can read it. The file shares nothing with other files. Damage is detected
+// but not located.
 
-// limitPage is how many bytes are summed together.
+// limitPage is how many bytes each checksum covers.
 const limitPage = 64 << 10
 
-// A limitFile holds the entities and then the values of a world, in the order of their
-// rows, and a sum of each page behind all. Sparse arrays follow from it. One that is loaded
-// begins with the name that each index has, so that entities without components are there
-// as well and the next ones get names that were never given out.
+// A limitFile holds the entities and the values of a world in row order. The checksums of all pages
+// are at the end. Sparse arrays are derived from it. A file that is loaded begins with the name of
+// each index. So entities without components exist, and new entities get unused names.
 type limitFile struct {
 	name string
-	buf  []byte // What is copied, used again.
+	buf  []byte // Reused buffer for the copy.
 }
 
 // bytesOf returns the memory of rows.
@@ -37,12 +36,12 @@ func bytesOf[T any](rows []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)*int(unsafe.Sizeof(rows[0])))
 }
 
-// save writes what s holds.
+// save writes the rows of s.
 func (l *limitFile) save(b *testing.B, s *ecs.Storage[point]) {
 	l.publish(b, bytesOf(s.Entities()), bytesOf(s.Values()))
 }
 
-// saveNamed writes what s holds and the names of w, of whose entities none was destroyed.
+// saveNamed writes the rows of s and the names of w, whose entities are all alive.
 func (l *limitFile) saveNamed(b *testing.B, w *ecs.World, s *ecs.Storage[point]) {
 	names := make([]ecs.Entity, w.Len())
 	for _, e := range w.Entities() {
@@ -51,14 +50,14 @@ func (l *limitFile) saveNamed(b *testing.B, w *ecs.World, s *ecs.Storage[point])
 	l.publish(b, bytesOf(names), bytesOf(s.Entities()), bytesOf(s.Values()))
 }
 
-// snapshot copies what s holds, so that its world can go on, and writes the copy.
+// snapshot copies the rows of s, so that its world can continue, and writes the copy.
 func (l *limitFile) snapshot(b *testing.B, s *ecs.Storage[point]) {
 	l.buf = append(append(l.buf[:0], bytesOf(s.Entities())...), bytesOf(s.Values())...)
 	l.publish(b, l.buf)
 }
 
-// publish writes the parts and their sums to a file that takes its name, durably, once it is
-// complete.
+// publish writes the parts and their sums to a file. The file is complete and durable before it
+// gets its name.
 func (l *limitFile) publish(b *testing.B, parts ...[]byte) {
 	unnamed := l.name + ".part"
 	f, err := os.Create(unnamed)
@@ -84,8 +83,8 @@ func (l *limitFile) publish(b *testing.B, parts ...[]byte) {
 	}
 }
 
-// A limitWorld is what is loaded: a sparse set and the names of entities, by index. That
-// is 36 bytes a row; a World has 40 and some bits, as it keeps those alive together.
+// A limitWorld is the result of loading: a sparse set and the names of entities, by index. That is
+// 36 bytes a row. A World has 40 and some bits, because it keeps the living entities together.
 type limitWorld struct {
 	names    []ecs.Entity
 	sparse   []uint32
@@ -93,8 +92,8 @@ type limitWorld struct {
 	values   []point
 }
 
-// load reads a world of n entities, with indices below n: pages go where they stay, and are
-// summed while they are in the cache.
+// load reads a world of n entities with indices below n. It reads pages directly to their final
+// place and sums them while they are in the cache.
 func (l *limitFile) load(b *testing.B, n int) *limitWorld {
 	w := &limitWorld{
 		names:    make([]ecs.Entity, n),

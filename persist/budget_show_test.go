@@ -12,10 +12,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// BenchmarkBudgetShow: what ecsdump show does for one entity, from opening a save of a
-// million of them on, against 100 ms. It
-// reads as much of larger saves, so a small one will do. The memory is what is
-// allocated on the way, in all.
+// BenchmarkBudgetShow measures ecsdump show for one entity, from opening a save of a million
+// entities on. The limit is 100 ms. A larger save needs no more reads, so a small one is enough.
+// The memory is the total allocated.
 func BenchmarkBudgetShow(b *testing.B) {
 	const entities, limit = 1_000_000, 100 * time.Millisecond
 	save := filepath.Join(b.TempDir(), "save")

@@ -31,10 +31,10 @@ func mustSnapshot(b *testing.B, s *persist.Store) persist.SnapshotResult {
 	return r
 }
 
-// BenchmarkBudgetSnapshot: a full snapshot of a million rows of 16 bytes, against what one
-// writes by hand, which also must copy the rows before the next tick and sum them: a
-// limitFile. And one after a hundredth of the rows, side by side, was written, against a
-// full one: bytes, and time. A constant is added for the file around the pages.
+// BenchmarkBudgetSnapshot measures a full snapshot of a million rows of 16 bytes. The limit is
+// hand-written code that also copies the rows before the next tick and sums them: a limitFile. It
+// also measures a snapshot after a hundredth of the rows, contiguous, was written, in bytes and
+// time. The limit is a full snapshot, plus a constant for the file around the pages.
 func BenchmarkBudgetSnapshot(b *testing.B) {
 	store, _, points := snapshotStore(b, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
 	write := func() {
@@ -83,9 +83,9 @@ func BenchmarkBudgetSnapshot(b *testing.B) {
 	})
 }
 
-// BenchmarkBudgetStall: the longest tick while a snapshot of a million entities is
-// taken, over the median tick without one, at the default pace. Every tick writes a
-// hundredth of the rows, here and there. The limit is 2 ms.
+// BenchmarkBudgetStall measures the longest tick while a snapshot of a million entities is taken,
+// minus the median tick without one, at the default pace. Every tick writes a hundredth of the rows
+// at scattered places. The limit is 2 ms.
 func BenchmarkBudgetStall(b *testing.B) {
 	store, _, points := snapshotStore(b, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
 	n := 0

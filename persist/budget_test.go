@@ -23,17 +23,17 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// The benchmarks of this file do the work and its limit in turns, in one
-// process, and report the ratio of the shortest times. Run them once:
+// The benchmarks of this file run the code and its limit in turns, in one process, and report the
+// ratio of the shortest times. Run them once:
 //
 //	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./persist
 //
-// x/limit is what was measured, x/budget what is allowed.
+// x/limit is the measured ratio, x/budget the allowed ratio.
 
 const budgetRounds = 15
 
-// shortest returns the shortest times of ours and limit, run in turns. What
-// disturbs a run only makes it longer.
+// shortest returns the shortest times of ours and limit, run in turns. Interference can only make a
+// run longer.
 func shortest(rounds int, ours, limit func() time.Duration) (a, b time.Duration) {
 	a, b = ours(), limit()
 	for range rounds {
@@ -81,17 +81,16 @@ func (r *encodingRecorder) Record(c *raw.Change) uint64 {
 	return c.Tick
 }
 
-// BenchmarkBudgetCommit: a commit of 100k written rows of 16 bytes, encoded into
-// the journal's buffer and summed, against copying the same rows from where they
-// lie and summing them. The rows are all there are, every tenth of a million, or
-// a random tenth in random order.
+// BenchmarkBudgetCommit measures a commit of 100k written rows of 16 bytes, encoded into the
+// journal's buffer and summed. The limit copies the same rows from their places and sums them. The
+// rows are all rows, every tenth of a million, or a random tenth in random order.
 func BenchmarkBudgetCommit(b *testing.B) {
 	const rows = 100_000
 	for _, c := range []struct {
 		name string
 		of   int
-		pick func(i int) int // The i-th row that is written, ascending.
-		any  bool            // Written in random order.
+		pick func(i int) int // Returns the i-th written row; ascending.
+		any  bool            // Write in random order.
 	}{
 		{"all", rows, func(i int) int { return i }, false},
 		{"scattered", 10 * rows, func(i int) int { return 10 * i }, false},
@@ -148,14 +147,14 @@ func BenchmarkBudgetCommit(b *testing.B) {
 	}
 }
 
-// filled returns n bytes that have memory of their own: pages that were never
-// written are all one page of zeros, which is read from the nearest cache.
+// filled returns n bytes with memory of their own. Untouched memory would map to one page of zeros,
+// which is always in the nearest cache.
 func filled(n int) []byte { return bytes.Repeat([]byte{1}, n) }
 
 const budgetEntities = 1_000_000
 
-// BenchmarkBudgetSave: a save of a million rows of 16 bytes in the place of the one
-// before, against what one writes by hand: a limitFile.
+// BenchmarkBudgetSave measures a save of a million rows of 16 bytes that replaces an older one. The
+// limit is hand-written code: a limitFile.
 func BenchmarkBudgetSave(b *testing.B) {
 	dir := b.TempDir()
 	w, s := points(b, budgetEntities, 0)
@@ -179,9 +178,9 @@ func mustSave(b *testing.B, file string, w *ecs.World) {
 	}
 }
 
-// BenchmarkBudgetLoad: loading a save of a million rows of 16 bytes, which lie in the order
-// in which the entities were created or in a random one, against what one writes by hand: a
-// limitFile, read to a sparse set.
+// BenchmarkBudgetLoad measures loading a save of a million rows of 16 bytes. The rows are in the
+// order of creation or in a random order. The limit is hand-written code: a limitFile, read to a
+// sparse set.
 func BenchmarkBudgetLoad(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -199,7 +198,7 @@ func BenchmarkBudgetLoad(b *testing.B) {
 			ours, limit := shortest(budgetRounds, func() time.Duration {
 				to := ecs.NewWorld(ecs.Options{})
 				ecs.MustRegister[point](to)
-				runtime.GC() // What the one before left.
+				runtime.GC() // Free the memory of the run before.
 				return timed(func() {
 					if err := persist.Load(storetest.Background, file, to); err != nil {
 						b.Fatal(err)
@@ -215,14 +214,13 @@ func BenchmarkBudgetLoad(b *testing.B) {
 	}
 }
 
-// mixed returns a number that has nothing to do with x.
+// mixed returns a number that is unrelated to x.
 func mixed(x float64) uint64 { return uint64(x) * 0x9e3779b97f4a7c15 }
 
-// BenchmarkBudgetReplay: decoding ticks and applying them to an image, with all
-// checks: a hundred thousand entities, all of whose positions change, or every
-// tenth's, or of which a tenth is destroyed and as many are created. The limit is
-// ten million row updates a second: rows of the registry, of entities and of values
-// that the ticks give.
+// BenchmarkBudgetReplay measures decoding ticks and applying them to an image, with all checks. The
+// world has a hundred thousand entities. The ticks change all positions, change every tenth
+// position, or destroy a tenth of the entities and create as many. The limit is ten million row
+// updates a second: rows of the registry, of entities and of values.
 func BenchmarkBudgetReplay(b *testing.B) {
 	const rows, ticks = 100_000, 20
 	for _, c := range []struct {
@@ -294,7 +292,7 @@ func BenchmarkBudgetReplay(b *testing.B) {
 	}
 }
 
-// updatesOf counts the rows that a tick gives.
+// updatesOf counts the row updates of a tick.
 func updatesOf(b *testing.B, payload []byte) (n int) {
 	t, err := format.DecodeTick(payload)
 	if err != nil {
@@ -309,15 +307,15 @@ func updatesOf(b *testing.B, payload []byte) (n int) {
 	return n
 }
 
-// Rows of several widths, and of none.
+// Rows of several widths, and a row without a fixed width.
 type (
 	label  struct{ Text string }
 	health int32
 	matrix [16]float32
 )
 
-// BenchmarkLoadMixed loads a save of components of 4, 16 and 64 bytes and of
-// strings. It has no budget: bytes are those of the file.
+// BenchmarkLoadMixed loads a save of components of 4, 16 and 64 bytes and of strings. It has no
+// budget. Bytes are those of the file.
 func BenchmarkLoadMixed(b *testing.B) {
 	register := func() (*ecs.World, func(i int, e ecs.Entity)) {
 		w := ecs.NewWorld(ecs.Options{})

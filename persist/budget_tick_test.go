@@ -18,13 +18,12 @@ import (
 
 var budgetTicks = flag.Int("ticks", 600, "the `number` of ticks that BenchmarkBudgetTick runs, 60 a second; each is 1.6 MB of journal")
 
-// BenchmarkBudgetTick: what a store adds to a tick in which all positions of a
-// hundred thousand entities are written, 60 times a second, with an fsync every
-// 100 ms and snapshots one after the other. It is the time of writing and Commit,
-// less the median time of the same in a world without a store, whose ticks run in
-// turns. The limits are a millisecond for the median and four for the worst tick.
-// One tick of a hundred is compared, whole, with that of a store that makes no snapshots, and of
-// one that makes none while all rows are copied by hand.
+// BenchmarkBudgetTick measures what a store adds to a tick that writes all positions of a hundred
+// thousand entities. There are 60 ticks a second, an fsync every 100 ms, and one snapshot after
+// another. The result is the time of writing and Commit minus the median time in a world without a
+// store, whose ticks run in turns. The limits are a millisecond for the median and four for the
+// worst tick. One tick of a hundred is also compared in full with two stores without snapshots. For
+// one of them, hand-written code copies all rows.
 func BenchmarkBudgetTick(b *testing.B) {
 	measured := map[snapshotMode]tickTimes{}
 	measure := func(b *testing.B, how snapshotMode) tickTimes {
@@ -53,13 +52,14 @@ func BenchmarkBudgetTick(b *testing.B) {
 	})
 }
 
-// A snapshotMode says when snapshots are made of the world whose ticks are timed.
+// A snapshotMode says when snapshots are taken of the timed world.
 type snapshotMode int
 
 const (
 	never  snapshotMode = iota
-	always              // As soon as none is under way.
-	byHand              // By a handCopy, every third tick, as often as a store makes them then.
+	always              // Whenever none is under way.
+	// By a handCopy, every third tick, which is as often as a store takes them in this mode.
+	byHand
 )
 
 // tickTimes are the times of ticks, ascending.
@@ -68,12 +68,12 @@ type tickTimes struct {
 	snapshots     int
 }
 
-// added returns what the store added to a share of the ticks, at most.
+// added returns the largest time that the store added to a share of the ticks.
 func (t tickTimes) added(share float64) time.Duration {
 	return at(t.stored, share) - at(t.plain, 0.5)
 }
 
-// at returns what a share of ascending times do not exceed.
+// at returns the time that a share of the ascending times does not exceed.
 func at(times []time.Duration, share float64) time.Duration {
 	return times[int(share*float64(len(times)-1))]
 }
@@ -82,7 +82,7 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 const budgetTickRows = 100_000
 
-// timeTicks runs n ticks of two worlds, of which one has a store.
+// timeTicks runs n ticks of two worlds, one of which has a store.
 func timeTicks(b *testing.B, n int, how snapshotMode) (t tickTimes) {
 	plainWorld, plain := points(b, budgetTickRows, 0)
 	w, s := points(b, budgetTickRows, 0)
@@ -134,8 +134,8 @@ func timeTicks(b *testing.B, n int, how snapshotMode) (t tickTimes) {
 	return t
 }
 
-// A handCopy is what a program by hand does for a snapshot: it copies all entities and rows at
-// once, if one of two buffers is free, and has another goroutine write and sync it.
+// A handCopy is a hand-written snapshot. It copies all entities and rows at once, if one of two
+// buffers is free, and another goroutine writes and syncs the copy.
 type handCopy struct {
 	free, full chan []byte
 }

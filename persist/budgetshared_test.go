@@ -30,8 +30,8 @@ type budgetedStore struct {
 	ticks int
 }
 
-// stoppable returns a disk whose writes to the journal hang between calls of stop and release. What was
-// called before stop returns.
+// stoppable returns a disk whose journal writes hang between the calls of stop and release. Writes
+// that began before stop complete.
 func stoppable() (fs *disktest.Mem, stop, release func()) {
 	fs = disktest.New()
 	var mu sync.RWMutex
@@ -65,8 +65,8 @@ func (s *budgetedStore) tick() error {
 	return s.Commit()
 }
 
-// The memory of 50 stores whose disks stand still stays within the budget that they share, as it is counted and as
-// the heap has it. Each store commits at least one tick, and all ticks are there in the end.
+// The memory of 50 stores with stopped disks stays within their shared budget, both as counted and
+// in the heap. Each store commits at least one tick, and no tick is lost.
 func TestBudget_StoresOnStoppedDisks(t *testing.T) {
 	const stores, memory = 50, 4 << 20
 	b := budget.New(memory)
@@ -104,7 +104,8 @@ func TestBudget_StoresOnStoppedDisks(t *testing.T) {
 	require.Greater(t, b.Used(), int64(memory*9/10))
 	if !raceDetector {
 		_, after := heap(true)
-		require.LessOrEqual(t, after-before, int64(4*memory), "heap") // It would be ten times the budget without. Other tests use the heap too.
+		// Without the budget it would be ten times as much. Other tests use the heap too.
+		require.LessOrEqual(t, after-before, int64(4*memory), "heap")
 	}
 	for i, s := range all {
 		releases[i]()
@@ -124,7 +125,8 @@ func TestBudget_StoresOnStoppedDisks(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// Stores that share a budget wait for it, fail, resume, go to other branches and close. Nothing is left of the budget.
+// Stores that share a budget wait for it, fail, resume, change branches and close. In the end they
+// return all of the budget.
 func TestBudget_GivenBack(t *testing.T) {
 	for seed := range 3 {
 		b := budget.New(20_000)

@@ -34,7 +34,7 @@ var (
 	flipSeed  = flag.Uint64("flipseed", 0, "the seed of the campaign; 0: a new one")
 )
 
-// share returns how many of all are tried, without and with -flips.
+// share returns the number of cases to try: all with -flips, else few.
 func share(all, few int) int {
 	if *flipCount > 0 {
 		return all
@@ -42,16 +42,16 @@ func share(all, few int) int {
 	return min(all, few)
 }
 
-// A campaign damages the files of a store in memory, one at a time, and watches
-// whether anybody notices.
+// A campaign damages the files of a store in memory, one at a time, and checks that the damage is
+// detected.
 type campaign struct {
 	t      testing.TB
 	rng    *rand.Rand
-	tree   map[string][]byte // The files as they were.
-	names  []string          // Of those worth damaging, in order.
+	tree   map[string][]byte // The undamaged files.
+	names  []string          // The files worth damaging, in order.
 	files  *disktest.Mem
 	accept map[ecs.Digest]bool // The states that may be recovered.
-	newest ecs.Digest          // The one without damage.
+	newest ecs.Digest          // The state without damage.
 	count  map[string]int
 }
 
@@ -78,7 +78,7 @@ func newCampaign(t testing.TB, tree map[string]string, newest ecs.Digest, others
 	return c
 }
 
-// pick returns a file; longer ones are more likely.
+// pick returns a random file; longer ones are more likely.
 func (c *campaign) pick() string {
 	total := 0
 	for _, name := range c.names {
@@ -100,7 +100,7 @@ func (c *campaign) with(name string, data []byte, f func()) {
 	c.files.Put(name, c.tree[name])
 }
 
-// flip damages one bit and checks that whoever reads the file says where.
+// flip flips one bit and checks that every reader of the file reports where.
 func (c *campaign) flip(name string, bit int) {
 	data := slices.Clone(c.tree[name])
 	data[bit/8] ^= 1 << (bit % 8)
@@ -119,7 +119,8 @@ func (c *campaign) zero(name string, sector int) {
 		return
 	}
 	if seals := len(data) - 96; name == c.lastSegment() && last >= seals {
-		if last = seals - 1; first >= seals { // Nothing else is lost.
+		// The other bytes of the sector are unchanged.
+		if last = seals - 1; first >= seals {
 			c.count["seals zeroed"]++
 			c.with(name, data, func() { c.opens(c.files.Clone(), "seals zeroed", true) })
 			return
@@ -143,8 +144,8 @@ func differ(a, b []byte) (first, last int) {
 	return first, last
 }
 
-// noticed checks that reading reports damage to some of the bytes [from, to) of a
-// file that lie where everything was durable.
+// noticed checks that reading reports damage to some of the bytes [from, to) of a file in its
+// durable part.
 func (c *campaign) noticed(name string, from, to int64) {
 	c.t.Helper()
 	ranges := c.reported(name)
@@ -179,7 +180,7 @@ func (c *campaign) reported(name string) (ranges []*persist.DamageError) {
 	return ranges
 }
 
-// verified runs all checks there are and returns what they find.
+// verified runs all checks and returns their findings.
 func (c *campaign) verified(files *disktest.Mem) []error {
 	v, err := inspect.OpenFS(storetest.Background, files, ".")
 	if err != nil {
@@ -191,9 +192,9 @@ func (c *campaign) verified(files *disktest.Mem) []error {
 	return r.Problems
 }
 
-// opens opens the damaged store for writing: it has a state that it may have, and
-// goes on, or it refuses and changes nothing. What it refuses, checking reports.
-// With exactly, only the newest state will do.
+// opens opens the damaged store for writing. The store must recover an accepted state and continue,
+// or refuse and change nothing. Damage that makes it refuse must also be found by the checks. With
+// exactly, only the newest state is accepted.
 func (c *campaign) opens(files *disktest.Mem, how string, exactly bool) (opened bool) {
 	c.t.Helper()
 	before := files.Clone()
@@ -214,7 +215,7 @@ func (c *campaign) opens(files *disktest.Mem, how string, exactly bool) (opened 
 	return true
 }
 
-// thorough checks a flip in all ways, not only in the file that it hits.
+// thorough checks a flip in all ways, not only in the damaged file.
 func (c *campaign) thorough(name string, bit int) {
 	data := slices.Clone(c.tree[name])
 	data[bit/8] ^= 1 << (bit % 8)
@@ -229,8 +230,8 @@ func (c *campaign) thorough(name string, bit int) {
 	})
 }
 
-// cut shortens a file. Only without its seals does the last segment look as a crash leaves
-// it, and then nothing is lost.
+// cut truncates a file. Without its seals, the last segment looks as after a crash, and then
+// nothing is lost.
 func (c *campaign) cut(name string, size int) {
 	files := c.files.Clone()
 	files.Put(name, c.tree[name][:size])
@@ -251,8 +252,7 @@ func (c *campaign) lastSegment() (last string) {
 	return last
 }
 
-// exchange swaps two files, puts one under a name that is free, or takes one
-// away.
+// exchange swaps two files, copies one to a free name, or removes one.
 func (c *campaign) exchange() {
 	files := c.files.Clone()
 	a, b := c.names[c.rng.IntN(len(c.names))], c.names[c.rng.IntN(len(c.names))]
@@ -278,14 +278,14 @@ func (c *campaign) exchange() {
 		how = a + " missing"
 	}
 	if !c.differs(files) {
-		return // For itself.
+		return // A file swapped with itself.
 	}
 	c.count["files exchanged, doubled or missing"]++
 	require.NotEmpty(c.t, c.verified(files), how)
 	c.opens(files, how, true)
 }
 
-// differs reports whether a file is not what it was, or one is missing or new.
+// differs reports whether a file is changed, missing or new.
 func (c *campaign) differs(files *disktest.Mem) bool {
 	if !slices.Equal(files.Files(), c.files.Files()) {
 		return true
@@ -307,7 +307,7 @@ func files(t testing.TB, dir string) disk.FS {
 	return f
 }
 
-// earlier returns the digests of all states on the way to the head.
+// earlier returns the digests of all ancestors of the head.
 func earlier(t testing.TB, dir string) (digests []ecs.Digest) {
 	v := storetest.Verified(t, dir)
 	seqs := []uint64{0}
@@ -348,7 +348,7 @@ func TestEveryBitOfASmallStoreIsGuarded(t *testing.T) {
 	c.report()
 }
 
-// Links are as damaged as files that are gone, wherever they lead to.
+// A link in place of a file is reported as damage, wherever it leads.
 func TestEveryFileThatIsALinkIsReported(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
@@ -379,8 +379,8 @@ func TestEveryFileThatIsALinkIsReported(t *testing.T) {
 	}
 }
 
-// What was not acknowledged may be lost to damage, but not be taken for another
-// state; what was, and has a mark behind it, may not be lost in silence.
+// Damage may lose ticks that were not acknowledged, but must not lead to another state.
+// Acknowledged ticks with a mark behind them must not be lost without an error.
 func TestEveryBitOfAnUncleanEndIsGuardedOrWasNeverAcknowledged(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 5)
@@ -389,7 +389,8 @@ func TestEveryBitOfAnUncleanEndIsGuardedOrWasNeverAcknowledged(t *testing.T) {
 	}
 	r.sync()
 	name := storetest.Segments(t, r.dir)[0]
-	end := func(records int) int { // Of so many, once they are in the file with a mark behind them.
+	// Returns the end of that many records, once they are in the file with a mark behind them.
+	end := func(records int) int {
 		var last journal.Entry
 		require.Eventually(t, func() bool {
 			log, err := journal.Scan(storetest.Background, disk.Sub(files(t, r.dir), catalog.JournalDir), 0, nil)
@@ -434,8 +435,8 @@ func TestEveryBitOfAnUncleanEndIsGuardedOrWasNeverAcknowledged(t *testing.T) {
 	c.report()
 }
 
-// A large store has files of many blocks, several segments and several worlds of
-// pages that are shared.
+// A large store has files of many blocks, several segments, and several generations of shared
+// pages.
 func TestFlipsInALargeStoreAreReported(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

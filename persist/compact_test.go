@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// compacted is Compact to a new directory, which it returns.
+// compacted runs Compact to a new directory and returns it.
 func compacted(t testing.TB, path string, options inspect.CompactOptions) (string, inspect.CompactReport) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "compacted")
@@ -23,8 +23,8 @@ func compacted(t testing.TB, path string, options inspect.CompactOptions) (strin
 	return out, r
 }
 
-// digests returns the digest of every state that v can show, by its tick and where it
-// is, seen from the newest.
+// digests returns the digest of every state that v can show, by its tick and its position relative
+// to the newest.
 func digests(t testing.TB, v *inspect.View, from, to uint64) (list []ecs.Digest) {
 	t.Helper()
 	path, err := v.Path(from, to)
@@ -97,7 +97,8 @@ func TestACompactedStoreCanKeepTheWayFromAnyTick(t *testing.T) {
 			}
 		}
 	}
-	_, err := v.Compact(storetest.Background, filepath.Join(t.TempDir(), "x"), inspect.CompactOptions{Keep: "record:4"}) // It was rewound.
+	// The record was abandoned by a rewind.
+	_, err := v.Compact(storetest.Background, filepath.Join(t.TempDir(), "x"), inspect.CompactOptions{Keep: "record:4"})
 	require.ErrorIs(t, err, persist.ErrNotFound)
 	require.ErrorContains(t, err, "not on the way")
 }
@@ -187,7 +188,7 @@ func TestAConvertedStoreIsCompactedWithWhatItWas(t *testing.T) {
 		storetest.CloseStore(t, s)
 	}
 
-	older := olderCopy(t) // Not converted yet.
+	older := olderCopy(t) // A store that is not converted yet.
 	out, _ := compacted(t, older, inspect.CompactOptions{})
 	again, s := openNewer(t, out)
 	again.check(t)

@@ -26,7 +26,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// compressed are the options of a save that is to be small.
+// compressed are the options of a compressed save.
 var compressed = persist.SaveOptions{Compress: true}
 
 func compressedSave(t testing.TB, w *ecs.World) []byte {
@@ -36,7 +36,7 @@ func compressedSave(t testing.TB, w *ecs.World) []byte {
 	return out.Bytes()
 }
 
-// pagesOf returns the pages of a save by key, as they are there.
+// pagesOf returns the stored pages of a save by key.
 func pagesOf(t testing.TB, files disk.FS, name string) map[pagefile.Key][]byte {
 	t.Helper()
 	f, err := pagefile.Open(files, name)
@@ -50,7 +50,7 @@ func pagesOf(t testing.TB, files disk.FS, name string) map[pagefile.Key][]byte {
 	return pages
 }
 
-// Compression changes how long pages are, and nothing that can be asked for.
+// Compression changes the length of pages, and no result of any read.
 func TestACompressedSaveHasTheSamePages(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 60, 9000} {
@@ -103,8 +103,8 @@ func TestACompressedSaveIsLoadedAndSavedAgain(t *testing.T) {
 	}
 }
 
-// Compressors are used again, by whichever goroutine comes: what they did before must not
-// show. A later version of the library may give other bytes.
+// Compressors are reused by any goroutine, and their earlier use must not affect the result. A
+// later version of the library may give other bytes.
 func TestACompressedSaveHasTheSameBytesOnEveryMachine(t *testing.T) {
 	w := worldOf(5000)
 	other := worldOf(700)
@@ -158,7 +158,7 @@ func TestSavesTakeOneOptionsAtMost(t *testing.T) {
 	})
 }
 
-// frameOf compresses content as somebody else may.
+// frameOf compresses content with other options than Stet does.
 func frameOf(t testing.TB, content []byte, o ...zstd.EOption) []byte {
 	t.Helper()
 	e, err := zstd.NewWriter(nil, append([]zstd.EOption{zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true)}, o...)...)
@@ -166,7 +166,7 @@ func frameOf(t testing.TB, content []byte, o ...zstd.EOption) []byte {
 	return e.EncodeAll(content, nil)
 }
 
-// compressedValue returns the value of a page of that frame, whose checksum is right.
+// compressedValue returns the value of a page with that frame and a correct checksum.
 func compressedValue(crc uint32, size uint64, frame []byte) []byte {
 	e := format.NewEncoder()
 	format.PageHead(e, frame) // [0, sum, bin]
@@ -180,7 +180,7 @@ func compressedValue(crc uint32, size uint64, frame []byte) []byte {
 	return append(e.Buf, frame...)
 }
 
-// smallSave returns the pages of a compressed save, one of them and its content.
+// smallSave returns the pages of a compressed save, and one page with its content.
 func smallSave(t testing.TB) (pages map[pagefile.Key][]byte, m *format.Manifest, k pagefile.Key, content []byte, crc uint32) {
 	t.Helper()
 	w := storetest.New(0)
@@ -200,7 +200,7 @@ func smallSave(t testing.TB) (pages map[pagefile.Key][]byte, m *format.Manifest,
 	return pages, m, k, content, ref.CRC
 }
 
-// Whoever computes checksums anew can say what he likes of a compressed page.
+// An attacker can recompute checksums and put any content into a compressed page.
 func TestCompressedPagesThatLieAreRefused(t *testing.T) {
 	t.Parallel()
 	_, _, _, content, crc := smallSave(t)
@@ -209,12 +209,12 @@ func TestCompressedPagesThatLieAreRefused(t *testing.T) {
 	bomb := frameOf(t, make([]byte, 64<<20))
 	dictionary := frameOf(t, content, zstd.WithEncoderDictRaw(7, bytes.Repeat([]byte("entities "), 100)))
 	unsized := bytes.Clone(frame)
-	unsized[4] &^= 0b1110_0000 // No single segment, no length: what follows is the window.
+	unsized[4] &^= 0b1110_0000 // Not a single segment, and no length: the window follows.
 	empty := append(bytes.Clone(frame), frameOf(t, nil, zstd.WithZeroFrames(true))...)
 	skippable := append(bytes.Clone(frame), 0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4)
 	for name, c := range map[string]struct {
 		value []byte
-		want  string // Empty: it is good.
+		want  string // Empty: the page is valid.
 	}{
 		"nothing":              {compressedValue(crc, size, frame), ""},
 		"a longer length":      {compressedValue(crc, size+8, frame), "not one frame of that size"},
@@ -262,7 +262,7 @@ func TestACompressedPageNeedsTheFeature(t *testing.T) {
 	require.ErrorContains(t, loaded(t, hostileSave(t, p)), "cannot be compressed")
 
 	p, m, k, content, _ := smallSave(t)
-	p[k] = direct(content) // It may be stored plain.
+	p[k] = direct(content) // A page may be stored uncompressed.
 	p[format.Key(format.ManifestColumn, 0)] = direct(m.Encode())
 	require.NoError(t, loaded(t, hostileSave(t, p)))
 
@@ -273,14 +273,14 @@ func TestACompressedPageNeedsTheFeature(t *testing.T) {
 	require.ErrorContains(t, err, "page 0/0 cannot be compressed")
 }
 
-// FuzzCompressedPage reads pages whose checksums are right, and whatever frame.
+// FuzzCompressedPage reads pages with correct checksums and arbitrary frames.
 func FuzzCompressedPage(f *testing.F) {
 	_, _, _, content, crc := smallSave(f)
 	f.Add(crc, uint64(len(content)), frameOf(f, content))
 	f.Add(uint32(0), uint64(1<<20), append(frameOf(f, make([]byte, 1<<20)), make([]byte, 4080)...))
 	f.Fuzz(func(t *testing.T, crc uint32, size uint64, frame []byte) {
 		value := compressedValue(crc, size, frame)
-		const decoder = 4 << 20 // One may have to be made.
+		const decoder = 4 << 20 // A decoder may have to be allocated.
 		storetest.BoundedBy(t, uint64(decoder+300*len(value)), len(value), func() {
 			content, ref, err := format.DecodePage(value)
 			if err != nil {
@@ -312,7 +312,7 @@ func TestEveryFlippedBitOfACompressedSaveIsRefused(t *testing.T) {
 	}
 }
 
-// Pages are found, and their own checksums compared, where nothing leads to them.
+// Without an index that leads to them, pages are found by their own checksums.
 func TestADamagedCompressedSaveIsRecovered(t *testing.T) {
 	w := newOrdered(3*format.PageRows + 300)
 	file := filepath.Join(t.TempDir(), "save")
@@ -347,7 +347,7 @@ const (
 	keptCompressedText = "testdata/zstd-1.txt"
 )
 
-// A save as the first version that knew compression wrote it. It is never written anew.
+// The save was written by the first version with compression. It is never rewritten.
 func TestWhatTheFirstVersionWithCompressionWroteCanBeRead(t *testing.T) {
 	if _, err := os.Stat(keptCompressed); *golden.Update && os.IsNotExist(err) {
 		w := newOrdered(700)
@@ -358,7 +358,7 @@ func TestWhatTheFirstVersionWithCompressionWroteCanBeRead(t *testing.T) {
 	golden.Kept(t, keptCompressedText, describeCompressed(t))
 }
 
-// describeCompressed writes down what is in the kept save, and how its pages lie there.
+// describeCompressed describes the contents of the kept save, and how its pages are stored.
 func describeCompressed(t *testing.T) string {
 	t.Helper()
 	w := newOrdered(0)
@@ -374,8 +374,8 @@ func describeCompressed(t *testing.T) string {
 	return b.String()
 }
 
-// The other reader needs a module that decompresses. Without one it says so, and this
-// test that it compares nothing.
+// The other reader needs a module for decompression. Without the module it says so, and this test
+// skips the comparison.
 func TestAnotherReaderAgreesOnCompressedSaves(t *testing.T) {
 	large := filepath.Join(t.TempDir(), "save")
 	w := ecs.NewWorld(ecs.Options{})

@@ -22,16 +22,17 @@ import (
 
 // A run commits random ticks and remembers the digest of each.
 type run struct {
-	t       testing.TB
-	dir     string
-	rng     *rand.Rand
-	world   *storetest.World
-	store   *persist.Store
-	digests map[ecs.Digest]int // To the number of the commit, counted over all branches.
+	t     testing.TB
+	dir   string
+	rng   *rand.Rand
+	world *storetest.World
+	store *persist.Store
+	// Maps to the number of the commit, counted over all branches.
+	digests map[ecs.Digest]int
 	commits int
 	last    int // The commit of the newest record.
-	synced  int // The commit that was durable last,
-	durable int // and the bytes that the last segment had then.
+	synced  int // The last commit that was durable.
+	durable int // The length of the last segment when that commit became durable.
 }
 
 func newRun(t testing.TB, seed uint64) *run {
@@ -70,13 +71,13 @@ func (r *run) tick() {
 	r.commits++
 	r.last = r.commits
 	r.digests[storetest.Persistent(r.world.World)] = r.commits
-	if r.store.Snapshotting() { // A snapshot makes durable what it has.
+	if r.store.Snapshotting() { // A snapshot makes its state durable.
 		require.NoError(r.t, r.store.Settle().Err)
 		r.sync()
 	}
 }
 
-// some does n random things.
+// some does n random actions.
 func (r *run) some(n int) {
 	for range n {
 		switch k := r.rng.IntN(12); {
@@ -94,9 +95,10 @@ func (r *run) some(n int) {
 	}
 }
 
-// crash ends the process, as it were, and loses a part of what was not durable.
+// crash simulates the end of the process and loses a part of the bytes that were not durable.
 func (r *run) crash() {
-	require.NoError(r.t, r.store.Journal().Sync(storetest.Background)) // All bytes are in the file.
+	// All bytes are in the file.
+	require.NoError(r.t, r.store.Journal().Sync(storetest.Background))
 	r.dir = storetest.CopyDir(r.t, r.dir)
 	r.world.ReleaseAll()
 	storetest.CloseStore(r.t, r.store)
@@ -105,7 +107,7 @@ func (r *run) crash() {
 	require.NoError(r.t, os.WriteFile(filepath.Join(r.dir, names[len(names)-1]), []byte(kept), 0o600))
 }
 
-// check checks a state that came back.
+// check checks a recovered state.
 func (r *run) check(digest ecs.Digest) (commit int) {
 	r.t.Helper()
 	commit, ok := r.digests[digest]
@@ -177,7 +179,7 @@ func TestAJournalCutAnywhereLeadsToACommitNotOlderThanTheLastSync(t *testing.T) 
 		}
 		require.True(t, whole != closed || last == r.commits)
 	}
-	for size := 0; size < r.durable; size += 11 { // Older states, or an error.
+	for size := 0; size < r.durable; size += 11 { // An older state, or an error.
 		require.NoError(t, os.WriteFile(segment, []byte(closed[:size]), 0o600))
 		if digest, err := headDigest(dir); err == nil {
 			_, ok := r.digests[digest]
@@ -186,7 +188,7 @@ func TestAJournalCutAnywhereLeadsToACommitNotOlderThanTheLastSync(t *testing.T) 
 	}
 }
 
-// headDigest returns the digest of the state that recovery would lead to.
+// headDigest returns the digest of the state that recovery leads to.
 func headDigest(dir string) (ecs.Digest, error) {
 	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	if err != nil {
@@ -200,9 +202,8 @@ func headDigest(dir string) (ecs.Digest, error) {
 	return im.Digest(), nil
 }
 
-// lostTail returns a store that lost its last ticks in a crash and went on with
-// others, and the snapshot that another store, which lost nothing, made of one
-// of the lost ones.
+// lostTail returns a store that lost its last ticks in a crash and then committed others. It also
+// returns a snapshot of one of the lost ticks, which another store without the loss wrote.
 func lostTail(t testing.TB, others int) (dir, name, snapshot string) {
 	r := newRun(t, 3)
 	r.tick()
@@ -271,7 +272,7 @@ func TestACreationThatFailedCanBeTriedAgain(t *testing.T) {
 	require.NoError(t, simVerify(mem, w))
 }
 
-// failCalls makes every call fail that begins with a text.
+// failCalls makes every call fail that begins with begin.
 func failCalls(mem *disktest.Mem, begin string) {
 	mem.OnCall(func(n int, call string) {
 		if strings.HasPrefix(call, begin) {
@@ -307,7 +308,8 @@ func TestACreationCutShortIsFinishedByTheNextOpen(t *testing.T) {
 	w := storetest.New(0)
 	w.Fill(5)
 	s := storetest.Open(t, dir, w, persist.Options{})
-	unfinished := storetest.ReadTree(t, dir) // Not closed: no seal.
+	// The store was not closed, so there is no seal.
+	unfinished := storetest.ReadTree(t, dir)
 	storetest.CloseStore(t, s)
 	const base = "snapshots/00000001.snap"
 	unfinished[base+".tmp"] = unfinished[base][:5000]

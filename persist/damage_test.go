@@ -20,8 +20,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// flips returns the offsets of the bytes of a file to damage, from a random one
-// on.
+// flips returns the offsets of the bytes of a file to damage, from a random offset on.
 func flips(rng *rand.Rand, name string, size int) (offsets []int) {
 	step := *storetest.Stride
 	if strings.HasPrefix(name, catalog.JournalDir) {
@@ -35,7 +34,8 @@ func flips(rng *rand.Rand, name string, size int) (offsets []int) {
 
 func TestEveryFlippedBitIsReported(t *testing.T) {
 	s := storetest.NewSample(t)
-	require.Len(t, s.Tree, 9) // LOCK, two directories, three snapshots, two segments, the ledger.
+	// LOCK, two directories, three snapshots, two segments, the ledger.
+	require.Len(t, s.Tree, 9)
 	for name, data := range s.Tree {
 		if data == "" {
 			continue
@@ -75,10 +75,10 @@ func TestDamageToTheLastTickIsNoReasonToGoBackToTheOneBefore(t *testing.T) {
 		require.ErrorContains(t, err, says)
 	}
 	s := storetest.NewSample(t)
-	refused(s.Dir, "payload checksum does not match") // The seal says that it is the head.
+	// The seal says that this tick is the head.
+	refused(s.Dir, "payload checksum does not match")
 
-	// After a crash only a mark says that the tick was durable, which follows in
-	// its own time.
+	// After a crash only a mark, which is written later, shows that the tick was durable.
 	dir := filepath.Join(t.TempDir(), "store")
 	storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))
 	w := storetest.New(0)
@@ -140,10 +140,11 @@ func TestMissingFilesAreNamed(t *testing.T) {
 	d := s.Damaged(t)
 	for _, c := range []struct {
 		missing []string
-		skipped string // In the report, if the state comes back; else
-		refused string // in the error.
+		skipped string // Text in the report if the state is recovered.
+		refused string // Text of the error otherwise.
 	}{
-		{missing: []string{"journal/00000001.seg"}, skipped: "journal/00000001.seg"}, // The newest snapshot does not need it.
+		// The newest snapshot does not need it.
+		{missing: []string{"journal/00000001.seg"}, skipped: "journal/00000001.seg"},
 		{missing: []string{"journal/00000001.seg", "snapshots/00000003.snap"}, refused: "no such record: 5"},
 		{missing: []string{"journal/00000001.seg", "journal/00000002.seg"}, refused: "journal"},
 		{missing: []string{"journal/00000002.seg"}, refused: "journal/00000002.seg: 0 bytes at offset 0: missing"},
@@ -176,8 +177,8 @@ func TestMissingFilesAreNamed(t *testing.T) {
 	}
 }
 
-// A store of format 1 without its last segment looks like it did before the last opening,
-// unless a snapshot tells; and so does one of format 2 without its ledger.
+// A store of format 1 without its last segment looks as it did before the last opening, unless a
+// snapshot is newer. The same holds for format 2 without its ledger.
 func TestALostLastSegmentIsNoticedIfASnapshotIsNewer(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
@@ -211,14 +212,14 @@ func TestFilesOfAnotherStoreAreRefused(t *testing.T) {
 		tree[name] = other.Tree[name]
 		r, err := d.Opened(tree)
 		switch name {
-		case "snapshots/00000001.snap": // The others refer to it.
+		case "snapshots/00000001.snap": // The other snapshots refer to it.
 			require.ErrorIs(t, err, persist.ErrCorrupt)
 			require.ErrorContains(t, err, name)
 		case "snapshots/00000003.snap":
 			require.NoError(t, err)
 			require.ErrorIs(t, r.Skipped[0], persist.ErrForeign)
 			require.ErrorContains(t, r.Skipped[0], name)
-		default: // Recovery does not come to it.
+		default: // Recovery does not read it.
 			require.NoError(t, err)
 		}
 		d.With(name, other.Tree[name], func() { d.Reported(name, 0) })
@@ -289,8 +290,9 @@ func TestForeignDirectoriesAndFilesAreLeftAlone(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Wherever a record is damaged, every state that a whole snapshot leads to without it is there
-// as it was, the newest of these on the way to the head is the one shown, and no state is wrong.
+// Wherever a record is damaged, every state that is reachable from an intact snapshot without it is
+// shown as it was. The newest of these ancestors of the head is the one shown, and no state is
+// wrong.
 func TestADamagedRecordHidesOnlyWhatNeedsIt(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
@@ -305,7 +307,8 @@ func TestADamagedRecordHidesOnlyWhatNeedsIt(t *testing.T) {
 	for _, sn := range whole.Snapshots() {
 		stored[sn.ID.Seq] = true
 	}
-	way := func(seq uint64) (way []uint64) { // From seq back to a snapshot, without it.
+	// The path from seq back to a snapshot, excluding the snapshot.
+	way := func(seq uint64) (way []uint64) {
 		for !stored[seq] {
 			way = append(way, seq)
 			e, ok := whole.Log().Find(seq)
@@ -350,9 +353,9 @@ func TestADamagedRecordHidesOnlyWhatNeedsIt(t *testing.T) {
 	}
 }
 
-// A preamble in the middle of a segment says what a component is that was registered late. Without
-// it the ticks that name the component cannot be read, and say so; all others are what they were,
-// though the one before serves as their schema.
+// A preamble in the middle of a segment describes a component that was registered late. Without it,
+// reading the ticks that name the component fails with an error. All other ticks are read as they
+// were, with the schema of the preamble before.
 func TestALostPreambleHidesOnlyTicksThatNameWhatItAdds(t *testing.T) {
 	ctx := storetest.Background
 	dir := filepath.Join(t.TempDir(), "store")
@@ -364,10 +367,11 @@ func TestALostPreambleHidesOnlyTicksThatNameWhatItAdds(t *testing.T) {
 	type Late struct{ N int32 }
 	late := ecs.MustRegister[Late](w.World)
 	late.Set(w.Entities()[0], Late{7})
-	digests = append(digests, commit()) // Record 2 names it.
+	digests = append(digests, commit()) // Record 2 names the new component.
 	require.NoError(t, w.History().Rewind(1))
 	w.Position.Set(w.Entities()[1], storetest.Position{})
-	digests = append(digests, commit()) // Record 3 continues record 1, and does not.
+	// Record 3 continues record 1, and does not name it.
+	digests = append(digests, commit())
 	late.Set(w.Entities()[1], Late{8})
 	digests = append(digests, commit())
 	storetest.CloseStore(t, store)

@@ -22,17 +22,17 @@ import (
 
 const sectorSize = 512
 
-// A device is what a disk with a write cache holds: what it answers, what is on
-// its medium, and the writes between, which a cut of power may lose.
+// A device simulates a disk with a write cache. It has the content that reads return and the
+// content of the medium. It also has the cached writes, which a power cut may lose.
 type device struct {
 	mu      sync.Mutex
 	now     []byte
 	medium  []byte
-	cached  []diskWrite // Since the last flush, in their order.
+	cached  []diskWrite // Writes since the last flush, in order.
 	flushes int
 
-	calls int    // Writes and flushes until cut is called; 0: it is not.
-	cut   func() // Before the last of them is carried out.
+	calls int    // Number of writes and flushes until cut is called; 0: never.
+	cut   func() // Called before the last of these calls is carried out.
 }
 
 type diskWrite struct {
@@ -51,8 +51,8 @@ func (d *device) read(offset, n int) []byte {
 	return slices.Clone(d.now[offset:min(offset+n, len(d.now))])
 }
 
-// before makes cut be called once, before the n-th write or flush from now on is
-// carried out.
+// before arranges that cut is called once, before the n-th write or flush from now on is carried
+// out.
 func (d *device) before(n int, cut func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,9 +85,8 @@ func (d *device) flush() {
 	d.flushes++
 }
 
-// left returns what is on the medium if the power fails now. Of the writes that
-// were not flushed it has none, or those before some moment, or any subset of
-// their sectors. d.mu is held.
+// left returns the content of the medium if the power fails now. Of the unflushed writes it has
+// none, those before some moment, or any subset of their sectors. The caller holds d.mu.
 func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 	content = slices.Clone(d.medium)
 	sectors, kept := 0, 0
@@ -104,13 +103,13 @@ func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 	return content, fmt.Sprintf("kept %d of the %d sectors in its cache", kept, sectors)
 }
 
-// served is a file that has the content of a disk. The kernel asks for it by the
-// protocol of FUSE, whose root is that one file here, so few requests occur.
+// served is a file with the content of a disk. The kernel reads it by the FUSE protocol. The root
+// of the file system is that file, so few requests occur.
 //
-// A process of its own answers, which uses nothing of what it serves: when it
-// dies, whoever waits for the disk gets an error, and nobody waits for ever. It
-// has its own mounts, too: the last process to leave those of the test takes them
-// down, and must not wait for answers that it would have to give itself.
+// A separate process answers, and uses nothing of the file system that it serves. When it ends,
+// callers that wait for the disk get an error instead of waiting forever. It also has its own mount
+// namespace. The last process that leaves the test's namespace unmounts everything, and must not
+// wait for its own answers.
 type served struct {
 	name    string
 	process *exec.Cmd
@@ -143,9 +142,8 @@ func serve(t testing.TB, content string) *served {
 	return s
 }
 
-// cut has the power cut before the n-th write or flush from now on. It calls
-// atThat while the disk stands still, then has what is left written to the file
-// that the disk was made of.
+// cut cuts the power before the n-th write or flush from now on. It calls atThat while the disk is
+// stopped, then writes the remaining content to the file that the disk was made from.
 func (s *served) cut(n int, seed uint64, atThat func()) (how string) {
 	fmt.Fprintln(s.say, n, seed)
 	s.said.Scan()
@@ -155,7 +153,7 @@ func (s *served) cut(n int, seed uint64, atThat func()) (how string) {
 	return s.said.Text()
 }
 
-// close takes the disk away, once the loop device has let go of it.
+// close removes the disk, once the loop device has released it.
 func (s *served) close() (err error) {
 	for range 2000 {
 		if err = unix.Unmount(s.name, 0); err == nil {
@@ -168,7 +166,7 @@ func (s *served) close() (err error) {
 
 func ignored(error) error { return nil }
 
-// serveDisk answers for a disk and cuts its power when it is told to.
+// serveDisk answers requests for a disk and cuts its power on command.
 func serveDisk(file, _ string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -200,13 +198,13 @@ func serveDisk(file, _ string) error {
 }
 
 const (
-	fuseHeader   = 40 // Before each request,
-	fuseReply    = 16 // and before each answer.
+	fuseHeader   = 40 // Before each request.
+	fuseReply    = 16 // Before each answer.
 	fuseWriteIn  = 40
 	fuseMaxWrite = 128 << 10
 )
 
-// Requests, by their numbers in the protocol.
+// Request numbers of the protocol.
 const (
 	fuseForget  = 2
 	fuseGetAttr = 3
@@ -220,13 +218,14 @@ const (
 	fuseInit    = 26
 )
 
-// answer answers until the file system is unmounted.
+// answer answers requests until the file system is unmounted.
 func answer(fuse int, d *device) {
 	request := make([]byte, fuseMaxWrite+(64<<10))
 	for {
 		n, err := unix.Read(fuse, request)
 		switch {
-		case errors.Is(err, unix.EINTR) || errors.Is(err, unix.ENOENT): // ENOENT: it was interrupted.
+		// ENOENT: the request was interrupted.
+		case errors.Is(err, unix.EINTR) || errors.Is(err, unix.ENOENT):
 			continue
 		case err != nil:
 			return
@@ -246,7 +245,7 @@ func answer(fuse int, d *device) {
 	}
 }
 
-// do carries out one request and returns what the protocol has as its answer.
+// do carries out one request and returns the body of the answer.
 func (d *device) do(opcode uint32, in []byte) (body []byte, errno unix.Errno) {
 	le := binary.LittleEndian
 	switch opcode {
@@ -254,16 +253,16 @@ func (d *device) do(opcode uint32, in []byte) (body []byte, errno unix.Errno) {
 		out := make([]byte, 64)
 		le.PutUint32(out[0:], 7)
 		le.PutUint32(out[4:], 31)
-		le.PutUint32(out[8:], fuseMaxWrite) // Read ahead.
+		le.PutUint32(out[8:], fuseMaxWrite) // Read-ahead.
 		le.PutUint32(out[12:], 1<<5)        // Writes of more than a page.
-		le.PutUint16(out[16:], 16)          // Requests under way,
-		le.PutUint16(out[18:], 12)          // and how many are many.
+		le.PutUint16(out[16:], 16)          // Maximum number of requests under way.
+		le.PutUint16(out[18:], 12)          // Congestion threshold.
 		le.PutUint32(out[20:], fuseMaxWrite)
 		le.PutUint32(out[24:], 1)
 		return out, 0
 	case fuseGetAttr, fuseSetAttr:
 		out := make([]byte, 104)
-		le.PutUint64(out[0:], 3600) // Seconds for which it holds.
+		le.PutUint64(out[0:], 3600) // Validity in seconds.
 		le.PutUint64(out[16:], 1)   // Inode.
 		le.PutUint64(out[24:], uint64(len(d.now)))
 		le.PutUint64(out[32:], uint64(len(d.now)/sectorSize))
@@ -288,11 +287,10 @@ func (d *device) do(opcode uint32, in []byte) (body []byte, errno unix.Errno) {
 	return nil, unix.ENOSYS
 }
 
-// loop makes a file a block device and mounts it. The device goes away with the
-// mount.
+// loop makes a file a block device and mounts it. The device goes away with the mount.
 func loop(t testing.TB, file, options string) (dir string) {
 	t.Helper()
-	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0) // Not os.Open, which polls.
+	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0) // os.Open would poll.
 	require.NoError(t, err)
 	defer unix.Close(fd)
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
@@ -308,7 +306,7 @@ func loop(t testing.TB, file, options string) (dir string) {
 		config := unix.LoopConfig{Fd: uint32(fd)}
 		config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR
 		if err = unix.IoctlLoopConfigure(int(device.Fd()), &config); errors.Is(err, unix.EBUSY) {
-			device.Close() // Somebody was faster.
+			device.Close() // Another process took the device first.
 			continue
 		}
 		require.NoError(t, err)

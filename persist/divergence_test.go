@@ -16,7 +16,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// diverged returns how a sync test of a game ends that counts outside of its world.
+// diverged returns the divergence of a game that counts outside its world.
 func diverged() *ecs.Divergence {
 	w := ecs.NewWorld(ecs.Options{History: 2})
 	scores := ecs.MustRegister[Score](w)
@@ -49,7 +49,7 @@ func ExampleSaveDivergence() {
 func TestADivergenceIsSavedAsItsTwoWorlds(t *testing.T) {
 	ctx, d := context.Background(), diverged()
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	for range 2 { // The second time in the place of the first.
+	for range 2 { // The second call replaces the files of the first.
 		command, err := persist.SaveDivergence(ctx, dir, d)
 		require.NoError(t, err)
 		files := strings.Fields(command)[2:]

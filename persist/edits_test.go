@@ -63,7 +63,7 @@ func openMapWorld(t testing.TB, mem *disktest.Mem, options persist.Options) *map
 	return w
 }
 
-// commit ends a tick and returns how many bytes its payload has.
+// commit ends a tick and returns the size of its payload.
 func (w *mapWorld) commit(t testing.TB) int {
 	t.Helper()
 	require.NoError(t, w.store.Commit())
@@ -82,7 +82,7 @@ func (w *mapWorld) last(t testing.TB) *inspect.Commit {
 	return &commits[0]
 }
 
-// reopened closes the store, looks at every state of it, and opens it for another world.
+// reopened closes the store, checks every state of it, and opens it for another world.
 func (w *mapWorld) reopened(t testing.TB, options persist.Options) *mapWorld {
 	t.Helper()
 	digest := w.Digest()
@@ -123,7 +123,8 @@ func TestAByteOfALargeRowCostsFewBytesOfJournal(t *testing.T) {
 			w.chunks.Set(e, [4096]uint8{1})
 			entities = append(entities, e)
 		}
-		for range 2 { // Both resources are given, and the one that varies is found to be large.
+		// Both resources are written in full, and the varying one is detected as large.
+		for range 2 {
 			w.tiles.Mut().Cells[0][0]++
 			w.sheet.Mut().Pixels[0]++
 			w.commit(t)
@@ -143,7 +144,7 @@ func TestAByteOfALargeRowCostsFewBytesOfJournal(t *testing.T) {
 			}
 			require.Less(t, w.commit(t), 100*10+100)
 		}
-		w.tiles.Set(tileMap{}) // All of it is written, of which five bytes differ.
+		w.tiles.Set(tileMap{}) // All of it is written, but only five bytes differ.
 		require.Less(t, w.commit(t), 100)
 		w.close(t)
 	}
@@ -160,13 +161,13 @@ func TestALargeRowIsGivenWholeWhereNothingElseIsShorterOrKnown(t *testing.T) {
 	e, o := w.Create(), w.Create()
 	w.chunks.Set(e, [4096]uint8{1})
 	w.chunks.Set(o, [4096]uint8{2})
-	require.Greater(t, w.commit(t), 2*4096) // They are new.
-	w.chunks.Remove(e)                      // Another entity comes to the row.
+	require.Greater(t, w.commit(t), 2*4096) // The rows are new.
+	w.chunks.Remove(e)                      // Another entity takes the row.
 	require.Greater(t, w.commit(t), 4096)
 	w.close(t)
 }
 
-// Who reads the format of the release before reads a journal in which nothing is edited.
+// A journal without edits can be read by the release before, which knows only the older format.
 func TestAJournalWithoutEditsHasTheFormatThatItHad(t *testing.T) {
 	forms := func(mem *disktest.Mem) (forms []byte) {
 		v := requireSound(t, mem)
@@ -195,8 +196,8 @@ func TestAJournalWithoutEditsHasTheFormatThatItHad(t *testing.T) {
 	require.Equal(t, []byte{1, 1, 2, 3, 3}, forms(w.mem))
 }
 
-// A program that gets a value, writes through its slice and sets it, has changed the row
-// before it is saved: the undo log does not know what it was, the journal must.
+// A program gets a value, writes through its slice and sets it, so the row has changed before it is
+// saved. The undo log does not have the old bytes, so the journal must.
 func TestWhatIsWrittenThroughASliceThatWasGotIsJournaled(t *testing.T) {
 	for _, history := range []int{0, 5} {
 		w := openMapWorld(t, disktest.New(), persist.Options{History: history})
@@ -226,7 +227,7 @@ func TestEditsContinueTheStateThatTheyNameWhereverTheWorldWent(t *testing.T) {
 	}
 }
 
-// step does something that leads elsewhere, or a tick.
+// step does a random action that changes the state, or a tick.
 func (w *mapWorld) step(t testing.TB, rng *rand.Rand) {
 	switch rng.IntN(14) {
 	case 0:
@@ -304,8 +305,8 @@ func (w *mapWorld) change(rng *rand.Rand) {
 	}
 }
 
-// The ticks of wild views, which what follows an entity, a column or a reference is tested
-// with, have edits of all sorts.
+// The ticks of wild views have edits of all kinds. Tests of entities, columns and references use
+// these views.
 func TestWildViewsHaveEdits(t *testing.T) {
 	t.Parallel()
 	edited := map[string]int{}
@@ -336,7 +337,7 @@ func TestALargeRowIsFollowedThroughItsEdits(t *testing.T) {
 		w.chunks.Mut(e)[i*10] = uint8(i + 1)
 		w.commit(t)
 	}
-	w.chunks.Mut(e) // Written, and what it was.
+	w.chunks.Mut(e) // Marked as written, with its old value.
 	w.commit(t)
 	w.close(t)
 	v := requireSound(t, w.mem)
@@ -358,7 +359,7 @@ func TestALargeRowIsFollowedThroughItsEdits(t *testing.T) {
 	require.Equal(t, 1, commits[0].Rows[0].Values[0].First)
 }
 
-// Where the page of a large row is lost, so is what edits say of it, until a tick gives it.
+// If the page of a large row is lost, its edits are unusable until a tick writes the row in full.
 func TestEditsOfARowThatIsLostLeaveItLost(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -404,8 +405,7 @@ func TestEditsOfARowThatIsLostLeaveItLost(t *testing.T) {
 	require.Positive(t, kept)
 }
 
-// Under testdata lies a store as the first version that knew edits wrote it. It is never
-// written anew.
+// Under testdata is a store that the first version with edits wrote. It is never rewritten.
 const (
 	keptEdits     = "testdata/edits-1"
 	keptEditsText = "testdata/edits-1.txt"
@@ -423,7 +423,7 @@ func TestWhatTheFirstVersionWithEditsWroteCanBeRead(t *testing.T) {
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
 	w.Chunk.Mut(w.Entities()[0]).Tiles[1].Kind = 1
-	require.NoError(t, s.Commit()) // It can be gone on with.
+	require.NoError(t, s.Commit()) // The store can be continued.
 	storetest.CloseStore(t, s)
 	storetest.Verified(t, dir)
 }

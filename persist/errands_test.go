@@ -35,7 +35,7 @@ func newCounted(t *testing.T, dir string) counted {
 
 func (c counted) add(w *ecs.World) { c.n.In(w).Mut().N++ }
 
-// later calls Do in another goroutine, and returns what it returns. It comes back when the
+// later calls Do in another goroutine and returns its result on a channel. It returns when the
 // function waits.
 func (c counted) later(ctx context.Context, f func(*ecs.World)) chan error {
 	before, done := persist.Waiting(c.Store), make(chan error, 1)
@@ -46,8 +46,8 @@ func (c counted) later(ctx context.Context, f func(*ecs.World)) chan error {
 	return done
 }
 
-// Many goroutines do their errands while the world ticks, some of which lose patience. Each
-// function that Do says was called was, once, between ticks; all of it is in the journal.
+// Many goroutines call Do while the world ticks, and some cancel. Each function that Do reports as
+// called was called once, between ticks, and its changes are in the journal.
 func TestOtherGoroutinesDoTheirErrandsBetweenTicks(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -136,7 +136,7 @@ func TestAnErrandThatIsGivenUpIsNotDone(t *testing.T) {
 	require.NoError(t, s.Commit())
 	require.NoError(t, <-other)
 
-	// One that is being called is waited for, whatever becomes of its ctx.
+	// A function that is being called is waited for, even if its ctx ends.
 	ctx, cancel = context.WithCancel(t.Context())
 	called := s.later(ctx, func(w *ecs.World) {
 		cancel()
@@ -173,7 +173,7 @@ func TestErrandsEndWithTheStore(t *testing.T) {
 	assert.NoError(t, <-closes)
 }
 
-// A Commit that is refused calls no function.
+// A refused Commit calls no function.
 func TestErrandsWaitForACommitThatEndsATick(t *testing.T) {
 	t.Parallel()
 	fs, stop, release := stoppable()

@@ -28,7 +28,7 @@ func TestLoad_Texts(t *testing.T) {
 	require.EqualError(t, err, "foreign: notes.save: it is neither a save nor a snapshot")
 }
 
-// Errors say what the program did, not which call of the system was made for it.
+// Errors name the action of the program, not the system call.
 func TestErrors_NoSystemCalls(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

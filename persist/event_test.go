@@ -36,8 +36,8 @@ func newRing(t *testing.T) *ring {
 	return r
 }
 
-// Events of a tick that was committed are there in the next one, also if a store or a save
-// lies in between; those that do not persist ended with it everywhere.
+// Events of a committed tick exist in the next one, also across a store or a save. Events that do
+// not persist end with their tick everywhere.
 func TestEventsOutliveTheProgram(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -50,7 +50,7 @@ func TestEventsOutliveTheProgram(t *testing.T) {
 	r.hits.Send(hit{3})
 	r.flashes.Send(flash{"red"})
 	for range r.sounds.All() {
-		break // It has read the first.
+		break // This reader has read the first event.
 	}
 	require.Equal(t, 1, r.flashes.Len())
 	require.NoError(t, s.Commit())
@@ -77,7 +77,7 @@ func TestEventsOutliveTheProgram(t *testing.T) {
 		require.Zero(t, again.hits.Len())
 	}
 
-	// Under another name they are found by the former one, with what readers have read.
+	// Under a new name, events are found by the former name, with the positions of their readers.
 	renamed := ecs.NewWorld(ecs.Options{})
 	blows := ecs.MustRegisterEvent(renamed, ecs.Component[hit]{Name: "blow", FormerNames: []string{"hit"}})
 	heard, err := blows.Reader("sounds")

@@ -17,9 +17,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Under testdata/evolution-1 lie a store and a save that a program with these
-// types wrote before types could change at all, see the README there. They are
-// never written anew.
+// Under testdata/evolution-1 are a store and a save with these types. They were written before
+// types could change, see the README there. They are never rewritten.
 const (
 	olderStore = "testdata/evolution-1/store"
 	olderSave  = "testdata/evolution-1/save"
@@ -54,7 +53,7 @@ type (
 	}
 )
 
-func cloneOlderPack(p olderPack) olderPack { return p } // Nothing of it is changed in place.
+func cloneOlderPack(p olderPack) olderPack { return p } // No value is changed in place.
 
 // olderWorld is a world of that program.
 type olderWorld struct {
@@ -80,7 +79,7 @@ func newOlderWorld() *olderWorld {
 	}
 }
 
-// play makes five entities, of which the second is destroyed at the end.
+// play creates five entities and destroys the second at the end.
 func (w *olderWorld) play(commit func()) {
 	var made []ecs.Entity
 	for i := range 5 {
@@ -124,7 +123,7 @@ func writeOlder(t *testing.T) {
 	storetest.WriteTree(t, olderStore, tree)
 }
 
-// The types of the program as it is now.
+// The types of the present program.
 type (
 	newerUnit struct {
 		Team  int64
@@ -151,7 +150,7 @@ type (
 	newerRules    struct{ Text string }
 )
 
-// newerWorld is a world of it.
+// newerWorld is a world of the present program.
 type newerWorld struct {
 	*ecs.World
 	unit     *ecs.Storage[newerUnit]
@@ -182,7 +181,7 @@ func newNewerWorld() *newerWorld {
 	}
 }
 
-// check compares w with what olderWorld.play left.
+// check compares w with the state that olderWorld.play left.
 func (w *newerWorld) check(t *testing.T) {
 	t.Helper()
 	require.Equal(t, 4, w.Len())
@@ -208,7 +207,7 @@ func (w *newerWorld) check(t *testing.T) {
 	require.Equal(t, newerRules{"hard 65535"}, w.rules.Get())
 }
 
-// converted is what the program is told.
+// converted is the list of conversions that the program gets.
 const converted = `unit: newerUnit.Life: was HP
 unit: newerUnit.Team: int32 became int64
 unit: newerUnit.Life: int16 became int32
@@ -261,7 +260,8 @@ func TestWhatOlderTypesWroteIsThere(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(olderStore), 0o700))
 		writeOlder(t)
 	}
-	require.Len(t, storetest.ReadTree(t, olderStore), 5) // Two directories, two snapshots, a segment.
+	// Two directories, two snapshots, a segment.
+	require.Len(t, storetest.ReadTree(t, olderStore), 5)
 }
 
 func TestASaveOfOlderTypesIsConverted(t *testing.T) {
@@ -285,7 +285,7 @@ func TestASaveOfOlderTypesIsConverted(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrNewer)
 	require.ErrorContains(t, err, "rules has version 2")
 
-	unknown := ecs.NewWorld(ecs.Options{}) // What it does not know keeps its version.
+	unknown := ecs.NewWorld(ecs.Options{}) // An unregistered component keeps its version.
 	require.NoError(t, persist.Load(storetest.Background, file, unknown))
 	require.NoError(t, persist.Save(storetest.Background, file, unknown))
 	again = newNewerWorld()
@@ -302,7 +302,7 @@ func TestAStoreOfOlderTypesIsConvertedOnce(t *testing.T) {
 	require.Equal(t, want, told(s.Report().Converted))
 	require.Contains(t, s.Report().String(), "converted: unit: newerUnit.Old: dropped")
 	head := w.Raw().Seq()
-	crashed := storetest.CopyDir(t, dir) // Before the first commit.
+	crashed := storetest.CopyDir(t, dir) // A copy from before the first commit.
 	digest := w.Digest()
 	e := w.Entities()[0]
 	w.unit.Set(e, newerUnit{Team: 77})
@@ -332,7 +332,7 @@ func TestAStoreOfOlderTypesIsConvertedOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, im.Digest(), "record %d", seq)
 	}
-	im, err := v.At(storetest.Background, head-1) // As it was written.
+	im, err := v.At(storetest.Background, head-1) // The state as it was written.
 	require.NoError(t, err)
 	require.Equal(t, "olderUnit", im.Find("unit").Layout.Name)
 	require.Nil(t, im.Find("vitality"))
@@ -382,7 +382,7 @@ func TestAnOlderProgramIsRefusedByAConvertedStore(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-// The journal's segment is begun before the converted snapshot has its name.
+// The journal's segment begins before the converted snapshot gets its name.
 func TestAConversionCutShortIsDoneAgainOrNotAtAll(t *testing.T) {
 	const snapshot = "snapshots/00000003.snap"
 	dir := olderCopy(t)
@@ -401,7 +401,7 @@ func TestAConversionCutShortIsDoneAgainOrNotAtAll(t *testing.T) {
 	require.NoError(t, s.Commit())
 	storetest.CloseStore(t, s)
 	storetest.Verified(t, other)
-	w, s = openNewer(t, other) // Converted later than first begun.
+	w, s = openNewer(t, other) // Converted later than the first attempt began.
 	require.NotEmpty(t, s.Report().Converted)
 	u, _ := w.unit.Get(w.Entities()[0])
 	require.Equal(t, newerUnit{Life: 1}, u)
@@ -414,7 +414,7 @@ func TestAConversionCutShortIsDoneAgainOrNotAtAll(t *testing.T) {
 	storetest.CloseStore(t, s)
 	storetest.Verified(t, cut)
 
-	// A tick of the new types never goes on the old state.
+	// A tick of the new types never continues the old state.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, snapshot), []byte("lost"), 0o600))
 	_, err = persist.Open(storetest.Background, dir, newNewerWorld().World, persist.Options{})
 	require.ErrorIs(t, err, persist.ErrCorrupt)

@@ -13,8 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// The types of a program after that of newerWorld, and its world. It knows nothing
-// of packs.
+// The types and the world of a program after newerWorld's. It has no packs.
 type (
 	newestUnit struct {
 		Life float64 `stet:",was=Health"`
@@ -52,7 +51,7 @@ func newNewestWorld() *newestWorld {
 	}
 }
 
-// check compares w with what newerWorld has of it.
+// check compares w with the fields that newerWorld also has.
 func (w *newestWorld) check(t *testing.T, before *newerWorld) {
 	t.Helper()
 	require.Equal(t, before.Entities(), w.Entities())
@@ -75,14 +74,13 @@ func (w *newestWorld) check(t *testing.T, before *newerWorld) {
 	require.Equal(t, newestRules{[3]string{before.rules.Get().Text, "", "!"}}, w.rules.Get())
 }
 
-// An era is the life of a store under one set of types.
+// An era is a part of a store's history under one set of types.
 type era struct {
-	layout  string // Of units.
+	layout  string // Layout of units.
 	digests map[uint64]ecs.Digest
 }
 
-// twiceConverted returns a store of three eras, the last world of the second, and
-// the record it had.
+// twiceConverted returns a store of three eras, the last world of the second one, and its record.
 func twiceConverted(t *testing.T) (dir string, eras []era, second *newerWorld, mark uint64) {
 	dir = olderCopy(t)
 	eras = []era{{"olderUnit", nil}, {"newerUnit", map[uint64]ecs.Digest{}}, {"newestUnit", map[uint64]ecs.Digest{}}}
@@ -132,7 +130,7 @@ func (w *newestWorld) change(t *testing.T, s *persist.Store) {
 	require.NoError(t, s.Commit())
 }
 
-// renew makes a world that shares no page with the one before.
+// renew fills the world so that it shares no page with the state before.
 func (w *newestWorld) renew() {
 	w.DestroyAll(slices.Clone(w.Entities()))
 	for i := range 2 + w.Tick()%5 {
@@ -151,7 +149,7 @@ func TestAStoreIsConvertedAgain(t *testing.T) {
 	for _, era := range eras {
 		for seq, want := range era.digests {
 			if seq == mark && era.layout == "newerUnit" {
-				want = 0 // The last state of an era is what it was converted to.
+				want = 0 // The last state of an era is converted to the next era.
 			}
 			im, err := v.At(storetest.Background, seq)
 			require.NoError(t, err)
@@ -192,13 +190,14 @@ func TestAStoreIsGoneBackToBeforeItsConversion(t *testing.T) {
 			} else {
 				require.NotEmpty(t, s.Report().Converted)
 			}
-			crashed := storetest.CopyDir(t, dir) // Before the first tick: the newest state again.
+			// Before the first tick a crash leads to the newest state again.
+			crashed := storetest.CopyDir(t, dir)
 			w.change(t, s)
 			w.change(t, s)
 			want := w.Digest()
 			storetest.CloseStore(t, s)
 			v := storetest.Verified(t, dir)
-			im, err := v.At(storetest.Background, mark+3) // The way that was left.
+			im, err := v.At(storetest.Background, mark+3) // The abandoned branch.
 			require.NoError(t, err)
 			require.Equal(t, eras[2].digests[mark+3], im.Digest())
 			w, s = openNewest(t, dir, persist.Options{})
@@ -213,7 +212,7 @@ func TestAStoreIsGoneBackToBeforeItsConversion(t *testing.T) {
 		})
 	}
 
-	// With the types of then, nothing has to be converted.
+	// With the types of that era, nothing has to be converted.
 	w := newNewerWorld()
 	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{At: fmt.Sprint("record:", mark-1), SnapshotBytes: -1})
 	require.NoError(t, err)
@@ -235,7 +234,8 @@ func TestAConvertedStoreIsPruned(t *testing.T) {
 	dir, eras, _, mark := twiceConverted(t)
 	w, s := openNewest(t, dir, persist.Options{Retain: persist.Retention{Last: 1}})
 	before := storetest.Snapshots(t, dir)
-	for i := range 2 { // A second one that shares nothing, of the same types, lets the others go.
+	// A second snapshot that shares no file, with the same types, allows the others to be removed.
+	for i := range 2 {
 		w.renew()
 		w.change(t, s)
 		eras[2].digests[w.Raw().Seq()] = w.Digest()
@@ -251,7 +251,8 @@ func TestAConvertedStoreIsPruned(t *testing.T) {
 	eras[2].digests[w.Raw().Seq()] = w.Digest()
 	last := w.Raw().Seq()
 	storetest.CloseStore(t, s)
-	for _, name := range before[:len(before)-1] { // The last one is of the present types: the history leads back to it.
+	// The last one has the present types, and the history leads back to it.
+	for _, name := range before[:len(before)-1] {
 		require.NotContains(t, storetest.Snapshots(t, dir), name)
 	}
 

@@ -10,13 +10,13 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A field is renamed and a number becomes wider: the tag says which was which.
+// A field is renamed and a number becomes wider. The tag gives the former name.
 func ExampleLoad_evolution() {
 	dir, _ := os.MkdirTemp("", "stet")
 	defer os.RemoveAll(dir)
 	ctx, file := context.Background(), filepath.Join(dir, "save")
 
-	{ // The program as it was.
+	{ // The earlier version of the program.
 		type Unit struct{ HP, Level int16 }
 		w := ecs.NewWorld(ecs.Options{})
 		ecs.MustRegister[Unit](w).Set(w.Create(), Unit{30, 2})
@@ -40,7 +40,7 @@ func ExampleLoad_evolution() {
 	// Fighter: Fighter.Mana: added, zero
 }
 
-// What no conversion by name can do takes a version and a function.
+// Conversions that names cannot express need a version and a function.
 func ExampleOpen_migration() {
 	dir, _ := os.MkdirTemp("", "stet")
 	defer os.RemoveAll(dir)

@@ -8,8 +8,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A standby follows the store of a game, and takes it over when the game has ended: the
-// world goes on where it was, with the history that it followed.
+// A standby follows the store of a game, and takes it over when the game has ended. The world
+// continues where it was, with the history that it followed.
 func ExampleFollower() {
 	ctx := context.Background()
 	dir, remove := tempDir()
@@ -41,7 +41,7 @@ func ExampleFollower() {
 	changed, err := follower.Advance(ctx)
 	fmt.Println("tick", standby.Tick(), "score", seen.Get(), changed, err)
 
-	_, err = follower.Open(ctx, persist.Options{}) // Somebody has it.
+	_, err = follower.Open(ctx, persist.Options{}) // The game still has the store open.
 	fmt.Println("taken:", err == nil)
 	if err := store.Close(ctx); err != nil {
 		fmt.Println(err)
@@ -51,7 +51,8 @@ func ExampleFollower() {
 		fmt.Println(err)
 		return
 	}
-	if err := standby.History().Rewind(2); err != nil { // What it followed.
+	// The history has the followed ticks.
+	if err := standby.History().Rewind(2); err != nil {
 		fmt.Println(err)
 	}
 	seen.Set(seen.Get() + 1)

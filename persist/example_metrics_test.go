@@ -14,8 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Package expvar shows the figures of a store to whoever asks the program, at any time:
-// they may be read by any goroutine.
+// Package expvar publishes the metrics of a store. Any goroutine may read them at any time.
 func ExampleStore_Metrics() {
 	ctx := context.Background()
 	temp, remove := tempDir()
@@ -35,7 +34,7 @@ func ExampleStore_Metrics() {
 		fmt.Println(err)
 	}
 
-	var shown map[string]any // As a program has it that reads /debug/vars.
+	var shown map[string]any // Parsed as a client of /debug/vars does.
 	if err := json.Unmarshal([]byte(expvar.Get("stet").String()), &shown); err != nil {
 		fmt.Println(err)
 	}
@@ -49,15 +48,16 @@ func ExampleStore_Metrics() {
 	// snapshots 1 kept all, as there are no two snapshots yet that share no file
 }
 
-// logged returns o with a log of what the store tells by itself: what was lost or may not go on
-// is a warning, what goes as it should is told, and each durable tick only to who looks for
-// faults. What o calls already it still calls.
+// logged returns o with functions that log the events of the store. Failures and losses are
+// warnings, normal events are info, and each durable tick is debug output. The functions that o
+// already has are still called.
 func logged(o persist.Options, log *slog.Logger) persist.Options {
 	onSnapshot, onDurable := o.OnSnapshot, o.OnDurable
 	o.OnSnapshot = func(r persist.SnapshotResult) {
 		level := slog.LevelInfo
 		if r.RemoveErr != nil || r.Err != nil && !errors.Is(r.Err, persist.ErrAbandoned) {
-			level = slog.LevelWarn // The store goes on, and tries again when the next one is due.
+			// The store continues, and tries again when the next snapshot is due.
+			level = slog.LevelWarn
 		}
 		log.Log(context.Background(), level, "snapshot", "snapshot", r)
 		if onSnapshot != nil {
@@ -73,8 +73,8 @@ func logged(o persist.Options, log *slog.Logger) persist.Options {
 	return o
 }
 
-// A store logs nothing by itself. This wires all that it tells to a logger: what Open found,
-// snapshots, durable ticks, why a tick is not saved, and its figures.
+// A store logs nothing by itself. This example connects all its events to a logger: the report of
+// Open, snapshots, durable ticks, failures, and metrics.
 //
 //	error  the journal failed: nothing later is saved until Resume
 //	warn   a snapshot failed, or files could not be removed; Open found damage
@@ -103,7 +103,7 @@ func ExampleMetrics_LogValue() {
 	if err := store.Sync(ctx); err != nil {
 		log.Error("not saved", "error", err)
 	}
-	log.Info("store", "metrics", store.Metrics()) // Every minute, say.
+	log.Info("store", "metrics", store.Metrics()) // For example once a minute.
 	if err := store.Close(ctx); err != nil {
 		log.Error("close", "error", err)
 	}
@@ -113,10 +113,10 @@ func ExampleMetrics_LogValue() {
 	// level=INFO msg=store metrics.tick=1 metrics.durable_tick=1 metrics.lag_ticks=0 metrics.error="" metrics.snapshots=1 metrics.snapshots_failed=0
 }
 
-// steady leaves out what differs from run to run, and most of the rest.
+// steady removes attributes that differ from run to run, and most of the rest.
 func steady(groups []string, a slog.Attr) slog.Attr {
 	const shown = " time level msg report tick durable_tick lag_ticks name error snapshots snapshots_failed "
-	inner := len(groups) > 1 // Of a group within the metrics.
+	inner := len(groups) > 1 // The attribute is in a group within the metrics.
 	if a.Key == slog.TimeKey || inner || !strings.Contains(shown, " "+a.Key+" ") {
 		return slog.Attr{}
 	}

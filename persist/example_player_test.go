@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// newPatient returns a world of one patient, and what heals it: up to most points.
+// newPatient returns a world of one patient, and a function that heals it up to most points.
 func newPatient(most int) (w *ecs.World, heal func([]inspect.Input) error) {
 	w = ecs.NewWorld(ecs.Options{})
 	health := ecs.MustRegisterResource(w, 50, ecs.Component[int]{Name: "Health"})
@@ -21,7 +21,7 @@ func newPatient(most int) (w *ecs.World, heal func([]inspect.Input) error) {
 	}
 }
 
-// recordHealing keeps in dir what healing with these points did.
+// recordHealing records in dir the healing with these doses.
 func recordHealing(ctx context.Context, dir string, doses ...byte) error {
 	w, heal := newPatient(1000)
 	store, err := persist.Open(ctx, dir, w, persist.Options{})
@@ -43,9 +43,8 @@ func recordHealing(ctx context.Context, dir string, doses ...byte) error {
 	return store.Close(ctx)
 }
 
-// What a program journaled of its inputs is run again, by another version of it. The
-// first tick that comes out otherwise shows where they differ: here healing stops at
-// 100 now.
+// A newer version of a program replays its journaled inputs. The first tick with another result
+// shows where the versions differ: here healing now stops at 100.
 func ExamplePlayer() {
 	ctx := context.Background()
 	dir, remove := tempDir()

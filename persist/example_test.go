@@ -14,14 +14,14 @@ import (
 
 type Score struct{ Points int }
 
-// newGame returns a world of scores; one more each turn.
+// newGame returns a world of scores, and a function that adds one each turn.
 func newGame() (w *ecs.World, turn func()) {
 	w = ecs.NewWorld(ecs.Options{History: 10})
 	scores := ecs.MustRegister[Score](w)
 	return w, func() { scores.Set(w.Create(), Score{w.Len()}) }
 }
 
-// tempDir returns a directory for an example, and what removes it.
+// tempDir returns a directory for an example, and a function that removes it.
 func tempDir() (dir string, remove func()) {
 	dir, err := os.MkdirTemp("", "stet-example-")
 	if err != nil {
@@ -30,8 +30,8 @@ func tempDir() (dir string, remove func()) {
 	return dir, func() { os.RemoveAll(dir) }
 }
 
-// A directory keeps a world: every tick is journaled, and the next run goes on
-// where the last one ended, however it ended.
+// A directory keeps a world. Every tick is journaled, and the next run continues where the last one
+// ended, even after a crash.
 func ExampleOpen() {
 	ctx := context.Background()
 	temp, remove := tempDir()
@@ -46,7 +46,8 @@ func ExampleOpen() {
 		fmt.Println("tick", w.Tick(), "with", w.Len())
 		for range 3 {
 			turn()
-			if err := store.Commit(); err != nil { // Ends the tick; does not wait for the disk.
+			// Commit ends the tick and does not wait for the disk.
+			if err := store.Commit(); err != nil {
 				fmt.Println(err)
 			}
 		}
@@ -59,7 +60,7 @@ func ExampleOpen() {
 	// tick 3 with 3
 }
 
-// A save is one file, complete before it has its name.
+// A save is one file, which is complete before it gets its name.
 func ExampleSave() {
 	ctx := context.Background()
 	temp, remove := tempDir()
@@ -78,7 +79,7 @@ func ExampleSave() {
 	// Output: 1 true
 }
 
-// A save is bytes as well: for a browser, a database, a connection.
+// A save can also be bytes: for a browser, a database, or a connection.
 func ExampleSaveTo() {
 	ctx := context.Background()
 	w, turn := newGame()
@@ -95,8 +96,8 @@ func ExampleSaveTo() {
 	// Output: 1 true
 }
 
-// A snapshot with a name stays, whatever is removed, and is a point in time. A
-// store can be opened at any that it holds, and goes on from there.
+// A snapshot with a name is never removed, and is a point in time. A store can be opened at any
+// point that it holds, and continues from there.
 func ExampleStore_SnapshotAs() {
 	ctx := context.Background()
 	temp, remove := tempDir()
@@ -120,7 +121,7 @@ func ExampleStore_SnapshotAs() {
 	// Output: 1 1 <nil>
 }
 
-// A backup of a store that runs is a store by itself.
+// A backup of a running store is an independent store.
 func ExampleStore_Backup() {
 	ctx := context.Background()
 	temp, remove := tempDir()
@@ -129,7 +130,7 @@ func ExampleStore_Backup() {
 	store, _ := persist.Open(ctx, filepath.Join(temp, "game"), w, persist.Options{})
 	turn()
 	_ = store.Commit()
-	_ = store.Sync(ctx) // What is durable is copied.
+	_ = store.Sync(ctx) // Only durable ticks are copied.
 	if err := store.Backup(ctx, filepath.Join(temp, "backup")); err != nil {
 		fmt.Println(err)
 	}
@@ -142,7 +143,7 @@ func ExampleStore_Backup() {
 	// Output: true <nil>
 }
 
-// What can take long tells how far it is.
+// Long operations report their progress.
 func ExampleWithProgress() {
 	temp, remove := tempDir()
 	defer remove()
@@ -205,14 +206,15 @@ func ExampleStore_Goto() {
 		fmt.Println("tick", w.Tick(), "with", w.Len())
 	}
 	play(2)
-	if err := store.Mark("boss"); err != nil { // The tick that the next Commit ends.
+	// Mark names the tick that the next Commit ends.
+	if err := store.Mark("boss"); err != nil {
 		fmt.Println(err)
 	}
 	play(1)
 	if err := persist.Save(ctx, slot, w); err != nil {
 		fmt.Println(err)
 	}
-	play(20) // More than the history holds.
+	play(20) // More ticks than the history holds.
 	if err := store.Goto(ctx, "mark:boss"); err != nil {
 		fmt.Println(err)
 	}
@@ -221,7 +223,8 @@ func ExampleStore_Goto() {
 		fmt.Println(err)
 	}
 	play(1)
-	if err := store.Goto(ctx, "@latest~2"); err != nil { // Before the slot was loaded.
+	// A point before the slot was loaded.
+	if err := store.Goto(ctx, "@latest~2"); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Println("tick", w.Tick(), "with", w.Len())
@@ -239,13 +242,13 @@ func ExampleStore_Goto() {
 	// persist: not found: mark "end"; there are ["boss"]
 }
 
-// A game undoes turns that it made before it was closed.
+// A game undoes turns from before it was closed.
 func ExampleOptions_history() {
 	ctx := context.Background()
 	temp, remove := tempDir()
 	defer remove()
 	for range 2 {
-		w, turn := newGame() // With a history of 10 ticks.
+		w, turn := newGame() // The world has a history of 10 ticks.
 		store, err := persist.Open(ctx, filepath.Join(temp, "game"), w, persist.Options{History: 10})
 		if err != nil {
 			fmt.Println(err)

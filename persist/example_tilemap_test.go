@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A tile map is one resource: what a tick changed in it is what the tick takes in the journal.
+// A tile map is one resource. A tick journals only the bytes of it that changed.
 func Example_tileMap() {
 	type Tiles struct{ Cells [256][256]uint8 }
 	ctx := context.Background()
@@ -23,7 +23,7 @@ func Example_tileMap() {
 		return
 	}
 	for x := range 10 {
-		tiles.Mut().Cells[100][x] = 7 // A door opens, a wall is dug.
+		tiles.Mut().Cells[100][x] = 7 // The program opens a door and digs through a wall.
 		if err := store.Commit(); err != nil {
 			fmt.Println(err)
 			return

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// What follows opens the inside of a store to tests that see it from outside.
+// These methods give external tests access to the internals of a store.
 
 func (s *Store) Journal() *journal.Journal  { return s.journal }
 func (s *Store) Files() disk.FS             { return s.files }
@@ -26,10 +26,10 @@ func (s *Store) Newest() uint32             { return s.number }
 func (s *Store) Stored() int                { return len(s.list) }
 func (s *Store) Closed() bool               { return s.closed }
 
-// Leave makes s a store that is closing, which gate ends, or an open one for nil.
+// Leave makes s a store that is closing until gate yields, or an open one if gate is nil.
 func (s *Store) Leave(gate chan error) { s.closed, s.closing = gate != nil, gate }
 
-// Closing reports whether a Close that nobody waited for is under way.
+// Closing reports whether an abandoned Close is under way.
 func (s *Store) Closing() bool { return s.closing != nil }
 
 // Fail makes s a store whose journal failed.
@@ -38,13 +38,13 @@ func (s *Store) Fail(err error) { s.fail(err) }
 // ForgetPages makes the next snapshot a full one.
 func (s *Store) ForgetPages() { s.table, s.sums = nil, nil }
 
-// Unwatch makes s a store that misses only snapshots that are needed.
+// Unwatch makes s watch only the needed snapshots.
 func (s *Store) Unwatch(needed map[uint32]bool) {
 	s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool { return !needed[o.Number] })
 	s.watch.expect(sizesByNumber(s.list))
 }
 
-// Hurry makes a snapshot due behind every n bytes; negative: never.
+// Hurry makes a snapshot due after every n bytes; negative: never.
 func (s *Store) Hurry(n int64) { s.options.SnapshotBytes = n }
 
 func (s *Store) Copying() bool { return s.copying != nil }
@@ -82,7 +82,7 @@ func Segmented(o Options, size int64) Options {
 // Retained gives s another Retain.
 func Retained(s *Store, r Retention) { s.options.Retain = r }
 
-// Bounded returns o for a store whose default bound is at least that, not 1 GiB.
+// Bounded returns o for a store whose default bound is at least bound instead of 1 GiB.
 func Bounded(o Options, bound int64) Options {
 	o.leastBound = bound
 	return o
@@ -105,5 +105,5 @@ func (t *tickRecorder) Encode(buf []byte, c *raw.Change) []byte {
 	return t.encode(buf, c, 0, journal.ID{}, time.Time{})
 }
 
-// Waiting returns how many functions given to Do wait.
+// Waiting returns the number of functions queued by Do.
 func Waiting(s *Store) int { return s.errands.count() }

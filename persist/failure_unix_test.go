@@ -22,8 +22,7 @@ func init() {
 	children["save"] = fillSave
 }
 
-// fillDisk commits until the journal fails, because the system lets no file
-// become longer, and says how it went on.
+// fillDisk commits until the journal fails because of a file size limit, and prints what happened.
 func fillDisk(dir, _ string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	w := storetest.New(0)
@@ -46,7 +45,7 @@ func fillDisk(dir, _ string) error {
 		ticks++
 	}
 	fmt.Println("error", err)
-	for range 3 { // The world lives on, and nothing more is durable.
+	for range 3 { // The world continues, and nothing more becomes durable.
 		w.Fill(3)
 		again := s.Commit()
 		fmt.Println("again", again)
@@ -59,8 +58,7 @@ func fillDisk(dir, _ string) error {
 	return nil
 }
 
-// fillSave saves a small world, and then a larger one, for which there is no
-// room.
+// fillSave saves a small world, and then a larger one that exceeds the limit.
 func fillSave(file, _ string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	w := storetest.New(0)

@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// figures has no two fields that are alike.
+// figures returns Metrics in which no two fields are equal.
 func figures() persist.Metrics {
 	return persist.Metrics{
 		Tick: 12, DurableTick: 10, LocalTick: 11, LagTicks: 2, Err: errors.New(`no "space" left`),
@@ -30,7 +30,7 @@ func figures() persist.Metrics {
 	}
 }
 
-// What dashboards read stays as it is.
+// The member names that dashboards read do not change.
 func TestMetricsInJSON(t *testing.T) {
 	const want = `{
 	"tick": 12, "durable_tick": 10, "local_tick": 11, "lag_ticks": 2, "error": "no \"space\" left",
@@ -61,7 +61,7 @@ func TestMetricsInJSON(t *testing.T) {
 	require.NotContains(t, string(none), "null")
 }
 
-// members returns the names of those of an object, and of objects in it.
+// members returns the names of the members of an object, including those of nested objects.
 func members(t *testing.T, text []byte) (names []string) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -76,7 +76,7 @@ func members(t *testing.T, text []byte) (names []string) {
 	}
 }
 
-// Every field of what is shown is shown: who adds one adds it to the list.
+// Every field of Metrics is in the output, so a new field must be added to the list.
 func TestEveryFigureIsShown(t *testing.T) {
 	for _, v := range []slog.LogValuer{persist.Metrics{}, persist.SnapshotResult{}, persist.Keeping{}} {
 		require.Len(t, v.LogValue().Group(), reflect.TypeOf(v).NumField(), "%T", v)
@@ -89,7 +89,7 @@ func TestEveryFigureIsShown(t *testing.T) {
 	}
 }
 
-// A log has what JSON has.
+// A log has the same members as JSON.
 func TestMetricsInALog(t *testing.T) {
 	var out bytes.Buffer
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("store", "metrics", figures())

@@ -16,24 +16,24 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A crowd is who follows the store of a traveller: worlds with the types of its own, without
-// and with a history, one without types, and one with another type for positions.
+// A crowd is the followers of a traveller's store. Two worlds have its own types, without and with
+// a history. One has no types, and one has another type for positions.
 type crowd struct {
 	*traveller
 	members []*member
-	places  map[uint64]string // What positions were, by record.
-	taken   int               // How often a follower took the store over,
-	kept    int               // and had a history then that it went back over.
-	loose   bool              // Locks of the file system keep nobody out any more.
-	back    int               // How often one went back by itself before it went on.
+	places  map[uint64]string // The positions, by record.
+	taken   int               // How often a follower took the store over.
+	kept    int               // How often that follower then went back over its history.
+	loose   bool              // Locks of the file system no longer exclude other processes.
+	back    int               // How often a follower went back by itself before it continued.
 }
 
 type member struct {
 	*persist.Follower
 	world  *ecs.World
 	own    *storetest.World   // nil: it has other types.
-	places *ecs.Storage[wide] // nil: it has the same.
-	told   int                // Calls of OnRestore.
+	places *ecs.Storage[wide] // nil: it has the same types.
+	told   int                // Number of OnRestore calls.
 }
 
 // A wide is a position of another type.
@@ -67,7 +67,7 @@ func (c *crowd) follow() {
 	}
 }
 
-// seen shows the positions of a world.
+// seen returns the positions of a world as text.
 func seen[T storetest.Position | wide](s *ecs.Storage[T]) (text string) {
 	for e, v := range s.All() {
 		text += fmt.Sprintf("%v %.0f ", e, v)
@@ -75,7 +75,7 @@ func seen[T storetest.Position | wide](s *ecs.Storage[T]) (text string) {
 	return text
 }
 
-// compare compares a follower's world with what the record was that it is at.
+// compare compares a follower's world with the record that it is at.
 func (c *crowd) compare(m *member) {
 	seq := m.world.Raw().Seq()
 	require.Contains(c.t, c.known, seq)
@@ -87,7 +87,7 @@ func (c *crowd) compare(m *member) {
 	require.Equal(c.t, c.known[seq], storetest.Persistent(m.world), "record %d", seq)
 }
 
-// advance brings a follower on. If all of the store is durable, that is to the newest record.
+// advance advances a follower. If all of the store is durable, it must reach the newest record.
 func (c *crowd) advance(m *member, durable bool) {
 	before, told := m.world.Raw().Seq(), m.told
 	if ticks := slices.Collect(m.world.History().Ticks()); len(ticks) > 1 && c.rng.IntN(3) == 0 {
@@ -106,7 +106,7 @@ func (c *crowd) advance(m *member, durable bool) {
 	}
 }
 
-// takeOver ends the owner and makes a follower the next one.
+// takeOver ends the owner and makes a follower the next owner.
 func (c *crowd) takeOver() {
 	m := c.members[c.rng.IntN(2)]
 	if !c.loose {
@@ -114,12 +114,13 @@ func (c *crowd) takeOver() {
 		require.ErrorIs(c.t, err, persist.ErrLocked)
 	}
 	if c.rng.IntN(2) == 0 {
-		c.last = c.at // Where it is closed, the next one goes on.
+		c.last = c.at // The next owner continues where the store was closed.
 		require.NoError(c.t, c.s.Close(storetest.Background))
 	} else {
 		require.NoError(c.t, c.s.Sync(storetest.Background))
 		c.s.Settle()
-		c.mem.Loosen("LOCK") // Its machine does not answer any more, though it lives.
+		// The owner's machine no longer answers, although it still runs.
+		c.mem.Loosen("LOCK")
 		c.loose = true
 		lost := c.s
 		defer func() { require.ErrorIs(c.t, lost.Close(storetest.Background), persist.ErrLost) }()
@@ -136,8 +137,8 @@ func (c *crowd) takeOver() {
 	c.w, c.at = m.own, m.world.Raw().Seq()
 	require.Equal(c.t, c.last, c.at)
 	c.check("taking over")
-	require.LessOrEqual(c.t, m.told, told+3) // Back, on, and anew.
-	if m == c.members[0] {                   // The other one may have gone back, over what does not rewind.
+	require.LessOrEqual(c.t, m.told, told+3) // It went back, continued, and loaded.
+	if m == c.members[0] {                   // The other member may have gone back, over NoRewind values.
 		require.Equal(c.t, exempt(plain), exempt(c.w))
 	}
 	if ticks := slices.Collect(c.w.History().Ticks()); len(ticks) > 1 {
@@ -147,8 +148,8 @@ func (c *crowd) takeOver() {
 	c.follow()
 }
 
-// Followers are at states that there were, each time, whatever the owner does; once all is
-// durable at the newest one. One of them that takes the store over goes on from it.
+// Each time, followers are at a state that existed, whatever the owner does. Once everything is
+// durable, they are at the newest state. A follower that takes the store over continues from there.
 func TestFollowersSeeWhatTheOwnerCommitted(t *testing.T) {
 	t.Parallel()
 	taken, kept, back := 0, 0, 0
@@ -166,7 +167,7 @@ func TestFollowersSeeWhatTheOwnerCommitted(t *testing.T) {
 				if _, ok := c.places[r.at]; !ok {
 					c.places[r.at] = seen(r.w.Position)
 				}
-				if r.mem != mem { // The machine of the owner is another one.
+				if r.mem != mem { // The owner now runs on another machine.
 					c.loose = false
 					c.follow()
 				}

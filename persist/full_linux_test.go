@@ -18,21 +18,21 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// TestAFileSystemWithoutSpaceKeepsWhatWasDurable fills a file system of 400 KiB
-// in a process with mounts of its own.
+// TestAFileSystemWithoutSpaceKeepsWhatWasDurable fills a file system of 400 KiB in a process with
+// its own mounts.
 func TestAFileSystemWithoutSpaceKeepsWhatWasDurable(t *testing.T) {
 	t.Parallel()
 	withMounts(t, fillFileSystem)
 }
 
-// TestAStoreThatFilledItsDiskCanBeOpenedAndPruned fills a file system of 40 MiB by a store
-// that keeps all, to the last byte.
+// TestAStoreThatFilledItsDiskCanBeOpenedAndPruned fills a file system of 40 MiB to the last byte
+// with a store that keeps everything.
 func TestAStoreThatFilledItsDiskCanBeOpenedAndPruned(t *testing.T) {
 	t.Parallel()
 	withMounts(t, pruneFullFileSystem)
 }
 
-// withMounts runs inside in a process with mounts of its own.
+// withMounts runs a test in a process with its own mounts.
 func withMounts(t *testing.T, run func(t *testing.T)) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may mount")
@@ -53,8 +53,8 @@ func withMounts(t *testing.T, run func(t *testing.T)) {
 	require.NoError(t, err, string(out))
 }
 
-// pruneFullFileSystem opens a store on a file system that it filled, once after it was
-// closed and once, by Resume, while it is open.
+// pruneFullFileSystem reopens a store that filled its file system: once by Open after a close, and
+// once by Resume while it is open.
 func pruneFullFileSystem(t *testing.T) {
 	for _, resume := range []bool{false, true} {
 		dir := t.TempDir()
@@ -82,7 +82,8 @@ func pruneFullFileSystem(t *testing.T) {
 			if err == nil {
 				err = s.Sync(storetest.Background)
 			}
-			_, _ = s.Written(storetest.Background) // So that there are as many each time.
+			// Every round has the same number of snapshots.
+			_, _ = s.Written(storetest.Background)
 			return err
 		}
 		durable := ""
@@ -91,7 +92,7 @@ func pruneFullFileSystem(t *testing.T) {
 		}
 		require.ErrorIs(t, s.Err(), syscall.ENOSPC)
 		require.FileExists(t, filepath.Join(store, "BALLAST"))
-		rest, err := os.Create(filepath.Join(dir, "rest")) // What a file cannot have any more.
+		rest, err := os.Create(filepath.Join(dir, "rest")) // Fills the space that remains.
 		require.NoError(t, err)
 		for _, size := range []int{64 << 10, 1} {
 			for err = nil; err == nil; {
@@ -132,13 +133,13 @@ func pruneFullFileSystem(t *testing.T) {
 	}
 }
 
-// fillFileSystem runs a store out of space again and again, in snapshots and in
-// the journal, and makes a little room in between.
+// fillFileSystem makes a store run out of space again and again, in snapshots and in the journal,
+// and frees a little space between.
 func fillFileSystem(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=400k,mode=700"))
 	defer func() { require.NoError(t, unix.Unmount(dir, 0)) }()
-	var room []string // Files that are removed to make room.
+	var room []string // Files that are removed to free space.
 	for i := range 8 {
 		name := filepath.Join(dir, fmt.Sprint("room", i))
 		require.NoError(t, os.WriteFile(name, make([]byte, 16<<10), 0o600))
@@ -174,8 +175,8 @@ func fillFileSystem(t *testing.T) {
 	require.Equal(t, 9, full)
 }
 
-// fillStore commits, and takes snapshots that may fail by themselves, until the
-// journal fails for want of space. It returns the digest that was durable last.
+// fillStore commits until the journal fails for lack of space. It also takes snapshots, which may
+// fail. It returns the last durable digest.
 func fillStore(t *testing.T, s *persist.Store, w *storetest.World) (durable string) {
 	require.NoError(t, s.Sync(storetest.Background))
 	durable = storetest.Persistent(w.World).String()

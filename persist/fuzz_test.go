@@ -19,8 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// FuzzSavedPages loads saves whose checksums are right, with another manifest and
-// another page.
+// FuzzSavedPages loads saves with correct checksums, but with another manifest and another page.
 func FuzzSavedPages(f *testing.F) {
 	pages, m := savePages(storetest.HostileBase(f))
 	keys := []pagefile.Key{
@@ -50,11 +49,11 @@ func FuzzSavedBytes(f *testing.F) {
 	})
 }
 
-// FuzzMovedTicks writes ticks into a journal whose checksums are right: some
-// more than once, some not at all, on other parents, cut short or with a byte
-// changed. Recovery refuses, or the state it leads to holds together.
+// FuzzMovedTicks writes ticks into a journal with correct checksums. Some are repeated, omitted,
+// put on other parents, truncated or changed by a byte. Recovery refuses, or recovers a consistent
+// state.
 //
-// A step is 5 bytes: which tick, its parent, and what becomes of its payload.
+// A step is 5 bytes: the tick, its parent, and the change of its payload.
 func FuzzMovedTicks(f *testing.F) {
 	s := storetest.NewSample(f)
 	v := storetest.Verified(f, s.Dir)
@@ -94,8 +93,7 @@ func FuzzMovedTicks(f *testing.F) {
 	})
 }
 
-// writeTicks carries out a program of [FuzzMovedTicks]. It returns how many bytes
-// it wrote.
+// writeTicks carries out a program of [FuzzMovedTicks]. It returns the number of bytes written.
 func writeTicks(t testing.TB, files *disktest.Mem, program []byte, ticks [][]byte, options journal.Options) (size int) {
 	dir := disk.Sub(files, catalog.JournalDir)
 	log, err := journal.Scan(storetest.Background, dir, 0, nil)

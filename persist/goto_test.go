@@ -25,17 +25,17 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A traveller goes all over the states of a store, and knows what each record was.
+// A traveller moves between the states of a store, and knows the state of each record.
 type traveller struct {
 	t     require.TestingT
 	rng   *rand.Rand
 	mem   *disktest.Mem
 	w     *storetest.World
 	s     *persist.Store
-	at    uint64 // The record that the world is at,
-	last  uint64 // and the one that a crash leads to, when all is durable.
+	at    uint64 // The record that the world is at.
+	last  uint64 // The record that a crash leads to when everything is durable.
 	saves []save
-	back  int // Ticks that a history reached back over after an opening.
+	back  int // Number of ticks that the history held after an opening.
 	known map[uint64]ecs.Digest
 	ticks map[uint64]uint64
 }
@@ -80,7 +80,7 @@ func (r *traveller) open(at string) {
 	}
 }
 
-// note notes what the record is that the world is at now. It is a new one.
+// note records the world's present state as that of a new record.
 func (r *traveller) note() {
 	r.at = r.w.Raw().Seq()
 	r.last = r.at
@@ -88,19 +88,19 @@ func (r *traveller) note() {
 	r.known[r.at], r.ticks[r.at] = storetest.Persistent(r.w.World), r.w.Tick()
 }
 
-// check compares the world with what the record is that it is at.
+// check compares the world with the state of its record.
 func (r *traveller) check(what string) {
 	require.Equal(r.t, r.at, r.w.Raw().Seq(), what)
 	require.Equal(r.t, r.known[r.at], storetest.Persistent(r.w.World), "%s record %d", what, r.at)
 	require.Equal(r.t, r.ticks[r.at], r.w.Tick(), what)
 }
 
-// exempt shows what does not rewind of entities that are alive.
+// exempt returns the NoRewind values of living entities as text.
 func exempt(w *storetest.World) string {
 	return fmt.Sprint(w.Heat.Entities(), w.Heat.Values(), w.Mood.Entities(), w.Mood.Values(), w.Clock.Get())
 }
 
-// step does one thing that a program could do.
+// step does one random action of a program.
 func (r *traveller) step() {
 	switch k := r.rng.IntN(16); {
 	case k < 6:
@@ -109,7 +109,7 @@ func (r *traveller) step() {
 		r.note()
 	case k < 9:
 		seqs := make([]uint64, 0, len(r.known))
-		for seq := range uint64(len(r.known)) { // All from 0 on.
+		for seq := range uint64(len(r.known)) { // All records from 0 on.
 			seqs = append(seqs, seq)
 		}
 		r.at = seqs[r.rng.IntN(len(seqs))]
@@ -148,7 +148,7 @@ func (r *traveller) step() {
 		r.open("")
 		require.Equal(r.t, at, r.at)
 		r.check("close")
-	default: // A crash leads to the newest that was durable.
+	default: // A crash leads to the newest durable state.
 		require.NoError(r.t, r.s.Sync(storetest.Background))
 		r.s.Settle()
 		last := r.last
@@ -160,8 +160,8 @@ func (r *traveller) step() {
 	}
 }
 
-// A program goes to any state that its store has, loads saves, goes on from there, rewinds,
-// closes and crashes; each state is the one that was committed.
+// A program goes to any state of its store, loads saves, continues from there, rewinds, closes and
+// crashes. Each state is the one that was committed.
 func TestAProgramGoesAnywhereWithAnOpenStore(t *testing.T) {
 	t.Parallel()
 	back := 0
@@ -180,7 +180,7 @@ func TestAProgramGoesAnywhereWithAnOpenStore(t *testing.T) {
 	require.NotZero(t, back)
 }
 
-// finish closes the store and goes to all records once more.
+// finish closes the store and visits all records once more.
 func (r *traveller) finish() {
 	require.NoError(r.t, r.s.Close(storetest.Background))
 	require.NoError(r.t, simVerify(r.mem, r.w))
@@ -193,7 +193,7 @@ func (r *traveller) finish() {
 	require.NoError(r.t, r.s.Close(storetest.Background))
 }
 
-// What a program keeps of its world goes along: entities, hooks, indexes, groups, queries.
+// Entities, hooks, indexes, groups and queries of a program stay valid.
 func TestWhatAProgramHoldsOfItsWorldGoesElsewhereWithIt(t *testing.T) {
 	type hp int
 	type armor int
@@ -261,7 +261,7 @@ func TestWhatAProgramHoldsOfItsWorldGoesElsewhereWithIt(t *testing.T) {
 	require.NoError(t, s.Close(storetest.Background))
 }
 
-// What is refused leaves world and store as they were.
+// A refused call leaves world and store as they were.
 func TestAStoreGoesNowhereIfItCannot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -323,7 +323,7 @@ func TestAStoreGoesNowhereIfItCannot(t *testing.T) {
 	storetest.Verified(t, filepath.Join(dir, "store"))
 }
 
-// verifiedIn returns a view of the store in files, in which nothing is wrong.
+// verifiedIn returns a view of the store in files, after a verification without findings.
 func verifiedIn(t *testing.T, files disk.FS) *inspect.View {
 	t.Helper()
 	v, err := inspect.OpenFS(storetest.Background, files, ".")
@@ -335,8 +335,7 @@ func verifiedIn(t *testing.T, files disk.FS) *inspect.View {
 	return v
 }
 
-// A component that nobody registered is kept as it is, so it must be the same in the save
-// and in the store.
+// An unregistered component is kept as stored, so it must be the same in the save and in the store.
 func TestASaveWithAnotherUnregisteredComponentIsRefused(t *testing.T) {
 	type mine struct{ A int }
 	type theirs struct{ B string }
@@ -384,7 +383,8 @@ func TestAStoreGoesToBeforeItsConversionAndBack(t *testing.T) {
 			}
 			there := w.Digest()
 			require.NoError(t, s.Sync(storetest.Background))
-			crashed := storetest.CopyDir(t, dir) // Before the first tick: the newest state again.
+			// Before the first tick a crash leads to the newest state again.
+			crashed := storetest.CopyDir(t, dir)
 			w.change(t, s)
 			changed, at := w.Digest(), w.Raw().Seq()
 			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("record:", head)))
@@ -466,8 +466,8 @@ func TestAStoreGoesToABranchWithOtherComponents(t *testing.T) {
 	}
 }
 
-// While nothing continues the state that a store went to, a crash leads to the newest one of
-// the journal, whatever was removed meanwhile.
+// Until a tick continues the state that a store went to, a crash leads to the newest state of the
+// journal. Pruning in the meantime does not change that.
 func TestWhatACrashLeadsToStaysUntilTheStoreGoesOn(t *testing.T) {
 	for _, reopen := range []bool{false, true} {
 		mem := disktest.New()
@@ -484,7 +484,7 @@ func TestWhatACrashLeadsToStaysUntilTheStoreGoesOn(t *testing.T) {
 			}
 		}
 		snapshot := func() {
-			w.Fill(200) // So that files share little.
+			w.Fill(200) // More entities, so that files share little.
 			require.NoError(t, s.Commit())
 			s.ForgetPages()
 			_, err := s.Snapshot(storetest.Background)
@@ -521,7 +521,7 @@ func TestWhatACrashLeadsToStaysUntilTheStoreGoesOn(t *testing.T) {
 		require.Equal(t, digest, storetest.Persistent(again.World))
 		require.NoError(t, crashed.Close(storetest.Background))
 
-		for range 3 { // Now it goes.
+		for range 3 { // Now the old head can be removed.
 			snapshot()
 		}
 		require.ErrorIs(t, s.Goto(storetest.Background, fmt.Sprint("record:", newest)), persist.ErrNotFound)
@@ -530,8 +530,7 @@ func TestWhatACrashLeadsToStaysUntilTheStoreGoesOn(t *testing.T) {
 	}
 }
 
-// A snapshot with a name can be gone to when the ticks around it are gone, and the store goes
-// on from there.
+// A store can go to a named snapshot when the ticks around it are pruned, and continues from there.
 func TestAStoreGoesToANamedSnapshotWhoseTicksArePruned(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
@@ -570,8 +569,8 @@ func TestAStoreGoesToANamedSnapshotWhoseTicksArePruned(t *testing.T) {
 	require.NoError(t, simVerify(mem, w))
 }
 
-// A history reaches back as far as it can: to a conversion, over a component that
-// came later, to where a save was loaded or ticks cannot be read.
+// A loaded history ends at a conversion, at a loaded save or at unreadable ticks, but not at a new
+// component.
 func TestAHistoryReachesBackAsFarAsItCan(t *testing.T) {
 	t.Parallel()
 	oldest := func(w *ecs.World) uint64 { return w.Tick() - w.History().Oldest() }
@@ -611,7 +610,8 @@ func TestAHistoryReachesBackAsFarAsItCan(t *testing.T) {
 			s = open(t, mem, w)
 			require.EqualValues(t, 4, oldest(w))
 			require.NoError(t, w.History().Rewind(3))
-			require.NoError(t, s.Commit()) // Before the component was there.
+			// A tick from before the component was registered.
+			require.NoError(t, s.Commit())
 			require.NoError(t, s.Goto(storetest.Background, "tip:1"))
 			require.NoError(t, s.Close(storetest.Background))
 		}
@@ -669,8 +669,9 @@ func TestAHistoryReachesBackAsFarAsItCan(t *testing.T) {
 	})
 }
 
-// What does not rewind stays where the world goes, and the next tick has it: it is there when
-// the store is opened again. So is a tick behind the oldest that a history reaches back to.
+// NoRewind values stay when the world goes elsewhere, and the next tick writes them, so they exist
+// when the store is opened again. The same holds for a tick before the oldest one of a loaded
+// history.
 func TestWhatDoesNotRewindIsGivenBehindWhereAWorldWent(t *testing.T) {
 	mem := disktest.New()
 	var w *storetest.World

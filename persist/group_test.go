@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// The journal records where rows lie, so recovery knows nothing of groups.
+// The journal records the positions of rows, so recovery needs no groups.
 func TestGroupedAndSortedWorldsComeBackAtEveryRecord(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -59,8 +59,8 @@ func TestAGroupIsThereWhenItsStoreIsOpened(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-// Rows that move before the journal listens would be missing in it, and the next
-// record would patch a world that is not there.
+// Rows that move before the world is attached to the journal would be missing in the journal. The
+// next record would then patch a state that does not exist.
 func TestAGroupThatIsNewToAStoreIsPackedByTheFirstCommit(t *testing.T) {
 	dir, w := filepath.Join(t.TempDir(), "store"), storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})
@@ -73,7 +73,7 @@ func TestAGroupThatIsNewToAStoreIsPackedByTheFirstCommit(t *testing.T) {
 	s = storetest.Open(t, dir, grouped, persist.Options{Sync: journal.SyncNever()})
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(grouped.World))
 	require.False(t, grouped.Raw().Dirty())
-	require.Equal(t, 1, group.Len()) // By chance in the same row.
+	require.Equal(t, 1, group.Len()) // It is in the same row by chance.
 	grouped.Body.Remove(grouped.Entities()[8])
 	grouped.Body.Set(grouped.Entities()[9], storetest.Body{Mass: 3})
 	require.NoError(t, s.Commit())

@@ -25,7 +25,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// hostileSave writes a save of these pages. Its checksums are right.
+// hostileSave writes a save of these pages with correct checksums.
 func hostileSave(t testing.TB, pages map[pagefile.Key][]byte) string {
 	t.Helper()
 	root, err := os.OpenRoot(t.TempDir())
@@ -79,8 +79,7 @@ func savePages(w *storetest.World) (pages map[pagefile.Key][]byte, m *format.Man
 	return pages, r.Manifest
 }
 
-// checkPages fails if a file is loaded whose pages, read one by one, do not say what
-// was loaded.
+// checkPages fails if a file is loaded but its pages, read one by one, contain something else.
 func checkPages(t testing.TB, file string) {
 	t.Helper()
 	root, err := os.OpenRoot(filepath.Dir(file))
@@ -99,7 +98,7 @@ func checkPages(t testing.TB, file string) {
 	}
 }
 
-// requirePages wants im to be what the pages of r say, and table to have all of them.
+// requirePages requires that im equals the pages of r, and that table has all of them.
 func requirePages(t testing.TB, r *snap.Reader, im *inspect.Image, table snap.PageTable, bare bool) {
 	t.Helper()
 	require.NoError(t, r.File.Verify(storetest.Background))
@@ -136,7 +135,7 @@ func requirePages(t testing.TB, r *snap.Reader, im *inspect.Image, table snap.Pa
 			}
 		}
 	}
-	last := map[uint32]int{} // An index may be there twice.
+	last := map[uint32]int{} // An index may occur twice.
 	for row, e := range im.Registry {
 		last[e.Index()] = row
 	}
@@ -147,7 +146,7 @@ func requirePages(t testing.TB, r *snap.Reader, im *inspect.Image, table snap.Pa
 	}
 }
 
-// requireSparse wants entries [lo, hi) of the sparse array of c to be those of a page.
+// requireSparse requires that entries [lo, hi) of the sparse array of c equal those of a page.
 func requireSparse(t testing.TB, c *inspect.Component, lo, hi int, page []byte) {
 	t.Helper()
 	want := map[int]int{}
@@ -194,7 +193,7 @@ func loaded(t testing.TB, file string) error {
 	return err
 }
 
-// readTrees reads all trees of the state after record seq, which may be hostile or good.
+// readTrees reads all trees of the state after record seq, which may be hostile or valid.
 func readTrees(t testing.TB, v *inspect.View, seq uint64, good bool) {
 	t.Helper()
 	state, err := v.Peek(storetest.Background, ecs.NewEntity(0, 1), seq)
@@ -309,8 +308,8 @@ func TestSavesThatLieAreRefused(t *testing.T) {
 	require.ErrorIs(t, loaded(t, hostileSave(t, pages)), persist.ErrForeign)
 }
 
-// A registry that is no permutation passes all checksums if its digest is right:
-// the world itself must refuse it.
+// A registry that is not a permutation passes all checksums if its digest is correct. The world
+// itself must refuse it.
 func TestARegistryThatIsNoPermutationIsRefusedByTheWorld(t *testing.T) {
 	for name, change := range map[string]func([]ecs.Entity){
 		"an index twice":      func(rows []ecs.Entity) { rows[7] = rows[0] },
@@ -382,7 +381,7 @@ func TestNewerFormatsAreRefusedAsNewer(t *testing.T) {
 	require.ErrorIs(t, loaded(t, hostileSave(t, pages)), persist.ErrNewer)
 }
 
-// A tick of a later version among those of this one is not skipped.
+// A tick of a later version among older ticks is not skipped.
 func TestATickOfALaterVersionIsRefusedAsNewer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)

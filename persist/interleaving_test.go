@@ -20,8 +20,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// An interleaving runs a world while its snapshots are copied a page group at a
-// time, and remembers what each of them must hold.
+// An interleaving runs a world while its snapshots are copied one page group at a time, and
+// remembers the expected content of each snapshot.
 type interleaving struct {
 	t       testing.TB
 	rng     *rand.Rand
@@ -56,7 +56,8 @@ func (r *interleaving) note() {
 }
 
 func (r *interleaving) step() {
-	_, _ = r.store.Written(storetest.Background) // How fast the disk is must not decide what is tested.
+	// The speed of the disk must not affect the test.
+	_, _ = r.store.Written(storetest.Background)
 	switch k := r.rng.IntN(20); {
 	case k < 15:
 		r.world.Do(storetest.RandomActions(r.rng, 1+r.rng.IntN(6))...)
@@ -74,7 +75,7 @@ func (r *interleaving) step() {
 	}
 }
 
-// check reads every snapshot that was published.
+// check reads every published snapshot.
 func (r *interleaving) check() (published, shared, abandoned int) {
 	r.world.ReleaseAll()
 	storetest.CloseStore(r.t, r.store)
@@ -115,8 +116,8 @@ func TestASnapshotCopiedOverTicksIsTheStateItBeganAt(t *testing.T) {
 	require.Greater(t, abandoned, 3)
 }
 
-// Pages of 4096 rows: many of them, so that a snapshot copies parts of a column
-// and shares others.
+// Pages of 4096 rows: a snapshot has many of them, so it copies parts of a column and shares
+// others.
 func TestSnapshotsOfManyPagesShareThoseThatDidNotChange(t *testing.T) {
 	t.Parallel()
 	r := newInterleaving(t, 3, 12_000, 6, 300_000)
@@ -188,8 +189,8 @@ func TestASnapshotThatFailsGivesBackWhatItWasToWrite(t *testing.T) {
 	r.check()
 }
 
-// Entities that a component has no longer are in no list of what changed: only the
-// operation tells.
+// Entities that a Clear removed from a component are in no list of changes. Only the operation
+// shows it.
 func TestSnapshotsAfterAClearShareNoPageOfWhatIsGone(t *testing.T) {
 	t.Parallel()
 	for _, empty := range []func(w *storetest.World){func(w *storetest.World) { w.Position.Clear() }, func(w *storetest.World) { w.Clear() }} {
@@ -208,7 +209,7 @@ func TestSnapshotsAfterAClearShareNoPageOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// What changed while a snapshot was written that then failed is part of the next one.
+// Changes during the writing of a snapshot that then fails are part of the next snapshot.
 func TestWhatChangedBesideAFailingSnapshotIsInTheNext(t *testing.T) {
 	for name, change := range map[string]func(w *storetest.World){
 		"values":    func(w *storetest.World) { w.Position.Mut(w.Entities()[5000]).X = 7 },

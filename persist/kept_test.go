@@ -16,9 +16,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Under testdata lie a store and a save that the first version wrote, as bytes,
-// and what is in them. They are never written anew: what could be read once can
-// be read for ever. A later format gets a store of its own beside them.
+// Under testdata are a store and a save from the first version, as bytes, and a description of
+// their contents. They are never rewritten, because every version must be able to read them. A
+// later format gets a store of its own.
 const (
 	keptStore = "testdata/store-1"
 	keptSave  = "testdata/save-1"
@@ -47,13 +47,14 @@ func TestWhatTheFirstVersionWroteCanBeRead(t *testing.T) {
 	require.Equal(t, storetest.Position{X: 9, Y: 9}, w.Position.Values()[0])
 	require.Equal(t, storetest.Bag{Name: "sack", Items: []string{"rope", ""}, Counts: map[string]int32{"gold": 1, "tin": 0}}, w.Bag.Values()[0])
 	w.Fill(1)
-	require.NoError(t, s.Commit()) // It can be gone on with.
+	require.NoError(t, s.Commit()) // The store can be continued.
 	storetest.CloseStore(t, s)
 	storetest.Verified(t, dir)
 
 	saved := storetest.New(0)
 	require.NoError(t, persist.Load(storetest.Background, keptSave, saved.World))
-	stored := func(st raw.Storage) bool { return st.Name() != saved.Land.Name() } // A resource that came later.
+	// Land is a resource that was added later.
+	stored := func(st raw.Storage) bool { return st.Name() != saved.Land.Name() }
 	require.Contains(t, string(want), "save "+saved.Digests(stored).World.String())
 }
 
@@ -74,8 +75,8 @@ func stateAt(t *testing.T, dir string) *inspect.Image {
 	return im
 }
 
-// describe writes down what is in a store: every tick and its digest, and all
-// values at the head.
+// describe describes the contents of a store: every tick and its digest, and all values at the
+// head.
 func describe(t *testing.T, dir string) string {
 	var b strings.Builder
 	v := storetest.Verified(t, dir)

@@ -31,7 +31,7 @@ var (
 	killSeed = flag.Uint64("killseed", 0, "the seed of TestKilledProcesses; 0: a new one")
 )
 
-// The test binary runs as one of these children if the environment says so.
+// The test binary runs one of these children if an environment variable names it.
 var children = map[string]func(dir, argument string) error{
 	"tick": tickForever,
 	"hold": holdStore,
@@ -45,7 +45,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	flag.Set("rapid.checks", "40") // Unless the command line says more.
+	flag.Set("rapid.checks", "40") // The command line may set more.
 	flag.Parse()
 	if child, ok := children[os.Getenv(childVariable)]; ok {
 		if err := child(os.Getenv(dirVariable), os.Getenv(argumentVariable)); err != nil {
@@ -73,7 +73,7 @@ func newChild(name, dir, argument string) *child {
 	return c
 }
 
-// A child is a process and what it wrote so far.
+// A child is a process and its output so far.
 type child struct {
 	cmd *exec.Cmd
 	out output
@@ -90,7 +90,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.b.Write(p)
 }
 
-// lines returns the whole lines written so far.
+// lines returns the complete lines written so far.
 func (o *output) lines() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -120,10 +120,10 @@ func (c *child) kill(t testing.TB) {
 	_ = c.cmd.Wait()
 }
 
-// tickForever lives the life of a store without end: random ticks, rewinds,
-// snapshots, syncs and closes. It says "open" with the digest it found, "commit"
-// with the digest of a state before anybody can recover it, and "durable" when it
-// is told so, in the order of the commits.
+// tickForever runs a store without end: random ticks, rewinds, snapshots, syncs and closes. It
+// prints "open" with the recovered digest. It prints "commit" with the digest of a state before the
+// state can be recovered. It prints "durable" when OnDurable is called, in the order of the
+// commits.
 func tickForever(dir, argument string) error {
 	policy, number, _ := strings.Cut(argument, " ")
 	n, err := strconv.ParseUint(number, 10, 64)
@@ -146,7 +146,7 @@ func tickForever(dir, argument string) error {
 
 func say(word string, digest ecs.Digest) { fmt.Fprintf(os.Stdout, "%s %v\n", word, digest) }
 
-// A life is what happens to a store in one process.
+// A life is the state of a store in one process.
 type life struct {
 	rng   *rand.Rand
 	dir   string
@@ -186,7 +186,7 @@ func (l *life) tick() (err error) {
 	return err
 }
 
-// reopen closes and opens the store. A rewind before becomes durable by it.
+// reopen closes and opens the store. Closing makes an earlier rewind durable.
 func (l *life) reopen() error {
 	l.world.ReleaseAll()
 	digest := storetest.Persistent(l.world.World)
@@ -204,22 +204,21 @@ func (l *life) reopen() error {
 	return nil
 }
 
-// promises are what the processes that had a store told about it: which states may
-// come back.
+// promises are the reports of the processes that had a store. They determine which states may be
+// recovered.
 type promises struct {
-	states  []string // Digests: the state found last, and those announced since.
-	durable int      // The states before this one must not come back.
-	begun   bool     // Somebody was told that there is a store.
+	states  []string // Digests: the last recovered state, and those announced since.
+	durable int      // Index of the oldest state that may be recovered.
+	begun   bool     // A process has reported that the store exists.
 }
 
-// noPromises are those about a store that is to be created: nobody was told of it, and what
-// is there once it exists is a world without content.
+// noPromises returns the promises for a store that does not exist yet. No process has reported it,
+// and after its creation it has a world without content.
 func noPromises() promises {
 	return promises{states: []string{storetest.Persistent(storetest.New(5).World).String()}}
 }
 
-// hear takes in what a process said. Only the first seen lines of it count as
-// promises.
+// hear reads the output of a process. Only the first seen lines count as promises.
 func (p *promises) hear(t testing.TB, lines []string, seen int) {
 	for i, line := range lines {
 		switch word, digest, _ := strings.Cut(line, " "); word {
@@ -238,16 +237,16 @@ func (p *promises) hear(t testing.TB, lines []string, seen int) {
 	}
 }
 
-// check checks what is left of the store in dir.
+// check checks the rest of the store in dir.
 func (p *promises) check(t testing.TB, dir string) {
 	t.Helper()
 	digest, err := wholeDigest(dir)
 	if err != nil && !p.begun {
-		*p = noPromises() // Its creation was cut short.
+		*p = noPromises() // Its creation was interrupted.
 		return
 	}
 	require.NoError(t, err)
-	i := len(p.states) - 1 // A state that was closed is announced twice.
+	i := len(p.states) - 1 // A closed state is announced twice.
 	for i >= 0 && p.states[i] != digest {
 		i--
 	}
@@ -256,8 +255,7 @@ func (p *promises) check(t testing.TB, dir string) {
 	*p = promises{states: []string{digest}, begun: true}
 }
 
-// wholeDigest checks all of a store and returns the digest of the state that
-// recovery leads to.
+// wholeDigest checks a whole store and returns the digest of the state that recovery leads to.
 func wholeDigest(dir string) (string, error) {
 	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	if err != nil {
@@ -272,12 +270,11 @@ func wholeDigest(dir string) (string, error) {
 	return im.Digest().String(), errors.Join(append(r.Problems, err)...)
 }
 
-// killsPerStore is how many processes have a store before the next store is
-// begun.
+// killsPerStore is how many processes use a store before the next store is created.
 const killsPerStore = 20
 
-// Every third process is killed some time after its start, which can be in the
-// middle of creation or recovery; the others after some ticks.
+// Every third process is killed some time after its start, possibly during creation or recovery.
+// The others are killed after some ticks.
 func TestKilledProcessesLoseNothingThatWasDurable(t *testing.T) {
 	for _, policy := range []string{"always", "every"} {
 		t.Run(policy, func(t *testing.T) {
@@ -313,7 +310,7 @@ func TestKilledProcessesLoseNothingThatWasDurable(t *testing.T) {
 	}
 }
 
-// holdStore opens a store and says so, then waits to be killed.
+// holdStore opens a store, prints a line, and waits to be killed.
 func holdStore(dir, _ string) error {
 	w := storetest.New(0)
 	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{})

@@ -25,8 +25,8 @@ func kindWorld(k ecs.Kind, entities int) (*ecs.World, *ecs.Storage[storetest.Pos
 
 var storageKinds = []ecs.Kind{ecs.Sparse, ecs.Indexed, ecs.Hashed, ecs.Ordered}
 
-// Where rows lie is a part of what a tick says of them, so a store is converted
-// for a kind that places them otherwise, and gone on with as it is by the others.
+// A tick records the positions of rows. So a store is converted for a kind with other positions,
+// and other kinds continue it without conversion.
 func TestAStoreIsGoneOnWithByEveryKind(t *testing.T) {
 	t.Parallel()
 	for _, from := range storageKinds {

@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// irregulars are ways to put something else in the place of a file or directory, which is moved to
-// the path moved before.
+// irregulars are ways to replace a file or directory by something irregular. The original is moved
+// to the path moved.
 var irregulars = map[string]func(at, moved string) error{
 	"relative link": func(at, moved string) error {
 		to, err := filepath.Rel(filepath.Dir(at), moved)
@@ -26,7 +26,7 @@ var irregulars = map[string]func(at, moved string) error{
 	"link to nothing": func(at, moved string) error { return os.Symlink("nowhere", at) },
 }
 
-// verifyProblems returns what verify says of a store, which may be that it cannot be opened.
+// verifyProblems returns the findings of verify, or the error if the store cannot be opened.
 func verifyProblems(t *testing.T, dir string) (text string, opened bool) {
 	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	if err != nil {
@@ -54,8 +54,8 @@ func openWithin(t *testing.T, dir string, w *storetest.World) (s *persist.Store,
 	return s, err
 }
 
-// Whatever is a link or no file in the place of a file or directory that Stet writes is told by verify and
-// by Open, in the report or as the error, with what to do. What a link leads to stays as it is.
+// The test puts a link or irregular file in place of each file that Stet writes. verify and Open
+// report it, with advice. The target of a link stays as it is.
 func TestLink_EveryFileIsTold(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
@@ -89,7 +89,7 @@ func TestLink_EveryFileIsTold(t *testing.T) {
 				require.NoError(t, err)
 				require.False(t, info.Mode().IsRegular(), "%s was replaced", name)
 				if !strings.Contains(name, "/") && name != "LOCK" {
-					return // Through a directory that is a link files are written.
+					return // Files are written through a directory that is a link.
 				}
 				require.Equal(t, before, bytesAt(t, moved))
 			})
@@ -109,7 +109,7 @@ func bytesAt(t *testing.T, path string) any {
 	return string(b)
 }
 
-// A BALLAST that is a link is told, though nothing is read from it.
+// A BALLAST that is a link is reported, although nothing is read from it.
 func TestLink_Ballast(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
@@ -136,7 +136,7 @@ func TestLink_StoreDirectory(t *testing.T) {
 	storetest.CloseStore(t, store)
 }
 
-// A snapshot that is older than the one that Open reads is told if another file has its name.
+// If another file has the name of an older snapshot than the one Open reads, it is reported.
 func TestOpen_OlderSnapshotExchanged(t *testing.T) {
 	t.Parallel()
 	whole, save := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")
@@ -144,7 +144,7 @@ func TestOpen_OlderSnapshotExchanged(t *testing.T) {
 	w.Fill(3)
 	s := storetest.Open(t, whole, w, persist.Options{SnapshotBytes: -1})
 	older, newest := "", ""
-	for full := false; !full; { // One that shares no page needs no older one.
+	for full := false; !full; { // A snapshot that shares no page needs no older one.
 		commits(t, s, w, 1)
 		r := storetest.SnapshotOf(t, s)
 		full, older, newest = r.Shared == 0, newest, r.Name
@@ -176,8 +176,8 @@ func TestOpen_OlderSnapshotExchanged(t *testing.T) {
 	}
 }
 
-// A snapshot that becomes a link while the store is open is replaced by another one, and what the link
-// leads to is never removed.
+// A snapshot that becomes a link while the store is open is replaced by another one. The target of
+// the link is never removed.
 func TestLink_TargetIsNeverRemoved(t *testing.T) {
 	t.Parallel()
 	dir, elsewhere := filepath.Join(t.TempDir(), "store"), t.TempDir()

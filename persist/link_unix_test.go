@@ -11,7 +11,8 @@ func init() {
 	irregulars["pipe"] = func(at, _ string) error { return syscall.Mkfifo(at, 0o600) }
 	irregulars["directory"] = func(at, moved string) error {
 		if info, err := os.Stat(moved); err != nil || info.IsDir() {
-			return syscall.Mkfifo(at, 0o600) // A directory in the place of one is right.
+			// A directory in place of a directory is valid.
+			return syscall.Mkfifo(at, 0o600)
 		}
 		return os.Mkdir(at, 0o700)
 	}

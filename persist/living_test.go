@@ -29,8 +29,8 @@ var livings = flag.Int("livings", 60, "how often TestARunningStoreIsReadWithoutD
 
 func init() { children["churn"] = churn }
 
-// churn commits, snapshots and removes what is old as fast as it can. It says
-// "commit" with the digest of a tick before it commits it.
+// churn commits, snapshots and removes old data as fast as it can. It prints "commit" with the
+// digest of a tick before it commits the tick.
 func churn(dir, _ string) error {
 	w := storetest.New(5)
 	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
@@ -61,14 +61,15 @@ func churn(dir, _ string) error {
 			}
 			fmt.Println("thinned .")
 			if _, err := os.Stat(dir + ".stop"); err == nil {
-				fmt.Println("stopped .") // Between the two, the journal promises what was removed behind its back.
+				// If it stopped between these steps, the journal's note would list removed files.
+				fmt.Println("stopped .")
 				time.Sleep(time.Hour)
 			}
 		}
 	}
 }
 
-// thin removes all but the newest three snapshots, and what they do not need.
+// thin removes all but the newest three snapshots and the files they need.
 func thin(s *persist.Store, dir string) error {
 	files, err := disk.Open(dir)
 	if err != nil {
@@ -97,11 +98,12 @@ func thin(s *persist.Store, dir string) error {
 		}
 		r.Close()
 	}
-	if err := s.Journal().KeepNote([]byte{0}); err != nil { // Not the store removes them: it promises none.
+	// The store does not remove these files itself, so its note must list none.
+	if err := s.Journal().KeepNote([]byte{0}); err != nil {
 		return err
 	}
 	s.Unwatch(needed)
-	for _, n := range slices.Backward(numbers) { // Those that refer to others first.
+	for _, n := range slices.Backward(numbers) { // Files that refer to others first.
 		if !needed[n] {
 			if err := files.Remove(catalog.SnapshotName(n)); err != nil {
 				return err
@@ -115,7 +117,7 @@ func thin(s *persist.Store, dir string) error {
 	return err
 }
 
-// stamps returns names, modes, sizes and times of change of all that is in dir.
+// stamps returns names, modes, sizes and modification times of everything in dir.
 func stamps(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	stamps := map[string]string{}
@@ -130,8 +132,8 @@ func stamps(t testing.TB, dir string) map[string]string {
 	return stamps
 }
 
-// readOnce reads a store like ecsdump and returns the digest of the newest state,
-// or "" if it was removed meanwhile.
+// readOnce reads a store like ecsdump and returns the digest of the newest state, or "" if the
+// state was removed meanwhile.
 func readOnce(t testing.TB, dir string, verify bool) string {
 	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	require.NoError(t, err)
@@ -164,7 +166,7 @@ func TestARunningStoreIsReadWithoutDisturbingIt(t *testing.T) {
 	}
 	require.Greater(t, len(seen), *livings/2)
 	require.Greater(t, len(slices.Compact(slices.Clone(seen))), 1, "the store stood still")
-	c.await(t, "thinned", 3) // It goes on.
+	c.await(t, "thinned", 3) // The writer continues.
 	require.NoError(t, os.WriteFile(dir+".stop", nil, 0o600))
 	c.await(t, "stopped", 1)
 	c.kill(t)
@@ -203,18 +205,19 @@ func TestWhatIsBeingWrittenIsNotTorn(t *testing.T) {
 	require.Len(t, r.Notes, 1)
 	require.Contains(t, r.Notes[0], "being written")
 
-	v = storetest.Verified(t, storetest.CopyDir(t, dir)) // Nobody writes there.
+	v = storetest.Verified(t, storetest.CopyDir(t, dir)) // No process writes to the copy.
 	require.False(t, v.InUse())
 	r, err = v.Verify(storetest.Background)
 	require.NoError(t, err)
 	require.Len(t, r.Notes, 1)
 	require.Contains(t, r.Notes[0], "torn tail")
-	require.NoError(t, os.WriteFile(segment, nil, 0o600)) // Not what the store under test wrote.
+	// Bytes that the store under test did not write.
+	require.NoError(t, os.WriteFile(segment, nil, 0o600))
 	_ = s.Journal().Close(storetest.Background, s.World().Raw().Seq())
 }
 
-// A state is still shown after the snapshot nearest to it was removed, and what
-// cannot be shown any more is not found, rather than damaged.
+// A state is still shown after its nearest snapshot was removed. A state that cannot be shown any
+// more is reported as not found, not as damaged.
 func TestAViewFindsOtherWaysToAState(t *testing.T) {
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
@@ -235,7 +238,8 @@ func TestAViewFindsOtherWaysToAState(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, digests[8], im.Digest())
 
-	v, err = inspect.OpenReadOnly(storetest.Background, dir) // It has no segment open yet.
+	// This view has no segment open yet.
+	v, err = inspect.OpenReadOnly(storetest.Background, dir)
 	require.NoError(t, err)
 	defer v.Close()
 	require.NoError(t, os.Remove(filepath.Join(dir, "journal/00000001.seg")))
@@ -267,8 +271,8 @@ func TestVerifyNotesWhatIsRemovedMeanwhile(t *testing.T) {
 	require.Contains(t, r.Notes, "journal/00000001.seg was removed meanwhile")
 }
 
-// What a view shows is reached from a snapshot that was written since, if all that led
-// there is gone; and when that goes too, it is not damage.
+// If all snapshots that led to a state are gone, a view reaches it from a newer snapshot. If that
+// is removed too, the state is not reported as damaged.
 func TestAViewFindsWhatWasWrittenSince(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
@@ -287,7 +291,8 @@ func TestAViewFindsWhatWasWrittenSince(t *testing.T) {
 		_, err := s.Journal().Prune(w.Raw().Seq() + 1)
 		require.NoError(t, err)
 	}
-	replace := func() { // All that led to the state, by a full snapshot of it.
+	// Replaces everything that led to the state by a full snapshot of it.
+	replace := func() {
 		old, err := filepath.Glob(filepath.Join(dir, "snapshots", "*"))
 		require.NoError(t, err)
 		for _, name := range old {
@@ -303,7 +308,7 @@ func TestAViewFindsWhatWasWrittenSince(t *testing.T) {
 		require.Empty(t, r.Problems)
 		return r
 	}
-	pruned := view() // Its snapshot stays and leads nowhere.
+	pruned := view() // The view's snapshot stays but leads nowhere.
 	_, err := s.Snapshot(storetest.Background)
 	require.NoError(t, err)
 	prune()
@@ -327,8 +332,8 @@ func TestAViewFindsWhatWasWrittenSince(t *testing.T) {
 	require.Contains(t, strings.Join(verify(late).Notes, "\n"), "the records that lead to the head were removed meanwhile")
 }
 
-// Of a long journal an opening believes the ledger: it shows what reading all of it shows,
-// and damage to what was not read is found by whoever reads it.
+// Opening a long journal trusts the ledger. A view shows the same as after reading the whole
+// journal, and damage to unread parts is found when they are read.
 func TestWhatIsBelievedOfAJournalIsSoUntilItIsRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}, 2000)
@@ -387,7 +392,7 @@ func TestWhatIsBelievedOfAJournalIsSoUntilItIsRead(t *testing.T) {
 	report, err := inspect.Recover(storetest.Background, damaged, filepath.Join(t.TempDir(), "out"), inspect.RecoverOptions{})
 	require.ErrorContains(t, errors.Join(report.Problems...), name, "%v", err)
 
-	rewound := storetest.CopyDir(t, dir) // Nothing that is saved leads over record 10.
+	rewound := storetest.CopyDir(t, dir) // No saved state leads over record 10.
 	e, ok = whole.Log().Find(10)
 	require.True(t, ok)
 	require.NoError(t, flipAt(filepath.Join(rewound, "journal", whole.Log().Segments[e.Segment].Name), int(e.Offset)+60))

@@ -35,7 +35,7 @@ func TestASecondOpenIsToldWhoHasTheStore(t *testing.T) {
 	require.True(t, v.InUse())
 	require.NoError(t, v.Close())
 
-	w.Fill(2) // The one that has it is not disturbed.
+	w.Fill(2) // The owner is not disturbed.
 	require.NoError(t, s.Commit())
 	storetest.CloseStore(t, s)
 	v = storetest.Verified(t, dir)
@@ -59,7 +59,7 @@ func TestTheLockOfAKilledProcessDoesNotStay(t *testing.T) {
 	c.kill(t)
 	v := storetest.Verified(t, dir)
 	require.Contains(t, v.LockHolder(), holder)
-	require.False(t, v.InUse()) // What the file says is stale.
+	require.False(t, v.InUse()) // The content of the lock file is stale.
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
 	require.False(t, s.Report().Clean)
@@ -94,14 +94,16 @@ func TestALockFileIsNotBelievedMoreThanALine(t *testing.T) {
 	require.Equal(t, "process 1 on ?[31mred", v.LockHolder())
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "LOCK"), []byte(strings.Repeat("ł", 1<<20)), 0o600))
 	require.LessOrEqual(t, len(v.LockHolder()), 512)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "LOCK"), nil, 0o600)) // As in the moment it is taken.
+	// As in the moment when the lock is taken.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "LOCK"), nil, 0o600))
 	_, err = persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
 	require.ErrorContains(t, err, "in use by another process")
 	require.True(t, storetest.Verified(t, dir).InUse())
-	require.ErrorIs(t, s.Close(storetest.Background), persist.ErrLost) // Somebody else signed the lock.
+	// Another process signed the lock.
+	require.ErrorIs(t, s.Close(storetest.Background), persist.ErrLost)
 }
 
-// Readers ask for the lock; nobody who opens the store for writing notices.
+// Readers test the lock. A program that opens the store for writing is not affected.
 func TestReadersDoNotKeepAStoreFromBeingOpened(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
@@ -219,7 +221,7 @@ func TestOpeningAndClosingLeavesNoFilesOpen(t *testing.T) {
 	count := func() int {
 		open, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
-			return 0 // Not a system that tells.
+			return 0 // This system does not report open files.
 		}
 		return len(open)
 	}
@@ -240,7 +242,7 @@ func TestOpeningAndClosingLeavesNoFilesOpen(t *testing.T) {
 	require.LessOrEqual(t, count(), before+2)
 }
 
-// The second Close waits for the first, whose outcome nobody has heard.
+// The second Close waits for the first one, whose result no call has returned.
 func TestASecondCloseWaitsForTheFirst(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
@@ -267,7 +269,7 @@ func TestASecondCloseWaitsForTheFirst(t *testing.T) {
 	require.Equal(t, w.Digest(), opened(t, dir).Digest())
 }
 
-// firstOf returns err, or otherwise if that is nil.
+// firstOf returns err, or otherwise if err is nil.
 func firstOf(err, otherwise error) error {
 	if err == nil {
 		return otherwise

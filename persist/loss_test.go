@@ -19,7 +19,7 @@ type (
 	lossHealth struct{ HP, Shield int32 }
 )
 
-// lossStore returns a store and a save of a program with units, and what both hold.
+// lossStore returns a store and a save of a program with units, and the contents of both.
 func lossStore(t *testing.T) (dir, file string) {
 	dir = filepath.Join(t.TempDir(), "store")
 	file = filepath.Join(filepath.Dir(dir), "save")
@@ -36,15 +36,15 @@ func lossStore(t *testing.T) (dir, file string) {
 	return dir, file
 }
 
-// Open and Load refuse what would lose values with the same words, and leave store, save
-// and world as they are. A player shows it, and says what it leaves out.
+// Open and Load refuse a conversion that would lose values, with the same text, and leave store,
+// save and world as they are. A player shows the state, and reports the values it leaves out.
 func TestOpenAndLoadRefuseALossAndAPlayerShowsIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		refused, agreed program
 		want            string
-		said            string // By whoever only shows it.
-		units           int    // What the program has.
+		said            string // Text of the reader that shows the state.
+		units           int    // Number of units in the program's world.
 	}{
 		"a field": {
 			component(ecs.Component[lossBare]{Name: "unit"}),
@@ -80,7 +80,8 @@ func TestOpenAndLoadRefuseALossAndAPlayerShowsIt(t *testing.T) {
 			require.Equal(t, c.said, told(w.Raw().Converted()))
 			require.Len(t, w.Raw().Storages()[0].Entities(), c.units)
 
-			for _, register := range []program{c.agreed, c.agreed} { // The second time nothing is left to convert.
+			// The second time there is nothing left to convert.
+			for _, register := range []program{c.agreed, c.agreed} {
 				w = register.world()
 				require.NoError(t, persist.Load(storetest.Background, file, w))
 				require.Len(t, w.Raw().Storages()[0].Entities(), 3)
@@ -97,8 +98,8 @@ func TestOpenAndLoadRefuseALossAndAPlayerShowsIt(t *testing.T) {
 	}
 }
 
-// The report names what is stored and not registered, and the other way round, without
-// converting the store.
+// The report names stored components that are not registered, and registered ones that are not
+// stored. The store is not converted.
 func TestAReportNamesWhatOnlyOneSideHas(t *testing.T) {
 	dir, _ := lossStore(t)
 	before := storetest.Snapshots(t, dir)
@@ -128,8 +129,8 @@ type (
 func (s lossSuit) String() string   { return []string{"Clubs", "Hearts"}[s] }
 func (s lossSorted) String() string { return []string{"Hearts", "Clubs"}[s] }
 
-// Constants in another order are told once, of a store that is opened and of a save that
-// is loaded: what is stored are their numbers.
+// Constants in another order are reported once, both for an opened store and for a loaded save. The
+// stored values are their numbers.
 func TestConstantsInAnotherOrderAreReported(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -169,7 +170,7 @@ func TestConstantsInAnotherOrderAreReported(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-// An array that got longer has a line in the report too.
+// The report also has a line for an array that became longer.
 func TestALongerArrayIsReported(t *testing.T) {
 	type two struct{ At [2]int8 }
 	type three struct{ At [3]int8 }

@@ -16,7 +16,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// removeSnapshots removes all snapshots of a store and their directory, as another program does.
+// removeSnapshots removes all snapshots of a store and their directory, as another program might.
 func removeSnapshots(t testing.TB, mem *disktest.Mem) {
 	t.Helper()
 	for _, name := range mem.Files() {
@@ -36,7 +36,7 @@ var lossCases = map[string]func(t testing.TB, mem *disktest.Mem){
 	},
 }
 
-// recovers fails unless the files lead to the state of w.
+// recovers requires that the files lead to the state of w.
 func recovers(t testing.TB, mem *disktest.Mem, w *storetest.World) {
 	t.Helper()
 	again := storetest.New(0)
@@ -86,7 +86,7 @@ func TestSnapshotsLost_Replaced(t *testing.T) {
 					require.Empty(t, s.Metrics().LastSnapshot.Lost)
 					storetest.CloseStore(t, s)
 				}
-				if name != "cut" { // A file that is too short is reported as long as it is there.
+				if name != "cut" { // A truncated file is reported as long as it exists.
 					require.NoError(t, simVerify(mem, w))
 				}
 				recovers(t, mem, w)
@@ -95,7 +95,7 @@ func TestSnapshotsLost_Replaced(t *testing.T) {
 	}
 }
 
-// A program that only commits gets the snapshot with a commit, after a second at the latest.
+// A program that only commits gets the new snapshot with a commit, after a second at the latest.
 func TestSnapshotsLost_CommitsOnly(t *testing.T) {
 	for name, lose := range lossCases {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestSnapshotsLost_CommitsOnly(t *testing.T) {
 	}
 }
 
-// A store that cannot replace its snapshots has failed, and Resume begins with another snapshot.
+// A store that cannot replace its snapshots fails, and Resume begins with a new snapshot.
 func TestSnapshotsLost_NotReplaced(t *testing.T) {
 	for name, lose := range lossCases {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestSnapshotsLost_NotReplaced(t *testing.T) {
 	}
 }
 
-// An older segment that is gone fails the journal within a second, and Resume keeps the world.
+// A missing older segment fails the journal within a second, and Resume keeps the world.
 func TestSegmentLost_Resume(t *testing.T) {
 	for _, end := range []string{"second", "roll", "close"} {
 		t.Run(end, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestSegmentLost_Resume(t *testing.T) {
 					size = 1 << 20
 				}
 				options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}, size)
-				for range 2 { // Two segments at least.
+				for range 2 { // At least two segments.
 					w := storetest.New(0)
 					s, err := persist.OpenFS(storetest.Background, mem, w.World, options)
 					require.NoError(t, err)

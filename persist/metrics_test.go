@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// bytesIn returns how many bytes are in the files of dir.
+// bytesIn returns the total size of the files of dir that match pattern.
 func bytesIn(t testing.TB, dir, pattern string) (n int64) {
 	tree := storetest.ReadTree(t, dir)
 	for _, name := range storetest.FilesOf(t, dir, pattern) {
@@ -63,7 +63,7 @@ func TestMetricsSayHowAStoreFares(t *testing.T) {
 	require.Equal(t, bytesIn(t, dir, "snapshots/*"), m.SnapshotBytes)
 	require.Equal(t, m.JournalBytes+m.SnapshotBytes, m.DiskBytes)
 
-	again := storetest.New(0) // What earlier openings wrote counts.
+	again := storetest.New(0) // Files of earlier openings count.
 	s = storetest.Open(t, dir, again, persist.Options{Sync: journal.SyncNever()})
 	m = s.Metrics()
 	require.Equal(t, uint64(3), m.DurableTick)
@@ -92,13 +92,13 @@ func TestMetricsDoNotCountWhatWasRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}, 2000)
 	var removed []string
-	for range 2 { // What earlier openings wrote is removed as well.
+	for range 2 { // Files of earlier openings are removed as well.
 		w := storetest.New(0)
 		s := storetest.Open(t, dir, w, options)
 		for range 4 {
 			w.Fill(40)
 			require.NoError(t, s.Commit())
-			s.ForgetPages() // The next one is a full one.
+			s.ForgetPages() // The next snapshot is a full one.
 			r := storetest.SnapshotOf(t, s)
 			require.NoError(t, r.RemoveErr)
 			removed = append(removed, r.Removed...)

@@ -18,8 +18,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A fare is a random program on a store whose disk fails now and then, and what it counts of
-// itself: what Metrics must say.
+// A fare is a random program on a store whose disk sometimes fails. It counts the values that
+// Metrics must return.
 type fare struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -32,13 +32,14 @@ type fare struct {
 	lag               uint64
 	snapshots, failed int
 	copying           bool
-	err               bool            // The journal has failed,
-	tried             bool            // and was resumed in vain since.
-	blind             bool            // A file could not be read when they were looked at, or a snapshot that failed left one.
-	before            persist.Metrics // What was read after the step before, of this opening.
+	err               bool // The journal has failed.
+	tried             bool // A Resume has failed since.
+	// File sizes are unknown: a file could not be read, or a failed snapshot left one.
+	blind  bool
+	before persist.Metrics // The metrics after the step before, in this opening.
 }
 
-// After each step, Metrics say what a model counts that knows nothing of how they come about.
+// After each step, Metrics equal the counts of a model that does not know the implementation.
 func TestMetricsSayWhatAModelCounts(t *testing.T) {
 	for seed := range deep.Or[uint64](30, 500) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -77,17 +78,17 @@ func (f *fare) close() {
 	f.synced()
 }
 
-// synced is what a sync does.
+// synced updates the model for a sync.
 func (f *fare) synced() { f.lag, f.durable = 0, f.last }
 
-// settle finishes the snapshot under way, if there is one; its ticks become durable.
+// settle finishes the snapshot under way, if any. Its ticks become durable.
 func (f *fare) settle() {
 	abandoned := f.s.Abandoned()
 	f.s.Settle()
 	f.finish(abandoned)
 }
 
-// finish counts the snapshot under way, if there is one, as finished or abandoned.
+// finish counts the snapshot under way, if any, as finished or abandoned.
 func (f *fare) finish(abandoned bool) {
 	switch {
 	case !f.copying:
@@ -113,7 +114,8 @@ func (f *fare) commit() {
 	f.lag++
 	if abandoned {
 		f.finish(true)
-	} else if f.copying && !f.s.Copying() { // The whole copy was made, and is written by now or not.
+		// The whole copy was made, and may be written by now.
+	} else if f.copying && !f.s.Copying() {
 		f.settle()
 		f.sync()
 	}
@@ -125,7 +127,7 @@ func (f *fare) sync() {
 	f.synced()
 }
 
-// clean makes the present state the end of a tick that is being saved.
+// clean commits the present state if it has changes.
 func (f *fare) clean() {
 	f.t.Helper()
 	if f.w.Raw().Dirty() {
@@ -134,8 +136,8 @@ func (f *fare) clean() {
 	f.settle()
 }
 
-// resume makes the store go on, whose disk fails at a call, and works from then on; 0: it
-// works.
+// resume resumes the store. The disk fails at the given call and works from then on; 0: it does not
+// fail.
 func (f *fare) resume(fails int) {
 	f.t.Helper()
 	if f.w.Raw().Dirty() {
@@ -151,7 +153,7 @@ func (f *fare) resume(fails int) {
 	if f.tried = true; err != nil {
 		return
 	}
-	f.err, f.last = false, f.w.Tick() // All of the world is a durable tick, and a snapshot.
+	f.err, f.last = false, f.w.Tick() // The whole world is a durable tick, and a snapshot.
 	r := f.s.Settle()
 	if f.synced(); r.Err != nil {
 		f.failed++
@@ -160,7 +162,7 @@ func (f *fare) resume(fails int) {
 	f.snapshots++
 }
 
-// step does something at random, and says what.
+// step does a random action and describes it.
 func (f *fare) step() (what string) {
 	f.t.Helper()
 	ctx := storetest.Background
@@ -244,7 +246,7 @@ func (f *fare) look(what string) {
 	grows(f.t, &f.before, &m)
 	f.before = m
 	if f.err && f.tried {
-		return // What was begun in vain lies there.
+		return // A failed attempt may have left files.
 	}
 	require.Equal(f.t, f.lag, m.LagTicks, what)
 	segments, snapshots := 0, int64(0)
@@ -262,7 +264,7 @@ func (f *fare) look(what string) {
 	}
 }
 
-// coherent looks whether m agrees with itself.
+// coherent checks that m is consistent in itself.
 func coherent(t testing.TB, m *persist.Metrics) {
 	t.Helper()
 	require.LessOrEqual(t, m.SyncLast, m.SyncMax)
@@ -280,7 +282,7 @@ func coherent(t testing.TB, m *persist.Metrics) {
 	}
 }
 
-// grows looks whether what is counted since Open was counted in before, and m has as much.
+// grows checks that counts since Open never decrease from before to m.
 func grows(t testing.TB, before, m *persist.Metrics) {
 	t.Helper()
 	require.GreaterOrEqual(t, m.Syncs, before.Syncs)

@@ -22,8 +22,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// watch has three goroutines read what s says of itself, each more than once, until the
-// function that it returns is called.
+// watch starts three goroutines that read the metrics of s, each more than once, until the returned
+// function is called.
 func watch(t *testing.T, s *persist.Store, look func(before, m *persist.Metrics)) (stop func()) {
 	var wg sync.WaitGroup
 	var ended atomic.Bool
@@ -44,8 +44,8 @@ func watch(t *testing.T, s *persist.Store, look func(before, m *persist.Metrics)
 	}
 }
 
-// Whatever a store is doing, others read figures that agree with each other and never run
-// backwards, and its own goroutine sees what it did.
+// During any work of a store, other goroutines read metrics that are consistent and never decrease.
+// The store's own goroutine sees the effects of its calls.
 func TestMetricsAreReadByOthersWhateverTheStoreDoes(t *testing.T) {
 	for seed := range deep.Or[uint64](3, 40) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -59,7 +59,8 @@ func TestMetricsAreReadByOthersWhateverTheStoreDoes(t *testing.T) {
 				Sync:          []journal.SyncPolicy{journal.SyncAlways(), journal.SyncNever(), journal.SyncEvery(time.Millisecond)}[seed%3],
 				SnapshotBytes: 3000, SnapshotPace: 2000, Retain: persist.Retention{Last: 1, Bytes: 60_000},
 				OnSnapshot: func(persist.SnapshotResult) {
-					if n := ended.Add(1); n > 1 { // The first is told before there is a store.
+					// The first snapshot ends before the store exists.
+					if n := ended.Add(1); n > 1 {
 						m := s.Metrics()
 						assert.EqualValues(t, n, m.Snapshots+m.SnapshotsFailed, "it is counted by then")
 					}
@@ -81,7 +82,8 @@ func TestMetricsAreReadByOthersWhateverTheStoreDoes(t *testing.T) {
 				end()
 				wg.Wait()
 			}()
-			wg.Go(func() { // Backups, which any goroutine may ask for, meet a journal that is resumed.
+			// Any goroutine may call Backup, also while the journal is resumed.
+			wg.Go(func() {
 				never, cancel := context.WithCancel(ctx)
 				cancel()
 				for open := true; open; {
@@ -134,8 +136,8 @@ func TestMetricsAreReadByOthersWhateverTheStoreDoes(t *testing.T) {
 	}
 }
 
-// In a store whose world never goes back, the ticks that are durable and those that are not
-// are all there are, at each moment that anybody looks.
+// In a store whose world never goes back, durable and pending ticks add up to all ticks at each
+// moment.
 func TestMetricsHaveEachTickOnce(t *testing.T) {
 	w := storetest.New(0)
 	var s *persist.Store
@@ -164,7 +166,7 @@ func TestMetricsHaveEachTickOnce(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// A tick that somebody watches costs what one costs that nobody watches.
+// A tick costs the same whether or not metrics are read.
 func TestNothingIsAllocatedForMetrics(t *testing.T) {
 	w := storetest.New(0)
 	w.Fill(20)
@@ -175,7 +177,7 @@ func TestNothingIsAllocatedForMetrics(t *testing.T) {
 		if err := s.Commit(); err != nil {
 			t.Error(err)
 		}
-		for s.Metrics().QueuedBytes > 0 { // Until then its buffer is not free.
+		for s.Metrics().QueuedBytes > 0 { // The buffer is free after that.
 			runtime.Gosched()
 		}
 		seen = s.Metrics().Tick

@@ -19,8 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// oddNames are names that components could have before somebody asked, or that somebody
-// wrote into a file.
+// oddNames are component names from before names were checked, or written by another program.
 var oddNames = []string{"\x1b[31m", "two\nlines", "nul\x00", "\xff", " ", "\u202e", strings.Repeat("x", 4000)}
 
 // writeOdd writes a save and a store with components of those names, one entity in each.
@@ -66,7 +65,7 @@ func TestNamesThatCannotBeGivenAnyMoreAreRead(t *testing.T) {
 	}
 }
 
-// requireSeen checks that text is one that a terminal shows as it is.
+// requireSeen requires that a terminal shows text as it is.
 func requireSeen(t *testing.T, text string) {
 	t.Helper()
 	require.False(t, strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) || r == '\ufffd' }), "%q", text)

@@ -33,17 +33,17 @@ func TestMarksAndInputsComeBackWithTheirTick(t *testing.T) {
 	s := storetest.Open(t, dir, w, persist.Options{})
 	data := []byte{1, 2, 3}
 	require.NoError(t, s.Input("fire", data))
-	data[0] = 9 // It is a copy.
+	data[0] = 9 // Input has copied data.
 	require.NoError(t, s.Mark("boss"))
 	require.NoError(t, s.Input("fire", nil))
 	require.NoError(t, s.Mark("level 2"))
-	require.NoError(t, s.Mark("boss")) // Once is enough.
+	require.NoError(t, s.Mark("boss")) // A repeated mark counts once.
 	require.NoError(t, s.Commit())
 	w.Fill(1)
 	require.NoError(t, s.Commit())
 	require.NoError(t, s.Input("left", []byte("x")))
 	w.Fill(1)
-	w.Commit() // By whomever.
+	w.Commit() // A Commit of the world has the same effect.
 	require.NoError(t, s.Mark("dropped: nothing is committed behind it"))
 	storetest.CloseStore(t, s)
 	require.Equal(t, []simNotes{
@@ -98,7 +98,7 @@ func TestNotesAreAboutTheTickThatContinuesThePresentOne(t *testing.T) {
 	require.NoError(t, s.Mark("of a tick that never was"))
 	require.NoError(t, s.Input("old", nil))
 	require.NoError(t, w.History().Rewind(2))
-	require.NoError(t, s.Commit()) // 4
+	require.NoError(t, s.Commit()) // Record 4.
 	require.NoError(t, s.Mark("of another"))
 	require.NoError(t, w.History().Rewind(1))
 	require.NoError(t, s.Mark("kept"))
@@ -107,8 +107,8 @@ func TestNotesAreAboutTheTickThatContinuesThePresentOne(t *testing.T) {
 	w.Fill(1)
 	w.Restore(cp)
 	w.Release(cp)
-	require.NoError(t, s.Commit()) // 5
-	require.NoError(t, s.Commit()) // 6
+	require.NoError(t, s.Commit()) // Record 5.
+	require.NoError(t, s.Commit()) // Record 6.
 	storetest.CloseStore(t, s)
 	notes := notesOf(t, dir)
 	require.Equal(t, simNotes{}, notes[3])
@@ -195,7 +195,7 @@ func TestAFailedStoreTakesNoNotes(t *testing.T) {
 	require.Error(t, s.Close(storetest.Background))
 }
 
-// marked commits a tick of that name.
+// marked commits a tick with that mark.
 func marked(t testing.TB, w *storetest.World, s *persist.Store, name string) {
 	t.Helper()
 	require.NoError(t, s.Mark(name))
@@ -203,7 +203,7 @@ func marked(t testing.TB, w *storetest.World, s *persist.Store, name string) {
 	require.NoError(t, s.Commit())
 }
 
-// markedStore makes a store of these records:
+// markedStore creates a store of these records:
 //
 //	record   1   2   3   4   5        6   7   8        9  10
 //	mark     a   b   a   c   b (left) a~1     x (left) b
@@ -234,7 +234,8 @@ func markedStore(t testing.TB) string {
 func TestMarksAndTipsArePointsInTime(t *testing.T) {
 	v := storetest.Verified(t, markedStore(t))
 	for point, want := range map[string]uint64{
-		"mark:a": 1, "mark:b": 9, "mark:c": 4, "mark:x": 8, // On the way to the head, the newest; else anywhere.
+		// The newest on the path to the head, otherwise the newest elsewhere.
+		"mark:a": 1, "mark:b": 9, "mark:c": 4, "mark:x": 8,
 		"mark:a~1": 6, "mark:a~0": 1, "mark:a~1~1": 2, "mark:b~1": 7, "mark:b~2": 6, "mark:c~2": 2, "mark:x~3": 2,
 		"mark:a~1~2": 1,
 		"tip:1":      5, "tip:2": 8, "tip:3": 10, "tip:1~4": 1,
@@ -284,13 +285,13 @@ func TestMarksAndTipsArePointsInTime(t *testing.T) {
 	}, got)
 }
 
-// Who looks for a mark reads the ticks that have any, and no others.
+// A search for a mark reads only the ticks that have marks.
 func TestDamageElsewhereDoesNotKeepAMarkFromBeingFound(t *testing.T) {
 	dir := markedStore(t)
 	v := storetest.Verified(t, dir)
 	plain, _ := v.Log().Find(7)
 	marked, _ := v.Log().Find(9)
-	v.Log().Entries[6].Length = 1 // As if record 7 could not be read.
+	v.Log().Entries[6].Length = 1 // Record 7 becomes unreadable.
 	seq, err := v.Resolve("mark:b")
 	require.NoError(t, err)
 	require.Equal(t, uint64(9), seq)

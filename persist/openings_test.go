@@ -17,7 +17,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// maxFiles is how many files a store has at most in which little happens.
+// maxFiles bounds the number of files of a store with little activity.
 const maxFiles = 64
 
 // Openings leave a bounded number of files, whatever the program does in each.
@@ -65,7 +65,7 @@ func TestOpenings_FilesBounded(t *testing.T) {
 	}
 }
 
-// All segments stay where the program asks for all, or for a past that they belong to.
+// All segments stay if the program keeps everything or asks for a past that needs them.
 func TestOpenings_AskedForStays(t *testing.T) {
 	for name, retain := range map[string]persist.Retention{"all": {KeepAll: true}, "ticks": {Ticks: 1000}, "age": {Age: time.Hour}} {
 		t.Run(name, func(t *testing.T) {
@@ -95,8 +95,9 @@ func TestOpenings_AskedForStays(t *testing.T) {
 	}
 }
 
-// callsOfOpenings opens and closes a store so many times, with so many ticks in each. It returns the disk
-// calls of each opening, and whether a snapshot was written or something was removed in it.
+// callsOfOpenings opens and closes a store the given number of times, with some ticks in each
+// opening. It returns the disk calls of each opening, and whether the opening wrote a snapshot or
+// removed files.
 func callsOfOpenings(t *testing.T, openings, ticks int, retain persist.Retention) (calls []int, wrote []bool) {
 	mem := disktest.New()
 	for range openings {
@@ -114,8 +115,9 @@ func callsOfOpenings(t *testing.T, openings, ticks int, retain persist.Retention
 	return calls, wrote
 }
 
-// An opening with its close makes at most 1.5 times the calls of the second one, however often the store was
-// opened. One that writes a snapshot or removes segments makes more, so those count on average.
+// An opening with its close makes at most 1.5 times the calls of the second one, however often the
+// store was opened. An opening that writes a snapshot or removes segments makes more, so these
+// count only on average.
 func TestOpenings_CallsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		ticks  int
@@ -141,8 +143,8 @@ func TestOpenings_CallsBounded(t *testing.T) {
 	}
 }
 
-// If all is kept and there is a tick in each opening, a snapshot keeps the journal behind it short. What
-// grows are the snapshots: an opening reads the manifest of each.
+// If everything is kept and each opening has a tick, snapshots keep the journal behind the last one
+// short. Only the number of snapshots grows: an opening reads the manifest of each.
 func TestOpenings_CallsIfAllIsKept(t *testing.T) {
 	t.Parallel()
 	const openings = 301
@@ -151,7 +153,8 @@ func TestOpenings_CallsIfAllIsKept(t *testing.T) {
 	require.LessOrEqual(t, calls[openings-1], 2*calls[1]+openings)
 }
 
-// openOnce opens a store, commits some ticks and closes it. It returns how long Open and Close took.
+// openOnce opens a store, commits some ticks and closes it. It returns the duration of Open and
+// Close.
 func openOnce(b *testing.B, files disk.FS, ticks int) time.Duration {
 	w := storetest.New(0)
 	var s *persist.Store
@@ -168,7 +171,7 @@ func openOnce(b *testing.B, files disk.FS, ticks int) time.Duration {
 			b.Fatal(err)
 		}
 	}
-	if s.Snapshotting() { // Its time belongs to what was written.
+	if s.Snapshotting() { // The snapshot's time belongs to the ticks before.
 		s.Settle()
 	}
 	return took + timed(func() {
@@ -178,8 +181,9 @@ func openOnce(b *testing.B, files disk.FS, ticks int) time.Duration {
 	})
 }
 
-// BenchmarkBudgetOpenMany opens and closes a store that was opened 10,000 times (100,000 with STET_DEEP=1),
-// with a tick in each opening or none, against the second opening of a new store.
+// BenchmarkBudgetOpenMany opens and closes a store that was opened 10,000 times (100,000 with
+// STET_DEEP=1), with or without a tick in each opening. The limit is the second opening of a new
+// store.
 func BenchmarkBudgetOpenMany(b *testing.B) {
 	const few = 16
 	openings := deep.Or(10_000, 100_000)

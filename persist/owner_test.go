@@ -24,8 +24,8 @@ func commits(t testing.TB, s *persist.Store, w *storetest.World, n int) {
 	}
 }
 
-// A store that another process opened, since the lock file was removed, cannot
-// confirm anything, and harms nothing of the other one's.
+// After the lock file was removed, another process can open the store. The former owner then cannot
+// confirm anything, and does not harm the new owner's files.
 func TestWhoLostTheStoreIsToldAndHarmsNothing(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, a *persist.Store, w *storetest.World) error{
 		"sync": func(t *testing.T, a *persist.Store, w *storetest.World) error {
@@ -36,7 +36,7 @@ func TestWhoLostTheStoreIsToldAndHarmsNothing(t *testing.T) {
 			return a.Sync(storetest.Background)
 		},
 		"roll": func(t *testing.T, a *persist.Store, w *storetest.World) error {
-			for range 200 { // Beyond the end of a segment.
+			for range 200 { // Enough to begin another segment.
 				w.Fill(20)
 				if err := a.Commit(); err != nil {
 					return err
@@ -67,7 +67,7 @@ func TestWhoLostTheStoreIsToldAndHarmsNothing(t *testing.T) {
 			durable := w.Tick()
 			commits(t, a, w, 3) // Not durable yet.
 			for a.Metrics().QueuedBytes > 0 {
-				runtime.Gosched() // An opening is refused while somebody writes.
+				runtime.Gosched() // An opening is refused while the owner writes.
 			}
 
 			require.NoError(t, os.Remove(filepath.Join(dir, "LOCK")))
@@ -81,9 +81,9 @@ func TestWhoLostTheStoreIsToldAndHarmsNothing(t *testing.T) {
 
 			err = lose(t, a, w)
 			require.ErrorIs(t, err, persist.ErrLost)
-			require.ErrorContains(t, err, "process ") // Who, and when.
+			require.ErrorContains(t, err, "process ") // The owner's process and the time.
 			if name != "close" {
-				require.ErrorIs(t, a.Commit(), persist.ErrLost) // For good.
+				require.ErrorIs(t, a.Commit(), persist.ErrLost) // The error is permanent.
 				require.ErrorIs(t, a.Sync(storetest.Background), persist.ErrLost)
 				_, err = a.Snapshot(storetest.Background)
 				require.ErrorIs(t, err, persist.ErrLost)
@@ -108,7 +108,7 @@ func TestWhoLostTheStoreIsToldAndHarmsNothing(t *testing.T) {
 	}
 }
 
-// A store whose files are gone, or are others, confirms nothing.
+// A store whose files are missing or replaced confirms nothing.
 func TestAStoreWhoseFilesAreGoneConfirmsNothing(t *testing.T) {
 	segment := filepath.Join(catalog.JournalDir, "00000001.seg")
 	for name, remove := range map[string]func(t *testing.T, dir string){
@@ -177,7 +177,7 @@ func TestAStoreWhoseFilesAreGoneConfirmsNothing(t *testing.T) {
 	}
 }
 
-// A store that was moved as a whole while it was open goes on.
+// A store whose directory was moved while it was open continues.
 func TestAStoreThatIsMovedGoesOn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
@@ -193,8 +193,8 @@ func TestAStoreThatIsMovedGoesOn(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// A snapshot does not refer to a file that was removed or cut short meanwhile. It
-// fails, and the next one holds everything itself.
+// A snapshot does not refer to a file that was removed or truncated meanwhile. It fails, and the
+// next snapshot is a full one.
 func TestASnapshotDoesNotReferToWhatIsGone(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"removed": os.Remove,
@@ -212,8 +212,8 @@ func TestASnapshotDoesNotReferToWhatIsGone(t *testing.T) {
 	}
 }
 
-// refersToWhatIsGone spoils a file that a snapshot shares pages with while that is written. It reports
-// whether it was in time.
+// refersToWhatIsGone damages a file that a snapshot shares pages with while that snapshot is
+// written. It reports whether it was early enough.
 func refersToWhatIsGone(t *testing.T, spoil func(path string) error) bool {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
@@ -228,7 +228,7 @@ func refersToWhatIsGone(t *testing.T, spoil func(path string) error) bool {
 	require.True(t, begun)
 	require.NoError(t, spoil(filepath.Join(dir, full.Name)))
 	if err = s.Settle().Err; err == nil {
-		_ = s.Close(storetest.Background) // The file is missed.
+		_ = s.Close(storetest.Background) // Close reports the missing file.
 		return false
 	}
 	require.ErrorContains(t, err, "which it shares pages with")

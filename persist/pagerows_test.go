@@ -16,7 +16,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// valueLimit is how many bytes a value has at most in these tests: enough for a page of entities.
+// valueLimit is the largest size of a value in these tests: enough for a page of entities.
 const valueLimit = 40_000
 
 type (
@@ -67,7 +67,7 @@ func TestSnapshot_LargeRows(t *testing.T) {
 	storetest.SnapshotOf(t, s)
 	require.Positive(t, storetest.SnapshotOf(t, s).Shared)
 
-	// 1,024 of the rows do not fit into a page any more. Those in the second group do not change.
+	// 1,024 of these rows no longer fit into a page. Those in the second group do not change.
 	for _, e := range w.entities[:1200] {
 		w.blobs.Mut(e).Data = make([]byte, 300)
 	}
@@ -75,7 +75,7 @@ func TestSnapshot_LargeRows(t *testing.T) {
 	require.NoError(t, s.Commit())
 	require.Zero(t, storetest.SnapshotOf(t, s).Shared)
 
-	// The next ones share the smaller pages, and so do those of the next opening.
+	// The next snapshots share the smaller pages, also after another opening.
 	for range 2 {
 		w.blobs.Mut(w.entities[4199]).Data = make([]byte, 400)
 		require.NoError(t, s.Commit())
@@ -121,7 +121,7 @@ func TestSnapshot_LargeRowsAtPace(t *testing.T) {
 	require.NoError(t, s.Close(storetest.Background))
 	require.NoError(t, results[len(results)-1].Err)
 	for i, r := range results {
-		if r.Err != nil { // Told once, and then mended.
+		if r.Err != nil { // Reported once, and then repaired.
 			require.ErrorContains(t, r.Err, "component blob: pages became too large")
 			require.NoError(t, results[i+1].Err)
 		}

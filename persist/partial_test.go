@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// requirePieces checks that all there is in got was in want, and returns how many
-// rows of components and resources, and how many entities, were not found.
+// requirePieces requires that all contents of got were in want. It returns how many rows of
+// components and resources, and how many entities, are missing.
 func requirePieces(t testing.TB, want, got *inspect.Image) (rows map[string]int, entities int) {
 	t.Helper()
 	rows = map[string]int{}
@@ -47,7 +47,7 @@ func requirePieces(t testing.TB, want, got *inspect.Image) (rows map[string]int,
 	return rows, want.Alive - got.Alive
 }
 
-// requireMissing compares what a report says is missing with what is.
+// requireMissing compares the losses in a report with the actual losses.
 func requireMissing(t testing.TB, want, got *inspect.Image, r inspect.RecoverReport) {
 	t.Helper()
 	rows, entities := requirePieces(t, want, got)
@@ -64,19 +64,20 @@ func requireMissing(t testing.TB, want, got *inspect.Image, r inspect.RecoverRep
 	require.Equal(t, entities, r.Entities)
 }
 
-// manyPages is a world whose arrays have several pages each.
+// manyPages returns a world whose arrays have several pages each.
 func manyPages(t testing.TB) *storetest.World {
 	w := storetest.New(0)
 	rng := rand.New(rand.NewPCG(1, 2))
 	w.Fill(3 * format.PageRows)
-	for _, i := range rng.Perm(w.Len())[:format.PageRows] { // Leave gaps, dead entities, and another order.
+	// Creates gaps, dead entities, and another order.
+	for _, i := range rng.Perm(w.Len())[:format.PageRows] {
 		w.Destroy(w.Entities()[i%w.Len()])
 	}
 	w.Fill(format.PageRows / 2)
 	return w
 }
 
-// spoil overwrites n bytes of a file with others.
+// spoil overwrites n bytes of a file with other bytes.
 func spoil(t testing.TB, file string, at, n int64) {
 	t.Helper()
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
@@ -175,7 +176,7 @@ func TestTicksBehindASpoiledSnapshotGiveTheirRowsBack(t *testing.T) {
 		require.NotEqual(t, v.Log().World, saved.Log().World)
 		again := storetest.New(0)
 		store := storetest.Open(t, out, again, persist.Options{})
-		again.Fill(1) // Ids that may have been in use are not given again.
+		again.Fill(1) // IDs that may have been in use are not reused.
 		for _, e := range again.Entities() {
 			require.True(t, got.IsAlive(e) || e.Index() >= uint32(len(want.Registry)) || e.Generation() > 1)
 		}

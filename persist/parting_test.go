@@ -33,13 +33,13 @@ func naiveParting(t require.TestingT, v *inspect.View, a uint64, u *inspect.View
 	return equal, nil
 }
 
-// naiveWay returns the states on the way to a record by their ticks.
+// naiveWay returns the ancestors of a record by their ticks.
 func naiveWay(t require.TestingT, v *inspect.View, seq uint64) map[uint64]*inspect.Image {
 	way := map[uint64]*inspect.Image{}
 	for {
 		im, err := v.At(storetest.Background, seq)
 		if err != nil {
-			return way // Pruned.
+			return way // The rest is pruned.
 		}
 		way[im.Tick] = im
 		e, ok := v.Log().Find(seq)
@@ -73,7 +73,7 @@ func TestBranchesPartWhereTheirDigestsDo(t *testing.T) {
 	})
 }
 
-// recorded makes a store of n ticks of a simulation that is told which tick it is.
+// recorded creates a store of n ticks of a simulation, which gets the tick number.
 func recorded(t *testing.T, n int, w *storetest.World, o persist.Options, simulate func(tick int)) *inspect.View {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -93,12 +93,14 @@ func TestTwoStoresPartAtTheFirstTickThatDiffers(t *testing.T) {
 		w := storetest.New(0)
 		return recorded(t, 12, w, o, func(tick int) {
 			w.Fill(3)
-			w.Heat.Set(w.Entities()[0], storetest.Heat{Degrees: int32(wrong)}) // Does not rewind: it does not count.
-			if wrong > 0 && tick == 2 {                                        // The same is written: another tick, the same state.
+			// NoRewind values do not count.
+			w.Heat.Set(w.Entities()[0], storetest.Heat{Degrees: int32(wrong)})
+			// Writes the same value: another tick with the same state.
+			if wrong > 0 && tick == 2 {
 				w.Seed.Set(w.Seed.Get())
 			}
 			if tick == wrong || wrong > 0 && tick == wrong+1 {
-				w.Position.Mut(w.Entities()[1]).X++ // And put right by the tick after the next.
+				w.Position.Mut(w.Entities()[1]).X++ // The tick after the next repairs it.
 			}
 			if wrong > 0 && tick == wrong+2 {
 				w.Position.Mut(w.Entities()[1]).X -= 2

@@ -32,8 +32,8 @@ func TestAnEntityPeekedAtIsWhatTheWholeStateHasOfIt(t *testing.T) {
 	}
 }
 
-// Whatever block of a save is damaged, Peek is right or says so; most blocks it does
-// not read.
+// Whatever block of a save is damaged, Peek is correct or returns an error. It does not read most
+// blocks.
 func TestDamageElsewhereDoesNotKeepFromPeeking(t *testing.T) {
 	t.Parallel()
 	const block = 64 << 10

@@ -28,7 +28,8 @@ func (f refusingFS) Open(name string) (disk.File, error) {
 	return f.FS.Open(name)
 }
 
-// What the system does not let a process open is told as such. It is no damage, and nothing older is taken for it.
+// A file that the system refuses to open is reported as such. It is not damage, and Open does not
+// use an older one instead.
 func TestOpen_SnapshotRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)

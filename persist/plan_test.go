@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// chain returns snapshots, one for each string: the numbers of the files that it
-// refers to, then "!" if it is on an abandoned branch, then its name.
+// chain returns one snapshot for each string: the numbers of the files it refers to, then "!" if it
+// is on an abandoned branch, then its name.
 func chain(texts ...string) (list []storedSnapshot) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, text := range texts {
@@ -69,7 +69,7 @@ func TestWhatAskingAndABoundRemove(t *testing.T) {
 	const young = 1000
 	plain := chain("", "", "", "", "", "", "", "", "", "")
 	boss := chain("", "", "boss", "", "", "", "", "", "", "")
-	all := func(n uint32) (files []uint32) { // Those below n.
+	all := func(n uint32) (files []uint32) { // Returns the files below n.
 		for n--; n > 0; n-- {
 			files = append(files, n)
 		}
@@ -120,10 +120,10 @@ func TestWhatAskingAndABoundRemove(t *testing.T) {
 	}
 }
 
-// The world went back to record 15, and a snapshot was taken before it went on from there.
+// The world went back to record 15, and a snapshot was taken before a tick continued it.
 func TestWhatACrashLeadsToStaysUntilTheWorldGoesOn(t *testing.T) {
 	p := past{list: chain("", "", "", "", ""), newest: 15, oldest: 1000}
-	for i, seq := range []uint64{0, 5, 10, 30, 15} { // Of the fourth nobody went on.
+	for i, seq := range []uint64{0, 5, 10, 30, 15} { // No tick continues the fourth one.
 		p.list[i].ID.Seq = seq
 	}
 	got := Retention{Last: 1}.plan(p, 0)

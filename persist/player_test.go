@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// simulated makes a tick of w: what its inputs say.
+// simulated makes a tick of w from its inputs.
 func simulated(w *storetest.World, inputs []inspect.Input) error {
 	for _, in := range inputs {
 		rng := rand.New(rand.NewPCG(binary.LittleEndian.Uint64(in.Data), 3))
@@ -29,14 +29,14 @@ func simulated(w *storetest.World, inputs []inspect.Input) error {
 	return nil
 }
 
-// A recording is a store of ticks that can be made again, and what it holds.
+// A recording is a store of reproducible ticks, with their states.
 type recording struct {
 	dir     string
 	digests map[uint64]ecs.Digest // By record.
 }
 
-// newRecording records n ticks with up to two inputs each and some snapshots, some
-// of them from an older tick on: what was then in the history is another branch.
+// newRecording records n ticks with up to two inputs each and some snapshots. Some snapshots are
+// taken after going back, so the later ticks are on another branch.
 func newRecording(t testing.TB, seed uint64, n int) recording {
 	t.Helper()
 	r := recording{filepath.Join(t.TempDir(), "store"), map[uint64]ecs.Digest{}}
@@ -62,7 +62,7 @@ func newRecording(t testing.TB, seed uint64, n int) recording {
 	return r
 }
 
-// played is a player with the world that it plays in.
+// played is a player with its world.
 type played struct {
 	*inspect.Player
 	world *ecs.World
@@ -76,7 +76,7 @@ func openPlayer(t testing.TB, dir string, w *ecs.World, options inspect.PlayerOp
 	return played{p, w}
 }
 
-// requireAt checks that p is at a tick as it was recorded.
+// requireAt requires that p is at a tick in its recorded state.
 func (r recording) requireAt(t testing.TB, p played, tick uint64) {
 	t.Helper()
 	require.Equal(t, tick, p.Tick())
@@ -85,8 +85,8 @@ func (r recording) requireAt(t testing.TB, p played, tick uint64) {
 	require.Equal(t, r.digests[p.Recorded().ID.Seq], storetest.Persistent(p.world), "tick %d", tick)
 }
 
-// The recorded ticks, and the same simulation run again, lead through the states
-// that there were, with application types and without, from wherever they start.
+// The recorded ticks and the same simulation, run again, lead through the recorded states, with
+// application types and without, from any start.
 func TestAPlayerGoesThroughTheTicksThatWereRecorded(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -131,7 +131,7 @@ func TestAPlayerFindsTheTickThatComesOutOtherwise(t *testing.T) {
 	t.Parallel()
 	r := newRecording(t, 3, 30)
 	for storage, change := range map[string]func(*storetest.World){
-		"armor": func(w *storetest.World) { // The first by name of two.
+		"armor": func(w *storetest.World) { // The first of two names.
 			for _, e := range w.Entities() {
 				w.Armor.Set(e, storetest.Armor{Points: -7})
 				w.Rank.Set(e, storetest.Rank{Place: 77})
@@ -211,8 +211,8 @@ func TestAPlayerPlaysABranchFromOnePointToAnother(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A resource that the record knows only later has the value that the program gave
-// it, after going back too.
+// A resource that the recording first has at a later tick keeps the value that the program gave it,
+// also after going back.
 func TestGoingBackBringsBackWhatTheRecordDidNotKnowYet(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
@@ -301,17 +301,19 @@ func TestAPlayerNeedsTheTypesThatWereRecordedToSimulate(t *testing.T) {
 		ecs.MustRegister(w, ecs.Component[after]{Name: "health"})
 		return w
 	}
-	w = newer() // What was recorded is converted,
+	w = newer() // Recorded ticks are converted.
 	p := openPlayer(t, dir, w, inspect.PlayerOptions{})
 	require.NoError(t, p.Seek(storetest.Background, 2))
 	require.Equal(t, []after{{7, 0}, {7, 0}}, health.In(w).Values())
 	require.NoError(t, p.Step(storetest.Background))
 	require.Equal(t, []after{{7, 0}, {7, 0}, {8, 9}}, health.In(w).Values())
-	_, err = inspect.OpenPlayer(storetest.Background, dir, newer(), inspect.PlayerOptions{From: "1", Step: more}) // but not simulated again.
+	// Converted ticks cannot be simulated again.
+	_, err = inspect.OpenPlayer(storetest.Background, dir, newer(), inspect.PlayerOptions{From: "1", Step: more})
 	require.ErrorIs(t, err, persist.ErrSchema)
 	w = ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister(w, ecs.Component[string]{Name: "health"})
-	p = openPlayer(t, dir, w, inspect.PlayerOptions{}) // At first there is none.
+	// At the beginning there is no resource.
+	p = openPlayer(t, dir, w, inspect.PlayerOptions{})
 	require.ErrorIs(t, p.Step(storetest.Background), persist.ErrSchema)
 	require.ErrorIs(t, p.Seek(storetest.Background, 3), persist.ErrSchema)
 	require.NoError(t, p.Restart(storetest.Background))
@@ -334,13 +336,14 @@ func TestAPlayerReportsDamageAndPlaysWhatIsBehindIt(t *testing.T) {
 	require.ErrorIs(t, p.Seek(storetest.Background, 4), persist.ErrCorrupt)
 	require.NoError(t, p.Restart(storetest.Background))
 
-	again := openPlayer(t, dir, storetest.New(0).World, inspect.PlayerOptions{}) // The record is not there at all now.
+	// Now the recording lacks it.
+	again := openPlayer(t, dir, storetest.New(0).World, inspect.PlayerOptions{})
 	require.Equal(t, [2]uint64{7, 10}, [2]uint64{again.First(), again.End()})
 }
 
-// A player that has come to the end goes on as the store grows, back to where the program went
-// back, and to the oldest state when what it had not played was removed. A typed world is at
-// the recorded states by ticks that are applied to it, one without types too.
+// A player at the end continues as the store grows. It goes back where the program went back, and
+// to the oldest state if pruning removed ticks that it had not played. Typed and untyped worlds are
+// at the recorded states after ticks are applied.
 func TestAPlayerGoesOnAsTheStoreGrows(t *testing.T) {
 	t.Parallel()
 	removed, back := 0, 0
@@ -371,7 +374,7 @@ func TestAPlayerGoesOnAsTheStoreGrows(t *testing.T) {
 			require.NoError(t, s.Sync(storetest.Background))
 			for _, p := range players {
 				if rng.IntN(3) == 0 {
-					continue // It falls behind.
+					continue // The player falls behind.
 				}
 				at, first := p.Recorded().ID.Seq, p.First()
 				more, err := p.Refresh(storetest.Background)
@@ -390,7 +393,8 @@ func TestAPlayerGoesOnAsTheStoreGrows(t *testing.T) {
 					require.Equal(t, digests[p.Recorded().ID.Seq], storetest.Persistent(p.world))
 				}
 				switch {
-				case errors.Is(err, persist.ErrNotFound) && options.Retain.Last > 0: // Removed while it stepped.
+				// The tick was removed while the player stepped.
+				case errors.Is(err, persist.ErrNotFound) && options.Retain.Last > 0:
 					_, err := p.Refresh(storetest.Background)
 					require.NoError(t, err)
 				case err != nil:

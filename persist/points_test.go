@@ -132,8 +132,7 @@ func TestIdentitiesAreKeptAsFarBackAsTheHistoryReaches(t *testing.T) {
 	}
 }
 
-// A segment of the journal ends at 64 MiB; the next one begins with the schema
-// as it is then.
+// A segment of the journal ends at 64 MiB. The next one begins with the present schema.
 func TestTicksGoOnInANewSegment(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -146,7 +145,7 @@ func TestTicksGoOnInANewSegment(t *testing.T) {
 	var blob [1 << 20]byte
 	for i := range 70 {
 		for k := range blob {
-			blob[k]++ // A tick that changed little would have little of it.
+			blob[k]++ // A tick with few changes would write little of it.
 		}
 		if i == 3 {
 			late := ecs.MustRegister(w, ecs.Component[storetest.Bag]{Clone: storetest.CloneBag})

@@ -23,7 +23,7 @@ var (
 	powerCutSeed = flag.Uint64("powercutseed", 0, "the seed of TestPowerCuts; 0: a new one")
 )
 
-// insideVariable tells the test binary that its mounts are its own.
+// insideVariable tells the test binary that it has its own mounts.
 const insideVariable = "PERSIST_TEST_INSIDE"
 
 const (
@@ -31,10 +31,9 @@ const (
 	cutsPerStore = 20
 )
 
-// TestPowerCuts lets processes live on an ext4 of their own and cuts the power of
-// its disk, as docs/POWERCUT.md describes. All of it happens in a process with
-// its own mounts: when that is gone, so are they and their devices, however it
-// ended.
+// TestPowerCuts runs processes on an ext4 of their own and cuts the power of its disk, as
+// docs/POWERCUT.md describes. All of it runs in a process with its own mounts. The mounts and their
+// devices disappear with that process, however it ends.
 func TestPowerCuts(t *testing.T) {
 	if *powerCuts == 0 {
 		t.Skip("say -powercuts N, or make powercut")
@@ -46,7 +45,7 @@ func TestPowerCuts(t *testing.T) {
 	}
 	seed := *powerCutSeed
 	t.Run("disk", func(t *testing.T) {
-		runtime.LockOSThread() // Its processes die with the thread that started them.
+		runtime.LockOSThread() // Its processes end with the thread that started them.
 		(&powerCut{t: t, rng: rand.New(rand.NewPCG(seed, 1))}).disks()
 	})
 	t.Run("shutdown", func(t *testing.T) {
@@ -55,7 +54,7 @@ func TestPowerCuts(t *testing.T) {
 	})
 }
 
-// needs skips the test where it cannot run.
+// needs skips the test if its requirements are missing.
 func needs(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may mount")
@@ -70,9 +69,9 @@ func needs(t *testing.T) {
 	}
 }
 
-// runInside runs this test in a process with mounts of its own.
+// runInside runs this test in a process with its own mounts.
 func runInside(t *testing.T) {
-	runtime.LockOSThread() // The process below dies with the thread that started it.
+	runtime.LockOSThread() // The process below ends with the thread that started it.
 	defer runtime.UnlockOSThread()
 	seed := cmp.Or(*powerCutSeed, rand.Uint64())
 	t.Logf("-powercutseed %d", seed)
@@ -84,13 +83,13 @@ func runInside(t *testing.T) {
 	require.NoError(t, inside.Run())
 }
 
-// A powerCut cuts the power of a disk again and again. What the last one left is
-// the disk of the next process.
+// A powerCut cuts the power of a disk again and again. The next process gets the disk as the last
+// cut left it.
 type powerCut struct {
 	t     testing.TB
 	rng   *rand.Rand
 	image string // The file that holds the disk.
-	dir   string // Where it is mounted.
+	dir   string // Mount point.
 	past  promises
 	acks  int
 	lost  int
@@ -99,7 +98,7 @@ type powerCut struct {
 // mountOptions are the ways in which ext4 orders data and names.
 var mountOptions = []string{"data=ordered", "data=writeback", "data=journal", "data=ordered,noauto_da_alloc", "data=ordered,commit=1"}
 
-// disks cuts the power of a disk whose cache is lost in all or in part.
+// disks cuts the power of a disk and loses all or a part of its cache.
 func (p *powerCut) disks() {
 	for i := range *powerCuts {
 		p.renew(i)
@@ -117,8 +116,8 @@ func (p *powerCut) disks() {
 	p.report()
 }
 
-// shutdowns makes the file system forget what it has not written, its own
-// journal included.
+// shutdowns makes the file system discard everything that it has not written, including its own
+// journal.
 func (p *powerCut) shutdowns() {
 	for i := range *powerCuts {
 		p.renew(i)
@@ -134,7 +133,7 @@ func (p *powerCut) shutdowns() {
 	p.report()
 }
 
-// renew makes the disk a new one, now and then.
+// renew replaces the disk by a new one from time to time.
 func (p *powerCut) renew(i int) {
 	if i%cutsPerStore == 0 {
 		p.image, p.past = filepath.Join(p.t.TempDir(), "image"), noPromises()
@@ -148,14 +147,14 @@ func (p *powerCut) mount(file string) (options string) {
 	return options
 }
 
-// end ends the process and lets go of its disk.
+// end ends the process and releases its disk.
 func (p *powerCut) end(c *child, seen int) {
 	c.kill(p.t)
 	p.hear(c, seen)
 	require.NoError(p.t, unix.Unmount(p.dir, 0))
 }
 
-// last checks what the last cut left, of which no process makes use any more.
+// last checks the disk after the last cut, which no process uses any more.
 func (p *powerCut) last(i int) {
 	if (i+1)%cutsPerStore == 0 || i+1 == *powerCuts {
 		p.mount(p.image)
@@ -180,7 +179,7 @@ func shutdown(dir string) error {
 
 func (p *powerCut) store() string { return filepath.Join(p.dir, "store") }
 
-// start checks what the last cut left of the store and lets a process have it.
+// start checks the store after the last cut and starts a process with it.
 func (p *powerCut) start(i int) *child {
 	if i%cutsPerStore > 0 {
 		p.past.check(p.t, p.store())
@@ -193,8 +192,8 @@ func (p *powerCut) start(i int) *child {
 	return c
 }
 
-// wait lets c run for some ticks or, every third time, for some time from its
-// start, which may end in creation or recovery.
+// wait lets c run for some ticks. Every third time it lets c run for some time from its start,
+// possibly only into creation or recovery.
 func (p *powerCut) wait(c *child) {
 	if p.rng.IntN(3) > 0 {
 		c.await(p.t, "durable", 1+p.rng.IntN(20))
@@ -202,8 +201,8 @@ func (p *powerCut) wait(c *child) {
 	time.Sleep(time.Duration(p.rng.IntN(60_000)) * time.Microsecond)
 }
 
-// hear counts only what was said before the power was cut as promises. A process
-// may notice that its disk is gone.
+// hear counts only the output from before the power cut as promises. A process may notice that its
+// disk is gone.
 func (p *powerCut) hear(c *child, seen int) {
 	lines := c.out.lines()
 	for i, line := range lines {

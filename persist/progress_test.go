@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// heard notes the phases that are told, and checks what is told of each.
+// heard records the reported phases, and checks the progress of each.
 type heard struct {
 	t      testing.TB
 	phases []persist.Phase
@@ -41,12 +41,12 @@ func (h *heard) report(p persist.Progress) {
 	}
 }
 
-// end checks that the last phase was told to its end.
+// end checks that the last phase was reported to its end.
 func (h *heard) end() {
 	require.Equal(h.t, h.last.Total, h.last.Done, h.last.Phase)
 }
 
-// only returns the phases told that are among those named.
+// only returns the reported phases that are among names.
 func (h *heard) only(names ...persist.Phase) (phases []persist.Phase) {
 	for _, p := range h.phases {
 		for _, name := range names {
@@ -122,7 +122,7 @@ func TestPartsOfAPhaseAreCountedTogether(t *testing.T) {
 	require.Nil(t, progress.Start(storetest.Background, persist.PhaseLoad, 3))
 }
 
-// An Open whose context ends leaves all as it was, wherever it ends.
+// An Open whose context ends leaves everything as it was, wherever it ends.
 func TestTheEndOfTheContextEndsAnOpening(t *testing.T) {
 	dir, _ := longStore(t, 300)
 	before := storetest.ReadTree(t, dir)
@@ -142,7 +142,8 @@ func TestTheEndOfTheContextEndsAnOpening(t *testing.T) {
 		require.Equal(t, 1, told, phase)
 		require.Equal(t, digest, w.Digest(), phase)
 		require.Equal(t, before, storetest.ReadTree(t, dir), phase)
-		s := storetest.Open(t, storetest.CopyDir(t, dir), storetest.New(0), persist.Options{}) // The lock is free, too.
+		// The lock is released, too.
+		s := storetest.Open(t, storetest.CopyDir(t, dir), storetest.New(0), persist.Options{})
 		storetest.CloseStore(t, s)
 	}
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})

@@ -31,10 +31,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// docs/reader.py reads stores and was written from docs/FORMAT.md, not from this code. If
-// the two disagree about what lies in one, the text is wrong or one of them is.
+// docs/reader.py reads stores and was written from docs/FORMAT.md, not from this code. If the two
+// disagree about a store, the document or one of the readers is wrong.
 
-// readerDoc is what the reader prints of a store.
+// readerDoc is the reader's output for a store.
 type readerDoc struct {
 	Problems   []string
 	Clean      bool
@@ -49,7 +49,7 @@ type readerDoc struct {
 	}
 }
 
-// python runs Python, or skips the test where it is not there.
+// python runs Python, or skips the test if Python is missing.
 func python(t *testing.T, input string, args ...string) []byte {
 	t.Helper()
 	name, err := exec.LookPath("python3")
@@ -65,15 +65,14 @@ func python(t *testing.T, input string, args ...string) []byte {
 	return out
 }
 
-// eachByReader returns what an expression of the reader makes of each line of hexadecimal
-// bytes, b.
+// eachByReader evaluates an expression of the reader for each line of hexadecimal bytes, b.
 func eachByReader(t *testing.T, expression, input string) string {
 	t.Helper()
 	program := "import sys; sys.path.insert(0, '../docs')\nfrom reader import *\nfor line in sys.stdin:\n b = bytes.fromhex(line); print(" + expression + ")"
 	return string(python(t, input, "-c", program))
 }
 
-// readByReader returns what the reader says of stores and saves.
+// readByReader returns the reader's output for stores and saves.
 func readByReader(t *testing.T, paths ...string) []readerDoc {
 	t.Helper()
 	lines := bytes.Split(bytes.TrimSpace(python(t, "", append([]string{"../docs/reader.py"}, paths...)...)), []byte("\n"))
@@ -125,9 +124,9 @@ func TestAnotherReaderHasTheSameZeroValues(t *testing.T) {
 	require.Equal(t, want.String(), eachByReader(t, "zero(whole(b)).hex()", input.String()))
 }
 
-// formatText is what the examples at the end of docs/FORMAT.md say.
+// formatText is the content of the examples at the end of docs/FORMAT.md.
 type formatText struct {
-	sums    string            // Lines: how many bytes, their checksums.
+	sums    string            // One line each: number of bytes, and their checksums.
 	digests map[string]string // By name.
 	files   map[string]string
 }
@@ -173,7 +172,7 @@ func readFormatText(t *testing.T) (text formatText) {
 	return text
 }
 
-// The bytes that the text shows are what it says.
+// The example bytes have the content that the document describes.
 func TestTheExamplesOfTheFormatAreTrue(t *testing.T) {
 	t.Parallel()
 	text := readFormatText(t)
@@ -264,7 +263,7 @@ func TestAnotherReaderAgreesOnManyPages(t *testing.T) {
 	agree(t, dir)
 }
 
-// What a crash leaves is read as Stet reads it: torn at the same place.
+// Files from a crash are read as Stet reads them: torn at the same place.
 func TestAnotherReaderAgreesOnWhatIsTorn(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -291,8 +290,8 @@ func TestAnotherReaderAgreesOnWhatIsTorn(t *testing.T) {
 		}
 	}
 
-	// Nobody was promised the ticks of this one: what is good behind the first bad byte
-	// does not count.
+	// No caller was told that these ticks are durable. Valid bytes behind the first bad byte do not
+	// count.
 	dir = filepath.Join(t.TempDir(), "store")
 	w = storetest.New(0)
 	s = storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
@@ -304,7 +303,7 @@ func TestAnotherReaderAgreesOnWhatIsTorn(t *testing.T) {
 	running := storetest.ReadTree(t, dir)[ledger]
 	storetest.CloseStore(t, s)
 	tree := storetest.ReadTree(t, dir)
-	tree[ledger] = running // It does not say that anything is complete.
+	tree[ledger] = running // This ledger does not mark anything as complete.
 	segment := tree["journal/00000001.seg"]
 	segment = segment[:len(segment)-96] // Without the seals.
 	for at := len(segment) - 5; at > int(binary.LittleEndian.Uint64([]byte(segment[56:]))); at -= 177 {
@@ -323,8 +322,8 @@ func TestAnotherReaderAgreesOnWhatIsTorn(t *testing.T) {
 	}
 }
 
-// A snapshot can have what does not rewind of an entity that is dead at the head: it was
-// taken when the entity was alive again.
+// A snapshot can have NoRewind values of an entity that is dead at the head, if the entity was
+// alive again when it was taken.
 func TestAnotherReaderDropsWhatDeadEntitiesHave(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -364,7 +363,8 @@ func TestAnotherReaderTellsDamage(t *testing.T) {
 			}
 			at := rng.IntN(len(data))
 			if name == "journal/00000002.seg" {
-				at = rng.IntN(len(data) - sectorOf) // Its last sector cannot be told from a tear.
+				// Its last sector cannot be distinguished from a torn write.
+				at = rng.IntN(len(data) - sectorOf)
 			}
 			tree[name] = storetest.Flip(data, at, rng.IntN(8))
 			to := filepath.Join(t.TempDir(), strconv.Itoa(i))
@@ -383,7 +383,7 @@ func TestAnotherReaderTellsDamage(t *testing.T) {
 
 const sectorOf = 512
 
-// agree compares what the reader says of stores and saves with what inspect says.
+// agree compares the reader's output for stores and saves with that of inspect.
 func agree(t *testing.T, paths ...string) {
 	t.Helper()
 	for i, doc := range readByReader(t, paths...) {
@@ -418,8 +418,7 @@ func agree(t *testing.T, paths ...string) {
 	}
 }
 
-// plain returns what JSON says, numbers as they are compared: integers by their digits,
-// others by value.
+// plain parses JSON and normalizes numbers: integers by their digits, others by value.
 func plain(t *testing.T, text []byte) any {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -451,7 +450,7 @@ func plainValue(v any) any {
 	return v
 }
 
-// A varied holds a field of every kind of layout, so that its rows are msgpack.
+// A varied holds a field of every kind of layout, so its rows are msgpack.
 type varied struct {
 	Yes    bool
 	I8     int8
@@ -477,7 +476,7 @@ type varied struct {
 
 type position3 struct{ X, Y, Z float64 }
 
-// A plainRow holds the scalars of varied, so that its rows are packed.
+// A plainRow holds the scalars of varied, so its rows are packed.
 type plainRow struct {
 	Yes  [2]bool
 	I8   int8
@@ -489,8 +488,8 @@ type plainRow struct {
 	Who  ecs.Entity
 }
 
-// A variedWorld has them beside the components of the other tests. The storage of varied
-// rows is Indexed, so that its gaps hold the zero value of every kind.
+// A variedWorld has these components in addition to those of the other tests. The storage of varied
+// rows is Indexed, so its gaps hold the zero value of every kind.
 type variedWorld struct {
 	*storetest.World
 	varied *ecs.Storage[varied]
@@ -499,7 +498,7 @@ type variedWorld struct {
 
 func newVariedWorld(history int) variedWorld {
 	w := storetest.New(history)
-	clone := func(v varied) varied { return v } // What it shares is never written.
+	clone := func(v varied) varied { return v } // Shared values are never written.
 	return variedWorld{w, ecs.MustRegister(w.World, ecs.Component[varied]{Kind: ecs.Indexed, Clone: clone}), ecs.MustRegister(w.World, ecs.Component[plainRow]{Version: 2})}
 }
 
@@ -519,8 +518,8 @@ func (w variedWorld) fill(rng *rand.Rand) {
 	w.rows.Set(e, plainRow{[2]bool{true, false}, v.I8, v.I64, v.U64, v.F32, v.C64, v.C128, e})
 }
 
-// writeRandom writes a store with branches, rewinds, marks, inputs, several openings and
-// snapshots that share pages.
+// writeRandom writes a store with branches, rewinds, marks, inputs, several openings, and snapshots
+// that share pages.
 func writeRandom(t *testing.T, dir string, rng *rand.Rand) {
 	t.Helper()
 	for range 3 {

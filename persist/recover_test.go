@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A recovery recovers damaged copies of a store, and knows what the store was.
+// A recovery recovers damaged copies of a store, and knows the original store.
 type recovery struct {
 	*storetest.Damaged
 	digests map[uint64]ecs.Digest // By seq.
@@ -32,8 +32,8 @@ func newRecovery(t testing.TB, s *storetest.Sample) *recovery {
 	return r
 }
 
-// run recovers what lies in the directory now, and checks that the outcome is a store
-// in a state that it says the original was in.
+// run recovers the files in the directory, and checks that the result is a store in a reported
+// state of the original.
 func (r *recovery) run(options inspect.RecoverOptions) (string, inspect.RecoverReport, error) {
 	r.T.Helper()
 	r.n++
@@ -68,7 +68,7 @@ func TestWithOneFlippedBitAStoreIsRecoveredAsItWasAtOneOfItsTicks(t *testing.T) 
 		}
 		step := 1
 		if *storetest.Stride > 1 {
-			step = len(data)**storetest.Stride/240 + 1 // A handful.
+			step = len(data)**storetest.Stride/240 + 1 // A small number.
 		}
 		for at := rng.IntN(step); at < len(data); at += step {
 			r.With(name, storetest.Flip(data, at, rng.IntN(8)), func() {
@@ -76,7 +76,8 @@ func TestWithOneFlippedBitAStoreIsRecoveredAsItWasAtOneOfItsTicks(t *testing.T) 
 				switch {
 				case err != nil:
 					require.ErrorIs(t, err, persist.ErrCorrupt, "byte %d of %s", at, name)
-					require.Equal(t, "snapshots/00000001.snap", name) // The others refer to it.
+					// The other snapshots refer to it.
+					require.Equal(t, "snapshots/00000001.snap", name)
 					none++
 				case report.Complete():
 					require.Equal(t, uint64(6), report.Seq, "byte %d of %s", at, name)

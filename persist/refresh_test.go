@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// sameView checks that v shows what a view that is opened now does.
+// sameView requires that v shows the same as a newly opened view.
 func sameView(t *testing.T, dir string, v *inspect.View) {
 	t.Helper()
 	fresh, err := inspect.OpenReadOnly(storetest.Background, dir)
@@ -50,7 +50,8 @@ func TestARefreshedViewShowsWhatANewOneDoes(t *testing.T) {
 			require.NoError(t, s.Commit())
 			switch rng.IntN(12) {
 			case 0, 1:
-				_ = w.History().Rewind(1 + rng.IntN(2)) // There may be no tick to go back to.
+				// There may be no tick to go back to.
+				_ = w.History().Rewind(1 + rng.IntN(2))
 			case 2:
 				storetest.CloseStore(t, s)
 				w = storetest.New(8)

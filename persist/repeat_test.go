@@ -25,8 +25,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Storages that have one order, and are as long as some pages: the pages of one repeat
-// those of another.
+// Storages that have one order and are as long as some pages, so their pages are duplicates.
 type (
 	first  int32
 	second int16
@@ -58,7 +57,7 @@ func (w *orderedWorld) add(i int) {
 	w.c.Set(e, third{})
 }
 
-// step does one of the things that part orders and bring them together again.
+// step does a random action that makes the orders differ or match again.
 func (w *orderedWorld) step(rng *rand.Rand) {
 	e := w.Entities()[rng.IntN(w.Len())]
 	switch rng.IntN(9) {
@@ -88,9 +87,9 @@ func (w *orderedWorld) step(rng *rand.Rand) {
 	}
 }
 
-// requireNoTwice fails if a snapshot file holds a page of entities, or of a sparse array,
-// that it says it holds already. It returns how many repeat another of the file, how many
-// it holds, and how many other files do.
+// requireNoTwice fails if a snapshot file holds a page of entities, or of a sparse array, twice. It
+// returns the number of pages that repeat another one of the file, that the file holds, and that
+// other files hold.
 func requireNoTwice(t *testing.T, r *snap.Reader) (repeats, held, shared int) {
 	t.Helper()
 	dense := map[string]pagefile.Key{}
@@ -120,7 +119,7 @@ func requireNoTwice(t *testing.T, r *snap.Reader) (repeats, held, shared int) {
 	return repeats, held, shared
 }
 
-// requireMoved wants as many rows to be named as came, went, moved or changed.
+// requireMoved requires a named row for each row that was added, removed, moved or changed.
 func requireMoved(t *testing.T, d *inspect.Diff, older, newer *inspect.Image) {
 	t.Helper()
 	for n, c := range newer.Components {
@@ -135,12 +134,13 @@ func requireMoved(t *testing.T, d *inspect.Diff, older, newer *inspect.Image) {
 			}
 			delete(was, e)
 		}
-		require.Equal(t, changed+len(was), len(d.Components[n].Rows), c.Name) // Len prints them all.
+		// Len prints them all.
+		require.Equal(t, changed+len(was), len(d.Components[n].Rows), c.Name)
 	}
 }
 
-// Whatever happens to orders between snapshots, they and saves say what the world was, in
-// memory and one page after the other.
+// Whatever changes the orders between snapshots, the snapshots and saves have the state of the
+// world. They are read in memory and page by page.
 func TestOrdersAreKeptOnceAndRead(t *testing.T) {
 	t.Parallel()
 	repeats := 0
@@ -163,7 +163,7 @@ func TestOrdersAreKeptOnceAndRead(t *testing.T) {
 			made, err := s.Snapshot(storetest.Background)
 			require.NoError(t, err)
 			digests[made.Name], counts[made.Name] = w.Digest(), [2]int{made.Written, made.Shared}
-			if rng.IntN(4) == 0 { // What the next one shares is read from the file.
+			if rng.IntN(4) == 0 { // The next snapshot compares its pages with the file.
 				require.NoError(t, s.Close(storetest.Background))
 				before := w.Digest()
 				w = newOrdered(0)
@@ -201,8 +201,8 @@ func TestOrdersAreKeptOnceAndRead(t *testing.T) {
 	require.Greater(t, repeats, 100)
 }
 
-// requireRead reads a snapshot file in all ways. It returns how many pages repeat others,
-// how many it holds, and how many are references to other files.
+// requireRead reads a snapshot file in all ways. It returns the number of pages that repeat others,
+// that it holds, and that refer to other files.
 func requireRead(t *testing.T, files disk.FS, name string, digests map[string]ecs.Digest) (repeats, held, shared int) {
 	t.Helper()
 	r, err := snap.Open(files, name, catalog.SnapshotName)
@@ -220,7 +220,7 @@ func requireRead(t *testing.T, files disk.FS, name string, digests map[string]ec
 	return requireNoTwice(t, r)
 }
 
-// orderedSave returns the pages of a save of which pages repeat others, and its manifest.
+// orderedSave returns the pages and the manifest of a save in which pages repeat others.
 func orderedSave(t testing.TB) (map[pagefile.Key][]byte, *format.Manifest) {
 	t.Helper()
 	w := newOrdered(format.PageRows + 300)
@@ -231,7 +231,7 @@ func orderedSave(t testing.TB) (map[pagefile.Key][]byte, *format.Manifest) {
 	return pages, m
 }
 
-// repeat returns the value of a page that repeats one of a column, with that checksum.
+// repeat returns the value of a page that repeats a page of a column, with that checksum.
 func repeat(file, column, crc uint32) []byte {
 	e := format.NewEncoder()
 	format.AppendReference(e, format.PageRef{File: file, Column: column, CRC: crc})
@@ -288,7 +288,8 @@ func TestRepeatsThatLieAreRefused(t *testing.T) {
 		"in a file that is not named": {func(p pages, _ *format.Manifest) {
 			p[dense(2, 0)] = repeat(3, dense(1, 0).Column, sumOf(t, p[dense(1, 0)]))
 		}, "does not list"},
-		"of another order": {func(p pages, _ *format.Manifest) { // Which the sparse array does not follow from.
+		// The sparse array does not match this order.
+		"of another order": {func(p pages, _ *format.Manifest) {
 			p[dense(2, 0)] = repeat(0, registry.Column, sumOf(t, p[registry]))
 		}, "of another entity"},
 		"of another sparse array": {func(p pages, _ *format.Manifest) {
@@ -321,8 +322,8 @@ func TestRepeatsThatLieAreRefused(t *testing.T) {
 	require.ErrorIs(t, loaded(t, hostileSave(t, p)), persist.ErrCorrupt)
 }
 
-// FuzzRepeats loads saves whose checksums are right and of which one page repeats
-// another, whatever that is.
+// FuzzRepeats loads saves with correct checksums in which one page repeats another one, even an
+// invalid one.
 func FuzzRepeats(f *testing.F) {
 	pages, m := orderedSave(f)
 	for column := range uint32(20) {
@@ -340,7 +341,7 @@ func FuzzRepeats(f *testing.F) {
 	})
 }
 
-// What is left of a snapshot is put together where pages repeat others as well.
+// Recovery of a damaged snapshot also handles pages that repeat others.
 func TestADamagedFileWithRepeatsIsRecovered(t *testing.T) {
 	w := newOrdered(format.PageRows + 300)
 	w.a.SortFunc(func(x, y first) int { return cmp.Compare(y, x) })
@@ -355,9 +356,11 @@ func TestADamagedFileWithRepeatsIsRecovered(t *testing.T) {
 		column uint32
 		whole  bool
 	}{
-		"a sparse array that others repeat": {format.Column(0, format.SparseArray), true}, // It follows from dense.
-		"a dense array that others repeat":  {format.Column(0, format.DenseArray), true},  // It follows from sparse.
-		"data":                              {format.Column(0, format.DataArray), false},
+		// It is derived from the dense array.
+		"a sparse array that others repeat": {format.Column(0, format.SparseArray), true},
+		// It is derived from the sparse array.
+		"a dense array that others repeat": {format.Column(0, format.DenseArray), true},
+		"data":                             {format.Column(0, format.DataArray), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := strings.Index(string(data), string(pages[format.Key(c.column, 0)]))
@@ -386,7 +389,7 @@ const (
 	keptRepeatsText = "testdata/repeats-1.txt"
 )
 
-// A save as the first version that knew repeats wrote it. It is never written anew.
+// The save was written by the first version with repeats. It is never rewritten.
 func TestWhatTheFirstVersionWithRepeatsWroteCanBeRead(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(keptRepeats); *golden.Update && os.IsNotExist(err) {
@@ -400,7 +403,7 @@ func TestWhatTheFirstVersionWithRepeatsWroteCanBeRead(t *testing.T) {
 	agree(t, keptRepeats)
 }
 
-// describeOrdered writes down what is in the kept save, and where its pages lie.
+// describeOrdered describes the contents of the kept save, and where its pages are.
 func describeOrdered(t *testing.T) string {
 	t.Helper()
 	w := newOrdered(0)

@@ -15,13 +15,13 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// An outside is an index of the kind that a program keeps beside a world: it follows
-// by OnRestore what it did not do itself.
+// An outside is an index that a program keeps next to a world. It uses OnRestore to follow changes
+// that the program did not make itself.
 type outside struct {
 	w    *storetest.World
 	rows map[uint64]storetest.Position // By entity.
 	tick uint64
-	made int // How often it was made anew.
+	made int // How often the index was rebuilt.
 }
 
 func newOutside(history int) *outside {
@@ -31,7 +31,7 @@ func newOutside(history int) *outside {
 	return o
 }
 
-// follow makes the index anew, as it does beside every change of the program's own.
+// follow rebuilds the index, as a program does after its own changes.
 func (o *outside) follow() { o.rows, o.tick = o.look(), o.w.Tick() }
 
 func (o *outside) look() map[uint64]storetest.Position {
@@ -42,10 +42,10 @@ func (o *outside) look() map[uint64]storetest.Position {
 	return rows
 }
 
-// follows reports whether the index is right.
+// follows reports whether the index is correct.
 func (o *outside) follows() bool { return o.tick == o.w.Tick() && maps.Equal(o.rows, o.look()) }
 
-// filled commits some ticks to s, which keeps the world of o, and goes back at times.
+// filled commits some ticks to s, which keeps the world of o, and sometimes goes back.
 func (o *outside) filled(t *testing.T, s *persist.Store, ticks int) {
 	t.Helper()
 	for i := range ticks {
@@ -91,7 +91,7 @@ func TestWhatLivesOutsideFollowsEverythingThatFillsAWorld(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// Wherever an Open fails, what lives outside has what the world has: nothing.
+// After a failed Open, the index matches the world: both are empty.
 func TestWhatLivesOutsideFollowsAnOpenThatFails(t *testing.T) {
 	mem := disktest.New()
 	o := newOutside(5)

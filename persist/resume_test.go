@@ -18,8 +18,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// failDisk makes a store fail at one of the next calls, commits some ticks more, and
-// makes the disk work again.
+// failDisk makes one of the store's next calls fail, commits some more ticks, and makes the disk
+// work again.
 func failDisk(t testing.TB, mem *disktest.Mem, s *persist.Store, w *storetest.World, rng *rand.Rand) {
 	t.Helper()
 	mem.FailFrom(mem.Calls()+1+rng.IntN(4), syscall.ENOSPC)
@@ -30,10 +30,11 @@ func failDisk(t testing.TB, mem *disktest.Mem, s *persist.Store, w *storetest.Wo
 	}
 	require.ErrorIs(t, s.Commit(), syscall.ENOSPC)
 	mem.FailFrom(0, nil)
-	require.ErrorIs(t, s.Sync(storetest.Background), syscall.ENOSPC) // For good, unless it resumes.
+	// The failure is permanent until Resume.
+	require.ErrorIs(t, s.Sync(storetest.Background), syscall.ENOSPC)
 }
 
-// change changes a world, as a tick of a program does.
+// change changes a world like a tick of a program.
 func change(w *storetest.World, rng *rand.Rand) {
 	w.ReleaseAll()
 	w.Do(storetest.RandomActions(rng, 10)...)
@@ -53,7 +54,7 @@ func TestAStoreThatFailedGoesOnAsTheWorldIs(t *testing.T) {
 			options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1, OnDurable: func(tick uint64) { told = append(told, tick) }}
 			s, err := persist.OpenFS(storetest.Background, mem, w.World, options)
 			require.NoError(t, err)
-			for range 1 + rng.IntN(3) { // It fails more than once.
+			for range 1 + rng.IntN(3) { // It may fail more than once.
 				for range rng.IntN(4) {
 					change(w, rng)
 					require.NoError(t, s.Commit())
@@ -75,13 +76,14 @@ func TestAStoreThatFailedGoesOnAsTheWorldIs(t *testing.T) {
 					require.Equal(t, digest, storetest.Persistent(again.World))
 					require.NoError(t, recovered.Close(storetest.Background))
 				}
-				require.NoError(t, s.Resume(storetest.Background)) // There is nothing to do.
+				// There is nothing to do.
+				require.NoError(t, s.Resume(storetest.Background))
 			}
 			for range 3 {
 				change(w, rng)
 				require.NoError(t, s.Commit())
 			}
-			require.NoError(t, w.History().Rewind(2)) // To a tick since it resumed.
+			require.NoError(t, w.History().Rewind(2)) // To a tick after the Resume.
 			change(w, rng)
 			require.NoError(t, s.Commit())
 			storetest.CloseStore(t, s)
@@ -96,12 +98,12 @@ func TestAStoreThatFailedGoesOnAsTheWorldIs(t *testing.T) {
 	}
 }
 
-// A Resume that fails at any call leaves the store failed, and what was durable as it
-// was. The next one succeeds.
+// A Resume that fails at any call leaves the store failed, and durable data as it was. The next one
+// succeeds.
 func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 0xf2))
-	calls := 1 // Of a Resume, when it is known.
+	calls := 1 // Calls of a Resume, once known.
 	for n := 0; n <= calls; n++ {
 		mem := disktest.New()
 		w := storetest.New(0)
@@ -111,15 +113,15 @@ func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 		failDisk(t, mem, s, w, rng)
 		digest := storetest.Persistent(w.World)
 		before := mem.Calls()
-		mem.Fail(before+n, syscall.EIO) // None at first.
+		mem.Fail(before+n, syscall.EIO) // No failure at first.
 		err = s.Resume(storetest.Background)
-		s.Settle()              // The snapshot that it begins.
-		mem.Fail(before+n, nil) // It may have had fewer calls than the first.
+		s.Settle()              // The snapshot that Resume begins.
+		mem.Fail(before+n, nil) // This Resume may have made fewer calls than the first.
 		switch {
 		case n == 0:
 			require.NoError(t, err)
 			calls = mem.Calls() - before
-		case err == nil && s.Err() != nil: // It failed meanwhile, again.
+		case err == nil && s.Err() != nil: // It failed again in the meantime.
 			require.ErrorIs(t, s.Err(), syscall.EIO)
 			require.NoError(t, s.Resume(storetest.Background), "call %d", n)
 		case err != nil:
@@ -127,7 +129,7 @@ func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 			require.ErrorIs(t, s.Commit(), syscall.ENOSPC, "call %d", n)
 			_, err := persist.OpenFS(storetest.Background, mem.Crash(), storetest.New(0).World, persist.Options{})
 			require.NoError(t, err)
-			digest = storetest.Persistent(w.World) // A tick further.
+			digest = storetest.Persistent(w.World) // One tick later.
 			require.NoError(t, s.Resume(storetest.Background), "call %d", n)
 		}
 		again := storetest.New(0)
@@ -143,7 +145,7 @@ func TestWhatKeepsAStoreFromResuming(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(4)
 	s := storetest.Open(t, dir, w, persist.Options{})
-	require.NoError(t, s.Resume(storetest.Background)) // It has not failed.
+	require.NoError(t, s.Resume(storetest.Background)) // The store has not failed.
 	s.Fail(syscall.EIO)
 	w.Fill(1)
 	require.ErrorIs(t, s.Resume(storetest.Background), persist.ErrUncommitted)

@@ -24,7 +24,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Whatever is removed, what stays can be read and recovered from.
+// Whatever is removed, the rest can be read and recovered.
 func TestARunWithRetentionKeepsWhatItPromises(t *testing.T) {
 	var removed atomic.Int64
 	for seed := range uint64(3) {
@@ -152,11 +152,11 @@ func TestADamagedStoreRemovesNothing(t *testing.T) {
 	for range 12 {
 		w.Fill(2)
 		require.NoError(t, s.Commit())
-		s.ForgetPages() // In full: none needs those before.
+		s.ForgetPages() // The next snapshot is a full one, which needs no older one.
 		require.Empty(t, storetest.SnapshotOf(t, s).Removed)
 	}
 	storetest.CloseStore(t, s)
-	delete(tree, "journal/00000001.ledger") // Every opening writes one of its own.
+	delete(tree, "journal/00000001.ledger") // Every opening writes its own ledger.
 	require.Subset(t, slices.Sorted(maps.Keys(storetest.ReadTree(t, dir))), slices.Sorted(maps.Keys(tree)))
 }
 
@@ -165,7 +165,7 @@ func TestOpeningRemovesSnapshotsThatWereNeverFinished(t *testing.T) {
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
 	storetest.CloseStore(t, s)
 	tree := storetest.ReadTree(t, dir)
-	delete(tree, "journal/00000001.ledger") // Every opening writes one of its own.
+	delete(tree, "journal/00000001.ledger") // Every opening writes its own ledger.
 	before := slices.Sorted(maps.Keys(tree))
 	tree = storetest.ReadTree(t, dir)
 	tree["snapshots/00000007.snap.tmp"] = "unfinished"
@@ -176,7 +176,7 @@ func TestOpeningRemovesSnapshotsThatWereNeverFinished(t *testing.T) {
 	require.Subset(t, slices.Sorted(maps.Keys(storetest.ReadTree(t, dir))), before)
 }
 
-// A page that never changes must not hold all files for ever.
+// A page that never changes must not keep all files forever.
 func TestAWorldThatHardlyChangesIsPrunedAsWell(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
@@ -206,7 +206,7 @@ func TestSnapshotsThatWereRewoundAreNotKept(t *testing.T) {
 			require.NoError(t, w.History().Rewind(2))
 			continue
 		}
-		s.ForgetPages() // In full.
+		s.ForgetPages() // The next snapshot is a full one.
 		removed = storetest.SnapshotOf(t, s).Removed
 	}
 	require.Equal(t, []string{"snapshots/00000002.snap"}, removed)
@@ -214,8 +214,8 @@ func TestSnapshotsThatWereRewoundAreNotKept(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-// A snapshot of which the journal could not say that it is there is none, and leaves
-// nothing behind.
+// If the journal cannot list a snapshot in its note, the snapshot does not count, and its file is
+// removed.
 func TestASnapshotThatCannotBePromisedIsNone(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
@@ -249,7 +249,7 @@ func TestASnapshotThatCannotBePromisedIsNone(t *testing.T) {
 	require.NoError(t, v.Close())
 }
 
-// An arrivingFS reports that a write to a ledger failed, though its bytes are there.
+// An arrivingFS reports that a write to a ledger failed, although its bytes are written.
 type arrivingFS struct {
 	disk.FS
 	fail *bool
@@ -277,7 +277,7 @@ func (f arrivingFile) WriteAt(b []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// A store does not miss a snapshot that it removed itself.
+// A store does not report a snapshot as missing that it removed itself.
 func TestSnapshotUnpromised_NotMissed(t *testing.T) {
 	mem, fail := disktest.New(), false
 	w := storetest.New(0)
@@ -300,7 +300,7 @@ func TestSnapshotUnpromised_NotMissed(t *testing.T) {
 	require.NoError(t, simVerify(mem, w))
 }
 
-// A moment without a file descriptor does not end the journal.
+// A temporary lack of file descriptors does not fail the journal.
 func TestLockLook_NoDescriptor(t *testing.T) {
 	for _, failing := range []string{"open LOCK", "open journal/00000002.seg"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -61,7 +61,7 @@ func TestRandomWorldsAreSavedAndGoOnAsIfTheyHadNot(t *testing.T) {
 		require.Equal(t, twin.Digest(), loaded.Digest())
 		require.Equal(t, twin.Heat.Entities(), loaded.Heat.Entities())
 		require.Equal(t, fmt.Sprint(twin.Heat.Values()), fmt.Sprint(loaded.Heat.Values()))
-		for range 3 { // The same ids come back in the same order.
+		for range 3 { // The same IDs are created in the same order.
 			more := rapid.SliceOfN(storetest.AnyAction, 0, 20).Draw(t, "more")
 			loaded.Do(more...)
 			twin.Do(more...)
@@ -82,7 +82,7 @@ func TestWhatOtherSavesLoseComesBack(t *testing.T) {
 		Nested  map[string][]string
 		Big     [300]byte
 	}
-	clone := func(o odd) odd { return o } // Never written to here.
+	clone := func(o odd) odd { return o } // The value is never written here.
 	register := func(w *ecs.World) *ecs.Storage[odd] { return ecs.MustRegister(w, ecs.Component[odd]{Clone: clone}) }
 	w := ecs.NewWorld(ecs.Options{})
 	odds := register(w)
@@ -225,7 +225,7 @@ func TestLoadIntoAWorldThatHoldsSomething(t *testing.T) {
 	require.Equal(t, source.Digest(), w.Digest())
 }
 
-// Loading under a store would make the next tick one that leads from nowhere.
+// Loading into a world that a store keeps would give the next tick a wrong parent.
 func TestLoadIntoAWorldKeptInAStoreIsRefused(t *testing.T) {
 	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
 	w := storetest.New(5)
@@ -278,7 +278,7 @@ func TestAWorldThatWasLoadedBecomesTheBaseOfAStore(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrNotEmpty)
 }
 
-// A world that was cleared can be filled by a store, and is as it was if that fails.
+// A store can be opened into a cleared world. If that fails, the world is as it was.
 func TestAStoreIsOpenedIntoAWorldThatWasCleared(t *testing.T) {
 	mem := disktest.New()
 	kept := storetest.New(0)

@@ -34,7 +34,7 @@ func TestSave_IrregularFile(t *testing.T) {
 	require.Len(t, temps(t, dir), 2)
 }
 
-// The file that a chain of links leads to is replaced, and the links stay.
+// The file at the end of a chain of links is replaced, and the links stay.
 func TestSave_SymbolicLink(t *testing.T) {
 	top := t.TempDir()
 	games, cloud := filepath.Join(top, "games"), filepath.Join(top, "cloud")
@@ -44,10 +44,11 @@ func TestSave_SymbolicLink(t *testing.T) {
 		require.NoError(t, os.Symlink(to, path))
 	}
 	link(cloud, filepath.Join(games, "sub"))
-	link("sub/../cloud/slot", filepath.Join(games, "chain")) // ".." of what sub leads to, not of games.
+	// ".." refers to the parent of sub's target, not of games.
+	link("sub/../cloud/slot", filepath.Join(games, "chain"))
 	link("chain", filepath.Join(games, "slot"))
 	file := filepath.Join(games, "slot")
-	for n := 1; n <= 2; n++ { // First, the last link leads to no file.
+	for n := 1; n <= 2; n++ { // The first time, the last link leads to no file.
 		w := storetest.New(0)
 		w.Fill(n)
 		require.NoError(t, persist.Save(storetest.Background, file, w.World))

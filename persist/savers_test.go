@@ -22,8 +22,9 @@ import (
 
 const slot = "slot.save"
 
-// saveForever saves a world to the slot until the process is killed, and says "saved" after each save. With the
-// argument "stop" it says "writing" in the middle of the first one, and stops there.
+// saveForever saves a world to the slot until the process is killed, and prints "saved" after each
+// save. With the argument "stop" it prints "writing" in the middle of the first save, and stops
+// there.
 func saveForever(dir, argument string) error {
 	w := storetest.New(0)
 	w.Fill(2000)
@@ -44,7 +45,7 @@ func saveForever(dir, argument string) error {
 	}
 }
 
-// temps returns the files in dir but for the slot.
+// temps returns the files in dir except the slot.
 func temps(t testing.TB, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -97,7 +98,7 @@ func TestSave_ParallelSavers(t *testing.T) {
 		require.Empty(t, c.said("failed"))
 	}
 	require.NoError(t, persist.Save(storetest.Background, file, storetest.New(0).World))
-	if runtime.GOOS != "windows" { // It goes by the age of files.
+	if runtime.GOOS != "windows" { // Windows decides by the age of files.
 		require.Equal(t, []string{slot + ".tmp"}, temps(t, dir))
 	}
 	text, err := os.ReadFile(own)
@@ -105,7 +106,7 @@ func TestSave_ParallelSavers(t *testing.T) {
 	require.Equal(t, "a user's own", string(text))
 }
 
-// A beforeRename is a tree that calls a function before it renames a file.
+// A beforeRename is a file system that calls a function before it renames a file.
 type beforeRename struct {
 	disk.FS
 	call func()
@@ -116,7 +117,7 @@ func (b beforeRename) Rename(from, to string) error {
 	return b.FS.Rename(from, to)
 }
 
-// One saver is about to give the file its name when another one is killed in the middle of a save.
+// One saver is about to rename its file when another one is killed in the middle of a save.
 func TestSave_KilledSavers(t *testing.T) {
 	dir := t.TempDir()
 	files, err := disk.Open(dir)
@@ -135,12 +136,13 @@ func TestSave_KilledSavers(t *testing.T) {
 		require.NoError(t, persist.LoadFS(storetest.Background, files, slot, again.World))
 		require.Equal(t, w.Digest(), again.Digest())
 		if runtime.GOOS != "windows" {
-			require.Len(t, temps(t, dir), 1) // Earlier ones were removed.
+			require.Len(t, temps(t, dir), 1) // Earlier files were removed.
 		}
 	}
 }
 
-// A store that was lost to another process writes a snapshot while that process writes one of the same number.
+// A store that was lost to another process writes a snapshot while that process writes one of the
+// same number.
 func TestSnapshot_FormerOwner(t *testing.T) {
 	mem := disktest.New()
 	options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}
@@ -161,14 +163,16 @@ func TestSnapshot_FormerOwner(t *testing.T) {
 	writing, goOn, ended := make(chan error, 1), make(chan struct{}), make(chan error, 1)
 	mem.OnCall(func(_ int, call string) {
 		switch {
-		case strings.HasPrefix(call, "publish "+name) && !begun.Swap(true): // By the owner.
+		// The owner writes.
+		case strings.HasPrefix(call, "publish "+name) && !begun.Swap(true):
 			go func() {
 				_, err := former.Snapshot(storetest.Background)
 				ended <- err
 				writing <- errors.New("the former owner wrote nothing")
 			}()
 			require.NoError(t, <-writing)
-		case strings.HasPrefix(call, "write "+name) && begun.Load(): // By the former owner.
+		// The former owner writes.
+		case strings.HasPrefix(call, "write "+name) && begun.Load():
 			select {
 			case writing <- nil:
 				<-goOn
@@ -191,8 +195,8 @@ func TestSnapshot_FormerOwner(t *testing.T) {
 	require.NoError(t, simVerify(mem.Crash(), world))
 }
 
-// The snapshot that a former owner is still writing stays when the store is opened. What a process left that has
-// ended is removed.
+// The snapshot that a former owner is still writing stays when the store is opened. Files of an
+// ended process are removed.
 func TestOpen_UnfinishedSnapshots(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))
@@ -215,7 +219,7 @@ func TestOpen_UnfinishedSnapshots(t *testing.T) {
 	storetest.WriteTree(t, dir, own)
 	before := storetest.ReadTree(t, dir)
 	storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))
-	if runtime.GOOS == "windows" { // It goes by the age of files.
+	if runtime.GOOS == "windows" { // Windows decides by the age of files.
 		return
 	}
 	after := storetest.ReadTree(t, dir)

@@ -74,7 +74,7 @@ func TestASaveStopsWithTheContext(t *testing.T) {
 	require.Len(t, names, 1)
 }
 
-// reported returns the steps that do reports, which must rise to their total.
+// reported returns the number of progress reports of do, which must rise to their total.
 func reported(t *testing.T, phase persist.Phase, do func(context.Context) error) (steps int) {
 	t.Helper()
 	var last persist.Progress
@@ -141,7 +141,7 @@ func openedSnapshot(t testing.TB, file string) *snap.Reader {
 	return r
 }
 
-// A snapshot that shares pages with those before it is loaded as well.
+// A snapshot that shares pages with older ones is loaded as well.
 func TestSharedPagesAreLoaded(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

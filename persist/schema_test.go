@@ -61,7 +61,7 @@ func TestTypesThatDoNotFitAreRefusedByTheFieldsName(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		program program
-		names   string // What the error names; "": it fits.
+		names   string // Text in the error; "": the types fit.
 	}{
 		{name: "the same", program: component[unit]()},
 		{name: "another Go type of the same fields", program: component(ecs.Component[unitAgain]{Name: "unit"})},
@@ -128,8 +128,8 @@ func TestWhatTheProgramDoesNotKnowIsKept(t *testing.T) {
 	twin.Commit()
 	storetest.CloseStore(t, s)
 
-	// Another program, which knows two of the components, goes on with it: it
-	// destroys, clears, rewinds, snapshots and saves.
+	// Another program, which registers two of the components, continues the store: it destroys,
+	// clears, rewinds, snapshots and saves.
 	for run := range 2 {
 		little := ecs.NewWorld(ecs.Options{History: 5})
 		positions, _ := known(little)
@@ -171,7 +171,7 @@ func TestWhatTheProgramDoesNotKnowIsKept(t *testing.T) {
 	require.NoError(t, persist.Load(storetest.Background, file, saved.World))
 	require.Equal(t, twin.Digest(), saved.Digest())
 
-	// World.Clear takes away unknown components too; resources stay.
+	// World.Clear also removes unknown components; resources stay.
 	little := ecs.NewWorld(ecs.Options{})
 	known(little)
 	s, err := persist.Open(storetest.Background, dir, little, persist.Options{})
@@ -200,7 +200,7 @@ func TestAComponentRegisteredWhileTheStoreIsOpenIsJournaledWithItsSchema(t *test
 	bags := ecs.MustRegister(w, ecs.Component[storetest.Bag]{Clone: storetest.CloneBag})
 	seeds := ecs.MustRegisterResource(w, storetest.Seed(41))
 	clocks := ecs.MustRegisterResource(w, storetest.Clock(5), ecs.Component[storetest.Clock]{NoRewind: true})
-	_, err = s.Snapshot(storetest.Background) // Nothing of them is committed.
+	_, err = s.Snapshot(storetest.Background) // None of them is committed.
 	require.NoError(t, err)
 	digests := map[uint64]ecs.Digest{}
 	bags.Set(e, storetest.Bag{Name: "late"})
@@ -214,7 +214,7 @@ func TestAComponentRegisteredWhileTheStoreIsOpenIsJournaledWithItsSchema(t *test
 	require.NoError(t, w.History().Rewind(1))
 	require.Equal(t, storetest.Seed(41), seeds.Get())
 	positions.Set(e, storetest.Position{X: 2, Y: 2})
-	commit() // The resources are not part of what it continues.
+	commit() // The resources are not part of the state it continues.
 	_, err = s.Snapshot(storetest.Background)
 	require.NoError(t, err)
 	positions.Set(e, storetest.Position{X: 3, Y: 3})
@@ -247,7 +247,7 @@ func TestAComponentOfALaterProgramGetsAPlaceInTheStore(t *testing.T) {
 	storetest.CloseStore(t, s)
 
 	more := storetest.New(3)
-	more.Seed.Set(1234) // Say, from the time: another run would have another one.
+	more.Seed.Set(1234) // As if seeded from the time: another run would have another value.
 	s = storetest.Open(t, dir, more, persist.Options{})
 	require.Empty(t, s.Report().Unknown)
 	more.Bag.Set(e, storetest.Bag{Name: "new"})
@@ -265,8 +265,8 @@ func TestAComponentOfALaterProgramGetsAPlaceInTheStore(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// A rewind brings back entities that have lost what does not rewind; replay must
-// not have it either.
+// A rewind makes entities live again that have lost their NoRewind values. Replay must not give
+// them these values either.
 func TestWhatDoesNotRewindIsJournaledAsItIsAfterARewind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(10)
@@ -279,7 +279,7 @@ func TestWhatDoesNotRewindIsJournaledAsItIsAfterARewind(t *testing.T) {
 	require.NoError(t, s.Commit())
 	require.NoError(t, w.History().Rewind(1))
 	require.False(t, w.Heat.Has(e))
-	w.Destroy(e) // It has nothing that could be removed.
+	w.Destroy(e) // The entity has no components to remove.
 	require.NoError(t, s.Commit())
 	crashed := copyAfter(t, s, dir)
 	storetest.CloseStore(t, s)

@@ -23,8 +23,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// bigStore keeps a world of several pages of positions in a directory, without
-// snapshots but those that the test asks for.
+// bigStore keeps a world of several pages of positions in a directory. Only the test takes
+// snapshots.
 func bigStore(t testing.TB, pages int) (dir string, w *storetest.World, s *persist.Store) {
 	t.Helper()
 	dir, w = filepath.Join(t.TempDir(), "store"), storetest.New(0)
@@ -62,7 +62,7 @@ func TestUnchangedPagesAreNotWrittenAgain(t *testing.T) {
 		require.Equal(t, files, v.Snapshots()[i].Files)
 	}
 
-	again := storetest.New(0) // What was recovered is shared as well.
+	again := storetest.New(0) // Recovered pages are shared as well.
 	s = storetest.Open(t, dir, again, persist.Options{SnapshotBytes: -1})
 	require.Equal(t, w.Digest(), again.Digest())
 	require.Zero(t, storetest.SnapshotOf(t, s).Written)
@@ -91,7 +91,7 @@ func TestReferencesNameTheFileThatHoldsThePageAndNeverAnotherReference(t *testin
 				return err
 			}
 			references++
-			if ref.File == 0 { // It repeats a page of this file.
+			if ref.File == 0 { // The page repeats a page of this file.
 				repeats++
 				ref.File = number
 			}
@@ -144,7 +144,8 @@ func TestADamagedFileIsReportedForAllSnapshotsThatNeedIt(t *testing.T) {
 	storetest.CloseStore(t, s)
 	const base = "snapshots/00000001.snap"
 	data := storetest.ReadTree(t, dir)[base]
-	at := strings.Index(data, string(w.Position.Raw().AppendRows(nil, 9000, 9010))) // In a page that all share.
+	// In a page that all snapshots share.
+	at := strings.Index(data, string(w.Position.Raw().AppendRows(nil, 9000, 9010)))
 	require.Positive(t, at)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, base), []byte(storetest.Flip(data, at, 3)), 0o600))
 
@@ -189,7 +190,8 @@ func TestRecoveryFallsBackToAnOlderSnapshot(t *testing.T) {
 	require.ErrorContains(t, r.Skipped[1], "snapshots/00000003.snap")
 	require.Contains(t, r.String(), "skipped: ")
 
-	next := storetest.SnapshotOf(t, s) // It has a new number, and nothing of the damaged files.
+	// It has a new number and shares nothing with the damaged files.
+	next := storetest.SnapshotOf(t, s)
 	require.Equal(t, "snapshots/00000005.snap", next.Name)
 	for _, p := range s.Table() {
 		require.NotContains(t, []uint32{3, 4}, p.File)
@@ -205,7 +207,7 @@ func TestRecoveryFallsBackToAnOlderSnapshot(t *testing.T) {
 func TestASnapshotBeginsWhenTheJournalHasGrown(t *testing.T) {
 	for _, c := range []struct {
 		bytes   int64
-		minimum int // Snapshots besides the base.
+		minimum int // Snapshots in addition to the base.
 		maximum int
 	}{{-1, 0, 0}, {0, 0, 0}, {1 << 30, 0, 0}, {3000, 2, 40}} {
 		var finished []persist.SnapshotResult
@@ -216,7 +218,7 @@ func TestASnapshotBeginsWhenTheJournalHasGrown(t *testing.T) {
 		for range 40 {
 			w.Fill(4)
 			require.NoError(t, s.Commit())
-			s.Settle() // So that the next one may begin.
+			s.Settle() // The next one may begin after that.
 		}
 		storetest.CloseStore(t, s)
 		close(done)
@@ -236,7 +238,7 @@ func TestASnapshotBeginsWhenTheJournalHasGrown(t *testing.T) {
 	}
 }
 
-// Else it would outlive its journal in a power failure, and fit on a later one.
+// Otherwise the snapshot could outlive its journal after a power failure, and fit a later history.
 func TestTheTicksOfASnapshotAreDurableBeforeItHasItsName(t *testing.T) {
 	w := storetest.New(0)
 	durable := make(chan uint64, 10)
@@ -250,7 +252,7 @@ func TestTheTicksOfASnapshotAreDurableBeforeItHasItsName(t *testing.T) {
 		},
 	})
 	w.Fill(1)
-	require.NoError(t, s.Commit()) // Begins one.
+	require.NoError(t, s.Commit()) // This Commit begins a snapshot.
 	require.NoError(t, s.Settle().Err)
 	require.Equal(t, uint64(1), <-durable)
 	s.Hurry(-1)
@@ -331,7 +333,7 @@ func TestOnDurableTellsEveryTickInOrder(t *testing.T) {
 	}
 }
 
-// A journal that does not take a tick has failed, whatever it says itself.
+// A journal that refuses a tick has failed, even if it reports no error.
 func TestATickThatTheJournalRefusesFailsTheStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)

@@ -30,12 +30,12 @@ type simulation struct {
 	program simProgram
 	rng     *rand.Rand
 	flips   *rand.Rand // Draws the bits that are flipped.
-	every   int        // One in so many faults is tried.
-	only    string     // If not "", only this one.
+	every   int        // One of this many faults is tried.
+	only    string     // If not "", only this fault is tried.
 
 	crashes, failures, double int
 	flipped                   int
-	recoveries                int // Of what crashes and failures left.
+	recoveries                int // Recoveries after crashes and failures.
 }
 
 // try reports whether a fault is to be tried.
@@ -46,15 +46,14 @@ func (s *simulation) try(fault string) bool {
 	return s.rng.IntN(s.every) == 0
 }
 
-// start returns a run from the beginning, of which nothing depends on the runs
-// before it.
+// start returns a run from the beginning, which is independent of earlier runs.
 func (s *simulation) start(seeds int) *simRun {
 	cryptotest.SetGlobalRandom(s.t, 7)
 	return newSimRun(s.program, disktest.New(), seeds)
 }
 
-// check runs the program and all faults. It returns the first broken promise, and
-// the fault that led to it.
+// check runs the program and all faults. It returns the first broken promise, and the fault that
+// led to it.
 func (s *simulation) check() (fault string, err error) {
 	sound := s.start(2)
 	if err := sound.run(); err != nil {
@@ -82,7 +81,7 @@ func (s *simulation) check() (fault string, err error) {
 	return "", nil
 }
 
-// crash recovers from an image, with second faults on the way.
+// crash recovers from an image, with second faults during recovery.
 func (s *simulation) crash(r *simRun, img simImage) (fault string, err error) {
 	fault = fmt.Sprintf("crash %d %d", img.n, img.seed)
 	if !s.try(fault) {
@@ -113,8 +112,8 @@ func (s *simulation) crash(r *simRun, img simImage) (fault string, err error) {
 	return "", nil
 }
 
-// fail runs the program with a failing disk, and recovers afterwards: from what
-// is there, and from crashes.
+// fail runs the program with a failing disk. Then it recovers from the remaining files, and from
+// crashes.
 func (s *simulation) fail(f simFault, reference []simCommit) error {
 	r := s.start(-1)
 	r.fault, r.reference = f, reference

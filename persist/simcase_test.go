@@ -30,9 +30,8 @@ func memStore(t testing.TB, mem *disktest.Mem, w *storetest.World, options persi
 	return s
 }
 
-// inMemory lets the temporary files that package pagefile needs for a file system
-// in memory lie in memory too, where the system has a place for that: a sync of
-// them costs nothing there.
+// inMemory puts the temporary files of package pagefile into a file system in memory, if the system
+// has one. A sync of them then costs nothing.
 func inMemory(t *testing.T) {
 	const place = "/dev/shm"
 	if info, err := os.Stat(place); err == nil && info.IsDir() {
@@ -40,8 +39,8 @@ func inMemory(t *testing.T) {
 	}
 }
 
-// everyCrash runs scenario on mem and calls check with what a crash leaves before
-// each call that can make a difference: synced bytes only, and twice some more.
+// everyCrash runs scenario on mem. Before each call that can make a difference, it calls check with
+// the files after a crash. One crash leaves synced bytes only, and two leave some more.
 func everyCrash(mem *disktest.Mem, scenario func(), check func(left *disktest.Mem)) {
 	changes := -1
 	var images []*disktest.Mem
@@ -112,7 +111,7 @@ func TestASnapshotWhoseTicksCannotBeMadeDurableNeverGetsItsName(t *testing.T) {
 	for i, left := range []*disktest.Mem{mem.Crash(), mem.CrashSeed(1), mem.CrashSeed(2)} {
 		require.Empty(t, left.Bytes(catalog.SnapshotName(2)))
 		w := storetest.New(0)
-		s := memStore(t, left, w, persist.Options{}) // The seq is given out again, for other ticks.
+		s := memStore(t, left, w, persist.Options{}) // The seq is reused for other ticks.
 		for range 3 {
 			w.Fill(2 + i)
 			require.NoError(t, s.Commit())
@@ -177,8 +176,8 @@ func TestASnapshotThatFailsDoesNotFailTheStore(t *testing.T) {
 	}
 }
 
-// bushy is a store that was rewound: on its way to the head and beside it lie
-// snapshots, some of which share pages. It returns what is at the head.
+// bushy returns a store that was rewound, and its world. It has snapshots on the path to the head
+// and on abandoned branches, some of which share pages.
 func bushy(t *testing.T) (*disktest.Mem, *storetest.World) {
 	mem := disktest.New()
 	w := storetest.New(10)
@@ -194,22 +193,22 @@ func bushy(t *testing.T) (*disktest.Mem, *storetest.World) {
 	}
 	w.Fill(40)
 	tick(1)
-	snapshot() // 2: on the way to all.
+	snapshot() // Snapshot 2: an ancestor of all others.
 	tick(2)
 	tick(3)
-	snapshot() // 3: will be rewound.
+	snapshot() // Snapshot 3: will be abandoned by a rewind.
 	require.NoError(t, w.History().Rewind(2))
 	tick(4)
-	snapshot() // 4: on the way to the head.
+	snapshot() // Snapshot 4: an ancestor of the head.
 	tick(5)
-	snapshot() // 5: will be rewound.
+	snapshot() // Snapshot 5: will be abandoned by a rewind.
 	require.NoError(t, w.History().Rewind(1))
 	tick(6)
 	storetest.CloseStore(t, s)
 	return mem, w
 }
 
-// flipped returns what mem holds, with one bit changed.
+// flipped returns a copy of mem with one bit changed.
 func flipped(mem *disktest.Mem, name string, bit int) *disktest.Mem {
 	damaged := mem.Clone()
 	data := damaged.Bytes(name)
@@ -260,7 +259,8 @@ func TestADamagedPageThatSnapshotsShareIsNamedForEachOfThem(t *testing.T) {
 
 		w := storetest.New(0)
 		s, err := persist.OpenFiles(storetest.Background, damaged, w.World, persist.Options{SnapshotBytes: -1})
-		if err != nil { // The first base does not share pages with it, but no longer leads to the rest.
+		// The first base shares no pages with it, but no longer leads to the rest.
+		if err != nil {
 			require.ErrorIs(t, err, persist.ErrCorrupt)
 			require.ErrorContains(t, err, base)
 			continue
@@ -270,8 +270,8 @@ func TestADamagedPageThatSnapshotsShareIsNamedForEachOfThem(t *testing.T) {
 	}
 }
 
-// What a newer program makes of an older one's store is as durable as the rest:
-// a component is registered, given to entities, and must come back.
+// A newer program's changes to an older store are as durable as other ticks: it registers a
+// component and gives it to entities.
 func TestAnUpgradeSurvivesEveryCrash(t *testing.T) {
 	inMemory(t)
 	mem := disktest.New()
@@ -306,8 +306,7 @@ func TestAnUpgradeSurvivesEveryCrash(t *testing.T) {
 	})
 }
 
-// A file goes before those that it refers to, and each removal is durable before
-// the next.
+// A file is removed before those that it refers to, and each removal is durable before the next.
 func TestRemovingSnapshotsSurvivesEveryCrash(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
@@ -316,7 +315,8 @@ func TestRemovingSnapshotsSurvivesEveryCrash(t *testing.T) {
 		w.Fill(2)
 		require.NoError(t, s.Commit())
 		if i == 2 {
-			s.ForgetPages() // In full; the other two share pages with the base.
+			// The next snapshot is a full one; the other two share pages with the base.
+			s.ForgetPages()
 		}
 		storetest.SnapshotOf(t, s)
 	}
@@ -342,12 +342,13 @@ func TestRemovingSnapshotsSurvivesEveryCrash(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// A crash while a backup is made leaves nothing that is taken for a store, or all of
-// it; once Backup has returned, all.
+// A crash during a backup leaves either no store or all of it. After Backup has returned, it leaves
+// all of it.
 func TestABackupSurvivesEveryCrashOrIsNotTakenForAStore(t *testing.T) {
 	from, _ := bushy(t)
 	w := storetest.New(0)
-	s := memStore(t, from, w, persist.Options{SnapshotBytes: -1}) // A second segment.
+	// Begins a second segment.
+	s := memStore(t, from, w, persist.Options{SnapshotBytes: -1})
 	w.Fill(1)
 	require.NoError(t, s.Commit())
 	storetest.CloseStore(t, s)
@@ -368,7 +369,7 @@ func TestABackupSurvivesEveryCrashOrIsNotTakenForAStore(t *testing.T) {
 		if err != nil {
 			if journal := slices.ContainsFunc(left.Files(), func(name string) bool { return strings.HasPrefix(name, "journal") }); journal || !errors.Is(err, persist.ErrForeign) {
 				require.ErrorIs(t, err, persist.ErrCorrupt, "%v", left)
-			} // Else it has a snapshot of which too little was written, and nothing of a store.
+			} // Otherwise a snapshot is incomplete, and there is nothing else of a store.
 			refused++
 			return
 		}
@@ -389,7 +390,7 @@ func TestABackupSurvivesEveryCrashOrIsNotTakenForAStore(t *testing.T) {
 	}
 }
 
-// upgraded is the world of a later program, with a component more.
+// upgraded is the world of a later program with one more component.
 type upgraded struct {
 	*storetest.World
 	added *ecs.Storage[addedComponent]

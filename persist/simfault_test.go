@@ -12,10 +12,10 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A simFault is a failure of the disk. The zero simFault is none.
+// A simFault is a failure of the disk. The zero simFault is no failure.
 type simFault struct {
 	n    int  // The call that fails.
-	all  bool // So do all after it.
+	all  bool // All later calls fail too.
 	name string
 }
 
@@ -39,8 +39,7 @@ func (f simFault) arm(mem *disktest.Mem) {
 	}
 }
 
-// plain returns nil if err tells of the fault, which hit this call, in words that
-// help.
+// plain returns nil if err describes the fault at this call in a helpful way.
 func (f simFault) plain(err error, call string) error {
 	if call == "" {
 		return fmt.Errorf("an error where nothing failed: %w", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A simFlip is a bit that changes where it lies.
+// A simFlip is a bit that changes on the disk.
 type simFlip struct {
 	file string
 	bit  int
@@ -20,8 +20,8 @@ type simFlip struct {
 
 func (f simFlip) String() string { return fmt.Sprintf("%s %d", f.file, f.bit) }
 
-// newSimFlip draws a bit of mem; every second one is near the end of its file, where
-// the newest ticks are. ok is false if there is none.
+// newSimFlip draws a bit of mem. Every second one is near the end of its file, where the newest
+// ticks are. ok is false if mem has no bits.
 func newSimFlip(rng *rand.Rand, mem *disktest.Mem) (f simFlip, ok bool) {
 	files := mem.Files()
 	if len(files) == 0 {
@@ -39,7 +39,7 @@ func newSimFlip(rng *rand.Rand, mem *disktest.Mem) (f simFlip, ok bool) {
 	return f, true
 }
 
-// flip recovers from an image of durable bytes, one bit of which is not what it was.
+// flip recovers from an image of durable bytes with one flipped bit.
 func (s *simulation) flip(r *simRun, img simImage) (fault string, err error) {
 	fault = fmt.Sprintf("flip %d %d", img.n, img.seed)
 	if img.seed > 0 || s.only == "" && s.flips.IntN(max(1, s.every/6)) > 0 {
@@ -60,9 +60,8 @@ func (s *simulation) flip(r *simRun, img simImage) (fault string, err error) {
 	return "", nil
 }
 
-// recoverFlipped opens what a crash left once a bit of it was flipped. Whatever
-// that bit was good for, the state is one that the crash may have led to, or it is
-// said which bytes of which file are damaged.
+// recoverFlipped opens the files after a crash and a bit flip. The state must be one that the crash
+// may have led to, or an error must say which bytes of which file are damaged.
 func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
 	mem := flipped(img.mem, f.file, f.bit)
 	told := f.told(simProblems(mem))
@@ -79,7 +78,8 @@ func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
 		return nil
 	}
 	p := img.simPromise
-	if t := s.Report().Torn; t != nil && f.told([]error{t}) { // Nothing vouches for it yet.
+	// Nothing confirms these bytes yet.
+	if t := s.Report().Torn; t != nil && f.told([]error{t}) {
 		p.fresh = min(p.fresh, max(p.before, 0))
 	}
 	_, err = r.judge(p, w, s.Report(), true)
@@ -96,7 +96,7 @@ func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
 	return simLeadsTo(mem, w)
 }
 
-// told reports whether one of errs says that the file is damaged, and from where.
+// told reports whether one of errs reports damage of the file, and from where.
 func (f simFlip) told(errs []error) bool {
 	for _, err := range errs {
 		for _, e := range storetest.Flat(err) {
@@ -120,7 +120,7 @@ func simProblems(mem *disktest.Mem) []error {
 	return append(report.Problems, err)
 }
 
-// simLeadsTo checks that the next opening leads to w.
+// simLeadsTo requires that the next opening leads to w.
 func simLeadsTo(mem *disktest.Mem, w *storetest.World) error {
 	got := storetest.New(0)
 	s, err := persist.OpenFiles(storetest.Background, mem, got.World, persist.Options{SnapshotBytes: -1})

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// simNotes are what a tick of a simulated program was given to note.
+// simNotes are the marks and inputs of a tick of a simulated program.
 type simNotes struct {
 	parent uint64
 	marks  []string
@@ -20,7 +20,7 @@ type simNotes struct {
 
 func (n simNotes) String() string { return fmt.Sprintf("%q %q", n.marks, n.inputs) }
 
-// note notes n marks and inputs of the next tick, as the number of commits says.
+// note adds n marks and inputs to the next tick, derived from the number of commits.
 func (r *simRun) note(n int) error {
 	if parent := r.world.Raw().Seq(); parent != r.noting.parent {
 		r.noting = simNotes{parent: parent}
@@ -42,8 +42,8 @@ func (r *simRun) note(n int) error {
 	return nil
 }
 
-// verifyNotes checks that the ticks on mem have the notes they were given. It knows
-// them by the value of seed, which each one sets to another.
+// verifyNotes checks that the ticks on mem have their notes. It identifies ticks by the value of
+// seed, which differs in each tick.
 func (r *simRun) verifyNotes(mem *disktest.Mem) error {
 	v, err := catalog.OpenFS(storetest.Background, mem, ".")
 	if err != nil {

@@ -17,45 +17,46 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// simOwners are several processes that use one store on a simulated disk, each of
-// which takes it from the one before, who goes on as if nothing had happened.
+// simOwners are several processes that use one store on a simulated disk. Each one takes the store
+// from the process before, which continues as if it still had the store.
 //
-// What any of them was told is durable lies on the way to the state that the next
-// one recovers, and to what every crash leaves.
+// Every state that was reported as durable must be an ancestor of the state that the next process
+// recovers. The same holds for the state after every crash.
 type simOwners struct {
 	mem    *disktest.Mem
 	rng    *rand.Rand
 	owners []*simOwner // The last one has the store.
-	lost   int         // Owners that were told so.
+	lost   int         // Owners that were told that they lost the store.
 	ticks  int
-	parent map[ecs.Digest]ecs.Digest // Of the state of each commit: what it was made from.
+	// Maps the state of each commit to the state it continues.
+	parent map[ecs.Digest]ecs.Digest
 
 	mu     sync.Mutex
-	draw   *rand.Rand   // What happens before a call.
-	taking bool         // A process opens the store just now,
-	acts   int          // this is how often others do something meanwhile,
-	inside bool         // and another one does something meanwhile.
-	told   []ecs.Digest // What is durable for sure; the last one comes from all others.
-	broken error        // The promise that was broken meanwhile.
+	draw   *rand.Rand   // Draws the actions before a call.
+	taking bool         // A process is opening the store.
+	acts   int          // How often others act during the opening.
+	inside bool         // Another process is acting now.
+	told   []ecs.Digest // Durable states; the last one descends from all others.
+	broken error        // The first broken promise.
 	images []simOwnersImage
 }
 
 type simOwner struct {
 	world *storetest.World
 	store *persist.Store
-	lost  error // What it was told first.
+	lost  error // The first error that it got.
 }
 
-// A simOwnersImage is what a crash left.
+// A simOwnersImage is the disk after a crash.
 type simOwnersImage struct {
 	mem  *disktest.Mem
-	call string // The one before which it crashed.
+	call string // The call before which it crashed.
 	told []ecs.Digest
 }
 
 func (o *simOwner) state() ecs.Digest { return simCommitOf(o.world.World).state }
 
-// take makes a new process take the store from the one that has it.
+// take makes a new process take the store from the present owner.
 func (s *simOwners) take() error {
 	if len(s.owners) > 0 {
 		if s.rng.IntN(2) == 0 {
@@ -78,7 +79,7 @@ func (s *simOwners) take() error {
 	s.setTaking(false, 0)
 	if err != nil {
 		if errors.Is(err, persist.ErrLost) {
-			return nil // Somebody else wrote meanwhile. Nobody was told anything.
+			return nil // Another process wrote meanwhile. Nothing was acknowledged.
 		}
 		return err
 	}
@@ -97,14 +98,14 @@ func (s *simOwners) setTaking(taking bool, acts int) {
 	s.taking, s.acts = taking, acts
 }
 
-// tell notes that a state is durable.
+// tell records that a state is durable.
 func (s *simOwners) tell(state ecs.Digest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = append(s.told, state)
 }
 
-// recovered returns an error unless state comes from all that was told.
+// recovered returns an error unless state descends from all states of told.
 func (s *simOwners) recovered(state ecs.Digest, told []ecs.Digest, skipped []error) error {
 	if len(skipped) > 0 {
 		return fmt.Errorf("it looks like damage: %w", errors.Join(skipped...))
@@ -120,7 +121,7 @@ func (s *simOwners) recovered(state ecs.Digest, told []ecs.Digest, skipped []err
 	return fmt.Errorf("durable state %d is not on the way to what was recovered", len(told))
 }
 
-// act lets an owner do something. What it is told is durable counts.
+// act lets an owner do a random action, and records what was reported as durable.
 func (s *simOwners) act(o *simOwner) error {
 	kind := s.rng.IntN(6)
 	if kind < 4 {
@@ -159,8 +160,8 @@ func (s *simOwners) act(o *simOwner) error {
 	return nil
 }
 
-// call comes before every call of the disk: the machine crashes, or somebody who
-// has the store goes on while another takes it.
+// call runs before every call of the disk. The machine crashes, or an earlier owner acts while
+// another process takes the store.
 func (s *simOwners) call(n int, call string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +178,7 @@ func (s *simOwners) call(n int, call string) {
 		s.acts--
 		s.mu.Unlock()
 		err := s.act(s.owners[len(s.owners)-1])
-		synctest.Wait() // Nothing of it goes on later.
+		synctest.Wait() // No part of the action continues later.
 		s.mu.Lock()
 		s.inside, s.broken = false, err
 	}
@@ -209,7 +210,7 @@ func (s *simOwners) run(steps int) error {
 	return nil
 }
 
-// check opens what the crashes left.
+// check opens the images of the crashes.
 func (s *simOwners) check() error {
 	for i, img := range s.images {
 		w := storetest.New(0)
@@ -225,7 +226,7 @@ func (s *simOwners) check() error {
 }
 
 func TestProcessesThatTakeAStoreFromEachOtherLoseNothing(t *testing.T) {
-	runs := max(10, 4**simRuns) // They are short.
+	runs := max(10, 4**simRuns) // The runs are short.
 	crashes, lost, owners := 0, 0, 0
 	for seed := *simSeed; seed < *simSeed+uint64(runs); seed++ {
 		synctest.Test(t, func(t *testing.T) {

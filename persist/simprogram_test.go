@@ -10,11 +10,11 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// A simProgram is a history for a store. Its text can be read back.
+// A simProgram is a history for a store. Its text form can be parsed.
 type simProgram struct {
-	policy    string // Of syncing: always, never or timed.
-	snapshots int64  // Options.SnapshotBytes,
-	pace      int    // and SnapshotPace.
+	policy    string // Sync policy: always, never or timed.
+	snapshots int64  // Options.SnapshotBytes.
+	pace      int    // Options.SnapshotPace.
 	history   int
 	steps     []simStep
 }
@@ -37,7 +37,7 @@ type simStep struct {
 	seed uint64
 }
 
-// simPolicies are the policies of syncing by name.
+// simPolicies are the sync policies by name.
 var simPolicies = map[string]journal.SyncPolicy{
 	"always": journal.SyncAlways(), "never": journal.SyncNever(), "timed": journal.SyncEvery(100 * time.Millisecond),
 }
@@ -99,7 +99,7 @@ func (p simProgram) String() string {
 	return b.String()
 }
 
-// parseSimProgram reads what String wrote.
+// parseSimProgram parses the result of String.
 func parseSimProgram(text string) (p simProgram, err error) {
 	first, rest, _ := strings.Cut(text, ";")
 	if _, err := fmt.Sscanf(first, "%s %d %d %d", &p.policy, &p.snapshots, &p.pace, &p.history); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// recover opens what a crash left, on mem, goes on with it, closes it and verifies
-// all of it. It returns how many calls that took up to the end of closing. With a
-// fault it may fail, if it says so.
+// recover opens the files of a crash on mem, continues the store, closes it and verifies all of it.
+// It returns the number of calls up to the end of closing. With a fault it may fail, if the error
+// reports the fault.
 func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls int, err error) {
 	w := storetest.New(0)
 	before := w.Digest()
@@ -45,7 +45,7 @@ func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls
 	return calls, r.verifyNotes(mem)
 }
 
-// simVerify checks all that lies on mem, which is to lead to w.
+// simVerify checks everything on mem, which must lead to w.
 func simVerify(mem *disktest.Mem, w *storetest.World) error {
 	v, err := inspect.OpenFS(storetest.Background, mem, ".")
 	if err != nil {
@@ -69,9 +69,8 @@ func simVerify(mem *disktest.Mem, w *storetest.World) error {
 	return nil
 }
 
-// recoverTwice recovers with a failure of the disk on the way, and recovers from
-// what that left, from what crashes after it leave, and from what crashes in place
-// of the failure leave.
+// recoverTwice recovers with a failure of the disk during recovery. Then it recovers from the files
+// after that failure, from crashes after it, and from crashes in place of the failure.
 func (r *simRun) recoverTwice(img simImage, second simFault) error {
 	var left []*disktest.Mem
 	var failing string
@@ -102,8 +101,7 @@ func (r *simRun) recoverTwice(img simImage, second simFault) error {
 	return nil
 }
 
-// reopen opens mem, where a call fails, and closes it. It returns what is promised
-// from then on.
+// reopen opens mem while a call fails, and closes it. It returns the promises that hold afterwards.
 func (r *simRun) reopen(p simPromise, mem *disktest.Mem, fault simFault, failing *string) (simPromise, error) {
 	w := storetest.New(0)
 	before := w.Digest()
@@ -118,7 +116,7 @@ func (r *simRun) reopen(p simPromise, mem *disktest.Mem, fault simFault, failing
 	if e := s.Close(storetest.Background); e != nil {
 		err = errors.Join(err, fault.plain(e, *failing))
 	}
-	if p.acked >= 0 { // Else it may be a new store, of another base.
+	if p.acked >= 0 { // Otherwise it may be a new store with another base.
 		p.acked, p.before, p.fresh, p.sealing = commit, commit, len(r.commits), -1
 	}
 	return p, err

@@ -19,61 +19,62 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A simRun runs a program on a file system in memory, in a bubble of package
-// synctest, so that the same program makes the same calls in the same order.
+// A simRun runs a program on a file system in memory, in a bubble of package synctest. So the same
+// program makes the same calls in the same order.
 //
-// What a crash may lead to is the commit acked, or any from fresh on. Commits are
-// counted over all branches and openings; the base is number 0.
+// A crash may lead to the commit acked, or to any from fresh on. Commits are counted over all
+// branches and openings; the base is number 0.
 type simRun struct {
 	program simProgram
 	mem     *disktest.Mem
 	world   *storetest.World
 	store   *persist.Store
-	noting  simNotes // Of the tick under way.
+	noting  simNotes // Notes of the tick under way.
 	failed  error    // The first error of a commit since the store was opened.
 	now     int64    // The clock.
 
 	fault     simFault
-	failing   string      // The call that failed first, "" before.
-	reference []simCommit // What the commits are without a fault; nil: not known.
+	failing   string      // The call that failed first; "": none yet.
+	reference []simCommit // The commits of a run without a fault; nil: unknown.
 
 	mu      sync.Mutex
 	commits []simCommit
-	notes   map[uint64]simNotes // Of ticks by the value of seed.
+	notes   map[uint64]simNotes // Notes of ticks by the value of seed.
 	first   int                 // The first commit of this opening.
-	told    int                 // How many of them OnDurable was told.
-	syncs   int                 // Of the journal,
-	ackedBy int                 // and the one that the last acknowledgement came with.
+	told    int                 // Number of its commits that OnDurable reported.
+	syncs   int                 // Number of the journal's syncs.
+	ackedBy int                 // The sync that came with the last acknowledgement.
 	simPromise
 
-	quiet   bool // The process is dead: nothing it does counts.
+	quiet   bool // The process is dead: its actions do not count.
 	images  []simImage
-	seeds   int // Images of each crash beside the one that lost all.
-	changes int // Of mem, at the last image.
+	seeds   int // Images of each crash in addition to the one with synced bytes only.
+	changes int // Changes of mem at the last image.
 	grown   int // Images of the last crash.
 }
 
 // A simCommit is the state of a commit, by digest.
 type simCommit struct {
-	state ecs.Digest // Of what rewinds.
+	state ecs.Digest // Digest without NoRewind values.
 	all   ecs.Digest
 }
 
-// A simPromise is what a store has to come back with.
+// A simPromise says which states a store may recover.
 type simPromise struct {
-	acked   int  // The newest commit that was durable for sure; -1: nothing was.
-	before  int  // acked before the last sync of the journal, for which nothing on disk vouches yet.
+	acked int // The newest commit that is durable for certain; -1: none.
+	// acked before the last sync of the journal, which nothing on the disk confirms yet.
+	before  int
 	fresh   int  // The first commit that may be durable.
 	sealing int  // The commit that a Close under way seals, or -1.
-	rewound bool // A snapshot may hold what does not rewind from a later commit.
+	rewound bool // A snapshot may hold NoRewind values of a later commit.
 }
 
-// A simImage is what a crash left.
+// A simImage is the disk after a crash.
 type simImage struct {
 	mem *disktest.Mem
 	simPromise
-	call string // The one before which it crashed.
-	seed int    // 0: only what was synced is left.
+	call string // The call before which it crashed.
+	seed int    // 0: only synced bytes remain.
 	n    int
 }
 
@@ -86,26 +87,26 @@ func simCommitOf(w *ecs.World) simCommit {
 	return simCommit{w.Digests(rewinding).World, storetest.Persistent(w)}
 }
 
-// newSimRun returns a run of p on mem, with these images of each crash beside the
-// one that loses all that was not synced; less than 0: no images.
+// newSimRun returns a run of p on mem. seeds is the number of images of each crash, in addition to
+// the one with synced bytes only; negative: no images.
 func newSimRun(p simProgram, mem *disktest.Mem, seeds int) *simRun {
 	return &simRun{program: p, mem: mem, seeds: seeds, changes: -1, notes: map[uint64]simNotes{}, simPromise: simPromise{acked: -1, before: -1, sealing: -1}}
 }
 
-// use makes r go on with mem.
+// use makes r continue with mem.
 func (r *simRun) use(mem *disktest.Mem) {
 	r.mem = mem
 	r.fault.arm(mem)
 	mem.OnCall(func(n int, call string) {
 		if strings.Contains(call, catalog.SnapshotDir) {
-			time.Sleep(time.Nanosecond) // Whoever else has something to do is done before.
+			time.Sleep(time.Nanosecond) // Other goroutines finish their work first.
 		}
 		r.crash(n, call)
 	})
 }
 
-// crash takes images of a crash before a call. If nothing changed since the last
-// one, what is acknowledged by now must be in those already.
+// crash takes images of a crash before a call. If nothing changed since the last image,
+// acknowledged commits must already be in the last images.
 func (r *simRun) crash(n int, call string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,9 +136,8 @@ func (r *simRun) crash(n int, call string) {
 	}
 }
 
-// run runs the program. An error is a broken promise, not a failure of the disk
-// that the store told of. After a failure that ends the store, the rest of the
-// program up to its next opening is run without one.
+// run runs the program. A returned error is a broken promise, not a reported failure of the disk.
+// After a failure that ends the store, the steps up to the next opening run without a store.
 func (r *simRun) run() error {
 	r.use(r.mem)
 	r.world = storetest.New(r.program.history)
@@ -198,14 +198,14 @@ func (r *simRun) step(s simStep) (more bool, err error) {
 	return true, nil
 }
 
-// acknowledge notes that a commit is durable.
+// acknowledge records that a commit is durable.
 func (r *simRun) acknowledge(commit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if commit < r.fresh || r.quiet {
 		return
 	}
-	if r.ackedBy != r.syncs { // It makes several commits durable.
+	if r.ackedBy != r.syncs { // One sync makes several commits durable.
 		r.before, r.ackedBy = r.acked, r.syncs
 	}
 	r.acked, r.fresh = commit, commit+1
@@ -228,8 +228,8 @@ func (r *simRun) options() persist.Options {
 	}
 }
 
-// open opens the store and finds out which commit it recovered. ok is false if it
-// told of a failure of the disk.
+// open opens the store and finds out which commit it recovered. ok is false if Open reported a
+// failure of the disk.
 func (r *simRun) open() (ok bool, err error) {
 	before := r.world.Digest()
 	r.store, err = persist.OpenFiles(storetest.Background, r.mem, r.world.World, r.options())
@@ -255,7 +255,7 @@ func (r *simRun) open() (ok bool, err error) {
 	return true, nil
 }
 
-// abandon closes a store that something is wrong with, if it is open.
+// abandon closes a store after an error, if it is open.
 func (r *simRun) abandon() {
 	if r.store != nil && !r.store.Closed() {
 		r.world.ReleaseAll()
@@ -263,8 +263,7 @@ func (r *simRun) abandon() {
 	}
 }
 
-// judge returns the commit that a store came back with, or which promise it
-// broke.
+// judge returns the recovered commit, or an error that names the broken promise.
 func (r *simRun) judge(p simPromise, w *storetest.World, report persist.Report, failing bool) (commit int, err error) {
 	got := simCommitOf(w.World)
 	if report.Fresh {
@@ -278,7 +277,7 @@ func (r *simRun) judge(p simPromise, w *storetest.World, report persist.Report, 
 	commit = slices.IndexFunc(r.commits, func(c simCommit) bool { return c.state == got.state })
 	switch {
 	case commit < 0 && p.acked < 0 && got == simCommitOf(storetest.New(0).World):
-		return 0, nil // The base of an earlier recovery, from nothing.
+		return 0, nil // The base of an earlier recovery without files.
 	case commit < 0:
 		return 0, errors.New("recovered the state of no commit")
 	case commit != p.acked && commit < p.fresh && commit != p.sealing:
@@ -318,7 +317,7 @@ func (r *simRun) tick(s simStep) error {
 	return r.plain(err)
 }
 
-// goTo goes n records back from the newest, and finds the state of some commit there.
+// goTo goes n records back from the newest, and checks that the state is that of a commit.
 func (r *simRun) goTo(n int) error {
 	r.world.ReleaseAll()
 	before, seq := r.world.Digest(), r.world.Raw().Seq()
@@ -339,7 +338,7 @@ func (r *simRun) goTo(n int) error {
 	return r.plain(err)
 }
 
-// load loads a save of a world like this one, which is the next commit then.
+// load loads a save of a world like this one, which becomes the next commit.
 func (r *simRun) load(s simStep) error {
 	r.world.ReleaseAll()
 	saved := r.world.Independent()
@@ -382,7 +381,7 @@ func (r *simRun) snapshot() error {
 	return r.plain(err)
 }
 
-// close closes the store. ok is false if it told of a failure of the disk.
+// close closes the store. ok is false if it reported a failure of the disk.
 func (r *simRun) close() (ok bool, err error) {
 	r.world.ReleaseAll()
 	state := simCommitOf(r.world.World).state
@@ -405,7 +404,7 @@ func (r *simRun) close() (ok bool, err error) {
 	return true, nil
 }
 
-// kill ends the process: what it wrote is there, synced or not.
+// kill ends the process. Its writes remain, synced or not.
 func (r *simRun) kill() {
 	fork := r.mem.Fork()
 	r.mu.Lock()

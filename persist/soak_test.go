@@ -24,7 +24,7 @@ var (
 	soakEntities = flag.Int("soak.entities", 100_000, "its entities")
 )
 
-// A soak is a game of entities that all move in every tick, of which some die and are born.
+// A soak is a game whose entities all move in every tick, while some are destroyed and created.
 type soak struct {
 	world *ecs.World
 	at    *ecs.Storage[[3]float64]
@@ -67,7 +67,7 @@ func sizeOnDisk(t testing.TB, dir string) (n int64) {
 		entries, err := os.ReadDir(filepath.Join(dir, sub))
 		require.NoError(t, err)
 		for _, e := range entries {
-			if info, err := e.Info(); err == nil { // Else it was just removed.
+			if info, err := e.Info(); err == nil { // Otherwise the file was just removed.
 				n += info.Size()
 			}
 		}
@@ -75,8 +75,8 @@ func sizeOnDisk(t testing.TB, dir string) (n int64) {
 	return n
 }
 
-// Files are counted as they lie, those under way included, whatever the store says of them.
-// The small world waits for its snapshots, which no clock bounds.
+// The files on the disk are counted, including incomplete ones, whatever the store reports. The
+// small world waits for its snapshots, whose duration has no bound.
 func TestASoakStaysWithinTheDefaultBound(t *testing.T) {
 	entities, ticks, pause, bound := 2000, 1500, time.Duration(0), int64(8<<20)
 	options := persist.Bounded(persist.Options{}, bound)

@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// spaceStore makes a store with a snapshot that shares pages with another, a rewound
-// tick, and resources.
+// spaceStore creates a store with a snapshot that shares pages with another, an abandoned tick, and
+// resources.
 func spaceStore(t *testing.T) string {
 	t.Helper()
 	type position struct{ X, Y float64 }
@@ -104,7 +104,7 @@ func TestTheSpaceOfASnapshotIsThatOfItsArrays(t *testing.T) {
 	s, err := view(t, spaceStore(t)).Space(context.Background())
 	require.NoError(t, err)
 	full, sharing := s.Snapshots[1], s.Snapshots[2]
-	const dataPages = 5 // Of 4096 rows.
+	const dataPages = 5 // Pages of 4096 rows.
 	position := full.Components[0]
 	assert.Equal(t, "Position", position.Name)
 	assert.InDelta(t, 20_000*16, position.Data, dataPages*12)
@@ -115,8 +115,8 @@ func TestTheSpaceOfASnapshotIsThatOfItsArrays(t *testing.T) {
 	assert.Positive(t, full.Components[tag].Dense)
 	assert.InDelta(t, 25, full.References+full.Shared, 10, "the resource is that of the first snapshot")
 
-	// Of the data of Position the first page changed, and the last one, as its rows
-	// took the places of those that were destroyed.
+	// The first page of the data of Position changed. So did the last one, because its rows took
+	// the places of destroyed ones.
 	assert.Positive(t, sharing.References)
 	inFirst := position.Data - sharing.Components[0].Data
 	assert.InDelta(t, 3*4096*16, inFirst, 100)

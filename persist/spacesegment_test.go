@@ -38,7 +38,7 @@ func TestSegmentsThatASnapshotStandsForArePrunable(t *testing.T) {
 	defer v.Close()
 	s, err := v.Space(ctx)
 	require.NoError(t, err)
-	newest := map[int]uint64{} // Record of each segment.
+	newest := map[int]uint64{} // Newest record of each segment.
 	for _, e := range v.Log().Entries {
 		newest[e.Segment] = e.ID.Seq
 	}

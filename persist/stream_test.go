@@ -59,7 +59,7 @@ func TestAStreamHasTheBytesOfAFile(t *testing.T) {
 	}
 }
 
-// everyMachine is a world that is the same on every machine, and what its save has.
+// everyMachine returns the save of a world that is the same on every machine.
 func everyMachine(t testing.TB) (data []byte) {
 	t.Helper()
 	w := worldOf(5000)
@@ -73,12 +73,11 @@ func everyMachine(t testing.TB) (data []byte) {
 	return data
 }
 
-// What is written where there are neither locks nor 64 bits, as in a browser, is what is
-// written here.
+// A build without locks or 64 bits, for example in a browser, writes the same bytes as this one.
 func TestASaveHasTheSameBytesOnEveryMachine(t *testing.T) { everyMachine(t) }
 
-// The command of bbolt checks saves and lists their pages. The first one has, byte for byte,
-// what is written under WebAssembly.
+// The command of bbolt checks saves and lists their pages. The first save has the same bytes as one
+// written under WebAssembly.
 func TestTheCommandOfBboltOpensASave(t *testing.T) {
 	t.Parallel()
 	deep.Processes(t)
@@ -143,12 +142,11 @@ func TestAStreamThatIsNoSaveChangesNothing(t *testing.T) {
 	require.Equal(t, before, w.Digest())
 }
 
-// A placedReader can be read at any place, and counts what is asked of it. Byte after byte it
-// cannot be read.
+// A placedReader allows random access and counts the reads. It refuses sequential reads.
 type placedReader struct {
 	*bytes.Reader
 	asked atomic.Int64
-	most  atomic.Int64 // The longest piece.
+	most  atomic.Int64 // The longest read.
 	fail  error
 }
 
@@ -218,7 +216,7 @@ func TestAReaderThatFailsInTheMiddleSaysSo(t *testing.T) {
 	require.Equal(t, before, w.Digest())
 }
 
-// What cannot be read at any place although it says so is copied.
+// A reader that claims random access but does not support it is copied.
 func TestAPipeIsCopied(t *testing.T) {
 	deep.Processes(t)
 	w := worldOf(300)

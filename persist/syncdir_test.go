@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A namelessFS syncs no directory.
+// A namelessFS cannot sync directories.
 type namelessFS struct {
 	disk.FS
 	err error
@@ -22,8 +22,8 @@ type namelessFS struct {
 
 func (f namelessFS) SyncDir(string) error { return f.err }
 
-// Where directories cannot be synced, a store opens, goes through all that it does, and says so. A save ends
-// without an error.
+// If directories cannot be synced, a store still opens and works, and its report says so. A save
+// succeeds.
 func TestOpen_DirectoriesCannotBeSynced(t *testing.T) {
 	files := namelessFS{disktest.New(), fmt.Errorf("%w: %w", disk.ErrNoDirSync, syscall.EINVAL)}
 	w := storetest.New(0)
@@ -50,7 +50,7 @@ func TestOpen_DirectoriesCannotBeSynced(t *testing.T) {
 	}
 }
 
-// A sync of a directory that failed for another reason is a failed write.
+// If a directory sync fails for another reason, that is a failed write.
 func TestOpen_DirectorySyncFails(t *testing.T) {
 	broken := errors.New("input/output error")
 	_, err := persist.OpenFS(storetest.Background, namelessFS{disktest.New(), broken}, storetest.New(0).World, persist.Options{})

@@ -15,8 +15,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// recordOverhead is what the journal adds to a payload: a header, and bytes that
-// fill up eight.
+// recordOverhead is what the journal adds to a payload: a header, and padding to eight bytes.
 const recordOverhead = 48 + 7
 
 // A worldOfPoints has n entities with 16 bytes each, and encodes its ticks.
@@ -55,8 +54,8 @@ func TestTickThatWritesScatteredRowsTakesThreeBytesMoreForEach(t *testing.T) {
 	}
 }
 
-// Components and resources of every kind are written, added and removed, and
-// entities created and destroyed.
+// The ticks write, add and remove components and resources of every kind, and create and destroy
+// entities.
 func TestACommitTakesNoMemoryOnceTicksAreOfASize(t *testing.T) {
 	w := storetest.New(3)
 	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{Sync: journal.SyncNever()})
@@ -89,7 +88,7 @@ func TestACommitTakesNoMemoryOnceTicksAreOfASize(t *testing.T) {
 		if err := s.Commit(); err != nil {
 			t.Error(err)
 		}
-		for s.Journal().Backlog() > 0 { // Until then its buffer is not free.
+		for s.Journal().Backlog() > 0 { // The buffer is free after that.
 			runtime.Gosched()
 		}
 	}

@@ -31,7 +31,7 @@ func newOutline(n, step int) outline {
 	return o
 }
 
-// heap returns the bytes that were allocated ever, and those of live objects.
+// heap returns the bytes allocated so far, and those of live objects.
 func heap(collect bool) (allocated, live int64) {
 	var m runtime.MemStats
 	if collect {
@@ -72,7 +72,8 @@ func TestCommit_MemoryOfLargeSlices(t *testing.T) {
 			}
 			write(1, 0)
 			_, before := heap(true)
-			// The second tick compares the rows with those of the first one, and keeps copies of them.
+			// The second tick compares the rows with those of the first one, and keeps copies of
+			// them.
 			for step, times := range []int64{3, 6} {
 				allocated, size := write(c.points, 1+step)
 				require.Greater(t, size, int64(15<<20))

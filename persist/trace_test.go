@@ -18,7 +18,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A hearsay is what the events of a trace have hearsay of an entity so far.
+// A hearsay is the state of an entity as derived from trace events.
 type hearsay struct {
 	t     testing.TB
 	alive bool
@@ -30,7 +30,7 @@ func newHearsay(t testing.TB) *hearsay {
 	return &hearsay{t: t, rows: map[int]int{}, value: map[int]string{}}
 }
 
-// hear takes an event, which must continue what was hearsay.
+// hear applies an event, which must continue the derived state.
 func (o *hearsay) hear(e *inspect.TraceEvent) {
 	row, has := o.rows[e.Number]
 	switch e.Kind {
@@ -67,12 +67,13 @@ func (o *hearsay) hear(e *inspect.TraceEvent) {
 	o.rows[e.Number], o.value[e.Number] = e.Row, e.New.String()
 }
 
-// requireState compares what was hearsay with a state.
+// requireState compares the derived state with a state of the store.
 func (o *hearsay) requireState(im *inspect.Image, e ecs.Entity) {
 	o.t.Helper()
 	require.Equal(o.t, im.IsAlive(e), o.alive)
 	for n, c := range im.Components {
-		if !c.Rewinds { // At has that from the nearest snapshot, whatever ticks say.
+		// At takes these values from the nearest snapshot, whatever ticks have.
+		if !c.Rewinds {
 			continue
 		}
 		row, ok := o.rows[n]
@@ -88,11 +89,11 @@ func (o *hearsay) requireState(im *inspect.Image, e ecs.Entity) {
 	}
 }
 
-// traced compares all that is told of the entities of v with the states on the way
-// to its head, and counts the events by kind.
+// traced compares the traces of all entities of v with the states on the path to its head, and
+// counts the events by kind.
 func traced(t testing.TB, v *inspect.View, kinds map[inspect.TraceKind]int) {
 	t.Helper()
-	var states []*inspect.Image // On the way to the head.
+	var states []*inspect.Image // The states on the path to the head.
 	for e := range v.Log().Ancestors(v.Head()) {
 		states = append([]*inspect.Image{storetest.ImageAt(t, v, e.ID.Seq)}, states...)
 	}
@@ -168,7 +169,7 @@ func without(events []inspect.TraceEvent, kinds ...inspect.TraceKind) (rest []in
 	return rest
 }
 
-// rewinding returns the events that are the same from whatever snapshot one looks.
+// rewinding returns the events that do not depend on the snapshot.
 func rewinding(events []inspect.TraceEvent) (rest []inspect.TraceEvent) {
 	for _, e := range events {
 		if e.Component != "heat" && e.Component != "mood" {
@@ -227,7 +228,7 @@ func TestATraceGoesOnAcrossConversions(t *testing.T) {
 	require.Contains(t, names, "present vitality")
 	require.Contains(t, names, "converted vigour")
 
-	// A stretch does not end at a conversion, so that it is told there as well.
+	// A trace does not stop at a conversion, so the conversion is reported too.
 	converted := 0
 	require.NoError(t, v.TraceBack(storetest.Background, second.Entities()[0], v.Head(), func(s *inspect.Stretch) bool {
 		for _, e := range s.Events {

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A world may be kept in two stores, of which the second is new: each has every tick since
-// then, on all branches, under its own numbers.
+// A world may be kept in two stores, the second of which is new. Each store has every tick since
+// its creation, on all branches, under its own numbers.
 func TestAWorldIsKeptInTwoStores(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {
@@ -44,7 +44,7 @@ func TestAWorldIsKeptInTwoStores(t *testing.T) {
 				for _, s := range stores {
 					if s != nil {
 						require.NoError(t, s.Commit())
-						break // It tells both.
+						break // The loop reports both.
 					}
 				}
 				look()

@@ -17,8 +17,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// wandering returns a closed store with snapshots, branches, and components that
-// do not rewind.
+// wandering returns a closed store with snapshots, branches, and NoRewind components.
 func wandering(t *testing.T, rng *rand.Rand) string {
 	dir := filepath.Join(t.TempDir(), "store")
 	for range 2 {
@@ -29,7 +28,8 @@ func wandering(t *testing.T, rng *rand.Rand) string {
 			w.ReleaseAll()
 			require.NoError(t, s.Commit())
 			if rng.IntN(4) == 0 {
-				_ = w.History().Rewind(1 + rng.IntN(2)) // There may be no tick to go back to.
+				// There may be no tick to go back to.
+				_ = w.History().Rewind(1 + rng.IntN(2))
 			}
 		}
 		storetest.CloseStore(t, s)
@@ -37,7 +37,7 @@ func wandering(t *testing.T, rng *rand.Rand) string {
 	return dir
 }
 
-// contents returns all that an image shows.
+// contents returns everything that an image shows.
 func contents(im *inspect.Image) string {
 	text := fmt.Sprint(im.Tick, im.ID, im.Registry, im.Alive, im.Free, im.Digest())
 	for _, c := range im.Components {
@@ -99,7 +99,7 @@ func TestACursorShowsWhatLoadingDoesWhereverItComesFrom(t *testing.T) {
 	}
 }
 
-// A clone of a cursor goes its own way, and what it was cloned from stays where it is.
+// A clone of a cursor moves independently, and the original cursor stays where it is.
 func TestAClonedCursorGoesItsOwnWay(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {

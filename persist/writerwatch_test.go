@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A writerWatch notes what a watch tells.
+// A writerWatch records the reports of a watch.
 type writerWatch struct {
 	look            func()
 	changes         int
@@ -40,7 +40,7 @@ func (w *writerWatch) await(t *testing.T) {
 	}, 20*time.Second, time.Millisecond)
 }
 
-// A child process opens a store and is killed; another program opens the store, and closes it.
+// A child process opens a store and is killed. Then another program opens the store and closes it.
 func TestWatchWriter_KilledProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	c := startChild(t, "hold", dir, "")
@@ -80,7 +80,8 @@ func TestWatchWriter_KilledProcess(t *testing.T) {
 	require.True(t, late.closed, "it was not looking when the program ran")
 }
 
-// Watches that look all the time keep no program from opening the store, and look at most twice a second.
+// Watches that look all the time do not prevent a program from opening the store, and look at most
+// twice a second.
 func TestWatchWriter_DisturbsNoOwner(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))
@@ -110,7 +111,8 @@ func TestWatchWriter_DisturbsNoOwner(t *testing.T) {
 	}
 }
 
-// In the two moments in which the lock is held and its file does not say by whom, nothing is told.
+// There are two moments in which the lock is held but its file names no owner. In them the watch
+// reports nothing.
 func TestWatchWriter_LockNotSignedYet(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	lock := filepath.Join(dir, "LOCK")
@@ -125,20 +127,23 @@ func TestWatchWriter_LockNotSignedYet(t *testing.T) {
 		watch.look()
 		require.Equal(t, before, watch.changes)
 	}
-	require.NoError(t, os.WriteFile(lock, nil, 0o600)) // As in the moment before it is released.
+	// As in the moment before the lock is released.
+	require.NoError(t, os.WriteFile(lock, nil, 0o600))
 	unchanged()
 	require.NoError(t, os.WriteFile(lock, signed, 0o600))
 	storetest.CloseStore(t, s)
 	watch.await(t)
 	require.True(t, watch.closed)
 
-	require.NoError(t, os.WriteFile(lock, []byte("process 1 on a machine\n"), 0o600)) // Opened and killed between two looks.
+	// A process opened and was killed between two looks.
+	require.NoError(t, os.WriteFile(lock, []byte("process 1 on a machine\n"), 0o600))
 	watch.await(t)
 	require.Equal(t, "process 1 on a machine", watch.program)
 	s = storetest.Open(t, dir, storetest.New(0), persist.Options{})
 	signed, err = os.ReadFile(lock)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(lock, []byte("process 1 on a machine\n"), 0o600)) // As in the moment after it is taken.
+	// As in the moment after the lock is taken.
+	require.NoError(t, os.WriteFile(lock, []byte("process 1 on a machine\n"), 0o600))
 	unchanged()
 	require.NoError(t, os.WriteFile(lock, signed, 0o600))
 	watch.await(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// goOn opens the store in dir, makes a tick, closes it, and returns what Open reported.
+// goOn opens the store in dir, commits a tick, closes it, and returns the report of Open.
 func goOn(t *testing.T, dir string) persist.Report {
 	t.Helper()
 	ctx := context.Background()
@@ -32,7 +32,7 @@ func goOn(t *testing.T, dir string) persist.Report {
 	return s.Report()
 }
 
-// openedBy opens the journal of the store in dir as a program does that describes itself so.
+// openedBy opens the journal of the store in dir with another writer description.
 func openedBy(t *testing.T, dir, writer string) {
 	t.Helper()
 	ctx := context.Background()
@@ -92,7 +92,7 @@ func TestPlayer_Build(t *testing.T) {
 	require.Equal(t, build.Here(), p.Build())
 }
 
-// Of a tick that another machine recorded, the two saves that are to be compared name both machines.
+// The two saves of a tick that another machine recorded name both machines.
 func TestPlayer_SaveBothNamesBuilds(t *testing.T) {
 	dir := t.TempDir()
 	was := build.Here
