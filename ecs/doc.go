@@ -136,7 +136,8 @@
 //
 // Two worlds that start equal and receive the same calls in the same order stay equal, and so do
 // their digests. The package reads no clock, draws no random numbers of its own, and never
-// exposes the order of a Go map. Only ParallelRuns starts goroutines, and it waits for them.
+// exposes the order of a Go map. Only ParallelRuns and loading start goroutines, and both wait
+// for them.
 //
 // The program's own arithmetic may still differ between machines: arm64 fuses x + v*dt into one
 // operation, amd64 does not. Write x + float64(v*dt). docs/MACHINES.md lists the other cases.
