@@ -3,9 +3,9 @@
 //
 //	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./ecs | go run ./internal/benchtable
 //
-// A benchmark states a budget with a metric whose unit ends in /budget. The budget bounds the metric
-// of the same quantity that ends in /limit, /more or /op. If there are several, the first of these
-// counts:
+// A benchmark states a budget with a metric whose unit ends in /budget. The budget bounds the
+// metric of the same quantity that ends in /limit, /more or /op. If there are several, the first of
+// these counts:
 //
 //	x/budget  bounds x/limit: a ratio to the hand-written limit
 //	ns/budget bounds ns/more, or else ns/op
