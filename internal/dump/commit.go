@@ -14,48 +14,55 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// How a record of the journal is described, for all commands that list ticks: log and tail print
-// these documents, stats has the busiest of them, and who looks for the death of an entity reads
-// operations alone.
+// This file describes a record of the journal for all commands that list ticks. Log and tail
+// print these documents, and stats prints the busiest ones. The search for the death of an entity
+// reads only operations.
 //
 //	inspect.Commit   rows by component: how many there were, are, and were written
 //	inspect.Op       the calls that made it: create, destroy, add, remove, clear; a set is none
 //	recordDoc        both, counted by component
 
-// A recordDoc is a record of the journal: a tick that was committed.
+// A recordDoc is a record of the journal: a committed tick.
 type recordDoc struct {
 	Tick   uint64    `json:"tick"`
 	Seq    uint64    `json:"record"`
-	Parent uint64    `json:"parent"` // The record that it continues; 0: none.
-	Time   time.Time `json:"time"`   // By the clock of the writer.
+	Parent uint64    `json:"parent"` // The record that it continues; 0 if none.
+	Time   time.Time `json:"time"`   // Clock of the writer.
 	Bytes  int       `json:"bytes"`
 	standingDoc
-	Created    int            `json:"created"` // Entities.
-	Destroyed  int            `json:"destroyed"`
-	Cleared    int            `json:"cleared"`              // How many times the whole world was.
-	Components []changeDoc    `json:"components"`           // Those that changed.
-	Operations []operationDoc `json:"operations,omitempty"` // With --verbose: in the order of the calls.
-	Values     []rowDoc       `json:"values,omitempty"`     // With --patch: of the components and entities that the filters name.
-	Marks      []string       `json:"marks,omitempty"`      // What the program called the tick.
-	Inputs     []inputDoc     `json:"inputs,omitempty"`     // With --verbose: what it journaled with it.
+	Created    int         `json:"created"` // Number of entities.
+	Destroyed  int         `json:"destroyed"`
+	Cleared    int         `json:"cleared"`    // Number of clears of the whole world.
+	Components []changeDoc `json:"components"` // The components that changed.
+	// With --verbose: the operations in call order.
+	Operations []operationDoc `json:"operations,omitempty"`
+	// With --patch: the values of the components and entities that the filters select.
+	Values []rowDoc `json:"values,omitempty"`
+	// Marks that the program gave the tick.
+	Marks []string `json:"marks,omitempty"`
+	// With --verbose: the inputs that the program journaled with the tick.
+	Inputs []inputDoc `json:"inputs,omitempty"`
 }
 
-// A standingDoc says where a record is in the tree of the journal.
+// A standingDoc is the place of a record in the tree of the journal.
 type standingDoc struct {
-	Head        bool `json:"head"`                  // It leads to the newest state.
-	Rewound     bool `json:"rewound"`               // The newest state does not come from it.
-	Unreachable bool `json:"unreachable,omitempty"` // It comes after the newest state, and damage hides its own.
+	Head bool `json:"head"` // True for the record of the newest state.
+	// True if the newest state does not descend from this record.
+	Rewound bool `json:"rewound"`
+	// True for a record after the newest state, because damage hides its own state.
+	Unreachable bool `json:"unreachable,omitempty"`
 }
 
-// A changeDoc says what a tick did to a component or resource.
+// A changeDoc describes what a tick did to a component or resource.
 type changeDoc struct {
-	Name       string `json:"name"`
-	Added      int    `json:"added"`
-	Removed    int    `json:"removed"` // Also those of destroyed entities, and those that a clear took.
-	Cleared    int    `json:"cleared"` // How many times.
-	RowsBefore int    `json:"rows_before"`
-	RowsAfter  int    `json:"rows_after"`
-	Written    int    `json:"written"` // Rows that were added, set or moved.
+	Name  string `json:"name"`
+	Added int    `json:"added"`
+	// Includes rows of destroyed entities and rows that a clear removed.
+	Removed    int `json:"removed"`
+	Cleared    int `json:"cleared"` // Number of clears.
+	RowsBefore int `json:"rows_before"`
+	RowsAfter  int `json:"rows_after"`
+	Written    int `json:"written"` // Rows that were added, set or moved.
 }
 
 // An operationDoc is one call.
@@ -65,32 +72,35 @@ type operationDoc struct {
 	Entity    string `json:"entity,omitempty"`
 }
 
-// A rowDoc is what a tick made of a component of an entity, or of a resource.
+// A rowDoc is the change of one row in a tick: a component of an entity, or a resource.
 type rowDoc struct {
-	Op        string        `json:"op"` // add, remove, clear, destroy (of its entity) or set.
+	// Kind of change: add, remove, clear, destroy (of its entity) or set.
+	Op        string        `json:"op"`
 	Component string        `json:"component"`
-	Entity    string        `json:"entity,omitempty"` // None: it is a resource.
-	Old       *layout.Value `json:"old,omitempty"`    // None: there was none.
-	New       *layout.Value `json:"new,omitempty"`    // None: there is none any more.
+	Entity    string        `json:"entity,omitempty"` // Missing for a resource.
+	Old       *layout.Value `json:"old,omitempty"`    // Missing if the row did not exist before.
+	// Missing if the row does not exist afterwards.
+	New *layout.Value `json:"new,omitempty"`
 }
 
-// A standing tells where records are in the tree of the journal.
+// A standing says which records are rewound or unreachable.
 type standing struct {
 	newest uint64 // The record of the newest state.
-	known  uint64 // From this record on, it is known which were rewound.
+	// The first record for which it is known whether it was rewound.
+	known uint64
 }
 
-// standing returns the standing of the records of s, as its journal is now.
+// standing returns the standing of the records of s, from the current journal.
 func (s *source) standing() standing { return standing{s.latest(), s.rewoundFrom()} }
 
-// of describes record seq. With onHead, it is on the way to the record that the journal ends with. A
-// record of which it is not known whether it was rewound counts as not rewound.
+// of describes record seq. onHead is true if the record is an ancestor of the last record of the
+// journal, or is that record. A record counts as not rewound if its status is unknown.
 func (s standing) of(seq uint64, onHead bool) standingDoc {
 	return standingDoc{seq == s.newest, !onHead && seq != s.newest && seq >= s.known, onHead && seq > s.newest}
 }
 
-// commit reads record seq: what it says, its operations, and how it is described. It is nil if there is
-// no such record. Damage is the error.
+// commit reads record seq with its operations and describes it. It returns a nil commit if the
+// record does not exist, and damage as an error.
 func (s *source) commit(seq uint64, in standing) (c *inspect.Commit, ops []inspect.Op, doc recordDoc, err error) {
 	commits, err := s.Commits(seq, seq)
 	if err != nil || len(commits) == 0 {
@@ -105,7 +115,7 @@ func (s *source) commit(seq uint64, in standing) (c *inspect.Commit, ops []inspe
 	return c, ops, doc, nil
 }
 
-// recordDocOf describes c, without its operations and its place in the tree.
+// recordDocOf describes c, without its operations and its standing.
 func recordDocOf(c *inspect.Commit, ops []inspect.Op) recordDoc {
 	n := describe.CountTick(c, ops)
 	return recordDoc{
@@ -121,17 +131,17 @@ var opNames = map[raw.OpKind]string{
 	raw.OpCreate: "create", raw.OpDestroy: "destroy", raw.OpAdd: "add", raw.OpRemove: "remove", raw.OpClear: "clear",
 }
 
-// operations describes ops one by one.
+// operations describes each of ops.
 func operations(c *inspect.Commit, ops []inspect.Op) []operationDoc {
 	return describe.Listed(ops, func(op inspect.Op) operationDoc {
 		return operationDoc{opNames[op.Kind], c.Component(op.Component), describe.Holder(op.Entity, op.Kind == raw.OpClear)}
 	})
 }
 
-// rewound is the note beside a record that the newest state does not come from.
+// rewound is the note next to a record from which the newest state does not descend.
 const rewound = "rewound"
 
-// note says where a record is in the tree, if that is worth a word.
+// note returns the standing of a record as a short note, or nothing for a normal record.
 func (d standingDoc) note() term.Styled {
 	switch {
 	case d.Head:
@@ -144,7 +154,7 @@ func (d standingDoc) note() term.Styled {
 	return term.Styled{}
 }
 
-// parent returns the record that d continues, if that is not the one before it.
+// parent returns the parent of d, or "" if it is the record before d.
 func (d recordDoc) parent() string {
 	if d.Parent+1 == d.Seq {
 		return ""
@@ -152,14 +162,14 @@ func (d recordDoc) parent() string {
 	return strconv.FormatUint(d.Parent, 10)
 }
 
-// changes returns what d counts on one line: "created 2; Position +2 wrote 3".
+// changes returns the counts of d on one line: "created 2; Position +2 wrote 3".
 func (d recordDoc) changes() string {
 	parts := describe.Listed(d.Marks, func(name string) string { return "mark:" + name })
 	parts = append(parts, counted("cleared the world %d×", d.Cleared), counted("created %d", d.Created), counted("destroyed %d", d.Destroyed))
 	return joined("; ", append(parts, describe.Listed(d.Components, changeDoc.String)...)...)
 }
 
-// counted returns n as format has it, or "" for nothing.
+// counted formats n, or returns "" if n is 0.
 func counted(format string, n int) string {
 	if n == 0 {
 		return ""
@@ -167,7 +177,7 @@ func counted(format string, n int) string {
 	return fmt.Sprintf(format, n)
 }
 
-// String returns what c counts: "Position +2 -1 cleared 1× wrote 3".
+// String returns the counts of c: "Position +2 -1 cleared 1× wrote 3".
 func (c changeDoc) String() string {
 	return joined(" ", c.Name, counted("+%d", c.Added), counted("-%d", c.Removed), counted("cleared %d×", c.Cleared), counted("wrote %d", c.Written))
 }
@@ -177,20 +187,20 @@ func (o operationDoc) String() string {
 	return joined(" ", o.Op, o.Component, o.Entity)
 }
 
-// setOp is the op of a row that has another value than before the tick. A tick lists no
-// operation for that.
+// setOp is the op of a row whose value changed in a tick. The journal has no operation for a
+// changed value.
 const setOp = "set"
 
-// filterOps are what --op takes.
+// filterOps are the values of --op.
 var filterOps = []string{"create", "destroy", "add", "remove", "clear", setOp}
 
-// An inputDoc is what the program journaled with a tick.
+// An inputDoc is an input that the program journaled with a tick.
 type inputDoc struct {
 	Name string `json:"name"`
-	Data []byte `json:"data"` // In base64.
+	Data []byte `json:"data"` // Encoded as base64.
 }
 
-// String returns i on one line: as text if it is text, else in hexadecimal digits.
+// String returns i on one line: as text if it is text, otherwise in hexadecimal.
 func (i inputDoc) String() string {
 	const shown = 64
 	data, more := i.Data, ""

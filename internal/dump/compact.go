@@ -7,25 +7,26 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Compact writes a new store with one state as a full snapshot and as much of the way to it as is
-// asked for. Package inspect does it; here are the flags, and what the result has and lacks, which
-// is printed so that nobody removes the old store without knowing what is gone.
+// Compact writes a new store with one state as a full snapshot, and the requested part of the
+// history before it. Package inspect does the work; this file has the flags and the report. The
+// report lists what the new store lacks, so that users know it before they delete the old store.
 
 // compactDoc is what compact --json prints.
 type compactDoc struct {
-	Out   string   `json:"out"`    // What was written.
-	Tick  uint64   `json:"tick"`   // Of the state it leads to.
-	Seq   uint64   `json:"record"` // Of its record there.
-	From  uint64   `json:"from"`   // The oldest tick from which on it has the history.
-	Ticks int      `json:"ticks"`  // How many it has behind that one.
-	Names []string `json:"names"`  // Its snapshots with names.
+	Out   string   `json:"out"`    // Path of the new store or save.
+	Tick  uint64   `json:"tick"`   // Tick of the last state.
+	Seq   uint64   `json:"record"` // Record of the last state in the new store.
+	From  uint64   `json:"from"`   // The oldest tick of the history.
+	Ticks int      `json:"ticks"`  // Number of ticks after From.
+	Names []string `json:"names"`  // Named snapshots that were kept.
 
-	DroppedTicks   int      `json:"dropped_ticks"`   // Those it lacks,
-	DroppedRewound int      `json:"dropped_rewound"` // of rewound branches among them.
-	DroppedNames   []string `json:"dropped_names"`   // Snapshots with names that it lacks.
+	DroppedTicks int `json:"dropped_ticks"` // Number of ticks that were left out.
+	// Number of ticks on rewound branches among the ones left out.
+	DroppedRewound int      `json:"dropped_rewound"`
+	DroppedNames   []string `json:"dropped_names"` // Named snapshots that were left out.
 
-	Before int64 `json:"before"` // Bytes of STORE,
-	After  int64 `json:"after"`  // and of OUT.
+	Before int64 `json:"before"` // Size of STORE in bytes.
+	After  int64 `json:"after"`  // Size of OUT in bytes.
 }
 
 var compactCommand = command{
@@ -53,7 +54,7 @@ compressed stays so; others are with --compress.`,
 			if out == "" {
 				return fail(exitUsage, try("compact", c.args[0], "-o", c.args[0]+".compact"), "give the name of what to write with -o")
 			}
-			// A.. and A are the same: what is kept always ends with the state.
+			// "A.." and "A" mean the same: the kept history always ends with the state.
 			o.At, o.Keep = at, strings.TrimSuffix(o.Keep, "..")
 			return c.read(c.args[0], func(s *source) error {
 				if o.Compress && !s.IsSave() {
@@ -72,7 +73,7 @@ compressed stays so; others are with --compress.`,
 	},
 }
 
-// print prints what was written has, and what it lacks.
+// print prints what the result has and lacks.
 func (d *compactDoc) print(a *app) {
 	a.Line("kept: tick %d, record %d", d.Tick, d.Seq)
 	a.kept(d.Ticks, d.From, d.Names)
@@ -83,7 +84,7 @@ func (d *compactDoc) print(a *app) {
 	a.Line("written: %s, %s instead of %s", d.Out, term.Size(d.After), term.Size(d.Before))
 }
 
-// kept prints how many ticks and which snapshots with names a new store has.
+// kept prints the number of ticks and the named snapshots of a new store.
 func (a *app) kept(ticks int, from uint64, names []string) {
 	if ticks > 0 {
 		a.Line("history: %s behind tick %d", term.Count(ticks, "tick", "ticks"), from)
@@ -93,7 +94,7 @@ func (a *app) kept(ticks int, from uint64, names []string) {
 	}
 }
 
-// left prints which snapshots with names a new store lacks.
+// left prints the named snapshots that a new store lacks.
 func (a *app) left(names []string) {
 	if len(names) > 0 {
 		a.Line("left out: snap:%s", strings.Join(names, ", snap:"))

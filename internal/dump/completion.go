@@ -17,37 +17,36 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// What shells offer while a command line is typed.
+// Shell completion of a command line.
 //
 //	ecsdump show D 12v3.Po<TAB> ──▶ ecsdump __complete show D 12v3.Po ──▶ 12v3.Position
 //
-// Which completer answers is said by the command for its arguments, and by flagCompleters for
-// flags. Whatever goes wrong, nothing is offered and nothing is printed: the line is not finished,
-// and the shell is waiting.
+// A command sets the completers of its arguments; flagCompleters has those of flags. After an
+// error nothing is offered and nothing is printed: the line is not finished, and the shell is
+// waiting.
 
 const (
-	completionTime = 2 * time.Second // After it nothing is offered: the shell waits.
-	maxOffers      = 100             // Of entities, ticks and records.
+	completionTime = 2 * time.Second // Time limit; the shell waits for the answer.
+	maxOffers      = 100             // Largest number of entities, ticks or records.
 )
 
-// A completion is one question of a shell: what may follow what is typed. The shell calls
-// the program anew for each, as "ecsdump __complete WORDS… TYPED", and waits for the answer,
-// so that states are only loaded for entities; names and points need none.
+// A completion is one question of a shell: the words that may follow the typed text. The shell
+// starts the program for each question, as "ecsdump __complete WORDS… TYPED", and waits. So only
+// the completion of entities loads a state; names and points need none.
 type completion struct {
 	*source
-	at    string // What --at says.
+	at    string // Value of --at.
 	typed string
 
 	offers []cobra.Completion
 }
 
-// A completer offers words. An error of it means that nothing is offered, even if something was
-// found before.
+// A completer offers words. After an error nothing is offered, even if words were found before.
 type completer func(*completion) error
 
-// flagCompleters are those of flags, by name: it means the same in each command. Flags that take
-// one of a few words say so themselves ([value]), and others are not completed: an expression
-// begins with anything.
+// flagCompleters has the completers of flags, by name: a flag means the same in every command.
+// Flags that take one of a few words list these themselves ([value]). Other flags, such as
+// expressions, have no completion.
 var flagCompleters = map[string]completer{
 	"at":        (*completion).points,
 	"by":        (*completion).hanging,
@@ -59,21 +58,22 @@ var flagCompleters = map[string]completer{
 	"entity":    commas((*completion).entities),
 }
 
-// completeFlags lets shells complete the flags of root and its commands. Only -o is left to the
-// shell, which completes it with files; all others get an answer, if only none.
+// completeFlags sets the completion of the flags of root and its commands. Only -o is left to the
+// shell, which completes it with files. All other flags get an answer, even if it is empty.
 func (a *app) completeFlags(root *cobra.Command) {
 	complete := func(c *cobra.Command, flags *pflag.FlagSet) {
 		flags.VisitAll(func(f *pflag.Flag) {
 			find := cobra.NoFileCompletions
 			switch v, _ := f.Value.(*value); {
 			case f.Name == "output":
-				return // A file, as shells complete what they know nothing of.
+				return // Shells complete it with files by default.
 			case v != nil && v.words != nil:
 				find = cobra.FixedCompletions(v.words, cobra.ShellCompDirectiveNoFileComp)
 			case flagCompleters[f.Name] != nil:
 				find = a.completing(flagCompleters[f.Name])
 			}
-			_ = c.RegisterFlagCompletionFunc(f.Name, find) // It fails for a flag that has one.
+			// It fails if the flag already has a completion.
+			_ = c.RegisterFlagCompletionFunc(f.Name, find)
 		})
 	}
 	complete(root, root.PersistentFlags())
@@ -82,8 +82,8 @@ func (a *app) completeFlags(root *cobra.Command) {
 	}
 }
 
-// completeArguments completes the arguments of c: the first is a file. Which of the others it is
-// follows from how many words stand before it, the file not counted.
+// completeArguments completes the arguments of c. The first is a file. The number of words before
+// the typed one selects the completer of another argument.
 func (a *app) completeArguments(c *command) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if _, most := c.arguments(); len(args) == 0 && most > 0 {
@@ -91,21 +91,22 @@ func (a *app) completeArguments(c *command) cobra.CompletionFunc {
 		}
 		at := len(args) - 1
 		if run, _ := cmd.Flags().GetBool("run"); run {
-			at++ // Bisect has no expression then.
+			at++ // Bisect takes no expression with --run.
 		}
 		if at < 0 || at >= len(c.complete) || c.complete[at] == nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		offers, directive := a.completing(c.complete[at])(cmd, args, typed)
 		if c.name() == "diff" && len(args) == 1 {
-			directive = cobra.ShellCompDirectiveDefault // It may be another store as well, a file.
+			// The argument may also be a second store, which is a file.
+			directive = cobra.ShellCompDirectiveDefault
 		}
 		return offers, directive
 	}
 }
 
-// documented returns the commands of root but those of cobra, which tell themselves
-// what they do.
+// documented returns the commands of root, without the ones that cobra adds, which have their own
+// help.
 func documented(root *cobra.Command) (commands []*cobra.Command) {
 	for _, c := range root.Commands() {
 		if c.Runnable() && c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion" {
@@ -115,12 +116,12 @@ func documented(root *cobra.Command) (commands []*cobra.Command) {
 	return commands
 }
 
-// completing answers a shell with what find finds. Whatever is wrong, it says nothing:
-// the command will.
+// completing answers a shell with the words that find offers. It reports no errors: the command
+// itself will.
 func (a *app) completing(find completer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) (offers []cobra.Completion, directive cobra.ShellCompDirective) {
 		directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-		if len(args) == 0 || args[0] == standardInput { // Which is for the command to read.
+		if len(args) == 0 || args[0] == standardInput { // Standard input is left for the command.
 			return nil, directive
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
@@ -141,18 +142,18 @@ func (a *app) completing(find completer) cobra.CompletionFunc {
 	}
 }
 
-// offer offers a word if it goes on from what is typed. A line of an answer is a
-// word, a tab ends it: a name with one of these is not offered. Names come from files that
-// anybody may have written, and what is offered ends up in a command line.
+// offer offers a word if it begins with the typed text. Words with control characters are not
+// offered: a tab or a line end would end the answer early. Names come from files that anyone may
+// have written.
 func (c *completion) offer(word, description string) {
 	if strings.HasPrefix(word, c.typed) && !strings.ContainsFunc(word, unicode.IsControl) {
 		c.offers = append(c.offers, cobra.CompletionWithDesc(word, description))
 	}
 }
 
-// behind completes what follows the first n bytes that are typed, but by none of the
-// words without. It asks a copy of c, which believes that only the rest was typed, and puts what
-// was cut off back in front.
+// behind completes the typed text after its first n bytes, and does not offer the words without.
+// It runs find on a copy of c that has only the rest as typed text. Then it puts the first n bytes
+// back in front of each offer.
 func (c *completion) behind(n int, find completer, without ...string) error {
 	inner := *c
 	inner.typed, inner.offers = c.typed[n:], nil
@@ -165,7 +166,7 @@ func (c *completion) behind(n int, find completer, without ...string) error {
 	return err
 }
 
-// commas completes the last of words with commas between. Words that are in the list already are
+// commas completes the last word of a comma-separated list. Words that the list already has are
 // not offered again.
 func commas(find completer) completer {
 	return func(c *completion) error {
@@ -174,7 +175,7 @@ func commas(find completer) completer {
 	}
 }
 
-// ranges offers points, and behind ".." the end of a range.
+// ranges offers points, and after ".." the end of a range.
 func (c *completion) ranges() error {
 	if i := strings.Index(c.typed, ".."); i >= 0 {
 		return c.behind(i+len(".."), (*completion).points)
@@ -182,8 +183,8 @@ func (c *completion) ranges() error {
 	return c.points()
 }
 
-// points offers points in time: those that have names, and once somebody begins to
-// type a tick or a record, the newest of these.
+// points offers named points in time. Once a tick or record number is begun, it offers the newest
+// of these.
 func (c *completion) points() error {
 	c.offer("@latest", "the newest state")
 	c.offer("@first", "the oldest state")
@@ -208,9 +209,9 @@ func (c *completion) points() error {
 	return err
 }
 
-// newest offers the newest records or ticks, once somebody begins to type one: a journal
-// may have millions. A number alone means a tick on the way to the newest state. They come from the
-// newest back, and maxOffers of those that fit are enough.
+// newest offers the newest records or ticks once a number is begun, because a journal may have
+// millions. A number alone means a tick of the path to the newest state. They are offered newest
+// first, at most maxOffers.
 func (c *completion) newest() {
 	switch {
 	case strings.HasPrefix(c.typed, "record:"):
@@ -228,7 +229,7 @@ func (c *completion) newest() {
 	}
 }
 
-// peek returns what the state of --at has of e. It does not load the state.
+// peek returns what the state of --at has of e, without loading the state.
 func (c *completion) peek(e ecs.Entity) (*inspect.EntityState, error) {
 	seq, err := c.Resolve(c.at)
 	if err != nil {
@@ -237,10 +238,11 @@ func (c *completion) peek(e ecs.Entity) (*inspect.EntityState, error) {
 	return c.source.peek(e, seq)
 }
 
-// components offers components, and resources as well or not.
+// components offers components, with or without resources.
 func components(resources bool) completer {
 	return func(c *completion) error {
-		state, err := c.peek(ecs.NewEntity(0, 1)) // Any entity, there or not, knows all of them.
+		// Any entity, alive or not, lists all components.
+		state, err := c.peek(ecs.NewEntity(0, 1))
 		if err != nil {
 			return err
 		}
@@ -253,8 +255,8 @@ func components(resources bool) completer {
 	}
 }
 
-// entities offers the first of those alive, by index. This is the one completer that loads a state,
-// to say what each entity has.
+// entities offers the first living entities by index. This is the only completer that loads a
+// state, to describe the components of each entity.
 func (c *completion) entities() error {
 	im, err := c.state(c.at)
 	if err != nil {
@@ -286,9 +288,9 @@ func (c *completion) holders() error {
 	return c.entities()
 }
 
-// subjects offers entities, behind the dot their components, and fields of these; and resources, with
-// their fields. Behind the dot one entity is looked up, which loads no state; a word with a dot
-// that begins with no entity may be a resource.
+// subjects offers entities; after a dot, their components and fields; and resources with their
+// fields. After a dot it looks up one entity, which loads no state. A word with a dot that is not
+// an entity may be a resource.
 func (c *completion) subjects() error {
 	text, _, narrowed := strings.Cut(c.typed, ".")
 	if !narrowed {
@@ -310,7 +312,7 @@ func (c *completion) subjects() error {
 	return nil
 }
 
-// resources offers resources, and their fields.
+// resources offers resources and their fields.
 func (c *completion) resources() error {
 	state, err := c.peek(ecs.Vacant)
 	if err != nil {
@@ -324,14 +326,14 @@ func (c *completion) resources() error {
 	return nil
 }
 
-// named offers a component or resource by what it is called here, and its fields.
+// named offers a component or resource under the given name, and its fields.
 func (c *completion) named(name string, of inspect.EntityComponent) {
 	c.offer(name, of.Layout.String())
 	c.fields(name, of.Layout)
 }
 
-// fields offers the fields of what is typed already, level by level. It goes a level deeper only
-// where what is typed does: a type that refers to many others is not listed whole.
+// fields offers the fields below the typed path. It descends only where the typed text does, so a
+// type that refers to many others is not listed in full.
 func (c *completion) fields(path string, t *layout.Type) {
 	if !strings.HasPrefix(c.typed, path+".") {
 		return

@@ -11,44 +11,45 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// An agent reads an answer as a whole, and pays for each word: what a terminal would scroll is cut
-// for it.
+// An agent reads an answer in full and pays for each word, so long answers are cut for it.
 //
 //	document, as printed ──▶ value, list, object, text: copied, token by token
 //	                     ──▶ note: what was passed over, by where it stood
 //	                     ──▶ limited: what the limit of the command had left out before
 //	                     ──▶ a last member, left_out: sentences, and how to ask on
 //
-// The document stays valid, and of the same shape. It is copied token by token, since order and
-// numbers would not survive a map.
+// The result is a valid document of the same shape. It is copied token by token, because a map
+// would lose the order of members and the precision of numbers.
 
-// leftOutMember is the member of a document that says what was left out of it.
+// leftOutMember is the member of a document that lists what was left out.
 const leftOutMember = "left_out"
 
-// What an agent is given of a document.
+// Limits of a document for an agent.
 const (
-	cutBytes    = 32 << 10  // Behind these, lists end.
-	cutElements = 100       // Of a list within another, and members of an object.
-	cutText     = 2 << 10   // Characters of a text.
-	cutAnswer   = 256 << 10 // What has more bytes all the same is not given at all.
+	cutBytes = 32 << 10 // Lists end after so many bytes of output.
+	// Largest number of elements of a nested list, and of members of an object.
+	cutElements = 100
+	cutText     = 2 << 10   // Longest text, in characters.
+	cutAnswer   = 256 << 10 // A larger result, in bytes, is refused.
 )
 
-// A cutter copies a document, token by token, and leaves out what is too long. Members stay in
-// their order, and numbers as they are written.
+// A cutter copies a document token by token and leaves out what is too long. Members keep their
+// order, and numbers their digits.
 //
-// Where is a path without numbers, as rows[].values.Bag, so that the same member of all elements is
-// counted once.
+// A place is a path without indices, such as rows[].values.Bag, so the same member of all
+// elements is counted once.
 type cutter struct {
 	*json.Decoder
-	out    bytes.Buffer
-	left   map[string]int // By where.
-	where  []string       // In the order in which they were met.
-	limits []string       // Sentences of what the document itself says was left out.
+	out   bytes.Buffer
+	left  map[string]int // Number of things left out, by place.
+	where []string       // Places, in the order in which they were met.
+	// Sentences about what the document itself reports as left out.
+	limits []string
 }
 
-// cut returns printed, which the command of t printed for args, cut to what an agent can read. Its
-// last member says what was left out. What is still too large has no lists that could be cut
-// further, and is not given.
+// cut shortens printed, the output of the command of t for args, to what an agent can read. The
+// last member of the result lists what was left out. If the result is still too large, cut
+// returns an error.
 func (t *tool) cut(printed []byte, args []string) (rawDocument, error) {
 	c := &cutter{Decoder: json.NewDecoder(bytes.NewReader(printed)), left: map[string]int{}}
 	c.UseNumber()
@@ -67,15 +68,15 @@ func (t *tool) cut(printed []byte, args []string) (rawDocument, error) {
 		return c.out.Bytes(), nil
 	}
 	text, err := query.Marshal(append(said, t.on))
-	c.out.Truncate(c.out.Len() - 1) // The brace.
+	c.out.Truncate(c.out.Len() - 1) // Remove the closing brace.
 	fmt.Fprintf(&c.out, ",%q:%s}", leftOutMember, text)
 	return c.out.Bytes(), err
 }
 
-// limited notes what the limit of the command left out, by what the document says itself: earlier
-// is how many things come before a list, and total how many there are of rows or differences, of
-// which the offset was passed and some are here. Where nobody knows how many, more says that there are some.
-// A document without these members says nothing, and so does this.
+// limited records what the limit of the command left out, as reported by members of the document.
+// The member earlier counts things before a list. The member total counts rows or differences;
+// those before the offset and those in the list are not left out. The member more says that an
+// unknown number follows. A document without these members reports nothing.
 func (c *cutter) limited(printed []byte, args []string) {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(printed, &doc) != nil {
@@ -103,8 +104,8 @@ func (c *cutter) limited(printed []byte, args []string) {
 	}
 }
 
-// note notes that n things were left out at a place. Most places of their own are told; all that
-// are met later are "others".
+// note records that n things were left out at a place. The first places are listed separately;
+// later ones are counted as "others".
 func (c *cutter) note(where string, n int) {
 	const most = 16
 	if _, ok := c.left[where]; !ok {
@@ -118,8 +119,8 @@ func (c *cutter) note(where string, n int) {
 	c.left[where] += n
 }
 
-// value copies the next value, which lies at a place so many values deep. Depth 0 is the document,
-// 1 its members, 2 and more what lies in them.
+// value copies the next value, at a place and a nesting depth. Depth 0 is the document, 1 its
+// members, and 2 and more their parts.
 func (c *cutter) value(where string, depth int) error {
 	token, err := c.Token()
 	if err != nil {
@@ -141,10 +142,10 @@ func (c *cutter) value(where string, depth int) error {
 	return nil
 }
 
-// list copies the elements of a list. The list of the document has as many as fit. Once cutBytes
-// are out, no list gets another element, but members of objects still follow: the shape stays.
-// Lists that lie deeper end after cutElements as well, so that one long value does not take all of
-// the room.
+// list copies the elements of a list. The list of the document gets as many as fit. After
+// cutBytes of output, no list gets another element, but the members of objects still follow, so
+// the shape is kept. Nested lists also end after cutElements, so that one long value does not
+// take all the room.
 func (c *cutter) list(where string, depth int) error {
 	c.out.WriteByte('[')
 	n := 0
@@ -168,7 +169,7 @@ func (c *cutter) list(where string, depth int) error {
 	return err
 }
 
-// object copies the members of an object. Only maps of a world have too many.
+// object copies the members of an object. Only maps in a world have too many members.
 func (c *cutter) object(where string, depth int) error {
 	c.out.WriteByte('{')
 	for n := 0; c.More(); n++ {
@@ -201,7 +202,7 @@ func (c *cutter) object(where string, depth int) error {
 	return err
 }
 
-// text copies a text, or the beginning of one.
+// text copies a text, cut to cutText characters.
 func (c *cutter) text(where, text string) error {
 	if runes := []rune(text); len(runes) > cutText {
 		c.note("the characters of "+where, len(runes)-cutText)
@@ -212,8 +213,7 @@ func (c *cutter) text(where, text string) error {
 	return err
 }
 
-// skip passes over the next value. It reads it whole, however long it is; it was printed to memory
-// already.
+// skip passes over the next value. It reads the value in full, which is already in memory.
 func (c *cutter) skip() error {
 	var v json.RawMessage
 	return c.Decode(&v)

@@ -12,29 +12,32 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Diff compares two states, of one store or of two.
+// Diff compares two states of one store or of two stores.
 //
 //	arguments ──▶ diffEnds: two points, or a second store
 //	          ──▶ diverge, with --first: the points become those of the first tick that differs
 //	          ──▶ DiffTo, by package inspect ──▶ filter ──▶ document: counts, and what is shown
 //	          ──▶ JSON or lines; the exit status says whether they differ
 //
-// Counts are of all that differs, whatever a limit shows. The exit status is that of diff(1): 1 for
-// states that differ. So a difference is a failure, one that is not reported, as its lines were
-// printed.
+// Counts include all differences, whatever a limit shows. The exit status for states that differ
+// is 1, as for diff(1). So a difference is a failure that is not reported, because its lines are
+// printed already.
 
 // diffDoc is what diff --json prints.
 type diffDoc struct {
-	*firstDoc                    // With --first; nothing else if no tick differs.
-	Old         diffSideDoc      `json:"old"`
-	New         diffSideDoc      `json:"new"`
-	Same        bool             `json:"same"`
-	Builds      *describe.Builds `json:"builds,omitempty"` // Which builds wrote the states, if these and the builds differ.
-	Schema      []typeDifference `json:"schema"`
-	Entities    entitiesDiffDoc  `json:"entities"`
-	Components  []rowCounts      `json:"components"`  // Those with rows that differ.
-	Total       int              `json:"total"`       // Differences that the filters leave.
-	Differences []differenceDoc  `json:"differences"` // Resources, then by entity; as many as --limit allows, none with --stat.
+	*firstDoc             // With --first; the only content if no tick differs.
+	Old       diffSideDoc `json:"old"`
+	New       diffSideDoc `json:"new"`
+	Same      bool        `json:"same"`
+	// The builds that wrote the two states, if they differ.
+	Builds     *describe.Builds `json:"builds,omitempty"`
+	Schema     []typeDifference `json:"schema"`
+	Entities   entitiesDiffDoc  `json:"entities"`
+	Components []rowCounts      `json:"components"` // Components with rows that differ.
+	// Number of differences that the filters select.
+	Total int `json:"total"`
+	// Resources, then entities in order; at most --limit, and none with --stat.
+	Differences []differenceDoc `json:"differences"`
 }
 
 // A diffSideDoc names one of the two states.
@@ -43,11 +46,11 @@ type diffSideDoc struct {
 	stateDoc
 }
 
-// A typeDifference is something that the types of the two states say differently.
+// A typeDifference is a difference between the types of the two states.
 type typeDifference struct {
 	Component string `json:"component"`
-	Field     string `json:"field,omitempty"` // Path of the field that is meant, or "": the component.
-	Old       string `json:"old,omitempty"`   // Missing where there is none.
+	Field     string `json:"field,omitempty"` // Path of the field, or "" for the component.
+	Old       string `json:"old,omitempty"`   // Missing if the old state lacks it.
 	New       string `json:"new,omitempty"`
 }
 
@@ -55,30 +58,32 @@ type typeDifference struct {
 type entitiesDiffDoc struct {
 	Created   int `json:"created"`
 	Destroyed int `json:"destroyed"`
-	Moved     int `json:"moved"` // In another row among all entities.
-	Free      int `json:"free"`  // Indices without an entity in either state, with another generation or order.
+	Moved     int `json:"moved"` // Entities in another row of the entity array.
+	// Indices that are free in both states, with another generation or order.
+	Free int `json:"free"`
 }
 
 type rowCounts = describe.RowCounts
 
-// A differenceDoc is an entity, a component of an entity, or a resource that
-// differs.
+// A differenceDoc is an entity, a component of an entity, or a resource that differs.
 type differenceDoc struct {
-	Entity    string         `json:"entity,omitempty"`    // Missing for a resource.
-	Component string         `json:"component,omitempty"` // Missing if the entity itself is meant.
-	Change    string         `json:"change"`              // created, destroyed, added, removed, changed or moved.
-	OldRow    *int           `json:"old_row,omitempty"`
-	NewRow    *int           `json:"new_row,omitempty"`
-	Old       any            `json:"old,omitempty"` // Value of a component that was removed or changed.
-	New       any            `json:"new,omitempty"` // Value of a component that was added or changed.
-	Fields    []fieldDiffDoc `json:"fields,omitempty"`
+	Entity    string `json:"entity,omitempty"`    // Missing for a resource.
+	Component string `json:"component,omitempty"` // Missing if the entity itself differs.
+	// Kind of change: created, destroyed, added, removed, changed or moved.
+	Change string         `json:"change"`
+	OldRow *int           `json:"old_row,omitempty"`
+	NewRow *int           `json:"new_row,omitempty"`
+	Old    any            `json:"old,omitempty"` // Value of a removed or changed component.
+	New    any            `json:"new,omitempty"` // Value of an added or changed component.
+	Fields []fieldDiffDoc `json:"fields,omitempty"`
 }
 
-// firstDoc says where two histories part.
+// firstDoc says where two histories diverge.
 type firstDoc struct {
-	Compared int            `json:"compared"`   // Ticks that both have.
-	Equal    *commonTickDoc `json:"last_equal"` // null: the states differ after all of them.
-	First    *commonTickDoc `json:"first"`      // null: they differ after none.
+	Compared int            `json:"compared"`   // Number of ticks that both histories have.
+	Equal    *commonTickDoc `json:"last_equal"` // The last equal tick; null if all ticks differ.
+	// The first tick that differs; null if no tick differs.
+	First *commonTickDoc `json:"first"`
 }
 
 // A commonTickDoc is a tick that both histories have.
@@ -130,9 +135,9 @@ Exit status: 0 the states hold the same, 1 they differ.`,
 	},
 }
 
-// A differ says what to compare, and how much of it to show. What it compares is found by package
-// inspect, without reading pages that the two states share; it then filters, counts all that is
-// left, and describes no more than is shown: values are read only for that.
+// A differ has the flags of a comparison. Package inspect finds the differences, without reading
+// pages that the two states share. The differ filters and counts all of them, and reads values
+// only for those that it shows.
 type differ struct {
 	at, at2     string
 	components  []string
@@ -149,21 +154,20 @@ type diffSide struct {
 	doc diffSideDoc
 }
 
-// String returns d as the first lines of a diff name it.
+// String returns the description of d in the first lines of a diff.
 func (d diffSideDoc) String() string { return d.Store + " at " + d.place() }
 
-// run opens what the arguments name. The same store is opened once, so that its two states
-// share pages and are compared without reading these. With two stores the points are flags, as
-// there is no place for them among the arguments; --at alone is for both.
+// run opens the stores that the arguments name. A single store is opened once, so its two states
+// share pages, which need no reading. With two stores the points are flags; --at alone sets both.
 func (d *differ) run(c *call) error {
 	ends := diffEnds(c.args)
 	if ends.store == "" && d.at+d.at2 != "" {
 		return c.misused("--at and --at2 are for two stores; of one, give the points themselves")
 	}
-	return c.read(c.args[0], func(s *source) error { // A second store is open while the first is.
+	// The first store stays open while the second is.
+	return c.read(c.args[0], func(s *source) error {
 		if ends.store == "" {
-			// Both sides are the same view, so pages that the two states share are known to be
-			// equal.
+			// Both sides are the same view, so shared pages are known to be equal.
 			return d.compare(&diffSide{source: s, at: ends.a}, &diffSide{source: s, at: ends.b})
 		}
 		return c.read(ends.store, func(t *source) error {
@@ -172,13 +176,13 @@ func (d *differ) run(c *call) error {
 	})
 }
 
-// compare compares t with s. Points are resolved before anything is read, so that a wrong one
-// is told at once.
+// compare compares t, the new side, with s, the old one. It resolves points before reading, so a
+// wrong point fails immediately.
 //
-// s is the old side and t the new one. With --first, Resolve gives the ends of two histories, and
-// the states compared are those after the first tick that differs; if none does there is nothing to
-// compare, and only what diverge found is told. Same is what the filters leave: a difference that
-// nobody asked for does not count for the exit status.
+// With --first, the points are the ends of two histories, and the compared states are those after
+// the first tick that differs. If no tick differs, compare prints only the result of diverge.
+// Same refers to the filtered differences: a difference that the filters drop does not affect the
+// exit status.
 func (d *differ) compare(s, t *diffSide) (err error) {
 	for _, side := range []*diffSide{s, t} {
 		side.doc.Store = side.path
@@ -191,7 +195,7 @@ func (d *differ) compare(s, t *diffSide) (err error) {
 		if first, err = d.diverge(s, t); err != nil {
 			return err
 		}
-		// No tick differs: the document of this alone, and exit status 0.
+		// No tick differs: print only this document, with exit status 0.
 		if first.First == nil {
 			return s.tell(first)
 		}
@@ -211,27 +215,28 @@ func (d *differ) compare(s, t *diffSide) (err error) {
 		doc.Builds = describe.BuildsOf(s.Build(s.doc.Seq), t.Build(t.doc.Seq))
 	}
 	if s.json {
-		// As JSON, values are read one difference after the other, while the list is printed.
+		// As JSON, values are read while the list is printed.
 		err = stream(s.app, doc, each(len(shown), func(i int) (differenceDoc, error) { return differenceDocOf(shown[i]) }))
 	} else {
 		err = d.print(s.app, doc, shown)
 	}
 	if err == nil && !doc.Same {
-		// What is wrong with printing comes before that they differ.
+		// A write error takes precedence over the difference.
 		err = &failure{code: exitProblem, err: errDiffer}
 	}
 	return err
 }
 
-// onlyComponents takes out of diff what is not about these components: entities too.
+// onlyComponents removes from diff everything that is not about these components, entities too.
 func onlyComponents(diff *inspect.Diff, names []string) {
-	diff.Registry = inspect.RegistryDiff{} // Who was created is about no component.
+	// Created and destroyed entities belong to no component.
+	diff.Registry = inspect.RegistryDiff{}
 	diff.Components = slices.DeleteFunc(diff.Components, func(c *inspect.ComponentDiff) bool { return !slices.Contains(names, c.Name) })
 	diff.Schema = slices.DeleteFunc(diff.Schema, func(c inspect.SchemaDiff) bool { return !slices.Contains(names, c.Component) })
 }
 
-// filter takes out of diff what is not asked for. It has the components of either state, also those
-// without differences, so no other name is known.
+// filter removes from diff what the flags do not select. The diff has the components of both
+// states, even without differences, so any other name is an error.
 func (d *differ) filter(s *source, diff *inspect.Diff) error {
 	if len(d.components) > 0 {
 		known := describe.Listed(diff.Components, func(c *inspect.ComponentDiff) string { return c.Name })
@@ -245,7 +250,7 @@ func (d *differ) filter(s *source, diff *inspect.Diff) error {
 	if len(d.entities) == 0 {
 		return nil
 	}
-	// What is left is about these entities alone: types, and indices without an entity, are not.
+	// Schema differences and free indices belong to no entity, so they are dropped too.
 	others := func(e ecs.Entity) bool { return !slices.Contains(d.entities, e.String()) }
 	diff.Schema, diff.Registry.Free = nil, 0
 	diff.Registry.Created = slices.DeleteFunc(diff.Registry.Created, others)
@@ -257,11 +262,11 @@ func (d *differ) filter(s *source, diff *inspect.Diff) error {
 	return nil
 }
 
-// document describes diff, without the differences that are to be shown: these are described one
-// by one, for people as lines and for programs as documents.
+// document describes diff, without the differences to be shown. Those are described one by one,
+// as lines or as documents.
 //
-// Differences are listed in an order that does not depend on the limit. With --stat none is shown,
-// so no value is read at all.
+// The order of the differences does not depend on the limit. With --stat none is shown, so no
+// value is read.
 func (d *differ) document(diff *inspect.Diff) (doc *diffDoc, shown []describe.Difference) {
 	r := diff.Registry
 	doc = &diffDoc{
@@ -269,7 +274,7 @@ func (d *differ) document(diff *inspect.Diff) (doc *diffDoc, shown []describe.Di
 		Schema:   describe.Listed(diff.Schema, func(s inspect.SchemaDiff) typeDifference { return typeDifference(s) }),
 		Entities: entitiesDiffDoc{len(r.Created), len(r.Destroyed), len(r.Moved), r.Free},
 	}
-	// Rows that only moved are listed with --order alone; they are counted in any case.
+	// Rows that only moved are always counted, but listed only with --order.
 	all := describe.Differences(diff, d.order, nil)
 	doc.Total = len(all)
 	if !d.stat {
@@ -279,8 +284,8 @@ func (d *differ) document(diff *inspect.Diff) (doc *diffDoc, shown []describe.Di
 	return doc, shown
 }
 
-// diverge compares the histories of two states. Two points of one store may lie on two branches:
-// these are compared from where they part.
+// diverge compares the histories of two states. Two points of one store may be on two branches;
+// these are compared from their common ancestor on.
 func (d *differ) diverge(s, t *diffSide) (*firstDoc, error) {
 	for _, x := range []*diffSide{s, t} {
 		if x.IsSave() {
@@ -297,7 +302,7 @@ func (d *differ) diverge(s, t *diffSide) (*firstDoc, error) {
 	return &firstDoc{div.Compared, (*commonTickDoc)(div.Equal), (*commonTickDoc)(div.First)}, nil
 }
 
-// print says where the histories part, before what differs there.
+// print prints where the histories diverge, before the differences at that tick.
 func (d *firstDoc) print(a *app) {
 	switch {
 	case d.First == nil:
@@ -309,7 +314,8 @@ func (d *firstDoc) print(a *app) {
 	}
 }
 
-// differenceDocOf describes x. Rows are told even where no value differs, as order is part of a state.
+// differenceDocOf describes x. It includes rows even if no value differs, because order is part
+// of a state.
 func differenceDocOf(x describe.Difference) (doc differenceDoc, err error) {
 	doc.Change = x.Change
 	doc.Entity, doc.Component = x.Names()
@@ -317,7 +323,7 @@ func differenceDocOf(x describe.Difference) (doc differenceDoc, err error) {
 		return doc, nil
 	}
 	doc.OldRow, doc.NewRow = present(x.Row.OldRow), present(x.Row.NewRow)
-	// Its value is the same on both sides, so it has none here.
+	// A moved row has the same value on both sides, so it has none here.
 	if x.Change == "moved" {
 		return doc, nil
 	}
@@ -331,7 +337,7 @@ func differenceDocOf(x describe.Difference) (doc differenceDoc, err error) {
 	return doc, err
 }
 
-// print prints doc for people.
+// print prints doc as text.
 func (d *differ) print(a *app, doc *diffDoc, shown []describe.Difference) error {
 	if doc.firstDoc != nil {
 		doc.firstDoc.print(a)
@@ -392,7 +398,7 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	case "moved":
 		g.StyledText(term.Faint, "> %s: row %d → %d", name, x.Row.OldRow, x.Row.NewRow)
 	case "added", "removed":
-		// Values returns both sides, of which one is there.
+		// Values returns both sides; only one of them is set.
 		style, sign := term.Added, "+"
 		before, v, err := x.Values()
 		if x.Change == "removed" {
@@ -405,8 +411,8 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	case "changed":
 		fields, err := x.Component.Fields(x.Row)
 		for _, f := range fields {
-			// versus is for two values; of a map or a slice one side may be missing, which replaces
-			// its text below.
+			// versus takes two values. In a map or a slice one side may be missing; the code
+			// below then replaces the texts.
 			before, after := versus(f.Old, f.New)
 			if f.Old.Kind() == 0 {
 				before, after = "", f.New.String()
@@ -420,8 +426,7 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	return nil
 }
 
-// diffLine prints what differs, which one of the states may lack. An empty text means that this
-// state lacks it.
+// diffLine prints a difference. An empty text means that the state lacks the value.
 func diffLine(g *term.Grid, what, before, after string) {
 	switch {
 	case before == "":

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// The JSON Schema of a document is made of its Go type, so that both say the same: members by their
-// tags, required unless they may be missing. What a world holds has no schema: its types are known
-// to the store alone.
+// The JSON Schema of a document is derived from its Go type: members from their tags, required
+// unless they can be missing. Values of a world have no schema, because only the store knows
+// their types.
 
-// documentSchema returns the JSON Schema of a document, which has what its type says, its
-// format, and what was left out of it.
+// documentSchema returns the JSON Schema of a document: its members, its format, and the list of
+// what was left out.
 func documentSchema(doc any) map[string]any {
 	t := reflect.TypeOf(doc)
 	s := structSchema(t)
@@ -29,9 +29,9 @@ var (
 	bytesType = reflect.TypeFor[[]byte]()
 )
 
-// typeSchema returns the schema of what a type of a member is written as. What writes itself
-// may be anything: it is a value of a world. A pointer is its element, or null. The order of the
-// cases matters: a time writes itself as well, and bytes are a slice.
+// typeSchema returns the schema of the type of a member. A type with its own marshaller may be
+// anything, because it is a value of a world. A pointer is its element, or null. The order of the
+// cases matters: a time has its own marshaller too, and bytes are a slice.
 func typeSchema(t reflect.Type) map[string]any {
 	switch {
 	case t == timeType:
@@ -64,15 +64,14 @@ func typeSchema(t reflect.Type) map[string]any {
 	return map[string]any{"type": "integer"}
 }
 
-// structSchema returns the schema of a struct. Members that may be missing are not required:
-// those that say omitempty, and those of an embedded struct that need not be there. Others may
-// be added at any time. Fields of embedded structs are members of the outer one, as package json
-// has them.
+// structSchema returns the schema of a struct. A member is not required if it says omitempty, or
+// belongs to an embedded pointer. Other members may be added at any time. Fields of embedded
+// structs are members of the outer struct, as in package json.
 func structSchema(t reflect.Type) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" { // An embedded struct, or nothing that is written.
+		if name == "" { // An embedded struct, or a field that is not written.
 			continue
 		}
 		properties[name] = typeSchema(f.Type)
@@ -83,7 +82,7 @@ func structSchema(t reflect.Type) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required}
 }
 
-// behindPointer reports whether the field at that place of t belongs to an embedded pointer.
+// behindPointer reports whether the field of t at index belongs to an embedded pointer.
 func behindPointer(t reflect.Type, index []int) bool {
 	for _, i := range index[:len(index)-1] {
 		if t = t.Field(i).Type; t.Kind() == reflect.Pointer {

@@ -14,13 +14,12 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// A document is a value of a struct type whose name ends in Doc: lsDoc makes
-// documents of the format ecsdump.ls/1. Its list, if it has one, is the only member
-// that is a slice of such structs:
+// A document is a value of a struct type whose name ends in Doc: lsDoc makes documents of the
+// format ecsdump.ls/1. The list of a document is its only member that is a slice of such structs:
 //
-//	--json    {                                  --ndjson   {"format":"ecsdump.ls/1","tick":7,"total":2}
-//	            "format": "ecsdump.ls/1",                   {"entity":"0v1", …}
-//	            "tick": 7,                                  {"entity":"1v1", …}
+//	--json    {                              --ndjson   {"format":"ecsdump.ls/1","tick":7,"total":2}
+//	            "format": "ecsdump.ls/1",               {"entity":"0v1", …}
+//	            "tick": 7,                              {"entity":"1v1", …}
 //	            "total": 2,
 //	            "entities": [
 //	              {"entity": "0v1", …},
@@ -28,21 +27,20 @@ import (
 //	            ]
 //	          }
 //
-// Lists are printed as they are read, so an error may come in the middle of one. What is
-// printed is a whole document all the same: the error comes behind it, with its exit status.
+// List elements are printed as they are read, so an error may occur in the middle of a list. The
+// printed document is complete even then; the error follows, with its exit status.
 
 // docSuffix ends the names of document types.
 const docSuffix = "Doc"
 
-// formatOf returns the format of documents of a type: "ecsdump.ls/1". The number is 1
-// until one loses a member, or a member comes to mean something else.
+// formatOf returns the format of documents of a type: "ecsdump.ls/1". The number stays 1 until a
+// member is removed or changes its meaning.
 func formatOf(typeName string) string {
 	return "ecsdump." + strings.TrimSuffix(typeName, docSuffix) + "/1"
 }
 
-// document prints doc as JSON; with --ndjson, the elements of its list on lines of
-// their own. A document is one whole value in memory; what has a list that may be long is printed
-// by stream.
+// document prints doc as JSON; with --ndjson, the elements of its list on separate lines. The
+// document is a complete value in memory. A document with a long list is printed by stream.
 func (a *app) document(doc any) error {
 	if name, items := listOf(doc); name != "" && a.ndjson {
 		return stream(a, doc, each(items.Len(), func(i int) (any, error) { return items.Index(i).Interface(), nil }))
@@ -58,11 +56,11 @@ func (a *app) document(doc any) error {
 	return a.Broken()
 }
 
-// A report is a document that can be printed for people as well. Its method prints lines and
-// tables, which keep no error: execute asks at the end.
+// A report is a document that can also be printed as text. Its method prints lines and tables,
+// which return no error: execute checks for write errors at the end.
 type report interface{ print(a *app) }
 
-// tell prints doc: as JSON, or for people.
+// tell prints doc as JSON or as text.
 func (a *app) tell(doc report) error {
 	if a.json {
 		return a.document(doc)
@@ -71,8 +69,8 @@ func (a *app) tell(doc report) error {
 	return nil
 }
 
-// list prints items as they are read: as the list of doc, or as rows. Which of the two it is, only
-// this function knows: a command has one walk for both.
+// list prints items as they are read, as the list of doc or as rows. A command thus has one walk
+// for both.
 func list[T any](a *app, doc any, items walk[T], g *term.Grid, row func(T)) error {
 	if a.json {
 		return stream(a, doc, items)
@@ -81,9 +79,9 @@ func list[T any](a *app, doc any, items walk[T], g *term.Grid, row func(T)) erro
 	return err
 }
 
-// rows prints items for people as they are read, by row, which adds one to g. It returns how
-// many there were; if there were none, it has not even printed the headings of g. After each row it
-// asks whether anybody still reads, so that a walk through a large store ends.
+// rows prints items as text while they are read; row adds each to g. It returns the number of
+// items, and prints no headings if there were none. After each row it checks whether the output
+// is still open, so a walk through a large store ends early.
 func rows[T any](a *app, items walk[T], g *term.Grid, row func(T)) (n int, err error) {
 	err = items(func(item T) error {
 		n++
@@ -96,24 +94,24 @@ func rows[T any](a *app, items walk[T], g *term.Grid, row func(T)) (n int, err e
 	return n, err
 }
 
-// more prints how many of total things a limit left out behind those that were printed.
+// more prints how many of total things a limit left out after the printed ones.
 func (a *app) more(n, total int, one, many string) {
 	if n > 0 {
 		a.Line("%d more of %s; --limit 0 prints all", n, term.Count(total, one, many))
 	}
 }
 
-// moreUnknown says that a limit left out things behind those that were printed, nobody knows how many.
+// moreUnknown prints that a limit left out an unknown number of things after the printed ones.
 func (a *app) moreUnknown(many string) { a.Line("more %s; --limit 0 prints all", many) }
 
-// earlier prints how many things a limit left out before those that will be printed.
+// earlier prints how many things a limit left out before the printed ones.
 func (a *app) earlier(n int, one, many string) {
 	if n > 0 {
 		a.Line("%s before these; --limit 0 prints all", term.Count(n, one, many))
 	}
 }
 
-// present returns a row for a member that is missing if there is none: -1.
+// present returns a pointer to a row, or nil for -1, so that the member is missing.
 func present(row int) *int {
 	if row < 0 {
 		return nil
@@ -121,16 +119,15 @@ func present(row int) *int {
 	return &row
 }
 
-// A walk calls visit with one thing after the other, as those of package inspect do. It ends
-// with the first error, be it its own or that of visit. What is visited may be good only until
-// visit returns.
+// A walk calls visit for one thing after the other, as the walks of package inspect do. It ends
+// with the first error, its own or that of visit. A visited thing is valid only until visit
+// returns.
 type walk[T any] = func(visit func(T) error) error
 
-// errEnough ends a walk whose caller wants no more of it.
+// errEnough ends a walk early.
 var errEnough = errors.New("enough")
 
-// ended returns what is wrong with a walk that ended with err: nothing, if it had visited
-// enough.
+// ended returns the error of a walk, or nil if the walk ended early with errEnough.
 func ended(err error) error {
 	if errors.Is(err, errEnough) {
 		return nil
@@ -138,7 +135,7 @@ func ended(err error) error {
 	return err
 }
 
-// each walks over what f makes of 0 to n-1.
+// each walks over f(0) to f(n-1).
 func each[T any](n int, f func(i int) (T, error)) walk[T] {
 	return func(visit func(T) error) error {
 		for i := range n {
@@ -154,7 +151,7 @@ func each[T any](n int, f func(i int) (T, error)) walk[T] {
 	}
 }
 
-// mapped walks over what f makes of items.
+// mapped walks over f of each item.
 func mapped[T, U any](items walk[T], f func(T) (U, error)) walk[U] {
 	return func(visit func(U) error) error {
 		return items(func(item T) error {
@@ -167,20 +164,20 @@ func mapped[T, U any](items walk[T], f func(T) (U, error)) walk[U] {
 	}
 }
 
-// stream prints doc as JSON with items as its list, which may be too long to be
-// held; in doc itself it is empty. With --ndjson the items are on lines of their own,
-// and the members before and behind the list as well: of these only the items have no
-// format. An error among the items ends the list, not the document, and is returned.
+// stream prints doc as JSON with items as its list, which may exceed memory; the list in doc is
+// empty. With --ndjson each item has its own line, and so have the members before and after the
+// list. Lines of items have no format. An error among the items ends the list, not the document,
+// and is returned.
 //
-// Members behind the list are printed behind it. If doc is a pointer, they may be
-// set while items are printed.
+// Members after the list are printed after it. If doc is a pointer, they can be set while items
+// are printed.
 //
 //	before      {"format":"ecsdump.log/1","earlier":0,          marshalled with an empty list
 //	list        "records": [ item, item, …                      one by one
-//	behind      ], "end":"true"}                                marshalled again, when all were printed
+//	behind      ], "end":"true"}                                marshalled again, after the list
 //
-// The document is marshalled twice and cut at its list, so that tags, embedded structs and the
-// order of members are those of package json in both forms.
+// The document is marshalled twice and cut at its list, so tags, embedded structs and the order
+// of members follow package json in both forms.
 func stream[T any](a *app, doc any, items walk[T]) error {
 	list, _ := listOf(doc)
 	if list == "" {
@@ -205,15 +202,15 @@ func stream[T any](a *app, doc any, items walk[T]) error {
 		n++
 		return a.Broken()
 	})
-	_, behind, err := around(doc, list) // Anew: they may have been set since.
+	_, behind, err := around(doc, list) // Marshal again: the members may have been set since.
 	if err == nil {
 		a.behind(n, formatMember(doc), behind)
 	}
 	return cmp.Or(bad, err, a.Broken())
 }
 
-// item prints the item n of a list. The comma comes before an item rather than behind it, as
-// nobody knows which one is the last until the walk ends.
+// item prints item n of a list. The comma comes before an item, because the last item is unknown
+// until the walk ends.
 func (a *app) item(n int, text string) {
 	switch {
 	case a.ndjson:
@@ -226,8 +223,8 @@ func (a *app) item(n int, text string) {
 	}
 }
 
-// behind prints the members behind a list of n items. With --ndjson, if nothing stands behind the
-// list there is no such line.
+// behind prints the members after a list of n items. With --ndjson it prints no line if no member
+// follows the list.
 func (a *app) behind(n int, format, members string) {
 	if a.ndjson {
 		if members != "" {
@@ -239,18 +236,18 @@ func (a *app) behind(n int, format, members string) {
 		a.Print("\n  ")
 	}
 	if a.Print("]"); members != "" {
-		// Without the brace that opens them, which stands before the list.
+		// Without the opening brace, which is printed before the list.
 		a.Print(",", indented("{"+members+"}", "")[1:], "\n")
 		return
 	}
 	a.Print("\n}\n")
 }
 
-// indented returns JSON on lines that begin with prefix, but for the first.
+// indented returns JSON on lines that begin with prefix, except the first.
 func indented(text, prefix string) string {
 	var out bytes.Buffer
 	if err := json.Indent(&out, []byte(text), prefix, "  "); err != nil {
-		panic(err) // It was just marshalled.
+		panic(err) // The JSON was just marshalled, so it is valid.
 	}
 	return out.String()
 }
@@ -260,7 +257,7 @@ func formatMember(doc any) string {
 	return fmt.Sprintf(`"format":%q`, formatOf(reflect.Indirect(reflect.ValueOf(doc)).Type().Name()))
 }
 
-// formatted returns doc as an object on one line, its format first.
+// formatted returns doc as an object on one line, with its format first.
 func formatted(doc any) (string, error) {
 	b, err := query.Marshal(doc)
 	members := strings.TrimPrefix(string(b), "{")
@@ -270,16 +267,16 @@ func formatted(doc any) (string, error) {
 	return "{" + formatMember(doc) + members, err
 }
 
-// around returns the members of doc before its list, of which the first is the format,
-// and those behind it; without braces. It looks for the list in the JSON, since only package
-// json knows which members are left out and which come from embedded structs.
+// around returns the members of doc before its list, beginning with the format, and those after
+// the list, without braces. It searches the marshalled JSON, because package json decides which
+// members are omitted and which come from embedded structs.
 func around(doc any, list string) (before, behind string, err error) {
 	text, err := formatted(doc)
 	if err != nil {
 		return "", "", err
 	}
 	d := json.NewDecoder(strings.NewReader(text))
-	_, err = d.Token() // The brace.
+	_, err = d.Token() // The opening brace.
 	for err == nil && d.More() {
 		start := d.InputOffset()
 		var name json.Token
@@ -294,11 +291,11 @@ func around(doc any, list string) (before, behind string, err error) {
 	return "", "", cmp.Or(err, fmt.Errorf("%T has no member %s", doc, list))
 }
 
-// listOf returns the list of doc, which --ndjson takes apart: the only member that is a
-// slice of documents; no name if there is none, or the embedded struct with it is not there.
+// listOf returns the list of doc that --ndjson splits: the only member that is a slice of
+// documents. The name is empty if there is no list, or if its embedded struct is nil.
 //
-// A document with two such lists has none that could be streamed, and is printed whole. Slices of
-// other types, as of strings and values, do not count.
+// A document with two such lists cannot be streamed, and is printed in one piece. Slices of other
+// types, such as strings and values, do not count.
 func listOf(doc any) (name string, items reflect.Value) {
 	v := reflect.Indirect(reflect.ValueOf(doc))
 	for _, f := range reflect.VisibleFields(v.Type()) {

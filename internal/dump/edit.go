@@ -19,34 +19,35 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Edit makes a new state in three steps: compile all, compute all rows as they are to be, then set
-// them.
+// Edit makes a new state in three steps: it compiles all expressions, computes all new rows, then
+// sets them.
 //
 //	--where, 'A.X = EXPR' …   compiled for the state
-//	each entity               that the filters leave: its rows with the assignments applied, encoded
+//	each entity               selected by the filters: its rows after the assignments, encoded
 //	the copy of the state     gets these rows, and is written as a new save or store
 //
-// With --dry-run rows are counted and not kept, and the state need not be loaded for that.
+// With --dry-run rows are only counted, which needs no loaded state.
 //
-// Nothing is changed before the last expression was evaluated, so that assignments do not see each
-// other, and nothing is written if one of them fails. A row that several assignments change is
-// edited once more as it is to be by then: two fields of one struct are two edits of one row.
+// No row changes before the last expression is evaluated, so assignments do not see each other.
+// If one fails, nothing is written. A row that two assignments change is edited twice: the second
+// edit starts from the result of the first.
 
 // editDoc is what edit --json prints.
 type editDoc struct {
 	stateDoc
-	Output   string      `json:"output,omitempty"` // Missing with --dry-run.
-	Digest   string      `json:"digest,omitempty"` // Of the state that was made; missing with --dry-run.
-	Entities int         `json:"entities"`         // That the filters leave.
-	Edits    []editedDoc `json:"edits"`            // In the order of the assignments.
+	Output string `json:"output,omitempty"` // Missing with --dry-run.
+	// Digest of the new state; missing with --dry-run.
+	Digest   string      `json:"digest,omitempty"`
+	Entities int         `json:"entities"` // Number of entities that the filters select.
+	Edits    []editedDoc `json:"edits"`    // In the order of the assignments.
 }
 
-// An editedDoc says what an assignment did.
+// An editedDoc reports the effect of an assignment.
 type editedDoc struct {
-	Target  string `json:"target"`  // What it assigns to.
-	Changed int    `json:"changed"` // Values that are other ones now,
-	Same    int    `json:"same"`    // that were so already,
-	Lacking int    `json:"lacking"` // and entities that do not have the component.
+	Target  string `json:"target"`  // The component, resource or field that it assigns to.
+	Changed int    `json:"changed"` // Number of values that changed.
+	Same    int    `json:"same"`    // Number of values that were already equal.
+	Lacking int    `json:"lacking"` // Number of entities without the component.
 }
 
 var editCommand = command{
@@ -77,7 +78,7 @@ With --dry-run it is not loaded.`,
 			if e.out == "" && !e.dry {
 				return c.misused("say with -o what to make, or --dry-run")
 			}
-			// Before all is computed for nothing; SaveImage asks once more.
+			// Fail early, before computing the state; SaveImage checks again.
 			if _, err := os.Lstat(e.out); err == nil && e.out != "" {
 				return occupied(e.out)
 			}
@@ -95,18 +96,18 @@ type editor struct {
 	dry, store bool
 }
 
-// An assignment gives a component or a part of it other values.
+// An assignment gives a component, or a part of it, new values.
 type assignment struct {
 	editedDoc
 	component *inspect.Component
-	number    int          // Of the component in the sweep. Of a resource it does not count.
-	path      []string     // Of fields to what it assigns to.
-	layout    *layout.Type // Of that.
+	number    int          // Number of the component in the sweep; unused for a resource.
+	path      []string     // Path of fields below the component.
+	layout    *layout.Type // Layout of the assigned part.
 	text      string       // The expression.
-	value     *query.Swept // Compiled; nil: it is of a resource.
+	value     *query.Swept // The compiled expression; nil for a resource.
 }
 
-// A rowEdit is a row as it is to be.
+// A rowEdit is the new content of a row.
 type rowEdit struct {
 	component *inspect.Component
 	row       int
@@ -131,7 +132,7 @@ func (e *editor) edit(s *source, st *inspect.State) error {
 		if err != nil {
 			return err
 		}
-		// Two that write the same bytes: which of them is last would decide.
+		// With two assignments to the same bytes, the result would depend on their order.
 		if slices.ContainsFunc(assignments, func(b *assignment) bool { return b.component == a.component && overlap(a.path, b.path) }) {
 			return fail(exitUsage, "", "%s is assigned to twice", a.Target)
 		}
@@ -144,7 +145,7 @@ func (e *editor) edit(s *source, st *inspect.State) error {
 	if e.dry {
 		return s.tell(editDocOf(outline(st), entities, assignments))
 	}
-	im := state{st.Outline().Settled().Clone(), st.Seq} // A state that is read may be shared; this one is ours to change.
+	im := state{st.Outline().Settled().Clone(), st.Seq} // Clone: a loaded state may be shared.
 	for _, r := range rows {
 		n := slices.Index(st.Outline().Components, r.component)
 		if _, err := im.Components[n].SetRows(r.row, 1, r.encoded); err != nil {
@@ -165,35 +166,35 @@ func (e *editor) edit(s *source, st *inspect.State) error {
 	return s.tell(doc)
 }
 
-// editDocOf says what assignments did, of a state in which the filters leave so many entities.
+// editDocOf reports assignments to a state in which the filters select so many entities.
 func editDocOf(im state, entities int, assignments []*assignment) *editDoc {
 	return &editDoc{stateDoc: im.doc(), Entities: entities, Edits: describe.Listed(assignments, func(a *assignment) editedDoc { return a.editedDoc })}
 }
 
-// overlap reports whether one of two paths leads into what the other one leads to. Either may be
-// empty, which is the component itself.
+// overlap reports whether one of two paths is a prefix of the other. An empty path is the
+// component itself.
 func overlap(a, b []string) bool {
 	n := min(len(a), len(b))
 	return slices.Equal(a[:n], b[:n])
 }
 
-// assignment reads "Component.Field = EXPR".
+// assignment parses "Component.Field = EXPR".
 //
-// The target is a name, then fields. It is taken apart from its end: as long as no component is
-// called so, the last dot begins the path. Only fields of structs can be named; an element of a
-// slice cannot, and a tag has nothing to be assigned.
+// The target is a name, then fields. Fields are split off from the end until a component has the
+// remaining name. Only fields of structs can be named, not elements of slices. A tag cannot be
+// assigned.
 func (w *sweeper) assignment(text string) (*assignment, error) {
 	s, im := w.source, outline(w.State)
 	target, expr, ok := query.SplitAssignment(text)
 	if !ok {
 		return nil, fail(exitUsage, "", "%q is no assignment; write 'Component.Field = EXPR'", text)
 	}
-	// Both names of components and paths have dots: the longest name that there is is meant.
+	// Names of components and paths both contain dots; the longest known name wins.
 	name, path := target, ""
 	for im.Find(name) == nil {
 		i := strings.LastIndexByte(name, '.')
 		if i < 0 {
-			// It is called for its error, which suggests names that are near.
+			// Called for its error, which suggests similar names.
 			_, err := s.component(im, name)
 			return nil, err
 		}
@@ -215,7 +216,8 @@ func (w *sweeper) assignment(text string) (*assignment, error) {
 	}
 	a.text = expr
 	if a.component.Resource {
-		_, err := s.compile(im, target, expr, query.WantTotal) // What is wrong with it is told before anything is asked.
+		// Compile now, so that a wrong expression fails before anything is evaluated.
+		_, err := s.compile(im, target, expr, query.WantTotal)
 		return a, err
 	}
 	var err error
@@ -224,8 +226,8 @@ func (w *sweeper) assignment(text string) (*assignment, error) {
 	return a, err
 }
 
-// noField is the failure of assigning to a field that is not there. A path that leads into what is
-// no struct asks for a value of all of that.
+// noField is the failure of an assignment to an unknown field. If the path leads into a
+// non-struct, the error asks for a value of the enclosing field.
 func (s *source) noField(a *assignment, field string) error {
 	if a.layout.Kind != layout.Struct {
 		return fail(exitUsage, try("schema", s.path), "%s: no field %q: it is in no struct, but in %s; give a value for all of that", a.Target, field, a.layout)
@@ -234,16 +236,16 @@ func (s *source) noField(a *assignment, field string) error {
 	return fail(exitUsage, try("schema", s.path), "%s: no field %q%s", a.Target, field, near.Hint(field, names))
 }
 
-// An edition is what the entities of a span become.
+// An edition is the edited rows and counts of a span of entities.
 type edition struct {
-	entities int         // That the filters leave.
-	edits    []editedDoc // By assignment: how many are changed, the same and lacking.
+	entities int         // Number of entities that the filters select.
+	edits    []editedDoc // By assignment: how many values changed, were the same, or were missing.
 	rows     []rowEdit
 }
 
-// edited returns the rows that assignments make others of, if they are wanted, and how many entities where
-// leaves. No row is changed yet: what is assigned is of the state as it was. Resources come last, each once,
-// whatever the filters say: they are no entity's.
+// edited returns the number of entities that where selects, and the new rows if wanted. It
+// changes no row: expressions see the state as it is. Resources come last, each once, whatever
+// the filters select.
 func (w *sweeper) edited(where []*query.Swept, assignments []*assignment, wanted bool) (rows []rowEdit, entities int, err error) {
 	take := func(found edition, _ int) error {
 		entities += found.entities
@@ -283,12 +285,11 @@ func (w *sweeper) edited(where []*query.Swept, assignments []*assignment, wanted
 	return rows, entities, err
 }
 
-// edit adds the rows of e that assignments change; those of resources, if e is [ecs.Vacant].
+// edit adds the rows of e that assignments change, or those of resources if e is [ecs.Vacant].
 //
-// For each assignment it finds the row, evaluates the expression on the state as it was, and
-// applies the value to the row as it is to be by then: that of an edit of the same component if one
-// is there, else that of the state. A row that comes out as it was is counted as the same, and
-// needs no edit.
+// For each assignment it evaluates the expression on the unchanged state, and applies the value
+// to the row. The row comes from an earlier edit of the same component, or from the state. A row
+// that stays equal is counted as the same and needs no edit.
 func (d *edition) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assignment) ([]byte, bool, error), valueOf func(*assignment) (query.Answer, error)) error {
 	if d.edits == nil {
 		d.edits = make([]editedDoc, len(assignments))
@@ -306,7 +307,7 @@ func (d *edition) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assi
 			d.edits[n].Lacking++
 			continue
 		}
-		// Rows of e are behind first. If none is of this component, i is first - 1.
+		// Rows of e begin at first. If none is of this component, i is first-1.
 		i := first + slices.IndexFunc(d.rows[first:], func(r rowEdit) bool { return r.component == a.component })
 		if i >= first {
 			before = d.rows[i].encoded
@@ -326,9 +327,10 @@ func (d *edition) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assi
 		case i >= first:
 			d.rows[i].encoded = after
 		default:
-			row := 0 // Of a resource.
+			row := 0 // Row of a resource.
 			if e != ecs.Vacant {
-				row = a.component.Find(e) // A component that is not in memory is never asked.
+				// A component that is not in memory has no Find; dry runs do not reach this line.
+				row = a.component.Find(e)
 			}
 			d.rows = append(d.rows, rowEdit{a.component, row, after})
 		}
@@ -337,7 +339,8 @@ func (d *edition) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assi
 	return nil
 }
 
-// wrong says that the type of a cannot hold v, which is assigned to e, or to a resource.
+// wrong is the error for a value v that the type of a cannot hold; e is [ecs.Vacant] for a
+// resource.
 func (a *assignment) wrong(e ecs.Entity, v query.Answer, err error) error {
 	place, hint := a.Target, ""
 	if e != ecs.Vacant {
@@ -349,17 +352,17 @@ func (a *assignment) wrong(e ecs.Entity, v query.Answer, err error) error {
 	return fail(exitUsage, "", "%s: %w%s", place, err, hint)
 }
 
-// patch returns v as JSON for the component: with the fields around it. Layouts read JSON, which
-// checks v against the type, so there is one place that knows what a type can hold. What JSON
-// cannot say has forms of its own: names of constants become numbers, bytes that are no UTF-8
-// base64, and what a pointer leads to a list of one.
+// patch returns v as JSON for the whole component, with the enclosing fields. Layouts read JSON
+// and check v against the type, so the check is in one place. Some values have special forms.
+// Names of constants become numbers, and bytes that are not UTF-8 become base64. A pointed-to value
+// becomes a list of one.
 //
-//	'Position.X = 3'          {"X":3}                    what is around the value comes last, inside out
+//	'Position.X = 3'          {"X":3}                    enclosing fields are added inside out
 //	'State = "Idle"'          2                          its name becomes the number
 //	'Name = "\xff"'           {"base64":"/w=="}
 //	'Next = 5', a pointer     [5]; nothing stays null
 func (a *assignment) patch(v query.Answer) []byte {
-	patch, _ := json.Marshal(v) // An answer always marshals.
+	patch, _ := json.Marshal(v) // An answer can always be marshalled.
 	if text, ok := v.Text(); ok {
 		if number, ok := a.layout.NumberOf(text); ok {
 			patch, _ = json.Marshal(number)

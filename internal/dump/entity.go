@@ -14,13 +14,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// How arguments name an entity, a component of it, or a field; and what is said of one that is not
-// alive. That is asked often, of what somebody found in a log: so an error tells when it died and
-// the command that shows its last state.
+// This file parses arguments that name an entity, a component of it, or a field, and reports
+// entities that are not alive. Users often look up an entity from a log. So the error names the
+// tick of its death and the command that shows its last state.
 
-// entity reads an ENTITY of the command line. An index alone is the entity that is alive with
-// it in the state that record seq leads to, and people are told which that is. Of an index that
-// nobody has, the error is about who had it last.
+// entity parses an ENTITY of the command line. For an index alone, it returns the living entity
+// with that index in the state of record seq, and prints a note with its name. If no living
+// entity has the index, the error describes the last entity with it.
 func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 	index, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
@@ -30,7 +30,8 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 		}
 		return e, nil
 	}
-	p, err := s.peek(ecs.NewEntity(uint32(index), 1), seq) // Of any generation, it says who has the index.
+	// With any generation, peek reports the entity that has the index.
+	p, err := s.peek(ecs.NewEntity(uint32(index), 1), seq)
 	if err != nil {
 		return 0, err
 	}
@@ -40,16 +41,15 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 		s.note("index %d is %v at %s", index, p.Holder, at.place())
 		return p.Holder, nil
 	}
-	// The state was asked for a made-up generation; what is to be told is about who had the index
-	// last.
+	// The generation was made up; the error is about the last entity with the index.
 	p.Entity = p.Holder
 	return 0, s.notAlive(p)
 }
 
-// entityForms is what an ENTITY can be.
+// entityForms describes the forms of an ENTITY.
 const entityForms = "INDEXvGENERATION, as in 12v3, or the index of one that is alive"
 
-// isEntity reports whether text is written like an ENTITY.
+// isEntity reports whether text has the form of an ENTITY.
 func isEntity(text string) bool {
 	_, err := ecs.ParseEntity(text)
 	if err != nil {
@@ -58,26 +58,26 @@ func isEntity(text string) bool {
 	return err == nil
 }
 
-// notAlive says what is known of an entity that is not alive in p.
+// notAlive returns the failure for an entity that is not alive in p.
 //
 //	index never used, or generation 0      never existed
 //	generation above that of the index     does not exist yet
 //	destroyed by a tick that is kept       was destroyed in tick N; try the state before it
 //	else                                   is not alive any more
 //
-// Behind that it says what became of the index. Looking for the tick reads the journal backward,
-// perhaps all of it.
+// The failure also names the status of the index. Finding the tick reads the journal backward,
+// possibly all of it.
 func (s *source) notAlive(p *inspect.EntityState) error {
 	e, at := p.Entity, stateDoc{p.Tick, p.Seq}.place()
 	if p.Row < 0 || e.Generation() == 0 {
 		return s.missing(try("ls", s.path), "%v never existed: at %s, %s in use", e, at, indices(p.Indices))
 	}
-	last := p.Holder // Of a free index: who had it last.
+	last := p.Holder // The last entity with the index, if the index is free.
 	now, next := "is free", try("ls", s.path)
 	switch {
 	case p.Row < p.Living:
 		now, next = fmt.Sprintf("is alive as %v", last), try("show", s.path, last.String())
-	case p.Row >= p.Free: // Rows are alive, then free, then retired.
+	case p.Row >= p.Free: // Rows hold living entities first, then free indices, then retired ones.
 		now = "is retired: its generations are spent"
 	}
 	text := "does not exist yet" // Generations of an index only grow.
@@ -95,7 +95,7 @@ func (s *source) notAlive(p *inspect.EntityState) error {
 	return s.missing(next, "%v %s; at %s, index %d %s", e, text, at, e.Index(), now)
 }
 
-// indices says which indices a state has, of n.
+// indices describes the indices of a state that has n of them.
 func indices(n int) string {
 	if n == 0 {
 		return "no index is"
@@ -103,14 +103,13 @@ func indices(n int) string {
 	return fmt.Sprintf("indices 0 to %d are", n-1)
 }
 
-// deathOf looks for the tick that destroyed e, back from record seq; nil if it finds none.
-// It reads that part of the journal. A tick may have created and destroyed e, and cleared the
-// world as well: its operations are read from the last to the first, and a clear only counts
-// once it is known that e was there before it.
+// deathOf finds the tick that destroyed e, searching backward from record seq; nil if it finds
+// none. A tick may create and destroy e, and clear the world too. So its operations are read in
+// reverse, and a clear counts only if e existed before it.
 //
-// The last tick that created e bounds the search: older ticks know nothing of it. A clear of the
-// world destroys without an operation for each entity, so it is noted until a destroy or a create
-// before it is found; at the end of the journal it stands.
+// The last tick that created e ends the search. A clear of the world destroys entities without an
+// operation for each. So a clear is a candidate until an older destroy or create of e is found.
+// At the end of the journal it is the answer.
 func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err error) {
 	for entry := range s.Log().Ancestors(seq) {
 		if err := s.ctx.Err(); err != nil {
@@ -127,32 +126,31 @@ func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err e
 			case op.Kind == raw.OpCreate && op.Entity == e:
 				return death, nil
 			case op.Kind == raw.OpClear && op.Component < 0:
-				death = c // Unless something older did it.
+				death = c // An older operation in the search may replace it.
 			}
 		}
 	}
 	return death, nil
 }
 
-// A subject is what somebody asks about an entity: ENTITY[.Component[.field]], as
-// in 12v3.Position.X, 12v3.Bag.Items[0] or 12v3.Bag.Counts["gold"]; or about a resource:
-// Resource[.field]. The three parts are read together with the state that is asked about, since a
-// name may have dots in it: which component is meant depends on which there are.
+// A subject is the target of a query: an entity, ENTITY[.Component[.field]], such as
+// 12v3.Position.X, 12v3.Bag.Items[0] or 12v3.Bag.Counts["gold"]; or a resource, Resource[.field].
+// Names may contain dots, so the components of the queried state decide where a name ends.
 type subject struct {
-	entity    ecs.Entity // Vacant: it is about a resource, which is the component.
-	component string     // "": all of them.
-	number    int        // Of the component.
-	field     string     // As it is written behind the component.
-	steps     []pathStep // To the field; none: the whole component.
+	entity    ecs.Entity // [ecs.Vacant] for a resource; component then names the resource.
+	component string     // Empty for all components.
+	number    int        // Number of the component.
+	field     string     // The text after the component.
+	steps     []pathStep // Path to the field; empty for the whole component.
 }
 
-// isResource reports whether sub is about a resource.
+// isResource reports whether sub is a resource.
 func (sub subject) isResource() bool { return sub.entity == ecs.Vacant }
 
-// holder names the entity that sub is about; "": it is about a resource.
+// holder returns the entity of sub as text, or "" for a resource.
 func (sub subject) holder() string { return describe.Holder(sub.entity, sub.isResource()) }
 
-// numbers returns the components that sub is about; none: all.
+// numbers returns the number of the component of sub, or nil for all.
 func (sub subject) numbers() []int {
 	if sub.number == allComponents {
 		return nil
@@ -160,18 +158,17 @@ func (sub subject) numbers() []int {
 	return []int{sub.number}
 }
 
-// A pathStep leads into a value: to a field, or to an element or entry.
+// A pathStep leads from a value to one of its fields, elements or map entries.
 type pathStep struct {
-	name string // Of the field, or what is between the brackets.
+	name string // Name of the field, or the text between the brackets.
 	item bool
 }
 
 // allComponents is the number in a subject that names no component.
 const allComponents = -1
 
-// subject reads text, and what the state that record seq leads to has of the entity, or of the
-// resources: the newest state of interest. A text that does not begin with an entity is read whole
-// as that of a resource.
+// subject parses text, and returns the components of its entity, or the resources, in the state
+// of record seq. A text that does not begin with an entity is a resource.
 func (s *source) subject(text string, seq uint64) (sub subject, state *inspect.EntityState, err error) {
 	first, rest, narrowed := strings.Cut(text, ".")
 	sub = subject{entity: ecs.Vacant, number: allComponents}
@@ -188,7 +185,7 @@ func (s *source) subject(text string, seq uint64) (sub subject, state *inspect.E
 	return sub, state, err
 }
 
-// narrow reads Component[.field], or that of a resource.
+// narrow parses Component[.field], or Resource[.field].
 func (sub *subject) narrow(s *source, text string, components []inspect.EntityComponent) error {
 	n, field := longest(text, components, sub.isResource())
 	if n < 0 {
@@ -206,9 +203,10 @@ func (sub *subject) narrow(s *source, text string, components []inspect.EntityCo
 	return nil
 }
 
-// longest returns which of the components, or of the resources, text begins with, and the field that
-// follows it. Names may have dots and brackets in them, so the longest is meant; -1: there is none.
-// What follows a name must be a dot or a bracket: Bag is not meant by Bagpipe.
+// longest returns the component, or the resource, with the longest name that text begins with,
+// and the field after it. The longest name wins because names may contain dots and brackets. The
+// name must end at a dot, a bracket or the end of text: Bagpipe does not name Bag. The number is
+// -1 if no name fits.
 func longest(text string, components []inspect.EntityComponent, resource bool) (number int, field string) {
 	number = -1
 	for n, c := range components {
@@ -220,9 +218,8 @@ func longest(text string, components []inspect.EntityComponent, resource bool) (
 	return number, field
 }
 
-// unknown is the failure of a text that begins with no name of what it is about. It also looks
-// among what it is not about: a component named without an entity, or a resource named behind one,
-// are the mistakes that are made most.
+// unknown is the failure of a text that begins with no known name. It also checks the two most
+// common mistakes: a component without its entity, and a resource after an entity.
 func (sub *subject) unknown(s *source, text string, components []inspect.EntityComponent) error {
 	var known []string
 	for _, c := range components {
@@ -234,7 +231,7 @@ func (sub *subject) unknown(s *source, text string, components []inspect.EntityC
 	other, field := longest(text, components, !sub.isResource())
 	switch {
 	case sub.isResource() && strings.ContainsAny(text[:min(1, len(text))], "0123456789"):
-		_, err := s.entity(name, 0) // It says what is wrong with it.
+		_, err := s.entity(name, 0) // Called for its error.
 		return err
 	case other >= 0 && sub.isResource():
 		name = components[other].Name
@@ -247,7 +244,7 @@ func (sub *subject) unknown(s *source, text string, components []inspect.EntityC
 	return s.noComponent(name, known)
 }
 
-// String returns sub as it is written.
+// String returns sub in the form of an argument.
 func (sub subject) String() string {
 	switch {
 	case sub.isResource():
@@ -258,9 +255,9 @@ func (sub subject) String() string {
 	return sub.entity.String() + "." + sub.component + sub.field
 }
 
-// of follows the steps of sub into a value of its component. It reports false where they
-// lead to nothing, as a slice may be too short for an element. Pointers on the way are followed,
-// without a step for them.
+// of follows the steps of sub into a value of its component. It returns false if they lead
+// nowhere, for example beyond the end of a slice. Pointers on the path are followed without a
+// step.
 func (sub subject) of(v layout.Value) (layout.Value, bool) {
 	if v.Kind() == 0 {
 		return v, false
@@ -274,7 +271,8 @@ func (sub subject) of(v layout.Value) (layout.Value, bool) {
 	return v, true
 }
 
-// followed returns what the pointer v points to; anything else, and nil, is returned as it is.
+// followed returns the value that the pointer v leads to. It returns nil pointers and other
+// values as they are.
 func followed(v layout.Value) layout.Value {
 	for v.Kind() == layout.Pointer && v.Len() > 0 {
 		v = v.Index(0)
@@ -282,7 +280,7 @@ func followed(v layout.Value) layout.Value {
 	return v
 }
 
-// into takes the step. A key of a map is named as it prints, and a text with or without quotes.
+// into takes the step. A map key has its printed form; a string key may omit the quotes.
 func (s pathStep) into(v layout.Value) (layout.Value, bool) {
 	switch {
 	case !s.item:
@@ -301,7 +299,7 @@ func (s pathStep) into(v layout.Value) (layout.Value, bool) {
 	return layout.Value{}, false
 }
 
-// parseSteps reads .name, [3] and ["key"], one behind the other.
+// parseSteps parses a sequence of .name, [3] and ["key"].
 func parseSteps(text string) (steps []pathStep, err error) {
 	for text != "" {
 		var s pathStep
@@ -313,8 +311,8 @@ func parseSteps(text string) (steps []pathStep, err error) {
 	return steps, nil
 }
 
-// nextStep cuts a step off text. Between brackets is a Go string in quotes, which may hold a
-// bracket, or what there is up to the next bracket.
+// nextStep cuts the first step off text. Brackets contain a quoted Go string, which may contain a
+// bracket, or the text up to the closing bracket.
 func nextStep(text string) (s pathStep, rest string, err error) {
 	if name, ok := strings.CutPrefix(text, "."); ok {
 		end := strings.IndexAny(name+".", ".[")
@@ -335,8 +333,8 @@ func nextStep(text string) (s pathStep, rest string, err error) {
 	return pathStep{name: key, item: true}, rest, nil
 }
 
-// checkSteps returns why no value of type t can be gone into by steps. It asks the type alone: an
-// index beyond a slice, or a key that no map has, is no mistake, as another tick may have it.
+// checkSteps returns an error if the steps do not fit the type t. An index beyond a slice, or an
+// unknown map key, is no error, because it may exist at another tick.
 func checkSteps(t *layout.Type, steps []pathStep) error {
 	for _, s := range steps {
 		for t.Kind == layout.Pointer {
@@ -350,7 +348,7 @@ func checkSteps(t *layout.Type, steps []pathStep) error {
 	return nil
 }
 
-// intoType returns the type of what the step leads to.
+// intoType returns the type that the step leads to.
 func (s pathStep) intoType(t *layout.Type) (*layout.Type, error) {
 	if !s.item {
 		var names []string

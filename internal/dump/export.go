@@ -18,16 +18,15 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Export writes a state, or what ticks changed, for other programs. Which of its parts does it
-// follows from the format and from whether there is a range: see exporter. Whatever is written to a
-// name is new, and is removed if writing it fails: half an export is worse than none, as a program
-// that reads it cannot tell.
+// Export writes a state, or the changes of ticks, for other programs. The format and the range
+// select the code: see exporter. The output is always a new file, and is removed after an error,
+// because a reader cannot detect an incomplete export.
 
-// changesDoc is what export --format json or ndjson prints of a range: it needs no --json.
+// changesDoc is what export --format json or ndjson prints for a range, even without --json.
 type changesDoc struct {
 	From    stateDoc           `json:"from"`
 	To      uint64             `json:"to_record"`
-	Changes []tickDifferentDoc `json:"changes"` // In the order of the ticks.
+	Changes []tickDifferentDoc `json:"changes"` // Ordered by tick.
 }
 
 // A tickDifferentDoc is a difference that a tick made.
@@ -88,7 +87,7 @@ damage hides the state, its counter is 0: traces know no end of one.`,
 	},
 }
 
-// An exporter says what to export, and where to:
+// An exporter has the flags of an export. The format and the range select the output:
 //
 //	a state     json, ndjson   package inspect writes it, and reads it again
 //	a state     csv            a table for each component
@@ -105,9 +104,9 @@ type exporter struct {
 	at         string
 }
 
-// check makes sense of the flags. A combination of flags that means nothing is an error rather than
-// ignored. A state as JSON or NDJSON is to be imported again, so it has all components, and a limit
-// to some is refused; CSV to standard output has room for one table.
+// check validates the flags. A useless combination is an error and is not ignored. A state as
+// JSON or NDJSON must have all components, because it can be imported again. CSV on standard
+// output has room for one table.
 func (x *exporter) check(c *call) error {
 	if c.ndjson {
 		if x.format != "ndjson" && c.flags.Changed("format") {
@@ -133,8 +132,8 @@ func (x *exporter) check(c *call) error {
 	return c.atOrRange(1)
 }
 
-// run exports a state, or with a range what its ticks changed. From here on nothing is printed for
-// people: names and values stand in the output as they are (Raw).
+// run exports a state, or with a range the changes of its ticks. Names and values are written
+// without escaping for terminals (Raw).
 func (x *exporter) run(s *source) error {
 	if x.inTables() {
 		return x.tables(s)
@@ -162,18 +161,18 @@ func (x *exporter) run(s *source) error {
 	if x.out != "" {
 		return x.directory(s.ctx, chosen)
 	}
-	// check has seen to it that there is one.
+	// check ensures that exactly one component is chosen.
 	return exportCSV(s.ctx, s.Out, chosen[0])
 }
 
-// to calls f, which writes to standard output, with that being the new file: so that all that
-// prints documents can write them to one. The writer is flushed also if f fails: cmp.Or has both
-// evaluated and returns the first error.
+// to calls f with standard output redirected to the new file, so that all printing code can write
+// to it. The file is flushed even if f fails: cmp.Or evaluates both and returns the first error.
 func (x *exporter) to(a *app, f func() error) error {
 	if x.out == "" {
 		return f()
 	}
-	return newFile(x.out, func(w io.Writer) error { // What is buffered for standard output stays in its own writer.
+	// The buffer of standard output stays in its own writer.
+	return newFile(x.out, func(w io.Writer) error {
 		stdout := a.Writer
 		a.Writer = bufio.NewWriter(w)
 		defer func() { a.Writer = stdout }()
@@ -181,9 +180,9 @@ func (x *exporter) to(a *app, f func() error) error {
 	})
 }
 
-// newFile makes a file that f writes; there is none if that fails. Nothing is written over, ever: a
-// name that is taken is an error, and so only what was made here is removed. cmp.Or evaluates all
-// that it is given, so the file is closed also if f failed, and removed whatever closing it gave.
+// newFile creates a file that f writes, and removes it after an error. It never overwrites: an
+// existing name is an error, so only a new file is removed. cmp.Or evaluates all arguments, so
+// the file is closed even if f fails.
 func newFile(path string, f func(w io.Writer) error) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, os.ErrExist) {
@@ -198,14 +197,13 @@ func newFile(path string, f func(w io.Writer) error) error {
 	return nil
 }
 
-// occupied says that an output is there already.
+// occupied is the failure for an output path that exists.
 func occupied(path string) error {
 	return fail(exitUsage, "", "%s is there; nothing is overwritten, give a new name", path)
 }
 
-// directory writes a CSV file for each component. If one fails all are removed, with the directory,
-// which was made here. Components have names apart, and so have their files: FileName writes each
-// byte that may mean something as its number.
+// directory writes a CSV file for each component into a new directory. After an error it removes
+// the directory. Different components have different file names: see FileName.
 func (x *exporter) directory(ctx context.Context, components []*inspect.Component) error {
 	if err := os.Mkdir(x.out, 0o777); errors.Is(err, os.ErrExist) {
 		return occupied(x.out)
@@ -221,9 +219,9 @@ func (x *exporter) directory(ctx context.Context, components []*inspect.Componen
 	return nil
 }
 
-// FileName returns name as a file may be called: bytes other than letters, digits, _, - and . are
-// written %2F. A dot at the beginning is as well, as "..", and a name that is hidden, would not do.
-// No two names become one, since % is itself written so.
+// FileName converts name to a file name: bytes other than letters, digits, _, - and . are written
+// as %2F. A leading dot is escaped too, because ".." and hidden files are unwanted. Different
+// names stay different, because % is escaped too.
 func FileName(name string) string {
 	var b []byte
 	for i := range len(name) {
@@ -238,10 +236,10 @@ func FileName(name string) string {
 	return string(b)
 }
 
-// changes writes what the ticks of a range changed.
+// changes writes the changes of the ticks of a range.
 //
-// A range is read as diff reads it: its ends are states, and of a single point the other end is the
-// newest state. What the ticks behind A did is told, what led to A is not.
+// The ends of the range are states, as for diff; a single point ranges to the newest state. The
+// ticks after A are included, and A itself is not.
 func (x *exporter) changes(s *source, text string) error {
 	ends := diffEnds([]string{s.path, text})
 	if ends.store != "" {
@@ -255,7 +253,7 @@ func (x *exporter) changes(s *source, text string) error {
 	if err != nil {
 		return err
 	}
-	// Asked before anything is written: Changes would find it in the middle of a document.
+	// Checked before anything is written: Changes would fail in the middle of a document.
 	if _, err := s.Path(from, to); damaged(err) {
 		return err
 	} else if err != nil {
@@ -268,7 +266,7 @@ func (x *exporter) changes(s *source, text string) error {
 	if x.format == "csv" {
 		return changesCSV(s.app, changes)
 	}
-	// It is --format that says so here, and the printing of documents goes by the flag.
+	// Printing of documents depends on the flag --ndjson, and here --format sets it.
 	s.ndjson = x.format == "ndjson"
 	doc := changesDoc{From: stateDoc{s.tick(from), from}, To: to, Changes: []tickDifferentDoc{}}
 	return stream(s.app, &doc, mapped(changes, func(x tickDifference) (tickDifferentDoc, error) {
@@ -283,8 +281,8 @@ type tickDifference struct {
 	commit *inspect.Commit
 }
 
-// differences walks over what the ticks on the way changed. A difference is good until the walk
-// goes on, as the two states that it points into change.
+// differences walks over the changes of the ticks of the path. A difference is valid until the
+// walk continues, because its two states change.
 func (x *exporter) differences(s *source, from, to uint64) walk[tickDifference] {
 	return func(visit func(tickDifference) error) error {
 		return s.Changes(s.ctx, from, to, func(d *inspect.Diff, c *inspect.Commit) error {
@@ -301,11 +299,12 @@ func (x *exporter) differences(s *source, from, to uint64) walk[tickDifference] 
 	}
 }
 
-// changesCSV writes a line for each field that changed. Values are exact, as JSON; package csv
-// quotes them as they need it.
+// changesCSV writes a line for each changed field. Values are exact JSON, and package csv quotes
+// them where needed.
 func changesCSV(a *app, changes walk[tickDifference]) error {
 	out := csv.NewWriter(a.Out)
-	_ = out.Write([]string{"tick", "record", "entity", "component", "change", "field", "old", "new"}) // It keeps its first error.
+	// The writer keeps its first error.
+	_ = out.Write([]string{"tick", "record", "entity", "component", "change", "field", "old", "new"})
 	err := changes(func(x tickDifference) error {
 		fields, err := fieldsOf(x.Difference)
 		entity, component := x.Names()
@@ -321,8 +320,8 @@ func changesCSV(a *app, changes walk[tickDifference]) error {
 	return cmp.Or(err, out.Error())
 }
 
-// fieldsOf returns what differs: one without a path, for what was added or removed. An entity that
-// was created or destroyed has one with no values, so that it has a line.
+// fieldsOf returns the differing fields. An added or removed component is one entry without a
+// path. A created or destroyed entity is one entry without values, so it has a line too.
 func fieldsOf(x describe.Difference) ([]inspect.FieldDiff, error) {
 	if x.Component == nil {
 		return make([]inspect.FieldDiff, 1), nil
@@ -334,7 +333,7 @@ func fieldsOf(x describe.Difference) ([]inspect.FieldDiff, error) {
 	return []inspect.FieldDiff{{Old: before, New: after}}, err
 }
 
-// exactText returns v as exact JSON; nothing if it is not there.
+// exactText returns v as exact JSON, or "" if v is missing.
 func exactText(v layout.Value) string {
 	if v.Kind() == 0 {
 		return ""
@@ -342,20 +341,20 @@ func exactText(v layout.Value) string {
 	return string(v.AppendExact(nil))
 }
 
-// flattest is the longest array that has a column for each element. Longer ones are JSON in one
-// column: spreadsheets do not take thousands of columns.
+// flattest is the longest array with a column for each element. Longer arrays are one column of
+// JSON, because spreadsheets do not take thousands of columns.
 const flattest = 16
 
-// exportCSV writes a table of the rows of c: the entity, then a column for each
-// field, structs and short arrays taken apart. Gaps are left out; a resource has one row, of
-// nobody. The slice of a line is used again for each row: package csv copies.
+// exportCSV writes a table of the rows of c: the entity, then a column for each field. Structs
+// and short arrays are split into columns. Gaps are left out. A resource has one row with an
+// empty entity. All rows share one slice, because package csv copies.
 func exportCSV(ctx context.Context, w io.Writer, c *inspect.Component) error {
 	out := csv.NewWriter(w)
 	line := []string{"entity"}
 	columnsOf("", c.Layout, func(name string, _ *layout.Type) { line = append(line, name) })
-	_ = out.Write(line) // It keeps its first error.
+	_ = out.Write(line) // The writer keeps its first error.
 	for row := range c.Len() {
-		entity := "" // Of a resource.
+		entity := "" // Empty for a resource.
 		if !c.Resource {
 			if c.Entities[row] == ecs.Vacant {
 				continue
@@ -374,14 +373,13 @@ func exportCSV(ctx context.Context, w io.Writer, c *inspect.Component) error {
 	return out.Error()
 }
 
-// flat reports whether the parts of t have columns of their own.
+// flat reports whether the parts of t have their own columns.
 func flat(t *layout.Type) bool {
 	return t.Kind == layout.Struct || t.Kind == layout.Array && t.Len <= flattest
 }
 
-// columnsOf calls visit with the columns of t: their names, X, Info.Range, Slots[1], and types. A
-// type that is not taken apart has one column, "value". It must name the parts in the order in
-// which cellsOf gives them.
+// columnsOf calls visit with the names and types of the columns of t: X, Info.Range, Slots[1]. A
+// type without parts has one column, "value". The order must be the order of cellsOf.
 func columnsOf(path string, t *layout.Type, visit func(name string, t *layout.Type)) {
 	switch {
 	case t.Kind == layout.Struct:
@@ -397,7 +395,7 @@ func columnsOf(path string, t *layout.Type, visit func(name string, t *layout.Ty
 	}
 }
 
-// cellsOf calls visit with what v has in each of the columns of its type.
+// cellsOf calls visit with the value of v in each column of its type.
 func cellsOf(v layout.Value, visit func(layout.Value)) {
 	if !flat(v.Type()) {
 		visit(v)
@@ -408,9 +406,9 @@ func cellsOf(v layout.Value, visit func(layout.Value)) {
 	}
 }
 
-// cellText returns v for a cell of CSV. Strings are as they are, nil is empty, constants and durations
-// are numbers, and what has parts but no columns for them is JSON. The cases go from what is
-// plainest: what a spreadsheet reads as a number or a text must not be quoted as JSON has it.
+// cellText returns v as a CSV cell. Strings are unquoted, nil is empty, and constants and
+// durations are numbers. Values with parts but no columns for them are JSON. The simple kinds
+// come first, because a spreadsheet must not get JSON quotes around a number or a text.
 func cellText(v layout.Value) string {
 	switch k := v.Kind(); {
 	case v.IsNil():

@@ -16,18 +16,18 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Tables for other programs: a component becomes a table of flat columns, which a format writes in
-// batches, column by column.
+// This file exports tables for other programs: a component becomes a table of flat columns, which
+// a format writes in batches, column by column.
 //
 //	value of a component ──▶ cellsOf: its parts ──▶ Cells.add: one or two cells of each
 //	4096 rows, or a span ──▶ Rows ──▶ Table.Write, of the format
 //
-// A column is a field, or a facet of one: an entity has two (index and generation), a constant its
-// name, and what has no type in a table (slices, maps) is JSON. Formats lie in another module, as
-// their libraries are large: see format.go.
+// A column is a field, or a facet of one. An entity has two columns (index and generation), a
+// constant is its name, and values without a table type (slices, maps) are JSON. The formats are
+// in another module, because their libraries are large: see format.go.
 
-// tickColumn, indexColumn and generationColumn come first in tables; those of resources have only
-// the first.
+// tickColumn, indexColumn and generationColumn are the first columns of a table; a resource has
+// only tickColumn.
 const (
 	tickColumn       = "tick"
 	indexColumn      = "index"
@@ -36,9 +36,8 @@ const (
 
 // tableColumns returns the columns of the table of c.
 //
-// Columns come in the order in which columnsOf visits fields, and Rows.add relies on that. Names
-// are made to differ by a _ behind them, as a field may be called tick, or differ from another in
-// letter case only.
+// Columns have the order of columnsOf, which Rows.add relies on. A name that is taken gets a
+// suffix _: a field may be called tick, or differ from another only in letter case.
 func tableColumns(c *inspect.Component) []Column {
 	columns := []Column{{Name: tickColumn, Kind: layout.Uint64}}
 	if !c.Resource {
@@ -49,7 +48,7 @@ func tableColumns(c *inspect.Component) []Column {
 		taken[column.Name] = true
 	}
 	add := func(name string, kind layout.Kind, nullable bool, of facet) {
-		for taken[strings.ToLower(name)] { // SQL does not tell X from x.
+		for taken[strings.ToLower(name)] { // SQL ignores letter case.
 			name += "_"
 		}
 		taken[strings.ToLower(name)] = true
@@ -57,17 +56,17 @@ func tableColumns(c *inspect.Component) []Column {
 	}
 	columnsOf("", c.Layout, func(name string, t *layout.Type) {
 		pointer := t.Kind == layout.Pointer
-		if pointer { // What it points to, or null.
+		if pointer { // The column holds the pointed-to value, or null.
 			t = t.Elem
 		}
 		switch {
 		case t.Kind == layout.Entity && !pointer:
 			add(name+"."+indexColumn, layout.Uint32, true, facetIndex)
 			add(name+"."+generationColumn, layout.Uint32, true, facetGeneration)
-		// Before the kinds: a constant is stored as a number of one of them.
+		// Constants come before the kinds, because a constant has the kind of its number.
 		case len(t.Constants) > 0:
 			add(name, layout.String, pointer, facetName)
-		// Kinds below that one are the booleans, integers and floats.
+		// Kinds below Complex64 are booleans, integers and floats.
 		case t.Kind < layout.Complex64 || t.Kind == layout.String:
 			add(name, t.Kind, pointer, facetWhole)
 		default:
@@ -77,10 +76,10 @@ func tableColumns(c *inspect.Component) []Column {
 	return columns
 }
 
-// newRows returns room for rows of a table.
+// newRows returns empty rows of a table.
 func newRows(columns []Column) *Rows { return &Rows{Columns: make([]Cells, len(columns))} }
 
-// clear makes r empty.
+// clear removes all rows of r and keeps the capacity.
 func (r *Rows) clear() {
 	r.N = 0
 	for i := range r.Columns {
@@ -89,8 +88,8 @@ func (r *Rows) clear() {
 	}
 }
 
-// add adds a row of the table of c, encoded, which e has. The parts of the value come in the order
-// of columns; an entity among them fills two, of which facetIndex is the first.
+// add appends a row of the table of c: the encoded row of e. The parts of the value have the
+// order of columns; an entity fills two columns, facetIndex first.
 func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.Entity, row []byte) error {
 	v, err := c.Layout.Value(row)
 	if err != nil {
@@ -115,20 +114,20 @@ func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.En
 	return nil
 }
 
-// add adds what of v stands in a column.
+// add appends the cell of v in a column.
 //
 //	Bits    integers with their sign extended, floats as those of a float64, booleans as 0 or 1
 //	Texts   names of constants, strings, JSON
 //	Null    only of columns that may be null: a pointer that is nil, or the entity 0, nobody
 //
-// A string need not be UTF-8, and tables take nothing else: bytes that are none become U+FFFD.
+// Tables accept only UTF-8, so invalid bytes become U+FFFD.
 func (c *Cells) add(v layout.Value, column Column) {
-	if column.Nullable { // A null has a place in Bits or Texts all the same: rows must not shift.
+	if column.Nullable { // A null also fills Bits or Texts, so the rows stay aligned.
 		c.Null = append(c.Null, v.IsNil() || column.facet >= facetIndex && v.Uint() == 0)
 	}
 	if v.Kind() == layout.Pointer && column.facet != facetJSON {
-		// A place in the column is taken in any case, so what stands there is the zero of its kind.
-		var to layout.Value // Nothing, if there is none.
+		// A nil pointer fills the cell with the zero value.
+		var to layout.Value // The zero Value for a nil pointer.
 		if !v.IsNil() {
 			to = v.Index(0)
 		}
@@ -163,7 +162,7 @@ func (c *Cells) add(v layout.Value, column Column) {
 // inTables reports whether x writes tables for other programs.
 func (x *exporter) inTables() bool { return x.format == "parquet" || x.format == "sqlite" }
 
-// checkTables makes sense of the flags for tables.
+// checkTables validates the flags for tables.
 func (x *exporter) checkTables(c *call) error {
 	switch {
 	case x.find(c.app) == nil:
@@ -178,7 +177,7 @@ func (x *exporter) checkTables(c *call) error {
 	return nil
 }
 
-// find returns the format of x, or nil. Only programs that were built with it have one, see [Main].
+// find returns the format of x, or nil if the program was built without it, see [Main].
 func (x *exporter) find(a *app) *Format {
 	for i := range a.formats {
 		if a.formats[i].Name == x.format {
@@ -188,14 +187,14 @@ func (x *exporter) find(a *app) *Format {
 	return nil
 }
 
-// tables writes tables of a state, or of those of a range. Of a state, columns are read one after
-// the other and are never held whole; the states of a range are one that goes from tick to tick.
+// tables writes tables of one state, or of the states of a range. Columns of one state are read
+// one after the other and are never held in full. A range moves one state from tick to tick.
 //
-// Damage on the way ends a range with an error, and leaves no output: a table with rows missing in
-// the middle would be taken for what happened.
+// Damage in a range is an error that leaves no output, because readers would mistake a table with
+// missing rows for a complete one.
 func (x *exporter) tables(s *source) (err error) {
 	if len(s.args) < 2 {
-		return s.ask(x.at, func(st *inspect.State) error { // Perhaps twice.
+		return s.ask(x.at, func(st *inspect.State) error { // do may be called twice; see ask.
 			return x.writing(s, outline(st), func(w *tableWriter) error { return w.state(st) })
 		})
 	}
@@ -223,9 +222,8 @@ func (x *exporter) tables(s *source) (err error) {
 	})
 }
 
-// writing makes the output, which write fills; there is none if that fails. The components that the flags
-// name must be in im. Whatever was made is removed after an error, be it a file or a directory with
-// several.
+// writing creates the output and calls write to fill it. The components that the flags name must
+// be in im. After an error it removes the file or directory.
 func (x *exporter) writing(s *source, im state, write func(*tableWriter) error) error {
 	if _, err := s.components(im, x.components, true); err != nil {
 		return err
@@ -239,7 +237,7 @@ func (x *exporter) writing(s *source, im state, write func(*tableWriter) error) 
 	}
 	w := &tableWriter{exporter: x, source: s, to: to, begun: map[string]*begunTable{}}
 	err = write(w)
-	// Closed before it is removed, as some systems ask for; the first error is the one told.
+	// Some systems can only remove a closed file. The first error is returned.
 	err = cmp.Or(err, system(to.Close()))
 	if err != nil {
 		err = cmp.Or(err, os.RemoveAll(x.out))
@@ -252,10 +250,10 @@ type tableWriter struct {
 	*exporter
 	*source
 	to    Tables
-	begun map[string]*begunTable // By component.
+	begun map[string]*begunTable // By component name.
 }
 
-// A begunTable is a table with its columns, and room for rows.
+// A begunTable is a table that was begun, with its columns and a buffer for rows.
 type begunTable struct {
 	Table
 	columns []Column
@@ -263,10 +261,10 @@ type begunTable struct {
 	rows    *Rows
 }
 
-// table returns the table of c, which is begun if it is not there; nil: it is not asked for. Tables
-// are begun as components are met, so one that a later tick registers is there as well. A table has
-// the columns of one layout: where a range passes a state that was converted to another one, that
-// is an error, not a second table.
+// table returns the table of c, and begins it if needed. It returns nil if the flags do not
+// select c. Tables are begun when a component is first seen, so a component that a later tick
+// registers has one too. A table has the columns of one layout; a changed layout within a range
+// is an error.
 func (w *tableWriter) table(im state, c *inspect.Component) (*begunTable, error) {
 	if len(w.exporter.components) > 0 && !slices.Contains(w.exporter.components, c.Name) {
 		return nil, nil
@@ -287,7 +285,7 @@ func (w *tableWriter) table(im state, c *inspect.Component) (*begunTable, error)
 	return t, nil
 }
 
-// write writes rows and lets go of them. A format keeps none of them, so their room is used again.
+// write writes and clears rows. Formats keep none of them, so the buffer is reused.
 func (t *begunTable) write(rows *Rows) error {
 	if rows.N == 0 {
 		return nil
@@ -297,11 +295,11 @@ func (t *begunTable) write(rows *Rows) error {
 	return err
 }
 
-// tableRows is how many rows are written at once.
+// tableRows is the number of rows in a batch.
 const tableRows = 4096
 
-// image adds the rows of a state that lies in memory. It gives the rows in the order in which they
-// lie; state gives them by index.
+// image adds the rows of a state that is in memory, in their order in the state. state adds them
+// ordered by index.
 func (w *tableWriter) image(im state) error {
 	for _, c := range im.Components {
 		t, err := w.table(im, c)
@@ -315,13 +313,14 @@ func (w *tableWriter) image(im state) error {
 			e := ecs.Vacant
 			if !c.Resource {
 				if e = c.Entities[row]; e == ecs.Vacant || !im.IsAlive(e) {
-					continue // A gap; or what does not rewind, of somebody who is dead.
+					// A gap, or a row of a dead entity in a component that does not rewind.
+					continue
 				}
 			}
 			if err := t.rows.add(t.columns, im.Tick, c, e, c.Row(row)); err != nil {
 				return err
 			}
-			// Written in batches, so that a column need not fit into memory a second time.
+			// Writing in batches keeps a second copy of the column out of memory.
 			if t.rows.N == tableRows {
 				if err := cmp.Or(w.ctx.Err(), t.write(t.rows)); err != nil {
 					return err
@@ -335,8 +334,7 @@ func (w *tableWriter) image(im state) error {
 	return nil
 }
 
-// state adds the rows of a state, of which a column is read after the other. The progress counts
-// rows; there is a bar only if somebody sees it.
+// state adds the rows of a state, reading one column after the other. Progress counts rows.
 func (w *tableWriter) state(st *inspect.State) error {
 	im := outline(st)
 	done, total := int64(0), int64(0)
@@ -365,7 +363,7 @@ func (w *tableWriter) state(st *inspect.State) error {
 	return nil
 }
 
-// resource adds the row of a resource, unless it was registered and not saved yet.
+// resource adds the row of a resource, unless the resource was registered and not saved yet.
 func (t *begunTable) resource(st *inspect.State, im state, c *inspect.Component) error {
 	if c.Len() == 0 {
 		return nil
@@ -377,9 +375,9 @@ func (t *begunTable) resource(st *inspect.State, im state, c *inspect.Component)
 	return cmp.Or(err, t.write(t.rows))
 }
 
-// sweep adds the rows of a component, in the order of the indices of their entities. Several
-// goroutines make rows, each of a span into rows of its own, and one writes them, in order: spans
-// are 4096 indices long, so no further batches are needed.
+// sweep adds the rows of a component, ordered by index. Several goroutines each convert a span to
+// rows, and one writes the results in order. A span has 4096 indices, so no further batching is
+// needed.
 func (t *begunTable) sweep(ctx context.Context, st *inspect.State, im state, c *inspect.Component, wrote func(n int)) error {
 	return st.Sweep(ctx, 0, []*inspect.Component{c}, func() func(*inspect.Span) (any, error) {
 		return func(of *inspect.Span) (any, error) {

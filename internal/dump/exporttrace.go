@@ -9,18 +9,18 @@ import (
 	"github.com/stet-ecs/stet/internal/query"
 )
 
-// A trace is the output of a plotter in another form: the same way, the same expressions, the same
-// answers, as counters of a program that draws traces. Ticks take the place of time there.
+// A trace shows the values of a plotter as counters of a trace viewer: the same path, expressions
+// and values. Ticks take the place of time.
 //
 //	{"displayTimeUnit":"ms","traceEvents":[
-//	{"ph":"M","pid":1,"name":"process_name","args":{"name":"D"}},          the store, as a process
-//	{"ph":"C","pid":1,"ts":7000,"name":"alive","args":{"value":12}}, …     tick 7: a counter changes
+//	{"ph":"M","pid":1,"name":"process_name","args":{"name":"D"}},        the store, as a process
+//	{"ph":"C","pid":1,"ts":7000,"name":"alive","args":{"value":12}},… tick 7: a counter changes
 //	]}
 //
-// The events are printed as they are found. Damage on the way is an error behind the last of them,
-// and what is printed is a whole document all the same.
+// Events are printed as they are found. Damage in the range is reported after the last event, and
+// the printed document is complete even then.
 
-// checkTrace makes sense of the flags for a trace.
+// checkTrace validates the flags for a trace.
 func (x *exporter) checkTrace(c *call) error {
 	switch {
 	case len(x.components) > 0:
@@ -31,18 +31,17 @@ func (x *exporter) checkTrace(c *call) error {
 	return nil
 }
 
-// tickMicros is how long a tick is in a trace, in microseconds, which is the unit of its times: a
-// millisecond.
+// tickMicros is the length of a tick in a trace: one millisecond, in microseconds.
 const tickMicros = 1000
 
-// trace prints the values of expressions over the ticks as counters in the JSON format of traces that
-// Chrome has and Perfetto reads. A counter stays what it is until its next event, so there are only those
-// at which it changes, and at the last state.
+// trace prints the values of expressions over the ticks as counters, in the JSON trace format of
+// Chrome and Perfetto. A counter keeps its value until its next event, so only changes and the
+// last state have events.
 //
-// The format has no way to end a counter, and takes nothing but numbers for one. So a counter whose
-// expression gives no number any more, or infinity, which JSON has not, becomes 0, and so do all where
-// damage hides what they were: else they would be drawn as what they had been. One that never had a number has no event. The last event of each is at the last
-// state asked, so that lines are drawn to the end.
+// The format cannot end a counter, and a value must be a number. So a counter becomes 0 if its
+// expression has no number or is infinite. All counters become 0 where damage hides their values;
+// otherwise the old values would be drawn. A counter that never had a number has no event. Each
+// other counter has a last event at the last state, so its line is drawn to the end.
 func (x *exporter) trace(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(try("query", s.path, "--count"), "it has one state, and nothing to draw over time")
@@ -109,10 +108,10 @@ func (x *exporter) trace(s *source) (err error) {
 	return cmp.Or(err, p.failures(), p.unread)
 }
 
-// A counter is one of a trace, with its last event.
+// A counter is a counter of the trace, with its last event.
 type counter struct {
-	name  string  // As JSON.
-	value float64 // NaN: there is none yet.
+	name  string  // Encoded as JSON.
+	value float64 // NaN before the first event.
 	tick  uint64
 }
 
@@ -122,13 +121,13 @@ func (c *counter) begun() bool { return !math.IsNaN(c.value) }
 // print prints an event.
 func (c *counter) print(a *app, tick uint64, value float64) {
 	c.tick, c.value = tick, value
-	b, _ := query.Marshal(value) // It is a number.
+	b, _ := query.Marshal(value) // A finite number can always be marshalled.
 	a.Print(fmt.Sprintf(",\n"+`{"ph":"C","pid":1,"ts":%d,"name":%s,"args":{"value":%s}}`, tick*tickMicros, c.name, b))
 }
 
-// counters returns the expressions to draw, and their names: those of --select, or else how many
-// entities there are in im, the last state, and how many have each component. Names are those of
-// the last state, and must differ: events of the same name are one counter.
+// counters returns the expressions to draw and their names. Without --select, these are the
+// number of living entities in im, the last state, and the number of entities with each
+// component. Names must differ, because events with equal names are one counter.
 func (x *exporter) counters(im state) (texts, names []string, err error) {
 	for _, selected := range x.selected {
 		text, name := query.SplitName(selected)

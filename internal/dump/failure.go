@@ -16,21 +16,19 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// What goes wrong ends in one place, as a failure: an exit status, what went wrong, and the next
-// command to try.
+// Every error ends here as a failure: an exit status, a message, and the next command to try.
 //
 //	error of package inspect ──▶ classify or opening: by what it wraps, not by its text
 //	wrong call               ──▶ misused: the help of the command
 //	failure                  ──▶ report: lines on standard error, or with --json one line of JSON
 //
-// Those who read exit statuses are programs: a status means the same for every command. A failure
-// passes through classify as it is, so whoever is nearest to what went wrong decides what it is.
+// Programs read exit statuses, so a status means the same for every command. classify returns a
+// failure unchanged, so the code closest to the error sets its status.
 
-// pageSize is what the size of every save is a multiple of. A file of another size was none,
-// however damaged it is.
+// pageSize divides the size of every save. A file of another size never was a save.
 const pageSize = 4 << 10
 
-// What the process exits with. Scripts rely on these numbers: the order stays.
+// Exit statuses of the process. Scripts rely on these numbers, so the order is fixed.
 const (
 	exitOK = iota
 	exitProblem
@@ -40,7 +38,7 @@ const (
 	exitSystem
 )
 
-// exits says what each of these means: the value of "kind" in [errorDoc], and for people.
+// exits describes each status: the value of "kind" in [errorDoc], and a text for people.
 var exits = [...]struct{ kind, text string }{
 	{"ok", "all is well"},
 	{"problem", "states differ, or a problem that is no damage: a newer program wrote it"},
@@ -50,7 +48,7 @@ var exits = [...]struct{ kind, text string }{
 	{"system", "the system did not let it be read or written, or an interrupt ended it"},
 }
 
-// exitsText returns the table of them.
+// exitsText returns the table of exit statuses.
 func exitsText() string {
 	var b strings.Builder
 	for code, e := range exits {
@@ -63,20 +61,20 @@ func exitsText() string {
 type failure struct {
 	code int
 	err  error
-	next string // The command to try next, or ""; others on further lines.
-	text string // Instead of that of err, if there is one.
+	next string // Commands to try next, one per line; may be empty.
+	text string // Replaces the text of err if set.
 }
 
 func (f *failure) Error() string { return cmp.Or(f.text, f.err.Error()) }
 func (f *failure) Unwrap() error { return f.err }
 
-// fail returns a failure with a text.
+// fail returns a failure with a formatted message.
 func fail(code int, next, format string, args ...any) *failure {
 	return &failure{code: code, err: fmt.Errorf(format, args...), next: next}
 }
 
-// system returns err as a failure of the operating system; nil stays nil. It must not return a
-// *failure: a nil one in an error is not nil.
+// system returns err as a failure of the operating system; nil stays nil. The result type is
+// error, because a nil *failure in an error is not nil.
 func system(err error) error {
 	if err == nil {
 		return nil
@@ -84,17 +82,16 @@ func system(err error) error {
 	return &failure{code: exitSystem, err: err}
 }
 
-// errDiffer gives diff the exit status of states that are not the same. It is not
-// reported: the differences were printed.
+// errDiffer gives diff the exit status of different states. It is not reported, because the
+// differences are printed already.
 var errDiffer = errors.New("the states differ")
 
-// classify returns an error of reading path as a failure: with the exit status that its
-// kind has, and the command to try next. Damage comes before all else that an error may be at
-// the same time: what is not found in a damaged file may be there.
+// classify returns an error of reading path as a failure, with the exit status of its kind and
+// the command to try next. Damage takes precedence over not found, because the missing thing may
+// be in the damaged part.
 //
-// An expression that is wrong comes first. The order of the cases is what an error counts as if it
-// is several things: the name of an output that is taken, damage, a point that is written wrongly,
-// a newer format, an interrupt, something that is not there. What remains is the system's.
+// The first matching case decides what an error with several causes counts as. All other errors
+// are errors of the system.
 func classify(path string, err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
@@ -105,7 +102,7 @@ func classify(path string, err error) *failure {
 	}
 	f = &failure{err: err, text: path + ": " + describe.Unprefixed(err)}
 	switch {
-	case errors.Is(err, fs.ErrExist): // What it was to be written to.
+	case errors.Is(err, fs.ErrExist): // The output exists already.
 		f.code, f.text = exitUsage, describe.Unprefixed(err)
 	case damaged(err):
 		f.code, f.next = exitCorrupt, try("verify", path)
@@ -126,17 +123,16 @@ func classify(path string, err error) *failure {
 	return f
 }
 
-// damaged reports whether err says that something in a store is damaged, so that the rest of it
-// can be read all the same. A file that is of something else (foreign) counts as damage where a
-// store has it in the place of its own.
+// damaged reports whether err is damage in a store, so that the rest can still be read. A foreign
+// file in the place of a file of the store counts as damage.
 func damaged(err error) bool {
 	return errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrForeign)
 }
 
-// opening returns an error of opening path as a failure. What is no store or save at all
-// is told from one that is damaged. A directory without a snapshot or a journal was most likely
-// named by mistake, so no repair is suggested. A file that is no save may be one whose beginning is
-// lost: then its size is one that saves have, and verify says whether recover finds pages in it.
+// opening returns an error of opening path as a failure. It distinguishes a path that is no store
+// or save from a damaged one. A directory without snapshots and journal was probably named by
+// mistake, so no repair is suggested. A file with the size of a save may be a save that lost its
+// beginning; then verify reports whether recover finds pages in it.
 func opening(path string, err error) *failure {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -145,7 +141,8 @@ func opening(path string, err error) *failure {
 		return fail(exitNotFound, "", "%s: not a store: it holds no snapshots and no journal", path)
 	case errors.Is(err, persist.ErrForeign):
 		f := fail(exitNotFound, "", "%s: not a store and not a save", path)
-		if info, err := os.Stat(path); err == nil && info.Size() > 0 && info.Size()%pageSize == 0 { // It may have been one.
+		// It may have been a save.
+		if info, err := os.Stat(path); err == nil && info.Size() > 0 && info.Size()%pageSize == 0 {
 			f.next = try("verify", path)
 		}
 		return f
@@ -156,15 +153,17 @@ func opening(path string, err error) *failure {
 // errorDoc is what --json prints to standard error when a command fails.
 type errorDoc struct {
 	Error struct {
-		Code    int    `json:"code"` // The exit status.
-		Kind    string `json:"kind"` // problem, usage, not_found, corrupt or system.
+		Code int `json:"code"` // The exit status.
+		// Kind of failure: problem, usage, not_found, corrupt or system.
+		Kind    string `json:"kind"`
 		Message string `json:"message"`
 		Try     string `json:"try,omitempty"` // A command that may help.
 	} `json:"error"`
 }
 
-// note tells people something that is no result, on standard error. With --json standard error has
-// errors alone. The progress bar ends first, as it stands on the same line.
+// note prints a message that is no result to standard error. With --json it prints nothing,
+// because standard error then has only errors. It ends the progress bar first, which uses the
+// same line.
 func (a *app) note(format string, args ...any) {
 	if !a.json {
 		a.bar.End()
@@ -172,12 +171,11 @@ func (a *app) note(format string, args ...any) {
 	}
 }
 
-// report prints f to standard error: what went wrong, then what to try. With --json that is one
-// line, so that a program that reads standard error line by line has all of it. Of several commands
-// to try a program is given the first.
+// report prints f to standard error: the message, then the commands to try. With --json it prints
+// one line, with the first of the commands.
 func (a *app) report(f *failure) {
 	if f.code == exitProblem && errors.Is(f, errDiffer) {
-		return // The differences were printed.
+		return // The differences are printed already.
 	}
 	if a.json {
 		var doc errorDoc
@@ -186,7 +184,7 @@ func (a *app) report(f *failure) {
 		doc.Error.Try, _, _ = strings.Cut(f.next, "\n")
 		text, err := formatted(doc)
 		if err != nil {
-			panic(err) // It has numbers and text.
+			panic(err) // The document has only numbers and text.
 		}
 		fmt.Fprintln(a.stderr, text)
 		return
@@ -196,7 +194,7 @@ func (a *app) report(f *failure) {
 	}
 }
 
-// lines returns what f tells: what went wrong, then what to try.
+// lines returns the message of f, then the commands to try.
 func (f *failure) lines() []string {
 	lines := strings.Split(f.Error(), "\n")
 	for line := range strings.SplitSeq(f.next, "\n") {
@@ -207,18 +205,18 @@ func (f *failure) lines() []string {
 	return lines
 }
 
-// try returns a command line of this program. Arguments are quoted as a shell needs it: names and
-// paths may be anything.
+// try returns a command line of this program, with shell quoting: names and paths may contain
+// anything.
 func try(name string, args ...string) string {
-	line := "ecsdump " + name // May be several words.
+	line := "ecsdump " + name // The name may be several words.
 	if len(args) > 0 {
 		line += " " + shell.Command(args...)
 	}
 	return line
 }
 
-// pointedOut shows below err where in an expression it is, if it is in one. A mark stands below a
-// column of the terminal, of which some characters take two and some none.
+// pointedOut adds the expression and a mark below the position of err, if err has one. The mark
+// is placed by terminal columns; some characters take two columns and some none.
 //
 //	no field "Z" …
 //	    Position.Z > 3

@@ -16,29 +16,27 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// Flags are declared by the functions of this file, each of which says what a flag takes: for help,
-// for errors, for shells and for the tools of agents. A flag that takes any text, or a truth, is
-// declared as package pflag does it.
+// The functions of this file declare flags and describe their values for help, errors, shells and
+// the tools of agents. Flags that take any text, or a boolean, are declared as in package pflag.
 //
-//	--limit=x ──▶ pflag ──▶ value.Set ──▶ errTakes ──▶ wrongFlag: "--limit takes a whole number, …"
+//	--limit=x ──▶ pflag ──▶ value.Set ──▶ errTakes ──▶ wrongFlag: "--limit takes a whole …"
 
-// flags are those of a command.
+// flags are the flags of a command.
 type flags struct {
 	*pflag.FlagSet
 	cmd *cobra.Command
 }
 
-// A value is what a flag takes that is more than a text, or may be given several times. Its
-// words are what help and errors say of it, so that a wrong one is always answered by what
-// would be right.
+// A value is the value of a flag that needs parsing or can be given several times. Help and
+// errors use its words, so every error says what is right.
 //
-// set is called once each time that the flag is given. kind is also how others tell what a flag is:
-// see isList in tools.go, which lists those that can be given several times.
+// set is called each time that the flag is given. kind also tells other code what the flag is:
+// isList in tools.go lists the kinds that can be given several times.
 type value struct {
-	kind  string   // What help calls it.
-	takes string   // What it takes, as errors say it behind "takes".
-	words []string // The only words that it takes, if they are few.
-	begin string   // What it is without the flag.
+	kind  string   // Name of the kind in help.
+	takes string   // The valid values, as errors put it after "takes".
+	words []string // All valid words, if they are few.
+	begin string   // The default, as text.
 	set   func(text string) error
 }
 
@@ -46,10 +44,10 @@ func (v *value) String() string        { return v.begin }
 func (v *value) Set(text string) error { return v.set(text) }
 func (v *value) Type() string          { return v.kind }
 
-// errTakes is why a value refuses a text, if there is nothing to say but what it takes.
+// errTakes rejects a text; the error of the flag says which texts are valid.
 var errTakes = fmt.Errorf("not what the flag takes")
 
-// pointForms is what help texts say of points besides marks.
+// pointForms lists the forms of points in help texts, without marks.
 const pointForms = "a tick, @latest~N, @first, @-5s, @02:47:10, record:N"
 
 // point declares the flag --at.
@@ -60,8 +58,8 @@ func (f flags) point(at *string) {
 // output declares the flag -o.
 func (f flags) output(out *string, usage string) { f.StringVarP(out, "output", "o", "", usage) }
 
-// number declares a flag that counts something; short may be "". Hexadecimal and binary numbers are
-// taken as well, as in Go.
+// number declares a flag for a count; short may be "". It takes hexadecimal and binary numbers
+// too, as in Go.
 func (f flags) number(to *uint, name, short string, n uint, usage string) {
 	*to = n
 	f.VarP(&value{kind: "uint", takes: "a whole number, 0 or more", begin: strconv.Itoa(int(n)), set: parsed(to, func(text string) (uint, error) {
@@ -91,7 +89,7 @@ func oneOf[T ~string](f *pflag.FlagSet, to *T, name, kind, usage string, words .
 	})}, name, usage)
 }
 
-// among returns an error if word is none of words.
+// among returns an error if word is not in words.
 func among(word string, words []string) error {
 	if !slices.Contains(words, word) {
 		return errTakes
@@ -99,8 +97,7 @@ func among(word string, words []string) error {
 	return nil
 }
 
-// parsed returns how a flag is set to what parse makes of its text. If parse fails, what was there
-// stays.
+// parsed returns a setter that stores the result of parse. If parse fails, the old value stays.
 func parsed[T any](to *T, parse func(text string) (T, error)) func(text string) error {
 	return func(text string) error {
 		v, err := parse(text)
@@ -111,15 +108,15 @@ func parsed[T any](to *T, parse func(text string) (T, error)) func(text string) 
 	}
 }
 
-// someOf declares a flag that takes some of a few words, with commas between or again.
+// someOf declares a flag that takes some of a few words, comma-separated or repeated.
 func (f flags) someOf(to *[]string, name, usage string, words []string) {
 	f.Var(&value{kind: "words", takes: alternatives(words), words: words, set: commaSeparated(to, func(word string) (string, error) {
 		return word, among(word, words)
 	})}, name, usage)
 }
 
-// entity declares the flag --entity of commands that take one. Given twice it would drop the
-// first without a word, so it is refused.
+// entity declares the flag --entity of commands that take one entity. Giving it twice is refused,
+// because the first value would be lost silently.
 func (f flags) entity(to *string, usage string) {
 	f.Var(&value{kind: "entity", takes: "one entity, INDEXvGENERATION as in 12v3, or the index of one that is alive", set: func(text string) error {
 		if !isEntity(text) || *to != "" {
@@ -130,9 +127,9 @@ func (f flags) entity(to *string, usage string) {
 	}}, "entity", usage)
 }
 
-// entities declares the flag --entity of commands that take several, with commas between
-// or again. They become what entities print as. An index alone is not taken: the states that are
-// printed may have it in different generations.
+// entities declares the flag --entity of commands that take several, comma-separated or repeated.
+// Values are stored in their printed form. An index alone is refused, because its generation may
+// differ between the printed states.
 func (f flags) entities(to *[]string, usage string) {
 	f.Var(&value{kind: "entities", takes: "entities, INDEXvGENERATION, as in 12v3", set: commaSeparated(to, func(text string) (string, error) {
 		e, err := ecs.ParseEntity(text)
@@ -140,9 +137,8 @@ func (f flags) entities(to *[]string, usage string) {
 	})}, "entity", usage)
 }
 
-// commaSeparated returns how a flag is set that adds what one makes of each of the words that
-// it is given. A word that is wrong is an error even if others were added before it: the command
-// does not run then.
+// commaSeparated returns a setter that appends one(word) for each comma-separated word. It may
+// append words before a wrong one; the command does not run then.
 func commaSeparated(to *[]string, one func(word string) (string, error)) func(text string) error {
 	return func(text string) error {
 		for word := range strings.SplitSeq(text, ",") {
@@ -156,18 +152,18 @@ func commaSeparated(to *[]string, one func(word string) (string, error)) func(te
 	}
 }
 
-// expressions declares a flag that takes expressions, with commas between or again.
+// expressions declares a flag that takes expressions, comma-separated or repeated.
 func (f flags) expressions(to *[]string, name, usage string) {
 	f.texts(to, name, "exprs", usage, query.Split)
 }
 
-// condition declares a flag that takes an expression, and again one that must hold as well.
+// condition declares a flag that takes an expression; if repeated, all must hold.
 func (f flags) condition(to *[]string, name, usage string) {
 	f.texts(to, name, "expr", usage, func(text string) []string { return []string{text} })
 }
 
-// texts declares a flag that adds the parts of each text that it is given. An empty text adds
-// nothing, as a script may give one for no condition.
+// texts declares a flag that appends the parts of each text. An empty text adds nothing, because
+// a script may pass one for "no condition".
 func (f flags) texts(to *[]string, name, kind, usage string, parts func(text string) []string) {
 	f.Var(&value{kind: kind, takes: "an expression", set: func(text string) error {
 		if strings.TrimSpace(text) != "" {
@@ -177,11 +173,11 @@ func (f flags) texts(to *[]string, name, kind, usage string, parts func(text str
 	}}, name, usage)
 }
 
-// A limit is how much of a list to print; 0: all.
+// A limit is the largest number of printed list elements; 0 means all.
 type limit uint
 
-// shownLimit is the limit of every list that people are shown. Programs, which have --json, --ndjson or CSV
-// printed, get all: what is left out would be missed without a word.
+// shownLimit is the default limit of lists for people. Programs that read --json, --ndjson or CSV
+// get everything, because they would not notice what is missing.
 const shownLimit = 20
 
 // limit declares the flag --limit.
@@ -191,8 +187,8 @@ func (f flags) limit(l *limit, what string) {
 
 const limitFlag = "limit"
 
-// unlimited takes the limit away that is for people, unless somebody has asked for it. It is called
-// with --json, --ndjson and CSV, before the command runs.
+// unlimited removes the default limit, unless the flag was given. It is called for --json,
+// --ndjson and CSV before the command runs.
 func (f flags) unlimited() error {
 	if l := f.Lookup(limitFlag); l != nil && !l.Changed {
 		return l.Value.Set("0")
@@ -200,8 +196,8 @@ func (f flags) unlimited() error {
 	return nil
 }
 
-// of returns how many of n things to print, and how many not. Comparing in 64 bits: a limit may be
-// larger than any list.
+// of returns how many of n things to print and how many to leave out. It compares in 64 bits,
+// because a limit may exceed an int.
 func (l limit) of(n int) (shown, more int) {
 	if l == 0 || uint64(l) >= uint64(n) {
 		return n, 0
@@ -215,7 +211,7 @@ type window struct {
 	limit limit
 }
 
-// of returns the part of n things.
+// of returns the bounds of the window in n things.
 func (w window) of(n int) (first, end int) {
 	first = int(min(uint64(w.from), uint64(n)))
 	shown, _ := w.limit.of(n - first)

@@ -7,29 +7,30 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// branches are the lines that --graph draws beside records, by seq. A record has one
-// parent, so that branches only ever fork:
+// branches are the lines that --graph draws next to records, by seq. A record has one parent, so
+// branches only fork:
 //
 //	3  *
 //	   |\
 //	4  | *
 //	6  * |    which continues 3 as well
 //
-// Columns are two cells wide. A record without a parent among those drawn begins a tree of its own,
-// in the first free column.
+// Columns are two cells wide. A record whose parent is not drawn begins a new tree in the first
+// free column.
 type branches map[uint64]branchLines
 
-// branchLines are those of one record.
+// branchLines are the lines of one record.
 type branchLines struct {
-	apart  bool   // A line comes before it.
-	fork   string // That line: with the fork where its branch begins, unless it begins a tree.
-	row    string // Beside it.
-	before string // Of the branches that lead to it and pass it.
-	after  string // Of the branches that leave it and pass it.
+	apart bool // True if the line fork comes before the record.
+	// The line with the fork where the branch begins; without a fork if a new tree begins.
+	fork   string
+	row    string // Drawn on the line of the record.
+	before string // Branches that lead to the record or pass it.
+	after  string // Branches that leave the record or pass it.
 }
 
-// branchesOf draws entries, which are in the order of the journal. A record whose
-// parent is not among them hangs on the nearest ancestor that is.
+// branchesOf draws entries, which are in journal order. A record whose parent is not among them
+// is attached to its nearest ancestor in entries.
 func branchesOf(entries []journal.Entry, log *journal.Log) branches {
 	d := &brancher{parents: parentsAmong(entries, log), children: map[uint64]int{}}
 	for _, parent := range d.parents {
@@ -42,10 +43,10 @@ func branchesOf(entries []journal.Entry, log *journal.Log) branches {
 	return lines
 }
 
-// parentsAmong returns the nearest ancestor among entries of each of them, or 0.
+// parentsAmong returns for each entry its nearest ancestor in entries, or 0.
 func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
-	// Of records that were passed on the way, and entries themselves. Each is passed once, however
-	// many of entries come from it.
+	// The nearest entry of each visited record. Each record is visited once, however many entries
+	// descend from it.
 	nearest := map[uint64]uint64{}
 	for _, e := range entries {
 		nearest[e.ID.Seq] = e.ID.Seq
@@ -73,21 +74,21 @@ func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
 	return parents
 }
 
-// A brancher draws records one by one. A record takes over the column of its parent only
-// if no other child comes later, so a column belongs to one branch from its fork to its end,
-// and is free for another after that.
+// A brancher draws records one by one. A record takes over the column of its parent only if it is
+// the last child. So a column belongs to one branch from its fork to its end, and is free
+// afterwards.
 //
 //	draw(3)   columns [3]
 //	draw(4)   columns [3 4]      3 has another child: a new column, and a fork before it
 //	draw(6)   columns [6 4]      the last child takes over the column of 3
 type brancher struct {
 	parents  []uint64
-	children map[uint64]int // Not drawn yet.
-	columns  []uint64       // The last record in each; 0: the column is free.
+	children map[uint64]int // Number of children that are not drawn yet.
+	columns  []uint64       // The last record in each column; 0 if the column is free.
 }
 
-// draw draws record seq. It gets the column of its parent if it is the last child, so
-// that the newest branch is the leftmost.
+// draw draws record seq. The last child gets the column of its parent, so the newest branch is
+// leftmost.
 func (d *brancher) draw(seq, parent uint64) (lines branchLines) {
 	column := slices.Index(d.columns, parent)
 	switch {
@@ -99,7 +100,7 @@ func (d *brancher) draw(seq, parent uint64) (lines branchLines) {
 		column = d.free(from + 1)
 		lines.apart, lines.fork = true, d.fork(from, column)
 	}
-	// For a moment the column of the record is its parent's, which is what leads to it.
+	// Draw the line before the record with the parent in this column.
 	if d.children[parent]--; parent != 0 {
 		d.columns[column] = parent
 		lines.before = d.state(column, "|")
@@ -108,7 +109,7 @@ func (d *brancher) draw(seq, parent uint64) (lines branchLines) {
 	}
 	d.columns[column] = seq
 	lines.row = d.state(column, "*")
-	// Nothing comes from it: another branch may have the column.
+	// The record has no more children, so its column becomes free.
 	if d.children[seq] == 0 {
 		d.columns[column] = 0
 	}
@@ -116,7 +117,7 @@ func (d *brancher) draw(seq, parent uint64) (lines branchLines) {
 	return lines
 }
 
-// free returns the first free column from least on.
+// free returns the first free column at or after least.
 func (d *brancher) free(least int) int {
 	for i := least; i < len(d.columns); i++ {
 		if d.columns[i] == 0 {
@@ -127,7 +128,7 @@ func (d *brancher) free(least int) int {
 	return len(d.columns) - 1
 }
 
-// state draws the columns, one of them as mark.
+// state draws the columns, with mark in one of them.
 func (d *brancher) state(column int, mark string) string {
 	var b strings.Builder
 	for i, seq := range d.columns {
@@ -144,8 +145,8 @@ func (d *brancher) state(column int, mark string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// fork draws the way from a column to a free one on its right. Where it crosses columns that are
-// free it is a line of _; others go through it.
+// fork draws a line from a column to a free one on its right. It is drawn with _ across free
+// columns and passes through the others.
 func (d *brancher) fork(from, to int) string {
 	passing := d.state(-1, "")
 	line := []byte(passing + strings.Repeat(" ", 2*to))[:2*to]

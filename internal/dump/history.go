@@ -12,9 +12,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A history is the events of one entity, told as they are read. Package inspect finds them; here is
-// which of them are of interest, and how a field of a component has a history of its own: it is
-// that of the component with the values narrowed to the field, without what left it the same.
+// A history is the events of one entity, printed as they are read. Package inspect finds them;
+// this file filters them. The history of a field is the history of its component, with the values
+// narrowed to the field. Events that did not change the field are left out.
 //
 //	inspect.Trace ──▶ wants ──▶ newest ──▶ a row, or an element of the JSON list
 //	                    │       only with --limit
@@ -22,29 +22,31 @@ import (
 
 // historyDoc is what history --json prints.
 type historyDoc struct {
-	Entity    string     `json:"entity,omitempty"`    // Missing: it is of a resource.
-	Component string     `json:"component,omitempty"` // The only one of interest, or the resource.
-	Field     string     `json:"field,omitempty"`     // Of it, as it was asked for.
-	To        stateDoc   `json:"to"`                  // The last state looked at.
-	Earlier   int        `json:"earlier"`             // Events that --limit left out.
-	Events    []eventDoc `json:"events"`              // In the order of the ticks.
+	Entity string `json:"entity,omitempty"` // Missing for a resource.
+	// The only requested component, or the resource.
+	Component string `json:"component,omitempty"`
+	// The requested field, as written in the argument.
+	Field   string     `json:"field,omitempty"`
+	To      stateDoc   `json:"to"`      // The last state of the range.
+	Earlier int        `json:"earlier"` // Number of events that --limit left out.
+	Events  []eventDoc `json:"events"`  // Ordered by tick.
 }
 
-// An eventDoc is something that happened to the entity.
+// An eventDoc is an event in the life of the entity.
 type eventDoc struct {
 	Tick  uint64     `json:"tick"`
 	Seq   uint64     `json:"record"`
-	Time  *time.Time `json:"time,omitempty"` // By the clock of the writer; missing: not known.
-	Event string     `json:"event"`          // As inspect.TraceKind writes it.
+	Time  *time.Time `json:"time,omitempty"` // Clock of the writer; missing if unknown.
+	Event string     `json:"event"`          // Kind of event, as inspect.TraceKind writes it.
 
-	// Members of events about a component. The values are those of the field that was
-	// asked for, if one was.
+	// Members of events about a component. With a requested field, Old and New are the values of
+	// the field.
 	Component string         `json:"component,omitempty"`
 	Row       *int           `json:"row,omitempty"`
 	WasRow    *int           `json:"was_row,omitempty"`
 	Old       any            `json:"old,omitempty"`
 	New       any            `json:"new,omitempty"`
-	Fields    []fieldDiffDoc `json:"fields,omitempty"` // In which old and new differ.
+	Fields    []fieldDiffDoc `json:"fields,omitempty"` // Fields that differ between old and new.
 }
 
 var historyCommand = command{
@@ -85,25 +87,24 @@ without replaying them, so a long journal takes as long as reading it.`,
 	},
 }
 
-// A historian says what to tell of an entity. Events come from ticks as they are read, without a
-// state: what they say is enough to follow one entity. It keeps those that the command line asks
-// for, makes them events of a field if that is asked for, and prints them one by one.
+// A historian has the flags of a history. Events come from ticks as they are read, without
+// loading a state. The historian filters them, narrows them to a field if requested, and prints
+// them one by one.
 type historian struct {
 	all   bool
 	at    string
 	limit limit
 
 	subject
-	from, to uint64 // Records.
-	told     int    // Events.
+	from, to uint64 // Seqs of records.
+	told     int    // Number of wanted events so far.
 }
 
-// run tells the events as they are read, so that a long life needs no memory; with a limit
-// they are read to the end first, as it is the newest that are wanted.
+// run prints the events as they are read, so a long life needs little memory. With a limit, all
+// events are read first, because the newest are wanted.
 //
-// The courses are printed below the events, so they are collected on the way. A history without a
-// single event is a failure, which is known only at the end: with --json the document with its
-// empty list is printed before.
+// The courses are collected on the way and printed below the events. A history without events is
+// a failure. With --json the document with its empty list is printed before the failure.
 func (h *historian) run(s *source) error {
 	if err := h.bounds(s, s.args[2:]); err != nil {
 		return err
@@ -139,10 +140,10 @@ func (h *historian) run(s *source) error {
 	return nil
 }
 
-// bounds sets the records to go from and to. The range A..B includes what tick A did, so from is
-// the record before A. A single point is the range of that one tick; without a range, from is 0:
-// the oldest state that leads to the end. Damage between the two is no reason to refuse: Trace goes
-// over it, and tells it at the end.
+// bounds sets the records from and to. The range A..B includes the changes of tick A, so from is
+// the parent of A. A single point is the range of that tick. Without a range, from is 0, the
+// oldest state. Damage in the range is no error here, because Trace skips it and reports it at
+// the end.
 func (h *historian) bounds(s *source, between []string) (err error) {
 	if len(between) == 0 {
 		h.to, err = s.Resolve(h.at)
@@ -159,12 +160,12 @@ func (h *historian) bounds(s *source, between []string) (err error) {
 		return fail(exitUsage, try("log", s.path), "%s does not come from %s, record %d: no range", last, first, h.from)
 	}
 	if e, ok := s.Log().Known(h.from); ok {
-		h.from = e.Parent // What tick A did belongs to the range.
+		h.from = e.Parent // The changes of tick A belong to the range.
 	}
 	return nil
 }
 
-// events walks over what is to be told, of which people are shown the courses as well.
+// events walks over the wanted events, and records the courses for text output.
 func (h *historian) events(s *source, c *courses) walk[*inspect.TraceEvent] {
 	return func(visit func(*inspect.TraceEvent) error) error {
 		return s.Trace(s.ctx, h.entity, h.from, h.to, func(e *inspect.TraceEvent) error {
@@ -179,18 +180,15 @@ func (h *historian) events(s *source, c *courses) walk[*inspect.TraceEvent] {
 	}
 }
 
-// wants reports whether e is to be told. If there is a field, it makes e an event of
-// the field.
-//
-// The event is changed in place. Narrowed to the field, a set that left the field as it was becomes
-// "written", which only --all tells.
+// wants reports whether e is printed. With a requested field, it narrows e to the field in place.
+// A set that did not change the field then becomes "written", which only --all prints.
 func (h *historian) wants(e *inspect.TraceEvent) bool {
-	// Events about the entity itself, as created and destroyed, have the number -1 and are of
-	// interest to each of its components.
+	// Events about the entity itself, such as created and destroyed, have the number -1. They
+	// belong to the history of each component.
 	if e.Number >= 0 && h.number != allComponents && e.Number != h.number {
 		return false
 	}
-	if e.Number >= 0 && len(h.steps) > 0 { // A set of another field is no event of this one.
+	if e.Number >= 0 && len(h.steps) > 0 { // A set of another field is not an event of this field.
 		e.Old, _ = h.of(e.Old)
 		e.New, _ = h.of(e.New)
 		if e.Kind == inspect.TraceSet && e.Old.Kind() == e.New.Kind() && len(e.Fields()) == 0 {
@@ -200,13 +198,12 @@ func (h *historian) wants(e *inspect.TraceEvent) bool {
 	return h.all || e.Kind != inspect.TraceWritten && e.Kind != inspect.TraceMoved
 }
 
-// newest returns the last n events, and how many there are before them. It reads all, and keeps n.
-// Events are copied, as one that is visited is good until the next; so memory is that of n events,
-// however long the life is.
+// newest returns the last n events and the number of events before them. It reads all events and
+// keeps copies of n, so memory does not depend on the length of the life.
 func newest(events walk[*inspect.TraceEvent], n limit) (last walk[*inspect.TraceEvent], earlier int, err error) {
 	var kept []*inspect.TraceEvent
 	err = events(func(e *inspect.TraceEvent) error {
-		e = new(*e) // It is good until the next.
+		e = new(*e) // Copy: an event is valid until the next one.
 		if kept = append(kept, e); uint64(len(kept)) > uint64(n) {
 			kept, earlier = kept[1:], earlier+1
 		}
@@ -215,7 +212,7 @@ func newest(events walk[*inspect.TraceEvent], n limit) (last walk[*inspect.Trace
 	return each(len(kept), func(i int) (*inspect.TraceEvent, error) { return kept[i], nil }), earlier, err
 }
 
-// eventDoc describes e. Its values are those of the field that was asked for, if one was.
+// eventDoc describes e. With a requested field, the values are those of the field.
 func (h *historian) eventDoc(e *inspect.TraceEvent) (eventDoc, error) {
 	doc := eventDoc{Tick: e.Tick, Seq: e.Seq, Time: describe.Known(e.Time), Event: e.Kind.String(), Component: e.Component}
 	if e.Number < 0 {
@@ -223,16 +220,15 @@ func (h *historian) eventDoc(e *inspect.TraceEvent) (eventDoc, error) {
 	}
 	doc.Row, doc.WasRow = present(e.Row), present(e.Was)
 	doc.Old, doc.New = versusJSON(e.Old, e.New)
-	if len(h.steps) == 0 { // Else it is the field.
+	if len(h.steps) == 0 { // Otherwise the values are those of the requested field.
 		doc.Fields = fieldDiffDocs(e.Fields())
 	}
 	return doc, nil
 }
 
-// nothing is the failure of a history without events: it says why the entity or resource has none.
-// The order of the cases matters: an entity of an older generation whose index somebody else has by
-// now, without a range, was dead before the oldest state that is kept, which is worth its own
-// words.
+// nothing is the failure of a history without events, and says why there are none. The order of
+// the cases matters. The first is an entity that died before the oldest retained state, whose
+// index has a new entity.
 func (h *historian) nothing(s *source, last *inspect.EntityState) error {
 	if h.isResource() {
 		return s.noValue(h.subject, last)
@@ -243,7 +239,7 @@ func (h *historian) nothing(s *source, last *inspect.EntityState) error {
 	return s.notAlive(last)
 }
 
-// eventTexts are the kinds of events as a table shows them, with their styles.
+// eventTexts are the kinds of events in a table, with their styles.
 var eventTexts = map[inspect.TraceKind]term.Styled{
 	inspect.TraceCreated:   term.Added.Of("created"),
 	inspect.TraceDestroyed: term.Removed.Of("destroyed"),
@@ -257,8 +253,8 @@ var eventTexts = map[inspect.TraceKind]term.Styled{
 	inspect.TraceConverted: term.Changed.Of("converted"),
 }
 
-// event adds a row for e, or one for each field that it set. The columns of the tick are written
-// once, in the first of these rows.
+// event adds a row for e, or one for each field that it set. Only the first of these rows has the
+// tick.
 func (h *historian) event(g *term.Grid, e *inspect.TraceEvent) {
 	place := []any{e.Tick, e.Seq, timeText(e.Time), eventTexts[e.Kind]}
 	if e.Number < 0 {
@@ -281,8 +277,8 @@ func (h *historian) event(g *term.Grid, e *inspect.TraceEvent) {
 	}
 }
 
-// valueText returns the values of e: one, or both if they differ. A value that is not there is "-",
-// and a tag, which has no bytes, is nothing.
+// valueText returns the values of e: one, or both if they differ. A missing value is "-", and a
+// tag is "".
 func valueText(e *inspect.TraceEvent) string {
 	text := func(v layout.Value) string {
 		switch {
@@ -302,7 +298,7 @@ func valueText(e *inspect.TraceEvent) string {
 	return text(e.Old)
 }
 
-// timeText returns the time of a tick; "" if it is not known.
+// timeText returns the time of a tick, or "" if it is unknown.
 func timeText(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -310,24 +306,24 @@ func timeText(t time.Time) string {
 	return t.Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// courses collects the numbers among the values told, a series for each field, to be drawn
-// below the events. Between two events a number stays what it is, and it is gone where its
-// component or the entity is.
+// courses collects a series of numbers for each field, which is drawn below the events. Between
+// two events a number stays the same. A series has a gap while its component or the entity is
+// missing.
 //
-// It embeds the historian for the name of the field that was asked for. The list is searched from
-// its beginning: an entity has few fields.
+// It embeds the historian for the name of the requested field. The list is searched linearly,
+// because an entity has few fields.
 type courses struct {
 	*historian
 	begun bool
-	first uint64 // Tick.
+	first uint64 // Tick of the first event.
 	list  []*term.Series
 }
 
-// courseCells is how many characters a course takes at most.
+// courseCells is the largest width of a chart in characters.
 const courseCells = 40
 
-// note notes the numbers that e tells. What moved or was written with the same value changes no
-// number. The end of an entity ends all courses, the end of a component its own.
+// note records the numbers of e. Moves, and writes of the same value, change no number.
+// Destroying the entity ends all series; removing a component ends its own.
 func (c *courses) note(e *inspect.TraceEvent) {
 	if !c.begun {
 		c.begun, c.first = true, e.Tick
@@ -336,7 +332,7 @@ func (c *courses) note(e *inspect.TraceEvent) {
 		return
 	}
 	name := e.Component + c.field
-	// NaN ends a course until there is a number again.
+	// NaN makes a gap until the next number.
 	for _, s := range c.list {
 		if e.Kind == inspect.TraceDestroyed || e.New.Kind() == 0 && inside(s.Field, name) {
 			s.Set(e.Tick, math.NaN())
@@ -349,7 +345,7 @@ func (c *courses) note(e *inspect.TraceEvent) {
 	}
 }
 
-// of returns the course of a field.
+// of returns the series of a field.
 func (c *courses) of(field string) *term.Series {
 	for _, s := range c.list {
 		if s.Field == field {
@@ -360,9 +356,8 @@ func (c *courses) of(field string) *term.Series {
 	return c.list[len(c.list)-1]
 }
 
-// print prints the courses of numbers that changed. A number that never changed is told by its
-// event well enough. The last tick is that of the end of the range, up to which the last value
-// stays.
+// print prints the series of numbers that changed; the event shows a constant number well enough.
+// Series end at the last tick of the range.
 func (c *courses) print(a *app, last uint64) {
 	g := a.Grid("FIELD", ">LOW", ">HIGH", fmt.Sprintf("TICKS %d TO %d", c.first, last))
 	drawn := 0
@@ -379,8 +374,7 @@ func (c *courses) print(a *app, last uint64) {
 	}
 }
 
-// number returns v as a number that can be drawn: infinity has no place among the others, and
-// is left out like what is not there.
+// number returns v as a number that can be drawn. Infinity cannot be drawn, and is a gap.
 func number(v layout.Value) (x float64, ok bool) {
 	if x, ok = describe.Number(v); math.IsInf(x, 0) {
 		x = math.NaN()

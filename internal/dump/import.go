@@ -13,16 +13,16 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Import makes a save or a store of what export wrote as JSON or NDJSON. The reading is all done by
-// package inspect; here is what is said if it fails: what cannot be read is damaged as a store can
-// be, and of a digest that is another one the call is suggested that takes it as it is.
+// Import makes a save or a store from an export in JSON or NDJSON. Package inspect reads it; this
+// file reports the errors. Unreadable input counts as damage. For a wrong digest, the error
+// suggests the flag that accepts it.
 
 // importDoc is what import --json prints.
 type importDoc struct {
 	Output   string `json:"output"`
 	Tick     uint64 `json:"tick"`
 	Digest   string `json:"digest"`
-	Entities int    `json:"entities"` // Alive.
+	Entities int    `json:"entities"` // Number of living entities.
 }
 
 var importCommand = command{
@@ -47,7 +47,7 @@ say --edited.`,
 			if out == "" {
 				return c.misused("say with -o what to make")
 			}
-			if _, err := os.Lstat(out); err == nil { // Before all of the export is read for nothing.
+			if _, err := os.Lstat(out); err == nil { // Fail early, before reading the export.
 				return occupied(out)
 			}
 			im, err := importFrom(c.ctx, c.flags.cmd.InOrStdin(), c.args[0], edited)

@@ -14,96 +14,106 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Info is the first thing that somebody asks of a file that does not open. So each part of it is
-// told even if another cannot be:
+// Info is the first command for a file that does not open. So each part is printed even if
+// another part cannot be read:
 //
 //	info     the files, from their names and heads, and the journal, from its ledger; no pages
 //	world    the state at the point, which may be out of reach: then its members are missing
 //	opens    what a program would meet that opens the store, and what helps
 //	marks    the ticks that have names, which are read
 //
-// The exit status is that of the damage that was met, if any was.
+// The exit status reports damage, if any was found.
 
-// infoDoc is what info --json prints. If the state cannot be read, its members
-// (those of [worldDoc]) are missing and the exit status says why.
+// infoDoc is what info --json prints. If the state cannot be read, the members of [worldDoc] are
+// missing and the exit status says why.
 type infoDoc struct {
 	Path      string        `json:"path"`
-	Kind      string        `json:"kind"` // store or save.
-	*worldDoc               // At the point in time asked for.
+	Kind      string        `json:"kind"` // Either store or save.
+	*worldDoc               // The world at the requested point.
 	Snapshots []snapshotDoc `json:"snapshots"`
-	Marks     int           `json:"marks"`             // How many there are; the command marks lists them.
-	Journal   *journalDoc   `json:"journal,omitempty"` // None for a save.
-	Lock      *lockDoc      `json:"lock,omitempty"`    // None if it was closed cleanly.
-	Damage    []string      `json:"damage"`            // That shows without verify.
-	Opens     *bool         `json:"opens,omitempty"`   // A program can open it and go on from the newest state, or could if none had it open. None for a save.
-	Refused   string        `json:"refused,omitempty"` // Why it cannot.
-	Helps     string        `json:"helps,omitempty"`   // The command that helps then; missing: none does.
-	Bytes     int64         `json:"bytes"`             // Of snapshots and journal, or of the save.
+	// Number of marks; the command marks lists them.
+	Marks   int         `json:"marks"`
+	Journal *journalDoc `json:"journal,omitempty"` // Missing for a save.
+	Lock    *lockDoc    `json:"lock,omitempty"`    // Missing if the store was closed cleanly.
+	Damage  []string    `json:"damage"`            // Damage that is visible without verify.
+	// Whether a program can open the store and continue from the newest state, if no other
+	// program has it open. Missing for a save.
+	Opens   *bool  `json:"opens,omitempty"`
+	Refused string `json:"refused,omitempty"` // The reason, if Opens is false.
+	// The command that repairs it; missing if none does.
+	Helps string `json:"helps,omitempty"`
+	// Size of snapshots and journal, or of the save.
+	Bytes int64 `json:"bytes"`
 
-	newest inspect.Mark // If there are any.
+	newest inspect.Mark // The newest mark, if Marks is not 0.
 }
 
 // A worldDoc describes a world at a point in time.
 type worldDoc struct {
 	stateDoc
-	Time       *time.Time `json:"time,omitempty"` // When it was committed, if a record says so.
-	Alive      int        `json:"alive"`          // Entities.
-	Free       int        `json:"free"`           // Indices that will be given out again.
-	Retired    int        `json:"retired"`        // Indices whose generations are spent.
+	Time       *time.Time `json:"time,omitempty"` // Commit time, if a record has it.
+	Alive      int        `json:"alive"`          // Number of living entities.
+	Free       int        `json:"free"`           // Indices that will be reused.
+	Retired    int        `json:"retired"`        // Indices whose generations are used up.
 	Digest     string     `json:"digest"`
 	Components []rowsDoc  `json:"components"`
 }
 
-// A rowsDoc says how many rows a component has.
+// A rowsDoc is the number of rows of a component.
 type rowsDoc struct {
 	Name string `json:"name"`
-	Kind string `json:"kind"` // component, tag or resource.
+	Kind string `json:"kind"` // Component, tag or resource.
 	Rows int    `json:"rows"`
 }
 
 // A snapshotDoc describes a snapshot file.
 type snapshotDoc struct {
-	Number uint32     `json:"number"`          // 0: a save.
-	Label  string     `json:"label,omitempty"` // What the program called it.
-	File   string     `json:"file"`            // Relative to STORE.
+	Number uint32     `json:"number"`          // Number of the snapshot; 0 for a save.
+	Label  string     `json:"label,omitempty"` // Name that the program gave the snapshot.
+	File   string     `json:"file"`            // Path relative to STORE.
 	Tick   uint64     `json:"tick"`
 	Seq    uint64     `json:"record"`
-	Time   *time.Time `json:"time,omitempty"` // Of the commit of its tick.
+	Time   *time.Time `json:"time,omitempty"` // Commit time of its tick.
 	Digest string     `json:"digest"`
 	Bytes  int64      `json:"bytes"`
-	Shares int        `json:"shares"`          // Other files that hold pages of it.
-	Error  string     `json:"error,omitempty"` // Why it cannot be read.
-	Build  string     `json:"build,omitempty"` // The program and the machine that wrote it, if it says so.
+	// Number of other files that have pages of this snapshot.
+	Shares int    `json:"shares"`
+	Error  string `json:"error,omitempty"` // Why the file cannot be read.
+	Build  string `json:"build,omitempty"` // Program and machine that wrote it, if recorded.
 }
 
 // A journalDoc describes a journal.
 type journalDoc struct {
-	Segments  []segmentDoc `json:"segments"`
-	Records   int          `json:"records"`
-	Rewound   int          `json:"rewound"`    // Records that the newest state does not come from.
-	Branches  int          `json:"branches"`   // Records that no readable one continues: 1 if nothing was rewound.
-	FirstTick uint64       `json:"first_tick"` // Lowest and highest; 0 if there are no records.
-	LastTick  uint64       `json:"last_tick"`
-	Clean     bool         `json:"clean"`             // It was closed; nothing can be missing.
-	Torn      string       `json:"torn,omitempty"`    // The unfinished end, if there is one.
-	Writing   string       `json:"writing,omitempty"` // The end that a running program is writing, if it shows.
-	Bytes     int64        `json:"bytes"`
+	Segments []segmentDoc `json:"segments"`
+	Records  int          `json:"records"`
+	// Records from which the newest state does not descend.
+	Rewound int `json:"rewound"`
+	// Records that no readable record continues: 1 if nothing was rewound.
+	Branches  int    `json:"branches"`
+	FirstTick uint64 `json:"first_tick"` // Lowest tick; 0 if there are no records.
+	LastTick  uint64 `json:"last_tick"`
+	// The journal was closed, so nothing can be missing.
+	Clean bool   `json:"clean"`
+	Torn  string `json:"torn,omitempty"` // The unfinished end, if there is one.
+	// The end that a running program is writing, if visible.
+	Writing string `json:"writing,omitempty"`
+	Bytes   int64  `json:"bytes"`
 }
 
 // A segmentDoc describes a file of a journal.
 type segmentDoc struct {
-	File     string `json:"file"` // Relative to STORE.
+	File     string `json:"file"` // Path relative to STORE.
 	Epoch    uint64 `json:"epoch"`
 	FirstSeq uint64 `json:"first_record"`
 	Records  int    `json:"records"`
 	Bytes    int64  `json:"bytes"`
-	Build    string `json:"build,omitempty"` // The program and the machine that wrote it, if known.
+	Build    string `json:"build,omitempty"` // Program and machine that wrote it, if known.
 }
 
-// A lockDoc says who has a store open, or had it when it ended without closing.
+// A lockDoc describes the process that has a store open, or ended without closing it.
 type lockDoc struct {
 	Holder  string `json:"holder"`
-	Running string `json:"running"` // yes: it has it open. no, or unknown: it is on another host.
+	Running string `json:"running"` // Values: yes; no; or unknown, for a process on another host.
 }
 
 var infoCommand = command{
@@ -118,10 +128,9 @@ var infoCommand = command{
 		return reading(func(s *source) error {
 			doc := s.info()
 			w, err := s.world(at)
-			// Where something is damaged, the rest of the summary is what is wanted; the error
-			// comes at the end.
+			// With damage, print the rest of the summary; the error is returned at the end.
 			if err != nil && len(doc.Damage) == 0 && !errors.Is(err, persist.ErrCorrupt) {
-				return err // As for a point in time that is not there: nothing is wrong with the files.
+				return err // For example an unknown point: the files are fine.
 			}
 			doc.worldDoc = w
 			if err := s.opens(doc); err != nil {
@@ -129,18 +138,17 @@ var infoCommand = command{
 			}
 			marks, unread := s.Marks(s.ctx)
 			if doc.Marks = len(marks); doc.Marks > 0 {
-				// Marks come in the order in which they were committed.
+				// Marks are in commit order.
 				doc.newest = marks[doc.Marks-1]
 			}
-			// What could be read is printed, whatever the errors before it say.
+			// Print what was readable, whatever the earlier errors are.
 			return errors.Join(err, unread, s.tell(doc))
 		})
 	},
 }
 
-// world describes the world at a point in time. Counts come from the registry, rows from the
-// columns: no value is read. The time is in the record, which may be damaged although the state is
-// not.
+// world describes the world at a point. Counts come from the registry and the columns, so no
+// value is read. The time is in the record, which may be damaged even if the state is readable.
 func (s *source) world(at string) (w *worldDoc, err error) {
 	err = s.ask(at, func(st *inspect.State) error {
 		im := outline(st)
@@ -162,8 +170,8 @@ func (s *source) world(at string) (w *worldDoc, err error) {
 	return w, err
 }
 
-// info describes the files. It reads no pages and no records: what opening the store has found is
-// enough, so that there is an answer also if nothing else can be read.
+// info describes the files. It reads no pages and no records, only what opening the store has
+// found. So there is an answer even if nothing else can be read.
 func (s *source) info() *infoDoc {
 	doc := &infoDoc{Path: s.path, Kind: "store", Snapshots: describe.Listed(s.View.Snapshots(), snapshotDocOf), Damage: describe.Listed(s.Damage(), describe.Unprefixed)}
 	for _, sn := range doc.Snapshots {
@@ -179,21 +187,21 @@ func (s *source) info() *infoDoc {
 	return doc
 }
 
-// opens says whether a program can open the store, and what helps if not: where something is
-// damaged, a new store of what is good, if anything can be saved. It is tried as a program would, without changing anything,
-// but for what only the types of a program could say.
+// opens reports whether a program can open the store, and otherwise which command helps. It tries
+// to open the store without changing it, except for checks that need the types of the program. If
+// something is damaged and can be saved, the command that helps is recover.
 func (s *source) opens(doc *infoDoc) error {
 	if s.IsSave() {
 		return nil
 	}
 	refusal := s.Refusal(s.ctx)
-	// An interrupt says nothing of the store.
+	// After an interrupt the refusal is meaningless.
 	if s.ctx.Err() != nil {
 		return s.ctx.Err()
 	}
 	opens := refusal == nil
 	doc.Opens, doc.Refused = &opens, describe.Unprefixed(refusal)
-	// What a newer program wrote is not to be repaired, but read by that program.
+	// A store of a newer version needs a newer program, not a repair.
 	if !opens && !errors.Is(refusal, persist.ErrNewer) {
 		r, err := s.Recover(s.ctx, "", inspect.RecoverOptions{})
 		doc.Helps = recovering(s.path, &r, err)
@@ -208,8 +216,8 @@ func snapshotDocOf(s inspect.SnapshotInfo) snapshotDoc {
 	}
 }
 
-// journal describes the journal. Rewound are the records from which it is known, less those on the
-// way back from the head.
+// journal describes the journal. It counts as rewound the records that are known to be, without
+// those on the path to the head.
 func (s *source) journal() *journalDoc {
 	log := s.Log()
 	j := &journalDoc{Segments: []segmentDoc{}, Records: len(log.Entries), Branches: len(s.Tips()), Clean: log.Clean}
@@ -228,13 +236,14 @@ func (s *source) journal() *journalDoc {
 			j.Rewound++
 		}
 	}
-	for e := range log.Ancestors(log.Head) { // Rewound has all by now; these are not.
+	// Rewound counts all records so far; remove those on the path to the head.
+	for e := range log.Ancestors(log.Head) {
 		if !e.Lost() && e.ID.Seq >= known {
 			j.Rewound--
 		}
 	}
-	// An end that is not finished is being written if a program has the store open; else a program
-	// was ended there.
+	// An unfinished end is being written if a program has the store open. Otherwise a program was
+	// killed while it wrote.
 	if t := log.Torn; t != nil && s.InUse() {
 		j.Writing = fmt.Sprintf("journal/%s: %d bytes at offset %d", t.File, t.Length, t.Offset)
 	} else if t != nil {
@@ -243,7 +252,7 @@ func (s *source) journal() *journalDoc {
 	return j
 }
 
-// String returns j for people, on one line.
+// String returns j as one line of text.
 func (j *journalDoc) String() string {
 	s := fmt.Sprintf("%s in %s, %s", term.Count(j.Records, "record", "records"), term.Count(len(j.Segments), "segment", "segments"), term.Size(j.Bytes))
 	if j.Records > 0 {
@@ -255,8 +264,8 @@ func (j *journalDoc) String() string {
 	return s
 }
 
-// lockOf describes the process that a lock file names. Locks of other hosts may
-// not show here: a file that names one of them says neither that it runs nor that it ended.
+// lockOf describes the process that a lock file names. Locks of other hosts may be invisible
+// here, so a process of another host may be running or not.
 //
 //	in use                       yes, whoever it is
 //	no holder                    no lock at all: it was closed cleanly
@@ -278,7 +287,7 @@ func lockOf(holder string, inUse bool) *lockDoc {
 	return &lockDoc{holder, "no"}
 }
 
-// print prints the summary, then a table of each of the lists that are not empty.
+// print prints the summary, then a table for each list that is not empty.
 func (doc *infoDoc) print(a *app) {
 	g := a.Grid("", "~")
 	g.Row(doc.Kind, doc.Path)
@@ -310,7 +319,7 @@ func (doc *infoDoc) print(a *app) {
 	}
 }
 
-// print adds what there is to say of a state.
+// print adds the rows of a state.
 func (w *worldDoc) print(g *term.Grid) {
 	at := w.place()
 	if w.Time != nil {
@@ -321,15 +330,15 @@ func (w *worldDoc) print(g *term.Grid) {
 	g.Row("entities", fmt.Sprintf("%d alive, %d free, %d retired", w.Alive, w.Free, w.Retired))
 }
 
-// journal adds what there is to say of the journal. An unfinished end is no damage: a
-// program was killed while it wrote, or writes just now.
+// journal adds the rows of the journal. An unfinished end is no damage: a program was killed
+// while it wrote, or is writing now.
 func (doc *infoDoc) journal(g *term.Grid) {
 	g.Row("journal", doc.Journal)
 	g.Row("closed", closed(doc))
 	if doc.Marks > 0 {
 		g.Row("marks", fmt.Sprintf("%d; the newest is mark:%s, tick %d", doc.Marks, doc.newest.Name, doc.newest.Tick))
 	}
-	// A row for each time that another program or machine went on.
+	// Add a row each time that another program or machine continued.
 	said := ""
 	for _, seg := range doc.Journal.Segments {
 		if seg.Build != "" && seg.Build != said {
@@ -345,8 +354,8 @@ func (doc *infoDoc) journal(g *term.Grid) {
 	}
 }
 
-// snapshots prints the snapshot files. A file that shares pages with others cannot be removed alone,
-// so that is said.
+// snapshots prints the snapshot files. It prints how many files share pages, because such a file
+// cannot be removed alone.
 func (a *app) snapshots(snapshots []snapshotDoc) {
 	a.Line("")
 	term.Table(a.Out, snapshots, func(s snapshotDoc) []any {
@@ -354,8 +363,8 @@ func (a *app) snapshots(snapshots []snapshotDoc) {
 	}, ">SNAPSHOT", "NAME", ">TICK", ">RECORD", "TIME", ">SIZE", ">SHARES", "~NOTE")
 }
 
-// closed returns the row "closed" of a table: whether the last program ended in order. A lock comes
-// before what the journal says: who has the store open has not closed it yet.
+// closed returns the row "closed": whether the last program closed the store. A lock takes
+// precedence over the journal, because an open store is not closed yet.
 func closed(doc *infoDoc) string {
 	switch l := doc.Lock; {
 	case l != nil && l.Running == "yes":
@@ -370,7 +379,7 @@ func closed(doc *infoDoc) string {
 	return "cleanly"
 }
 
-// shown returns a time for people, or "" if it is not known.
+// shown returns a time as text, or "" if it is unknown.
 func shown(t *time.Time) string {
 	if t == nil {
 		return ""

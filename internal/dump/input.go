@@ -8,14 +8,14 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// standardInput is what names it in the place of a store: a save, as a pipe brings it.
+// standardInput is the argument that names standard input, which has a save.
 const standardInput = "-"
 
-// maxInput is how many bytes of standard input are read: they lie in memory.
+// maxInput is the largest number of bytes read from standard input, which is kept in memory.
 const maxInput = 1 << 30
 
-// input returns the files of which the one called [standardInput] is what standard input
-// has. It is read once, whoever asks.
+// input returns files that contain standard input under the name [standardInput]. Standard input
+// is read once, by the first call.
 func (a *app) input() (disk.FS, error) {
 	if a.piped == nil {
 		files, err := filesOf(a.stdin, maxInput)
@@ -27,14 +27,14 @@ func (a *app) input() (disk.FS, error) {
 	return a.piped, nil
 }
 
-// filesOf returns files with what in has, which is limit bytes at most.
+// filesOf returns files with the contents of in, at most limit bytes.
 func filesOf(in io.Reader, limit int64) (disk.FS, error) {
 	files := disk.Memory()
 	f, err := files.Create(standardInput)
 	if err != nil {
 		return nil, err
 	}
-	// One byte more than the limit is read, which tells that there are more.
+	// Read one byte more than the limit, to detect longer input.
 	n, err := io.Copy(io.NewOffsetWriter(f, 0), io.LimitReader(in, limit+1))
 	if n > limit {
 		return nil, fail(exitUsage, "", "standard input has more than %s, which is what is kept in memory: give the name of a file", term.Size(limit))

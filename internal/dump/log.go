@@ -16,20 +16,20 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Log lists records of the journal, from a range and a limit to lines.
+// Log lists records of the journal.
 //
 //	A..B ──▶ chosen: the records of the range, on all branches
 //	     ──▶ cut: the newest of them that the filter lets through, as many as --limit says
 //	     ──▶ ticks: forward or backward, each read by a logReader and described as a recordDoc
 //	     ──▶ a row with lines below it, or an element of the JSON list
 //
-// With a filter, a tick is read twice: once by cut, which counts from the end, and once to be
-// listed. Without one, cut counts records and reads none.
+// With a filter, a tick is read twice: once by cut, which counts from the end, and once for the
+// list. Without a filter, cut counts records and reads none.
 
 // logDoc is what log --json prints.
 type logDoc struct {
-	Earlier int         `json:"earlier"` // Records in the range that --limit left out.
-	Commits []recordDoc `json:"records"` // In the order of the journal.
+	Earlier int         `json:"earlier"` // Records of the range that --limit left out.
+	Commits []recordDoc `json:"records"` // In journal order.
 }
 
 var logCommand = command{
@@ -59,15 +59,15 @@ another value, with --component Position only this one.`,
 	},
 }
 
-// A logger says which ticks to list, and how. A tick goes through it in three steps, of which each
-// costs more than the one before:
+// A logger has the flags that select and describe ticks. Each tick goes through three steps of
+// growing cost:
 //
 //	the record says which components changed      mayMatch
 //	its operations say what was added and removed
 //	two states say which values were set          values, if --patch or the filter needs them
 //
-// A limit counts ticks that the filter lets through, from the newest back; what is left is then
-// read again, from the oldest on.
+// A limit counts the ticks that pass the filter, from the newest back. The remaining ticks are
+// then read again, from the oldest on.
 type logger struct {
 	*source
 	limit                          limit
@@ -82,9 +82,9 @@ func (l *logger) flags(f flags) {
 	f.BoolVarP(&l.patch, "patch", "p", false, "list the values that were added, removed and set")
 }
 
-// run lists the ticks. If what comes before the limit cannot be read, the rest is listed
-// all the same, and the error told at the end. So it is the error of cut that is returned, if both
-// have one: what it says lies before the other.
+// run lists the ticks. If damage is found while the limit is applied, the rest is still listed
+// and the error is returned at the end. An error of cut takes precedence, because it is about
+// earlier records.
 func (l *logger) run(s *source) error {
 	l.source = s
 	if s.IsSave() {
@@ -103,7 +103,7 @@ func (l *logger) run(s *source) error {
 	return cmp.Or(unread, err)
 }
 
-// print lists the ticks of entries for people.
+// print lists the ticks of entries as text.
 func (l *logger) print(entries []journal.Entry, earlier int) error {
 	if len(l.Log().Entries) == 0 {
 		l.Line("the journal has no records")
@@ -122,13 +122,12 @@ func (l *logger) print(entries []journal.Entry, earlier int) error {
 	return err
 }
 
-// cut applies the limit: left are the newest records that the filter lets through, and earlier
-// counts those of the range before them, whether or not the filter would let them through. The
-// newest are wanted, so with a filter it reads backward until there are enough.
+// cut applies the limit. It returns the newest records that pass the filter, and the number of
+// records of the range before them, filtered or not. With a filter it reads backward until it has
+// enough.
 //
-// Without a limit nothing is left out and the filter is applied when the ticks are listed; but a
-// graph is drawn of records that are known beforehand, so for one it reads all. What comes beside
-// an error can be listed all the same.
+// Without a limit the filter is applied later, when the ticks are listed. A graph needs all
+// records in advance, so for a graph cut reads all. The results are valid even with an error.
 func (l *logger) cut(entries []journal.Entry) (left []journal.Entry, earlier int, err error) {
 	if !l.filter.any() || l.limit == 0 && !l.graph {
 		_, earlier = l.limit.of(len(entries))
@@ -148,8 +147,8 @@ func (l *logger) cut(entries []journal.Entry) (left []journal.Entry, earlier int
 	return left, earlier, ended(err)
 }
 
-// nothing says that no tick passed the filter. If the filter names a component that is not
-// there, that is an error.
+// nothing prints that no tick passed the filter, or returns an error if the filter names an
+// unknown component.
 func (l *logger) nothing() error {
 	if err := l.mustHave("", l.filter.components); err != nil {
 		return err
@@ -158,13 +157,13 @@ func (l *logger) nothing() error {
 	return nil
 }
 
-// table begins the table. Lines between its rows must not make columns jump, so they
-// are made wide enough for all of entries. Columns are as wide as what record headers say needs;
-// only the time and the changes, which come last or are of one width, are left to the rows.
+// table begins the table. Its columns are widened for all entries in advance, so lines between
+// rows do not shift them. Widths come from record headers. The time has a fixed width, and the
+// changes are the last column, so the rows set both.
 func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
 	g := l.Grid("", ">TICK", ">RECORD", ">PARENT", "TIME", ">BYTES", "NOTE", "~CHANGES")
 	in, way := l.standing(), map[uint64]bool{}
-	// Who leads to the end of the journal: it would take a read of each record to ask for OnHead.
+	// Records on the path to the end of the journal; OnHead would read each record.
 	for e := range l.Log().Ancestors(l.Log().Head) {
 		way[e.ID.Seq] = true
 	}
@@ -178,14 +177,14 @@ func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
 	return g
 }
 
-// row adds what is to be seen of d.
+// row adds the row of d and the lines below it.
 //
 //	|\          fork, before the row where its branch begins
 //	| *  row     columns of the record
 //	| |   lines  under: the lines of branches that go on below the row
 //
-// Read from the newest back, what leads to a record comes below it, so before and after change
-// places and the fork is drawn with the other slant.
+// In reverse order the ancestors of a record are below it, so before and after are swapped and
+// the fork is mirrored.
 func (l *logger) row(g *term.Grid, d *recordDoc, lines branches) {
 	under, b := "        ", lines[d.Seq]
 	if l.graph {
@@ -197,7 +196,7 @@ func (l *logger) row(g *term.Grid, d *recordDoc, lines branches) {
 		} else {
 			under = b.after + under
 		}
-		if b.apart && l.reverse { // Upside down, the fork is below the record that it leads to.
+		if b.apart && l.reverse { // In reverse order the fork is below its record.
 			defer g.Text("%s", strings.ReplaceAll(b.fork, "\\", "/"))
 		}
 	}
@@ -210,8 +209,8 @@ func (l *logger) row(g *term.Grid, d *recordDoc, lines branches) {
 	}
 }
 
-// A logFilter says which ticks to list: those in which one thing happened that all of
-// its parts name. Empty parts name everything.
+// A logFilter selects ticks in which one change matches all parts of the filter. An empty part
+// matches everything.
 type logFilter struct {
 	entities, components, ops []string
 }
@@ -223,18 +222,18 @@ func (f *logFilter) flags(of flags) {
 	of.someOf(&f.ops, "op", "only ticks that did one of these: "+strings.Join(filterOps, ", "), filterOps)
 }
 
-// any reports whether f leaves anything out.
+// any reports whether f can exclude a tick.
 func (f *logFilter) any() bool { return len(f.entities)+len(f.components)+len(f.ops) > 0 }
 
-// byValue reports whether f can only be answered by comparing rows before and after a tick.
-// Operations do not tell which rows were set, from which entities a clear took theirs, and
-// which components a destroyed entity had.
+// byValue reports whether f needs the rows before and after a tick. Operations do not list the
+// rows that were set, the entities that a clear affected, or the components of a destroyed
+// entity.
 //
 //	set      no operation says it: rows that differ do
 //	clear    the operation names the component at most, not who lost it
 //	destroy  the operation names the entity, not what it had
 //
-// Only a filter that could match one of these needs values; ops that are not filtered match all.
+// Only a filter that can match one of these ops needs values; an empty list of ops matches all.
 func (f *logFilter) byValue() bool {
 	switch {
 	case len(f.ops)+len(f.entities) == 0:
@@ -245,19 +244,18 @@ func (f *logFilter) byValue() bool {
 	return f.op(opNames[raw.OpDestroy]) && len(f.components) > 0
 }
 
-// op, component and entity report whether f lets one through.
+// op, component and entity report whether f matches a name.
 func (f *logFilter) op(name string) bool        { return chosen(f.ops, name) }
 func (f *logFilter) component(name string) bool { return chosen(f.components, name) }
 func (f *logFilter) entity(name string) bool    { return chosen(f.entities, name) }
 
-// chosen reports whether name is among those chosen; nothing chosen is everything.
+// chosen reports whether names is empty or has name.
 func chosen(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// mayMatch reports whether a tick can be one that f lets through, by what can be known
-// of it without the state that it changed. What a clear of the world or a destroy took is not
-// counted by component, so such ticks always may match.
+// mayMatch reports whether f can match a tick, judged without the state. Rows that a destroy or a
+// clear of the world removed are not counted by component, so such ticks always may match.
 func (f *logFilter) mayMatch(d *recordDoc) bool {
 	if len(f.components) == 0 || d.Cleared > 0 || d.Destroyed > 0 {
 		return true
@@ -265,14 +263,15 @@ func (f *logFilter) mayMatch(d *recordDoc) bool {
 	return slices.ContainsFunc(d.Components, func(c changeDoc) bool { return f.component(c.Name) })
 }
 
-// matches reports whether f lets a tick through, whose values are needed if byValue
-// says so. All parts must be true of one operation or one value: a tick that sets Position of
-// one entity and adds Health to another does not set Health of either.
+// matches reports whether f matches a tick; values are needed if byValue is true. One operation
+// or value must match all parts. If a tick sets Position of one entity and adds Health to
+// another, it does not set Health.
 func (f *logFilter) matches(d *recordDoc, ops []operationDoc, values []rowDoc) bool {
 	if !f.any() {
 		return true
 	}
-	if len(f.entities)+len(f.ops) == 0 { // Then what was merely written counts as well.
+	// Without entities and ops, rows that were written but not changed match too.
+	if len(f.entities)+len(f.ops) == 0 {
 		return slices.ContainsFunc(d.Components, func(c changeDoc) bool { return f.component(c.Name) })
 	}
 	// Empty members of an operation match no name: a create has no component.
@@ -281,11 +280,10 @@ func (f *logFilter) matches(d *recordDoc, ops []operationDoc, values []rowDoc) b
 	return slices.ContainsFunc(ops, byOp) || slices.ContainsFunc(values, byRow)
 }
 
-// shows reports whether f asks for the component and the entity of v.
+// shows reports whether f matches the component and the entity of v.
 func (f *logFilter) shows(v rowDoc) bool { return f.component(v.Component) && f.entity(v.Entity) }
 
-// ticks walks over the ticks of entries that the filter lets through, in the order in which
-// they are listed.
+// ticks walks over the ticks of entries that pass the filter, in listing order.
 func (l *logger) ticks(entries []journal.Entry) walk[*recordDoc] {
 	return func(visit func(*recordDoc) error) error {
 		if l.reverse {
@@ -295,14 +293,13 @@ func (l *logger) ticks(entries []journal.Entry) walk[*recordDoc] {
 	}
 }
 
-// backwardBlock is how many ticks are read forward before they are listed backward. A
-// cursor only goes forward at the cost of what it reads; each step back may begin at a
-// snapshot again.
+// backwardBlock is the number of ticks that are read forward before they are listed backward. A
+// step forward of a cursor is cheap; a step back may start again at a snapshot.
 const backwardBlock = 64
 
-// backward walks over the same ticks as forward, the newest first: block by block from the end,
-// each read forward, kept and visited in reverse. Memory is that of a block. Damage in one does not
-// end it; the first that is met is the error, which is that of the newest block.
+// backward walks over the ticks of forward, newest first. It goes back block by block; each block
+// is read forward, kept and visited in reverse. Damage does not end the walk. The returned error
+// is that of the newest damaged block.
 func (l *logger) backward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
 	for last := len(entries); last > 0; last -= backwardBlock {
 		var block []*recordDoc
@@ -310,7 +307,7 @@ func (l *logger) backward(entries []journal.Entry, visit func(*recordDoc) error)
 			block = append(block, d)
 			return nil
 		})
-		if err != nil && !damaged(err) { // What comes behind it was listed before.
+		if err != nil && !damaged(err) { // Later ticks are listed already.
 			return err
 		}
 		unread = cmp.Or(unread, err)
@@ -323,9 +320,8 @@ func (l *logger) backward(entries []journal.Entry, visit func(*recordDoc) error)
 	return unread
 }
 
-// forward walks over the ticks of entries that the filter lets through. Those that are damaged,
-// or of which damage hides what is asked for, are left out, and the first error told at the end. An
-// error of visit ends the walk, also errEnough.
+// forward walks over the ticks of entries that pass the filter. Damaged ticks are left out, and
+// the first error is returned at the end. An error of visit ends the walk, including errEnough.
 func (l *logger) forward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
 	r := logReader{logger: l, in: l.standing()}
 	for _, e := range entries {
@@ -344,17 +340,16 @@ func (l *logger) forward(entries []journal.Entry, visit func(*recordDoc) error) 
 	return unread
 }
 
-// A logReader reads ticks, best in the order of the journal. Values need the state before a
-// tick and the one behind it, which a cursor goes to; it is opened by the first tick that
-// needs one, since most calls do without.
+// A logReader reads ticks, fastest in journal order. For values it moves a cursor to the states
+// before and after a tick. The first tick that needs values opens the cursor.
 type logReader struct {
 	*logger
 	in     standing
 	cursor *inspect.Cursor
 }
 
-// read returns the tick of e, or nil if the filter leaves it out. Each step that can leave the tick
-// out comes before the next one that costs more.
+// read returns the tick of e, or nil if the filter excludes it. Cheap checks come before
+// expensive ones.
 func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, err
@@ -376,26 +371,26 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 	if r.verbose {
 		d.Operations, d.Inputs = operations, describe.Listed(c.Inputs, func(i inspect.Input) inputDoc { return inputDoc(i) })
 	}
-	// The filter may let a tick through for one entity; of the others nothing is shown.
+	// A filter by entity also restricts the shown values.
 	if r.patch {
 		d.Values = slices.DeleteFunc(values, func(v rowDoc) bool { return !r.filter.shows(v) })
 	}
 	return &d, nil
 }
 
-// values returns what the tick c, which d describes, made of rows, by component: first
-// those that are gone. What was written with the value that it had is not among them.
+// values returns the rows that the tick c, described by d, changed, by component, removed rows
+// first. Rows that were written with the same value are left out.
 //
-// A tick has the rows that it wrote, not what was there before, and drops rows without saying
-// whose they were. So the old rows are copied from the state before it, then the cursor goes
-// on, and what the same entities have then is compared.
+// A tick contains the rows that it wrote, but not their old values. It drops rows without naming
+// their entities. So the old rows are copied from the state before, then the cursor moves on, and
+// the rows of the same entities are compared.
 //
 //	state before c     touched rows ──▶ oldRows, copied by entity
 //	   │ seek(c.Seq)
 //	state after c      touched rows ──▶ became: compared with the old rows of the same entity
 //
-// A component that the state before lacks has no old rows; one that the state after lacks is passed
-// over.
+// A component that is missing in the state before has no old rows. A component that is missing in
+// the state after is skipped.
 func (r *logReader) values(c *inspect.Commit, d *recordDoc) (docs []rowDoc, err error) {
 	if err := r.seek(c.Parent); err != nil {
 		return nil, err
@@ -424,8 +419,8 @@ func (r *logReader) values(c *inspect.Commit, d *recordDoc) (docs []rowDoc, err 
 	return docs, nil
 }
 
-// seek moves the cursor. Ticks are asked for in the order of the journal, so on one branch the
-// cursor goes from each to the next without a snapshot.
+// seek moves the cursor. Ticks are read in journal order, so on one branch the cursor moves
+// forward without a snapshot.
 func (r *logReader) seek(seq uint64) (err error) {
 	if r.cursor == nil {
 		r.cursor, err = r.Cursor(r.ctx, seq)
@@ -434,9 +429,9 @@ func (r *logReader) seek(seq uint64) (err error) {
 	return r.cursor.Seek(r.ctx, seq)
 }
 
-// goneBy returns what took the component of that name from e. A tick may do several of these; the
-// first that explains it is told. A world that was cleared took everything, whatever else the tick
-// did.
+// goneBy returns the op that removed the named component from e. A tick may do several of these;
+// the first one that explains the removal is returned. A clear of the world removes everything,
+// so it comes first.
 func (d *recordDoc) goneBy(im *inspect.Image, name string, e ecs.Entity) string {
 	wasCleared := func(c changeDoc) bool { return c.Name == name && c.Cleared > 0 }
 	switch {
@@ -450,12 +445,12 @@ func (d *recordDoc) goneBy(im *inspect.Image, name string, e ecs.Entity) string 
 	return "remove"
 }
 
-// oldRows are the rows of a component that a tick overwrites or drops, as they were
-// before it. They are copied: the cursor's image becomes the state behind the tick. They are
-// found again by entity, as a tick may have moved them. A resource has one row, of entity 0.
+// oldRows are the rows of a component before a tick overwrites or drops them. They are copies,
+// because the image of the cursor becomes the state after the tick. They are found by entity,
+// because a tick may move rows. A resource has one row, of entity 0.
 type oldRows struct {
 	layout   *layout.Type
-	entities []ecs.Entity // As they lay.
+	entities []ecs.Entity // In row order.
 	rows     map[ecs.Entity][]byte
 }
 
@@ -470,12 +465,12 @@ func oldRowsOf(c *inspect.Component, change inspect.RowChange) oldRows {
 	return o
 }
 
-// touched returns the rows of c, a state before or after the tick of change, that the
-// tick gives or drops; all, if its rows are not those that the tick counts.
+// touched returns the rows of c that a tick writes or drops; c is the component before or after
+// the tick of change.
 //
-// What a tick says of a component that does not rewind counts rows as the journal has them, with
-// those of dead entities; a state that is shown has dropped these and moved others into their
-// places. So there all rows are compared.
+// For a component that does not rewind, it returns all rows. The tick numbers rows of the
+// journal, including those of dead entities; a loaded state has dropped these and moved other
+// rows into their places.
 func touched(c *inspect.Component, change inspect.RowChange) (rows []int) {
 	if !c.Rewinds && !c.Resource {
 		change.Values = []raw.Range{{First: 0, N: c.Len()}}
@@ -498,13 +493,12 @@ func entityOf(c *inspect.Component, row int) ecs.Entity {
 	return c.Entities[row]
 }
 
-// became returns what became of the rows in now: first those that are gone, by what gone
-// says, then those that are new or have another value. A row that was written with the bytes that
-// it had is not told: nothing changed. An entity whose row only moved is found by its number among
-// the old ones, and its bytes are the same.
+// became compares the old rows with now. It returns the removed rows, with the op that gone
+// returns, then new and changed rows. Rows with the same bytes are left out. A row that only
+// moved is found by its entity, and has the same bytes.
 func (o oldRows) became(now *inspect.Component, change inspect.RowChange, gone func(ecs.Entity) string) (docs []rowDoc, err error) {
 	value := func(t *layout.Type, row []byte) *layout.Value {
-		v, bad := t.Value(bytes.Clone(row)) // The rows change when the cursor moves.
+		v, bad := t.Value(bytes.Clone(row)) // Clone: the rows change when the cursor moves.
 		err = cmp.Or(err, bad)
 		return &v
 	}
@@ -535,8 +529,8 @@ func (o oldRows) became(now *inspect.Component, change inspect.RowChange, gone f
 	return docs, err
 }
 
-// lines adds v to g: of a struct that was set a line for each field that differs. If the type is
-// another one than before, the fields need not be the same, so both values are shown whole.
+// lines adds v to g: for a struct that was set, a line for each field that differs. If the type
+// changed, the fields may differ, so both values are shown in full.
 func (v rowDoc) lines(g *term.Grid, under string) {
 	name := joined(" ", v.Component, v.Entity)
 	switch {
@@ -551,7 +545,7 @@ func (v rowDoc) lines(g *term.Grid, under string) {
 	}
 }
 
-// named returns a value with its name. Tags have none.
+// named returns a value with its name; a tag has only a name.
 func named(name string, v *layout.Value) string {
 	if v.Type().Width() == 0 {
 		return name
@@ -565,7 +559,7 @@ func (v rowDoc) fields(g *term.Grid, name string) {
 	for _, text := range fields("", *v.Old) {
 		old = append(old, text)
 	}
-	// Both values have the same type, and so the same fields in the same order.
+	// Both values have the same type, so they have the same fields in the same order.
 	i := 0
 	for field, text := range fields("", *v.New) {
 		if text != old[i] {

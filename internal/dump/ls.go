@@ -11,8 +11,8 @@ import (
 // lsDoc is what ls --json prints.
 type lsDoc struct {
 	stateDoc
-	Total    int         `json:"total"`    // Entities that the filters leave.
-	Entities []entityDoc `json:"entities"` // By index or --sort; as many as --limit allows.
+	Total    int         `json:"total"`    // Number of entities that the filters select.
+	Entities []entityDoc `json:"entities"` // By index or --sort; at most --limit.
 }
 
 // An entityDoc is an entity with its components.
@@ -57,15 +57,15 @@ List the entities that are alive, with their components.
 	},
 }
 
-// keptLimit is how many things are read before the first of them is printed; for more, the whole
-// state is loaded, so that nothing can fail behind what was printed. A page that cannot be read
-// makes View.Read begin again with the whole state, so whatever reads pages must not have printed
-// anything by then.
+// keptLimit is the largest number of items that are read before the first one is printed. For
+// more items the whole state is loaded, so that no read fails after output began. If a page
+// cannot be read, View.Read starts again with the whole state, so code that reads pages must
+// print nothing before.
 const keptLimit = 1 << 14
 
-// kept walks over what f makes of 0 to n-1, as each does. If st is not whole, f reads pages and may
-// fail, so all is made before the walk begins; if that would be more than keptLimit, its error asks
-// for the whole state, of which f makes each thing when it is visited.
+// kept walks over f(0) to f(n-1), like each. If st is not whole, f reads pages and may fail, so
+// all results are computed before the walk begins. For more than keptLimit results, the error
+// requests the whole state; then f runs when an item is visited.
 func kept[T any](st *inspect.State, n int, f func(i int) (T, error)) (walk[T], error) {
 	if st.Whole() {
 		return each(n, f), nil
@@ -83,7 +83,7 @@ func kept[T any](st *inspect.State, n int, f func(i int) (T, error)) (walk[T], e
 	return each(n, func(i int) (T, error) { return made[i], nil }), nil
 }
 
-// ls lists p with their values.
+// ls lists the entities of p with their values.
 func (s *source) ls(st *inspect.State, p part) error {
 	entities, err := kept(st, len(p.entities), func(i int) (entityDoc, error) {
 		values, err := valuesOf(st, p.entities[i])
@@ -99,7 +99,7 @@ func (s *source) ls(st *inspect.State, p part) error {
 	return s.rest(err, g, p, "entity", "entities")
 }
 
-// valuesOf returns the components of e, which is alive.
+// valuesOf returns the components of the living entity e.
 func valuesOf(st *inspect.State, e ecs.Entity) ([]valueDoc, error) {
 	values := []valueDoc{}
 	for _, c := range st.Outline().Components {

@@ -14,13 +14,13 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// Man pages are written from the commands themselves: what help says is in them word by word, and
-// nothing has to be kept in step.
+// Man pages are generated from the commands, with the text of their help, so the two cannot
+// differ.
 
 // manDoc is what man --json prints.
 type manDoc struct {
 	Output string   `json:"output"`
-	Pages  []string `json:"pages"` // Their files, in output.
+	Pages  []string `json:"pages"` // Paths of the pages, relative to output.
 }
 
 var manCommand = command{
@@ -49,10 +49,11 @@ func (a *app) man(root *cobra.Command, dir string) error {
 	doc := &manDoc{Output: dir}
 	for _, page := range pagesOf(root) {
 		file := filepath.Join(dir, filepath.FromSlash(page.file))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // For all users.
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { // Readable for all users.
 			return system(err)
 		}
-		if err := os.WriteFile(file, []byte(page.text), 0o644); err != nil { //nolint:gosec // For all users.
+		// Readable for all users.
+		if err := os.WriteFile(file, []byte(page.text), 0o644); err != nil {
 			return system(err)
 		}
 		doc.Pages = append(doc.Pages, page.file)
@@ -67,8 +68,8 @@ func (d *manDoc) print(a *app) {
 // A manPage is one file.
 type manPage struct{ file, text string }
 
-// pagesOf returns the page of root, those of its commands, and those of the topics. Those of
-// commands refer to that of the program and to the topics, those of topics to that of the program.
+// pagesOf returns the pages of root, its commands and the topics. Pages of commands refer to the
+// page of the program and to the topics; topics refer to the page of the program.
 func pagesOf(root *cobra.Command) (pages []manPage) {
 	others := []string{pageRef(root.Name(), 1)}
 	for _, t := range topics {
@@ -92,7 +93,7 @@ func pagesOf(root *cobra.Command) (pages []manPage) {
 			r.flags("OPTIONS", c.LocalNonPersistentFlags())
 		}
 		r.flags("OPTIONS OF EVERY COMMAND", root.PersistentFlags())
-		if c != root { // Whose description has it.
+		if c != root { // The description of root already has them.
 			r.section("EXIT STATUS")
 			r.prose(exitTopic.text)
 		}
@@ -112,8 +113,7 @@ func pagesOf(root *cobra.Command) (pages []manPage) {
 	return pages
 }
 
-// synopsis adds how c is called: each of the ways between bars. Behind the
-// bars inside brackets comes no name of the command.
+// synopsis adds the forms of c, which bars separate. Bars inside brackets do not begin a form.
 func (r *roff) synopsis(c *cobra.Command) {
 	r.section("SYNOPSIS")
 	line := strings.TrimSuffix(c.UseLine(), " [flags]")
@@ -149,38 +149,37 @@ func (r *roff) flags(title string, flags *pflag.FlagSet) {
 	})
 }
 
-// A roff is a page in the language that man reads, by the macros that all of its
-// readers know. The writer is ours: that of cobra goes through Markdown, in which * and _ of
-// expressions are emphasis, and lines that are indented by two blanks are filled.
+// A roff is a man page in the basic macros, which all readers support. The generator of cobra is
+// not used: it goes through Markdown, which turns * and _ of expressions into emphasis, and
+// reflows indented lines.
 type roff struct{ strings.Builder }
 
 // newRoff begins a page.
 func newRoff(name string, section int, short string) *roff {
 	r := new(roff)
 	r.raw(fmt.Sprintf(".TH %s %d \"\" ecsdump", roffEscape(strings.ToUpper(name)), section))
-	r.raw(".nh\n.ad l") // No word is divided: names and flags are among them.
+	r.raw(".nh\n.ad l") // No hyphenation: names and flags must stay whole.
 	r.section("NAME")
 	r.raw(roffEscape(name) + ` \- ` + roffEscape(short))
 	return r
 }
 
-// page returns the page, which refers to others.
+// page returns the finished page, with references to the pages of also.
 func (r *roff) page(name string, section int, also []string) manPage {
 	r.section("SEE ALSO")
 	r.raw(strings.Join(also, ",\n"))
 	return manPage{fmt.Sprintf("man%d/%s.%d", section, name, section), r.String()}
 }
 
-// raw adds a line that is in the language already.
+// raw adds a line of roff.
 func (r *roff) raw(line string) { r.WriteString(line + "\n") }
 
 func (r *roff) section(title string) { r.raw(`.SH "` + title + `"`) }
 
-// item adds a paragraph with a tag, which is in the language already.
+// item adds a tagged paragraph; tag is roff.
 func (r *roff) item(tag, text string) { r.raw(".TP\n" + tag + "\n" + roffLine(text)) }
 
-// prose adds the text of a help: paragraphs, which are filled, and indented lines,
-// which stay as they are.
+// prose adds help text: paragraphs, which are filled, and indented lines, which stay as they are.
 func (r *roff) prose(text string) {
 	for paragraph := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
 		r.raw(".PP")
@@ -198,19 +197,19 @@ func (r *roff) prose(text string) {
 	}
 }
 
-// pageRef returns the name of a page, as pages refer to it.
+// pageRef returns the name of a page in the form of a reference.
 func pageRef(name string, section int) string { return fmt.Sprintf("%s(%d)", bold(name), section) }
 
 func bold(text string) string   { return `\fB` + roffEscape(text) + `\fR` }
 func italic(text string) string { return `\fI` + roffEscape(text) + `\fR` }
 
-// roffEscaper makes characters mean themselves. Without it, - ' ` ^ ~ come out as
-// typographic ones, which no shell takes.
+// roffEscaper escapes special characters. Unescaped, - ' ` ^ ~ become typographic characters that
+// shells do not accept.
 var roffEscaper = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`)
 
 func roffEscape(text string) string { return roffEscaper.Replace(text) }
 
-// roffLine returns a line of text; one that begins with a dot is none of macros.
+// roffLine escapes a line of text; a leading dot must not begin a macro.
 func roffLine(line string) string {
 	if strings.HasPrefix(line, ".") {
 		return `\&` + roffEscape(line)

@@ -18,14 +18,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The command mcp answers an agent by running the commands of other questions in its own process.
+// The command mcp answers an agent by running other commands in its own process.
 //
 //	client ⇄ standard input and output: messages of the protocol
 //	a message that calls a tool ──▶ answer: a command line, run by an app of its own
 //	lender: views of the stores, which stay open from one question to the next
 //
-// Several questions come at the same time; maxTurns bounds how many are answered, others wait.
-// Nothing that a command prints reaches standard output by itself: it belongs to the protocol.
+// Several questions may arrive at the same time; at most maxTurns are answered in parallel.
+// Commands never print to standard output, which belongs to the protocol.
 
 var mcpCommand = command{
 	use: "mcp STORE …",
@@ -56,24 +56,25 @@ It ends when standard input does. docs/AGENTS.md says how to tell a client of it
 	},
 }
 
-// maxTurns is how many questions are answered at the same time: each may hold a state.
+// maxTurns is the number of questions that are answered in parallel: each may hold a state in
+// memory.
 const maxTurns = 2
 
-// An agentServer answers the questions of an agent. Each is a call of a tool, and runs the command of
-// the tool as a command line would, but that its views are lent and its output is kept:
+// An agentServer answers the questions of an agent. A question is a call of a tool. It runs the
+// command of the tool like a command line, with lent views, and captures its output:
 //
 //	arguments (JSON) ──▶ command line ──▶ execute ──▶ document ──▶ cut ──▶ answer
 //
-// What an agent gets is the document that --json prints, as text and as a structure; damage and
-// other failures are told behind it in the words of the command line.
+// The agent gets the document of --json, as text and as a structure. Damage and other failures
+// follow as text, in the words of the command line.
 type agentServer struct {
 	*call
 	lender lender
-	turns  chan struct{} // Has an element for each question that is being answered.
+	turns  chan struct{} // A semaphore: one element per question in progress.
 }
 
-// run answers until nobody asks any more. A store that cannot be opened is told before. Each store
-// is opened once, which also gives the lender a view to begin with.
+// run answers until the client closes the connection. It fails immediately if a store cannot be
+// opened. Each store is opened once at the start, which also gives the lender its first view.
 func (s *agentServer) run() error {
 	for _, store := range s.args {
 		_, back, err := s.lender.lend(s.ctx, store)
@@ -86,13 +87,13 @@ func (s *agentServer) run() error {
 		return err
 	}
 	err := s.server().Run(s.ctx, &mcp.IOTransport{Reader: io.NopCloser(s.stdin), Writer: flusher{s.Out}})
-	if errors.Is(err, io.EOF) || s.ctx.Err() != nil { // That is how it ends.
+	if errors.Is(err, io.EOF) || s.ctx.Err() != nil { // The normal end of a session.
 		return nil
 	}
 	return system(err)
 }
 
-// A flusher writes each message at once.
+// A flusher flushes after each message.
 type flusher struct{ *term.Out }
 
 func (w flusher) Write(p []byte) (n int, err error) {
@@ -102,10 +103,10 @@ func (w flusher) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Close leaves standard output to whoever opened it.
+// Close does nothing: the caller that opened standard output closes it.
 func (flusher) Close() error { return nil }
 
-// server returns what speaks the protocol, with a tool for each of [tools].
+// server returns a server of the protocol, with a tool for each of [tools].
 func (s *agentServer) server() *mcp.Server {
 	which := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -127,7 +128,7 @@ func (s *agentServer) server() *mcp.Server {
 	return server
 }
 
-// instructions is what a client is told beside the tools.
+// instructions returns the text that a client gets in addition to the tools.
 func (s *agentServer) instructions() string {
 	return `Each tool is a command of ecsdump, which prints what a store (the history of a simulation, tick by
 tick) or a save (one state) of an entity component system holds: ` + strings.Join(s.args, ", ") + `.
@@ -140,8 +141,8 @@ did, diff how two states differ. Answers are short: total, earlier, more and lef
 ` + pointsText
 }
 
-// telling returns ctx with somebody who tells the client how far what takes long has come, if
-// the client wants to know. Not more often than four times a second: a client shows it to people.
+// telling returns a context that reports progress to the client, if the client asks for it. It
+// reports at most four times per second.
 func telling(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 	token := r.Params.GetProgressToken()
 	if token == nil {
@@ -150,20 +151,22 @@ func telling(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 	const often = 250 * time.Millisecond
 	var last time.Time
 	var told sync.Mutex
-	return persist.WithProgress(ctx, func(p persist.Progress) { // Called by several goroutines, and often.
+	// Called often, by several goroutines.
+	return persist.WithProgress(ctx, func(p persist.Progress) {
 		told.Lock()
 		defer told.Unlock()
 		if now := time.Now(); now.Sub(last) >= often {
 			last = now
-			_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ // Whoever has gone asks for nothing more.
+			// An error means that the client is gone.
+			_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 				ProgressToken: token, Message: string(p.Phase), Progress: float64(p.Done), Total: float64(p.Total),
 			})
 		}
 	})
 }
 
-// answer runs the command of t. What went wrong is the text of the answer, behind the document if there
-// is one: of a damaged store what could be read is told.
+// answer runs the command of t. A failure is text after the document, if there is one: for a
+// damaged store, the readable part is returned.
 func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mcp.CallToolResult {
 	result := &mcp.CallToolResult{Content: []mcp.Content{}}
 	doc, err := s.ask(ctx, t, arguments)
@@ -178,7 +181,7 @@ func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mc
 	return result
 }
 
-// ask runs the command of t, and returns its document, cut to what an agent can read.
+// ask runs the command of t and returns its document, shortened for an agent.
 //
 //	arguments that are wrong     an error, before the question waits for its turn
 //	states that differ           no error: the document says it
@@ -195,8 +198,8 @@ func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc r
 	case <-ctx.Done():
 		return nil, classify(t.command.name(), ctx.Err())
 	}
-	// The command prints to memory, reads nothing, and shows no progress of its own: whatever it
-	// tells is in the document, and in f.
+	// The command prints to memory, reads no input and shows no progress. Its output is in the
+	// document and in f.
 	printed := new(bounded)
 	a := &app{Out: term.NewOut(printed, nil), stdin: strings.NewReader(""), stderr: io.Discard, lend: s.lender.lend}
 	if t.anew {
@@ -205,7 +208,7 @@ func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc r
 	f = a.execute(ctx, []*command{t.command}, args)
 	switch {
 	case f != nil && errors.Is(f, errDiffer):
-		f = nil // The differences were printed.
+		f = nil // The differences are printed already.
 	case f != nil && errors.Is(f, errTooLarge):
 		return nil, fail(exitUsage, "", "%w; %s", errTooLarge, t.on)
 	}
@@ -219,49 +222,48 @@ func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc r
 	return doc, f
 }
 
-// A lender keeps the views of stores between questions. One is brought up to date when it is lent
-// again. A view is for one question at a time, so there are as many of a store as questions are
-// answered at once. It is lent only for what the command line named: an agent must not read other
-// files by writing their paths.
+// A lender keeps views of stores between questions, and refreshes a view when it is lent again.
+// Only one question uses a view at a time, so a store may have one view per parallel question. It
+// lends only stores of the command line, because an agent must not read other files.
 //
 //	lend      an idle view, refreshed; else a new one
 //	back      to idle, if it can be refreshed and there is room; else it is closed
 //
-// mu is held while a store is opened, since app.find notes there what it opened.
+// mu is held while a store is opened, because app.find records there what it opened.
 type lender struct {
 	open   func(ctx context.Context, path string) (*inspect.View, error)
-	stores []string // That may be opened.
+	stores []string // Stores that may be opened.
 
 	mu   sync.Mutex
-	idle map[string][]*inspect.View // By store.
+	idle map[string][]*inspect.View // Idle views by store.
 }
 
-// lend implements [lending]. A view that cannot be refreshed is closed, and opened again: the error
-// of that is told.
+// lend implements [lending]. A view that cannot be refreshed is closed, and the store is opened
+// again; the error of opening is returned.
 func (l *lender) lend(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
 	if v := l.take(path); v != nil {
 		if _, err := v.Refresh(ctx); err == nil {
 			return v, func() { l.keep(path, v) }, nil
 		}
-		_ = v.Close() // What became of the store shows when it is opened anew.
+		_ = v.Close() // Opening the store again reports what is wrong.
 	}
 	return l.lendNew(ctx, path)
 }
 
-// lendNew lends a view that it opens for it. Tools that say who has the store open need one, as a
-// view knows that from when it was opened. On an error there is no view, and back must not be
-// called.
+// lendNew lends a newly opened view. Tools that report whether a store is open need one, because
+// a view knows this only from when it was opened. On an error there is no view, and back must not
+// be called.
 func (l *lender) lendNew(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
 	if err := l.known(path); err != nil {
 		return nil, nil, err
 	}
-	l.mu.Lock() // Openers may be asked by one at a time only.
+	l.mu.Lock() // Openers must not run in parallel.
 	v, err = l.open(ctx, path)
 	l.mu.Unlock()
 	return v, func() { l.keep(path, v) }, err
 }
 
-// known returns an error if path is none of the stores that may be read.
+// known returns an error if path is not a store of the command line.
 func (l *lender) known(path string) error {
 	if slices.Contains(l.stores, path) {
 		return nil
@@ -269,7 +271,7 @@ func (l *lender) known(path string) error {
 	return fail(exitNotFound, "", "no store %q%s; there is %s", path, near.Hint(path, l.stores), strings.Join(l.stores, ", "))
 }
 
-// take returns a view of the store at path that is idle, or nil.
+// take returns an idle view of the store at path, or nil.
 func (l *lender) take(path string) (v *inspect.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -280,23 +282,23 @@ func (l *lender) take(path string) (v *inspect.View) {
 	return v
 }
 
-// keep keeps v for the next question, unless it cannot be brought up to date: another save
-// may have taken the place of one. Room is for as many as can be asked at once.
+// keep keeps v for the next question, unless v is a save, which cannot be refreshed because
+// another save may have replaced it. It keeps at most maxTurns views per store.
 func (l *lender) keep(path string, v *inspect.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if v.IsSave() || len(l.idle[path]) == maxTurns {
-		_ = v.Close() // It was only read.
+		_ = v.Close() // The view is read-only, so an error of Close loses nothing.
 		return
 	}
 	l.idle[path] = append(l.idle[path], v)
 }
 
-// close closes all views that are idle.
+// close closes all idle views.
 func (l *lender) close() {
 	for _, views := range l.idle {
 		for _, v := range views {
-			_ = v.Close() // They were only read.
+			_ = v.Close() // Read-only views: errors lose nothing.
 		}
 	}
 }
