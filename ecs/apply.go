@@ -33,7 +33,7 @@ func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {
 		applied = true
 	}
 	if applied {
-		w.tellRestored()
+		w.afterRestore()
 	}
 	return err
 }
@@ -155,7 +155,7 @@ func (r *registry) patch(p *raw.Patch) {
 		lo, hi := rows.First, rows.First+rows.N
 		r.dense.TouchRange(lo, hi)
 		from = copyEntities(r.dense.Live[lo:hi], from)
-		r.point(lo, hi)
+		r.enterRows(lo, hi)
 	}
 	r.rows.N, r.rows.Extra, r.rows.Total = p.Entities.Alive, p.Entities.Free, p.Entities.Total
 	r.w.changes++
@@ -215,7 +215,7 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
 	}
-	s.moved = len(p.Entities) > 0
+	s.rowsMoved = len(p.Entities) > 0
 	for _, r := range p.Entities {
 		s.leaveRows(r.First, min(r.First+r.N, before.N))
 	}
@@ -248,8 +248,8 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 			s.w.paged++
 		}
 	}
-	s.vacate(before.N)
-	s.set.rewound(before)
+	s.markVacated(before.N)
+	s.set.afterRewind(before)
 }
 
 // touchRanges makes rows writable. It handles many short ranges with one call.

@@ -274,13 +274,13 @@ func (s *Storage[T]) dropTail(k int) {
 	}
 	n := s.rows.N
 	s.rows.N -= k
-	s.shrunk(s.dense.Live[s.rows.N], s.rows.N)
+	s.recordRemoval(s.dense.Live[s.rows.N], s.rows.N)
 	s.noteRows(s.rows.N+1, n)
 	if k > 1 {
-		s.lostBefore = s.lostAt
+		s.removedBefore = s.removedAt
 	}
 	if s.pointers {
-		s.vacate(n)
+		s.markVacated(n)
 	}
 }
 

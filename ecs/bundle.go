@@ -58,7 +58,7 @@ func (s *Storage[T]) putAll(entities []Entity, v T) {
 // mustBundle panics if the storages cannot form a bundle.
 func mustBundle(storages ...AnyStorage) {
 	for i, s := range storages {
-		mustBeThere("a bundle", s)
+		mustNonNilFilter("a bundle", s)
 		if s.sparseSet().w != storages[0].sparseSet().w {
 			panic("ecs: a bundle of storages of different worlds; register them in one")
 		}

@@ -155,7 +155,7 @@ func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 		return nil, errors.New("ecs: cannot move: both worlds are the same")
 	}
 	c, err := newCopying(w, src, entities, o)
-	if err == nil && !src.mayEnd(c.entities) {
+	if err == nil && !src.mayDestroy(c.entities) {
 		err = errHeld
 	}
 	if err != nil {

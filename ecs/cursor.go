@@ -45,9 +45,9 @@ type cursor struct {
 	columns []joinedColumn
 	// Position of this loop in the world's hands, from 1; 0 for none.
 	hand  int
-	began uint64    // The world's count of changes when the walk began.
-	found *findings // The search results of the driver.
-	holds bool      // The loop writes rows.
+	began uint64      // The world's count of changes when the walk began.
+	found *matchCache // The search results of the driver.
+	holds bool        // The loop writes rows.
 	// The walk has ended, and all it found was a single run, which is still in the span.
 	whole bool
 	again bool // The walk repeats that run.
@@ -114,7 +114,7 @@ func (j *join) walkAll() *cursor {
 
 // repeats reports whether a walk over columns finds exactly the run that c found. c may be nil.
 func (c *cursor) repeats(columns []joinedColumn) bool {
-	return c != nil && c.whole && c.began == c.j.w.changes && c.found == c.j.current && len(c.columns) == len(columns)
+	return c != nil && c.whole && c.began == c.j.w.changes && c.found == c.j.matches && len(c.columns) == len(columns)
 }
 
 // repeat starts a walk over that run again. The run needs no save and no search. Its rows have
@@ -144,8 +144,8 @@ func (c *cursor) mustLie() {
 
 // walkAnew is walk after something has changed.
 func (j *join) walkAnew(columns []joinedColumn) *cursor {
-	if j.settled != j.w.changes {
-		j.settle()
+	if j.validAt != j.w.changes {
+		j.validate()
 	}
 	c := j.idle
 	if c == nil {
@@ -154,7 +154,7 @@ func (j *join) walkAnew(columns []joinedColumn) *cursor {
 	j.idle = c.idle
 	c.columns, c.holds = columns, j.writes && columns != nil
 	c.whole, c.again = false, false
-	c.driver, c.set, c.found, c.alone = j.driver, j.sets[j.driver], j.current, j.alone
+	c.driver, c.set, c.found, c.alone = j.driver, j.sets[j.driver], j.matches, j.singleSet
 	c.newest, c.since, c.step = j.newest, j.w.changes, maxRun
 	c.began, c.saved = c.since, j.saved == c.since
 	c.row, c.words, c.rest, c.n = 0, nil, 0, 0
@@ -219,9 +219,9 @@ func (c *cursor) nextFetched() bool {
 	if !c.nextWord() {
 		return false
 	}
-	if c.n == 1 && bits.OnesCount64(c.rest) >= most {
+	if c.n == 1 && bits.OnesCount64(c.rest) >= prefetchMin {
 		for k := range c.j.columns {
-			if m := &c.j.columns[k]; k != c.driver && m.set.rows.N > far && !m.optional {
+			if m := &c.j.columns[k]; k != c.driver && m.set.rows.N > prefetchRows && !m.optional {
 				m.column.FetchRows(c.rows[k][c.word<<6:][:64])
 			}
 		}
@@ -233,7 +233,7 @@ func (c *cursor) nextFetched() bool {
 func (c *cursor) take() int {
 	i := bits.TrailingZeros64(c.rest | 1<<63) // Never 0, so the compiler omits the test for 0.
 	c.rest &= c.rest - 1
-	c.at = int(*beside(c.place, i))
+	c.at = int(*rowAfter(c.place, i))
 	return i
 }
 
@@ -422,7 +422,7 @@ func (c *cursor) nextRun() []uint32 {
 	run := c.run[:m+2]
 	first, n := c.from+c.at, c.length(i)
 	for k := range m {
-		if run[k] = *beside(c.lie[k].row, i); run[k] != missing {
+		if run[k] = *rowAfter(c.lie[k].row, i); run[k] != missing {
 			run[k] += uint32(c.base[k])
 		}
 	}
@@ -433,7 +433,7 @@ func (c *cursor) nextRun() []uint32 {
 // length returns the number of contiguous rows from position i of the word, which was taken last.
 // It takes their positions.
 func (c *cursor) length(i int) int {
-	if c.rest>>(i&63)>>1&1 == 0 || *beside(c.sample, i+1)-*beside(c.sample, i) > 1 {
+	if c.rest>>(i&63)>>1&1 == 0 || *rowAfter(c.sample, i+1)-*rowAfter(c.sample, i) > 1 {
 		return c.n
 	}
 	return c.stretch(i)
@@ -504,7 +504,7 @@ func (c *cursor) ready() {
 
 // locate computes the addresses that the rows of the span count from.
 func (c *cursor) locate() {
-	c.entities = beside(unsafe.SliceData(c.set.dense.Live), c.from)
+	c.entities = rowAfter(unsafe.SliceData(c.set.dense.Live), c.from)
 	for k := range c.columns {
 		c.lie[k].first = c.columns[k].rows.At(c.base[k])
 	}
@@ -581,7 +581,7 @@ func (c *cursor) resume(r int, e Entity) {
 	c.rest, c.word, c.again = 0, len(c.words), false
 	c.selected.on = c.selected.on && c.selected.version == c.set.version
 	if c.alone = c.alone && c.set.gaps() == 0; !c.alone {
-		c.j.catchUp(c.found)
+		c.j.update(c.found)
 	}
 	c.noteGroup()
 	if c.set.byIndex {

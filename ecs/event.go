@@ -76,7 +76,7 @@ func (q *eventQueue[T]) endTick(keep bool) {
 // gives another name; the rules are those of [Register]. Of the [Component], RegisterEvent uses
 // the name, former names, dropped fields, Clone, NoRewind and NoPersist.
 func RegisterEvent[T any](w *World, c ...Component[T]) (*Events[T], error) {
-	said := the(c)
+	said := optional(c)
 	queue := Component[eventQueue[T]]{
 		Name: cmp.Or(said.Name, defaultName(reflect.TypeFor[T]())), NoRewind: said.NoRewind, NoPersist: said.NoPersist, FormerNames: said.FormerNames,
 	}

@@ -168,7 +168,7 @@ func (e *evolution) follows(before, next *layout.Type) error {
 	if err != nil {
 		return err
 	}
-	if _, l := judge(c.Changes(), cmp.Or(next.Name, before.Name), e.dropped); len(l) > 0 {
+	if _, l := checkDropped(c.Changes(), cmp.Or(next.Name, before.Name), e.dropped); len(l) > 0 {
 		return fmt.Errorf("%w: %v", raw.ErrDropped, l)
 	}
 	return nil
@@ -232,7 +232,7 @@ func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 		names[s.Name] = true
 		var err error
 		if plans[i], err = w.planOne(s, heirs[s.Name]); err != nil {
-			return nil, s.fault(err)
+			return nil, s.wrapError(err)
 		}
 	}
 	return plans, w.losses(plans)
@@ -244,7 +244,7 @@ func (w *World) losses(plans []*plan) error {
 	var all []string
 	for _, p := range plans {
 		if len(p.lost) > 0 {
-			all = append(all, p.lost.refusal(p.target.Name(), p.target.about().layout.Name))
+			all = append(all, p.lost.errorText(p.target.Name(), p.target.about().layout.Name))
 		}
 	}
 	for _, s := range w.unstored(plans) {
@@ -289,7 +289,7 @@ type plan struct {
 	regap   bool    // Gaps get the default of target.
 	// Descriptions of the conversions for people; empty if nothing is converted.
 	changes []layout.Change
-	lost    loss          // Values that would be lost without the program's consent.
+	lost    droppedFields // Values that would be lost without the program's consent.
 	pages   []*track.Page // The sparse array of stored, if it is verified.
 	put     func()        // Puts the rows into target; see decode.
 }
@@ -376,7 +376,7 @@ func (p *plan) convert(from, to *layout.Type) error {
 	if err != nil {
 		return err
 	}
-	changes, lost := judge(c.Changes(), cmp.Or(to.Name, from.Name), p.target.about().past().dropped)
+	changes, lost := checkDropped(c.Changes(), cmp.Or(to.Name, from.Name), p.target.about().past().dropped)
 	p.changes, p.lost = append(p.changes, changes...), append(p.lost, lost...)
 	if c.Same() {
 		return nil

@@ -191,8 +191,8 @@ func vacate[T any](s *Storage[T], e Entity) {
 	s.dense.Live[row] = Vacant
 	s.rows.Extra++
 	// No other code records an entity that leaves a row in place.
-	s.forget()
-	s.bump(e)
+	s.dropNotes()
+	s.recordMove(e)
 }
 
 func TestQuery_Gaps(t *testing.T) {
@@ -244,7 +244,7 @@ func TestQuery_Gaps(t *testing.T) {
 	if a.rows.N <= c.rows.N {
 		t.Fatal("the storage with gaps has more rows")
 	}
-	if one.join.settle(); one.Count() != 98 {
+	if one.join.validate(); one.Count() != 98 {
 		t.Errorf("Count() = %d, want 98", one.Count())
 	}
 	rare.Count()

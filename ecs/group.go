@@ -141,7 +141,7 @@ func (g *Group) Pack() {
 	if g.w.changes != changes {
 		for _, s := range g.sets {
 			// As after a restore, a loop cannot determine where its rows are.
-			s.rewoundAt = g.w.changes
+			s.rewindAt = g.w.changes
 		}
 	}
 }
@@ -324,7 +324,7 @@ func (s *set) follow(row int, e Entity, since uint64, before groupCursor, finds 
 	if g == nil || g.entries == before.entries && g.exits == before.exits {
 		return row
 	}
-	removed := s.lostAt > since
+	removed := s.removedAt > since
 	exits := g.exits - before.exits
 	switch {
 	case g.resets != before.resets || exits > 1 || exits == 1 && g.left != e:
@@ -344,10 +344,10 @@ func (s *set) follow(row int, e Entity, since uint64, before groupCursor, finds 
 // mustStay panics if s was restored or sorted after since, or lost an entity other than e. If
 // mayLose is set, s may lose any entity.
 func (s *set) mustStay(e Entity, since uint64, mayLose bool) {
-	if s.rewoundAt > since {
+	if s.rewindAt > since {
 		panic("ecs: the world was restored while a loop was iterating over it, or rows of it were sorted or packed; end the loop first")
 	}
-	if s.lostAt > since && (s.lostBefore > since || s.removed != e) && !mayLose {
+	if s.removedAt > since && (s.removedBefore > since || s.removed != e) && !mayLose {
 		panic("ecs: an entity other than the visited one, " + e.String() +
 			", was destroyed or lost a component of the query; collect such entities and change them after the loop")
 	}

@@ -186,8 +186,8 @@ func TestGroupQuery_SkipsOtherRows(t *testing.T) {
 	all, more, one := NewQuery2(Read(a), Read(b)), NewQuery1(Read(b)).With(a).Without(c), NewQuery1(Read(a)).Without(c)
 	count := func(j *join, count func() int) (n, chunks int) {
 		n = count()
-		for i := range j.found {
-			chunks += len(j.found[i].chunks)
+		for i := range j.caches {
+			chunks += len(j.caches[i].chunks)
 		}
 		return n, chunks
 	}

@@ -186,7 +186,7 @@ func (h History) Seek(tick uint64) error {
 			w.undoTick()
 		}
 	}
-	w.restored()
+	w.afterRewind()
 	w.settleHands()
 	return nil
 }
@@ -255,7 +255,7 @@ func (w *World) undoTick() {
 	w.cutFrames(k)
 	w.tick = f.at
 	w.push(frame{tick: true, seq: f.seq, state: f.state})
-	w.leavePins(f.ID)
+	w.invalidatePins(f.ID)
 }
 
 // redoTick goes one tick forward along the forward branch.
@@ -505,7 +505,7 @@ func (w *World) Restore(cp Checkpoint) {
 		}
 	}
 	w.putBack(k)
-	w.restored()
+	w.afterRewind()
 	w.settleHands()
 }
 
@@ -521,7 +521,7 @@ func (w *World) putBack(k int) {
 	w.tick = f.at
 	f.Touched, f.ops = f.Touched[:0], f.ops[:0]
 	w.cutFrames(k + 1)
-	w.leavePins(f.ID)
+	w.invalidatePins(f.ID)
 	w.drains.wentBack(f.ID)
 	w.renew()
 }

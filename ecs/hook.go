@@ -138,7 +138,7 @@ func (w *World) tellCreated(e Entity) {
 // That includes components that the hooks add to e. If late is not nil, it then applies the
 // relation policies to sources that the hooks attached to e. It returns false if e is being
 // destroyed already.
-func (w *World) tellDying(e Entity, late *severed) bool {
+func (w *World) tellDying(e Entity, late *destroyed) bool {
 	h := &w.hooks
 	if h.isDying(e) {
 		return false
@@ -162,7 +162,7 @@ func (w *World) tellDying(e Entity, late *severed) bool {
 			}
 		}
 		if !more && told && late != nil && w.entities.alive(e) {
-			*late, more = w.bonds.severLate(e, *late)
+			*late, more = w.relations.afterHooks(e, *late)
 		}
 	}
 	return true
@@ -209,8 +209,8 @@ func (w *World) destroyEach() bool {
 	}
 	if told {
 		w.hooks.each(w.Entities(), func(e Entity) { w.destroyReleased(e) }, func(entities []Entity) {
-			if w.bonds != nil {
-				w.bonds.severAll(entities)
+			if w.relations != nil {
+				w.relations.onClear(entities)
 			}
 		})
 	}
@@ -249,12 +249,12 @@ func (h *worldHooks) each(entities []Entity, f func(e Entity), end func(entities
 // settleObserved updates the flags of the world and of every set that say whether changes have
 // observers.
 func (w *World) settleObserved() {
-	w.heeded = len(w.recorders) > 0 || len(w.hooks.create) > 0
+	w.hasObservers = len(w.recorders) > 0 || len(w.hooks.create) > 0
 	w.hooked = len(w.hooks.create)+len(w.hooks.destroy) > 0
 	for _, s := range w.sets {
 		w.hooked = s.settleObserved() || w.hooked
 	}
-	w.watched = w.hooked || w.bonds != nil
+	w.watched = w.hooked || w.relations != nil
 }
 
 // settleObserved updates the flags of s. It reports whether s has a group or hooks.
@@ -326,9 +326,9 @@ func (w *World) leaving(e Entity) (may, ended bool) {
 	if w.released = false; !w.entities.alive(e) {
 		return false, false
 	}
-	var late *severed
-	if w.bonds != nil && !released {
-		s, free := w.bonds.sever(e)
+	var late *destroyed
+	if w.relations != nil && !released {
+		s, free := w.relations.onDestroy(e)
 		if !free {
 			return false, false
 		}

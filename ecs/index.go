@@ -46,32 +46,32 @@ import (
 type Index[T any, K comparable] struct {
 	s   *Storage[T]
 	key func(T) K
-	lag
+	pending
 
 	rows  []entry // The state of each row at the last look-up.
 	lists roster.Lists[K, Entity]
 
 	version uint64   // Incremented when a list changes.
-	moved   []uint32 // Scratch: rows whose entity or key has changed.
+	changed []uint32 // Scratch: rows whose entity or key has changed.
 	partial bool     // True during an update, and after the key function panicked in one.
 	closed  bool
 	dynamic bool // Some values of K are not comparable.
 }
 
-// lag records which rows an index has not read yet. The loop of Of checks it after each entity.
-// lag is a separate type without type parameters, so that the check can be inlined. A program
+// pending records which rows an index has not read yet. The loop of Of checks it after each entity.
+// pending is a separate type without type parameters, so that the check can be inlined. A program
 // that instantiates Of can inline only those functions of ecs that ecs inlines itself.
-type lag struct {
+type pending struct {
 	news *track.News
 	// The row of the newest pointer at the last look-up; it may have been written since.
-	late uint32
+	row uint32
 	// True if all rows had pointers at the last look-up; any may have been written since.
-	lateAll bool
+	allRows bool
 }
 
-// behind reports whether the index must be updated before the next look-up.
-func (l *lag) behind() bool {
-	return l.news.Any() || l.late != track.NoRow || l.lateAll
+// stale reports whether the index must be updated before the next look-up.
+func (l *pending) stale() bool {
+	return l.news.Any() || l.row != track.NoRow || l.allRows
 }
 
 // An entry is the state of a row in the index: its entity, and the number of its list.
@@ -84,7 +84,7 @@ const (
 	// The row has no list: it is a gap, or its key differs from itself.
 	unlisted = ^uint32(0)
 	// The row was taken out of its list, and is to be added to another.
-	left = unlisted - 1
+	unassigned = unlisted - 1
 )
 
 // NewIndex returns an index of s by key. The key function must return the same key for equal
@@ -100,7 +100,7 @@ func NewIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	if key == nil {
 		panic("ecs: NewIndex without a key; give it a function from the component to what it is found by")
 	}
-	if x := indexBy(there(s), key); x != nil {
+	if x := indexBy(mustNonNil(s), key); x != nil {
 		return x
 	}
 	return newIndex(s, key)
@@ -120,10 +120,10 @@ func indexBy[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 // Two functions that are both reachable have different addresses.
 func closureOf[F any](f F) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f)) }
 
-// maxAlike is the largest number of indexes of one storage by the same function literal.
-const maxAlike = 64
+// maxPerLiteral is the largest number of indexes of one storage by the same function literal.
+const maxPerLiteral = 64
 
-// mustNotLeak panics if the literal of key has already made maxAlike indexes of s.
+// mustNotLeak panics if the literal of key has already made maxPerLiteral indexes of s.
 func mustNotLeak[T any, K comparable](s *Storage[T], key func(T) K) {
 	code, alike := reflect.ValueOf(key).Pointer(), 0
 	for _, x := range s.indexes {
@@ -131,7 +131,7 @@ func mustNotLeak[T any, K comparable](s *Storage[T], key func(T) K) {
 			alike++
 		}
 	}
-	if alike == maxAlike {
+	if alike == maxPerLiteral {
 		panic(fmt.Sprintf("ecs: NewIndex of %s: one function literal that captures variables made %d indexes, and each stays; make the index once and keep it, close it, or give it a function that captures nothing", s.name, alike))
 	}
 }
@@ -139,7 +139,7 @@ func mustNotLeak[T any, K comparable](s *Storage[T], key func(T) K) {
 func newIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	mustNotLeak(s, key)
 	x := &Index[T, K]{s: s, key: key, dynamic: holdsInterface(reflect.TypeFor[K]())}
-	x.lag = lag{news: s.rows.Follow(&s.dense.Log, &s.data.Log), late: track.NoRow}
+	x.pending = pending{news: s.rows.Follow(&s.dense.Log, &s.data.Log), row: track.NoRow}
 	s.indexes = append(s.indexes, x)
 	return x
 }
@@ -186,9 +186,9 @@ func (x *Index[T, K]) Close() {
 	x.s.indexes = slices.DeleteFunc(x.s.indexes, func(other follower) bool { return other == follower(x) })
 	x.s.rows.Unfollow(x.news, &x.s.dense.Log, &x.s.data.Log)
 	x.empty()
-	x.rows, x.moved = nil, nil
-	// With lateAll set, every look-up enters catchUp, which panics.
-	x.closed, x.lateAll = true, true
+	x.rows, x.changed = nil, nil
+	// With allRows set, every look-up calls update, which panics.
+	x.closed, x.allRows = true, true
 	x.version++
 }
 
@@ -208,8 +208,8 @@ func (x *Index[T, K]) Of(key K) iter.Seq[Entity] {
 				if !yield(e) {
 					return
 				}
-				if x.behind() {
-					x.catchUp()
+				if x.stale() {
+					x.update()
 				}
 				if x.version == version {
 					continue
@@ -250,7 +250,7 @@ func (x *Index[T, K]) First(key K) (Entity, bool) {
 // The keys are those at the start of the loop. It costs O(keys · log keys).
 func (x *Index[T, K]) Keys() iter.Seq[K] {
 	return func(yield func(K) bool) {
-		x.look()
+		x.refresh()
 		type found struct {
 			first Entity
 			key   K
@@ -321,21 +321,21 @@ func (x *Index[T, K]) Replace(e Entity, v T) bool {
 
 // find returns the list of entities that have the key, or nil.
 func (x *Index[T, K]) find(key K) *roster.List[Entity] {
-	x.look()
+	x.refresh()
 	return x.lists.Of(key)
 }
 
-func (x *Index[T, K]) look() {
+func (x *Index[T, K]) refresh() {
 	if debug {
 		x.s.mustNotFollow()
 	}
-	if x.behind() {
-		x.catchUp()
+	if x.stale() {
+		x.update()
 	}
 }
 
-// catchUp updates x to the present rows.
-func (x *Index[T, K]) catchUp() {
+// update brings the entries of x up to date.
+func (x *Index[T, K]) update() {
 	s, w := x.s, x.s.w
 	if x.closed {
 		panic("ecs: a look-up in an index of " + s.name + " that is closed; close it later, or make another")
@@ -350,8 +350,8 @@ func (x *Index[T, K]) catchUp() {
 	if written && debug {
 		w.verifyOf(&s.rows)
 	}
-	x.followChecked()
-	if x.late, x.lateAll = s.pointed, s.pointedAll; !written {
+	x.readRowsChecked()
+	if x.row, x.allRows = s.pointed, s.pointedAll; !written {
 		return
 	}
 	x.news.Looked()
@@ -362,72 +362,72 @@ func (x *Index[T, K]) catchUp() {
 	w.hands.save()
 }
 
-// followChecked is follow. In a debug build it also checks what the key function does.
-func (x *Index[T, K]) followChecked() {
+// readRowsChecked is readRows. In a debug build it also checks what the key function does.
+func (x *Index[T, K]) readRowsChecked() {
 	if debug {
 		defer x.s.following()()
 	}
-	x.follow()
+	x.readRows()
 }
 
-// follow updates the entries of the rows that may have been written.
-func (x *Index[T, K]) follow() {
+// readRows updates the entries of the rows that may have been written.
+func (x *Index[T, K]) readRows() {
 	n := x.s.rows.N
 	if n == 0 || x.news.All() || x.partial {
 		x.empty()
 	}
 	x.partial = true
-	x.moved = x.moved[:0]
-	if x.lateAll {
-		x.leaveAll(0, n)
+	x.changed = x.changed[:0]
+	if x.allRows {
+		x.unlistAll(0, n)
 	} else {
 		x.news.Order()
 		for i := range x.news.Len() {
-			x.leave(x.news.Word(i))
+			x.unlist(x.news.Word(i))
 		}
-		x.leaveAll(int(x.late), int(x.late)+1)
+		x.unlistAll(int(x.row), int(x.row)+1)
 	}
 	if n < len(x.rows) {
-		x.leaveAll(n, len(x.rows))
+		x.unlistAll(n, len(x.rows))
 		x.rows = x.rows[:n]
 	}
-	for _, row := range x.moved {
+	for _, row := range x.changed {
 		if int(row) < n {
-			x.enter(int(row))
+			x.list(int(row))
 		}
 	}
 	x.rows = slices.Grow(x.rows, n-len(x.rows))
 	for row := len(x.rows); row < n; row++ {
 		x.rows = append(x.rows, entry{})
-		x.enter(row)
+		x.list(row)
 	}
-	if cap(x.moved) > 4096 && cap(x.moved) > n {
-		x.moved = nil
+	if cap(x.changed) > 4096 && cap(x.changed) > n {
+		x.changed = nil
 	}
 	x.partial = false
 }
 
-// leaveAll is leave for rows [lo, hi).
-func (x *Index[T, K]) leaveAll(lo, hi int) {
+// unlistAll is unlist for rows [lo, hi).
+func (x *Index[T, K]) unlistAll(lo, hi int) {
 	for hi = min(hi, len(x.rows)); lo < hi; lo = lo&^63 + 64 {
-		x.leave(lo&^63, ^uint64(0)<<(lo&63)&firstBits(hi-lo&^63))
+		x.unlist(lo&^63, ^uint64(0)<<(lo&63)&firstBits(hi-lo&^63))
 	}
 }
 
-// leave takes rows whose entity or key has changed out of their lists. It looks at the rows from
+// unlist takes rows whose entity or key has changed out of their lists. It looks at the rows from
 // first on whose bits in written are set, and skips rows that x has no entry for.
-func (x *Index[T, K]) leave(first int, written uint64) {
+func (x *Index[T, K]) unlist(first int, written uint64) {
 	s := x.s
 	known := x.rows[min(first, len(x.rows)):min(first+64, len(x.rows))]
 	dense, data := s.dense.Live[:s.rows.N], s.data.Live[:s.rows.N]
 	for written &= firstBits(len(known)); written != 0; written &= written - 1 {
 		i := bits.TrailingZeros64(written)
 		was, row := known[i&63], first+i
-		if was.list == left || row < len(dense) && dense[row] == was.e && (was.e == Vacant || was.list != unlisted && x.lists.Is(was.list, x.key(data[row]))) {
+		if was.list == unassigned || row < len(dense) && dense[row] == was.e && (was.e == Vacant || was.list != unlisted && x.lists.Is(was.list, x.key(data[row]))) {
 			continue
 		}
-		x.moved = append(x.moved, uint32(row))
-		known[i&63].list = left
+		x.changed = append(x.changed, uint32(row))
+		known[i&63].list = unassigned
 		if was.list != unlisted {
 			x.lists.Remove(was.list, was.e)
 			x.version++
@@ -435,8 +435,8 @@ func (x *Index[T, K]) leave(first int, written uint64) {
 	}
 }
 
-// enter adds the entity of row, which is in no list, to the list of its key.
-func (x *Index[T, K]) enter(row int) {
+// list adds the entity of row, which is in no list, to the list of its key.
+func (x *Index[T, K]) list(row int) {
 	e := x.s.dense.Live[row]
 	x.rows[row] = entry{e, unlisted}
 	if e == Vacant {
@@ -464,5 +464,5 @@ func (x *Index[T, K]) empty() {
 
 // bytes returns the memory of x, without what its keys point to.
 func (x *Index[T, K]) bytes() int64 {
-	return x.news.Bytes() + x.lists.Bytes() + room(x.rows) + room(x.moved)
+	return x.news.Bytes() + x.lists.Bytes() + room(x.rows) + room(x.changed)
 }

@@ -26,26 +26,26 @@ import (
 // not in an optional set has the row missing there.
 type join struct {
 	w        *World
-	optional uint32    // Bit i is set if sets[i] is optional.
-	writes   bool      // True if a column is handed out for writing.
-	current  *findings // The matches of the current driver; nil before the first walk.
-	idle     *cursor   // Finished cursors for reuse, one per nested loop over the query.
+	optional uint32      // Bit i is set if sets[i] is optional.
+	writes   bool        // True if a column is handed out for writing.
+	matches  *matchCache // The matches of the current driver; nil before the first walk.
+	idle     *cursor     // Finished cursors for reuse, one per nested loop over the query.
 	columns  []joinedColumn
 	sets     []*set // The component sets in the order of the query, then the sets of With.
 
 	without    []*set
 	any        [][]*set // A match needs at least one set of each group.
-	asked      []*set   // All sets of the four fields above, for checks of their versions.
+	allSets    []*set   // All sets of the four fields above, for checks of their versions.
 	predicates []predicate
 
 	// The fields below are derived from the sets; see settle.
-	settled uint64 // World.changes at the last check that the fields below are valid.
-	newest  uint64 // The newest version of the sets.
-	driver  int
-	alone   bool // True if every row of the driver matches.
+	validAt   uint64 // World.changes at the last check that the fields below are valid.
+	newest    uint64 // The newest version of the sets.
+	driver    int
+	singleSet bool // True if every row of the driver matches.
 
-	found []findings // Cached matches, by driver.
-	saved uint64     // World.changes at the start of the last walk that saved all written rows.
+	caches []matchCache // Cached matches, by driver.
+	saved  uint64       // World.changes at the start of the last walk that saved all written rows.
 
 	// The rows that find returned last.
 	at [maxColumns]uint32
@@ -59,8 +59,8 @@ const (
 	maxRun = 4096
 
 	// Runs prefetches rows of columns with more than this number of rows,
-	far  = 50_000
-	most = 48 // if at least this number of a word's 64 rows match.
+	prefetchRows = 50_000
+	prefetchMin  = 48 // if at least this number of a word's 64 rows match.
 
 	unknown = ^uint64(0)
 )
@@ -82,7 +82,7 @@ type joinedColumn struct {
 func newJoin(w *World, columns ...joinedColumn) join {
 	n := len(columns)
 	sets := make([]*set, 2*n)
-	j := join{w: w, columns: columns, sets: sets[:0:n], asked: sets[n:n]}
+	j := join{w: w, columns: columns, sets: sets[:0:n], allSets: sets[n:n]}
 	for i, c := range columns {
 		if k := slices.Index(j.sets, c.set); k >= 0 && (c.write || columns[k].write) {
 			panic("ecs: a query writes " + c.name + " and names it twice, so that one pointer writes what the other has; name it once, with Write")
@@ -100,42 +100,42 @@ func (j *join) include(s *set) {
 	if len(j.sets) == maxSets {
 		panic("ecs: a query joins more than 16 storages; test the rarer ones with Has in the loop")
 	}
-	j.sets = append(j.sets, j.here(s))
-	j.unsettle()
+	j.sets = append(j.sets, j.use(s))
+	j.invalidate()
 }
 
-// here returns s after adding it to asked. It panics if s belongs to another world.
-func (j *join) here(s *set) *set {
+// use returns s after adding it to allSets. It panics if s belongs to another world.
+func (j *join) use(s *set) *set {
 	if s.w != j.w {
 		panic("ecs: a query joins storages of different worlds; register them in one")
 	}
-	j.asked = append(j.asked, s)
+	j.allSets = append(j.allSets, s)
 	return s
 }
 
 func (j *join) isOptional(i int) bool { return j.optional>>i&1 != 0 }
 
-// unsettle drops all caches, because the list of sets has changed.
-func (j *join) unsettle() {
-	j.settled, j.newest, j.saved, j.current = unknown, unknown, unknown, nil
-	j.found = nil
+// invalidate drops all caches, because the list of sets has changed.
+func (j *join) invalidate() {
+	j.validAt, j.newest, j.saved, j.matches = unknown, unknown, unknown, nil
+	j.caches = nil
 }
 
-// settle selects the driver and updates its matches, if a set has changed.
-func (j *join) settle() {
+// validate selects the driver and updates its matches, if a set has changed.
+func (j *join) validate() {
 	if newest := j.version(); newest != j.newest {
 		j.choose()
 		j.newest = newest
-		if !j.alone {
-			j.catchUp(j.current)
+		if !j.singleSet {
+			j.update(j.matches)
 		}
 	}
-	j.settled = j.w.changes
+	j.validAt = j.w.changes
 }
 
 // version returns the newest version of the sets. It changes whenever one of the sets changes.
 func (j *join) version() (newest uint64) {
-	for _, s := range j.asked {
+	for _, s := range j.allSets {
 		newest = max(newest, s.version)
 	}
 	return newest
@@ -143,13 +143,13 @@ func (j *join) version() (newest uint64) {
 
 func (j *join) choose() {
 	j.driver = j.smallest()
-	if j.found == nil {
-		j.found = make([]findings, len(j.sets))
+	if j.caches == nil {
+		j.caches = make([]matchCache, len(j.sets))
 	}
-	j.current = &j.found[j.driver]
-	j.current.driver, j.current.set = j.driver, j.sets[j.driver]
+	j.matches = &j.caches[j.driver]
+	j.matches.driver, j.matches.set = j.driver, j.sets[j.driver]
 	d := j.sets[j.driver]
-	j.alone = len(j.sets) == 1 && len(j.without)+len(j.any)+len(j.predicates) == 0 && d.gaps() == 0 && !d.byIndex
+	j.singleSet = len(j.sets) == 1 && len(j.without)+len(j.any)+len(j.predicates) == 0 && d.gaps() == 0 && !d.byIndex
 }
 
 // smallest returns the position of the required set with the fewest rows; the first of equals.
@@ -279,43 +279,43 @@ func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 
 // Findings are the cached matches of a join for one driver. Positions are rows of the driver, or
 // entity indices if the driver is walked by index.
-type findings struct {
-	driver int
-	set    *set
-	chunks []chunk
-	epoch  uint64   // Chunks of this epoch are valid; 0 means that none is.
-	seen   []uint64 // For each set of asked, the number of its notes that are processed.
+type matchCache struct {
+	driver    int
+	set       *set
+	chunks    []chunk
+	epoch     uint64   // Chunks of this epoch are valid; 0 means that none is.
+	readNotes []uint64 // For each of allSets, the number of its notes that are processed.
 }
 
-// catchUp updates f. It looks up the noted entities again, or all entities if a set has dropped
-// notes that f needs.
-func (j *join) catchUp(f *findings) {
-	if f.seen == nil {
-		f.seen = make([]uint64, len(j.asked))
+// update brings f up to date. It looks up the noted entities again, or all entities if a set has
+// dropped notes that f needs.
+func (j *join) update(f *matchCache) {
+	if f.readNotes == nil {
+		f.readNotes = make([]uint64, len(j.allSets))
 	}
 	known := f.epoch > 0
-	for i, s := range j.asked {
-		known = known && s.notes-f.seen[i] <= uint64(len(s.ring))
+	for i, s := range j.allSets {
+		known = known && s.notes-f.readNotes[i] <= uint64(len(s.ring))
 	}
 	if !known {
 		f.epoch++
 	}
-	for i, s := range j.asked {
-		for ; known && f.seen[i] != s.notes; f.seen[i]++ {
-			j.refind(f, s.noted(f.seen[i]))
+	for i, s := range j.allSets {
+		for ; known && f.readNotes[i] != s.notes; f.readNotes[i]++ {
+			j.rematch(f, s.noted(f.readNotes[i]))
 		}
 	}
-	for _, s := range j.asked {
-		s.watch()
+	for _, s := range j.allSets {
+		s.keepNotes()
 	}
-	for i, s := range j.asked {
-		f.seen[i] = s.notes
+	for i, s := range j.allSets {
+		f.readNotes[i] = s.notes
 	}
 }
 
-// refind checks again whether e is in the join, and updates its rows. If e has left the driver,
+// rematch checks again whether e is in the join, and updates its rows. If e has left the driver,
 // the entity that is now in its row is noted too, unless the row is past the end.
-func (j *join) refind(f *findings, e Entity) {
+func (j *join) rematch(f *matchCache, e Entity) {
 	if e == Vacant {
 		return
 	}
@@ -341,29 +341,29 @@ func (j *join) refind(f *findings, e Entity) {
 	}
 	var at [maxSets]uint32
 	found := e != 0 && e != Vacant && j.probe(driver, p, e, &at)
-	j.put(f, &f.chunks[b], p, found, &at)
+	j.setMatch(f, &f.chunks[b], p, found, &at)
 }
 
-// put records in chunk c whether the entity at position p matches, and its rows.
-func (j *join) put(f *findings, c *chunk, p int, found bool, at *[maxSets]uint32) {
+// setMatch records in chunk c whether the entity at position p matches, and its rows.
+func (j *join) setMatch(f *matchCache, c *chunk, p int, found bool, at *[maxSets]uint32) {
 	i := p & (chunkRows - 1)
 	if c.list {
 		if c.amend(i, found, at[:]) {
 			return
 		}
-		j.spread(f, c)
+		j.listToWords(f, c)
 	}
 	if c.run {
 		switch {
-		case found && i <= c.n && j.continues(c, i, at):
+		case found && i <= c.n && j.continuesRun(c, i, at):
 			c.n = max(c.n, i+1)
 			return
 		case !found && i >= c.n:
 			return
 		}
-		j.split(f, c)
+		j.runToWords(f, c)
 	}
-	j.lengthen(f, c, i+1)
+	j.growChunk(f, c, i+1)
 	w, bit := i>>6, uint64(1)<<(i&63)
 	if !found {
 		c.words[w] &^= bit
@@ -379,11 +379,11 @@ func (j *join) put(f *findings, c *chunk, p int, found bool, at *[maxSets]uint32
 	if c.order != nil {
 		c.order[i] = at[f.driver]
 	}
-	j.settleWord(c, w)
+	j.setWhole(c, w)
 }
 
-// continues reports whether at has the rows that position i has if c is a run.
-func (j *join) continues(c *chunk, i int, at *[maxSets]uint32) bool {
+// continuesRun reports whether at has the rows that position i has if c is a run.
+func (j *join) continuesRun(c *chunk, i int, at *[maxSets]uint32) bool {
 	for k := range j.columns {
 		if at[k] != c.at[k]+uint32(i) {
 			return false
@@ -392,11 +392,11 @@ func (j *join) continues(c *chunk, i int, at *[maxSets]uint32) bool {
 	return true
 }
 
-// split turns a run into a chunk of words.
-func (j *join) split(f *findings, c *chunk) {
+// runToWords turns a run into a chunk of words.
+func (j *join) runToWords(f *matchCache, c *chunk) {
 	n := c.n
 	c.run, c.n = false, 0
-	j.lengthen(f, c, n)
+	j.growChunk(f, c, n)
 	for i := range c.words {
 		c.words[i] = firstBits(n - i<<6)
 	}
@@ -410,11 +410,11 @@ func (j *join) split(f *findings, c *chunk) {
 	}
 }
 
-// spread turns a list into a chunk of words.
-func (j *join) spread(f *findings, c *chunk) {
+// listToWords turns a list into a chunk of words.
+func (j *join) listToWords(f *matchCache, c *chunk) {
 	s := *c
 	c.empty()
-	j.lengthen(f, c, s.n)
+	j.growChunk(f, c, s.n)
 	for n, i := range s.order[:s.many] {
 		c.words[i>>6] |= 1 << (i & 63)
 		for k, rows := range s.rows {
@@ -425,15 +425,15 @@ func (j *join) spread(f *findings, c *chunk) {
 	}
 }
 
-// lengthen makes room for n positions in c.
-func (j *join) lengthen(f *findings, c *chunk, n int) {
+// growChunk makes room for n positions in c.
+func (j *join) growChunk(f *matchCache, c *chunk, n int) {
 	if n <= c.n {
 		return
 	}
 	c.n = n
 	n = (n + 63) &^ 63
 	if c.words == nil {
-		j.lay(f, c, n)
+		j.alloc(f, c, n)
 		return
 	}
 	c.words = longer(c.words, n>>6)
@@ -447,10 +447,10 @@ func (j *join) lengthen(f *findings, c *chunk, n int) {
 	}
 }
 
-// lay allocates the slices of c, which has none, for n positions. n is a multiple of 64.
-func (j *join) lay(f *findings, c *chunk, n int) {
+// alloc allocates the slices of c, which has none, for n positions. n is a multiple of 64.
+func (j *join) alloc(f *matchCache, c *chunk, n int) {
 	c.words = make([]uint64, n>>6)
-	columns := j.looked(f)
+	columns := j.cachedColumns(f)
 	if f.set.byIndex {
 		columns++
 	}
@@ -465,9 +465,9 @@ func (j *join) lay(f *findings, c *chunk, n int) {
 	}
 }
 
-// settleWord sets the bit whole of word w if all 64 positions match and their rows are
+// setWhole sets the bit whole of word w if all 64 positions match and their rows are
 // consecutive.
-func (j *join) settleWord(c *chunk, w int) {
+func (j *join) setWhole(c *chunk, w int) {
 	c.whole &^= 1 << w
 	if c.words[w] != ^uint64(0) {
 		return
@@ -484,7 +484,7 @@ func (j *join) settleWord(c *chunk, w int) {
 }
 
 // chunk returns chunk b of f. It builds the chunk if the epoch of the chunk is old.
-func (j *join) chunk(f *findings, b int) *chunk {
+func (j *join) chunk(f *matchCache, b int) *chunk {
 	if b >= len(f.chunks) {
 		all := max(b+1, (f.set.rows.N+chunkRows-1)>>chunkBits)
 		f.chunks = append(slices.Grow(f.chunks, all-len(f.chunks)), make([]chunk, b+1-len(f.chunks))...)
@@ -503,7 +503,7 @@ func (j *join) chunk(f *findings, b int) *chunk {
 
 // build finds the matches in chunk b of the driver's rows. A chunk that is new, or was a list,
 // can become a list. The chunk before it, if any, must be a list as well.
-func (j *join) build(f *findings, c *chunk, b int) {
+func (j *join) build(f *matchCache, c *chunk, b int) {
 	d := f.set
 	entities := d.dense.Live[b<<chunkBits : min((b+1)<<chunkBits, d.rows.N)]
 	fresh := c.epoch == 0 || c.list
@@ -517,13 +517,13 @@ func (j *join) build(f *findings, c *chunk, b int) {
 			return
 		}
 	}
-	j.lengthen(f, c, len(entities))
+	j.growChunk(f, c, len(entities))
 	j.buildWords(f, c, entities)
 }
 
 // buildList makes c a list of the entities that match. It returns false if too many match, or if
 // their rows are consecutive.
-func (j *join) buildList(f *findings, c *chunk, entities []Entity) bool {
+func (j *join) buildList(f *matchCache, c *chunk, entities []Entity) bool {
 	l := j.listing(f)
 	many, most := 0, len(entities)/thin
 	for w := 0; w<<6 < len(entities); w++ {
@@ -541,7 +541,7 @@ func (j *join) buildList(f *findings, c *chunk, entities []Entity) bool {
 	}
 	c.n, c.list, c.many = len(entities), true, many
 	n := listRoom(many)
-	room := make([]uint32, (1+j.looked(f))*n)
+	room := make([]uint32, (1+j.cachedColumns(f))*n)
 	c.order, room = cut(room, n)
 	copy(c.order, l.order[:many])
 	for k := range j.columns {
@@ -554,7 +554,7 @@ func (j *join) buildList(f *findings, c *chunk, entities []Entity) bool {
 }
 
 // listing returns the scratch for a new list.
-func (j *join) listing(f *findings) *listing {
+func (j *join) listing(f *matchCache) *listing {
 	l := j.w.finding
 	if l == nil {
 		l = &listing{word: chunk{words: make([]uint64, 1)}}
@@ -570,8 +570,8 @@ func (j *join) listing(f *findings) *listing {
 	return l
 }
 
-// looked returns the number of columns for which f caches rows.
-func (j *join) looked(f *findings) (n int) {
+// cachedColumns returns the number of columns for which f caches rows.
+func (j *join) cachedColumns(f *matchCache) (n int) {
 	for k := range j.columns {
 		if f.set.byIndex || k != f.driver {
 			n++
@@ -584,14 +584,14 @@ func (j *join) looked(f *findings) (n int) {
 func cut(room []uint32, n int) (first, rest []uint32) { return room[:n:n], room[n:] }
 
 // buildWords finds the matches among entities, which have the positions of c.
-func (j *join) buildWords(f *findings, c *chunk, entities []Entity) {
+func (j *join) buildWords(f *matchCache, c *chunk, entities []Entity) {
 	for w := range c.words[:(len(entities)+63)>>6] {
 		j.buildWord(f, c, w, entities[w<<6:min(w<<6+64, len(entities))])
 	}
 }
 
 // buildRun makes c, which is chunk b, a run if the rows of entities are consecutive in every set.
-func (j *join) buildRun(f *findings, c *chunk, b int, entities []Entity) bool {
+func (j *join) buildRun(f *matchCache, c *chunk, b int, entities []Entity) bool {
 	if len(j.without)+len(j.any) > 0 || f.set.gaps() > 0 || len(entities) == 0 {
 		return false
 	}
@@ -611,7 +611,7 @@ func (j *join) buildRun(f *findings, c *chunk, b int, entities []Entity) bool {
 }
 
 // buildWord finds the matches among entities, which have the positions of word w.
-func (j *join) buildWord(f *findings, c *chunk, w int, entities []Entity) {
+func (j *join) buildWord(f *matchCache, c *chunk, w int, entities []Entity) {
 	word := firstBits(len(entities))
 	if f.set.gaps() > 0 {
 		for i, e := range entities {
@@ -648,7 +648,7 @@ func (j *join) buildWord(f *findings, c *chunk, w int, entities []Entity) {
 		}
 	}
 	c.words[w] = word
-	j.settleWord(c, w)
+	j.setWhole(c, w)
 }
 
 // lookUp finds the rows of at most 64 entities whose bits in word are set. It returns the bits of
@@ -691,14 +691,14 @@ func (s *set) lookUp(entities []Entity, word uint64, rows []uint32) (members uin
 }
 
 // buildByIndex finds the matches in chunk b of the entity indices in the driver's mask.
-func (j *join) buildByIndex(f *findings, c *chunk, b int) {
+func (j *join) buildByIndex(f *matchCache, c *chunk, b int) {
 	c.empty()
 	var at [maxSets]uint32
 	for w := range chunkRows / 64 {
 		for word := f.set.mask.word(b<<6 + w); word != 0; word &= word - 1 {
 			p := b<<chunkBits + w<<6 + bits.TrailingZeros64(word)
 			if j.probe(-1, 0, j.w.entities.of(p), &at) {
-				j.put(f, c, p, true, &at)
+				j.setMatch(f, c, p, true, &at)
 			}
 		}
 	}

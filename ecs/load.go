@@ -67,7 +67,7 @@ func (w rawWorld) Load(state *raw.State) error {
 		p.put()
 	}
 	if state.KeepNoRewind {
-		for _, s := range w.exempt {
+		for _, s := range w.noRewind {
 			s.dropDead()
 		}
 	}
@@ -75,7 +75,7 @@ func (w rawWorld) Load(state *raw.State) error {
 	w.tick, w.converted = state.Tick, w.conversions(plans)
 	w.restart(seqs{first: state.Seq})
 	w.drains.wentBack(0)
-	w.tellRestored()
+	w.afterRestore()
 	return nil
 }
 
@@ -98,8 +98,8 @@ func (w *World) restart(n seqs) {
 	}
 }
 
-// fault adds the component and, if known, the entity to err. It returns nil for nil.
-func (s *storageState) fault(err error) error {
+// wrapError adds the component and, if known, the entity to err. It returns nil for nil.
+func (s *storageState) wrapError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (w *World) forget(s AnyStorage) {
 		w.storages, w.sets = slices.Delete(w.storages, k, k+1), slices.Delete(w.sets, k, k+1)
 		w.paged++
 	}
-	w.exempt = slices.DeleteFunc(w.exempt, func(x exemptStorage) bool { return any(x) == any(s) })
+	w.noRewind = slices.DeleteFunc(w.noRewind, func(x noRewindStorage) bool { return any(x) == any(s) })
 	if k := slices.Index(w.resources, s); k >= 0 {
 		w.resources = slices.Delete(w.resources, k, k+1)
 	}
@@ -207,7 +207,7 @@ func (s *Storage[T]) prepare(st *storageState, pages []*track.Page, owned, regap
 func (s *Storage[T]) replace(entities []Entity, values []T, pages []*track.Page) {
 	s.rows.Anew()
 	s.rows.Open()
-	s.fill(entities, pages)
+	s.setMembers(entities, pages)
 	s.data.Take(values)
 }
 
@@ -230,9 +230,9 @@ func (r *registry) take(rows []Entity, sparse []uint32, l track.Lengths) {
 	r.sparse, r.rows.Lengths = sparse, l
 }
 
-// loadRows is the number of rows that one task checks or decodes. It is large enough that
+// taskRows is the number of rows that one task checks or decodes. It is large enough that
 // starting a task costs nothing in comparison.
-const loadRows = 1 << 16
+const taskRows = 1 << 16
 
 // inParallel calls f for 0 to n-1 on several goroutines. It returns the error of the lowest
 // number that failed.
@@ -260,8 +260,8 @@ func inParallel(n int, f func(i int) error) error {
 	return nil
 }
 
-// loadParts returns the number of tasks for n rows.
-func loadParts(n int) int { return (n + loadRows - 1) / loadRows }
+// taskCount returns the number of tasks for n rows.
+func taskCount(n int) int { return (n + taskRows - 1) / taskRows }
 
 // decode checks the registry and the rows of plans, unless they were checked before, and decodes
 // the rows. It returns the row of each entity index.
@@ -286,7 +286,7 @@ func decode(state *raw.State, plans []*plan) (rows []uint32, err error) {
 		if err == nil {
 			err = p.decode(state.Owned)
 		}
-		return p.stored.fault(err)
+		return p.stored.wrapError(err)
 	})
 	if err == nil {
 		err = checkAlive(state, plans, rows)
@@ -360,8 +360,8 @@ func checkAlive(state *raw.State, plans []*plan, rows []uint32) error {
 			continue
 		}
 		s := p.stored
-		for lo := 0; lo < len(s.Entities); lo += loadRows {
-			parts = append(parts, part{s, lo, min(lo+loadRows, len(s.Entities))})
+		for lo := 0; lo < len(s.Entities); lo += taskRows {
+			parts = append(parts, part{s, lo, min(lo+taskRows, len(s.Entities))})
 		}
 	}
 	alive := raw.As[Entity](state.Registry)[:state.Alive]
@@ -372,7 +372,7 @@ func checkAlive(state *raw.State, plans []*plan, rows []uint32) error {
 				continue
 			}
 			if row := int(rows[e.Index()]); row >= len(alive) || alive[row] != e {
-				return p.s.fault(notAlive(p.lo+r, e))
+				return p.s.wrapError(notAlive(p.lo+r, e))
 			}
 		}
 		return nil
@@ -405,12 +405,12 @@ func decodeRows[T any](c rowCodec[T], s *storageState, n int, owned bool) ([]T, 
 	}
 	rows := make([]T, n)
 	width := s.Layout.Width()
-	if width <= 0 || n <= loadRows || len(s.Rows) != n*width {
+	if width <= 0 || n <= taskRows || len(s.Rows) != n*width {
 		return rows, c.decode(s.Rows, rows)
 	}
-	return rows, inParallel(loadParts(n), func(i int) error {
-		lo, hi := i*loadRows, min((i+1)*loadRows, n)
-		return behind(lo, c.decode(s.Rows[lo*width:hi*width], rows[lo:hi]))
+	return rows, inParallel(taskCount(n), func(i int) error {
+		lo, hi := i*taskRows, min((i+1)*taskRows, n)
+		return shiftRow(lo, c.decode(s.Rows[lo*width:hi*width], rows[lo:hi]))
 	})
 }
 
@@ -421,13 +421,13 @@ func decodePages[T any](c rowCodec[T], s *storageState, n int) ([]T, error) {
 	}
 	rows := make([]T, n)
 	return rows, inParallel(len(s.Pages), func(i int) error {
-		return behind(i*s.PageRows, c.decode(s.Pages[i], rows[i*s.PageRows:min((i+1)*s.PageRows, n)]))
+		return shiftRow(i*s.PageRows, c.decode(s.Pages[i], rows[i*s.PageRows:min((i+1)*s.PageRows, n)]))
 	})
 }
 
-// behind converts err, from decoding rows that start at first, to row numbers of the whole
+// shiftRow converts err, from decoding rows that start at first, to row numbers of the whole
 // storage.
-func behind(first int, err error) error {
+func shiftRow(first int, err error) error {
 	if d, ok := errors.AsType[*layout.DataError](err); ok && d.Row >= 0 {
 		moved := *d
 		moved.Row += first

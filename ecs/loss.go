@@ -14,8 +14,8 @@ import (
 // probably renamed would lose all its values. In both cases the load fails, and the error says
 // what to write: the former name, or that the values may be dropped.
 
-// A loss is the list of fields that a conversion would drop without permission.
-type loss []droppedField
+// A droppedFields is the list of fields that a conversion would drop without permission.
+type droppedFields []droppedField
 
 // A droppedField is one field of a loss.
 type droppedField struct {
@@ -23,10 +23,10 @@ type droppedField struct {
 	change layout.Change
 }
 
-// judge returns changes, those to a type named root, and the fields that are lost because dropped
-// does not name them. A field that may be dropped needs no hint about a renaming, so judge clears
-// the hint.
-func judge(changes []layout.Change, root string, dropped []string) (judged []layout.Change, lost loss) {
+// checkDropped returns changes, those to a type named root, and the fields that are lost because
+// dropped does not name them. A field that may be dropped needs no hint about a renaming, so
+// checkDropped clears the hint.
+func checkDropped(changes []layout.Change, root string, dropped []string) (judged []layout.Change, lost droppedFields) {
 	judged = slices.Clone(changes)
 	for i := range judged {
 		c := &judged[i]
@@ -44,7 +44,7 @@ func judge(changes []layout.Change, root string, dropped []string) (judged []lay
 }
 
 // String lists the fields.
-func (l loss) String() string {
+func (l droppedFields) String() string {
 	texts := make([]string, len(l))
 	for i, f := range l {
 		texts[i] = f.change.String()
@@ -52,26 +52,26 @@ func (l loss) String() string {
 	return strings.Join(texts, "; ")
 }
 
-// refusal returns the error text for a component: its losses, and how to permit them.
-func (l loss) refusal(name, goType string) string {
+// errorText returns the error text for a component: its losses, and how to permit them.
+func (l droppedFields) errorText(name, goType string) string {
 	names := make([]string, len(l))
 	for i, f := range l {
 		names[i] = fmt.Sprintf("%q", f.name)
 	}
 	return fmt.Sprintf("component %s: %v; to drop: %s; to convert: a Version and ecs.Migrate",
-		naming.Shown(name), l, said(name, goType, "Dropped: []string{"+strings.Join(names, ", ")+"}"))
+		naming.Shown(name), l, componentLiteral(name, goType, "Dropped: []string{"+strings.Join(names, ", ")+"}"))
 }
 
 // probablyRenamed returns the error text for a component that has no stored values, where a
 // stored but unregistered component has the same fields.
 func probablyRenamed(name, goType, stored string) string {
 	return fmt.Sprintf("component %s: nothing is stored of it, but %s, which is not registered, has its fields; if it was renamed: %s; if not: %s",
-		naming.Shown(name), naming.Shown(stored), said(name, goType, fmt.Sprintf("FormerNames: []string{%q}", stored)), said(name, goType, "FormerNames: []string{}"))
+		naming.Shown(name), naming.Shown(stored), componentLiteral(name, goType, fmt.Sprintf("FormerNames: []string{%q}", stored)), componentLiteral(name, goType, "FormerNames: []string{}"))
 }
 
-// said returns the source text of a Component literal for a Go type: the name, if it differs from
-// the type's, and one more member.
-func said(name, goType, member string) string {
+// componentLiteral returns the source text of a Component literal for a Go type: the name, if it
+// differs from the type's, and one more member.
+func componentLiteral(name, goType, member string) string {
 	if name != goType {
 		member = fmt.Sprintf("Name: %q, %s", name, member)
 	}

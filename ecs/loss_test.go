@@ -419,7 +419,7 @@ func numbers(all []int64, v layout.Value) []int64 {
 
 // loadPair loads a row of one layout into a world of the other, and returns the numbers that are
 // still there.
-func loadPair(t *testing.T, from, to *layout.Type, row []byte, lossy bool, dropped []string) (found []int64, lost loss, err error) {
+func loadPair(t *testing.T, from, to *layout.Type, row []byte, lossy bool, dropped []string) (found []int64, lost droppedFields, err error) {
 	e := []uint64{uint64(NewEntity(0, 1))}
 	state := &raw.State{Registry: e, Alive: 1, Free: 1, Lossy: lossy, Storages: []raw.StorageState{{Name: "it", Layout: from, Entities: e, Rows: row}}}
 	w := NewWorld(Options{})

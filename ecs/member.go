@@ -109,7 +109,7 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 	}
 	p.Rows[e&pageMask] = uint32(n)
 	s.dense.Live[n], s.data.Live[n] = e, v
-	s.bump(e)
+	s.recordMove(e)
 	s.rows.N = n + 1
 	return true
 }
@@ -377,7 +377,7 @@ func (s *Storage[T]) appendFirst(e Entity, v T, p *track.Page) bool {
 	}
 	p.Rows[e&pageMask] = uint32(n)
 	s.dense.Live[n], s.data.Live[n] = e, v
-	s.bump(e)
+	s.recordMove(e)
 	s.rows.N = n + 1
 	return true
 }
@@ -456,8 +456,8 @@ func (s *Storage[T]) discard(e Entity, r int) {
 		s.dense.Live[r], s.data.Live[r] = moved, s.data.Live[last]
 		p.Rows[moved&pageMask] = uint32(r)
 	}
-	if s.rows.N = last; s.lost(e) {
-		s.tellLost(e, r)
+	if s.rows.N = last; s.countRemoval(e) {
+		s.noteRemoval(e, r)
 	}
 }
 
@@ -471,8 +471,8 @@ func (s *Storage[T]) discardFirst(e Entity, r int) {
 	track.SaveMember(&s.dense.Log, &s.data.Log, &s.sparse, p, moved.Index(), r)
 	s.dense.Live[r], s.data.Live[r] = moved, s.data.Live[last]
 	p.Rows[moved&pageMask] = uint32(r)
-	if s.rows.N = last; s.lost(e) {
-		s.tellLost(e, r)
+	if s.rows.N = last; s.countRemoval(e) {
+		s.noteRemoval(e, r)
 	}
 }
 
@@ -488,7 +488,7 @@ func (s *Storage[T]) discardSlow(e Entity, r int) {
 		return
 	}
 	if s.set.kind == Indexed {
-		s.vacateRow(e, r)
+		s.makeGap(e, r)
 		return
 	}
 	last := s.rows.N - 1
@@ -502,13 +502,13 @@ func (s *Storage[T]) discardSlow(e Entity, r int) {
 		s.dense.Live[r], s.data.Live[r] = moved, v
 		p.Rows[moved&pageMask] = uint32(r)
 	}
-	if s.rows.N = last; s.lost(e) {
-		s.tellLost(e, r)
+	if s.rows.N = last; s.countRemoval(e) {
+		s.noteRemoval(e, r)
 	}
 	if s.mask != nil {
 		s.mask.Remove(e.Index())
 	}
 	if s.pointers {
-		s.vacate(last + 1)
+		s.markVacated(last + 1)
 	}
 }

@@ -271,7 +271,7 @@ func (w *World) Shrink() {
 			s.mask.pages = track.Fitting(s.mask.pages)
 		}
 		s.ring, s.sorting = nil, nil
-		s.forget()
+		s.dropNotes()
 		w.storages[i].tracked().Shrink()
 		w.storages[i].(interface{ shrunkTo() }).shrunkTo()
 		if s.rows.Untouched() && !s.special {

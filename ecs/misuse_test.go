@@ -369,7 +369,7 @@ func keyOfPlain(p plain) int32 { return p.X }
 func TestIndex_SameFunction(t *testing.T) {
 	w, a, _, _ := members(3, Options{})
 	x := NewIndex(a, keyOfPlain)
-	for range 2 * maxAlike {
+	for range 2 * maxPerLiteral {
 		if NewIndex(a, keyOfPlain) != x || NewIndex(a, func(p plain) int32 { return p.Y }) == x {
 			t.Fatal("a function does not find its index, or finds that of another")
 		}
@@ -389,7 +389,7 @@ func TestIndex_Leak(t *testing.T) {
 		return NewIndex(a, func(p plain) int32 { return p.X / size })
 	}
 	// A program that closes its indexes may make any number of them.
-	for size := range int32(10 * maxAlike) {
+	for size := range int32(10 * maxPerLiteral) {
 		x := by(size + 1)
 		x.Len(0)
 		x.Close()
@@ -403,12 +403,12 @@ func TestIndex_Leak(t *testing.T) {
 		t.Error(err)
 	}
 	mustPanic(t, "ecs: NewIndex of plain: one function literal that captures variables made 64 indexes", func() {
-		for size := range int32(maxAlike + 1) {
+		for size := range int32(maxPerLiteral + 1) {
 			by(size + 1)
 		}
 	})
-	if NewIndex(a, keyOfPlain); len(a.indexes) != maxAlike+1 {
-		t.Errorf("%d indexes, want %d", len(a.indexes), maxAlike+1)
+	if NewIndex(a, keyOfPlain); len(a.indexes) != maxPerLiteral+1 {
+		t.Errorf("%d indexes, want %d", len(a.indexes), maxPerLiteral+1)
 	}
 }
 

@@ -78,7 +78,7 @@ type kind struct {
 // newKind returns a kind whose ints are converted to components by from, and back by to. Each type
 // is described only once, because that is slow.
 func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Component[T]) kind {
-	spec, err := newSpec(NewWorld(Options{}), the(c))
+	spec, err := newSpec(NewWorld(Options{}), optional(c))
 	if err != nil {
 		panic(err)
 	}
@@ -149,7 +149,7 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Co
 		s := newStorage(w, spec)
 		w.adopt(s)
 		if spec.noRewind {
-			w.exempt = append(w.exempt, s)
+			w.noRewind = append(w.noRewind, s)
 		}
 		return faceOf(s)
 	}

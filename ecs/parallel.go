@@ -17,7 +17,7 @@ import (
 type parallel[R any] struct {
 	run  func(entities []Entity, rows []uint32) R
 	body func(R) // nil while no loop is running.
-	work func()  // The function of the other goroutines: shift.
+	work func()  // The function of the other goroutines: runParts.
 
 	w      *World // nil if the loop is nested in another parallel loop.
 	driver *set
@@ -39,19 +39,19 @@ type parallel[R any] struct {
 // parts of long runs begin with a block of the driver. It is the same on every machine.
 func partRows(rows int) int { return min(max(rows/64&^63, 64), 1024) }
 
-// worthStarting is the least remaining work for which other goroutines are started. Waking a
+// minSharedWork is the least remaining work for which other goroutines are started. Waking a
 // goroutine takes the caller some microseconds, and it takes as long again until the goroutine
 // runs.
-const worthStarting = 20 * time.Microsecond
+const minSharedWork = 20 * time.Microsecond
 
-func (p *parallel[R]) do(j *join, workers int, body func(R)) {
+func (p *parallel[R]) runAll(j *join, workers int, body func(R)) {
 	if p.body != nil {
 		panic("ecs: ParallelRuns inside of its own loop; use one query for each")
 	}
 	p.body = body
 	defer p.end()
 	if !j.w.parallel { // The loop is not nested in another parallel loop.
-		j.w.look()
+		j.w.refreshIndexes()
 		p.gather(j)
 		p.w, j.w.parallel = j.w, true
 	} else {
@@ -88,7 +88,7 @@ func (p *parallel[R]) gather(j *join) {
 		for lo, n := 0, int(run[p.stride-1]); lo < n; {
 			hi := min(n, lo+size-int(run[p.stride-2]+uint32(lo))%size)
 			p.runs = append(p.runs, run...)
-			p.narrow(lo, hi)
+			p.trimLast(lo, hi)
 			if rows += hi - lo; rows >= size {
 				p.parts, rows = append(p.parts, len(p.runs)), 0
 			}
@@ -100,8 +100,8 @@ func (p *parallel[R]) gather(j *join) {
 	}
 }
 
-// narrow limits the last run to its rows [lo, hi).
-func (p *parallel[R]) narrow(lo, hi int) {
+// trimLast limits the last run to its rows [lo, hi).
+func (p *parallel[R]) trimLast(lo, hi int) {
 	run := p.runs[len(p.runs)-p.stride:]
 	for i, row := range run[:p.stride-1] {
 		if row != missing {
@@ -118,23 +118,23 @@ func (p *parallel[R]) start(workers int) {
 	}
 	p.taken.Store(0)
 	if p.work == nil {
-		p.work = func() { p.shift(0) } // Stored, because every closure is an allocation.
+		p.work = func() { p.runParts(0) } // Stored, because every closure is an allocation.
 	}
 	p.group.Add(1)
-	p.shift(min(workers, len(p.parts)-1) - 1)
+	p.runParts(min(workers, len(p.parts)-1) - 1)
 }
 
-// shift works on parts until none is left. It starts the given number of other goroutines as soon
-// as the remaining work is worth it. Parts are taken in order. When a part panics, all parts
+// runParts works on parts until none is left. It starts the given number of other goroutines as
+// soon as the remaining work is worth it. Parts are taken in order. When a part panics, all parts
 // before it have been started, so the first part that panics is always the same.
-func (p *parallel[R]) shift(others int) {
+func (p *parallel[R]) runParts(others int) {
 	part := 0
 	defer p.group.Done()
-	defer func() { p.ended(part, recover()) }()
+	defer func() { p.recordPanic(part, recover()) }()
 	began := time.Now()
 	for part = p.take(); part < len(p.parts)-1; part = p.take() {
 		p.visit(p.runs[p.parts[part]:p.parts[part+1]])
-		if others > 0 && p.worthwhile(part+1, began) {
+		if others > 0 && p.worthSharing(part+1, began) {
 			for ; others > 0; others-- {
 				p.group.Add(1)
 				go p.work()
@@ -143,15 +143,15 @@ func (p *parallel[R]) shift(others int) {
 	}
 }
 
-// worthwhile reports whether other goroutines should share the remaining parts after done parts.
+// worthSharing reports whether other goroutines should share the remaining parts after done parts.
 // It reads the clock only after 1, 2, 4, … parts, because a part may take less time than reading
 // the clock.
-func (p *parallel[R]) worthwhile(done int, began time.Time) bool {
+func (p *parallel[R]) worthSharing(done int, began time.Time) bool {
 	if done&(done-1) != 0 {
 		return false
 	}
 	left := len(p.parts) - 1 - done
-	return time.Since(began)/time.Duration(done)*time.Duration(left) >= worthStarting
+	return time.Since(began)/time.Duration(done)*time.Duration(left) >= minSharedWork
 }
 
 func (p *parallel[R]) take() int { return int(p.taken.Add(1)) - 1 }
@@ -163,9 +163,9 @@ func (p *parallel[R]) visit(runs []uint32) {
 	}
 }
 
-// ended records why a shift ended with part, and makes the other goroutines end too. It does
-// nothing if no part is left.
-func (p *parallel[R]) ended(part int, reason any) {
+// recordPanic records why runParts ended with part, and makes the other goroutines end too. It
+// does nothing if no part is left.
+func (p *parallel[R]) recordPanic(part int, reason any) {
 	if part >= len(p.parts)-1 {
 		return
 	}

@@ -89,7 +89,7 @@ func TestParallelRuns_Panic(t *testing.T) {
 		bad := 3 * partRows(20_000)
 		body := func(run Run1[plain]) {
 			calls.Add(1)
-			time.Sleep(worthStarting)
+			time.Sleep(minSharedWork)
 			if first := int(run.Entities[0].Index()); first >= bad {
 				panic(fmt.Sprint("row ", first))
 			}
@@ -134,7 +134,7 @@ func TestParallelRuns_Goexit(t *testing.T) {
 				runtime.Gosched()
 			}
 			first = false
-			time.Sleep(worthStarting)
+			time.Sleep(minSharedWork)
 		})
 	}
 	mustPanic(t, "ecs: the body of ParallelRuns ended its goroutine", mustEnd)
@@ -192,7 +192,7 @@ func TestParallelRuns_FewSlowRowsShared(t *testing.T) {
 			others.Add(1)
 		}
 		rows.Add(int32(len(run.A)))
-		for end := time.Now().Add(10 * worthStarting); time.Now().Before(end) || others.Load() == 0 && rows.Load() > 64 && calledBy("testing.tRunner"); {
+		for end := time.Now().Add(10 * minSharedWork); time.Now().Before(end) || others.Load() == 0 && rows.Load() > 64 && calledBy("testing.tRunner"); {
 			runtime.Gosched()
 		}
 	})
@@ -206,11 +206,11 @@ func TestParallelRuns_NotWorthSharing(t *testing.T) {
 	long := time.Now().Add(-time.Hour)
 	for done := 1; done <= 64; done++ {
 		want := done < 64 && done&(done-1) == 0
-		if got := p.worthwhile(done, long); got != want {
+		if got := p.worthSharing(done, long); got != want {
 			t.Errorf("an hour for %d parts of 64: %v, want %v", done, got, want)
 		}
 	}
-	if p.worthwhile(1, time.Now().Add(time.Hour)) {
+	if p.worthSharing(1, time.Now().Add(time.Hour)) {
 		t.Error("parts that took no time are shared")
 	}
 }

@@ -42,16 +42,16 @@ import (
 // one look-up in each storage before the loop, and in the loop read no storage that the query
 // writes.
 type Past struct {
-	w     *World
-	tick  uint64
-	state uint64 // The state of the frame that begins at the end of tick.
-	turn  uint64 // World.turn at the last search for that frame.
+	w         *World
+	tick      uint64
+	state     uint64 // The state of the frame that begins at the end of tick.
+	checkedAt uint64 // World.turn at the last search for that frame.
 	// The ID of that frame. On the forward branch, it is the ID of the frame that ends at the end
 	// of tick.
 	frame uint64
 	ahead bool // True if the frame is on the forward branch.
 	alive pastSet
-	parts []interface{ aim() } // The readers of storages and resources in use.
+	parts []interface{ reset() } // The readers of storages and resources in use.
 }
 
 // At returns a reader of the world at the end of tick. After a rewind, tick may be on the forward
@@ -74,10 +74,10 @@ func (p *Past) At(tick uint64) error {
 	if !ok {
 		return fmt.Errorf("ecs: the past at tick %d: %w; %s", tick, ErrNotHeld, p.w.History().held(tick))
 	}
-	p.tick, p.state, p.turn = tick, state, 0
-	p.alive.aim()
+	p.tick, p.state, p.checkedAt = tick, state, 0
+	p.alive.reset()
 	for _, part := range p.parts {
-		part.aim()
+		part.reset()
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (p *Past) At(tick uint64) error {
 func (p *Past) Tick() uint64 { return p.tick }
 
 // Valid reports whether p can be read, that is, whether its tick is still retained.
-func (p *Past) Valid() bool { return p.turn == p.w.turn || p.find() }
+func (p *Past) Valid() bool { return p.checkedAt == p.w.turn || p.find() }
 
 // Alive reports whether e was alive at the tick. e may be any value. If its index belongs to
 // another entity now, the result is that of the entity at the tick.
@@ -94,7 +94,7 @@ func (p *Past) Alive(e Entity) bool { return p.alive.row(e) >= 0 }
 
 // Len returns the number of entities that were alive.
 func (p *Past) Len() int {
-	p.alive.keepUp()
+	p.alive.refresh()
 	return p.alive.then.N
 }
 
@@ -126,11 +126,11 @@ func (w *World) stateOf(tick uint64) (state uint64, ok bool) {
 func (p *Past) find() bool {
 	w := p.w
 	if k := w.forwardTo(p.tick); k >= 0 && w.forward[k].state == p.state {
-		p.frame, p.ahead, p.turn = w.forward[k].ID, true, w.turn
+		p.frame, p.ahead, p.checkedAt = w.forward[k].ID, true, w.turn
 		return true
 	}
 	if k := w.lastBoundary(p.tick); k >= 0 && w.frames[k].held() && w.frames[k].state == p.state {
-		p.frame, p.ahead, p.turn = w.frames[k].ID, false, w.turn
+		p.frame, p.ahead, p.checkedAt = w.frames[k].ID, false, w.turn
 		return true
 	}
 	return false
@@ -146,52 +146,53 @@ func (p *Past) mustFind() {
 
 // A pastReader reads one tracker, and follows its changes.
 type pastReader struct {
-	p    *Past
-	w    *World
-	then track.Then
-	turn uint64 // World.turn at the last update; 0 before the first.
+	p         *Past
+	w         *World
+	then      track.Then
+	updatedAt uint64 // World.turn at the last update; 0 before the first.
 }
 
-// aim invalidates x after p has moved to another tick.
-func (x *pastReader) aim() {
+// reset invalidates x after p has moved to another tick.
+func (x *pastReader) reset() {
 	x.then.Aim()
-	x.turn = 0
+	x.updatedAt = 0
 }
 
 // current reports whether the world is unchanged since the last update of x.
-func (x *pastReader) current() bool { return x.turn == x.w.turn && x.then.Current() }
+func (x *pastReader) current() bool { return x.updatedAt == x.w.turn && x.then.Current() }
 
-// keepUp updates x if necessary.
-func (x *pastReader) keepUp() {
+// refresh updates x if necessary.
+func (x *pastReader) refresh() {
 	if !x.current() {
-		x.catchUp()
+		x.update()
 	}
 }
 
 //go:noinline
-func (x *pastReader) catchUp() {
+func (x *pastReader) update() {
 	if x.w.parallel {
 		panic("ecs: a Past is read in ParallelRuns behind what was written since its last look-up; look it up before the loop, and not where the query writes")
 	}
 	x.p.mustFind()
 	x.then.CatchUp(x.p.frame, x.p.ahead)
-	x.turn = x.w.turn
+	x.updatedAt = x.w.turn
 }
 
 // A pastSet finds the rows that entities had.
 //
 // If the old row of an entity was not written since, and the sparse entry still names that row,
-// the present look-up finds it. Entities that were moved since are in place. place lists the
-// entities of rows that were written since. It gets the entities of rows past the present length
-// when a look-up first needs them.
+// the present look-up finds it. Entities that were moved since are in oldRows. oldRows has the
+// entities of all rows that were written since. It gets the entities of rows past the present
+// length when a look-up first needs them.
 type pastSet struct {
 	pastReader
-	dense  *track.Column[Entity]
-	set    *set // nil for the registry.
-	exempt bool // A NoRewind component: only the present state exists.
-	low    int  // Rows from low on are in place.
-	// The old row by entity index. Entries may be stale, because each look-up checks dense.
-	place []uint32
+	dense     *track.Column[Entity]
+	set       *set // nil for the registry.
+	noRewind  bool // A NoRewind component: only the present state exists.
+	notedFrom int  // Rows from notedFrom on are in oldRows.
+	// The row at the tick, by entity index. Entries may be stale, because each look-up checks
+	// dense.
+	oldRows []uint32
 }
 
 const (
@@ -215,16 +216,16 @@ func (x *pastSet) old(column int) *track.Old { return &x.then.Columns[column] }
 
 func (x *pastSet) note(e Entity, row int) {
 	i := int(e.Index())
-	if i >= len(x.place) {
-		x.place = longer(x.place, max(i+1, x.w.entities.rows.Total))
+	if i >= len(x.oldRows) {
+		x.oldRows = longer(x.oldRows, max(i+1, x.w.entities.rows.Total))
 	}
-	x.place[i] = uint32(row)
+	x.oldRows[i] = uint32(row)
 }
 
-// aim is pastReader.aim; it also empties the range of recorded rows.
-func (x *pastSet) aim() {
-	x.pastReader.aim()
-	x.low = math.MaxInt
+// reset is pastReader.reset. It also empties the range of recorded rows.
+func (x *pastSet) reset() {
+	x.pastReader.reset()
+	x.notedFrom = math.MaxInt
 }
 
 // entity returns the entity at row, which must have existed.
@@ -235,29 +236,29 @@ func (x *pastSet) row(e Entity) int {
 	if debug {
 		mustBeCurrent(e)
 	}
-	if x.exempt {
-		return x.exemptRow(e)
+	if x.noRewind {
+		return x.noRewindRow(e)
 	}
-	if !x.current() { // keepUp written out, because the compiler does not inline it.
-		x.catchUp()
+	if !x.current() { // refresh written out, because the compiler does not inline it.
+		x.update()
 	}
-	r := x.present(e)
+	r := x.presentRow(e)
 	if r < x.then.N && !x.old(pastDense).Has(r) && x.dense.Live[r] == e {
 		return r
 	}
-	return x.moved(e)
+	return x.movedRow(e)
 }
 
-// exemptRow is row for a NoRewind component.
-func (x *pastSet) exemptRow(e Entity) int {
+// noRewindRow is row for a NoRewind component.
+func (x *pastSet) noRewindRow(e Entity) int {
 	if !x.p.Alive(e) {
 		return -1
 	}
 	return x.set.row(e)
 }
 
-// present returns the row in the sparse entry of e.
-func (x *pastSet) present(e Entity) int {
+// presentRow returns the row in the sparse entry of e.
+func (x *pastSet) presentRow(e Entity) int {
 	i := e.Index()
 	if x.set == nil {
 		if sparse := x.w.entities.sparse; int64(i) < int64(len(sparse)) {
@@ -269,10 +270,10 @@ func (x *pastSet) present(e Entity) int {
 	return math.MaxInt
 }
 
-// moved is row for an entity that is no longer in its old row.
+// movedRow is row for an entity that is no longer in its old row.
 //
 //go:noinline
-func (x *pastSet) moved(e Entity) int {
+func (x *pastSet) movedRow(e Entity) int {
 	i, n := int64(e.Index()), x.then.N
 	if x.set != nil && x.set.kind == Indexed {
 		if i < int64(n) && e != Vacant && x.entity(int(i)) == e {
@@ -280,44 +281,44 @@ func (x *pastSet) moved(e Entity) int {
 		}
 		return -1
 	}
-	if lo := x.rowsNow(); lo < x.low {
-		if x.w.parallel { // Goroutines must not write to place.
+	if lo := x.rowsNow(); lo < x.notedFrom {
+		if x.w.parallel { // Goroutines must not write to oldRows.
 			return x.search(e, lo)
 		}
-		x.noteFallen(lo)
+		x.notePastEnd(lo)
 	}
-	return x.noted(e)
+	return x.notedRow(e)
 }
 
-// noted is row for an entity with an entry in place.
-func (x *pastSet) noted(e Entity) int {
-	if i := int64(e.Index()); i < int64(len(x.place)) {
-		if r := int(x.place[i]); r < x.then.N && x.entity(r) == e {
+// notedRow is row for an entity with an entry in oldRows.
+func (x *pastSet) notedRow(e Entity) int {
+	if i := int64(e.Index()); i < int64(len(x.oldRows)) {
+		if r := int(x.oldRows[i]); r < x.then.N && x.entity(r) == e {
 			return r
 		}
 	}
 	return -1
 }
 
-// noteFallen records the entities of rows from the present length, lo, on. These rows still have
+// notePastEnd records the entities of rows from the present length, lo, on. These rows still have
 // their old content.
-func (x *pastSet) noteFallen(lo int) {
-	for row := lo; row < min(x.low, x.then.N); row++ {
+func (x *pastSet) notePastEnd(lo int) {
+	for row := lo; row < min(x.notedFrom, x.then.N); row++ {
 		if !x.old(pastDense).Has(row) {
 			x.note(x.dense.Live[row], row)
 		}
 	}
-	x.low = lo
+	x.notedFrom = lo
 }
 
-// search is row for an entity that noteFallen would record.
+// search is row for an entity that notePastEnd would record.
 func (x *pastSet) search(e Entity, lo int) int {
-	for row := lo; row < min(x.low, x.then.N); row++ {
+	for row := lo; row < min(x.notedFrom, x.then.N); row++ {
 		if x.dense.Live[row] == e && !x.old(pastDense).Has(row) {
 			return row
 		}
 	}
-	return x.noted(e)
+	return x.notedRow(e)
 }
 
 // rowsNow returns the present number of rows.
@@ -345,7 +346,7 @@ func pastOf[T any](s *Storage[T], past *Past) *PastStorage[T] {
 	}
 	past.mustBeOf(s.w, s.name)
 	x := &PastStorage[T]{s: s}
-	x.pastSet = pastSet{pastReader: pastReader{p: past, w: s.w, then: track.NewThen(&s.rows, &s.dense.Log, &s.data.Log)}, dense: &s.dense, set: &s.set, exempt: s.noRewind, low: math.MaxInt}
+	x.pastSet = pastSet{pastReader: pastReader{p: past, w: s.w, then: track.NewThen(&s.rows, &s.dense.Log, &s.data.Log)}, dense: &s.dense, set: &s.set, noRewind: s.noRewind, notedFrom: math.MaxInt}
 	x.follow()
 	past.parts = append(past.parts, x)
 	return x
@@ -378,13 +379,13 @@ func (x *PastStorage[T]) Get(e Entity) (v T, ok bool) {
 
 // Len returns the number of entities that had the component.
 func (x *PastStorage[T]) Len() (n int) {
-	if x.exempt {
+	if x.noRewind {
 		for range x.All() {
 			n++
 		}
 		return n
 	}
-	x.keepUp()
+	x.refresh()
 	return x.then.N - x.then.Extra
 }
 
@@ -395,7 +396,7 @@ func (x *PastStorage[T]) All() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		for row := 0; row < x.rows(); row++ {
 			e := x.entity(row)
-			if e == Vacant || x.exempt && !x.p.Alive(e) {
+			if e == Vacant || x.noRewind && !x.p.Alive(e) {
 				continue
 			}
 			if !yield(e, *track.RowThen(&x.s.data, x.old(pastData), row)) {
@@ -407,11 +408,11 @@ func (x *PastStorage[T]) All() iter.Seq2[Entity, T] {
 
 // rows returns the number of rows at the tick, including gaps.
 func (x *PastStorage[T]) rows() int {
-	if x.exempt {
+	if x.noRewind {
 		x.p.mustFind()
 		return x.s.rows.N
 	}
-	x.keepUp()
+	x.refresh()
 	return x.then.N
 }
 
@@ -435,7 +436,7 @@ func (x *PastStorage[T]) Beside(entities []Entity) []T {
 		return nil
 	}
 	x.rows()
-	if row, n := x.stretch(entities); n == len(entities) {
+	if row, n := x.runOf(entities); n == len(entities) {
 		x.scratch = longer(x.scratch, n)
 		return track.RowsThen(&x.s.data, x.old(pastData), row, x.scratch[:n])
 	}
@@ -447,7 +448,7 @@ func (x *PastStorage[T]) Beside(entities []Entity) []T {
 func (x *PastStorage[T]) gather(entities []Entity) []T {
 	dst := x.scratch[:len(entities)]
 	for i := 0; i < len(entities); {
-		if row, n := x.stretch(entities[i:]); n > 1 {
+		if row, n := x.runOf(entities[i:]); n > 1 {
 			copy(dst[i:], track.RowsThen(&x.s.data, x.old(pastData), row, dst[i:i+n]))
 			i += n
 			continue
@@ -462,13 +463,13 @@ func (x *PastStorage[T]) gather(entities []Entity) []T {
 	return dst
 }
 
-// stretch returns the present row of the first of entities. n is the number of entities with
+// runOf returns the present row of the first of entities. n is the number of entities with
 // consecutive rows from there on, now and at the tick.
-func (x *PastStorage[T]) stretch(entities []Entity) (row, n int) {
+func (x *PastStorage[T]) runOf(entities []Entity) (row, n int) {
 	if row = x.set.row(entities[0]); row < 0 {
 		return 0, 0
 	}
-	if x.exempt {
+	if x.noRewind {
 		for n < min(len(entities), x.s.rows.N-row) && x.dense.Live[row+n] == entities[n] {
 			n++
 		}
@@ -501,7 +502,7 @@ func (r *Resource[T]) At(past *Past) T {
 	if r.noRewind {
 		past.mustFind()
 	} else {
-		x.keepUp()
+		x.refresh()
 	}
 	return *track.RowThen(&r.data, &x.then.Columns[0], 0)
 }

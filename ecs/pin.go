@@ -22,8 +22,8 @@ type rawPin struct {
 	w *World
 	// The ID of the frame that began at the pinned boundary, as of the time of the pin. An undo
 	// renames the frame.
-	id   uint64
-	gone bool // The world was restored to a state before the frame.
+	id      uint64
+	invalid bool // The world was restored to a state before the frame.
 
 	parts  map[*track.Tracker]*pinPart
 	staged *pinPart
@@ -87,7 +87,7 @@ func (part *pinPart) protect(t *track.Tracker) {
 func (part *pinPart) finished() bool { return part.columns[0].Finished() }
 
 // Valid reports whether the state can still be read.
-func (p *rawPin) Valid() bool { return !p.gone && slices.Contains(p.w.pins, p) }
+func (p *rawPin) Valid() bool { return !p.invalid && slices.Contains(p.w.pins, p) }
 
 // Release frees p and the rows that it has taken over.
 func (p *rawPin) Release() {
@@ -120,7 +120,7 @@ func (w *World) protect(t *track.Tracker) {
 // absorb makes the pins take over the rows that the frames from k on saved.
 func (w *World) absorb(k int) {
 	for _, p := range w.pins {
-		if p.gone {
+		if p.invalid {
 			continue
 		}
 		for i := k; i < len(w.frames); i++ {
@@ -144,13 +144,13 @@ func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 	}
 }
 
-// leavePins invalidates the pins that are newer than the beginning of frame from, which the world
-// is restored to. IDs of frames before a pin's frame stay below the ID of the pin, even if an
-// undo renames them. So a restore to such a frame always invalidates the pin.
-func (w *World) leavePins(from uint64) {
+// invalidatePins invalidates the pins that are newer than the beginning of frame from, which the
+// world is restored to. IDs of frames before a pin's frame stay below the ID of the pin, even if
+// an undo renames them. So a restore to such a frame always invalidates the pin.
+func (w *World) invalidatePins(from uint64) {
 	for _, p := range w.pins {
 		if p.id > from {
-			p.gone = true
+			p.invalid = true
 			p.unprotect()
 		}
 	}
@@ -164,7 +164,7 @@ func (p *rawPin) tracker(s raw.Storage) *track.Tracker {
 	if s == nil {
 		return &p.w.entities.rows
 	}
-	return s.(readable).tracked()
+	return s.(trackedStorage).tracked()
 }
 
 // Registry returns the lengths of the registry.
@@ -183,15 +183,15 @@ func (p *rawPin) Len(s raw.Storage) int {
 
 // Stage selects rows [lo, hi) of s for AppendEntities and AppendRows.
 func (p *rawPin) Stage(s raw.Storage, lo, hi int) {
-	p.keepUp()
+	p.absorbOpenFrame()
 	p.staged = p.part(s)
 	for _, c := range p.staged.columns {
 		c.Stage(lo, hi)
 	}
 }
 
-// keepUp takes over the rows that were saved since the last commit.
-func (p *rawPin) keepUp() {
+// absorbOpenFrame takes over the rows that were saved since the last commit.
+func (p *rawPin) absorbOpenFrame() {
 	if !p.w.recording && p.w.Raw().Dirty() {
 		p.w.absorb(p.w.newestBoundary())
 	}

@@ -14,12 +14,12 @@ type Access[T any] struct {
 
 // Write makes a query hand out components of s for writing. Every row that it hands out counts as
 // written.
-func Write[T any](s *Storage[T]) Access[T] { return Access[T]{s: there(s), write: true} }
+func Write[T any](s *Storage[T]) Access[T] { return Access[T]{s: mustNonNil(s), write: true} }
 
 // Read makes a query hand out components of s for reading. The components, and what their slices,
 // maps and pointers lead to, are read-only. A write through a read access is neither restored nor
 // journaled. Only a debug build finds it.
-func Read[T any](s *Storage[T]) Access[T] { return Access[T]{s: there(s)} }
+func Read[T any](s *Storage[T]) Access[T] { return Access[T]{s: mustNonNil(s)} }
 
 // Optional makes a query include entities with and without the component:
 //
@@ -34,8 +34,8 @@ func Optional[T any](a Access[T]) Access[T] {
 	return a
 }
 
-// beside returns a pointer to the row n rows after p. That row must exist.
-func beside[T any](p *T, n int) *T {
+// rowAfter returns a pointer to the row n rows after p. That row must exist.
+func rowAfter[T any](p *T, n int) *T {
 	return (*T)(unsafe.Add(unsafe.Pointer(p), uintptr(n)*unsafe.Sizeof(*p)))
 }
 
@@ -90,7 +90,7 @@ func (j *join) appendEntities(dst []Entity) []Entity {
 }
 
 func filterSet(what string, f AnyStorage) *set {
-	mustBeThere(what, f)
+	mustNonNilFilter(what, f)
 	s := f.sparseSet()
 	if s == nil {
 		panic(resourceFilter(f))
@@ -100,25 +100,25 @@ func filterSet(what string, f AnyStorage) *set {
 
 func (j *join) with(filters []Filter) {
 	for _, f := range filters {
-		mustBeThere("With", f)
+		mustNonNilFilter("With", f)
 		f.narrow(j)
 	}
 }
 
 func (j *join) exclude(filters []AnyStorage) {
 	for _, f := range filters {
-		j.without = append(j.without, j.here(filterSet("Without", f)))
+		j.without = append(j.without, j.use(filterSet("Without", f)))
 	}
-	j.unsettle()
+	j.invalidate()
 }
 
 func (j *join) either(filters []AnyStorage) {
 	var sets []*set
 	for _, f := range filters {
-		sets = append(sets, j.here(filterSet("Or", f)))
+		sets = append(sets, j.use(filterSet("Or", f)))
 	}
 	j.any = append(j.any, sets)
-	j.unsettle()
+	j.invalidate()
 }
 
 // passes reports whether e, a member of all sets of j, is in no excluded set and in at least one

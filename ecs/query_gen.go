@@ -112,12 +112,12 @@ func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			first := rowAfter(cur.entities, cur.at)
+			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
-				if !yield(entity, beside(a, r)) {
+				entity := *rowAfter(first, r)
+				if !yield(entity, rowAfter(a, r)) {
 					cur.leave()
 					return
 				}
@@ -138,17 +138,17 @@ func (q *Query1[A]) AllOptional() iter.Seq2[Entity, *A] {
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
+			first := rowAfter(cur.entities, cur.at)
 			var a *A
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = beside((*A)(cur.lie[0].first), int(row))
+				a = rowAfter((*A)(cur.lie[0].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
+				entity := *rowAfter(first, r)
 				var row *A
 				if a != nil {
-					row = beside(a, r)
+					row = rowAfter(a, r)
 				}
 				if !yield(entity, row) {
 					cur.leave()
@@ -211,7 +211,7 @@ func (q *Query1[A]) ParallelRuns(workers int, body func(Run1[A])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
 	}
-	q.parallel.do(&q.join, workers, body)
+	q.parallel.runAll(&q.join, workers, body)
 }
 
 func (q *Query1[A]) run(entities []Entity, rows []uint32) Run1[A] {
@@ -301,13 +301,13 @@ func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
-			b := beside((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
+			first := rowAfter(cur.entities, cur.at)
+			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			b := rowAfter((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
-				if !yield(entity, Row2[A, B]{beside(a, r), beside(b, r)}) {
+				entity := *rowAfter(first, r)
+				if !yield(entity, Row2[A, B]{rowAfter(a, r), rowAfter(b, r)}) {
 					cur.leave()
 					return
 				}
@@ -328,24 +328,24 @@ func (q *Query2[A, B]) AllOptional() iter.Seq2[Entity, Row2[A, B]] {
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
+			first := rowAfter(cur.entities, cur.at)
 			var a *A
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = beside((*A)(cur.lie[0].first), int(row))
+				a = rowAfter((*A)(cur.lie[0].first), int(row))
 			}
 			var b *B
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
-				b = beside((*B)(cur.lie[1].first), int(row))
+				b = rowAfter((*B)(cur.lie[1].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
+				entity := *rowAfter(first, r)
 				var row Row2[A, B]
 				if a != nil {
-					row.A = beside(a, r)
+					row.A = rowAfter(a, r)
 				}
 				if b != nil {
-					row.B = beside(b, r)
+					row.B = rowAfter(b, r)
 				}
 				if !yield(entity, row) {
 					cur.leave()
@@ -411,7 +411,7 @@ func (q *Query2[A, B]) ParallelRuns(workers int, body func(Run2[A, B])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
 	}
-	q.parallel.do(&q.join, workers, body)
+	q.parallel.runAll(&q.join, workers, body)
 }
 
 func (q *Query2[A, B]) run(entities []Entity, rows []uint32) Run2[A, B] {
@@ -503,14 +503,14 @@ func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
-			b := beside((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
-			c := beside((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
+			first := rowAfter(cur.entities, cur.at)
+			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			b := rowAfter((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
+			c := rowAfter((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
-				if !yield(entity, Row3[A, B, C]{beside(a, r), beside(b, r), beside(c, r)}) {
+				entity := *rowAfter(first, r)
+				if !yield(entity, Row3[A, B, C]{rowAfter(a, r), rowAfter(b, r), rowAfter(c, r)}) {
 					cur.leave()
 					return
 				}
@@ -531,31 +531,31 @@ func (q *Query3[A, B, C]) AllOptional() iter.Seq2[Entity, Row3[A, B, C]] {
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
+			first := rowAfter(cur.entities, cur.at)
 			var a *A
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = beside((*A)(cur.lie[0].first), int(row))
+				a = rowAfter((*A)(cur.lie[0].first), int(row))
 			}
 			var b *B
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
-				b = beside((*B)(cur.lie[1].first), int(row))
+				b = rowAfter((*B)(cur.lie[1].first), int(row))
 			}
 			var c *C
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
-				c = beside((*C)(cur.lie[2].first), int(row))
+				c = rowAfter((*C)(cur.lie[2].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
+				entity := *rowAfter(first, r)
 				var row Row3[A, B, C]
 				if a != nil {
-					row.A = beside(a, r)
+					row.A = rowAfter(a, r)
 				}
 				if b != nil {
-					row.B = beside(b, r)
+					row.B = rowAfter(b, r)
 				}
 				if c != nil {
-					row.C = beside(c, r)
+					row.C = rowAfter(c, r)
 				}
 				if !yield(entity, row) {
 					cur.leave()
@@ -623,7 +623,7 @@ func (q *Query3[A, B, C]) ParallelRuns(workers int, body func(Run3[A, B, C])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
 	}
-	q.parallel.do(&q.join, workers, body)
+	q.parallel.runAll(&q.join, workers, body)
 }
 
 func (q *Query3[A, B, C]) run(entities []Entity, rows []uint32) Run3[A, B, C] {
@@ -717,15 +717,15 @@ func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
-			b := beside((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
-			c := beside((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
-			d := beside((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
+			first := rowAfter(cur.entities, cur.at)
+			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			b := rowAfter((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
+			c := rowAfter((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
+			d := rowAfter((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
-				if !yield(entity, Row4[A, B, C, D]{beside(a, r), beside(b, r), beside(c, r), beside(d, r)}) {
+				entity := *rowAfter(first, r)
+				if !yield(entity, Row4[A, B, C, D]{rowAfter(a, r), rowAfter(b, r), rowAfter(c, r), rowAfter(d, r)}) {
 					cur.leave()
 					return
 				}
@@ -746,38 +746,38 @@ func (q *Query4[A, B, C, D]) AllOptional() iter.Seq2[Entity, Row4[A, B, C, D]] {
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
+			first := rowAfter(cur.entities, cur.at)
 			var a *A
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = beside((*A)(cur.lie[0].first), int(row))
+				a = rowAfter((*A)(cur.lie[0].first), int(row))
 			}
 			var b *B
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
-				b = beside((*B)(cur.lie[1].first), int(row))
+				b = rowAfter((*B)(cur.lie[1].first), int(row))
 			}
 			var c *C
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
-				c = beside((*C)(cur.lie[2].first), int(row))
+				c = rowAfter((*C)(cur.lie[2].first), int(row))
 			}
 			var d *D
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
-				d = beside((*D)(cur.lie[3].first), int(row))
+				d = rowAfter((*D)(cur.lie[3].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
+				entity := *rowAfter(first, r)
 				var row Row4[A, B, C, D]
 				if a != nil {
-					row.A = beside(a, r)
+					row.A = rowAfter(a, r)
 				}
 				if b != nil {
-					row.B = beside(b, r)
+					row.B = rowAfter(b, r)
 				}
 				if c != nil {
-					row.C = beside(c, r)
+					row.C = rowAfter(c, r)
 				}
 				if d != nil {
-					row.D = beside(d, r)
+					row.D = rowAfter(d, r)
 				}
 				if !yield(entity, row) {
 					cur.leave()
@@ -847,7 +847,7 @@ func (q *Query4[A, B, C, D]) ParallelRuns(workers int, body func(Run4[A, B, C, D
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
 	}
-	q.parallel.do(&q.join, workers, body)
+	q.parallel.runAll(&q.join, workers, body)
 }
 
 func (q *Query4[A, B, C, D]) run(entities []Entity, rows []uint32) Run4[A, B, C, D] {
@@ -945,16 +945,16 @@ func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
-			b := beside((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
-			c := beside((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
-			d := beside((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
-			e := beside((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
+			first := rowAfter(cur.entities, cur.at)
+			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			b := rowAfter((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
+			c := rowAfter((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
+			d := rowAfter((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
+			e := rowAfter((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
-				if !yield(entity, Row5[A, B, C, D, E]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r)}) {
+				entity := *rowAfter(first, r)
+				if !yield(entity, Row5[A, B, C, D, E]{rowAfter(a, r), rowAfter(b, r), rowAfter(c, r), rowAfter(d, r), rowAfter(e, r)}) {
 					cur.leave()
 					return
 				}
@@ -975,45 +975,45 @@ func (q *Query5[A, B, C, D, E]) AllOptional() iter.Seq2[Entity, Row5[A, B, C, D,
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
+			first := rowAfter(cur.entities, cur.at)
 			var a *A
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = beside((*A)(cur.lie[0].first), int(row))
+				a = rowAfter((*A)(cur.lie[0].first), int(row))
 			}
 			var b *B
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
-				b = beside((*B)(cur.lie[1].first), int(row))
+				b = rowAfter((*B)(cur.lie[1].first), int(row))
 			}
 			var c *C
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
-				c = beside((*C)(cur.lie[2].first), int(row))
+				c = rowAfter((*C)(cur.lie[2].first), int(row))
 			}
 			var d *D
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
-				d = beside((*D)(cur.lie[3].first), int(row))
+				d = rowAfter((*D)(cur.lie[3].first), int(row))
 			}
 			var e *E
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)); row != missing {
-				e = beside((*E)(cur.lie[4].first), int(row))
+				e = rowAfter((*E)(cur.lie[4].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
+				entity := *rowAfter(first, r)
 				var row Row5[A, B, C, D, E]
 				if a != nil {
-					row.A = beside(a, r)
+					row.A = rowAfter(a, r)
 				}
 				if b != nil {
-					row.B = beside(b, r)
+					row.B = rowAfter(b, r)
 				}
 				if c != nil {
-					row.C = beside(c, r)
+					row.C = rowAfter(c, r)
 				}
 				if d != nil {
-					row.D = beside(d, r)
+					row.D = rowAfter(d, r)
 				}
 				if e != nil {
-					row.E = beside(e, r)
+					row.E = rowAfter(e, r)
 				}
 				if !yield(entity, row) {
 					cur.leave()
@@ -1085,7 +1085,7 @@ func (q *Query5[A, B, C, D, E]) ParallelRuns(workers int, body func(Run5[A, B, C
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
 	}
-	q.parallel.do(&q.join, workers, body)
+	q.parallel.runAll(&q.join, workers, body)
 }
 
 func (q *Query5[A, B, C, D, E]) run(entities []Entity, rows []uint32) Run5[A, B, C, D, E] {
@@ -1185,17 +1185,17 @@ func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
-			b := beside((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
-			c := beside((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
-			d := beside((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
-			e := beside((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
-			f := beside((*F)(cur.lie[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4))))
+			first := rowAfter(cur.entities, cur.at)
+			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			b := rowAfter((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
+			c := rowAfter((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
+			d := rowAfter((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
+			e := rowAfter((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
+			f := rowAfter((*F)(cur.lie[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
-				if !yield(entity, Row6[A, B, C, D, E, F]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r), beside(f, r)}) {
+				entity := *rowAfter(first, r)
+				if !yield(entity, Row6[A, B, C, D, E, F]{rowAfter(a, r), rowAfter(b, r), rowAfter(c, r), rowAfter(d, r), rowAfter(e, r), rowAfter(f, r)}) {
 					cur.leave()
 					return
 				}
@@ -1216,52 +1216,52 @@ func (q *Query6[A, B, C, D, E, F]) AllOptional() iter.Seq2[Entity, Row6[A, B, C,
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
+			first := rowAfter(cur.entities, cur.at)
 			var a *A
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = beside((*A)(cur.lie[0].first), int(row))
+				a = rowAfter((*A)(cur.lie[0].first), int(row))
 			}
 			var b *B
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
-				b = beside((*B)(cur.lie[1].first), int(row))
+				b = rowAfter((*B)(cur.lie[1].first), int(row))
 			}
 			var c *C
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
-				c = beside((*C)(cur.lie[2].first), int(row))
+				c = rowAfter((*C)(cur.lie[2].first), int(row))
 			}
 			var d *D
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
-				d = beside((*D)(cur.lie[3].first), int(row))
+				d = rowAfter((*D)(cur.lie[3].first), int(row))
 			}
 			var e *E
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)); row != missing {
-				e = beside((*E)(cur.lie[4].first), int(row))
+				e = rowAfter((*E)(cur.lie[4].first), int(row))
 			}
 			var f *F
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)); row != missing {
-				f = beside((*F)(cur.lie[5].first), int(row))
+				f = rowAfter((*F)(cur.lie[5].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
+				entity := *rowAfter(first, r)
 				var row Row6[A, B, C, D, E, F]
 				if a != nil {
-					row.A = beside(a, r)
+					row.A = rowAfter(a, r)
 				}
 				if b != nil {
-					row.B = beside(b, r)
+					row.B = rowAfter(b, r)
 				}
 				if c != nil {
-					row.C = beside(c, r)
+					row.C = rowAfter(c, r)
 				}
 				if d != nil {
-					row.D = beside(d, r)
+					row.D = rowAfter(d, r)
 				}
 				if e != nil {
-					row.E = beside(e, r)
+					row.E = rowAfter(e, r)
 				}
 				if f != nil {
-					row.F = beside(f, r)
+					row.F = rowAfter(f, r)
 				}
 				if !yield(entity, row) {
 					cur.leave()
@@ -1335,7 +1335,7 @@ func (q *Query6[A, B, C, D, E, F]) ParallelRuns(workers int, body func(Run6[A, B
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
 	}
-	q.parallel.do(&q.join, workers, body)
+	q.parallel.runAll(&q.join, workers, body)
 }
 
 func (q *Query6[A, B, C, D, E, F]) run(entities []Entity, rows []uint32) Run6[A, B, C, D, E, F] {
@@ -1437,18 +1437,18 @@ func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
-			b := beside((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
-			c := beside((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
-			d := beside((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
-			e := beside((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
-			f := beside((*F)(cur.lie[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4))))
-			g := beside((*G)(cur.lie[6].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4))))
+			first := rowAfter(cur.entities, cur.at)
+			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			b := rowAfter((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
+			c := rowAfter((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
+			d := rowAfter((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
+			e := rowAfter((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
+			f := rowAfter((*F)(cur.lie[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4))))
+			g := rowAfter((*G)(cur.lie[6].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
-				if !yield(entity, Row7[A, B, C, D, E, F, G]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r), beside(f, r), beside(g, r)}) {
+				entity := *rowAfter(first, r)
+				if !yield(entity, Row7[A, B, C, D, E, F, G]{rowAfter(a, r), rowAfter(b, r), rowAfter(c, r), rowAfter(d, r), rowAfter(e, r), rowAfter(f, r), rowAfter(g, r)}) {
 					cur.leave()
 					return
 				}
@@ -1469,59 +1469,59 @@ func (q *Query7[A, B, C, D, E, F, G]) AllOptional() iter.Seq2[Entity, Row7[A, B,
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
+			first := rowAfter(cur.entities, cur.at)
 			var a *A
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = beside((*A)(cur.lie[0].first), int(row))
+				a = rowAfter((*A)(cur.lie[0].first), int(row))
 			}
 			var b *B
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
-				b = beside((*B)(cur.lie[1].first), int(row))
+				b = rowAfter((*B)(cur.lie[1].first), int(row))
 			}
 			var c *C
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
-				c = beside((*C)(cur.lie[2].first), int(row))
+				c = rowAfter((*C)(cur.lie[2].first), int(row))
 			}
 			var d *D
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
-				d = beside((*D)(cur.lie[3].first), int(row))
+				d = rowAfter((*D)(cur.lie[3].first), int(row))
 			}
 			var e *E
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)); row != missing {
-				e = beside((*E)(cur.lie[4].first), int(row))
+				e = rowAfter((*E)(cur.lie[4].first), int(row))
 			}
 			var f *F
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)); row != missing {
-				f = beside((*F)(cur.lie[5].first), int(row))
+				f = rowAfter((*F)(cur.lie[5].first), int(row))
 			}
 			var g *G
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4)); row != missing {
-				g = beside((*G)(cur.lie[6].first), int(row))
+				g = rowAfter((*G)(cur.lie[6].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
+				entity := *rowAfter(first, r)
 				var row Row7[A, B, C, D, E, F, G]
 				if a != nil {
-					row.A = beside(a, r)
+					row.A = rowAfter(a, r)
 				}
 				if b != nil {
-					row.B = beside(b, r)
+					row.B = rowAfter(b, r)
 				}
 				if c != nil {
-					row.C = beside(c, r)
+					row.C = rowAfter(c, r)
 				}
 				if d != nil {
-					row.D = beside(d, r)
+					row.D = rowAfter(d, r)
 				}
 				if e != nil {
-					row.E = beside(e, r)
+					row.E = rowAfter(e, r)
 				}
 				if f != nil {
-					row.F = beside(f, r)
+					row.F = rowAfter(f, r)
 				}
 				if g != nil {
-					row.G = beside(g, r)
+					row.G = rowAfter(g, r)
 				}
 				if !yield(entity, row) {
 					cur.leave()
@@ -1597,7 +1597,7 @@ func (q *Query7[A, B, C, D, E, F, G]) ParallelRuns(workers int, body func(Run7[A
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
 	}
-	q.parallel.do(&q.join, workers, body)
+	q.parallel.runAll(&q.join, workers, body)
 }
 
 func (q *Query7[A, B, C, D, E, F, G]) run(entities []Entity, rows []uint32) Run7[A, B, C, D, E, F, G] {
@@ -1701,19 +1701,19 @@ func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
-			b := beside((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
-			c := beside((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
-			d := beside((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
-			e := beside((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
-			f := beside((*F)(cur.lie[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4))))
-			g := beside((*G)(cur.lie[6].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4))))
-			h := beside((*H)(cur.lie[7].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[7].row), i*4))))
+			first := rowAfter(cur.entities, cur.at)
+			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			b := rowAfter((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
+			c := rowAfter((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
+			d := rowAfter((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
+			e := rowAfter((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
+			f := rowAfter((*F)(cur.lie[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4))))
+			g := rowAfter((*G)(cur.lie[6].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4))))
+			h := rowAfter((*H)(cur.lie[7].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[7].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
-				if !yield(entity, Row8[A, B, C, D, E, F, G, H]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r), beside(f, r), beside(g, r), beside(h, r)}) {
+				entity := *rowAfter(first, r)
+				if !yield(entity, Row8[A, B, C, D, E, F, G, H]{rowAfter(a, r), rowAfter(b, r), rowAfter(c, r), rowAfter(d, r), rowAfter(e, r), rowAfter(f, r), rowAfter(g, r), rowAfter(h, r)}) {
 					cur.leave()
 					return
 				}
@@ -1734,66 +1734,66 @@ func (q *Query8[A, B, C, D, E, F, G, H]) AllOptional() iter.Seq2[Entity, Row8[A,
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
-			first := beside(cur.entities, cur.at)
+			first := rowAfter(cur.entities, cur.at)
 			var a *A
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = beside((*A)(cur.lie[0].first), int(row))
+				a = rowAfter((*A)(cur.lie[0].first), int(row))
 			}
 			var b *B
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
-				b = beside((*B)(cur.lie[1].first), int(row))
+				b = rowAfter((*B)(cur.lie[1].first), int(row))
 			}
 			var c *C
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
-				c = beside((*C)(cur.lie[2].first), int(row))
+				c = rowAfter((*C)(cur.lie[2].first), int(row))
 			}
 			var d *D
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
-				d = beside((*D)(cur.lie[3].first), int(row))
+				d = rowAfter((*D)(cur.lie[3].first), int(row))
 			}
 			var e *E
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)); row != missing {
-				e = beside((*E)(cur.lie[4].first), int(row))
+				e = rowAfter((*E)(cur.lie[4].first), int(row))
 			}
 			var f *F
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)); row != missing {
-				f = beside((*F)(cur.lie[5].first), int(row))
+				f = rowAfter((*F)(cur.lie[5].first), int(row))
 			}
 			var g *G
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4)); row != missing {
-				g = beside((*G)(cur.lie[6].first), int(row))
+				g = rowAfter((*G)(cur.lie[6].first), int(row))
 			}
 			var h *H
 			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[7].row), i*4)); row != missing {
-				h = beside((*H)(cur.lie[7].first), int(row))
+				h = rowAfter((*H)(cur.lie[7].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
-				entity := *beside(first, r)
+				entity := *rowAfter(first, r)
 				var row Row8[A, B, C, D, E, F, G, H]
 				if a != nil {
-					row.A = beside(a, r)
+					row.A = rowAfter(a, r)
 				}
 				if b != nil {
-					row.B = beside(b, r)
+					row.B = rowAfter(b, r)
 				}
 				if c != nil {
-					row.C = beside(c, r)
+					row.C = rowAfter(c, r)
 				}
 				if d != nil {
-					row.D = beside(d, r)
+					row.D = rowAfter(d, r)
 				}
 				if e != nil {
-					row.E = beside(e, r)
+					row.E = rowAfter(e, r)
 				}
 				if f != nil {
-					row.F = beside(f, r)
+					row.F = rowAfter(f, r)
 				}
 				if g != nil {
-					row.G = beside(g, r)
+					row.G = rowAfter(g, r)
 				}
 				if h != nil {
-					row.H = beside(h, r)
+					row.H = rowAfter(h, r)
 				}
 				if !yield(entity, row) {
 					cur.leave()
@@ -1871,7 +1871,7 @@ func (q *Query8[A, B, C, D, E, F, G, H]) ParallelRuns(workers int, body func(Run
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
 	}
-	q.parallel.do(&q.join, workers, body)
+	q.parallel.runAll(&q.join, workers, body)
 }
 
 func (q *Query8[A, B, C, D, E, F, G, H]) run(entities []Entity, rows []uint32) Run8[A, B, C, D, E, F, G, H] {

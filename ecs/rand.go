@@ -28,7 +28,7 @@ type randState struct{ Hi, Lo uint64 }
 // RegisterRand adds a source of random numbers with two seeds to w. It is a resource named Rand,
 // unless its [Component] has another name. The rules are those of [Register].
 func RegisterRand(w *World, seed1, seed2 uint64, c ...Component[Rand]) (*Rand, error) {
-	said := the(c)
+	said := optional(c)
 	state, err := RegisterResource(w, randState{seed1, seed2}, Component[randState]{
 		Name: cmp.Or(said.Name, "Rand"), NoRewind: said.NoRewind, NoPersist: said.NoPersist,
 		FormerNames: said.FormerNames, Version: said.Version, Migrations: said.Migrations,

@@ -104,7 +104,7 @@ func (n seqs) without(k int) seqs {
 
 // forgetFrames drops all frames and the forward branch.
 func (w *World) forgetFrames() {
-	w.leavePins(0)
+	w.invalidatePins(0)
 	w.dropForward()
 	for len(w.frames) > 0 {
 		w.release(w.oldest)
@@ -220,7 +220,7 @@ func (w *World) changed(t *track.Tracker) bool {
 
 // storageChange returns the changes of told.
 func (w *World) storageChange(told raw.Storage) raw.StorageChange {
-	c, s := &w.change, told.(readable)
+	c, s := &w.change, told.(trackedStorage)
 	t := s.tracked()
 	k, before, limit := 0, track.Lengths{}, 0
 	if t.Exempt { // All rows are passed on.
@@ -241,8 +241,8 @@ func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	return change
 }
 
-// readable has further methods that every [raw.Storage] of this package has.
-type readable interface {
+// trackedStorage has further methods that every [raw.Storage] of this package has.
+type trackedStorage interface {
 	tracked() *track.Tracker
 	sparseSet() *set
 	valuesWritten(ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool)
@@ -346,14 +346,14 @@ func (f *rowFace[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, the
 		old := f.data.Old(span)
 		for j := range min(len(old), limit-int(span.Row)) {
 			row := int(span.Row) + j
-			tell(row, f.encoded(&o.then, old[j:j+1]), f.encoded(&o.now, f.data.Live[row:row+1]))
+			tell(row, f.encode(&o.then, old[j:j+1]), f.encode(&o.now, f.data.Live[row:row+1]))
 		}
 	}
 }
 
-// encoded returns the encoding of rows. It uses scratch, unless the encoding equals the memory of
+// encode returns the encoding of rows. It uses scratch, unless the encoding equals the memory of
 // the rows.
-func (f *rowFace[T]) encoded(scratch *[]byte, rows []T) []byte {
+func (f *rowFace[T]) encode(scratch *[]byte, rows []T) []byte {
 	if c, ok := f.codec.(typedRows[T]); ok {
 		if view, ok := layout.View(c.codec, rows); ok {
 			return view

@@ -106,8 +106,8 @@ type Component[T any] struct {
 	Migrations []Migration
 }
 
-// the returns the optional Component argument of a registration, or the zero Component.
-func the[T any](said []Component[T]) (c Component[T]) {
+// optional returns the optional Component argument of a registration, or the zero Component.
+func optional[T any](said []Component[T]) (c Component[T]) {
 	if len(said) > 1 {
 		panic("ecs: two Components to register one type with; say all in one")
 	}
@@ -129,7 +129,7 @@ func the[T any](said []Component[T]) (c Component[T]) {
 //   - The name is taken.
 //   - The migrations do not lead to T.
 func Register[T any](w *World, c ...Component[T]) (*Storage[T], error) {
-	spec, err := newSpec(w, the(c))
+	spec, err := newSpec(w, optional(c))
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func MustRegister[T any](w *World, c ...Component[T]) *Storage[T] { return must(
 // RegisterResource adds a resource of type T to w, and returns it. The rules are those of
 // [Register]. The world takes ownership of the slices, maps and pointers in value.
 func RegisterResource[T any](w *World, value T, c ...Component[T]) (*Resource[T], error) {
-	spec, err := newSpec(w, the(c))
+	spec, err := newSpec(w, optional(c))
 	if err != nil {
 		return nil, err
 	}
@@ -183,8 +183,8 @@ func (w *World) adopt(s AnyStorage) {
 		return
 	}
 	w.storages, w.sets = append(w.storages, s), append(w.sets, set)
-	if x, ok := s.(exemptStorage); ok && s.about().noRewind {
-		w.exempt = append(w.exempt, x)
+	if x, ok := s.(noRewindStorage); ok && s.about().noRewind {
+		w.noRewind = append(w.noRewind, x)
 	}
 	set.settleObserved()
 }

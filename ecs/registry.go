@@ -35,10 +35,10 @@ const maxIndices = math.MaxUint32 & math.MaxInt
 func (r *registry) init(w *World) {
 	r.w, r.maxGeneration = w, math.MaxUint32
 	r.dense.Init(&w.clock, false)
-	r.dense.Log.Moved = func(m track.Run) { r.point(int(m.Row), min(int(m.Row+m.N), r.rows.Total)) }
+	r.dense.Log.Moved = func(m track.Run) { r.enterRows(int(m.Row), min(int(m.Row+m.N), r.rows.Total)) }
 	r.rows.Init(&w.clock, false, &r.dense.Log)
 	// No log has the rows that redo appends.
-	r.rows.Rewound = func(before track.Lengths) { r.point(before.Total, r.rows.Total) }
+	r.rows.Rewound = func(before track.Lengths) { r.enterRows(before.Total, r.rows.Total) }
 }
 
 func (r *registry) create() Entity {
@@ -122,7 +122,7 @@ func (r *registry) grow(rows int) {
 		panic(fmt.Sprintf("ecs: %d entity indices are in use; destroy entities before creating more", maxIndices))
 	}
 	if rows > len(r.dense.Live) {
-		r.reserve(max(rows, min(2*len(r.dense.Live), maxIndices), leastRows))
+		r.reserve(max(rows, min(2*len(r.dense.Live), maxIndices), minRows))
 	}
 }
 
@@ -197,8 +197,8 @@ func (r *registry) clear() {
 	r.rows.N = 0
 }
 
-// point enters rows [lo, hi) of dense in sparse.
-func (r *registry) point(lo, hi int) {
+// enterRows enters rows [lo, hi) of dense in sparse.
+func (r *registry) enterRows(lo, hi int) {
 	for row := lo; row < hi; row++ {
 		r.sparse[r.dense.Live[row].Index()] = uint32(row)
 	}

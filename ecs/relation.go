@@ -34,9 +34,9 @@ import (
 // new sources after the last hook, until there are none. If hooks keep creating sources, Destroy
 // panics after 1,000 rounds. With [Refuse], such late sources are detached.
 type Relation[T any] struct {
-	sources *Index[T, Entity]
-	options RelationOptions
-	bonds   *bonds
+	sources   *Index[T, Entity]
+	options   RelationOptions
+	relations *relations
 }
 
 // RelationOptions are the options of a [Relation]. With the zero RelationOptions, sources are
@@ -94,13 +94,13 @@ func NewRelation[T any](s *Storage[T], target func(T) Entity, options RelationOp
 	if target == nil {
 		panic("ecs: NewRelation without a target; give it a function from the component to the entity that it refers to")
 	}
-	mustAgree(there(s), target, options.Policy)
+	mustAgree(mustNonNil(s), target, options.Policy)
 	return relationOf(NewIndex(s, target), options)
 }
 
 // relationOf returns the relation of x with these options. It creates the relation if necessary.
 func relationOf[T any](x *Index[T, Entity], options RelationOptions) *Relation[T] {
-	b := bondsOf(x.s.w)
+	b := relationsOf(x.s.w)
 	for _, other := range b.all {
 		if other, ok := other.(*Relation[T]); ok && other.sources == x && other.options == options {
 			return other
@@ -123,10 +123,10 @@ func (r *Relation[T]) In(w *World) *Relation[T] {
 
 // mustAgree panics if s has a relation with another policy that finds the same targets.
 func mustAgree[T any](s *Storage[T], target func(T) Entity, policy Policy) {
-	if s.w.bonds == nil {
+	if s.w.relations == nil {
 		return
 	}
-	for _, other := range bondsOf(s.w).all {
+	for _, other := range relationsOf(s.w).all {
 		if other, ok := other.(*Relation[T]); ok && other.sources.s == s && other.options.Policy != policy && sameTarget(s, other.sources.key, target) {
 			panic(fmt.Sprintf("ecs: NewRelation of %s with the policy %v: a relation that finds the same targets has the policy %v; give both the same one, or make the relation once and keep it",
 				s.name, policy, other.options.Policy))
@@ -154,8 +154,8 @@ func sameTarget[T any](s *Storage[T], a, b func(T) Entity) (same bool) {
 // Close ends r and its policy. Later look-ups panic, unless another relation with the same
 // function is open. See [Index.Close].
 func (r *Relation[T]) Close() {
-	r.bonds.all = slices.DeleteFunc(r.bonds.all, func(other relative) bool { return other == relative(r) })
-	if !r.bonds.relates(r.sources) {
+	r.relations.all = slices.DeleteFunc(r.relations.all, func(other anyRelation) bool { return other == anyRelation(r) })
+	if !r.relations.relates(r.sources) {
 		r.sources.Close()
 	}
 }
@@ -221,28 +221,28 @@ func (r *Relation[T]) above(below, e Entity) bool {
 // The sources are found at the start of an iteration. This costs O(sources) in addition to the
 // cost of [Relation.Of]. For other entities, the iteration only reads one bit per 64 rows. If the
 // loop changes targets, it is undefined whether these entities are visited.
-func (r *Relation[T]) To(target Entity) Filter { return &towards[T]{r: r, target: target} }
+func (r *Relation[T]) To(target Entity) Filter { return &relationTarget[T]{r: r, target: target} }
 
-// towards is the filter that keeps the sources of a target.
-type towards[T any] struct {
+// relationTarget is the filter that keeps the sources of a target.
+type relationTarget[T any] struct {
 	r      *Relation[T]
 	target Entity
 	found  []Entity
 }
 
-func (f *towards[T]) narrow(q narrowed) {
+func (f *relationTarget[T]) narrow(q narrowed) {
 	q.include(&f.r.sources.s.set)
 	q.filter(f)
 }
 
-func (f *towards[T]) begin() {}
+func (f *relationTarget[T]) begin() {}
 
-func (f *towards[T]) keeps(e Entity) bool {
+func (f *relationTarget[T]) keeps(e Entity) bool {
 	v, _ := f.r.sources.s.Get(e)
 	return f.r.sources.key(v) == f.target
 }
 
-func (f *towards[T]) kept() []Entity {
+func (f *relationTarget[T]) kept() []Entity {
 	f.found = slices.AppendSeq(f.found[:0], f.r.sources.Of(f.target))
 	return f.found
 }
@@ -260,9 +260,9 @@ func (r *Relation[T]) Ancestors(e Entity) iter.Seq[Entity] {
 				n++
 			} else {
 				if far == nil {
-					far = r.bonds.takeVisited()
+					far = r.relations.takeVisited()
 				}
-				if r.bonds.w.entities.alive(at) && !far.add(at) {
+				if r.relations.w.entities.alive(at) && !far.add(at) {
 					break
 				}
 			}
@@ -271,7 +271,7 @@ func (r *Relation[T]) Ancestors(e Entity) iter.Seq[Entity] {
 			}
 		}
 		if far != nil {
-			r.bonds.dropVisited(far)
+			r.relations.dropVisited(far)
 		}
 	}
 }
@@ -305,9 +305,9 @@ func (r *Relation[T]) Subtree(e Entity) []Entity { return r.descendants(e) }
 
 // descendants returns e and its descendants, depth first.
 func (r *Relation[T]) descendants(e Entity) (found []Entity) {
-	seen := r.bonds.takeVisited()
-	defer r.bonds.dropVisited(seen)
-	r.bonds.addAlive(seen, e)
+	seen := r.relations.takeVisited()
+	defer r.relations.dropVisited(seen)
+	r.relations.addAlive(seen, e)
 	for open := []Entity{e}; len(open) > 0; {
 		e, open = open[len(open)-1], open[:len(open)-1]
 		found = append(found, e)
@@ -333,9 +333,9 @@ func (r *Relation[T]) Levels(e Entity) iter.Seq2[int, Entity] {
 
 // levels returns e and its descendants, breadth first.
 func (r *Relation[T]) levels(e Entity) (found []Entity, depths []int) {
-	seen := r.bonds.takeVisited()
-	defer r.bonds.dropVisited(seen)
-	r.bonds.addAlive(seen, e)
+	seen := r.relations.takeVisited()
+	defer r.relations.dropVisited(seen)
+	r.relations.addAlive(seen, e)
 	found, depths = append(found, e), append(depths, 0)
 	for i := 0; i < len(found); i++ {
 		found = r.appendNew(found, found[i], seen)
@@ -348,28 +348,28 @@ func (r *Relation[T]) levels(e Entity) (found []Entity, depths []int) {
 
 // addAlive adds e to m if e is alive. Otherwise another entity with the same index may be one of
 // its sources.
-func (b *bonds) addAlive(m *visited, e Entity) {
+func (b *relations) addAlive(m *visited, e Entity) {
 	if b.w.entities.alive(e) {
 		m.add(e)
 	}
 }
 
 // takeVisited returns an empty set. The caller gives it back by dropVisited.
-func (b *bonds) takeVisited() *visited {
+func (b *relations) takeVisited() *visited {
 	if b.w.parallel { // Each goroutine needs its own.
 		return new(visited)
 	}
 	return b.w.spare.take()
 }
 
-func (b *bonds) dropVisited(m *visited) {
+func (b *relations) dropVisited(m *visited) {
 	if !b.w.parallel {
 		b.w.spare.drop(m)
 	}
 }
 
-// A relative is a relation of any component type.
-type relative interface {
+// anyRelation is a relation of any component type.
+type anyRelation interface {
 	Len(target Entity) int
 	policy() Policy
 	each(target Entity, f func(source Entity))
@@ -392,7 +392,7 @@ func (r *Relation[T]) detach(source Entity) bool {
 
 // version increases when a target gains or loses a source.
 func (r *Relation[T]) version() uint64 {
-	r.sources.look()
+	r.sources.refresh()
 	return r.sources.version
 }
 
@@ -421,65 +421,65 @@ func (r *Relation[T]) appendNew(to []Entity, target Entity, seen *visited) []Ent
 
 func (r *Relation[T]) uses(x follower) bool { return follower(r.sources) == x }
 
-// bonds has all relations of a world.
-type bonds struct {
+// relations has all relations of a world.
+type relations struct {
 	w   *World
-	all []relative
+	all []anyRelation
 }
 
-// bondsOf returns the relations of w. It creates the list if necessary.
-func bondsOf(w *World) *bonds {
-	if w.bonds == nil {
-		w.bonds = &bonds{w: w}
+// relationsOf returns the relations of w. It creates the list if necessary.
+func relationsOf(w *World) *relations {
+	if w.relations == nil {
+		w.relations = &relations{w: w}
 		w.settleObserved()
 	}
-	return w.bonds.(*bonds)
+	return w.relations.(*relations)
 }
 
-// sever applies the policies to the sources of e, which is about to be destroyed. It returns what
-// it destroyed, and whether e may be destroyed.
-func (b *bonds) sever(e Entity) (severed, bool) {
+// onDestroy applies the policies to the sources of e, which is about to be destroyed. It returns
+// what it destroyed, and whether e may be destroyed.
+func (b *relations) onDestroy(e Entity) (destroyed, bool) {
 	switch {
 	case b.hasSources(e):
-		return b.end([]Entity{e}, 1)
+		return b.applyPolicies([]Entity{e}, 1)
 	case b.w.hooked:
-		return severed{version: b.version()}, true
+		return destroyed{version: b.version()}, true
 	}
-	return severed{}, true
+	return destroyed{}, true
 }
 
-// severLate applies the policies to sources that hooks have made since: sources of e, or of
+// afterHooks applies the policies to sources that hooks have made since: sources of e, or of
 // entities that s lists as destroyed with e. It reports whether there were any.
-func (b *bonds) severLate(e Entity, s severed) (severed, bool) {
+func (b *relations) afterHooks(e Entity, s destroyed) (destroyed, bool) {
 	switch v := b.version(); {
 	case v == s.version:
 		return s, false
-	case s.doomed != nil:
+	case s.entities != nil:
 	case b.hasSources(e):
-		s.doomed = []Entity{e}
+		s.entities = []Entity{e}
 	default:
 		s.version = v
 		return s, false
 	}
-	return b.lookAgain(s.doomed, 1)
+	return b.reapplyPolicies(s.entities, 1)
 }
 
-// severAll applies the policies to the sources of cleared that hooks of World.Clear have made.
-func (b *bonds) severAll(cleared []Entity) {
-	if slices.ContainsFunc(b.all, relative.hasAny) {
-		b.lookAgain(slices.Clip(cleared), 0)
+// onClear applies the policies to the sources of cleared that hooks of World.Clear have made.
+func (b *relations) onClear(cleared []Entity) {
+	if slices.ContainsFunc(b.all, anyRelation.hasAny) {
+		b.reapplyPolicies(slices.Clip(cleared), 0)
 	}
 }
 
 // destroyTogether destroys distinct entities and the sources that are destroyed with them. It
 // returns false and destroys nothing if a remaining source refuses.
-func (b *bonds) destroyTogether(entities []Entity) bool {
-	_, done := b.end(slices.Clone(entities), 0)
+func (b *relations) destroyTogether(entities []Entity) bool {
+	_, done := b.applyPolicies(slices.Clone(entities), 0)
 	return done
 }
 
-// mayEnd reports whether destroyTogether would destroy entities.
-func (b *bonds) mayEnd(entities []Entity) bool {
+// mayDestroy reports whether destroyTogether would destroy entities.
+func (b *relations) mayDestroy(entities []Entity) bool {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
 	_, free := b.gather(slices.Clone(entities), seen)
@@ -488,7 +488,7 @@ func (b *bonds) mayEnd(entities []Entity) bool {
 
 // gather returns entities and the sources that are destroyed with them, and adds all of them to
 // seen. free is false if a remaining source refuses.
-func (b *bonds) gather(entities []Entity, seen *visited) (doomed []Entity, free bool) {
+func (b *relations) gather(entities []Entity, seen *visited) (doomed []Entity, free bool) {
 	for _, e := range entities {
 		seen.add(e)
 	}
@@ -503,27 +503,28 @@ func (b *bonds) gather(entities []Entity, seen *visited) (doomed []Entity, free 
 	return doomed, true
 }
 
-// end applies the policies to the sources of doomed, and destroys the entities of doomed from
-// position from on. It returns false and destroys nothing if a remaining source refuses.
-func (b *bonds) end(doomed []Entity, from int) (severed, bool) {
+// applyPolicies applies the policies to the sources of doomed, and destroys the entities of
+// doomed from position from on. It returns false and destroys nothing if a remaining source
+// refuses.
+func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
 	doomed, free := b.gather(doomed, seen)
 	if !free {
-		return severed{}, false
+		return destroyed{}, false
 	}
 	if !b.w.hooked { // Without hooks, nothing changes meanwhile.
 		b.detach(doomed, seen)
 		b.w.destroyAll(doomed[from:])
-		return severed{}, true
+		return destroyed{}, true
 	}
 	s, _ := b.carryOut(doomed, from, from, seen)
 	return s, true
 }
 
-// lookAgain applies the policies to new sources of doomed. These entities are destroyed already,
-// except for the first from of them.
-func (b *bonds) lookAgain(doomed []Entity, from int) (severed, bool) {
+// reapplyPolicies applies the policies to new sources of doomed. These entities are destroyed
+// already, except for the first from of them.
+func (b *relations) reapplyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
 	doomed = b.withoutRevived(doomed, from, seen)
@@ -538,7 +539,7 @@ const maxRounds = 1000
 // carryOut detaches the sources of doomed, and destroys the entities of doomed from position n
 // on. It repeats this with sources that hooks make meanwhile, until there are none. The caller
 // destroys the first from entities. did reports whether there was anything to do.
-func (b *bonds) carryOut(doomed []Entity, n, from int, seen *visited) (s severed, did bool) {
+func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s destroyed, did bool) {
 	for round := 0; b.detach(doomed, seen) || n < len(doomed); round++ {
 		if round == maxRounds {
 			panic(fmt.Sprintf("ecs: %v is being destroyed, and after %d rounds hooks still make sources of it or of what is destroyed with it; let a hook make none for the sources that it made itself",
@@ -550,14 +551,14 @@ func (b *bonds) carryOut(doomed []Entity, n, from int, seen *visited) (s severed
 		n = len(doomed)
 		doomed = b.doomed(doomed, seen)
 	}
-	return severed{doomed, b.version()}, did
+	return destroyed{doomed, b.version()}, did
 }
 
 // withoutRevived returns doomed without entities, from position from on, that hooks have revived.
 // It sets seen to those of the rest that are still alive because their destruction is in
 // progress. Their indices are in use. The index of a dead entity may belong to a new entity,
 // which must not count as seen.
-func (b *bonds) withoutRevived(doomed []Entity, from int, seen *visited) []Entity {
+func (b *relations) withoutRevived(doomed []Entity, from int, seen *visited) []Entity {
 	seen.clear()
 	kept := doomed[:0]
 	for i, e := range doomed {
@@ -573,7 +574,7 @@ func (b *bonds) withoutRevived(doomed []Entity, from int, seen *visited) []Entit
 }
 
 // version increases when the sources of any target change.
-func (b *bonds) version() (sum uint64) {
+func (b *relations) version() (sum uint64) {
 	for _, r := range b.all {
 		sum += r.version()
 	}
@@ -581,11 +582,11 @@ func (b *bonds) version() (sum uint64) {
 }
 
 // relates reports whether x is the index of a relation.
-func (b *bonds) relates(x follower) bool {
-	return slices.ContainsFunc(b.all, func(r relative) bool { return r.uses(x) })
+func (b *relations) relates(x follower) bool {
+	return slices.ContainsFunc(b.all, func(r anyRelation) bool { return r.uses(x) })
 }
 
-func (b *bonds) hasSources(e Entity) bool {
+func (b *relations) hasSources(e Entity) bool {
 	for _, r := range b.all {
 		if r.Len(e) > 0 {
 			return true
@@ -596,7 +597,7 @@ func (b *bonds) hasSources(e Entity) bool {
 
 // doomed returns entities, followed by all entities that are destroyed with them. Each entity
 // comes after its target. The added entities are also added to seen.
-func (b *bonds) doomed(entities []Entity, seen *visited) []Entity {
+func (b *relations) doomed(entities []Entity, seen *visited) []Entity {
 	for i := 0; i < len(entities); i++ {
 		for _, r := range b.all {
 			if r.policy() == Cascade {
@@ -608,14 +609,14 @@ func (b *bonds) doomed(entities []Entity, seen *visited) []Entity {
 }
 
 // holds reports whether target has a source in r that is not doomed.
-func holds(r relative, target Entity, doomed *visited) (held bool) {
+func holds(r anyRelation, target Entity, doomed *visited) (held bool) {
 	r.each(target, func(source Entity) { held = held || !doomed.has(source) })
 	return held
 }
 
 // detach detaches the sources outside seen from the entities of doomed. It reports whether there
 // were any.
-func (b *bonds) detach(doomed []Entity, seen *visited) (did bool) {
+func (b *relations) detach(doomed []Entity, seen *visited) (did bool) {
 	var free []Entity
 	for _, r := range b.all {
 		if r.policy() == Cascade {
@@ -638,7 +639,7 @@ func (b *bonds) detach(doomed []Entity, seen *visited) (did bool) {
 }
 
 // destroy destroys entities, from the last to the first.
-func (b *bonds) destroy(entities []Entity) {
+func (b *relations) destroy(entities []Entity) {
 	for _, e := range slices.Backward(entities) {
 		b.w.destroyReleased(e)
 	}

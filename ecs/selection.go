@@ -5,7 +5,7 @@ import "math/bits"
 // filter makes j keep only the entities that p keeps.
 func (j *join) filter(p predicate) {
 	j.predicates = append(j.predicates, p)
-	j.unsettle()
+	j.invalidate()
 }
 
 // keeps reports whether all predicates keep e.

@@ -44,12 +44,12 @@ type set struct {
 	notes   uint64   // The total number of notes.
 
 	// For loops: World.changes at the last removal of a member, and at the removal before that.
-	// removed is the member removed last. rewoundAt is World.changes at the last restore of the
+	// removed is the member removed last. rewindAt is World.changes at the last restore of the
 	// set.
-	lostAt, lostBefore uint64
-	removed            Entity
-	rewoundAt          uint64
-	moved              bool // A restore in progress has moved entities.
+	removedAt, removedBefore uint64
+	removed                  Entity
+	rewindAt                 uint64
+	rowsMoved                bool // A restore in progress has moved entities.
 
 	// For indexes: the indexes themselves, and the rows that the program has pointers to. The
 	// program may write these rows at any time.
@@ -70,7 +70,7 @@ func (s *set) init(w *World, kind Kind, exempt bool) {
 	s.dense.Init(&w.clock, false)
 	s.dense.Log.Moving = func(m track.Run) { s.noteRows(int(m.Row), int(m.Row+m.N)) }
 	s.dense.Log.Moved = func(m track.Run) {
-		s.moved = true
+		s.rowsMoved = true
 		s.noteRows(int(m.Row), int(m.Row+m.N))
 	}
 	s.kind = kind
@@ -80,9 +80,10 @@ func (s *set) init(w *World, kind Kind, exempt bool) {
 	}
 }
 
-// fill makes entities the members of s, which must be empty. It takes ownership of the slice.
-// pages is the sparse array of entities; if it is nil, fill creates it. No frame may exist.
-func (s *set) fill(entities []Entity, pages []*track.Page) {
+// setMembers makes entities the members of s, which must be empty. It takes ownership of the
+// slice. pages is the sparse array of entities; if it is nil, setMembers creates it. No frame may
+// exist.
+func (s *set) setMembers(entities []Entity, pages []*track.Page) {
 	if s.dense.Live = s.dense.Live[:0]; len(entities) > 0 {
 		s.dense.Take(entities)
 	}
@@ -90,10 +91,10 @@ func (s *set) fill(entities []Entity, pages []*track.Page) {
 	if pages != nil {
 		s.sparse.Pages = pages
 	} else {
-		s.point()
+		s.buildSparse()
 	}
 	s.w.paged++
-	s.forget()
+	s.dropNotes()
 	s.w.changes++
 	s.version = s.w.changes
 	if s.mask != nil {
@@ -101,8 +102,8 @@ func (s *set) fill(entities []Entity, pages []*track.Page) {
 	}
 }
 
-// point creates the sparse array from dense.
-func (s *set) point() {
+// buildSparse creates the sparse array from dense.
+func (s *set) buildSparse() {
 	switch {
 	case !s.special:
 		s.sparse.Pages = sparsePages(s.dense.Live)
@@ -121,15 +122,15 @@ func (s *set) point() {
 
 // A follower is an index. It follows the writes to a set.
 type follower interface {
-	look()
+	refresh()
 	bytes() int64
 }
 
-// look updates all indexes.
-func (w *World) look() {
+// refreshIndexes updates all indexes.
+func (w *World) refreshIndexes() {
 	for _, s := range w.sets {
 		for _, x := range s.indexes {
-			x.look()
+			x.refresh()
 		}
 	}
 }
@@ -158,7 +159,7 @@ func (s *set) noted(i uint64) Entity { return s.ring[i&uint64(len(s.ring)-1)] }
 // noteRows notes the entities of rows [lo, hi), whether or not these are below N.
 func (s *set) noteRows(lo, hi int) {
 	if hi = min(hi, len(s.dense.Live)); hi-lo > len(s.ring) {
-		s.forget()
+		s.dropNotes()
 		return
 	}
 	for row := lo; row < hi; row++ {
@@ -166,49 +167,49 @@ func (s *set) noteRows(lo, hi int) {
 	}
 }
 
-// forget invalidates all notes, because too many entities changed for the ring.
-func (s *set) forget() { s.notes += uint64(len(s.ring)) + 1 }
+// dropNotes invalidates all notes, because too many entities changed for the ring.
+func (s *set) dropNotes() { s.notes += uint64(len(s.ring)) + 1 }
 
-// minRing is the smallest length of a ring.
-const minRing = 64
+// minNotes is the smallest length of a ring.
+const minNotes = 64
 
-// watch makes the set keep notes. The ring has room for an eighth of the rows, because a rebuild
-// costs less than more single look-ups.
-func (s *set) watch() {
+// keepNotes makes the set keep notes. The ring has room for an eighth of the rows, because a
+// rebuild costs less than more single look-ups.
+func (s *set) keepNotes() {
 	if s.rows.N>>3 <= len(s.ring) && s.ring != nil {
 		return
 	}
-	s.ring = make([]Entity, max(minRing, 1<<bits.Len(uint(s.rows.N>>3))))
-	s.forget()
+	s.ring = make([]Entity, max(minNotes, 1<<bits.Len(uint(s.rows.N>>3))))
+	s.dropNotes()
 }
 
-// bump records that e was added to the set, or moved in it.
-func (s *set) bump(e Entity) {
+// recordMove records that e was added to the set, or moved in it.
+func (s *set) recordMove(e Entity) {
 	s.w.changes++
 	s.version = s.w.changes
 	s.note(e)
 }
 
-// shrunk records that e is no longer a member. Row has a new entity if it is below N.
-func (s *set) shrunk(e Entity, row int) {
-	if s.lost(e) {
-		s.tellLost(e, row)
+// recordRemoval records that e is no longer a member. Row has a new entity if it is below N.
+func (s *set) recordRemoval(e Entity, row int) {
+	if s.countRemoval(e) {
+		s.noteRemoval(e, row)
 	}
 }
 
-// lost counts the removal of e. It returns true if the caller must call tellLost. Hot paths call
-// lost and tellLost directly, as lost is inlined.
-func (s *set) lost(e Entity) bool {
+// countRemoval counts the removal of e. It returns true if the caller must call noteRemoval. Hot
+// paths call both functions directly, because countRemoval is inlined.
+func (s *set) countRemoval(e Entity) bool {
 	s.w.changes++
 	s.version = s.w.changes
-	s.lostAt, s.lostBefore, s.removed = s.version, s.lostAt, e
+	s.removedAt, s.removedBefore, s.removed = s.version, s.removedAt, e
 	return debug || s.ring != nil
 }
 
-// tellLost notes e, which was removed from row, and the entity that is now there.
+// noteRemoval notes e, which was removed from row, and the entity that is now there.
 //
 //go:noinline
-func (s *set) tellLost(e Entity, row int) {
+func (s *set) noteRemoval(e Entity, row int) {
 	if s.note(e); row < s.rows.N {
 		s.note(s.dense.Live[row])
 	}
@@ -217,20 +218,20 @@ func (s *set) tellLost(e Entity, row int) {
 	}
 }
 
-// rewound records a restore of s, whose lengths were before. If the restore changed only values,
-// all entities are still in their rows.
-func (s *set) rewound(before track.Lengths) {
-	if !s.moved && s.rows.Lengths == before {
+// afterRewind records a restore of s, whose lengths were before. If the restore changed only
+// values, all entities are still in their rows.
+func (s *set) afterRewind(before track.Lengths) {
+	if !s.rowsMoved && s.rows.Lengths == before {
 		return
 	}
 	s.noteRows(min(before.N, s.rows.N), max(before.N, s.rows.N))
-	s.moved = false
+	s.rowsMoved = false
 	if s.kind == Hashed {
 		s.placeAll()
 	}
 	s.w.changes++
 	s.version = s.w.changes
-	s.rewoundAt = s.w.changes
+	s.rewindAt = s.w.changes
 }
 
 // clear removes all members.
@@ -242,13 +243,13 @@ func (s *set) clear() {
 		s.rows.Open()
 	}
 	s.rows.N, s.rows.Extra = 0, 0
-	s.forget()
+	s.dropNotes()
 	if s.mask != nil {
 		s.mask.Clear()
 	}
 	s.w.changes++
 	s.version = s.w.changes
-	s.lostAt, s.lostBefore, s.removed = s.w.changes, s.lostAt, 0
+	s.removedAt, s.removedBefore, s.removed = s.w.changes, s.removedAt, 0
 	if debug {
 		s.w.spoil()
 	}
@@ -281,17 +282,17 @@ func (w *World) identity(pages int) []*track.Page {
 //go:noinline
 func (s *Storage[T]) setIndexed(e Entity, v T) {
 	r := int(e.Index())
-	s.stretch(r + 1)
+	s.extendTo(r + 1)
 	if s.dense.Unsaved(r) {
 		s.saveRow(r)
 	}
 	s.dense.Live[r], s.data.Live[r] = e, v
 	s.rows.Extra--
-	s.bump(e)
+	s.recordMove(e)
 }
 
-// stretch extends s to at least n rows. New rows are gaps.
-func (s *Storage[T]) stretch(n int) {
+// extendTo extends s to at least n rows. New rows are gaps.
+func (s *Storage[T]) extendTo(n int) {
 	from := s.rows.N
 	if n <= from {
 		return
@@ -330,8 +331,8 @@ func (s *Storage[T]) fillGaps(rows []T) {
 	}
 }
 
-// vacateRow makes row r, which belongs to e, a gap.
-func (s *Storage[T]) vacateRow(e Entity, r int) {
+// makeGap makes row r, which belongs to e, a gap.
+func (s *Storage[T]) makeGap(e Entity, r int) {
 	if s.dense.Unsaved(r) {
 		s.saveRow(r)
 	}
@@ -341,7 +342,7 @@ func (s *Storage[T]) vacateRow(e Entity, r int) {
 	if s.mask != nil {
 		s.mask.Remove(e.Index())
 	}
-	s.shrunk(e, r)
+	s.recordRemoval(e, r)
 }
 
 // withGaps returns entities and values with each entity at the row of its index.
@@ -499,8 +500,8 @@ func (w *World) discard(e Entity) {
 			c.values.Move(row, last)
 			p.Rows[moved&pageMask] = uint32(row)
 		}
-		if s.rows.N = last; s.lost(e) {
-			s.tellLost(e, row)
+		if s.rows.N = last; s.countRemoval(e) {
+			s.noteRemoval(e, row)
 		}
 	}
 }

@@ -247,8 +247,8 @@ func (s *Storage[T]) swapRows(i, j int) {
 	e, v := s.dense.Live[i], s.data.Live[i]
 	s.place(i, s.dense.Live[j], s.data.Live[j])
 	s.place(j, e, v)
-	s.bump(s.dense.Live[i])
-	s.bump(e)
+	s.recordMove(s.dense.Live[i])
+	s.recordMove(e)
 	if debug {
 		s.w.spoil()
 	}
@@ -290,7 +290,7 @@ func (s *Storage[T]) permute(lo int, from []uint32) {
 	}
 	s.w.changes++
 	s.version = s.w.changes
-	s.rewoundAt = s.w.changes // As after a restore, a loop cannot tell where its rows are.
+	s.rewindAt = s.w.changes // As after a restore, a loop cannot tell where its rows are.
 	if debug {
 		s.w.spoil()
 	}

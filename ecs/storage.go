@@ -75,7 +75,7 @@ func newStorage[T any](w *World, s typedSpec[T]) *Storage[T] {
 	st.raw = rawStorage{st, &st.face}
 	st.initLending()
 	st.set.init(w, s.kind, s.noRewind)
-	st.rows.Rewound = st.rewound
+	st.rows.Rewound = st.afterRewind
 	if s.masked {
 		st.mask = newMask(w, s.noRewind)
 		st.byIndex = s.kind == Ordered
@@ -456,10 +456,10 @@ type AnyStorage interface {
 	pinPart() *pinPart
 }
 
-type exemptStorage interface{ dropDead() }
+type noRewindStorage interface{ dropDead() }
 
-// there returns s. It panics if s is nil.
-func there[T any](s *Storage[T]) *Storage[T] {
+// mustNonNil returns s. It panics if s is nil.
+func mustNonNil[T any](s *Storage[T]) *Storage[T] {
 	if s == nil {
 		panic(fmt.Sprintf("ecs: a nil storage of %v; %s", reflect.TypeFor[T](), howToGet))
 	}
@@ -469,8 +469,8 @@ func there[T any](s *Storage[T]) *Storage[T] {
 // howToGet says how to get a storage, for error texts.
 const howToGet = "Register returns it, and Storage.In returns nil for a world that has none"
 
-// mustBeThere panics if a storage or filter is nil. what says where it was given.
-func mustBeThere(what string, s Filter) {
+// mustNonNilFilter panics if a storage or filter is nil. what says where it was given.
+func mustNonNilFilter(what string, s Filter) {
 	if isNil(s) {
 		panic("ecs: " + what + " with a nil storage; " + howToGet)
 	}
@@ -479,7 +479,7 @@ func mustBeThere(what string, s Filter) {
 // mustBeComponent returns the set of s. It panics if s is nil, a resource or in another world.
 // what says where s was given.
 func (w *World) mustBeComponent(what string, s AnyStorage) *set {
-	mustBeThere(what, s)
+	mustNonNilFilter(what, s)
 	set := s.sparseSet()
 	if set == nil || set.w != w {
 		panic("ecs: " + what + " with " + s.Name() + ", which is no component of this world; give it another storage of it")
@@ -534,8 +534,8 @@ func (s *Storage[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Rang
 	return written(&s.data.Log, ranges, k, limit)
 }
 
-// leastRows is the smallest capacity of a storage with any rows.
-const leastRows = 8
+// minRows is the smallest capacity of a storage with any rows.
+const minRows = 8
 
 // grow makes room for at least the given number of rows. It doubles the capacity. append would
 // add a quarter, and copy twice as many rows in total.
@@ -543,7 +543,7 @@ const leastRows = 8
 //go:noinline
 func (s *Storage[T]) grow(rows int) {
 	if rows > len(s.dense.Live) {
-		s.reserve(max(rows, 2*len(s.dense.Live), leastRows))
+		s.reserve(max(rows, 2*len(s.dense.Live), minRows))
 	}
 }
 
@@ -558,8 +558,8 @@ func (s *Storage[T]) reserve(rows int) {
 	s.rows.Reserve(rows)
 }
 
-// vacate records that removed rows below top may hold pointers.
-func (s *Storage[T]) vacate(top int) {
+// markVacated records that removed rows below top may hold pointers.
+func (s *Storage[T]) markVacated(top int) {
 	s.top = max(s.top, top)
 	s.settle()
 }
@@ -585,8 +585,8 @@ func (w *World) settle() {
 	}
 }
 
-func (s *Storage[T]) rewound(before track.Lengths) {
-	s.set.rewound(before)
+func (s *Storage[T]) afterRewind(before track.Lengths) {
+	s.set.afterRewind(before)
 	s.top = max(s.top, before.N)
 }
 
@@ -594,7 +594,7 @@ func (s *Storage[T]) discardAll() {
 	if s.rows.N > 0 {
 		n := s.rows.N
 		s.clear()
-		s.vacate(n)
+		s.markVacated(n)
 	}
 }
 

@@ -199,7 +199,7 @@ func TestLoop_ChangesEveryRow(t *testing.T) {
 	w, a, b, _ := members(64, Options{})
 	q := NewQuery2(Read(a), Read(b))
 	q.Count()
-	found := &q.join.found[0]
+	found := &q.join.caches[0]
 	epoch, n := found.epoch, 0
 	for e := range q.All() {
 		if n++; n <= 64 {

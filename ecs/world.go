@@ -50,24 +50,24 @@ type frameLists struct {
 type World struct {
 	options Options
 
-	entities   registry
-	sets       []*set           // The sparse set of each storage, in the order of registration.
-	storages   []AnyStorage     // The storages, in the same order.
-	candidates []pageCandidates // By sparse page, the storages that may have members there.
-	paged      uint64           // Counts changes that invalidate candidates; never decreases.
-	resources  []AnyStorage
-	names      map[string]AnyStorage
-	former     map[string]AnyStorage    // By former name.
-	converted  []raw.Conversion         // The conversions of the last Load.
-	heeded     bool                     // A recorder or hooks observe created entities.
-	hooked     bool                     // The world has hooks, or a storage has a group.
-	watched    bool                     // hooked, or the world has relations.
-	bonds      severing                 // The relations; nil if there are none.
-	released   bool                     // Relations have already permitted the next Destroy.
-	system     *string                  // The name of the running system of a Stepper, or nil.
-	exempt     []exemptStorage          // Storages of NoRewind components.
-	ticking    []interface{ endTick() } // Resources whose values change at the end of a tick.
-	groups     []*Group
+	entities     registry
+	sets         []*set           // The sparse set of each storage, in the order of registration.
+	storages     []AnyStorage     // The storages, in the same order.
+	candidates   []pageCandidates // By sparse page, the storages that may have members there.
+	paged        uint64           // Counts changes that invalidate candidates; never decreases.
+	resources    []AnyStorage
+	names        map[string]AnyStorage
+	former       map[string]AnyStorage    // By former name.
+	converted    []raw.Conversion         // The conversions of the last Load.
+	hasObservers bool                     // A recorder or hooks observe created entities.
+	hooked       bool                     // The world has hooks, or a storage has a group.
+	watched      bool                     // hooked, or the world has relations.
+	relations    relationHandler          // The relations; nil if there are none.
+	released     bool                     // Relations have already permitted the next Destroy.
+	system       *string                  // The name of the running system of a Stepper, or nil.
+	noRewind     []noRewindStorage        // Storages of NoRewind components.
+	ticking      []interface{ endTick() } // Resources whose values change at the end of a tick.
+	groups       []*Group
 
 	// ^The frames, oldest first. The last one is open. A world without history, checkpoints and
 	// recorder has none.
@@ -132,7 +132,7 @@ func (w *World) Create() Entity {
 	}
 	r := &w.entities // As in Storage.Set, the common case makes no calls.
 	n := r.rows.N
-	if r.rows.Span != w.clock.Span || n >= r.rows.Extra || w.heeded || r.dense.Live[n].Generation() == r.maxGeneration {
+	if r.rows.Span != w.clock.Span || n >= r.rows.Extra || w.hasObservers || r.dense.Live[n].Generation() == r.maxGeneration {
 		return w.createSlow()
 	}
 	if r.dense.Unsaved(n) {
@@ -381,16 +381,16 @@ func (w *World) OnRestore(f func()) { w.onRestore = append(w.onRestore, f) }
 // If the number has changed, find the entity again by a property that the world holds.
 func (w *World) Restores() uint64 { return w.restores }
 
-// restored runs after a restore to an earlier or later state.
-func (w *World) restored() {
-	for _, s := range w.exempt {
+// afterRewind runs after a restore to an earlier or later state.
+func (w *World) afterRewind() {
+	for _, s := range w.noRewind {
 		s.dropDead()
 	}
-	w.tellRestored()
+	w.afterRestore()
 }
 
-// tellRestored runs after the content of the world was replaced.
-func (w *World) tellRestored() {
+// afterRestore runs after the content of the world was replaced.
+func (w *World) afterRestore() {
 	if debug {
 		w.spoil()
 		w.remember()
@@ -488,17 +488,17 @@ func (w *World) Align(storages ...AnyStorage) {
 // EntityAt returns the entity alive with the index. The second result is false if no entity is.
 func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(index) }
 
-// severing is the interface to the relations of a world. It is called before an entity is
+// relationHandler is the interface to the relations of a world. It is called before an entity is
 // destroyed.
-type severing interface {
-	// sever applies the policies to the sources of e. It returns false if e must stay alive.
-	sever(e Entity) (severed, bool)
-	// severLate does the same after the hooks of e. It returns false if hooks made no sources.
-	severLate(e Entity, s severed) (severed, bool)
-	// severAll does the same after the hooks of World.Clear.
-	severAll(cleared []Entity)
-	// mayEnd reports whether entities may be destroyed together.
-	mayEnd(entities []Entity) bool
+type relationHandler interface {
+	// onDestroy applies the policies to the sources of e. It returns false if e must stay alive.
+	onDestroy(e Entity) (destroyed, bool)
+	// afterHooks does the same after the hooks of e. It returns false if hooks made no sources.
+	afterHooks(e Entity, s destroyed) (destroyed, bool)
+	// onClear does the same after the hooks of World.Clear.
+	onClear(cleared []Entity)
+	// mayDestroy reports whether entities may be destroyed together.
+	mayDestroy(entities []Entity) bool
 	// destroyTogether destroys entities. If one must stay alive, it returns false and destroys
 	// none.
 	destroyTogether(entities []Entity) bool
@@ -506,25 +506,27 @@ type severing interface {
 	relates(x follower) bool
 }
 
-// severed has the results of sever for an entity that is being destroyed. It lists the entities
-// destroyed with it, and has the version of the relations after that.
-type severed struct {
-	doomed  []Entity // The entity comes first; nil if it had no sources.
-	version uint64
+// destroyed has the results of onDestroy for an entity that is being destroyed. It lists the
+// entities destroyed with it, and has the version of the relations after that.
+type destroyed struct {
+	entities []Entity // The entity comes first; nil if it had no sources.
+	version  uint64
 }
 
-// mayEnd reports whether distinct entities may be destroyed together. It returns false if a
+// mayDestroy reports whether distinct entities may be destroyed together. It returns false if a
 // relation refuses.
-func (w *World) mayEnd(entities []Entity) bool { return w.bonds == nil || w.bonds.mayEnd(entities) }
+func (w *World) mayDestroy(entities []Entity) bool {
+	return w.relations == nil || w.relations.mayDestroy(entities)
+}
 
 // relates reports whether a relation uses the index x.
-func (w *World) relates(x follower) bool { return w.bonds != nil && w.bonds.relates(x) }
+func (w *World) relates(x follower) bool { return w.relations != nil && w.relations.relates(x) }
 
 // destroyTogether destroys distinct entities. It returns false and destroys none if a relation
 // refuses.
 func (w *World) destroyTogether(entities []Entity) bool {
-	if w.bonds != nil {
-		return w.bonds.destroyTogether(entities)
+	if w.relations != nil {
+		return w.relations.destroyTogether(entities)
 	}
 	w.DestroyAll(entities)
 	return true

@@ -98,7 +98,7 @@ func (q query) At() string {
 
 // Pointers returns the row r rows behind the first ones.
 func (q query) Pointers() string {
-	return q.rowOf(func(c component) string { return "beside(" + c.Field + ", r)" })
+	return q.rowOf(func(c component) string { return "rowAfter(" + c.Field + ", r)" })
 }
 
 func (q query) rowOf(f func(component) string) string {
