@@ -133,7 +133,7 @@ kills: ## SIGKILL at random moments: nothing durable may be lost
 
 simulate: ## a disk that fails or crashes at every call, and processes that take a store from each other: SIMS programs from SEED on; 150 times as many of machines with a log
 	go test ./persist/replica -run Simulated -sim.runs $$((150 * $(SIMS))) -sim.seed $(SEED) -count 1 -timeout 60m -v
-	go test ./persist -run 'ASimulatedStore|TakeAStore' -sim.runs $(SIMS) -sim.seed $(SEED) -count 1 -timeout 60m -v
+	go test ./persist -run 'SimulatedStore|SimulatedOwners' -sim.runs $(SIMS) -sim.seed $(SEED) -count 1 -timeout 60m -v
 
 programs: ## random programs against worlds that never leave memory; journals cut at every byte
 	STET_DEEP=1 go test ./persist -run 'Random|Grouped|CutAnywhere' -rapid.checks $(CHECKS) -count 1 -timeout 60m
@@ -142,10 +142,10 @@ powercut: ## see docs/POWERCUT.md; as root
 	go test ./persist -run '^TestPowerCuts$$' -powercuts $(CUTS) -powercutseed $(SEED) -count 1 -timeout 30m -v
 
 damage: ## every bit of a small store, FLIPS random ones of a large one; files removed, doubled, swapped, cut, linked
-	go test ./persist -run '^Test(EveryBitOf|EveryFileThat|FlipsIn)' -flips $(FLIPS) -flipseed $(SEED) -count 1 -timeout 60m -v
+	go test ./persist -run '^TestDamage_' -flips $(FLIPS) -flipseed $(SEED) -count 1 -timeout 60m -v
 
 soak: ## 100,000 entities at 60 ticks a second under default options, for MINUTES: the bound holds, and the worst tick
-	go test ./persist -run '^TestASoak' -soak.minutes $(MINUTES) -soak.seed $(SEED) -count 1 -timeout 0 -v
+	go test ./persist -run '^TestSoak' -soak.minutes $(MINUTES) -soak.seed $(SEED) -count 1 -timeout 0 -v
 
 fuzz: ## every fuzz target for FUZZTIME; each package is built once
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; cache=$$(go env GOCACHE)/fuzz; \

@@ -49,7 +49,7 @@ func (h *hangingStore) reopened(t *testing.T) *storetest.World {
 	return again
 }
 
-func TestCommitThatWouldWaitForTheDiskCanBeRefusedAndLosesNothing(t *testing.T) {
+func TestCommit_RefusedWhenFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHanging(t, persist.Options{QueueBytes: 2000, RefuseWhenFull: true, SnapshotBytes: -1})
 		w, refused := h.world, 0
@@ -81,7 +81,7 @@ func TestCommitThatWouldWaitForTheDiskCanBeRefusedAndLosesNothing(t *testing.T) 
 	})
 }
 
-func TestTickWithANewComponentIsNotHeldUpByItsDescription(t *testing.T) {
+func TestCommit_NewComponentDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHanging(t, persist.Options{QueueBytes: 1, RefuseWhenFull: true, SnapshotBytes: -1})
 		type late struct{ N int32 }
@@ -104,7 +104,7 @@ func TestTickWithANewComponentIsNotHeldUpByItsDescription(t *testing.T) {
 	})
 }
 
-func TestCommitWaitsForTheDiskUnlessToldOtherwise(t *testing.T) {
+func TestCommit_WaitsForDisk(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		refuse bool

@@ -32,7 +32,7 @@ func opened(t testing.TB, dir string) *storetest.World {
 	return w
 }
 
-func TestABackupOfARunningStoreIsAStore(t *testing.T) {
+func TestBackup_RunningStore(t *testing.T) {
 	t.Parallel()
 	for i := range uint64(3) {
 		rng := rand.New(rand.NewPCG(i, 5))
@@ -70,7 +70,7 @@ func TestABackupOfARunningStoreIsAStore(t *testing.T) {
 
 // A backup runs in parallel with the ticks. It holds the state of one tick, and all ticks that were
 // committed before it began.
-func TestABackupBesideTheTicksHoldsOneOfThem(t *testing.T) {
+func TestBackup_DuringTicks(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(3)
@@ -107,7 +107,7 @@ func TestABackupBesideTheTicksHoldsOneOfThem(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestABackupGoesOnByItself(t *testing.T) {
+func TestBackup_IndependentStore(t *testing.T) {
 	t.Parallel()
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
@@ -126,7 +126,7 @@ func TestABackupGoesOnByItself(t *testing.T) {
 }
 
 // Files that the running program removes during the backup are not copied.
-func TestABackupBeginsAgainIfFilesAreRemoved(t *testing.T) {
+func TestBackup_FilesRemoved(t *testing.T) {
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
 	to := filepath.Join(t.TempDir(), "backup")
@@ -142,7 +142,7 @@ func TestABackupBeginsAgainIfFilesAreRemoved(t *testing.T) {
 	require.Equal(t, storetest.Snapshots(t, dir), storetest.Snapshots(t, to))
 }
 
-func TestABackupKeepsTheHeadOfAClosedStore(t *testing.T) {
+func TestBackup_ClosedStoreHead(t *testing.T) {
 	dir, digests := Branching(t)
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{At: "record:4"})
 	storetest.CloseStore(t, s)
@@ -152,7 +152,7 @@ func TestABackupKeepsTheHeadOfAClosedStore(t *testing.T) {
 	require.Equal(t, digests[4], storetest.Persistent(opened(t, to).World))
 }
 
-func TestABackupLeavesOutWhatIsNotDurable(t *testing.T) {
+func TestBackup_OnlyDurableTicks(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
@@ -180,7 +180,7 @@ func TestABackupLeavesOutWhatIsNotDurable(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestABackupNeedsAnEmptyDirectory(t *testing.T) {
+func TestBackup_DirectoryNotEmpty(t *testing.T) {
 	dir, _ := Branching(t)
 	v := storetest.Verified(t, dir)
 	full := t.TempDir()
@@ -202,7 +202,7 @@ func TestABackupNeedsAnEmptyDirectory(t *testing.T) {
 	opened(t, target)
 }
 
-func TestADamagedStoreIsNotBackedUp(t *testing.T) {
+func TestBackup_DamagedStore(t *testing.T) {
 	intact, _ := Branching(t)
 	for name, damage := range map[string]func(dir string) error{
 		"journal/00000001.seg":    func(dir string) error { return flipAt(filepath.Join(dir, "journal/00000001.seg"), 700) },
@@ -232,7 +232,7 @@ func flipAt(name string, offset int) error {
 	return os.WriteFile(name, data, 0o600)
 }
 
-func TestTheEndOfTheContextLeavesNoHalfBackup(t *testing.T) {
+func TestBackup_ContextEnds(t *testing.T) {
 	t.Parallel()
 	dir, _ := Branching(t)
 	v := storetest.Verified(t, dir)
@@ -329,7 +329,7 @@ func (f stoppingFile) WriteAt(b []byte, offset int64) (int, error) {
 }
 
 // Wherever a backup stops, the files it leaves are refused or are a complete store.
-func TestAnUnfinishedBackupIsNotTakenForAStore(t *testing.T) {
+func TestBackup_Unfinished(t *testing.T) {
 	t.Parallel()
 	dir, digests := Branching(t)
 	from, err := disk.Open(dir)
@@ -362,7 +362,7 @@ func TestAnUnfinishedBackupIsNotTakenForAStore(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenIsForTheUserOnlyAndNoLinkLeadsOut(t *testing.T) {
+func TestFiles_ModesAndLinks(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("modes are those of other systems")

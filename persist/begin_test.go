@@ -13,7 +13,7 @@ import (
 
 // The commits that follow BeginSnapshot finish the snapshot. The files it names are enough to read
 // the state, also when they are copied elsewhere.
-func TestASnapshotThatIsBegunNamesTheFilesItNeeds(t *testing.T) {
+func TestBeginSnapshot_NamesNeededFiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 1))
 	mem, w := disktest.New(), storetest.HostileBase(t)
 	var ended []persist.SnapshotResult

@@ -61,7 +61,7 @@ func retentions(bytes int64) []persist.Retention {
 // After each snapshot, with any retention: required data exists, and requested data exists unless
 // the bound removed it. The bound holds unless required data exceeds it. All states that the store
 // reports can be read and are correct.
-func TestABoundIsKeptAndNothingElseIsLost(t *testing.T) {
+func TestRetention_BoundIsKept(t *testing.T) {
 	const bytes = 160 << 10
 	for i, retain := range retentions(bytes) {
 		t.Run(fmt.Sprintf("%+v", retain), func(t *testing.T) {
@@ -389,7 +389,7 @@ func (r *boundRun) tips(v *inspect.View) (n int) {
 
 // A store that exceeds the default bound is not pruned by a program that sets no bound, and the
 // report says so.
-func TestAStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
+func TestRetention_AboveDefaultBound(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	run := func(retain persist.Retention) (persist.Report, persist.Metrics, int) {
@@ -440,7 +440,7 @@ func TestAStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
 
 // If the past is limited, a copy takes few ticks, because the ticks during the copy count towards
 // the limit.
-func TestACopyKeepsUpWithTicksWhereThePastIsLimited(t *testing.T) {
+func TestSnapshot_PaceWithLimitedPast(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		retain persist.Retention
@@ -485,7 +485,7 @@ func TestACopyKeepsUpWithTicksWhereThePastIsLimited(t *testing.T) {
 }
 
 // The snapshot after a conversion removes nothing from such a store either.
-func TestAConvertedStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
+func TestRetention_ConvertedAboveDefaultBound(t *testing.T) {
 	t.Parallel()
 	type small struct{ X, Y int32 }
 	type large struct{ X, Y int64 }
@@ -528,7 +528,7 @@ func TestAConvertedStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
 }
 
 // The error for a pruned point says that it was pruned, and names the oldest point.
-func TestAPointThatWasPrunedIsSaidToBe(t *testing.T) {
+func TestGoto_PrunedPoint(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)

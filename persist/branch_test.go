@@ -46,7 +46,7 @@ func Branching(t testing.TB) (string, map[uint64]ecs.Digest) {
 	return dir, digests
 }
 
-func TestAStoreOpenedAtAnOlderTickBranchesThere(t *testing.T) {
+func TestOpen_AtOlderTickBranches(t *testing.T) {
 	dir, digests := Branching(t)
 	w := storetest.New(5)
 	s := storetest.Open(t, dir, w, persist.Options{At: "4"})
@@ -92,7 +92,7 @@ func TestAStoreOpenedAtAnOlderTickBranchesThere(t *testing.T) {
 	require.Equal(t, digests[9], digest)
 }
 
-func TestClosingAtAnOlderTickSealsTheJournalThere(t *testing.T) {
+func TestClose_AtOlderTick(t *testing.T) {
 	t.Parallel()
 	for point, want := range map[string]uint64{"@latest~3": 7, "@first": 0, "snap:2": 7, "6": 6, "@latest": 10} {
 		dir, digests := Branching(t)
@@ -110,7 +110,7 @@ func TestClosingAtAnOlderTickSealsTheJournalThere(t *testing.T) {
 	}
 }
 
-func TestAPointThatIsNotThereLeavesEverythingAsItWas(t *testing.T) {
+func TestOpen_PointNotFound(t *testing.T) {
 	dir, _ := Branching(t)
 	before := storetest.ReadTree(t, dir)
 	for point, want := range map[string]error{"99": persist.ErrNotFound, "record:11": persist.ErrNotFound, "noon": persist.ErrPoint, "snap:9": persist.ErrNotFound} {
@@ -133,7 +133,7 @@ func TestAPointThatIsNotThereLeavesEverythingAsItWas(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestSnapshotsOfABranchAreNotTakenForThoseOfAnother(t *testing.T) {
+func TestBranch_SnapshotsOfOtherBranch(t *testing.T) {
 	t.Parallel()
 	dir, digests := Branching(t)
 	w := storetest.New(0)
@@ -156,7 +156,7 @@ func TestSnapshotsOfABranchAreNotTakenForThoseOfAnother(t *testing.T) {
 }
 
 // Snapshots on an abandoned branch lead to no tick of this one, so they do not count as required.
-func TestSnapshotsOfABranchThatWasLeftAreNotKeptForThisOne(t *testing.T) {
+func TestRetention_AbandonedBranch(t *testing.T) {
 	dir, _ := Branching(t)
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{At: "4", SnapshotBytes: -1, Retain: persist.Retention{Last: 1}})
@@ -171,7 +171,7 @@ func TestSnapshotsOfABranchThatWasLeftAreNotKeptForThisOne(t *testing.T) {
 
 // A component that was registered after the point is not on the branch. The branch's own components
 // may reuse its number.
-func TestABranchHasTheComponentsOfItsPoint(t *testing.T) {
+func TestBranch_ComponentsOfItsPoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	p, _ := known(w)
@@ -206,7 +206,7 @@ func TestABranchHasTheComponentsOfItsPoint(t *testing.T) {
 
 // Random programs commit, rewind, go to any record, close and crash. The oracle is a list of
 // digests by record.
-func TestBranchesOfRandomProgramsLeadToTheStatesCommitted(t *testing.T) {
+func TestBranch_RandomPrograms(t *testing.T) {
 	t.Parallel()
 	for i := range uint64(6) {
 		rng := rand.New(rand.NewPCG(i, 17))
@@ -245,7 +245,7 @@ func TestBranchesOfRandomProgramsLeadToTheStatesCommitted(t *testing.T) {
 }
 
 // If durable ticks cannot be read, the program can continue from an older state.
-func TestAnOlderTickIsAWayPastDamage(t *testing.T) {
+func TestOpen_AtOlderTickPastDamage(t *testing.T) {
 	t.Parallel()
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
@@ -284,7 +284,7 @@ func TestAnOlderTickIsAWayPastDamage(t *testing.T) {
 }
 
 // Damage to ticks that were abandoned long ago does not affect the head.
-func TestDamageToRewoundTicksDoesNotKeepFromOpening(t *testing.T) {
+func TestOpen_RewoundTicksDamaged(t *testing.T) {
 	dir, _ := Branching(t)
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{At: "4"})
@@ -307,7 +307,7 @@ func TestDamageToRewoundTicksDoesNotKeepFromOpening(t *testing.T) {
 
 // A store can continue from a tick whose record is damaged if a snapshot has its state. The next
 // record names the state that it continues.
-func TestAStoreGoesOnFromASnapshotOfADamagedRecord(t *testing.T) {
+func TestBranch_SnapshotOfDamagedRecord(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)

@@ -322,7 +322,7 @@ func earlier(t testing.TB, dir string) (digests []ecs.Digest) {
 	return digests
 }
 
-func TestEveryBitOfASmallStoreIsGuarded(t *testing.T) {
+func TestDamage_EveryBitOfSmallStore(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	c := newCampaign(t, s.Tree, s.Digest, earlier(t, s.Dir)...)
@@ -349,7 +349,7 @@ func TestEveryBitOfASmallStoreIsGuarded(t *testing.T) {
 }
 
 // A link in place of a file is reported as damage, wherever it leads.
-func TestEveryFileThatIsALinkIsReported(t *testing.T) {
+func TestDamage_EveryFileLinked(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	for name, data := range s.Tree {
@@ -381,7 +381,7 @@ func TestEveryFileThatIsALinkIsReported(t *testing.T) {
 
 // Damage may lose ticks that were not acknowledged, but must not lead to another state.
 // Acknowledged ticks with a mark behind them must not be lost without an error.
-func TestEveryBitOfAnUncleanEndIsGuardedOrWasNeverAcknowledged(t *testing.T) {
+func TestDamage_EveryBitOfUncleanEnd(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 5)
 	for range 3 {
@@ -437,7 +437,7 @@ func TestEveryBitOfAnUncleanEndIsGuardedOrWasNeverAcknowledged(t *testing.T) {
 
 // A large store has files of many blocks, several segments, and several generations of shared
 // pages.
-func TestFlipsInALargeStoreAreReported(t *testing.T) {
+func TestDamage_FlipsInLargeStore(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	rng := rand.New(rand.NewPCG(1, 1))

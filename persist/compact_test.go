@@ -41,7 +41,7 @@ func digests(t testing.TB, v *inspect.View, from, to uint64) (list []ecs.Digest)
 	return list
 }
 
-func TestACompactedStoreHoldsTheNewestStateAlone(t *testing.T) {
+func TestCompact_NewestStateOnly(t *testing.T) {
 	s := storetest.NewSample(t)
 	before := storetest.ViewOf(t, s.Dir)
 	out, r := compacted(t, s.Dir, inspect.CompactOptions{})
@@ -72,7 +72,7 @@ func TestACompactedStoreHoldsTheNewestStateAlone(t *testing.T) {
 	require.Equal(t, digest, storetest.Persistent(again.World))
 }
 
-func TestACompactedStoreCanKeepTheWayFromAnyTick(t *testing.T) {
+func TestCompact_KeepFromAnyTick(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	v := storetest.ViewOf(t, s.Dir)
@@ -103,7 +103,7 @@ func TestACompactedStoreCanKeepTheWayFromAnyTick(t *testing.T) {
 	require.ErrorContains(t, err, "not on the way")
 }
 
-func TestAnyTickCanBeWhatACompactedStoreLeadsTo(t *testing.T) {
+func TestCompact_AtAnyTick(t *testing.T) {
 	s := storetest.NewSample(t)
 	v := storetest.ViewOf(t, s.Dir)
 	for seq := range v.Head() + 1 {
@@ -118,7 +118,7 @@ func TestAnyTickCanBeWhatACompactedStoreLeadsTo(t *testing.T) {
 	}
 }
 
-func TestSnapshotsWithNamesOutliveACompaction(t *testing.T) {
+func TestCompact_NamedSnapshotsStay(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(9)
@@ -165,7 +165,7 @@ func TestSnapshotsWithNamesOutliveACompaction(t *testing.T) {
 	}
 }
 
-func TestAConvertedStoreIsCompactedWithWhatItWas(t *testing.T) {
+func TestCompact_ConvertedStore(t *testing.T) {
 	t.Parallel()
 	dir := olderCopy(t)
 	w, s := openNewer(t, dir)
@@ -195,7 +195,7 @@ func TestAConvertedStoreIsCompactedWithWhatItWas(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestACompactedSaveIsTheSameSave(t *testing.T) {
+func TestCompact_Save(t *testing.T) {
 	for _, save := range []string{keptSave, olderSave} {
 		v := storetest.ViewOf(t, save)
 		out := filepath.Join(t.TempDir(), "compacted")
@@ -211,7 +211,7 @@ func TestACompactedSaveIsTheSameSave(t *testing.T) {
 	}
 }
 
-func TestCompactTakesNoNameThatIsThere(t *testing.T) {
+func TestCompact_TargetExists(t *testing.T) {
 	s := storetest.NewSample(t)
 	v := storetest.ViewOf(t, s.Dir)
 	out := t.TempDir()

@@ -51,7 +51,7 @@ func pagesOf(t testing.TB, files disk.FS, name string) map[pagefile.Key][]byte {
 }
 
 // Compression changes the length of pages, and no result of any read.
-func TestACompressedSaveHasTheSamePages(t *testing.T) {
+func TestCompressedSave_SamePages(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 60, 9000} {
 		w := worldOf(n)
@@ -85,7 +85,7 @@ func TestACompressedSaveHasTheSamePages(t *testing.T) {
 	}
 }
 
-func TestACompressedSaveIsLoadedAndSavedAgain(t *testing.T) {
+func TestCompressedSave_RoundTrip(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
 		w := storetest.New(0)
@@ -105,7 +105,7 @@ func TestACompressedSaveIsLoadedAndSavedAgain(t *testing.T) {
 
 // Compressors are reused by any goroutine, and their earlier use must not affect the result. A
 // later version of the library may give other bytes.
-func TestACompressedSaveHasTheSameBytesOnEveryMachine(t *testing.T) {
+func TestCompressedSave_BytesOnEveryMachine(t *testing.T) {
 	w := worldOf(5000)
 	other := worldOf(700)
 	first := compressedSave(t, w.World)
@@ -117,7 +117,7 @@ func TestACompressedSaveHasTheSameBytesOnEveryMachine(t *testing.T) {
 	require.Equal(t, "86acb8f52f84d5af0b7effc875be0c6141de3fb3a3889a80ef7d1d8596fdddd1", hex.EncodeToString(sum[:]))
 }
 
-func TestWhatDoesNotShrinkStaysAsItIs(t *testing.T) {
+func TestSaveOptions_PagesThatDoNotShrink(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	noise := ecs.MustRegister(w, ecs.Component[[32]uint64]{Name: "noise"})
 	zeros := ecs.MustRegister(w, ecs.Component[[512]byte]{Name: "zeros"})
@@ -152,7 +152,7 @@ func TestWhatDoesNotShrinkStaysAsItIs(t *testing.T) {
 	require.Equal(t, w.Digest(), again.Digest())
 }
 
-func TestSavesTakeOneOptionsAtMost(t *testing.T) {
+func TestSave_TwoOptions(t *testing.T) {
 	require.Panics(t, func() {
 		_ = persist.SaveTo(storetest.Background, &bytes.Buffer{}, storetest.New(0).World, compressed, compressed)
 	})
@@ -201,7 +201,7 @@ func smallSave(t testing.TB) (pages map[pagefile.Key][]byte, m *format.Manifest,
 }
 
 // An attacker can recompute checksums and put any content into a compressed page.
-func TestCompressedPagesThatLieAreRefused(t *testing.T) {
+func TestCompressedPage_Hostile(t *testing.T) {
 	t.Parallel()
 	_, _, _, content, crc := smallSave(t)
 	size := uint64(len(content))
@@ -255,7 +255,7 @@ func TestCompressedPagesThatLieAreRefused(t *testing.T) {
 	}
 }
 
-func TestACompressedPageNeedsTheFeature(t *testing.T) {
+func TestCompressedPage_NeedsFeature(t *testing.T) {
 	p, m, _, _, _ := smallSave(t)
 	m.Compressed = false
 	p[format.Key(format.ManifestColumn, 0)] = direct(m.Encode())
@@ -294,7 +294,7 @@ func FuzzCompressedPage(f *testing.F) {
 	})
 }
 
-func TestEveryFlippedBitOfACompressedSaveIsRefused(t *testing.T) {
+func TestCompressedSave_EveryFlippedBit(t *testing.T) {
 	w := storetest.New(0)
 	w.Fill(400)
 	data := compressedSave(t, w.World)
@@ -313,7 +313,7 @@ func TestEveryFlippedBitOfACompressedSaveIsRefused(t *testing.T) {
 }
 
 // Without an index that leads to them, pages are found by their own checksums.
-func TestADamagedCompressedSaveIsRecovered(t *testing.T) {
+func TestCompressedSave_RecoverDamaged(t *testing.T) {
 	w := newOrdered(3*format.PageRows + 300)
 	file := filepath.Join(t.TempDir(), "save")
 	require.NoError(t, persist.Save(storetest.Background, file, w.World, compressed))
@@ -348,7 +348,7 @@ const (
 )
 
 // The save was written by the first version with compression. It is never rewritten.
-func TestWhatTheFirstVersionWithCompressionWroteCanBeRead(t *testing.T) {
+func TestKept_FirstCompressedSave(t *testing.T) {
 	if _, err := os.Stat(keptCompressed); *golden.Update && os.IsNotExist(err) {
 		w := newOrdered(700)
 		w.b.SortFunc(func(x, y second) int { return int(x) - int(y) })
@@ -376,7 +376,7 @@ func describeCompressed(t *testing.T) string {
 
 // The other reader needs a module for decompression. Without the module it says so, and this test
 // skips the comparison.
-func TestAnotherReaderAgreesOnCompressedSaves(t *testing.T) {
+func TestReader_CompressedSaves(t *testing.T) {
 	large := filepath.Join(t.TempDir(), "save")
 	w := ecs.NewWorld(ecs.Options{})
 	zeros := ecs.MustRegister(w, ecs.Component[[64]byte]{Name: "zeros"})

@@ -116,7 +116,7 @@ func (r *run) check(digest ecs.Digest) (commit int) {
 	return commit
 }
 
-func TestCopiesOfARunningStoreHoldWhatWasSynced(t *testing.T) {
+func TestRecovery_CopyOfRunningStore(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		r := newRun(t, seed)
@@ -151,7 +151,7 @@ func TestCrashAfterCrash(t *testing.T) {
 	}
 }
 
-func TestAJournalCutAnywhereLeadsToACommitNotOlderThanTheLastSync(t *testing.T) {
+func TestRecovery_JournalCutAnywhere(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 1)
 	r.tick()
@@ -227,7 +227,7 @@ func lostTail(t testing.TB, others int) (dir, name, snapshot string) {
 	return lost, result.Name, snapshot
 }
 
-func TestASnapshotOfALostTickIsNotTakenForTheOneThatHasItsNumber(t *testing.T) {
+func TestRecovery_SnapshotOfLostTick(t *testing.T) {
 	dir, name, snapshot := lostTail(t, 4)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(snapshot), 0o600))
 	w := storetest.New(0)
@@ -247,7 +247,7 @@ func TestASnapshotOfALostTickIsNotTakenForTheOneThatHasItsNumber(t *testing.T) {
 	require.ErrorContains(t, report.Problems[0], name)
 }
 
-func TestASnapshotNewerThanTheJournalMeansThatDurableTicksAreLost(t *testing.T) {
+func TestRecovery_SnapshotNewerThanJournal(t *testing.T) {
 	dir, name, snapshot := lostTail(t, 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(snapshot), 0o600))
 	_, err := persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
@@ -256,7 +256,7 @@ func TestASnapshotNewerThanTheJournalMeansThatDurableTicksAreLost(t *testing.T) 
 	require.ErrorContains(t, err, name)
 }
 
-func TestACreationThatFailedCanBeTriedAgain(t *testing.T) {
+func TestCreate_RetryAfterFailure(t *testing.T) {
 	mem := disktest.New()
 	failCalls(mem, "create snapshots/00000001.snap")
 	w := storetest.New(3)
@@ -281,7 +281,7 @@ func failCalls(mem *disktest.Mem, begin string) {
 	})
 }
 
-func TestAnOpenThatCannotWriteLeavesTheWorldAsItWas(t *testing.T) {
+func TestOpen_CannotWrite(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
 	s := memStore(t, mem, w, persist.Options{})
@@ -302,7 +302,7 @@ func TestAnOpenThatCannotWriteLeavesTheWorldAsItWas(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestACreationCutShortIsFinishedByTheNextOpen(t *testing.T) {
+func TestCreate_InterruptedThenOpened(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)

@@ -32,7 +32,7 @@ func flips(rng *rand.Rand, name string, size int) (offsets []int) {
 	return offsets
 }
 
-func TestEveryFlippedBitIsReported(t *testing.T) {
+func TestVerify_EveryFlippedBit(t *testing.T) {
 	s := storetest.NewSample(t)
 	// LOCK, two directories, three snapshots, two segments, the ledger.
 	require.Len(t, s.Tree, 9)
@@ -60,7 +60,7 @@ func TestEveryFlippedBitIsReported(t *testing.T) {
 	}
 }
 
-func TestDamageToTheLastTickIsNoReasonToGoBackToTheOneBefore(t *testing.T) {
+func TestOpen_LastTickDamaged(t *testing.T) {
 	const segment = "journal/00000002.seg"
 	refused := func(dir, says string) {
 		v := storetest.Verified(t, dir)
@@ -101,7 +101,7 @@ func TestDamageToTheLastTickIsNoReasonToGoBackToTheOneBefore(t *testing.T) {
 	refused(crashed, "ticks that were durable cannot be read")
 }
 
-func TestEveryFlippedBitOfASaveIsRefused(t *testing.T) {
+func TestLoad_EveryFlippedBit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "save")
@@ -179,7 +179,7 @@ func TestMissingFilesAreNamed(t *testing.T) {
 
 // A store of format 1 without its last segment looks as it did before the last opening, unless a
 // snapshot is newer. The same holds for format 2 without its ledger.
-func TestALostLastSegmentIsNoticedIfASnapshotIsNewer(t *testing.T) {
+func TestOpen_LastSegmentMissing(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	w := storetest.New(0)
@@ -196,7 +196,7 @@ func TestALostLastSegmentIsNoticedIfASnapshotIsNewer(t *testing.T) {
 	require.ErrorContains(t, err, "ends at record 6")
 }
 
-func TestFilesOfAnotherStoreAreRefused(t *testing.T) {
+func TestOpen_FilesOfOtherStore(t *testing.T) {
 	t.Parallel()
 	s, other := storetest.NewSample(t), storetest.NewSample(t)
 	d := s.Damaged(t)
@@ -226,7 +226,7 @@ func TestFilesOfAnotherStoreAreRefused(t *testing.T) {
 	}
 }
 
-func TestASaveOrAMisnamedSnapshotIsNoSnapshot(t *testing.T) {
+func TestOpen_MisnamedSnapshot(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	d := s.Damaged(t)
@@ -261,7 +261,7 @@ func TestASaveOrAMisnamedSnapshotIsNoSnapshot(t *testing.T) {
 	}
 }
 
-func TestForeignDirectoriesAndFilesAreLeftAlone(t *testing.T) {
+func TestOpen_Foreign(t *testing.T) {
 	for name, tree := range map[string]map[string]string{
 		"other files":             {"CURRENT": "x", "LOCK": "", "000003.log": "y"},
 		"a diary":                 {"journal/monday.txt": "dear diary"},
@@ -293,7 +293,7 @@ func TestForeignDirectoriesAndFilesAreLeftAlone(t *testing.T) {
 // Wherever a record is damaged, every state that is reachable from an intact snapshot without it is
 // shown as it was. The newest of these ancestors of the head is the one shown, and no state is
 // wrong.
-func TestADamagedRecordHidesOnlyWhatNeedsIt(t *testing.T) {
+func TestRecord_DamageIsLocal(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	whole := storetest.Verified(t, s.Dir)
@@ -356,7 +356,7 @@ func TestADamagedRecordHidesOnlyWhatNeedsIt(t *testing.T) {
 // A preamble in the middle of a segment describes a component that was registered late. Without it,
 // reading the ticks that name the component fails with an error. All other ticks are read as they
 // were, with the schema of the preamble before.
-func TestALostPreambleHidesOnlyTicksThatNameWhatItAdds(t *testing.T) {
+func TestPreamble_Lost(t *testing.T) {
 	ctx := storetest.Background
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(2)

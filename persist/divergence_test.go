@@ -46,7 +46,7 @@ func ExampleSaveDivergence() {
 	// Output: ecsdump diff tick2-first.save tick2-again.save <nil>
 }
 
-func TestADivergenceIsSavedAsItsTwoWorlds(t *testing.T) {
+func TestSaveDivergence_TwoWorlds(t *testing.T) {
 	ctx, d := context.Background(), diverged()
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	for range 2 { // The second call replaces the files of the first.

@@ -114,7 +114,7 @@ func requireSound(t testing.TB, mem *disktest.Mem) *inspect.View {
 	return v
 }
 
-func TestAByteOfALargeRowCostsFewBytesOfJournal(t *testing.T) {
+func TestEdits_OneByte(t *testing.T) {
 	for _, history := range []int{0, 5} {
 		w := openMapWorld(t, disktest.New(), persist.Options{History: history})
 		var entities []ecs.Entity
@@ -150,7 +150,7 @@ func TestAByteOfALargeRowCostsFewBytesOfJournal(t *testing.T) {
 	}
 }
 
-func TestALargeRowIsGivenWholeWhereNothingElseIsShorterOrKnown(t *testing.T) {
+func TestEdits_WholeRow(t *testing.T) {
 	w := openMapWorld(t, disktest.New(), persist.Options{})
 	for i := range w.tiles.Get().Cells {
 		for j := range w.tiles.Get().Cells[i] {
@@ -168,7 +168,7 @@ func TestALargeRowIsGivenWholeWhereNothingElseIsShorterOrKnown(t *testing.T) {
 }
 
 // A journal without edits can be read by the release before, which knows only the older format.
-func TestAJournalWithoutEditsHasTheFormatThatItHad(t *testing.T) {
+func TestEdits_NoneUseOlderFormat(t *testing.T) {
 	forms := func(mem *disktest.Mem) (forms []byte) {
 		v := requireSound(t, mem)
 		for _, e := range v.Log().Entries {
@@ -198,7 +198,7 @@ func TestAJournalWithoutEditsHasTheFormatThatItHad(t *testing.T) {
 
 // A program gets a value, writes through its slice and sets it, so the row has changed before it is
 // saved. The undo log does not have the old bytes, so the journal must.
-func TestWhatIsWrittenThroughASliceThatWasGotIsJournaled(t *testing.T) {
+func TestEdits_WriteThroughSlice(t *testing.T) {
 	for _, history := range []int{0, 5} {
 		w := openMapWorld(t, disktest.New(), persist.Options{History: history})
 		for i := range 8 {
@@ -213,7 +213,7 @@ func TestWhatIsWrittenThroughASliceThatWasGotIsJournaled(t *testing.T) {
 	}
 }
 
-func TestEditsContinueTheStateThatTheyNameWhereverTheWorldWent(t *testing.T) {
+func TestEdits_AfterRewindsAndGotos(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -327,7 +327,7 @@ func TestWildViewsHaveEdits(t *testing.T) {
 	require.Greater(t, edited["land"], 5, "%v", edited)
 }
 
-func TestALargeRowIsFollowedThroughItsEdits(t *testing.T) {
+func TestEdits_ViewFollowsRow(t *testing.T) {
 	w := openMapWorld(t, disktest.New(), persist.Options{})
 	e := w.Create()
 	w.chunks.Set(w.Create(), [4096]uint8{})
@@ -360,7 +360,7 @@ func TestALargeRowIsFollowedThroughItsEdits(t *testing.T) {
 }
 
 // If the page of a large row is lost, its edits are unusable until a tick writes the row in full.
-func TestEditsOfARowThatIsLostLeaveItLost(t *testing.T) {
+func TestEdits_LostRow(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newMapWorld(0)
@@ -411,7 +411,7 @@ const (
 	keptEditsText = "testdata/edits-1.txt"
 )
 
-func TestWhatTheFirstVersionWithEditsWroteCanBeRead(t *testing.T) {
+func TestKept_FirstStoreWithEdits(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(keptEdits); *golden.Update && os.IsNotExist(err) {
 		writeKeptEdits(t)

@@ -48,7 +48,7 @@ func (c counted) later(ctx context.Context, f func(*ecs.World)) chan error {
 
 // Many goroutines call Do while the world ticks, and some cancel. Each function that Do reports as
 // called was called once, between ticks, and its changes are in the journal.
-func TestOtherGoroutinesDoTheirErrandsBetweenTicks(t *testing.T) {
+func TestDo_ManyGoroutines(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	s := newCounted(t, dir)
@@ -101,7 +101,7 @@ func TestOtherGoroutinesDoTheirErrandsBetweenTicks(t *testing.T) {
 	storetest.CloseStore(t, again.Store)
 }
 
-func TestErrandsAreDoneInOrder(t *testing.T) {
+func TestDo_Order(t *testing.T) {
 	t.Parallel()
 	s := newCounted(t, filepath.Join(t.TempDir(), "store"))
 	defer storetest.CloseStore(t, s.Store)
@@ -125,7 +125,7 @@ func TestErrandsAreDoneInOrder(t *testing.T) {
 	assert.Equal(t, []int{0, 1, 2, 3, 9}, order, "one that came meanwhile waits for the tick after")
 }
 
-func TestAnErrandThatIsGivenUpIsNotDone(t *testing.T) {
+func TestDo_Cancelled(t *testing.T) {
 	t.Parallel()
 	s := newCounted(t, filepath.Join(t.TempDir(), "store"))
 	defer storetest.CloseStore(t, s.Store)
@@ -148,7 +148,7 @@ func TestAnErrandThatIsGivenUpIsNotDone(t *testing.T) {
 	assert.Equal(t, int64(2), s.n.Get().N)
 }
 
-func TestAnErrandThatPanics(t *testing.T) {
+func TestDo_Panics(t *testing.T) {
 	t.Parallel()
 	s := newCounted(t, filepath.Join(t.TempDir(), "store"))
 	defer storetest.CloseStore(t, s.Store)
@@ -159,7 +159,7 @@ func TestAnErrandThatPanics(t *testing.T) {
 	require.NoError(t, <-good)
 }
 
-func TestErrandsEndWithTheStore(t *testing.T) {
+func TestDo_StoreClosed(t *testing.T) {
 	t.Parallel()
 	s := newCounted(t, filepath.Join(t.TempDir(), "store"))
 	waits := s.later(t.Context(), func(*ecs.World) { t.Error("called") })
@@ -174,7 +174,7 @@ func TestErrandsEndWithTheStore(t *testing.T) {
 }
 
 // A refused Commit calls no function.
-func TestErrandsWaitForACommitThatEndsATick(t *testing.T) {
+func TestDo_RefusedCommit(t *testing.T) {
 	t.Parallel()
 	fs, stop, release := stoppable()
 	s := openBudgeted(t, fs, persist.Options{QueueBytes: 1, RefuseWhenFull: true})

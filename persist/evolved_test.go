@@ -255,7 +255,7 @@ func openNewer(t *testing.T, dir string) (*newerWorld, *persist.Store) {
 	return w, s
 }
 
-func TestWhatOlderTypesWroteIsThere(t *testing.T) {
+func TestKept_OlderTypes(t *testing.T) {
 	if _, err := os.Stat(olderStore); *golden.Update && os.IsNotExist(err) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(olderStore), 0o700))
 		writeOlder(t)
@@ -264,7 +264,7 @@ func TestWhatOlderTypesWroteIsThere(t *testing.T) {
 	require.Len(t, storetest.ReadTree(t, olderStore), 5)
 }
 
-func TestASaveOfOlderTypesIsConverted(t *testing.T) {
+func TestConversion_Save(t *testing.T) {
 	w := newNewerWorld()
 	require.NoError(t, persist.Load(storetest.Background, olderSave, w.World))
 	w.check(t)
@@ -293,7 +293,7 @@ func TestASaveOfOlderTypesIsConverted(t *testing.T) {
 	again.check(t)
 }
 
-func TestAStoreOfOlderTypesIsConvertedOnce(t *testing.T) {
+func TestConversion_StoreOnce(t *testing.T) {
 	dir := olderCopy(t)
 	before := storetest.ReadTree(t, dir)
 	w, s := openNewer(t, dir)
@@ -344,7 +344,7 @@ func TestAStoreOfOlderTypesIsConvertedOnce(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-func TestAnOlderProgramIsRefusedByAConvertedStore(t *testing.T) {
+func TestConversion_OlderProgramRefused(t *testing.T) {
 	type (
 		one   struct{ A, B int32 }
 		two   struct{ A int32 }
@@ -383,7 +383,7 @@ func TestAnOlderProgramIsRefusedByAConvertedStore(t *testing.T) {
 }
 
 // The journal's segment begins before the converted snapshot gets its name.
-func TestAConversionCutShortIsDoneAgainOrNotAtAll(t *testing.T) {
+func TestConversion_Interrupted(t *testing.T) {
 	const snapshot = "snapshots/00000003.snap"
 	dir := olderCopy(t)
 	w, s := openNewer(t, dir)

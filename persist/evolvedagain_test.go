@@ -142,7 +142,7 @@ func (w *newestWorld) renew() {
 	w.rules.Mut().Words[1] += "."
 }
 
-func TestAStoreIsConvertedAgain(t *testing.T) {
+func TestConversion_Twice(t *testing.T) {
 	t.Parallel()
 	dir, eras, _, mark := twiceConverted(t)
 	v := storetest.Verified(t, dir)
@@ -178,7 +178,7 @@ func TestAStoreIsConvertedAgain(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestAStoreIsGoneBackToBeforeItsConversion(t *testing.T) {
+func TestConversion_OpenAtPointBefore(t *testing.T) {
 	t.Parallel()
 	dir, eras, second, mark := twiceConverted(t)
 	for name, point := range map[string]string{"the state that was converted": fmt.Sprint("record:", mark), "one before": fmt.Sprint("record:", mark-1)} {
@@ -229,7 +229,7 @@ func TestAStoreIsGoneBackToBeforeItsConversion(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-func TestAConvertedStoreIsPruned(t *testing.T) {
+func TestConversion_Pruned(t *testing.T) {
 	t.Parallel()
 	dir, eras, _, mark := twiceConverted(t)
 	w, s := openNewest(t, dir, persist.Options{Retain: persist.Retention{Last: 1}})

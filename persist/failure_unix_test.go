@@ -75,7 +75,7 @@ func fillSave(file, _ string) error {
 	return nil
 }
 
-func TestAFullDiskLeavesTheOldSave(t *testing.T) {
+func TestFullDisk_Save(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "save")
 	c := startChild(t, "save", file, "")
 	require.NoError(t, c.cmd.Wait())
@@ -89,7 +89,7 @@ func TestAFullDiskLeavesTheOldSave(t *testing.T) {
 	require.Equal(t, []string{file}, files)
 }
 
-func TestAFullDiskFailsEveryLaterCommitAndTouchesNothingDurable(t *testing.T) {
+func TestFullDisk_Commit(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	c := startChild(t, "full", dir, "")
 	require.NoError(t, c.cmd.Wait())

@@ -31,7 +31,7 @@ func figures() persist.Metrics {
 }
 
 // The member names that dashboards read do not change.
-func TestMetricsInJSON(t *testing.T) {
+func TestMetrics_JSON(t *testing.T) {
 	const want = `{
 	"tick": 12, "durable_tick": 10, "local_tick": 11, "lag_ticks": 2, "error": "no \"space\" left",
 	"journal_segments": 3, "journal_bytes": 4096, "queued_bytes": 128,
@@ -77,7 +77,7 @@ func members(t *testing.T, text []byte) (names []string) {
 }
 
 // Every field of Metrics is in the output, so a new field must be added to the list.
-func TestEveryFigureIsShown(t *testing.T) {
+func TestMetrics_AllFieldsInJSON(t *testing.T) {
 	for _, v := range []slog.LogValuer{persist.Metrics{}, persist.SnapshotResult{}, persist.Keeping{}} {
 		require.Len(t, v.LogValue().Group(), reflect.TypeOf(v).NumField(), "%T", v)
 	}

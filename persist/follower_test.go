@@ -150,7 +150,7 @@ func (c *crowd) takeOver() {
 
 // Each time, followers are at a state that existed, whatever the owner does. Once everything is
 // durable, they are at the newest state. A follower that takes the store over continues from there.
-func TestFollowersSeeWhatTheOwnerCommitted(t *testing.T) {
+func TestFollower_SeesCommittedStates(t *testing.T) {
 	t.Parallel()
 	taken, kept, back := 0, 0, 0
 	for seed := range uint64(deep.Or(6, 16)) {

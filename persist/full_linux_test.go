@@ -18,16 +18,16 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// TestAFileSystemWithoutSpaceKeepsWhatWasDurable fills a file system of 400 KiB in a process with
+// TestFullFileSystem_DurableStays fills a file system of 400 KiB in a process with
 // its own mounts.
-func TestAFileSystemWithoutSpaceKeepsWhatWasDurable(t *testing.T) {
+func TestFullFileSystem_DurableStays(t *testing.T) {
 	t.Parallel()
 	withMounts(t, fillFileSystem)
 }
 
-// TestAStoreThatFilledItsDiskCanBeOpenedAndPruned fills a file system of 40 MiB to the last byte
+// TestFullFileSystem_OpenedAndPruned fills a file system of 40 MiB to the last byte
 // with a store that keeps everything.
-func TestAStoreThatFilledItsDiskCanBeOpenedAndPruned(t *testing.T) {
+func TestFullFileSystem_OpenedAndPruned(t *testing.T) {
 	t.Parallel()
 	withMounts(t, pruneFullFileSystem)
 }

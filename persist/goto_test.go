@@ -162,7 +162,7 @@ func (r *traveller) step() {
 
 // A program goes to any state of its store, loads saves, continues from there, rewinds, closes and
 // crashes. Each state is the one that was committed.
-func TestAProgramGoesAnywhereWithAnOpenStore(t *testing.T) {
+func TestGoto_Anywhere(t *testing.T) {
 	t.Parallel()
 	back := 0
 	for seed := range uint64(deep.Or(8, 40)) {
@@ -194,7 +194,7 @@ func (r *traveller) finish() {
 }
 
 // Entities, hooks, indexes, groups and queries of a program stay valid.
-func TestWhatAProgramHoldsOfItsWorldGoesElsewhereWithIt(t *testing.T) {
+func TestGoto_HandlesStayValid(t *testing.T) {
 	type hp int
 	type armor int
 	w := ecs.NewWorld(ecs.Options{History: 4})
@@ -262,7 +262,7 @@ func TestWhatAProgramHoldsOfItsWorldGoesElsewhereWithIt(t *testing.T) {
 }
 
 // A refused call leaves world and store as they were.
-func TestAStoreGoesNowhereIfItCannot(t *testing.T) {
+func TestGoto_Refused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, other, torn := filepath.Join(dir, "save"), filepath.Join(dir, "other"), filepath.Join(dir, "torn")
@@ -336,7 +336,7 @@ func verifiedIn(t *testing.T, files disk.FS) *inspect.View {
 }
 
 // An unregistered component is kept as stored, so it must be the same in the save and in the store.
-func TestASaveWithAnotherUnregisteredComponentIsRefused(t *testing.T) {
+func TestStoreLoad_OtherUnregisteredComponent(t *testing.T) {
 	type mine struct{ A int }
 	type theirs struct{ B string }
 	mem := disktest.New()
@@ -369,7 +369,7 @@ func TestASaveWithAnotherUnregisteredComponentIsRefused(t *testing.T) {
 }
 
 // A store goes to states of older types, which are converted, and back.
-func TestAStoreGoesToBeforeItsConversionAndBack(t *testing.T) {
+func TestGoto_AcrossConversion(t *testing.T) {
 	t.Parallel()
 	dir, eras, second, mark := twiceConverted(t)
 	for _, point := range []uint64{mark, mark - 1} {
@@ -417,7 +417,7 @@ func TestAStoreGoesToBeforeItsConversionAndBack(t *testing.T) {
 }
 
 // Two branches may give one number to different components.
-func TestAStoreGoesToABranchWithOtherComponents(t *testing.T) {
+func TestGoto_BranchWithOtherComponents(t *testing.T) {
 	mem := disktest.New()
 	w := ecs.NewWorld(ecs.Options{})
 	p, _ := known(w)
@@ -468,7 +468,7 @@ func TestAStoreGoesToABranchWithOtherComponents(t *testing.T) {
 
 // Until a tick continues the state that a store went to, a crash leads to the newest state of the
 // journal. Pruning in the meantime does not change that.
-func TestWhatACrashLeadsToStaysUntilTheStoreGoesOn(t *testing.T) {
+func TestGoto_CrashStateStays(t *testing.T) {
 	for _, reopen := range []bool{false, true} {
 		mem := disktest.New()
 		w := storetest.New(0)
@@ -531,7 +531,7 @@ func TestWhatACrashLeadsToStaysUntilTheStoreGoesOn(t *testing.T) {
 }
 
 // A store can go to a named snapshot when the ticks around it are pruned, and continues from there.
-func TestAStoreGoesToANamedSnapshotWhoseTicksArePruned(t *testing.T) {
+func TestGoto_NamedSnapshotAfterPruning(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
 	options := persist.Segmented(persist.Options{SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}, 1000)
@@ -571,7 +571,7 @@ func TestAStoreGoesToANamedSnapshotWhoseTicksArePruned(t *testing.T) {
 
 // A loaded history ends at a conversion, at a loaded save or at unreadable ticks, but not at a new
 // component.
-func TestAHistoryReachesBackAsFarAsItCan(t *testing.T) {
+func TestHistory_WhereItEnds(t *testing.T) {
 	t.Parallel()
 	oldest := func(w *ecs.World) uint64 { return w.Tick() - w.History().Oldest() }
 	t.Run("conversion", func(t *testing.T) {
@@ -672,7 +672,7 @@ func TestAHistoryReachesBackAsFarAsItCan(t *testing.T) {
 // NoRewind values stay when the world goes elsewhere, and the next tick writes them, so they exist
 // when the store is opened again. The same holds for a tick before the oldest one of a loaded
 // history.
-func TestWhatDoesNotRewindIsGivenBehindWhereAWorldWent(t *testing.T) {
+func TestGoto_NoRewindIsWritten(t *testing.T) {
 	mem := disktest.New()
 	var w *storetest.World
 	var s *persist.Store

@@ -210,7 +210,7 @@ func readTrees(t testing.TB, v *inspect.View, seq uint64, good bool) {
 	}
 }
 
-func TestSavesThatLieAreRefused(t *testing.T) {
+func TestLoad_HostileSaves(t *testing.T) {
 	t.Parallel()
 	wide := &layout.Type{Kind: layout.Array, Len: 1 << 30, Elem: &layout.Type{Kind: layout.Uint8}}
 	require.NoError(t, wide.Validate())
@@ -310,7 +310,7 @@ func TestSavesThatLieAreRefused(t *testing.T) {
 
 // A registry that is not a permutation passes all checksums if its digest is correct. The world
 // itself must refuse it.
-func TestARegistryThatIsNoPermutationIsRefusedByTheWorld(t *testing.T) {
+func TestLoad_RegistryNotAPermutation(t *testing.T) {
 	for name, change := range map[string]func([]ecs.Entity){
 		"an index twice":      func(rows []ecs.Entity) { rows[7] = rows[0] },
 		"a generation of 0":   func(rows []ecs.Entity) { rows[7] = ecs.NewEntity(rows[7].Index(), 0) },
@@ -337,7 +337,7 @@ func TestARegistryThatIsNoPermutationIsRefusedByTheWorld(t *testing.T) {
 	}
 }
 
-func TestNewerFormatsAreRefusedAsNewer(t *testing.T) {
+func TestOpen_NewerFormats(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	d := s.Damaged(t)
@@ -382,7 +382,7 @@ func TestNewerFormatsAreRefusedAsNewer(t *testing.T) {
 }
 
 // A tick of a later version among older ticks is not skipped.
-func TestATickOfALaterVersionIsRefusedAsNewer(t *testing.T) {
+func TestOpen_TickOfLaterVersion(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})

@@ -100,7 +100,7 @@ func (r *interleaving) check() (published, shared, abandoned int) {
 	return published, shared, abandoned
 }
 
-func TestASnapshotCopiedOverTicksIsTheStateItBeganAt(t *testing.T) {
+func TestSnapshot_CopiedOverTicks(t *testing.T) {
 	t.Parallel()
 	published, shared, abandoned := 0, 0, 0
 	for seed := range uint64(8) {
@@ -118,7 +118,7 @@ func TestASnapshotCopiedOverTicksIsTheStateItBeganAt(t *testing.T) {
 
 // Pages of 4096 rows: a snapshot has many of them, so it copies parts of a column and shares
 // others.
-func TestSnapshotsOfManyPagesShareThoseThatDidNotChange(t *testing.T) {
+func TestSnapshot_ManyPagesShared(t *testing.T) {
 	t.Parallel()
 	r := newInterleaving(t, 3, 12_000, 6, 300_000)
 	for range 60 {
@@ -129,7 +129,7 @@ func TestSnapshotsOfManyPagesShareThoseThatDidNotChange(t *testing.T) {
 	require.Greater(t, shared, published)
 }
 
-func TestASnapshotOfAWorldThatKeepsGoingBackIsFinishedAllTheSame(t *testing.T) {
+func TestSnapshot_WorldKeepsRewinding(t *testing.T) {
 	r := newInterleaving(t, 1, 12_000, 8, 100)
 	before := r.store.Newest()
 	for range 40 {
@@ -145,7 +145,7 @@ func TestASnapshotOfAWorldThatKeepsGoingBackIsFinishedAllTheSame(t *testing.T) {
 	require.Positive(t, abandoned)
 }
 
-func TestClosingFinishesTheSnapshotUnderWay(t *testing.T) {
+func TestClose_FinishesSnapshot(t *testing.T) {
 	r := newInterleaving(t, 1, 100, 0, 1)
 	r.world.Fill(1)
 	require.NoError(t, r.store.Commit())
@@ -156,7 +156,7 @@ func TestClosingFinishesTheSnapshotUnderWay(t *testing.T) {
 	require.Equal(t, 2, published)
 }
 
-func TestASnapshotThatFailsGivesBackWhatItWasToWrite(t *testing.T) {
+func TestSnapshot_FailureKeepsDirtyPages(t *testing.T) {
 	t.Parallel()
 	r := newInterleaving(t, 5, 9000, 0, -1)
 	refused := errors.New("refused")
@@ -191,7 +191,7 @@ func TestASnapshotThatFailsGivesBackWhatItWasToWrite(t *testing.T) {
 
 // Entities that a Clear removed from a component are in no list of changes. Only the operation
 // shows it.
-func TestSnapshotsAfterAClearShareNoPageOfWhatIsGone(t *testing.T) {
+func TestSnapshot_AfterClear(t *testing.T) {
 	t.Parallel()
 	for _, empty := range []func(w *storetest.World){func(w *storetest.World) { w.Position.Clear() }, func(w *storetest.World) { w.Clear() }} {
 		dir, w, s := bigStore(t, 3)
@@ -210,7 +210,7 @@ func TestSnapshotsAfterAClearShareNoPageOfWhatIsGone(t *testing.T) {
 }
 
 // Changes during the writing of a snapshot that then fails are part of the next snapshot.
-func TestWhatChangedBesideAFailingSnapshotIsInTheNext(t *testing.T) {
+func TestSnapshot_ChangesDuringFailure(t *testing.T) {
 	for name, change := range map[string]func(w *storetest.World){
 		"values":    func(w *storetest.World) { w.Position.Mut(w.Entities()[5000]).X = 7 },
 		"removed":   func(w *storetest.World) { w.Position.Remove(w.Entities()[5000]) },

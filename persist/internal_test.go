@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheStallOfASnapshotIsCountedAnewForEach(t *testing.T) {
+func TestMetrics_StallPerSnapshot(t *testing.T) {
 	var m tally
 	m.begun()
 	m.stalled(5)
@@ -19,7 +19,7 @@ func TestTheStallOfASnapshotIsCountedAnewForEach(t *testing.T) {
 	require.Equal(t, time.Duration(2), m.stall)
 }
 
-func TestOnDurableIsNotToldOfLaterTicks(t *testing.T) {
+func TestOnDurable_NoLaterTicks(t *testing.T) {
 	var told []uint64
 	s := &Store{options: Options{OnDurable: func(tick uint64) { told = append(told, tick) }}}
 	for seq := range uint64(4) {

@@ -275,7 +275,7 @@ const killsPerStore = 20
 
 // Every third process is killed some time after its start, possibly during creation or recovery.
 // The others are killed after some ticks.
-func TestKilledProcessesLoseNothingThatWasDurable(t *testing.T) {
+func TestKilledProcesses(t *testing.T) {
 	for _, policy := range []string{"always", "every"} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()

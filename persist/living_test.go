@@ -25,7 +25,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-var livings = flag.Int("livings", 60, "how often TestARunningStoreIsReadWithoutDisturbingIt reads")
+var livings = flag.Int("livings", 60, "how often TestView_RunningStore reads")
 
 func init() { children["churn"] = churn }
 
@@ -153,7 +153,7 @@ func readOnce(t testing.TB, dir string, verify bool) string {
 	return im.Digest().String()
 }
 
-func TestARunningStoreIsReadWithoutDisturbingIt(t *testing.T) {
+func TestView_RunningStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	c := startChild(t, "churn", dir, "")
 	t.Cleanup(func() { _ = c.cmd.Process.Kill() })
@@ -184,7 +184,7 @@ func TestARunningStoreIsReadWithoutDisturbingIt(t *testing.T) {
 	require.True(t, maps.Equal(before, stamps(t, dir)), "reading changed something")
 }
 
-func TestWhatIsBeingWrittenIsNotTorn(t *testing.T) {
+func TestView_UnfinishedWriteIsNotTorn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})
@@ -218,7 +218,7 @@ func TestWhatIsBeingWrittenIsNotTorn(t *testing.T) {
 
 // A state is still shown after its nearest snapshot was removed. A state that cannot be shown any
 // more is reported as not found, not as damaged.
-func TestAViewFindsOtherWaysToAState(t *testing.T) {
+func TestView_OtherPathsToState(t *testing.T) {
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
 	require.NoError(t, os.Remove(filepath.Join(dir, "snapshots/00000002.snap")))
@@ -250,7 +250,7 @@ func TestAViewFindsOtherWaysToAState(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrNotFound)
 }
 
-func TestVerifyNotesWhatIsRemovedMeanwhile(t *testing.T) {
+func TestVerify_FilesRemoved(t *testing.T) {
 	dir, _ := Branching(t)
 	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	require.NoError(t, err)
@@ -273,7 +273,7 @@ func TestVerifyNotesWhatIsRemovedMeanwhile(t *testing.T) {
 
 // If all snapshots that led to a state are gone, a view reaches it from a newer snapshot. If that
 // is removed too, the state is not reported as damaged.
-func TestAViewFindsWhatWasWrittenSince(t *testing.T) {
+func TestView_NewerSnapshot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
@@ -334,7 +334,7 @@ func TestAViewFindsWhatWasWrittenSince(t *testing.T) {
 
 // Opening a long journal trusts the ledger. A view shows the same as after reading the whole
 // journal, and damage to unread parts is found when they are read.
-func TestWhatIsBelievedOfAJournalIsSoUntilItIsRead(t *testing.T) {
+func TestView_LedgerTrusted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}, 2000)
 	for range 2 {

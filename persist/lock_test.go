@@ -22,7 +22,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-func TestASecondOpenIsToldWhoHasTheStore(t *testing.T) {
+func TestOpen_LockedNamesOwner(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -46,7 +46,7 @@ func TestASecondOpenIsToldWhoHasTheStore(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestTheLockOfAKilledProcessDoesNotStay(t *testing.T) {
+func TestLock_KilledProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	c := startChild(t, "hold", dir, "")
 	c.await(t, "holding", 1)
@@ -67,7 +67,7 @@ func TestTheLockOfAKilledProcessDoesNotStay(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestALockThatIsNoFileIsRefused(t *testing.T) {
+func TestLockFile_Irregular(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
 	storetest.CloseStore(t, s)
@@ -82,7 +82,7 @@ func TestALockThatIsNoFileIsRefused(t *testing.T) {
 	require.Equal(t, "precious", string(data))
 }
 
-func TestALockFileIsNotBelievedMoreThanALine(t *testing.T) {
+func TestLockFile_LongContent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
 	text := "process 1 on \x1b[31mred\nsecond line" + strings.Repeat("x", 1<<20)
@@ -104,7 +104,7 @@ func TestALockFileIsNotBelievedMoreThanALine(t *testing.T) {
 }
 
 // Readers test the lock. A program that opens the store for writing is not affected.
-func TestReadersDoNotKeepAStoreFromBeingOpened(t *testing.T) {
+func TestOpen_WhileRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
 	storetest.CloseStore(t, s)
@@ -134,7 +134,7 @@ func TestReadersDoNotKeepAStoreFromBeingOpened(t *testing.T) {
 	require.False(t, held(t, t.TempDir()))
 }
 
-func TestAClosingThatIsNotWaitedForGoesOn(t *testing.T) {
+func TestClose_ContextEnds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -158,7 +158,7 @@ func TestAClosingThatIsNotWaitedForGoesOn(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestASnapshotWhoseContextHasEndedIsNotBegun(t *testing.T) {
+func TestSnapshot_ContextEnded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})
@@ -173,7 +173,7 @@ func TestASnapshotWhoseContextHasEndedIsNotBegun(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-func TestAClosedStoreSaysSo(t *testing.T) {
+func TestClosedStore_Errors(t *testing.T) {
 	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), storetest.New(0), persist.Options{})
 	storetest.CloseStore(t, s)
 	require.ErrorIs(t, s.Commit(), persist.ErrClosed)
@@ -183,7 +183,7 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 	require.ErrorIs(t, s.Close(storetest.Background), persist.ErrClosed)
 }
 
-func TestWhileACheckpointIsHeldAStoreIsNeitherOpenedNorClosed(t *testing.T) {
+func TestOpenClose_CheckpointHeld(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(3)
 	w.Fill(2)
@@ -217,7 +217,7 @@ func TestWhileACheckpointIsHeldAStoreIsNeitherOpenedNorClosed(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestOpeningAndClosingLeavesNoFilesOpen(t *testing.T) {
+func TestOpenClose_NoOpenFiles(t *testing.T) {
 	count := func() int {
 		open, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -243,7 +243,7 @@ func TestOpeningAndClosingLeavesNoFilesOpen(t *testing.T) {
 }
 
 // The second Close waits for the first one, whose result no call has returned.
-func TestASecondCloseWaitsForTheFirst(t *testing.T) {
+func TestClose_Twice(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})

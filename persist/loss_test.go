@@ -38,7 +38,7 @@ func lossStore(t *testing.T) (dir, file string) {
 
 // Open and Load refuse a conversion that would lose values, with the same text, and leave store,
 // save and world as they are. A player shows the state, and reports the values it leaves out.
-func TestOpenAndLoadRefuseALossAndAPlayerShowsIt(t *testing.T) {
+func TestConversion_LossRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		refused, agreed program
@@ -100,7 +100,7 @@ func TestOpenAndLoadRefuseALossAndAPlayerShowsIt(t *testing.T) {
 
 // The report names stored components that are not registered, and registered ones that are not
 // stored. The store is not converted.
-func TestAReportNamesWhatOnlyOneSideHas(t *testing.T) {
+func TestReport_UnknownAndUnstored(t *testing.T) {
 	dir, _ := lossStore(t)
 	before := storetest.Snapshots(t, dir)
 	other := func(w *ecs.World) {
@@ -131,7 +131,7 @@ func (s lossSorted) String() string { return []string{"Hearts", "Clubs"}[s] }
 
 // Constants in another order are reported once, both for an opened store and for a loaded save. The
 // stored values are their numbers.
-func TestConstantsInAnotherOrderAreReported(t *testing.T) {
+func TestReport_ConstantsReordered(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	file := filepath.Join(filepath.Dir(dir), "save")
@@ -171,7 +171,7 @@ func TestConstantsInAnotherOrderAreReported(t *testing.T) {
 }
 
 // The report also has a line for an array that became longer.
-func TestALongerArrayIsReported(t *testing.T) {
+func TestReport_LongerArray(t *testing.T) {
 	type two struct{ At [2]int8 }
 	type three struct{ At [3]int8 }
 	dir := filepath.Join(t.TempDir(), "store")

@@ -22,7 +22,7 @@ func bytesIn(t testing.TB, dir, pattern string) (n int64) {
 	return n
 }
 
-func TestMetricsSayHowAStoreFares(t *testing.T) {
+func TestMetrics_Values(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
@@ -76,7 +76,7 @@ func TestMetricsSayHowAStoreFares(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestMetricsTellOfSnapshotsThatHoldUpTicks(t *testing.T) {
+func TestMetrics_SnapshotStall(t *testing.T) {
 	w := storetest.New(0)
 	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{SnapshotBytes: 1})
 	for s.Metrics().Snapshots < 2 {
@@ -88,7 +88,7 @@ func TestMetricsTellOfSnapshotsThatHoldUpTicks(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestMetricsDoNotCountWhatWasRemoved(t *testing.T) {
+func TestMetrics_RemovedFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}, 2000)
 	var removed []string

@@ -40,7 +40,7 @@ type fare struct {
 }
 
 // After each step, Metrics equal the counts of a model that does not know the implementation.
-func TestMetricsSayWhatAModelCounts(t *testing.T) {
+func TestMetrics_SameAsModel(t *testing.T) {
 	for seed := range deep.Or[uint64](30, 500) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			f := &fare{t: t, rng: rand.New(rand.NewPCG(seed, 0x3e)), mem: disktest.New(), saved: filepath.Join(t.TempDir(), "save")}

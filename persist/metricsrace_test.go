@@ -46,7 +46,7 @@ func watch(t *testing.T, s *persist.Store, look func(before, m *persist.Metrics)
 
 // During any work of a store, other goroutines read metrics that are consistent and never decrease.
 // The store's own goroutine sees the effects of its calls.
-func TestMetricsAreReadByOthersWhateverTheStoreDoes(t *testing.T) {
+func TestMetrics_ConcurrentReaders(t *testing.T) {
 	for seed := range deep.Or[uint64](3, 40) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +138,7 @@ func TestMetricsAreReadByOthersWhateverTheStoreDoes(t *testing.T) {
 
 // In a store whose world never goes back, durable and pending ticks add up to all ticks at each
 // moment.
-func TestMetricsHaveEachTickOnce(t *testing.T) {
+func TestMetrics_EachTickOnce(t *testing.T) {
 	w := storetest.New(0)
 	var s *persist.Store
 	ready := make(chan struct{})
@@ -167,7 +167,7 @@ func TestMetricsHaveEachTickOnce(t *testing.T) {
 }
 
 // A tick costs the same whether or not metrics are read.
-func TestNothingIsAllocatedForMetrics(t *testing.T) {
+func TestMetrics_NoAllocations(t *testing.T) {
 	w := storetest.New(0)
 	w.Fill(20)
 	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})

@@ -43,7 +43,7 @@ func writeOdd(t *testing.T) (save, dir string) {
 	return save, dir
 }
 
-func TestNamesThatCannotBeGivenAnyMoreAreRead(t *testing.T) {
+func TestNames_InvalidNamesAreRead(t *testing.T) {
 	t.Parallel()
 	save, dir := writeOdd(t)
 	w := ecs.NewWorld(ecs.Options{})
@@ -71,7 +71,7 @@ func requireSeen(t *testing.T, text string) {
 	require.False(t, strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) || r == '\ufffd' }), "%q", text)
 }
 
-func TestErrorsShowNamesInQuotes(t *testing.T) {
+func TestErrors_QuotedNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range oddNames {
 		shown := func(err error) {
@@ -109,7 +109,7 @@ func TestErrorsShowNamesInQuotes(t *testing.T) {
 	}
 }
 
-func TestATickOutsideWhatTimesCanSayIsRefused(t *testing.T) {
+func TestCommit_TimeOutOfRange(t *testing.T) {
 	t.Parallel()
 	for _, year := range []int{1, 1600, 2263, 3000, 100000} {
 		now := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)

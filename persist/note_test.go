@@ -27,7 +27,7 @@ func notesOf(t testing.TB, dir string) (notes []simNotes) {
 	return notes
 }
 
-func TestMarksAndInputsComeBackWithTheirTick(t *testing.T) {
+func TestNotes_Recovered(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -60,7 +60,7 @@ func TestMarksAndInputsComeBackWithTheirTick(t *testing.T) {
 	require.ErrorIs(t, s.Input("late", nil), persist.ErrClosed)
 }
 
-func TestOnlyTicksWithNotesHaveTheNewFormat(t *testing.T) {
+func TestNotes_Format(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -87,7 +87,7 @@ func TestOnlyTicksWithNotesHaveTheNewFormat(t *testing.T) {
 	require.Equal(t, []uint32{0, format.FlagMarks, 0, 0}, flags)
 }
 
-func TestNotesAreAboutTheTickThatContinuesThePresentOne(t *testing.T) {
+func TestNotes_DroppedByRewind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(5)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -116,7 +116,7 @@ func TestNotesAreAboutTheTickThatContinuesThePresentOne(t *testing.T) {
 	require.Equal(t, simNotes{}, notes[5])
 }
 
-func TestNotesStayWhenACommitIsRefused(t *testing.T) {
+func TestNotes_RefusedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHanging(t, persist.Options{QueueBytes: 500, RefuseWhenFull: true, SnapshotBytes: -1})
 		for h.Commit() == nil {
@@ -165,7 +165,7 @@ func TestNotesAreBounded(t *testing.T) {
 	require.Len(t, marks, 256)
 }
 
-func TestNotesCostNoMemoryInTheSteadyState(t *testing.T) {
+func TestNotes_NoAllocations(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -181,7 +181,7 @@ func TestNotesCostNoMemoryInTheSteadyState(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestAFailedStoreTakesNoNotes(t *testing.T) {
+func TestNotes_FailedStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{})
@@ -231,7 +231,7 @@ func markedStore(t testing.TB) string {
 	return dir
 }
 
-func TestMarksAndTipsArePointsInTime(t *testing.T) {
+func TestPoints_MarksAndTips(t *testing.T) {
 	v := storetest.Verified(t, markedStore(t))
 	for point, want := range map[string]uint64{
 		// The newest on the path to the head, otherwise the newest elsewhere.
@@ -286,7 +286,7 @@ func TestMarksAndTipsArePointsInTime(t *testing.T) {
 }
 
 // A search for a mark reads only the ticks that have marks.
-func TestDamageElsewhereDoesNotKeepAMarkFromBeingFound(t *testing.T) {
+func TestMark_FoundDespiteDamage(t *testing.T) {
 	dir := markedStore(t)
 	v := storetest.Verified(t, dir)
 	plain, _ := v.Log().Find(7)
@@ -303,7 +303,7 @@ func TestDamageElsewhereDoesNotKeepAMarkFromBeingFound(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrCorrupt, "%v might have it", marked)
 }
 
-func TestMarksThatTheHeaderDoesNotKnowOfAreDamage(t *testing.T) {
+func TestMark_MissingInHeader(t *testing.T) {
 	for flags, marks := range map[uint32][]string{0: {"a"}, format.FlagMarks: nil} {
 		dir := filepath.Join(t.TempDir(), "store")
 		w := storetest.New(0)

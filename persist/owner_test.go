@@ -26,7 +26,7 @@ func commits(t testing.TB, s *persist.Store, w *storetest.World, n int) {
 
 // After the lock file was removed, another process can open the store. The former owner then cannot
 // confirm anything, and does not harm the new owner's files.
-func TestWhoLostTheStoreIsToldAndHarmsNothing(t *testing.T) {
+func TestStore_LostToOtherProcess(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, a *persist.Store, w *storetest.World) error{
 		"sync": func(t *testing.T, a *persist.Store, w *storetest.World) error {
 			commits(t, a, w, 1)
@@ -109,7 +109,7 @@ func TestWhoLostTheStoreIsToldAndHarmsNothing(t *testing.T) {
 }
 
 // A store whose files are missing or replaced confirms nothing.
-func TestAStoreWhoseFilesAreGoneConfirmsNothing(t *testing.T) {
+func TestStore_FilesMissing(t *testing.T) {
 	segment := filepath.Join(catalog.JournalDir, "00000001.seg")
 	for name, remove := range map[string]func(t *testing.T, dir string){
 		"store": func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(dir)) },
@@ -178,7 +178,7 @@ func TestAStoreWhoseFilesAreGoneConfirmsNothing(t *testing.T) {
 }
 
 // A store whose directory was moved while it was open continues.
-func TestAStoreThatIsMovedGoesOn(t *testing.T) {
+func TestStore_DirectoryMoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -195,7 +195,7 @@ func TestAStoreThatIsMovedGoesOn(t *testing.T) {
 
 // A snapshot does not refer to a file that was removed or truncated meanwhile. It fails, and the
 // next snapshot is a full one.
-func TestASnapshotDoesNotReferToWhatIsGone(t *testing.T) {
+func TestSnapshot_SharedFileMissing(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"removed": os.Remove,
 		"cut":     func(path string) error { return os.Truncate(path, 100) },

@@ -91,7 +91,7 @@ func spoil(t testing.TB, file string, at, n int64) {
 	require.NoError(t, err)
 }
 
-func TestWhatIsLeftOfASpoiledSaveIsAsItWas(t *testing.T) {
+func TestRecoverPieces_Save(t *testing.T) {
 	t.Parallel()
 	w := manyPages(t)
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ func TestWhatIsLeftOfASpoiledSaveIsAsItWas(t *testing.T) {
 	require.Greater(t, partial, none)
 }
 
-func TestTicksBehindASpoiledSnapshotGiveTheirRowsBack(t *testing.T) {
+func TestRecoverPieces_TicksBehindSnapshot(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := manyPages(t)
@@ -185,7 +185,7 @@ func TestTicksBehindASpoiledSnapshotGiveTheirRowsBack(t *testing.T) {
 	}
 }
 
-func TestWithOneFlippedBitASaveIsRecoveredOrItsPiecesAre(t *testing.T) {
+func TestRecoverPieces_EveryFlippedBit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "save")

@@ -59,7 +59,7 @@ func requireParting(t require.TestingT, v *inspect.View, a uint64, u *inspect.Vi
 	return d
 }
 
-func TestBranchesPartWhereTheirDigestsDo(t *testing.T) {
+func TestParting_Branches(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := storetest.NewSession(rt, 8)
@@ -87,7 +87,7 @@ func recorded(t *testing.T, n int, w *storetest.World, o persist.Options, simula
 	return storetest.Verified(t, dir)
 }
 
-func TestTwoStoresPartAtTheFirstTickThatDiffers(t *testing.T) {
+func TestParting_TwoStores(t *testing.T) {
 	t.Parallel()
 	record := func(wrong int, o persist.Options) *inspect.View {
 		w := storetest.New(0)
@@ -118,7 +118,7 @@ func TestTwoStoresPartAtTheFirstTickThatDiffers(t *testing.T) {
 	require.Equal(t, uint64(7), d.Equal.Tick)
 }
 
-func TestHistoriesOfOtherTypesAreComparedByTheirStates(t *testing.T) {
+func TestParting_OtherTypes(t *testing.T) {
 	t.Parallel()
 	record := func(order []string) *inspect.View {
 		w := ecs.NewWorld(ecs.Options{})
@@ -145,7 +145,7 @@ func TestHistoriesOfOtherTypesAreComparedByTheirStates(t *testing.T) {
 	require.Equal(t, uint64(1), d.First.Tick)
 }
 
-func TestHistoriesWithoutACommonTickAreNotFound(t *testing.T) {
+func TestParting_NoCommonTick(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(0)
 	v := recorded(t, 3, w, persist.Options{}, func(int) { w.Fill(1) })

@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-func TestAnEntityPeekedAtIsWhatTheWholeStateHasOfIt(t *testing.T) {
+func TestPeek_SameAsWholeState(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
 		v := storetest.WildView(t, seed)
@@ -34,7 +34,7 @@ func TestAnEntityPeekedAtIsWhatTheWholeStateHasOfIt(t *testing.T) {
 
 // Whatever block of a save is damaged, Peek is correct or returns an error. It does not read most
 // blocks.
-func TestDamageElsewhereDoesNotKeepFromPeeking(t *testing.T) {
+func TestPeek_OtherBlocksDamaged(t *testing.T) {
 	t.Parallel()
 	const block = 64 << 10
 	file := filepath.Join(t.TempDir(), "save")
@@ -71,7 +71,7 @@ func TestDamageElsewhereDoesNotKeepFromPeeking(t *testing.T) {
 	require.Greater(t, right, refused)
 }
 
-func TestAPeekGoesPastASnapshotThatIsDamaged(t *testing.T) {
+func TestPeek_SnapshotDamaged(t *testing.T) {
 	mem, _ := bushy(t)
 	v, err := inspect.OpenFS(storetest.Background, mem, ".")
 	require.NoError(t, err)

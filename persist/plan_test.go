@@ -33,7 +33,7 @@ func chain(texts ...string) (list []storedSnapshot) {
 	return list
 }
 
-func TestWhatRetentionRemoves(t *testing.T) {
+func TestPlan_Removed(t *testing.T) {
 	const young = 1000 // All snapshots are older than the history.
 	for _, c := range []struct {
 		about   string
@@ -65,7 +65,7 @@ func TestWhatRetentionRemoves(t *testing.T) {
 }
 
 // Ten segments of ten records and ten bytes, with a snapshot of ten bytes before each.
-func TestWhatAskingAndABoundRemove(t *testing.T) {
+func TestPlan_AskedAndBound(t *testing.T) {
 	const young = 1000
 	plain := chain("", "", "", "", "", "", "", "", "", "")
 	boss := chain("", "", "boss", "", "", "", "", "", "", "")
@@ -121,7 +121,7 @@ func TestWhatAskingAndABoundRemove(t *testing.T) {
 }
 
 // The world went back to record 15, and a snapshot was taken before a tick continued it.
-func TestWhatACrashLeadsToStaysUntilTheWorldGoesOn(t *testing.T) {
+func TestPlan_CrashStateStays(t *testing.T) {
 	p := past{list: chain("", "", "", "", ""), newest: 15, oldest: 1000}
 	for i, seq := range []uint64{0, 5, 10, 30, 15} { // No tick continues the fourth one.
 		p.list[i].ID.Seq = seq
@@ -131,7 +131,7 @@ func TestWhatACrashLeadsToStaysUntilTheWorldGoesOn(t *testing.T) {
 	require.EqualValues(t, 11, got.journal)
 }
 
-func TestStatesFromBeforeAConversionAreNoSecondBase(t *testing.T) {
+func TestPlan_SnapshotsBeforeConversion(t *testing.T) {
 	before, after := ecs.NewWorld(ecs.Options{}), ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister(before, ecs.Component[int32]{Name: "number"})
 	ecs.MustRegister(after, ecs.Component[int64]{Name: "number"})

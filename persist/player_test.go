@@ -87,7 +87,7 @@ func (r recording) requireAt(t testing.TB, p played, tick uint64) {
 
 // The recorded ticks and the same simulation, run again, lead through the recorded states, with
 // application types and without, from any start.
-func TestAPlayerGoesThroughTheTicksThatWereRecorded(t *testing.T) {
+func TestPlayer_RecordedTicks(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		r := newRecording(t, seed, 60)
@@ -127,7 +127,7 @@ func TestAPlayerGoesThroughTheTicksThatWereRecorded(t *testing.T) {
 	}
 }
 
-func TestAPlayerFindsTheTickThatComesOutOtherwise(t *testing.T) {
+func TestPlayer_FindsDivergence(t *testing.T) {
 	t.Parallel()
 	r := newRecording(t, 3, 30)
 	for storage, change := range map[string]func(*storetest.World){
@@ -186,7 +186,7 @@ func TestAPlayerFindsTheTickThatComesOutOtherwise(t *testing.T) {
 	}
 }
 
-func TestAPlayerPlaysABranchFromOnePointToAnother(t *testing.T) {
+func TestPlayer_Branch(t *testing.T) {
 	dir := markedStore(t)
 	w := storetest.New(0)
 	p := openPlayer(t, dir, w.World, inspect.PlayerOptions{From: "mark:b~2", To: "tip:2"})
@@ -213,7 +213,7 @@ func TestAPlayerPlaysABranchFromOnePointToAnother(t *testing.T) {
 
 // A resource that the recording first has at a later tick keeps the value that the program gave it,
 // also after going back.
-func TestGoingBackBringsBackWhatTheRecordDidNotKnowYet(t *testing.T) {
+func TestPlayer_UnrecordedResource(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	known(w)
@@ -236,7 +236,7 @@ func TestGoingBackBringsBackWhatTheRecordDidNotKnowYet(t *testing.T) {
 	require.Equal(t, storetest.Seed(5), late.Get())
 }
 
-func TestAPlayerThatFailsGoesOnFromASeek(t *testing.T) {
+func TestPlayer_SeekAfterFailure(t *testing.T) {
 	r := newRecording(t, 2, 10)
 	w := storetest.New(0)
 	stuck := errors.New("stuck")
@@ -271,7 +271,7 @@ func TestAPlayerThatFailsGoesOnFromASeek(t *testing.T) {
 	r.requireAt(t, p, 0)
 }
 
-func TestAPlayerNeedsTheTypesThatWereRecordedToSimulate(t *testing.T) {
+func TestPlayer_OtherTypes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	type before struct{ Now int16 }
 	type after struct{ Now, Max int64 }
@@ -321,7 +321,7 @@ func TestAPlayerNeedsTheTypesThatWereRecordedToSimulate(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrSchema)
 }
 
-func TestAPlayerReportsDamageAndPlaysWhatIsBehindIt(t *testing.T) {
+func TestPlayer_Damage(t *testing.T) {
 	dir, digests := Branching(t)
 	e, _ := storetest.Verified(t, dir).Log().Find(3)
 	w := storetest.New(0)
@@ -344,7 +344,7 @@ func TestAPlayerReportsDamageAndPlaysWhatIsBehindIt(t *testing.T) {
 // A player at the end continues as the store grows. It goes back where the program went back, and
 // to the oldest state if pruning removed ticks that it had not played. Typed and untyped worlds are
 // at the recorded states after ticks are applied.
-func TestAPlayerGoesOnAsTheStoreGrows(t *testing.T) {
+func TestPlayer_GrowingStore(t *testing.T) {
 	t.Parallel()
 	removed, back := 0, 0
 	for seed := range uint64(6) {

@@ -66,7 +66,7 @@ func TestPointsInTime(t *testing.T) {
 	require.Equal(t, time.Unix(1_000_003, 0).UTC(), commits[0].Time)
 }
 
-func TestOperationsAreThoseThatWereCalled(t *testing.T) {
+func TestOps_AsCalled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -109,7 +109,7 @@ func TestOperationsAreThoseThatWereCalled(t *testing.T) {
 	}, got)
 }
 
-func TestIdentitiesAreKeptAsFarBackAsTheHistoryReaches(t *testing.T) {
+func TestIDs_KeptForHistory(t *testing.T) {
 	t.Parallel()
 	for _, history := range []int{2, 1500} {
 		dir := filepath.Join(t.TempDir(), "store")
@@ -133,7 +133,7 @@ func TestIdentitiesAreKeptAsFarBackAsTheHistoryReaches(t *testing.T) {
 }
 
 // A segment of the journal ends at 64 MiB. The next one begins with the present schema.
-func TestTicksGoOnInANewSegment(t *testing.T) {
+func TestJournal_NewSegment(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})

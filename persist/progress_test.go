@@ -71,7 +71,7 @@ func longStore(t testing.TB, ticks int) (string, *storetest.World) {
 	return dir, w
 }
 
-func TestOpeningTellsOfTheJournalFirstAndThenOfTheTicks(t *testing.T) {
+func TestProgress_Open(t *testing.T) {
 	dir, _ := longStore(t, 500)
 	h := &heard{t: t}
 	s, err := persist.Open(h.context(), dir, storetest.New(0).World, persist.Options{})
@@ -82,7 +82,7 @@ func TestOpeningTellsOfTheJournalFirstAndThenOfTheTicks(t *testing.T) {
 	require.Equal(t, persist.Progress{Phase: persist.PhaseReplay, Done: 500, Total: 500}, h.last)
 }
 
-func TestVerifyingTellsOfBytesAndThenOfTicks(t *testing.T) {
+func TestProgress_Verify(t *testing.T) {
 	dir, _ := longStore(t, 500)
 	h := &heard{t: t}
 	v, err := inspect.OpenReadOnly(h.context(), dir)
@@ -96,7 +96,7 @@ func TestVerifyingTellsOfBytesAndThenOfTicks(t *testing.T) {
 	require.Equal(t, []persist.Phase{persist.PhaseScan, persist.PhaseVerify, persist.PhaseReplay}, h.phases)
 }
 
-func TestAPhaseIsToldAFewHundredTimesAtMost(t *testing.T) {
+func TestProgress_Frequency(t *testing.T) {
 	dir, _ := longStore(t, 1000)
 	told := map[persist.Phase]int{}
 	s, err := persist.Open(persist.WithProgress(storetest.Background, func(p persist.Progress) { told[p.Phase]++ }), dir, storetest.New(0).World, persist.Options{})
@@ -108,7 +108,7 @@ func TestAPhaseIsToldAFewHundredTimesAtMost(t *testing.T) {
 	require.Greater(t, told[persist.PhaseReplay], progress.Steps/2)
 }
 
-func TestPartsOfAPhaseAreCountedTogether(t *testing.T) {
+func TestProgress_PartsOfPhase(t *testing.T) {
 	var got []int64
 	p := progress.Start(persist.WithProgress(storetest.Background, func(p persist.Progress) { got = append(got, p.Done) }), persist.PhaseVerify, 1000)
 	inner := progress.Start(p.Part(storetest.Background, 600), persist.PhaseLoad, 3)
@@ -123,7 +123,7 @@ func TestPartsOfAPhaseAreCountedTogether(t *testing.T) {
 }
 
 // An Open whose context ends leaves everything as it was, wherever it ends.
-func TestTheEndOfTheContextEndsAnOpening(t *testing.T) {
+func TestOpen_ContextEnds(t *testing.T) {
 	dir, _ := longStore(t, 300)
 	before := storetest.ReadTree(t, dir)
 	for _, phase := range []persist.Phase{persist.PhaseScan, persist.PhaseReplay} {
@@ -150,7 +150,7 @@ func TestTheEndOfTheContextEndsAnOpening(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestTheEndOfTheContextEndsAVerification(t *testing.T) {
+func TestVerify_ContextEnds(t *testing.T) {
 	dir, _ := longStore(t, 300)
 	for _, phase := range []persist.Phase{persist.PhaseScan, persist.PhaseVerify, persist.PhaseReplay} {
 		ctx, cancel := context.WithCancel(storetest.Background)
@@ -171,7 +171,7 @@ func TestTheEndOfTheContextEndsAVerification(t *testing.T) {
 	}
 }
 
-func TestACreationWhoseContextEndedMakesNoStore(t *testing.T) {
+func TestCreate_ContextEnds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	w.Fill(3)

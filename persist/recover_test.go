@@ -54,7 +54,7 @@ func (r *recovery) run(options inspect.RecoverOptions) (string, inspect.RecoverR
 	return out, report, nil
 }
 
-func TestWithOneFlippedBitAStoreIsRecoveredAsItWasAtOneOfItsTicks(t *testing.T) {
+func TestRecover_EveryFlippedBit(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	r := newRecovery(t, s)

@@ -33,7 +33,7 @@ func sameView(t *testing.T, dir string, v *inspect.View) {
 	}
 }
 
-func TestARefreshedViewShowsWhatANewOneDoes(t *testing.T) {
+func TestRefresh_SameAsNewView(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 3))

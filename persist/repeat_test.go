@@ -141,7 +141,7 @@ func requireMoved(t *testing.T, d *inspect.Diff, older, newer *inspect.Image) {
 
 // Whatever changes the orders between snapshots, the snapshots and saves have the state of the
 // world. They are read in memory and page by page.
-func TestOrdersAreKeptOnceAndRead(t *testing.T) {
+func TestRepeats_Orders(t *testing.T) {
 	t.Parallel()
 	repeats := 0
 	for seed := range deep.Or[uint64](3, 6) {
@@ -245,7 +245,7 @@ func sumOf(t testing.TB, value []byte) uint32 {
 	return ref.CRC
 }
 
-func TestRepeatsThatLieAreRefused(t *testing.T) {
+func TestRepeats_Hostile(t *testing.T) {
 	t.Parallel()
 	dense := func(n, page int) pagefile.Key { return format.Key(format.Column(n, format.DenseArray), page) }
 	sparse := func(n, page int) pagefile.Key { return format.Key(format.Column(n, format.SparseArray), page) }
@@ -342,7 +342,7 @@ func FuzzRepeats(f *testing.F) {
 }
 
 // Recovery of a damaged snapshot also handles pages that repeat others.
-func TestADamagedFileWithRepeatsIsRecovered(t *testing.T) {
+func TestRepeats_RecoverDamaged(t *testing.T) {
 	w := newOrdered(format.PageRows + 300)
 	w.a.SortFunc(func(x, y first) int { return cmp.Compare(y, x) })
 	w.b.SortLike(w.a)
@@ -390,7 +390,7 @@ const (
 )
 
 // The save was written by the first version with repeats. It is never rewritten.
-func TestWhatTheFirstVersionWithRepeatsWroteCanBeRead(t *testing.T) {
+func TestKept_FirstSaveWithRepeats(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(keptRepeats); *golden.Update && os.IsNotExist(err) {
 		w := newOrdered(300)

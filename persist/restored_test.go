@@ -59,7 +59,7 @@ func (o *outside) filled(t *testing.T, s *persist.Store, ticks int) {
 	}
 }
 
-func TestWhatLivesOutsideFollowsEverythingThatFillsAWorld(t *testing.T) {
+func TestOnRestore_EveryFill(t *testing.T) {
 	t.Parallel()
 	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
 	o := newOutside(5)
@@ -92,7 +92,7 @@ func TestWhatLivesOutsideFollowsEverythingThatFillsAWorld(t *testing.T) {
 }
 
 // After a failed Open, the index matches the world: both are empty.
-func TestWhatLivesOutsideFollowsAnOpenThatFails(t *testing.T) {
+func TestOnRestore_OpenFails(t *testing.T) {
 	mem := disktest.New()
 	o := newOutside(5)
 	s, err := persist.OpenFS(storetest.Background, mem, o.w.World, persist.Options{})
@@ -121,7 +121,7 @@ func TestWhatLivesOutsideFollowsAnOpenThatFails(t *testing.T) {
 	require.NotZero(t, emptied, "no call failed after the world was filled")
 }
 
-func TestWhatLivesOutsideFollowsAPlayer(t *testing.T) {
+func TestOnRestore_Player(t *testing.T) {
 	t.Parallel()
 	r := newRecording(t, 1, 30)
 	o := newOutside(0)

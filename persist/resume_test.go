@@ -42,7 +42,7 @@ func change(w *storetest.World, rng *rand.Rand) {
 	w.Seed.Set(storetest.Seed(rng.Uint32()))
 }
 
-func TestAStoreThatFailedGoesOnAsTheWorldIs(t *testing.T) {
+func TestResume_PresentState(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestAStoreThatFailedGoesOnAsTheWorldIs(t *testing.T) {
 
 // A Resume that fails at any call leaves the store failed, and durable data as it was. The next one
 // succeeds.
-func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
+func TestResume_RetryAfterFailure(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 0xf2))
 	calls := 1 // Calls of a Resume, once known.
@@ -141,7 +141,7 @@ func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
 	}
 }
 
-func TestWhatKeepsAStoreFromResuming(t *testing.T) {
+func TestResume_Errors(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(4)
 	s := storetest.Open(t, dir, w, persist.Options{})

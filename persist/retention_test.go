@@ -25,7 +25,7 @@ import (
 )
 
 // Whatever is removed, the rest can be read and recovered.
-func TestARunWithRetentionKeepsWhatItPromises(t *testing.T) {
+func TestRetention_LongRun(t *testing.T) {
 	var removed atomic.Int64
 	for seed := range uint64(3) {
 		dir := filepath.Join(t.TempDir(), "store")
@@ -129,7 +129,7 @@ func TestNamesOfSnapshots(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrNotFound)
 }
 
-func TestADamagedStoreRemovesNothing(t *testing.T) {
+func TestRetention_DamagedStore(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
@@ -160,7 +160,7 @@ func TestADamagedStoreRemovesNothing(t *testing.T) {
 	require.Subset(t, slices.Sorted(maps.Keys(storetest.ReadTree(t, dir))), slices.Sorted(maps.Keys(tree)))
 }
 
-func TestOpeningRemovesSnapshotsThatWereNeverFinished(t *testing.T) {
+func TestOpen_RemovesUnfinished(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
 	storetest.CloseStore(t, s)
@@ -177,7 +177,7 @@ func TestOpeningRemovesSnapshotsThatWereNeverFinished(t *testing.T) {
 }
 
 // A page that never changes must not keep all files forever.
-func TestAWorldThatHardlyChangesIsPrunedAsWell(t *testing.T) {
+func TestRetention_UnchangedPages(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	w.Fill(50)
@@ -194,7 +194,7 @@ func TestAWorldThatHardlyChangesIsPrunedAsWell(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-func TestSnapshotsThatWereRewoundAreNotKept(t *testing.T) {
+func TestRetention_RewoundSnapshots(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(5)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Retain: persist.Retention{Last: 1}})
@@ -216,7 +216,7 @@ func TestSnapshotsThatWereRewoundAreNotKept(t *testing.T) {
 
 // If the journal cannot list a snapshot in its note, the snapshot does not count, and its file is
 // removed.
-func TestASnapshotThatCannotBePromisedIsNone(t *testing.T) {
+func TestSnapshot_NoteFails(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
 	s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})

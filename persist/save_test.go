@@ -30,7 +30,7 @@ func saved(t testing.TB, w *ecs.World) []byte {
 	return data
 }
 
-func TestRandomWorldsAreSavedAndGoOnAsIfTheyHadNot(t *testing.T) {
+func TestRandomWorldsAreSaved(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "save")
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,7 +72,7 @@ func TestRandomWorldsAreSavedAndGoOnAsIfTheyHadNot(t *testing.T) {
 	})
 }
 
-func TestWhatOtherSavesLoseComesBack(t *testing.T) {
+func TestSave_UnusualValues(t *testing.T) {
 	t.Parallel()
 	type odd struct {
 		hidden  int32
@@ -111,7 +111,7 @@ func TestWhatOtherSavesLoseComesBack(t *testing.T) {
 	}
 }
 
-func TestSpentGenerationsAndStaleHandlesStayDead(t *testing.T) {
+func TestSave_StaleHandles(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	last := ecs.NewEntity(1, math.MaxUint32)
 	state := &raw.State{Registry: raw.As[uint64]([]ecs.Entity{ecs.NewEntity(0, 1), last, ecs.NewEntity(2, 9)}), Alive: 2, Free: 3}
@@ -134,7 +134,7 @@ func TestSpentGenerationsAndStaleHandlesStayDead(t *testing.T) {
 	require.Equal(t, saved(t, w), saved(t, again))
 }
 
-func TestEmptyAndLargeWorldsAreSaved(t *testing.T) {
+func TestSave_EmptyAndLarge(t *testing.T) {
 	t.Parallel()
 	empty := ecs.NewWorld(ecs.Options{})
 	require.Equal(t, saved(t, empty), saved(t, ecs.NewWorld(ecs.Options{})))
@@ -168,7 +168,7 @@ func TestEmptyAndLargeWorldsAreSaved(t *testing.T) {
 	}
 }
 
-func TestASaveThatFailsLeavesTheOldOne(t *testing.T) {
+func TestSave_FailureKeepsOldFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "save")
 	w := storetest.New(0)
@@ -198,7 +198,7 @@ func TestASaveThatFailsLeavesTheOldOne(t *testing.T) {
 	require.ErrorIs(t, persist.Load(storetest.Background, filepath.Join(dir, "missing"), w.World), os.ErrNotExist)
 }
 
-func TestLoadIntoAWorldThatHoldsSomething(t *testing.T) {
+func TestLoad_NonEmptyWorld(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "save")
 	source := storetest.New(0)
 	source.Fill(5)
@@ -226,7 +226,7 @@ func TestLoadIntoAWorldThatHoldsSomething(t *testing.T) {
 }
 
 // Loading into a world that a store keeps would give the next tick a wrong parent.
-func TestLoadIntoAWorldKeptInAStoreIsRefused(t *testing.T) {
+func TestLoad_WorldOfStore(t *testing.T) {
 	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
 	w := storetest.New(5)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -256,7 +256,7 @@ func TestLoadIntoAWorldKeptInAStoreIsRefused(t *testing.T) {
 	require.Equal(t, w.Digest(), im.Digest())
 }
 
-func TestAWorldThatWasLoadedBecomesTheBaseOfAStore(t *testing.T) {
+func TestCreate_LoadedWorld(t *testing.T) {
 	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
 	source := storetest.New(0)
 	source.Fill(5)
@@ -279,7 +279,7 @@ func TestAWorldThatWasLoadedBecomesTheBaseOfAStore(t *testing.T) {
 }
 
 // A store can be opened into a cleared world. If that fails, the world is as it was.
-func TestAStoreIsOpenedIntoAWorldThatWasCleared(t *testing.T) {
+func TestOpen_ClearedWorld(t *testing.T) {
 	mem := disktest.New()
 	kept := storetest.New(0)
 	s, err := persist.OpenFS(storetest.Background, mem, kept.World, persist.Options{})

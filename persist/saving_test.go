@@ -31,7 +31,7 @@ func bigWorld(t testing.TB) *storetest.World {
 	return w
 }
 
-func TestASaveHasThePagesOfASnapshot(t *testing.T) {
+func TestSave_SamePagesAsSnapshot(t *testing.T) {
 	for _, w := range []*storetest.World{storetest.New(0), storetest.HostileBase(t), bigWorld(t)} {
 		file := filepath.Join(t.TempDir(), "save")
 		require.NoError(t, persist.Save(storetest.Background, file, w.World))
@@ -51,7 +51,7 @@ func TestASaveHasThePagesOfASnapshot(t *testing.T) {
 	}
 }
 
-func TestASaveStopsWithTheContext(t *testing.T) {
+func TestSave_ContextEnds(t *testing.T) {
 	w := bigWorld(t)
 	file := filepath.Join(t.TempDir(), "save")
 	require.NoError(t, persist.Save(storetest.Background, file, storetest.HostileBase(t).World))
@@ -90,7 +90,7 @@ func reported(t *testing.T, phase persist.Phase, do func(context.Context) error)
 	return steps
 }
 
-func TestSaveAndLoadTellHowFarTheyAre(t *testing.T) {
+func TestProgress_SaveAndLoad(t *testing.T) {
 	w, file := bigWorld(t), filepath.Join(t.TempDir(), "save")
 	saved := reported(t, persist.PhaseWrite, func(ctx context.Context) error { return persist.Save(ctx, file, w.World) })
 	into := storetest.New(0)
@@ -101,7 +101,7 @@ func TestSaveAndLoadTellHowFarTheyAre(t *testing.T) {
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(into.World))
 }
 
-func TestALoadStopsWithTheContext(t *testing.T) {
+func TestLoad_ContextEnds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "save")
 	require.NoError(t, persist.Save(storetest.Background, file, bigWorld(t).World))
 	into := storetest.HostileBase(t)
@@ -116,7 +116,7 @@ func TestALoadStopsWithTheContext(t *testing.T) {
 	require.Equal(t, before, into.Digest())
 }
 
-func TestAFileWithNothingWrongIsLoaded(t *testing.T) {
+func TestLoad_ValidFile(t *testing.T) {
 	for name, w := range map[string]*storetest.World{"empty": storetest.New(0), "small": storetest.HostileBase(t), "big": bigWorld(t)} {
 		file := filepath.Join(t.TempDir(), "save")
 		require.NoError(t, persist.Save(storetest.Background, file, w.World))

@@ -43,7 +43,7 @@ type (
 	unitAgain struct{ HP, Level int32 }
 )
 
-func TestTypesThatDoNotFitAreRefusedByTheFieldsName(t *testing.T) {
+func TestSchema_MismatchNamesField(t *testing.T) {
 	t.Parallel()
 	dir, file := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")
 	w := ecs.NewWorld(ecs.Options{})
@@ -113,7 +113,7 @@ func known(w *ecs.World) (*ecs.Storage[storetest.Position], *ecs.Storage[storete
 	return ecs.MustRegister[storetest.Position](w), ecs.MustRegister[storetest.Frozen](w)
 }
 
-func TestWhatTheProgramDoesNotKnowIsKept(t *testing.T) {
+func TestSchema_UnknownComponentsKept(t *testing.T) {
 	t.Parallel()
 	dir, file := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")
 	w := storetest.New(0)
@@ -187,7 +187,7 @@ func TestWhatTheProgramDoesNotKnowIsKept(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-func TestAComponentRegisteredWhileTheStoreIsOpenIsJournaledWithItsSchema(t *testing.T) {
+func TestSchema_ComponentRegisteredLate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{History: 10})
 	positions, _ := known(w)
@@ -235,7 +235,7 @@ func TestAComponentRegisteredWhileTheStoreIsOpenIsJournaledWithItsSchema(t *test
 	storetest.CloseStore(t, s)
 }
 
-func TestAComponentOfALaterProgramGetsAPlaceInTheStore(t *testing.T) {
+func TestSchema_ComponentOfLaterProgram(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	positions, _ := known(w)
@@ -267,7 +267,7 @@ func TestAComponentOfALaterProgramGetsAPlaceInTheStore(t *testing.T) {
 
 // A rewind makes entities live again that have lost their NoRewind values. Replay must not give
 // them these values either.
-func TestWhatDoesNotRewindIsJournaledAsItIsAfterARewind(t *testing.T) {
+func TestNoRewind_JournaledAfterRewind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(10)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -299,7 +299,7 @@ func copyAfter(t testing.TB, s *persist.Store, dir string) string {
 	return storetest.CopyDir(t, dir)
 }
 
-func TestASnapshotTakenAfterARewindHasNothingOfEntitiesThatDieOnTheWayToTheHead(t *testing.T) {
+func TestNoRewind_SnapshotAfterRewind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(10)
 	s := storetest.Open(t, dir, w, persist.Options{})

@@ -34,7 +34,7 @@ func bigStore(t testing.TB, pages int) (dir string, w *storetest.World, s *persi
 	return dir, w, storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
 }
 
-func TestUnchangedPagesAreNotWrittenAgain(t *testing.T) {
+func TestSharing_UnchangedPages(t *testing.T) {
 	t.Parallel()
 	dir, w, s := bigStore(t, 5)
 	base, err := os.Stat(filepath.Join(dir, "snapshots/00000001.snap"))
@@ -69,7 +69,7 @@ func TestUnchangedPagesAreNotWrittenAgain(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestReferencesNameTheFileThatHoldsThePageAndNeverAnotherReference(t *testing.T) {
+func TestSharing_ReferencesAreDirect(t *testing.T) {
 	t.Parallel()
 	dir, w, s := bigStore(t, 5)
 	for i := range 5 {
@@ -112,7 +112,7 @@ func TestReferencesNameTheFileThatHoldsThePageAndNeverAnotherReference(t *testin
 	require.Equal(t, 5, repeats, "the first file has the order of Position once")
 }
 
-func TestASnapshotThatWouldReferToTooManyFilesIsWrittenInFull(t *testing.T) {
+func TestSharing_TooManyFiles(t *testing.T) {
 	t.Parallel()
 	const pages = snap.MaxFiles + 4
 	dir, w, s := bigStore(t, pages)
@@ -133,7 +133,7 @@ func TestASnapshotThatWouldReferToTooManyFilesIsWrittenInFull(t *testing.T) {
 	require.Equal(t, snap.MaxFiles, most)
 }
 
-func TestADamagedFileIsReportedForAllSnapshotsThatNeedIt(t *testing.T) {
+func TestSharing_DamagedFile(t *testing.T) {
 	t.Parallel()
 	dir, w, s := bigStore(t, 5)
 	for range 2 {
@@ -165,7 +165,7 @@ func TestADamagedFileIsReportedForAllSnapshotsThatNeedIt(t *testing.T) {
 	require.ErrorContains(t, err, base)
 }
 
-func TestRecoveryFallsBackToAnOlderSnapshot(t *testing.T) {
+func TestRecovery_OlderSnapshot(t *testing.T) {
 	t.Parallel()
 	dir, w, s := bigStore(t, 5)
 	for range 3 {
@@ -204,7 +204,7 @@ func TestRecoveryFallsBackToAnOlderSnapshot(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestASnapshotBeginsWhenTheJournalHasGrown(t *testing.T) {
+func TestSnapshot_BeginsWhenDue(t *testing.T) {
 	for _, c := range []struct {
 		bytes   int64
 		minimum int // Snapshots in addition to the base.
@@ -239,7 +239,7 @@ func TestASnapshotBeginsWhenTheJournalHasGrown(t *testing.T) {
 }
 
 // Otherwise the snapshot could outlive its journal after a power failure, and fit a later history.
-func TestTheTicksOfASnapshotAreDurableBeforeItHasItsName(t *testing.T) {
+func TestSnapshot_TicksDurableFirst(t *testing.T) {
 	w := storetest.New(0)
 	durable := make(chan uint64, 10)
 	var s *persist.Store
@@ -264,7 +264,7 @@ func TestTheTicksOfASnapshotAreDurableBeforeItHasItsName(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestASnapshotOfUncommittedChangesIsRefused(t *testing.T) {
+func TestSnapshot_Uncommitted(t *testing.T) {
 	w := storetest.New(2)
 	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{})
 	w.Fill(1)
@@ -277,7 +277,7 @@ func TestASnapshotOfUncommittedChangesIsRefused(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestAFailedSnapshotIsReportedAndTriedAgain(t *testing.T) {
+func TestSnapshot_RetryAfterFailure(t *testing.T) {
 	mem := disktest.New()
 	results := make(chan persist.SnapshotResult, 100)
 	w := storetest.New(0)
@@ -316,7 +316,7 @@ func TestAFailedSnapshotIsReportedAndTriedAgain(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestOnDurableTellsEveryTickInOrder(t *testing.T) {
+func TestOnDurable_EveryTickInOrder(t *testing.T) {
 	for _, policy := range []journal.SyncPolicy{journal.SyncAlways(), journal.SyncEvery(time.Millisecond), journal.SyncNever()} {
 		var ticks []uint64
 		w := storetest.New(5)
@@ -334,7 +334,7 @@ func TestOnDurableTellsEveryTickInOrder(t *testing.T) {
 }
 
 // A journal that refuses a tick has failed, even if it reports no error.
-func TestATickThatTheJournalRefusesFailsTheStore(t *testing.T) {
+func TestStore_JournalRefusesTick(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
@@ -360,7 +360,7 @@ func TestATickThatTheJournalRefusesFailsTheStore(t *testing.T) {
 // twoPages are more entities than one page of a sparse array has.
 const twoPages = format.PageRows + 100
 
-func TestWhatIsClearedLeavesThePagesOfTheSparseArray(t *testing.T) {
+func TestSharing_SparseArrayAfterClear(t *testing.T) {
 	t.Parallel()
 	for name, empty := range map[string]func(w *storetest.World){
 		"component": func(w *storetest.World) { w.Position.Clear() },
@@ -385,7 +385,7 @@ func TestWhatIsClearedLeavesThePagesOfTheSparseArray(t *testing.T) {
 	}
 }
 
-func TestASnapshotAfterOneThatFailedKnowsWhatWasClearedBefore(t *testing.T) {
+func TestSnapshot_ClearBeforeFailure(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
 	for range twoPages {

@@ -145,7 +145,7 @@ func simulate(t *testing.T, p simProgram, every int) (s *simulation) {
 		fault, err = s.check()
 	})
 	if err != nil {
-		t.Fatalf("%v\nfault: %s\nreplay: go test ./persist -run TestASimulatedStoreKeepsItsPromises -sim.program '%v' -sim.fault '%s'", err, fault, p, fault)
+		t.Fatalf("%v\nfault: %s\nreplay: go test ./persist -run TestSimulatedStore -sim.program '%v' -sim.fault '%s'", err, fault, p, fault)
 	}
 	if *simVerbose {
 		t.Logf("%d crashes, %d of them twice, %d flipped bits, %d failures: %v", s.crashes, s.double, s.flipped, s.failures, p)
@@ -153,7 +153,7 @@ func simulate(t *testing.T, p simProgram, every int) (s *simulation) {
 	return s
 }
 
-func TestASimulatedStoreKeepsItsPromises(t *testing.T) {
+func TestSimulatedStore(t *testing.T) {
 	inMemory(t)
 	if *simText != "" {
 		p, err := parseSimProgram(*simText)
@@ -184,7 +184,7 @@ func TestASimulatedStoreKeepsItsPromises(t *testing.T) {
 		runs, total.crashes, total.double, total.flipped, total.failures, total.recoveries)
 }
 
-func TestASimulatedProgramCanBeReadBack(t *testing.T) {
+func TestSimProgram_RoundTrip(t *testing.T) {
 	for seed := range uint64(20) {
 		p := newSimProgram(seed, 20)
 		got, err := parseSimProgram(p.String())

@@ -62,7 +62,7 @@ func everyCrash(mem *disktest.Mem, scenario func(), check func(left *disktest.Me
 	}
 }
 
-func TestACreationThatFailedAtAnyCallCanBeTriedAgain(t *testing.T) {
+func TestCreate_RetryAfterAnyFailure(t *testing.T) {
 	inMemory(t)
 	base := storetest.New(0)
 	base.Fill(5)
@@ -89,7 +89,7 @@ func TestACreationThatFailedAtAnyCallCanBeTriedAgain(t *testing.T) {
 	}
 }
 
-func TestASnapshotWhoseTicksCannotBeMadeDurableNeverGetsItsName(t *testing.T) {
+func TestSnapshot_TicksNotDurable(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
 	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
@@ -121,7 +121,7 @@ func TestASnapshotWhoseTicksCannotBeMadeDurableNeverGetsItsName(t *testing.T) {
 	}
 }
 
-func TestASnapshotInTheBackgroundDoesNotOutliveItsTicks(t *testing.T) {
+func TestCrash_BackgroundSnapshot(t *testing.T) {
 	inMemory(t)
 	mem := disktest.New()
 	w := storetest.New(0)
@@ -143,7 +143,7 @@ func TestASnapshotInTheBackgroundDoesNotOutliveItsTicks(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestASnapshotThatFailsDoesNotFailTheStore(t *testing.T) {
+func TestSnapshot_FailureKeepsStore(t *testing.T) {
 	inMemory(t)
 	for n := 1; ; n++ {
 		mem := disktest.New()
@@ -217,7 +217,7 @@ func flipped(mem *disktest.Mem, name string, bit int) *disktest.Mem {
 	return damaged
 }
 
-func TestAfterRewindsEveryGoodBaseLeadsToTheHead(t *testing.T) {
+func TestRecovery_EveryBaseAfterRewinds(t *testing.T) {
 	mem, w := bushy(t)
 	require.NoError(t, simVerify(mem, w))
 	for _, hidden := range [][]uint32{{}, {4}, {5}, {4, 5}, {3, 4, 5}, {2, 3}, {2, 3, 4}} {
@@ -234,7 +234,7 @@ func TestAfterRewindsEveryGoodBaseLeadsToTheHead(t *testing.T) {
 	}
 }
 
-func TestADamagedPageThatSnapshotsShareIsNamedForEachOfThem(t *testing.T) {
+func TestSharing_DamagedPage(t *testing.T) {
 	mem, _ := bushy(t)
 	base := catalog.SnapshotName(2)
 	for number := uint32(3); number <= 5; number++ {
@@ -272,7 +272,7 @@ func TestADamagedPageThatSnapshotsShareIsNamedForEachOfThem(t *testing.T) {
 
 // A newer program's changes to an older store are as durable as other ticks: it registers a
 // component and gives it to entities.
-func TestAnUpgradeSurvivesEveryCrash(t *testing.T) {
+func TestCrash_Upgrade(t *testing.T) {
 	inMemory(t)
 	mem := disktest.New()
 	w := storetest.New(0)
@@ -307,7 +307,7 @@ func TestAnUpgradeSurvivesEveryCrash(t *testing.T) {
 }
 
 // A file is removed before those that it refers to, and each removal is durable before the next.
-func TestRemovingSnapshotsSurvivesEveryCrash(t *testing.T) {
+func TestCrash_Prune(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
 	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
@@ -344,7 +344,7 @@ func TestRemovingSnapshotsSurvivesEveryCrash(t *testing.T) {
 
 // A crash during a backup leaves either no store or all of it. After Backup has returned, it leaves
 // all of it.
-func TestABackupSurvivesEveryCrashOrIsNotTakenForAStore(t *testing.T) {
+func TestCrash_Backup(t *testing.T) {
 	from, _ := bushy(t)
 	w := storetest.New(0)
 	// Begins a second segment.

@@ -225,7 +225,7 @@ func (s *simOwners) check() error {
 	return nil
 }
 
-func TestProcessesThatTakeAStoreFromEachOtherLoseNothing(t *testing.T) {
+func TestSimulatedOwners(t *testing.T) {
 	runs := max(10, 4**simRuns) // The runs are short.
 	crashes, lost, owners := 0, 0, 0
 	for seed := *simSeed; seed < *simSeed+uint64(runs); seed++ {

@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	soakMinutes  = flag.Float64("soak.minutes", 0, "minutes of TestASoakStaysWithinTheDefaultBound at 60 ticks a second under default options; 0: a small world for a moment")
+	soakMinutes  = flag.Float64("soak.minutes", 0, "minutes of TestSoak_DefaultBound at 60 ticks a second under default options; 0: a small world for a moment")
 	soakSeed     = flag.Uint64("soak.seed", 1, "its seed")
 	soakEntities = flag.Int("soak.entities", 100_000, "its entities")
 )
@@ -77,7 +77,7 @@ func sizeOnDisk(t testing.TB, dir string) (n int64) {
 
 // The files on the disk are counted, including incomplete ones, whatever the store reports. The
 // small world waits for its snapshots, whose duration has no bound.
-func TestASoakStaysWithinTheDefaultBound(t *testing.T) {
+func TestSoak_DefaultBound(t *testing.T) {
 	entities, ticks, pause, bound := 2000, 1500, time.Duration(0), int64(8<<20)
 	options := persist.Bounded(persist.Options{}, bound)
 	if *soakMinutes > 0 {

@@ -73,7 +73,7 @@ func view(t *testing.T, path string) *inspect.View {
 	return v
 }
 
-func TestTheSpaceOfEachFileAddsUpToItsSize(t *testing.T) {
+func TestSpace_EachFile(t *testing.T) {
 	t.Parallel()
 	dir := spaceStore(t)
 	s, err := view(t, dir).Space(context.Background())
@@ -100,7 +100,7 @@ func TestTheSpaceOfEachFileAddsUpToItsSize(t *testing.T) {
 	assert.False(t, seg.Prunable)
 }
 
-func TestTheSpaceOfASnapshotIsThatOfItsArrays(t *testing.T) {
+func TestSpace_Snapshot(t *testing.T) {
 	s, err := view(t, spaceStore(t)).Space(context.Background())
 	require.NoError(t, err)
 	full, sharing := s.Snapshots[1], s.Snapshots[2]
@@ -125,7 +125,7 @@ func TestTheSpaceOfASnapshotIsThatOfItsArrays(t *testing.T) {
 }
 
 // Components in the order of the registry, or of each other, have no pages of their own.
-func TestTheSpaceOfAnOrderIsTakenOnce(t *testing.T) {
+func TestSpace_Order(t *testing.T) {
 	const n = 20_000
 	w := ecs.NewWorld(ecs.Options{})
 	a, b, c := ecs.MustRegister(w, ecs.Component[int64]{Name: "A"}), ecs.MustRegister(w, ecs.Component[int32]{Name: "B"}), ecs.MustRegister(w, ecs.Component[int16]{Name: "C"})
@@ -154,7 +154,7 @@ func TestTheSpaceOfAnOrderIsTakenOnce(t *testing.T) {
 	assert.Zero(t, save.Shared)
 }
 
-func TestTheBytesOfATickAddUpToItsPayload(t *testing.T) {
+func TestSpace_Tick(t *testing.T) {
 	t.Parallel()
 	v := view(t, spaceStore(t))
 	s, err := v.Space(context.Background())
@@ -183,7 +183,7 @@ func TestTheBytesOfATickAddUpToItsPayload(t *testing.T) {
 	assert.InDelta(t, 20_000*24, commits[0].Rows[0].Bytes, 40)
 }
 
-func TestTheSpaceOfADamagedSnapshotIsItsError(t *testing.T) {
+func TestSpace_DamagedSnapshot(t *testing.T) {
 	dir := spaceStore(t)
 	file := filepath.Join(dir, "snapshots", "00000002.snap")
 	content, err := os.ReadFile(file)

@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-func TestSegmentsThatASnapshotStandsForArePrunable(t *testing.T) {
+func TestSpace_PrunableSegments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := ecs.NewWorld(ecs.Options{})

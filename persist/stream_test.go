@@ -41,7 +41,7 @@ func streamed(t testing.TB, w *ecs.World) []byte {
 	return out.Bytes()
 }
 
-func TestAStreamHasTheBytesOfAFile(t *testing.T) {
+func TestStream_SameBytesAsFile(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 9000} {
 		w := worldOf(n)
@@ -74,11 +74,11 @@ func everyMachine(t testing.TB) (data []byte) {
 }
 
 // A build without locks or 64 bits, for example in a browser, writes the same bytes as this one.
-func TestASaveHasTheSameBytesOnEveryMachine(t *testing.T) { everyMachine(t) }
+func TestSave_BytesOnEveryMachine(t *testing.T) { everyMachine(t) }
 
 // The command of bbolt checks saves and lists their pages. The first save has the same bytes as one
 // written under WebAssembly.
-func TestTheCommandOfBboltOpensASave(t *testing.T) {
+func TestSave_BboltCommand(t *testing.T) {
 	t.Parallel()
 	deep.Processes(t)
 	dir := t.TempDir()
@@ -109,7 +109,7 @@ func TestTheCommandOfBboltOpensASave(t *testing.T) {
 	}
 }
 
-func TestAStreamThatIsNoSaveChangesNothing(t *testing.T) {
+func TestStream_NotASave(t *testing.T) {
 	data := streamed(t, worldOf(50).World)
 	w := worldOf(3)
 	before := w.Digest()
@@ -165,7 +165,7 @@ func (r *placedReader) ReadAt(b []byte, offset int64) (int, error) {
 	return r.Reader.ReadAt(b, offset)
 }
 
-func TestWhatCanBeReadAtAnyPlaceIsNotCopied(t *testing.T) {
+func TestLoadFrom_ReaderAtAnyPlace(t *testing.T) {
 	t.Parallel()
 	w := worldOf(60_000)
 	for _, data := range [][]byte{streamed(t, w.World), compressedSave(t, w.World)} {
@@ -182,7 +182,7 @@ func TestWhatCanBeReadAtAnyPlaceIsNotCopied(t *testing.T) {
 	}
 }
 
-func TestAnOpenFileIsLoadedFromWhereItStands(t *testing.T) {
+func TestLoadFrom_AnOpenFile(t *testing.T) {
 	t.Parallel()
 	w := worldOf(300)
 	file := filepath.Join(t.TempDir(), "container")
@@ -206,7 +206,7 @@ func TestAnOpenFileIsLoadedFromWhereItStands(t *testing.T) {
 	require.Equal(t, w.Digest(), loaded.Digest())
 }
 
-func TestAReaderThatFailsInTheMiddleSaysSo(t *testing.T) {
+func TestLoadFrom_ReaderFails(t *testing.T) {
 	dead := errors.New("the line is dead")
 	w := worldOf(3)
 	before := w.Digest()
@@ -217,7 +217,7 @@ func TestAReaderThatFailsInTheMiddleSaysSo(t *testing.T) {
 }
 
 // A reader that claims random access but does not support it is copied.
-func TestAPipeIsCopied(t *testing.T) {
+func TestLoadFrom_Pipe(t *testing.T) {
 	deep.Processes(t)
 	w := worldOf(300)
 	data := streamed(t, w.World)
@@ -248,7 +248,7 @@ func (w *fullWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestAStreamThatCannotBeWrittenSaysSo(t *testing.T) {
+func TestStream_WriterFails(t *testing.T) {
 	w := worldOf(50)
 	err := persist.SaveTo(storetest.Background, &fullWriter{1000}, w.World)
 	require.ErrorIs(t, err, errFull)

@@ -30,7 +30,7 @@ func worldOfPoints(t *testing.T, n int) (*ecs.World, *ecs.Storage[point], *encod
 	return w, s, r
 }
 
-func TestTickThatWritesAllRowsTakesLittleMoreThanTheirValues(t *testing.T) {
+func TestTick_SizeOfAllRows(t *testing.T) {
 	const rows = 1000
 	w, s, r := worldOfPoints(t, rows)
 	for i := range s.MutValues() {
@@ -40,7 +40,7 @@ func TestTickThatWritesAllRowsTakesLittleMoreThanTheirValues(t *testing.T) {
 	require.LessOrEqual(t, float64(len(r.buf)+recordOverhead), 1.05*16*rows)
 }
 
-func TestTickThatWritesScatteredRowsTakesThreeBytesMoreForEach(t *testing.T) {
+func TestTick_SizeOfScatteredRows(t *testing.T) {
 	const rows = 20_000
 	for _, every := range []int{2, 10, 100, 1000} {
 		w, s, r := worldOfPoints(t, rows)
@@ -56,7 +56,7 @@ func TestTickThatWritesScatteredRowsTakesThreeBytesMoreForEach(t *testing.T) {
 
 // The ticks write, add and remove components and resources of every kind, and create and destroy
 // entities.
-func TestACommitTakesNoMemoryOnceTicksAreOfASize(t *testing.T) {
+func TestCommit_NoAllocations(t *testing.T) {
 	w := storetest.New(3)
 	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{Sync: journal.SyncNever()})
 	entities := w.CreateN(nil, 300)

@@ -117,7 +117,7 @@ func traced(t testing.TB, v *inspect.View, kinds map[inspect.TraceKind]int) {
 	}
 }
 
-func TestATraceTellsAllThatHappensToAnEntity(t *testing.T) {
+func TestTrace_AllEvents(t *testing.T) {
 	t.Parallel()
 	kinds := map[inspect.TraceKind]int{}
 	for seed := range uint64(2) {
@@ -130,7 +130,7 @@ func TestATraceTellsAllThatHappensToAnEntity(t *testing.T) {
 	}
 }
 
-func TestATraceBackHasTheSameEventsAsATrace(t *testing.T) {
+func TestTrace_Backwards(t *testing.T) {
 	t.Parallel()
 	v := storetest.WildView(t, 5)
 	most := 0
@@ -179,7 +179,7 @@ func rewinding(events []inspect.TraceEvent) (rest []inspect.TraceEvent) {
 	return rest
 }
 
-func TestATraceOfPartOfALifeBeginsWithWhatWasThere(t *testing.T) {
+func TestTrace_PartOfLife(t *testing.T) {
 	t.Parallel()
 	v := storetest.WildView(t, 7)
 	head := v.Head()
@@ -209,7 +209,7 @@ func TestATraceOfPartOfALifeBeginsWithWhatWasThere(t *testing.T) {
 	}
 }
 
-func TestATraceGoesOnAcrossConversions(t *testing.T) {
+func TestTrace_AcrossConversions(t *testing.T) {
 	dir, _, second, mark := twiceConverted(t)
 	v := storetest.ViewOf(t, dir)
 	kinds := map[inspect.TraceKind]int{}
@@ -249,7 +249,7 @@ func TestATraceGoesOnAcrossConversions(t *testing.T) {
 	require.Equal(t, want, converted)
 }
 
-func TestWhatIsUndoneWithinATickIsTold(t *testing.T) {
+func TestTrace_UndoneWithinTick(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
@@ -290,7 +290,7 @@ func TestWhatIsUndoneWithinATickIsTold(t *testing.T) {
 	}
 }
 
-func TestATraceTellsWhatDamageLeaves(t *testing.T) {
+func TestTrace_Damage(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	v := storetest.ViewOf(t, s.Dir)

@@ -51,7 +51,7 @@ func contents(im *inspect.Image) string {
 	return text
 }
 
-func TestWalkingShowsEveryStateAsLoadingItDoes(t *testing.T) {
+func TestWalk_SameAsLoad(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
 		v := storetest.Verified(t, wandering(t, rand.New(rand.NewPCG(seed, 1))))
@@ -77,7 +77,7 @@ func TestWalkingShowsEveryStateAsLoadingItDoes(t *testing.T) {
 	}
 }
 
-func TestACursorShowsWhatLoadingDoesWhereverItComesFrom(t *testing.T) {
+func TestCursor_SameAsLoad(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -100,7 +100,7 @@ func TestACursorShowsWhatLoadingDoesWhereverItComesFrom(t *testing.T) {
 }
 
 // A clone of a cursor moves independently, and the original cursor stays where it is.
-func TestAClonedCursorGoesItsOwnWay(t *testing.T) {
+func TestCursor_Clone(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -129,7 +129,7 @@ func TestAClonedCursorGoesItsOwnWay(t *testing.T) {
 	}
 }
 
-func TestAWalkEndsWithTheErrorOfItsFunctionOrContext(t *testing.T) {
+func TestWalk_Errors(t *testing.T) {
 	dir, _ := Branching(t)
 	v := storetest.Verified(t, dir)
 	enough, n := errors.New("enough"), 0
@@ -148,7 +148,7 @@ func TestAWalkEndsWithTheErrorOfItsFunctionOrContext(t *testing.T) {
 	require.ErrorIs(t, v.Walk(storetest.Background, 2, 99, nil), persist.ErrNotFound)
 }
 
-func TestAWalkGoesOnWhereAStoreWasConverted(t *testing.T) {
+func TestWalk_AcrossConversion(t *testing.T) {
 	dir := olderCopy(t)
 	w, s := openNewer(t, dir)
 	before := w.Raw().Seq()
@@ -169,7 +169,7 @@ func TestAWalkGoesOnWhereAStoreWasConverted(t *testing.T) {
 	require.Equal(t, digest, c.Image().Digest())
 }
 
-func TestAnImageMakesAWorldOfItsOwn(t *testing.T) {
+func TestImage_IndependentWorld(t *testing.T) {
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
 	im, err := v.At(storetest.Background, 5)
@@ -182,7 +182,7 @@ func TestAnImageMakesAWorldOfItsOwn(t *testing.T) {
 	require.Equal(t, before, contents(im))
 }
 
-func TestWhatDoesNotRewindStaysSoWhereNobodyKnowsIt(t *testing.T) {
+func TestNoRewind_UnknownComponent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "w.save")
 	known := storetest.New(0)
 	known.Fill(20)

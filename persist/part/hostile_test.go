@@ -28,7 +28,7 @@ type (
 // Whoever writes a save can say anything in it: nobody's components are lost, references
 // lead nowhere but to the new entities and to those that are alive, and what is refused
 // changes nothing.
-func TestWhateverASaveSaysAMergeIsWholeOrNothing(t *testing.T) {
+func TestMerge_HostileSave(t *testing.T) {
 	refused := 0
 	for seed := range uint64(deep.Or(100, 2000)) {
 		random := rand.New(rand.NewPCG(seed, 10))
@@ -104,7 +104,7 @@ func FuzzLoadFrom(f *testing.F) {
 }
 
 // Every byte of a part is vouched for.
-func TestAByteThatWasChangedIsFound(t *testing.T) {
+func TestPart_EveryFlippedByte(t *testing.T) {
 	w := newWorld(0)
 	_, list := chain(w, 2)
 	data := bytesOf(t, of(t, w.World.World, part.Options{}, list...))
@@ -119,7 +119,7 @@ func TestAByteThatWasChangedIsFound(t *testing.T) {
 }
 
 // Where two entities say that they were called the same, the first of them counts.
-func TestOfTwoWithOneNameTheFirstCounts(t *testing.T) {
+func TestPart_DuplicateName(t *testing.T) {
 	from, to := newWorld(0), newWorld(0)
 	origins := ecs.MustRegister(from.World.World, ecs.Component[origin]{Name: "part.origin"})
 	origins.SetAll(from.CreateN(nil, 2), origin{7, 1})

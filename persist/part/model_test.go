@@ -181,7 +181,7 @@ func distinct(list []ecs.Entity) (once []ecs.Entity) {
 // Whatever was taken out of whatever world, and however it came there, what is merged is what
 // a plain model says: the components of the originals, with references among them followed
 // and others as the program said; and all that was there is as it was.
-func TestWhatIsMergedIsWhatWasTaken(t *testing.T) {
+func TestMerge_SameAsModel(t *testing.T) {
 	for seed := range uint64(deep.Or(150, 2000)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 7))
@@ -290,7 +290,7 @@ func mergeAsModelled(t *testing.T, random *rand.Rand, from, to *world) {
 }
 
 // A merge is journaled as what a program does: the store that is opened again has it.
-func TestWhatIsMergedIsKeptByAStore(t *testing.T) {
+func TestMerge_WorldOfStore(t *testing.T) {
 	for seed := range uint64(deep.Or(12, 200)) {
 		random := rand.New(rand.NewPCG(seed, 8))
 		from, to := newWorld(0), newWorld(2)

@@ -59,7 +59,7 @@ func chain(w *world, n int) (outside ecs.Entity, list []ecs.Entity) {
 
 // A level that went and came back is what it was, under other names, and refers to who
 // stayed.
-func TestALevelComesBackToTheWorldThatItLeft(t *testing.T) {
+func TestMerge_Level(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 9))
 		w := newWorld(0)
@@ -96,7 +96,7 @@ func TestALevelComesBackToTheWorldThatItLeft(t *testing.T) {
 
 // Without a word, a reference to who stayed behind is refused; one to who was dead is
 // cleared, and told.
-func TestAReferenceOutOfThePartIsNotLostBySilence(t *testing.T) {
+func TestPart_ReferenceOutside(t *testing.T) {
 	w := newWorld(0)
 	w.CreateN(nil, 5) // So that names in the part are others.
 	outside, list := chain(w, 2)
@@ -136,7 +136,7 @@ func TestAReferenceOutOfThePartIsNotLostBySilence(t *testing.T) {
 
 // What the program says of a reference is taken only if it is alive: else it would name who
 // is born there.
-func TestAReferenceNeverNamesWhoIsNotAlive(t *testing.T) {
+func TestMerge_ReferenceToDead(t *testing.T) {
 	from, to := newWorld(0), newWorld(0)
 	_, list := chain(from, 1)
 	p := of(t, from.World.World, part.Options{}, list...)
@@ -160,7 +160,7 @@ func TestAReferenceNeverNamesWhoIsNotAlive(t *testing.T) {
 }
 
 // Resources come if both sides say so, and say who refers.
-func TestResourcesArePartOnlyIfTheyAreNamed(t *testing.T) {
+func TestPart_Resources(t *testing.T) {
 	from := newWorld(0)
 	outside, list := chain(from, 1)
 	from.chief.Set(bond{Parent: list[0], Friends: []ecs.Entity{outside}})
@@ -196,7 +196,7 @@ func TestResourcesArePartOnlyIfTheyAreNamed(t *testing.T) {
 }
 
 // A component that the world does not have is an error, or left out.
-func TestComponentsThatAWorldLacksAreNotLostBySilence(t *testing.T) {
+func TestMerge_MissingComponents(t *testing.T) {
 	from := newWorld(0)
 	e := from.Create()
 	from.Rank.Set(e, storetest.Rank{Place: 3})
@@ -221,7 +221,7 @@ func TestComponentsThatAWorldLacksAreNotLostBySilence(t *testing.T) {
 }
 
 // What older types wrote is converted, or refused, as by Load.
-func TestOlderTypesAreConvertedAsByLoad(t *testing.T) {
+func TestMerge_OlderTypes(t *testing.T) {
 	type Old struct{ X, Lost int32 }
 	type New struct{ X, Added int64 }
 	old := ecs.NewWorld(ecs.Options{})
@@ -249,7 +249,7 @@ func TestOlderTypesAreConvertedAsByLoad(t *testing.T) {
 
 // A save of a whole world is a part of which all entities are; a part is a save that can be
 // loaded whole, looked into and taken parts of.
-func TestPartsAreSavesAndSavesAreParts(t *testing.T) {
+func TestPart_IsASave(t *testing.T) {
 	w := newWorld(0)
 	w.Fill(8)
 	outside, list := chain(w, 3)
@@ -292,7 +292,7 @@ func TestPartsAreSavesAndSavesAreParts(t *testing.T) {
 }
 
 // A component of a save that happens to have the fields of an origin is not taken for one.
-func TestWhatLooksLikeAnOriginIsNone(t *testing.T) {
+func TestPart_FalseOrigin(t *testing.T) {
 	type version struct{ Index, Generation uint32 }
 	w := ecs.NewWorld(ecs.Options{})
 	e := w.Create()
@@ -307,7 +307,7 @@ func TestWhatLooksLikeAnOriginIsNone(t *testing.T) {
 }
 
 // The same part is the same bytes, whatever order maps have.
-func TestAPartSavedTwiceIsTheSameBytes(t *testing.T) {
+func TestPart_SavedTwice(t *testing.T) {
 	w := newWorld(0)
 	w.grow(rand.New(rand.NewPCG(3, 3)), 80)
 	list := slices.Clone(w.Entities()[:w.Len()/2])
@@ -325,7 +325,7 @@ func TestAPartSavedTwiceIsTheSameBytes(t *testing.T) {
 }
 
 // A merge is seen by all that sees creations: hooks, relations, indexes, groups, required components.
-func TestAMergeIsSeenAsCreations(t *testing.T) {
+func TestMerge_SeenAsCreations(t *testing.T) {
 	from, to := newWorld(0), newWorld(0)
 	outside, list := chain(from, 4)
 	children := ecs.NewRelation(to.bonds, func(b bond) ecs.Entity { return b.Parent }, ecs.RelationOptions{})
@@ -349,7 +349,7 @@ func TestAMergeIsSeenAsCreations(t *testing.T) {
 }
 
 // What cannot be taken is told.
-func TestWhatIsNoPartIsRefused(t *testing.T) {
+func TestLoad_NotAPart(t *testing.T) {
 	w := newWorld(0)
 	e := w.Create()
 	w.Destroy(e)
@@ -375,7 +375,7 @@ func TestWhatIsNoPartIsRefused(t *testing.T) {
 }
 
 // A tick of a store can be looked at with types, and a part of it brought back.
-func TestAPartOfThePastComesBack(t *testing.T) {
+func TestPart_OfPast(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(0)
 	s, err := persist.Open(ctx, dir, w.World.World, persist.Options{})
