@@ -89,7 +89,7 @@ func follow(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error)
 		cat:   cat, typed: image.Typed{World: w.Raw()}, empty: image.WithoutEntities(w),
 	}
 	if err = f.world().Attach(f.store, 0); err == nil {
-		if err = cat.Pursue(ctx, func() error { return f.load(ctx, cat.Head()) }); err != nil {
+		if err = cat.RefreshAndRetry(ctx, func() error { return f.load(ctx, cat.Head()) }); err != nil {
 			_ = f.world().Detach(f.store) // No checkpoint is held.
 		}
 	}
@@ -121,7 +121,7 @@ func (f *Follower) Advance(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	at := f.at()
-	err = f.cat.Pursue(ctx, func() error { return f.advance(ctx) })
+	err = f.cat.RefreshAndRetry(ctx, func() error { return f.advance(ctx) })
 	return f.at() != at, err
 }
 
@@ -199,14 +199,14 @@ func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*
 			return nil, err
 		}
 	}
-	bases := cat.Bases(cat.Head())
+	bases := cat.CandidateSnapshots(cat.Head())
 	if f.at().Seq != cat.Head() || f.image != nil || len(bases) == 0 {
 		return f.reread(ctx, l, options)
 	}
 	s := f.store
 	f.state.id = f.at() // The owner may have gone back to this state.
 	s.options, s.lock = options.resolved(s.files), l
-	if err := s.takeOver(f.state, cat, &catalog.Found{Snapshot: bases[0]}); err != nil {
+	if err := s.takeOver(f.state, cat, &catalog.Recovery{Snapshot: bases[0]}); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -214,7 +214,7 @@ func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*
 
 // takeOver begins to journal a world that is already at a state of the store. If it fails, the
 // world is followed as before.
-func (s *Store) takeOver(state storedState, c *catalog.Catalog, f *catalog.Found) error {
+func (s *Store) takeOver(state storedState, c *catalog.Catalog, f *catalog.Recovery) error {
 	if err := s.removeTemps(); err != nil {
 		return err
 	}
@@ -352,12 +352,12 @@ func (f *Follower) read(ctx context.Context, e journal.Entry) (*format.Tick, *fo
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case r.Says.Parent != at:
-		return nil, nil, f.cat.EntryError(e, fmt.Errorf("tick %d continues state %v, not %v", e.Tick, r.Says.Parent, at))
+	case r.Decoded.Parent != at:
+		return nil, nil, f.cat.EntryError(e, fmt.Errorf("tick %d continues state %v, not %v", e.Tick, r.Decoded.Parent, at))
 	case f.state.schema.Differs(r.Schema) != nil:
 		return nil, nil, errAnew // Components were converted.
 	}
-	return r.Says, r.Schema, nil
+	return r.Decoded, r.Schema, nil
 }
 
 // note updates s for tick t, which is record id under schema.
@@ -382,7 +382,7 @@ func (f *Follower) convert(ctx context.Context, head uint64) error {
 	}
 	im := f.image
 	for _, e := range path {
-		if im, err = f.cat.Across(ctx, im, e); err == nil {
+		if im, err = f.cat.ConvertedImage(ctx, im, e); err == nil {
 			err = f.cat.Step(im, e)
 		}
 		if err != nil {
@@ -395,7 +395,7 @@ func (f *Follower) convert(ctx context.Context, head uint64) error {
 
 // load fills the world with the state after record seq.
 func (f *Follower) load(ctx context.Context, seq uint64) (err error) {
-	return f.cat.Persevere(ctx, func() error {
+	return f.cat.RetryOnChange(ctx, func() error {
 		bare := f.image == nil
 		im, _, err := f.cat.Reach(ctx, seq, bare)
 		if err != nil {

@@ -37,7 +37,7 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	if err := c.Scan(ctx); err != nil {
 		return err
 	}
-	im, found, err := c.Continued(ctx, point)
+	im, found, err := c.RecoverHead(ctx, point)
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (s *Store) wayBack(ctx context.Context, c *catalog.Catalog) (*way, error) {
 		if err := c.Describe(r, im.ID, im.Stored); err != nil {
 			return nil, err
 		}
-		t, schema := r.Says, r.Schema
+		t, schema := r.Decoded, r.Schema
 		// A save was loaded, or a resource was added.
 		anew := t.Tick <= im.Tick || givesFirst(im, schema, t)
 		if err := c.Advance(im, r); err != nil {

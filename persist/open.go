@@ -339,7 +339,7 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	if n := s.world.Len(); n > 0 {
 		return fmt.Errorf("%w: it has %d; open with an empty world, or Clear it before", ErrNotEmpty, n)
 	}
-	im, f, err := c.Continued(ctx, s.options.At)
+	im, f, err := c.RecoverHead(ctx, s.options.At)
 	if err != nil {
 		return err
 	}
@@ -406,7 +406,7 @@ func stateOf(im *image.Image) storedState {
 
 // continueAt makes the next tick continue the state that the world was filled with, under the
 // schema of the store.
-func (s *Store) continueAt(c *catalog.Catalog, state storedState, f *catalog.Found) {
+func (s *Store) continueAt(c *catalog.Catalog, state storedState, f *catalog.Recovery) {
 	s.head, s.older = state.id.Seq, state.id.Seq != c.Head()
 	s.adoptFiles(c, f)
 	s.forgetBefore(state.id, time.Time{})
@@ -441,7 +441,7 @@ func (s *Store) forgetBefore(id journal.ID, at time.Time) {
 // adoptFiles makes the next snapshot share pages with the one found, where the pages are equal.
 // Replay does not record which pages the ticks touch, so any page may differ. The snapshot compares
 // pages by their sums.
-func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Found) {
+func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Recovery) {
 	s.id = f.Snapshot.World
 	s.table = f.Table
 	s.list = storedSnapshots(c, s.head)

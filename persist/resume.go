@@ -35,7 +35,7 @@ type origin struct {
 	id journal.ID
 	// Returns the number of rows that a storage has in that state.
 	rows  func(raw.Storage) int
-	found *catalog.Found
+	found *catalog.Recovery
 	lost  bool // Nothing on the disk leads to the state.
 }
 
@@ -82,7 +82,7 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 // originIn returns the newest durable state, or the state at the given point. An unreachable state
 // is accepted only if the store failed because files were removed.
 func (s *Store) originIn(ctx context.Context, c *catalog.Catalog, at string, cause error) (*origin, error) {
-	durable, found, err := c.Continued(ctx, at)
+	durable, found, err := c.RecoverHead(ctx, at)
 	switch {
 	case err == nil:
 		rows := func(st raw.Storage) int {
@@ -99,7 +99,7 @@ func (s *Store) originIn(ctx context.Context, c *catalog.Catalog, at string, cau
 	if e, ok := c.Log.Find(id.Seq); ok {
 		id = e.ID
 	}
-	found = &catalog.Found{Snapshot: catalog.SnapshotInfo{ID: id, World: s.id}, Skipped: []error{err}}
+	found = &catalog.Recovery{Snapshot: catalog.SnapshotInfo{ID: id, World: s.id}, Skipped: []error{err}}
 	return &origin{id: id, rows: func(raw.Storage) int { return 0 }, found: found, lost: true}, nil
 }
 

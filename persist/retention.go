@@ -458,7 +458,7 @@ func (p *pruning) promise(list []storedSnapshot) []byte {
 			stay = append(stay, s.SnapshotInfo)
 		}
 	}
-	return catalog.Promise(stay)
+	return catalog.EncodeSnapshotList(stay)
 }
 
 // prune removes the planned files as long as the store holds the lock l. Each removal is durable

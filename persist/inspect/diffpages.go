@@ -70,7 +70,7 @@ func diffPages(ctx context.Context, v *catalog.Catalog, a uint64, u *catalog.Cat
 
 // snapshotOf opens the snapshot file of the state after record seq.
 func snapshotOf(v *catalog.Catalog, seq uint64) (*snap.Reader, error) {
-	bases := v.Bases(seq)
+	bases := v.CandidateSnapshots(seq)
 	if len(bases) == 0 || bases[0].Err != nil || bases[0].ID.Seq != seq {
 		return nil, errNoPages
 	}

@@ -22,7 +22,7 @@ import (
 // per entity.
 func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState, error) {
 	var f *follower
-	err := v.cat.Persevere(ctx, func() (err error) {
+	err := v.cat.RetryOnChange(ctx, func() (err error) {
 		if f, err = nearestFollower(ctx, v.cat, e, seq); err == nil {
 			err = f.follow(ctx, seq)
 		}
@@ -61,7 +61,7 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 	for older := uint32(math.MaxUint32); ; {
 		var s *Stretch
 		var base SnapshotInfo
-		err := v.cat.Persevere(ctx, func() (err error) {
+		err := v.cat.RetryOnChange(ctx, func() (err error) {
 			s, base, err = stretch(ctx, v.cat, e, seq, older)
 			return err
 		})
@@ -79,7 +79,7 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 // nearest snapshot. If one of these components does not rewind, it loads the whole state.
 func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit int) (first []Referrer, total int, err error) {
 	var list *referrers
-	err = v.cat.Persevere(ctx, func() (err error) {
+	err = v.cat.RetryOnChange(ctx, func() (err error) {
 		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s SnapshotInfo) error {
 			list = &referrers{entity: e, limit: limit}
 			return referrersFrom(ctx, v.cat, s, list, seq)
@@ -107,7 +107,7 @@ func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit in
 // deep the tree is.
 func (v *View) Tree(ctx context.Context, e ecs.Entity, component, field string, seq uint64) (nodes []TreeNode, rootless []ecs.Entity, err error) {
 	var r *relation
-	err = v.cat.Persevere(ctx, func() error {
+	err = v.cat.RetryOnChange(ctx, func() error {
 		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s SnapshotInfo) (err error) {
 			r, err = relationFrom(ctx, v.cat, s, component, field, seq)
 			return err
@@ -127,7 +127,7 @@ func (v *View) Tree(ctx context.Context, e ecs.Entity, component, field string, 
 // page by page, 8 bytes per live entity, and the ticks after the nearest snapshot. It reads no
 // values, so damage in them does not matter.
 func (v *View) Living(ctx context.Context, entities []ecs.Entity, seq uint64) (alive map[ecs.Entity]bool, err error) {
-	err = v.cat.Persevere(ctx, func() error {
+	err = v.cat.RetryOnChange(ctx, func() error {
 		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s SnapshotInfo) error {
 			alive = make(map[ecs.Entity]bool, len(entities))
 			for _, e := range entities {

@@ -126,7 +126,7 @@ func (f *follower) step(ctx context.Context, r *catalog.Record) (before *followe
 	// The copy has the new schema: the entity has none of the added components before the tick.
 	was := *f
 	was.rows = slices.Clone(f.rows)
-	if err := f.apply(ctx, r.Says, r.ID); err != nil {
+	if err := f.apply(ctx, r.Decoded, r.ID); err != nil {
 		return nil, f.view.EntryError(r.Entry, fmt.Errorf("tick %d: %w", r.Tick, err))
 	}
 	return &was, nil

@@ -55,9 +55,9 @@ func (l *living) follow(ctx context.Context, v *catalog.Catalog, path []journal.
 		if err := v.Describe(r, id, func() *format.Schema { return schema }); err != nil {
 			return err
 		}
-		err := l.apply(r.Says, id)
+		err := l.apply(r.Decoded, id)
 		for i := 0; err == nil && i < len(also); i++ {
-			err = also[i](r.Says)
+			err = also[i](r.Decoded)
 		}
 		if err != nil {
 			return v.EntryError(r.Entry, fmt.Errorf("tick %d: %w", r.Tick, err))

@@ -81,7 +81,7 @@ func way(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 	}
 	var oldest *SnapshotInfo
 	// The nearest snapshot comes first, so the last match is the oldest.
-	for _, s := range v.Bases(seq) {
+	for _, s := range v.CandidateSnapshots(seq) {
 		if s.Err == nil && (s.ID.Seq >= root || len(way) == 0) {
 			oldest = &s
 		}

@@ -76,7 +76,7 @@ func followFrom(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, e
 // leadingBases returns the snapshots that lead to record seq by ticks of their own schema,
 // nearest first. It includes snapshots that cannot be read.
 func leadingBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
-	return slices.DeleteFunc(v.Bases(seq), func(s SnapshotInfo) bool { return s.Err == nil && !v.Leads(s, seq) })
+	return slices.DeleteFunc(v.CandidateSnapshots(seq), func(s SnapshotInfo) bool { return s.Err == nil && !v.SameSchemaPath(s, seq) })
 }
 
 // firstReadable calls read with each of bases until it succeeds. bases lead to record seq: an

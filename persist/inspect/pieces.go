@@ -281,19 +281,19 @@ func (p *pieces) forward(ctx context.Context, v *catalog.Catalog, path []journal
 		}
 		r := v.Record(e)
 		err := v.Describe(r, p.im.ID, p.im.Stored)
-		if err == nil && r.Says.Parent != p.im.ID {
-			err = v.EntryError(e, fmt.Errorf("tick %d continues state %v, not %v", e.Tick, r.Says.Parent, p.im.ID))
+		if err == nil && r.Decoded.Parent != p.im.ID {
+			err = v.EntryError(e, fmt.Errorf("tick %d continues state %v, not %v", e.Tick, r.Decoded.Parent, p.im.ID))
 		}
 		if err == nil {
 			err = p.adopt(r.Schema)
 		}
 		if err == nil {
-			err = p.im.Patch(p.editable(r.Says))
+			err = p.im.Patch(p.editable(r.Decoded))
 		}
 		if err != nil {
 			return i, err
 		}
-		p.patched(r.Says)
+		p.patched(r.Decoded)
 		p.im.Tick, p.im.ID = e.Tick, e.ID
 	}
 	return len(path), nil

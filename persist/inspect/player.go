@@ -116,7 +116,7 @@ func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOp
 // openPlayer opens a player of v, and takes ownership of v.
 func openPlayer(ctx context.Context, v *catalog.Catalog, w *ecs.World, options PlayerOptions) (*Player, error) {
 	p := &Player{view: v, world: w, typed: image.Typed{World: w.Raw()}, step: options.Step, newest: options.To == "", empty: image.WithoutEntities(w)}
-	if err := v.Pursue(ctx, func() error { return p.open(ctx, options) }); err != nil {
+	if err := v.RefreshAndRetry(ctx, func() error { return p.open(ctx, options) }); err != nil {
 		v.Close()
 		return nil, err
 	}
@@ -239,7 +239,7 @@ func (p *Player) apply(r *catalog.Record, converted bool) error {
 	if converted || w.Tick() != p.Tick() || r.Tick <= w.Tick() || w.Raw().Dirty() {
 		return p.load()
 	}
-	patch, err := p.typed.Patch(r.Says, r.Schema, r.ID)
+	patch, err := p.typed.Patch(r.Decoded, r.Schema, r.ID)
 	switch {
 	// The types of the world differ from the stored ones, so loading converts them.
 	case errors.Is(err, image.ErrUnlike):
@@ -260,7 +260,7 @@ func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *ca
 		r, converted = read, was != im
 		return nil
 	}, after: func(_ context.Context, im *Image, r *catalog.Record) error {
-		c.shown, says = im.Settled(), describeTick(c.view, e, r.Says, r.Schema)
+		c.shown, says = im.Settled(), describeTick(c.view, e, r.Decoded, r.Schema)
 		return nil
 	}}
 	im := c.image
@@ -285,7 +285,7 @@ func (p *Player) Refresh(ctx context.Context) (more bool, err error) {
 	if changed, err := p.view.Refresh(ctx); err != nil || !changed && p.err == nil {
 		return false, err
 	}
-	err = p.view.Pursue(ctx, func() error {
+	err = p.view.RefreshAndRetry(ctx, func() error {
 		more, err = p.goOn(ctx)
 		return err
 	})

@@ -289,7 +289,7 @@ func (s *salvage) nearest(ctx context.Context) (*Image, error) {
 		// No snapshot leads to target, so take an older record that has one.
 		if next == target {
 			var ok bool
-			if next, ok = s.Before(target, s.loadable(), s.bad); !ok {
+			if next, ok = s.LastReachableBefore(target, s.loadable(), s.bad); !ok {
 				return nil, s.because(s.unreachable())
 			}
 		}

@@ -170,8 +170,8 @@ func searchTick(v *catalog.Catalog, m *format.Manifest, searches []*search, r *c
 	if err := v.Describe(r, m.ID, func() *format.Schema { return m.Schema }); err != nil {
 		return err
 	}
-	for i := range r.Says.Storages {
-		p := &r.Says.Storages[i]
+	for i := range r.Decoded.Storages {
+		p := &r.Decoded.Storages[i]
 		n := slices.IndexFunc(searches, func(c *search) bool { return c.number == p.Number })
 		if n < 0 {
 			continue

@@ -264,7 +264,7 @@ func (r *rewrite) announce(ctx context.Context, s *format.Schema) error {
 // end closes the journal with the state after record seq as its head. Before that it notes all
 // snapshots in the journal, so that a missing one is detected later.
 func (r *rewrite) end(ctx context.Context, seq uint64) error {
-	promise, err := catalog.PromiseAll(ctx, r.files)
+	promise, err := catalog.EncodeSnapshotListOf(ctx, r.files)
 	if err == nil {
 		err = r.journal.KeepNote(promise)
 	}

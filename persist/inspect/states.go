@@ -71,7 +71,7 @@ func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Pat
 // the nearest snapshot and reads the ticks. The phase is [progress.PhaseReplay].
 func (v *View) Walk(ctx context.Context, from, to uint64, f func(im *Image, c *Commit) error) error {
 	w := walk{Catalog: v.cat, after: func(_ context.Context, im *Image, r *catalog.Record) error {
-		return f(im.Settled(), describeTick(v.cat, r.Entry, r.Says, r.Schema))
+		return f(im.Settled(), describeTick(v.cat, r.Entry, r.Decoded, r.Schema))
 	}}
 	return w.between(ctx, from, to)
 }
@@ -95,7 +95,7 @@ func (v *View) Commits(from, to uint64) ([]Commit, error) {
 		if err := v.cat.DescribeAt(r); err != nil {
 			return err
 		}
-		commits[i] = *describeTick(v.cat, r.Entry, r.Says, r.Schema)
+		commits[i] = *describeTick(v.cat, r.Entry, r.Decoded, r.Schema)
 		return nil
 	})
 	if err != nil {
@@ -120,7 +120,7 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 			older, kept = was, nil
 			// Otherwise the state was converted.
 			if was == im {
-				kept = keepRows(im, r.Says)
+				kept = keepRows(im, r.Decoded)
 			}
 			return nil
 		},
@@ -134,7 +134,7 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 			if err != nil {
 				return err
 			}
-			return f(d, describeTick(v.cat, r.Entry, r.Says, r.Schema))
+			return f(d, describeTick(v.cat, r.Entry, r.Decoded, r.Schema))
 		},
 	}
 	return w.between(ctx, from, to)

@@ -108,7 +108,7 @@ func stretch(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64, 
 // a stretch does not begin with a conversion, which is an event.
 func stretchBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
 	var bases, converted []SnapshotInfo
-	for _, s := range v.Bases(seq) {
+	for _, s := range v.CandidateSnapshots(seq) {
 		if wasConverted(v, s) {
 			converted = append(converted, s)
 		} else {
@@ -166,7 +166,7 @@ type trace struct {
 // unknown, and the trace begins anyway.
 func newTrace(ctx context.Context, v *catalog.Catalog, e ecs.Entity, from, to uint64) (*trace, error) {
 	t := new(trace)
-	err := v.Persevere(ctx, func() (err error) {
+	err := v.RetryOnChange(ctx, func() (err error) {
 		if from == 0 {
 			t.follower, err = oldestFollower(ctx, v, e, to)
 			return err
@@ -184,7 +184,7 @@ func newTrace(ctx context.Context, v *catalog.Catalog, e ecs.Entity, from, to ui
 
 // readableBases returns the snapshots that lead to record seq and have a manifest, oldest first.
 func readableBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
-	bases := slices.DeleteFunc(v.Bases(seq), func(s SnapshotInfo) bool { return s.Err != nil })
+	bases := slices.DeleteFunc(v.CandidateSnapshots(seq), func(s SnapshotInfo) bool { return s.Err != nil })
 	slices.SortFunc(bases, func(a, b SnapshotInfo) int {
 		return cmp.Or(cmp.Compare(a.ID.Seq, b.ID.Seq), cmp.Compare(a.Number, b.Number))
 	})
@@ -257,7 +257,7 @@ func (t *trace) run(ctx context.Context, seq uint64) error {
 			return err
 		}
 		t.bytes += int64(r.Length)
-		return t.compare(before, r.Says, r.Entry)
+		return t.compare(before, r.Decoded, r.Entry)
 	})
 }
 

@@ -108,7 +108,7 @@ func verifyRecord(v *catalog.Catalog, r *catalog.Record) error {
 	if err := v.DescribeAt(r); err != nil {
 		return err
 	}
-	if _, err := format.DecodeOps(r.Says.Ops); err != nil {
+	if _, err := format.DecodeOps(r.Decoded.Ops); err != nil {
 		return v.EntryError(r.Entry, err)
 	}
 	return nil

@@ -119,7 +119,7 @@ func (v *View) Refusal(ctx context.Context) error {
 	if v.IsSave() {
 		return nil
 	}
-	return v.cat.Refusal(ctx)
+	return v.cat.CheckOpenable(ctx)
 }
 
 // Recover is [Recover] for the store or save of v. It ignores options.Files. If out is empty, it

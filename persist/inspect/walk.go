@@ -28,7 +28,7 @@ type walk struct {
 // step returns the state after r, which continues im. After an error im is unusable.
 func (w *walk) step(ctx context.Context, im *Image, r *catalog.Record) (*Image, error) {
 	// next is im itself, or the state that im was converted to before r.
-	next, err := w.Across(ctx, im, r.Entry)
+	next, err := w.ConvertedImage(ctx, im, r.Entry)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (w *walk) between(ctx context.Context, from, to uint64) error {
 // base is At for a state to which ticks are applied. It keeps rows of dead entities in no-rewind
 // components, which later ticks depend on. At drops these rows.
 func base(ctx context.Context, v *catalog.Catalog, seq uint64) (im *Image, err error) {
-	err = v.Persevere(ctx, func() error {
+	err = v.RetryOnChange(ctx, func() error {
 		im, _, err = v.Reach(ctx, seq, false)
 		return err
 	})
@@ -168,7 +168,7 @@ func shortcut(v *catalog.Catalog, im *Image, from, to uint64) []journal.Entry {
 	if !slices.ContainsFunc(v.Snapshots, func(s SnapshotInfo) bool { return s.ID.Seq > from && s.ID.Seq <= to && s.Size < bytes }) {
 		return path
 	}
-	for _, s := range v.Bases(to) {
+	for _, s := range v.CandidateSnapshots(to) {
 		if s.Err != nil {
 			continue
 		}

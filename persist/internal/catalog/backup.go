@@ -110,7 +110,7 @@ func (c *copier) run(ctx context.Context) error {
 // snapshots were listed and before the journal was. Then the error wraps fs.ErrNotExist.
 func (c *copier) sound() error {
 	errs := c.Faults()
-	if len(errs) == 0 && len(c.Bases(c.Head())) == 0 {
+	if len(errs) == 0 && len(c.CandidateSnapshots(c.Head())) == 0 {
 		for _, s := range c.Snapshots {
 			if c.Gone(s.Name) {
 				return fmt.Errorf("%s: %w", s.Name, fs.ErrNotExist)
@@ -256,7 +256,7 @@ func (c *copier) seal(ctx context.Context, log *journal.Log) error {
 		return err
 	}
 	copied := slices.DeleteFunc(slices.Clone(c.Snapshots), func(s SnapshotInfo) bool { return s.ID.Seq > log.Last })
-	if err := j.KeepNote(Promise(copied)); err != nil {
+	if err := j.KeepNote(EncodeSnapshotList(copied)); err != nil {
 		j.Abandon()
 		return err
 	}

@@ -68,6 +68,6 @@ func TestCopyStore_BasesRemovedMeanwhile(t *testing.T) {
 	c, err := catalog.OpenFS(t.Context(), to, ".")
 	require.NoError(t, err)
 	require.Empty(t, c.Faults())
-	require.NotEmpty(t, c.Bases(c.Head()))
+	require.NotEmpty(t, c.CandidateSnapshots(c.Head()))
 	require.NoError(t, c.Close())
 }

@@ -3,11 +3,11 @@
 //
 //	list the contents                     Open, Catalog.Scan, Snapshots, Log, Damage
 //	find the record of a point            Catalog.Resolve, Catalog.Marks, journal.Log.Tips
-//	find the snapshots before a record    Catalog.Bases, nearest first
+//	find the snapshots before a record    Catalog.CandidateSnapshots, nearest first
 //	load the state after a record         Catalog.Reach: loads the first readable snapshot and
 //	                                      replays later ticks; Load and At for read-only callers
 //	read the ticks of a path              Catalog.Records reads ahead; RecordsAtOnce, unordered
-//	check whether a store may continue    Catalog.Continued; Catalog.Refusal only checks
+//	check whether a store may continue    Catalog.RecoverHead; Catalog.CheckOpenable only checks
 //	find the schema of a tick             Catalog.SchemaAt, also after damage
 //	find the process with the store open  Acquire, Held, Catalog.LockHolder
 //	copy a store in use                   Backup

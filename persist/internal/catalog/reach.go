@@ -19,9 +19,9 @@ import (
 
 // A state is loaded from a snapshot and the records after it:
 //
-//	Bases     snapshots on the path from the oldest record to seq, nearest first
-//	Reach     loads the first readable snapshot and replays the ticks of Path
-//	Load, At  the same for read-only callers, as a program would see the state
+//	CandidateSnapshots  snapshots on the path from the oldest record to seq, nearest first
+//	Reach               loads the first readable snapshot and replays the ticks of Path
+//	Load, At            the same for read-only callers, as a program would see the state
 //
 // In a damaged store, three functions come first:
 //
@@ -30,10 +30,10 @@ import (
 //	Missing   checks whether the store may continue from its head, or durable ticks may be lost
 //
 // After a conversion, one state has two snapshots with different schemas. No tick leads to the
-// second snapshot. Leads, Across and SnapshotUnder choose between the two.
+// second snapshot. SameSchemaPath, ConvertedImage and SnapshotUnder choose between the two.
 
-// A Found describes how a state was loaded.
-type Found struct {
+// A Recovery describes how a state was loaded.
+type Recovery struct {
 	Snapshot SnapshotInfo
 	Replayed int            // Number of ticks.
 	Skipped  []error        // Why newer snapshots were not used.
@@ -46,18 +46,18 @@ type Found struct {
 // If the writing program removes files meanwhile, At tries other snapshots. If no snapshot remains,
 // the error wraps [format.ErrNotFound].
 func (c *Catalog) At(ctx context.Context, seq uint64) (im *image.Image, err error) {
-	err = c.Persevere(ctx, func() error {
+	err = c.RetryOnChange(ctx, func() error {
 		im, _, err = c.Load(ctx, seq, false)
 		return err
 	})
 	return im, err
 }
 
-// Persevere calls f, and retries it if f fails and the directory has changed. In that case f may
-// have read a file that was removed, and another snapshot may lead to the same state. A missing
-// file counts as a change even if two listings are equal. Persevere gives up after [MaxListings]
-// retries, because a program may remove files faster than f reads them.
-func (c *Catalog) Persevere(ctx context.Context, f func() error) error {
+// RetryOnChange calls f, and retries it if f fails and the directory has changed. In that case f
+// may have read a file that was removed, and another snapshot may lead to the same state. A missing
+// file counts as a change even if two listings are equal. RetryOnChange gives up after
+// [MaxListings] retries, because a program may remove files faster than f reads them.
+func (c *Catalog) RetryOnChange(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		err := f()
 		if err == nil || ctx.Err() != nil {
@@ -71,12 +71,13 @@ func (c *Catalog) Persevere(ctx context.Context, f func() error) error {
 	}
 }
 
-// Pursue calls f, which looks for the newest state. If f fails with ErrNotFound and files have
-// changed, Pursue refreshes c and calls f again. If all files in c still exist, Pursue returns the
-// error. It gives up after [MaxListings] retries.
+// RefreshAndRetry calls f, which looks for the newest state. If f fails with ErrNotFound and files
+// have changed, RefreshAndRetry refreshes c and calls f again. If all files in c still exist,
+// RefreshAndRetry returns the error. It gives up after [MaxListings] retries.
 //
-// Pursue is for callers that follow a store. Callers that need a certain state use Persevere.
-func (c *Catalog) Pursue(ctx context.Context, f func() error) error {
+// RefreshAndRetry is for callers that follow a store. Callers that need a certain state use
+// RetryOnChange.
+func (c *Catalog) RefreshAndRetry(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		snapshots, segments := c.Snapshots, c.Log.Segments
 		err := f()
@@ -93,7 +94,7 @@ func (c *Catalog) Pursue(ctx context.Context, f func() error) error {
 
 // Load returns the state after record seq as a program would see it, and how it was loaded. It
 // fails if files vanish meanwhile. With bare set and no ticks to replay, it returns a bare image.
-func (c *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image, *Found, error) {
+func (c *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image, *Recovery, error) {
 	im, f, err := c.Reach(ctx, seq, bare)
 	if err == nil {
 		im.DropDead()
@@ -105,10 +106,10 @@ func (c *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image
 // components that do not rewind, because a later tick may refer to them. Reach tries the snapshots
 // on the path, nearest first, and uses the first readable one. If the ticks after that snapshot do
 // not lead to seq, Reach fails: older snapshots would need the same ticks.
-func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Image, *Found, error) {
-	f := new(Found)
-	for _, s := range c.Bases(seq) {
-		if s.Err == nil && !c.Leads(s, seq) {
+func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Image, *Recovery, error) {
+	f := new(Recovery)
+	for _, s := range c.CandidateSnapshots(seq) {
+		if s.Err == nil && !c.SameSchemaPath(s, seq) {
 			continue // Another snapshot has the same state under the schema of the later ticks.
 		}
 		im, table, err := c.LoadSnapshot(ctx, s, bare && s.ID.Seq == seq)
@@ -133,7 +134,7 @@ func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Imag
 
 // OldestBase returns the oldest snapshot from which ticks lead to record seq.
 func (c *Catalog) OldestBase(seq uint64) (s SnapshotInfo, ok bool) {
-	for _, s := range slices.Backward(c.Bases(seq)) {
+	for _, s := range slices.Backward(c.CandidateSnapshots(seq)) {
 		if _, err := c.Log.Path(s.ID.Seq, seq); s.Err == nil && err == nil {
 			return s, true
 		}
@@ -265,12 +266,14 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 	if c.IsSave() || len(c.Faults()) == 0 {
 		return head, nil
 	}
-	// Search backwards from target. newestOn searches as far as the path is known. Before returns
-	// the next target before a hole. Each step succeeds or goes further back, so the loop ends.
+	// Search backwards from target. newestOn searches as far as the path is known.
+	// LastReachableBefore returns the next target before a hole. Each step succeeds or goes further
+	// back, so the loop ends.
 	whole, target := map[uint64]bool{}, head
 	var usable []SnapshotInfo
 	for _, s := range c.Snapshots {
-		beyond := c.beyond(s) // The journal was cut short: this state is newer than all records.
+		// The journal was cut short: this state is newer than all records.
+		beyond := c.aheadOfJournal(s)
 		if s.Err != nil || !beyond && c.Misfit(s) != nil {
 			continue
 		}
@@ -290,18 +293,18 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 		if ok {
 			return seq, fmt.Errorf("%w: of %d records, the newest whose state can be reached is %d", format.ErrCorrupt, last, seq)
 		}
-		if target, ok = c.Before(target, usable, nil); !ok {
+		if target, ok = c.LastReachableBefore(target, usable, nil); !ok {
 			return head, nil // Loading it returns the reason.
 		}
 	}
 }
 
-// Before returns the next record to try when no snapshot leads to record target. The result is
-// always older. It is the parent of the first lost record on the path back from target. If that
-// parent is unknown, Before uses the ticks. The parent of an unknown record has a tick at least 2
-// less than the record after it. Before returns the newest record or snapshot state with such a
-// tick that is not in bad.
-func (c *Catalog) Before(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
+// LastReachableBefore returns the next record to try when no snapshot leads to record target. The
+// result is always older. It is the parent of the first lost record on the path back from target.
+// If that parent is unknown, LastReachableBefore uses the ticks. The parent of an unknown record
+// has a tick at least 2 less than the record after it. LastReachableBefore returns the newest
+// record or snapshot state with such a tick that is not in bad.
+func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
 	// hole is the first unknown record; ticks is the tick of the record after it.
 	hole, ticks := target, uint64(math.MaxUint64)
 	for e := range c.Log.Ancestors(target) {
@@ -331,7 +334,7 @@ func (c *Catalog) Before(target uint64, snapshots []SnapshotInfo, bad map[uint64
 //
 //	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5  ◀─ 6    newestOn(6) is 3; S: complete snapshot of that state
 //	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5S ◀─ 6    newestOn(6) is 6
-//	1S ◀─ 2 ◀─ 3    (4)       5  ◀─ 6    none, because 4 is unknown; Before(6) is 3
+//	1S ◀─ 2 ◀─ 3    (4)       5  ◀─ 6    none, 4 is unknown; LastReachableBefore(6) is 3
 func (c *Catalog) newestOn(seq uint64, whole map[uint64]bool) (newest uint64, ok bool) {
 	stored, root := map[uint64]bool{}, seq
 	for id := range c.StatesTo(seq) {
@@ -341,7 +344,7 @@ func (c *Catalog) newestOn(seq uint64, whole map[uint64]bool) (newest uint64, ok
 		return seq, true
 	}
 	for e := range c.Log.Ancestors(seq) {
-		if e.Lost() || c.opaque(e) {
+		if e.Lost() || c.schemaUnknown(e) {
 			newest = e.Parent
 		}
 		if root = e.Parent; stored[root] {
@@ -351,9 +354,9 @@ func (c *Catalog) newestOn(seq uint64, whole map[uint64]bool) (newest uint64, ok
 	return root, false
 }
 
-// opaque reports whether the schema of e is lost. Neither a preamble nor a state before e in the
-// same segment provides one, see [Catalog.SchemaAfter].
-func (c *Catalog) opaque(e journal.Entry) bool {
+// schemaUnknown reports whether the schema of e is lost. Neither a preamble nor a state before e in
+// the same segment provides one, see [Catalog.SchemaAfter].
+func (c *Catalog) schemaUnknown(e journal.Entry) bool {
 	if _, ok := c.Log.PreambleAt(e); ok || c.Log.Hidden(e) == nil {
 		return false
 	}
@@ -361,19 +364,19 @@ func (c *Catalog) opaque(e journal.Entry) bool {
 	return !ok || parent.Segment != e.Segment
 }
 
-// beyond reports whether s is a state after the end of the journal. The journal was cut short, and
-// s does not contradict the rest of the journal.
-func (c *Catalog) beyond(s SnapshotInfo) bool {
+// aheadOfJournal reports whether s is a state after the end of the journal. The journal was cut
+// short, and s does not contradict the rest of the journal.
+func (c *Catalog) aheadOfJournal(s SnapshotInfo) bool {
 	return s.ID.Seq > c.Log.Last && (len(c.Log.Segments) == 0 || s.World == c.Log.World)
 }
 
-// Bases returns the snapshots from which record seq can be reached, nearest first. It includes
-// unreadable snapshots with their errors, so that they are reported.
-func (c *Catalog) Bases(seq uint64) []SnapshotInfo {
+// CandidateSnapshots returns the snapshots from which record seq can be reached, nearest first. It
+// includes unreadable snapshots with their errors, so that they are reported.
+func (c *Catalog) CandidateSnapshots(seq uint64) []SnapshotInfo {
 	onPath := c.StatesTo(seq)
 	var bases []SnapshotInfo
 	for _, s := range slices.Backward(c.Snapshots) {
-		if s.Err == nil && len(c.Log.Segments) > 0 && (s.ID.Seq != seq || !c.beyond(s)) {
+		if s.Err == nil && len(c.Log.Segments) > 0 && (s.ID.Seq != seq || !c.aheadOfJournal(s)) {
 			s.Err = c.Misfit(s)
 		}
 		if s.Err != nil || onPath[s.ID] {
@@ -424,15 +427,15 @@ func (c *Catalog) Advance(im *image.Image, r *Record) error {
 	if err := im.Adopt(r.Schema); err != nil {
 		return c.EntryError(r.Entry, err)
 	}
-	if err := im.Apply(r.Says, r.ID); err != nil {
+	if err := im.Apply(r.Decoded, r.ID); err != nil {
 		return c.EntryError(r.Entry, err)
 	}
 	return nil
 }
 
-// Leads reports whether the records from s to seq use the schema of s. After a conversion, the
-// records before it and the snapshot after it have different schemas.
-func (c *Catalog) Leads(s SnapshotInfo, seq uint64) bool {
+// SameSchemaPath reports whether the records from s to seq use the schema of s. After a conversion,
+// the records before it and the snapshot after it have different schemas.
+func (c *Catalog) SameSchemaPath(s SnapshotInfo, seq uint64) bool {
 	if !c.converted() {
 		return true
 	}
@@ -460,9 +463,9 @@ func (c *Catalog) converted() bool {
 	return false
 }
 
-// Across returns im if record e uses its schema. Otherwise it returns the snapshot of the same
-// state that was converted to the schema of e, or im if no such snapshot exists.
-func (c *Catalog) Across(ctx context.Context, im *image.Image, e journal.Entry) (*image.Image, error) {
+// ConvertedImage returns im if record e uses its schema. Otherwise it returns the snapshot of the
+// same state that was converted to the schema of e, or im if no such snapshot exists.
+func (c *Catalog) ConvertedImage(ctx context.Context, im *image.Image, e journal.Entry) (*image.Image, error) {
 	next, err := c.SchemaAt(e)
 	if err != nil || im.Schema == next || im.Stored().Differs(next) == nil {
 		return im, nil // The step returns the error.
@@ -487,7 +490,7 @@ func (c *Catalog) SnapshotUnder(id journal.ID, s *format.Schema) (SnapshotInfo, 
 
 // AllDamage returns all damage that is known after a state was loaded: f.Skipped, other unreadable
 // snapshots, and [Catalog.Problems].
-func (c *Catalog) AllDamage(f *Found) []error {
+func (c *Catalog) AllDamage(f *Recovery) []error {
 	errs := slices.Clip(f.Skipped)
 	for _, s := range c.Snapshots {
 		told := func(err error) bool { return strings.Contains(err.Error(), s.Err.Error()) }
@@ -505,12 +508,12 @@ func (c *Catalog) Problems() (errs []error) {
 	for _, p := range c.Log.Problems {
 		errs = append(errs, p.In(JournalDir))
 	}
-	return append(errs, c.missed()...)
+	return append(errs, c.missingSnapshots()...)
 }
 
-// Continued returns the state from which a program continues the store: the head, or the point at.
-// The error says why the store must not be continued, or not from that state.
-func (c *Catalog) Continued(ctx context.Context, at string) (*image.Image, *Found, error) {
+// RecoverHead returns the state from which a program continues the store: the head, or the point
+// at. The error says why the store must not be continued, or not from that state.
+func (c *Catalog) RecoverHead(ctx context.Context, at string) (*image.Image, *Recovery, error) {
 	if err := c.Usable(); err != nil {
 		return nil, nil, err
 	}
@@ -541,14 +544,14 @@ func (c *Catalog) Continued(ctx context.Context, at string) (*image.Image, *Foun
 	return im, f, nil
 }
 
-// Refusal returns the error with which opening the store at its newest state would fail. It assumes
-// that the store is not in use and that the program has the right types. It returns nil if opening
-// would succeed. It costs as much as opening. An error of ctx says nothing about the store.
-func (c *Catalog) Refusal(ctx context.Context) error {
+// CheckOpenable returns the error with which opening the store at its newest state would fail. It
+// assumes that the store is not in use and that the program has the right types. It returns nil if
+// opening would succeed. It costs as much as opening. An error of ctx says nothing about the store.
+func (c *Catalog) CheckOpenable(ctx context.Context) error {
 	if c.Unfinished() {
 		return nil
 	}
-	if _, _, err := c.Continued(ctx, ""); err != nil {
+	if _, _, err := c.RecoverHead(ctx, ""); err != nil {
 		return err
 	}
 	if err := c.Log.Continuable(); err != nil {

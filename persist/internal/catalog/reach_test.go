@@ -62,7 +62,7 @@ func TestRefreshAndRetry_FilesChanged(t *testing.T) {
 			files := disk.Memory()
 			require.NoError(t, files.Mkdir(catalog.SnapshotDir))
 			c, calls := catalog.New(files), 0
-			err := c.Pursue(t.Context(), func() error {
+			err := c.RefreshAndRetry(t.Context(), func() error {
 				if calls++; calls <= tt.changes {
 					f, err := files.Create(catalog.SnapshotName(uint32(calls)))
 					require.NoError(t, err)

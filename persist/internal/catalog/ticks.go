@@ -25,14 +25,14 @@ import (
 func (c *Catalog) Tick(e journal.Entry) (*format.Tick, *format.Schema, error) {
 	r := c.Record(e)
 	err := c.DescribeAt(r)
-	return r.Says, r.Schema, err
+	return r.Decoded, r.Schema, err
 }
 
 // Read reads and decodes the payload of e. The schema is only needed to interpret component
 // numbers.
 func (c *Catalog) Read(e journal.Entry) (*format.Tick, error) {
 	r := c.Record(e)
-	return r.Says, r.err
+	return r.Decoded, r.err
 }
 
 // Described returns the damage that hides components of tick t. s is the schema that was found for
@@ -165,7 +165,7 @@ func (c *Catalog) Path(from, to uint64) ([]journal.Entry, error) {
 type Record struct {
 	journal.Entry
 	Payload []byte
-	Says    *format.Tick
+	Decoded *format.Tick
 	Schema  *format.Schema // The schema in force at the record, once it was described.
 	err     error          // Why the payload cannot be read or decoded.
 }
@@ -182,7 +182,7 @@ func (c *Catalog) decoded(e journal.Entry, payload []byte, err error) *Record {
 	if err != nil {
 		r.err = c.JournalError(err)
 	} else {
-		r.Says, r.err = c.decode(e, payload)
+		r.Decoded, r.err = c.decode(e, payload)
 	}
 	return r
 }
@@ -208,7 +208,7 @@ func (c *Catalog) describe(r *Record, s *format.Schema, err error) error {
 	if r.Schema = s; r.err != nil {
 		return r.err
 	}
-	return c.Described(r.Entry, r.Says, s)
+	return c.Described(r.Entry, r.Decoded, s)
 }
 
 // Limits of the part that a goroutine reads at once.
