@@ -205,7 +205,7 @@ func (s *Storage[T]) prepare(st *storageState, pages []*track.Page, owned, regap
 // both slices. pages is the sparse array that matches entities, if s has one of its own. No frame
 // may exist.
 func (s *Storage[T]) replace(entities []Entity, values []T, pages []*track.Page) {
-	s.rows.Anew()
+	s.rows.Replaced()
 	s.rows.Open()
 	s.setMembers(entities, pages)
 	s.data.Take(values)

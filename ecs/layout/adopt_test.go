@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAdoptTakesOverTheBytesOfPlainRows(t *testing.T) {
+func TestAdopt_PlainRows(t *testing.T) {
 	type flagged struct {
 		A uint32
 		B bool
@@ -40,7 +40,7 @@ func TestAdoptTakesOverTheBytesOfPlainRows(t *testing.T) {
 	}
 }
 
-func TestAdoptRefusesRowsThatAreOtherwiseInMemory(t *testing.T) {
+func TestAdopt_PaddedRows(t *testing.T) {
 	type padded struct {
 		A uint8
 		B uint32

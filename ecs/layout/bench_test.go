@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// benchRows are enough rows to leave the nearest caches.
+// benchRows is the number of rows, enough to exceed the nearest caches.
 const benchRows = 10_000
 
-// gappy has padding between its fields, so that rows are moved field by field.
+// gappy has padding between its fields, so rows are moved field by field.
 type gappy struct {
 	Kind  uint8
 	HP    int64

@@ -16,7 +16,7 @@ func encode[T any](t require.TestingT, row T) []byte {
 	return Append(newCodec(t, reflect.TypeFor[T]()), nil, []T{row})
 }
 
-// The bytes are in files and digests: they must never change.
+// These bytes are in files and digests: they must never change.
 func TestRowBytes(t *testing.T) {
 	type inner struct {
 		b bool
@@ -84,7 +84,7 @@ func TestRowBytes(t *testing.T) {
 	}
 }
 
-func TestDecodeAndCheckNameWhatIsWrong(t *testing.T) {
+func TestDecodeAndCheck_Errors(t *testing.T) {
 	type item struct {
 		Name string
 		Ok   bool
@@ -137,14 +137,14 @@ func TestDecodeAndCheckNameWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestFieldNamesAreChecked(t *testing.T) {
+func TestDecode_FieldNameMissing(t *testing.T) {
 	c := newCodec(t, reflect.TypeFor[struct{ Name string }]())
 	src := unhex(t, "81 a44e414d45 a0")
 	require.EqualError(t, Decode(c, src, make([]struct{ Name string }, 1)), "layout: invalid data: row 0: Name: field name is missing")
 	require.EqualError(t, c.typ.Check(src, 1), `layout: invalid data: row 0: Name: field is named "NAME"`)
 }
 
-func TestRowCountsAreChecked(t *testing.T) {
+func TestRowCount_Wrong(t *testing.T) {
 	for _, typ := range []*Type{of[position](t), of[nothing](t), of[string](t)} {
 		require.ErrorIs(t, typ.Check(nil, -1), ErrInvalid)
 		require.NoError(t, typ.Check(nil, 0))
@@ -158,8 +158,8 @@ func TestRowCountsAreChecked(t *testing.T) {
 	require.EqualError(t, err, "layout: invalid data: position: 1 bytes are left over")
 }
 
-// Lengths that no bytes stand behind must not be believed.
-func TestHostileLengthsAllocateLittle(t *testing.T) {
+// Lengths that exceed the input must not lead to large allocations.
+func TestHostileLengths_Allocations(t *testing.T) {
 	type deep = [][][][][][][][]string
 	many := bytes.Repeat([]byte{0xdc, 0x27, 0x10}, 8)
 	many = append(many, make([]byte, 10_000)...)
@@ -216,7 +216,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzType reads rows of any type without Go.
+// FuzzType reads rows of any type without Go types.
 func FuzzType(f *testing.F) {
 	for _, rt := range sampleTypes() {
 		c := newCodec(f, rt)

@@ -11,7 +11,8 @@ import (
 )
 
 type (
-	suit     uint8 // As stringer prints them.
+	// Its String method has the form that stringer generates.
+	suit     uint8
 	sorted   uint8
 	wideOne  int64
 	flag     uint16
@@ -20,7 +21,7 @@ type (
 	endless  uint32
 	silent   uint8
 	pointed  uint8
-	Duration int64 // In ticks: it is not that of package time.
+	Duration int64 // In ticks. It differs from time.Duration.
 )
 
 func numbered[T ~uint8 | ~int8 | ~int16 | ~uint16 | ~int64](i T, names ...string) string {
@@ -30,16 +31,18 @@ func numbered[T ~uint8 | ~int8 | ~int16 | ~uint16 | ~int64](i T, names ...string
 	return fmt.Sprintf("N(%d)", i)
 }
 
-func (s suit) String() string     { return numbered(s, "Clubs", "Diamonds", "Hearts", "Spades") }
-func (s sorted) String() string   { return numbered(s, "Spades", "Clubs", "Diamonds", "Hearts", "Stars") }
-func (w wideOne) String() string  { return numbered(w, "", "Clubs", "Diamonds") }
-func (f flag) String() string     { return map[flag]string{1: "A", 2: "B", 3: "A|B", 4: "C"}[f] }
-func (p partial) String() string  { return []string{"None", "Some"}[p] } // It panics behind.
+func (s suit) String() string    { return numbered(s, "Clubs", "Diamonds", "Hearts", "Spades") }
+func (s sorted) String() string  { return numbered(s, "Spades", "Clubs", "Diamonds", "Hearts", "Stars") }
+func (w wideOne) String() string { return numbered(w, "", "Clubs", "Diamonds") }
+func (f flag) String() string    { return map[flag]string{1: "A", 2: "B", 3: "A|B", 4: "C"}[f] }
+
+// String panics for larger numbers.
+func (p partial) String() string  { return []string{"None", "Some"}[p] }
 func (v vague) String() string    { return numbered(v, "Known", "Unknown", "Other", "Unknown") }
 func (e endless) String() string  { return fmt.Sprintf("Number%d%s", e, strings.Repeat("x", 30)) }
 func (p *pointed) String() string { return "Pointed" }
 
-func TestIntegersAreDescribedWithTheirConstants(t *testing.T) {
+func TestOf_Constants(t *testing.T) {
 	for _, tt := range []struct {
 		value any
 		want  string
@@ -83,9 +86,9 @@ func TestIntegersAreDescribedWithTheirConstants(t *testing.T) {
 	require.ErrorIs(t, (&Type{Kind: Int8, Constants: []string{strings.Repeat("x", maxNameSize)}}).Validate(), ErrInvalid)
 }
 
-// The numbers of constants are what is stored. That they mean others now is told, also
-// where nothing else differs.
-func TestConstantsInAnotherOrderAreTold(t *testing.T) {
+// Constants are stored as numbers. A conversion reports changed numbers even if the layouts are
+// equal.
+func TestNewConversion_ConstantsReordered(t *testing.T) {
 	changes := func(from, to any) (text string) {
 		c, err := NewConversion(typeOf(t, from), typeOf(t, to))
 		require.NoError(t, err)
@@ -121,8 +124,8 @@ func typeOf(t *testing.T, v any) *Type {
 	return typ
 }
 
-// Names are for people: JSON has the numbers, from which rows are made again.
-func TestNumbersAreShownByTheirNames(t *testing.T) {
+// String prints names. JSON has the numbers, so that rows can be restored from it.
+func TestValueString_Constants(t *testing.T) {
 	type record struct {
 		Suit, Beyond suit
 		Flag         flag

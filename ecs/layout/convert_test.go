@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// typeFrom builds a layout out of bytes.
+// typeFrom builds a layout from bytes.
 func typeFrom(src *[]byte, depth int, key bool) *Type {
 	next := func() byte {
 		if len(*src) == 0 {
@@ -41,7 +41,7 @@ func typeFrom(src *[]byte, depth int, key bool) *Type {
 	return t
 }
 
-// shorter returns t with arrays that hold less, also where rows vary in size.
+// shorter returns t with shorter arrays, also for rows of variable size.
 func shorter(r *rand.Rand, t *Type) *Type {
 	u := *t
 	u.Fields = nil
@@ -57,7 +57,7 @@ func shorter(r *rand.Rand, t *Type) *Type {
 	return &u
 }
 
-// wider returns t changed in ways that lose nothing.
+// wider returns t with changes that lose no values.
 func wider(r *rand.Rand, t *Type, key bool) *Type {
 	u := &Type{Kind: t.Kind, Len: t.Len}
 	for _, f := range t.Fields {
@@ -89,7 +89,7 @@ func wider(r *rand.Rand, t *Type, key bool) *Type {
 	return u
 }
 
-// sample appends a random row of t by hand.
+// sample appends a random row of t, encoded independently of the package.
 func sample(r *rand.Rand, dst []byte, t *Type, packed bool) []byte {
 	n := r.IntN(3)
 	write := conversion{toPacked: packed}
@@ -158,8 +158,8 @@ func sample(r *rand.Rand, dst []byte, t *Type, packed bool) []byte {
 	return write.write(dst, t.Kind, bits, im)
 }
 
-// same returns how old, a stored value, and its converted form differ: a naive
-// reading of the table of NewConversion.
+// sameValue returns how old, a stored value, differs from its converted form. It is a direct
+// implementation of the table of NewConversion.
 func sameValue(old, now Value, path string) error {
 	wrong := fmt.Errorf("%s: %v became %v", path, old, now)
 	number := func(v Value) float64 {
@@ -233,7 +233,7 @@ func sameValue(old, now Value, path string) error {
 		}
 	}
 	for i := range old.Len() {
-		if old.Kind() == Array && i == now.Len() { // What is behind is dropped.
+		if old.Kind() == Array && i == now.Len() { // The remaining elements are dropped.
 			return nil
 		}
 		if err := sameValue(old.Index(i), now.Index(i), path+"[]"); err != nil {
@@ -258,7 +258,8 @@ func checkConversion(t *testing.T, r *rand.Rand, from, to *Type, must bool) {
 		src = sample(r, src, from, from.Fixed())
 	}
 	require.NoError(t, from.Check(src, n))
-	dirty := bytes.Repeat([]byte{0xff}, 1<<14) // What it grows into need not be zero.
+	// Append must not depend on zeroed memory in dst.
+	dirty := bytes.Repeat([]byte{0xff}, 1<<14)
 	out, err := c.Append(append(dirty[:0], "before"...), src, n)
 	require.NoError(t, err, "%v to %v", from, to)
 	out = out[len("before"):]
@@ -285,7 +286,7 @@ func checkConversion(t *testing.T, r *rand.Rand, from, to *Type, must bool) {
 	require.NotNil(t, back)
 }
 
-func TestWhatBecomesWiderKeepsItsValue(t *testing.T) {
+func TestConversion_WidenedValues(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 400 {
 		description := make([]byte, 1+r.IntN(24))
@@ -326,7 +327,7 @@ func FuzzConversion(f *testing.F) {
 	})
 }
 
-func TestConversionsThatLoseAreRefusedByTheFieldsName(t *testing.T) {
+func TestNewConversion_Refused(t *testing.T) {
 	type (
 		wide   struct{ In struct{ HP int64 } }
 		narrow struct{ In struct{ HP int32 } }
@@ -359,7 +360,7 @@ func TestConversionsThatLoseAreRefusedByTheFieldsName(t *testing.T) {
 	}
 }
 
-func TestTagsNameFields(t *testing.T) {
+func TestOf_Tags(t *testing.T) {
 	type tagged struct {
 		A int8 `stet:"a"`
 		B int8 `stet:",was=C,was=D" json:"x"`
@@ -452,7 +453,7 @@ func benchmarkConversion[From, To any](b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchRows, "ns/row")
 }
 
-func TestNaNKeepsItsBits(t *testing.T) {
+func TestConversion_NaNBits(t *testing.T) {
 	require.Equal(t, uint64(0xfff4000020000000), widenFloat(0xffa00001))
 	require.Equal(t, math.Float64bits(math.Inf(-1)), widenFloat(math.Float32bits(float32(math.Inf(-1)))))
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRowsThatAreNoneAreNotConverted(t *testing.T) {
+func TestConversion_InvalidRows(t *testing.T) {
 	fixed := func(k Kind) *Type {
 		return &Type{Kind: Struct, Fields: []Field{{"A", &Type{Kind: k}}, {"B", &Type{Kind: Bool}}}}
 	}

@@ -36,19 +36,19 @@ func filled() pouch {
 	}
 }
 
-func TestADeepCopySharesNothing(t *testing.T) {
+func TestDeepCopy_SharesNothing(t *testing.T) {
 	deep, err := DeepCopy[pouch]()
 	require.NoError(t, err)
 	v := filled()
 	c := deep(v)
 	require.Equal(t, v, c)
 	require.Empty(t, CopyFault(v, c))
-	require.True(t, c.Empty != nil && c.Nil == nil && c.NoMap == nil && c.Nested[1] == nil && c.Nested[2] != nil, "nil and empty stay apart")
+	require.True(t, c.Empty != nil && c.Nil == nil && c.NoMap == nil && c.Nested[1] == nil && c.Nested[2] != nil, "nil and empty stay distinct")
 
 	c.Items[0], c.Nested[0][0], c.Counts["x"][0], c.At.X, *c.Pair[0], c.hidden[0] = 9, "z", 9, 9, 9, 'z'
 	c.Counts["new"] = nil
 	require.Equal(t, []int{1, 2, 3}, v.Items)
-	require.Equal(t, []int{1, 2}, c.Same, "what shared memory inside the value is separate")
+	require.Equal(t, []int{1, 2}, c.Same, "slices inside the value that shared memory are separate")
 	require.Equal(t, [][]string{{"a"}, nil, {}}, v.Nested)
 	require.Equal(t, map[string][]int{"x": {1}, "y": nil}, v.Counts)
 	require.Equal(t, float32(1), float32(v.At.X))
@@ -56,7 +56,7 @@ func TestADeepCopySharesNothing(t *testing.T) {
 	require.Equal(t, "h", string(v.hidden))
 }
 
-func TestDeepCopiesOfEveryShape(t *testing.T) {
+func TestDeepCopy_Shapes(t *testing.T) {
 	copies(t, []int{1})
 	copies(t, map[float64]*int{math.NaN(): new(int), 1: nil})
 	copies(t, map[position]map[string]position{{X: 1}: {"a": {}}})
@@ -76,7 +76,7 @@ func copies[T any](t *testing.T, v T) {
 	require.NotEmpty(t, CopyFault(v, v), "%T shares with itself", v)
 }
 
-func TestNothingIsDerivedWhereNothingIsShared(t *testing.T) {
+func TestDeepCopy_NilForPlainTypes(t *testing.T) {
 	none[int](t)
 	none[string](t)
 	none[time.Time](t)
@@ -93,7 +93,7 @@ func none[T any](t *testing.T) {
 	require.True(t, deep == nil, "%v", reflect.TypeFor[T]())
 }
 
-func TestNoCopyIsDerivedOfWhatCannotBeCopied(t *testing.T) {
+func TestDeepCopy_Refused(t *testing.T) {
 	refuses[struct{ F []func() }](t, "F[]: what is behind a func cannot be copied")
 	refuses[struct{ C chan int }](t, "C: what is behind a chan cannot be copied")
 	refuses[struct{ M map[string]any }](t, "M[value]: what is behind an interface cannot be copied")
@@ -111,7 +111,7 @@ func refuses[T any](t *testing.T, text string) {
 	require.ErrorContains(t, err, text)
 }
 
-func TestCopyFaultNamesTheFieldThatACopyForgets(t *testing.T) {
+func TestCopyFault_NamesField(t *testing.T) {
 	deep, err := DeepCopy[pouch]()
 	require.NoError(t, err)
 	v := filled()
@@ -139,8 +139,8 @@ func TestCopyFaultNamesTheFieldThatACopyForgets(t *testing.T) {
 	}
 }
 
-// What goes round in circles ends, and what cannot be looked at is left alone.
-func TestCopyFaultEnds(t *testing.T) {
+// CopyFault ends on cyclic values, and skips values that it cannot inspect.
+func TestCopyFault_Cycles(t *testing.T) {
 	type ring struct {
 		Next *ring
 		F    func()

@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// unhex returns the bytes of a line of hexadecimal digits and spaces.
+// unhex returns the bytes for hexadecimal digits and spaces.
 func unhex(t testing.TB, digits string) []byte {
 	data, err := hex.DecodeString(string(bytes.ReplaceAll([]byte(digits), []byte(" "), nil)))
 	require.NoError(t, err)
 	return data
 }
 
-// The bytes are in files: they must stay readable.
+// These bytes are in files: they must stay readable.
 func TestDescriptionBytes(t *testing.T) {
 	tests := []struct {
 		typ  *Type
@@ -41,7 +41,7 @@ func TestDescriptionBytes(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParse_Refused(t *testing.T) {
 	tests := []struct {
 		name, src, want string
 	}{
@@ -83,7 +83,7 @@ func TestParseRefuses(t *testing.T) {
 	require.ErrorIs(t, err, ErrNewer)
 }
 
-func TestParseSurvivesNesting(t *testing.T) {
+func TestParse_DeepNesting(t *testing.T) {
 	nest := func(n int) []byte {
 		src := bytes.Repeat([]byte{0x93, byte(Pointer), 0xa0}, n-1)
 		return append(src, 0x92, byte(Bool), 0xa0)
@@ -93,7 +93,7 @@ func TestParseSurvivesNesting(t *testing.T) {
 	require.Equal(t, nest(maxDepth), typ.Append(nil))
 	_, err = Parse(nest(maxDepth + 1))
 	require.ErrorContains(t, err, "nested more than 64 deep")
-	// The reader must not follow to the end before anything looks at the depth.
+	// The reader must check the depth before it follows the nesting.
 	src := nest(maxDescription / 4)
 	require.Less(t, allocated(func() { _, err = Parse(src) }), uint64(64<<10))
 	require.ErrorContains(t, err, "nested more than 64 deep")
@@ -101,7 +101,7 @@ func TestParseSurvivesNesting(t *testing.T) {
 	require.ErrorContains(t, err, "description is larger than 1048576 bytes")
 }
 
-func TestValidateFindsWhatDescribesNothing(t *testing.T) {
+func TestValidate_Invalid(t *testing.T) {
 	b := &Type{Kind: Bool}
 	self := &Type{Kind: Slice}
 	self.Elem = self
@@ -138,7 +138,7 @@ func TestValidateFindsWhatDescribesNothing(t *testing.T) {
 	}
 }
 
-func TestDiffNamesTheFirstDifference(t *testing.T) {
+func TestDiff_FirstDifference(t *testing.T) {
 	type X struct{ X float64 }
 	type XY struct{ X, Y float64 }
 	type YX struct{ Y, X float64 }
@@ -174,7 +174,7 @@ func TestDiffNamesTheFirstDifference(t *testing.T) {
 	}
 }
 
-func TestEqualAgreesWithDiff(t *testing.T) {
+func TestEqual_AgreesWithDiff(t *testing.T) {
 	types := sampleTypes()
 	for _, a := range types {
 		for _, b := range types {
@@ -185,7 +185,7 @@ func TestEqualAgreesWithDiff(t *testing.T) {
 	require.False(t, of[int](t).Equal(nil))
 }
 
-// allocated returns how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -221,7 +221,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestParseRefusesDamageOrKeepsIt(t *testing.T) {
+func TestParse_Damaged(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, rt := range sampleTypes() {
 		src := newCodec(t, rt).typ.Append(nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRowsComeBackFromExactJSON(t *testing.T) {
+func TestAppendExact_RoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, typ := range sampleTypes() {
 		c, err := NewCodec(typ)
@@ -42,7 +42,7 @@ func TestRowsComeBackFromExactJSON(t *testing.T) {
 	}
 }
 
-func TestExactJSONMayBeWrittenByHand(t *testing.T) {
+func TestAppendRow_HandWritten(t *testing.T) {
 	type hero struct {
 		HP    int8
 		Speed float32
@@ -62,7 +62,7 @@ func TestExactJSONMayBeWrittenByHand(t *testing.T) {
 	}
 }
 
-func TestBadExactJSONIsRefusedByTheFieldsName(t *testing.T) {
+func TestAppendRow_Refused(t *testing.T) {
 	type inner struct {
 		E id
 		C complex64
@@ -137,7 +137,7 @@ func TestBadExactJSONIsRefusedByTheFieldsName(t *testing.T) {
 	}
 }
 
-func TestBadDescriptionsInJSONAreRefused(t *testing.T) {
+func TestParseJSON_Refused(t *testing.T) {
 	for src, want := range map[string]string{
 		``:                         "JSON",
 		`null`:                     "type is missing",
@@ -184,7 +184,7 @@ func FuzzAppendRow(f *testing.F) {
 	})
 }
 
-func TestPatchesChangeWhatTheyName(t *testing.T) {
+func TestAppendPatched_SingleFields(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for _, typ := range sampleTypes() {
 		c, err := NewCodec(typ)
@@ -224,7 +224,7 @@ func TestPatchesChangeWhatTheyName(t *testing.T) {
 	}
 }
 
-func TestPatchesGoIntoStructsAndReplaceTheRest(t *testing.T) {
+func TestAppendPatched_Nested(t *testing.T) {
 	type at struct{ X, Y int8 }
 	type fixed struct {
 		At   at

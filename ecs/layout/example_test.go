@@ -15,7 +15,7 @@ type Sprite struct {
 	Image   string
 }
 
-// Bytes and description together are enough to show a row.
+// Bytes and description are enough to print a row.
 func ExampleType_Value() {
 	codec, err := layout.NewCodec(reflect.TypeFor[Sprite]())
 	if err != nil {
@@ -58,7 +58,7 @@ func ExampleAppend() {
 	// layout: invalid data: Position: 15 bytes, want 2 rows of 8
 }
 
-// A type that cannot be stored names the field.
+// An error names the field that cannot be stored.
 func ExampleOf() {
 	type Door struct {
 		Open bool

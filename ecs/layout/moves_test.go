@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNeighboursMoveTogether(t *testing.T) {
+func TestMoves_NeighboursMerged(t *testing.T) {
 	defer func(was bool) { littleEndian = was }(littleEndian)
 	littleEndian = true
 	tests := []struct {
@@ -35,8 +35,8 @@ func TestNeighboursMoveTogether(t *testing.T) {
 	}
 }
 
-// What int is on machines of 32 bits.
-func TestNarrowIntegersAreWidened(t *testing.T) {
+// The layout of int on machines with 32 bits.
+func TestNarrowInt_Widened(t *testing.T) {
 	type row struct {
 		I int32
 		U uint32

@@ -21,7 +21,7 @@ func of[T any](t require.TestingT) *Type {
 	return typ
 }
 
-func TestOfDescribes(t *testing.T) {
+func TestOf(t *testing.T) {
 	tests := []struct {
 		value any
 		name  string
@@ -97,9 +97,10 @@ func (*pointerAsEntity) Index() uint32 { return 0 }
 
 func (halfEntity) Index() uint32 { return 0 }
 
-func TestOfNamesTheFieldThatCannotBeStored(t *testing.T) {
+func TestOf_Unsupported(t *testing.T) {
 	tests := []struct {
-		rt   reflect.Type // Not a value: a value of the widest type would be a gigabyte of the binary.
+		// A type and not a value: a value of the widest type would add a gigabyte to the binary.
+		rt   reflect.Type
 		want string
 	}{
 		{reflect.TypeFor[sprite](), "sprite.Image: interface values cannot be stored"},
@@ -134,7 +135,7 @@ func TestOfNamesTheFieldThatCannotBeStored(t *testing.T) {
 	require.EqualError(t, err, "layout: nil: interface values cannot be stored")
 }
 
-func TestOfBoundsDepthAndSize(t *testing.T) {
+func TestOf_Limits(t *testing.T) {
 	deep := reflect.TypeFor[int]()
 	for range maxDepth - 1 {
 		deep = reflect.PointerTo(deep)
@@ -145,7 +146,7 @@ func TestOfBoundsDepthAndSize(t *testing.T) {
 	_, err := Of(reflect.PointerTo(deep))
 	require.ErrorContains(t, err, "nested more than 64 deep")
 
-	// Twice as many fields with every level, of which there are 24.
+	// Each of the 24 levels doubles the number of fields.
 	type four[T any] = pair[pair[pair[pair[T]]]]
 	wide := reflect.TypeFor[four[four[four[four[four[four[nothing]]]]]]]()
 	_, err = Of(wide)
@@ -153,14 +154,14 @@ func TestOfBoundsDepthAndSize(t *testing.T) {
 	require.False(t, HasPointers(wide))
 }
 
-func TestOnlyWholeEntitiesAreEntities(t *testing.T) {
+func TestOf_Entity(t *testing.T) {
 	require.Equal(t, Entity, of[id](t).Kind)
 	require.Equal(t, Uint64, of[halfEntity](t).Kind)
 	require.Equal(t, Struct, of[pointerAsEntity](t).Kind)
 	require.Equal(t, Pointer, of[*id](t).Kind)
 }
 
-func TestHasPointersIsWhatTheCollectorMustLookAt(t *testing.T) {
+func TestHasPointers(t *testing.T) {
 	for _, tt := range []struct {
 		value any
 		has   bool
@@ -175,8 +176,8 @@ func TestHasPointersIsWhatTheCollectorMustLookAt(t *testing.T) {
 	}
 }
 
-// The numbers are in files: none may ever change.
-func TestKindsKeepTheirNumbers(t *testing.T) {
+// The numbers are in files: they must never change.
+func TestKind_Numbers(t *testing.T) {
 	want := "1 bool, 2 int8, 3 int16, 4 int32, 5 int64, 6 uint8, 7 uint16, 8 uint32, 9 uint64, " +
 		"10 float32, 11 float64, 12 complex64, 13 complex128, 14 entity, 15 string, 16 bytes, " +
 		"17 struct, 18 array, 19 slice, 20 map, 21 pointer"
@@ -193,7 +194,7 @@ func TestKindsKeepTheirNumbers(t *testing.T) {
 	require.Equal(t, "kind(0)", Kind(0).String())
 }
 
-func TestErrorsSayWhere(t *testing.T) {
+func TestDataError_Text(t *testing.T) {
 	err := error(&DataError{Row: 3, Path: "Sprite.Visible", Reason: "bool is 2", Err: ErrInvalid})
 	require.EqualError(t, err, "layout: invalid data: row 3: Sprite.Visible: bool is 2")
 	require.True(t, errors.Is(err, ErrInvalid))

@@ -19,8 +19,7 @@ func newCodec(t require.TestingT, rt reflect.Type) *Codec {
 	return c
 }
 
-// checkRows proves for n random rows of a type everything the package promises
-// for values.
+// checkRows checks all guarantees of the package with n random rows of a type.
 func checkRows(t require.TestingT, c *Codec, r *rand.Rand, n int) {
 	rows := rowsOf(r, c.gotype, n)
 	data := c.encodeRows(rows)
@@ -44,7 +43,7 @@ func checkRows(t require.TestingT, c *Codec, r *rand.Rand, n int) {
 	checkDamage(t, c, r, data, n)
 }
 
-// checkCutting cuts data into rows and reads them without the Go type.
+// checkCutting splits data into rows and reads them without the Go type.
 func checkCutting(t require.TestingT, c *Codec, rows reflect.Value, data []byte) {
 	typ, err := Parse(c.typ.Append(nil))
 	require.NoError(t, err)
@@ -66,8 +65,8 @@ func checkCutting(t require.TestingT, c *Codec, rows reflect.Value, data []byte)
 	}
 }
 
-// checkDamage changes a byte. Decode and Check must agree on the result, and what
-// they accept must encode to the same bytes.
+// checkDamage changes a byte. Decode and Check must agree on the result. Accepted data must encode
+// to the same bytes.
 func checkDamage(t require.TestingT, c *Codec, r *rand.Rand, data []byte, n int) {
 	damaged := bytes.Clone(data)
 	switch r.IntN(4) {
@@ -84,8 +83,8 @@ func checkDamage(t require.TestingT, c *Codec, r *rand.Rand, data []byte, n int)
 	checkAccepted(t, c, damaged, n)
 }
 
-// checkAccepted decodes any bytes as n rows. Decode and Check must agree on them,
-// and if they accept them, they must be what Append writes.
+// checkAccepted decodes arbitrary bytes as n rows. Decode and Check must agree on them. Accepted
+// bytes must equal the output of Append.
 func checkAccepted(t require.TestingT, c *Codec, data []byte, n int) {
 	rows, err := c.decodeRows(data, n)
 	checked := c.typ.Check(data, n)
@@ -103,22 +102,22 @@ func checkAccepted(t require.TestingT, c *Codec, data []byte, n int) {
 	}
 }
 
-func TestSamplesRoundTrip(t *testing.T) {
+func TestRoundTrip_Samples(t *testing.T) {
 	for _, rt := range sampleTypes() {
 		t.Run(rt.String(), func(t *testing.T) {
 			c, r := newCodec(t, rt), rand.New(rand.NewPCG(1, 2))
 			for range 20 {
 				checkRows(t, c, r, r.IntN(5))
 			}
-			// More rows than go through the moves at once.
+			// More rows than pass the moves together.
 			checkRows(t, c, r, blockRows+1)
 		})
 	}
 }
 
-// The plans for machines whose numbers lie the other way round must give the same
-// bytes; here they run on numbers that do not, which the loads and stores hide.
-func TestFixedRoundTripWithoutJoinedMoves(t *testing.T) {
+// The moves for big-endian machines must produce the same bytes. Here they run on a little-endian
+// machine. load and store hide the difference.
+func TestRoundTrip_UnmergedMoves(t *testing.T) {
 	defer func(was bool) { littleEndian = was }(littleEndian)
 	for _, rt := range sampleTypes() {
 		joined := newCodec(t, rt)
@@ -132,7 +131,7 @@ func TestFixedRoundTripWithoutJoinedMoves(t *testing.T) {
 	}
 }
 
-// genType draws Go types; key asks for one that can be the key of a map.
+// genType draws Go types. If key is set, the type can be a map key.
 func genType(depth int, key bool) *rapid.Generator[reflect.Type] {
 	return rapid.Custom(func(t *rapid.T) reflect.Type {
 		rt := genKind(t, depth, key)
@@ -173,7 +172,7 @@ func genKind(t *rapid.T, depth int, key bool) reflect.Type {
 	return reflect.PointerTo(elem())
 }
 
-func TestAnyTypeRoundTrips(t *testing.T) {
+func TestRoundTrip_AnyType(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCodec(t, genType(3, false).Draw(t, "type"))
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -181,7 +180,7 @@ func TestAnyTypeRoundTrips(t *testing.T) {
 	})
 }
 
-func TestMapOrderNeverReachesBytes(t *testing.T) {
+func TestAppend_MapOrder(t *testing.T) {
 	c := newCodec(t, reflect.TypeFor[map[string]int]())
 	r := rand.New(rand.NewPCG(5, 6))
 	keys := []string{"b", "a", "", "ccc", "aa", "a much longer key than the others, in its own form", "z", "\x00", "\xff"}
@@ -201,7 +200,7 @@ func TestMapOrderNeverReachesBytes(t *testing.T) {
 	}
 }
 
-func TestDecodeReplacesWhatWasThere(t *testing.T) {
+func TestDecode_ReplacesOldValues(t *testing.T) {
 	for _, rt := range sampleTypes() {
 		c, r := newCodec(t, rt), rand.New(rand.NewPCG(7, 8))
 		data := c.encodeRows(rowsOf(r, rt, 5))
@@ -213,7 +212,7 @@ func TestDecodeReplacesWhatWasThere(t *testing.T) {
 	}
 }
 
-func TestDecodedRowsShareNothingWithTheirBytes(t *testing.T) {
+func TestDecode_SharesNothing(t *testing.T) {
 	c := newCodec(t, reflect.TypeFor[bag]())
 	data := c.encodeRows(rowsOf(rand.New(rand.NewPCG(9, 10)), c.gotype, 20))
 	rows, err := c.decodeRows(data, 20)
@@ -223,7 +222,7 @@ func TestDecodedRowsShareNothingWithTheirBytes(t *testing.T) {
 	require.Equal(t, want, c.encodeRows(rows))
 }
 
-func TestAppendKeepsWhatIsInDst(t *testing.T) {
+func TestAppend_KeepsDst(t *testing.T) {
 	for _, rt := range sampleTypes() {
 		c := newCodec(t, rt)
 		rows := rowsOf(rand.New(rand.NewPCG(11, 12)), rt, 3)
@@ -232,7 +231,7 @@ func TestAppendKeepsWhatIsInDst(t *testing.T) {
 	}
 }
 
-func TestFixedRowsAllocateNothing(t *testing.T) {
+func TestFixedRows_Allocations(t *testing.T) {
 	plain, moved := newCodec(t, reflect.TypeFor[position]()), newCodec(t, reflect.TypeFor[[2]padded]())
 	require.True(t, plain.Plain())
 	require.False(t, moved.Plain())
@@ -252,7 +251,7 @@ func TestFixedRowsAllocateNothing(t *testing.T) {
 	}))
 }
 
-func TestViewIsWhatAppendWrites(t *testing.T) {
+func TestView_EqualsAppend(t *testing.T) {
 	c := newCodec(t, reflect.TypeFor[position]())
 	rows := []position{{1, 2}, {3, 4}}
 	encoded, ok := View(c, rows)
@@ -271,7 +270,7 @@ func TestViewIsWhatAppendWrites(t *testing.T) {
 	require.Panics(t, func() { View(c, []flags{}) })
 }
 
-func TestCodecRefusesRowsOfAnotherType(t *testing.T) {
+func TestCodec_WrongType(t *testing.T) {
 	c := newCodec(t, reflect.TypeFor[position]())
 	require.PanicsWithValue(t,
 		"layout: codec for layout.position used with rows of layout.flags; make one with NewCodec",

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// An id looks like the entities of package ecs.
+// An id has the form of the entities of package ecs.
 type id uint64
 
 func (e id) Index() uint32      { return uint32(e) }
@@ -85,7 +85,7 @@ type (
 	mapOf     map[label]flags
 )
 
-// samples are values of types of many shapes; their content does not matter.
+// samples are values of types of many shapes. Their contents do not matter.
 var samples = []any{
 	true, int8(0), int16(0), int32(0), int64(0), int(0), uint8(0), uint16(0), uint32(0), uint64(0), uint(0), uintptr(0),
 	float32(0), float64(0), complex64(0), complex128(0), hp(0), id(0),
@@ -123,8 +123,7 @@ func sampleTypes() []reflect.Type {
 	return types
 }
 
-// fill sets v, which must be addressable, to something random. Special values
-// are frequent.
+// fill sets v, which must be addressable, to a random value. Special values are frequent.
 func fill(r *rand.Rand, v reflect.Value) {
 	v = valueAt(v.Type(), addressOf(v))
 	switch v.Kind() {
@@ -159,7 +158,7 @@ func fill(r *rand.Rand, v reflect.Value) {
 	}
 }
 
-// fillReference is fill for what can be nil.
+// fillReference is fill for types that can be nil.
 func fillReference(r *rand.Rand, v reflect.Value) {
 	if r.IntN(4) == 0 {
 		v.SetZero()
@@ -167,7 +166,8 @@ func fillReference(r *rand.Rand, v reflect.Value) {
 	}
 	n := r.IntN(5)
 	if r.IntN(20) == 0 {
-		n = 17 // A longer form in msgpack.
+		// A longer form in msgpack.
+		n = 17
 	}
 	switch v.Kind() {
 	case reflect.Slice:
@@ -189,7 +189,7 @@ func fillReference(r *rand.Rand, v reflect.Value) {
 	}
 }
 
-// randomBits returns a number of random magnitude, often next to a power of two.
+// randomBits returns a number of random magnitude, often close to a power of two.
 func randomBits(r *rand.Rand) uint64 {
 	x := uint64(1) << r.IntN(64)
 	switch r.IntN(4) {
@@ -231,8 +231,7 @@ func randomString(r *rand.Rand) string {
 	return string(b)
 }
 
-// same reports whether a and b hold the same, bit for bit. Fields named _ do not
-// count.
+// same reports whether a and b are equal bit for bit, except for fields named _.
 func same(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
@@ -286,15 +285,15 @@ func sameMap(a, b reflect.Value) bool {
 	return true
 }
 
-// addressable returns a copy of v that has an address.
+// addressable returns an addressable copy of v.
 func addressable(v reflect.Value) reflect.Value {
 	c := reflect.New(v.Type()).Elem()
 	c.Set(v)
 	return c
 }
 
-// show prints v, which must be addressable, as Value.String is to print its
-// encoding. It is written from the documentation, on reflection alone.
+// show prints v, which must be addressable, in the form of Value.String. It follows the
+// documentation and uses only reflection.
 func show(v reflect.Value) string {
 	v = valueAt(v.Type(), addressOf(v))
 	if e, ok := v.Interface().(interface {
@@ -393,7 +392,7 @@ func rowsOf(r *rand.Rand, t reflect.Type, n int) reflect.Value {
 	return rows
 }
 
-// encode is Append for a slice of any type.
+// encodeRows is Append for a slice of any type.
 func (c *Codec) encodeRows(rows reflect.Value) []byte {
 	return c.append(nil, unsafe.Pointer(rows.Pointer()), rows.Len())
 }

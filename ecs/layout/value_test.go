@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// checkText proves that v prints and is valid JSON.
+// checkText checks that v prints a text and is valid JSON.
 func checkText(t require.TestingT, v Value) {
 	if v.String() == "" {
 		t.Errorf("Value of %v prints as nothing", v.Type())
@@ -21,7 +21,7 @@ func checkText(t require.TestingT, v Value) {
 	}
 }
 
-// value returns row as its description sees it.
+// value returns row as a Value of its description.
 func value[T any](t require.TestingT, row T) Value {
 	v, err := of[T](t).Value(encode(t, row))
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestValueText(t *testing.T) {
 	}
 }
 
-func TestRandomValuesPrint(t *testing.T) {
+func TestValueString_RandomValues(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, rt := range sampleTypes() {
 		c := newCodec(t, rt)
@@ -144,7 +144,7 @@ func TestValueParts(t *testing.T) {
 	require.True(t, field("N").IsNil())
 	require.False(t, field("P").IsNil())
 
-	// What does not apply is zero.
+	// Methods that do not apply return zero.
 	require.Zero(t, field("U").Int())
 	require.Zero(t, field("I").Uint())
 	require.Zero(t, field("I").Float())
@@ -159,8 +159,8 @@ func TestValueParts(t *testing.T) {
 	require.Nil(t, Value{}.Type())
 }
 
-// A description written by hand, without any Go type, reads the same.
-func TestValueOfHandWrittenDescription(t *testing.T) {
+// A description without any Go type reads the same values.
+func TestValue_HandWrittenType(t *testing.T) {
 	scalar := func(k Kind) *Type { return &Type{Kind: k} }
 	point := &Type{Kind: Struct, Name: "point", Fields: []Field{{"X", scalar(Float32)}, {"Y", scalar(Float32)}}}
 	byHand := &Type{Kind: Struct, Fields: []Field{

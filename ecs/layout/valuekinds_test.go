@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// appliesTo has the kinds for which a method of Value returns what they hold. Those that are
-// left out apply to all.
+// appliesTo maps methods of Value to the kinds for which they return the value. Other methods apply
+// to all kinds.
 var appliesTo = map[string][]Kind{
 	"Bool":    {Bool},
 	"Int":     {Int8, Int16, Int32, Int64},
@@ -21,8 +21,8 @@ var appliesTo = map[string][]Kind{
 	"Field":   {Struct},
 }
 
-// Methods that do not apply to the kind of a value return zero, and the others do not.
-func TestValue_EveryMethodOfEveryKind(t *testing.T) {
+// Methods that do not apply to the kind of a value return zero. The others do not.
+func TestValue_MethodsByKind(t *testing.T) {
 	seven := int8(7)
 	values := map[Kind]Value{0: {}}
 	for _, v := range []any{

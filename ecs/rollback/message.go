@@ -123,7 +123,7 @@ func (s *Session[In]) check(m *Message[In]) error {
 	}
 	for p, has := range m.Has {
 		if s.o.Players[p] == s.o.Peer && has > s.players[p].known() {
-			return fmt.Errorf("has tick %d of player %d, who is at %d", has, p, s.players[p].known())
+			return fmt.Errorf("has tick %d of player %d, whose last known tick is %d", has, p, s.players[p].known())
 		}
 	}
 	for _, r := range m.Runs {

@@ -40,12 +40,12 @@ func threads(t *testing.T) (n int) {
 	return n
 }
 
-func TestAGoroutineIsInTheBackgroundToItsEnd(t *testing.T) {
+func TestEnter_UntilGoroutineEnds(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before := policy(t)
 	if before[0] != unix.SCHED_NORMAL {
-		t.Skip("the tests run with a policy of their own")
+		t.Skip("the tests run under another policy")
 	}
 	is, leave, gone := make(chan [2]int), make(chan bool), make(chan bool)
 	go func() {
@@ -61,14 +61,14 @@ func TestAGoroutineIsInTheBackgroundToItsEnd(t *testing.T) {
 	want := [2]int{unix.SCHED_BATCH, before[1]}
 	require.Equal(t, want, <-is)
 	require.Equal(t, 1, threads(t))
-	require.Equal(t, before, policy(t), "of another goroutine")
+	require.Equal(t, before, policy(t), "policy of another goroutine")
 	close(leave)
-	require.Equal(t, want, <-is, "after it waited, and let others run")
+	require.Equal(t, want, <-is, "after it waited and yielded")
 	<-gone
 	require.Eventually(t, func() bool { return threads(t) == 0 }, waits, waits/1000, "the thread ends with the goroutine")
 }
 
-func TestAThreadWithAPolicyOfItsOwnIsLeftAlone(t *testing.T) {
+func TestEnter_ThreadWithPolicy(t *testing.T) {
 	is := make(chan [2]int)
 	go func() {
 		// Not unlocked, so that the thread ends with the goroutine.

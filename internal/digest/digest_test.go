@@ -23,7 +23,7 @@ func sum(parts ...any) uint64 {
 
 // This test computes the digest as docs/FORMAT.md defines it, for a world of two entities with one
 // component.
-func TestDigestIsWhatTheFormatSays(t *testing.T) {
+func TestDigest_Format(t *testing.T) {
 	var h Hasher
 	entities := []uint64{1 << 32, 1<<32 | 1}
 	registry := Registry(&h, entities, 1, 2)
@@ -43,7 +43,7 @@ func TestDigestIsWhatTheFormatSays(t *testing.T) {
 	}
 }
 
-func TestPagesAreSummedApart(t *testing.T) {
+func TestHasherRows_Pages(t *testing.T) {
 	var h Hasher
 	var pages [][2]int
 	n := 2*PageRows + 1
@@ -54,7 +54,7 @@ func TestPagesAreSummedApart(t *testing.T) {
 	}
 }
 
-func TestAppendEntitiesKeepsWhatIsThere(t *testing.T) {
+func TestAppendEntities_KeepsDst(t *testing.T) {
 	if got := string(AppendEntities([]byte("x"), []uint64{0x4142434445464748})); got != "xHGFEDCBA" {
 		t.Errorf("AppendEntities = %q, want xHGFEDCBA", got)
 	}

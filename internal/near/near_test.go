@@ -15,7 +15,7 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-func TestNamesThatAreAlikeComeFirst(t *testing.T) {
+func TestNames_Order(t *testing.T) {
 	names := []string{"boss", "boss 2", "start", "level"}
 	assert.Equal(t, []string{"boss", "boss 2"}, Names("bos", names))
 	assert.Equal(t, []string{"start"}, Names("STAR", names))
@@ -24,7 +24,7 @@ func TestNamesThatAreAlikeComeFirst(t *testing.T) {
 	assert.Empty(t, Names("", nil))
 }
 
-func TestNearestNames(t *testing.T) {
+func TestNames(t *testing.T) {
 	names := []string{"Position", "Velocity", "Health", "HealthBar", "Frozen", "é"}
 	for _, test := range []struct {
 		name string

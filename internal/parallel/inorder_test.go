@@ -11,13 +11,13 @@ import (
 	"github.com/stet-ecs/stet/internal/parallel"
 )
 
-func TestInOrderTakesWhatWasMadeInTheOrderOfTheNumbers(t *testing.T) {
+func TestInOrder_Order(t *testing.T) {
 	busy := make([]atomic.Int32, parallel.Workers())
 	for _, n := range []int{0, 1, 2, 1000} {
 		var taken []int
 		err := parallel.InOrder(t.Context(), n, func(worker, i int) (int, error) {
 			if busy[worker].Add(1) != 1 {
-				t.Errorf("worker %d makes two at a time", worker)
+				t.Errorf("worker %d runs two calls at once", worker)
 			}
 			defer busy[worker].Add(-1)
 			return i, nil
@@ -33,7 +33,7 @@ func TestInOrderTakesWhatWasMadeInTheOrderOfTheNumbers(t *testing.T) {
 	}
 }
 
-func TestInOrderEndsWithTheFirstErrorInTheOrderOfTheNumbers(t *testing.T) {
+func TestInOrder_FirstError(t *testing.T) {
 	first, other, enough := errors.New("first"), errors.New("other"), errors.New("enough")
 	work := func(_, i int) (int, error) {
 		switch {

@@ -71,8 +71,8 @@ func (n *News) forget() {
 	n.touched = n.touched[:0]
 }
 
-// anew records that all rows were replaced.
-func (n *News) anew() {
+// replaced records that all rows were replaced.
+func (n *News) replaced() {
 	n.forget()
 	n.all, n.seen = true, 0
 }

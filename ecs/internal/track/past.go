@@ -272,14 +272,14 @@ func (p *Past[T]) read(lo, hi int) []T {
 		p.laid = g
 		p.scratch = append(p.scratch[:0], p.column.Live[from:to]...)
 		for _, r := range group.runs {
-			lay(p.scratch, base+int(r.row)-from, p.at(r))
+			overlay(p.scratch, base+int(r.row)-from, p.at(r))
 		}
 	}
 	return p.scratch[lo-from : hi-from]
 }
 
-// lay copies values to rows[at:], as far as these rows exist.
-func lay[T any](rows []T, at int, values []T) {
+// overlay copies values to rows[at:], as far as these rows exist.
+func overlay[T any](rows []T, at int, values []T) {
 	switch {
 	case at >= len(rows) || at+len(values) <= 0:
 	case at < 0:

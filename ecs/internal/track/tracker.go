@@ -224,10 +224,10 @@ func without(readers []*News, n *News) (others []*News) {
 	return others
 }
 
-// Anew reports to all readers that all rows of t were replaced.
-func (t *Tracker) Anew() {
+// Replaced reports to all readers that all rows of t were replaced.
+func (t *Tracker) Replaced() {
 	for _, n := range t.readers {
-		n.anew()
+		n.replaced()
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// wander makes a store of some hundred ticks, with branches that were rewound, and returns the digest of each
+// wander makes a store of some hundred ticks, with rewound branches. It returns the digest of each
 // state by its record.
 func wander(t *testing.T) (dir string, want map[uint64]ecs.Digest) {
 	t.Helper()
@@ -44,8 +44,8 @@ func wander(t *testing.T) (dir string, want map[uint64]ecs.Digest) {
 	return dir, want
 }
 
-// Whatever there is room for, a state is the one that it is, and so is an entity in it.
-func TestStatesAreReachedByAnchorsOfAnyRoom(t *testing.T) {
+// The size of the room for anchors does not affect a state or an entity in it.
+func TestAnchors_AnyRoom(t *testing.T) {
 	dir, want := wander(t)
 	ctx := context.Background()
 	for seed, room := range []int{0, 1 << 10, 6 << 10, 40 << 10, 64 << 20} {
@@ -87,8 +87,8 @@ func TestStatesAreReachedByAnchorsOfAnyRoom(t *testing.T) {
 	}
 }
 
-// A heavy state is left alone by who asks for one entity far from it.
-func TestAnEntityThatIsFarFromALargeStateIsReadAlone(t *testing.T) {
+// A request for one entity far from a large state does not load that state.
+func TestPeek_FarFromLargeState(t *testing.T) {
 	dir, _ := wander(t)
 	ctx := context.Background()
 	view, err := inspect.OpenReadOnly(ctx, dir)

@@ -56,14 +56,14 @@ func (h *shown) arrays(a *ask) (any, error) {
 				stateDoc: stateDoc{st.Outline().Tick, seq}, Component: name, Kind: describe.Kind(c.Layout, c.Resource), Width: c.Width, Rows: c.Len(),
 				Row: row, Index: index, Dense: []laidDoc{}, Sparse: []int{},
 			}
-			return doc.lay(st, c, limit)
+			return doc.fill(st, c, limit)
 		})
 		return doc, err
 	})
 }
 
-// lay adds up to limit rows and indices of c, starting at d.Row and d.Index.
-func (d *arraysDoc) lay(st *inspect.State, c *inspect.Component, limit int) (err error) {
+// fill adds up to limit rows and indices of c, starting at d.Row and d.Index.
+func (d *arraysDoc) fill(st *inspect.State, c *inspect.Component, limit int) (err error) {
 	for i := d.Row; i < min(d.Row+limit, c.Len()); i++ {
 		v, err := st.Value(c, i)
 		if err != nil {

@@ -19,8 +19,8 @@ func init() {
 	}
 }
 
-// BenchmarkInspectorPage: what the page asks of a store of 50,000 ticks, of one of 200,000 entities
-// and 5,000 ticks, and of a save of 1 GB.
+// BenchmarkInspectorPage measures the requests of the page. Its inputs are a store of 50,000 ticks,
+// a store of 200,000 entities and 5,000 ticks, and a save of 1 GB.
 func BenchmarkInspectorPage(b *testing.B) {
 	if *dataDir == "" {
 		b.Skip("no -data: make inspect-budgets DIR=… has it")
@@ -64,7 +64,7 @@ func BenchmarkInspectorPage(b *testing.B) {
 	})
 }
 
-// BenchmarkInspectorPageMemory: what each screen of the save of 1 GB takes.
+// BenchmarkInspectorPageMemory measures the memory of each screen on the save of 1 GB.
 func BenchmarkInspectorPageMemory(b *testing.B) {
 	if *dataDir == "" {
 		b.Skip("no -data: make inspect-budgets DIR=… has it")
@@ -72,8 +72,7 @@ func BenchmarkInspectorPageMemory(b *testing.B) {
 	measureMemory(b, filepath.Join(*dataDir, "large.save"), largePeakOf, largeKept)
 }
 
-// bars asks a server for its first bar of rows: one that has to count them, and one that counted them
-// at another time.
+// bars requests the first time bar of a server twice: without stored counts of rows, and with them.
 func bars(b *testing.B, path string, limit time.Duration) {
 	cache := b.TempDir()
 	for _, name := range []string{"first", "kept"} {

@@ -24,16 +24,15 @@ var (
 	budgetEntities = flag.Int("budget.entities", 2_000_000, "entities of the save of BenchmarkBudgetPageOfASave; 20,000,000 make 1 GB")
 )
 
-// An asked is a question with a budget: how long it may take. What next gives takes the place of
-// SEQ in it.
+// An asked is a request with a time limit. The result of next replaces SEQ in the request.
 type asked struct {
 	name, question string
 	limit          time.Duration
 	next           func(i int) int
 }
 
-// BenchmarkBudgetPage: what the page asks of a store of 50,000 ticks, in which 200 of 20,000 entities
-// change each tick.
+// BenchmarkBudgetPage measures the requests of the page on a store of 50,000 ticks. In each tick
+// 200 of 20,000 entities change.
 func BenchmarkBudgetPage(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "D")
 	long(b, dir, *budgetTicks)
@@ -61,7 +60,7 @@ func BenchmarkBudgetPage(b *testing.B) {
 	measure(b, h, questions)
 }
 
-// BenchmarkBudgetPageOfASave: the same of a save, the size of which is a flag.
+// BenchmarkBudgetPageOfASave measures the requests of the page on a save, whose size is a flag.
 func BenchmarkBudgetPageOfASave(b *testing.B) {
 	w := ecs.NewWorld(ecs.Options{})
 	positions, healths := ecs.MustRegister[Position](w), ecs.MustRegister[Health](w)
@@ -74,7 +73,7 @@ func BenchmarkBudgetPageOfASave(b *testing.B) {
 	if err := persist.Save(context.Background(), file, w); err != nil {
 		b.Fatal(err)
 	}
-	runtime.GC() // Nobody needs the world any more.
+	runtime.GC() // The world is no longer needed.
 	h := budgetHandler(b, file)
 	measure(b, h, []asked{
 		{"bar", "bar?width=1280", 500 * time.Millisecond, nil},
@@ -85,7 +84,7 @@ func BenchmarkBudgetPageOfASave(b *testing.B) {
 	})
 }
 
-// measure asks each question a few times, the first of which counts on its own.
+// measure sends each request several times. The first time is reported separately.
 func measure(b *testing.B, h *Handler, questions []asked) {
 	for _, q := range questions {
 		b.Run(q.name, func(b *testing.B) {
@@ -115,7 +114,7 @@ func measure(b *testing.B, h *Handler, questions []asked) {
 	b.Logf("%d MB of memory are in use", m.HeapAlloc>>20)
 }
 
-// spent returns what the processors did for this program, where that is known.
+// spent returns the processor time of this process, or 0 if it is unknown.
 var spent = func() time.Duration { return 0 }
 
 func report(b *testing.B, took, limit time.Duration) {
@@ -124,7 +123,7 @@ func report(b *testing.B, took, limit time.Duration) {
 	b.ReportMetric(float64(limit)/1e6, "ms/budget")
 }
 
-// asking returns the answer of h to a question.
+// asking returns the answer of h to a request.
 func asking[D any](b *testing.B, h *Handler, question string) (doc D) {
 	b.Helper()
 	r := httptest.NewRequest(http.MethodGet, "http://localhost"+apiPath+question, nil)

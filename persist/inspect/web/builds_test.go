@@ -9,14 +9,14 @@ import (
 	buildinfo "github.com/stet-ecs/stet/internal/build"
 )
 
-// builtAs makes this program one of another build, until the test ends.
+// builtAs gives this program another build description until the test ends.
 func builtAs(t testing.TB, text string) {
 	was := buildinfo.Here
 	buildinfo.Here = func() string { return text }
 	t.Cleanup(func() { buildinfo.Here = was })
 }
 
-// Where two states differ, or a condition begins, the answer names the builds that wrote them.
+// If two states differ, or a condition begins to hold, the answer names the builds that wrote them.
 func TestDiff_NamesBuilds(t *testing.T) {
 	const pc, mac = "go1.26.0 linux/amd64 unfused math:a043", "go1.26.0 darwin/arm64 fused math:e83c"
 	dir := t.TempDir()

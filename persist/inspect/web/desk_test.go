@@ -13,10 +13,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// TestNoAnswerIsOfRecordsThatACrashLost: a program dies, and with it records that were shown; the next
-// one gives their seqs to others. Whichever desk learns of it first, the other answers nothing of the
-// old ones any more, which a browser would keep as an answer about the new.
-func TestNoAnswerIsOfRecordsThatACrashLost(t *testing.T) {
+// A crash loses records that were already shown, and the next program reuses their seqs. When
+// either desk has noticed that, the other must not answer with the old records. A browser would
+// cache that answer for the new records.
+func TestDesk_RecordsLostInCrash(t *testing.T) {
 	ctx := context.Background()
 	play := func(files *disktest.Mem, health Health, ticks int) *sample {
 		s := beginIn(t, func(w *ecs.World, o persist.Options) (*persist.Store, error) { return persist.OpenFS(ctx, files, w, o) })
@@ -36,7 +36,8 @@ func TestNoAnswerIsOfRecordsThatACrashLost(t *testing.T) {
 			for range 3 {
 				dying.commit(t)
 			}
-			require.NoError(t, dying.store.Sync(ctx)) // What is asked for must lie there.
+			// The requested records must be in the file.
+			require.NoError(t, dying.store.Sync(ctx))
 			h, err := New(ctx, func(ctx context.Context) (*inspect.View, error) { return inspect.OpenFS(ctx, files, ".") }, Options{Token: "secret", Interval: time.Hour})
 			require.NoError(t, err)
 			c := served(t, h)

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// FuzzAPI asks whatever there is to ask: each answer is JSON, not too long, and takes not too long.
-// What goes wrong is told in words.
-func FuzzAPI(f *testing.F) {
+// FuzzRequests sends arbitrary requests. Each answer is JSON of limited size and arrives in limited
+// time. Errors have a text.
+func FuzzRequests(f *testing.F) {
 	for _, seed := range []string{
 		"info", "resolve?at=@latest~3&step=-2", "bar?from=2&to=9&width=4096", "schema?record=3", "entities?record=20&where=Health%3E3&sort=Health&desc=1&columns=Health,entity",
 		"entities?record=7&with=Target&offset=2147483647&limit=500", "map?record=20&x=Position.X&y=Position.Y&color=Label.Text&where=true", "entity?record=20&entity=0v1",
@@ -27,7 +27,8 @@ func FuzzAPI(f *testing.F) {
 	c := serve(f, build(f))
 	f.Fuzz(func(t *testing.T, question string) {
 		name, query, _ := strings.Cut(question, "?")
-		if name == "events" || name == "verify" { // They do not end, and take no parameters.
+		// events does not end, and verify takes no parameters.
+		if name == "events" || name == "verify" {
 			return
 		}
 		r := httptest.NewRequest(http.MethodGet, "http://localhost/", nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNothingIsAnsweredWithoutTheToken(t *testing.T) {
+func TestGuard_Token(t *testing.T) {
 	c := serve(t, build(t))
 	for _, path := range []string{"/", "/app.js", apiPath + "info", apiPath + "events", "/?token=wrong", "/?token="} {
 		r := c.request(path)
@@ -29,7 +29,7 @@ func TestNothingIsAnsweredWithoutTheToken(t *testing.T) {
 	r.Header.Del("Cookie")
 	status, _, head := c.send(r)
 	assert.Equal(t, http.StatusSeeOther, status)
-	assert.Equal(t, "/?view=map", head.Get("Location"), "the token does not stay in the address")
+	assert.Equal(t, "/?view=map", head.Get("Location"), "the token is removed from the address")
 	cookie := head.Get("Set-Cookie")
 	for _, part := range []string{"HttpOnly", "SameSite=Strict", "Path=/"} {
 		assert.Contains(t, cookie, part)
@@ -40,7 +40,7 @@ func TestNothingIsAnsweredWithoutTheToken(t *testing.T) {
 	}
 }
 
-func TestTokensAreNotGuessed(t *testing.T) {
+func TestGuard_RandomToken(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
 		text := randomText()
@@ -50,7 +50,7 @@ func TestTokensAreNotGuessed(t *testing.T) {
 	}
 }
 
-func TestAnotherSiteIsRefused(t *testing.T) {
+func TestGuard_OtherSite(t *testing.T) {
 	c := serve(t, build(t))
 	own := strings.TrimPrefix(c.URL, "http://")
 	for _, x := range []struct {
@@ -91,7 +91,7 @@ func TestAnotherSiteIsRefused(t *testing.T) {
 	assert.False(t, named.knowsHost("other.lan:80"))
 }
 
-func TestOnlyReadingIsAnswered(t *testing.T) {
+func TestGuard_Methods(t *testing.T) {
 	c := serve(t, build(t))
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions} {
 		for _, path := range []string{"/", apiPath + "info"} {
@@ -104,7 +104,7 @@ func TestOnlyReadingIsAnswered(t *testing.T) {
 	}
 }
 
-func TestEveryAnswerHasAPolicyWithoutInlineCode(t *testing.T) {
+func TestHeaders_Policy(t *testing.T) {
 	c := serve(t, build(t))
 	for _, path := range []string{"/", "/app.js", "/nothing", apiPath + "info", apiPath + "nothing", apiPath + "tick?record=x", "/?token=wrong"} {
 		_, _, head := c.send(c.request(path))
@@ -117,7 +117,7 @@ func TestEveryAnswerHasAPolicyWithoutInlineCode(t *testing.T) {
 	}
 }
 
-func TestThePageIsSmallAndMakesNoHTMLOfTexts(t *testing.T) {
+func TestPage_SizeAndNoHTML(t *testing.T) {
 	size := 0
 	never := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://[^w]|style="|<style|\son[a-z]+=`)
 	require.NoError(t, fs.WalkDir(embedded, "page", func(name string, d fs.DirEntry, err error) error {
@@ -135,7 +135,7 @@ func TestThePageIsSmallAndMakesNoHTMLOfTexts(t *testing.T) {
 	assert.Greater(t, size, 20_000)
 }
 
-func TestAnswersAboutRecordsAreKeptByBrowsers(t *testing.T) {
+func TestAnswers_Cached(t *testing.T) {
 	c := serve(t, build(t))
 	_, _, head := c.send(c.request(apiPath + "entity?record=20&entity=0v1"))
 	tag := head.Get("ETag")
@@ -156,7 +156,7 @@ func TestAnswersAboutRecordsAreKeptByBrowsers(t *testing.T) {
 	}
 }
 
-// The page is tested in a module of its own, which needs a browser.
-func TestThePage(t *testing.T) {
-	t.Skip("the page is used in a browser by make browser, which installs one if there is none")
+// The tests of the page are in a module of their own, because they need a browser.
+func TestPage_Browser(t *testing.T) {
+	t.Skip("make browser tests the page in a browser, which it installs if needed")
 }

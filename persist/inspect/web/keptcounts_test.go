@@ -18,8 +18,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// countedBar serves path with a cache, and returns the first bar, that of a counted store, and how many
-// ticks were known at first.
+// countedBar serves path with a cache. It returns the first time bar, the bar after all ticks are
+// counted, and the number of ticks that the cache held.
 func countedBar(t *testing.T, path, cache string) (first, bar map[string]any, recalled int) {
 	t.Helper()
 	h, err := New(context.Background(), func(ctx context.Context) (*inspect.View, error) { return inspect.OpenReadOnly(ctx, path) },
@@ -39,7 +39,7 @@ func countedBar(t *testing.T, path, cache string) (first, bar map[string]any, re
 	return first, bar, recalled
 }
 
-func TestWhatIsCountedIsKnownAtTheNextStart(t *testing.T) {
+func TestCounts_KeptForNextStart(t *testing.T) {
 	dir, cache := filepath.Join(t.TempDir(), "D"), filepath.Join(t.TempDir(), "not", "there")
 	s := begin(t, dir)
 	const ticks = 1200
@@ -73,13 +73,13 @@ func TestWhatIsCountedIsKnownAtTheNextStart(t *testing.T) {
 	assert.Equal(t, bar, counted)
 	assert.Zero(t, recalled, "the file is damaged")
 	_, _, recalled = countedBar(t, dir, cache)
-	assert.Equal(t, ticks, recalled, "it was written again")
+	assert.Equal(t, ticks, recalled, "the file was written again")
 
 	_, _, recalled = countedBar(t, dir, os.DevNull)
-	assert.Zero(t, recalled, "there is no place for it")
+	assert.Zero(t, recalled, "there is no cache directory")
 }
 
-// sampleCounts are those of n ticks from seq 5 on; the sum of each is its seq.
+// sampleCounts returns the counts of n ticks from seq 5 on. The checksum of each tick is its seq.
 func sampleCounts(n int) counts {
 	c := counts{world: [16]byte{1, 2, 3}, begin: 5, ticks: make([]counted, n)}
 	for i := range c.ticks {
@@ -88,7 +88,7 @@ func sampleCounts(n int) counts {
 	return c
 }
 
-func TestWhatIsCountedEndsWhereTheJournalIsAnotherOne(t *testing.T) {
+func TestCounts_JournalChanged(t *testing.T) {
 	entries := func(first, last uint64, other uint64) (list []journal.Entry) {
 		for seq := first; seq <= last; seq++ {
 			e := journal.Entry{ID: journal.ID{Epoch: 1, Seq: seq, CRC: uint32(seq)}}
@@ -127,7 +127,7 @@ func TestWhatIsCountedEndsWhereTheJournalIsAnotherOne(t *testing.T) {
 	}
 }
 
-func TestOtherTicksDoNotComeIntoTheCountsOfABar(t *testing.T) {
+func TestCounts_NotOverwritten(t *testing.T) {
 	c := sampleCounts(100)
 	c.ticks = append(make([]counted, 0, 200), c.ticks...)
 	of := (&counter{counts: c}).measure(&journal.Log{}, new(barDoc))
@@ -138,16 +138,16 @@ func TestOtherTicksDoNotComeIntoTheCountsOfABar(t *testing.T) {
 	assert.EqualValues(t, 1, written)
 }
 
-func TestSeqsFarApartAreNotCounted(t *testing.T) {
+func TestCounts_SeqsFarApart(t *testing.T) {
 	log := &journal.Log{Entries: []journal.Entry{{ID: journal.ID{Seq: 5}}, {ID: journal.ID{Seq: 1 << 62}}}}
 	assert.False(t, countable(log.Entries))
 	assert.True(t, countable(log.Entries[:1]))
 	doc := new(barDoc)
 	new(counter).measure(log, doc)
-	assert.EqualValues(t, 1, doc.Counted, "and nobody waits for it")
+	assert.EqualValues(t, 1, doc.Counted, "the page does not wait for counts")
 }
 
-func TestAKeptFileOfCountsIsTakenWholeOrNot(t *testing.T) {
+func TestKeptCounts_Damaged(t *testing.T) {
 	c := sampleCounts(20)
 	text := c.append(nil)
 	read, ok := decodeCounts(text)
@@ -165,16 +165,16 @@ func TestAKeptFileOfCountsIsTakenWholeOrNot(t *testing.T) {
 	newer[len(countsMagic)-1]++
 	binary.LittleEndian.PutUint32(newer[len(newer)-4:], crc32.Checksum(newer[:len(newer)-4], castagnoli))
 	_, ok = decodeCounts(newer)
-	assert.False(t, ok, "of another version")
+	assert.False(t, ok, "another version")
 
 	k := keptCounts(t.TempDir())
 	k.write(&c)
 	assert.Equal(t, c, k.read(c.world))
 	require.NoError(t, os.Rename(k.file(c.world), k.file([16]byte{7})))
-	assert.Empty(t, k.read([16]byte{7}), "it is another world's")
+	assert.Empty(t, k.read([16]byte{7}), "the file of another world")
 }
 
-func TestKeptFilesOfCountsAreBounded(t *testing.T) {
+func TestKeptCounts_Bounded(t *testing.T) {
 	k := keptCounts(t.TempDir())
 	size := int64(0)
 	for i := range byte(5) {
@@ -199,7 +199,7 @@ func TestKeptFilesOfCountsAreBounded(t *testing.T) {
 	assert.ElementsMatch(t, []string{other, k.file(used), k.file([16]byte{3, 2, 3}), k.file([16]byte{4, 2, 3})}, names)
 }
 
-// FuzzCounts reads what may lie in the cache.
+// FuzzCounts decodes arbitrary cache files.
 func FuzzCounts(f *testing.F) {
 	for n := range 3 {
 		c := sampleCounts(n)
@@ -207,7 +207,8 @@ func FuzzCounts(f *testing.F) {
 		f.Add(text[:len(text)-4])
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		text = binary.LittleEndian.AppendUint32(text, crc32.Checksum(text, castagnoli)) // Nearly all else would be refused.
+		// Without a valid checksum nearly all inputs would be rejected.
+		text = binary.LittleEndian.AppendUint32(text, crc32.Checksum(text, castagnoli))
 		if c, ok := decodeCounts(text); ok {
 			assert.Equal(t, text, c.append(nil))
 		}

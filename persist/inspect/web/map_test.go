@@ -18,9 +18,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The model of a map is to ask one entity after the other of the whole state, by index. The state lies in
-// a save of several spans, or is in the middle of a store and is loaded.
-func TestTheMapIsThatOfTheWholeState(t *testing.T) {
+// The model evaluates the entities of the whole state one by one, by index. The state is in a save
+// of several spans, or in the middle of a store, where it is loaded.
+func TestMap_Model(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	positions, healths, labels := ecs.MustRegister[Position](w), ecs.MustRegister[Health](w), ecs.MustRegister[Label](w)
 	for i := range 13_000 {
@@ -74,7 +74,7 @@ func TestTheMapIsThatOfTheWholeState(t *testing.T) {
 	}
 }
 
-// naiveMap asks all entities of im, by index.
+// naiveMap evaluates all entities of im, by index.
 func naiveMap(t *testing.T, im *inspect.Image, seq uint64, texts [4]string, limit int) *mapDoc {
 	t.Helper()
 	doc := &mapDoc{stateDoc: stateDoc{im.Tick, seq}, Entities: []string{}, X: []float64{}, Y: []float64{}}
@@ -128,7 +128,7 @@ func naiveMap(t *testing.T, im *inspect.Image, seq uint64, texts [4]string, limi
 	return doc
 }
 
-// A sample has entities of all parts of the world, and the same ones at the next tick.
+// A sample contains entities of all parts of the world, and the same ones at the next tick.
 func TestMap_SampleIsSteady(t *testing.T) {
 	sampled := func(first, step int) (names []string) {
 		s := pointSample{limit: 500, bound: math.MaxUint64}
@@ -148,7 +148,8 @@ func TestMap_SampleIsSteady(t *testing.T) {
 		e, err := ecs.ParseEntity(name)
 		require.NoError(t, err)
 		quarters[e.Index()/5000]++
-		if e.Index()%2 == 0 { // It has one of the 500 least hashes of all, so of the even ones as well.
+		// It has one of the 500 smallest hashes of all entities, so also of the even ones.
+		if e.Index()%2 == 0 {
 			require.Contains(t, even, name)
 		}
 	}

@@ -19,17 +19,19 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// What the screens of a save take is bounded: a save of 1 GB may cost 200 MB while it is answered, and what
-// stays is what a sweep knows of entities. In small form, CI measures the same on a save of 80 MB.
+// Memory limits for the screens of a save. For a save of 1 GB, a request may take 200 MB.
+// Afterwards only the data of a sweep about entities may remain. CI measures the same with a save
+// of 80 MB.
 const (
 	largePeak, largeKept = 200, 20 // In MB.
 	smallPeak, smallKept = 40, 6
 
-	// smallSorted is smallPeak of a sorted list, which keeps a window of entities with their keys.
+	// smallSorted replaces smallPeak for a sorted list, which stores a window of entities with
+	// their keys.
 	smallSorted = 70
 )
 
-// smallPeakOf returns the peak that a screen of the save of 80 MB may have.
+// smallPeakOf returns the peak limit of a screen for the save of 80 MB.
 func smallPeakOf(screen string) float64 {
 	if strings.HasPrefix(screen, "entities-sorted") {
 		return smallSorted
@@ -37,10 +39,10 @@ func smallPeakOf(screen string) float64 {
 	return smallPeak
 }
 
-// largePeakOf returns the peak that a screen of the save of 1 GB may have.
+// largePeakOf returns the peak limit of a screen for the save of 1 GB.
 func largePeakOf(string) float64 { return largePeak }
 
-// screenQuestions are what the page asks on each screen of a save, by the name of the screen.
+// screenQuestions holds the requests of the page by screen of a save.
 var screenQuestions = []struct{ screen, question string }{
 	{"bar", "bar?width=1280"},
 	{"schema", "schema?record=0"},
@@ -66,9 +68,9 @@ var screenQuestions = []struct{ screen, question string }{
 	{"verify", "verify"},
 }
 
-// measureMemory asks each of these questions of a server of its own, until its answer is done. It reports the most
-// memory that was in use meanwhile, and what is left of it afterwards. Garbage counts as well: the collector may
-// let it grow as in any program.
+// measureMemory sends each of these requests to a new server until the answer is complete. It
+// reports the peak of the memory in use, and the memory that remains. Garbage is included, because
+// the collector may let it grow.
 func measureMemory(b *testing.B, path string, peak func(screen string) float64, kept float64) {
 	for _, q := range screenQuestions {
 		b.Run(q.screen, func(b *testing.B) {
@@ -86,20 +88,20 @@ func measureMemory(b *testing.B, path string, peak func(screen string) float64, 
 	}
 }
 
-// settled returns how many bytes are in use when garbage is gone.
+// settled returns the bytes in use after a garbage collection.
 func settled() uint64 {
 	debug.FreeOSMemory()
 	return heapInUse()
 }
 
-// heapInUse returns how many bytes objects take, dead ones that were not swept among them.
+// heapInUse returns the bytes of objects, including garbage that is not swept yet.
 func heapInUse() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// watchHeap returns the most bytes that were in use while f ran.
+// watchHeap returns the peak of the bytes in use while f runs.
 func watchHeap(f func()) uint64 {
 	var most atomic.Uint64
 	done, over := make(chan struct{}), make(chan struct{})
@@ -120,7 +122,7 @@ func watchHeap(f func()) uint64 {
 	return most.Load()
 }
 
-// askAll asks a question until its answer says that it is done.
+// askAll repeats a request until its answer is complete.
 func askAll(tb testing.TB, h *Handler, question string) {
 	tb.Helper()
 	for {
@@ -137,14 +139,14 @@ func askAll(tb testing.TB, h *Handler, question string) {
 	}
 }
 
-// A large row makes a save that is much larger than what is known of its entities.
+// Rows are large, so that the save is much larger than the data about its entities.
 type (
 	largePosition struct{ X, Y, Z float64 }
 	largeHealth   struct{ Points, Most int32 }
 	largeStats    struct{ Values [60]int32 }
 )
 
-// largeSave makes a save of some 80 MB, of 280,000 entities.
+// largeSave makes a save of about 80 MB with 280,000 entities.
 func largeSave(tb testing.TB) string {
 	tb.Helper()
 	w := ecs.NewWorld(ecs.Options{})
@@ -160,7 +162,8 @@ func largeSave(tb testing.TB) string {
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 1))
-	for range 1500 { // The newest rows take the places of these, so rows are not in the order of indices.
+	// The newest rows replace these, so that rows are not in the order of indices.
+	for range 1500 {
 		if i := uint32(random.IntN(280_000)); i != 77777 {
 			w.Destroy(ecs.NewEntity(i, 1))
 		}
@@ -175,21 +178,22 @@ func largeSave(tb testing.TB) string {
 	return file
 }
 
-// impatient makes lists take as many requests of a save of 80 MB as of one of 1 GB.
+// impatient reduces patience. A list of the save of 80 MB then takes as many requests as one of 1
+// GB.
 func impatient(tb testing.TB) {
 	was := patience
 	patience = 10 * time.Millisecond
 	tb.Cleanup(func() { patience = was })
 }
 
-// BenchmarkBudgetPageMemory: what each screen of a save of 80 MB takes.
+// BenchmarkBudgetPageMemory measures the memory of each screen on a save of 80 MB.
 func BenchmarkBudgetPageMemory(b *testing.B) {
 	path := largeSave(b)
 	impatient(b)
 	measureMemory(b, path, smallPeakOf, smallKept)
 }
 
-// No screen of a save loads it into memory, and none keeps much of it.
+// No screen loads the whole save into memory, and no screen keeps much of it.
 func TestSave_NoScreenLoadsIt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes a save of 80 MB")

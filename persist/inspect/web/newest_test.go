@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// damagedStore makes the store of build and damages the file of its journal: f is given the file and the
-// records, by their seqs.
+// damagedStore makes the store of build and damages its journal file. f gets the file and a
+// function from seqs to offsets of records.
 func damagedStore(t *testing.T, f func(file *os.File, offset func(seq uint64) int64)) (dir string) {
 	t.Helper()
 	dir = build(t)
@@ -32,7 +32,7 @@ func damagedStore(t *testing.T, f func(file *os.File, offset func(seq uint64) in
 
 func number(seq uint64) string { return strconv.FormatUint(seq, 10) }
 
-// requireNewest checks that all questions of the page mean record seq when they say newest.
+// requireNewest checks that all requests of the page agree on the newest record.
 func requireNewest(t *testing.T, c *client, seq, tick uint64) {
 	t.Helper()
 	for name, doc := range map[string]any{"info": at(c.ask("info"), "newest"), "resolve": c.ask("resolve?at=@latest"), "news": c.h.following.latest()} {
@@ -49,9 +49,9 @@ func requireNewest(t *testing.T, c *client, seq, tick uint64) {
 	require.NotZero(t, c.ask("entities?record=" + number(seq) + "&limit=1")["found"])
 }
 
-// The journal is cut short, and a snapshot has a newer state than all of its records.
+// The journal is cut short, and a snapshot has a newer state than all remaining records.
 func TestNewest_JournalCutShort(t *testing.T) {
-	for _, first := range []uint64{6, 7} { // The first record that is not whole.
+	for _, first := range []uint64{6, 7} { // The first incomplete record.
 		dir := damagedStore(t, func(file *os.File, offset func(seq uint64) int64) {
 			require.NoError(t, file.Truncate(offset(first)+60))
 		})
@@ -69,7 +69,7 @@ func TestNewest_JournalCutShort(t *testing.T) {
 	}
 }
 
-// A record in the middle of the journal is damaged, and so is the snapshot behind it.
+// A record in the middle of the journal and the snapshot after it are damaged.
 func TestNewest_JournalDamaged(t *testing.T) {
 	dir := damagedStore(t, func(file *os.File, offset func(seq uint64) int64) {
 		_, err := file.WriteAt([]byte{0xff, 0xff, 0xff}, offset(4)+60)
@@ -86,7 +86,8 @@ func TestNewest_JournalDamaged(t *testing.T) {
 	require.EqualValues(t, 3, c.ask("health")["rewound"])
 }
 
-// A command that can save nothing is not recommended, and one that takes pieces only where pieces are left.
+// Health suggests no command that cannot recover anything. It suggests a partial recovery only if
+// pieces are left.
 func TestHealth_RecoverHelps(t *testing.T) {
 	helps := func(name string, damage func(dir string)) []any {
 		dir := build(t)
@@ -107,7 +108,7 @@ func TestHealth_RecoverHelps(t *testing.T) {
 	}))
 }
 
-// slicesWithout returns list without an element.
+// slicesWithout returns list without element.
 func slicesWithout(list []any, element any) []any {
 	left := []any{}
 	for _, e := range list {

@@ -14,9 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// TestAListByPagesIsThatOfTheWholeState asks a save for entities by pages and from the state, which
-// is loaded for that.
-func TestAListByPagesIsThatOfTheWholeState(t *testing.T) {
+// The test compares a list that is read by pages of a save with a list of the loaded state.
+func TestList_PagesEqualWholeState(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	w := ecs.NewWorld(ecs.Options{})
@@ -37,7 +36,8 @@ func TestAListByPagesIsThatOfTheWholeState(t *testing.T) {
 			w.Destroy(e)
 		}
 	}
-	for range 1500 { // Some indices have another generation.
+	// Some indices have a higher generation.
+	for range 1500 {
 		healths.Set(w.Create(), Health(rng.IntN(100)))
 	}
 	file := filepath.Join(t.TempDir(), "save")
@@ -71,7 +71,8 @@ func TestAListByPagesIsThatOfTheWholeState(t *testing.T) {
 		for got == nil || !got.Done {
 			asked := limit
 			if got != nil {
-				asked = 0 // Have them counted.
+				// A request without rows continues the count.
+				asked = 0
 			}
 			got, err = list(paged, s, offset, asked)
 			require.NoError(t, err, name)
@@ -90,12 +91,13 @@ func TestAListByPagesIsThatOfTheWholeState(t *testing.T) {
 	_, err = list(paged, selecting{where: "Health <"}, 0, 5)
 	require.Error(t, err)
 	require.NoError(t, whole.read(t.Context(), 0, func(st *inspect.State) error {
-		require.True(t, st.Whole(), "the state that is loaded was not asked")
+		require.True(t, st.Whole(), "the loaded state was not used")
 		return nil
 	}))
 }
 
-// A selection keeps few of the entities that it found, and finds the others again when the page scrolls to them.
+// A selection stores few of the found entities. It evaluates the others again when the page scrolls
+// to them.
 func TestSelection_KeepsFew(t *testing.T) {
 	defer func(first, window int) { firstRows, windowRows = first, window }(firstRows, windowRows)
 	seed := rand.Uint64()

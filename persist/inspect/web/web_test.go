@@ -23,7 +23,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The components of the store that is asked.
+// The components of the test store.
 type (
 	Position struct{ X, Y float64 }
 	Label    struct{ Text string }
@@ -32,7 +32,7 @@ type (
 	Frozen   struct{}
 )
 
-// A sample is a world that is kept in a store.
+// A sample is a world with its store.
 type sample struct {
 	world     *ecs.World
 	store     *persist.Store
@@ -45,10 +45,10 @@ type sample struct {
 	entities  []ecs.Entity
 }
 
-// hostile is a name that does something wherever it is taken for HTML or JavaScript.
+// hostile is a name that has an effect if it is interpreted as HTML or JavaScript.
 const hostile = "<script>alert(1)</script>\u2028'\"`</style>"
 
-// begin opens a store with a world of ten entities: the first is named by the second, and has a
+// begin opens a store with a world of ten entities. The second refers to the first, which has a
 // hostile name.
 func begin(t testing.TB, dir string) *sample {
 	t.Helper()
@@ -87,12 +87,13 @@ func (s *sample) commit(t testing.TB) {
 	require.NoError(t, s.store.Commit())
 }
 
-// build makes a store of 20 ticks, of which 3 were rewound:
+// build makes a store of 20 ticks, of which 3 are rewound:
 //
-//	tick   1 … 5  the health of 0v1 falls by 10 each
-//	       6      mark "boss"; 9v1 is destroyed; an input
-//	       7…10   nothing but the score; 8…10 are rewound, then done again
-//	       11…17  the position of 1v1 changes
+// tick   1 … 5  the health of 0v1 falls by 10 each
+//
+//	6      mark "boss"; 9v1 is destroyed; an input
+//	7…10   only the score changes; 8…10 are rewound and run again
+//	11…17  the position of 1v1 changes
 func build(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "D")
@@ -122,7 +123,7 @@ func build(t testing.TB) string {
 	return dir
 }
 
-// A client asks a handler as a browser does that was given its URL.
+// A client sends requests to a handler, like a browser that was opened with its URL.
 type client struct {
 	testing.TB
 	h *Handler
@@ -149,11 +150,12 @@ func serve(t testing.TB, path string) *client {
 func served(t testing.TB, h *Handler) *client {
 	server := httptest.NewServer(h)
 	c := &client{t, h, server, server.Client()}
-	c.http.Timeout = 20 * time.Second // Some answers do not end.
+	// Some answers do not end.
+	c.http.Timeout = 20 * time.Second
 	return c
 }
 
-// request returns a request that the handler admits.
+// request returns a request that the handler accepts.
 func (c *client) request(path string) *http.Request {
 	c.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, c.URL+path, nil)
@@ -173,7 +175,7 @@ func (c *client) send(r *http.Request) (status int, body string, head http.Heade
 	return a.StatusCode, string(text), a.Header
 }
 
-// ask returns the answer to a question, which must be one: "entity?record=3&entity=0v1".
+// ask returns the answer to a valid request: "entity?record=3&entity=0v1".
 func (c *client) ask(question string) map[string]any {
 	c.Helper()
 	status, body, _ := c.send(c.request(apiPath + question))
@@ -183,7 +185,7 @@ func (c *client) ask(question string) map[string]any {
 	return doc
 }
 
-// refused returns what is wrong with a question.
+// refused returns the error for an invalid request.
 func (c *client) refused(question string) (status int, e errorBody) {
 	c.Helper()
 	status, body, _ := c.send(c.request(apiPath + question))
@@ -208,7 +210,7 @@ func at(doc any, path ...any) any {
 
 func q(text string) string { return url.QueryEscape(text) }
 
-func TestPointsAreResolvedToRecordsAndSteppedFrom(t *testing.T) {
+func TestResolve_PointsAndSteps(t *testing.T) {
 	c := serve(t, build(t))
 	newest := c.ask("resolve?at=@latest")
 	assert.EqualValues(t, 17, newest["tick"])
@@ -218,12 +220,12 @@ func TestPointsAreResolvedToRecordsAndSteppedFrom(t *testing.T) {
 	assert.EqualValues(t, 19, at(newest, "parent", "record"))
 	assert.EqualValues(t, 14, c.ask("resolve?at=@latest&step=-3")["tick"])
 	assert.EqualValues(t, 6, c.ask("resolve?at=mark:boss")["tick"])
-	assert.EqualValues(t, 6, c.ask("resolve?at=boss")["tick"], "the name of a mark alone will do")
+	assert.EqualValues(t, 6, c.ask("resolve?at=boss")["tick"], "the name of a mark is enough")
 	assert.EqualValues(t, 8, c.ask("resolve?at=mark:boss&step=2")["tick"])
-	assert.EqualValues(t, 11, c.ask("resolve?at=mark:boss&step=2")["record"], "the way leads around what was rewound")
+	assert.EqualValues(t, 11, c.ask("resolve?at=mark:boss&step=2")["record"], "a step skips rewound ticks")
 	rewound := c.ask("resolve?at=record:8")
 	assert.Equal(t, true, rewound["rewound"])
-	assert.EqualValues(t, 9, at(rewound, "next", "record"), "on a branch, the way goes on along it")
+	assert.EqualValues(t, 9, at(rewound, "next", "record"), "a step from a branch stays on it")
 	assert.EqualValues(t, 17, c.ask("resolve?at=@first&step=1000000")["tick"])
 	assert.EqualValues(t, 0, c.ask("resolve?at=@latest&step=-1000000")["tick"])
 
@@ -236,8 +238,8 @@ func TestPointsAreResolvedToRecordsAndSteppedFrom(t *testing.T) {
 	assert.Equal(t, codeUsage, e.Code)
 }
 
-// The newest state may have been continued by ticks that were rewound: the way ends at it all the same.
-func TestTheWayEndsAtTheNewestStateAlsoWhereRewoundTicksGoOn(t *testing.T) {
+// Rewound ticks may continue the newest state. Steps still end at the newest state.
+func TestNext_EndsAtNewest(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	s := begin(t, dir)
 	for range 5 {
@@ -252,10 +254,10 @@ func TestTheWayEndsAtTheNewestStateAlsoWhereRewoundTicksGoOn(t *testing.T) {
 	assert.Nil(t, newest["next"])
 	assert.EqualValues(t, 3, c.ask("resolve?at=@latest&step=1")["tick"])
 	assert.EqualValues(t, 3, c.ask("resolve?at=@first&step=100")["tick"])
-	assert.EqualValues(t, 5, at(c.ask("resolve?at=record:4"), "next", "tick"), "a branch goes on")
+	assert.EqualValues(t, 5, at(c.ask("resolve?at=record:4"), "next", "tick"), "a branch has a next tick")
 }
 
-func TestTheBarTellsRowsBranchesMarksAndSnapshots(t *testing.T) {
+func TestBar_Contents(t *testing.T) {
 	c := serve(t, build(t))
 	var bar map[string]any
 	require.Eventually(t, func() bool {
@@ -285,11 +287,11 @@ func TestTheBarTellsRowsBranchesMarksAndSnapshots(t *testing.T) {
 	assert.Equal(t, []any{4., 4.}, part["sums"])
 	assert.Equal(t, []any{2., 2.}, part["peaks"])
 	assert.EqualValues(t, 2, part["per"])
-	assert.Equal(t, []any{}, part["inputs"], "there are none")
+	assert.Equal(t, []any{}, part["inputs"], "no inputs")
 }
 
-// What is shown beside another state is asked of the far desk, and leaves the near one where it is.
-func TestAStateIsAskedBesideTheOneThatIsShown(t *testing.T) {
+// Requests for a compared state use the far desk and leave the near desk unchanged.
+func TestComparedState_FarDesk(t *testing.T) {
 	c := serve(t, build(t))
 	assert.Len(t, c.ask("entities?record=20&with=Health")["rows"], 9)
 	then := c.ask("entities?record=2&beside=1&columns=Health,entity&entity=9v1&entity=0v1&entity=0v7&entity=77v1")
@@ -308,7 +310,7 @@ func TestAStateIsAskedBesideTheOneThatIsShown(t *testing.T) {
 	assert.Equal(t, "at most 500 of entity", e.Message)
 }
 
-func TestEntitiesAreFilteredSortedAndCounted(t *testing.T) {
+func TestEntities_FilterSortCount(t *testing.T) {
 	c := serve(t, build(t))
 	all := c.ask("entities?record=20")
 	assert.EqualValues(t, 9, all["found"])
@@ -339,15 +341,15 @@ func TestEntitiesAreFilteredSortedAndCounted(t *testing.T) {
 	assert.Equal(t, "not_found", e.Kind)
 }
 
-func TestAnEntityHasFieldsALifeAndReferrers(t *testing.T) {
+func TestEntity_FieldsLifeReferrers(t *testing.T) {
 	c := serve(t, build(t))
 	e := c.ask("entity?record=20&entity=1v1")
 	assert.Equal(t, true, e["alive"])
 	assert.Equal(t, "Position", at(e, "components", 0, "name"))
 	assert.EqualValues(t, map[string]any{"name": "X", "path": "X", "kind": "float64", "text": "8"}, at(e, "components", 0, "value", "parts", 0))
-	assert.Equal(t, "0v1", at(e, "components", 1, "value", "parts", 0, "entity"), "a reference is told as one")
+	assert.Equal(t, "0v1", at(e, "components", 1, "value", "parts", 0, "entity"), "a reference to an entity")
 
-	assert.Equal(t, "1v1", c.ask("entity?record=20&entity=1")["entity"], "an index alone is whoever has it")
+	assert.Equal(t, "1v1", c.ask("entity?record=20&entity=1")["entity"], "an index alone is the entity that has it")
 	assert.Equal(t, "8", at(c.ask("entity?record=20&entity=1"), "components", 0, "value", "parts", 0, "text"))
 	gone := c.ask("entity?record=20&entity=9")
 	assert.Equal(t, "9v1", gone["entity"])
@@ -361,7 +363,7 @@ func TestAnEntityHasFieldsALifeAndReferrers(t *testing.T) {
 	assert.EqualValues(t, 5, at(life, "events", 0, "tick"))
 	assert.Equal(t, map[string]any{"path": "", "old": "60", "new": "50"}, at(life, "events", 0, "fields", 0))
 	assert.Equal(t, true, life["more"])
-	assert.EqualValues(t, 3, at(life, "since", "tick"), "what comes before was not told")
+	assert.EqualValues(t, 3, at(life, "since", "tick"), "earlier events are omitted")
 	whole := c.ask("history?record=20&entity=0v1")
 	assert.Equal(t, true, whole["all"])
 	assert.Equal(t, "Health", at(whole, "courses", 0, "field"))
@@ -376,7 +378,7 @@ func TestAnEntityHasFieldsALifeAndReferrers(t *testing.T) {
 
 	assert.EqualValues(t, 4, at(c.ask("change?record=5&entity=0v1&to=previous"), "found", "tick"))
 	assert.EqualValues(t, 2, at(c.ask("change?record=1&entity=0v1&to=next"), "found", "tick"))
-	assert.EqualValues(t, 14, at(c.ask("change?record=6&entity=1v1&to=next"), "found", "record"), "the first is at tick 11, behind the branch")
+	assert.EqualValues(t, 14, at(c.ask("change?record=6&entity=1v1&to=next"), "found", "record"), "the first change is at tick 11, after the branch")
 	assert.Nil(t, c.ask("change?record=20&entity=1v1&to=next")["found"])
 
 	who := c.ask("referrers?record=20&entity=0v1")
@@ -387,7 +389,7 @@ func TestAnEntityHasFieldsALifeAndReferrers(t *testing.T) {
 	assert.Equal(t, "usage", wrong.Kind)
 }
 
-func TestATickAndADifferenceAreToldByComponent(t *testing.T) {
+func TestTickAndDiff_ByComponent(t *testing.T) {
 	c := serve(t, build(t))
 	tick := c.ask("tick?record=6")
 	assert.EqualValues(t, 1, tick["destroyed"])
@@ -404,7 +406,7 @@ func TestATickAndADifferenceAreToldByComponent(t *testing.T) {
 	}, at(one, "rows", 0))
 	far := c.ask("diff?from=2&to=20")
 	assert.EqualValues(t, 1, far["destroyed"])
-	assert.Empty(t, far["rows"], "rows are asked for by component")
+	assert.Empty(t, far["rows"], "no rows without a component")
 	all := c.ask("diff?from=2&to=20&component=*&limit=2")
 	assert.EqualValues(t, 6, all["total"], "the score, a health, a position; 9v1 and its two components")
 	assert.Len(t, all["rows"], 2)
@@ -413,28 +415,28 @@ func TestATickAndADifferenceAreToldByComponent(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, status)
 }
 
-func TestSeriesAreOfTheWorldOrOfAnEntity(t *testing.T) {
+func TestSeries_WorldAndEntity(t *testing.T) {
 	c := serve(t, build(t))
 	world := c.ask("series?record=20&expr=alive&expr=" + q("sum(Health)") + "&expr=nonsense&samples=2000")
 	assert.Len(t, world["ticks"], 18)
-	assert.Equal(t, 0., at(world, "series", 0, "values", 0), "the oldest state is one of them, though no tick led to it")
+	assert.Equal(t, 0., at(world, "series", 0, "values", 0), "the oldest state is included")
 	assert.Equal(t, 10., at(world, "series", 0, "values", 1))
 	assert.Equal(t, 9., at(world, "series", 0, "values", 17))
 	assert.Equal(t, 955.-10, at(world, "series", 1, "values", 1))
-	assert.Equal(t, "usage", at(world, "series", 2, "error", "kind"), "one that is wrong does not keep the others from being told")
+	assert.Equal(t, "usage", at(world, "series", 2, "error", "kind"), "the other expressions have values")
 	part := c.ask("series?record=20&from=4&to=8&expr=score&samples=3")
 	assert.Equal(t, []any{4., 6., 8.}, part["ticks"])
 	assert.Equal(t, []any{4., 6., 8.}, at(part, "series", 0, "values"))
 	branch := c.ask("series?record=10&from=7&expr=score")
-	assert.Equal(t, []any{7., 8., 9., 10.}, branch["records"], "the way to a branch leads over it")
+	assert.Equal(t, []any{7., 8., 9., 10.}, branch["records"], "the way to a branch includes it")
 	one := c.ask("series?record=20&entity=9v1&expr=Health")
 	assert.Equal(t, 91., at(one, "series", 0, "values", 1))
-	assert.Nil(t, at(one, "series", 0, "values", 17), "it is dead by then")
+	assert.Nil(t, at(one, "series", 0, "values", 17), "the entity is dead by then")
 	oldest := c.ask("series?record=20&to=0&expr=alive")
 	assert.Equal(t, []any{0.}, oldest["records"])
 	assert.Equal(t, []any{0.}, c.ask("series?record=0&expr=alive")["ticks"])
 	onward := c.ask("series?record=10&from=0&to=2&expr=score")
-	assert.Equal(t, []any{0., 1., 2.}, onward["ticks"], "the way to a branch begins with the oldest state as well")
+	assert.Equal(t, []any{0., 1., 2.}, onward["ticks"], "the way to a branch starts at the oldest state too")
 
 	first := c.ask("first?record=20&expr=" + q("any(Position.X > 12)"))
 	assert.Nil(t, first["found"])
@@ -442,12 +444,12 @@ func TestSeriesAreOfTheWorldOrOfAnEntity(t *testing.T) {
 	first = c.ask("first?record=20&from=1&expr=" + q("alive < 10"))
 	assert.EqualValues(t, 6, at(first, "found", "tick"))
 	first = c.ask("first?record=20&expr=" + q("alive == 0"))
-	assert.EqualValues(t, 0, at(first, "found", "record"), "in the oldest state it holds")
+	assert.EqualValues(t, 0, at(first, "found", "record"), "the condition holds in the oldest state")
 	_, e := c.refused("series?record=20" + strings.Repeat("&expr=alive", 9))
 	assert.Equal(t, "at most 8 of expr", e.Message)
 }
 
-func TestTheMapHasNumbersAndClasses(t *testing.T) {
+func TestMap_NumbersAndClasses(t *testing.T) {
 	c := serve(t, build(t))
 	m := c.ask("map?record=20&x=Position.X&y=Position.Y&color=Health")
 	assert.Equal(t, "0v1", at(m, "entities", 0))
@@ -457,7 +459,8 @@ func TestTheMapHasNumbersAndClasses(t *testing.T) {
 	assert.Equal(t, []any{hostile}, m["classes"])
 	assert.Equal(t, false, m["more"])
 	assert.Equal(t, true, c.ask("map?record=20&x=index&y=generation&limit=3")["more"])
-	for _, x := range []string{"Target.Of == nil ? 0 : 1", "Target.Of.Health ?? -1", "0 * (Health ?? 0)"} { // Of those without the first component, too.
+	// Also for entities without the first component.
+	for _, x := range []string{"Target.Of == nil ? 0 : 1", "Target.Of.Health ?? -1", "0 * (Health ?? 0)"} {
 		assert.Len(t, c.ask("map?record=20&x=" + q(x) + "&y=index")["x"], 9, x)
 	}
 	assert.Len(t, c.ask("map?record=20&x=Target.Of.Health&y=index")["x"], 1)
@@ -465,7 +468,7 @@ func TestTheMapHasNumbersAndClasses(t *testing.T) {
 	assert.Equal(t, "y", e.Which)
 }
 
-func TestArraysAreToldAsTheyLie(t *testing.T) {
+func TestArrays(t *testing.T) {
 	c := serve(t, build(t))
 	a := c.ask("arrays?record=20&component=Position&row=1&index=8&limit=2")
 	assert.EqualValues(t, 9, a["rows"])
@@ -477,7 +480,7 @@ func TestArraysAreToldAsTheyLie(t *testing.T) {
 	assert.Contains(t, e.Message, "Nothing")
 }
 
-func TestHealthNamesTheDamageAndWhatHelps(t *testing.T) {
+func TestHealth_Damage(t *testing.T) {
 	dir := build(t)
 	c := serve(t, dir)
 	assert.Equal(t, true, c.ask("health")["opens"])
@@ -502,7 +505,7 @@ func TestHealthNamesTheDamageAndWhatHelps(t *testing.T) {
 	assert.Equal(t, false, d.ask("verify")["ok"])
 }
 
-func TestASaveIsShownWithoutAHistory(t *testing.T) {
+func TestSave_WithoutHistory(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	healths := ecs.MustRegister[Health](w)
 	healths.Set(w.Create(), 7)
@@ -515,14 +518,14 @@ func TestASaveIsShownWithoutAHistory(t *testing.T) {
 	assert.EqualValues(t, 1, c.ask("entities?" + seq)["found"])
 	assert.Equal(t, "7", at(c.ask("entity?entity=0v1&"+seq), "components", 0, "value", "text"))
 	assert.Len(t, c.ask("bar")["sums"], 1)
-	assert.EqualValues(t, 1, c.ask("bar")["counted"], "there is nothing to be counted")
+	assert.EqualValues(t, 1, c.ask("bar")["counted"], "a save has no ticks to count")
 	assert.Equal(t, true, c.ask("health")["opens"])
 	assert.Equal(t, []any{1.}, at(c.ask("series?expr=alive&"+seq), "series", 0, "values"))
 	assert.EqualValues(t, 0, at(c.ask("first?"+seq+"&expr="+q("alive > 0")), "found", "tick"))
 	assert.Equal(t, true, c.ask("history?entity=0v1&" + seq)["all"])
 }
 
-func TestAStoreThatGrowsIsFollowed(t *testing.T) {
+func TestFollow_GrowingStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	s := begin(t, dir)
 	s.commit(t)
@@ -545,26 +548,29 @@ func TestAStoreThatGrowsIsFollowed(t *testing.T) {
 			news = next()
 		}
 		assert.EqualValues(t, tick, c.ask("resolve?at=@latest")["tick"])
-		assert.EqualValues(t, tick, at(c.ask("series?expr=score&record="+strconv.Itoa(int(tick))), "series", 0, "values", int(tick)), "whoever answers what takes long knows it too")
+		assert.EqualValues(t, tick, at(c.ask("series?expr=score&record="+strconv.Itoa(int(tick))), "series", 0, "values", int(tick)), "the far desk knows the tick too")
 	}
 	require.NoError(t, s.store.Close(context.Background()))
 	for !next().Clean {
 	}
 }
 
-func TestWhoeverGoesAwayLeavesTheQueue(t *testing.T) {
+func TestQueue_ClientGone(t *testing.T) {
 	c := serve(t, build(t))
-	c.h.far.turn <- struct{}{} // Somebody asks something long.
+	// Another request occupies the far desk.
+	c.h.far.turn <- struct{}{}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	_, err := c.http.Do(c.request(apiPath + "series?record=20&expr=alive").WithContext(ctx)) //nolint:bodyclose // There is none.
+	// There is no body.
+	_, err := c.http.Do(c.request(apiPath + "series?record=20&expr=alive").WithContext(ctx))
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
-	c.ask("entity?record=20&entity=0v1") // Others are not held up.
+	// Other requests are not delayed.
+	c.ask("entity?record=20&entity=0v1")
 	<-c.h.far.turn
 	assert.Len(t, c.ask("series?record=20&expr=alive")["ticks"], 18)
 }
 
-func TestBranchesThatHaveTicksInCommonLieInLanes(t *testing.T) {
+func TestBranches_Lanes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	s := begin(t, dir)
 	ticks := func(n, rewind int) {
@@ -574,7 +580,7 @@ func TestBranchesThatHaveTicksInCommonLieInLanes(t *testing.T) {
 		require.NoError(t, s.world.History().Rewind(rewind))
 	}
 	ticks(6, 3) // Records 1…6: ticks 1…6.
-	ticks(2, 1) // 7, 8: ticks 4 and 5, beside 4 and 5.
+	ticks(2, 1) // 7, 8: ticks 4 and 5, parallel to 4 and 5.
 	ticks(1, 2) // 9: another tick 5, which continues 7.
 	ticks(4, 0) // 10…13: ticks 4…7, to the newest.
 	require.NoError(t, s.store.Close(context.Background()))
@@ -592,11 +598,12 @@ func TestBranchesThatHaveTicksInCommonLieInLanes(t *testing.T) {
 	assert.EqualValues(t, 8, at(c.ask("resolve?at=record:7"), "next", "record"))
 }
 
-func TestARowThatOnlyMovedIsNoDifferenceToList(t *testing.T) {
+func TestDiff_MovedRows(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	s := begin(t, dir)
 	s.commit(t)
-	s.world.Destroy(s.entities[2]) // The last row takes its place.
+	// The last row moves to its place.
+	s.world.Destroy(s.entities[2])
 	s.commit(t)
 	require.NoError(t, s.store.Close(context.Background()))
 	d := serve(t, dir).ask("diff?from=1&to=2&component=Position")
@@ -605,8 +612,8 @@ func TestARowThatOnlyMovedIsNoDifferenceToList(t *testing.T) {
 	assert.EqualValues(t, 1, at(d, "components", 0, "moved"))
 }
 
-// Whichever way one goes through time, a state is the one that it is.
-func TestStepsBackLeadToTheSameStates(t *testing.T) {
+// A state is the same for every sequence of steps that leads to it.
+func TestStepsBack_SameStates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	s := begin(t, dir)
 	var want []ecs.Digest
@@ -640,5 +647,5 @@ func TestStepsBackLeadToTheSameStates(t *testing.T) {
 		}
 	}
 	assert.Positive(t, loads)
-	assert.Less(t, loads, 150, "most steps go from where the last began")
+	assert.Less(t, loads, 150, "most steps start near the last one")
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Every text can be read, every target can be hit, and every attribute of ARIA is one that its role has: on
-// each screen, at both widths, in light and dark.
+// All screens are checked at both widths, in light and dark mode. Every text is readable, every
+// target is large enough, and every ARIA attribute is valid for its role.
 func TestAccess_EveryScreen(t *testing.T) {
 	b := browser(t)
 	stored, saved := serve(t, store(t, 400)), serve(t, save(t, settle(60), 30))
@@ -64,7 +64,7 @@ func TestAccess_EveryScreen(t *testing.T) {
 	}
 }
 
-// accessible reports what cannot be read, hit or understood by a screen reader on what is shown.
+// accessible reports accessibility faults of the shown page: texts, targets and roles.
 func (p *page) accessible(what string) {
 	p.Helper()
 	for _, check := range []string{faintTexts, smallTargets, wrongRoles} {
@@ -74,7 +74,7 @@ func (p *page) accessible(what string) {
 	}
 }
 
-// named is the start of each check: it names an element in a report.
+// named is the start of each check: it describes an element for a report.
 const named = `
 	const name = (e) => e.tagName.toLowerCase() + (e.id ? "#" + e.id : "") + (e.className ? "." + String(e.className).replaceAll(" ", ".") : "") + " " + JSON.stringify((e.innerText ?? "").slice(0, 30));
 	const seen = (e) => e.checkVisibility({ visibilityProperty: true }) && e.getBoundingClientRect().width > 1 && e.getBoundingClientRect().right > 0;
@@ -82,8 +82,9 @@ const named = `
 	const found = new Map(), say = (what, e) => found.set(what.replace(/^[\d.]+/, "") + e.className, what + ": " + name(e)), told = () => [...found.values()];
 `
 
-// faintTexts names elements whose text has a contrast below 4.5 : 1 with what lies behind it, by the colors and
-// the opacity that the browser computed. What cannot be used may be fainter, by the rules of WCAG.
+// faintTexts lists elements whose text has a contrast below 4.5 : 1 with its background. It uses
+// the colors and the opacity that the browser computed. WCAG allows lower contrast for disabled
+// elements.
 const faintTexts = `(() => {` + named + `
 	const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
 	const rgba = (text) => { // As any notation of CSS paints it.
@@ -111,7 +112,7 @@ const faintTexts = `(() => {` + named + `
 	return told();
 })()`
 
-// smallTargets names what can be clicked and is lower or narrower than 24 pixels.
+// smallTargets lists clickable elements that are lower or narrower than 24 pixels.
 const smallTargets = `(() => {` + named + `
 	for (const e of all("a, button, input, select, summary, [role=option], [role=row][id], [tabindex='0']")) {
 		const { width, height } = e.getBoundingClientRect();
@@ -120,7 +121,7 @@ const smallTargets = `(() => {` + named + `
 	return told();
 })()`
 
-// wrongRoles names elements with a role, or with attributes, that ARIA does not give them.
+// wrongRoles lists elements with a role or attributes that ARIA does not allow for them.
 const wrongRoles = `(() => {` + named + `
 	const active = ["combobox", "grid", "listbox", "menu", "radiogroup", "tree", "treegrid", "textbox", "group", "application", "toolbar", "tablist"];
 	const selected = ["gridcell", "option", "row", "tab", "columnheader", "rowheader", "treeitem"];

@@ -23,16 +23,16 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect/web"
 )
 
-// browsers are the names under which a browser that these tests can drive may be installed.
+// browsers are the names of programs that these tests can use as a browser.
 var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless-shell"}
 
-// browser returns the context of a browser, which ends with the test.
+// browser returns the context of a browser that is closed with the test.
 func browser(t testing.TB) context.Context {
 	t.Helper()
 	return browserFor(t, 3*time.Minute)
 }
 
-// browserFor is browser for a test that takes so long at most.
+// browserFor is browser with another time limit.
 func browserFor(t testing.TB, limit time.Duration) context.Context {
 	t.Helper()
 	path := os.Getenv("STET_BROWSER")
@@ -42,7 +42,7 @@ func browserFor(t testing.TB, limit time.Duration) context.Context {
 		}
 	}
 	if path == "" {
-		t.Skip("the page is not tested: there is no Chromium; make browser installs one, STET_BROWSER names another")
+		t.Skip("no Chromium found: run make browser to install it, or set STET_BROWSER")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 800))
@@ -59,7 +59,7 @@ func serve(t testing.TB, path string) string {
 	return serveWith(t, path, web.Options{})
 }
 
-// serveWith is serve with options, in which the name is set.
+// serveWith is serve with options. It sets the name.
 func serveWith(t testing.TB, path string, options web.Options) string {
 	t.Helper()
 	options.Name = filepath.Base(path)
@@ -80,7 +80,7 @@ func serveWith(t testing.TB, path string, options web.Options) string {
 	return server.URL + h.Path()
 }
 
-// A page is open in a tab, and notes whatever its console says of errors.
+// A page is open in a tab. It records the errors of its console.
 type page struct {
 	testing.TB
 	ctx    context.Context
@@ -88,17 +88,18 @@ type page struct {
 	errors []string
 }
 
-// open opens url in a tab of that size.
+// open opens url in a tab of this size.
 func open(t testing.TB, browser context.Context, url string, width, height int64, dark bool) *page {
 	t.Helper()
-	// The browser is killed when the thread that started it ends. Goroutines of a store that work in the background
-	// end their threads, so none of them may get this one.
+	// The browser is killed when the thread that started it ends. Background goroutines of a store
+	// end their threads, so they must not use this one.
 	goruntime.LockOSThread()
 	t.Cleanup(goruntime.UnlockOSThread)
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
 	p := &page{TB: t, ctx: ctx}
-	if err := chromedp.Run(ctx); err != nil { // The tab lives as long as the context that it is opened with.
+	// The tab is open until its context ends.
+	if err := chromedp.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
 	chromedp.ListenTarget(ctx, func(event any) {
@@ -128,7 +129,7 @@ func open(t testing.TB, browser context.Context, url string, width, height int64
 	return p
 }
 
-// clean reports what the console said.
+// clean reports the recorded console errors.
 func (p *page) clean() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +139,7 @@ func (p *page) clean() {
 	p.errors = nil
 }
 
-// excuse takes back the errors that contain text: it was asked for what is wrong.
+// excuse removes the recorded errors that contain text, because the test caused them.
 func (p *page) excuse(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,14 +154,15 @@ func (p *page) excuse(text string) {
 
 func (p *page) do(actions ...chromedp.Action) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, 15*time.Second) // An element that is not there is waited for.
+	// Waits until the element exists.
+	ctx, cancel := context.WithTimeout(p.ctx, 15*time.Second)
 	defer cancel()
 	if err := chromedp.Run(ctx, actions...); err != nil {
 		p.Fatal(err)
 	}
 }
 
-// eval returns what an expression gives.
+// eval returns the value of an expression.
 func eval[T any](p *page, script string) (v T) {
 	p.Helper()
 	wait := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
@@ -182,13 +184,13 @@ func (p *page) until(script string) {
 	p.Fatalf("it never was so: %s\n%s\n%v", script, p.text("body"), p.errors)
 }
 
-// text returns what people read in the first element that a selector finds.
+// text returns the visible text of the first element that matches a selector.
 func (p *page) text(selector string) string {
 	p.Helper()
 	return eval[string](p, fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector))
 }
 
-// shows waits until people read some text there.
+// shows waits until the element contains a text.
 func (p *page) shows(selector, text string) {
 	p.Helper()
 	p.until(fmt.Sprintf(`(document.querySelector(%q)?.innerText ?? "").includes(%q)`, selector, text))
@@ -199,7 +201,7 @@ func (p *page) click(selector string) {
 	p.do(chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
 }
 
-// key presses keys, as somebody at a keyboard.
+// key presses keys, as on a keyboard.
 func (p *page) key(keys ...string) {
 	p.Helper()
 	for _, k := range keys {
@@ -207,28 +209,27 @@ func (p *page) key(keys ...string) {
 			p.do(chromedp.KeyEvent(k))
 			continue
 		}
-		// What a page does with a key comes before the character is written, and may prevent it.
+		// The page handles a key before the character is inserted, and may prevent the insertion.
 		p.do(input.DispatchKeyEvent(input.KeyDown).WithKey(k).WithText(k), input.DispatchKeyEvent(input.KeyUp).WithKey(k))
 	}
 }
 
-// write types into the field that has the focus.
+// write types into the focused field.
 func (p *page) write(text string) {
 	p.Helper()
 	p.do(input.InsertText(text))
 }
 
-// tick returns the tick that is shown.
+// tick returns the shown tick.
 func (p *page) tick() int { return eval[int](p, "stet.point.tick") }
 
-// hide makes the page believe that another tab lies before it, or none any more: without windows all are
-// seen.
+// hide simulates that the page's tab is hidden or visible. Without a window, all tabs are visible.
 func (p *page) hide(hidden bool) {
 	p.Helper()
 	eval[bool](p, fmt.Sprintf(`Object.defineProperty(document, "hidden", { value: %v, configurable: true }) && document.dispatchEvent(new Event("visibilitychange"))`, hidden))
 }
 
-// shot takes a picture, if somebody wants to look at it: STET_SHOTS names a directory.
+// shot takes a picture if STET_SHOTS names a directory.
 func (p *page) shot(name string) {
 	p.Helper()
 	dir := os.Getenv("STET_SHOTS")

@@ -16,8 +16,8 @@ import (
 
 var dataDir = flag.String("data", "", "what make inspect-data made, for BenchmarkInspectorBrowser")
 
-// BenchmarkBudgetBrowser: from the address to something that is seen; and from a commit to the page
-// of somebody who follows.
+// BenchmarkBudgetBrowser measures the time from opening the address until contents are visible. It
+// also measures the time from a commit until a following page shows it.
 func BenchmarkBudgetBrowser(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "raid")
 	g, s := play(b, dir, 5000)
@@ -51,8 +51,8 @@ func BenchmarkBudgetBrowser(b *testing.B) {
 	}
 }
 
-// BenchmarkInspectorBrowser: the page of a store of 50,000 ticks, and of one of 200,000 entities and
-// 5,000 ticks, until what was asked for is drawn. Following is measured by BenchmarkBudgetBrowser.
+// BenchmarkInspectorBrowser measures the time until the page is drawn, for a store of 50,000 ticks
+// and one of 200,000 entities and 5,000 ticks. BenchmarkBudgetBrowser measures following.
 func BenchmarkInspectorBrowser(b *testing.B) {
 	if *dataDir == "" {
 		b.Skip("no -data: make inspect-budgets DIR=… has it")
@@ -61,13 +61,16 @@ func BenchmarkInspectorBrowser(b *testing.B) {
 	long, wide, cache := filepath.Join(*dataDir, "long"), filepath.Join(*dataDir, "wide"), b.TempDir()
 	for _, name := range []string{"bar-first", "bar-kept"} {
 		b.Run(name, func(b *testing.B) {
-			p := open(b, ctx, serve(b, wide), 1280, 800, false) // The browser is there already, and
-			p.until(`stet.bar.doc?.measure === "rows"`)         // that server has counted: it is in this process.
+			// The browser already runs.
+			p := open(b, ctx, serve(b, wide), 1280, 800, false)
+			// The server, which is in this process, has counted the rows.
+			p.until(`stet.bar.doc?.measure === "rows"`)
 			begun := time.Now()
 			p.do(chromedp.Navigate(serveWith(b, long, web.Options{Cache: cache})))
 			p.until(`window.stet?.bar?.doc?.measure === "rows"`)
 			report(b, []float64{float64(time.Since(begun)) / 1e6}, 500)
-			p.do(chromedp.Navigate("about:blank")) // The server ends before the page does.
+			// The page is closed before its server.
+			p.do(chromedp.Navigate("about:blank"))
 		})
 	}
 	url := serve(b, long)
@@ -98,7 +101,7 @@ func BenchmarkInspectorBrowser(b *testing.B) {
 	})
 }
 
-// firstPaint measures how long a page shows nothing.
+// firstPaint measures how long a page is empty.
 func firstPaint(b *testing.B, ctx context.Context, url string) {
 	p := open(b, ctx, url, 1280, 800, false)
 	var took []float64
@@ -117,7 +120,8 @@ func step(b *testing.B, ctx context.Context, url string) {
 	report(b, timed(p, 30, `await stet.goTo("record:" + stet.point.record, -1)`), 30)
 }
 
-// timed returns how many milliseconds each of n runs of a script takes, in which i is its number.
+// timed returns the duration of n runs of a script in milliseconds. In the script, i is the number
+// of the run.
 func timed(p *page, n int, script string) []float64 {
 	p.Helper()
 	return eval[[]float64](p, fmt.Sprintf(`(async () => {
@@ -132,7 +136,7 @@ func timed(p *page, n int, script string) []float64 {
 	})()`, n, script))
 }
 
-// report reports the median of what took so many milliseconds, and the best and worst.
+// report reports the median, minimum and maximum of durations in milliseconds.
 func report(b *testing.B, took []float64, limit float64) {
 	slices.Sort(took)
 	b.ReportMetric(0, "ns/op")

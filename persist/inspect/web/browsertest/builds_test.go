@@ -11,8 +11,9 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Where A and B differ, and where a condition begins, the page names the builds that wrote them.
-func TestBuilds_NamedWhereStatesDiffer(t *testing.T) {
+// If A and B differ, or a condition begins to hold, the page names the builds that wrote the
+// states.
+func TestBuilds_Named(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	was := build.Here
 	defer func() { build.Here = was }()
@@ -37,7 +38,7 @@ func TestBuilds_NamedWhereStatesDiffer(t *testing.T) {
 	p.shows("#screen .big", "A 5 → B 6")
 	p.until(`document.querySelectorAll("#screen details").length > 0`)
 	if p.text("#builds") != "" {
-		t.Errorf("one build wrote both, and the page says %s", p.text("#builds"))
+		t.Errorf("one build wrote both states, but the page shows %s", p.text("#builds"))
 	}
 	eval[bool](p, `(stet.goTo("3"), true)`)
 	p.shows("#builds", "A by go1.26.0 darwin/arm64 fused math:e83c, B by go1.26.0 linux/amd64 unfused math:a043; results of floats may differ, see docs/MACHINES.md")

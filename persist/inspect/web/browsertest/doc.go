@@ -1,4 +1,4 @@
-// Package browsertest has tests only: they open the page of package web in a browser, and use every
-// screen of it with the mouse and with the keyboard. They are a module of their own, so that
-// nothing else needs what drives a browser.
+// Package browsertest only contains tests. They open the page of package web in a browser, and use
+// all of its screens with mouse and keyboard. They are a separate module, so that no other code
+// depends on the browser driver.
 package browsertest

@@ -10,9 +10,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Whoever presses Enter in a field leaves it if what is typed is right. Else the focus stays, and
-// letters are no shortcuts.
-func TestAFieldIsLeftWhenItIsRight(t *testing.T) {
+// Enter leaves a field if its text is valid. Otherwise the focus stays, and letters are not
+// shortcuts.
+func TestField_EnterLeavesValid(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)
 	p.shows("#entities", "villager-")
@@ -32,7 +32,7 @@ func TestAFieldIsLeftWhenItIsRight(t *testing.T) {
 	p.until(`document.querySelector(".wrong .error")?.innerText.includes("Nothing") && document.activeElement.id === "expr" && document.activeElement.value === "count(Nothing)"`)
 	p.shot("wrong-plot")
 	if eval[bool](p, `stet.all("expr").length > 0 || document.querySelectorAll(".plot").length !== 1`) {
-		t.Error("what is wrong was plotted")
+		t.Error("an invalid expression was plotted")
 	}
 	eval[bool](p, `(document.activeElement.value = "", true)`)
 	p.write("sum(Gold)")
@@ -41,8 +41,8 @@ func TestAFieldIsLeftWhenItIsRight(t *testing.T) {
 	p.excuse("400")
 }
 
-// The list is there for the keyboard from the start, and behind the link to the screen.
-func TestTheListHearsKeysBeforeItHasTheFocus(t *testing.T) {
+// The list handles keys from the start, and after a click on the link to its screen.
+func TestList_KeysWithoutFocus(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)
 	p.shows("#entities", "villager-")
@@ -53,13 +53,13 @@ func TestTheListHearsKeysBeforeItHasTheFocus(t *testing.T) {
 	p.shows("#screen .title .big", "2v1")
 	p.key(kb.ArrowDown)
 	if got := p.text("#screen .title .big"); got != "2v1" {
-		t.Errorf("it went to %s, from a screen without a list", got)
+		t.Errorf("the page moved to %s, from a screen without a list", got)
 	}
 }
 
-// The point field takes what it shows, also of a state that was rewound, and a tick as the page
-// writes it. Its way ends at the newest state.
-func TestThePointFieldTakesWhatThePageShows(t *testing.T) {
+// The point field accepts the point that it shows, also for a rewound state. It accepts a tick in
+// the notation of the page. Steps end at the newest state.
+func TestPointField_ShownPoints(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 1600))+"&at=mark:first-blood~10", 1280, 800, false)
 	p.until(`stet.point.tick === stet.bar.doc.marks.find((m) => m.name === "first-blood").tick - 10`)
@@ -83,11 +83,12 @@ func TestThePointFieldTakesWhatThePageShows(t *testing.T) {
 	if got := eval[int](p, "stet.point.record"); got != tip || !eval[bool](p, `document.querySelector("#trouble").hidden`) {
 		t.Errorf("it went to record %d from %d", got, tip)
 	}
-	eval[bool](p, `(() => { stet.point = null; document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "p", bubbles: true })); return true; })()`) // As before anything is loaded.
+	// As before any state is loaded.
+	eval[bool](p, `(() => { stet.point = null; document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "p", bubbles: true })); return true; })()`)
 }
 
-// What is said at the end of the line stays where the window is narrow.
-func TestANarrowWindowShowsWhatKindOfPointItIs(t *testing.T) {
+// In a narrow window the end of the status line stays visible.
+func TestNarrowWindow_PointKind(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 400, 800, true)
 	ends := func(text string) {
@@ -106,8 +107,8 @@ func TestANarrowWindowShowsWhatKindOfPointItIs(t *testing.T) {
 	p.shot("narrow-rewound")
 }
 
-// A and B can be read on whatever the bar has behind them, also at the same tick.
-func TestTheNamesOfCursorsCanBeRead(t *testing.T) {
+// The names A and B are readable on every background of the bar, also at the same tick.
+func TestCursors_NamesReadable(t *testing.T) {
 	b := browser(t)
 	url := serve(t, store(t, 800))
 	for _, dark := range []bool{false, true} {
@@ -124,7 +125,7 @@ func TestTheNamesOfCursorsCanBeRead(t *testing.T) {
 	}
 }
 
-// cursorFeet draws the bar and says whether the triangle below a cursor reaches down to the ticks that are written there.
+// cursorFeet draws the bar and reports whether the triangle of a cursor overlaps the tick labels.
 const cursorFeet = `(() => {
 	const proto = CanvasRenderingContext2D.prototype, { fillText, lineTo } = proto, height = stet.bar.canvas.clientHeight;
 	let low = 0, top = height;
@@ -138,7 +139,7 @@ const cursorFeet = `(() => {
 	return low < top && top < height ? "" : "a triangle ends at " + low + ", the ticks begin at " + top;
 })()`
 
-// cursorNames draws the bar and says what is wrong with the names of A and B.
+// cursorNames draws the bar and reports faults of the names A and B.
 const cursorNames = `(() => {
 	const seen = [], draw = CanvasRenderingContext2D.prototype.fillText, canvas = stet.bar.canvas, scale = devicePixelRatio;
 	const lum = ([r, g, b]) => [r, g, b].map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((s, v, i) => s + v * [0.2126, 0.7152, 0.0722][i], 0);
@@ -166,7 +167,7 @@ const cursorNames = `(() => {
 	return Math.abs(a.y - b.y) < 11 && a.x < b.x + b.wide && b.x < a.x + a.wide ? "they lie over each other" : "";
 })()`
 
-func TestALegendIsThatOfItsColors(t *testing.T) {
+func TestLegend_Colors(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)
 	eval[bool](p, `(stet.set({color: "Health.Now"}), stet.show("map"), true)`)
@@ -182,9 +183,9 @@ func TestALegendIsThatOfItsColors(t *testing.T) {
 	p.excuse("400")
 }
 
-// What is said of an entity is that of the tick shown, or says of which tick it is, while a program
-// commits 25 ticks a second; and so it is of one that is chosen then.
-func TestAnEntityIsToldOfWhileTimeGoesOn(t *testing.T) {
+// While a program commits 25 ticks per second, data about an entity is from the shown tick or
+// labelled with its own tick. That also holds for an entity that is chosen meanwhile.
+func TestEntity_WhileTimeGoesOn(t *testing.T) {
 	b := browser(t)
 	dir := filepath.Join(t.TempDir(), "raid")
 	g, s := play(t, dir, 50)
@@ -206,7 +207,7 @@ func TestAnEntityIsToldOfWhileTimeGoesOn(t *testing.T) {
 	}
 	known := eval[uint64](p, `Math.max(...stet.changes)`)
 	if last := g.world.Tick(); known < first+(last-first)/2 {
-		t.Errorf("at tick %d, changes up to tick %d are known; it was opened at %d", last, known, first)
+		t.Errorf("at tick %d, changes up to tick %d are known; the page was opened at tick %d", last, known, first)
 	}
 	p.until(fmt.Sprintf(`stet.point.tick === %d && document.querySelector("[aria-label=Life] .row") && [...document.querySelectorAll(".age")].every((e) => !e.textContent)`, g.world.Tick()))
 	p.shot("followed-entity")
@@ -214,7 +215,7 @@ func TestAnEntityIsToldOfWhileTimeGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The same where it is played, from before it existed.
+	// The same holds during play, starting before the entity existed.
 	last := g.world.Tick()
 	p.key(kb.Home)
 	p.until("stet.point.tick === 0")
@@ -226,9 +227,9 @@ func TestAnEntityIsToldOfWhileTimeGoesOn(t *testing.T) {
 	p.shot("played-entity")
 }
 
-// Below the bar, an entity's changes are those of the way to the point shown: of a branch that was
-// rewound, they do not stay behind.
-func TestChangesOfABranchAreNotShownBesideIt(t *testing.T) {
+// The bar shows the changes of an entity on the way to the shown point. Changes of a rewound branch
+// are removed.
+func TestChanges_OfOtherBranch(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	eval[bool](p, `(async () => { await stet.goTo("record:" + stet.bar.doc.branches[0].tip); stet.openEntity("0v1"); return true; })()`)
@@ -240,7 +241,7 @@ func TestChangesOfABranchAreNotShownBesideIt(t *testing.T) {
 	}
 }
 
-// agesOf says which part of the Entity screen is of an older tick, and does not say so.
+// agesOf reports which part of the Entity screen is from an older tick without a label.
 const agesOf = `(() => {
 	const newest = +document.querySelector(".life .row button")?.innerText.replace(/\D/g, ""), ages = [...document.querySelectorAll(".age")];
 	if (!newest) return "";

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// The components of a small game, in which orcs hunt villagers.
+// The components of a small game in which orcs hunt villagers.
 type (
 	Position struct{ X, Y float64 }
 	Kind     struct {
@@ -25,13 +25,13 @@ type (
 	}
 	Gold  int64
 	Fled  struct{}
-	Armor struct{ Plates int32 } // Of a later version of the game, which registers it.
+	Armor struct{ Plates int32 } // Registered only by a later version of the game.
 	Score struct {
 		Fallen, Born uint64
 	}
 )
 
-// A game is what a store is made with.
+// A game makes the data of a store.
 type game struct {
 	world     *ecs.World
 	positions *ecs.Storage[Position]
@@ -53,7 +53,7 @@ func newGame() *game {
 	}
 }
 
-// hostile is a name that does something wherever it is taken for HTML.
+// hostile is a name that has an effect if it is interpreted as HTML.
 const hostile = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>`
 
 func (g *game) spawn(clan string) {
@@ -75,7 +75,7 @@ func (g *game) spawn(clan string) {
 	g.score.Mut().Born++
 }
 
-// step plays a tick.
+// step runs a tick.
 func (g *game) step() {
 	var all, villagers []ecs.Entity
 	for e, k := range g.kinds.All() {
@@ -128,8 +128,8 @@ func (g *game) hunt(e ecs.Entity, prey []ecs.Entity) {
 	}
 }
 
-// play makes a store of so many ticks, with marks, inputs, rewound branches and snapshots. The
-// store stays open.
+// play makes a store of the given number of ticks, with marks, inputs, rewound branches and
+// snapshots. The store stays open.
 func play(t testing.TB, dir string, ticks int) (*game, *persist.Store) {
 	t.Helper()
 	g := newGame()

@@ -10,14 +10,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect/web"
 )
 
-// A server is one that a test starts and ends by itself.
+// A server is started and stopped by a test.
 type server struct {
 	*http.Server
 	handler *web.Handler
 	address string
 }
 
-// start serves path at an address; ":0" is a free one. All of these servers have the same token.
+// start serves path at an address. ":0" uses a free port. All servers have the same token.
 func start(t testing.TB, path, address string) *server {
 	t.Helper()
 	h, err := web.New(context.Background(), func(ctx context.Context) (*inspect.View, error) {
@@ -31,20 +31,21 @@ func start(t testing.TB, path, address string) *server {
 		t.Fatal(err)
 	}
 	s := &server{&http.Server{Handler: h}, h, l.Addr().String()}
-	go func() { _ = s.Serve(l) }() // It ends when the server is closed.
+	// It ends when the server is closed.
+	go func() { _ = s.Serve(l) }()
 	t.Cleanup(s.kill)
 	return s
 }
 
-// kill ends the server without a word to those that are connected.
+// kill stops the server without notifying its clients.
 func (s *server) kill() {
 	_ = s.Close()
 	_ = s.handler.Close()
 }
 
-// The page tells that its server has ended, without a key or a click, and takes it back when a server
-// answers there again.
-func TestServerGone_IsToldAtOnce(t *testing.T) {
+// The page shows that its server is gone without any input, and removes the message when a server
+// answers again.
+func TestServerGone_ShownAtOnce(t *testing.T) {
 	b := browser(t)
 	for _, path := range []string{store(t, 200), save(t, settle(20), 3)} {
 		s := start(t, path, "127.0.0.1:0")

@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// The help is there by its key; what it gives as examples can be asked of the store that is shown.
-func TestTheExamplesOfTheHelpWork(t *testing.T) {
+// The help opens by its key. Its examples are valid for the shown store.
+func TestHelp_Examples(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)
 	p.shows("#entities", "villager-")

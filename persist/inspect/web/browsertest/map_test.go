@@ -10,10 +10,10 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Spot is a place; its numbers may be anything that a float64 can be.
+// A Spot is a place. Its numbers may be any float64.
 type Spot struct{ X, Y float64 }
 
-// spots saves a world with these places, and some entities without one.
+// spots saves a world with these places, and others entities without one.
 func spots(t testing.TB, places []Spot, others int) string {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
@@ -39,7 +39,7 @@ func square(n int) (places []Spot) {
 	return places
 }
 
-// extent is how many pixels wide and high the points lie that are drawn within the canvas.
+// extent is the width and height in pixels of the drawn points.
 const extent = `(() => {
 	const canvas = document.querySelector("#map"), c = canvas.getContext("2d"), { width, height } = canvas, data = c.getImageData(0, 0, width, height).data;
 	const [r, g, b] = [1, 3, 5].map((i) => parseInt(getComputedStyle(document.documentElement).getPropertyValue("--accent").trim().slice(i, i + 2), 16));
@@ -85,7 +85,7 @@ func TestMap_EndsOfFloat64(t *testing.T) {
 		t.Errorf("places from -1e308 to 1e308 take %v pixels", got)
 	}
 	if x := eval[float64](p, `fetch("api/v1/map?record=0&x=Spot.X&y=Spot.Y").then((r) => r.json()).then((d) => d.x[0])`); x != 1e308 {
-		t.Errorf("1e308 is told as %g", x)
+		t.Errorf("1e308 is shown as %g", x)
 	}
 	small := open(t, b, serve(t, spots(t, []Spot{{1e-9, 0}, {2e-9, 0}, {3e-9, 1e-9}}, 0)), 1280, 800, false)
 	small.key("2")
@@ -95,7 +95,7 @@ func TestMap_EndsOfFloat64(t *testing.T) {
 	}
 }
 
-func TestMap_CountsWhatItLeavesOut(t *testing.T) {
+func TestMap_CountsOmitted(t *testing.T) {
 	b := browser(t)
 	places := append(square(60), Spot{math.NaN(), 1}, Spot{1, math.Inf(1)}, Spot{math.Inf(-1), math.NaN()})
 	p := open(t, b, serve(t, spots(t, places, 5)), 1280, 800, false)
@@ -111,7 +111,8 @@ func TestMap_CountsWhatItLeavesOut(t *testing.T) {
 func TestMap_SampleOfMany(t *testing.T) {
 	b := browser(t)
 	var places []Spot
-	for i := range 60_000 { // The last are far from the first, and lie together.
+	// The last entities are far from the first, and close together.
+	for i := range 60_000 {
 		places = append(places, Spot{float64(i / 300), float64(i % 300)})
 	}
 	p := open(t, b, serve(t, spots(t, places, 0)), 400, 800, true)

@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-func TestNamesAndValuesShowAsText(t *testing.T) {
+func TestHostileNames_ShownAsText(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 60)), 1280, 800, false)
 	eval[bool](p, `(stet.show("entities", {where: "index == 3", columns: "Kind.Name"}), true)`)
@@ -33,9 +33,9 @@ func TestNamesAndValuesShowAsText(t *testing.T) {
 	}
 }
 
-// However long names are, and whatever is in them: the screens are no wider than the window, what stands beside
-// a name has room, and expressions name it.
-func TestLongNamesLeaveRoom(t *testing.T) {
+// With names of any length and contents, the screens are no wider than the window. Elements next to
+// a name have enough space, and expressions can use the name.
+func TestLongNames_Layout(t *testing.T) {
 	b := browser(t)
 	url := serve(t, longStore(t))
 	for _, width := range []int64{1280, 400} {
@@ -52,7 +52,7 @@ func TestLongNamesLeaveRoom(t *testing.T) {
 		p.key("3")
 		p.until(`document.querySelectorAll(".fields .value").length > 3`)
 		if least := eval[float64](p, `Math.min(...[...document.querySelectorAll(".fields .value, .fields .name, h2 .soft")].filter((e) => e.innerText).map((e) => e.getBoundingClientRect().width))`); least < 24 {
-			t.Errorf("%d pixels: something beside a long name is %v wide", width, least)
+			t.Errorf("%d pixels: an element next to a long name is %v wide", width, least)
 		}
 		p.key("4", kb.Home, kb.ArrowRight)
 		p.shows("#screen", "Inputs")
@@ -72,9 +72,9 @@ func TestLongNamesLeaveRoom(t *testing.T) {
 	}
 }
 
-// However many marks there are, and however narrow the bar is: no name lies over another one, or a
-// flag, or outside.
-func TestNamesOfMarksDoNotLieOverEachOther(t *testing.T) {
+// With any number of marks and any width of the bar, no name overlaps another name or a flag, or
+// leaves the bar.
+func TestMarks_NamesDoNotOverlap(t *testing.T) {
 	b := browser(t)
 	url := serve(t, store(t, 800))
 	for _, width := range []int64{400, 1280} {
@@ -109,7 +109,7 @@ func TestNamesOfMarksDoNotLieOverEachOther(t *testing.T) {
 	}
 }
 
-// What has names that are as long as they may be.
+// Components with names of maximum length.
 type (
 	Wide struct {
 		X, Y                                                                         float64
@@ -122,7 +122,7 @@ type (
 	}
 )
 
-// longStore makes a store of such names, and of values that are long as well.
+// longStore makes a store with such names, and with long values.
 func longStore(t testing.TB) string {
 	t.Helper()
 	dir, long := filepath.Join(t.TempDir(), "store-"+strings.Repeat("n", 120)), strings.Repeat("W", 200)

@@ -33,7 +33,7 @@ func store(t testing.TB, ticks int) string {
 	return dir
 }
 
-// screens are their names, and a text that is on each.
+// screens holds the names of the screens, and a text on each of them.
 var screens = []struct{ name, where, text string }{
 	{"Entities", "#entities", "Position{"},
 	{"Map", "#screen .status", "points"},
@@ -44,9 +44,9 @@ var screens = []struct{ name, where, text string }{
 	{"Health", "#screen", "It opens."},
 }
 
-// Every screen is there at both widths, in light and in dark, by clicks and by keys: nothing is wider
-// than the window, and no text too faint to read.
-func TestEveryScreenIsThereByClicksAndByKeys(t *testing.T) {
+// Every screen opens by clicks and by keys, at both widths, in light and dark mode. No screen is
+// wider than the window, and no text is too faint.
+func TestScreens_ClicksAndKeys(t *testing.T) {
 	b := browser(t)
 	url := serve(t, store(t, 800))
 	for _, size := range []struct {
@@ -79,7 +79,7 @@ func TestEveryScreenIsThereByClicksAndByKeys(t *testing.T) {
 	}
 }
 
-// contrast is the least contrast between the colors of texts and the paper, by WCAG.
+// contrast is the lowest contrast between text colors and the background, by WCAG.
 const contrast = `(() => {
   const style = getComputedStyle(document.documentElement), lum = (name) => {
     const n = parseInt(style.getPropertyValue("--" + name).trim().slice(1), 16);
@@ -90,7 +90,7 @@ const contrast = `(() => {
   return Math.min(...["ink", "soft", "accent", "added", "removed", "changed", "danger", "mark"].flatMap((c) => [ratio(c, "paper"), ratio(c, "panel")]), ratio("accent", "accent-ink"));
 })()`
 
-// fits reports what is wider than the window.
+// fits reports elements that are wider than the window.
 func (p *page) fits() {
 	p.Helper()
 	if wide := eval[string](p, `document.documentElement.scrollWidth > innerWidth || document.body.scrollHeight > innerHeight ? document.documentElement.scrollWidth + " × " + document.body.scrollHeight : ""`); wide != "" {
@@ -108,7 +108,7 @@ func (p *page) fits() {
 	}
 }
 
-func TestTheKeyboardMovesThroughTime(t *testing.T) {
+func TestKeyboard_Time(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	last := p.tick()
@@ -141,9 +141,9 @@ func TestTheKeyboardMovesThroughTime(t *testing.T) {
 	p.write("99999")
 	p.key(kb.Enter)
 	p.shows("#trouble", "tick 99999;")
-	p.shows("#trouble", "The bar shows the ticks that there are")
+	p.shows("#trouble", "The bar shows the existing ticks")
 	if told := p.text("#trouble"); strings.Contains(told, "ecsdump") {
-		t.Errorf("somebody at the page is told what helps at a terminal: %s", told)
+		t.Errorf("the page suggests a terminal command: %s", told)
 	}
 	p.excuse("404")
 	p.until(`document.activeElement.id === "point" && document.activeElement.value === "99999"`)
@@ -158,7 +158,7 @@ func TestTheKeyboardMovesThroughTime(t *testing.T) {
 	still := p.tick()
 	time.Sleep(200 * time.Millisecond)
 	if now := p.tick(); now > still+1 {
-		t.Errorf("it plays on, from %d to %d", still, now)
+		t.Errorf("it keeps playing, from %d to %d", still, now)
 	}
 	p.key("+", "+")
 	p.until("stet.bar.span() < 400")
@@ -170,7 +170,7 @@ func TestTheKeyboardMovesThroughTime(t *testing.T) {
 	p.until("!document.querySelector('#guide').open")
 }
 
-func TestAChosenEntityIsFollowedThroughItsChanges(t *testing.T) {
+func TestEntity_Changes(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	p.shows("#entities", "orc-")
@@ -196,10 +196,10 @@ func TestAChosenEntityIsFollowedThroughItsChanges(t *testing.T) {
 	p.until(`[...document.querySelectorAll(".fields .when button")].some((b) => b.innerText.startsWith("tick "))`)
 	p.click(".life .row button")
 	if !strings.Contains(eval[string](p, "location.search"), "entity="+chosen) {
-		t.Error("the address does not say which entity is shown")
+		t.Error("the address has no entity")
 	}
 
-	// References are links, one to the other.
+	// References link to the entities that they refer to.
 	p.key("1", "/")
 	eval[bool](p, `(document.querySelector("#filter").value = "", true)`)
 	p.write(`has(Target) && exists(Target.Of)`)
@@ -211,7 +211,7 @@ func TestAChosenEntityIsFollowedThroughItsChanges(t *testing.T) {
 	p.shows("#screen .title .big", prey)
 	p.shows(`section[aria-label="Referred to by"]`, hunter)
 
-	// A tag has nothing that a value could be of.
+	// A tag has no value.
 	p.key("1", "/")
 	eval[bool](p, `(document.querySelector("#filter").value = "", true)`)
 	p.write(`has(Fled)`)
@@ -219,11 +219,11 @@ func TestAChosenEntityIsFollowedThroughItsChanges(t *testing.T) {
 	p.click(".list .row")
 	p.shows(`section[aria-label$="Fled"] .fields`, "no fields")
 	if told := p.text(`section[aria-label$="Fled"] .fields`); strings.Contains(told, "value") || strings.Contains(told, "{}") {
-		t.Errorf("a tag is told as %q", told)
+		t.Errorf("a tag is shown as %q", told)
 	}
 }
 
-func TestAFilterIsCompletedAndItsErrorsStandInPlace(t *testing.T) {
+func TestFilter_OffersAndErrors(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 400)), 1280, 800, false)
 	p.shows("#entities", "orc-")
@@ -242,7 +242,7 @@ func TestAFilterIsCompletedAndItsErrorsStandInPlace(t *testing.T) {
 	}
 	p.shot("wrong-filter")
 
-	// What is wrong stays in the field when the page is loaded anew, and does not empty the list.
+	// An invalid text stays in the field after a reload and does not empty the list.
 	p.do(chromedp.Reload())
 	p.until(`document.documentElement.dataset.ready === "1" && document.querySelector("#filter").value === "Health.Now << 3"`)
 	p.shows(".error", "Listed without it.")
@@ -258,19 +258,19 @@ func TestAFilterIsCompletedAndItsErrorsStandInPlace(t *testing.T) {
 	p.shows(".list .head", "hp ↑")
 	p.until(`(() => { const n = [...document.querySelectorAll(".row .cell:nth-child(3)")].slice(0, 9).map((c) => +c.innerText); return n.length > 5 && n.every((v, i) => !i || n[i - 1] <= v); })()`)
 
-	// A filter that is wrong leaves the last one that was right, also at another point in time.
+	// With an invalid filter the last valid one stays in effect, also at another point in time.
 	p.click("#filter")
 	p.write(" and")
-	p.shows(".error", "Listed by what was right before: Health.Now < 1000")
+	p.shows(".error", "Listed by the last valid text: Health.Now < 1000")
 	eval[bool](p, `(async () => { await stet.goTo("300"); return true; })()`)
-	p.shows(".error", "Listed by what was right before: Health.Now < 1000")
+	p.shows(".error", "Listed by the last valid text: Health.Now < 1000")
 	p.until(`document.querySelector(".list .head").innerText.includes("hp ↑")`)
 	p.excuse("400")
 }
 
-// The browser's back button takes back what was typed into a field, all of it at once; a sorting; and a way
-// that somebody took by a link. Steps through time are not gone back over.
-func TestBackAndForwardGoOverWhatWasAsked(t *testing.T) {
+// The browser's back button reverts text that was typed into a field as a whole, a sort order, and
+// a jump by a link. Steps in time are not in the history.
+func TestHistory_BackAndForward(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 400)), 1280, 800, false)
 	p.shows("#entities", "orc-")
@@ -313,10 +313,10 @@ func TestBackAndForwardGoOverWhatWasAsked(t *testing.T) {
 	p.until(`document.querySelector("#filter").value === 'Kind.Clan == "orc"'`)
 	p.until(fmt.Sprintf(`document.querySelector("#screen .status").innerText !== %q`, all))
 	if now := p.text("#screen .status"); !strings.Contains(now, " of ") {
-		t.Errorf("%s are listed, %s were", now, orcs)
+		t.Errorf("%s are listed, want %s", now, orcs)
 	}
 
-	// So with the fields of the map, and with plots.
+	// The same holds for the fields of the map and for plots.
 	p.key("2")
 	p.shows("#screen .status", "points")
 	p.click("#map-color")
@@ -336,7 +336,7 @@ func TestBackAndForwardGoOverWhatWasAsked(t *testing.T) {
 	p.excuse("400")
 }
 
-func TestTheBarIsScrubbedZoomedAndLeadsToBranches(t *testing.T) {
+func TestBar_ScrubZoomBranches(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	y := eval[float64](p, `document.querySelector("#bar").getBoundingClientRect().top`)
@@ -354,7 +354,7 @@ func TestTheBarIsScrubbedZoomedAndLeadsToBranches(t *testing.T) {
 	p.key("0")
 	p.until("stet.bar.doc.to === stet.bar.doc.last")
 
-	// Beside the pointer stands what is under it.
+	// A tooltip shows what is under the pointer.
 	over := func(tick string) {
 		p.do(input.DispatchMouseEvent(input.MouseMoved, eval[float64](p, "stet.bar.xOf("+tick+")"), y+30))
 	}
@@ -373,14 +373,14 @@ func TestTheBarIsScrubbedZoomedAndLeadsToBranches(t *testing.T) {
 	p.click("#legend button")
 	p.until(`!document.querySelector("#where").innerText.includes("rewound") || stet.bar.doc.marks.some((m) => m.rewound)`)
 
-	// Of many marks the newest are listed below the bar, and how many others there are.
+	// With many marks, the legend lists the newest ones and the number of the others.
 	eval[bool](p, `(stet.bar.doc.marks = Array.from({ length: 9 }, (_, i) => ({ name: "wave " + i, tick: 10 * i, record: 10 * i, rewound: false })), stet.bar.tell(), true)`)
 	p.shows("#legend", "marks: wave 5, wave 6, wave 7, wave 8 and 5 more")
 	p.do(chromedp.Click(`//*[@id="legend"]//button[text()="5 more"]`, chromedp.BySearch))
 	p.until(`document.activeElement.id === "point" && document.activeElement.value === "mark:"`)
 }
 
-func TestAPinnedPointIsComparedWithOthers(t *testing.T) {
+func TestPin_Comparison(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	p.key("4", "g")
@@ -400,7 +400,7 @@ func TestAPinnedPointIsComparedWithOthers(t *testing.T) {
 	p.until(`document.documentElement.dataset.ready === "1"`)
 	p.shows("#screen .big", "A 200 → B 300")
 
-	// All other screens show how the same two points differ.
+	// All other screens show the differences of the same two points.
 	eval[bool](p, `(stet.show("entities", {where: "Target.Seen == 250", columns: "Health.Now as hp, Target.Seen"}), true)`)
 	p.until(`document.querySelectorAll("#entities .row .removed").length > 0`)
 	p.shot("beside-entities")
@@ -408,7 +408,7 @@ func TestAPinnedPointIsComparedWithOthers(t *testing.T) {
 	p.until(`[...document.querySelectorAll("#entities .row .changed")].some((e) => e.title.startsWith("in A Position{"))`)
 	p.shot("beside-components")
 	p.key("2")
-	p.until(`/since A [1-9]\d* moved, \d+ came, \d+ went/.test(document.querySelector("#screen .status").innerText)`)
+	p.until(`/since A [1-9]\d* moved, \d+ added, \d+ gone/.test(document.querySelector("#screen .status").innerText)`)
 	p.shot("beside-map")
 	p.key("5")
 	p.until(`/\d+ at tick 200 → \d+ at tick 300 \([+−]?\d+\)/.test(document.querySelector("[data-now]")?.innerText)`)
@@ -432,8 +432,8 @@ func TestAPinnedPointIsComparedWithOthers(t *testing.T) {
 	p.until(`document.querySelectorAll(".plot canvas").length === 2 || stet.all("expr").includes("avg(Health.Now)")`)
 }
 
-// The walk through docs/INSPECTOR.md leads where it says, from the page alone.
-func TestAWrongValueIsFoundFromThePageAlone(t *testing.T) {
+// The walkthrough of docs/INSPECTOR.md works, using only the page.
+func TestWalkthrough_WrongValue(t *testing.T) {
 	b := browser(t)
 	dir := filepath.Join(t.TempDir(), "worlds")
 	out, err := exec.Command("go", "run", "github.com/stet-ecs/stet/examples/rollback", "-bug", "-dir", dir).CombinedOutput()
@@ -443,7 +443,8 @@ func TestAWrongValueIsFoundFromThePageAlone(t *testing.T) {
 	p := open(t, b, serve(t, filepath.Join(dir, "peer2")), 1280, 800, false)
 	p.shows("#where", "tick 27 · record 43")
 	p.key("7")
-	p.shows("#screen pre", "ecsdump diff peer2 OTHER --first") // Which player is wrong, and when, where no digests tell.
+	// Finds the wrong player and tick if there are no digests.
+	p.shows("#screen pre", "ecsdump diff peer2 OTHER --first")
 	p.key("4")
 	p.shows("#screen .big", "tick 27")
 	p.click(`details[data-component="Bullet"] summary`)
@@ -468,8 +469,8 @@ func TestAWrongValueIsFoundFromThePageAlone(t *testing.T) {
 	p.shot("wrong-guess")
 }
 
-// Whoever steps on and on finds the next state there: it was asked for before.
-func TestTheNextStepIsAskedBeforeItIsTaken(t *testing.T) {
+// When the user steps repeatedly, the next state is requested in advance.
+func TestStep_Prefetch(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	p.until(`document.querySelector(".list .row .name")?.innerText.includes("v")`)
@@ -497,7 +498,7 @@ func TestTheNextStepIsAskedBeforeItIsTaken(t *testing.T) {
 	}
 }
 
-func TestAnOpenStoreIsFollowed(t *testing.T) {
+func TestFollow_OpenStore(t *testing.T) {
 	b := browser(t)
 	dir := filepath.Join(t.TempDir(), "raid")
 	g, s := play(t, dir, 200)
@@ -516,13 +517,14 @@ func TestAnOpenStoreIsFollowed(t *testing.T) {
 	commit(t, g, s)
 	p.until(fmt.Sprintf("stet.news.tick === %d", g.world.Tick()))
 	if now := p.tick(); now > at {
-		t.Errorf("it went on to %d from %d, though nobody follows", now, at)
+		t.Errorf("the page moved to %d from %d without following", now, at)
 	}
 	if err := s.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 
-	// The next program has a component more: it is there as soon as somebody is at a tick of it, and only there.
+	// The next program registers another component. It is listed at ticks of that program, and only
+	// there.
 	p.key("6")
 	p.shows("#screen", "Dense and data")
 	p.key("f")
@@ -554,8 +556,8 @@ func TestAnOpenStoreIsFollowed(t *testing.T) {
 	p.excuse("404")
 }
 
-// Browsers allow six connections to a server. Pages that somebody left, or that lie behind others, hold none.
-func TestAServerIsOpenInMoreTabsThanABrowserHasConnections(t *testing.T) {
+// Browsers allow six connections to a server. Closed and hidden pages take none.
+func TestServer_ManyTabs(t *testing.T) {
 	b := browser(t)
 	url := serve(t, store(t, 50))
 	first := open(t, b, url, 1280, 800, false)
@@ -573,7 +575,7 @@ func TestAServerIsOpenInMoreTabsThanABrowserHasConnections(t *testing.T) {
 	first.shows("#screen", "alive")
 }
 
-func TestASaveAndADamagedStoreAreShown(t *testing.T) {
+func TestHealth_SaveAndDamagedStore(t *testing.T) {
 	b := browser(t)
 	dir := store(t, 400)
 	g := newGame()
@@ -586,7 +588,7 @@ func TestASaveAndADamagedStoreAreShown(t *testing.T) {
 	p := open(t, b, serve(t, file), 1280, 800, false)
 	p.shows("#entities", "orc-0")
 	if legend := p.text("#legend"); strings.Contains(legend, "counting") {
-		t.Errorf("a save has no ticks whose rows are counted, but the bar says %q", legend)
+		t.Errorf("a save has no ticks to count, but the bar shows %q", legend)
 	}
 	p.until(`document.querySelector("#play").disabled`)
 	p.key("7")
@@ -615,9 +617,10 @@ func TestASaveAndADamagedStoreAreShown(t *testing.T) {
 	d.shows("#trouble", "Health, screen 7, says what is damaged")
 	d.click("#legend .danger button")
 	d.shows("#screen", "It does not open.")
-	d.shows("#screen pre", "ecsdump recover raid -o raid.recovered") // The first.
+	// The first one.
+	d.shows("#screen pre", "ecsdump recover raid -o raid.recovered")
 	if eval[bool](d, `/damaged: corrupt|corrupt\s*corrupt|closed cleanly/.test(document.body.innerText)`) {
-		t.Errorf("it says twice that something is damaged, or that it was closed cleanly: %s", d.text("body"))
+		t.Errorf("the page reports damage twice, or a clean close: %s", d.text("body"))
 	}
 	d.shot("damaged")
 	d.click("#verify")
@@ -626,9 +629,8 @@ func TestASaveAndADamagedStoreAreShown(t *testing.T) {
 
 var scrubbing = flag.Duration("scrub", 5*time.Second, "how long to scrub for the test of memory")
 
-// Nothing piles up while somebody scrubs: neither in the page, nor in what it keeps of answers, nor in
-// the server.
-func TestMemoryIsSteadyOverScrubbing(t *testing.T) {
+// Scrubbing does not increase the memory of the page, its cached answers, or the server.
+func TestScrubbing_Memory(t *testing.T) {
 	b := browserFor(t, 3*time.Minute+*scrubbing)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	p.shows("#entities", "orc-")
@@ -653,7 +655,8 @@ func TestMemoryIsSteadyOverScrubbing(t *testing.T) {
 			time.Sleep(4 * time.Millisecond)
 		}
 		time.Sleep(200 * time.Millisecond)
-		eval[bool](p, `(stet.show("entities"), stet.goTo("600"), true)`) // Which tick a scrubbing ends at is up to the machine, and so what the first rows are.
+		// The last tick of a scrub depends on the machine, and so do the first rows.
+		eval[bool](p, `(stet.show("entities"), stet.goTo("600"), true)`)
 		p.shows("#where", "tick 600")
 		p.shows("#entities", "orc-")
 	}
@@ -663,6 +666,6 @@ func TestMemoryIsSteadyOverScrubbing(t *testing.T) {
 	after := used()
 	t.Logf("%d moves in all; before %.1f, after %v of them %.1f MB of the page, server, and elements", moves, before, *scrubbing, after)
 	if after.page > before.page+16 || after.server > before.server+16 || after.nodes > before.nodes+200 {
-		t.Errorf("something piles up: %.1f, then %.1f", before, after)
+		t.Errorf("memory grows: %.1f, then %.1f", before, after)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// settle returns a game that has some villagers, and a third as many orcs.
+// settle returns a game with some villagers, and a third as many orcs.
 func settle(villagers int) *game {
 	g := newGame()
 	for range villagers {
@@ -25,7 +25,7 @@ func settle(villagers int) *game {
 	return g
 }
 
-// save saves the world of g after so many ticks, and returns the file.
+// save saves the world of g after the given number of ticks, and returns the file.
 func save(t testing.TB, g *game, ticks int) string {
 	t.Helper()
 	for range ticks {
@@ -39,7 +39,7 @@ func save(t testing.TB, g *game, ticks int) string {
 	return file
 }
 
-// showsSchema checks everything that the page knows from the schema of the state shown.
+// showsSchema checks everything on the page that depends on the schema of the shown state.
 func (p *page) showsSchema() {
 	p.Helper()
 	p.until(`stet.names().includes("Health.Now")`)
@@ -100,7 +100,8 @@ func (p *page) showsSchema() {
 	p.key("?")
 	p.shows("#guide", "count(Position.X < 10)")
 	p.key(kb.Escape)
-	p.excuse("400") // Conditions that are half typed.
+	// Requests with incomplete conditions.
+	p.excuse("400")
 }
 
 func TestSave_EveryScreen(t *testing.T) {
@@ -122,7 +123,7 @@ func TestSave_EveryScreen(t *testing.T) {
 	}
 }
 
-// A store whose program has not committed yet has one state: that of record 0.
+// A store without a commit has one state, that of record 0.
 func TestRecordZero_EveryScreen(t *testing.T) {
 	b := browser(t)
 	dir := filepath.Join(t.TempDir(), "raid")
@@ -147,7 +148,8 @@ func TestRecordZero_EveryScreen(t *testing.T) {
 	p.shows("#screen", "Dense and data")
 }
 
-// A save with a damaged page of values opens: the page shows what can be read and says what is damaged.
+// A save with a damaged page of values opens. The page shows the readable data and names the
+// damage.
 func TestSave_Damaged(t *testing.T) {
 	b := browser(t)
 	file := save(t, settle(10_000), 0)
@@ -157,7 +159,7 @@ func TestSave_Damaged(t *testing.T) {
 	}
 	at := bytes.Index(content, []byte("villager-9000"))
 	if at < 0 {
-		t.Fatal("the save does not hold the name of an entity as text")
+		t.Fatal("the save does not contain the name of an entity as text")
 	}
 	content[at] ^= 0xff
 	if err := os.WriteFile(file, content, 0o600); err != nil {

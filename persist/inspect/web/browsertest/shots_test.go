@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// TestPictures takes those of docs/INSPECTOR.md again, if STET_SHOTS names a directory for them.
+// TestPictures takes the pictures of docs/INSPECTOR.md if STET_SHOTS names a directory.
 func TestPictures(t *testing.T) {
 	if os.Getenv("STET_SHOTS") == "" {
-		t.Skip("no pictures are taken: STET_SHOTS names no directory")
+		t.Skip("STET_SHOTS names no directory for pictures")
 	}
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 1600)), 1280, 800, false)

@@ -5,13 +5,14 @@ import (
 	"testing"
 )
 
-// Goroutines that end their threads, as a store's do, do not end the browser.
+// Goroutines that end their threads, as those of a store do, do not end the browser.
 func TestBrowser_OutlivesThreads(t *testing.T) {
 	p := open(t, browser(t), serve(t, store(t, 200)), 600, 400, false)
 	for range 500 {
 		done := make(chan bool)
 		go func() {
-			goruntime.LockOSThread() // Not unlocked, so the thread ends with this.
+			// Not unlocked, so that the thread ends with the goroutine.
+			goruntime.LockOSThread()
 			done <- true
 		}()
 		<-done

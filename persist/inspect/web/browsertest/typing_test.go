@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// slow makes answers to some questions of the page take half a second.
+// slow delays the answers to some requests of the page by half a second.
 func (p *page) slow(questions ...string) {
 	p.Helper()
 	var patterns []*fetch.RequestPattern
@@ -21,15 +21,16 @@ func (p *page) slow(questions ...string) {
 		if e, ok := event.(*fetch.EventRequestPaused); ok {
 			go func() {
 				time.Sleep(500 * time.Millisecond)
-				_ = chromedp.Run(p.ctx, fetch.ContinueRequest(e.RequestID)) // The page may be gone by then.
+				// The page may be closed by then.
+				_ = chromedp.Run(p.ctx, fetch.ContinueRequest(e.RequestID))
 			}()
 		}
 	})
 	p.do(fetch.Enable().WithPatterns(patterns))
 }
 
-// What is typed while an answer is awaited stays in its field.
-func TestTyping_WhileAnAnswerIsAwaited(t *testing.T) {
+// Text that is typed during a request stays in its field.
+func TestTyping_DuringRequest(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)
 	holds := func(selector, text string) {
@@ -73,7 +74,8 @@ func TestTyping_WhileAnAnswerIsAwaited(t *testing.T) {
 	p.write("17")
 	p.until("stet.point.tick === 51")
 	p.until(`document.querySelector("#screen .title .big").innerText === "3v1"`)
-	time.Sleep(700 * time.Millisecond) // The answer to the question about the entity.
+	// The answer to the request for the entity.
+	time.Sleep(700 * time.Millisecond)
 	holds("#entity", "17")
 	p.key(kb.Enter)
 	p.shows("#screen .title .big", "17v1")
@@ -81,7 +83,7 @@ func TestTyping_WhileAnAnswerIsAwaited(t *testing.T) {
 	p.excuse("400")
 }
 
-// A number that is typed to lead through an array stays while time goes on.
+// A number that is typed into a pager stays while time moves.
 func TestTyping_WhileTimeGoesOn(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)

@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// keepVariable names the directory of the store that this program keeps open, as a child of a test.
+// keepVariable names the directory of the store that this program keeps open as a child process.
 const keepVariable = "STET_KEEP"
 
 func TestMain(m *testing.M) {
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// keepOpen makes a store, says so in a line, and waits until the process is killed.
+// keepOpen makes a store, prints a line when it is ready, and waits until the process is killed.
 func keepOpen(dir string) {
 	g := newGame()
 	s, err := persist.Open(context.Background(), dir, g.world, persist.Options{})
@@ -40,9 +40,9 @@ func keepOpen(dir string) {
 	time.Sleep(time.Hour)
 }
 
-// The program that writes the store is killed, while the page is open: the page tells it once, and again when
-// another program has the store.
-func TestWriter_KilledWhileThePageIsOpen(t *testing.T) {
+// The writing program is killed while the page is open. The page reports that once. It reports
+// again when another program opens the store.
+func TestWriter_Killed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	program := exec.Command(os.Args[0])
 	program.Env = append(os.Environ(), keepVariable+"="+dir)

@@ -1,11 +1,11 @@
-// Questions to the server. What is asked of a record never changes, so the browser keeps it.
+// Requests to the server. The data of a record never changes, so the browser caches the answers.
 //
-//   ask      a screen waits for the answer
-//   early    what will be asked next is asked now; ask takes the answer that is on its way
-//   beside   what lies at A, kept here
-//   listen   what the store has come to
+//  ask          sends a request and waits for the answer
+//  early        sends the next likely request in advance; ask then uses its answer
+//  fetchPinned  requests the data at A, and caches it here
+//  listen       reports changes of the store
 
-// Trouble is what went wrong, as the server says it: message, kind, try, which, at.
+// A Trouble is an error from the server: message, kind, try, which, at.
 
 export class Trouble extends Error {
   constructor(body) {
@@ -14,7 +14,7 @@ export class Trouble extends Error {
   }
 }
 
-// ask returns the document that answers a question, or throws Trouble.
+// ask returns the document that answers a request, or throws Trouble.
 export async function ask(name, params = {}, signal) {
   if (repeated.includes(name) && !params.beside && params.limit !== 0) recent.set(name, params);
   const question = questionOf(name, params), early = ahead.get(question);
@@ -44,10 +44,11 @@ async function send(question, signal) {
   return doc;
 }
 
-// lastRight returns what asks a question of several expressions again and again: get returns the one of a
-// field. Where one is wrong, what it was when it was last right is asked, or nothing; so what is shown
-// is of this point in any case. It gives the document, the expressions asked, and errors by field.
-export function lastRight(fields, get) {
+// lastValid returns a function that repeats a request with several expressions. get returns the
+// expression of a field. If an expression is invalid, its last valid text is used, or none, so the
+// result is always of the current point. The function returns the document, the expressions it
+// used, and errors by field.
+export function lastValid(fields, get) {
   const right = {};
   return async (question) => {
     const wrong = {};
@@ -60,42 +61,50 @@ export function lastRight(fields, get) {
       } catch (err) {
         const f = err.which;
         if (!fields.includes(f) || wrong[f] && !asked[f]) throw wrong[f] ?? err;
-        if (asked[f] === right[f]) right[f] = ""; // Not at this point.
+        // The expression is invalid at this point.
+        if (asked[f] === right[f]) right[f] = "";
         wrong[f] ??= err;
       }
     }
   };
 }
 
-const repeated = ["entities", "entity", "map", "tick", "arrays"]; // What is asked again at each point.
-const recent = new Map(); // By name: what was asked last. A count (limit 0) or what lies at A is not asked again.
-const ahead = new Map(); // Answers by question, before somebody waits for them.
+// Requests that are repeated at each point.
+const repeated = ["entities", "entity", "map", "tick", "arrays"];
+// The last parameters by request name. Requests for counts (limit 0) and for data at A are not
+// included.
+const recent = new Map();
+// Answers of early requests, by request.
+const ahead = new Map();
 
-// early asks a question that will be asked soon. The answer is for whoever asks first. Nobody may: so
-// few are held, and those that fail are let go, for the next to ask anew.
+// early sends a request that will probably be needed soon. The first ask for it gets the answer.
+// Few answers are kept, because they may never be needed. A failed one is removed, so that it is
+// sent again.
 export function early(name, params) {
   const question = questionOf(name, params);
   if (ahead.has(question)) return ahead.get(question);
   if (ahead.size >= 8) ahead.clear();
   const answer = send(question);
-  answer.catch(() => ahead.delete(question)); // Whoever waits for it is told why.
+  // The caller of ask gets the error.
+  answer.catch(() => ahead.delete(question));
   ahead.set(question, answer);
   return answer;
 }
 
-// foresee asks about one record what was asked about another.
-export function foresee(record, from) {
+// prefetch repeats for one record the last requests about another record.
+export function prefetch(record, from) {
   for (const [name, params] of recent) if (params.record === from) early(name, { ...params, record });
 }
 
-// forget lets go of what was asked early: the store has grown, and the newest point is another one.
+// forget discards early answers. The store has grown, so the newest point is another one.
 export const forget = () => ahead.clear();
 
-const kept = new Map(); // By name: what was asked last beside what is shown, and a promise of the answer.
+// By request name: the last request about A, and a promise of the answer.
+const kept = new Map();
 
-// beside asks what lies at A, for it to be compared with what is shown. The last answer to each
-// question is kept: A stays where it is while time goes on.
-export async function beside(name, params) {
+// fetchPinned requests the data at A for comparison with the shown point. It caches the last answer
+// of each request, because A stays the same while time moves.
+export async function fetchPinned(name, params) {
   const key = JSON.stringify(params);
   if (kept.get(name)?.key !== key) kept.set(name, { key, doc: ask(name, { ...params, beside: 1 }) });
   try {
@@ -106,10 +115,10 @@ export async function beside(name, params) {
   }
 }
 
-// listen calls heard with what the store has come to, now and whenever it changes, and broken when the
-// connection to the server breaks. The browser connects again by itself, unless the server refuses it.
-// A hidden page does not listen: browsers allow six connections to a server, and each listener
-// holds one.
+// listen calls heard with the state of the store, at first and after each change. It calls broken
+// when the connection to the server fails. The browser reconnects automatically unless the server
+// rejects it. A hidden page does not listen. Browsers allow six connections to a server, and each
+// listener takes one.
 export function listen(heard, broken) {
   let source;
   const hear = (on) => {

@@ -1,13 +1,13 @@
-// The page: where it is in time, which screen it shows, and the keys. The URL is its state.
+// The page: its point in time, its screen, and the keys. The URL holds its state.
 //
-//   keys, bar, buttons ──▶ travel ──resolve──▶ arrive: the point ──▶ the screen updates itself
-//   tabs, back         ──▶ render: the screen
-//   events             ──▶ grown: follow the newest, or look whether there is a next
+//  keys, bar, buttons ──▶ travel ──resolve──▶ setPoint: set the point ──▶ the screen updates itself
+//  tabs, back         ──▶ render: mount the screen
+//  events             ──▶ onStoreChange: follow the newest point, or update the next point
 //
-// A screen has mount, update(why), focus, and if it needs them unmount, and press for keys. why is time,
-// pin, screen, schema or news. One that is timeless needs no point.
+// A screen has the methods mount, update(why) and focus. It may have unmount, and press for keys.
+// why is time, pin, screen, schema or news. A timeless screen needs no point.
 import { h, fill, latest, advice, plain } from "./dom.js";
-import { ask, early, foresee, forget, listen, Trouble } from "./api.js";
+import { ask, early, prefetch, forget, listen, Trouble } from "./api.js";
 import { Bar, clock } from "./bar.js";
 import { guide } from "./guide.js";
 import { refer } from "./examples.js";
@@ -23,21 +23,24 @@ const screens = [entities, map, entity, tick, plots, arrays, health];
 /** @type {(id: string) => any} */
 const $ = (id) => document.getElementById(id);
 
-// app is what screens know of the page.
+// app is the interface of the page to its screens.
 export const app = {
-  params: new URLSearchParams(location.search), // The state: at, view, a, follow, and those of screens.
-  point: null, // The state shown: tick, record, time, head, rewound, parent, next, way.
+  // The state: at, view, a, follow, and parameters of screens.
+  params: new URLSearchParams(location.search),
+  point: null, // The shown state: tick, record, time, head, rewound, parent, next, way.
   info: null,
-  schema: null, // Of the point that is shown, or of one before where the types are the same by all that is known.
+  // The schema of the shown point. It may be from an earlier point with the same types, as far as
+  // known.
+  schema: null,
   bar: null,
-  news: null, // What the store has come to.
-  changes: [], // Ticks of the way at which the chosen entity changed, as far as they are known.
+  news: null, // The newest state of the store.
+  changes: [], // Known ticks on the way at which the chosen entity changed.
 
   get: (name) => app.params.get(name) ?? "",
   all: (name) => app.params.getAll(name),
 
-  // set changes parts of the state: {where: "…", expr: ["…", "…"], entity: ""}. What is pushed, the
-  // browser's back button takes back.
+  // set changes parts of the state: {where: "…", expr: ["…", "…"], entity: ""}. With push, the
+  // browser's back button reverts the change.
   set(changes, push) {
     const before = String(app.params);
     for (const [name, value] of Object.entries(changes)) {
@@ -49,14 +52,14 @@ export const app = {
     if (another) typing = null;
   },
 
-  // typed takes what is in a field by now. All that is typed until the field is left is taken back at once.
+  // typed takes the text of a field. All changes until the field loses focus are one history entry.
   typed(name, field) {
     const text = field.value.trim(), begins = typing !== field && text !== app.get(name);
     app.set({ [name]: text }, begins);
     if (begins) typing = field;
   },
 
-  // show goes to a screen, perhaps with other changes to the state.
+  // show switches to a screen, optionally with other changes to the state.
   show(view, changes = {}) {
     app.set({ ...changes, view }, true);
     render();
@@ -68,8 +71,8 @@ export const app = {
     app.show("entity", { entity: e });
   },
 
-  // goTo goes to a point in time, and some ticks on from there; jump goes to a record that somebody
-  // chose by a link, from which the browser's back button comes back.
+  // goTo moves to a point in time, plus some ticks. jump moves to a record that was chosen by a
+  // link, and the browser's back button returns from there.
   goTo: (at, step) => travel(at, step ?? 0),
   jump(record) {
     app.stay();
@@ -78,7 +81,7 @@ export const app = {
 
   change: (to) => change(to),
 
-  // stay ends following and playing: somebody goes elsewhere.
+  // stay ends following and playing, because the user moves to another point.
   stay() {
     if (app.get("follow")) app.set({ follow: "", at: app.point ? "record:" + app.point.record : "" });
     playing(false);
@@ -94,8 +97,8 @@ export const app = {
     return names;
   },
 
-  // beside returns the point that what is shown is compared with: A, unless that is shown.
-  beside: () => app.pin && app.pin.record !== app.point?.record ? app.pin : null,
+  // comparedWith returns the point for comparison: A, unless A is shown.
+  comparedWith: () => app.pin && app.pin.record !== app.point?.record ? app.pin : null,
 
   trouble(err) {
     if (err?.name === "AbortError") return;
@@ -103,67 +106,69 @@ export const app = {
     fill($("trouble"), err && [err.message, advice(err) && ["\n", advice(err)]]);
   },
 };
-/** @type {any} */ (window).stet = app; // For whoever looks at it from outside, as tests do.
+/** @type {any} */ (window).stet = app; // For access from outside, as in tests.
 
-let current = null; // The screen that is mounted.
-let typing = null; // The field whose text the newest entry of the browser's history has.
-let last = 0; // The step that was the last move; 0: it was another one.
+let current = null; // The mounted screen.
+let typing = null; // The field whose text is part of the newest history entry.
+let last = 0; // The last move if it was a step, or 0.
 
-// foreseeStep asks for what comes next: whoever goes the same way again finds it there.
-function foreseeStep(point, step) {
+// prefetchStep requests the next state in advance, in case the user steps on in the same direction.
+function prefetchStep(point, step) {
   const to = step > 0 ? point.next : point.parent;
   if (!to) return;
   early("resolve", { at: "record:" + point.record, step });
-  foresee(to.record, point.record);
+  prefetch(to.record, point.record);
 }
 
-// travel goes to a point in time, and step ticks on from there. A single step from the point that is shown
-// is foreseen: the document that its point has says where it leads, so the screen's question is asked
-// together with the one for the point. After a second step the same way, the third is asked for as well.
+// travel moves to a point in time, plus step ticks. For a single step, the current point contains
+// the target. So the request of the screen is sent together with the request for the point. After a
+// second step in the same direction, the third step is requested in advance.
 const travel = latest(async (at, step, /** @type {{ found?: () => void, push?: boolean }} */ { found, push } = {}) => {
   try {
     const from = app.point, single = Math.abs(step) === 1 && at === "record:" + from?.record, same = single && step === last;
     const to = single && (step > 0 ? from.next : from.parent);
-    if (to) foresee(to.record, from.record); // Both are answered at the same time.
+    // The server answers both at the same time.
+    if (to) prefetch(to.record, from.record);
     const point = await ask("resolve", { at, step: step || undefined });
     found?.();
-    await arrive(point, push);
+    await setPoint(point, push);
     last = single ? step : 0;
     accept();
-    if (same) foreseeStep(point, step);
+    if (same) prefetchStep(point, step);
   } catch (err) {
-    if (!app.point) $("screen").replaceChildren(h("p", { class: "empty" }, "No state can be shown here. The Health screen says more."));
+    if (!app.point) $("screen").replaceChildren(h("p", { class: "empty" }, "No state can be shown here. The Health screen has the details."));
     app.trouble(err);
     $("point").setAttribute("aria-invalid", "true");
     playing(false);
   }
 });
 
-// accept takes back that the point field is wrong.
+// accept clears the error of the point field.
 function accept() {
   $("point").setAttribute("aria-invalid", "false");
   app.trouble(null);
 }
 
-// arrive makes a point the one that is shown.
-async function arrive(point, push) {
+// setPoint makes a point the shown one.
+async function setPoint(point, push) {
   const from = app.point, moved = point.record !== from?.record;
   point.way = wayOf(point, from);
   if (point.way !== from?.way) app.changes = [];
   app.point = point;
   app.set({ at: app.get("follow") ? "" : "record:" + point.record }, push && moved);
-  where();
+  renderStatus();
   app.bar.draw();
   if (!moved) return;
-  if (!app.schema) await know();
+  if (!app.schema) await loadSchema();
   await current?.update("time");
-  know();
+  loadSchema();
 }
 
-// know asks which types there are at the point that is shown: a store may have come to others. Screens are
-// told if it has. It is asked where somebody rests, and every other second while they move on and on: at
-// a far point the answer takes as long as the move.
-const know = latest(async () => {
+// loadSchema loads the schema of the shown point, because components may change over time. It
+// updates the screen if the schema changed. It loads the schema when the point stays the same for a
+// while, and every two seconds during movement. At a distant point the answer takes as long as the
+// move.
+const loadSchema = latest(async () => {
   const first = !app.schema;
   for (let waits = first ? 0 : 10, at; waits > 0 && at !== app.point.record; waits--) {
     at = app.point.record;
@@ -180,18 +185,20 @@ const know = latest(async () => {
     if (first) throw err;
   }
 });
-let knownAt = null; // The record whose types are known. A save and the first state of a store have record 0.
+// The record of the schema. 0 is valid, for a save and for the first state of a store.
+let knownAt = null;
 
-// wayOf names the way that a point is on: 0 is the one to the newest state. Others are known as the
-// same only from step to step.
+// wayOf returns an id of the way of a point. 0 is the way to the newest state. Other ways are only
+// recognized as the same from one step to the next.
 function wayOf(point, from) {
   if (!point.rewound) return 0;
-  const beside = from?.record === point.record || from?.parent?.record === point.record || point.parent?.record === from?.record;
-  return beside && from?.rewound ? from.way : point.record;
+  const adjacent = from?.record === point.record || from?.parent?.record === point.record || point.parent?.record === from?.record;
+  return adjacent && from?.rewound ? from.way : point.record;
 }
 
-// where says which point is shown. What lies far right stays where there is little room.
-function where() {
+// renderStatus shows the description of the current point. In a narrow window the right part stays
+// visible.
+function renderStatus() {
   const p = app.point;
   if (!p) return;
   const name = [h("b", {}, "tick " + p.tick.toLocaleString("en")), ` · record ${p.record}`], kind = [];
@@ -223,7 +230,7 @@ async function pin(on) {
   if (!app.point) return;
   app.set({ a: on ? "record:" + app.point.record : "" }, true);
   app.pin = on ? app.point : null;
-  where();
+  renderStatus();
   app.bar.draw();
   await current?.update("pin");
 }
@@ -247,8 +254,8 @@ function render() {
   app.bar.draw();
 }
 
-// playing steps on by itself, until there is no next tick. A step that takes longer than the interval
-// is not overtaken: travel drops those between.
+// playing steps automatically until there is no next tick. If a step takes longer than the
+// interval, travel drops the steps in between.
 let timer = 0;
 function playing(on) {
   clearInterval(timer);
@@ -273,16 +280,16 @@ const step = (n) => {
   if (app.point) travel("record:" + app.point.record, n);
 };
 
-// change goes to the next or the previous change of the chosen entity.
+// change moves to the next or previous change of the chosen entity.
 async function change(to) {
   const e = app.get("entity");
-  if (!e) return app.trouble(new Error("no entity is chosen: choose one in the list"));
+  if (!e) return app.trouble(new Error("no entity is chosen; choose one in the list"));
   if (!app.point) return;
   app.stay();
   try {
     const doc = await ask("change", { entity: e, record: app.point.record, to });
     if (doc.found) await travel("record:" + doc.found.record);
-    else app.trouble(new Error(`${e} has no ${to === "next" ? "later" : "earlier"} change${doc.all ? "" : " in what was read"}`));
+    else app.trouble(new Error(`${e} has no ${to === "next" ? "later" : "earlier"} change${doc.all ? "" : " in the ticks that were read"}`));
   } catch (err) {
     app.trouble(err);
   }
@@ -321,7 +328,7 @@ document.addEventListener("keydown", (e) => {
       $("screen").focus();
       if (typing === $("point")) {
         if (typing.getAttribute("aria-invalid") === "true") accept();
-        where();
+        renderStatus();
       }
     }
     return;
@@ -335,13 +342,14 @@ document.addEventListener("keydown", (e) => {
   e.preventDefault();
 });
 
-// pointOf returns a point as it is asked for: ticks may be written as the page writes them.
+// pointOf returns a typed point in the server's syntax: ticks may have separators, as on the page.
 const pointOf = (text) => /^\d{1,3}(,\d{3})+$/.test(text) ? text.replaceAll(",", "") : text;
 
 $("goto").addEventListener("submit", (e) => {
   e.preventDefault();
   app.stay();
-  const text = $("point").value; // Another one may be typed before the answer comes.
+  // The text may have changed before the answer arrives.
+  const text = $("point").value;
   travel(pointOf(text.trim()), 0, { push: true, found: () => { if ($("point").value === text) $("screen").focus(); } });
 });
 $("point").addEventListener("focus", () => $("point").select());
@@ -359,12 +367,12 @@ window.addEventListener("popstate", () => {
   restore();
 });
 
-// restore shows what the URL says.
+// restore shows the state of the URL.
 async function restore() {
   app.pin = null;
   if (pinned()) ask("resolve", { at: app.get("a") }).then((p) => {
     app.pin = p;
-    where();
+    renderStatus();
     app.bar.draw();
     if (app.point) current?.update("pin");
   }, app.trouble);
@@ -372,21 +380,21 @@ async function restore() {
   await travel(app.get("at") || "@latest");
 }
 
-// lookAgain asks what lies beside the point that is shown: there may be a next one now. It is no move,
-// which would take the place of one that somebody makes.
+// lookAgain updates the current point, which may have a next point now. It does not use travel,
+// which would cancel a move of the user.
 async function lookAgain() {
   const at = app.point;
   if (!at) return;
   try {
     const point = await ask("resolve", { at: "record:" + at.record });
-    if (app.point === at) await arrive(point);
+    if (app.point === at) await setPoint(point);
   } catch (err) {
     app.trouble(err);
   }
 }
 
-// unheard tells at once that the connection to the server is broken, in the words of a question that fails.
-// Some breaks are short: then the question is answered, and nothing is told.
+// unheard reports a broken connection to the server at once, with the error of a failed request.
+// After a short interruption the request succeeds, and nothing is shown.
 const unheard = latest(async () => {
   try {
     await ask("info");
@@ -397,38 +405,41 @@ const unheard = latest(async () => {
     playing(false);
   }
 });
-let deaf = false; // The page tells that the server does not answer.
+// The page shows that the server does not answer.
+let deaf = false;
 
-// heard takes that back.
+// heard clears that error.
 function heard() {
   if (deaf) app.trouble(null);
   deaf = false;
 }
 
-// grown shows what is new in a store that grows, some times a second.
-const grown = latest(async (news) => {
+// onStoreChange shows the changes of a growing store, several times per second.
+const onStoreChange = latest(async (news) => {
   const first = !app.news;
   app.news = news;
   if (news.error) app.trouble(new Error(news.error));
   if (first) return;
   forget();
   knownAt = null;
-  grow();
+  refreshBar();
   if (app.get("follow") === "1") await travel("@latest");
   else await lookAgain();
   await new Promise((done) => setTimeout(done, 30));
 });
 
-// grow shows it beside the state: less often, and nobody waits for it.
-const grow = latest(async () => {
+// refreshBar updates the time bar. It runs less often, and onStoreChange does not wait for it.
+const refreshBar = latest(async () => {
   await app.bar.load();
   if (current?.timeless) current.update("news");
   await new Promise((done) => setTimeout(done, 150));
 });
 
-// tellWriter tells once that the program which writes the store has ended, and that another one has opened it. The
-// first stays until the line is hidden, or the second happens. That is told for ten seconds.
-let writerTold; // The last that was told.
+// tellWriter shows once that the writing program has ended, or that another one has opened the
+// store. The first message stays until it is hidden or replaced by the second one. The second one
+// is shown for ten seconds.
+// The last shown message.
+let writerTold;
 function tellWriter({ now, writer, since }) {
   if (!now || writerTold === now + since) return;
   writerTold = now + since;
@@ -457,7 +468,7 @@ async function start() {
   const damaged = app.info.damaged;
   if (damaged) app.trouble(new Trouble({ kind: "corrupt", message: "damaged: " + damaged.replace(/^corrupt: /, "") }));
   const grows = app.info.kind === "store";
-  listen((news) => { heard(); if (grows) grown(news); tellWriter(news); }, unheard);
+  listen((news) => { heard(); if (grows) onStoreChange(news); tellWriter(news); }, unheard);
   document.documentElement.dataset.ready = "1";
 }
 start();

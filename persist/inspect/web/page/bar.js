@@ -1,10 +1,10 @@
-// The time bar: what ticks wrote, what the program was told, branches that were rewound, marks, snapshots and damage.
+// The time bar: rows written by ticks, inputs, rewound branches, marks, snapshots and damage.
 //
-//   range ──load──▶ doc, from the server ──draw──▶ canvas
-//                                        └─tell──▶ legend, for those who use keys
+//  range ──load──▶ doc, from the server ──draw──▶ canvas
+//                                       └─tell──▶ legend, for keyboard users
 //
-// doc.from and doc.to are the ticks that are drawn; range is what was wanted of them, with fractions
-// while somebody zooms, and null for all: then the bar grows with the store.
+// doc.from and doc.to are the drawn ticks. range is the requested range, with fractions during a
+// zoom. If range is null, the bar shows all ticks and grows with the store.
 import { h, fill, plain, latest, surface, color, count } from "./dom.js";
 import { ask } from "./api.js";
 
@@ -18,8 +18,8 @@ export class Bar {
     /** @type {HTMLElement} */
     this.legend = legend;
     this.tip = document.getElementById("there");
-    this.doc = null; // The server's answer.
-    this.range = null; // The ticks that are shown; null: all of them.
+    this.doc = null; // The document from the server.
+    this.range = null; // The shown range of ticks, or null for all.
     this.fetch = latest(async () => {
       const params = { width: Math.min(4000, Math.max(50, canvas.clientWidth)) };
       if (this.range) [params.from, params.to] = this.range.map((v) => Math.max(0, Math.round(v)));
@@ -31,7 +31,8 @@ export class Bar {
       this.tell();
       this.draw();
       const { measure, counted } = this.doc, now = performance.now(), last = this.counting;
-      if (measure === "bytes" && counted < 1) { // Rows are being counted: look again when all should be.
+      // Rows are being counted: load again when all should be counted.
+      if (measure === "bytes" && counted < 1) {
         const rest = last && (1 - counted) / (counted - last.counted) * (now - last.at);
         this.counting = { counted, at: now };
         clearTimeout(this.again);
@@ -60,7 +61,7 @@ export class Bar {
 
   load() { return this.fetch(); }
 
-  // span returns how many ticks are shown.
+  // span returns the number of shown ticks.
   span() { return this.doc ? this.doc.to - this.doc.from + 1 : 1; }
 
   tickAt(x) { return this.doc.from + x / Math.max(1, this.canvas.clientWidth) * this.span(); }
@@ -80,7 +81,7 @@ export class Bar {
     this.to(from + by, to + by);
   }
 
-  // to shows these ticks, moved to where there are some.
+  // to shows a range of ticks, moved into the range of the store.
   to(from, to) {
     const { first, last } = this.doc, width = to - from;
     from = Math.max(first, Math.min(from, last - width));
@@ -93,13 +94,13 @@ export class Bar {
     this.load();
   }
 
-  // press goes to what is under the pointer.
+  // press moves to the point under the pointer.
   press(e) {
     if (this.doc) this.app.goTo(this.under(e).at);
   }
 
-  // under returns the tick under the pointer, and how it is asked for: on the branch there, else on the way
-  // to the newest.
+  // under returns the tick under the pointer and the text of the point. The point is on the branch
+  // under the pointer, or else on the way to the newest state.
   under(e) {
     const tick = Math.max(this.doc.first, Math.min(this.doc.last, Math.floor(this.tickAt(e.offsetX)))), b = this.branchAt(e.offsetY, tick);
     if (b) return { tick, branch: b, at: `record:${b.tip}~${b.to - tick}` };
@@ -116,7 +117,8 @@ export class Bar {
     return this.doc.branches.find((b) => b.lane === lane && b.from <= tick && tick <= b.to);
   }
 
-  // hover tells beside the pointer what is there. When it was is asked where the pointer rests.
+  // hover shows a tooltip for the tick under the pointer. It requests the time of the tick when the
+  // pointer rests.
   hover(e) {
     if (!this.doc) return;
     const { tick, branch, at } = this.under(e), texts = branch ? [`rewound: ticks ${branch.from} to ${branch.to}`] : this.told(tick, e.offsetX);
@@ -140,8 +142,8 @@ export class Bar {
     this.tip.hidden = true;
   }
 
-  // told says what is known of a tick on the way to the newest state: what it wrote, and what lies at its
-  // place, or at x.
+  // told describes a tick on the way to the newest state: rows written, and the marks, snapshots
+  // and damage at the tick or near x.
   told(tick, x) {
     if (!this.doc) return [];
     const { doc } = this, texts = [], near = (t) => x === undefined ? t === tick : Math.abs(this.xOf(t) - x) < 5;
@@ -163,8 +165,8 @@ export class Bar {
   draw() {
     const doc = this.doc, point = this.app.point;
     if (!doc) return;
-    // A point outside of what is seen is brought into the middle: once, since the answer is drawn as
-    // well, and may have no room to move there.
+    // A point outside the shown range is moved to the middle. This happens once per load, because
+    // the new range may be limited and still not contain the point.
     if (point && this.range && (point.tick < doc.from || point.tick > doc.to)) {
       const half = this.span() / 2;
       if (!this.moving) this.to(point.tick - half, point.tick + half);
@@ -187,8 +189,8 @@ export class Bar {
     this.canvas.setAttribute("aria-valuemax", doc.last);
   }
 
-  // bars draws the peak of each bucket, and in front of it the mean. Heights are roots, so that a tick that
-  // writes a hundredth of another is a tenth as high, and seen.
+  // bars draws the peak of each bucket, and the mean in front of it. Heights are square roots. So a
+  // tick that writes a hundredth of another one is a tenth as high and stays visible.
   bars(c, width, base) {
     const { sums, peaks, per } = this.doc, n = sums.length, step = width * per / this.span(), room = base - top;
     const high = this.high(peaks), most = Math.max(1, per);
@@ -205,15 +207,15 @@ export class Bar {
     c.fillRect(0, base, width, 1);
   }
 
-  // inputs draws above the bar where the program was told something.
+  // inputs draws marks above the bar for ticks with inputs.
   inputs(c, width) {
     const step = width * this.doc.per / this.span();
     c.fillStyle = color("input");
     this.doc.inputs.forEach((n, i) => { if (n) c.fillRect(i * step, top - 4, Math.max(1.5, step > 4 ? step - 1 : step), 3); });
   }
 
-  // high returns what fills the bar. A few ticks that wrote far more than all others, as the first
-  // often does, do not make the others small.
+  // high returns the value of full height. A few ticks with far more rows than the others, like the
+  // first one, do not make the others invisible.
   high(peaks) {
     const sorted = peaks.filter((v) => v > 0).sort((a, b) => a - b);
     return Math.max(1, Math.min(sorted.at(-1) ?? 1, 1.3 * (sorted[Math.floor(0.98 * (sorted.length - 1))] ?? 1)));
@@ -227,7 +229,8 @@ export class Bar {
     }
   }
 
-  // scale writes ticks below the bar, about 90 pixels apart, at round numbers: 1, 2 or 5 and zeros.
+  // scale labels ticks below the bar, about 90 pixels apart, at round numbers: 1, 2 or 5 with
+  // zeros.
   scale(c, width, height) {
     const wanted = this.span() / Math.max(2, width / 90), power = 10 ** Math.floor(Math.log10(Math.max(1, wanted)));
     const step = Math.max(1, power * [1, 2, 5, 10].find((k) => k * power >= wanted));
@@ -255,8 +258,8 @@ export class Bar {
     for (const d of this.doc.damage) c.fillRect(this.xOf(d.tick) - 1, top - 4, 3, base - top + 4);
   }
 
-  // marks draws a flag for each mark, and its name beside it as far as there is room: up to the next
-  // flag, or else back to what the last one left.
+  // marks draws a flag for each mark, with its name as far as there is space. A name extends to the
+  // next flag, or to the left to the end of the previous name.
   marks(c, width, base) {
     const seen = this.doc.marks.map((m) => ({ ...m, x: this.xOf(m.tick) })).filter((m) => m.x >= 0 && m.x <= width).sort((a, b) => a.x - b.x);
     let free = 0;
@@ -281,11 +284,13 @@ export class Bar {
     c.fillStyle = paint;
     c.fillRect(x - 0.75, 0, 1.5, height - axis);
     c.beginPath();
-    c.moveTo(x - 5, height - axis + 5), c.lineTo(x, height - axis - 1), c.lineTo(x + 5, height - axis + 5); // Above the labels.
+    // Above the labels.
+    c.moveTo(x - 5, height - axis + 5), c.lineTo(x, height - axis - 1), c.lineTo(x + 5, height - axis + 5);
     c.fill();
   }
 
-  // label names a cursor, on paper of its own: A and B have each a line, and may be at the same tick.
+  // label draws the name of a cursor on its own background. A and B use separate lines, because
+  // they may be at the same tick.
   label(c, tick, width, y, paint, text) {
     const wide = c.measureText(text).width + 4, x = this.xOf(tick), left = x + 2 + wide > width ? x - 2 - wide : x + 2;
     c.fillStyle = color("panel");
@@ -295,7 +300,7 @@ export class Bar {
     c.fillText(text, left + 2, y + 10);
   }
 
-  // tell says below the bar what it shows, and lists what can be gone to with the keyboard.
+  // tell writes the legend below the bar, with links for keyboard users.
   tell() {
     const d = this.doc, parts = [];
     parts.push(`ticks ${d.from.toLocaleString("en")} to ${d.to.toLocaleString("en")}`);
@@ -316,10 +321,10 @@ export class Bar {
   }
 }
 
-// clock writes a time as the page does.
+// clock formats a time.
 export const clock = (time) => time.replace("T", " ").replace(/(\.\d{3})\d*Z$/, "$1Z");
 
-// cut returns as much of a name as has room, with dots for the rest; "": too little.
+// cut shortens a name with dots to the available width. It returns "" if too little fits.
 function cut(c, name, room) {
   const fits = (text) => c.measureText(text).width <= room;
   let text = name.length > 18 ? name.slice(0, 17) + "…" : name;

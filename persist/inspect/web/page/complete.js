@@ -1,9 +1,9 @@
-// An input for expressions: it offers the names of components and fields.
+// An input for expressions that offers the names of components and fields.
 import { app } from "./app.js";
 import { h, fill } from "./dom.js";
 
-// field makes an input, within a label, for an expression that is the part of the state of that name. take
-// is called when it is another one: while somebody types, when they pause.
+// field creates an input in a label, for an expression that is a part of the state. take is called
+// when the expression changes; during typing, after a pause.
 export function field(text, name, take, props) {
   let timer;
   const now = () => {
@@ -18,9 +18,10 @@ export function field(text, name, take, props) {
   return [label, input];
 }
 
-const before = /[\p{L}_][\p{L}\p{N}_.]*$/u; // The name, perhaps with dots, that ends at the cursor.
+// The name before the cursor, which may contain dots.
+const before = /[\p{L}_][\p{L}\p{N}_.]*$/u;
 
-// complete makes input offer words, which a function returns, behind what is typed.
+// complete makes input offer the words that a function returns.
 export function complete(input, words) {
   const id = "offers-" + Math.random().toString(36).slice(2);
   const list = h("ul", { class: "offers", role: "listbox", id, hidden: true });
@@ -44,7 +45,8 @@ export function complete(input, words) {
     const at = input.selectionStart, typed = word();
     input.setRangeText(offered[i], at - typed.length, at, "end");
     close();
-    input.dispatchEvent(new Event("input")); // For others who listen; it would show offers again.
+    // For other listeners. It would show offers again.
+    input.dispatchEvent(new Event("input"));
     close();
   };
   const show = () => {
@@ -53,7 +55,7 @@ export function complete(input, words) {
     offered.sort((a, b) => a.toLowerCase().indexOf(typed) - b.toLowerCase().indexOf(typed));
     offered = offered.slice(0, 8);
     if (!offered.length) return close();
-    // On mousedown, before the input loses the focus and the list is gone.
+    // On mousedown, before the input loses focus and the list disappears.
     fill(list, offered.map((w, i) => h("li", { role: "option", id: id + i, onmousedown: (e) => { e.preventDefault(); take(i); } }, w)));
     list.style.left = input.offsetLeft + "px";
     list.style.maxWidth = Math.max(120, innerWidth - input.getBoundingClientRect().left - 12) + "px";

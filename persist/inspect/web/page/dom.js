@@ -1,9 +1,9 @@
-// What the screens are made of. Text only ever becomes a text node: whatever a name or value
-// holds, it is shown as it is.
+// Helpers for building screens. Text only becomes text nodes, so names and values are shown
+// literally.
 
 import { ends, share } from "./spread.js";
 
-// h makes an element: h("button", {class: "plain", onclick: f}, "text", child, …).
+// h creates an element: h("button", {class: "plain", onclick: f}, "text", child, …).
 export function h(tag, props, ...children) {
   const e = document.createElement(tag);
   for (const [name, value] of Object.entries(props ?? {})) {
@@ -20,15 +20,15 @@ export function h(tag, props, ...children) {
   return e;
 }
 
-// fill replaces what is in e.
+// fill replaces the children of e.
 export function fill(e, ...children) {
   e.replaceChildren(...children.flat(3).filter((c) => c !== undefined && c !== null && c !== false));
 }
 
-// plain makes a button that looks like a link: it goes somewhere in time or to an entity.
+// plain creates a button that looks like a link, to a point in time or an entity.
 export const plain = (text, onclick, title) => h("button", { class: "plain", type: "button", onclick, title }, text);
 
-// errorBox shows what went wrong, with a mark under the place in an expression, and what follows from it or helps.
+// errorBox shows an error, with a mark at its position in an expression, and a note.
 export function errorBox(err, text, note = advice(err)) {
   const box = h("p", { class: "error", role: "alert" }, err.message);
   if (text && err.at !== undefined) box.append("\n" + excerpt(text, err.at));
@@ -36,26 +36,27 @@ export function errorBox(err, text, note = advice(err)) {
   return box;
 }
 
-// excerpt returns as much of a text around a place as fits on a line, and below it a mark at the place.
+// excerpt returns the part of a text around a position that fits on a line, and a mark below the
+// position.
 function excerpt(text, at) {
   const runes = [...text.replace(/\s/g, " ")], room = Math.min(100, Math.floor((innerWidth - 80) / 8));
   const from = Math.max(0, Math.min(at - Math.floor(room / 2), runes.length - room));
   return runes.slice(from, from + room).join("") + "\n" + " ".repeat(at - from) + "^";
 }
 
-// advice is what somebody at the page can do about an error, if anything. The command that may help, which
-// the server names, is for those at a terminal.
+// advice returns what a user of the page can do about an error, or "". The command that the server
+// suggests is for users of a terminal.
 export function advice(err) {
-  if (err.kind === "gone") return "What is shown stays. Start ecsdump serve again, and open the address that it prints.";
-  if (err.kind === "corrupt") return "Health, screen 7, says what is damaged and what helps.";
-  if (err.kind === "not_found" && err.try) return "The bar shows the ticks that there are; Home and End go to the oldest and to the newest.";
+  if (err.kind === "gone") return "The page keeps its contents. Start ecsdump serve again, and open the address that it prints.";
+  if (err.kind === "corrupt") return "Health, screen 7, shows the damage and commands that may help.";
+  if (err.kind === "not_found" && err.try) return "The bar shows the existing ticks; Home and End go to the oldest and to the newest.";
   return "";
 }
 
-// count writes how many there are: 1 entity, 1,234 entities.
+// count formats a number of things: 1 entity, 1,234 entities.
 export const count = (n, one, many) => n.toLocaleString("en") + " " + (n === 1 ? one : many);
 
-// brief writes a number in little room.
+// brief formats a number in little space.
 export function brief(v) {
   const text = String(+v.toPrecision(6));
   return text.length > 9 ? v.toExponential(2).replace(/\.?0+e/, "e") : text;
@@ -68,8 +69,8 @@ export function size(bytes) {
   return (i ? bytes.toFixed(1) : bytes) + " " + units[i];
 }
 
-// latest returns a function that runs one call of run at a time, and of those that come meanwhile
-// only the last: whoever scrubs fast is not behind.
+// latest returns a function that runs one call of run at a time. Of the calls that arrive
+// meanwhile, only the last one runs. So fast scrubbing does not build up a queue.
 export function latest(run) {
   let busy = false, next;
   return async function call(...args) {
@@ -91,7 +92,7 @@ export function latest(run) {
   };
 }
 
-// surface makes a canvas as fine as the screen and returns its context in CSS pixels.
+// surface sets a canvas to the screen's resolution and returns its context in CSS pixels.
 export function surface(canvas) {
   const scale = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
@@ -104,10 +105,10 @@ export function surface(canvas) {
   return [c, width, height];
 }
 
-// color returns one of the colors that style.css names.
+// color returns a color that style.css defines.
 export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 
-// spark draws a course of numbers as steps.
+// spark draws a number over time as steps.
 export function spark(course, first, last) {
   const canvas = h("canvas", { class: "spark", "aria-hidden": "true" });
   requestAnimationFrame(() => {

@@ -1,11 +1,13 @@
-// A component as it lies: dense and data row by row, sparse index by index.
+// The arrays of a component: dense and data by row, sparse by index.
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, count, plain } from "../dom.js";
-import { ask, beside } from "../api.js";
+import { ask, fetchPinned } from "../api.js";
 
 const page = 100;
-let select, status, dense, sparse, head, rows, indices; // rows and indices lead through the two arrays.
-let of = "", row = 0, index = 0; // The component, and what is seen of it.
+// rows and indices are the pagers of the two arrays.
+let select, status, dense, sparse, head, rows, indices;
+// The component, and the start of the shown parts.
+let of = "", row = 0, index = 0;
 
 const load = latest(async () => {
   if (!select?.isConnected || !app.point || !app.schema) return;
@@ -17,8 +19,8 @@ const load = latest(async () => {
   if (component !== of) [of, row, index] = [component, 0, 0];
   let doc, then;
   try {
-    const a = app.beside(), asked = { component, row, index, limit: page };
-    [doc, then] = await Promise.all([ask("arrays", { record: app.point.record, ...asked }), a ? beside("arrays", { record: a.record, ...asked }).catch(missing) : null]);
+    const a = app.comparedWith(), asked = { component, row, index, limit: page };
+    [doc, then] = await Promise.all([ask("arrays", { record: app.point.record, ...asked }), a ? fetchPinned("arrays", { record: a.record, ...asked }).catch(missing) : null]);
   } catch (err) {
     if (err.name !== "AbortError") fill(dense, errorBox(err));
     return;
@@ -38,13 +40,13 @@ const load = latest(async () => {
 
 const cell = (row) => row < 0 ? "—" : String(row);
 
-// missing is what lies at A of a component that was not there yet.
+// missing returns the data at A for a component that did not exist there.
 function missing(err) {
   if (err.kind !== "not_found") throw err;
   return { dense: [], sparse: [] };
 }
 
-// versus returns what is shown of a row that may differ from that at A.
+// versus returns the content for a row, with the difference from A.
 function versus(now, old) {
   if (!old) return h("span", { class: "added", title: "A has no such row" }, now.value);
   const other = old.entity !== now.entity && [h("span", { class: "soft" }, (old.entity || "gap") + " "), " "];
@@ -52,8 +54,8 @@ function versus(now, old) {
   return [other, h("span", { class: "removed" }, old.value), " → ", h("span", { class: "added" }, now.value)];
 }
 
-// newPager makes what leads through an array. Its tell says where that is seen from, and of how many; a number that
-// is being typed stays.
+// newPager creates the controls of an array. Its method tell sets the start and the total. A number
+// that is being typed is not overwritten.
 function newPager(to) {
   let from = 0, total = 0;
   const field = h("input", { type: "number", min: 0, "aria-label": "From", onchange: () => to(Math.max(0, Math.min(total - 1, Number(field.value) || 0))) });

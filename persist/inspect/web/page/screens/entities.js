@@ -1,27 +1,32 @@
-// The entities that are alive, those of a condition, with columns: only the rows that are seen are
-// there, and only they are asked for.
+// The living entities that match a condition, with columns. Only visible rows are loaded and drawn.
 //
-//   load    asks for the pages of rows that are seen; take notes how many there are in all
-//   recall  asks what their entities were at A
-//   draw    puts what is seen into a body that is as high as all rows together
+//  load    loads the pages of visible rows; take stores the total number
+//  recall  loads the values of their entities at A
+//  draw    puts the visible rows into a body with the height of all rows
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, count } from "../dom.js";
-import { ask, lastRight } from "../api.js";
+import { ask, lastValid } from "../api.js";
 import { field } from "../complete.js";
 import { examples } from "../examples.js";
 
-const rowHeight = 26, page = 50, most = 800_000; // Rows that a browser can scroll over.
+// The number of rows that a browser can scroll.
+const rowHeight = 26, page = 50, most = 800_000;
 
 let root, list, body, head, status, where, columns, trouble;
-let put, asked, wrong; // put asks for what the fields hold, or held; what it asked last, and errors, by field.
-let pages, query, total, done, names, sorts, chosen = 0, counting; // pages: rows by page, of the question that query is.
-let leaving = false; // Somebody pressed Enter in a field: the list has the focus if it is right.
-let olds = new Map(), oldsOf = ""; // The cells at A by entity; null: not alive there.
+// put sends the request with the fields, or their last valid texts. asked holds what was sent, and
+// wrong the errors, by field.
+let put, asked, wrong;
+// pages holds the rows by page for the request query.
+let pages, query, total, done, names, sorts, chosen = 0, counting;
+// Enter was pressed in a field: the list gets the focus if the field is valid.
+let leaving = false;
+// The cells at A by entity. null means that the entity is not alive there.
+let olds = new Map(), oldsOf = "";
 
 const fields = ["where", "columns", "sort"];
 const wanted = () => JSON.stringify([app.point.record, fields.map(app.get), app.get("desc")]);
 
-// load asks for the rows that are seen and not there.
+// load loads the visible rows that are missing.
 const load = latest(async () => {
   if (!list?.isConnected || !app.point) return;
   const first = Math.floor(list.scrollTop / rowHeight / page), last = Math.floor((list.scrollTop + list.clientHeight) / rowHeight / page);
@@ -30,7 +35,8 @@ const load = latest(async () => {
     if (!fresh && pages.has(p)) continue;
     try {
       const got = await put((asked) => ask("entities", { record, ...asked, desc, offset: p * page, limit: page }));
-      if (key !== wanted()) return; // Somebody went on: that call follows.
+      // The user moved on, so another call follows.
+      if (key !== wanted()) return;
       if (key !== query) [pages, query] = [new Map(), key];
       ({ asked, wrong } = got);
       pages.set(p, got.doc.rows);
@@ -46,9 +52,9 @@ const load = latest(async () => {
   recall(first, last);
 });
 
-// recall asks what the entities of some pages were at A, unless it is known.
+// recall loads the values at A of the entities on some pages, unless they are known.
 const recall = latest(async (first, last) => {
-  const a = app.beside();
+  const a = app.comparedWith();
   if (!a || !list?.isConnected) return;
   const { columns } = asked, key = JSON.stringify([a.record, columns]);
   if (key !== oldsOf || olds.size > 20_000) [olds, oldsOf] = [new Map(), key];
@@ -67,13 +73,14 @@ const recall = latest(async (first, last) => {
   draw();
 });
 
-// versus returns what is shown of a cell: how it differs from A, if it does.
+// versus returns the content of a cell, with its difference from A.
 function versus(text, old) {
   if (old === undefined || old === text) return [text];
   return [h("span", { class: "removed" }, old), " → ", h("span", { class: "added" }, text)];
 }
 
-// joined returns the components of an entity on a line; those that differ from A tell how in their titles.
+// joined returns the components of an entity on one line. Titles of components show the difference
+// from A.
 function joined(cells, old) {
   if (!old) return [cells.join("  ")];
   const name = (text) => text.match(/^[^{=]*/)[0], was = new Map(old.map((text) => [name(text), text]));
@@ -92,13 +99,13 @@ function failed(err) {
   fill(trouble, errorBox(err, err.which ? app.get(err.which) : ""));
 }
 
-// tell says which fields are wrong, and what is listed then.
+// tell shows which fields are invalid, and what is listed instead.
 function tell() {
   for (const [name, input] of [["where", where], ["columns", columns]]) input.setAttribute("aria-invalid", name in wrong);
-  fill(trouble, fields.filter((f) => wrong[f]).map((f) => errorBox(wrong[f], app.get(f), asked[f] ? "Listed by what was right before: " + asked[f] : "Listed without it.")));
+  fill(trouble, fields.filter((f) => wrong[f]).map((f) => errorBox(wrong[f], app.get(f), asked[f] ? "Listed by the last valid text: " + asked[f] : "Listed without it.")));
 }
 
-// take notes how many there are. If they are not all counted, it asks for more of that.
+// take stores the number of entities. If the count is incomplete, it requests more.
 function take(doc) {
   total = doc.found;
   done = doc.done;
@@ -116,7 +123,8 @@ function take(doc) {
         const more = await ask("entities", { record: doc.record, ...asked, desc: app.get("desc"), limit: 0 });
         if (of !== query) return;
         take(more);
-        if (more.done && asked.sort) [pages, query] = [new Map(), ""]; // Only now is there an order: ask for rows again.
+        // Only a complete search has an order: load the rows again.
+        if (more.done && asked.sort) [pages, query] = [new Map(), ""];
         load();
       } catch (err) {
         failed(err);
@@ -125,19 +133,19 @@ function take(doc) {
   }
 }
 
-// shape returns how wide columns are, by what lies in them, and which have numbers.
+// shape returns the column widths, based on their contents, and which columns hold numbers.
 function shape() {
   if (!names.length) return ["90px minmax(max-content, 1fr)", []];
   const rows = [...pages.values()].flat(), number = /^(-|-?[\d.]+(e[+-]?\d+)?|NaN|[+-]Inf)$/;
   const wide = (r, k) => {
-    const old = app.beside() ? olds.get(r.entity)?.[k] : undefined;
+    const old = app.comparedWith() ? olds.get(r.entity)?.[k] : undefined;
     return r.cells[k].length + (old === undefined || old === r.cells[k] ? 0 : old.length + 3);
   };
   const columns = names.map((name, k) => rows.reduce((n, r) => Math.max(n, wide(r, k)), name.length + 2));
   return ["90px " + columns.map((n) => Math.round(7.7 * Math.min(28, Math.max(6, n))) + "px").join(" "), names.map((_, k) => rows.length > 0 && rows.every((r) => number.test(r.cells[k])))];
 }
 
-// draw puts the rows that are seen into the list.
+// draw puts the visible rows into the list.
 function draw() {
   if (!pages) return;
   const n = Math.min(total, most);
@@ -158,17 +166,18 @@ function draw() {
     const e = h("div", { class: "row", role: "row", id: "row" + i, "aria-rowindex": i + 1, "aria-selected": i === chosen, onclick: () => { choose(i); open(); } });
     e.style.top = i * rowHeight + "px";
     e.style.gridTemplateColumns = widths;
-    const old = app.beside() && row ? olds.get(row.entity) : undefined;
+    const old = app.comparedWith() && row ? olds.get(row.entity) : undefined;
     const cells = !row ? names.map(() => "") : names.length ? row.cells.map((text, k) => versus(text, old?.[k])) : [joined(row.cells, old)];
     e.append(h("span", { class: old === null ? "cell name added" : "cell name", role: "gridcell", title: old === null ? "not in A" : null }, row?.entity ?? "…"), ...cells.map((parts, k) =>
       h("span", { class: numeric[k] ? "cell number" : "cell", role: "gridcell", title: names.length && row?.cells[k].length > 24 ? row.cells[k] : null }, parts)));
     rows.push(e);
   }
-  if (done && total === 0) rows.push(h("div", { role: "row" }, h("p", { class: "empty", role: "gridcell" }, asked.where ? "No entity is like that at this point in time." : "No entity is alive at this point in time.")));
+  if (done && total === 0) rows.push(h("div", { role: "row" }, h("p", { class: "empty", role: "gridcell" }, asked.where ? "No entity matches at this point in time." : "No entity is alive at this point in time.")));
   fill(body, rows);
   list.setAttribute("aria-rowcount", total);
   if (document.getElementById("row" + chosen)) list.setAttribute("aria-activedescendant", "row" + chosen);
-  else list.removeAttribute("aria-activedescendant"); // It is scrolled out of sight.
+  // The chosen row is not visible.
+  else list.removeAttribute("aria-activedescendant");
 }
 
 function sort(label) {
@@ -192,7 +201,7 @@ function open() {
   if (row) app.openEntity(row.entity);
 }
 
-// press does what a key does in the list, and reports whether it does anything.
+// press handles a key in the list, and reports whether it did something.
 function press(e) {
   const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
   if (step) choose(chosen + step);
@@ -202,7 +211,7 @@ function press(e) {
   return true;
 }
 
-// change lists what the fields hold by now.
+// change lists the entities for the current fields.
 function change() {
   if (wanted() !== query) list.scrollTop = chosen = 0;
   load();
@@ -214,7 +223,7 @@ export default {
   mount(screen) {
     root = screen;
     [pages, query, total, done, names, sorts] = [null, "", 0, true, [], []];
-    [put, asked, wrong] = [lastRight(fields, app.get), { where: "" }, {}];
+    [put, asked, wrong] = [lastValid(fields, app.get), { where: "" }, {}];
     let whereLabel, columnsLabel;
     [whereLabel, where] = field("Where", "where", change, { id: "filter" });
     [columnsLabel, columns] = field("Columns", "columns", change, { id: "columns" });

@@ -1,14 +1,16 @@
-// One entity: its fields, when each changed, its life, and who refers to it.
+// One entity: its fields with their last changes, its life, and its referrers.
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, plain, spark, count } from "../dom.js";
 import { ask } from "../api.js";
 
-let written = ""; // What the page or a form put into the field. Another text is being typed.
+// The text that the page or a form put into the field. Any other text is being typed.
+let written = "";
 let input, title, fields, life, referrers, resources, shown;
-let known = null; // What takes longer to ask: the history at a point, which may be older than the one shown, and who refers to it.
+// Slow data: the history at a point, which may be older than the shown one, and the referrers.
+let known = null;
 
-// load shows what the entity has at the point, at once; rest asks for its life and who refers to it, which
-// may come later and be of an older point.
+// load shows the components of the entity at the point at once. rest loads the history and the
+// referrers, which may arrive later and be from an older point.
 const load = latest(async () => {
   if (!title?.isConnected || !app.point) return;
   const e = app.get("entity"), record = app.point.record;
@@ -23,7 +25,7 @@ const load = latest(async () => {
   try {
     [now, then] = await Promise.all([
       ask("entity", { record, entity: e }),
-      app.beside() ? ask("entity", { record: app.pin.record, entity: e }) : null,
+      app.comparedWith() ? ask("entity", { record: app.pin.record, entity: e }) : null,
     ]);
   } catch (err) {
     known = null;
@@ -32,7 +34,8 @@ const load = latest(async () => {
     return;
   }
   if (!title.isConnected || e !== app.get("entity")) return;
-  if (now.entity !== e) { // An index was typed.
+  // An index was typed.
+  if (now.entity !== e) {
     app.set({ entity: now.entity });
     return void load();
   }
@@ -46,8 +49,8 @@ const load = latest(async () => {
   showResources(record);
 });
 
-// rest asks for what takes longer: soon where somebody rests, some times a second while time goes on.
-// The answer may then be that of an older point, and is shown as such.
+// rest loads the slow data: soon if the point stays the same, and some times per second while time
+// moves. The answer may be from an older point and is labelled with its tick.
 const rest = latest(async (e) => {
   await new Promise((done) => setTimeout(done, Math.max(60, known ? answered + 500 - performance.now() : 0)));
   const point = app.point, wanted = () => title?.isConnected && e === app.get("entity") && point.way === app.point.way;
@@ -70,7 +73,7 @@ const rest = latest(async (e) => {
 });
 let answered = 0;
 
-// age is told beside what is known at a point, while another one is shown.
+// age labels data from a point that differs from the shown one.
 const age = (text, point) => Object.assign(h("span", { class: "soft age" }), { tell: () => point.record === shown.now.record ? "" : `${text}as of tick ${point.tick.toLocaleString("en")}` });
 
 function tellAges() {
@@ -105,17 +108,19 @@ function death() {
   return end && h("span", {}, "destroyed at ", go(end), end.before && [" · ", go(end.before, "its last state")]);
 }
 
-// past reports whether an event lies before the point that is shown, or at it.
+// past reports whether an event is at or before the shown point.
 const past = (v) => v.record <= shown.now.record;
 
-// inside reports whether a path is that of a field or leads into it: Bag.Items does into Bag, Bagpipe does not.
+// inside reports whether a path is a field or leads into it: Bag.Items is inside Bag, but Bagpipe
+// is not.
 const inside = (path, field) => path.startsWith(field) && (!field || path === field || ".[".includes(path[field.length]));
 
-// rows shows a value and what is in it, a row each of four cells: name, value, when it changed last before
-// the point, and its course. old is the same value at A.
+// rows returns the rows for a value and its parts. A row has four cells: name, value, last change
+// before the point, and a sparkline. old is the same value at A.
 function rows(component, node, old, depth) {
   const field = node.path ? component + (node.path.startsWith("[") ? "" : ".") + node.path : component;
-  const tag = !depth && !node.parts && node.kind === "struct"; // There is nothing in it, and its name stands above.
+  // A tag has no parts, and its name is the heading.
+  const tag = !depth && !node.parts && node.kind === "struct";
   const name = h("span", { class: "name" }, depth ? node.name : node.parts || tag ? "" : "value");
   name.style.paddingLeft = Math.max(0, depth - 1) * 14 + "px";
   if (node.parts) {
@@ -132,7 +137,7 @@ function rows(component, node, old, depth) {
     last && go(last), course && spark(course, known.since.tick, known.point.tick));
 }
 
-// row returns the cells of a row. Where there is little room the last one is not shown.
+// row returns the cells of a row. In a narrow window the last cell is hidden.
 const row = (name, value, when, course) => [name, value, h("span", { class: "when" }, when), h("span", { class: "spark" }, course)];
 
 function showLife() {
@@ -143,8 +148,8 @@ function showLife() {
   const kinds = { created: "added", added: "added", destroyed: "removed", removed: "removed", set: "changed", converted: "changed" };
   fill(life, h("h2", {}, "Life", h("span", { class: "soft" }, known.all ? "" : `since tick ${known.since.tick}`), age("", known.point)),
     h("div", { class: "life" }, known.events.slice(0, 200).map((v) => h("div", { class: "row" }, go(v), h("span", { class: kinds[v.event] ?? "soft" }, v.event), h("span", {}, value(v))))),
-    (known.more || known.events.length > 200) && h("p", { class: "soft" }, "earlier events are left out"),
-    !known.events.length && h("p", { class: "soft" }, `Nothing is known of it up to tick ${known.point.tick.toLocaleString("en")}.`));
+    (known.more || known.events.length > 200) && h("p", { class: "soft" }, "earlier events are omitted"),
+    !known.events.length && h("p", { class: "soft" }, `No events are known up to tick ${known.point.tick.toLocaleString("en")}.`));
 }
 
 function showReferrers(doc, point) {

@@ -1,4 +1,4 @@
-// Whether the store opens, why not, and which command helps.
+// Whether the store opens, why not, and which commands help.
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, count, size, plain } from "../dom.js";
 import { ask } from "../api.js";
@@ -17,14 +17,14 @@ const load = latest(async () => {
     return;
   }
   fill(box,
-    h("p", { class: "verdict" + (doc.opens ? "" : " danger") }, doc.in_use ? "A program has it open." : doc.opens ? "It opens." : "It does not open."),
+    h("p", { class: "verdict" + (doc.opens ? "" : " danger") }, doc.in_use ? "A program has the store open." : doc.opens ? "It opens." : "It does not open."),
     doc.refused && h("section", {}, doc.refused),
-    doc.helps.length > 0 && h("section", {}, h("h2", {}, "What helps"), doc.helps.map((c) => h("pre", {}, c))),
-    h("section", {}, h("h2", {}, "What opening it found"), doc.damage.length ? problems(doc.damage) : h("p", { class: "soft" }, "No damage. Verify looks at everything.")),
+    doc.helps.length > 0 && h("section", {}, h("h2", {}, "Commands that may help"), doc.helps.map((c) => h("pre", {}, c))),
+    h("section", {}, h("h2", {}, "Damage found while opening"), doc.damage.length ? problems(doc.damage) : h("p", { class: "soft" }, "No damage. Verify checks everything.")),
     app.info.kind === "store" && h("section", {}, h("h2", {}, "Journal"), h("p", {}, `${count(doc.records, "record", "records")}, ${size(doc.journal)}; ${doc.rewound.toLocaleString("en")} of them rewound; ${doc.in_use ? "in use" : !doc.clean ? "not closed" : doc.damage.length ? "damaged" : "closed cleanly"}`), doc.holder && h("p", { class: "soft mono" }, doc.holder)),
-    h("section", {}, h("h2", {}, "Another one of the same run"),
-      h("p", {}, "As that of another player, or of the server. In the place of OTHER, its name: ", app.info.kind === "store" ? "this says at which tick the two part, and in what." : "this says in what the two differ."),
-      h("pre", {}, doc.compare), app.info.kind === "store" && h("p", { class: "soft" }, "Serve that one too, and go to the same tick in both.")),
+    h("section", {}, h("h2", {}, "Another store of the same run"),
+      h("p", {}, "For instance that of another player, or of the server. Replace OTHER by its name. ", app.info.kind === "store" ? "This command finds the tick at which the two diverge, and the difference." : "This command shows the difference."),
+      h("pre", {}, doc.compare), app.info.kind === "store" && h("p", { class: "soft" }, "Serve the other store too, and go to the same tick in both.")),
     h("section", {}, h("h2", {}, "Snapshots", h("span", { class: "soft" }, String(doc.snapshots.length))),
       h("table", {}, h("thead", {}, h("tr", {}, ["number", "tick", "record", "size", "label"].map((t, i) => h("th", { class: i < 4 ? "number" : "" }, t)))),
         h("tbody", {}, doc.snapshots.slice(-200).map((s) => h("tr", {}, h("td", { class: "number" }, String(s.number)),

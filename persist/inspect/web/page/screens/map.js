@@ -1,18 +1,20 @@
-// Entities as points by two numbers of each, colored by a third.
+// Entities as points at two numbers of each, colored by a third.
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, surface, color, count, brief, plain } from "../dom.js";
-import { ask, beside, lastRight } from "../api.js";
+import { ask, fetchPinned, lastValid } from "../api.js";
 import { field } from "../complete.js";
 import { examples, refer } from "../examples.js";
 import { ends, near, share } from "../spread.js";
 
-let canvas, tip, key, inputs, put, status, trouble, doc, then, box, view, drag, drawn; // then: the map at A.
-let touched = false; // Somebody chose what part is seen.
-let whole = false; // The points that lie far away are shown as well.
+// then is the map at A.
+let canvas, tip, key, inputs, put, status, trouble, doc, then, box, view, drag, drawn;
+let touched = false; // The user chose the visible part.
+let whole = false; // Distant points are shown too.
 
 const scheme = ["#4f8fc0", "#d98c3f", "#5aa469", "#c45b62", "#8c72b8", "#a88a5c", "#c77fb0", "#7f8c8d", "#b5b23f", "#3fb0b5"];
 
-// guess finds two numbers that may be a place: X and Y of a component, else the first that has two.
+// guess finds two numbers that may be a position: X and Y of a component, or else the first
+// component with two numbers.
 function guess() {
   let two;
   for (const c of app.schema?.components ?? []) {
@@ -26,7 +28,7 @@ function guess() {
   return two ?? ["index", "generation"];
 }
 
-// hint names something that points could be colored by.
+// hint returns an expression for coloring points.
 function hint() {
   for (const c of app.schema?.components ?? []) {
     const f = c.kind === "component" && c.fields.find((f) => f.kind !== "other" && !/^[xy]$/i.test(f.path));
@@ -35,11 +37,11 @@ function hint() {
   return "";
 }
 
-// names are the parts of the state, by parameter of the question.
+// names maps parameters of the request to parts of the state.
 const names = { x: "x", y: "y", color: "color", where: "mapwhere" };
 const given = (f) => app.get(names[f]);
 
-// asked returns what fields ask, with two numbers that may be a place where they say nothing of one.
+// full fills in two numbers that may be a position where the fields are empty.
 function full(fields) {
   const [x, y] = guess();
   return { ...fields, x: fields.x || x, y: fields.y || y };
@@ -51,9 +53,9 @@ const load = latest(async () => {
   /** @type {any} */
   let asked;
   try {
-    const a = app.beside(), got = await put((fields) => {
+    const a = app.comparedWith(), got = await put((fields) => {
       asked = full(fields);
-      return Promise.all([ask("map", { record, ...asked }), a ? beside("map", { record: a.record, ...asked, color: "" }) : null]);
+      return Promise.all([ask("map", { record, ...asked }), a ? fetchPinned("map", { record: a.record, ...asked, color: "" }) : null]);
     });
     if (!canvas?.isConnected) return;
     const [now, old] = got.doc;
@@ -72,7 +74,8 @@ const load = latest(async () => {
   if (of !== box?.of) [box, view] = [{ of, x: [Infinity, -Infinity], y: [Infinity, -Infinity] }, null], touched = whole = false;
   const olds = then ? [...then.values()] : [], xs = [...doc.x, ...olds.map(([x]) => x)], ys = [...doc.y, ...olds.map(([, y]) => y)];
   const close = near(xs, ys), grown = ([low, high], [least, most]) => [Math.min(low, least), Math.max(high, most)];
-  box.x = grown(box.x, ends(xs.filter((_, i) => close(i)))); // It only grows, so that nothing jumps while time goes on.
+  // The box only grows, so that the view stays stable while time moves.
+  box.x = grown(box.x, ends(xs.filter((_, i) => close(i))));
   box.y = grown(box.y, ends(ys.filter((_, i) => close(i))));
   box.all = [grown(box.x, ends(xs)), grown(box.y, ends(ys))];
   const numbers = doc.colors?.filter((v) => v !== null) ?? [], usual = near(numbers);
@@ -82,7 +85,7 @@ const load = latest(async () => {
   draw();
 });
 
-// summarize says how many points there are, and what is not seen of them.
+// summarize shows the number of points, and of those that are not visible.
 function summarize() {
   const within = (v, [low, high]) => v >= low && v <= high;
   const far = doc.x.filter((x, i) => !within(x, box.x) || !within(doc.y[i], box.y)).length;
@@ -90,12 +93,12 @@ function summarize() {
     doc.more ? `${count(doc.x.length, "point", "points")}, a sample of ${doc.placed.toLocaleString("en")}` : count(doc.x.length, "point", "points"),
     doc.wild > 0 && `${doc.wild.toLocaleString("en")} at NaN or ±Inf`,
     doc.absent > 0 && `${doc.absent.toLocaleString("en")} without a place`,
-    far > 0 && (whole ? `${far.toLocaleString("en")} far away` : plain(`${far.toLocaleString("en")} far away`, () => { whole = true; fit(); }, "Show these as well")),
+    far > 0 && (whole ? `${far.toLocaleString("en")} far away` : plain(`${far.toLocaleString("en")} far away`, () => { whole = true; fit(); }, "Show these too")),
   ].filter(Boolean);
   fill(status, parts.map((p, i) => [i ? ", " : "", p]), then ? since() : "");
 }
 
-// fit shows all points, but those that lie far away only if they were asked for.
+// fit shows all points. Distant points are included only if the user asked for them.
 function fit() {
   view = null;
   touched = false;
@@ -103,13 +106,13 @@ function fit() {
   draw();
 }
 
-// tell says which fields are wrong.
+// tell shows which fields are invalid.
 function tell(wrong) {
   for (const [name, input] of Object.entries(inputs)) input.setAttribute("aria-invalid", name in wrong);
   fill(trouble, Object.entries(wrong).map(([name, err]) => errorBox(err, name in names ? given(name) : "")));
 }
 
-// since says how the points differ from those at A.
+// since describes the difference of the points from those at A.
 function since() {
   let moved = 0, added = 0;
   doc.entities.forEach((e, i) => {
@@ -117,10 +120,10 @@ function since() {
     if (!old) added++;
     else if (old[0] !== doc.x[i] || old[1] !== doc.y[i]) moved++;
   });
-  return `; since A${doc.more ? ", of the sample," : ""} ${moved.toLocaleString("en")} moved, ${added.toLocaleString("en")} came, ${(then.size - (doc.x.length - added)).toLocaleString("en")} went`;
+  return `; since A${doc.more ? ", of the sample," : ""} ${moved.toLocaleString("en")} moved, ${added.toLocaleString("en")} added, ${(then.size - (doc.x.length - added)).toLocaleString("en")} gone`;
 }
 
-// trails draws where the points come from, and what was there at A only.
+// trails draws lines from the positions at A, and the points that exist only at A.
 function trails(c, px, py, half) {
   const here = new Set(doc.entities);
   c.lineWidth = 1;
@@ -137,12 +140,13 @@ function trails(c, px, py, half) {
   for (const [e, [x, y]] of then) if (!here.has(e)) c.strokeRect(px(x) - half, py(y) - half, 2 * half, 2 * half);
 }
 
-// project returns how places become pixels: view is the place in the middle, and pixels per unit. While
-// nobody has touched it, it shows the whole box.
+// project returns functions from positions to pixels. view is the position in the middle and the
+// number of pixels per unit. Until the user moves the view, it shows the whole box.
 function project(width, height) {
   if (!view) {
     const [[left, right], [low, high]] = whole ? box.all : [box.x, box.y];
-    const scale = Math.min((width - 60) / 2 / (right / 2 - left / 2), (height - 60) / 2 / (high / 2 - low / 2)); // Halves do not overflow.
+    // Halves do not overflow.
+    const scale = Math.min((width - 60) / 2 / (right / 2 - left / 2), (height - 60) / 2 / (high / 2 - low / 2));
     view = { x: left / 2 + right / 2, y: low / 2 + high / 2, scale: Number.isFinite(scale) ? scale : 60 };
     if (!Number.isFinite(view.x)) view = { x: 0, y: 0, scale: 1 };
   }
@@ -159,7 +163,8 @@ function draw() {
     return doc.classes ? scheme[v % scheme.length] : ramp(share(v, low, high));
   };
   grid(c, width, height);
-  const room = Math.sqrt(width * height / Math.max(1, doc.x.length)), least = Math.max(2, Math.min(room / 6, 5)); // Few are larger.
+  // Only few points are larger.
+  const room = Math.sqrt(width * height / Math.max(1, doc.x.length)), least = Math.max(2, Math.min(room / 6, 5));
   const size = Math.max(least, Math.min(view.scale * 0.86, 14)), half = size / 2, chosen = app.get("entity");
   if (then) trails(c, px, py, half);
   drawn = [];
@@ -196,7 +201,8 @@ function grid(c, width, height) {
   for (const [, at] of ys) c.fillRect(0, at, width, 1);
   c.fillStyle = color("soft");
   for (const [x, at] of xs) c.fillText(brief(x), at + 3, height - 5);
-  for (const [y, at] of ys) if (at > 12 && at < height - 16) c.fillText(brief(y), 4, at - 3); // Below are those of x.
+  // Labels of x are below.
+  for (const [y, at] of ys) if (at > 12 && at < height - 16) c.fillText(brief(y), 4, at - 3);
 }
 
 function legend(low, high, [least, most]) {
@@ -239,7 +245,7 @@ export default {
   mount(screen) {
     doc = box = view = null;
     touched = whole = false;
-    put = lastRight(Object.keys(names), given);
+    put = lastValid(Object.keys(names), given);
     inputs = {};
     const labels = Object.entries({ X: "x", Y: "y", Color: "color", Where: "where" }).map(([text, name]) => {
       const [label, input] = field(text, names[name], load, { id: "map-" + names[name], size: 14 });
@@ -254,7 +260,7 @@ export default {
     const button = (text, label, f) => h("button", { type: "button", "aria-label": label, title: label, onclick: f }, text);
     screen.append(
       h("div", { class: "tools" }, labels,
-        button("+", "Zoom in", () => zoom(1.5)), button("−", "Zoom out", () => zoom(1 / 1.5)), button("Fit", "Fit all points that lie together", () => { whole = false; if (doc) fit(); }), status),
+        button("+", "Zoom in", () => zoom(1.5)), button("−", "Zoom out", () => zoom(1 / 1.5)), button("Fit", "Fit all points that are close together", () => { whole = false; if (doc) fit(); }), status),
       trouble,
       h("div", { class: "map" }, canvas, tip, key));
     canvas.addEventListener("wheel", (e) => { e.preventDefault(); zoom(e.deltaY > 0 ? 0.85 : 1.18, e.offsetX, e.offsetY); }, { passive: false });

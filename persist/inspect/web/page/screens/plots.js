@@ -1,4 +1,4 @@
-// Up to eight expressions over the ticks that the bar shows.
+// Up to eight expressions over the ticks of the time bar.
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, surface, color, brief, count } from "../dom.js";
 import { ask } from "../api.js";
@@ -12,8 +12,8 @@ let box, input, form, wrong, first, answer, doc, range, ofEntity;
 const guess = () => ["alive"];
 const exprs = () => app.all("expr").length ? app.all("expr") : guess();
 
-// end returns the last state of the way that is shown. Plots are of that way, not up to the point: so a
-// step through time draws another line, and asks nothing.
+// end returns the last state of the shown way. Plots cover the whole way and not only the part up
+// to the point. So a step in time only moves a line and sends no request.
 const end = () => app.point.rewound ? app.point : app.news ?? app.info.newest ?? app.point;
 
 const load = latest(async (again) => {
@@ -53,7 +53,8 @@ function build() {
   }));
 }
 
-const xOf = (tick) => app.bar.xOf(tick); // The plots stand on the axis of the bar.
+// The plots share the axis of the bar.
+const xOf = (tick) => app.bar.xOf(tick);
 
 function nearest(part) {
   const tick = app.bar.doc.from + part * app.bar.span();
@@ -91,13 +92,13 @@ function draw() {
     if (numbers.length) {
       c.fillText(brief(high), 5, 12);
       c.fillText(brief(low), 5, height - 3);
-    } else c.fillText("no number at any of these ticks", 5, 14);
-    const now = box.querySelector(`[data-now="${i}"]`), told = [app.beside(), app.point].filter(Boolean).map((p) => sample(s, p.tick));
+    } else c.fillText("no number at these ticks", 5, 14);
+    const now = box.querySelector(`[data-now="${i}"]`), told = [app.comparedWith(), app.point].filter(Boolean).map((p) => sample(s, p.tick));
     if (now) now.textContent = told.some((t) => t === null) ? told.at(-1)?.text ?? "" : told.map((t) => t.text).join(" → ") + (told.length > 1 ? ` (${signed(told[1].value - told[0].value)})` : "");
   });
 }
 
-// sample returns the value nearest to a tick; null: there is none.
+// sample returns the value nearest to a tick, or null.
 function sample(s, tick) {
   const at = nearest((tick - app.bar.doc.from + 0.5) / app.bar.span());
   return at >= 0 && s.values[at] !== null ? { value: s.values[at], text: `${+s.values[at].toPrecision(8)} at tick ${doc.ticks[at]}` } : null;
@@ -110,15 +111,16 @@ function change(list) {
   load(true);
 }
 
-// tell says what is wrong with the text that was asked from one of the two fields, if something is. By now
-// the field may hold another one.
+// tell shows the error of the text that was sent from one of the two fields, if there is one. The
+// field may contain another text by now.
 function tell(field, text, err) {
   for (const f of [input, first]) f.setAttribute("aria-invalid", f === field && Boolean(err) && f.value.trim() === text);
   fill(wrong, err && errorBox(err, text));
 }
 
-// add plots what is typed, if it is right at the newest tick. The field is free for the next expression
-// at once; what is wrong comes back, unless something else is typed there by then.
+// add plots the typed expression if it is valid at the newest tick. The field is cleared at once
+// for the next expression. An invalid expression is restored, unless the field contains another
+// text by then.
 async function add(e) {
   e.preventDefault();
   const text = input.value.trim();

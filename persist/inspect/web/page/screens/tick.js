@@ -1,14 +1,15 @@
-// What a tick did, by component; or how B differs from A, if a point is pinned.
+// The changes of a tick by component, or the differences of A and B if a point is pinned.
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, plain, count, size } from "../dom.js";
 import { ask } from "../api.js";
 
-let box, open; // open: the component whose rows are seen, which stays so from tick to tick.
+// open is the component whose rows are shown. It stays open from tick to tick.
+let box, open;
 
 const load = latest(async () => {
   if (!box?.isConnected || !app.point) return;
   try {
-    if (app.beside()) await compare(app.pin, app.point);
+    if (app.comparedWith()) await compare(app.pin, app.point);
     else await single(app.point);
   } catch (err) {
     if (err.name !== "AbortError") fill(box, errorBox(err));
@@ -18,7 +19,7 @@ const load = latest(async () => {
 const signs = (c) => [c.added ? [h("span", { class: "added" }, "+" + c.added), " "] : "", c.removed ? [h("span", { class: "removed" }, "−" + c.removed), " "] : ""];
 
 async function single(point) {
-  if (!point.parent) return fill(box, h("p", { class: "empty" }, "This is the oldest state: what led to it is not in the journal."));
+  if (!point.parent) return fill(box, h("p", { class: "empty" }, "This is the oldest state: the journal does not contain its tick."));
   const doc = await ask("tick", { record: point.record });
   if (doc.record !== app.point.record) return;
   fill(box,
@@ -37,7 +38,7 @@ async function compare(a, b) {
   if (b.record !== app.point.record) return;
   fill(box,
     h("div", { class: "title" }, h("span", { class: "big" }, `A ${a.tick} → B ${b.tick}`),
-      h("span", { class: "soft" }, doc.same ? "the states hold the same" : `${count(doc.created, "entity", "entities")} only in B, ${doc.destroyed.toLocaleString("en")} only in A`)),
+      h("span", { class: "soft" }, doc.same ? "the states are equal" : `${count(doc.created, "entity", "entities")} only in B, ${doc.destroyed.toLocaleString("en")} only in A`)),
     doc.builds && h("p", { class: "soft", id: "builds" }, doc.builds),
     doc.schema.length > 0 && h("section", {}, h("h2", {}, "Types"), doc.schema.map((s) => h("p", { class: "mono" }, `${s.component} ${s.field}: ${s.old || "—"} → ${s.new || "—"}`))),
     h("section", {}, h("h2", {}, "Differs"),
@@ -45,7 +46,7 @@ async function compare(a, b) {
       doc.components.map((c) => part(c.name, [signs(c), c.changed ? h("span", { class: "changed" }, c.changed.toLocaleString("en") + " changed") : "", c.moved ? h("span", { class: "soft" }, ` ${c.moved} moved`) : ""], a.record, b.record))));
 }
 
-// part is a component whose rows are asked for when it is opened.
+// part shows a component. It loads the rows when it is opened.
 function part(name, summary, from, to) {
   const rows = h("div");
   const d = h("details", { "data-component": name, open: open === name, ontoggle: () => {
@@ -71,7 +72,7 @@ async function more(into, component, from, to, offset) {
     body.append(...rows);
     const seen = offset + doc.rows.length;
     if (seen < doc.total) into.append(h("button", { class: "more", type: "button", onclick: () => more(into, component, from, to, seen) }, `${(doc.total - seen).toLocaleString("en")} more`));
-    if (!doc.total) fill(into, h("p", { class: "soft" }, "Rows were written, and have the values that they had, or only lie elsewhere."));
+    if (!doc.total) fill(into, h("p", { class: "soft" }, "Rows were written, but their values did not change, or only their positions did."));
   } catch (err) {
     if (err.name !== "AbortError") fill(into, errorBox(err));
   }
