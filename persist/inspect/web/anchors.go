@@ -10,7 +10,7 @@ import (
 
 // Anchors are copies of states on the line to the newest state. A journal can only be replayed
 // forward, from a snapshot. Without anchors, each step back would replay from the snapshot. So a
-// desk leaves copies of states that it passes, up to a memory limit:
+// session leaves copies of states that it passes, up to a memory limit:
 //
 //	snapshot ──▶ anchor ──▶ anchor ──▶ anchor ──copy──▶ seq ◀── cursor
 //	                 spacing
@@ -32,10 +32,10 @@ type anchor struct {
 const (
 	// Minimum number of ticks between anchors. Replaying that many takes no noticeable time.
 	stride = 64
-	// Bytes for the anchors of the near desk.
-	nearRoom = 64 << 20
-	// Bytes for the anchors of the far desk.
-	farRoom = 16 << 20
+	// Bytes for the anchors of the fast session.
+	fastRoom = 64 << 20
+	// Bytes for the anchors of the slow session.
+	slowRoom = 16 << 20
 )
 
 // find returns the last anchor at record seq or before it, or nil.
@@ -55,9 +55,9 @@ func (a *anchors) index(seq uint64) (i int, ok bool) {
 	return slices.BinarySearchFunc(a.held, seq, func(h anchor, seq uint64) int { return cmp.Compare(h.Seq(), seq) })
 }
 
-// keep adds a copy of c, whose size is given. If the anchors exceed room, keep removes those
+// addCopy adds a copy of c, whose size is given. If the anchors exceed room, addCopy removes those
 // farthest from c.
-func (a *anchors) keep(c *inspect.Cursor, size, room int) {
+func (a *anchors) addCopy(c *inspect.Cursor, size, room int) {
 	i, ok := a.index(c.Seq())
 	if ok {
 		return
@@ -73,8 +73,8 @@ func (a *anchors) keep(c *inspect.Cursor, size, room int) {
 	}
 }
 
-// only removes all anchors that are not on the line, because their records may be rewound.
-func (a *anchors) only(l *line) {
+// keepOnLine removes all anchors that are not on the line, because their records may be rewound.
+func (a *anchors) keepOnLine(l *line) {
 	a.held = slices.DeleteFunc(a.held, func(h anchor) bool {
 		_, ok := l.find(h.Seq())
 		if !ok {
@@ -86,14 +86,14 @@ func (a *anchors) only(l *line) {
 
 // seek moves the cursor to record seq and leaves anchors on the way. It measures the size at each
 // anchor, because states grow and shrink.
-func (d *desk) seek(ctx context.Context, seq uint64) error {
+func (d *session) seek(ctx context.Context, seq uint64) error {
 	if to, ok := d.line.find(seq); ok {
 		for _, place := range d.stops(ctx, to) {
 			if err := d.jump(ctx, d.line.path[place].ID.Seq); err != nil {
 				return err
 			}
 			d.size = sizeOf(d.cursor.Image())
-			d.anchors.keep(d.cursor, d.size, d.room)
+			d.anchors.addCopy(d.cursor, d.size, d.room)
 		}
 	}
 	return d.jump(ctx, seq)
@@ -101,7 +101,7 @@ func (d *desk) seek(ctx context.Context, seq uint64) error {
 
 // jump moves the cursor to record seq, from its present place or from a snapshot. After an error
 // the cursor is at no state, and its next Seek starts from a snapshot.
-func (d *desk) jump(ctx context.Context, seq uint64) (err error) {
+func (d *session) jump(ctx context.Context, seq uint64) (err error) {
 	if d.cursor != nil {
 		return d.cursor.Seek(ctx, seq)
 	}
@@ -116,7 +116,7 @@ func (d *desk) jump(ctx context.Context, seq uint64) (err error) {
 // stops returns the places between the starting point and to where seek leaves anchors. If an
 // anchor before to is nearer than the cursor and all snapshots, stops moves the cursor to a copy of
 // it. The distance of the places is what the room allows if the whole line had anchors.
-func (d *desk) stops(ctx context.Context, to int) (places []int) {
+func (d *session) stops(ctx context.Context, to int) (places []int) {
 	// The last place with a known state.
 	base := -1
 	seq := d.line.path[to].ID.Seq
@@ -183,7 +183,7 @@ func sizeOf(im *inspect.Image) (n int) {
 
 // isQuick reports whether loading the state after record seq is faster than reading a single
 // entity. That is the case if the state is near, or if states are small.
-func (d *desk) isQuick(seq uint64) bool {
+func (d *session) isQuick(seq uint64) bool {
 	const small, few = 4 << 20, 4 * stride
 	to, ok := d.line.find(seq)
 	// On a branch, or before the journal: only if the cursor is there.

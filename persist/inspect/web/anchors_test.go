@@ -51,7 +51,7 @@ func TestAnchors_AnyRoom(t *testing.T) {
 	for seed, room := range []int{0, 1 << 10, 6 << 10, 40 << 10, 64 << 20} {
 		view, err := inspect.OpenReadOnly(ctx, dir)
 		require.NoError(t, err)
-		d := newDesk(view, room)
+		d := newSession(view, room)
 		rng, seq, most := rand.New(rand.NewPCG(uint64(seed), 3)), uint64(1), 0
 		for range 150 {
 			switch rng.IntN(6) {
@@ -93,7 +93,7 @@ func TestPeek_FarFromLargeState(t *testing.T) {
 	ctx := context.Background()
 	view, err := inspect.OpenReadOnly(ctx, dir)
 	require.NoError(t, err)
-	d := newDesk(view, nearRoom)
+	d := newSession(view, fastRoom)
 	_, err = d.state(ctx, 20)
 	require.NoError(t, err)
 	d.size = 100 << 20

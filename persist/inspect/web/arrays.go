@@ -17,32 +17,32 @@ import (
 // arraysDoc is a part of the arrays of a component.
 type arraysDoc struct {
 	stateDoc
-	Component string    `json:"component"`
-	Kind      string    `json:"kind"`
-	Width     int       `json:"width"` // Bytes of a row, or -1 if rows vary in size.
-	Rows      int       `json:"rows"`
-	Gaps      int       `json:"gaps"`    // Number of rows without an entity.
-	Indices   int       `json:"indices"` // Length of the sparse array.
-	Row       int       `json:"row"`     // The first row of Dense.
-	Index     int       `json:"index"`   // The first index of Sparse.
-	Dense     []laidDoc `json:"dense"`
-	Sparse    []int     `json:"sparse"` // -1 for an index without a row.
+	Component string        `json:"component"`
+	Kind      string        `json:"kind"`
+	Width     int           `json:"width"` // Bytes of a row, or -1 if rows vary in size.
+	Rows      int           `json:"rows"`
+	Gaps      int           `json:"gaps"`    // Number of rows without an entity.
+	Indices   int           `json:"indices"` // Length of the sparse array.
+	Row       int           `json:"row"`     // The first row of Dense.
+	Index     int           `json:"index"`   // The first index of Sparse.
+	Dense     []denseRowDoc `json:"dense"`
+	Sparse    []int         `json:"sparse"` // -1 for an index without a row.
 }
 
-// A laidDoc is a row: an entity and its value.
-type laidDoc struct {
+// A denseRowDoc is a row: an entity and its value.
+type denseRowDoc struct {
 	Entity string `json:"entity"` // "" for a gap or a resource.
 	Value  string `json:"value"`
 }
 
 // arrays returns a part of the arrays of a component at a record.
-func (h *shown) arrays(a *ask) (any, error) {
+func (h *server) arrays(a *params) (any, error) {
 	seq := a.record("record")
 	row := a.count("row", 0, 1<<31-1)
 	index := a.count("index", 0, 1<<31-1)
 	limit := a.count("limit", 64, maxRows)
 	name := a.text("component")
-	d := a.desk(h)
+	d := a.session(h)
 	return answer(a, d, func() (doc *arraysDoc, err error) {
 		if err := d.reach(a.ctx, seq); err != nil {
 			return nil, err
@@ -54,7 +54,7 @@ func (h *shown) arrays(a *ask) (any, error) {
 			}
 			doc = &arraysDoc{
 				stateDoc: stateDoc{st.Outline().Tick, seq}, Component: name, Kind: describe.Kind(c.Layout, c.Resource), Width: c.Width, Rows: c.Len(),
-				Row: row, Index: index, Dense: []laidDoc{}, Sparse: []int{},
+				Row: row, Index: index, Dense: []denseRowDoc{}, Sparse: []int{},
 			}
 			return doc.fill(st, c, limit)
 		})
@@ -69,7 +69,7 @@ func (d *arraysDoc) fill(st *inspect.State, c *inspect.Component, limit int) (er
 		if err != nil {
 			return err
 		}
-		laid := laidDoc{Value: cut(v.String(), maxText)}
+		laid := denseRowDoc{Value: cut(v.String(), maxText)}
 		if !c.Resource {
 			e, err := st.Holder(c, i)
 			if err != nil {

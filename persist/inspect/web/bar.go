@@ -94,11 +94,11 @@ type damagedDoc struct {
 }
 
 // timeBar returns the time bar for a range of ticks.
-func (h *shown) timeBar(a *ask) (any, error) {
+func (h *server) timeBar(a *params) (any, error) {
 	from, to := a.ticks()
 	width := a.count("width", 1000, maxBuckets)
-	return answer(a, h.near, func() (doc *barDoc, err error) {
-		d := h.near
+	return answer(a, h.fast, func() (doc *barDoc, err error) {
+		d := h.fast
 		doc = &barDoc{Measure: "bytes", Branches: []branchDoc{}, Marks: []markDoc{}, Snapshots: d.snapshots(h), Damage: d.damage(h)}
 		doc.First, doc.Last = d.ends()
 		doc.From, doc.To = max(from, doc.First), min(to, doc.Last)
@@ -115,7 +115,7 @@ func (h *shown) timeBar(a *ask) (any, error) {
 
 // ends returns the ticks of the oldest and the newest state, on any branch. It returns 0 and 0 if
 // there is no state.
-func (d *desk) ends() (first, last uint64) {
+func (d *session) ends() (first, last uint64) {
 	first = math.MaxUint64
 	note := func(tick uint64) { first, last = min(first, tick), max(last, tick) }
 	for _, s := range d.view.Snapshots() {
@@ -156,7 +156,7 @@ func (b *barDoc) fill(entries []journal.Entry, width int, measure func(e journal
 
 // branches returns the branches of the whole line, independent of the range. If there are too many,
 // it returns the newest.
-func (d *desk) branches() []branchDoc {
+func (d *session) branches() []branchDoc {
 	docs := []branchDoc{}
 	// The newest first.
 	for _, b := range slices.Backward(d.line.branches) {
@@ -169,7 +169,7 @@ func (d *desk) branches() []branchDoc {
 }
 
 // snapshots returns all snapshots. If there are too many, it returns the newest.
-func (d *desk) snapshots(h *shown) []snapDoc {
+func (d *session) snapshots(h *server) []snapDoc {
 	docs := []snapDoc{}
 	all := d.view.Snapshots()
 	for _, s := range all[max(0, len(all)-maxSnaps):] {
@@ -184,7 +184,7 @@ func (d *desk) snapshots(h *shown) []snapDoc {
 
 // damage returns the positions in time of damage in the journal. Damage is placed at the last
 // record before it. Damage of a snapshot is placed at tick 0; its snapDoc reports it too.
-func (d *desk) damage(h *shown) []damagedDoc {
+func (d *session) damage(h *server) []damagedDoc {
 	docs := []damagedDoc{}
 	log := d.view.Log()
 	for _, p := range d.view.Damage() {
@@ -218,8 +218,8 @@ func tickBefore(log *journal.Log, file string, offset int64) (tick uint64) {
 
 // marks returns the marks in the journal. It reads all of them again if there are new records, but
 // at most every two seconds. So a new mark can be missing for that time. marks is called at the
-// near desk and takes the lock of c there.
-func (c *counter) marks(ctx context.Context, d *desk) ([]markDoc, error) {
+// fast session and takes the lock of c there.
+func (c *counter) marks(ctx context.Context, d *session) ([]markDoc, error) {
 	const often = 2 * time.Second
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,12 +16,12 @@ import (
 // a record. So the counter reads the ticks one after the other while no other request runs. The
 // counts stay in memory, and in a file of the cache directory, if there is one: 12 bytes per tick.
 //
-// The counter works at the far desk, a few ticks per turn, so that no request waits long. The near
-// desk reads the counts for the time bar. The lock is only held to read or store counts, not while
-// ticks are read.
+// The counter works at the slow session, a few ticks per turn, so that no request waits long. The
+// fast session reads the counts for the time bar. The lock is only held to read or store counts,
+// not while ticks are read.
 //
 //	recall ── of an earlier start ──┐
-//	far desk ──countSome──▶ counts ─┴─measure──▶ time bar, at the near desk
+//	slow session ──countSome──▶ counts ─┴─measure──▶ time bar, at the fast session
 //	                          └─save──▶ the whole file
 type counter struct {
 	kept keptCounts
@@ -68,9 +68,9 @@ func countable(entries []journal.Entry) bool {
 // has some uncounted ticks.
 const fewest = 64
 
-// of adjusts c to log. It removes counts of another world, and of ticks before the start of log. It
-// also removes all counts from the first tick on that differs from log or is missing there.
-func (c *counts) of(log *journal.Log) {
+// matchLog adjusts c to log. It removes counts of another world, and of ticks before the start of
+// log. It also removes all counts from the first tick on that differs from log or is missing there.
+func (c *counts) matchLog(log *journal.Log) {
 	if len(log.Entries) == 0 {
 		*c = counts{world: log.World}
 		return
@@ -127,16 +127,16 @@ func indexOf(entries []journal.Entry, seq uint64) int {
 	return i
 }
 
-// count counts the rows of existing and new ticks until ctx ends. It releases the desk between two
-// parts.
-func (h *shown) count(ctx context.Context) {
+// count counts the rows of existing and new ticks until ctx ends. It releases the session between
+// two parts.
+func (h *server) count(ctx context.Context) {
 	news := h.following.subscribe()
-	defer h.following.leave(news)
+	defer h.following.unsubscribe(news)
 	defer h.bar.save(true)
 	for {
 		more := false
-		_ = h.far.with(ctx, func() error {
-			more = h.bar.countSome(h.far)
+		_ = h.slow.with(ctx, func() error {
+			more = h.bar.countSome(h.slow)
 			return nil
 		})
 		if more {
@@ -148,16 +148,16 @@ func (h *shown) count(ctx context.Context) {
 			return
 		case <-news:
 			// An error is ignored: the next refresh finds the records.
-			_ = h.far.with(ctx, func() error { return h.far.refresh(ctx) })
+			_ = h.slow.with(ctx, func() error { return h.slow.refresh(ctx) })
 		}
 	}
 }
 
 // recall reads the counts of d's store from the cache.
-func (c *counter) recall(d *desk) {
+func (c *counter) recall(d *session) {
 	log := d.view.Log()
 	c.counts = c.kept.read(log.World)
-	c.of(log)
+	c.matchLog(log)
 	c.epoch, c.saved = log.Epoch, len(c.ticks)
 }
 
@@ -183,7 +183,7 @@ func (c *counter) save(last bool) {
 }
 
 // countSome counts a few ticks and reports whether there are more.
-func (c *counter) countSome(d *desk) (more bool) {
+func (c *counter) countSome(d *session) (more bool) {
 	const some, bytes = 1024, 4 << 20
 	entries := d.view.Log().Entries
 	if !countable(entries) {
@@ -196,7 +196,7 @@ func (c *counter) countSome(d *desk) (more bool) {
 	epoch, world := d.view.Log().Epoch, d.view.Log().World
 	// Seqs may have been reused.
 	if c.epoch != epoch || c.world != world || entries[0].ID.Seq > c.begin+past {
-		c.of(d.view.Log())
+		c.matchLog(d.view.Log())
 		c.epoch, c.saved = epoch, min(c.saved, len(c.ticks))
 	}
 	upto := c.begin + uint64(len(c.ticks))

@@ -61,10 +61,10 @@ const (
 )
 
 // tick describes the tick of a record.
-func (h *shown) tick(a *ask) (any, error) {
+func (h *server) tick(a *params) (any, error) {
 	seq := a.record("record")
-	return answer(a, h.near, func() (*tickDoc, error) {
-		commits, err := h.near.view.Commits(seq, seq)
+	return answer(a, h.fast, func() (*tickDoc, error) {
+		commits, err := h.fast.view.Commits(seq, seq)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func (h *shown) tick(a *ask) (any, error) {
 			return nil, err
 		}
 		doc := &tickDoc{
-			stateDoc: stateDoc{c.Tick, seq}, Parent: c.Parent, Time: describe.Known(c.Time), Bytes: c.Bytes, Rewound: !h.near.line.leadsOn(seq),
+			stateDoc: stateDoc{c.Tick, seq}, Parent: c.Parent, Time: describe.Known(c.Time), Bytes: c.Bytes, Rewound: !h.fast.line.leadsToNewest(seq),
 			Marks: append([]string{}, c.Marks...), Components: []patchDoc{}, Entities: []string{},
 		}
 		doc.Inputs = describe.Listed(c.Inputs[:min(len(c.Inputs), maxInputs)], func(in inspect.Input) inputDoc {
@@ -162,15 +162,15 @@ const (
 
 // diff describes the differences of the states after two records. If one is the parent of the
 // other, it reads only the rows that the tick wrote.
-func (h *shown) diff(a *ask) (any, error) {
+func (h *server) diff(a *params) (any, error) {
 	from := a.record("from")
 	to := a.record("to")
 	offset := a.count("offset", 0, 1<<31-1)
 	limit := a.count("limit", 100, maxRows)
 	component := a.text("component")
-	return answer(a, h.far, func() (doc *diffDoc, err error) {
-		v := h.far.view
-		if err := h.far.reach(a.ctx, max(from, to)); err != nil {
+	return answer(a, h.slow, func() (doc *diffDoc, err error) {
+		v := h.slow.view
+		if err := h.slow.reach(a.ctx, max(from, to)); err != nil {
 			return nil, err
 		}
 		tell := func(d *inspect.Diff, _ *inspect.Commit) error {

@@ -2,11 +2,11 @@
 // page that uses it.
 //
 //	browser ──▶ guard ──▶ page       embedded files; the URL holds the page's state
-//	                 └──▶ /api/v1/…  documents ──▶ desk ──▶ inspect.View
+//	                 └──▶ /api/v1/…  documents ──▶ session ──▶ inspect.View
 //
 //	access checks and the API            handler.go, guard.go
-//	parameters and errors                ask.go, failure.go
-//	queues of requests                   desk.go
+//	parameters and errors                params.go, failure.go
+//	queues of requests                   session.go
 //	moves from one state to another      anchors.go
 //	points in time and the time bar      points.go, bar.go
 //	rows written per tick                counter.go, keptcounts.go
@@ -21,7 +21,7 @@
 // record never changes, so a browser caches the answers and only revalidates them. A long request
 // ends when its client disconnects. The handler never writes to the store.
 //
-// Two desks answer requests, each with its own view. The near desk holds one state and answers
-// quick requests that move through time. The far desk answers slow requests, so the near desk never
-// waits for them.
+// Two sessions answer requests, each with its own view. The fast session holds one state and
+// answers quick requests that move through time. The slow session answers slow requests, so the
+// fast session never waits for them.
 package web

@@ -16,9 +16,9 @@ import (
 
 // Entities are listed by index, or sorted. To count the entities that match a condition, all must
 // be evaluated, which takes long in a large world. So a request searches for a limited time
-// (patience) and reports its progress. The selection stays at the desk, and the next request for it
-// continues. A state in a snapshot is not loaded for that: see desk.read. So the first entities of
-// a store of gigabytes appear at once.
+// (patience) and reports its progress. The selection stays in the session, and the next request for
+// it continues. A state in a snapshot is not loaded for that: see session.read. So the first
+// entities of a store of gigabytes appear at once.
 //
 //	named        entities requested by name that are alive
 //	all          by index: skip to the requested part and read only that
@@ -59,8 +59,8 @@ type rowDoc struct {
 	Cells  []string `json:"cells"`
 }
 
-// A selecting describes which entities are listed, and in which order.
-type selecting struct {
+// A listQuery describes which entities are listed, and in which order.
+type listQuery struct {
 	seq   uint64
 	where string
 	// Entities must have this component. "" means any entity.
@@ -77,18 +77,18 @@ type selecting struct {
 var patience = 150 * time.Millisecond
 
 // entities lists entities at a record.
-func (h *shown) entities(a *ask) (any, error) {
+func (h *server) entities(a *params) (any, error) {
 	seq := a.record("record")
 	offset := a.count("offset", 0, 1<<31-1)
 	limit := a.count("limit", 50, maxRows)
-	s := selecting{seq, strings.TrimSpace(a.text("where")), a.text("with"), strings.TrimSpace(a.text("sort")), a.flag("desc"), nil, time.Time{}}
+	s := listQuery{seq, strings.TrimSpace(a.text("where")), a.text("with"), strings.TrimSpace(a.text("sort")), a.flag("desc"), nil, time.Time{}}
 	if text := strings.TrimSpace(a.text("columns")); text != "" {
 		if s.columns = query.Split(text); len(s.columns) > maxColumns {
-			a.wrong("at most %d columns", maxColumns)
+			a.invalid("at most %d columns", maxColumns)
 		}
 	}
 	named := a.entities(maxRows)
-	d := a.desk(h)
+	d := a.session(h)
 	return answer(a, d, func() (doc *entitiesDoc, err error) {
 		s.since = time.Now()
 		err = d.read(a.ctx, seq, func(st *inspect.State) (err error) {
@@ -100,7 +100,7 @@ func (h *shown) entities(a *ask) (any, error) {
 }
 
 // list lists entities of a state: the named entities that are alive, or those that match s.
-func (d *desk) list(ctx context.Context, st *inspect.State, s selecting, named []ecs.Entity, offset, limit int) (*entitiesDoc, error) {
+func (d *session) list(ctx context.Context, st *inspect.State, s listQuery, named []ecs.Entity, offset, limit int) (*entitiesDoc, error) {
 	columns, names, sorts, err := columnsOf(st, s.columns)
 	if err == nil {
 		err = st.Count(ctx)
@@ -115,16 +115,16 @@ func (d *desk) list(ctx context.Context, st *inspect.State, s selecting, named [
 	case len(named) > 0:
 		shown = slices.DeleteFunc(named, func(e ecs.Entity) bool { return !st.IsAlive(e) })
 		doc.Offset, doc.Found, doc.Asked = 0, len(shown), len(shown)
-	// Their number is known, so nothing is stored at the desk.
+	// Their number is known, so nothing is stored in the session.
 	case s.isAll():
-		all := &selection{selecting: s}
+		all := &selection{listQuery: s}
 		var skipped int
 		if all.next, skipped, err = st.Skip(ctx, offset); err == nil {
-			err = all.look(ctx, st, offset-skipped+limit)
+			err = all.search(ctx, st, offset-skipped+limit)
 		}
 		shown = part(all.first, offset-skipped, limit)
 	default:
-		shown, err = d.choose(ctx, st, doc, s, limit)
+		shown, err = d.continueSelection(ctx, st, doc, s, limit)
 	}
 	for i := 0; i < len(shown) && err == nil; i++ {
 		var cells []string
@@ -134,28 +134,28 @@ func (d *desk) list(ctx context.Context, st *inspect.State, s selecting, named [
 	return doc, err
 }
 
-// choose continues the selection of s and returns the entities to show.
-func (d *desk) choose(ctx context.Context, st *inspect.State, doc *entitiesDoc, s selecting, limit int) ([]ecs.Entity, error) {
-	c := d.chosen
+// continueSelection continues the selection of s and returns the entities to show.
+func (d *session) continueSelection(ctx context.Context, st *inspect.State, doc *entitiesDoc, s listQuery, limit int) ([]ecs.Entity, error) {
+	c := d.selection
 	// After an error there is no selection.
-	if d.chosen = nil; c == nil || !c.same(s) {
-		c = &selection{selecting: s}
+	if d.selection = nil; c == nil || !c.same(s) {
+		c = &selection{listQuery: s}
 	}
 	c.since = s.since
 	// The selection may continue with another State value, because it stores only indices and
 	// entities.
 	// A request without rows continues the search for its counts.
 	if limit > 0 {
-		c.want(doc.Offset, limit)
+		c.selectWindow(doc.Offset, limit)
 	}
-	if err := c.look(ctx, st, enoughOf(doc.Offset, limit)); err != nil {
+	if err := c.search(ctx, st, enoughOf(doc.Offset, limit)); err != nil {
 		return nil, err
 	}
 	shown, err := c.part(ctx, st, doc.Offset, limit)
 	if err != nil {
 		return nil, err
 	}
-	d.chosen = c
+	d.selection = c
 	doc.Found, doc.Done, doc.Asked = c.count, c.done, c.asked
 	if limit > 0 && c.sort != "" && c.done {
 		doc.Done = c.has(doc.Offset, limit)
@@ -225,7 +225,7 @@ func cellsOf(st *inspect.State, e ecs.Entity, columns []*query.Swept) ([]string,
 
 // A selection is the result of a search so far: the entities of a state that match a condition.
 type selection struct {
-	selecting
+	listQuery
 	next int // The first index that was not evaluated.
 	// Number of evaluated entities.
 	asked int
@@ -257,26 +257,26 @@ var (
 )
 
 // isAll reports whether all entities are listed by index, without a condition.
-func (s selecting) isAll() bool { return s.where+s.with+s.sort == "" }
+func (s listQuery) isAll() bool { return s.where+s.with+s.sort == "" }
 
 // same reports whether s lists the same entities. Columns may differ, because they are computed
 // only for the rows shown.
-func (c *selection) same(s selecting) bool {
+func (c *selection) same(s listQuery) bool {
 	return c.seq == s.seq && c.where == s.where && c.with == s.with && c.sort == s.sort && c.desc == s.desc
 }
 
-// looked is the result of a search in one span, sorted or by index.
-type looked struct {
+// spanResult is the result of a search in one span, sorted or by index.
+type spanResult struct {
 	asked int
 	found []ecs.Entity
 	best  *query.Best
 }
 
-// want selects the window that contains a position in a sorted list. Windows are computed one after
-// the other, because each starts after the last entity of the one before.
-func (c *selection) want(offset, limit int) {
+// selectWindow selects the window that contains a position in a sorted list. Windows are computed
+// one after the other, because each starts after the last entity of the one before.
+func (c *selection) selectWindow(offset, limit int) {
 	if c.sort != "" && c.done && !c.has(offset, limit) {
-		c.begin(min(offset/windowRows, len(c.ends)))
+		c.startWindow(min(offset/windowRows, len(c.ends)))
 	}
 }
 
@@ -289,8 +289,8 @@ func (c *selection) has(offset, limit int) bool {
 	return first <= offset && min(offset+limit, c.count) <= first+len(c.sorted)
 }
 
-// begin starts the search for a window of a sorted list.
-func (c *selection) begin(window int) {
+// startWindow starts the search for a window of a sorted list.
+func (c *selection) startWindow(window int) {
 	c.window, c.next, c.asked, c.done, c.sorted = window, 0, 0, false, nil
 	c.best = c.newBest()
 }
@@ -304,19 +304,19 @@ func (c *selection) newBest() *query.Best {
 	return b
 }
 
-// look continues the search until all entities are evaluated or the time is up. It stops earlier if
-// enough entities are found. st must be the state of c. look compiles the expressions again for
-// each State.
-func (c *selection) look(ctx context.Context, st *inspect.State, enough int) error {
+// search continues the search until all entities are evaluated or the time is up. It stops earlier
+// if enough entities are found. st must be the state of c. search compiles the expressions again
+// for each State.
+func (c *selection) search(ctx context.Context, st *inspect.State, enough int) error {
 	if c.done {
 		return nil
 	}
 	if c.sort != "" && c.best == nil {
 		c.best = c.newBest()
 	}
-	err := c.sweep(ctx, st, c.next, func(l looked, from, next int) error {
+	err := c.sweep(ctx, st, c.next, func(l spanResult, from, next int) error {
 		c.next, c.asked = next, c.asked+l.asked
-		c.take(l, from)
+		c.addSpan(l, from)
 		if c.isEnough(enough) {
 			return errFound
 		}
@@ -330,12 +330,12 @@ func (c *selection) look(ctx context.Context, st *inspect.State, enough int) err
 		return err
 	}
 	c.done = true
-	c.arrange()
+	c.sortWindow()
 	return nil
 }
 
-// take adds the result of the span that starts at index from.
-func (c *selection) take(l looked, from int) {
+// addSpan adds the result of the span that starts at index from.
+func (c *selection) addSpan(l spanResult, from int) {
 	switch {
 	case l.best != nil:
 		c.best.Join(l.best)
@@ -350,7 +350,7 @@ func (c *selection) take(l looked, from int) {
 
 // sweep evaluates the entities from an index on. It calls take with the result of each span, the
 // span's first index and the next index.
-func (c *selection) sweep(ctx context.Context, st *inspect.State, from int, take func(l looked, from, next int) error) error {
+func (c *selection) sweep(ctx context.Context, st *inspect.State, from int, take func(l spanResult, from, next int) error) error {
 	w := &query.Sweeper{State: st, Begin: from}
 	holds, key, err := c.compile(w)
 	if err != nil {
@@ -358,7 +358,7 @@ func (c *selection) sweep(ctx context.Context, st *inspect.State, from int, take
 	}
 	// Several goroutines call the first function, which writes only to the result of its span. One
 	// goroutine calls the second function, in the order of spans.
-	return query.Sweep(ctx, w, func(at query.SweptEntity, l *looked) error {
+	return query.Sweep(ctx, w, func(at query.SweptEntity, l *spanResult) error {
 		l.asked++
 		if ok, err := holds(at); err != nil || !ok {
 			return err
@@ -376,7 +376,7 @@ func (c *selection) sweep(ctx context.Context, st *inspect.State, from int, take
 		}
 		l.best.Add(at.Entity(), k)
 		return nil
-	}, func(l looked, next int) error {
+	}, func(l spanResult, next int) error {
 		begin := from
 		from = next
 		return take(l, begin, next)
@@ -402,7 +402,7 @@ func (c *selection) part(ctx context.Context, st *inspect.State, offset, limit i
 	// The last span that begins at offset or before it.
 	at := c.marks[i-1]
 	var found []ecs.Entity
-	err := c.sweep(ctx, st, at.index, func(l looked, _, _ int) error {
+	err := c.sweep(ctx, st, at.index, func(l spanResult, _, _ int) error {
 		if found = append(found, l.found...); at.place+len(found) >= end {
 			return errFound
 		}
@@ -456,10 +456,10 @@ func (c *selection) isEnough(enough int) bool {
 	return took > patience || shown && took > patience/8
 }
 
-// arrange sorts the found window and drops its keys. If the list continues after the window, the
+// sortWindow sorts the found window and drops its keys. If the list continues after the window, the
 // last entity is stored as the start of the next window. If a later window was requested, the next
 // request starts its search.
-func (c *selection) arrange() {
+func (c *selection) sortWindow() {
 	if c.sort == "" {
 		return
 	}

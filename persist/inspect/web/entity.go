@@ -11,10 +11,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Requests about one entity: its components, its life and its referrers. The near desk returns the
-// components at a record, because the page asks for them at each step in time. The far desk returns
-// the life, because it reads many ticks. A life is collected backward from the newest event. It
-// ends when there are enough events or bytes.
+// Requests about one entity: its components, its life and its referrers. The fast session returns
+// the components at a record, because the page asks for them at each step in time. The slow session
+// returns the life, because it reads many ticks. A life is collected backward from the newest
+// event. It ends when there are enough events or bytes.
 //
 //	snapshot ── stretch ── snapshot ── stretch ── record     read from right to left,
 //	    ◀── begun                          ◀── events        also within a stretch
@@ -41,7 +41,7 @@ type heldDoc struct {
 
 // entity returns an entity in a state. An index alone means the entity that has the index in that
 // state, or had it last.
-func (h *shown) entity(a *ask) (any, error) {
+func (h *server) entity(a *params) (any, error) {
 	seq := a.record("record")
 	index, alone := a.index()
 	// Any generation: the state tells which entity has the index.
@@ -49,15 +49,15 @@ func (h *shown) entity(a *ask) (any, error) {
 	if !alone {
 		e = a.entity()
 	}
-	return answer(a, h.near, func() (*entityDoc, error) {
+	return answer(a, h.fast, func() (*entityDoc, error) {
 		// An index alone takes two steps: find the entity with the index, then read it.
-		s, err := h.near.peek(a.ctx, e, seq)
+		s, err := h.fast.peek(a.ctx, e, seq)
 		if err == nil && alone {
 			if s.Row < 0 {
 				return nil, fail(codeNotFound, "index %d was never in use: at tick %d, there are %d", index, s.Tick, s.Indices)
 			}
 			e = s.Holder
-			s, err = h.near.peek(a.ctx, e, seq)
+			s, err = h.fast.peek(a.ctx, e, seq)
 		}
 		if err != nil {
 			return nil, err
@@ -77,9 +77,9 @@ func (h *shown) entity(a *ask) (any, error) {
 }
 
 // peek returns what the state after record seq holds of e. If the state can be reached quickly,
-// peek loads it at the desk. Otherwise it reads only the entity, so that a look at a distant tick
-// does not discard the desk's state.
-func (d *desk) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.EntityState, error) {
+// peek loads it in the session. Otherwise it reads only the entity, so that a look at a distant
+// tick does not discard the session's state.
+func (d *session) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.EntityState, error) {
 	if err := d.reach(ctx, seq); err != nil {
 		return nil, err
 	}
@@ -114,17 +114,17 @@ func (d *desk) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.Ent
 }
 
 // resources returns the resources at a record.
-func (h *shown) resources(a *ask) (any, error) {
+func (h *server) resources(a *params) (any, error) {
 	seq := a.record("record")
 	type resourcesDoc struct {
 		stateDoc
 		Resources []heldDoc `json:"resources"`
 	}
-	return answer(a, h.near, func() (doc *resourcesDoc, err error) {
-		if err := h.near.reach(a.ctx, seq); err != nil {
+	return answer(a, h.fast, func() (doc *resourcesDoc, err error) {
+		if err := h.fast.reach(a.ctx, seq); err != nil {
 			return nil, err
 		}
-		err = h.near.read(a.ctx, seq, func(st *inspect.State) error {
+		err = h.fast.read(a.ctx, seq, func(st *inspect.State) error {
 			doc = &resourcesDoc{stateDoc{st.Outline().Tick, seq}, []heldDoc{}}
 			m := treeMaker{maxNodes}
 			for _, c := range st.Outline().Components {
@@ -160,8 +160,8 @@ type historyDoc struct {
 	All    bool       `json:"all"`
 	Events []eventDoc `json:"events"`
 	// Some events are omitted.
-	More    bool        `json:"more"`
-	Courses []courseDoc `json:"courses"`
+	More    bool             `json:"more"`
+	Courses []fieldSeriesDoc `json:"courses"`
 }
 
 // An eventDoc is an event in the life of the entity.
@@ -186,9 +186,9 @@ type changeDoc struct {
 	New  string `json:"new"`
 }
 
-// A courseDoc is a number over time. Each value holds until the next tick in the list. null means
-// that there was no number.
-type courseDoc struct {
+// A fieldSeriesDoc is a number over time. Each value holds until the next tick in the list. null
+// means that there was no number.
+type fieldSeriesDoc struct {
 	// Path with the name of the component.
 	Field string `json:"field"`
 	// In ascending order.
@@ -197,23 +197,23 @@ type courseDoc struct {
 }
 
 // history returns the life of an entity, as far back as the limits allow.
-func (h *shown) history(a *ask) (any, error) {
+func (h *server) history(a *params) (any, error) {
 	seq, e := a.record("record"), a.entity()
 	limit := a.count("limit", 200, maxEvents)
-	return answer(a, h.far, func() (*historyDoc, error) {
-		if err := h.far.reach(a.ctx, seq); err != nil {
+	return answer(a, h.slow, func() (*historyDoc, error) {
+		if err := h.slow.reach(a.ctx, seq); err != nil {
 			return nil, err
 		}
-		doc := &historyDoc{Entity: e.String(), Events: []eventDoc{}, Courses: []courseDoc{}}
-		t := teller{courses{doc}, h.far, limit, nil}
+		doc := &historyDoc{Entity: e.String(), Events: []eventDoc{}, Courses: []fieldSeriesDoc{}}
+		t := historyBuilder{fieldSeries{doc}, h.slow, limit, nil}
 		read, enough := int64(0), false
-		err := h.far.view.TraceBack(a.ctx, e, seq, func(s *inspect.Stretch) bool {
+		err := h.slow.view.TraceBack(a.ctx, e, seq, func(s *inspect.Stretch) bool {
 			// The newest stretch is read in any case.
 			if s.Last.Seq != seq {
 				read += s.Bytes
 			}
 			doc.Since = stateDoc{s.First.Tick, s.First.Seq}
-			enough = !t.stretch(s) || read > maxHistory
+			enough = !t.addStretch(s) || read > maxHistory
 			return !enough
 		})
 		doc.All = err == nil && !enough
@@ -226,26 +226,26 @@ func (h *shown) history(a *ask) (any, error) {
 	})
 }
 
-// A teller collects events from the newest backward, up to a limit.
-type teller struct {
-	courses
-	desk  *desk
+// A historyBuilder collects events from the newest backward, up to a limit.
+type historyBuilder struct {
+	fieldSeries
+	desk  *session
 	limit int
 	// Initial events of the oldest stretch so far. They are events of the life if no older stretch
 	// follows.
 	begun []inspect.TraceEvent
 }
 
-// stretch adds the events of s and reports whether there is room for more. Initial events of s are
-// held back, because an older stretch may contain their cause.
-func (t *teller) stretch(s *inspect.Stretch) bool {
+// addStretch adds the events of s and reports whether there is room for more. Initial events of s
+// are held back, because an older stretch may contain their cause.
+func (t *historyBuilder) addStretch(s *inspect.Stretch) bool {
 	t.begun = nil
 	for i := range slices.Backward(s.Events) {
 		e := &s.Events[i]
 		switch {
 		case e.Kind == inspect.TraceAlive || e.Kind == inspect.TracePresent:
 			t.begun = append(t.begun, *e)
-		case !t.tell(e):
+		case !t.addEvent(e):
 			t.begun = nil
 			return false
 		}
@@ -253,36 +253,36 @@ func (t *teller) stretch(s *inspect.Stretch) bool {
 	return true
 }
 
-// tell adds e if it is relevant, and reports whether there was room.
-func (t *teller) tell(e *inspect.TraceEvent) (room bool) {
-	if !worthTelling(e) {
+// addEvent adds e if it is relevant, and reports whether there was room.
+func (t *historyBuilder) addEvent(e *inspect.TraceEvent) (room bool) {
+	if !isRelevant(e) {
 		return true
 	}
 	if len(t.doc.Events) >= t.limit {
 		t.doc.More = true
 		return false
 	}
-	t.note(e)
+	t.addNumbers(e)
 	t.doc.Events = append(t.doc.Events, t.desk.eventDoc(e))
 	return true
 }
 
 // finish adds the initial events of the oldest stretch.
-func (t *teller) finish() {
+func (t *historyBuilder) finish() {
 	for i := range t.begun {
-		t.tell(&t.begun[i])
+		t.addEvent(&t.begun[i])
 	}
-	t.arrange()
+	t.sortByTick()
 }
 
-// worthTelling reports whether e changed more than the position of rows.
-func worthTelling(e *inspect.TraceEvent) bool {
+// isRelevant reports whether e changed more than the position of rows.
+func isRelevant(e *inspect.TraceEvent) bool {
 	return e.Kind != inspect.TraceWritten && e.Kind != inspect.TraceMoved
 }
 
 // eventDoc converts an event. For a destroyed entity it adds the state before, which is the last
 // one that contains the entity.
-func (d *desk) eventDoc(e *inspect.TraceEvent) eventDoc {
+func (d *session) eventDoc(e *inspect.TraceEvent) eventDoc {
 	doc := eventDoc{stateDoc: stateDoc{e.Tick, e.Seq}, Time: describe.Known(e.Time), Event: e.Kind.String(), Component: e.Component}
 	if e.Kind == inspect.TraceDestroyed {
 		if before, ok := d.before(e.Seq); ok {
@@ -307,18 +307,19 @@ func changes(fields []inspect.FieldDiff) []changeDoc {
 	})
 }
 
-// courses collects the numbers of a life, from the newest backward. A point is the first tick with
-// a value. So of equal consecutive values the earliest is kept.
-type courses struct{ doc *historyDoc }
+// fieldSeries collects the numbers of a life, from the newest backward. A point is the first tick
+// with a value. So of equal consecutive values the earliest is kept.
+type fieldSeries struct{ doc *historyDoc }
 
-// note adds the numbers in e. If e removes a component, note ends all courses of that component.
-func (c *courses) note(e *inspect.TraceEvent) {
-	if e.Number < 0 || !worthTelling(e) {
+// addNumbers adds the numbers in e. If e removes a component, addNumbers ends all series of that
+// component.
+func (c *fieldSeries) addNumbers(e *inspect.TraceEvent) {
+	if e.Number < 0 || !isRelevant(e) {
 		return
 	}
 	if e.New.Kind() == 0 {
 		for i := range c.doc.Courses {
-			if s := &c.doc.Courses[i]; s.of(e.Component) {
+			if s := &c.doc.Courses[i]; s.isPartOf(e.Component) {
 				s.add(e.Tick, nil)
 			}
 		}
@@ -326,30 +327,30 @@ func (c *courses) note(e *inspect.TraceEvent) {
 	}
 	for path, v := range describe.Leaves("", e.New) {
 		if x, ok := numberOf(v); ok {
-			if s := c.of(e.Component + describe.Dotted(path)); s != nil {
+			if s := c.seriesOf(e.Component + describe.Dotted(path)); s != nil {
 				s.add(e.Tick, &x)
 			}
 		}
 	}
 }
 
-// of returns the course of a field, or nil if the limit is reached. A life is read backward, so the
-// fields that changed last have a course.
-func (c *courses) of(field string) *courseDoc {
+// seriesOf returns the series of a field, or nil if the limit is reached. A life is read backward,
+// so the fields that changed last have a series.
+func (c *fieldSeries) seriesOf(field string) *fieldSeriesDoc {
 	list := &c.doc.Courses
-	if i := slices.IndexFunc(*list, func(s courseDoc) bool { return s.Field == field }); i >= 0 {
+	if i := slices.IndexFunc(*list, func(s fieldSeriesDoc) bool { return s.Field == field }); i >= 0 {
 		return &(*list)[i]
 	}
 	if len(*list) == maxCourses {
 		return nil
 	}
-	*list = append(*list, courseDoc{Field: field})
+	*list = append(*list, fieldSeriesDoc{Field: field})
 	return &(*list)[len(*list)-1]
 }
 
-// arrange puts the courses into chronological order and removes courses that never change.
-func (c *courses) arrange() {
-	c.doc.Courses = slices.DeleteFunc(c.doc.Courses, func(s courseDoc) bool { return len(s.Ticks) < 2 })
+// sortByTick puts the series into chronological order and removes series that never change.
+func (c *fieldSeries) sortByTick() {
+	c.doc.Courses = slices.DeleteFunc(c.doc.Courses, func(s fieldSeriesDoc) bool { return len(s.Ticks) < 2 })
 	for _, s := range c.doc.Courses {
 		slices.Reverse(s.Ticks)
 		slices.Reverse(s.Values)
@@ -357,7 +358,7 @@ func (c *courses) arrange() {
 }
 
 // add adds an older point. x is nil if there is no number.
-func (s *courseDoc) add(tick uint64, x *float64) {
+func (s *fieldSeriesDoc) add(tick uint64, x *float64) {
 	if n := len(s.Values); n > 0 && x != nil && s.Values[n-1] != nil && *s.Values[n-1] == *x {
 		// The value began earlier.
 		s.Ticks[n-1] = tick
@@ -366,9 +367,9 @@ func (s *courseDoc) add(tick uint64, x *float64) {
 	s.Ticks, s.Values = append(s.Ticks, tick), append(s.Values, x)
 }
 
-// of reports whether s is a field or element of the component. Another component's name may start
-// with this name.
-func (s *courseDoc) of(component string) bool {
+// isPartOf reports whether s is a field or element of the component. Another component's name may
+// start with this name.
+func (s *fieldSeriesDoc) isPartOf(component string) bool {
 	return s.Field == component || len(s.Field) > len(component) && s.Field[:len(component)] == component &&
 		(s.Field[len(component)] == '.' || s.Field[len(component)] == '[')
 }
@@ -385,29 +386,29 @@ type changedDoc struct {
 var errFound = errors.New("found")
 
 // change finds the last change of an entity before a record, or the first one after it.
-func (h *shown) change(a *ask) (any, error) {
+func (h *server) change(a *params) (any, error) {
 	seq, e := a.record("record"), a.entity()
 	dir := a.text("to")
 	if dir != "next" && dir != "previous" {
-		a.wrong("to takes next or previous")
+		a.invalid("to takes next or previous")
 	}
-	return answer(a, h.near, func() (changedDoc, error) {
+	return answer(a, h.fast, func() (changedDoc, error) {
 		if dir == "next" {
-			return h.near.nextChange(a.ctx, e, seq)
+			return h.fast.nextChange(a.ctx, e, seq)
 		}
-		return h.near.changeBefore(a.ctx, e, seq)
+		return h.fast.changeBefore(a.ctx, e, seq)
 	})
 }
 
 // nextChange follows the entity from record seq to the end of its line, and stops at the first
 // change.
-func (d *desk) nextChange(ctx context.Context, e ecs.Entity, seq uint64) (doc changedDoc, err error) {
+func (d *session) nextChange(ctx context.Context, e ecs.Entity, seq uint64) (doc changedDoc, err error) {
 	end := d.line.end(d.view.Log(), seq)
 	if end == seq {
 		return changedDoc{nil, true}, nil
 	}
 	err = d.view.Trace(ctx, e, seq, end, func(t *inspect.TraceEvent) error {
-		if t.Seq == seq || !worthTelling(t) || t.Kind == inspect.TraceAlive || t.Kind == inspect.TracePresent {
+		if t.Seq == seq || !isRelevant(t) || t.Kind == inspect.TraceAlive || t.Kind == inspect.TracePresent {
 			return nil
 		}
 		doc.Found = &stateDoc{t.Tick, t.Seq}
@@ -422,13 +423,13 @@ func (d *desk) nextChange(ctx context.Context, e ecs.Entity, seq uint64) (doc ch
 
 // changeBefore searches backward stretch by stretch for a change before seq. If it reaches the byte
 // limit, All is false.
-func (d *desk) changeBefore(ctx context.Context, e ecs.Entity, seq uint64) (doc changedDoc, err error) {
+func (d *session) changeBefore(ctx context.Context, e ecs.Entity, seq uint64) (doc changedDoc, err error) {
 	read := int64(0)
 	doc.All = true
 	err = d.view.TraceBack(ctx, e, seq, func(s *inspect.Stretch) bool {
 		read += s.Bytes
 		for _, t := range slices.Backward(s.Events) {
-			if t.Seq < seq && worthTelling(&t) && t.Kind != inspect.TraceAlive && t.Kind != inspect.TracePresent {
+			if t.Seq < seq && isRelevant(&t) && t.Kind != inspect.TraceAlive && t.Kind != inspect.TracePresent {
 				doc.Found = &stateDoc{t.Tick, t.Seq}
 				return false
 			}
@@ -454,17 +455,17 @@ type referrerDoc struct {
 }
 
 // referrers returns the values that refer to an entity.
-func (h *shown) referrers(a *ask) (any, error) {
+func (h *server) referrers(a *params) (any, error) {
 	seq, e := a.record("record"), a.entity()
-	return answer(a, h.far, func() (*referrersDoc, error) {
-		if err := h.far.reach(a.ctx, seq); err != nil {
+	return answer(a, h.slow, func() (*referrersDoc, error) {
+		if err := h.slow.reach(a.ctx, seq); err != nil {
 			return nil, err
 		}
-		list, total, err := h.far.view.Referrers(a.ctx, e, seq, maxReferrers)
+		list, total, err := h.slow.view.Referrers(a.ctx, e, seq, maxReferrers)
 		if err != nil {
 			return nil, err
 		}
-		return &referrersDoc{stateDoc{h.far.tickOf(seq), seq}, total, describe.Listed(list, func(r inspect.Referrer) referrerDoc {
+		return &referrersDoc{stateDoc{h.slow.tickOf(seq), seq}, total, describe.Listed(list, func(r inspect.Referrer) referrerDoc {
 			return referrerDoc{describe.Holder(r.Entity, r.Resource), r.Component, describe.Listed(r.Fields, func(f string) string { return cut(f, 256) })}
 		})}, nil
 	})

@@ -71,13 +71,13 @@ func fail(code int, format string, args ...any) error {
 	return &failure{code, fmt.Sprintf(format, args...)}
 }
 
-// A speaker describes errors in the terms of ecsdump.
+// An errorWriter describes errors in the terms of ecsdump.
 // The name of the store or save, used in commands.
-type speaker struct{ name string }
+type errorWriter struct{ name string }
 
 // describe returns the response for err. Damage takes precedence over other causes, because an
 // object missing in a damaged file may exist.
-func (s speaker) describe(err error) errorDoc {
+func (s errorWriter) describe(err error) errorDoc {
 	body := errorBody{Code: codeSystem, Message: describe.Unprefixed(err)}
 	var f *failure
 	var wrong *query.Error
@@ -105,7 +105,7 @@ func (s speaker) describe(err error) errorDoc {
 }
 
 // command returns an ecsdump command line for the same store.
-func (s speaker) command(name string, args ...string) string {
+func (s errorWriter) command(name string, args ...string) string {
 	return "ecsdump " + name + " " + shell.Command(append([]string{s.name}, args...)...)
 }
 

@@ -30,8 +30,8 @@ type writerDoc struct {
 	Since string `json:"since,omitempty"`
 }
 
-// change records an event of the watched program.
-func (d *writerDoc) change(program string, running, closed bool) {
+// record records an event of the watched program.
+func (d *writerDoc) record(program string, running, closed bool) {
 	*d = writerDoc{Writer: cut(program, 256), Now: "ended", Since: time.Now().UTC().Format(time.RFC3339)}
 	if running {
 		d.Now = "running"
@@ -45,7 +45,7 @@ func (d *writerDoc) change(program string, running, closed bool) {
 // which is small. So a slow page never works off a queue: it asks for the newest data when it is
 // ready.
 //
-//	store ──refresh──▶ near desk ──news──▶ follower ──▶ events, one for each page
+//	store ──refresh──▶ fast session ──news──▶ follower ──▶ events, one for each page
 //	                                                └─▶ count, which counts rows of new ticks
 
 // A follower notifies its listeners of news. The listeners then ask for the data.
@@ -60,17 +60,17 @@ type follower struct {
 	writer writerDoc
 }
 
-// begin stores the initial state of a desk, so that the first poll without news notifies no
+// init stores the initial state of a session, so that the first poll without news notifies no
 // listener.
-func (f *follower) begin(d *desk) {
+func (f *follower) init(d *session) {
 	f.listeners = map[chan struct{}]bool{}
 	f.last = d.news()
-	f.look = d.view.WatchWriter(f.writer.change)
+	f.look = d.view.WatchWriter(f.writer.record)
 	f.look()
 }
 
-// news returns the current end of the store as the desk knows it.
-func (d *desk) news() newsDoc {
+// news returns the current end of the store as the session knows it.
+func (d *session) news() newsDoc {
 	log := d.view.Log()
 	return newsDoc{stateDoc: stateDoc{d.tickOf(d.line.newest), d.line.newest}, Records: len(log.Entries), Clean: log.Clean}
 }
@@ -85,15 +85,15 @@ func (f *follower) subscribe() chan struct{} {
 	return c
 }
 
-func (f *follower) leave(c chan struct{}) {
+func (f *follower) unsubscribe(c chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.listeners, c)
 }
 
-// tell stores news and notifies the listeners. It reports whether the news differ from the last
-// ones. A listener with a pending notification needs no other, so tell never blocks.
-func (f *follower) tell(news newsDoc) bool {
+// publish stores news and notifies the listeners. It reports whether the news differ from the last
+// ones. A listener with a pending notification needs no other, so publish never blocks.
+func (f *follower) publish(news newsDoc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if news == f.last {
@@ -115,10 +115,10 @@ func (f *follower) latest() newsDoc {
 	return f.last
 }
 
-// follow polls a store until ctx ends. It waits for its turn at the near desk. So it finds nothing
-// new while the near desk answers a request.
-func (h *shown) follow(ctx context.Context, interval time.Duration) {
-	if h.near.view.IsSave() {
+// follow polls a store until ctx ends. It waits for its turn at the fast session. So it finds
+// nothing new while the fast session answers a request.
+func (h *server) follow(ctx context.Context, interval time.Duration) {
+	if h.fast.view.IsSave() {
 		return
 	}
 	// A store that has just grown is polled more often.
@@ -137,9 +137,9 @@ func (h *shown) follow(ctx context.Context, interval time.Duration) {
 		case <-timer.C:
 		}
 		var news newsDoc
-		err := h.near.with(ctx, func() error {
-			err := h.near.refresh(ctx)
-			news = h.near.news()
+		err := h.fast.with(ctx, func() error {
+			err := h.fast.refresh(ctx)
+			news = h.fast.news()
 			h.following.look()
 			return err
 		})
@@ -152,21 +152,21 @@ func (h *shown) follow(ctx context.Context, interval time.Duration) {
 			news.Error = h.describe(err).Error.Message
 		}
 		news.writerDoc = h.following.writer
-		if h.following.tell(news) {
+		if h.following.publish(news) {
 			grew = time.Now()
 		}
 	}
 }
 
 // events sends the newest state as server-sent events, at first and after each change.
-func (h *shown) events(w http.ResponseWriter, r *http.Request) {
+func (h *server) events(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	// The response has no end. Not every writer supports deadlines.
 	_ = out.SetWriteDeadline(time.Time{})
 	listen := h.following.subscribe()
-	defer h.following.leave(listen)
+	defer h.following.unsubscribe(listen)
 	// Repeats the last event, so that a closed connection is noticed.
 	beat := time.NewTicker(15 * time.Second)
 	defer beat.Stop()

@@ -44,7 +44,7 @@ type Options struct {
 // A Handler shows a store or a save. It is safe for concurrent use. Two goroutines run until Close:
 // follow polls the store, and count counts rows for the time bar.
 type Handler struct {
-	*shown
+	*server
 	token      string
 	gate       *guard
 	background sync.WaitGroup
@@ -69,14 +69,14 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 	}
 	h := &Handler{token: options.Token, gate: newGuard(options)}
 	ctx, h.stop = context.WithCancel(ctx)
-	h.shown = &shown{
-		speaker: speaker{options.Name}, open: open, near: newDesk(near, nearRoom), far: newDesk(far, farRoom), started: randomText(), ended: ctx.Done(),
+	h.server = &server{
+		errorWriter: errorWriter{options.Name}, open: open, fast: newSession(near, fastRoom), slow: newSession(far, slowRoom), started: randomText(), ended: ctx.Done(),
 	}
-	// Both desks share the newest epoch that either has seen: see reach.
-	h.far.newest = h.near.newest
-	h.following.begin(h.near)
+	// Both sessions share the newest epoch that either has seen: see reach.
+	h.slow.newest = h.fast.newest
+	h.following.init(h.fast)
 	h.bar.kept = keptCounts(options.Cache)
-	h.bar.recall(h.near)
+	h.bar.recall(h.fast)
 	h.background.Go(func() { h.follow(ctx, options.Interval) })
 	h.background.Go(func() { h.count(ctx) })
 	return h, nil
@@ -86,11 +86,11 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 func (h *Handler) Path() string { return "/?" + tokenName + "=" + h.token }
 
 // Close stops following the store and closes its files. Requests in progress end with an error.
-// Close waits for the two goroutines, and for its turn at each desk.
+// Close waits for the two goroutines, and for its turn at each session.
 func (h *Handler) Close() error {
 	h.stop()
 	h.background.Wait()
-	return errors.Join(h.near.close(), h.far.close())
+	return errors.Join(h.fast.close(), h.slow.close())
 }
 
 //go:embed page
@@ -139,37 +139,37 @@ func mediaType(name string) string {
 	return cmp.Or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream")
 }
 
-// A question is one kind of API request. Requests about a record have its seq as a parameter.
-type question struct {
-	answer func(h *shown, a *ask) (any, error)
+// An endpoint is one kind of API request. Requests about a record have its seq as a parameter.
+type endpoint struct {
+	answer func(h *server, a *params) (any, error)
 	// The answer depends on records only, so it never changes and is cached.
-	kept bool
+	cached bool
 	// Time limit of the answer. 0 means 30 s.
 	limit time.Duration
 }
 
-// questions holds the API requests by their names after /api/v1/. A question is kept if its answer
-// depends only on the records that it names. entities is not kept, because it searches for a
-// limited time. tick and resolve are not kept, because they report which ticks are rewound now.
-var questions = map[string]question{
-	"info":      {answer: (*shown).info},
-	"resolve":   {answer: (*shown).resolve},
-	"bar":       {answer: (*shown).timeBar},
-	"schema":    {answer: (*shown).schema, kept: true},
-	"entities":  {answer: (*shown).entities},
-	"map":       {answer: (*shown).points, kept: true},
-	"entity":    {answer: (*shown).entity, kept: true},
-	"history":   {answer: (*shown).history, kept: true},
-	"change":    {answer: (*shown).change},
-	"referrers": {answer: (*shown).referrers, kept: true},
-	"resources": {answer: (*shown).resources, kept: true},
-	"tick":      {answer: (*shown).tick},
-	"diff":      {answer: (*shown).diff, kept: true},
-	"series":    {answer: (*shown).series, kept: true, limit: time.Minute},
-	"first":     {answer: (*shown).first, kept: true, limit: time.Minute},
-	"arrays":    {answer: (*shown).arrays, kept: true},
-	"health":    {answer: (*shown).health},
-	"verify":    {answer: (*shown).verify, limit: time.Hour},
+// endpoints holds the API requests by their names after /api/v1/. An endpoint is cached if its
+// answer depends only on the records that it names. entities is not cached, because it searches for
+// a limited time. tick and resolve are not cached, because they report which ticks are rewound now.
+var endpoints = map[string]endpoint{
+	"info":      {answer: (*server).info},
+	"resolve":   {answer: (*server).resolve},
+	"bar":       {answer: (*server).timeBar},
+	"schema":    {answer: (*server).schema, cached: true},
+	"entities":  {answer: (*server).entities},
+	"map":       {answer: (*server).points, cached: true},
+	"entity":    {answer: (*server).entity, cached: true},
+	"history":   {answer: (*server).history, cached: true},
+	"change":    {answer: (*server).change},
+	"referrers": {answer: (*server).referrers, cached: true},
+	"resources": {answer: (*server).resources, cached: true},
+	"tick":      {answer: (*server).tick},
+	"diff":      {answer: (*server).diff, cached: true},
+	"series":    {answer: (*server).series, cached: true, limit: time.Minute},
+	"first":     {answer: (*server).first, cached: true, limit: time.Minute},
+	"arrays":    {answer: (*server).arrays, cached: true},
+	"health":    {answer: (*server).health},
+	"verify":    {answer: (*server).verify, limit: time.Hour},
 }
 
 // answer answers an API request. Cached answers have an ETag, made from this server start and the
@@ -180,7 +180,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 		h.events(w, r)
 		return
 	}
-	q, ok := questions[name]
+	q, ok := endpoints[name]
 	if !ok {
 		h.fail(w, fail(codeNotFound, "the API has no %q", name))
 		return
@@ -188,8 +188,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 	// The tag uses the epoch of the last refresh, so the tag is never newer than the answer. A
 	// browser with a tag of an old epoch gets a new answer.
 	cache := "no-store"
-	if q.kept {
-		tag := `"` + h.started + strconv.FormatUint(h.near.newest.Load(), 36) + `"`
+	if q.cached {
+		tag := `"` + h.started + strconv.FormatUint(h.fast.newest.Load(), 36) + `"`
 		w.Header().Set("ETag", tag)
 		cache = "private, no-cache"
 		if r.Header.Get("If-None-Match") == tag {
@@ -208,7 +208,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 		h.fail(w, fail(codeUsage, "the question cannot be read: %v", err))
 		return
 	}
-	doc, err := q.answer(h.shown, &ask{ctx: ctx, values: values})
+	doc, err := q.answer(h.server, &params{ctx: ctx, values: values})
 	if err == nil {
 		var text []byte
 		if text, err = query.Marshal(doc); err == nil {

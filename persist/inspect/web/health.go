@@ -34,9 +34,9 @@ type healthDoc struct {
 }
 
 // health reports whether the store opens, and commands that may help if not.
-func (h *shown) health(a *ask) (any, error) {
-	return answer(a, h.far, func() (*healthDoc, error) {
-		d := h.far
+func (h *server) health(a *params) (any, error) {
+	return answer(a, h.slow, func() (*healthDoc, error) {
+		d := h.slow
 		if err := d.refresh(a.ctx); err != nil && !d.view.IsSave() {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ type verifyDoc struct {
 
 // verify checks the whole store, like ecsdump verify. It uses its own view, so other requests do
 // not wait. Only one verification runs at a time.
-func (h *shown) verify(a *ask) (any, error) {
+func (h *server) verify(a *params) (any, error) {
 	if !h.verifying.TryLock() {
 		return nil, fail(codeProblem, "it is being verified already")
 	}
@@ -120,7 +120,7 @@ const maxRecovering = 10 * time.Second
 // recovering returns the command that recovers a part of a damaged store or save. It returns nil if
 // nothing can be recovered, or if the check takes too long. The check costs as much as opening the
 // store. For a damaged save, it also needs the memory of the world.
-func (s speaker) recovering(ctx context.Context, v *inspect.View) []string {
+func (s errorWriter) recovering(ctx context.Context, v *inspect.View) []string {
 	ctx, cancel := context.WithTimeout(ctx, maxRecovering)
 	defer cancel()
 	r, err := v.Recover(ctx, "", inspect.RecoverOptions{})

@@ -120,7 +120,7 @@ func TestCounts_JournalChanged(t *testing.T) {
 		"some that are not read": {same, slices.Delete(hole, 2, 6), 5, 10, 0},
 	} {
 		c, all := sampleCounts(10), sampleCounts(10).ticks
-		c.of(&journal.Log{World: test.world, Entries: test.entries})
+		c.matchLog(&journal.Log{World: test.world, Entries: test.entries})
 		assert.Equal(t, test.begin, c.begin, name)
 		assert.Equal(t, test.world, c.world, name)
 		assert.ElementsMatch(t, all[test.from:][:test.want], c.ticks, name)
@@ -131,7 +131,7 @@ func TestCounts_NotOverwritten(t *testing.T) {
 	c := sampleCounts(100)
 	c.ticks = append(make([]counted, 0, 200), c.ticks...)
 	of := (&counter{counts: c}).measure(&journal.Log{}, new(barDoc))
-	c.of(&journal.Log{World: c.world, Entries: []journal.Entry{{ID: journal.ID{Seq: 5, CRC: 5}}, {ID: journal.ID{Seq: 6, CRC: 99}}}})
+	c.matchLog(&journal.Log{World: c.world, Entries: []journal.Entry{{ID: journal.ID{Seq: 5, CRC: 5}}, {ID: journal.ID{Seq: 6, CRC: 99}}}})
 	require.Len(t, c.ticks, 1)
 	c.ticks = append(c.ticks, counted{written: 77})
 	written, _ := of(journal.Entry{ID: journal.ID{Seq: 6}})

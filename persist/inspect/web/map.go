@@ -46,10 +46,10 @@ type mapDoc struct {
 }
 
 // points returns the positions of entities.
-func (h *shown) points(a *ask) (any, error) {
+func (h *server) points(a *params) (any, error) {
 	seq := a.record("record")
 	limit := a.count("limit", 50_000, maxPoints)
-	d := a.desk(h)
+	d := a.session(h)
 	return answer(a, d, func() (doc *mapDoc, err error) {
 		if err := d.reach(a.ctx, seq); err != nil {
 			return nil, err
@@ -76,7 +76,7 @@ type placed struct {
 }
 
 // pointsOf evaluates the parameters x, y, color and where for all entities.
-func pointsOf(a *ask, st *inspect.State, seq uint64, limit int) (*mapDoc, error) {
+func pointsOf(a *params, st *inspect.State, seq uint64, limit int) (*mapDoc, error) {
 	w := &query.Sweeper{State: st}
 	var exprs [4]*query.Swept
 	for i, p := range []struct {

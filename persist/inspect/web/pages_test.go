@@ -46,10 +46,10 @@ func TestList_PagesEqualWholeState(t *testing.T) {
 	require.NoError(t, err)
 	defer view.Close()
 
-	paged, whole := newDesk(view, nearRoom), newDesk(view, nearRoom)
+	paged, whole := newSession(view, fastRoom), newSession(view, fastRoom)
 	_, err = whole.state(t.Context(), 0)
 	require.NoError(t, err)
-	list := func(d *desk, s selecting, offset, limit int) (doc *entitiesDoc, err error) {
+	list := func(d *session, s listQuery, offset, limit int) (doc *entitiesDoc, err error) {
 		err = d.read(t.Context(), 0, func(st *inspect.State) (err error) {
 			doc, err = d.list(t.Context(), st, s, nil, offset, limit)
 			return err
@@ -58,7 +58,7 @@ func TestList_PagesEqualWholeState(t *testing.T) {
 	}
 	one := func(of ...string) string { return of[rng.IntN(len(of))] }
 	for range 60 {
-		s := selecting{
+		s := listQuery{
 			where: one("", "Health < 50", "Position.X > 90 && Health > 5", "not has(Health)", "generation > 1", "Health < -1"),
 			with:  one("", "", "Health", "Position"), sort: one("", "", "Health", "Position.X"), desc: rng.IntN(2) == 0,
 		}
@@ -88,7 +88,7 @@ func TestList_PagesEqualWholeState(t *testing.T) {
 		require.Equal(t, want, got, name)
 	}
 	require.Nil(t, paged.cursor, "the state was loaded")
-	_, err = list(paged, selecting{where: "Health <"}, 0, 5)
+	_, err = list(paged, listQuery{where: "Health <"}, 0, 5)
 	require.Error(t, err)
 	require.NoError(t, whole.read(t.Context(), 0, func(st *inspect.State) error {
 		require.True(t, st.Whole(), "the loaded state was not used")
@@ -117,7 +117,7 @@ func TestSelection_KeepsFew(t *testing.T) {
 	view, err := inspect.OpenReadOnly(t.Context(), file)
 	require.NoError(t, err)
 	defer view.Close()
-	ask := func(d *desk, s selecting, offset, limit int) *entitiesDoc {
+	ask := func(d *session, s listQuery, offset, limit int) *entitiesDoc {
 		for range 10_000 {
 			var doc *entitiesDoc
 			s.since = time.Now()
@@ -132,19 +132,19 @@ func TestSelection_KeepsFew(t *testing.T) {
 		t.Fatalf("seed %d: %+v from %d is never done", seed, s, offset)
 		return nil
 	}
-	for _, s := range []selecting{{where: "Position.Y >= 0"}, {where: "Health >= 0"}, {sort: "Position.X"}, {sort: "Position.X", desc: true, where: "Health < 50"}} {
+	for _, s := range []listQuery{{where: "Position.Y >= 0"}, {where: "Health >= 0"}, {sort: "Position.X"}, {sort: "Position.X", desc: true, where: "Health < 50"}} {
 		firstRows, windowRows = 1<<30, 1<<30
-		all := newDesk(view, nearRoom)
+		all := newSession(view, fastRoom)
 		ask(all, s, 0, 1)
 		firstRows, windowRows = 100, 1000
-		few := newDesk(view, nearRoom)
+		few := newSession(view, fastRoom)
 		for _, offset := range []int{0, 90, 980, 1000, 5990, 5000, 39_990, rng.IntN(40_000), 12, 60_000} {
 			want := ask(all, s, offset, 50)
 			got := ask(few, s, offset, 50)
 			require.Equal(t, want, got, "seed %d: %+v from %d", seed, s, offset)
-			require.LessOrEqual(t, len(few.chosen.first), firstRows)
-			require.LessOrEqual(t, len(few.chosen.sorted), windowRows+maxRows)
-			require.Nil(t, few.chosen.best)
+			require.LessOrEqual(t, len(few.selection.first), firstRows)
+			require.LessOrEqual(t, len(few.selection.sorted), windowRows+maxRows)
+			require.Nil(t, few.selection.best)
 		}
 	}
 }

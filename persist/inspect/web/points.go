@@ -47,12 +47,12 @@ type infoDoc struct {
 
 // info returns what is shown. It is the first request of a page. Damage that opening found takes
 // precedence over an unreachable newest state, which may be its consequence.
-func (h *shown) info(a *ask) (any, error) {
-	return answer(a, h.near, func() (infoDoc, error) {
-		v := h.near.view
+func (h *server) info(a *params) (any, error) {
+	return answer(a, h.fast, func() (infoDoc, error) {
+		v := h.fast.view
 		doc := infoDoc{
 			Name: h.name, Kind: "store", Records: len(v.Log().Entries), Session: h.started[:8],
-			First: h.near.pointDoc("@first"), Newest: h.near.pointDoc("@latest"), InUse: v.InUseNow(),
+			First: h.fast.pointDoc("@first"), Newest: h.fast.pointDoc("@latest"), InUse: v.InUseNow(),
 		}
 		if v.IsSave() {
 			doc.Kind = "save"
@@ -67,7 +67,7 @@ func (h *shown) info(a *ask) (any, error) {
 }
 
 // pointDoc returns the state of a point in time, or nil.
-func (d *desk) pointDoc(point string) *stateDoc {
+func (d *session) pointDoc(point string) *stateDoc {
 	seq, err := d.view.Resolve(point)
 	if err != nil {
 		return nil
@@ -77,7 +77,7 @@ func (d *desk) pointDoc(point string) *stateDoc {
 
 // tickOf returns the tick of record seq, or of the snapshot with that state. It returns 0 if there
 // is neither.
-func (d *desk) tickOf(seq uint64) uint64 {
+func (d *session) tickOf(seq uint64) uint64 {
 	if e, ok := d.view.Log().Known(seq); ok {
 		return e.Tick
 	}
@@ -88,7 +88,7 @@ func (d *desk) tickOf(seq uint64) uint64 {
 }
 
 // snapshot returns the snapshot of the state after record seq, or nil.
-func (d *desk) snapshot(seq uint64) *inspect.SnapshotInfo {
+func (d *session) snapshot(seq uint64) *inspect.SnapshotInfo {
 	for _, s := range d.view.Snapshots() {
 		if s.Err == nil && s.ID.Seq == seq {
 			return &s
@@ -116,17 +116,17 @@ type pointDoc struct {
 const maxStep = 1 << 20
 
 // resolve finds the record of a point in time, optionally some steps away.
-func (h *shown) resolve(a *ask) (any, error) {
+func (h *server) resolve(a *params) (any, error) {
 	step := 0
 	if text := a.text("step"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < -maxStep || n > maxStep {
-			a.wrong("step takes a whole number from -%d to %d", maxStep, maxStep)
+			a.invalid("step takes a whole number from -%d to %d", maxStep, maxStep)
 		}
 		step = n
 	}
-	return answer(a, h.near, func() (doc pointDoc, err error) {
-		d := h.near
+	return answer(a, h.fast, func() (doc pointDoc, err error) {
+		d := h.fast
 		seq, err := d.resolve(a.text("at"))
 		if err != nil {
 			return doc, err
@@ -152,7 +152,7 @@ func (h *shown) resolve(a *ask) (any, error) {
 
 // resolve returns the record of a point in time. The name of a mark alone is a valid point if it
 // has no other meaning. If there is no such mark, the first error explains the syntax of points.
-func (d *desk) resolve(point string) (uint64, error) {
+func (d *session) resolve(point string) (uint64, error) {
 	seq, err := d.view.Resolve(point)
 	if errors.Is(err, persist.ErrPoint) {
 		if marked, other := d.view.Resolve("mark:" + point); other == nil {
@@ -164,7 +164,7 @@ func (d *desk) resolve(point string) (uint64, error) {
 
 // before returns the parent of record seq. The parent must be a known record, or a snapshot if the
 // journal before it was pruned.
-func (d *desk) before(seq uint64) (uint64, bool) {
+func (d *session) before(seq uint64) (uint64, bool) {
 	e, ok := d.view.Log().Known(seq)
 	if !ok {
 		return 0, false
@@ -177,9 +177,9 @@ func (d *desk) before(seq uint64) (uint64, bool) {
 
 // describe describes record seq. It reads the commit time from the payload. A state that is only in
 // a snapshot has no time.
-func (d *desk) describe(seq uint64) pointDoc {
+func (d *session) describe(seq uint64) pointDoc {
 	doc := pointDoc{stateDoc: stateDoc{d.tickOf(seq), seq}, Head: seq == d.line.newest}
-	doc.Rewound = !d.line.leadsOn(seq)
+	doc.Rewound = !d.line.leadsToNewest(seq)
 	if before, ok := d.before(seq); ok {
 		doc.Parent = &stateDoc{d.tickOf(before), before}
 	}
@@ -222,9 +222,9 @@ type branch struct {
 // maxLanes is the maximum number of lanes. Branches that do not fit are in the last one.
 const maxLanes = 8
 
-// learn updates l from v. Usually new records continue the newest state, and learn only appends
+// update updates l from v. Usually new records continue the newest state, and update only appends
 // them.
-func (l *line) learn(v *inspect.View) {
+func (l *line) update(v *inspect.View) {
 	log := v.Log()
 	l.newest, _ = v.Newest()
 	end := log.Head
@@ -301,9 +301,9 @@ func (l *line) find(seq uint64) (i int, ok bool) {
 	return slices.BinarySearchFunc(l.path, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 }
 
-// leadsOn reports whether the newest state descends from record seq. For records before the start
-// of the path that is unknown, and leadsOn returns true.
-func (l *line) leadsOn(seq uint64) bool {
+// leadsToNewest reports whether the newest state descends from record seq. For records before the
+// start of the path that is unknown, and leadsToNewest returns true.
+func (l *line) leadsToNewest(seq uint64) bool {
 	_, ok := l.find(seq)
 	return ok || len(l.path) == 0 || l.apart || seq <= l.path[0].Parent || seq < l.path[0].ID.Seq
 }
@@ -336,7 +336,7 @@ func (l *line) next(log *journal.Log, seq uint64) (uint64, bool) {
 // rewound returns the number of records from which the newest state does not descend.
 func (l *line) rewound(log *journal.Log) (n int) {
 	for _, e := range log.Entries {
-		if !l.leadsOn(e.ID.Seq) {
+		if !l.leadsToNewest(e.ID.Seq) {
 			n++
 		}
 	}
@@ -347,9 +347,9 @@ func (l *line) rewound(log *journal.Log) (n int) {
 // branch. If the newest state is apart from the path, the end of the path counts.
 func (l *line) end(log *journal.Log, seq uint64) uint64 {
 	switch {
-	case l.apart && l.leadsOn(seq):
+	case l.apart && l.leadsToNewest(seq):
 		return max(seq, log.Head)
-	case l.leadsOn(seq):
+	case l.leadsToNewest(seq):
 		return max(seq, l.newest)
 	}
 	for {
@@ -396,13 +396,13 @@ type schemaDoc struct {
 	Components []componentDoc `json:"components"`
 }
 
-// schema describes the components at a record. If the near desk holds that state, schema uses it.
-// Otherwise the far desk looks up an entity, which needs no loaded state.
-func (h *shown) schema(a *ask) (any, error) {
+// schema describes the components at a record. If the fast session holds that state, schema uses
+// it. Otherwise the slow session looks up an entity, which needs no loaded state.
+func (h *server) schema(a *params) (any, error) {
 	seq := a.record("record")
 	var doc *schemaDoc
-	held, err := answer(a, h.near, func() (bool, error) {
-		if c := h.near.cursor; c != nil && c.Seq() == seq && c.Image() != nil {
+	held, err := answer(a, h.fast, func() (bool, error) {
+		if c := h.fast.cursor; c != nil && c.Seq() == seq && c.Image() != nil {
 			im := c.Image()
 			doc = &schemaDoc{stateDoc: stateDoc{im.Tick, seq}, Alive: im.Alive, Components: []componentDoc{}}
 			for _, c := range im.Components {
@@ -414,11 +414,11 @@ func (h *shown) schema(a *ask) (any, error) {
 	if err != nil || held {
 		return doc, err
 	}
-	return answer(a, h.far, func() (*schemaDoc, error) {
-		if err := h.far.reach(a.ctx, seq); err != nil {
+	return answer(a, h.slow, func() (*schemaDoc, error) {
+		if err := h.slow.reach(a.ctx, seq); err != nil {
 			return nil, err
 		}
-		s, err := h.far.view.Peek(a.ctx, ecs.Entity(0), seq)
+		s, err := h.slow.view.Peek(a.ctx, ecs.Entity(0), seq)
 		if err != nil {
 			return nil, err
 		}

@@ -49,7 +49,7 @@ type lineDoc struct {
 
 // series evaluates expressions over a range of ticks on the way to a record, for the whole world or
 // for one entity. It samples the ticks if there are more than samples.
-func (h *shown) series(a *ask) (any, error) {
+func (h *server) series(a *params) (any, error) {
 	seq := a.record("record")
 	texts := a.expressions("expr", maxExpressions)
 	from, to := a.ticks()
@@ -63,14 +63,14 @@ func (h *shown) series(a *ask) (any, error) {
 		s.doc.Series = append(s.doc.Series, lineDoc{Text: text, Values: []*float64{}})
 		s.exprs = append(s.exprs, nil)
 	}
-	return answer(a, h.far, func() (*seriesDoc, error) {
-		if err := h.far.reach(a.ctx, seq); err != nil {
+	return answer(a, h.slow, func() (*seriesDoc, error) {
+		if err := h.slow.reach(a.ctx, seq); err != nil {
 			return nil, err
 		}
 		if len(texts) == 0 {
 			return s.doc, nil
 		}
-		return s.doc, s.along(a.ctx, h.far.way(seq, from, to), max(samples, 2))
+		return s.doc, s.along(a.ctx, h.slow.way(seq, from, to), max(samples, 2))
 	})
 }
 
@@ -87,7 +87,7 @@ type way struct {
 // way returns the ticks in [from, to] that lead to record seq. Ticks on the line are looked up, and
 // those on a branch are found by walking back. If there are no ticks, start is the oldest state, or
 // the record where the walk ended.
-func (d *desk) way(seq, from, to uint64) way {
+func (d *session) way(seq, from, to uint64) way {
 	w := way{view: d.view, start: seq}
 	if i, ok := d.line.find(seq); ok {
 		w.start = d.line.path[0].Parent
@@ -139,7 +139,7 @@ func (w *way) walk(ctx context.Context, first func(st *inspect.State) error, f f
 
 // A sampler evaluates expressions at some of the states on a way.
 type sampler struct {
-	h      *shown
+	h      *server
 	doc    *seriesDoc
 	want   query.Want
 	entity ecs.Entity
@@ -282,15 +282,15 @@ type firstDoc struct {
 // first finds the first tick on the way to a record at which a condition on the world holds. It
 // evaluates every state in order, because the condition may hold only for some time. Unlike series,
 // it stops at the first error, for instance if a component does not exist yet.
-func (h *shown) first(a *ask) (any, error) {
+func (h *server) first(a *params) (any, error) {
 	seq := a.record("record")
 	from := a.number("from", 0, math.MaxUint64)
 	text := strings.TrimSpace(a.text("expr"))
-	return answer(a, h.far, func() (doc firstDoc, err error) {
-		if err := h.far.reach(a.ctx, seq); err != nil {
+	return answer(a, h.slow, func() (doc firstDoc, err error) {
+		if err := h.slow.reach(a.ctx, seq); err != nil {
 			return doc, err
 		}
-		way := h.far.way(seq, from, math.MaxUint64)
+		way := h.slow.way(seq, from, math.MaxUint64)
 		var x *query.Expr
 		// The oldest state may be evaluated twice, and counts once.
 		oldest := 0
@@ -314,7 +314,7 @@ func (h *shown) first(a *ask) (any, error) {
 			holds, err := x.Holds(ecs.Vacant)
 			if err == nil && holds {
 				doc.Found = &stateDoc{c.Tick, c.Seq}
-				doc.Builds = describe.BuildsOf(h.far.view.Build(c.Parent), h.far.view.Build(c.Seq)).Line("the state before", "this one")
+				doc.Builds = describe.BuildsOf(h.slow.view.Build(c.Parent), h.slow.view.Build(c.Seq)).Line("the state before", "this one")
 				err = errFound
 			}
 			return err

@@ -290,7 +290,7 @@ func TestBar_Contents(t *testing.T) {
 	assert.Equal(t, []any{}, part["inputs"], "no inputs")
 }
 
-// Requests for a compared state use the far desk and leave the near desk unchanged.
+// Requests for a compared state use the slow session and leave the fast session unchanged.
 func TestComparedState_FarDesk(t *testing.T) {
 	c := serve(t, build(t))
 	assert.Len(t, c.ask("entities?record=20&with=Health")["rows"], 9)
@@ -301,8 +301,8 @@ func TestComparedState_FarDesk(t *testing.T) {
 	assert.EqualValues(t, 2, then["tick"])
 	assert.Equal(t, 1., at(c.ask("map?record=2&beside=1&x=Position.X&y=Position.Y"), "x", 1))
 	assert.Equal(t, "{X:1 Y:9}", at(c.ask("arrays?record=2&beside=1&component=Position&row=1"), "dense", 0, "value"))
-	assert.EqualValues(t, 20, c.h.near.cursor.Seq())
-	assert.EqualValues(t, 2, c.h.far.cursor.Seq())
+	assert.EqualValues(t, 20, c.h.fast.cursor.Seq())
+	assert.EqualValues(t, 2, c.h.slow.cursor.Seq())
 
 	_, e := c.refused("entities?record=2&entity=0v1&entity=x")
 	assert.Contains(t, e.Message, "12v3")
@@ -557,8 +557,8 @@ func TestFollow_GrowingStore(t *testing.T) {
 
 func TestQueue_ClientGone(t *testing.T) {
 	c := serve(t, build(t))
-	// Another request occupies the far desk.
-	c.h.far.turn <- struct{}{}
+	// Another request occupies the slow session.
+	c.h.slow.turn <- struct{}{}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	// There is no body.
@@ -566,7 +566,7 @@ func TestQueue_ClientGone(t *testing.T) {
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 	// Other requests are not delayed.
 	c.ask("entity?record=20&entity=0v1")
-	<-c.h.far.turn
+	<-c.h.slow.turn
 	assert.Len(t, c.ask("series?record=20&expr=alive")["ticks"], 18)
 }
 
@@ -635,14 +635,14 @@ func TestStepsBack_SameStates(t *testing.T) {
 		default:
 			at = max(0, at-1-rng.IntN(3))
 		}
-		before := len(c.h.near.anchors.held)
-		require.NoError(t, c.h.near.with(context.Background(), func() error {
-			im, err := c.h.near.state(context.Background(), uint64(at+1))
+		before := len(c.h.fast.anchors.held)
+		require.NoError(t, c.h.fast.with(context.Background(), func() error {
+			im, err := c.h.fast.state(context.Background(), uint64(at+1))
 			require.NoError(t, err)
 			require.Equal(t, want[at], im.Digest(), "tick %d", at+1)
 			return nil
 		}))
-		if len(c.h.near.anchors.held) != before {
+		if len(c.h.fast.anchors.held) != before {
 			loads++
 		}
 	}

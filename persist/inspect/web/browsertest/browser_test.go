@@ -181,7 +181,7 @@ func (p *page) until(script string) {
 		}
 	}
 	p.shot("failed")
-	p.Fatalf("it never was so: %s\n%s\n%v", script, p.text("body"), p.errors)
+	p.Fatalf("the condition was never true: %s\n%s\n%v", script, p.text("body"), p.errors)
 }
 
 // text returns the visible text of the first element that matches a selector.

@@ -614,7 +614,7 @@ func TestHealth_SaveAndDamagedStore(t *testing.T) {
 	}
 	d := open(t, b, serve(t, dir), 1280, 800, false)
 	d.shows("#trouble", "damaged")
-	d.shows("#trouble", "Health, screen 7, says what is damaged")
+	d.shows("#trouble", "Health, screen 7, shows the damage")
 	d.click("#legend .danger button")
 	d.shows("#screen", "It does not open.")
 	// The first one.

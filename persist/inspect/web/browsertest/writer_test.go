@@ -60,7 +60,7 @@ func TestWriter_Killed(t *testing.T) {
 	p := open(t, browser(t), serve(t, dir), 1280, 800, false)
 	p.shows("#entities", "Position{")
 	p.key("7")
-	p.shows("#screen", "A program has it open.")
+	p.shows("#screen", "A program has the store open.")
 	if p.text("#writer") != "" {
 		t.Errorf("the program runs, and the page says %q", p.text("#writer"))
 	}
@@ -81,7 +81,7 @@ func TestWriter_Killed(t *testing.T) {
 	}
 	p.shows("#writer", "A program has opened the store, seen at 20")
 	p.shows("#writer", fmt.Sprintf("process %d on ", os.Getpid()))
-	p.shows("#screen", "A program has it open.")
+	p.shows("#screen", "A program has the store open.")
 	if err := s.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -11,79 +11,79 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// An ask is a request with its parameters. It keeps the first invalid parameter in err. The handler
-// checks err once, after all parameters are read. So every method returns some value, which is
-// unused if the parameter is invalid.
-type ask struct {
+// A params holds the parameters of a request. It keeps the first invalid parameter in err. The
+// handler checks err once, after all parameters are read. So every method returns some value, which
+// is unused if the parameter is invalid.
+type params struct {
 	ctx    context.Context
 	values url.Values
 	err    error
 }
 
-// wrong records an invalid parameter, unless one is already recorded.
-func (a *ask) wrong(format string, args ...any) {
+// invalid records an invalid parameter, unless one is already recorded.
+func (a *params) invalid(format string, args ...any) {
 	if a.err == nil {
 		a.err = fail(codeUsage, format, args...)
 	}
 }
 
 // text returns a parameter, or "" if it is missing.
-func (a *ask) text(name string) string { return a.values.Get(name) }
+func (a *params) text(name string) string { return a.values.Get(name) }
 
 // number returns a parameter that is a whole number of at most most. If the parameter is missing,
 // number returns otherwise.
-func (a *ask) number(name string, otherwise, most uint64) uint64 {
+func (a *params) number(name string, otherwise, most uint64) uint64 {
 	text := a.text(name)
 	if text == "" {
 		return otherwise
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n > most {
-		a.wrong("%s takes a whole number from 0 to %d", name, most)
+		a.invalid("%s takes a whole number from 0 to %d", name, most)
 	}
 	return n
 }
 
 // count is number for values that fit into an int.
-func (a *ask) count(name string, otherwise, most int) int {
+func (a *params) count(name string, otherwise, most int) int {
 	return int(a.number(name, uint64(otherwise), uint64(most)))
 }
 
 // record returns a required parameter that is the seq of a record.
-func (a *ask) record(name string) uint64 {
+func (a *params) record(name string) uint64 {
 	if a.text(name) == "" {
-		a.wrong("%s is missing: the number of a record", name)
+		a.invalid("%s is missing: the number of a record", name)
 	}
 	return a.number(name, 0, 1<<63)
 }
 
 // entity returns the parameter entity, in the form 12v3.
-func (a *ask) entity() ecs.Entity {
+func (a *params) entity() ecs.Entity {
 	e, err := ecs.ParseEntity(a.text("entity"))
 	if err != nil {
-		a.wrong("entity takes one entity, INDEXvGENERATION as in 12v3")
+		a.invalid("entity takes one entity, INDEXvGENERATION as in 12v3")
 	}
 	return e
 }
 
 // index returns the parameter entity if it is an index alone, like 12. Other values are not an
 // error, because they may be an entity.
-func (a *ask) index() (index uint32, alone bool) {
+func (a *params) index() (index uint32, alone bool) {
 	n, err := strconv.ParseUint(a.text("entity"), 10, 32)
 	return uint32(n), err == nil
 }
 
 // entities returns all values of the parameter entity.
-func (a *ask) entities(most int) (all []ecs.Entity) {
+func (a *params) entities(most int) (all []ecs.Entity) {
 	texts := a.values["entity"]
 	if len(texts) > most {
-		a.wrong("at most %d of entity", most)
+		a.invalid("at most %d of entity", most)
 		return nil
 	}
 	for _, text := range texts {
 		e, err := ecs.ParseEntity(text)
 		if err != nil {
-			a.wrong("entity takes entities, INDEXvGENERATION as in 12v3")
+			a.invalid("entity takes entities, INDEXvGENERATION as in 12v3")
 		}
 		all = append(all, e)
 	}
@@ -91,27 +91,27 @@ func (a *ask) entities(most int) (all []ecs.Entity) {
 }
 
 // ticks returns the parameters from and to, a range of ticks. The default is all ticks.
-func (a *ask) ticks() (from, to uint64) {
+func (a *params) ticks() (from, to uint64) {
 	return a.number("from", 0, math.MaxUint64), a.number("to", math.MaxUint64, math.MaxUint64)
 }
 
-// desk returns the near desk, or the far desk for a state that is shown for comparison. So the near
-// desk keeps the state that moves through time.
-func (a *ask) desk(h *shown) *desk {
+// session returns the fast session, or the slow session for a state that is shown for comparison.
+// So the fast session keeps the state that moves through time.
+func (a *params) session(h *server) *session {
 	if a.flag("beside") {
-		return h.far
+		return h.slow
 	}
-	return h.near
+	return h.fast
 }
 
 // flag reports whether a parameter is 1.
-func (a *ask) flag(name string) bool { return a.text(name) == "1" }
+func (a *params) flag(name string) bool { return a.text(name) == "1" }
 
 // expressions returns all values of a parameter, without blank ones.
-func (a *ask) expressions(name string, most int) []string {
+func (a *params) expressions(name string, most int) []string {
 	texts := slices.DeleteFunc(slices.Clone(a.values[name]), func(s string) bool { return strings.TrimSpace(s) == "" })
 	if len(texts) > most {
-		a.wrong("at most %d of %s", most, name)
+		a.invalid("at most %d of %s", most, name)
 	}
 	return texts
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // A crash loses records that were already shown, and the next program reuses their seqs. When
-// either desk has noticed that, the other must not answer with the old records. A browser would
+// either session has noticed that, the other must not answer with the old records. A browser would
 // cache that answer for the new records.
 func TestDesk_RecordsLostInCrash(t *testing.T) {
 	ctx := context.Background()
@@ -64,7 +64,7 @@ func TestDesk_RecordsLostInCrash(t *testing.T) {
 			for _, name := range left.Files() {
 				files.Put(name, left.Bytes(name))
 			}
-			desk := map[string]*desk{"near": h.near, "far": h.far}[first]
+			desk := map[string]*session{"near": h.fast, "far": h.slow}[first]
 			require.NoError(t, desk.with(ctx, func() error { return desk.refresh(ctx) }))
 			for _, beside := range []string{"", "&beside=1"} {
 				health, tag := ask(beside)
