@@ -70,7 +70,7 @@ func (c *visitors) placeOneByOne() {
 	}
 }
 
-func (c *visitors) strew() {
+func (c *visitors) shuffle() {
 	list := make([]ecs.Entity, 0, batchSize)
 	for _, i := range permutation(batchSize, 3) {
 		list = append(list, c.entities[i])
@@ -95,7 +95,7 @@ func BenchmarkBatch(b *testing.B) {
 				sideOf := func(work func(*visitors)) side {
 					c := newVisitors()
 					if m.shuffled {
-						c.strew()
+						c.shuffle()
 					}
 					if frame == "held" {
 						c.w.Checkpoint()

@@ -87,9 +87,9 @@ func ExampleSyncTest() {
 	for !errors.As(err, &d) {
 		err = test.Step(Buttons{1, 1})
 	}
-	fmt.Println(d)
+	fmt.Println("tick", d.Tick, "differs after system", d.System, "in", d.Storage)
 	fmt.Println(positions.In(d.First).Values(), positions.In(d.Again).Values())
 	// Output:
-	// ecs: tick 3 had a different result when it was run again: after system "tire" Position had digest 08490eb95c412f6e, then beb880837f839d57
+	// tick 3 differs after system tire in Position
 	// [{2 0} {2 -1}] [{2 0} {2 0}]
 }

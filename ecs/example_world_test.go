@@ -2,6 +2,7 @@ package ecs_test
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
 )
@@ -93,9 +94,12 @@ func ExampleComponent_name() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister(world, ecs.Component[Position]{Name: "pos"})
 	_, err := ecs.Register(world, ecs.Component[Velocity]{Name: "pos"})
-	fmt.Println(positions.Name(), err)
+	reason, _, _ := strings.Cut(err.Error(), "; ")
+	fmt.Println(positions.Name())
+	fmt.Println(reason)
 	// Output:
-	// pos ecs: bad name: register ecs_test.Velocity: the name "pos" is taken; give another as Component.Name
+	// pos
+	// ecs: bad name: register ecs_test.Velocity: the name "pos" is taken
 }
 
 // A restore does not change a NoRewind component.

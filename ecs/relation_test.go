@@ -52,7 +52,7 @@ func newRelationWorld(t *testing.T, seed uint64, history int) *relationWorld {
 	return f
 }
 
-func (f *relationWorld) someone() Entity {
+func (f *relationWorld) pickEntity() Entity {
 	if len(f.alive) == 0 || f.rng.IntN(12) == 0 {
 		e := f.w.Create()
 		f.alive = append(f.alive, e)
@@ -101,7 +101,7 @@ func (n *relationOracle) destroy(e Entity) bool {
 }
 
 func (f *relationWorld) step() {
-	a, b := f.someone(), f.someone()
+	a, b := f.pickEntity(), f.pickEntity()
 	switch f.rng.IntN(18) {
 	case 0, 1, 2, 3:
 		err := f.children.Set(a, childOf{b})
@@ -131,7 +131,7 @@ func (f *relationWorld) step() {
 	case 10, 11:
 		require.Equal(f.t, f.destroy(a), f.w.Destroy(a))
 	case 12:
-		some := []Entity{a, b, f.someone(), a}
+		some := []Entity{a, b, f.pickEntity(), a}
 		before := slices.Clone(f.alive)
 		for _, e := range slices.Backward(some) {
 			f.destroy(e)
@@ -156,7 +156,7 @@ func (f *relationWorld) step() {
 			f.copySubtree(a)
 		}
 	case 17:
-		f.move([]Entity{a, b, f.someone(), a}[:f.rng.IntN(5)])
+		f.move([]Entity{a, b, f.pickEntity(), a}[:f.rng.IntN(5)])
 	}
 }
 
