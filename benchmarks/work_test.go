@@ -26,8 +26,9 @@ type form struct {
 type work struct {
 	world *ecs.World
 
-	prepare    func() // Undoes the repetition before; not timed. May be nil.
-	checkpoint func() // Called before each repetition that is tracked; nil takes a checkpoint of world.
+	prepare func() // Undoes the repetition before; not timed. May be nil.
+	// Called before each repetition that is tracked; nil takes a checkpoint of world.
+	checkpoint func()
 	repeat     func() // What is timed.
 
 	// check reports whether the world is as it must be after that many repetitions.

@@ -21,8 +21,8 @@ type database struct {
 	names  map[string]bool // In lower case, as SQLite compares them.
 }
 
-// createSQLite implements [dump.Format]. All is one transaction without a journal: a file that is not
-// finished is removed.
+// createSQLite implements [dump.Format]. All is one transaction without a journal: a file that is
+// not finished is removed.
 func createSQLite(path string) (dump.Tables, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {

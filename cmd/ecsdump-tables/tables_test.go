@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ecsdumpTables runs the program, and returns what it prints to standard error, and its exit status.
+// ecsdumpTables runs the program, and returns what it prints to standard error, and its exit
+// status.
 func ecsdumpTables(t *testing.T, args ...string) (text string, code int) {
 	t.Helper()
 	c := exec.Command(os.Args[0], args...)
@@ -287,8 +288,8 @@ func readSQLite(t *testing.T, file, name string) (columns []string, rows [][]any
 	return columns, rows
 }
 
-// inSQLite returns what SQLite makes of a value: it has no NaN, no booleans, and no numbers above the
-// largest int64.
+// inSQLite returns what SQLite makes of a value: it has no NaN, no booleans, and no numbers above
+// the largest int64.
 func inSQLite(v any) any {
 	switch v {
 	case "NaN":
@@ -365,8 +366,8 @@ func TestTheStatesOfARangeAreReadBack(t *testing.T) {
 	check(t, dir, file, without(2))
 }
 
-// TestOtherProgramsReadThem has pandas, DuckDB and the sqlite3 of Python read what was written: values,
-// types, nulls. STET_PYTHON names a Python that has them, see make tables.
+// TestOtherProgramsReadThem has pandas, DuckDB and the sqlite3 of Python read what was written:
+// values, types, nulls. STET_PYTHON names a Python that has them, see make tables.
 func TestOtherProgramsReadThem(t *testing.T) {
 	python := os.Getenv("STET_PYTHON")
 	if python == "" {

@@ -1,18 +1,17 @@
-// Life plays Conway's Game of Life on a plane of 2^32 by 2^32 cells. Every living
-// cell is an entity and every generation is a tick that is journaled. A run that
-// reaches the border of the plane stops with an error.
+// Life plays Conway's Game of Life on a plane of 2^32 by 2^32 cells. Every living cell is an entity
+// and every generation is a tick that is journaled. A run that reaches the border of the plane
+// stops with an error.
 //
 // Usage:
 //
 //	life [-dir DIR] [-sync POLICY] [-acks] [-population]
 //	life -pattern FILE | -generations N [-dir DIR] [-sync POLICY] [-acks] [-population] [-digests] [-pace DURATION]
 //
-// Without -pattern and -generations it shows what a journaled world can do: it
-// rewinds, it is killed and recovers, and ends where a run ends that nothing
-// disturbed. With either of them it runs a pattern to a generation, in memory
-// unless -dir, -sync or -acks asks for a journal. The journal is in DIR or in a
-// new temporary directory, and stays there. What DIR holds from an earlier run is
-// continued.
+// Without -pattern and -generations it shows what a journaled world can do: it rewinds, it is
+// killed and recovers, and ends where a run ends that nothing disturbed. With either of them it
+// runs a pattern to a generation, in memory unless -dir, -sync or -acks asks for a journal. The
+// journal is in DIR or in a new temporary directory, and stays there. What DIR holds from an
+// earlier run is continued.
 //
 // It exits with 0, or with 1 if it failed and 2 if it was called wrongly.
 package main

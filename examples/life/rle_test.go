@@ -220,7 +220,8 @@ func TestParseRLERefusesBeforeAllocating(t *testing.T) {
 func TestParseRLEPassesReadErrorsOn(t *testing.T) {
 	const text = "#N Glider\r\nx = 3, y = 3\r\nbo$2bo$\n"
 	broken := errors.New("broken")
-	for _, end := range []int{0, 11, 25, len(text)} { // Of lines: behind others, the end of the file shows.
+	// Of lines: behind others, the end of the file shows.
+	for _, end := range []int{0, 11, 25, len(text)} {
 		r := io.MultiReader(strings.NewReader(text[:end]), iotest.ErrReader(broken))
 		if pattern, err := ParseRLE(r); !errors.Is(err, broken) {
 			t.Errorf("read error after %d bytes: ParseRLE = %v, %v", end, pattern, err)

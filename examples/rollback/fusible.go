@@ -6,7 +6,8 @@ import "github.com/stet-ecs/stet/ecs"
 type Cloud struct{ X, V float64 }
 
 // addCloud adds a cloud, and a system that moves it as a game must not that is played on several
-// kinds of machines. In the safe form there is a conversion around each product, see docs/MACHINES.md.
+// kinds of machines. In the safe form there is a conversion around each product, see
+// docs/MACHINES.md.
 func (g *game) addCloud() {
 	clouds := ecs.MustRegister[Cloud](g.world)
 	clouds.Set(g.world.Create(), Cloud{0, 1.1})

@@ -154,7 +154,8 @@ func (g *game) move(w *ecs.World, _ Buttons) {
 		at := g.positions.Mut(e)
 		at.X, at.Y = (at.X+v.X)&(size-1), (at.Y+v.Y)&(size-1)
 	}
-	for i := g.bullets.Len() - 1; i >= 0; i-- { // From the end: the last one takes the place of one that goes.
+	// From the end: the last one takes the place of one that goes.
+	for i := g.bullets.Len() - 1; i >= 0; i-- {
 		e := g.bullets.Entities()[i]
 		if b := g.bullets.Mut(e); b.Life > 1 {
 			b.Life--

@@ -1,23 +1,21 @@
-// Rollback plays a game of two players over a bad network, as fighting games do:
-// each side goes on at once with a guess of what the other presses, and when the
-// buttons arrive and were others, it goes back and makes the ticks since again. Both
-// sides are in this process, and so is the network.
+// Rollback plays a game of two players over a bad network, as fighting games do: each side goes on
+// at once with a guess of what the other presses, and when the buttons arrive and were others, it
+// goes back and makes the ticks since again. Both sides are in this process, and so is the network.
 //
 // Usage:
 //
 //	rollback [-ticks N] [-loss PERCENT] [-delay TICKS] [-seed N] [-bug] [-fusible] [-digests] [-dir DIR]
 //
-// The two sides exchange digests of their worlds. With -bug the game keeps
-// something outside of its world, where going back does not reach: the sides
-// disagree soon, and the command says from which tick on, and saves both worlds in
-// DIR, or a new temporary directory, for ecsdump diff. In DIR all ticks of both are kept
-// too, in stores.
+// The two sides exchange digests of their worlds. With -bug the game keeps something outside of its
+// world, where going back does not reach: the sides disagree soon, and the command says from which
+// tick on, and saves both worlds in DIR, or a new temporary directory, for ecsdump diff. In DIR all
+// ticks of both are kept too, in stores.
 //
 // With -digests it prints the digest of every tick in the end, which is the same on every machine.
 // With -fusible a cloud drifts by x + v*dt, and it is not: see docs/MACHINES.md.
 //
-// Nothing depends on the time: the same flags give the same output. It exits with
-// 0, or with 1 if the sides disagree or it failed, and 2 if it was called wrongly.
+// Nothing depends on the time: the same flags give the same output. It exits with 0, or with 1 if
+// the sides disagree or it failed, and 2 if it was called wrongly.
 package main
 
 import (

@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	window     = 8   // Ticks that a peer may be ahead of what it knows.
-	checkEvery = 20  // Ticks from one digest that is exchanged to the next.
-	history    = 100 // Ticks that a world keeps: to roll back, and to look for the first that differs.
+	window     = 8  // Ticks that a peer may be ahead of what it knows.
+	checkEvery = 20 // Ticks from one digest that is exchanged to the next.
+	// Ticks that a world keeps: to roll back, and to look for the first that differs.
+	history = 100
 )
 
 // A message is what a peer sends in every tick.

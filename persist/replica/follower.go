@@ -92,11 +92,12 @@ type Follower struct {
 	// mu guards the fields below. The goroutine that follows changes them; after its end, the
 	// holder of turn does.
 	mu      sync.Mutex
-	at      trail         // The last entries that were applied, newest first.
-	skipped link          // The last entry that did not count.
-	fresh   time.Time     // When the last entry was read; see Fresh.
-	timed   bool          // Whether fresh is the time of an entry. Otherwise it is the time of Follow.
-	gap     time.Duration // Between the last two entries, or the longest possible one.
+	at      trail     // The last entries that were applied, newest first.
+	skipped link      // The last entry that did not count.
+	fresh   time.Time // When the last entry was read; see Fresh.
+	// Whether fresh is the time of an entry. Otherwise it is the time of Follow.
+	timed bool
+	gap   time.Duration // Between the last two entries, or the longest possible one.
 	// logged is the number of bytes read since the last complete store began to be sent.
 	logged int64
 	begun  int64     // The number of bytes read since the incomplete store began to be sent.
