@@ -6,18 +6,17 @@ import (
 	"math/bits"
 )
 
-// objectReach is how far apart cells of one object can be, in king's moves.
-// Cells two moves apart share a neighbour, so they act on each other; cells
-// three moves apart, with a gap of two empty cells, do not yet.
+// objectReach is the greatest distance between cells of one object, in king's moves. Cells two
+// moves apart share a neighbour, so they act on each other. Cells three moves apart, with a gap of
+// two empty cells, do not yet.
 const objectReach = 2
 
 // gliderShapes holds the 16 shapes of a glider: four phases in each of four
 // directions.
 var gliderShapes = makeGliderShapes()
 
-// Gliders counts the gliders among cells that nothing else comes near: between
-// such a glider and every other living cell there is a gap of two empty cells.
-// Order does not matter, and a cell given twice counts once. It takes time and
+// Gliders counts the gliders that are alone: a gap of two empty cells separates them from every
+// other living cell. Order does not matter, and a cell given twice counts once. It takes time and
 // memory in proportion to the number of cells.
 func Gliders(cells iter.Seq[Cell]) int {
 	count := 0
@@ -29,9 +28,8 @@ func Gliders(cells iter.Seq[Cell]) int {
 	return count
 }
 
-// objects splits cells into groups that do not act on each other in the next
-// generation. The groups and the cells in them come in no particular order, and
-// a group is valid until the next one.
+// objects splits cells into groups that do not act on each other in the next generation. Groups and
+// their cells are in no particular order. A group is valid until the next call of yield.
 func objects(cells iter.Seq[Cell]) iter.Seq[[]Cell] {
 	return func(yield func([]Cell) bool) {
 		left := make(map[Cell]bool)
@@ -48,7 +46,7 @@ func objects(cells iter.Seq[Cell]) iter.Seq[[]Cell] {
 	}
 }
 
-// takeObject moves the object around first from left to the end of object.
+// takeObject moves the object that contains first from left to the end of object.
 func takeObject(object []Cell, left map[Cell]bool, first Cell) []Cell {
 	object = append(object, first)
 	delete(left, first)
@@ -129,7 +127,7 @@ func (s shape) moved(to func(Cell) Cell) shape {
 	for i, cell := range cells {
 		cells[i] = to(cell)
 	}
-	result, _ := shapeOf(cells) // Fits: a mirrored box is a box.
+	result, _ := shapeOf(cells) // A mirrored box always fits into a box.
 	return result
 }
 

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// childPace slows the child down, so that it is killed long before the end.
+// childPace slows the child down, so that it is killed long before its end.
 const childPace = "3ms"
 
-// killChild starts this program once more on the directory, kills it once
-// tourKill is durable, and returns the last generation that it said was durable.
+// killChild starts this program once more on the directory, and kills it once tourKill is durable.
+// It returns the last generation that the child reported as durable.
 func (t *tour) killChild(ctx context.Context) (durable uint64, err error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -36,7 +36,7 @@ func (t *tour) killChild(ctx context.Context) (durable uint64, err error) {
 		durable = generation
 		t.ack(generation)
 		if generation >= tourKill {
-			child.Process.Kill() // What it has said until now can still be read.
+			child.Process.Kill() // What it has printed before can still be read.
 		}
 	})
 	err = child.Wait()

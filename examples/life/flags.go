@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// rPentomino is the pattern that is run if none is asked for, and what is
-// published about it: the generation in which it settles, and what is there then.
+// rPentomino is the pattern that runs by default, and what is published about it: the generation in
+// which it settles, and the population after that.
 const (
 	rPentomino           = "r-pentomino"
 	rPentominoSettles    = 1103
@@ -20,24 +20,24 @@ const (
 	rPentominoGliders    = 6
 )
 
-// A config is what the flags say.
+// A config has the values of the flags.
 type config struct {
 	patternFile string // A file or the name of a built-in pattern.
 	generations uint64
 	dir         string // Empty: a new temporary directory.
 	sync        journal.SyncPolicy
-	acks        bool // Say which generations are durable.
-	population  bool // Say only the population in the end.
-	digests     bool // Say the digest of each generation, in memory.
+	acks        bool // Print which generations are durable.
+	population  bool // Print only the population at the end.
+	digests     bool // Print the digest of each generation, in memory.
 	pace        time.Duration
 
-	isTour    bool // Neither a pattern nor a generation was asked for.
-	journaled bool // Something was asked for that takes a journal.
-	anyOrigin bool // No pattern was asked for: continue whichever is found.
+	isTour    bool // Neither a pattern nor a generation is set.
+	journaled bool // A flag is set that needs a journal.
+	anyOrigin bool // No pattern is set: continue any pattern that the directory has.
 }
 
-// parseFlags reads the flags. It has printed what is wrong with them when it
-// returns an error; [flag.ErrHelp] says that help was asked for.
+// parseFlags reads the flags. When it returns an error, it has printed what is wrong with them. The
+// error is [flag.ErrHelp] if help was requested.
 func parseFlags(args []string, stderr io.Writer) (config, error) {
 	var c config
 	flags := flag.NewFlagSet("life", flag.ContinueOnError)
@@ -94,7 +94,7 @@ func (c *config) setSync(value string) error {
 	return nil
 }
 
-// paced returns commit with the pace after it.
+// paced returns a function that calls commit and then waits for the pace.
 func (c *config) paced(ctx context.Context, commit func() error) func() error {
 	if c.pace <= 0 {
 		return commit
@@ -104,7 +104,7 @@ func (c *config) paced(ctx context.Context, commit func() error) func() error {
 			return err
 		}
 		select {
-		case <-ctx.Done(): // The run ends by it.
+		case <-ctx.Done(): // The end of ctx ends the run.
 		case <-time.After(c.pace):
 		}
 		return nil

@@ -16,7 +16,7 @@ type game struct {
 	store *persist.Store
 }
 
-// open continues what the directory holds, or begins the pattern there.
+// open continues what the directory has, or begins the pattern there.
 func (p *program) open(history int) (*game, error) {
 	g := &game{Life: NewLife(history), dir: p.dir}
 	if g.dir == "" {
@@ -32,7 +32,7 @@ func (p *program) open(history int) (*game, error) {
 
 	var err error
 	g.store, err = persist.Open(context.Background(), g.dir, g.World, options)
-	if errors.Is(err, persist.ErrNotEmpty) { // There is a world already.
+	if errors.Is(err, persist.ErrNotEmpty) { // The directory has a world already.
 		g.Life = NewLife(history)
 		g.store, err = persist.Open(context.Background(), g.dir, g.World, options)
 	}
@@ -43,31 +43,30 @@ func (p *program) open(history int) (*game, error) {
 		g.close()
 		return nil, fmt.Errorf("%s holds another pattern, %s", g.dir, found.Pattern)
 	}
-	p.dir = g.dir         // For the next time.
-	p.ack(g.Generation()) // What is found or begun is durable.
+	p.dir = g.dir         // For the next opening.
+	p.ack(g.Generation()) // The opened state is durable.
 	return g, nil
 }
 
-// ack says that a generation is durable: whatever happens to the process from now
-// on, it is not lost. The line is one write, so that a reader sees all of it or
-// nothing when the process is killed. The store's goroutine calls it.
+// ack prints that a generation is durable: it survives whatever happens to the process from now on.
+// The line is one write, so a reader sees all of it or nothing when the process is killed. The
+// store's goroutine calls it.
 func (p *program) ack(generation uint64) {
 	if p.acks {
 		fmt.Fprintf(p.stdout, "durable %d\n", generation)
 	}
 }
 
-// found says what the directory held.
+// found says what the directory had.
 func (g *game) found() string { return g.store.Report().String() }
 
-// isNew reports whether the directory held nothing.
+// isNew reports whether the directory was empty.
 func (g *game) isNew() bool { return g.store.Report().Fresh }
 
 // commit ends a generation.
 func (g *game) commit() error { return g.store.Commit() }
 
-// close makes everything durable and closes the directory. It does so only once;
-// the world lives on in memory.
+// close makes everything durable and closes the directory, once. The world stays usable in memory.
 func (g *game) close() error {
 	if g.store == nil {
 		return nil

@@ -7,24 +7,24 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Age is how many generations a living cell has lived through.
+// Age is the number of generations that a cell has survived.
 type Age uint32
 
-// Tally counts what happened since generation 0.
+// Tally counts births and deaths since generation 0.
 type Tally struct{ Births, Deaths uint64 }
 
-// Origin says what a world began with.
+// Origin describes the first state of a world.
 type Origin struct {
 	Pattern string
 	Rule    string
 	Digest  ecs.Digest // Of the world at generation 0, before it had an origin.
 }
 
-// A Life is a world in which every living cell is an entity, with a [Cell] and
-// an [Age]. A generation is a tick.
+// A Life is a world in which every living cell is an entity, with a [Cell] and an [Age]. A
+// generation is a tick.
 //
-// The world is the only state: whatever else the rule needs is derived from it
-// in every generation, so nothing but the world has to be put back or recovered.
+// The world is the only state. Everything else is computed from it in each generation, so restore
+// and recovery need only the world.
 type Life struct {
 	World  *ecs.World
 	cells  *ecs.Storage[Cell]
@@ -33,13 +33,14 @@ type Life struct {
 	origin *ecs.Resource[Origin]
 	older  *ecs.Query1[Age]
 
-	crowd map[Cell]int8 // Scratch: living cells in the square of nine around a cell.
-	dead  []ecs.Entity  // Scratch.
-	born  []Cell        // Scratch.
+	// Scratch: for each cell, the living cells in the square of nine around it.
+	crowd map[Cell]int8
+	dead  []ecs.Entity // Scratch: cells that die.
+	born  []Cell       // Scratch: cells that are born.
 }
 
-// NewLife returns an empty world that can go back to as many generations as
-// history says. [Life.Place] or recovery fills it.
+// NewLife returns an empty world with a history of so many generations. [Life.Place] or recovery
+// fills it.
 func NewLife(history int) *Life {
 	w := ecs.NewWorld(ecs.Options{History: history})
 	l := &Life{
@@ -62,13 +63,13 @@ func (l *Life) Place(pattern *Pattern) {
 	l.origin.Set(Origin{Pattern: pattern.Name, Rule: pattern.Rule, Digest: l.World.Digest()})
 }
 
-// Generation returns the number of the generation that lives.
+// Generation returns the number of the present generation.
 func (l *Life) Generation() uint64 { return l.World.Tick() }
 
 // Population returns the number of living cells.
 func (l *Life) Population() int { return l.cells.Len() }
 
-// Gliders returns the number of gliders that nothing comes near.
+// Gliders returns the number of gliders that are alone; see the function [Gliders].
 func (l *Life) Gliders() int {
 	return Gliders(func(yield func(Cell) bool) {
 		for _, cell := range l.cells.All() {
@@ -79,7 +80,7 @@ func (l *Life) Gliders() int {
 	})
 }
 
-// Oldest returns a cell that lives longest, and false if none lives.
+// Oldest returns the cell with the greatest age, and false without any cell.
 func (l *Life) Oldest() (e ecs.Entity, ok bool) {
 	oldest := Age(0)
 	for other, age := range l.ages.All() {
@@ -90,13 +91,13 @@ func (l *Life) Oldest() (e ecs.Entity, ok bool) {
 	return e, ok
 }
 
-// String says where the world is: its generation, population and digest.
+// String returns the generation, population and digest of the world.
 func (l *Life) String() string {
 	return fmt.Sprintf("generation %d: population %d, digest %v", l.Generation(), l.Population(), l.World.Digest())
 }
 
-// RunTo steps until the given generation lives. It ends each one with commit,
-// whose error ends the run, as does the end of ctx.
+// RunTo steps to the given generation. It calls commit after each step. An error of commit ends the
+// run, and so does the end of ctx.
 func (l *Life) RunTo(ctx context.Context, generation uint64, commit func() error) error {
 	for l.Generation() < generation {
 		if err := ctx.Err(); err != nil {
@@ -120,12 +121,12 @@ func (l *Life) Commit() error {
 
 // Step changes the world into its next generation, which a commit must end.
 //
-// A cell lives in the next generation if the square of nine around it holds
-// three living cells, or four of which it is one. That is Conway's rule: three
-// neighbours, or two and itself.
+// A cell is alive in the next generation if the square of nine around it has three living cells.
+// It is also alive with four, if it is one of them. That is Conway's rule: three neighbours, or two
+// and itself.
 //
-// The plane ends where coordinates do, at 32 bits. If a living cell is on that
-// border, Step returns an error and changes nothing.
+// The plane ends where 32-bit coordinates end. If a living cell is on that border, Step returns an
+// error and changes nothing.
 func (l *Life) Step() error {
 	for _, cell := range l.cells.Values() {
 		if cell.isOnBorder() {
@@ -151,7 +152,7 @@ func (l *Life) Step() error {
 	return nil
 }
 
-// create gives life to a cell.
+// create creates a living cell.
 func (l *Life) create(cell Cell) {
 	e := l.World.Create()
 	l.cells.Set(e, cell)
@@ -168,15 +169,15 @@ func (l *Life) count() {
 	}
 }
 
-// judge finds who dies and what is born, both in the order in which the cells
-// lie in the storage: the order of the map must not reach the world.
+// judge finds the cells that die and those that are born. Both lists are in the order of the cells'
+// rows in the storage, because the order of a map must not reach the world.
 func (l *Life) judge() {
 	l.dead, l.born = l.dead[:0], l.born[:0]
 	for e, cell := range l.cells.All() {
 		if n := l.crowd[cell]; n != 3 && n != 4 {
 			l.dead = append(l.dead, e)
 		}
-		l.crowd[cell] = 0 // Judged; what is left was not alive.
+		l.crowd[cell] = 0 // Judged. The remaining cells were not alive.
 	}
 	for _, cell := range l.cells.Values() {
 		for near := range square(cell, 1) {

@@ -1,19 +1,21 @@
 // Life plays Conway's Game of Life on a plane of 2^32 by 2^32 cells. Every living cell is an entity
-// and every generation is a tick that is journaled. A run that reaches the border of the plane
-// stops with an error.
+// and every generation is a journaled tick. A run that reaches the border of the plane stops with
+// an error.
 //
 // Usage:
 //
 //	life [-dir DIR] [-sync POLICY] [-acks] [-population]
-//	life -pattern FILE | -generations N [-dir DIR] [-sync POLICY] [-acks] [-population] [-digests] [-pace DURATION]
+//	life -pattern FILE | -generations N [-dir DIR] [-sync POLICY] [-acks] [-population]
+//	     [-digests] [-pace DURATION]
 //
-// Without -pattern and -generations it shows what a journaled world can do: it rewinds, it is
-// killed and recovers, and ends where a run ends that nothing disturbed. With either of them it
-// runs a pattern to a generation, in memory unless -dir, -sync or -acks asks for a journal. The
-// journal is in DIR or in a new temporary directory, and stays there. What DIR holds from an
-// earlier run is continued.
+// Without -pattern and -generations it shows what a journaled world can do. It rewinds, is killed,
+// recovers, and ends in the same state as a run without interruption.
 //
-// It exits with 0, or with 1 if it failed and 2 if it was called wrongly.
+// With either flag it runs a pattern to a generation, in memory unless -dir, -sync or -acks needs a
+// journal. The journal is in DIR or in a new temporary directory, and stays there. A run continues
+// what DIR has from an earlier run.
+//
+// The exit code is 0, 1 after a failure, and 2 for wrong flags.
 package main
 
 import (
@@ -29,7 +31,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is main without the process around it.
+// run is main without the process.
 func run(args []string, stdout, stderr io.Writer) (code int) {
 	config, err := parseFlags(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -52,10 +54,10 @@ type program struct {
 	config
 	pattern *Pattern
 	stdout  io.Writer
-	story   io.Writer // Where it says what it does.
+	story   io.Writer // Receives the report of the run.
 }
 
-// play does what config says.
+// play runs what config asks for.
 func play(ctx context.Context, config config, stdout io.Writer) error {
 	pattern, err := openPattern(config.patternFile)
 	if err != nil {
@@ -76,7 +78,7 @@ func play(ctx context.Context, config config, stdout io.Writer) error {
 	return out.firstError()
 }
 
-// live returns the world as it is in the end.
+// live returns the world at the end of the run.
 func (p *program) live(ctx context.Context) (*Life, error) {
 	switch {
 	case p.isTour:
@@ -108,7 +110,7 @@ func (p *program) runInMemory(ctx context.Context) (*Life, error) {
 	return life, nil
 }
 
-// runJournaled runs the pattern, or continues what the directory holds.
+// runJournaled runs the pattern, or continues what the directory has.
 func (p *program) runJournaled(ctx context.Context) (*Life, error) {
 	game, err := p.open(0)
 	if err != nil {
@@ -138,10 +140,10 @@ func (p *program) finish(ctx context.Context, game *game) (*Life, error) {
 	return game.Life, nil
 }
 
-// say tells about the run, unless only the population is wanted.
+// say prints a line about the run, unless only the population is wanted.
 func (p *program) say(format string, args ...any) { fmt.Fprintf(p.story, format+"\n", args...) }
 
-// sayDumps prints commands that look into the directory.
+// sayDumps prints commands that inspect the directory.
 func (p *program) sayDumps(game *game) {
 	const tool = "  go run ./cmd/ecsdump"
 	p.say("The directory stays. Look into it:")

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// An output is a writer for several goroutines. It remembers its first error.
+// An output is a writer for several goroutines. It keeps its first error.
 type output struct {
 	mu  sync.Mutex
 	w   io.Writer
@@ -24,7 +24,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// firstError returns what kept something from being written.
+// firstError returns the first error of a write.
 func (o *output) firstError() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

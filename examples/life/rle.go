@@ -26,15 +26,15 @@ const (
 // A Cell is a position on the plane. X grows to the right, Y grows downwards.
 type Cell struct{ X, Y int32 }
 
-// A Pattern is what a pattern file says.
+// A Pattern is the content of a pattern file.
 type Pattern struct {
 	Name  string
-	Rule  string // Always "B3/S23", however the file wrote it.
-	Cells []Cell // The living ones, by row and then by column, none twice.
+	Rule  string // Always "B3/S23", in whatever form the file has it.
+	Cells []Cell // The living cells by row and then by column, each once.
 }
 
-// The parts of a pattern file. Before birth came first and had a letter, survival
-// came first and had none.
+// These expressions match the parts of a pattern file. Before birth came first and had a letter,
+// survival came first and had none.
 var (
 	rleHeader = regexp.MustCompile(`^x\s*=\s*(\d+)[\s,]*y\s*=\s*(\d+)[\s,]*(?:rule\s*=(.*?))?[\s,]*$`)
 	rleItem   = regexp.MustCompile(`^(\d*)\s*([bo.Axyz$!])\s*`)
@@ -60,8 +60,8 @@ var (
 // position is ignored: a pattern begins at (0, 0). The header can be missing. Lines end
 // as on Unix, Windows or an old Mac, and a byte order mark can come first.
 //
-// A pattern that has no end, another rule or more cells than its header says is an
-// error, which names the line.
+// A pattern without an end, with another rule, or with cells outside of the size in its header is
+// an error that names the line.
 func ParseRLE(r io.Reader) (*Pattern, error) {
 	p := &rleParser{pattern: &Pattern{Rule: conwayRule}, width: math.MaxInt32, height: math.MaxInt32}
 	lines := bufio.NewScanner(r)
@@ -129,7 +129,8 @@ func (p *rleParser) line(text string) (done bool, err error) {
 	case !p.inBody && rleX.MatchString(text):
 		p.inBody = true
 		return false, p.header(text)
-	case text[0] == '!' && !p.inBody: // A plaintext pattern starts so; it must not pass for an empty one.
+	// A plaintext pattern starts so. It must not count as an empty pattern.
+	case text[0] == '!' && !p.inBody:
 		return false, errors.New("neither header nor cells before '!'")
 	}
 	p.inBody = true

@@ -8,10 +8,10 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The stations of the tour.
+// These are the stations of the tour.
 const (
-	tourTurn = 600 // The generation at which it rewinds,
-	tourBack = 300 // and by how many.
+	tourTurn = 600 // The generation at which it rewinds.
+	tourBack = 300 // The number of generations that it rewinds.
 	tourKill = 700 // The child is killed once this generation is durable.
 )
 
@@ -19,11 +19,10 @@ const (
 type tour struct {
 	*program
 	game        *game
-	undisturbed *Life // Runs in memory along with the journaled world.
+	undisturbed *Life // Runs in memory, without interruption, along with the journaled world.
 }
 
-// tour runs the tour. If the directory holds a world already, that is continued
-// instead.
+// tour runs the tour. If the directory has a world already, tour continues that world instead.
 func (p *program) tour(ctx context.Context) (*Life, error) {
 	game, err := p.open(tourBack)
 	if err != nil {
@@ -69,8 +68,7 @@ func (t *tour) turn(ctx context.Context) error {
 	return t.check(ctx)
 }
 
-// kill lets a child process go on in the directory, kills it, and recovers what
-// it left behind.
+// kill lets a child process continue in the directory, kills it, and recovers the store.
 func (t *tour) kill(ctx context.Context) error {
 	if runtime.GOOS == "windows" {
 		t.say("Windows has no SIGKILL: no child process is killed here")
@@ -96,7 +94,7 @@ func (t *tour) kill(ctx context.Context) error {
 	return t.check(ctx)
 }
 
-// end runs to the end and checks what is published about it.
+// end runs to the end and compares the result with the published one.
 func (t *tour) end(ctx context.Context) error {
 	t.say("Run to generation %d", rPentominoSettles)
 	if err := t.game.RunTo(ctx, rPentominoSettles, t.paced(ctx, t.game.commit)); err != nil {
@@ -115,7 +113,7 @@ func (t *tour) end(ctx context.Context) error {
 	return t.check(ctx)
 }
 
-// check compares the world with a run in memory that nothing disturbed.
+// check compares the world with the run in memory.
 func (t *tour) check(ctx context.Context) error {
 	want, err := t.digestAt(ctx, t.game.Generation())
 	if err != nil {
@@ -128,8 +126,8 @@ func (t *tour) check(ctx context.Context) error {
 	return nil
 }
 
-// digestAt returns the digest of the undisturbed run at a generation that is not
-// before the one asked for last.
+// digestAt returns the digest of the undisturbed run at a generation. That generation must not be
+// before the one of the previous call.
 func (t *tour) digestAt(ctx context.Context, generation uint64) (ecs.Digest, error) {
 	if err := t.undisturbed.RunTo(ctx, generation, t.undisturbed.Commit); err != nil {
 		return 0, err

@@ -1,5 +1,5 @@
-// Metrics shows how a store fares while its world ticks, by a page for Prometheus and by a log,
-// with nothing but the standard library:
+// Metrics shows the metrics of a store while its world ticks: on a page for Prometheus and in a
+// log. It needs only the standard library:
 //
 //	world ──Commit──▶ store ◀──Metrics── /metrics
 //	                    │ ◀────Metrics── log, each minute
@@ -9,9 +9,9 @@
 //
 //	metrics [-addr HOST:PORT] [-ticks N] [-dir DIR]
 //
-// It moves a thousand entities 60 times a second until it is interrupted, or for N ticks. The
-// store is kept in DIR, or in a directory that is removed at the end. It exits with 0, or with
-// 1 if the store failed and 2 if it was called wrongly.
+// It moves a thousand entities 60 times a second until an interrupt, or for N ticks. The store is
+// in DIR, or in a directory that is removed at the end. The exit code is 0, 1 if the store failed,
+// and 2 for wrong flags.
 package main
 
 import (
@@ -38,13 +38,13 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stderr))
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	addr, dir string
 	ticks     int // 0: until ctx ends.
 }
 
-// run is main without the process around it.
+// run is main without the process.
 func run(ctx context.Context, args []string, stderr io.Writer) (code int) {
 	var s settings
 	flags := flag.NewFlagSet("metrics", flag.ContinueOnError)
@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) (code int) {
 
 type place struct{ X, Y float32 }
 
-// play ticks a world, which is kept and watched.
+// play ticks a world that is kept in a store, and watches the store.
 func play(ctx context.Context, s settings, log *slog.Logger) (err error) {
 	if s.dir == "" {
 		temp, err := os.MkdirTemp("", "stet-metrics-")
@@ -105,7 +105,7 @@ func play(ctx context.Context, s settings, log *slog.Logger) (err error) {
 	})
 }
 
-// tell logs how a snapshot ended.
+// tell logs the result of a snapshot.
 func tell(log *slog.Logger, r persist.SnapshotResult) {
 	if r.Err != nil || r.RemoveErr != nil {
 		log.Warn("snapshot", "snapshot", r)
@@ -114,7 +114,7 @@ func tell(log *slog.Logger, r persist.SnapshotResult) {
 	log.Info("snapshot", "snapshot", r)
 }
 
-// serve shows how store fares until stop is called.
+// serve serves the page until stop is called.
 func serve(addr string, store *persist.Store, log *slog.Logger) (stop func(), err error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -137,7 +137,7 @@ func serve(addr string, store *persist.Store, log *slog.Logger) (stop func(), er
 	}, nil
 }
 
-// watch logs how store fares, each minute until ctx ends.
+// watch logs the metrics of store each minute until ctx ends.
 func watch(ctx context.Context, store *persist.Store, log *slog.Logger) {
 	clock := time.NewTicker(time.Minute)
 	defer clock.Stop()
@@ -151,7 +151,7 @@ func watch(ctx context.Context, store *persist.Store, log *slog.Logger) {
 	}
 }
 
-// tick calls f 60 times a second, n times or, for 0, until ctx ends.
+// tick calls f 60 times a second, n times, or until ctx ends if n is 0.
 func tick(ctx context.Context, n int, f func() error) error {
 	clock := time.NewTicker(time.Second / 60)
 	defer clock.Stop()

@@ -12,21 +12,20 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A Page shows the figures of stores, by their names, in the text format that Prometheus reads.
-// No client library is needed: a family is a line that says what it is, one of its type, and
-// its samples, one for each store:
+// A Page shows the metrics of stores, by their names, in the text format of Prometheus. It needs no
+// client library. A family is a line of help, a line with its type, and one sample for each store:
 //
 //	# HELP stet_lag_ticks Ticks that are not durable yet.
 //	# TYPE stet_lag_ticks gauge
 //	stet_lag_ticks{store="overworld"} 3
 //
-// A store may be read while its world ticks, and after it was closed. The map must not be
-// changed once the page is served.
+// The metrics of a store may be read while its world ticks, and after it was closed. The map must
+// not change once the page is served.
 type Page map[string]*persist.Store
 
-// A family is one figure of all stores.
+// A family is one metric of all stores.
 type family struct {
-	name string // With its unit, and _total if it only grows.
+	name string // With its unit, and _total for a counter.
 	kind string // "counter" or "gauge".
 	help string
 	of   func(m *persist.Metrics) float64
@@ -37,7 +36,7 @@ const (
 	gauge   = "gauge"
 )
 
-// families are the figures that are shown. Times are in seconds, as Prometheus wants it.
+// families are the metrics on the page. Times are in seconds, by the rules of Prometheus.
 var families = []family{
 	{"stet_tick", gauge, "Tick that the world is at.", func(m *persist.Metrics) float64 { return float64(m.Tick) }},
 	{"stet_durable_tick", gauge, "Newest tick that survives any crash.", func(m *persist.Metrics) float64 { return float64(m.DurableTick) }},
@@ -80,10 +79,10 @@ func (p Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write(p.text()) // Who asked is gone, if that fails.
+	_, _ = w.Write(p.text()) // An error means that the client is gone.
 }
 
-// text is the page. Each store is read once, so that its figures go together.
+// text returns the page. Each store is read once, so that its metrics are of one moment.
 func (p Page) text() []byte {
 	names := slices.Sorted(maps.Keys(p))
 	read := make([]persist.Metrics, len(names))
@@ -93,7 +92,7 @@ func (p Page) text() []byte {
 	return exposition(names, read)
 }
 
-// exposition writes what was read of the stores with these names.
+// exposition writes the metrics of the stores with these names.
 func exposition(names []string, read []persist.Metrics) []byte {
 	var b bytes.Buffer
 	for _, f := range families {
@@ -106,7 +105,7 @@ func exposition(names []string, read []persist.Metrics) []byte {
 	return b.Bytes()
 }
 
-// What a line of help, and the value of a label, have in other characters.
+// These replacers escape a line of help and the value of a label.
 var (
 	helpText  = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
 	labelText = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)

@@ -9,15 +9,15 @@ import (
 // A Square is a place on the board, counted from 0.
 type Square struct{ Row, Column int8 }
 
-// attacks reports whether a queen on s attacks t, or stands there.
+// attacks reports whether a queen on s attacks t, or is on t.
 func (s Square) attacks(t Square) bool {
 	rows, columns := s.Row-t.Row, s.Column-t.Column
 	return rows == 0 || columns == 0 || rows == columns || rows == -columns
 }
 
-// A board is a world in which every square is an entity that has a queen or
-// could still get one. Placing a queen destroys the squares that it attacks, so
-// that a board with all its queens has no other squares left.
+// A board is a world in which every square is an entity that has a queen or may still get one.
+// Placing a queen destroys the squares that it attacks. So a board with all its queens has no other
+// squares left.
 type board struct {
 	size    int
 	world   *ecs.World
@@ -38,8 +38,8 @@ func newBoard(size int) *board {
 	return b
 }
 
-// solve calls found for every way to place all queens, while they stand on the
-// board. Afterwards the board is as it was before.
+// solve calls found for every way to place all queens, while they are on the board. Afterwards the
+// board is as it was before.
 func (b *board) solve(found func()) { b.solveFrom(0, found) }
 
 // solveFrom places the queens of row and of those after it.
@@ -53,7 +53,7 @@ func (b *board) solveFrom(row int, found func()) {
 		if square := b.squares.Values()[i]; int(square.Row) == row {
 			b.place(square)
 			b.solveFrom(row+1, found)
-			b.world.Restore(before) // The order of the squares too, so i stays good.
+			b.world.Restore(before) // Restores the order of the squares too, so i stays valid.
 		}
 	}
 	b.world.Release(before)
@@ -68,7 +68,7 @@ func (b *board) place(square Square) {
 	}
 }
 
-// String draws the squares that are left: the queens, once all are placed.
+// String draws the remaining squares: the queens, once all are placed.
 func (b *board) String() string {
 	line := strings.Repeat(".", b.size) + "\n"
 	drawing := []byte(strings.Repeat(line, b.size))

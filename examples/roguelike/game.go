@@ -8,15 +8,15 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The size of the dungeon, and how many entities it has at most before nothing is lost in
-// it any more.
+// These constants are the size of the dungeon, and the number of entities from which on no new
+// things appear.
 const (
 	width, height = 16, 6
 	crowd         = 24
 )
 
-// Components. A thing is on the floor, where it has a Position, or Inside somebody: the
-// hero, a thief, a bag.
+// Components. A thing is on the floor and has a Position, or it is Inside an owner: the hero, a
+// thief, a bag.
 type (
 	Position struct{ X, Y int8 }
 	Look     struct {
@@ -29,14 +29,14 @@ type (
 	Fire   struct{}
 )
 
-// Hero is the resource that says who is played.
+// Hero is the resource with the entity that the player moves.
 type Hero struct{ Entity ecs.Entity }
 
 // An Event is something that happened in a turn.
 type Event struct{ What, Name string }
 
-// A game is a dungeon. All that it knows is in its world, so a turn that is undone never
-// was: who holds what, what the dice show next and what the log says go back with it.
+// A game is a dungeon. Its whole state is in the world, so undoing a turn takes everything back:
+// possessions, the next random numbers and the log.
 type game struct {
 	Position *ecs.Storage[Position]
 	Look     *ecs.Storage[Look]
@@ -53,8 +53,8 @@ type game struct {
 	contents *ecs.Relation[Inside]
 }
 
-// Build makes what is made of the storages: who stands where, and who holds what. What
-// holds things takes them along when it ends.
+// Build makes the index of places and the relation of possessions. An owner that is destroyed takes
+// its things along.
 func (g *game) Build(w *ecs.World) error {
 	g.world = w
 	g.at = ecs.NewIndex(g.Position, func(p Position) Position { return p })
@@ -62,7 +62,7 @@ func (g *game) Build(w *ecs.World) error {
 	return nil
 }
 
-// newGame returns a dungeon of which so many turns can be undone.
+// newGame returns a dungeon with a history of so many turns.
 func newGame(seed uint64, turns int) (*game, error) {
 	w := ecs.NewWorld(ecs.Options{History: turns})
 	ecs.MustRegisterRand(w, seed, 0)
@@ -102,7 +102,7 @@ func (g *game) lose() {
 // Commands are the keys that take a turn.
 const commands = "hjklgptd."
 
-// turn carries out a command of the hero, lets the dungeon answer, and ends with a commit.
+// turn carries out a command of the hero, then moves everything else, and ends with a commit.
 func (g *game) turn(command byte) {
 	hero := g.Hero.Get().Entity
 	switch command {
@@ -130,7 +130,7 @@ func (g *game) turn(command byte) {
 	g.world.Commit()
 }
 
-// turns returns how many turns were taken.
+// turns returns the number of turns taken.
 func (g *game) turns() int { return int(g.world.Tick()) - 1 }
 
 // undo takes back the last n turns.
@@ -146,7 +146,7 @@ func (g *game) tell(what string, e ecs.Entity) {
 	g.Events.Send(Event{what, l.Name})
 }
 
-// walk moves the hero by a step, through a thief that stands there.
+// walk moves the hero by a step, through a thief on that place.
 func (g *game) walk(hero ecs.Entity, dx, dy int8) {
 	p := g.step(hero, dx, dy)
 	for e := range g.at.Of(p) {
@@ -158,23 +158,25 @@ func (g *game) walk(hero ecs.Entity, dx, dy int8) {
 	g.Position.Set(hero, p)
 }
 
-// step returns where a step from e leads: walls are as far as it goes.
+// step returns the place that a step from e leads to. Walls stop it.
 func (g *game) step(e ecs.Entity, dx, dy int8) Position {
 	p, _ := g.Position.Get(e)
 	return Position{max(0, min(p.X+dx, width-1)), max(0, min(p.Y+dy, height-1))}
 }
 
-// slay ends a thief. What it stole falls down first, else it would end with it.
+// slay destroys a thief. Its loot falls to the floor first, because it would be destroyed with the
+// thief.
 func (g *game) slay(thief ecs.Entity, p Position) {
 	g.tell("slain", thief)
 	for _, e := range slices.Collect(g.contents.Of(thief)) {
-		g.lay(e, p)
+		g.putDown(e, p)
 	}
 	g.world.Destroy(thief)
 }
 
-// lay puts what somebody holds on the floor. In a fire it burns, with all that is in it.
-func (g *game) lay(e ecs.Entity, p Position) {
+// putDown puts a thing from its owner's hands on the floor. In a fire the thing burns, with everything
+// in it.
+func (g *game) putDown(e ecs.Entity, p Position) {
 	for other := range g.at.Of(p) {
 		if g.Fire.Has(other) {
 			for lost := range g.contents.Descendants(e) {
@@ -190,7 +192,7 @@ func (g *game) lay(e ecs.Entity, p Position) {
 	g.Position.Set(e, p)
 }
 
-// grab takes all things that lie where the hero stands.
+// grab takes all things on the hero's place.
 func (g *game) grab(hero ecs.Entity) {
 	p, _ := g.Position.Get(hero)
 	for _, e := range slices.Collect(g.at.Of(p)) {
@@ -202,7 +204,7 @@ func (g *game) grab(hero ecs.Entity) {
 	}
 }
 
-// bagOf returns the first bag that somebody holds.
+// bagOf returns the first bag of an owner.
 func (g *game) bagOf(e ecs.Entity) (bag ecs.Entity, ok bool) {
 	for bag := range g.contents.Of(e) {
 		if g.Bag.Has(bag) {
@@ -233,16 +235,16 @@ func (g *game) takeOut(hero ecs.Entity) {
 	}
 }
 
-// drop lays down the first thing that the hero holds.
+// drop puts the first thing of the hero on the floor.
 func (g *game) drop(hero ecs.Entity) {
 	if e, ok := g.contents.First(hero); ok {
 		p, _ := g.Position.Get(hero)
-		g.lay(e, p)
+		g.putDown(e, p)
 	}
 }
 
-// prowl lets thieves take their turn: who has nothing comes nearer and steals, who has
-// something runs about.
+// prowl moves the thieves. A thief without loot comes nearer and steals, and a thief with loot runs
+// about.
 func (g *game) prowl(hero ecs.Entity) {
 	if g.Thief.Len() == 0 && g.Dice.IntN(20) == 0 {
 		g.Thief.Set(g.place(Position{width - 1, height - 1}, Look{'T', "thief"}), Thief{})
@@ -262,8 +264,8 @@ func (g *game) prowl(hero ecs.Entity) {
 	}
 }
 
-// steal takes one of the things that the hero has, also out of a bag: it has a holder
-// already and gets another, which is one write.
+// steal takes one of the hero's things, even out of a bag. The thing has an owner already, so one
+// write gives it to the thief.
 func (g *game) steal(hero, thief ecs.Entity) {
 	things := slices.Collect(g.contents.Descendants(hero))
 	if len(things) == 0 {
@@ -276,7 +278,7 @@ func (g *game) steal(hero, thief ecs.Entity) {
 
 func sign(d int8) int8 { return max(-1, min(d, 1)) }
 
-// String draws the dungeon, below it what the hero has and what happened last.
+// String draws the dungeon, and below it the hero's things and the last events.
 func (g *game) String() string {
 	cells := slices.Repeat([]rune{'.'}, width*height)
 	for _, e := range g.Position.Entities() {
@@ -298,7 +300,7 @@ func (g *game) String() string {
 	return b.String()
 }
 
-// list writes what somebody holds, a line each, and what that holds further in.
+// list writes the things of an owner, a line each, and the things inside of them with more indent.
 func (g *game) list(b *strings.Builder, holder ecs.Entity, indent string) {
 	for e := range g.contents.Of(holder) {
 		l, _ := g.Look.Get(e)

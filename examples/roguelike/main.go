@@ -1,19 +1,20 @@
-// Roguelike is a dungeon with a bag, a fire and a thief, in which every turn can be
-// undone. It is about what entities hold: relations, an index of places, events.
+// Roguelike is a dungeon with a bag, a fire and a thief, in which every turn can be undone. It
+// shows possession: relations, an index of places, events.
 //
 //	hero ──▶ bag ──▶ ring        grab, pack, take out
-//	  │       ╰──▶ potion        the fire takes a bag with all that is in it
-//	  ╰──▶ wand ◀── thief        and the thief takes what it finds, in a bag too
+//	  │       ╰──▶ potion        the fire burns a bag with everything in it
+//	  ╰──▶ wand ◀── thief        and the thief takes things, even out of a bag
 //
 // Usage:
 //
 //	roguelike [-seed N] [-play N]
 //
-// It reads keys from its input, a line at a time, and draws the dungeon after each line:
-// h j k l walk, g grabs what lies here, p puts a thing into a bag, t takes one out, d drops
-// one, . waits, u undoes a turn, q quits. With -play it takes so many turns by itself, undoes
-// all of them and says whether the dungeon is what it was. It exits with 0, or with 1 if
-// something failed and 2 if it was called wrongly.
+// It reads lines of keys from its input, and draws the dungeon after each line. The keys h j k l
+// walk, g grabs the things on the hero's place, and p puts a thing into a bag. The key t takes one
+// out, d drops one, . waits, u undoes a turn, and q quits.
+//
+// With -play it takes so many turns by itself, undoes all of them, and says whether the dungeon is
+// as before. The exit code is 0, 1 after a failure, and 2 for wrong flags.
 package main
 
 import (
@@ -27,12 +28,12 @@ import (
 	"strings"
 )
 
-// maxTurns is how many turns can be undone.
+// maxTurns is the number of turns that can be undone.
 const maxTurns = 100_000
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// run is main without the process around it.
+// run is main without the process.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	flags := flag.NewFlagSet("roguelike", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -48,7 +49,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 		return 2
 	}
 	g, err := newGame(*seed, maxTurns)
-	out := bufio.NewWriter(stdout) // Keeps the first error for Flush.
+	out := bufio.NewWriter(stdout) // Keeps the first error until Flush.
 	switch {
 	case err != nil:
 	case *turns > 0:
@@ -63,7 +64,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	return 0
 }
 
-// play takes turns as the keys say that it reads.
+// play takes the turns of the keys that it reads.
 func (g *game) play(in io.Reader, out *bufio.Writer) error {
 	fmt.Fprintln(out, g)
 	lines := bufio.NewScanner(in)
@@ -87,8 +88,8 @@ func (g *game) play(in io.Reader, out *bufio.Writer) error {
 	return lines.Err()
 }
 
-// player returns what gives the keys of a player without a plan, drawn from seed: walks of
-// some steps, and much grabbing.
+// player returns a function with the keys of a random player: walks of some steps, and much
+// grabbing.
 func player(seed uint64) func() byte {
 	draw := rand.New(rand.NewPCG(seed, 1))
 	direction, steps := byte('l'), 0
@@ -104,7 +105,7 @@ func player(seed uint64) func() byte {
 	}
 }
 
-// playItself takes n turns by itself, and undoes them one by one.
+// playItself takes n random turns, and undoes them one by one.
 func (g *game) playItself(out io.Writer, seed uint64, n int) error {
 	key := player(seed)
 	before, start := g.world.Digest(), g.String()

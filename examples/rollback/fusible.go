@@ -2,11 +2,11 @@ package main
 
 import "github.com/stet-ecs/stet/ecs"
 
-// A Cloud drifts over the plane, more and more slowly, and does nothing else.
+// A Cloud drifts over the plane, ever more slowly, and does nothing else.
 type Cloud struct{ X, V float64 }
 
-// addCloud adds a cloud, and a system that moves it as a game must not that is played on several
-// kinds of machines. In the safe form there is a conversion around each product, see
+// addCloud adds a cloud, and a system that moves it in the unsafe form. A game for several kinds of
+// machines must not do that. In the safe form there is a conversion around each product; see
 // docs/MACHINES.md.
 func (g *game) addCloud() {
 	clouds := ecs.MustRegister[Cloud](g.world)

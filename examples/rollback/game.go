@@ -8,7 +8,7 @@ import (
 // The plane is a torus of size by size units.
 const size = 1 << 12
 
-// What a player can press, as bits.
+// These bits are what a player can press.
 const (
 	pressLeft = 1 << iota
 	pressRight
@@ -17,15 +17,15 @@ const (
 	pressFire
 )
 
-// Buttons are what the two players press in a tick.
+// Buttons are the buttons of both players in a tick.
 type Buttons = rollback.Inputs[byte]
 
 type (
-	// Position is where something is, and Velocity what is added to that in a tick.
+	// Position is a place, and Velocity is added to it in each tick.
 	Position struct{ X, Y int32 }
 	Velocity struct{ X, Y int32 }
 
-	// Ship is what a player flies.
+	// Ship is the ship of a player.
 	Ship struct {
 		Player   uint8
 		Cooldown uint8 // Ticks until it can fire again.
@@ -33,19 +33,19 @@ type (
 		Score    int32
 	}
 
-	// Bullet is what a ship fires. Every third one of a player has power.
+	// Bullet is a shot of a ship. Every third one of a player is strong.
 	Bullet struct {
 		Owner ecs.Entity
 		Power uint8
 		Life  uint8 // Ticks.
 	}
 
-	// Rock is what a bullet breaks.
+	// Rock breaks when a bullet hits it.
 	Rock struct{ Size int32 }
 )
 
-// A game is a world and the systems that make its ticks. All that a system reads
-// is in the world or in the buttons, unless it has the bug.
+// A game is a world and the systems that make its ticks. A system reads only the world and the
+// buttons, unless the game has the bug.
 type game struct {
 	world   *ecs.World
 	stepper ecs.Stepper[Buttons]
@@ -58,11 +58,10 @@ type game struct {
 	rocks      *ecs.Storage[Rock]
 
 	bug   bool
-	shots [2]int32 // The bug: no world puts this back.
+	shots [2]int32 // The bug: no restore changes this.
 }
 
-// newGame returns a game at its beginning, which is a tick, with a history of so
-// many ticks.
+// newGame returns a game at its beginning, which is a tick, with a history of so many ticks.
 func newGame(history int, c config) *game {
 	w := ecs.NewWorld(ecs.Options{History: history})
 	g := &game{
@@ -112,7 +111,7 @@ func push(buttons, button byte) int32 {
 	return 0
 }
 
-// fire makes bullets.
+// fire makes the bullets of both ships.
 func (g *game) fire(w *ecs.World, pressed Buttons) {
 	for i, e := range g.ships.Entities() {
 		ship := g.ships.Mut(e)
@@ -147,14 +146,14 @@ func (g *game) shoot(w *ecs.World, ship ecs.Entity, power bool) {
 	g.bullets.Set(e, b)
 }
 
-// move moves all there is. It ends bullets that are old.
+// move moves everything, and destroys old bullets.
 func (g *game) move(w *ecs.World, _ Buttons) {
 	for i, e := range g.velocities.Entities() {
 		v := g.velocities.Values()[i]
 		at := g.positions.Mut(e)
 		at.X, at.Y = (at.X+v.X)&(size-1), (at.Y+v.Y)&(size-1)
 	}
-	// From the end: the last one takes the place of one that goes.
+	// From the end: the last row takes the place of a removed one.
 	for i := g.bullets.Len() - 1; i >= 0; i-- {
 		e := g.bullets.Entities()[i]
 		if b := g.bullets.Mut(e); b.Life > 1 {
@@ -165,7 +164,7 @@ func (g *game) move(w *ecs.World, _ Buttons) {
 	}
 }
 
-// addRock makes a rock somewhere, now and then.
+// addRock sometimes makes a rock.
 func (g *game) addRock(w *ecs.World, _ Buttons) {
 	if g.rocks.Len() >= 12 || g.chance.IntN(8) > 0 {
 		return
@@ -176,7 +175,7 @@ func (g *game) addRock(w *ecs.World, _ Buttons) {
 	g.rocks.Set(e, Rock{int32(64 + g.chance.IntN(256))})
 }
 
-// hit breaks the rocks that bullets are in.
+// hit breaks the rocks that bullets have reached.
 func (g *game) hit(w *ecs.World, _ Buttons) {
 	for i := g.bullets.Len() - 1; i >= 0; i-- {
 		e := g.bullets.Entities()[i]
@@ -189,7 +188,7 @@ func (g *game) hit(w *ecs.World, _ Buttons) {
 	}
 }
 
-// rockAt returns the first rock that e is in.
+// rockAt returns the first rock at the place of e.
 func (g *game) rockAt(e ecs.Entity) (rock ecs.Entity, ok bool) {
 	at, _ := g.positions.Get(e)
 	for i, rock := range g.rocks.Entities() {
@@ -203,7 +202,7 @@ func (g *game) rockAt(e ecs.Entity) (rock ecs.Entity, ok bool) {
 
 func abs(v int32) int32 { return max(v, -v) }
 
-// score returns what the players have.
+// score returns the scores of the players.
 func (g *game) score() (points [2]int32) {
 	for _, s := range g.ships.Values() {
 		points[s.Player] = s.Score

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A link carries messages one way, as a bad network does: it loses some, and the
-// others take from one tick to delay ticks, so that they overtake each other.
+// A link carries messages in one direction, like a bad network. It loses some messages. Each other
+// one takes from one tick to delay ticks, so that messages overtake each other.
 type link struct {
 	rng    *rand.Rand
 	loss   int // Of 100.
@@ -15,7 +15,7 @@ type link struct {
 	lost   int
 }
 
-// A flight is a message under way.
+// A flight is a message on its way.
 type flight struct {
 	arrives int
 	message message
@@ -25,7 +25,7 @@ func newLink(seed, number uint64, loss, delay int) *link {
 	return &link{rng: rand.New(rand.NewPCG(seed, number)), loss: loss, delay: delay}
 }
 
-// send takes a message at a time, which it keeps.
+// send takes over a message at a time.
 func (l *link) send(now int, m message) {
 	if l.rng.IntN(100) < l.loss {
 		l.lost++
@@ -34,7 +34,7 @@ func (l *link) send(now int, m message) {
 	l.flying = append(l.flying, flight{now + 1 + l.rng.IntN(l.delay), m})
 }
 
-// deliver calls f with what has arrived.
+// deliver calls f with each message that has arrived.
 func (l *link) deliver(now int, f func(message)) {
 	for _, a := range l.flying {
 		if a.arrives <= now {

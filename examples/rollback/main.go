@@ -1,21 +1,22 @@
-// Rollback plays a game of two players over a bad network, as fighting games do: each side goes on
-// at once with a guess of what the other presses, and when the buttons arrive and were others, it
-// goes back and makes the ticks since again. Both sides are in this process, and so is the network.
+// Rollback plays a game of two players over a bad network, as fighting games do. Each side guesses
+// the other's buttons and continues at once. If the real buttons differ, the side goes back and
+// makes the ticks since then again. Both sides and the network are in this process.
 //
 // Usage:
 //
-//	rollback [-ticks N] [-loss PERCENT] [-delay TICKS] [-seed N] [-bug] [-fusible] [-digests] [-dir DIR]
+//	rollback [-ticks N] [-loss PERCENT] [-delay TICKS] [-seed N] [-bug] [-fusible]
+//	         [-digests] [-dir DIR]
 //
-// The two sides exchange digests of their worlds. With -bug the game keeps something outside of its
-// world, where going back does not reach: the sides disagree soon, and the command says from which
-// tick on, and saves both worlds in DIR, or a new temporary directory, for ecsdump diff. In DIR all
-// ticks of both are kept too, in stores.
+// The two sides exchange digests of their worlds. With -bug the game keeps a counter outside of its
+// world, which no rollback restores, so the sides soon differ. The command then prints the first
+// tick that differs. It saves both worlds for ecsdump diff, in DIR or in a new temporary directory.
+// Stores in DIR have all ticks of both sides.
 //
-// With -digests it prints the digest of every tick in the end, which is the same on every machine.
-// With -fusible a cloud drifts by x + v*dt, and it is not: see docs/MACHINES.md.
+// With -digests it prints the digest of every tick at the end. The digests are the same on every
+// machine. With -fusible a cloud drifts by x + v*dt, and they are not: see docs/MACHINES.md.
 //
-// Nothing depends on the time: the same flags give the same output. It exits with 0, or with 1 if
-// the sides disagree or it failed, and 2 if it was called wrongly.
+// Nothing depends on the time: the same flags give the same output. The exit code is 0, 1 if the
+// sides differ or after a failure, and 2 for wrong flags.
 package main
 
 import (
@@ -29,7 +30,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// A config is what the flags say.
+// A config has the values of the flags.
 type config struct {
 	ticks, loss, delay int
 	seed               uint64
@@ -38,7 +39,7 @@ type config struct {
 	dir                string // Empty: a new temporary directory.
 }
 
-// run is main without the process around it.
+// run is main without the process.
 func run(args []string, stdout, stderr io.Writer) (code int) {
 	c, err := parseFlags(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -58,8 +59,8 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	return 0
 }
 
-// parseFlags reads the flags. It has printed what is wrong with them when it
-// returns an error; [flag.ErrHelp] says that help was asked for.
+// parseFlags reads the flags. When it returns an error, it has printed what is wrong with them. The
+// error is [flag.ErrHelp] if help was requested.
 func parseFlags(args []string, stderr io.Writer) (c config, err error) {
 	flags := flag.NewFlagSet("rollback", flag.ContinueOnError)
 	flags.SetOutput(stderr)

@@ -14,13 +14,13 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A match is two peers with a link in either direction. Nothing in it depends on the
-// time: the same config gives the same match.
+// A match is two peers with a link in either direction. Nothing in it depends on the time: the same
+// config gives the same match.
 type match struct {
 	config
 	peers  [2]*peer
-	links  [2]*link         // What the peer of this number sends over.
-	stores []*persist.Store // Of the worlds of the peers, if they are kept.
+	links  [2]*link         // By the number of the sending peer.
+	stores []*persist.Store // The stores of the peers' worlds, if they are kept.
 	now    int
 }
 
@@ -37,7 +37,7 @@ func newMatch(c config) (*match, error) {
 	return m, nil
 }
 
-// keep has the ticks of both worlds written to stores in the directory of the match.
+// keep writes the ticks of both worlds to stores in the directory of the match.
 func (m *match) keep(ctx context.Context) error {
 	for i, p := range m.peers {
 		dir := m.store(i)
@@ -65,11 +65,11 @@ func (m *match) close(ctx context.Context) (err error) {
 	return err
 }
 
-// errDesync reports that the peers have different worlds.
+// errDesync reports that the worlds of the peers differ.
 var errDesync = errors.New("the peers disagree")
 
-// play plays the match. An error that wraps errDesync says that the peers came out
-// with other states of a tick, which is returned; they may have differed before.
+// play plays the match. If the error wraps errDesync, the states of the returned tick differ;
+// earlier ticks may differ too.
 func (m *match) play() (tick int, err error) {
 	for !m.over() {
 		m.now++
@@ -85,7 +85,7 @@ func (m *match) play() (tick int, err error) {
 	return 0, nil
 }
 
-// over reports whether both peers know all of the match.
+// over reports whether both peers have all ticks of the match.
 func (m *match) over() bool {
 	for _, p := range m.peers {
 		if p.session.Confirmed() < p.start+uint64(m.ticks) {
@@ -95,8 +95,7 @@ func (m *match) over() bool {
 	return true
 }
 
-// turn lets a peer do what it does in a tick. It returns a tick on which the other
-// disagrees.
+// turn runs the work of a peer in one tick. It returns a tick about which the peers disagree.
 func (m *match) turn(i int) (tick int, err error) {
 	p := m.peers[i]
 	m.links[1-i].deliver(m.now, func(msg message) {
@@ -119,9 +118,8 @@ func (m *match) turn(i int) (tick int, err error) {
 	return 0, err
 }
 
-// goToFirst makes both peers go back to the first tick, up to the one given, that
-// they have different states of, and returns it and the first component that
-// differs.
+// goToFirst makes both peers go back to the first tick at which their states differ. That tick is
+// at most the given one. It returns the tick and the first component that differs.
 func (m *match) goToFirst(tick int) (first int, component string, err error) {
 	first = max(m.peers[0].agreed(), m.peers[1].agreed()) + 1
 	for _, p := range m.peers {
@@ -142,7 +140,7 @@ func (m *match) goToFirst(tick int) (first int, component string, err error) {
 	return 0, "", fmt.Errorf("tick %d was another before, and is not now", tick)
 }
 
-// differing returns the first component or resource of two that differ.
+// differing returns the first component or resource with different values.
 func differing(d [2]ecs.Digests) string {
 	for i, s := range d[0].Storages {
 		if i >= len(d[1].Storages) || d[1].Storages[i] != s {
@@ -152,7 +150,7 @@ func differing(d [2]ecs.Digests) string {
 	return "the entities"
 }
 
-// sayDigests plays the match again without a link and says the digest of every tick.
+// sayDigests plays the match again without a link and prints the digest of every tick.
 func (m *match) sayDigests(say func(format string, args ...any)) {
 	g := newGame(0, m.config)
 	for i := range m.ticks {
@@ -161,8 +159,7 @@ func (m *match) sayDigests(say func(format string, args ...any)) {
 	}
 }
 
-// save saves the worlds of both peers and returns the command that shows how they
-// differ.
+// save saves the worlds of both peers and returns the command that shows the difference.
 func (m *match) save(ctx context.Context, tick uint64) (command string, err error) {
 	if m.dir == "" {
 		if m.dir, err = os.MkdirTemp("", "rollback-"); err != nil {
@@ -183,8 +180,8 @@ func (m *match) save(ctx context.Context, tick uint64) (command string, err erro
 	return command, nil
 }
 
-// run plays the match and tells w how it went. Stores end with what the worlds are then: where the
-// peers disagree, with the first tick that differs.
+// run plays the match and reports to w. The stores end with the final worlds; where the peers
+// disagree, that is the first tick that differs.
 func (m *match) run(ctx context.Context, w io.Writer) (err error) {
 	say := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 	say("%d ticks over a link that loses %d%% and takes up to %d ticks, seed %d", m.ticks, m.loss, m.delay, m.seed)

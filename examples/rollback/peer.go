@@ -8,20 +8,19 @@ import (
 )
 
 const (
-	window     = 8  // Ticks that a peer may be ahead of what it knows.
-	checkEvery = 20 // Ticks from one digest that is exchanged to the next.
-	// Ticks that a world keeps: to roll back, and to look for the first that differs.
+	window     = 8  // Ticks that a peer may be ahead of the buttons that it has.
+	checkEvery = 20 // Ticks between two exchanged digests.
+	// The ticks that a world keeps: to roll back, and to find the first that differs.
 	history = 100
 )
 
 // A message is what a peer sends in every tick.
 type message = rollback.Message[byte]
 
-// A peer is one side of the match: a game of its own, and a session that knows what
-// was pressed on both sides. It goes on without waiting for the other's buttons.
+// A peer is one side of the match: a game of its own, and a session with the buttons of both sides.
+// It continues without waiting for the other's buttons.
 //
-// Ticks count from the beginning of the game here, which is a tick of its world
-// too.
+// Ticks count from the beginning of the game, which is a tick of its world too.
 type peer struct {
 	*game
 	session *rollback.Session[byte]
@@ -30,7 +29,7 @@ type peer struct {
 	rng     *rand.Rand
 
 	ours    []byte // Buttons by tick.
-	pressed bool   // The last of them are those of a tick that is still to be made.
+	pressed bool   // The last of them is for the tick that comes next.
 
 	rollbacks, longest, waited, checks int // For the report.
 }
@@ -45,15 +44,14 @@ func newPeer(player int, c config) (*peer, error) {
 	}, err
 }
 
-// tick returns how many ticks the game has.
+// tick returns the number of ticks of the game.
 func (p *peer) tick() int { return int(p.world.Tick() - p.start) }
 
-// agreed returns the last tick whose digest was the same on both sides.
+// agreed returns the last tick with equal digests on both sides.
 func (p *peer) agreed() int { return int(max(p.start, p.session.Agreed(1-p.player)) - p.start) }
 
-// settle makes the ticks again that were made with a wrong guess, and those after
-// them. An error that wraps rollback.ErrDesync says that the other side has another
-// world.
+// settle makes the ticks with a wrong guess, and all later ones, again. If the error wraps
+// rollback.ErrDesync, the other side has another world.
 func (p *peer) settle() error {
 	agreed, remade := p.agreed(), p.session.Remade()
 	err := p.session.Settle()
@@ -67,7 +65,7 @@ func (p *peer) settle() error {
 	return err
 }
 
-// advance makes the next tick, unless the peer is too far ahead of what it knows.
+// advance makes the next tick, unless the peer is too far ahead.
 func (p *peer) advance() error {
 	if !p.pressed {
 		p.ours, p.pressed = append(p.ours, p.press()), true
@@ -81,7 +79,7 @@ func (p *peer) advance() error {
 	return err
 }
 
-// press returns what the player presses: mostly what it pressed before.
+// press returns the buttons of the player: mostly those of the previous tick.
 func (p *peer) press() byte {
 	if n := len(p.ours); n > 0 && p.rng.IntN(6) > 0 {
 		return p.ours[n-1]
