@@ -174,8 +174,8 @@ func (g *game) slay(thief ecs.Entity, p Position) {
 	g.world.Destroy(thief)
 }
 
-// putDown puts a thing from its owner's hands on the floor. In a fire the thing burns, with everything
-// in it.
+// putDown puts a thing from its owner's hands on the floor. In a fire the thing burns, with
+// everything in it.
 func (g *game) putDown(e ecs.Entity, p Position) {
 	for other := range g.at.Of(p) {
 		if g.Fire.Has(other) {
