@@ -49,10 +49,10 @@ func (a *app) man(root *cobra.Command, dir string) error {
 	doc := &manDoc{Output: dir}
 	for _, page := range pagesOf(root) {
 		file := filepath.Join(dir, filepath.FromSlash(page.file))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { // Readable for all users.
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // Readable for all users.
 			return system(err)
 		}
-		// Readable for all users.
+		//nolint:gosec // Readable for all users.
 		if err := os.WriteFile(file, []byte(page.text), 0o644); err != nil {
 			return system(err)
 		}

@@ -12,29 +12,29 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A range is written A..B in every command, but asks for one of three things:
+// A range is written A..B in every command, but has one of three meanings:
 //
 //	log, stats                    records as they stand in the journal, on any branch: a span
 //	history, bisect, plot, panel  the way to state B from state A, which B must come from
 //	diff, export                  the states A and B; export tells what each tick between them changed
 //
-// Only a span can hold records that were rewound, and so the same tick twice. Tables of export are
-// of the states on the way, as those of panel.
+// Only a span can have rewound records, and so the same tick twice. Tables of export use the
+// states of a path, like panel.
 
-// A span is a range of records. An end that is a tick bounds ticks, on all
-// branches; another point bounds the order in the journal.
+// A span is a range of records. An end that is a tick limits ticks on all branches; another point
+// limits the position in the journal.
 type span struct {
 	firstTick, lastTick uint64
 	firstSeq, lastSeq   uint64
 }
 
-// holds reports whether e is in r: both its tick and its place in the journal must be.
+// holds reports whether e is in r, by its tick and by its position.
 func (r span) holds(e journal.Entry) bool {
 	return r.firstTick <= e.Tick && e.Tick <= r.lastTick && r.firstSeq <= e.ID.Seq && e.ID.Seq <= r.lastSeq
 }
 
-// span reads A..B, A.., ..B or a single point. A single point is both ends. An end that is a tick
-// leaves the order in the journal open, and the other way round, so that 100..record:88 means both.
+// span parses A..B, A.., ..B or a single point, which is both ends. A tick limits only ticks, and
+// another point only positions, so 100..record:88 limits both.
 func (s *source) span(text string) (span, error) {
 	r := span{0, math.MaxUint64, 0, math.MaxUint64}
 	first, last, isRange := strings.Cut(text, "..")
@@ -53,8 +53,8 @@ func (s *source) span(text string) (span, error) {
 	return r, nil
 }
 
-// chosen returns the records that the optional range in args names. None is an error that says
-// which there are, rather than an empty list.
+// chosen returns the records of the optional range in args. For an empty range it returns an
+// error that names the available records.
 func (s *source) chosen(args []string) ([]journal.Entry, error) {
 	if len(args) == 0 {
 		return s.Log().Entries, nil
@@ -70,12 +70,13 @@ func (s *source) chosen(args []string) ([]journal.Entry, error) {
 	return chosen, nil
 }
 
-// bound sets tick or seq to what a point names, neither if it is empty.
+// bound sets tick or seq to the value of a point, or neither if the point is empty.
 func (s *source) bound(text string, tick, seq *uint64) (err error) {
 	if text == "" {
 		return nil
 	}
-	if n, err := strconv.ParseUint(text, 10, 64); err == nil { // Of all branches, so it is not resolved.
+	// A tick limits all branches, so it is not resolved.
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 		*tick = n
 		return nil
 	}
@@ -86,7 +87,7 @@ func (s *source) bound(text string, tick, seq *uint64) (err error) {
 	return err
 }
 
-// resolved returns the records that two points name; 0 for an empty first one.
+// resolved returns the records of two points; 0 for an empty first one.
 func (s *source) resolved(first, last string) (from, to uint64, err error) {
 	if to, err = s.Resolve(last); err == nil && first != "" {
 		from, err = s.Resolve(first)
@@ -94,14 +95,14 @@ func (s *source) resolved(first, last string) (from, to uint64, err error) {
 	return from, to, err
 }
 
-// ends are what the arguments of diff name.
+// ends are the two sides of diff.
 type ends struct {
-	a, b  string // Points of the one store.
-	store string // Else the second one.
+	a, b  string // Points of the first store.
+	store string // The second store, if given; then there are no points.
 }
 
-// diffEnds tells points from a second store. What can be a point is one: a file of such a
-// name is written ./100.
+// diffEnds distinguishes points from a second store. A text with the form of a point is a point:
+// a file with such a name is written ./100.
 //
 //	diff D              @latest~1 and the newest
 //	diff D 100          100 and the newest
@@ -123,19 +124,20 @@ func diffEnds(args []string) ends {
 		}
 		return ends{a: first, b: last}
 	}
-	if isPoint(args[1]) { // After ranges: a name may hold dots, as in snap:2..9.
+	// Checked after ranges, because a name may contain dots, as in snap:2..9.
+	if isPoint(args[1]) {
 		return ends{a: args[1]}
 	}
 	return ends{store: args[1]}
 }
 
-// isPoint reports whether text is written like a point in time, not like a path. It asks for
-// the form alone: mark:boss is a point whether or not there is such a mark, so that a mistake in
-// its name is told as one, and not as a file that is not there.
+// isPoint reports whether text has the form of a point in time and not of a path. It checks only
+// the form: mark:boss is a point even if the mark is missing, so a misspelled name is reported as
+// an unknown mark.
 func isPoint(text string) bool {
 	text, _, _ = strings.Cut(text, "~")
-	// A kind is small letters before a colon: C:\game is a path, and one like a:b is written ./a:b. So
-	// is a scheme, with // behind it.
+	// A kind is lower-case letters before a colon. C:\game is a path, and a file named a:b is
+	// written ./a:b. A URL scheme, with // after the colon, is a path too.
 	digits := strings.Trim(text, "0123456789") == ""
 	kind, name, ok := strings.Cut(text, ":")
 	ok = ok && !strings.HasPrefix(name, "//")

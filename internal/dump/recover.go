@@ -11,51 +11,56 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Recover writes what is good; what it found on the way is the report, which is printed also if
-// nothing could be saved. Who calls it has lost something and decides by the report what to do
-// next, so the document tells numbers of records, and what other calls would save.
+// Recover writes what can be saved and prints a report, even if nothing could be saved. Users
+// decide by the report what to do next, so it contains record numbers and the other calls that
+// would save more.
 //
 //	exit 0   all of the state wanted is in OUT
 //	exit 1   OUT is written, and something is lost
 //	exit 4   nothing could be saved; --partial may do more, if the report says so
 //
-// It opens nothing as other commands do: a store that cannot be opened is just what it is for.
+// It does not open the store like other commands, because its input often cannot be opened.
 
 // recoverDoc is what recover --json prints.
 type recoverDoc struct {
-	Complete bool   `json:"complete"`       // Nothing of the state wanted is lost.
-	Out      string `json:"out,omitempty"`  // What was written; absent: nothing could be saved.
-	Tick     uint64 `json:"tick"`           // Of the state saved.
-	Seq      uint64 `json:"record"`         // Of its record in STORE.
-	Wanted   uint64 `json:"wanted"`         // The record of the state wanted.
-	Lost     int    `json:"lost"`           // Records between the two that cannot be saved, at most,
-	LostFrom uint64 `json:"lost_from"`      // from this one on.
-	More     string `json:"more,omitempty"` // Damage that later ones may have been lost in.
+	Complete bool `json:"complete"` // Nothing of the wanted state is lost.
+	// The path that was written; missing if nothing could be saved.
+	Out    string `json:"out,omitempty"`
+	Tick   uint64 `json:"tick"`   // Tick of the saved state.
+	Seq    uint64 `json:"record"` // Record of the saved state in STORE.
+	Wanted uint64 `json:"wanted"` // The record of the wanted state.
+	// Largest number of lost records between the saved and the wanted state.
+	Lost     int    `json:"lost"`
+	LostFrom uint64 `json:"lost_from"`      // The first lost record.
+	More     string `json:"more,omitempty"` // Damage that may hide later records.
 
-	Snapshot string `json:"snapshot,omitempty"` // The file the state was reached from,
-	Replayed int    `json:"replayed"`           // and the ticks replayed behind it.
+	Snapshot string `json:"snapshot,omitempty"` // The snapshot file that was loaded.
+	Replayed int    `json:"replayed"`           // Number of ticks replayed after the snapshot.
 
-	From         uint64   `json:"from"`          // The oldest tick from which on OUT has the history.
-	Ticks        int      `json:"ticks"`         // How many OUT has.
-	DroppedTicks int      `json:"dropped_ticks"` // Readable ones that it lacks.
-	Names        []string `json:"names"`         // Its snapshots with names.
-	DroppedNames []string `json:"dropped_names"` // Those it lacks.
-	Tips         []tipDoc `json:"tips"`          // Branches that reach further: --at record:RECORD saves them.
+	From         uint64   `json:"from"`          // The oldest tick of the history in OUT.
+	Ticks        int      `json:"ticks"`         // Number of ticks in OUT.
+	DroppedTicks int      `json:"dropped_ticks"` // Number of readable ticks that OUT lacks.
+	Names        []string `json:"names"`         // Named snapshots in OUT.
+	DroppedNames []string `json:"dropped_names"` // Named snapshots that OUT lacks.
+	// Branches that reach further; --at record:RECORD saves them.
+	Tips []tipDoc `json:"tips"`
 
-	Pieces   bool         `json:"pieces"`   // --partial would reach further.
-	Partial  bool         `json:"partial"`  // OUT is put together from pieces: a state that STORE never was in.
-	Missing  []missingDoc `json:"missing"`  // What is known to be missing in it,
-	Entities int          `json:"entities"` // how many entities that were alive,
-	Retired  int          `json:"retired"`  // and indices that are never used again, as their generations are lost.
+	Pieces bool `json:"pieces"` // True if --partial would reach further.
+	// OUT is put together from pieces, a state that STORE never had.
+	Partial  bool         `json:"partial"`
+	Missing  []missingDoc `json:"missing"`  // What is known to be missing in OUT.
+	Entities int          `json:"entities"` // Number of living entities that are missing.
+	// Indices that are never reused, because their generations are lost.
+	Retired int `json:"retired"`
 
-	Problems []problemDoc `json:"problems"` // What is damaged.
+	Problems []problemDoc `json:"problems"` // The damage that was found.
 }
 
-// A missingDoc says what is lost of a component or resource.
+// A missingDoc counts the lost rows of a component or resource.
 type missingDoc struct {
 	Component string `json:"component"`
-	Rows      int    `json:"rows"` // Lost, at most.
-	Of        int    `json:"of"`   // There were.
+	Rows      int    `json:"rows"` // Largest number of lost rows.
+	Of        int    `json:"of"`   // Number of rows before the damage.
 }
 
 // A tipDoc is the end of a branch.
@@ -90,7 +95,8 @@ Exit status: 0 nothing is lost, 1 something is, 3 STORE is none, 4 nothing could
 			if o.out == "" {
 				return fail(exitUsage, try("recover", path, "-o", path+".recovered"), "give the name of what to write with -o")
 			}
-			if o.At == "@latest" { // Then it is the newest that there is a trace of, not the head.
+			// Empty means the newest state with any trace, which may be after the head.
+			if o.At == "@latest" {
 				o.At = ""
 			}
 			var name string
@@ -103,21 +109,20 @@ Exit status: 0 nothing is lost, 1 something is, 3 STORE is none, 4 nothing could
 	},
 }
 
-// A recovery is what recover is to do.
+// A recovery has the flags of recover.
 type recovery struct {
 	out string
 	inspect.RecoverOptions
 }
 
-// end prints what became of it, if err says that nothing else went wrong than that STORE is
-// damaged. That is what a report is for, so it is printed also if nothing could be saved; any
-// other error leaves no report. That STORE is none, or that OUT is there already, is such an error.
+// end prints the report if err is nil or damage, even if nothing could be saved. Other errors
+// have no report: for example, STORE is not a store, or OUT exists.
 func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 	path := c.args[0]
 	if err != nil && !errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrNotFound) {
 		f := opening(path, err)
 		if errors.Is(err, persist.ErrForeign) {
-			f.next = "" // What it would say is known by now.
+			f.next = "" // The suggestion would only repeat this result.
 		}
 		return f
 	}
@@ -125,12 +130,12 @@ func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 	if err == nil {
 		doc.Out, doc.Complete = o.out, r.Complete()
 	}
-	// Complete is only said of what was written.
+	// Complete is true only if a file was written.
 	if err := c.tell(doc); err != nil || doc.Complete {
 		return err
 	}
 	if err != nil {
-		// The first line is the reason. Problems are below it, and were printed.
+		// The first line is the reason; the lines below repeat the printed problems.
 		reason, _, _ := strings.Cut(describe.Unprefixed(err), "\n")
 		return fail(exitCorrupt, recovering(path, r, err), "%s: nothing could be saved: %s", path, reason)
 	}
@@ -141,8 +146,8 @@ func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 	return fail(exitProblem, next, "%s: something is lost; %s has the rest", path, o.out)
 }
 
-// recovering returns the recover command that would save something of what is at path, by what a
-// recovery said that was to write nothing; "": none would.
+// recovering returns the recover command that would save something from path, judged by a
+// recovery that wrote nothing; "" if none would.
 func recovering(path string, r *inspect.RecoverReport, err error) string {
 	switch {
 	case err == nil:
@@ -156,7 +161,7 @@ func recovering(path string, r *inspect.RecoverReport, err error) string {
 // tryPieces returns the recover command that puts a state together from pieces.
 func tryPieces(path string) string { return try("recover", path, "-o", path+".pieces", "--partial") }
 
-// recoverDocOf describes r. Lists are empty rather than null.
+// recoverDocOf describes r. Empty lists are not null.
 func recoverDocOf(r *inspect.RecoverReport) *recoverDoc {
 	return &recoverDoc{
 		Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom, More: describe.Unprefixed(r.More),
@@ -169,7 +174,8 @@ func recoverDocOf(r *inspect.RecoverReport) *recoverDoc {
 	}
 }
 
-// print prints what was saved, then what was not: nobody shall take a part for the whole.
+// print prints what was saved, then what was lost, so that users do not mistake a part for the
+// whole.
 func (d *recoverDoc) print(a *app) {
 	for _, p := range d.Problems {
 		a.Line("problem: %s", p.Message)
@@ -195,7 +201,7 @@ func (d *recoverDoc) print(a *app) {
 	a.Line("written: %s", d.Out)
 }
 
-// missing prints what is not in a state that was put together.
+// missing prints what a state from pieces lacks.
 func (d *recoverDoc) missing(a *app) {
 	for _, m := range d.Missing {
 		a.Line("missing: %d of %s of %s", m.Rows, term.Count(m.Of, "row", "rows"), m.Component)
@@ -208,7 +214,7 @@ func (d *recoverDoc) missing(a *app) {
 	}
 }
 
-// lost prints what is lost.
+// lost prints the lost records.
 func (d *recoverDoc) lost(a *app) {
 	switch {
 	case d.Lost == 1:

@@ -25,27 +25,28 @@ type schemaDoc struct {
 // A componentDoc describes a component, tag or resource.
 type componentDoc struct {
 	Name    string     `json:"name"`
-	Kind    string     `json:"kind"`  // component, tag or resource.
-	Width   int        `json:"width"` // Bytes of a row; -1: rows vary.
+	Kind    string     `json:"kind"`  // Component, tag or resource.
+	Width   int        `json:"width"` // Bytes of a row; -1 if rows vary.
 	Rows    int        `json:"rows"`
-	Rewinds bool       `json:"rewinds"` // It is put back when the world is.
-	Layout  string     `json:"layout"`  // In Go's notation.
-	Fields  []fieldDoc `json:"fields"`  // Of a struct; else empty.
+	Rewinds bool       `json:"rewinds"` // A restore of the world also restores it.
+	Layout  string     `json:"layout"`  // In Go syntax.
+	Fields  []fieldDoc `json:"fields"`  // Fields of a struct, otherwise empty.
 
-	Constants []constantsDoc `json:"constants,omitempty"` // Of the numbers in it that have names.
+	Constants []constantsDoc `json:"constants,omitempty"` // Named constants of numbers in it.
 }
 
-// A constantsDoc says what the numbers of a field are called.
+// A constantsDoc lists the names of the numbers of a field.
 type constantsDoc struct {
-	Field string   `json:"field"` // As expressions name it, with [] for elements; "": all of it.
-	Type  string   `json:"type"`  // Its name.
-	Names []string `json:"names"` // Of 0, 1 and so on; "": that one has none.
+	// Path as in expressions, with [] for elements; "" for the whole value.
+	Field string   `json:"field"`
+	Type  string   `json:"type"`  // Name of the type.
+	Names []string `json:"names"` // Names of 0, 1 and so on; "" for a number without a name.
 }
 
 // A fieldDoc describes a field of a struct.
 type fieldDoc struct {
 	Name string `json:"name"`
-	Type string `json:"type"` // In Go's notation.
+	Type string `json:"type"` // In Go syntax.
 }
 
 var schemaCommand = command{
@@ -80,8 +81,8 @@ func schemaDocOf(im state) *schemaDoc {
 	})}
 }
 
-// constantsIn appends the constants of t, which is at path. Elements and keys of what has several
-// have [] behind the path; what a pointer leads to has the path of the pointer.
+// constantsIn appends the constants of t, which is at path. Elements and keys have [] after the
+// path. The target of a pointer has the path of the pointer.
 func constantsIn(docs []constantsDoc, path string, t *layout.Type) []constantsDoc {
 	if t == nil {
 		return docs
@@ -98,7 +99,7 @@ func constantsIn(docs []constantsDoc, path string, t *layout.Type) []constantsDo
 	return constantsIn(constantsIn(docs, path, t.Key), path, t.Elem)
 }
 
-// print prints a table. The layout comes last, as it may be long.
+// print prints a table. The layout is the last column, because it may be long.
 func (d *schemaDoc) print(a *app) {
 	term.Table(a.Out, d.Components, func(c componentDoc) []any {
 		var width any = c.Width
@@ -110,7 +111,7 @@ func (d *schemaDoc) print(a *app) {
 	d.printConstants(a)
 }
 
-// printConstants prints what numbers are called, if any are.
+// printConstants prints the named constants, if any.
 func (d *schemaDoc) printConstants(a *app) {
 	var all []constantsDoc
 	for _, c := range d.Components {
@@ -133,10 +134,9 @@ func (d *schemaDoc) printConstants(a *app) {
 	}, "FIELD", "TYPE", "~CONSTANTS")
 }
 
-// goTypes prints the components of im as Go types that have their layouts: a program
-// that registers them under the stored names can load what was read. Names of components and fields
-// may be anything, in any script; those that Go does not take become ones that it takes, and differ
-// from all others.
+// goTypes prints the components of im as Go types with the same layouts. A program that registers
+// these types under the stored names can load the state. Stored names may contain any characters;
+// invalid Go names are replaced by unique valid ones.
 func (a *app) goTypes(im state) error {
 	var b bytes.Buffer
 	b.WriteString("// Package types has the component types of a store, as ecsdump read them.\npackage types\n")
@@ -148,7 +148,7 @@ func (a *app) goTypes(im state) error {
 		name := names.unique(exported(goName(c.Name)))
 		fmt.Fprintf(&b, "\n// %s is the %s that is stored as %q.\ntype %s %s\n", name, describe.Kind(c.Layout, c.Resource), c.Name, name, goSource(c.Layout))
 	}
-	source, err := format.Source(b.Bytes()) // It also finds what would not compile.
+	source, err := format.Source(b.Bytes()) // Source also detects code that would not compile.
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (a *app) goTypes(im state) error {
 	return nil
 }
 
-// goSource returns the Go type whose layout is t.
+// goSource returns the Go type with the layout t.
 func goSource(t *layout.Type) string {
 	switch t.Kind {
 	case layout.Entity:
@@ -177,14 +177,14 @@ func goSource(t *layout.Type) string {
 	return t.Kind.String()
 }
 
-// goFields returns a struct type. Fields whose names Go does not have get a tag.
+// goFields returns a struct type. Fields without a valid Go name get a tag.
 func goFields(t *layout.Type) string {
 	if len(t.Fields) == 0 {
 		return "struct{}"
 	}
 	names := goNames{}
-	// First the names that can stay, so that none is taken by a field whose own cannot: a tag says
-	// what such a field was called.
+	// Reserve the valid names first, so that no replaced name takes one of them. A tag records
+	// the stored name of a replaced one.
 	for _, f := range t.Fields {
 		names[f.Name] = goName(f.Name) == f.Name
 	}
@@ -201,7 +201,7 @@ func goFields(t *layout.Type) string {
 	return b.String() + "}"
 }
 
-// holdsEntity reports whether a type needs package ecs to be written in Go.
+// holdsEntity reports whether the Go type needs package ecs.
 func holdsEntity(t *layout.Type) bool {
 	if t == nil || t.Kind == layout.Entity {
 		return t != nil
@@ -210,14 +210,14 @@ func holdsEntity(t *layout.Type) bool {
 	return slices.ContainsFunc(t.Fields, inField) || holdsEntity(t.Elem) || holdsEntity(t.Key)
 }
 
-// goName returns a Go identifier that is, or is like, name. X goes before what is none, keywords
-// too, and what is no letter or digit becomes _.
+// goName returns name as a Go identifier. An invalid name, or a keyword, gets a leading X, and
+// characters other than letters and digits become _.
 func goName(name string) string {
 	if token.IsIdentifier(name) && name != "_" {
 		return name
 	}
 	first := true
-	return "X" + strings.Map(func(r rune) rune { // Also of keywords, and of nothing.
+	return "X" + strings.Map(func(r rune) rune { // Also for keywords and the empty name.
 		digits := !first
 		if first = false; unicode.IsLetter(r) || digits && unicode.IsDigit(r) {
 			return r
@@ -226,8 +226,8 @@ func goName(name string) string {
 	}, name)
 }
 
-// exported returns an identifier with a capital letter. Letters of scripts without capitals get
-// an X before them: Go exports nothing else.
+// exported returns an identifier that begins with a capital letter. In scripts without capitals
+// it gets a leading X, because Go exports nothing else.
 func exported(name string) string {
 	first := []rune(name)
 	first[0] = unicode.ToUpper(first[0])
@@ -237,10 +237,10 @@ func exported(name string) string {
 	return string(first)
 }
 
-// goNames are the identifiers that are taken, in a package or in a struct.
+// goNames are the identifiers in use, in a package or in a struct.
 type goNames map[string]bool
 
-// unique takes name, with a number behind it if it is taken.
+// unique reserves name, with a number appended if it is in use.
 func (n goNames) unique(name string) string {
 	free := name
 	for i := 2; n[free]; i++ {

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Secrets of URLs are taken out of the command line before anything else sees it, and put back
-// where a URL is opened, by this program or a command that bisect runs, so that no error, title or
-// suggested command can show one.
+// Secrets of URLs are removed from the command line first, and put back only where a URL is
+// opened, by this program or by a command of bisect. So no error, title or suggested command can
+// show a secret.
 //
 //	nats://user:password@host/world ──▶ take ──▶ nats://host/world ──▶ whole, in app.find
 
-// A secrets has what was taken out of URLs, by what is left of them: a name and a password, or a token. What
-// is printed, served and suggested for pasting has only what is left. A URL without any has "".
+// secrets maps a URL without its secret to the secret: a name and a password, or a token. Output,
+// pages and suggested commands contain only the URL without it. A URL without a secret has "".
 type secrets map[string]string
 
-// withSecret is a URL, perhaps with something in front of its host, up to the last @: passwords may
-// have others.
+// withSecret matches a URL. Its second group is everything up to the last @, because a password
+// may contain an @.
 var withSecret = regexp.MustCompile(`(?s)^([a-z][a-z0-9+.-]*://)(?:(.*)@)?(.*)$`)
 
-// take returns the arguments of a call without the secrets in them. Two URLs that differ in nothing
-// else are an error: they may lead to different stores, and nobody could tell one from the other.
+// take returns the arguments with the secrets removed. Two URLs that differ only in their secrets
+// are an error, because they could not be distinguished afterwards.
 func (s secrets) take(args []string) (rest []string, err error) {
 	rest = slices.Clone(args)
 	for i, arg := range args {
@@ -38,7 +38,7 @@ func (s secrets) take(args []string) (rest []string, err error) {
 	return rest, err
 }
 
-// whole returns a URL as it was given.
+// whole returns a URL with its secret.
 func (s secrets) whole(url string) string {
 	secret := s[url]
 	if secret == "" {

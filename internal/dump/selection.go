@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// expressionHelp is what the help of a command says of expressions.
+// expressionHelp is the help text about expressions.
 const expressionHelp = `An expression names components and their fields: Position.X > 3 && Health < 10.
 A tag is true or false; has(C) says whether the entity has component C. What needs
 a component that the entity lacks is nothing, and a condition on nothing is false:
@@ -26,8 +26,8 @@ write not (Health > 3), or (Health ?? 0) > 3, to take in entities without Health
 
 The language is that of expr-lang.org.`
 
-// A selection says which entities a command prints, and in what order. From the flags to what is
-// printed it takes three types:
+// A selection says which entities a command prints, and in what order. Three types lead from the
+// flags to the output:
 //
 //	selection   what the flags say, as text
 //	choice      the same for a state: components found, expressions compiled
@@ -38,7 +38,7 @@ The language is that of expr-lang.org.`
 //	--sort                     all are asked, sorted, and then cut
 type selection struct {
 	with, without []string
-	where         []string // All of them.
+	where         []string // Sort keys, the most significant first.
 	sort          []string // The first is the one that matters most.
 	desc          bool
 	window
@@ -53,17 +53,16 @@ func (l *selection) flags(f flags) {
 	f.number(&l.from, "offset", "", 0, "leave out this many of the first")
 }
 
-// A choice is a selection for a state.
+// A choice is a selection that is compiled for a state.
 type choice struct {
 	*selection
 	*sweeper
-	with, without []int          // Components, by their numbers in the sweep.
-	where, sort   []*query.Swept // None: everything; by index.
+	with, without []int          // Numbers of components in the sweep.
+	where, sort   []*query.Swept // An empty where selects all; an empty sort means by index.
 }
 
-// choice finds the components that l names and compiles its expressions, of which
-// what is called whereName holds the condition. Whatever can be said wrong of the flags is said
-// here, before an entity is asked.
+// choice finds the components of l and compiles its expressions; whereName is the argument of the
+// condition in errors. All errors about flags are found here, before any entity is read.
 func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) {
 	c = &choice{selection: l, sweeper: w}
 	if l.desc && len(l.sort) == 0 {
@@ -82,8 +81,8 @@ func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) 
 	return c, err
 }
 
-// holds reports whether the filters leave entity i of a span. What is cheap comes first: whether an
-// entity has a component is one look at a row number, an expression is evaluated.
+// holds reports whether the filters select the entity at. Cheap checks come first: the presence
+// of a component is one lookup, and an expression is evaluated.
 func (c *choice) holds(at query.SweptEntity) (bool, error) {
 	for _, n := range c.with {
 		if !at.Has(n) {
@@ -103,38 +102,38 @@ func (c *choice) holds(at query.SweptEntity) (bool, error) {
 	return true, nil
 }
 
-// A part is the entities of a choice that are to be printed.
+// A part is the entities of a choice that are printed.
 type part struct {
 	entities []ecs.Entity
-	more     int // How many there are behind them.
-	total    int // That the filters leave.
+	more     int // Number of selected entities after the part.
+	total    int // Number of entities that the filters select.
 	open     bool
 }
 
-// part returns what offset and limit leave of c. If counted is not set and what is
-// to be printed is found before all entities are asked, the rest is not: the part
-// is open then, and nobody knows how many more there are.
+// part returns the entities of c within offset and limit. Unless counted is set, the search may
+// stop when the part is full. The part is then open: more entities follow, and their number is
+// unknown.
 //
 //	n             place of an entity among those that the filters leave, from 0
 //	n < from      left out
 //	from … end    printed
 //	n ≥ end       counted, if the total is wanted; else the first of them ends the search
 //
-// The first entity behind the end tells that there are more. Whether they are counted depends: if
-// the total is known without asking, it is told; if asking would take evaluating a condition on
-// each and nobody said counted, the part stays open; else they are counted, which takes no more
-// than row numbers.
+// The first entity after the end shows that more follow. If the total is known without reading,
+// it is used. If counting needs a condition for each entity and counted is not set, the part
+// stays open. Otherwise the rest is counted, which needs only row numbers.
 func (c *choice) part(counted bool) (p part, err error) {
 	if len(c.sort) > 0 {
 		return c.sorted()
 	}
 	if c.isAll() {
-		// What is skipped is counted, so that n goes on from there.
+		// Skipped entities are counted, so n continues after them.
 		if c.Begin, p.total, err = c.State.Skip(c.ctx, int(min(c.from, uint(c.State.Outline().Alive)))); err != nil {
 			return part{}, err
 		}
 	}
-	end := uint64(c.from) + uint64(c.limit) // With 64 bits there is no sum too large on machines that have 32.
+	// In 64 bits the sum cannot overflow on 32-bit machines.
+	end := uint64(c.from) + uint64(c.limit)
 	err = c.all(func(e ecs.Entity) error {
 		n := uint64(p.total)
 		p.total++
@@ -156,13 +155,12 @@ func (c *choice) part(counted bool) (p part, err error) {
 	return p, ended(err)
 }
 
-// isAll reports whether the filters leave all, by index.
+// isAll reports whether c selects all entities by index.
 func (c *choice) isAll() bool { return len(c.with)+len(c.without)+len(c.where)+len(c.sort) == 0 }
 
-// known returns how many entities the filters leave, if that takes asking none: by index, all, or
-// those with one component, each of whose rows is somebody's. A component whose rows do not rewind
-// may have some of dead entities, and one that is indexed has gaps, so the number of their rows
-// says nothing.
+// known returns the number of selected entities if no entity must be read for it: for all
+// entities, or for one component. A component that does not rewind may have rows of dead
+// entities, and an indexed one has gaps. The number of rows is then not the answer.
 func (c *choice) known() (total int, known bool) {
 	if len(c.without)+len(c.where)+len(c.sort) > 0 || len(c.with) > 1 {
 		return 0, false
@@ -174,9 +172,9 @@ func (c *choice) known() (total int, known bool) {
 	return of.Len(), of.Rewinds && !of.Indexed && !of.Resource
 }
 
-// all walks over the entities that the filters leave, by index: as they lie, they are in
-// another order whenever one was destroyed. Spans are asked by several goroutines, what they find
-// is visited by one, in order.
+// all walks over the selected entities, ordered by index, because the storage order changes
+// whenever an entity is destroyed. Several goroutines evaluate spans, and one visits the results
+// in order.
 func (c *choice) all(visit func(ecs.Entity) error) error {
 	return query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found *[]ecs.Entity) error {
 		ok, err := c.holds(at)
@@ -194,9 +192,8 @@ func (c *choice) all(visit func(ecs.Entity) error) error {
 	})
 }
 
-// sorted is part in the order of --sort, and by index where keys are equal. All entities are asked, as an
-// order is not known before the last one. With a limit, keys are kept for as many as are printed and for
-// those before them; without one, for all.
+// sorted returns the part in the order of --sort, then by index. It evaluates all entities. With
+// a limit it keeps only the keys of the printed entities and of those before them.
 func (c *choice) sorted() (p part, err error) {
 	limit := 0
 	if end := uint64(c.from) + uint64(c.limit); c.limit > 0 && end < math.MaxInt32 {
@@ -242,8 +239,8 @@ func (c *choice) sorted() (p part, err error) {
 	return p, nil
 }
 
-// order compares two keys as --desc says. Nothing comes last either way. So --desc turns the order
-// of values, not that of who has one.
+// order compares two keys as --desc says. --desc reverses only values; a missing value is last
+// either way.
 func (l *selection) order(a, b query.Answer) int {
 	n := a.Compare(b)
 	if l.desc && !a.Nothing() && !b.Nothing() {
@@ -252,15 +249,14 @@ func (l *selection) order(a, b query.Answer) int {
 	return n
 }
 
-// rest prints what comes behind a list of p for people: how much its limit left out, or that there
-// is more without a number if p is open. g is the table of the list, whose rows and headings come
-// first. If err is not nil the list broke off, and nothing more is printed. JSON says all this by
-// its members.
+// rest prints what follows a list of p as text: how much the limit left out, or that more follows
+// if p is open. It first prints the rest of the table g. If err is not nil it prints nothing and
+// returns err. JSON has members for this.
 func (s *source) rest(err error, g *term.Grid, p part, one, many string) error {
 	if err != nil || s.json {
 		return err
 	}
-	g.Flush() // The headings, if there is nothing else.
+	g.Flush() // Prints the headings even if there are no rows.
 	if p.open {
 		s.moreUnknown(many)
 	} else {
@@ -269,15 +265,14 @@ func (s *source) rest(err error, g *term.Grid, p part, one, many string) error {
 	return nil
 }
 
-// compile compiles text, which the argument called what holds, for the components of
-// im.
+// compile compiles text for the components of im; what is the argument in errors.
 func (s *source) compile(im state, what, text string, w query.Want) (*query.Expr, error) {
 	x, err := query.Compile(im.Image, what, text, w)
 	return x, s.uncompiled(err)
 }
 
-// uncompiled returns why an expression does not compile, if err is not nil. What helps is to know
-// which components and fields there are.
+// uncompiled returns the failure of an expression that does not compile, or nil. It suggests the
+// schema, which lists components and fields.
 func (s *source) uncompiled(err error) error {
 	if err == nil {
 		return nil

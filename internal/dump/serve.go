@@ -16,13 +16,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect/web"
 )
 
-// Serve runs the page of package web in a browser until it is interrupted. Here is where it
-// listens, who may reach it, and what is told at the beginning; what is shown is all of that
-// package.
+// Serve runs the page of package web in a browser until it is interrupted. This file chooses the
+// address, the allowed hosts and the start message; package web has the page.
 
 // serveDoc is what serve --json prints.
 type serveDoc struct {
-	URL string `json:"url"` // With the token in it.
+	URL string `json:"url"` // Includes the token.
 }
 
 var serveCommand = command{
@@ -52,17 +51,16 @@ cache directory, unless --no-cache. It ends when it is interrupted.`,
 	},
 }
 
-// A server says where and how to serve.
+// A server has the flags of serve.
 type server struct {
 	addr                     string
 	anywhere, browse, forget bool
 }
 
-// run serves what the argument names until the call ends, which is no failure: that is how it ends.
+// run serves the store of the argument until an interrupt, which is the normal end.
 //
-// The store is opened once before it listens, so that what is no store is told as every command
-// tells it. The URL is printed and flushed before the first request: whoever started the program
-// reads it there.
+// The store is opened once before listening, so errors are reported as in every command. The URL
+// is printed and flushed before the first request, because the caller may read it from there.
 func (s *server) run(c *call) error {
 	host, err := s.host(c)
 	if err != nil {
@@ -73,7 +71,7 @@ func (s *server) run(c *call) error {
 	if err != nil {
 		return opening(path, err)
 	}
-	_ = first.Close() // It was only to be seen whether it opens.
+	_ = first.Close() // Opened only to check that it opens.
 	h, err := web.New(c.ctx, func(ctx context.Context) (*inspect.View, error) { return c.open(ctx, path) }, web.Options{Name: path, Hosts: []string{host}, Cache: s.cache()})
 	if err != nil {
 		return opening(path, err)
@@ -97,7 +95,8 @@ func (s *server) run(c *call) error {
 		browse(c, doc.URL)
 	}
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
-	stop := context.AfterFunc(c.ctx, func() { _ = server.Close() }) // Serve tells that it was closed.
+	// Serve then returns ErrServerClosed.
+	stop := context.AfterFunc(c.ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return system(err)
@@ -105,10 +104,9 @@ func (s *server) run(c *call) error {
 	return nil
 }
 
-// host returns the name that addr has besides those of this machine, if it may be served at. An
-// address that only this machine reaches is localhost or a loopback address; any other, a name as
-// well, needs --anywhere. The page answers requests that were sent to this host, see
-// web.Options.Hosts.
+// host returns the host name of addr, in addition to the names of this machine. Only localhost
+// and loopback addresses are allowed without --anywhere. The page answers requests for this host,
+// see web.Options.Hosts.
 func (s *server) host(c *call) (string, error) {
 	host, _, err := net.SplitHostPort(s.addr)
 	if err != nil {
@@ -121,7 +119,7 @@ func (s *server) host(c *call) (string, error) {
 	return host, nil
 }
 
-// cache returns where the page keeps what it counted; "": nowhere.
+// cache returns the directory where the page caches its counts, or "" for no cache.
 func (s *server) cache() string {
 	dir, err := os.UserCacheDir()
 	if s.forget || err != nil {
@@ -133,8 +131,8 @@ func (s *server) cache() string {
 // print prints the URL.
 func (d *serveDoc) print(a *app) { a.Line("%s", d.URL) }
 
-// browse opens a URL as the system opens what people click. Nobody waits for the browser; if there
-// is none, the URL was printed.
+// browse opens a URL in the default browser and does not wait for it. If it fails, users still
+// have the printed URL.
 func browse(c *call, url string) {
 	name, args := "xdg-open", []string{url}
 	switch runtime.GOOS {

@@ -14,18 +14,18 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Show tells what one entity has, and what people ask next: who wrote it, who refers to it, who in
-// it is dead.
+// Show prints the components of one entity, the ticks that wrote them, the entities that refer to
+// it, and its references to dead entities.
 //
 //	what it has        nearest snapshot, pages of the entity; the ticks behind it    look, peek
 //	who wrote it       older ticks, read backward, up to showBytes                   look
 //	who refers to it   all values of components that can hold entities               referrers
 //	who in it is dead  the registry, if a field holds an entity at all               lookUp
 //
-// These cost more than what it has, each in another way, so each has a bound or reads only what can
-// hold the answer. --brief leaves out all but the first.
+// The later parts cost more than the first, so each has a limit or reads only rows that can
+// matter. --brief prints only the first.
 
-// resourcesDoc is what show --resources --json prints, and show --json of a resource.
+// resourcesDoc is what show --resources --json prints, and show --json for a resource.
 type resourcesDoc struct {
 	stateDoc
 	Resources []resourceDoc `json:"resources"`
@@ -34,45 +34,47 @@ type resourcesDoc struct {
 // A resourceDoc is a resource with its value.
 type resourceDoc struct {
 	Name  string       `json:"name"`
-	Value layout.Value `json:"value"`          // null: it was registered but not saved yet.
-	Dead  []string     `json:"dead,omitempty"` // Fields that hold an entity that is not alive; missing with --brief.
+	Value layout.Value `json:"value"`          // Null if it was registered but not saved yet.
+	Dead  []string     `json:"dead,omitempty"` // Fields with a dead entity; missing with --brief.
 
-	// Of one that was asked for by its name; missing with --brief and in a save.
-	Changed *writerDoc `json:"changed,omitempty"` // Who gave it its value.
-	Written *writerDoc `json:"written,omitempty"` // Who wrote it last, perhaps the value that it had.
+	// For a resource requested by name; missing with --brief and in a save.
+	Changed *writerDoc `json:"changed,omitempty"` // The tick that gave it its value.
+	Written *writerDoc `json:"written,omitempty"` // The last write, even of the same value.
 }
 
-// showDoc is what show --json prints of an entity.
+// showDoc is what show --json prints for an entity.
 type showDoc struct {
 	stateDoc
-	Row        int           `json:"row"` // Among the entities alive, as they lie.
+	Row        int           `json:"row"` // Row among the living entities, in storage order.
 	Entity     string        `json:"entity"`
 	Components []shownDoc    `json:"components"`
 	Referrers  *referrersDoc `json:"referrers,omitempty"` // Missing with --brief.
 
-	living int // Entities, among which its row is one.
+	living int // Number of living entities.
 }
 
 // A shownDoc is a component of the entity.
 type shownDoc struct {
 	valueDoc
-	Dead    []string   `json:"dead,omitempty"`    // Fields that hold an entity that is not alive; missing with --brief.
-	Changed *writerDoc `json:"changed,omitempty"` // Who gave it its value; missing with --brief and in a save.
-	Written *writerDoc `json:"written,omitempty"` // Who wrote it last, perhaps the value that it had.
+	// Fields with a dead entity; missing with --brief.
+	Dead []string `json:"dead,omitempty"`
+	// The tick that gave it its value; missing with --brief and in a save.
+	Changed *writerDoc `json:"changed,omitempty"`
+	Written *writerDoc `json:"written,omitempty"` // The last write, even of the same value.
 }
 
-// A referrersDoc says who holds the entity in a field.
+// A referrersDoc lists the entities and resources that refer to the entity.
 type referrersDoc struct {
 	Total    int           `json:"total"`
-	Entities []referrerDoc `json:"entities"` // By component and row; as many as --limit allows.
+	Entities []referrerDoc `json:"entities"` // By component and row; at most --limit.
 }
 
-// A referrerDoc is a value that holds the entity.
+// A referrerDoc is a value that refers to the entity.
 type referrerDoc struct {
 	Entity    string   `json:"entity,omitempty"` // Missing for a resource.
 	Component string   `json:"component"`
 	Row       int      `json:"row"`
-	Fields    []string `json:"fields"` // Where in the value: Target, Links[3].
+	Fields    []string `json:"fields"` // Paths in the value: Target, Links[3].
 }
 
 var showCommand = command{
@@ -119,9 +121,8 @@ alive. With --component this is of these components alone. With --brief none of 
 	},
 }
 
-// showResources shows all of them: they are few. One that was registered and never saved
-// has no row. A state may be one of which pages are read, so its registry is only counted where a
-// resource holds an entity.
+// showResources shows all resources, which are few. A resource that was never saved has no row.
+// The registry is read only if a resource has an entity.
 func (s *source) showResources(at string) error {
 	return s.ask(at, func(st *inspect.State) (err error) {
 		doc := &resourcesDoc{outline(st).doc(), []resourceDoc{}}
@@ -134,7 +135,7 @@ func (s *source) showResources(at string) error {
 				if r.Value, err = st.Value(c, 0); err != nil {
 					return err
 				}
-				for range entitiesIn(r.Value) { // If there is one, who is alive is read: once, by the first.
+				for range entitiesIn(r.Value) { // The first entity found reads the registry, once.
 					if err := st.Count(s.ctx); err != nil {
 						return err
 					}
@@ -167,25 +168,24 @@ func (d *resourcesDoc) print(a *app) {
 	g.Flush()
 }
 
-// showBytes bounds how much of the journal show reads to find the last writers. The ticks
-// behind the nearest snapshot do not count: they are read anyway.
+// showBytes limits how much of the journal show reads to find the last writers. The ticks after
+// the nearest snapshot do not count, because they are read anyway.
 const showBytes = 64 << 20
 
-// A shower says what to show of an entity. What it has comes from the nearest snapshot and the
-// ticks behind that; who wrote it from older ticks, read backward; who refers to it from the
-// values of all components that can hold entities. --brief leaves out all but the first.
+// A shower has the flags of show. The components come from the nearest snapshot and the ticks
+// after it, the writers from older ticks, and the referrers from all components that can have
+// entities. --brief prints only the components.
 type shower struct {
 	at    string
 	brief bool
-	limit limit // Of those that refer to it.
+	limit limit // Largest number of printed referrers.
 
-	components []string // None: all.
+	components []string // Requested components; empty for all.
 }
 
-// run shows the entity. One that is not alive is an error that says what became of it. No state
-// is loaded for it: what is shown is read from the pages of the entity. An argument that is no
-// entity may be a resource. What went wrong is told in the order in which it is read: no such
-// entity, no such component, not alive, has none of these components.
+// run shows the entity, without loading a state. For a dead entity the error describes its death.
+// An argument that is not an entity may be a resource. Errors come in this order: no such entity,
+// no such component, not alive, without the requested components.
 func (o *shower) run(s *source) error {
 	seq, err := s.Resolve(o.at)
 	if err != nil {
@@ -209,7 +209,8 @@ func (o *shower) run(s *source) error {
 	if !b.last.Alive {
 		return s.notAlive(b.last)
 	}
-	// Which of them it has is known only here; none of those that were asked for is an error.
+	// Only now the components of the entity are known; having none of the requested ones is an
+	// error.
 	if doc := b.shown(s); len(o.components) > 0 && len(doc) == 0 {
 		return s.missing(try("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), stateDoc{b.last.Tick, b.last.Seq}.place())
 	}
@@ -225,7 +226,7 @@ func (o *shower) run(s *source) error {
 	return cmp.Or(s.tell(doc), b.unread)
 }
 
-// resource shows a resource. [ecs.Vacant] stands for whoever has resources: the world.
+// resource shows a resource; [ecs.Vacant] stands for its entity.
 func (o *shower) resource(s *source, seq uint64) error {
 	sub, last, err := s.subject(s.args[1], seq)
 	if err != nil {
@@ -255,8 +256,8 @@ func (o *shower) resource(s *source, seq uint64) error {
 	return cmp.Or(s.tell(&resourcesDoc{stateDoc{last.Tick, last.Seq}, []resourceDoc{r}}), b.unread)
 }
 
-// only returns the numbers of the components that --component names. Peek knows all components
-// there are, whether or not the entity has them.
+// only returns the numbers of the components that --component names. peek lists all components,
+// even those that the entity lacks.
 func (o *shower) only(s *source, e ecs.Entity, seq uint64) (only []int, err error) {
 	if len(o.components) == 0 {
 		return nil, nil
@@ -279,8 +280,8 @@ func (o *shower) only(s *source, e ecs.Entity, seq uint64) (only []int, err erro
 	return only, nil
 }
 
-// look returns what is known of an entity, or of a resource. With --brief nobody is blamed: only
-// last is set.
+// look returns the components of an entity, or a resource, and their writers. With --brief it
+// sets only last.
 func (o *shower) look(s *source, e ecs.Entity, only []int, seq uint64) (b *blamer, err error) {
 	b = &blamer{only: only, bytes: showBytes}
 	if o.brief {
@@ -290,8 +291,7 @@ func (o *shower) look(s *source, e ecs.Entity, only []int, seq uint64) (b *blame
 	return b, b.look(s, e, seq)
 }
 
-// referrers lists who holds e in a field. Components that cannot hold entities are not
-// read.
+// referrers lists the values that refer to e. It does not read components without entity fields.
 func (o *shower) referrers(s *source, e ecs.Entity, seq uint64) (*referrersDoc, error) {
 	most, _ := o.limit.of(math.MaxInt)
 	list, total, err := s.Referrers(s.ctx, e, seq, most)
@@ -303,8 +303,8 @@ func (o *shower) referrers(s *source, e ecs.Entity, seq uint64) (*referrersDoc, 
 	})}, nil
 }
 
-// shown returns the components that the entity has. In a save nobody knows who wrote what, so these
-// members are missing.
+// shown returns the components of the entity. In a save the writers are unknown, so these members
+// are missing.
 func (b *blamer) shown(s *source) []shownDoc {
 	docs := []shownDoc{}
 	for n, c := range b.last.Components {
@@ -312,7 +312,7 @@ func (b *blamer) shown(s *source) []shownDoc {
 			continue
 		}
 		d := shownDoc{valueDoc: valueDocOf(c)}
-		// With --brief nothing was noted.
+		// With --brief no writers were recorded.
 		if blamed := b.components[n]; blamed != nil && !s.IsSave() {
 			d.Changed, d.Written = blamed.changed(), blamed.Written
 		}
@@ -321,7 +321,7 @@ func (b *blamer) shown(s *source) []shownDoc {
 	return docs
 }
 
-// print prints where the entity lies, then its components field by field, then who refers to it.
+// print prints the row of the entity, its components field by field, then its referrers.
 func (d *showDoc) print(a *app) {
 	a.Line("%v: alive at %v; row %d of %d", d.Entity, d.place(), d.Row, d.living)
 	if len(d.Components) == 0 {
@@ -338,7 +338,7 @@ func (d *showDoc) print(a *app) {
 func (d *showDoc) components(a *app) {
 	g := a.Grid("COMPONENT", ">ROW", "FIELD", "~VALUE")
 	if d.Components[0].Changed != nil {
-		// Either all components know who changed them, or none does.
+		// Either all components have writers, or none does.
 		g = a.Grid("COMPONENT", ">ROW", "FIELD", "~VALUE", "CHANGED", "WRITTEN")
 	}
 	for _, c := range d.Components {
@@ -351,7 +351,7 @@ func (d *showDoc) components(a *app) {
 	g.Flush()
 }
 
-// lookUp notes which of the entities in fields are not alive after record seq.
+// lookUp records which entities in fields are not alive after record seq.
 func (d *showDoc) lookUp(s *source, seq uint64) error {
 	alive, err := s.living(seq, describe.Listed(d.Components, func(c shownDoc) layout.Value { return c.Value })...)
 	if err != nil {
@@ -363,8 +363,8 @@ func (d *showDoc) lookUp(s *source, seq uint64) error {
 	return nil
 }
 
-// living returns who is alive after record seq of those that values hold. If they hold none, nothing is
-// read.
+// living returns which of the entities in values are alive after record seq. If values have no
+// entities, it reads nothing.
 func (s *source) living(seq uint64, values ...layout.Value) (alive func(ecs.Entity) bool, err error) {
 	var named []ecs.Entity
 	for _, v := range values {
@@ -379,7 +379,7 @@ func (s *source) living(seq uint64, values ...layout.Value) (alive func(ecs.Enti
 	return func(e ecs.Entity) bool { return known[e] }, err
 }
 
-// entitiesIn iterates over the fields of v that hold an entity. The zero entity is nobody.
+// entitiesIn iterates over the fields of v with an entity. It skips the zero entity.
 func entitiesIn(v layout.Value) iter.Seq2[string, ecs.Entity] {
 	return func(yield func(field string, e ecs.Entity) bool) {
 		for field, leaf := range describe.Leaves("", v) {
@@ -390,7 +390,7 @@ func entitiesIn(v layout.Value) iter.Seq2[string, ecs.Entity] {
 	}
 }
 
-// deadIn returns the fields of v that hold an entity that is not alive.
+// deadIn returns the fields of v with a dead entity.
 func deadIn(v layout.Value, alive func(ecs.Entity) bool) (dead []string) {
 	for field, e := range entitiesIn(v) {
 		if !alive(e) {
@@ -400,8 +400,8 @@ func deadIn(v layout.Value, alive func(ecs.Entity) bool) (dead []string) {
 	return dead
 }
 
-// fieldRows adds a row for each field of v, of which some hold a dead entity; the cells before
-// and behind it are told once.
+// fieldRows adds a row for each field of v and marks the fields in dead. Only the first row has
+// the cells before and behind.
 func fieldRows(g *term.Grid, before []any, v layout.Value, dead []string, behind ...any) {
 	for field, text := range fields("", v) {
 		if slices.Contains(dead, field) {
@@ -412,7 +412,7 @@ func fieldRows(g *term.Grid, before []any, v layout.Value, dead []string, behind
 	}
 }
 
-// print prints who refers to the entity, on a line each.
+// print prints the referrers, one per line.
 func (d *referrersDoc) print(a *app) {
 	if d.Total == 0 {
 		return
@@ -425,8 +425,8 @@ func (d *referrersDoc) print(a *app) {
 	a.more(d.Total-len(d.Entities), d.Total, "value", "values")
 }
 
-// place returns where a field is: 12v3.Target.Of, or score for a resource. Package inspect says
-// "key of PATH" of a key in a map, which is told as (key) before the whole path.
+// place returns the location of a field: 12v3.Target.Of, or score for a resource. Package inspect
+// writes "key of PATH" for a map key, which is printed as (key) before the path.
 func (d *referrerDoc) place(field string) string {
 	name := d.Component
 	if d.Entity != "" {

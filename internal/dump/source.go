@@ -16,29 +16,29 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// From a name on the command line to a state:
+// This file leads from a name on the command line to a state:
 //
 //	path   ──▶ view: opened, or lent    ──▶ source, for as long as the command runs
 //	--at   ──▶ Resolve: a record        ──▶ state: a whole image in memory
 //	                                    ──▶ ask: what is read of a snapshot, page by page
 //	entity ──▶ peek: one entity, followed through the ticks behind a snapshot
 //
-// A command takes the cheapest that answers it.
+// A command uses the cheapest way that answers it.
 
-// A source is the store or save that a command reads, and the call that it was given.
+// A source is the store or save that a command reads, together with its call.
 type source struct {
 	*call
 	*inspect.View
 	path string
 }
 
-// A stateDoc names the state that a document shows.
+// A stateDoc names the state of a document.
 type stateDoc struct {
 	Tick uint64 `json:"tick"`
-	Seq  uint64 `json:"record"` // Of the record that leads to it; 0: none does.
+	Seq  uint64 `json:"record"` // The record of the state; 0 if it has none.
 }
 
-// place returns where d is in time, for people.
+// place returns the point in time of d as text.
 func (d stateDoc) place() string { return fmt.Sprintf("tick %d, record %d", d.Tick, d.Seq) }
 
 // A state is a world at a point in time.
@@ -49,10 +49,10 @@ type state struct {
 
 func (s state) doc() stateDoc { return stateDoc{s.Tick, s.seq} }
 
-// String returns the place of s in time.
+// String returns the point in time of s.
 func (s state) String() string { return s.doc().place() }
 
-// state returns the world at p.
+// state returns the world at a point.
 func (s *source) state(at string) (state, error) {
 	seq, err := s.Resolve(at)
 	if err != nil {
@@ -62,10 +62,9 @@ func (s *source) state(at string) (state, error) {
 	return state{im, seq}, err
 }
 
-// ask calls do with the state at a point, of which only what do asks for is read. What do prints
-// comes last: it may be called again, see [inspect.View.Read]. The first time it may be given a
-// state of which pages are read one by one; if one of these is damaged, the whole state is built
-// and do is called again.
+// ask calls do with the state at a point, and reads only the parts that do needs. do may be
+// called twice, so it must print last, see [inspect.View.Read]. The first state may read single
+// pages. If a page is damaged, the whole state is built and do is called again.
 func (s *source) ask(at string, do func(st *inspect.State) error) error {
 	seq, err := s.Resolve(at)
 	if err != nil {
@@ -74,12 +73,12 @@ func (s *source) ask(at string, do func(st *inspect.State) error) error {
 	return s.Read(s.ctx, seq, do)
 }
 
-// outline returns st as a state that has everything but rows: tick, registry counts, and components
-// with their layouts and numbers of rows. Whatever asks for the value of a row must ask st.
+// outline returns st without its rows: tick, registry counts, and components with their layouts
+// and row counts. Values of rows must be read from st.
 func outline(st *inspect.State) state { return state{st.Outline(), st.Seq} }
 
-// tick returns the tick of record seq, or of the snapshot of its state; 0: of neither. A record
-// that was pruned has one only if there is a snapshot of its state.
+// tick returns the tick of record seq, or of the snapshot of its state, or 0. A pruned record has
+// a tick only if its state has a snapshot.
 func (s *source) tick(seq uint64) uint64 {
 	if e, ok := s.Log().Known(seq); ok {
 		return e.Tick
@@ -92,18 +91,17 @@ func (s *source) tick(seq uint64) uint64 {
 	return 0
 }
 
-// peek returns what the state that record seq leads to has of e.
+// peek returns what the state of record seq has of e.
 func (s *source) peek(e ecs.Entity, seq uint64) (*inspect.EntityState, error) {
 	return s.Peek(s.ctx, e, seq)
 }
 
-// reading returns an action that calls f with the store or save that the first argument
-// names.
+// reading returns an action that calls f with the store or save of the first argument.
 func reading(f func(s *source) error) action {
 	return func(c *call) error { return c.read(c.args[0], f) }
 }
 
-// showing declares --at and returns an action that calls do with the state it names.
+// showing declares --at and returns an action that calls do with the state of that point.
 func (f flags) showing(do func(s *source, st *inspect.State) error) action {
 	var at string
 	f.point(&at)
@@ -112,8 +110,8 @@ func (f flags) showing(do func(s *source, st *inspect.State) error) action {
 	})
 }
 
-// read calls f with the store or save at path. Damage that opening it found is
-// an error after all has been printed.
+// read calls f with the store or save at path. Damage found while opening is returned as an error
+// after all output.
 //
 //	f fails, no damage                 the failure of f
 //	f does not find it, damage         both: it may lie in what is damaged
@@ -126,20 +124,20 @@ func (c *call) read(path string, f func(*source) error) error {
 	}
 	defer back()
 	s := &source{c, v, path}
-	damage := s.damage() // Now: f may look further, and what it finds is its own to tell.
+	damage := s.damage() // Get the damage now: f may find more and reports that itself.
 	if err := f(s); err != nil {
 		return notFoundIn(damage, s.withNewest(classify(path, err)))
 	}
-	// Not returned as it is: a nil *failure would be an error that is not nil.
+	// Not returned directly: a nil *failure would be a non-nil error.
 	if damage != nil {
 		return damage
 	}
 	return nil
 }
 
-// notFoundIn returns f, or the damage in its place if f only says that something is not
-// there, or cannot be told: it may be in what is damaged. It has the exit status of damage then,
-// and what helps against it.
+// notFoundIn returns f, or both errors if f is not-found or a problem, because the missing thing
+// may be in the damaged part. The result then has the exit status and the suggestion of the
+// damage.
 func notFoundIn(damage, f *failure) *failure {
 	if damage == nil || f.code != exitNotFound && f.code != exitProblem {
 		return f
@@ -147,8 +145,8 @@ func notFoundIn(damage, f *failure) *failure {
 	return &failure{code: damage.code, err: errors.Join(damage, f), next: damage.next}
 }
 
-// damage returns the first damage that opening s found, or nil. Others are counted. Where not even
-// the newest state can be reached, a second line says so.
+// damage returns the first damage found while opening s, or nil, with the number of others. If
+// the newest state cannot be reached, a second line says so.
 func (s *source) damage() *failure {
 	found := s.Damage()
 	if len(found) == 0 {
@@ -161,8 +159,8 @@ func (s *source) damage() *failure {
 	return s.withNewest(f)
 }
 
-// withNewest adds to a failure that is damage that the newest state cannot be reached, if so, and which one
-// can be.
+// withNewest adds to a failure that is damage whether the newest state cannot be reached, and
+// which state can.
 func (s *source) withNewest(f *failure) *failure {
 	_, err := s.Newest()
 	if err == nil || f.code != exitCorrupt {
@@ -177,23 +175,23 @@ func (s *source) withNewest(f *failure) *failure {
 	return &told
 }
 
-// latest returns the record of the newest state: what @latest names.
+// latest returns the record of the newest state, which @latest names.
 func (s *source) latest() uint64 {
-	seq, _ := s.Newest() // read tells the damage that is the error.
+	seq, _ := s.Newest() // read returns the error as damage.
 	return seq
 }
 
-// rewoundFrom returns the seq of the oldest record that can be told to be rewound or not.
-// The way back from the head ends at it, where the journal begins or is damaged; what is
-// older may lie on that way or beside it.
+// rewoundFrom returns the oldest record for which it is known whether it was rewound. The path
+// back from the head ends there, at the beginning of the journal or at damage. Older records may
+// be on that path or not.
 //
 //	way back from the head:   9 → 8 → 5 → 4 → ×      4 is the oldest known
 //	known to be rewound:      6 and 7, as they are above 4 and not on it
 //	not known:                1, 2 and 3
 //
-// 0: everything can be told, as the way ends at the root. Without a record as head, all that there
-// are were rewound. If nothing is known of the head itself, or of a newest state behind the end of the
-// journal, it is the highest number: nothing can be told.
+// 0 means that all are known, because the path ends at the root. Without a head, all records were
+// rewound. If the head itself is unknown, or a newest state after the end of the journal, the
+// result is the highest number.
 func (s *source) rewoundFrom() uint64 {
 	log := s.Log()
 	head := log.Head
@@ -213,8 +211,8 @@ func (s *source) rewoundFrom() uint64 {
 	return last.ID.Seq
 }
 
-// isDir reports whether path is a directory, and so was meant to be a store: neither stores
-// nor saves need a certain name.
+// isDir reports whether path is a directory, so it was meant as a store. Names do not tell stores
+// from saves.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
@@ -226,8 +224,7 @@ func isSave(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// component returns the component of that name, resources included: they lie side by side, and
-// their names are apart.
+// component returns the component or resource of that name; names are unique over both.
 func (s *source) component(im state, name string) (*inspect.Component, error) {
 	if c := im.Find(name); c != nil {
 		return c, nil
@@ -235,23 +232,22 @@ func (s *source) component(im state, name string) (*inspect.Component, error) {
 	return nil, s.noComponent(name, describe.Listed(im.Components, func(c *inspect.Component) string { return c.Name }))
 }
 
-// noComponent is the failure of a name that is none of those known. It suggests the name that is
-// nearest.
+// noComponent is the failure for an unknown name. It suggests the most similar known name.
 func (s *source) noComponent(name string, known []string) error {
 	return s.missing(try("schema", s.path), "no component %q%s", name, near.Hint(name, known))
 }
 
-// missing is the failure of asking for something that s does not have.
+// missing is the failure for something that s does not have.
 func (s *source) missing(next, format string, args ...any) error {
 	return fail(exitNotFound, next, "%s: "+format, append([]any{s.path}, args...)...)
 }
 
-// noJournal is the failure of a command that reads ticks and was given a save.
+// noJournal is the failure of a command that reads ticks and got a save.
 func (s *source) noJournal(next, why string) error {
 	return s.missing(next, "a save has no journal: %s", why)
 }
 
-// components returns the components of those names; resources may be among them or not.
+// components returns the named components, and resources if allowed.
 func (s *source) components(im state, names []string, resources bool) (found []*inspect.Component, err error) {
 	for _, name := range names {
 		c, err := s.component(im, name)
@@ -266,7 +262,7 @@ func (s *source) components(im state, names []string, resources bool) (found []*
 	return found, nil
 }
 
-// mustHave returns an error if one of those components and resources is not at a point. An empty
+// mustHave returns an error if a named component or resource is missing at a point. An empty
 // point is the newest state.
 func (s *source) mustHave(at string, names []string) error {
 	if len(names) == 0 {
@@ -278,13 +274,13 @@ func (s *source) mustHave(at string, names []string) error {
 	})
 }
 
-// isResource is the failure of a command that takes a component and was given a resource.
+// isResource is the failure of a command that takes a component and got a resource.
 func (s *source) isResource(name string) error {
 	return s.missing(try("show", s.path, name), "%s is a resource, no entity has it", name)
 }
 
-// byIndex returns the entities alive by index. The registry has those alive first, in an order that
-// changes whenever one is destroyed.
+// byIndex returns the living entities by index. The registry lists living entities first, in an
+// order that changes whenever one is destroyed.
 func byIndex(im state) []ecs.Entity {
 	entities := slices.Clone(im.Registry[:im.Alive])
 	slices.SortFunc(entities, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })

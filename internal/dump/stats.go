@@ -11,61 +11,63 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Stats says what takes the bytes, from three sources that must each add up:
+// Stats prints what uses the bytes, from three sources that must each add up:
 //
 //	the state at the end of the range   rows and their bytes, by component
 //	the ticks of the range              bytes of payloads: components, entities, operations, other
 //	the files                           what each page and segment is for, whatever the range
 //
-// The range is one of the journal, on all branches, as that of log. Ticks that are damaged are left
-// out, and the damage is the error at the end.
+// The range is one of journal records on all branches, as for log. Damaged ticks are left out,
+// and the damage is returned at the end.
 
 // statsDoc is what stats --json prints.
 type statsDoc struct {
-	stateDoc                       // At the end of the range.
-	Ticks          int             `json:"records"`         // In the range.
-	Bytes          int64           `json:"bytes"`           // Of their payloads: the bytes below add up to it.
-	EntityBytes    int64           `json:"entity_bytes"`    // That say which entities are alive.
-	OperationBytes int64           `json:"operation_bytes"` // That list the operations.
-	OtherBytes     int64           `json:"other_bytes"`     // Time, parent, marks and inputs.
-	Created        int             `json:"created"`         // Entities.
-	Destroyed      int             `json:"destroyed"`
-	Components     []usageDoc      `json:"components"`
-	Busiest        []recordDoc     `json:"busiest"` // The ticks of the most bytes, as log prints them.
-	Snapshots      []spaceDoc      `json:"snapshots"`
-	Segments       []segmentUseDoc `json:"segments"`
+	stateDoc     // At the end of the range.
+	Ticks    int `json:"records"` // Number of records in the range.
+	// Bytes of their payloads; the parts below add up to it.
+	Bytes          int64 `json:"bytes"`
+	EntityBytes    int64 `json:"entity_bytes"`    // Bytes that list living entities.
+	OperationBytes int64 `json:"operation_bytes"` // Bytes of operations.
+	// Bytes of time, parent, marks and inputs.
+	OtherBytes int64           `json:"other_bytes"`
+	Created    int             `json:"created"` // Number of entities.
+	Destroyed  int             `json:"destroyed"`
+	Components []usageDoc      `json:"components"`
+	Busiest    []recordDoc     `json:"busiest"` // The largest ticks, as log prints them.
+	Snapshots  []spaceDoc      `json:"snapshots"`
+	Segments   []segmentUseDoc `json:"segments"`
 }
 
-// A usageDoc says what a component or resource takes.
+// A usageDoc is the space and the changes of a component or resource.
 type usageDoc struct {
 	Name     string `json:"name"`
-	Kind     string `json:"kind"`          // component, tag or resource.
+	Kind     string `json:"kind"`          // Component, tag or resource.
 	Rows     int    `json:"rows"`          // At the end of the range.
-	RowBytes int64  `json:"state_bytes"`   // Of these rows, encoded.
+	RowBytes int64  `json:"state_bytes"`   // Bytes of these rows, encoded.
 	Added    int    `json:"added"`         // In the range.
-	Removed  int    `json:"removed"`       // Also those of destroyed entities, and those that a clear took.
+	Removed  int    `json:"removed"`       // Includes rows of destroyed entities and of clears.
 	Written  int    `json:"written"`       // Rows that were added, set or moved.
-	Bytes    int64  `json:"journal_bytes"` // Of payloads.
-	Ticks    int    `json:"ticks"`         // That changed it.
+	Bytes    int64  `json:"journal_bytes"` // Bytes in payloads.
+	Ticks    int    `json:"ticks"`         // Number of ticks that changed it.
 }
 
-// A spaceDoc says what the bytes of a snapshot file are for: all but shared add up
-// to its size.
+// A spaceDoc divides the bytes of a snapshot file. All parts except shared add up to its size.
 type spaceDoc struct {
-	File       string          `json:"file"` // Relative to STORE.
+	File       string          `json:"file"` // Path relative to STORE.
 	Bytes      int64           `json:"bytes"`
-	Error      string          `json:"error,omitempty"` // Why the rest is not known.
+	Error      string          `json:"error,omitempty"` // Why the other members are unknown.
 	Manifest   int64           `json:"manifest"`
-	Entities   int64           `json:"entities"` // Which are alive, in what order.
+	Entities   int64           `json:"entities"` // The list of entities.
 	Components []arrayBytesDoc `json:"components"`
-	References int64           `json:"references"` // To pages in other files, and to equal ones in this.
-	Tree       int64           `json:"tree"`       // Keys, and what is left empty between them.
-	Free       int64           `json:"free"`       // Nothing refers to it.
-	Checksums  int64           `json:"checksums"`
-	Shared     int64           `json:"shared"` // Of the pages in other files, but for those that cannot be read.
+	// References to pages of other files, and to equal pages of this one.
+	References int64 `json:"references"`
+	Tree       int64 `json:"tree"` // Keys, and unused space between them.
+	Free       int64 `json:"free"` // Unreferenced pages.
+	Checksums  int64 `json:"checksums"`
+	Shared     int64 `json:"shared"` // Readable pages in other files.
 }
 
-// An arrayBytesDoc says what the arrays of a component take in a snapshot file.
+// An arrayBytesDoc is the size of the arrays of a component in a snapshot file.
 type arrayBytesDoc struct {
 	Name   string `json:"name"`
 	Sparse int64  `json:"sparse"`
@@ -73,16 +75,17 @@ type arrayBytesDoc struct {
 	Data   int64  `json:"data"`
 }
 
-// A segmentUseDoc says what the bytes of a file of the journal are for: payloads,
-// rewound and overhead add up to its size.
+// A segmentUseDoc divides the bytes of a journal file. Payloads, rewound and overhead add up to
+// its size.
 type segmentUseDoc struct {
-	Name     string `json:"file"` // Relative to STORE.
+	Name     string `json:"file"` // Path relative to STORE.
 	Size     int64  `json:"bytes"`
 	Records  int    `json:"records"`
-	Payloads int64  `json:"payloads"` // Of records that the newest state comes from.
-	Rewound  int64  `json:"rewound"`  // Payloads of others.
-	Overhead int64  `json:"overhead"` // Headers, schemas, an unfinished end.
-	Prunable bool   `json:"prunable"` // The newest state does not need it: a snapshot is behind it.
+	Payloads int64  `json:"payloads"` // Payloads of records from which the newest state descends.
+	Rewound  int64  `json:"rewound"`  // Payloads of the other records.
+	Overhead int64  `json:"overhead"` // Headers, schemas and an unfinished end.
+	// A later snapshot makes the file unnecessary for the newest state.
+	Prunable bool `json:"prunable"`
 }
 
 var statsCommand = command{
@@ -118,16 +121,15 @@ Of a snapshot file the sizes of its pages are read, not the pages: verify reads 
 	},
 }
 
-// stats gathers what stats prints. What it has beside an error lacks ticks that are damaged.
-// Without a range, it is all records up to the point of --at. The state is that which the last
-// record of the range leads to.
+// stats gathers the output of stats. With an error, the result lacks damaged ticks. Without a
+// range it covers all records up to --at. The state is that of the last record of the range.
 func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, error) {
 	entries, err := s.chosen(args)
 	if err != nil {
 		return nil, err
 	}
 	if len(args) > 0 {
-		// The range may end on a branch that was rewound: the record says which.
+		// The range may end on a rewound branch, so use the record.
 		at = fmt.Sprintf("record:%d", entries[len(entries)-1].ID.Seq)
 	}
 	d := &statsDoc{Busiest: []recordDoc{}}
@@ -146,8 +148,7 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 		return nil, err
 	}
 	if len(args) == 0 {
-		// Of the journal up to the point, on all branches. The entries are those of the log, which
-		// is not ours to change.
+		// Only records up to the point, on all branches. Clone: the entries belong to the log.
 		entries = slices.DeleteFunc(slices.Clone(entries), func(e journal.Entry) bool { return e.ID.Seq > d.Seq })
 	}
 	in := s.standing()
@@ -169,8 +170,8 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 	return d, unread
 }
 
-// tick counts record e. Each byte of the
-// payload is counted once: what belongs to no component, no entity and no operation is other.
+// tick counts record e. It counts each payload byte once; bytes of no component, entity or
+// operation are other.
 func (d *statsDoc) tick(s *source, e journal.Entry, in standing, busiest limit) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
@@ -203,8 +204,8 @@ func (d *statsDoc) tick(s *source, e journal.Entry, in standing, busiest limit) 
 	return nil
 }
 
-// usage returns what is counted of a component, which may be on another branch only: then the
-// state that is printed does not have it, and its kind is not known.
+// usage returns the counts of a component. If the component is only on another branch, the
+// printed state lacks it and its kind is unknown.
 func (d *statsDoc) usage(name string) *usageDoc {
 	for i := range d.Components {
 		if d.Components[i].Name == name {
@@ -215,8 +216,8 @@ func (d *statsDoc) usage(name string) *usageDoc {
 	return &d.Components[len(d.Components)-1]
 }
 
-// busy notes a tick, to be one of the busiest. With a limit the list grows to a few times that, so a
-// journal of millions of ticks needs no memory for it; without one, as for programs, it has every tick.
+// busy adds a tick to the list of the busiest. With a limit, the list is cut when it exceeds a
+// few times the limit, so memory stays small.
 func (d *statsDoc) busy(doc recordDoc, l limit) {
 	d.Busiest = append(d.Busiest, doc)
 	if n, _ := l.of(len(d.Busiest)); len(d.Busiest) > 2*n+64 {
@@ -224,7 +225,7 @@ func (d *statsDoc) busy(doc recordDoc, l limit) {
 	}
 }
 
-// busiest leaves the ticks of the most bytes; of equal ones the older comes first.
+// busiest keeps the largest ticks, the older first on a tie.
 func (d *statsDoc) busiest(l limit) {
 	slices.SortStableFunc(d.Busiest, func(a, b recordDoc) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	n, _ := l.of(len(d.Busiest))
@@ -239,7 +240,7 @@ func spaceDocOf(s inspect.SnapshotSpace) spaceDoc {
 	}
 }
 
-// print prints what takes the bytes from the inside out: components, ticks, files.
+// print prints components, then ticks, then files.
 func (d *statsDoc) print(a *app) {
 	d.components(a)
 	if len(d.Busiest) > 0 {
@@ -262,7 +263,7 @@ func (d *statsDoc) print(a *app) {
 	}
 }
 
-// components prints what components take, and the sum.
+// components prints the size of each component, and the sum.
 func (d *statsDoc) components(a *app) {
 	a.Line("%s; %s of %s", d.place(), term.Count(d.Ticks, "record", "records"), term.Size(d.Bytes))
 	a.Line("")
@@ -278,8 +279,7 @@ func (d *statsDoc) components(a *app) {
 	g.Flush()
 }
 
-// some returns n, or "" for nothing: a column of nothing is left out. The table drops a column that
-// has nothing in any row.
+// some returns n, or "" for 0: the table drops a column without any text.
 func some[N int | int64](n N) any {
 	if n == 0 {
 		return ""
@@ -295,9 +295,8 @@ func share(part, whole int64) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
 }
 
-// snapshots prints what the bytes of snapshot files are for: a column for each
-// file would not fit, so components are rows of a table of their own. The sums over all files are
-// made while the rows of files are printed.
+// snapshots prints how the bytes of snapshot files are used. Components are rows of a second
+// table, whose sums over all files are computed while the rows of files are printed.
 func (d *statsDoc) snapshots(a *app) {
 	a.Line("")
 	var sums []arrayBytesDoc // By component.
