@@ -55,14 +55,14 @@ func (w *World) apply(p *raw.Patch) error {
 	}
 	for _, g := range w.groups {
 		if g.touched() {
-			g.ready()
+			g.open()
 			g.measure()
 		}
 	}
 	if len(w.pins) > 0 {
 		w.absorb(max(0, w.newestBoundary()))
 	}
-	w.bound(p.Tick, seqs{first: p.Seq})
+	w.endFrame(p.Tick, seqs{first: p.Seq})
 	return nil
 }
 
@@ -183,7 +183,7 @@ func (s *Storage[T]) patch(p *raw.StoragePatch, total int) (put func(), err erro
 		values = make([]T, n)
 	}
 	values = values[:n]
-	if err := s.face.codec.decode(p.Rows, values); err != nil {
+	if err := s.adapter.codec.decode(p.Rows, values); err != nil {
 		return nil, err
 	}
 	if s.set.kind == Indexed {
@@ -217,9 +217,9 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	}
 	s.rowsMoved = len(p.Entities) > 0
 	for _, r := range p.Entities {
-		s.leaveRows(r.First, min(r.First+r.N, before.N))
+		s.removeMembers(r.First, min(r.First+r.N, before.N))
 	}
-	s.leaveRows(p.After, before.N)
+	s.removeMembers(p.After, before.N)
 	s.grow(p.After)
 	members := p.Members
 	// data comes first because its Clone may panic. A saved row of dense implies that data is
@@ -240,7 +240,7 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	}
 	s.rows.N = p.After
 	for _, r := range p.Entities {
-		s.enterRows(r.First, r.First+r.N)
+		s.addMembers(r.First, r.First+r.N)
 	}
 	if s.set.kind == Indexed {
 		if pages := (p.After + pageMask) >> pageBits; pages > len(s.sparse.Pages) {
@@ -272,9 +272,9 @@ func touchRanges[T any](c *track.Column[T], ranges []raw.Range) {
 	c.TouchEach(&some, n)
 }
 
-// leaveRows removes the entities in rows [lo, hi) from the mask. The rows get other entities, or
-// none.
-func (s *set) leaveRows(lo, hi int) {
+// removeMembers removes the entities in rows [lo, hi) from the mask. The rows get other entities,
+// or none.
+func (s *set) removeMembers(lo, hi int) {
 	if lo >= hi {
 		return
 	}
@@ -288,8 +288,8 @@ func (s *set) leaveRows(lo, hi int) {
 	}
 }
 
-// enterRows makes the entities in rows [lo, hi) members.
-func (s *set) enterRows(lo, hi int) {
+// addMembers makes the entities in rows [lo, hi) members.
+func (s *set) addMembers(lo, hi int) {
 	s.noteRows(lo, hi)
 	for row, e := range s.dense.Live[lo:hi] {
 		if e == Vacant {
@@ -326,7 +326,7 @@ func (r *Resource[T]) patch(p *raw.StoragePatch, _ int) (put func(), err error) 
 		return nil, fmt.Errorf("a resource with %d rows and %d entities", p.After, len(p.Members))
 	}
 	values := make([]T, 1)
-	if err := r.face.codec.decode(p.Rows, values); err != nil {
+	if err := r.adapter.codec.decode(p.Rows, values); err != nil {
 		return nil, err
 	}
 	return func() {

@@ -30,7 +30,7 @@ func (w *World) destroyBatch(entities []Entity) (n int) {
 }
 
 func (w *World) destroyOneByOne(entities []Entity) int {
-	hooks, restores := w.tellsEnds(), w.restores
+	hooks, restores := w.hasDestroyHooks(), w.restores
 	if hooks && !w.entities.allAlive(entities) {
 		return w.destroyCounting(entities)
 	}
@@ -113,8 +113,9 @@ func (w *World) noteAll(kind raw.OpKind, s raw.Storage, entities []Entity) {
 	}
 }
 
-// A filling provides the values of a batch: one value for each row, or copies of a single value.
-type filling[T any] struct {
+// A batchValues provides the values of a batch: one value for each row, or copies of a single
+// value.
+type batchValues[T any] struct {
 	differ bool
 	each   []T
 	same   T
@@ -122,7 +123,7 @@ type filling[T any] struct {
 }
 
 // value returns the value of the i-th entity.
-func (f *filling[T]) value(i int) T {
+func (f *batchValues[T]) value(i int) T {
 	switch {
 	case f.differ:
 		return f.each[i]
@@ -133,7 +134,7 @@ func (f *filling[T]) value(i int) T {
 }
 
 // write fills rows, which belong to the i-th entity and the following ones.
-func (f *filling[T]) write(rows []T, i int) {
+func (f *batchValues[T]) write(rows []T, i int) {
 	switch {
 	case f.differ:
 		copy(rows, f.each[i:])
@@ -150,7 +151,7 @@ func (f *filling[T]) write(rows []T, i int) {
 }
 
 // setAll gives entities the values of f. It returns the number of alive ones.
-func (s *Storage[T]) setAll(entities []Entity, f filling[T]) (n int) {
+func (s *Storage[T]) setAll(entities []Entity, f batchValues[T]) (n int) {
 	if debug {
 		s.mustBeWritable("SetAll", 0)
 	}
@@ -191,7 +192,7 @@ func (s *Storage[T]) setAll(entities []Entity, f filling[T]) (n int) {
 
 // addSome adds entities[i] and the following ones to s. It stops at an entity that is not alive
 // or is a member. It returns the number of added entities.
-func (s *Storage[T]) addSome(entities []Entity, i int, f *filling[T]) int {
+func (s *Storage[T]) addSome(entities []Entity, i int, f *batchValues[T]) int {
 	if !s.w.entities.alive(entities[i]) {
 		return 0
 	}
@@ -205,7 +206,7 @@ func (s *Storage[T]) addSome(entities []Entity, i int, f *filling[T]) int {
 
 // setAligned writes the rows of entities[i] and the following ones, while these rows are
 // contiguous from row on. It returns the number of rows.
-func (s *Storage[T]) setAligned(entities []Entity, i, row int, f *filling[T]) int {
+func (s *Storage[T]) setAligned(entities []Entity, i, row int, f *batchValues[T]) int {
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
 	}
@@ -225,7 +226,7 @@ func (s *Storage[T]) appendRows(entities []Entity, v T) {
 		s.rows.Open()
 	}
 	s.pointBehind(entities)
-	f := filling[T]{same: v, clone: s.data.Clone}
+	f := batchValues[T]{same: v, clone: s.data.Clone}
 	f.write(s.extend(entities), 0)
 }
 

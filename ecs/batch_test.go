@@ -12,7 +12,7 @@ import (
 // The batches of a model. The oracle does the same one by one.
 
 func (p *model) createN(n int) bool {
-	ahead := p.w.entities.ahead(n)
+	ahead := p.w.entities.nextEntities(n)
 	got := p.w.CreateN(p.handles[:0:0], n)
 	if !slices.Equal(ahead, got) {
 		failf("ahead(%d) = %v, then CreateN = %v", n, ahead, got)
@@ -750,7 +750,7 @@ func TestCreateN_PredictedEntities(t *testing.T) {
 	w.entities.maxGeneration = 3
 	for round := range 300 {
 		n := random.IntN(6)
-		ahead := w.entities.ahead(n)
+		ahead := w.entities.nextEntities(n)
 		if random.IntN(2) == 0 {
 			if got := w.CreateN(nil, n); !slices.Equal(got, ahead) {
 				t.Fatalf("round %d: ahead(%d) = %v, then CreateN = %v", round, n, ahead, got)

@@ -6,9 +6,9 @@ import "github.com/stet-ecs/stet/ecs/internal/track"
 // component would cost as much as its work. The functions below are the parts of that fast path,
 // and the compiler inlines them.
 
-// freePage returns the page of e's entry if the entry is writable without saving. Otherwise it
+// writablePage returns the page of e's entry if the entry is writable without saving. Otherwise it
 // returns nil.
-func (s *set) freePage(e Entity) *track.Page {
+func (s *set) writablePage(e Entity) *track.Page {
 	if debug {
 		s.displace()
 	}
@@ -18,15 +18,15 @@ func (s *set) freePage(e Entity) *track.Page {
 	return nil
 }
 
-// appends reports whether the row after the last one is writable without saving, without
+// canAppend reports whether the row after the last one is writable without saving, without
 // notifying observers and without growing a column. span is the clock's current span.
-func (s *set) appends(span uint64) bool {
+func (s *set) canAppend(span uint64) bool {
 	return s.rows.Span == span && !s.slow && s.rows.N < len(s.dense.Live) && s.dense.Free(s.rows.N)
 }
 
-// came counts the row after the last one, which the caller has written, as that of the new member
-// e.
-func (s *set) came(e Entity, change uint64) {
+// countAppended counts the row after the last one, which the caller has written, as that of the
+// new member e.
+func (s *set) countAppended(e Entity, change uint64) {
 	s.version = change
 	s.note(e)
 	s.rows.N++
@@ -43,7 +43,7 @@ func (s *Storage[T]) put(e Entity, v T, change uint64) {
 	}
 	p.Rows[e&pageMask] = uint32(n)
 	s.dense.Live[n], s.data.Live[n] = e, v
-	s.came(e, change)
+	s.countAppended(e, change)
 }
 
 // putAll is SetAll for entities that were just created.

@@ -25,11 +25,11 @@ func (bundle *Bundle1[A]) Create(a A) Entity {
 	}
 	w.changes++
 	change, span := w.changes, w.clock.Span
-	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.a, bundle.a.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, a
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, a, change)
 	}
@@ -82,19 +82,19 @@ func (bundle *Bundle2[A, B]) Create(a A, b B) Entity {
 	}
 	w.changes++
 	change, span := w.changes, w.clock.Span
-	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.a, bundle.a.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, a
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, a, change)
 	}
-	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.b, bundle.b.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, b
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, b, change)
 	}
@@ -154,27 +154,27 @@ func (bundle *Bundle3[A, B, C]) Create(a A, b B, c C) Entity {
 	}
 	w.changes++
 	change, span := w.changes, w.clock.Span
-	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.a, bundle.a.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, a
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, a, change)
 	}
-	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.b, bundle.b.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, b
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, b, change)
 	}
-	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.c, bundle.c.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, c
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, c, change)
 	}
@@ -238,35 +238,35 @@ func (bundle *Bundle4[A, B, C, D]) Create(a A, b B, c C, d D) Entity {
 	}
 	w.changes++
 	change, span := w.changes, w.clock.Span
-	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.a, bundle.a.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, a
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, a, change)
 	}
-	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.b, bundle.b.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, b
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, b, change)
 	}
-	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.c, bundle.c.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, c
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, c, change)
 	}
-	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.d, bundle.d.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, d
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, d, change)
 	}
@@ -334,43 +334,43 @@ func (bundle *Bundle5[A, B, C, D, E]) Create(a A, b B, c C, d D, e E) Entity {
 	}
 	w.changes++
 	change, span := w.changes, w.clock.Span
-	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.a, bundle.a.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, a
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, a, change)
 	}
-	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.b, bundle.b.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, b
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, b, change)
 	}
-	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.c, bundle.c.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, c
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, c, change)
 	}
-	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.d, bundle.d.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, d
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, d, change)
 	}
-	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.e, bundle.e.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, e
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, e, change)
 	}
@@ -442,51 +442,51 @@ func (bundle *Bundle6[A, B, C, D, E, F]) Create(a A, b B, c C, d D, e E, f F) En
 	}
 	w.changes++
 	change, span := w.changes, w.clock.Span
-	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.a, bundle.a.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, a
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, a, change)
 	}
-	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.b, bundle.b.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, b
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, b, change)
 	}
-	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.c, bundle.c.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, c
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, c, change)
 	}
-	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.d, bundle.d.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, d
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, d, change)
 	}
-	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.e, bundle.e.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, e
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, e, change)
 	}
-	if s, page := bundle.f, bundle.f.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.f, bundle.f.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, f
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, f, change)
 	}
@@ -562,59 +562,59 @@ func (bundle *Bundle7[A, B, C, D, E, F, G]) Create(a A, b B, c C, d D, e E, f F,
 	}
 	w.changes++
 	change, span := w.changes, w.clock.Span
-	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.a, bundle.a.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, a
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, a, change)
 	}
-	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.b, bundle.b.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, b
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, b, change)
 	}
-	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.c, bundle.c.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, c
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, c, change)
 	}
-	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.d, bundle.d.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, d
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, d, change)
 	}
-	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.e, bundle.e.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, e
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, e, change)
 	}
-	if s, page := bundle.f, bundle.f.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.f, bundle.f.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, f
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, f, change)
 	}
-	if s, page := bundle.g, bundle.g.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.g, bundle.g.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, g
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, g, change)
 	}
@@ -694,67 +694,67 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Create(a A, b B, c C, d D, e E, f
 	}
 	w.changes++
 	change, span := w.changes, w.clock.Span
-	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.a, bundle.a.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, a
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, a, change)
 	}
-	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.b, bundle.b.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, b
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, b, change)
 	}
-	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.c, bundle.c.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, c
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, c, change)
 	}
-	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.d, bundle.d.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, d
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, d, change)
 	}
-	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.e, bundle.e.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, e
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, e, change)
 	}
-	if s, page := bundle.f, bundle.f.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.f, bundle.f.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, f
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, f, change)
 	}
-	if s, page := bundle.g, bundle.g.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.g, bundle.g.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, g
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, g, change)
 	}
-	if s, page := bundle.h, bundle.h.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.h, bundle.h.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, h
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, h, change)
 	}
@@ -838,75 +838,75 @@ func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Create(a A, b B, c C, d D, e E
 	}
 	w.changes++
 	change, span := w.changes, w.clock.Span
-	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.a, bundle.a.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, a
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, a, change)
 	}
-	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.b, bundle.b.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, b
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, b, change)
 	}
-	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.c, bundle.c.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, c
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, c, change)
 	}
-	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.d, bundle.d.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, d
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, d, change)
 	}
-	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.e, bundle.e.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, e
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, e, change)
 	}
-	if s, page := bundle.f, bundle.f.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.f, bundle.f.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, f
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, f, change)
 	}
-	if s, page := bundle.g, bundle.g.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.g, bundle.g.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, g
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, g, change)
 	}
-	if s, page := bundle.h, bundle.h.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.h, bundle.h.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, h
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, h, change)
 	}
-	if s, page := bundle.i, bundle.i.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.i, bundle.i.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, i
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, i, change)
 	}
@@ -994,83 +994,83 @@ func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Create(a A, b B, c C, d D,
 	}
 	w.changes++
 	change, span := w.changes, w.clock.Span
-	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.a, bundle.a.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, a
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, a, change)
 	}
-	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.b, bundle.b.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, b
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, b, change)
 	}
-	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.c, bundle.c.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, c
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, c, change)
 	}
-	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.d, bundle.d.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, d
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, d, change)
 	}
-	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.e, bundle.e.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, e
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, e, change)
 	}
-	if s, page := bundle.f, bundle.f.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.f, bundle.f.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, f
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, f, change)
 	}
-	if s, page := bundle.g, bundle.g.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.g, bundle.g.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, g
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, g, change)
 	}
-	if s, page := bundle.h, bundle.h.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.h, bundle.h.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, h
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, h, change)
 	}
-	if s, page := bundle.i, bundle.i.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.i, bundle.i.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, i
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, i, change)
 	}
-	if s, page := bundle.j, bundle.j.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.j, bundle.j.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, j
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, j, change)
 	}
@@ -1162,91 +1162,91 @@ func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Create(a A, b B, c C, d
 	}
 	w.changes++
 	change, span := w.changes, w.clock.Span
-	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.a, bundle.a.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, a
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, a, change)
 	}
-	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.b, bundle.b.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, b
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, b, change)
 	}
-	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.c, bundle.c.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, c
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, c, change)
 	}
-	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.d, bundle.d.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, d
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, d, change)
 	}
-	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.e, bundle.e.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, e
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, e, change)
 	}
-	if s, page := bundle.f, bundle.f.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.f, bundle.f.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, f
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, f, change)
 	}
-	if s, page := bundle.g, bundle.g.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.g, bundle.g.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, g
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, g, change)
 	}
-	if s, page := bundle.h, bundle.h.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.h, bundle.h.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, h
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, h, change)
 	}
-	if s, page := bundle.i, bundle.i.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.i, bundle.i.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, i
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, i, change)
 	}
-	if s, page := bundle.j, bundle.j.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.j, bundle.j.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, j
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, j, change)
 	}
-	if s, page := bundle.k, bundle.k.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.k, bundle.k.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, k
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, k, change)
 	}
@@ -1342,99 +1342,99 @@ func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Create(a A, b B, c C
 	}
 	w.changes++
 	change, span := w.changes, w.clock.Span
-	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.a, bundle.a.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, a
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, a, change)
 	}
-	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.b, bundle.b.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, b
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, b, change)
 	}
-	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.c, bundle.c.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, c
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, c, change)
 	}
-	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.d, bundle.d.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, d
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, d, change)
 	}
-	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.e, bundle.e.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, e
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, e, change)
 	}
-	if s, page := bundle.f, bundle.f.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.f, bundle.f.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, f
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, f, change)
 	}
-	if s, page := bundle.g, bundle.g.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.g, bundle.g.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, g
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, g, change)
 	}
-	if s, page := bundle.h, bundle.h.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.h, bundle.h.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, h
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, h, change)
 	}
-	if s, page := bundle.i, bundle.i.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.i, bundle.i.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, i
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, i, change)
 	}
-	if s, page := bundle.j, bundle.j.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.j, bundle.j.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, j
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, j, change)
 	}
-	if s, page := bundle.k, bundle.k.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.k, bundle.k.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, k
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, k, change)
 	}
-	if s, page := bundle.l, bundle.l.freePage(entity); page != nil && s.appends(span) {
+	if s, page := bundle.l, bundle.l.writablePage(entity); page != nil && s.canAppend(span) {
 		n := s.rows.N
 		page.Rows[entity&pageMask] = uint32(n)
 		s.dense.Live[n], s.data.Live[n] = entity, l
-		s.came(entity, change)
+		s.countAppended(entity, change)
 	} else {
 		s.put(entity, l, change)
 	}

@@ -67,7 +67,7 @@ func (f *ChangeFilter) kept() []Entity { return f.found }
 
 func (f *ChangeFilter) keeps(e Entity) bool {
 	if !f.placed {
-		f.lay()
+		f.indexFound()
 	}
 	if uint(e.Index()) >= uint(len(f.place)) {
 		return false
@@ -76,8 +76,8 @@ func (f *ChangeFilter) keeps(e Entity) bool {
 	return i < len(f.found) && f.found[i] == e
 }
 
-// lay fills place with the positions of the entities in found.
-func (f *ChangeFilter) lay() {
+// indexFound fills place with the positions of the entities in found.
+func (f *ChangeFilter) indexFound() {
 	f.placed = true
 	for i, e := range f.found {
 		p := int(e.Index())

@@ -148,7 +148,7 @@ func (s *Storage[T]) Removed() *ChangeFilter {
 // of a NoRewind component that are removed because a rollback removed their entities. Hooks are
 // not part of the world's state. So a restore leaves them unchanged, and a clone has none.
 func (s *Storage[T]) OnAdd(f func(e Entity, v T)) {
-	h := s.hooked()
+	h := s.ensureHooks()
 	h.add = append(h.add, func(e Entity, row int) { f(e, s.data.Live[row]) })
 }
 
@@ -159,7 +159,7 @@ func (s *Storage[T]) OnAdd(f func(e Entity, v T)) {
 // the first. World.Clear destroys the entities in the same way. Components and entities that
 // hooks add meanwhile stay.
 func (s *Storage[T]) OnRemove(f func(e Entity, v T)) {
-	h := s.hooked()
+	h := s.ensureHooks()
 	h.remove = append(h.remove, func(e Entity, row int) { f(e, s.data.Live[row]) })
 }
 
@@ -169,7 +169,7 @@ func (s *Storage[T]) OnRemove(f func(e Entity, v T)) {
 // hook; see [Storage.OnChange]. See [Storage.OnAdd] for what f may do. Set in an OnSet hook of
 // the same storage nests the hooks.
 func (s *Storage[T]) OnSet(f func(e Entity, old, now T)) {
-	s.hooked()
+	s.ensureHooks()
 	s.onSet = append(s.onSet, f)
 }
 
@@ -190,11 +190,11 @@ func (s *Storage[T]) RequiredBy(other AnyStorage, v T) {
 	if o == &s.set {
 		panic("ecs: RequiredBy of " + s.name + " with itself; give it the storage of another component")
 	}
-	v = s.face.copy(v)
-	h := o.hooked()
+	v = s.adapter.copy(v)
+	h := o.ensureHooks()
 	h.require = append(h.require, func(e Entity) {
 		if s.row(e) < 0 {
-			s.Set(e, s.face.copy(v))
+			s.Set(e, s.adapter.copy(v))
 		}
 	})
 }
@@ -294,9 +294,9 @@ func (d *Delta[T]) since(k int, tick uint64) error {
 // rows then.
 func (d *Delta[T]) compare(k, before int) {
 	s := d.s
-	d.lay(&s.dense, k, before, s.rows.N, s.row)
+	d.load(&s.dense, k, before, s.rows.N, s.row)
 	d.values.Read(&s.data.Log, k)
-	d.layValues(before)
+	d.loadOldValues(before)
 	for _, p := range d.gone {
 		d.removed.add(d.then[p], Edit[T]{Old: d.old[p]})
 	}
@@ -307,8 +307,8 @@ func (d *Delta[T]) compare(k, before int) {
 	}
 }
 
-// layValues fills d.old with the old values of the rows in d.rows.
-func (d *Delta[T]) layValues(before int) {
+// loadOldValues fills d.old with the old values of the rows in d.rows.
+func (d *Delta[T]) loadOldValues(before int) {
 	d.old = slices.Grow(d.old[:0], len(d.rows))[:len(d.rows)]
 	k := 0
 	for p, row := range d.rows {
@@ -327,7 +327,7 @@ func (d *Delta[T]) layValues(before int) {
 // in spans between the rows in d.rows, in which another entity may be.
 func (d *Delta[T]) walk(limit int) {
 	p, next := 0, d.at(0)
-	plain := plainRows[T](d.s.face.codec)
+	plain := plainRows[T](d.s.adapter.codec)
 	for i := 0; i < d.values.Len(); i++ {
 		span := d.values.At(i)
 		if plain && span.N == 1 {
@@ -410,7 +410,7 @@ func (d *Delta[T]) compareRows(row int, old []T, plain bool) {
 			if sameMemory(&old[i], &now[i]) {
 				continue
 			}
-		} else if sameRow(&s.w.equal, s.face.codec, old[i:i+1], now[i:i+1]) {
+		} else if sameRow(&s.w.equal, s.adapter.codec, old[i:i+1], now[i:i+1]) {
 			continue
 		}
 		if e := entities[i]; e != Vacant {
@@ -435,7 +435,7 @@ func (d *Delta[T]) compareEntity(p int, plain bool) {
 		d.added.add(e, Edit[T]{New: now[0]})
 	case s.tag:
 	case plain && sameMemory(&d.old[p], &now[0]):
-	case !plain && sameRow(&s.w.equal, s.face.codec, d.old[p:p+1], now):
+	case !plain && sameRow(&s.w.equal, s.adapter.codec, d.old[p:p+1], now):
 	default:
 		d.changed.add(e, Edit[T]{d.old[p], now[0]})
 	}
@@ -463,7 +463,7 @@ func (r *Resource[T]) since(k int, tick uint64) (e Edit[T], changed bool, err er
 	if r.spans.Read(&r.data.Log, k); r.spans.Len() > 0 {
 		old = r.data.Old(r.spans.At(0))
 	}
-	changed = !sameRow(&r.w.equal, r.face.codec, old[:1], r.data.Live)
+	changed = !sameRow(&r.w.equal, r.adapter.codec, old[:1], r.data.Live)
 	e = Edit[T]{old[0], r.data.Live[0]}
 	r.spans.Reset()
 	return e, changed, nil
@@ -516,7 +516,7 @@ func (d *EntityDelta) since(k int, tick uint64) error {
 	if !changed {
 		return nil
 	}
-	d.lay(&r.dense, k, before.N, r.rows.N, r.row)
+	d.load(&r.dense, k, before.N, r.rows.N, r.row)
 	for _, p := range d.gone {
 		d.destroyed = append(d.destroyed, d.then[p])
 	}
@@ -535,7 +535,7 @@ func (w *World) boundary(k int, tick uint64, t *track.Tracker, name string) (fra
 	case t.Exempt:
 		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; it is NoRewind, so no tick keeps its values", name, tick, ErrNotHeld)
 	case k < 0 && w.options.HistoryDense > 0:
-		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; %s", name, tick, ErrNotHeld, w.History().held(tick))
+		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; %s", name, tick, ErrNotHeld, w.History().nearestRetained(tick))
 	case k < 0 || !w.frames[k].held():
 		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; %s", name, tick, ErrNotHeld, w.ticksHeld())
 	}

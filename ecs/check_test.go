@@ -87,9 +87,9 @@ func (w *World) checkFrames() error {
 		}
 		last = i
 	}
-	if removed != w.removed || ticks != w.ticks || loose != w.loose || removed > 8+cap(w.frames)/4 {
+	if removed != w.removed || ticks != w.ticks || loose != w.evictableTicks || removed > 8+cap(w.frames)/4 {
 		return fmt.Errorf("of %d frames, %d are removed, %d are ticks, %d of them loose; counted were %d, %d, %d",
-			len(w.frames), removed, ticks, loose, w.removed, w.ticks, w.loose)
+			len(w.frames), removed, ticks, loose, w.removed, w.ticks, w.evictableTicks)
 	}
 	for i := range w.frames {
 		f := &w.frames[i]

@@ -15,7 +15,7 @@ const (
 	maxWords   = 16          // Maximum number of 64-row words in a span of scattered rows.
 	missing    = track.NoRow // Row number of a missing optional component.
 
-	thin = 8 // A list has at most one of this many positions.
+	listRatio = 8 // A list has at most one of this many positions.
 )
 
 // A chunk is the result of the search at 4096 positions:
@@ -51,8 +51,8 @@ type chunk struct {
 	ahead []uint16 // Number of listed positions before each of words.
 }
 
-// empty resets c to a chunk in which nothing was searched.
-func (c *chunk) empty() {
+// reset resets c to a chunk in which nothing was searched.
+func (c *chunk) reset() {
 	if c.list {
 		*c = chunk{epoch: c.epoch}
 	}
@@ -60,17 +60,17 @@ func (c *chunk) empty() {
 	clear(c.words)
 }
 
-// A listing is the buffer in which a list is built. A new chunk copies the used part of it. So
+// A listBuffer is the buffer in which a list is built. A new chunk copies the used part of it. So
 // finding few positions takes less time than clearing a full chunk.
-type listing struct {
+type listBuffer struct {
 	word  chunk // The positions found among 64 entities.
-	order [chunkRows / thin]uint32
+	order [chunkRows / listRatio]uint32
 	rows  [maxColumns][]uint32
 }
 
 // add appends n positions to a list of many positions. They are the set bits of word, which is
 // the w-th.
-func (l *listing) add(many, n, w int, word uint64) {
+func (l *listBuffer) add(many, n, w int, word uint64) {
 	order := l.order[many : many+n]
 	for i := range order {
 		order[i] = uint32(w<<6 | bits.TrailingZeros64(word|1<<63))
@@ -115,9 +115,9 @@ func (c *chunk) index() {
 	}
 }
 
-// amend records in the list c whether position i is found, and its rows. If c has too many
-// positions for a list, amend changes nothing and returns false.
-func (c *chunk) amend(i int, found bool, at []uint32) bool {
+// updateList records in the list c whether position i is found, and its rows. If c has too many
+// positions for a list, updateList changes nothing and returns false.
+func (c *chunk) updateList(i int, found bool, at []uint32) bool {
 	if c.ahead == nil {
 		c.index()
 	}
@@ -131,7 +131,7 @@ func (c *chunk) amend(i int, found bool, at []uint32) bool {
 		return true
 	}
 	if !there {
-		if max(c.n, i+1)/thin <= c.many {
+		if max(c.n, i+1)/listRatio <= c.many {
 			return false
 		}
 		c.makeRoom(i, c.many+1)
@@ -207,8 +207,8 @@ func longer[T any](s []T, n int) []T {
 	return append(s, make([]T, n-len(s))...)
 }
 
-// sideBySide reports whether rows are consecutive, or all missing.
-func sideBySide(rows []uint32) bool {
+// consecutive reports whether rows are consecutive, or all missing.
+func consecutive(rows []uint32) bool {
 	first, step := rows[0], uint32(1)
 	if first == missing {
 		step = 0
@@ -233,16 +233,16 @@ var identity = func() (rows [chunkRows]uint32) {
 	return rows
 }()
 
-// absent is the rows of an optional column that no entity has.
-var absent = func() (rows [chunkRows]uint32) {
+// missingRows is the rows of an optional column that no entity has.
+var missingRows = func() (rows [chunkRows]uint32) {
 	for i := range rows {
 		rows[i] = missing
 	}
 	return rows
 }()
 
-// full is the words of a list.
-var full = func() (words [maxWords]uint64) {
+// fullWords is the words of a list.
+var fullWords = func() (words [maxWords]uint64) {
 	for i := range words {
 		words[i] = ^uint64(0)
 	}

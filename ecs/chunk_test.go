@@ -21,8 +21,8 @@ func TestChunk_ListAmended(t *testing.T) {
 			}
 			at := []uint32{1: rng.Uint32()}
 			_, there := rows[i]
-			full := found && !there && len(rows) >= max(c.n, i+1)/thin
-			if ok := c.amend(i, found, at); ok == full {
+			full := found && !there && len(rows) >= max(c.n, i+1)/listRatio
+			if ok := c.updateList(i, found, at); ok == full {
 				t.Fatalf("seed %d, step %d: amend(%d, %v) = %v with %d of %d", seed, step, i, found, ok, len(rows), c.n)
 			}
 			if delete(rows, i); found && !full {

@@ -30,9 +30,9 @@ type comparison struct {
 	spans track.Spans // Scratch memory.
 }
 
-// lay makes c the comparison of dense with its state when the logs from k on were opened. dense
+// load makes c the comparison of dense with its state when the logs from k on were opened. dense
 // has now rows, and had before rows then. rowOf returns the present row of an entity, or -1.
-func (c *comparison) lay(dense *track.Column[Entity], k, before, now int, rowOf func(Entity) int) {
+func (c *comparison) load(dense *track.Column[Entity], k, before, now int, rowOf func(Entity) int) {
 	c.rows, c.then = c.rows[:0], c.then[:0]
 	limit := min(before, now)
 	c.spans.Read(&dense.Log, k)
@@ -60,11 +60,11 @@ func (c *comparison) lay(dense *track.Column[Entity], k, before, now int, rowOf 
 		}
 	}
 	c.spans.Reset()
-	c.pair(dense.Live[:now], rowOf)
+	c.match(dense.Live[:now], rowOf)
 }
 
-// pair computes from and gone.
-func (c *comparison) pair(now []Entity, rowOf func(Entity) int) {
+// match computes from and gone.
+func (c *comparison) match(now []Entity, rowOf func(Entity) int) {
 	c.from, c.gone = zeroed(c.from, len(c.rows)), c.gone[:0]
 	for p, e := range c.then {
 		row := int(c.rows[p])

@@ -30,7 +30,7 @@ func (w *World) CloneEntity(e Entity) (Entity, bool) {
 
 func (s *Storage[T]) duplicate(from, to Entity) {
 	if r := s.row(from); r >= 0 {
-		s.Set(to, s.face.copy(s.data.Live[r]))
+		s.Set(to, s.adapter.copy(s.data.Live[r]))
 	}
 }
 
@@ -42,10 +42,10 @@ type copiedStorage interface {
 	referring(e Entity) (rows []int)
 }
 
-// A stagedStorage is the untyped interface to a storage or resource for a [copying].
+// A stagedStorage is the untyped interface to a storage or resource for a [copyJob].
 type stagedStorage interface {
-	stage(c *copying, target AnyStorage) (apply func(), err error)
-	stageRows(c *copying, entities []Entity, rows []byte) (apply func(), err error)
+	stage(c *copyJob, target AnyStorage) (apply func(), err error)
+	stageRows(c *copyJob, entities []Entity, rows []byte) (apply func(), err error)
 }
 
 var (
@@ -136,7 +136,7 @@ func (r Reference) in(err error) error {
 //   - A component type hides references: it has an interface, a func or a recursive type.
 //   - CopyOptions.Outside returns an error.
 func (w *World) Copy(src *World, entities []Entity, o CopyOptions) ([]Entity, error) {
-	c, err := newCopying(w, src, entities, o)
+	c, err := newCopyJob(w, src, entities, o)
 	if err != nil {
 		return nil, fmt.Errorf("ecs: cannot copy: %w", err)
 	}
@@ -154,7 +154,7 @@ func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 	if src == w {
 		return nil, errors.New("ecs: cannot move: both worlds are the same")
 	}
-	c, err := newCopying(w, src, entities, o)
+	c, err := newCopyJob(w, src, entities, o)
 	if err == nil && !src.mayDestroy(c.entities) {
 		err = errHeld
 	}
@@ -170,9 +170,9 @@ func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 
 var errHeld = errors.New("a relation keeps one of the entities alive: it is the target of an entity that does not move")
 
-// A copying prepares all copies before the target changes. So it predicts which entities the
+// A copyJob prepares all copies before the target changes. So it predicts which entities the
 // target will create.
-type copying struct {
+type copyJob struct {
 	from, to *World
 	options  CopyOptions
 	times    int
@@ -183,23 +183,23 @@ type copying struct {
 	apply    []func()       // Each function gives one component to the copies.
 
 	// The component or resource that is being staged.
-	source  AnyStorage
-	holders []Entity            // The entities that have the component, or 0 for a resource.
-	holder  Entity              // The entity whose value is being renamed.
-	round   []Entity            // The copies that belong to the value being renamed.
-	decided map[outsider]Entity // Results of Outside.
+	source   AnyStorage
+	holders  []Entity               // The entities that have the component, or 0 for a resource.
+	holder   Entity                 // The entity whose value is being renamed.
+	round    []Entity               // The copies that belong to the value being renamed.
+	resolved map[externalRef]Entity // Results of Outside.
 }
 
-// An outsider is a reference, in the component of holder, to an entity that is not copied.
-type outsider struct {
+// An externalRef is a reference, in the component of holder, to an entity that is not copied.
+type externalRef struct {
 	holder Entity
 	*place
 	to Entity
 }
 
-// newCopying prepares the copies for the target.
-func newCopying(to, from *World, entities []Entity, o CopyOptions) (*copying, error) {
-	c := &copying{from: from, to: to, options: o, times: max(o.Times, 1), position: make(map[Entity]int, len(entities))}
+// newCopyJob prepares the copies for the target.
+func newCopyJob(to, from *World, entities []Entity, o CopyOptions) (*copyJob, error) {
+	c := &copyJob{from: from, to: to, options: o, times: max(o.Times, 1), position: make(map[Entity]int, len(entities))}
 	if o.Times < 0 {
 		return nil, fmt.Errorf("CopyOptions.Times is %d", o.Times)
 	}
@@ -212,12 +212,12 @@ func newCopying(to, from *World, entities []Entity, o CopyOptions) (*copying, er
 			c.entities = append(c.entities, e)
 		}
 	}
-	c.copies = to.entities.ahead(c.times * len(c.entities))
+	c.copies = to.entities.nextEntities(c.times * len(c.entities))
 	return c, c.stage()
 }
 
 // finish creates the copies in the target. It returns the copies of entities.
-func (c *copying) finish(entities []Entity) []Entity {
+func (c *copyJob) finish(entities []Entity) []Entity {
 	if !slices.Equal(c.to.CreateN(nil, len(c.copies)), c.copies) {
 		panic("ecs: the world was changed while Copy prepared the copies; CopyOptions.Outside and Keep must not change it")
 	}
@@ -234,7 +234,7 @@ func (c *copying) finish(entities []Entity) []Entity {
 }
 
 // stage copies the components.
-func (c *copying) stage() error {
+func (c *copyJob) stage() error {
 	var missing []string
 	for _, s := range c.from.storages {
 		if c.options.Keep != nil && !c.options.Keep(s) || !c.touches(s.sparseSet()) {
@@ -261,14 +261,14 @@ func (c *copying) stage() error {
 }
 
 // add copies the component or resource s, whose values target receives.
-func (c *copying) add(s, target AnyStorage) error {
+func (c *copyJob) add(s, target AnyStorage) error {
 	c.source, c.holders = s, c.holders[:0]
 	f, err := s.(stagedStorage).stage(c, target)
 	c.apply = append(c.apply, f)
 	return err
 }
 
-func (c *copying) addResource(name string) error {
+func (c *copyJob) addResource(name string) error {
 	var both [2]AnyStorage
 	for i, w := range [2]*World{c.from, c.to} {
 		s := w.names[name]
@@ -281,7 +281,7 @@ func (c *copying) addResource(name string) error {
 }
 
 // touches reports whether one of the entities is a member of s.
-func (c *copying) touches(s *set) bool {
+func (c *copyJob) touches(s *set) bool {
 	for _, e := range c.entities {
 		if s.row(e) >= 0 {
 			return true
@@ -290,43 +290,43 @@ func (c *copying) touches(s *set) bool {
 	return false
 }
 
-// name returns the replacement for a reference to e.
-func (c *copying) name(p *place, e Entity) Entity {
+// replacement returns the replacement for a reference to e.
+func (c *copyJob) replacement(p *place, e Entity) Entity {
 	if i, copied := c.position[e]; copied {
 		return c.round[i]
 	}
-	return c.decided[outsider{c.holder, p, e}]
+	return c.resolved[externalRef{c.holder, p, e}]
 }
 
-// decide calls Outside for the references to entities that are not copied. values belong to
-// holders, in the same order.
-func decide[T any](c *copying, refs *references, values []T) error {
-	c.decided = map[outsider]Entity{}
-	var list []outsider
+// resolveExternal calls Outside for the references to entities that are not copied. values belong
+// to holders, in the same order.
+func resolveExternal[T any](c *copyJob, refs *references, values []T) error {
+	c.resolved = map[externalRef]Entity{}
+	var list []externalRef
 	for i, holder := range c.holders {
 		list = list[:0]
 		refs.find(unsafe.Pointer(&values[i]), func(p *place, e Entity) bool {
 			if _, copied := c.position[e]; !copied && e != 0 {
-				list = append(list, outsider{holder, p, e})
+				list = append(list, externalRef{holder, p, e})
 			}
 			return false
 		})
-		slices.SortFunc(list, func(a, b outsider) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.to, b.to)) })
+		slices.SortFunc(list, func(a, b externalRef) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.to, b.to)) })
 		for _, o := range slices.Compact(list) {
 			r := Reference{holder, c.source, o.path, o.to}
 			to, err := c.options.Outside(r)
 			if err != nil {
 				return r.in(err)
 			}
-			c.decided[o] = to
+			c.resolved[o] = to
 		}
 	}
 	return nil
 }
 
-// follow replaces the references in values. values has one value for each holder, repeated for
-// each copy.
-func follow[T any](c *copying, refs *references, values []T) error {
+// replaceReferences replaces the references in values. values has one value for each holder,
+// repeated for each copy.
+func replaceReferences[T any](c *copyJob, refs *references, values []T) error {
 	if refs.unseen != "" {
 		return errors.New(refs.unseen)
 	}
@@ -334,11 +334,11 @@ func follow[T any](c *copying, refs *references, values []T) error {
 		return nil
 	}
 	if c.options.Outside != nil {
-		if err := decide(c, refs, values); err != nil {
+		if err := resolveExternal(c, refs, values); err != nil {
 			return err
 		}
 	}
-	n := renaming{name: c.name}
+	n := renaming{name: c.replacement}
 	for i := range values {
 		c.holder, c.round = c.holders[i%len(c.holders)], c.copies[i/len(c.holders)*len(c.entities):]
 		refs.rename(unsafe.Pointer(&values[i]), &n)
@@ -350,7 +350,7 @@ func follow[T any](c *copying, refs *references, values []T) error {
 }
 
 // stage copies the rows of the entities for target.
-func (s *Storage[T]) stage(c *copying, target AnyStorage) (apply func(), err error) {
+func (s *Storage[T]) stage(c *copyJob, target AnyStorage) (apply func(), err error) {
 	var entities []Entity
 	var values []T
 	for i, copied := range c.copies {
@@ -362,16 +362,16 @@ func (s *Storage[T]) stage(c *copying, target AnyStorage) (apply func(), err err
 		if i < len(c.entities) {
 			c.holders = append(c.holders, e)
 		}
-		entities, values = append(entities, copied), append(values, s.face.copy(s.data.Live[r]))
+		entities, values = append(entities, copied), append(values, s.adapter.copy(s.data.Live[r]))
 	}
 	if t, same := target.(*Storage[T]); same && !s.unknown {
 		return t.stageValues(c, entities, values)
 	}
-	return stageOther(c, &s.face, target, entities, values)
+	return stageOther(c, &s.adapter, target, entities, values)
 }
 
 // stageOther stages values for a target of another type.
-func stageOther[T any](c *copying, face *rowFace[T], target AnyStorage, entities []Entity, values []T) (apply func(), err error) {
+func stageOther[T any](c *copyJob, face *rowAdapter[T], target AnyStorage, entities []Entity, values []T) (apply func(), err error) {
 	about := c.source.about()
 	if about.layout == nil {
 		return nil, errors.New("its type differs from the one in the target, and cannot be encoded")
@@ -398,9 +398,9 @@ func fits(s *storageState, target AnyStorage) error {
 }
 
 // stageRows is stageValues for values encoded by a type of the same layout.
-func (s *Storage[T]) stageRows(c *copying, entities []Entity, rows []byte) (apply func(), err error) {
+func (s *Storage[T]) stageRows(c *copyJob, entities []Entity, rows []byte) (apply func(), err error) {
 	values := make([]T, len(entities))
-	if err := s.face.codec.decode(rows, values); err != nil {
+	if err := s.adapter.codec.decode(rows, values); err != nil {
 		return nil, err
 	}
 	return s.stageValues(c, entities, values)
@@ -408,41 +408,41 @@ func (s *Storage[T]) stageRows(c *copying, entities []Entity, rows []byte) (appl
 
 // stageValues replaces the references in values. It returns a function that gives the values to
 // entities.
-func (s *Storage[T]) stageValues(c *copying, entities []Entity, values []T) (apply func(), err error) {
-	if err := follow(c, s.references(), values); err != nil {
+func (s *Storage[T]) stageValues(c *copyJob, entities []Entity, values []T) (apply func(), err error) {
+	if err := replaceReferences(c, s.references(), values); err != nil {
 		return nil, err
 	}
 	return func() { s.SetEach(entities, values) }, nil
 }
 
 // stage copies the value for target.
-func (r *Resource[T]) stage(c *copying, target AnyStorage) (apply func(), err error) {
+func (r *Resource[T]) stage(c *copyJob, target AnyStorage) (apply func(), err error) {
 	c.holders = append(c.holders, 0)
-	values := []T{r.face.copy(r.data.Live[0])}
+	values := []T{r.adapter.copy(r.data.Live[0])}
 	if t, same := target.(*Resource[T]); same && !r.unknown {
 		return t.stageValue(c, values)
 	}
-	return stageOther(c, &r.face, target, nil, values)
+	return stageOther(c, &r.adapter, target, nil, values)
 }
 
-func (r *Resource[T]) stageRows(c *copying, _ []Entity, rows []byte) (apply func(), err error) {
+func (r *Resource[T]) stageRows(c *copyJob, _ []Entity, rows []byte) (apply func(), err error) {
 	values := make([]T, 1)
-	if err := r.face.codec.decode(rows, values); err != nil {
+	if err := r.adapter.codec.decode(rows, values); err != nil {
 		return nil, err
 	}
 	return r.stageValue(c, values)
 }
 
 // stageValue replaces the references in the value. It returns a function that sets the value.
-func (r *Resource[T]) stageValue(c *copying, values []T) (apply func(), err error) {
-	if err := follow(c, referencesIn[T](&r.spec), values); err != nil {
+func (r *Resource[T]) stageValue(c *copyJob, values []T) (apply func(), err error) {
+	if err := replaceReferences(c, referencesIn[T](&r.spec), values); err != nil {
 		return nil, err
 	}
 	return func() { r.Set(values[0]) }, nil
 }
 
-// ahead returns the entities that the next n calls of create will return.
-func (r *registry) ahead(n int) []Entity {
+// nextEntities returns the entities that the next n calls of create will return.
+func (r *registry) nextEntities(n int) []Entity {
 	next := make([]Entity, 0, n)
 	lo, hi := r.rows.N, r.rows.Extra
 	for ; len(next) < n && lo < hi; lo++ {
@@ -554,7 +554,7 @@ func (w *World) Blank(keep func(AnyStorage) bool) *World {
 }
 
 func (s *Storage[T]) blankInto(w *World) {
-	w.adopt(newStorage(w, typedSpec[T]{s.spec, s.face.codec, s.data.Clone, s.face.gap}))
+	w.adopt(newStorage(w, typedSpec[T]{s.spec, s.adapter.codec, s.data.Clone, s.adapter.gap}))
 }
 
 func (r *Resource[T]) blankInto(w *World) {
@@ -572,7 +572,7 @@ func (r *Resource[T]) blankInto(w *World) {
 
 // putInto adds the resource to w with the given value.
 func (r *Resource[T]) putInto(w *World, value T) {
-	w.adopt(newResource(w, typedSpec[T]{r.spec, r.face.codec, r.data.Clone, nil}, value))
+	w.adopt(newResource(w, typedSpec[T]{r.spec, r.adapter.codec, r.data.Clone, nil}, value))
 }
 
 func (s *Storage[T]) cloneInto(w *World) {

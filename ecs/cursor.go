@@ -43,21 +43,21 @@ type cursor struct {
 	j       *join
 	idle    *cursor // The next finished cursor, while this one is finished.
 	columns []joinedColumn
-	// Position of this loop in the world's hands, from 1; 0 for none.
-	hand  int
-	began uint64      // The world's count of changes when the walk began.
-	found *matchCache // The search results of the driver.
-	holds bool        // The loop writes rows.
+	// Position of this loop in World.activeCursors, from 1; 0 for none.
+	activeAt int
+	began    uint64      // The world's count of changes when the walk began.
+	found    *matchCache // The search results of the driver.
+	writes   bool        // The loop writes rows.
 	// The walk has ended, and all it found was a single run, which is still in the span.
-	whole bool
-	again bool // The walk repeats that run.
+	oneRun    bool
+	repeating bool // The walk repeats that run.
 
-	// place points to the order of the current word. The columns have a pointer to their rows of
-	// the word in lie, with the address that the rows count from.
-	place    *uint32
-	sample   *uint32 // The rows of the word in a column other than the driver, if there is one.
-	entities *Entity
-	lie      [maxColumns]struct {
+	// wordOrder points to the order of the current word. For each column, addrs has a pointer to
+	// its rows of the word, and the address that these rows count from.
+	wordOrder *uint32
+	wordRows  *uint32 // The rows of the word in a column other than the driver, if there is one.
+	entities  *Entity
+	addrs     [maxColumns]struct {
 		row   *uint32
 		first unsafe.Pointer
 	}
@@ -74,10 +74,10 @@ type cursor struct {
 	row   int // First position after the span.
 	step  int // Maximum number of positions of the next span.
 
-	set    *set // The driving set.
-	driver int  // Position of the driving set in the join.
-	alone  bool // The join finds every row of the driver.
-	saved  bool // An earlier walk saved the rows that this walk writes.
+	set       *set // The driving set.
+	driver    int  // Position of the driving set in the join.
+	singleSet bool // The join finds every row of the driver.
+	saved     bool // An earlier walk saved the rows that this walk writes.
 
 	// The newest version of the sets, as of since.
 	newest  uint64
@@ -97,7 +97,7 @@ func (j *join) walk(columns []joinedColumn) *cursor {
 		c.repeat()
 		return c
 	}
-	return j.walkAnew(columns)
+	return j.startWalk(columns)
 }
 
 // walkAll is walk for a loop that does not test for missing rows.
@@ -109,12 +109,12 @@ func (j *join) walkAll() *cursor {
 	if j.optional != 0 {
 		panic("ecs: All of a query with an Optional component; use AllOptional, whose rows have nil where it is missing, or Runs")
 	}
-	return j.walkAnew(j.columns)
+	return j.startWalk(j.columns)
 }
 
 // repeats reports whether a walk over columns finds exactly the run that c found. c may be nil.
 func (c *cursor) repeats(columns []joinedColumn) bool {
-	return c != nil && c.whole && c.began == c.j.w.changes && c.found == c.j.matches && len(c.columns) == len(columns)
+	return c != nil && c.oneRun && c.began == c.j.w.changes && c.found == c.j.matches && len(c.columns) == len(columns)
 }
 
 // repeat starts a walk over that run again. The run needs no save and no search. Its rows have
@@ -122,28 +122,28 @@ func (c *cursor) repeats(columns []joinedColumn) bool {
 func (c *cursor) repeat() {
 	c.j.idle = c.idle
 	c.word, c.rest = 0, 1
-	c.again = true
+	c.repeating = true
 	if debug {
-		c.mustLie()
+		c.mustBeInPlace()
 		lendWritten(c.columns)
 	}
-	if c.holds {
-		c.hold()
+	if c.writes {
+		c.register()
 	}
 }
 
-// mustLie panics if the rows of the span have moved in memory.
-func (c *cursor) mustLie() {
+// mustBeInPlace panics if the rows of the span have moved in memory.
+func (c *cursor) mustBeInPlace() {
 	c.mustExist()
-	entities, lie := c.entities, c.lie
+	entities, lie := c.entities, c.addrs
 	c.locate()
-	if c.entities != entities || c.lie != lie || c.changes != c.began {
+	if c.entities != entities || c.addrs != lie || c.changes != c.began {
 		panic("ecs: rows of a query moved without a change of the world's counter; this is a defect of the package")
 	}
 }
 
-// walkAnew is walk after something has changed.
-func (j *join) walkAnew(columns []joinedColumn) *cursor {
+// startWalk is walk after something has changed.
+func (j *join) startWalk(columns []joinedColumn) *cursor {
 	if j.validAt != j.w.changes {
 		j.validate()
 	}
@@ -152,14 +152,14 @@ func (j *join) walkAnew(columns []joinedColumn) *cursor {
 		c = &cursor{j: j}
 	}
 	j.idle = c.idle
-	c.columns, c.holds = columns, j.writes && columns != nil
-	c.whole, c.again = false, false
-	c.driver, c.set, c.found, c.alone = j.driver, j.sets[j.driver], j.matches, j.singleSet
+	c.columns, c.writes = columns, j.writes && columns != nil
+	c.oneRun, c.repeating = false, false
+	c.driver, c.set, c.found, c.singleSet = j.driver, j.sets[j.driver], j.matches, j.singleSet
 	c.newest, c.since, c.step = j.newest, j.w.changes, maxRun
 	c.began, c.saved = c.since, j.saved == c.since
 	c.row, c.words, c.rest, c.n = 0, nil, 0, 0
 	if c.group.all = false; c.set.group != nil {
-		c.noteGroup()
+		c.recordGroup()
 	}
 	if len(j.predicates) > 0 {
 		c.begin()
@@ -175,7 +175,7 @@ func (c *cursor) next() bool {
 			c.step = maxRun
 		}
 		if len(c.j.predicates) == 0 || c.keep() {
-			c.ready()
+			c.prepare()
 			return true
 		}
 	}
@@ -189,18 +189,18 @@ func (c *cursor) more() bool { return c.rest != 0 || c.nextWord() }
 // nextWord moves to the next word with any positions, in this span or a later one. It reports
 // whether there is one.
 func (c *cursor) nextWord() bool {
-	if c.again {
-		c.leave()
+	if c.repeating {
+		c.finish()
 		return false
 	}
 	for {
 		for c.word++; c.word < len(c.words); c.word++ {
 			if c.rest = c.words[c.word]; c.rest != 0 {
-				c.place = &c.order[c.word<<6]
-				c.sample = c.place
+				c.wordOrder = &c.order[c.word<<6]
+				c.wordRows = c.wordOrder
 				for k := range c.j.columns {
-					if c.lie[k].row = &c.rows[k][c.word<<6]; k != c.driver {
-						c.sample = c.lie[k].row
+					if c.addrs[k].row = &c.rows[k][c.word<<6]; k != c.driver {
+						c.wordRows = c.addrs[k].row
 					}
 				}
 				return true
@@ -229,18 +229,18 @@ func (c *cursor) nextFetched() bool {
 	return true
 }
 
-// take returns the next position of the word. The word must have one.
-func (c *cursor) take() int {
+// takeNext returns the next position of the word. The word must have one.
+func (c *cursor) takeNext() int {
 	i := bits.TrailingZeros64(c.rest | 1<<63) // Never 0, so the compiler omits the test for 0.
 	c.rest &= c.rest - 1
-	c.at = int(*rowAfter(c.place, i))
+	c.at = int(*rowAfter(c.wordOrder, i))
 	return i
 }
 
 // advance moves c's span to the next one, without testing the predicates.
 func (c *cursor) advance() bool {
 	for limit := c.limit(); c.skip() && c.row < limit; {
-		if c.alone {
+		if c.singleSet {
 			c.one[0] = uint32(c.row)
 			c.setRun(c.row, min(c.step, limit-c.row))
 			return true
@@ -341,7 +341,7 @@ func (c *cursor) advanceList(chunk *chunk, base, hi int) bool {
 	if c.words = c.part[:]; n < 64 {
 		c.part[0] = firstBits(n)
 	} else {
-		c.words = full[:min(n>>6, maxWords)]
+		c.words = fullWords[:min(n>>6, maxWords)]
 		n = len(c.words) << 6
 	}
 	c.n = 1
@@ -367,7 +367,7 @@ func (c *chunk) wholeFrom(j *join, lo, hi int) (n int) {
 		return 0
 	}
 	for at := lo; at+64 <= hi && c.whole>>(at>>6)&1 != 0; at += 64 {
-		if n > 0 && !c.goesOn(j, at) {
+		if n > 0 && !c.contiguousAt(j, at) {
 			break
 		}
 		n += 64
@@ -375,8 +375,9 @@ func (c *chunk) wholeFrom(j *join, lo, hi int) (n int) {
 	return n
 }
 
-// goesOn reports whether the rows at position i directly follow the rows at the position before.
-func (c *chunk) goesOn(j *join, i int) bool {
+// contiguousAt reports whether the rows at position i directly follow the rows at the position
+// before.
+func (c *chunk) contiguousAt(j *join, i int) bool {
 	for k := range j.columns {
 		if rows := c.rows[k]; rows != nil && !followsRow(rows[i-1], rows[i]) {
 			return false
@@ -418,11 +419,11 @@ func (c *cursor) nextRun() []uint32 {
 	if !c.more() {
 		return nil
 	}
-	i, m := c.take(), len(c.j.columns)
+	i, m := c.takeNext(), len(c.j.columns)
 	run := c.run[:m+2]
 	first, n := c.from+c.at, c.length(i)
 	for k := range m {
-		if run[k] = *rowAfter(c.lie[k].row, i); run[k] != missing {
+		if run[k] = *rowAfter(c.addrs[k].row, i); run[k] != missing {
 			run[k] += uint32(c.base[k])
 		}
 	}
@@ -433,26 +434,26 @@ func (c *cursor) nextRun() []uint32 {
 // length returns the number of contiguous rows from position i of the word, which was taken last.
 // It takes their positions.
 func (c *cursor) length(i int) int {
-	if c.rest>>(i&63)>>1&1 == 0 || *rowAfter(c.sample, i+1)-*rowAfter(c.sample, i) > 1 {
+	if c.rest>>(i&63)>>1&1 == 0 || *rowAfter(c.wordRows, i+1)-*rowAfter(c.wordRows, i) > 1 {
 		return c.n
 	}
-	return c.stretch(i)
+	return c.extendRun(i)
 }
 
-// stretch is length for a position whose next position in the word is found as well.
-func (c *cursor) stretch(i int) int {
+// extendRun is length for a position whose next position in the word is found as well.
+func (c *cursor) extendRun(i int) int {
 	for n := 1; ; n++ {
 		next := c.rest & -c.rest
-		if next != 1<<((i+n)&63) || !c.adjoins(i+n) {
+		if next != 1<<((i+n)&63) || !c.contiguousAt(i+n) {
 			return n
 		}
 		c.rest &^= next
 	}
 }
 
-// adjoins reports whether the rows at position i of the word directly follow the rows at the
+// contiguousAt reports whether the rows at position i of the word directly follow the rows at the
 // position before.
-func (c *cursor) adjoins(i int) bool {
+func (c *cursor) contiguousAt(i int) bool {
 	i += c.word << 6
 	if c.order[i] != c.order[i-1]+1 {
 		return false
@@ -474,20 +475,20 @@ func (c *cursor) entitiesOf(run []uint32) []Entity {
 // end runs after the last span. If the world did not change during the walk, all
 // rows that the join can return are saved. They stay saved until the world changes.
 func (c *cursor) end() {
-	c.leave()
+	c.finish()
 	if len(c.j.predicates) > 0 {
 		return
 	}
 	if c.columns != nil {
 		c.j.saved = c.began
 	}
-	c.whole = c.start == 0 && c.row == c.n && c.n > 1
+	c.oneRun = c.start == 0 && c.row == c.n && c.n > 1
 }
 
-// ready saves the rows of the span that the loop writes, and computes the addresses of the rows.
+// prepare saves the rows of the span that the loop writes, and computes the addresses of the rows.
 // Loops read rows without bounds checks. The join guarantees that the rows exist as long as the
 // world does not change.
-func (c *cursor) ready() {
+func (c *cursor) prepare() {
 	c.changes = c.j.w.changes
 	if debug {
 		c.mustExist()
@@ -497,8 +498,8 @@ func (c *cursor) ready() {
 	if !c.saved || c.changes != c.began {
 		c.j.mark(&c.span, c.columns)
 	}
-	if c.holds {
-		c.hold()
+	if c.writes {
+		c.register()
 	}
 }
 
@@ -506,7 +507,7 @@ func (c *cursor) ready() {
 func (c *cursor) locate() {
 	c.entities = rowAfter(unsafe.SliceData(c.set.dense.Live), c.from)
 	for k := range c.columns {
-		c.lie[k].first = c.columns[k].rows.At(c.base[k])
+		c.addrs[k].first = c.columns[k].rows.At(c.base[k])
 	}
 }
 
@@ -525,24 +526,24 @@ func (c *cursor) mustExist() {
 	}
 }
 
-// hold registers c in the world as a loop whose body may write the span.
-func (c *cursor) hold() {
+// register registers c in the world as a loop whose body may write the span.
+func (c *cursor) register() {
 	w := c.j.w
-	if c.hand > 0 && c.hand <= len(w.hands) && w.hands[c.hand-1] == c {
+	if c.activeAt > 0 && c.activeAt <= len(w.activeCursors) && w.activeCursors[c.activeAt-1] == c {
 		return
 	}
-	if c.hand == 0 {
-		if len(w.hands) >= maxHands {
-			w.hands.crowded()
+	if c.activeAt == 0 {
+		if len(w.activeCursors) >= maxActiveCursors {
+			w.activeCursors.dropStale()
 		}
-		w.hands = append(w.hands, c)
-		c.hand = len(w.hands)
+		w.activeCursors = append(w.activeCursors, c)
+		c.activeAt = len(w.activeCursors)
 		return
 	}
-	for len(w.hands) < c.hand {
-		w.hands = append(w.hands, nil)
+	for len(w.activeCursors) < c.activeAt {
+		w.activeCursors = append(w.activeCursors, nil)
 	}
-	w.hands[c.hand-1] = c
+	w.activeCursors[c.activeAt-1] = c
 }
 
 // saveAgain saves the rows for writing of the current span again. It returns false if the sets
@@ -555,16 +556,16 @@ func (c *cursor) saveAgain() bool {
 	return true
 }
 
-// leave runs when the loop is over.
-func (c *cursor) leave() {
-	if last := c.hand - 1; last >= 0 {
-		c.hand = 0
+// finish runs when the loop is over.
+func (c *cursor) finish() {
+	if last := c.activeAt - 1; last >= 0 {
+		c.activeAt = 0
 		// The usual case needs no call.
-		if w := c.j.w; last == len(w.hands)-1 && w.hands[last] == inHand(c) {
-			w.hands[last] = nil
-			w.hands = w.hands[:last]
+		if w := c.j.w; last == len(w.activeCursors)-1 && w.activeCursors[last] == activeCursor(c) {
+			w.activeCursors[last] = nil
+			w.activeCursors = w.activeCursors[:last]
 		} else {
-			w.hands.release(last, c)
+			w.activeCursors.release(last, c)
 		}
 	}
 	c.idle, c.j.idle = c.j.idle, c
@@ -575,15 +576,15 @@ func (c *cursor) leave() {
 // the row that moved into its place. It panics on other changes, which would skip rows or visit
 // them twice. In index order, it visits the entities with higher indices.
 func (c *cursor) resume(r int, e Entity) {
-	c.mustGoOn(e)
+	c.mustKeepEntities(e)
 	row := c.follow(c.from+c.at+r, e)
 	c.newest, c.since, c.step = c.j.version(), c.j.w.changes, 1
-	c.rest, c.word, c.again = 0, len(c.words), false
+	c.rest, c.word, c.repeating = 0, len(c.words), false
 	c.selected.on = c.selected.on && c.selected.version == c.set.version
-	if c.alone = c.alone && c.set.gaps() == 0; !c.alone {
+	if c.singleSet = c.singleSet && c.set.gaps() == 0; !c.singleSet {
 		c.j.update(c.found)
 	}
-	c.noteGroup()
+	c.recordGroup()
 	if c.set.byIndex {
 		c.row = int(e.Index()) + 1
 		return
@@ -593,14 +594,14 @@ func (c *cursor) resume(r int, e Entity) {
 	}
 }
 
-// goOn continues at position i of the word after the world changed in a loop over Runs. It panics
-// if the structure changed, because no single visited entity says where to continue.
-func (c *cursor) goOn(i int) {
+// resumeRuns continues at position i of the word after the world changed in a loop over Runs. It
+// panics if the structure changed, because no single visited entity says where to continue.
+func (c *cursor) resumeRuns(i int) {
 	if c.j.version() != c.newest {
 		panic("ecs: the world's structure changed in a loop over Runs; collect the changes and make them after the loop, or use All")
 	}
 	i += c.word << 6
-	c.rest, c.word, c.again = 0, len(c.words), false
+	c.rest, c.word, c.repeating = 0, len(c.words), false
 	switch {
 	case c.n > 1:
 		c.row = c.start + i
@@ -611,15 +612,15 @@ func (c *cursor) goOn(i int) {
 	}
 }
 
-// mustGoOn panics if the sets lost an entity other than e.
-func (c *cursor) mustGoOn(e Entity) {
+// mustKeepEntities panics if the sets lost an entity other than e.
+func (c *cursor) mustKeepEntities(e Entity) {
 	for k, s := range c.j.sets {
 		s.mustStay(e, c.since, c.j.isOptional(k))
 	}
 }
 
-// noteGroup records the state of the driver's group.
-func (c *cursor) noteGroup() {
+// recordGroup records the state of the driver's group.
+func (c *cursor) recordGroup() {
 	g := c.set.group
 	if g == nil {
 		return

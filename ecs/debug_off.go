@@ -33,7 +33,7 @@ func (w *World) spoil()                                                  {}
 func mustBeCurrent(Entity)                                               {}
 
 func (w *World) stepping(string) (end func()) { return nil }
-func (w *World) begun()                       {}
+func (w *World) noteCreated()                 {}
 
 func (w *World) mustBeWritable(string)       {}
 func (s *set) mustBeWritable(string, Entity) {}

@@ -27,8 +27,8 @@ type step struct {
 	waits  bool  // Another step runs inside this one.
 }
 
-// underWay has the running steps of each goroutine, the innermost last.
-var underWay struct {
+// stepsByGoroutine has the running steps of each goroutine, the innermost last.
+var stepsByGoroutine struct {
 	n  atomic.Int64
 	mu sync.Mutex
 	by map[uint64][]*step
@@ -38,55 +38,55 @@ var underWay struct {
 func (w *World) stepping(system string) (end func()) {
 	g := goroutine()
 	s := &step{w: w, system: system, outer: w.guards.stepped}
-	underWay.mu.Lock()
-	defer underWay.mu.Unlock()
-	if underWay.by == nil {
-		underWay.by = map[uint64][]*step{}
+	stepsByGoroutine.mu.Lock()
+	defer stepsByGoroutine.mu.Unlock()
+	if stepsByGoroutine.by == nil {
+		stepsByGoroutine.by = map[uint64][]*step{}
 	}
-	if k := len(underWay.by[g]); k > 0 {
-		underWay.by[g][k-1].waits = true
+	if k := len(stepsByGoroutine.by[g]); k > 0 {
+		stepsByGoroutine.by[g][k-1].waits = true
 	}
-	underWay.by[g] = append(underWay.by[g], s)
-	underWay.n.Add(1)
+	stepsByGoroutine.by[g] = append(stepsByGoroutine.by[g], s)
+	stepsByGoroutine.n.Add(1)
 	w.guards.stepped = s
 	return func() {
 		w.guards.stepped = s.outer
-		underWay.mu.Lock()
-		defer underWay.mu.Unlock()
-		underWay.n.Add(-1)
-		k := len(underWay.by[g]) - 1
+		stepsByGoroutine.mu.Lock()
+		defer stepsByGoroutine.mu.Unlock()
+		stepsByGoroutine.n.Add(-1)
+		k := len(stepsByGoroutine.by[g]) - 1
 		if k == 0 {
-			delete(underWay.by, g)
+			delete(stepsByGoroutine.by, g)
 			return
 		}
-		underWay.by[g] = underWay.by[g][:k]
-		underWay.by[g][k-1].waits = false
+		stepsByGoroutine.by[g] = stepsByGoroutine.by[g][:k]
+		stepsByGoroutine.by[g][k-1].waits = false
 	}
 }
 
-// under returns the steps that this goroutine runs, the innermost last.
-func under() []*step {
-	if underWay.n.Load() == 0 {
+// runningSteps returns the steps that this goroutine runs, the innermost last.
+func runningSteps() []*step {
+	if stepsByGoroutine.n.Load() == 0 {
 		return nil
 	}
-	underWay.mu.Lock()
-	defer underWay.mu.Unlock()
-	return slices.Clone(underWay.by[goroutine()])
+	stepsByGoroutine.mu.Lock()
+	defer stepsByGoroutine.mu.Unlock()
+	return slices.Clone(stepsByGoroutine.by[goroutine()])
 }
 
-// begun records that w was created or loaded.
-func (w *World) begun() {
-	if s := under(); len(s) > 0 {
+// noteCreated records that w was created or loaded.
+func (w *World) noteCreated() {
+	if s := runningSteps(); len(s) > 0 {
 		w.guards.begun = s[len(s)-1]
 	}
 }
 
 // refusesStep returns the refusal of a write of w by another world's system, or nil.
 func (w *World) refusesStep() *refusal {
-	if s := w.guards.stepped; underWay.n.Load() == 0 || s != nil && !s.waits {
+	if s := w.guards.stepped; stepsByGoroutine.n.Load() == 0 || s != nil && !s.waits {
 		return nil
 	}
-	all := under()
+	all := runningSteps()
 	if len(all) == 0 || w.guards.begun != nil && slices.Contains(all, w.guards.begun) {
 		return nil
 	}

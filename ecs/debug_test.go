@@ -306,8 +306,8 @@ func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 		run()                       // Outside of any step.
 		w.Restore(cp)
 	}
-	if underWay.n.Load() != 0 || len(underWay.by) != 0 {
-		t.Errorf("%d steps are under way", underWay.n.Load())
+	if stepsByGoroutine.n.Load() != 0 || len(stepsByGoroutine.by) != 0 {
+		t.Errorf("%d steps are under way", stepsByGoroutine.n.Load())
 	}
 }
 

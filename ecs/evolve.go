@@ -147,20 +147,20 @@ func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
 		case i > 0 && e.migrations[i-1].from == m.from:
 			return nil, fmt.Errorf("two migrations from version %d", m.from)
 		}
-		if err := e.follows(before, m.source); err != nil {
+		if err := e.checkStep(before, m.source); err != nil {
 			return nil, fmt.Errorf("the migration from version %d does not accept the result of the one before: %w", m.from, err)
 		}
 		before = m.target
 	}
-	if err := e.follows(before, current); err != nil {
+	if err := e.checkStep(before, current); err != nil {
 		return nil, fmt.Errorf("the result of the last migration does not fit the component: %w", err)
 	}
 	return e, nil
 }
 
-// follows returns an error that says why rows of one layout cannot be converted to the next. A
+// checkStep returns an error that says why rows of one layout cannot be converted to the next. A
 // nil layout matches every layout.
-func (e *evolution) follows(before, next *layout.Type) error {
+func (e *evolution) checkStep(before, next *layout.Type) error {
 	if before == nil || next == nil {
 		return nil
 	}
@@ -221,7 +221,7 @@ func (w *World) unstored(plans []*plan) (missing []AnyStorage) {
 // stored data that the program cannot use. If values would be lost but nothing else is wrong, the
 // error is [raw.ErrDropped], and plan returns the plans too.
 func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
-	heirs := w.heirs(storages)
+	heirs := w.storedTargets(storages)
 	names := make(map[string]bool, len(storages))
 	plans := make([]*plan, len(storages))
 	for i := range storages {
@@ -262,8 +262,8 @@ func (w *World) losses(plans []*plan) error {
 	return fmt.Errorf("%w: %s", raw.ErrDropped, strings.Join(all, "\n"))
 }
 
-// heirs maps stored names to the storages and resources of w that take the stored rows.
-func (w *World) heirs(storages []raw.StorageState) map[string]AnyStorage {
+// storedTargets maps stored names to the storages and resources of w that take the stored rows.
+func (w *World) storedTargets(storages []raw.StorageState) map[string]AnyStorage {
 	stored := make(map[string]bool, len(storages))
 	for i := range storages {
 		stored[storages[i].Name] = true

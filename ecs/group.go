@@ -100,7 +100,7 @@ func (w *World) newGroup(storages []AnyStorage) *Group {
 		g.sets = append(g.sets, set)
 	}
 	g.w.groups = append(g.w.groups, g)
-	g.w.settleObserved()
+	g.w.updateObserved()
 	return g
 }
 
@@ -131,11 +131,11 @@ func (g *Group) Pack() {
 	if g.rows.Extra == 1 {
 		return
 	}
-	g.ready()
+	g.open()
 	changes := g.w.changes
 	d := g.smallest()
 	for row := g.rows.N; row < d.rows.N; row++ {
-		g.take(d.dense.Live[row])
+		g.packEntity(d.dense.Live[row])
 	}
 	g.rows.Extra = 1
 	if g.w.changes != changes {
@@ -164,14 +164,14 @@ func (g *Group) smallest() *set {
 	return d
 }
 
-// take makes e the last packed row, if e is a member. e must not be packed yet.
-func (g *Group) take(e Entity) bool {
+// packEntity makes e the last packed row, if e is a member. e must not be packed yet.
+func (g *Group) packEntity(e Entity) bool {
 	for i, s := range g.sets {
 		if g.at[i] = s.row(e); g.at[i] < 0 {
 			return false
 		}
 	}
-	g.ready()
+	g.open()
 	for i, s := range g.storages {
 		s.swapRows(g.at[i], g.rows.N)
 	}
@@ -179,28 +179,28 @@ func (g *Group) take(e Entity) bool {
 	return true
 }
 
-func (g *Group) ready() {
+func (g *Group) open() {
 	if g.rows.Span != g.w.clock.Span {
 		g.rows.Open()
 	}
 }
 
-// enter runs after e got one of the components. If some members are not packed yet, e is packed
+// afterAdd runs after e got one of the components. If some members are not packed yet, e is packed
 // before them.
-func (g *Group) enter(e Entity) {
-	if g.take(e) {
+func (g *Group) afterAdd(e Entity) {
+	if g.packEntity(e) {
 		g.entries++
 		g.entered = e
 	}
 }
 
-// leave runs before e loses one of the components.
-func (g *Group) leave(e Entity) {
+// beforeRemove runs before e loses one of the components.
+func (g *Group) beforeRemove(e Entity) {
 	row := g.sets[0].row(e)
 	if row < 0 || row >= g.rows.N {
 		return
 	}
-	g.ready()
+	g.open()
 	g.rows.N--
 	for _, s := range g.storages {
 		s.swapRows(row, g.rows.N)
@@ -209,12 +209,12 @@ func (g *Group) leave(e Entity) {
 	g.left = e
 }
 
-// leaveAll runs before one of the storages is cleared.
-func (g *Group) leaveAll() {
+// beforeClear runs before one of the storages is cleared.
+func (g *Group) beforeClear() {
 	if g.rows.N == 0 && g.rows.Extra == 1 {
 		return
 	}
-	g.ready()
+	g.open()
 	g.rows.Lengths = track.Lengths{Extra: 1}
 	g.resets++
 }
@@ -353,10 +353,10 @@ func (s *set) mustStay(e Entity, since uint64, mayLose bool) {
 	}
 }
 
-// goOn returns the row with which a loop over s alone continues after the world changed. The loop
-// was visiting e, in row. since is the world's count of changes before, and group the state of
-// the group of s before.
-func (s *set) goOn(row int, e Entity, since uint64, group groupCursor) int {
+// nextRow returns the row with which a loop over s alone continues after the world changed. The
+// loop was visiting e, in row. since is the world's count of changes before, and group the state
+// of the group of s before.
+func (s *set) nextRow(row int, e Entity, since uint64, group groupCursor) int {
 	if s.version > since {
 		s.mustStay(e, since, false)
 		row = s.follow(row, e, since, group, func(at int) bool { return at >= 0 })

@@ -24,7 +24,7 @@ var ErrNotHeld = errors.New("ecs: tick not held")
 func (w *World) Commit() {
 	w.mustBeBetween("Commit")
 	if len(w.hooks.change) > 0 {
-		w.hooks.tellChanges()
+		w.hooks.runChangeHooks()
 	}
 	w.pack()
 	w.endTick()
@@ -37,11 +37,11 @@ func (w *World) Commit() {
 	if len(w.recorders) > 0 {
 		n = w.record()
 	}
-	w.bound(w.tick+1, n)
+	w.endFrame(w.tick+1, n)
 }
 
-// bound makes the present state the end of tick. n numbers the records of the tick.
-func (w *World) bound(tick uint64, n seqs) {
+// endFrame makes the present state the end of tick. n numbers the records of the tick.
+func (w *World) endFrame(tick uint64, n seqs) {
 	w.tick = tick
 	if w.keepsTicks() {
 		for i := max(0, w.newestBoundary()); i < len(w.frames); i++ {
@@ -50,8 +50,8 @@ func (w *World) bound(tick uint64, n seqs) {
 		bare := w.bareTicks() && !w.anyCheckpoint()
 		w.push(frame{Frame: track.Frame{Bare: bare}, tick: true, seq: n})
 		w.evict()
-		w.handBoundaries = 0 // Loops that panicked in the tick are dropped now.
-		w.settleHands()
+		w.loopBoundaries = 0 // Loops that panicked in the tick are dropped now.
+		w.saveActiveCursors()
 	}
 }
 
@@ -63,9 +63,9 @@ func (w *World) anyCheckpoint() bool { return len(w.frames)-w.removed > w.ticks 
 // tick needs it. In that case evict merges younger ticks.
 func (w *World) evict() {
 	for w.ticks > 1 && (w.ticks-1 > w.options.History || w.overBudget()) {
-		k := w.thinnable()
+		k := w.nextThinned()
 		if k < 0 {
-			k = w.evictable()
+			k = w.oldestEvictable()
 		}
 		if k < 0 {
 			return
@@ -78,32 +78,33 @@ func (w *World) overBudget() bool {
 	return w.options.HistoryBytes > 0 && w.clock.Bytes() > w.options.HistoryBytes
 }
 
-// evictable returns the position of the oldest boundary that can be removed, or -1.
-func (w *World) evictable() int {
+// oldestEvictable returns the position of the oldest boundary that can be removed, or -1.
+func (w *World) oldestEvictable() int {
 	t := &w.thinning
-	if w.loose == 0 {
+	if w.evictableTicks == 0 {
 		t.oldest = math.MaxUint64
 		return -1
 	}
 	k := w.firstFrame(t.oldest)
-	for !w.isLoose(k, w.younger(k)) {
+	for !w.isEvictable(k, w.younger(k)) {
 		k = w.younger(k)
 	}
 	t.oldest = w.frames[k].at
 	return k
 }
 
-// isLoose reports whether the boundary at the start of frames[k] can be removed. It must be a
+// isEvictable reports whether the boundary at the start of frames[k] can be removed. It must be a
 // tick boundary, and so must frames[next], which follows it, so no checkpoint comes between. The
 // newest boundary is never removable.
-func (w *World) isLoose(k, next int) bool {
+func (w *World) isEvictable(k, next int) bool {
 	return k >= 0 && next < len(w.frames) && w.frames[k].tick && w.frames[next].tick
 }
 
-// loosen counts the boundary of frames[k] as removable if it is, now that frames[next] follows.
-func (w *World) loosen(k, next int) {
-	if w.isLoose(k, next) {
-		w.loose++
+// markEvictable counts the boundary of frames[k] as removable if it is, now that frames[next]
+// follows.
+func (w *World) markEvictable(k, next int) {
+	if w.isEvictable(k, next) {
+		w.evictableTicks++
 		w.thinning.consider(w.frames[k].at)
 	}
 }
@@ -179,7 +180,7 @@ func (h History) Seek(tick uint64) error {
 			w.redoTick()
 		}
 	} else if k := w.lastBoundary(tick); k < 0 || !w.frames[k].held() {
-		return fmt.Errorf("ecs: seek tick %d: %w; %s", tick, ErrNotHeld, h.held(tick))
+		return fmt.Errorf("ecs: seek tick %d: %w; %s", tick, ErrNotHeld, h.nearestRetained(tick))
 	} else {
 		w.discardOpen()
 		for w.tick > tick {
@@ -187,12 +188,12 @@ func (h History) Seek(tick uint64) error {
 		}
 	}
 	w.afterRewind()
-	w.settleHands()
+	w.saveActiveCursors()
 	return nil
 }
 
-// held returns the part of an error text that names the retained ticks nearest to tick.
-func (h History) held(tick uint64) string {
+// nearestRetained returns the part of an error text that names the retained ticks nearest to tick.
+func (h History) nearestRetained(tick uint64) string {
 	if before, after, ok := h.around(tick); ok {
 		return fmt.Sprintf("the nearest retained ticks are %d and %d", before, after)
 	}
@@ -286,9 +287,9 @@ func (w *World) redoTick() {
 //	boundary ^        ^            ^        ^
 //
 // A frame is named after the boundary at its start. Removing the boundary empties the frame, but
-// the frame keeps its position in the list. Later, squeeze deletes many removed frames at once,
-// so a commit costs the same for histories of any length. frames[oldest] is the oldest frame that
-// is not removed. The last frame is open and is never removed.
+// the frame keeps its position in the list. Later, compactFrames deletes many removed frames at
+// once, so a commit costs the same for histories of any length. frames[oldest] is the oldest
+// frame that is not removed. The last frame is open and is never removed.
 type frame struct {
 	track.Frame
 	removed bool
@@ -302,8 +303,8 @@ type frame struct {
 	ops   []raw.Op
 }
 
-// keepLists saves the lists of the removed frame f for reuse.
-func (w *World) keepLists(f *frame) {
+// reuseLists saves the lists of the removed frame f for reuse.
+func (w *World) reuseLists(f *frame) {
 	if cap(f.Touched)+cap(f.ops) > 0 {
 		w.lists = append(w.lists, frameLists{f.Touched[:0], f.ops[:0]})
 		f.Touched, f.ops = nil, nil
@@ -328,12 +329,13 @@ func (w *World) push(f frame) {
 	w.frames = append(w.frames, f)
 	if f.tick {
 		w.ticks++
-		w.loosen(w.older(len(w.frames)-1), len(w.frames)-1)
+		w.markEvictable(w.older(len(w.frames)-1), len(w.frames)-1)
 	}
-	w.point()
+	w.setOpenFrame()
 	w.remember()
-	if !f.tick && len(w.hands) > 0 { // After the end of a tick, the caller calls settleHands.
-		w.settleHands()
+	// After the end of a tick, the caller calls saveActiveCursors.
+	if !f.tick && len(w.activeCursors) > 0 {
+		w.saveActiveCursors()
 	}
 }
 
@@ -342,8 +344,8 @@ func (w *World) pushTick(n seqs) {
 	w.push(frame{Frame: track.Frame{Bare: w.bareTicks()}, tick: true, seq: n})
 }
 
-// point directs changes and recorded operations to the open frame.
-func (w *World) point() {
+// setOpenFrame directs changes and recorded operations to the open frame.
+func (w *World) setOpenFrame() {
 	k := len(w.frames) - 1
 	if k < 0 {
 		w.clock.Frame = nil
@@ -378,14 +380,14 @@ func (w *World) younger(k int) int {
 func (w *World) cutFrames(k int) {
 	for i := len(w.frames) - 1; i >= k; i-- {
 		f := &w.frames[i]
-		w.keepLists(f)
+		w.reuseLists(f)
 		switch {
 		case f.removed:
 			w.removed--
 		case f.tick:
 			w.ticks--
-			if w.isLoose(w.older(i), i) {
-				w.loose--
+			if w.isEvictable(w.older(i), i) {
+				w.evictableTicks--
 			}
 		}
 	}
@@ -400,11 +402,11 @@ func (w *World) cutFrames(k int) {
 func (w *World) removeFrame(k int) {
 	f, before, after := &w.frames[k], w.older(k), w.younger(k)
 	if !f.tick {
-		w.loosen(before, after) // The checkpoint no longer needs the boundary before it.
-	} else if w.ticks--; w.isLoose(before, k) || w.isLoose(k, after) {
-		w.loose--
+		w.markEvictable(before, after) // The checkpoint no longer needs the boundary before it.
+	} else if w.ticks--; w.isEvictable(before, k) || w.isEvictable(k, after) {
+		w.evictableTicks--
 	}
-	w.keepLists(f)
+	w.reuseLists(f)
 	f.removed, f.tick = true, false
 	w.removed++
 	if before < 0 {
@@ -414,22 +416,22 @@ func (w *World) removeFrame(k int) {
 		w.cutFrames(before + 1)
 	}
 	if w.removed > 8+len(w.frames)/4 {
-		w.squeeze()
+		w.compactFrames()
 	}
 }
 
-// squeeze deletes the removed frames from the list.
-func (w *World) squeeze() {
+// compactFrames deletes the removed frames from the list.
+func (w *World) compactFrames() {
 	w.frames = slices.DeleteFunc(w.frames, func(f frame) bool { return f.removed })
 	w.oldest, w.removed = 0, 0
 }
 
-// renew starts a new span. The marks of all columns and all pointers for writing become stale.
-func (w *World) renew() {
+// newSpan starts a new span. The marks of all columns and all pointers for writing become stale.
+func (w *World) newSpan() {
 	w.clock.Span++
 	w.changes++
 	w.turn++
-	w.point()
+	w.setOpenFrame()
 	w.remember()
 }
 
@@ -506,7 +508,7 @@ func (w *World) Restore(cp Checkpoint) {
 	}
 	w.putBack(k)
 	w.afterRewind()
-	w.settleHands()
+	w.saveActiveCursors()
 }
 
 // putBack undoes all writes since the start of frames[k], without a way forward again. frames[k]
@@ -523,7 +525,7 @@ func (w *World) putBack(k int) {
 	w.cutFrames(k + 1)
 	w.invalidatePins(f.ID)
 	w.drains.wentBack(f.ID)
-	w.renew()
+	w.newSpan()
 }
 
 // Release discards cp and keeps the changes made since. Older checkpoints and ticks can still be
@@ -536,7 +538,7 @@ func (w *World) Release(cp Checkpoint) {
 	w.verify()
 	w.release(k)
 	w.evict()
-	w.settleHands()
+	w.saveActiveCursors()
 }
 
 // release removes the boundary at the start of frames[k].
@@ -554,7 +556,7 @@ func (w *World) release(k int) {
 		older.ops = append(older.ops, f.ops...)
 	}
 	w.removeFrame(k)
-	w.renew()
+	w.newSpan()
 }
 
 // Try calls f between a checkpoint and its release. If f returns an error or panics, Try restores
@@ -565,9 +567,9 @@ func (w *World) release(k int) {
 // also wraps the value with which f panicked, if that value is an error.
 func (w *World) Try(f func() error) (err error) {
 	cp := w.Checkpoint()
-	hands, done := len(w.hands), false
+	hands, done := len(w.activeCursors), false
 	defer func() {
-		w.hands.drop(hands) // The loops of f have ended, also if f panicked.
+		w.activeCursors.drop(hands) // The loops of f have ended, also if f panicked.
 		switch {
 		case cp.Valid():
 			if !done || err != nil {
@@ -601,9 +603,9 @@ func asError(reason any) error {
 	return fmt.Errorf("%v", reason)
 }
 
-// thinnable returns the position of the tick boundary that a thinned history removes next. It is
-// neither the oldest nor one of the newest boundaries. If there is none, thinnable returns -1.
-func (w *World) thinnable() int {
+// nextThinned returns the position of the tick boundary that a thinned history removes next. It is
+// neither the oldest nor one of the newest boundaries. If there is none, nextThinned returns -1.
+func (w *World) nextThinned() int {
 	dense := uint64(w.options.HistoryDense)
 	if dense == 0 || w.tick <= dense+1 {
 		return -1
@@ -634,7 +636,7 @@ func (w *World) thinnable() int {
 // returns -1 if there is none.
 func (w *World) boundaryOfLevel(level int, from, limit uint64) int {
 	for k := max(w.oldest+1, w.firstFrame(from)); k < len(w.frames) && w.frames[k].at <= limit; k = w.younger(k) {
-		if levelOf(w.frames[k].at) == level && w.isLoose(k, w.younger(k)) {
+		if levelOf(w.frames[k].at) == level && w.isEvictable(k, w.younger(k)) {
 			return k
 		}
 	}

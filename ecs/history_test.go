@@ -213,7 +213,7 @@ func TestHistory_LogBoundedWithinTick(t *testing.T) {
 				if bytes := w.History().Bytes(); bytes > 200_000 {
 					t.Errorf("Bytes() = %d after writing 100 rows 20000 times", bytes)
 				}
-				w.point()
+				w.setOpenFrame()
 				w.Restore(outer)
 				for i, e := range entities {
 					if v, _ := a.Get(e); v.X != int32(i) {

@@ -14,7 +14,7 @@ type setHooks struct {
 	add, remove []func(e Entity, row int)
 
 	// Members whose OnRemove hooks are running. They stay members until the hooks have run.
-	going []Entity
+	removing []Entity
 }
 
 // worldHooks are the hooks of a world, with their working state.
@@ -25,13 +25,13 @@ type worldHooks struct {
 	changing  bool     // The change hooks are running.
 	keepsTick bool     // The world keeps the values at the last commit, whatever its options.
 
-	dying   []Entity // Stack of the entities whose destroy hooks are running.
-	told    []*set   // Stack of the sets whose OnRemove hooks ran for the entities in dying.
-	members []Entity // Stack of the members that are being removed one by one.
+	destroying   []Entity // Stack of the entities whose destroy hooks are running.
+	notifiedSets []*set   // Stack of the sets whose OnRemove hooks ran for these entities.
+	members      []Entity // Stack of the members that are being removed one by one.
 }
 
-// tellChanges calls the OnChange hooks.
-func (h *worldHooks) tellChanges() {
+// runChangeHooks calls the OnChange hooks.
+func (h *worldHooks) runChangeHooks() {
 	if h.changing {
 		panic("ecs: Commit in an OnChange hook; commit after the Commit that called it")
 	}
@@ -70,18 +70,18 @@ func (w *World) keepsTicks() bool {
 // bareTicks reports whether such a boundary exists only for recorders, without saved rows.
 func (w *World) bareTicks() bool { return w.options.History == 0 && !w.hooks.keepsTick }
 
-// hooked returns the hooks of s. It creates the struct if s has none.
-func (s *set) hooked() *setHooks {
+// ensureHooks returns the hooks of s. It creates the struct if s has none.
+func (s *set) ensureHooks() *setHooks {
 	if s.hooks == nil {
 		s.hooks = new(setHooks)
-		s.w.settleObserved()
+		s.w.updateObserved()
 	}
 	return s.hooks
 }
 
-// tellAdded gives e the required components and calls the OnAdd hooks. It stops when e is no
+// runAddHooks gives e the required components and calls the OnAdd hooks. It stops when e is no
 // longer a member.
-func (s *set) tellAdded(e Entity) {
+func (s *set) runAddHooks(e Entity) {
 	for _, f := range s.hooks.require {
 		if s.row(e) < 0 {
 			return
@@ -97,19 +97,19 @@ func (s *set) tellAdded(e Entity) {
 	}
 }
 
-// tellGoing calls the OnRemove hooks for e, while e is a member. It returns the row of e, or -1
+// beginRemoval calls the OnRemove hooks for e, while e is a member. It returns the row of e, or -1
 // if a hook has removed e or e is being removed already.
-func (s *set) tellGoing(e Entity) int {
-	if slices.Contains(s.hooks.going, e) {
+func (s *set) beginRemoval(e Entity) int {
+	if slices.Contains(s.hooks.removing, e) {
 		return -1
 	}
-	s.hooks.going = append(s.hooks.going, e)
-	defer s.hooks.gone(e)
-	s.tellRemoving(e)
+	s.hooks.removing = append(s.hooks.removing, e)
+	defer s.hooks.endRemoval(e)
+	s.runRemoveHooks(e)
 	return s.row(e)
 }
 
-func (s *set) tellRemoving(e Entity) {
+func (s *set) runRemoveHooks(e Entity) {
 	for _, f := range s.hooks.remove {
 		row := s.row(e)
 		if row < 0 {
@@ -119,13 +119,13 @@ func (s *set) tellRemoving(e Entity) {
 	}
 }
 
-func (h *setHooks) gone(e Entity) {
-	k := slices.Index(h.going, e)
-	h.going = slices.Delete(h.going, k, k+1)
+func (h *setHooks) endRemoval(e Entity) {
+	k := slices.Index(h.removing, e)
+	h.removing = slices.Delete(h.removing, k, k+1)
 }
 
-// tellCreated calls the OnCreate hooks for e, while e is alive.
-func (w *World) tellCreated(e Entity) {
+// runCreateHooks calls the OnCreate hooks for e, while e is alive.
+func (w *World) runCreateHooks(e Entity) {
 	for _, f := range w.hooks.create {
 		if !w.entities.alive(e) {
 			return
@@ -134,17 +134,17 @@ func (w *World) tellCreated(e Entity) {
 	}
 }
 
-// tellDying calls the OnDestroy hooks for e, and the OnRemove hooks for all of its components.
-// That includes components that the hooks add to e. If late is not nil, it then applies the
-// relation policies to sources that the hooks attached to e. It returns false if e is being
-// destroyed already.
-func (w *World) tellDying(e Entity, late *destroyed) bool {
+// runDestroyHooks calls the OnDestroy hooks for e, and the OnRemove hooks for all of its
+// components. That includes components that the hooks add to e. If late is not nil, it then
+// applies the relation policies to sources that the hooks attached to e. It returns false if e is
+// being destroyed already.
+func (w *World) runDestroyHooks(e Entity, late *destroyed) bool {
 	h := &w.hooks
-	if h.isDying(e) {
+	if h.isDestroying(e) {
 		return false
 	}
-	h.dying = append(h.dying, e)
-	defer h.dead(len(h.told))
+	h.destroying = append(h.destroying, e)
+	defer h.endDestroy(len(h.notifiedSets))
 	told := len(h.destroy) > 0
 	for _, f := range h.destroy {
 		if !w.entities.alive(e) {
@@ -155,9 +155,9 @@ func (w *World) tellDying(e Entity, late *destroyed) bool {
 	for more := true; more; {
 		more = false
 		for _, s := range w.sets {
-			if s.hooks != nil && s.row(e) >= 0 && !slices.Contains(s.hooks.going, e) {
-				s.hooks.going, h.told = append(s.hooks.going, e), append(h.told, s)
-				s.tellRemoving(e)
+			if s.hooks != nil && s.row(e) >= 0 && !slices.Contains(s.hooks.removing, e) {
+				s.hooks.removing, h.notifiedSets = append(s.hooks.removing, e), append(h.notifiedSets, s)
+				s.runRemoveHooks(e)
 				more, told = true, told || len(s.hooks.remove) > 0
 			}
 		}
@@ -168,20 +168,20 @@ func (w *World) tellDying(e Entity, late *destroyed) bool {
 	return true
 }
 
-// isDying reports whether the destroy hooks of e are running.
-func (h *worldHooks) isDying(e Entity) bool { return slices.Contains(h.dying, e) }
+// isDestroying reports whether the destroy hooks of e are running.
+func (h *worldHooks) isDestroying(e Entity) bool { return slices.Contains(h.destroying, e) }
 
-// dead removes the top entity of the stack, and the sets above the first told.
-func (h *worldHooks) dead(told int) {
-	last := len(h.dying) - 1
-	for _, s := range h.told[told:] {
-		s.hooks.gone(h.dying[last])
+// endDestroy removes the top entity of the stack, and the sets above the first told.
+func (h *worldHooks) endDestroy(told int) {
+	last := len(h.destroying) - 1
+	for _, s := range h.notifiedSets[told:] {
+		s.hooks.endRemoval(h.destroying[last])
 	}
-	h.dying, h.told = h.dying[:last], h.told[:told]
+	h.destroying, h.notifiedSets = h.destroying[:last], h.notifiedSets[:told]
 }
 
-// tellsEnds reports whether destroying an entity may call hooks.
-func (w *World) tellsEnds() bool {
+// hasDestroyHooks reports whether destroying an entity may call hooks.
+func (w *World) hasDestroyHooks() bool {
 	return len(w.hooks.destroy) > 0 || slices.ContainsFunc(w.sets, (*set).removesOneByOne)
 }
 
@@ -192,7 +192,7 @@ func (s *set) removesOneByOne() bool { return s.hooks != nil && len(s.hooks.remo
 func (s *set) removeEach(as AnyStorage) {
 	s.w.hooks.each(s.members(), func(e Entity) {
 		if row := s.row(e); row >= 0 {
-			if row = s.leaving(as, e, row); row >= 0 {
+			if row = s.notifyRemoving(as, e, row); row >= 0 {
 				as.discard(e, row)
 			}
 		}
@@ -246,29 +246,29 @@ func (h *worldHooks) each(entities []Entity, f func(e Entity), end func(entities
 // correct after a hook panics. Hooks may change the world. So they run last when a member is
 // added, and first when a member is removed.
 
-// settleObserved updates the flags of the world and of every set that say whether changes have
+// updateObserved updates the flags of the world and of every set that say whether changes have
 // observers.
-func (w *World) settleObserved() {
+func (w *World) updateObserved() {
 	w.hasObservers = len(w.recorders) > 0 || len(w.hooks.create) > 0
 	w.hooked = len(w.hooks.create)+len(w.hooks.destroy) > 0
 	for _, s := range w.sets {
-		w.hooked = s.settleObserved() || w.hooked
+		w.hooked = s.updateObserved() || w.hooked
 	}
 	w.watched = w.hooked || w.relations != nil
 }
 
-// settleObserved updates the flags of s. It reports whether s has a group or hooks.
-func (s *set) settleObserved() (told bool) {
+// updateObserved updates the flags of s. It reports whether s has a group or hooks.
+func (s *set) updateObserved() (told bool) {
 	told = s.group != nil || s.hooks != nil
 	s.observed = told || s.mask != nil || len(s.w.recorders) > 0
 	s.slow = s.observed || s.special
 	return told
 }
 
-// joined notifies the observers that e has become a member.
+// notifyAdded notifies the observers that e has become a member.
 //
 //go:noinline
-func (s *set) joined(as AnyStorage, e Entity) {
+func (s *set) notifyAdded(as AnyStorage, e Entity) {
 	if s.mask != nil {
 		s.mask.Add(e.Index())
 	}
@@ -276,25 +276,25 @@ func (s *set) joined(as AnyStorage, e Entity) {
 		s.w.note(raw.OpAdd, as.Raw(), e)
 	}
 	if s.group != nil {
-		s.group.enter(e)
+		s.group.afterAdd(e)
 	}
 	if s.hooks != nil {
-		s.tellAdded(e)
+		s.runAddHooks(e)
 	}
 }
 
-// leaving notifies the observers that the member e in row is about to be removed. It returns the
-// row of e, which may have moved, or -1 if a hook removed e.
+// notifyRemoving notifies the observers that the member e in row is about to be removed. It
+// returns the row of e, which may have moved, or -1 if a hook removed e.
 //
 //go:noinline
-func (s *set) leaving(as AnyStorage, e Entity, row int) int {
+func (s *set) notifyRemoving(as AnyStorage, e Entity, row int) int {
 	if s.hooks != nil {
-		if row = s.tellGoing(e); row < 0 {
+		if row = s.beginRemoval(e); row < 0 {
 			return row
 		}
 	}
 	if s.group != nil {
-		s.group.leave(e)
+		s.group.beforeRemove(e)
 		row = s.row(e)
 	}
 	if s.w.ops != nil {
@@ -303,15 +303,15 @@ func (s *set) leaving(as AnyStorage, e Entity, row int) int {
 	return row
 }
 
-// emptying notifies the observers that s is about to be cleared. It returns true if it has
+// notifyClearing notifies the observers that s is about to be cleared. It returns true if it has
 // cleared s itself, member by member, because hooks run.
-func (s *set) emptying(as AnyStorage) (done bool) {
+func (s *set) notifyClearing(as AnyStorage) (done bool) {
 	if s.removesOneByOne() {
 		s.removeEach(as)
 		return true
 	}
 	if s.rows.N > 0 && s.group != nil {
-		s.group.leaveAll()
+		s.group.beforeClear()
 	}
 	if s.rows.N > 0 && s.w.ops != nil {
 		s.w.note(raw.OpClear, as.Raw(), 0)
@@ -319,9 +319,9 @@ func (s *set) emptying(as AnyStorage) (done bool) {
 	return false
 }
 
-// leaving notifies the observers that e is about to be destroyed. may is true if e is alive and
-// the caller may destroy it. Otherwise ended tells whether a hook has destroyed e.
-func (w *World) leaving(e Entity) (may, ended bool) {
+// notifyDestroying notifies the observers that e is about to be destroyed. may is true if e is
+// alive and the caller may destroy it. Otherwise ended tells whether a hook has destroyed e.
+func (w *World) notifyDestroying(e Entity) (may, ended bool) {
 	released := w.released
 	if w.released = false; !w.entities.alive(e) {
 		return false, false
@@ -334,14 +334,14 @@ func (w *World) leaving(e Entity) (may, ended bool) {
 		}
 		late = &s
 	}
-	if w.hooked && !w.tellDying(e, late) {
+	if w.hooked && !w.runDestroyHooks(e, late) {
 		return false, false
 	}
 	if !w.entities.alive(e) {
 		return false, true
 	}
 	for _, g := range w.groups {
-		g.leave(e)
+		g.beforeRemove(e)
 	}
 	return true, false
 }

@@ -457,7 +457,7 @@ func TestOnRemove_CalledOnce(t *testing.T) {
 				if w.Digest() != before {
 					t.Error("Restore is not exact")
 				}
-				if len(w.hooks.dying)+len(w.hooks.told)+len(w.hooks.members)+len(w.a.hooks.going)+len(w.b.hooks.going) > 0 {
+				if len(w.hooks.destroying)+len(w.hooks.notifiedSets)+len(w.hooks.members)+len(w.a.hooks.removing)+len(w.b.hooks.removing) > 0 {
 					t.Error("something is still going")
 				}
 			})
@@ -605,7 +605,7 @@ func TestHook_Panics(t *testing.T) {
 			if err := w.check(); err != nil {
 				t.Error(err)
 			}
-			if len(w.hooks.dying)+len(w.hooks.told)+len(w.hooks.members)+len(w.a.hooks.going)+len(w.b.hooks.going) > 0 || w.hooks.changing {
+			if len(w.hooks.destroying)+len(w.hooks.notifiedSets)+len(w.hooks.members)+len(w.a.hooks.removing)+len(w.b.hooks.removing) > 0 || w.hooks.changing {
 				t.Error("something is still going")
 			}
 		}()

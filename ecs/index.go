@@ -359,7 +359,7 @@ func (x *Index[T, K]) update() {
 	if debug {
 		w.rememberOf(&s.rows, s.pointed, s.pointedAll)
 	}
-	w.hands.save()
+	w.activeCursors.save()
 }
 
 // readRowsChecked is readRows. In a debug build it also checks what the key function does.

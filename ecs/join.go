@@ -217,7 +217,7 @@ func (j *join) first() (e Entity, rows []uint32) {
 	if run == nil {
 		return 0, nil
 	}
-	c.leave()
+	c.finish()
 	e, rows = c.entitiesOf(run)[0], run[:len(j.columns)]
 	j.markRows(rows)
 	return e, rows
@@ -348,7 +348,7 @@ func (j *join) rematch(f *matchCache, e Entity) {
 func (j *join) setMatch(f *matchCache, c *chunk, p int, found bool, at *[maxSets]uint32) {
 	i := p & (chunkRows - 1)
 	if c.list {
-		if c.amend(i, found, at[:]) {
+		if c.updateList(i, found, at[:]) {
 			return
 		}
 		j.listToWords(f, c)
@@ -413,7 +413,7 @@ func (j *join) runToWords(f *matchCache, c *chunk) {
 // listToWords turns a list into a chunk of words.
 func (j *join) listToWords(f *matchCache, c *chunk) {
 	s := *c
-	c.empty()
+	c.reset()
 	j.growChunk(f, c, s.n)
 	for n, i := range s.order[:s.many] {
 		c.words[i>>6] |= 1 << (i & 63)
@@ -473,11 +473,11 @@ func (j *join) setWhole(c *chunk, w int) {
 		return
 	}
 	for k := range j.columns {
-		if c.rows[k] != nil && !sideBySide(c.rows[k][w<<6:][:64]) {
+		if c.rows[k] != nil && !consecutive(c.rows[k][w<<6:][:64]) {
 			return
 		}
 	}
-	if c.order != nil && !sideBySide(c.order[w<<6:][:64]) {
+	if c.order != nil && !consecutive(c.order[w<<6:][:64]) {
 		return
 	}
 	c.whole |= 1 << w
@@ -507,7 +507,7 @@ func (j *join) build(f *matchCache, c *chunk, b int) {
 	d := f.set
 	entities := d.dense.Live[b<<chunkBits : min((b+1)<<chunkBits, d.rows.N)]
 	fresh := c.epoch == 0 || c.list
-	c.empty()
+	c.reset()
 	if j.buildRun(f, c, b, entities) {
 		return
 	}
@@ -525,13 +525,13 @@ func (j *join) build(f *matchCache, c *chunk, b int) {
 // their rows are consecutive.
 func (j *join) buildList(f *matchCache, c *chunk, entities []Entity) bool {
 	l := j.listing(f)
-	many, most := 0, len(entities)/thin
+	many, most := 0, len(entities)/listRatio
 	for w := 0; w<<6 < len(entities); w++ {
 		j.buildWord(f, &l.word, 0, entities[w<<6:min(w<<6+64, len(entities))])
 		word := l.word.words[0]
 		n := bits.OnesCount64(word)
 		// Gives up early where nearly all entities match.
-		if many+n > min(most, w<<6/thin+64) || l.word.whole != 0 {
+		if many+n > min(most, w<<6/listRatio+64) || l.word.whole != 0 {
 			return false
 		}
 		if n > 0 {
@@ -554,10 +554,10 @@ func (j *join) buildList(f *matchCache, c *chunk, entities []Entity) bool {
 }
 
 // listing returns the scratch for a new list.
-func (j *join) listing(f *matchCache) *listing {
+func (j *join) listing(f *matchCache) *listBuffer {
 	l := j.w.finding
 	if l == nil {
-		l = &listing{word: chunk{words: make([]uint64, 1)}}
+		l = &listBuffer{word: chunk{words: make([]uint64, 1)}}
 		j.w.finding = l
 	}
 	l.word.rows = [maxColumns][]uint32{} // Removes slices of another query.
@@ -692,7 +692,7 @@ func (s *set) lookUp(entities []Entity, word uint64, rows []uint32) (members uin
 
 // buildByIndex finds the matches in chunk b of the entity indices in the driver's mask.
 func (j *join) buildByIndex(f *matchCache, c *chunk, b int) {
-	c.empty()
+	c.reset()
 	var at [maxSets]uint32
 	for w := range chunkRows / 64 {
 		for word := f.set.mask.word(b<<6 + w); word != 0; word &= word - 1 {

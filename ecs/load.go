@@ -48,7 +48,7 @@ func (w rawWorld) Load(state *raw.State) error {
 		return stateError(err)
 	}
 	w.verify()
-	w.begun()
+	w.noteCreated()
 	w.forgetFrames()
 	w.ops = nil // Operations after a load belong to no tick that a recorder has begun.
 	kept := func(s AnyStorage) bool { return state.KeepNoRewind && s.about().noRewind }
@@ -92,7 +92,7 @@ func stateError(err error) error {
 func (w *World) restart(n seqs) {
 	w.forgetFrames()
 	w.ops = nil
-	w.settleObserved()
+	w.updateObserved()
 	if w.keepsTicks() {
 		w.pushTick(n)
 	}
@@ -175,7 +175,7 @@ func (w *World) forget(s AnyStorage) {
 // entities. With regap set, gaps get the default of s. pages is the sparse array; if it is nil,
 // it is derived from the entities.
 func (s *Storage[T]) prepare(st *storageState, pages []*track.Page, owned, regap bool) (put func(), err error) {
-	values, err := decodeRows(s.face.codec, st, len(st.Entities), owned)
+	values, err := decodeRows(s.adapter.codec, st, len(st.Entities), owned)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (s *Storage[T]) replace(entities []Entity, values []T, pages []*track.Page)
 }
 
 func (r *Resource[T]) prepare(st *storageState, _ []*track.Page, owned, _ bool) (put func(), err error) {
-	values, err := decodeRows(r.face.codec, st, 1, owned)
+	values, err := decodeRows(r.adapter.codec, st, 1, owned)
 	if err != nil {
 		return nil, err
 	}

@@ -189,8 +189,8 @@ func TestLoop_WriteAfterBoundary(t *testing.T) {
 			for seed := range uint64(40) {
 				h := newBoundaryWorld(seed)
 				loop(h, func(write func()) { h.act(t, write) })
-				if len(h.w.hands) > 0 {
-					t.Errorf("seed %d: %d loops are under way, want none", seed, len(h.w.hands))
+				if len(h.w.activeCursors) > 0 {
+					t.Errorf("seed %d: %d loops are under way, want none", seed, len(h.w.activeCursors))
 				}
 				for ; len(h.held) > 0; h.held = h.held[:len(h.held)-1] {
 					h.putBack(t)
@@ -220,14 +220,14 @@ func TestPanicInLoop_CursorDropped(t *testing.T) {
 		for range NewQuery1(Write(a)).All() {
 			break
 		}
-		if len(w.hands) > 50 {
-			t.Fatalf("%d hands", len(w.hands))
+		if len(w.activeCursors) > 50 {
+			t.Fatalf("%d hands", len(w.activeCursors))
 		}
 	}
 	a.Set(w.Create(), plain{})
 	w.Checkpoint()
-	if len(w.hands) > 0 {
-		t.Errorf("%d hands are left", len(w.hands))
+	if len(w.activeCursors) > 0 {
+		t.Errorf("%d hands are left", len(w.activeCursors))
 	}
 }
 

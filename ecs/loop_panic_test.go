@@ -121,8 +121,8 @@ func TestPanicInLoop_RowsRecordedOnce(t *testing.T) {
 						t.Errorf("idle tick %d tells %d rows, want none", tick, recorded)
 					}
 				}
-				if len(w.hands) > 0 {
-					t.Errorf("%d hands are left", len(w.hands))
+				if len(w.activeCursors) > 0 {
+					t.Errorf("%d hands are left", len(w.activeCursors))
 				}
 				if err := w.check(); err != nil {
 					t.Error(err)
@@ -159,7 +159,7 @@ func TestPanicInLoop_OuterLoop(t *testing.T) {
 	outer, inner := NewQuery1(Write(a)), NewQuery1(Write(b))
 	w.Commit()
 	for e, p := range outer.All() {
-		for range 3 * maxHands {
+		for range 3 * maxActiveCursors {
 			func() {
 				defer func() { _ = recover() }()
 				for range inner.All() {
@@ -184,8 +184,8 @@ func TestPanicInLoop_OuterLoop(t *testing.T) {
 			t.Errorf("seek leaves X = %d, want %d", got.X, x+1)
 		}
 	}
-	if len(w.hands) > 0 {
-		t.Errorf("%d hands are left", len(w.hands))
+	if len(w.activeCursors) > 0 {
+		t.Errorf("%d hands are left", len(w.activeCursors))
 	}
 }
 
@@ -193,14 +193,14 @@ func TestPanicInLoop_OuterLoop(t *testing.T) {
 func TestPanicInLoop_NoBoundary(t *testing.T) {
 	w, a, _, _ := members(2, Options{})
 	q := NewQuery1(Write(a))
-	for range 5 * maxHands {
+	for range 5 * maxActiveCursors {
 		tryPanic(t, func() {
 			for range q.All() {
 				panic(errTried)
 			}
 		})
 	}
-	if n := len(w.hands); n > maxHands {
+	if n := len(w.activeCursors); n > maxActiveCursors {
 		t.Errorf("%d hands", n)
 	}
 }

@@ -121,13 +121,13 @@ func (s *Storage[T]) GetAny(e Entity) (v any, ok bool) {
 	if row < 0 || s.unknown {
 		return nil, false
 	}
-	return s.face.copy(s.data.Live[row]), true
+	return s.adapter.copy(s.data.Live[row]), true
 }
 
 // SetAny is [Storage.Set] for a copy of v, which must be a T or a pointer to one. An error says
 // what is wrong with v, and leaves the world unchanged.
 func (s *Storage[T]) SetAny(e Entity, v any) error {
-	row, err := s.face.ofAny(&s.spec, v)
+	row, err := s.adapter.ofAny(&s.spec, v)
 	return s.setChecked(e, row, err)
 }
 
@@ -139,7 +139,7 @@ func (s *Storage[T]) GetJSON(e Entity) (src []byte, ok bool) {
 	if row < 0 {
 		return nil, false
 	}
-	return s.face.json(&s.spec, row)
+	return s.adapter.json(&s.spec, row)
 }
 
 // SetJSON is [Storage.Set] for JSON as [Storage.GetJSON] returns it. Fields that src does not
@@ -147,7 +147,7 @@ func (s *Storage[T]) GetJSON(e Entity) (src []byte, ok bool) {
 // structs. Arrays, slices, maps and pointers are replaced as a whole. An error names the field,
 // and leaves the world unchanged.
 func (s *Storage[T]) SetJSON(e Entity, src []byte) error {
-	row, err := s.face.ofJSON(&s.spec, s.row(e), src)
+	row, err := s.adapter.ofJSON(&s.spec, s.row(e), src)
 	return s.setChecked(e, row, err)
 }
 
@@ -348,7 +348,7 @@ func (s *Storage[T]) add(e Entity, v T) {
 		s.append(e, v)
 	}
 	if s.observed {
-		s.joined(s, e)
+		s.notifyAdded(s, e)
 	}
 }
 
@@ -427,7 +427,7 @@ func (s *Storage[T]) Remove(e Entity) bool {
 		s.mustBeWritable("Remove", e)
 	}
 	if s.observed {
-		if r = s.leaving(s, e, r); r < 0 {
+		if r = s.notifyRemoving(s, e, r); r < 0 {
 			return true
 		}
 	}

@@ -135,7 +135,7 @@ func (f *frame) saved() (n int64) {
 func (k *ranking[V]) room() int64 { return room(k.rows) + room(k.half) }
 
 // memory returns the memory of l, which may be nil.
-func (l *listing) memory() (n int64) {
+func (l *listBuffer) memory() (n int64) {
 	if l == nil {
 		return 0
 	}
@@ -151,7 +151,7 @@ func (w *World) MemoryUsage() Memory {
 	m := Memory{
 		Registry: w.entities.memory(),
 		Shared:   room(w.identityPages) + pageMemory(w.identityPages),
-		Scratch:  w.clock.Seen.Bytes() + room(w.batch) + room(w.hands) + w.finding.memory() + w.change.memory(),
+		Scratch:  w.clock.Seen.Bytes() + room(w.batch) + room(w.activeCursors) + w.finding.memory() + w.change.memory(),
 	}
 	for _, s := range w.sets {
 		if s.sorting != nil {
@@ -281,12 +281,12 @@ func (w *World) Shrink() {
 	for _, r := range w.resources {
 		r.tracked().Shrink()
 	}
-	w.squeeze()
+	w.compactFrames()
 	w.frames, w.forward = track.Fitting(w.frames), track.Fitting(w.forward)
 	w.lists, w.from, w.used, w.batch, w.change = nil, nil, nil, nil, change{}
 	w.change.init(w)
 	w.clock.Seen.Shrink()
-	w.renew()
+	w.newSpan()
 }
 
 func (r *registry) shrink() {

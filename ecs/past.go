@@ -72,7 +72,7 @@ func (h History) At(tick uint64) (*Past, error) {
 func (p *Past) At(tick uint64) error {
 	state, ok := p.w.stateOf(tick)
 	if !ok {
-		return fmt.Errorf("ecs: the past at tick %d: %w; %s", tick, ErrNotHeld, p.w.History().held(tick))
+		return fmt.Errorf("ecs: the past at tick %d: %w; %s", tick, ErrNotHeld, p.w.History().nearestRetained(tick))
 	}
 	p.tick, p.state, p.checkedAt = tick, state, 0
 	p.alive.reset()
@@ -140,7 +140,7 @@ func (p *Past) find() bool {
 func (p *Past) mustFind() {
 	if !p.Valid() {
 		panic(fmt.Sprintf("ecs: the past at tick %d is read, which the world no longer holds, or not as it was: %s; "+
-			"aim it at a tick by Past.At, or ask Past.Valid before", p.tick, p.w.History().held(p.tick)))
+			"aim it at a tick by Past.At, or ask Past.Valid before", p.tick, p.w.History().nearestRetained(p.tick)))
 	}
 }
 

@@ -244,9 +244,9 @@ func addValues[T any](part *pinPart, c *track.Column[T], rows int, codec rowCode
 }
 
 func (s *Storage[T]) pinPart() *pinPart {
-	return addValues(pastEntities(&s.dense, s.rows.N), &s.data, s.rows.N, s.face.codec)
+	return addValues(pastEntities(&s.dense, s.rows.N), &s.data, s.rows.N, s.adapter.codec)
 }
 
 func (r *Resource[T]) pinPart() *pinPart {
-	return addValues(new(pinPart), &r.data, r.rows.N, r.face.codec)
+	return addValues(new(pinPart), &r.data, r.rows.N, r.adapter.codec)
 }

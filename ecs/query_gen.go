@@ -111,14 +111,14 @@ func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 		cur := q.join.walkAll()
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
-			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			a := rowAfter((*A)(cur.addrs[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *rowAfter(first, r)
 				if !yield(entity, rowAfter(a, r)) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -137,11 +137,11 @@ func (q *Query1[A]) AllOptional() iter.Seq2[Entity, *A] {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
 			var a *A
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = rowAfter((*A)(cur.lie[0].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)); row != missing {
+				a = rowAfter((*A)(cur.addrs[0].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -151,7 +151,7 @@ func (q *Query1[A]) AllOptional() iter.Seq2[Entity, *A] {
 					row = rowAfter(a, r)
 				}
 				if !yield(entity, row) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -180,17 +180,17 @@ func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextFetched() {
-			i := cur.take()
+			i := cur.takeNext()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run1[A]{
 				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
-				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)), n),
 			}) {
-				cur.leave()
+				cur.finish()
 				return
 			}
 			if w.changes != changes {
-				cur.goOn(i + n)
+				cur.resumeRuns(i + n)
 			}
 		}
 	}
@@ -300,15 +300,15 @@ func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 		cur := q.join.walkAll()
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
-			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
-			b := rowAfter((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
+			a := rowAfter((*A)(cur.addrs[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4))))
+			b := rowAfter((*B)(cur.addrs[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *rowAfter(first, r)
 				if !yield(entity, Row2[A, B]{rowAfter(a, r), rowAfter(b, r)}) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -327,15 +327,15 @@ func (q *Query2[A, B]) AllOptional() iter.Seq2[Entity, Row2[A, B]] {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
 			var a *A
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = rowAfter((*A)(cur.lie[0].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)); row != missing {
+				a = rowAfter((*A)(cur.addrs[0].first), int(row))
 			}
 			var b *B
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
-				b = rowAfter((*B)(cur.lie[1].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4)); row != missing {
+				b = rowAfter((*B)(cur.addrs[1].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -348,7 +348,7 @@ func (q *Query2[A, B]) AllOptional() iter.Seq2[Entity, Row2[A, B]] {
 					row.B = rowAfter(b, r)
 				}
 				if !yield(entity, row) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -379,18 +379,18 @@ func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextFetched() {
-			i := cur.take()
+			i := cur.takeNext()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run2[A, B]{
 				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
-				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
-				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4)), n),
 			}) {
-				cur.leave()
+				cur.finish()
 				return
 			}
 			if w.changes != changes {
-				cur.goOn(i + n)
+				cur.resumeRuns(i + n)
 			}
 		}
 	}
@@ -502,16 +502,16 @@ func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 		cur := q.join.walkAll()
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
-			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
-			b := rowAfter((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
-			c := rowAfter((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
+			a := rowAfter((*A)(cur.addrs[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4))))
+			b := rowAfter((*B)(cur.addrs[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4))))
+			c := rowAfter((*C)(cur.addrs[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *rowAfter(first, r)
 				if !yield(entity, Row3[A, B, C]{rowAfter(a, r), rowAfter(b, r), rowAfter(c, r)}) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -530,19 +530,19 @@ func (q *Query3[A, B, C]) AllOptional() iter.Seq2[Entity, Row3[A, B, C]] {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
 			var a *A
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = rowAfter((*A)(cur.lie[0].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)); row != missing {
+				a = rowAfter((*A)(cur.addrs[0].first), int(row))
 			}
 			var b *B
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
-				b = rowAfter((*B)(cur.lie[1].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4)); row != missing {
+				b = rowAfter((*B)(cur.addrs[1].first), int(row))
 			}
 			var c *C
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
-				c = rowAfter((*C)(cur.lie[2].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4)); row != missing {
+				c = rowAfter((*C)(cur.addrs[2].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -558,7 +558,7 @@ func (q *Query3[A, B, C]) AllOptional() iter.Seq2[Entity, Row3[A, B, C]] {
 					row.C = rowAfter(c, r)
 				}
 				if !yield(entity, row) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -590,19 +590,19 @@ func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextFetched() {
-			i := cur.take()
+			i := cur.takeNext()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run3[A, B, C]{
 				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
-				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
-				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
-				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4)), n),
 			}) {
-				cur.leave()
+				cur.finish()
 				return
 			}
 			if w.changes != changes {
-				cur.goOn(i + n)
+				cur.resumeRuns(i + n)
 			}
 		}
 	}
@@ -716,17 +716,17 @@ func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 		cur := q.join.walkAll()
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
-			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
-			b := rowAfter((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
-			c := rowAfter((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
-			d := rowAfter((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
+			a := rowAfter((*A)(cur.addrs[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4))))
+			b := rowAfter((*B)(cur.addrs[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4))))
+			c := rowAfter((*C)(cur.addrs[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4))))
+			d := rowAfter((*D)(cur.addrs[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *rowAfter(first, r)
 				if !yield(entity, Row4[A, B, C, D]{rowAfter(a, r), rowAfter(b, r), rowAfter(c, r), rowAfter(d, r)}) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -745,23 +745,23 @@ func (q *Query4[A, B, C, D]) AllOptional() iter.Seq2[Entity, Row4[A, B, C, D]] {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
 			var a *A
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = rowAfter((*A)(cur.lie[0].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)); row != missing {
+				a = rowAfter((*A)(cur.addrs[0].first), int(row))
 			}
 			var b *B
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
-				b = rowAfter((*B)(cur.lie[1].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4)); row != missing {
+				b = rowAfter((*B)(cur.addrs[1].first), int(row))
 			}
 			var c *C
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
-				c = rowAfter((*C)(cur.lie[2].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4)); row != missing {
+				c = rowAfter((*C)(cur.addrs[2].first), int(row))
 			}
 			var d *D
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
-				d = rowAfter((*D)(cur.lie[3].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4)); row != missing {
+				d = rowAfter((*D)(cur.addrs[3].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -780,7 +780,7 @@ func (q *Query4[A, B, C, D]) AllOptional() iter.Seq2[Entity, Row4[A, B, C, D]] {
 					row.D = rowAfter(d, r)
 				}
 				if !yield(entity, row) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -813,20 +813,20 @@ func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextFetched() {
-			i := cur.take()
+			i := cur.takeNext()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run4[A, B, C, D]{
 				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
-				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
-				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
-				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
-				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4)), n),
 			}) {
-				cur.leave()
+				cur.finish()
 				return
 			}
 			if w.changes != changes {
-				cur.goOn(i + n)
+				cur.resumeRuns(i + n)
 			}
 		}
 	}
@@ -944,18 +944,18 @@ func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 		cur := q.join.walkAll()
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
-			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
-			b := rowAfter((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
-			c := rowAfter((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
-			d := rowAfter((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
-			e := rowAfter((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
+			a := rowAfter((*A)(cur.addrs[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4))))
+			b := rowAfter((*B)(cur.addrs[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4))))
+			c := rowAfter((*C)(cur.addrs[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4))))
+			d := rowAfter((*D)(cur.addrs[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4))))
+			e := rowAfter((*E)(cur.addrs[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[4].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *rowAfter(first, r)
 				if !yield(entity, Row5[A, B, C, D, E]{rowAfter(a, r), rowAfter(b, r), rowAfter(c, r), rowAfter(d, r), rowAfter(e, r)}) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -974,27 +974,27 @@ func (q *Query5[A, B, C, D, E]) AllOptional() iter.Seq2[Entity, Row5[A, B, C, D,
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
 			var a *A
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = rowAfter((*A)(cur.lie[0].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)); row != missing {
+				a = rowAfter((*A)(cur.addrs[0].first), int(row))
 			}
 			var b *B
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
-				b = rowAfter((*B)(cur.lie[1].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4)); row != missing {
+				b = rowAfter((*B)(cur.addrs[1].first), int(row))
 			}
 			var c *C
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
-				c = rowAfter((*C)(cur.lie[2].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4)); row != missing {
+				c = rowAfter((*C)(cur.addrs[2].first), int(row))
 			}
 			var d *D
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
-				d = rowAfter((*D)(cur.lie[3].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4)); row != missing {
+				d = rowAfter((*D)(cur.addrs[3].first), int(row))
 			}
 			var e *E
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)); row != missing {
-				e = rowAfter((*E)(cur.lie[4].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[4].row), i*4)); row != missing {
+				e = rowAfter((*E)(cur.addrs[4].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -1016,7 +1016,7 @@ func (q *Query5[A, B, C, D, E]) AllOptional() iter.Seq2[Entity, Row5[A, B, C, D,
 					row.E = rowAfter(e, r)
 				}
 				if !yield(entity, row) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -1050,21 +1050,21 @@ func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextFetched() {
-			i := cur.take()
+			i := cur.takeNext()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run5[A, B, C, D, E]{
 				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
-				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
-				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
-				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
-				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
-				rowsFrom(q.e.s.data.Live, cur.base[4], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4)), n),
+				rowsFrom(q.e.s.data.Live, cur.base[4], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[4].row), i*4)), n),
 			}) {
-				cur.leave()
+				cur.finish()
 				return
 			}
 			if w.changes != changes {
-				cur.goOn(i + n)
+				cur.resumeRuns(i + n)
 			}
 		}
 	}
@@ -1184,19 +1184,19 @@ func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F
 		cur := q.join.walkAll()
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
-			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
-			b := rowAfter((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
-			c := rowAfter((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
-			d := rowAfter((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
-			e := rowAfter((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
-			f := rowAfter((*F)(cur.lie[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4))))
+			a := rowAfter((*A)(cur.addrs[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4))))
+			b := rowAfter((*B)(cur.addrs[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4))))
+			c := rowAfter((*C)(cur.addrs[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4))))
+			d := rowAfter((*D)(cur.addrs[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4))))
+			e := rowAfter((*E)(cur.addrs[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[4].row), i*4))))
+			f := rowAfter((*F)(cur.addrs[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[5].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *rowAfter(first, r)
 				if !yield(entity, Row6[A, B, C, D, E, F]{rowAfter(a, r), rowAfter(b, r), rowAfter(c, r), rowAfter(d, r), rowAfter(e, r), rowAfter(f, r)}) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -1215,31 +1215,31 @@ func (q *Query6[A, B, C, D, E, F]) AllOptional() iter.Seq2[Entity, Row6[A, B, C,
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
 			var a *A
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = rowAfter((*A)(cur.lie[0].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)); row != missing {
+				a = rowAfter((*A)(cur.addrs[0].first), int(row))
 			}
 			var b *B
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
-				b = rowAfter((*B)(cur.lie[1].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4)); row != missing {
+				b = rowAfter((*B)(cur.addrs[1].first), int(row))
 			}
 			var c *C
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
-				c = rowAfter((*C)(cur.lie[2].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4)); row != missing {
+				c = rowAfter((*C)(cur.addrs[2].first), int(row))
 			}
 			var d *D
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
-				d = rowAfter((*D)(cur.lie[3].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4)); row != missing {
+				d = rowAfter((*D)(cur.addrs[3].first), int(row))
 			}
 			var e *E
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)); row != missing {
-				e = rowAfter((*E)(cur.lie[4].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[4].row), i*4)); row != missing {
+				e = rowAfter((*E)(cur.addrs[4].first), int(row))
 			}
 			var f *F
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)); row != missing {
-				f = rowAfter((*F)(cur.lie[5].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[5].row), i*4)); row != missing {
+				f = rowAfter((*F)(cur.addrs[5].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -1264,7 +1264,7 @@ func (q *Query6[A, B, C, D, E, F]) AllOptional() iter.Seq2[Entity, Row6[A, B, C,
 					row.F = rowAfter(f, r)
 				}
 				if !yield(entity, row) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -1299,22 +1299,22 @@ func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextFetched() {
-			i := cur.take()
+			i := cur.takeNext()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run6[A, B, C, D, E, F]{
 				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
-				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
-				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
-				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
-				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
-				rowsFrom(q.e.s.data.Live, cur.base[4], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
-				rowsFrom(q.f.s.data.Live, cur.base[5], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4)), n),
+				rowsFrom(q.e.s.data.Live, cur.base[4], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[4].row), i*4)), n),
+				rowsFrom(q.f.s.data.Live, cur.base[5], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[5].row), i*4)), n),
 			}) {
-				cur.leave()
+				cur.finish()
 				return
 			}
 			if w.changes != changes {
-				cur.goOn(i + n)
+				cur.resumeRuns(i + n)
 			}
 		}
 	}
@@ -1436,20 +1436,20 @@ func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E
 		cur := q.join.walkAll()
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
-			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
-			b := rowAfter((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
-			c := rowAfter((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
-			d := rowAfter((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
-			e := rowAfter((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
-			f := rowAfter((*F)(cur.lie[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4))))
-			g := rowAfter((*G)(cur.lie[6].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4))))
+			a := rowAfter((*A)(cur.addrs[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4))))
+			b := rowAfter((*B)(cur.addrs[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4))))
+			c := rowAfter((*C)(cur.addrs[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4))))
+			d := rowAfter((*D)(cur.addrs[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4))))
+			e := rowAfter((*E)(cur.addrs[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[4].row), i*4))))
+			f := rowAfter((*F)(cur.addrs[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[5].row), i*4))))
+			g := rowAfter((*G)(cur.addrs[6].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[6].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *rowAfter(first, r)
 				if !yield(entity, Row7[A, B, C, D, E, F, G]{rowAfter(a, r), rowAfter(b, r), rowAfter(c, r), rowAfter(d, r), rowAfter(e, r), rowAfter(f, r), rowAfter(g, r)}) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -1468,35 +1468,35 @@ func (q *Query7[A, B, C, D, E, F, G]) AllOptional() iter.Seq2[Entity, Row7[A, B,
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
 			var a *A
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = rowAfter((*A)(cur.lie[0].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)); row != missing {
+				a = rowAfter((*A)(cur.addrs[0].first), int(row))
 			}
 			var b *B
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
-				b = rowAfter((*B)(cur.lie[1].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4)); row != missing {
+				b = rowAfter((*B)(cur.addrs[1].first), int(row))
 			}
 			var c *C
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
-				c = rowAfter((*C)(cur.lie[2].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4)); row != missing {
+				c = rowAfter((*C)(cur.addrs[2].first), int(row))
 			}
 			var d *D
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
-				d = rowAfter((*D)(cur.lie[3].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4)); row != missing {
+				d = rowAfter((*D)(cur.addrs[3].first), int(row))
 			}
 			var e *E
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)); row != missing {
-				e = rowAfter((*E)(cur.lie[4].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[4].row), i*4)); row != missing {
+				e = rowAfter((*E)(cur.addrs[4].first), int(row))
 			}
 			var f *F
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)); row != missing {
-				f = rowAfter((*F)(cur.lie[5].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[5].row), i*4)); row != missing {
+				f = rowAfter((*F)(cur.addrs[5].first), int(row))
 			}
 			var g *G
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4)); row != missing {
-				g = rowAfter((*G)(cur.lie[6].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[6].row), i*4)); row != missing {
+				g = rowAfter((*G)(cur.addrs[6].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -1524,7 +1524,7 @@ func (q *Query7[A, B, C, D, E, F, G]) AllOptional() iter.Seq2[Entity, Row7[A, B,
 					row.G = rowAfter(g, r)
 				}
 				if !yield(entity, row) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -1560,23 +1560,23 @@ func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]]
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextFetched() {
-			i := cur.take()
+			i := cur.takeNext()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run7[A, B, C, D, E, F, G]{
 				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
-				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
-				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
-				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
-				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
-				rowsFrom(q.e.s.data.Live, cur.base[4], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
-				rowsFrom(q.f.s.data.Live, cur.base[5], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)), n),
-				rowsFrom(q.g.s.data.Live, cur.base[6], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4)), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4)), n),
+				rowsFrom(q.e.s.data.Live, cur.base[4], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[4].row), i*4)), n),
+				rowsFrom(q.f.s.data.Live, cur.base[5], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[5].row), i*4)), n),
+				rowsFrom(q.g.s.data.Live, cur.base[6], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[6].row), i*4)), n),
 			}) {
-				cur.leave()
+				cur.finish()
 				return
 			}
 			if w.changes != changes {
-				cur.goOn(i + n)
+				cur.resumeRuns(i + n)
 			}
 		}
 	}
@@ -1700,21 +1700,21 @@ func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D
 		cur := q.join.walkAll()
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
-			a := rowAfter((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
-			b := rowAfter((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
-			c := rowAfter((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
-			d := rowAfter((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
-			e := rowAfter((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
-			f := rowAfter((*F)(cur.lie[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4))))
-			g := rowAfter((*G)(cur.lie[6].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4))))
-			h := rowAfter((*H)(cur.lie[7].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[7].row), i*4))))
+			a := rowAfter((*A)(cur.addrs[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4))))
+			b := rowAfter((*B)(cur.addrs[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4))))
+			c := rowAfter((*C)(cur.addrs[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4))))
+			d := rowAfter((*D)(cur.addrs[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4))))
+			e := rowAfter((*E)(cur.addrs[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[4].row), i*4))))
+			f := rowAfter((*F)(cur.addrs[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[5].row), i*4))))
+			g := rowAfter((*G)(cur.addrs[6].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[6].row), i*4))))
+			h := rowAfter((*H)(cur.addrs[7].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[7].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *rowAfter(first, r)
 				if !yield(entity, Row8[A, B, C, D, E, F, G, H]{rowAfter(a, r), rowAfter(b, r), rowAfter(c, r), rowAfter(d, r), rowAfter(e, r), rowAfter(f, r), rowAfter(g, r), rowAfter(h, r)}) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -1733,39 +1733,39 @@ func (q *Query8[A, B, C, D, E, F, G, H]) AllOptional() iter.Seq2[Entity, Row8[A,
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextWord() {
-			i := cur.take()
+			i := cur.takeNext()
 			first := rowAfter(cur.entities, cur.at)
 			var a *A
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
-				a = rowAfter((*A)(cur.lie[0].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)); row != missing {
+				a = rowAfter((*A)(cur.addrs[0].first), int(row))
 			}
 			var b *B
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
-				b = rowAfter((*B)(cur.lie[1].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4)); row != missing {
+				b = rowAfter((*B)(cur.addrs[1].first), int(row))
 			}
 			var c *C
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
-				c = rowAfter((*C)(cur.lie[2].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4)); row != missing {
+				c = rowAfter((*C)(cur.addrs[2].first), int(row))
 			}
 			var d *D
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
-				d = rowAfter((*D)(cur.lie[3].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4)); row != missing {
+				d = rowAfter((*D)(cur.addrs[3].first), int(row))
 			}
 			var e *E
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)); row != missing {
-				e = rowAfter((*E)(cur.lie[4].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[4].row), i*4)); row != missing {
+				e = rowAfter((*E)(cur.addrs[4].first), int(row))
 			}
 			var f *F
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)); row != missing {
-				f = rowAfter((*F)(cur.lie[5].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[5].row), i*4)); row != missing {
+				f = rowAfter((*F)(cur.addrs[5].first), int(row))
 			}
 			var g *G
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4)); row != missing {
-				g = rowAfter((*G)(cur.lie[6].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[6].row), i*4)); row != missing {
+				g = rowAfter((*G)(cur.addrs[6].first), int(row))
 			}
 			var h *H
-			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[7].row), i*4)); row != missing {
-				h = rowAfter((*H)(cur.lie[7].first), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[7].row), i*4)); row != missing {
+				h = rowAfter((*H)(cur.addrs[7].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -1796,7 +1796,7 @@ func (q *Query8[A, B, C, D, E, F, G, H]) AllOptional() iter.Seq2[Entity, Row8[A,
 					row.H = rowAfter(h, r)
 				}
 				if !yield(entity, row) {
-					cur.leave()
+					cur.finish()
 					return
 				}
 				if w.changes != changes {
@@ -1833,24 +1833,24 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, 
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
 		for cur.rest != 0 || cur.nextFetched() {
-			i := cur.take()
+			i := cur.takeNext()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run8[A, B, C, D, E, F, G, H]{
 				rowsFrom(cur.set.dense.Live, cur.from, uint32(cur.at), n),
-				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
-				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
-				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
-				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
-				rowsFrom(q.e.s.data.Live, cur.base[4], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
-				rowsFrom(q.f.s.data.Live, cur.base[5], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)), n),
-				rowsFrom(q.g.s.data.Live, cur.base[6], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4)), n),
-				rowsFrom(q.h.s.data.Live, cur.base[7], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[7].row), i*4)), n),
+				rowsFrom(q.a.s.data.Live, cur.base[0], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live, cur.base[1], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live, cur.base[2], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live, cur.base[3], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[3].row), i*4)), n),
+				rowsFrom(q.e.s.data.Live, cur.base[4], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[4].row), i*4)), n),
+				rowsFrom(q.f.s.data.Live, cur.base[5], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[5].row), i*4)), n),
+				rowsFrom(q.g.s.data.Live, cur.base[6], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[6].row), i*4)), n),
+				rowsFrom(q.h.s.data.Live, cur.base[7], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.addrs[7].row), i*4)), n),
 			}) {
-				cur.leave()
+				cur.finish()
 				return
 			}
 			if w.changes != changes {
-				cur.goOn(i + n)
+				cur.resumeRuns(i + n)
 			}
 		}
 	}

@@ -308,7 +308,7 @@ func (s *set) giveMask(byIndex bool) {
 	s.mask, s.byIndex = newMask(s.w, s.rows.Exempt), byIndex
 	s.heavy = true
 	s.mask.fill(s.Entities())
-	s.w.settleObserved()
+	s.w.updateObserved()
 }
 
 // exploreQueryCases tries every order of the operations. The queries are checked at the end of each

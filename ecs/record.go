@@ -109,7 +109,7 @@ func (w *World) forgetFrames() {
 	for len(w.frames) > 0 {
 		w.release(w.oldest)
 	}
-	w.renew()
+	w.newSpan()
 }
 
 // Dirty reports whether anything was written since the newest boundary.
@@ -327,7 +327,7 @@ func (s *spec) keepsOld() bool {
 
 // eachBefore calls f for the rows of told that existed before the tick and that the tick wrote.
 func (w *World) eachBefore(told raw.Storage, f func(row int, then, now []byte)) {
-	s := told.(*rawStorage)
+	s := told.(*rawAdapter)
 	t := s.tracked()
 	k, before, changed := t.Since(w.change.from)
 	if !changed || t.Exempt || !s.about().keepsOld() {
@@ -338,7 +338,7 @@ func (w *World) eachBefore(told raw.Storage, f func(row int, then, now []byte)) 
 
 // eachBefore calls tell for the rows below limit in the logs from k on, once each and in
 // ascending order.
-func (f *rowFace[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, then, now []byte)) {
+func (f *rowAdapter[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, then, now []byte)) {
 	o.spans.Read(&f.data.Log, k)
 	defer o.spans.Reset()
 	for i := range o.spans.Len() {
@@ -353,7 +353,7 @@ func (f *rowFace[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, the
 
 // encode returns the encoding of rows. It uses scratch, unless the encoding equals the memory of
 // the rows.
-func (f *rowFace[T]) encode(scratch *[]byte, rows []T) []byte {
+func (f *rowAdapter[T]) encode(scratch *[]byte, rows []T) []byte {
 	if c, ok := f.codec.(typedRows[T]); ok {
 		if view, ok := layout.View(c.codec, rows); ok {
 			return view

@@ -186,7 +186,7 @@ func (w *World) adopt(s AnyStorage) {
 	if x, ok := s.(noRewindStorage); ok && s.about().noRewind {
 		w.noRewind = append(w.noRewind, x)
 	}
-	set.settleObserved()
+	set.updateObserved()
 }
 
 func newSpec[T any](w *World, c Component[T]) (s typedSpec[T], err error) {

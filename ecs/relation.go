@@ -431,7 +431,7 @@ type relations struct {
 func relationsOf(w *World) *relations {
 	if w.relations == nil {
 		w.relations = &relations{w: w}
-		w.settleObserved()
+		w.updateObserved()
 	}
 	return w.relations.(*relations)
 }
@@ -563,7 +563,7 @@ func (b *relations) withoutRevived(doomed []Entity, from int, seen *visited) []E
 	kept := doomed[:0]
 	for i, e := range doomed {
 		if b.w.entities.alive(e) {
-			if i >= from && !b.w.hooks.isDying(e) {
+			if i >= from && !b.w.hooks.isDestroying(e) {
 				continue
 			}
 			seen.add(e)

@@ -197,7 +197,7 @@ func TestDestroy_OnRemoveMakesSource(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
 		w.hooks.destroy = nil
-		w.settleObserved()
+		w.updateObserved()
 		e := w.Create()
 		w.parts.Set(e, plain{})
 		w.parts.OnRemove(func(dying Entity, _ plain) { w.links.Set(w.Create(), link{To: dying}) })
@@ -353,7 +353,7 @@ func TestDestroy_ByHookOfItsSource(t *testing.T) {
 				}
 			})
 			end(w, source)
-			if w.Alive(e) || w.links.Len() > 0 || len(w.hooks.dying)+len(w.links.hooks.going) > 0 {
+			if w.Alive(e) || w.links.Len() > 0 || len(w.hooks.destroying)+len(w.links.hooks.removing) > 0 {
 				t.Errorf("%v, %s: target alive %v, %d links", policy, how, w.Alive(e), w.links.Len())
 			}
 		}
@@ -375,7 +375,7 @@ func TestDestroy_HooksNeverEnd(t *testing.T) {
 		})
 		cp, before := w.Checkpoint(), w.Digest()
 		mustPanic(t, text, func() { w.Destroy(e) })
-		if len(w.hooks.dying)+len(w.hooks.told)+len(w.links.hooks.going) > 0 || w.released || len(w.spare) == 0 {
+		if len(w.hooks.destroying)+len(w.hooks.notifiedSets)+len(w.links.hooks.removing) > 0 || w.released || len(w.spare) == 0 {
 			t.Error("something is still going")
 		}
 		w.Restore(cp)
@@ -651,7 +651,7 @@ func TestDestroy_RandomHooks(t *testing.T) {
 				t.Fatalf("seed %d, step %d: %s", seed, i, strings.Join(faults, ", "))
 			}
 			h := &w.hooks
-			if len(h.dying)+len(h.told)+len(h.members)+len(w.links.hooks.going) > 0 || w.released {
+			if len(h.destroying)+len(h.notifiedSets)+len(h.members)+len(w.links.hooks.removing) > 0 || w.released {
 				t.Fatalf("seed %d, step %d: something is still going", seed, i)
 			}
 			if err := w.check(); err != nil {

@@ -13,16 +13,16 @@ type Resource[T any] struct {
 	rows track.Tracker
 	data track.Column[T]
 	spec
-	face rowFace[T]
-	raw  rawStorage
+	adapter rowAdapter[T]
+	raw     rawAdapter
 
 	spans track.Spans // Scratch of since.
 }
 
 func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {
 	r := &Resource[T]{spec: s.spec}
-	r.face = rowFace[T]{&r.data, s.codec, nil}
-	r.raw = rawStorage{r, &r.face}
+	r.adapter = rowAdapter[T]{&r.data, s.codec, nil}
+	r.raw = rawAdapter{r, &r.adapter}
 	r.w = w
 	r.data.Init(&w.clock, s.pointers)
 	r.data.Clone, r.data.Log.Keeps = s.clone, s.keepsOld()
@@ -64,21 +64,21 @@ func (r *Resource[T]) GetAny(Entity) (v any, ok bool) {
 	if r.unknown {
 		return nil, false
 	}
-	return r.face.copy(r.data.Live[0]), true
+	return r.adapter.copy(r.data.Live[0]), true
 }
 
 // SetAny is [Storage.SetAny] for the value. It ignores the entity.
 func (r *Resource[T]) SetAny(_ Entity, v any) error {
-	value, err := r.face.ofAny(&r.spec, v)
+	value, err := r.adapter.ofAny(&r.spec, v)
 	return r.setChecked(value, err)
 }
 
 // GetJSON is [Storage.GetJSON] for the value. It ignores the entity.
-func (r *Resource[T]) GetJSON(Entity) (src []byte, ok bool) { return r.face.json(&r.spec, 0) }
+func (r *Resource[T]) GetJSON(Entity) (src []byte, ok bool) { return r.adapter.json(&r.spec, 0) }
 
 // SetJSON is [Storage.SetJSON] for the value. It ignores the entity.
 func (r *Resource[T]) SetJSON(_ Entity, src []byte) error {
-	value, err := r.face.ofJSON(&r.spec, 0, src)
+	value, err := r.adapter.ofJSON(&r.spec, 0, src)
 	return r.setChecked(value, err)
 }
 

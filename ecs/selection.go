@@ -164,7 +164,7 @@ func (c *cursor) keepOf(w int, word uint64) uint64 {
 func (c *cursor) unroll() {
 	for k := range c.j.columns {
 		if row := c.rows[k][0]; row == missing {
-			c.rows[k] = absent[:]
+			c.rows[k] = missingRows[:]
 		} else {
 			c.rows[k], c.base[k] = identity[:], c.base[k]+int(row)
 		}
@@ -181,10 +181,10 @@ func (c *cursor) pack() {
 	for _, word := range c.words {
 		n += bits.OnesCount64(word)
 	}
-	if n > len(c.words)*64/thin {
+	if n > len(c.words)*64/listRatio {
 		return
 	}
-	const most = maxRun / thin
+	const most = maxRun / listRatio
 	if c.packed == nil {
 		c.packed = make([]uint32, (2+len(c.j.columns))*listRoom(most))
 	}

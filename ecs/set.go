@@ -320,14 +320,14 @@ func fill[T any](rows []T, v T) {
 // fillGaps writes the default to rows, which are gaps, so that equal worlds have equal rows.
 func (s *Storage[T]) fillGaps(rows []T) {
 	switch {
-	case s.face.gap == nil:
+	case s.adapter.gap == nil:
 		clear(rows)
 	case s.data.Clone != nil:
 		for r := range rows {
-			rows[r] = s.data.Clone(*s.face.gap)
+			rows[r] = s.data.Clone(*s.adapter.gap)
 		}
 	default:
-		fill(rows, *s.face.gap)
+		fill(rows, *s.adapter.gap)
 	}
 }
 

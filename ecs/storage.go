@@ -30,8 +30,8 @@ type Storage[T any] struct {
 	set
 	data track.Column[T]
 	spec
-	face rowFace[T]
-	raw  rawStorage
+	adapter rowAdapter[T]
+	raw     rawAdapter
 
 	onSet   []func(e Entity, old, now T)
 	top     int // For types with pointers: rows from top on are zero.
@@ -71,8 +71,8 @@ type rowCodec[T any] interface {
 
 func newStorage[T any](w *World, s typedSpec[T]) *Storage[T] {
 	st := &Storage[T]{spec: s.spec}
-	st.face = rowFace[T]{&st.data, s.codec, s.gap}
-	st.raw = rawStorage{st, &st.face}
+	st.adapter = rowAdapter[T]{&st.data, s.codec, s.gap}
+	st.raw = rawAdapter{st, &st.adapter}
 	st.initLending()
 	st.set.init(w, s.kind, s.noRewind)
 	st.rows.Rewound = st.afterRewind
@@ -161,7 +161,7 @@ func (s *Storage[T]) All() iter.Seq2[Entity, T] {
 					return
 				}
 				if w.changes != changes {
-					next = s.goOn(row+i, e, changes, group)
+					next = s.nextRow(row+i, e, changes, group)
 					break
 				}
 			}
@@ -200,7 +200,7 @@ func (s *Storage[T]) Clear() {
 	if debug {
 		s.mustBeWritable("Clear", 0)
 	}
-	if s.observed && s.emptying(s) {
+	if s.observed && s.notifyClearing(s) {
 		return
 	}
 	s.discardAll()
@@ -227,7 +227,7 @@ func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
 				if e == Vacant {
 					continue
 				}
-				v := s.face.copy(s.data.Live[row])
+				v := s.adapter.copy(s.data.Live[row])
 				// An enclosing call already runs the removal hooks of e.
 				if s.Remove(e); s.row(e) >= 0 {
 					continue
@@ -265,7 +265,7 @@ func (s *Storage[T]) mustBeTaken(loop *drainLoop) {
 // SetAll gives each of entities a copy of v, and returns the number of them that are alive. v
 // stays the caller's. The result is the same as that of a loop of [Storage.Set].
 func (s *Storage[T]) SetAll(entities []Entity, v T) int {
-	return s.setAll(entities, filling[T]{same: v, clone: s.data.Clone})
+	return s.setAll(entities, batchValues[T]{same: v, clone: s.data.Clone})
 }
 
 // SetEach gives each of entities the value at the same position of values. It returns the number
@@ -276,7 +276,7 @@ func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
 	if len(entities) != len(values) {
 		panic("ecs: SetEach needs one value for each entity; slice the longer one to the length of the other")
 	}
-	return s.setAll(entities, filling[T]{each: values, differ: true})
+	return s.setAll(entities, batchValues[T]{each: values, differ: true})
 }
 
 // RemoveAll removes the component from entities, from the last to the first. It returns the

@@ -133,7 +133,7 @@ func (t *SyncTest[In]) run(in In, before partSums) []partSums {
 	stages := make([]partSums, 0, len(t.stepper.systems)+1)
 	for i := range t.stepper.systems {
 		t.w.verify()
-		t.w.renew()
+		t.w.newSpan()
 		span := t.w.clock.Span
 		t.stepper.systems[i].on(t.w, in)
 		before = t.w.partSums(before, span)

@@ -71,18 +71,18 @@ type World struct {
 
 	// ^The frames, oldest first. The last one is open. A world without history, checkpoints and
 	// recorder has none.
-	frames  []frame
-	oldest  int // The position of the first frame that is not removed.
-	removed int // The number of removed frames.
-	loose   int // The number of boundaries that may be dropped.
-	clock   track.Clock
-	pins    []*rawPin
-	ticks   int          // The number of frames that begin at the end of a tick.
-	forward []frame      // Frames undone by a seek; the next one to redo is last.
-	lists   []frameLists // Buffers of removed frames.
-	frameID uint64       // The ID of the newest frame; never decreases.
-	turn    uint64       // Counts starts and ends of frames; never decreases.
-	tick    uint64
+	frames         []frame
+	oldest         int // The position of the first frame that is not removed.
+	removed        int // The number of removed frames.
+	evictableTicks int // The number of boundaries that may be dropped.
+	clock          track.Clock
+	pins           []*rawPin
+	ticks          int          // The number of frames that begin at the end of a tick.
+	forward        []frame      // Frames undone by a seek; the next one to redo is last.
+	lists          []frameLists // Buffers of removed frames.
+	frameID        uint64       // The ID of the newest frame; never decreases.
+	turn           uint64       // Counts starts and ends of frames; never decreases.
+	tick           uint64
 
 	thinning      thinning
 	recorders     []raw.Recorder
@@ -96,19 +96,19 @@ type World struct {
 	hooks         worldHooks
 	guards        guards //nolint:unused // Of a debug build.
 
-	changes uint64    // Counts structural changes; never decreases.
-	hands   handStack // The running loops that write, innermost last.
+	changes       uint64      // Counts structural changes; never decreases.
+	activeCursors cursorStack // The running loops that write, innermost last.
 	// A parallel loop is running: only the rows that it hands out may be written.
 	parallel bool
 
-	// The number of boundaries that have saved hands again, since the stack was empty or a tick
+	// The number of boundaries at which cursors were active, since the stack was empty or a tick
 	// ended.
-	handBoundaries uint
+	loopBoundaries uint
 
-	from, used []uint32  // Scratch of sorting.
-	batch      []Entity  // Scratch of batches.
-	finding    *listing  // Scratch of joins.
-	spare      spareSets // Pool of sets for traversals.
+	from, used []uint32    // Scratch of sorting.
+	batch      []Entity    // Scratch of batches.
+	finding    *listBuffer // Scratch of joins.
+	spare      spareSets   // Pool of sets for traversals.
 	drains     drainLoops
 }
 
@@ -118,7 +118,7 @@ func NewWorld(options Options) *World {
 	w.clock.Span, w.clock.End = 1, w.dropForward
 	w.change.init(w)
 	w.entities.init(w)
-	w.begun()
+	w.noteCreated()
 	if options.History > 0 {
 		w.push(frame{tick: true})
 	}
@@ -152,7 +152,7 @@ func (w *World) createSlow() Entity {
 		w.note(raw.OpCreate, nil, e)
 	}
 	if len(w.hooks.create) > 0 {
-		w.tellCreated(e)
+		w.runCreateHooks(e)
 	}
 	return e
 }
@@ -179,7 +179,7 @@ func (w *World) CreateAt(e Entity) error {
 	if w.ops != nil {
 		w.note(raw.OpCreate, nil, e)
 	}
-	w.tellCreated(e)
+	w.runCreateHooks(e)
 	return nil
 }
 
@@ -211,7 +211,7 @@ func (w *World) Entities() []Entity { return w.loan(&w.entities.rows, &w.entitie
 // [Relation] refused.
 func (w *World) Destroy(e Entity) bool {
 	if w.watched {
-		if may, ended := w.leaving(e); !may {
+		if may, ended := w.notifyDestroying(e); !may {
 			return ended
 		}
 	}
@@ -246,7 +246,7 @@ func (w *World) CreateN(dst []Entity, n int) []Entity {
 	w.noteAll(raw.OpCreate, nil, dst[from:])
 	if len(w.hooks.create) > 0 {
 		for _, e := range dst[from:] {
-			w.tellCreated(e)
+			w.runCreateHooks(e)
 		}
 	}
 	return dst
@@ -288,7 +288,7 @@ func (w *World) KeepOnly(e Entity, keep ...AnyStorage) (n int) {
 		n++
 	}
 	for i, row := range others {
-		if row = w.sets[i].leaving(w.storages[i], e, row); row >= 0 {
+		if row = w.sets[i].notifyRemoving(w.storages[i], e, row); row >= 0 {
 			w.storages[i].discard(e, row)
 		}
 	}
@@ -308,7 +308,7 @@ func (w *World) Clear() {
 		w.note(raw.OpClear, nil, 0)
 	}
 	for _, g := range w.groups {
-		g.leaveAll()
+		g.beforeClear()
 	}
 	w.entities.clear()
 	for i, s := range w.sets {
@@ -340,7 +340,7 @@ func (w *World) Raw() raw.World { return rawWorld{w} }
 // are not called.
 func (w *World) OnCreate(f func(e Entity)) {
 	w.hooks.create = append(w.hooks.create, f)
-	w.settleObserved()
+	w.updateObserved()
 }
 
 // OnDestroy makes w call f before an entity is destroyed, while it has all its components. This
@@ -348,7 +348,7 @@ func (w *World) OnCreate(f func(e Entity)) {
 // [Storage.OnAdd] for what f may do.
 func (w *World) OnDestroy(f func(e Entity)) {
 	w.hooks.destroy = append(w.hooks.destroy, f)
-	w.settleObserved()
+	w.updateObserved()
 }
 
 // OnRestore makes w call f after other content has replaced that of w: after Restore, a Try that
@@ -532,18 +532,18 @@ func (w *World) destroyTogether(entities []Entity) bool {
 	return true
 }
 
-// settleHands runs after a boundary. It saves the rows that running loops have handed out again.
-// After 1, 2, 4, … boundaries it first checks whether any loop is still running.
-func (w *World) settleHands() {
-	if len(w.hands) == 0 {
-		w.handBoundaries = 0
+// saveActiveCursors runs after a boundary. It saves the rows that running loops have handed out
+// again. After 1, 2, 4, … boundaries it first checks whether any loop is still running.
+func (w *World) saveActiveCursors() {
+	if len(w.activeCursors) == 0 {
+		w.loopBoundaries = 0
 		return
 	}
-	if w.handBoundaries++; w.handBoundaries&(w.handBoundaries-1) == 0 && loopsUnderWay() == 0 {
-		w.hands.drop(0)
+	if w.loopBoundaries++; w.loopBoundaries&(w.loopBoundaries-1) == 0 && runningLoops() == 0 {
+		w.activeCursors.drop(0)
 		return
 	}
-	w.hands.save()
+	w.activeCursors.save()
 }
 
 // mustBeBetween panics if a system or a body of ParallelRuns is running. op would end the tick,

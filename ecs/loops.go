@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// inHand has the rows that a loop has passed to its body for writing. A boundary makes the undo
-// marks of these rows stale while the body may still write. So a boundary saves these rows again.
-type inHand interface {
+// activeCursor has the rows that a loop has passed to its body for writing. A boundary makes the
+// undo marks of these rows stale while the body may still write. So a boundary saves these rows
+// again.
+type activeCursor interface {
 	saveAgain() bool // Returns false if the rows have moved.
 }
 
-// A handStack has an entry for each running loop of a world that writes. Loops are nested, so the
+// A cursorStack has an entry for each running loop of a world that writes. Loops are nested, so the
 // entries are a stack. A loop that ends removes its own entry and all entries above it.
 //
 // A loop whose body panics never removes its entry. A deferred call would remove it, but the
@@ -19,28 +20,28 @@ type inHand interface {
 // slower. If the program recovers from the panic, the entry stays. So a boundary looks for loops
 // in the call stack of its goroutine. If it finds none, it drops all entries, whose rows are
 // saved by then.
-type handStack []inHand
+type cursorStack []activeCursor
 
-// maxHands is the number of entries from which a new loop checks for entries of loops that
+// maxActiveCursors is the number of entries from which a new loop checks for entries of loops that
 // panicked.
-const maxHands = 256
+const maxActiveCursors = 256
 
-// crowded drops all entries if no loop is running except the one that begins.
-func (s *handStack) crowded() {
-	if n := len(*s); n&(n-1) == 0 && loopsUnderWay() <= 1 {
+// dropStale drops all entries if no loop is running except the one that begins.
+func (s *cursorStack) dropStale() {
+	if n := len(*s); n&(n-1) == 0 && runningLoops() <= 1 {
 		s.drop(0)
 	}
 }
 
 // release drops entry i and all above it, if entry i is h or was cleared.
-func (s *handStack) release(i int, h inHand) {
+func (s *cursorStack) release(i int, h activeCursor) {
 	if i < len(*s) && ((*s)[i] == h || (*s)[i] == nil) {
 		s.drop(i)
 	}
 }
 
 // save saves the rows of all entries again. It drops entries whose rows have moved.
-func (s *handStack) save() {
+func (s *cursorStack) save() {
 	n := 0
 	for i, h := range *s {
 		if h != nil && h.saveAgain() {
@@ -53,7 +54,7 @@ func (s *handStack) save() {
 }
 
 // drop removes all entries except the first n.
-func (s *handStack) drop(n int) {
+func (s *cursorStack) drop(n int) {
 	for len(*s) > n {
 		last := len(*s) - 1
 		(*s)[last] = nil
@@ -61,11 +62,11 @@ func (s *handStack) drop(n int) {
 	}
 }
 
-// loopsUnderWay returns the number of loops over queries, of any world, that the goroutine runs.
+// runningLoops returns the number of loops over queries, of any world, that the goroutine runs.
 // It counts the calls on the stack whose code is in query_gen.go, inlined or not.
-func loopsUnderWay() (n int) {
+func runningLoops() (n int) {
 	_, file, _, _ := runtime.Caller(0)
-	file = strings.TrimSuffix(file, "hands.go") + "query_gen.go"
+	file = strings.TrimSuffix(file, "loops.go") + "query_gen.go"
 	callers := make([]uintptr, 64)
 	for len(callers) == runtime.Callers(2, callers) {
 		callers = make([]uintptr, 2*len(callers))

@@ -27,10 +27,10 @@ func (w rawWorld) Storages() []raw.Storage {
 	return all
 }
 
-// A rawStorage implements [raw.Storage] for a storage or resource.
-type rawStorage struct {
+// A rawAdapter implements [raw.Storage] for a storage or resource.
+type rawAdapter struct {
 	AnyStorage
-	rows interface { // A *rowFace.
+	rows interface { // A *rowAdapter.
 		appendRows(dst []byte, lo, hi int) []byte
 		appendRanges(dst []byte, ranges []raw.Range) []byte
 		appendDefault(dst []byte) []byte
@@ -38,50 +38,50 @@ type rawStorage struct {
 	}
 }
 
-func (f *rawStorage) Layout() *layout.Type { return f.about().layout }
-func (f *rawStorage) Version() uint32      { return f.about().past().version }
-func (f *rawStorage) Persistent() bool     { return !f.about().noPersist }
-func (f *rawStorage) Rewinds() bool        { return !f.about().noRewind }
-func (f *rawStorage) Unknown() bool        { return f.about().unknown }
-func (f *rawStorage) IsResource() bool     { return f.sparseSet() == nil }
-func (f *rawStorage) IsIndexed() bool      { return f.about().kind == Indexed }
-func (f *rawStorage) Rows() int            { return f.tracked().N }
+func (f *rawAdapter) Layout() *layout.Type { return f.about().layout }
+func (f *rawAdapter) Version() uint32      { return f.about().past().version }
+func (f *rawAdapter) Persistent() bool     { return !f.about().noPersist }
+func (f *rawAdapter) Rewinds() bool        { return !f.about().noRewind }
+func (f *rawAdapter) Unknown() bool        { return f.about().unknown }
+func (f *rawAdapter) IsResource() bool     { return f.sparseSet() == nil }
+func (f *rawAdapter) IsIndexed() bool      { return f.about().kind == Indexed }
+func (f *rawAdapter) Rows() int            { return f.tracked().N }
 
-func (f *rawStorage) Entities() []uint64 {
+func (f *rawAdapter) Entities() []uint64 {
 	if s := f.sparseSet(); s != nil {
 		return raw.As[uint64](s.members())
 	}
 	return nil
 }
 
-func (f *rawStorage) StoredAs(has func(name string) bool) (name string, ok bool) {
+func (f *rawAdapter) StoredAs(has func(name string) bool) (name string, ok bool) {
 	return f.about().storedAs(has)
 }
 
-func (f *rawStorage) AppendRows(dst []byte, lo, hi int) []byte { return f.rows.appendRows(dst, lo, hi) }
+func (f *rawAdapter) AppendRows(dst []byte, lo, hi int) []byte { return f.rows.appendRows(dst, lo, hi) }
 
-func (f *rawStorage) AppendRanges(dst []byte, ranges []raw.Range) []byte {
+func (f *rawAdapter) AppendRanges(dst []byte, ranges []raw.Range) []byte {
 	return f.rows.appendRanges(dst, ranges)
 }
 
-func (f *rawStorage) AppendDefault(dst []byte) []byte { return f.rows.appendDefault(dst) }
+func (f *rawAdapter) AppendDefault(dst []byte) []byte { return f.rows.appendDefault(dst) }
 
-// A rowFace is the typed access to rows that a rawStorage uses without knowing the type.
-type rowFace[T any] struct {
+// A rowAdapter gives a rawAdapter typed access to its rows.
+type rowAdapter[T any] struct {
 	data  *track.Column[T]
 	codec rowCodec[T]
 	gap   *T
 }
 
-func (f *rowFace[T]) appendRows(dst []byte, lo, hi int) []byte {
+func (f *rowAdapter[T]) appendRows(dst []byte, lo, hi int) []byte {
 	return f.codec.append(dst, f.data.Live[lo:hi])
 }
 
-func (f *rowFace[T]) appendRanges(dst []byte, ranges []raw.Range) []byte {
+func (f *rowAdapter[T]) appendRanges(dst []byte, ranges []raw.Range) []byte {
 	return f.codec.appendRanges(dst, f.data.Live, ranges)
 }
 
-func (f *rowFace[T]) appendDefault(dst []byte) []byte {
+func (f *rowAdapter[T]) appendDefault(dst []byte) []byte {
 	if f.gap == nil {
 		return dst
 	}
@@ -89,7 +89,7 @@ func (f *rowFace[T]) appendDefault(dst []byte) []byte {
 }
 
 // copy returns a deep copy of v.
-func (f *rowFace[T]) copy(v T) T {
+func (f *rowAdapter[T]) copy(v T) T {
 	if f.data.Clone != nil {
 		return f.data.Clone(v)
 	}
@@ -97,7 +97,7 @@ func (f *rowFace[T]) copy(v T) T {
 }
 
 // ofAny returns a copy of v, which must be a T or a pointer to one.
-func (f *rowFace[T]) ofAny(s *spec, v any) (row T, err error) {
+func (f *rowAdapter[T]) ofAny(s *spec, v any) (row T, err error) {
 	if s.unknown {
 		return row, errNoType
 	}
@@ -108,7 +108,7 @@ func (f *rowFace[T]) ofAny(s *spec, v any) (row T, err error) {
 }
 
 // json returns a row as JSON, unless values of T have no JSON form.
-func (f *rowFace[T]) json(s *spec, row int) ([]byte, bool) {
+func (f *rowAdapter[T]) json(s *spec, row int) ([]byte, bool) {
 	if s.layout == nil {
 		return nil, false
 	}
@@ -117,7 +117,7 @@ func (f *rowFace[T]) json(s *spec, row int) ([]byte, bool) {
 }
 
 // ofJSON returns a copy of a row, changed by src. For row -1 it changes a zero value.
-func (f *rowFace[T]) ofJSON(s *spec, row int, src []byte) (v T, err error) {
+func (f *rowAdapter[T]) ofJSON(s *spec, row int, src []byte) (v T, err error) {
 	if s.layout == nil {
 		return v, noJSON[T]()
 	}
