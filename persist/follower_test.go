@@ -138,7 +138,8 @@ func (c *crowd) takeOver() {
 	require.Equal(c.t, c.last, c.at)
 	c.check("taking over")
 	require.LessOrEqual(c.t, m.told, told+3) // It went back, continued, and loaded.
-	if m == c.members[0] {                   // The other member may have gone back, over NoRewind values.
+	// The other member may have gone back, over NoRewind values.
+	if m == c.members[0] {
 		require.Equal(c.t, exempt(plain), exempt(c.w))
 	}
 	if ticks := slices.Collect(c.w.History().Ticks()); len(ticks) > 1 {

@@ -9,9 +9,9 @@ import (
 	"github.com/stet-ecs/stet/persist/part"
 )
 
-// BenchmarkBudgetPart: a part of a thousand entities that refer to each other is taken out
-// of a world of a million, and merged into one. The limit is the same where the worlds
-// have no others, as it must not matter who else is there. Run it once:
+// BenchmarkBudgetPart takes a thousand entities, which refer to each other, out of a world of a
+// million. It merges this part into another world. The limit is the same work in worlds without
+// other entities, because their number must not matter. Run it once:
 //
 //	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./persist/part
 func BenchmarkBudgetPart(b *testing.B) {

@@ -1,7 +1,7 @@
-// Package part saves and loads some entities of a world: a level, a template, what a
-// player who joins is sent, whoever goes from one world to another.
+// Package part saves and loads some entities of a world. Examples are a level, a template, the area
+// sent to a new player, or an entity that moves to another world.
 //
-//	world ──Of──▶ Part ──Save, SaveTo──▶ file, bytes ──Load, LoadFrom──▶ Part ──Merge──▶ world that is not empty
+//	world ──Of──▶ Part ──Save, SaveTo──▶ file, bytes ──Load, LoadFrom──▶ Part ──Merge──▶ world
 //	                └───────────────────────────Merge──────────────────────────────────────▶
 //
 //	take some entities                       Of; Options
@@ -12,11 +12,11 @@
 //	references to entities that stay behind  MergeOptions.Outside; Outside.Keep, Clear, Refuse
 //	look into it before it is merged         Part.World, Part.Entities
 //
-// What is written is a save like any other, of a world that has the entities of the part
-// in the order in which they were named: every reader of saves reads it. Two components
-// say what a save does not. An entity with "part.origin" is one of the part, and was called
-// so where it was taken from. One with "part.outside" is none: it stands for an entity that stayed
-// behind, and to which components of the part refer.
+// A part is written as a save of a world that has only the entities of the part, in their order.
+// Every reader of saves can read it. Two components add what a save lacks. An entity with
+// "part.origin" belongs to the part; the component has its ID in the original world. An entity with
+// "part.outside" does not belong to the part. It stands for an entity outside the part that a
+// component of the part refers to.
 //
 //	entity  components                          in the world that it was taken from
 //	0v1     Cart,  part.origin                  7v2

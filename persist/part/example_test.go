@@ -19,7 +19,7 @@ type (
 	Name   string
 	Hunts  struct{ Prey ecs.Entity }
 	Mount  struct{ Rider ecs.Entity }
-	Cellar struct{} // It lives in one.
+	Cellar struct{} // Marks an entity in the cellar.
 )
 
 // A game is a world and its storages.
@@ -42,13 +42,13 @@ func (g *game) spawn(name Name) ecs.Entity {
 	return e
 }
 
-// name returns what e is called.
+// name returns the name of e.
 func (g *game) name(e ecs.Entity) string {
 	n, _ := g.Names.Get(e)
 	return string(n)
 }
 
-// find returns who is called so.
+// find returns the entity with that name.
 func (g *game) find(name string) ecs.Entity {
 	for e, n := range g.Names.All() {
 		if string(n) == name {
@@ -58,8 +58,8 @@ func (g *game) find(name string) ecs.Entity {
 	return 0
 }
 
-// A level leaves the world for a file and comes back: what it refers to outside, as the
-// player, is the same entity as long as that lives.
+// A level leaves the world for a file and comes back. References to entities outside it, such as
+// the player, stay valid as long as these live.
 func Example_levels() {
 	ctx := context.Background()
 	dir, _ := os.MkdirTemp("", "stet-example-")
@@ -76,7 +76,8 @@ func Example_levels() {
 	inCellar := ecs.NewQuery1(ecs.Read(g.Cellars)).AppendEntities(nil)
 	level, err := part.Of(g.World, inCellar, part.Options{})
 	if err == nil {
-		err = level.Save(ctx, file) // Durable before the entities go.
+		// The file is durable before the entities are destroyed.
+		err = level.Save(ctx, file)
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -108,8 +109,8 @@ func Example_levels() {
 	// 1v1 is 1v2
 }
 
-// A template is made once, by hand or in an editor, and merged as often as it is wanted,
-// each time with references among its own.
+// A template is created once, by hand or in an editor, and merged as often as needed. Each copy has
+// references among its own entities.
 func Example_templates() {
 	workshop := newGame()
 	cart, rider := workshop.spawn("cart"), workshop.spawn("rider")
@@ -136,8 +137,8 @@ func Example_templates() {
 	// cart 3v1 carries rider 4v1
 }
 
-// Who goes from one world to another is taken out of the one and merged into the other. Who
-// stays behind is looked for there by name.
+// An entity that goes from one world to another is taken out of the first and merged into the
+// second. Entities outside the part are found there by name.
 func Example_worlds() {
 	island, mainland := newGame(), newGame()
 	wolf := island.spawn("wolf")
@@ -161,7 +162,8 @@ func Example_worlds() {
 		fmt.Println(err)
 		return
 	}
-	island.World.Destroy(wolf) // Only now: nobody is lost on the way.
+	// The entity is destroyed last, so that it cannot be lost on the way.
+	island.World.Destroy(wolf)
 	h, _ := mainland.Hunts.Get(landed.Entities[0])
 	fmt.Println("on the mainland it hunts", mainland.name(h.Prey), h.Prey)
 	// Output:
@@ -169,8 +171,8 @@ func Example_worlds() {
 	// on the mainland it hunts deer 0v1
 }
 
-// A player who joins is sent the part of the world near by, as bytes. It looks at what it
-// got before it merges it.
+// A new player gets the nearby part of the world as bytes. The client inspects the part before it
+// merges it.
 func Example_network() {
 	ctx := context.Background()
 	server, client := newGame(), newGame()
@@ -190,7 +192,8 @@ func Example_network() {
 	}
 
 	client.spawn("me")
-	got, err := part.LoadFrom(ctx, io.LimitReader(&connection, 1<<20), client.World) // Damage is an error here.
+	// Damage is an error here.
+	got, err := part.LoadFrom(ctx, io.LimitReader(&connection, 1<<20), client.World)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -212,8 +215,8 @@ func Example_network() {
 	// fox is 2v1 here and 3v1 on the server
 }
 
-// Any tick that a store holds can be looked at in a world with types, and what was lost
-// since be taken out of it.
+// Any tick of a store can be read into a typed world, and entities that were lost since can be
+// taken out of it.
 func Example_past() {
 	ctx := context.Background()
 	dir, _ := os.MkdirTemp("", "stet-example-")

@@ -25,9 +25,8 @@ type (
 	}
 )
 
-// Whoever writes a save can say anything in it: nobody's components are lost, references
-// lead nowhere but to the new entities and to those that are alive, and what is refused
-// changes nothing.
+// A save may contain anything. After a merge, existing entities keep their components, and
+// references lead only to new entities and to living ones. A refused merge changes nothing.
 func TestMerge_HostileSave(t *testing.T) {
 	refused := 0
 	for seed := range uint64(deep.Or(100, 2000)) {
@@ -81,7 +80,7 @@ func TestMerge_HostileSave(t *testing.T) {
 	require.Positive(t, refused)
 }
 
-// Bytes that were changed are refused, or what they say is merged whole.
+// Changed bytes are refused, or their content is merged completely.
 func FuzzLoadFrom(f *testing.F) {
 	w := newWorld(0)
 	_, list := chain(w, 2)
@@ -103,7 +102,7 @@ func FuzzLoadFrom(f *testing.F) {
 	})
 }
 
-// Every byte of a part is vouched for.
+// Every byte of a part is covered by a checksum.
 func TestPart_EveryFlippedByte(t *testing.T) {
 	w := newWorld(0)
 	_, list := chain(w, 2)
@@ -118,7 +117,7 @@ func TestPart_EveryFlippedByte(t *testing.T) {
 	}
 }
 
-// Where two entities say that they were called the same, the first of them counts.
+// If two entities have the same origin, the first one counts.
 func TestPart_DuplicateName(t *testing.T) {
 	from, to := newWorld(0), newWorld(0)
 	origins := ecs.MustRegister(from.World.World, ecs.Component[origin]{Name: "part.origin"})

@@ -8,22 +8,21 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// ErrOutside reports a reference to an entity that is not in the part, where nobody said
-// what becomes of it.
+// ErrOutside reports a reference to an entity outside the part, if MergeOptions do not handle it.
 var ErrOutside = errors.New("it is outside of the part; MergeOptions.Outside says what becomes of it")
 
-// An Outside is a reference out of a part: who refers, and to whom, as they were called where
-// the part was taken from.
+// An Outside is a reference out of a part. Its entities are named by their IDs in the original
+// world.
 type Outside struct {
 	From      ecs.Entity // The entity of the part that refers; 0: a resource does.
-	Component string     // By which component or resource,
-	Field     string     // and where in it, as an ecs.Reference says.
+	Component string     // The component or resource with the reference.
+	Field     string     // The place in it, as in ecs.Reference.
 	To        ecs.Entity // The entity that is referred to.
-	Alive     bool       // It was alive when the part was taken.
-	Name      string     // What Options.Name called it.
+	Alive     bool       // The entity was alive when the part was taken.
+	Name      string     // The result of Options.Name for it.
 }
 
-// String returns o for people.
+// String returns o as text for people.
 func (o Outside) String() string {
 	text := fmt.Sprintf("component %s of %v", naming.Shown(o.Component), o.From)
 	if o.From == 0 {
@@ -39,16 +38,16 @@ func (o Outside) String() string {
 	return text
 }
 
-// Keep leaves the reference, if that very entity is alive where the part is merged, and
-// clears it otherwise: for a part that comes back to the world that it was taken from. In
-// another world, that name is somebody else's.
+// Keep keeps the reference if that entity is alive in the target world, and clears it otherwise.
+// Use it for a part that comes back to its original world. In another world the same ID belongs to
+// another entity.
 func (o Outside) Keep() (ecs.Entity, error) { return o.To, nil }
 
 // Clear makes the reference the zero entity.
 func (o Outside) Clear() (ecs.Entity, error) { return 0, nil }
 
-// Refuse makes the reference an error, which wraps [ErrOutside], if the entity was alive
-// when the part was taken. A reference to one that was dead names nobody, and is cleared.
+// Refuse returns an error that wraps [ErrOutside] if the entity was alive when the part was taken.
+// A reference to a dead entity is cleared.
 func (o Outside) Refuse() (ecs.Entity, error) {
 	if o.Alive {
 		return 0, ErrOutside
@@ -58,32 +57,33 @@ func (o Outside) Refuse() (ecs.Entity, error) {
 
 // MergeOptions configure [Part.Merge].
 type MergeOptions struct {
-	// Outside says what becomes of a reference out of the part: [Outside.Keep],
-	// [Outside.Clear], [Outside.Refuse], or a function of the program, which may look for
-	// an entity of that name, or tell apart by component and field. It is asked once for each component, place in it and
-	// entity, and must not change the world. An entity that is not alive there becomes the
-	// zero entity; in the key of a map, the entry is left out.
+	// Outside handles a reference out of the part: [Outside.Keep], [Outside.Clear],
+	// [Outside.Refuse], or a function of the program. The function may look for an entity of that
+	// name, or distinguish components and fields. It is called once for each combination of
+	// component, place and entity, and must not change the world. If the returned entity is not
+	// alive, the reference becomes the zero entity. A map entry whose key would be the zero entity
+	// is left out.
 	//
-	// Default: Outside.Refuse, as what a part loses by being one is not to be lost by silence.
+	// Default: Outside.Refuse, so that no reference is lost without an error.
 	Outside func(Outside) (ecs.Entity, error)
 
-	// SkipMissing leaves out components that the world has no storage for. Default: they
-	// are an error.
+	// SkipMissing leaves out components that the world has no storage for. Default: they are an
+	// error.
 	SkipMissing bool
 
-	// Resources names resources of the part that replace those of the world. One that the
-	// part does not have is an error. Default: none.
+	// Resources names resources of the part that replace those of the world. A resource that the
+	// part lacks is an error. Default: none.
 	Resources []string
 
-	// Times is how many times the entities are made, each time with references among their
-	// own. Default 0: once.
+	// Times is how many copies of the entities are created. Each copy has references among its own
+	// entities. Default 0: one copy.
 	Times int
 }
 
-// A Merged is what became of a part in a world.
+// A Merged describes the result of a merge.
 type Merged struct {
-	// Entities are the new entities, in the order of [Part.Entities]; behind them those of
-	// the second time, and so on.
+	// Entities are the new entities, in the order of [Part.Entities]. Those of the second copy
+	// follow the first, and so on.
 	Entities []ecs.Entity
 
 	// Cleared are the references out of the part that became the zero entity.
@@ -93,8 +93,8 @@ type Merged struct {
 	became  map[ecs.Entity]ecs.Entity
 }
 
-// Of returns what the first time has become of an entity that was called e where the part was taken
-// from, and whether there is one.
+// Of returns the first copy of the entity that had the ID e in the original world, and whether
+// there is one.
 func (m *Merged) Of(e ecs.Entity) (ecs.Entity, bool) {
 	if m.became == nil {
 		m.became = make(map[ecs.Entity]ecs.Entity, len(m.origins))
@@ -108,14 +108,15 @@ func (m *Merged) Of(e ecs.Entity) (ecs.Entity, bool) {
 	return now, ok
 }
 
-// Merge gives w new entities with the components of those of p, and leaves all that w has
-// as it is. References inside of the part name the new entities; MergeOptions say what becomes
-// of others. The entities are created and get their components as by a program that does
-// so: hooks, groups, indexes, relations and a store are told. The world's tick stays.
+// Merge adds to w new entities with the components of those of p. It changes nothing else in w.
+// References inside the part name the new entities; MergeOptions handle other references. The
+// entities are created as by a program: hooks, groups, indexes, relations and a store see them. The
+// world's tick stays.
 //
-// It costs O(part), whatever w holds. All of it is checked and made ready before anything is
-// written: after an error w is as it was. An error names the component or resource, or says
-// all that an [Outside] does: it wraps [ErrOutside] or what MergeOptions.Outside returned.
+// Merge costs O(part), independent of the size of w. It checks and prepares everything before it
+// writes, so after an error w is as it was. An error names the component or resource. An error
+// about a reference has all data of its [Outside], and wraps [ErrOutside] or the error of
+// MergeOptions.Outside.
 func (p *Part) Merge(w *ecs.World, o MergeOptions) (*Merged, error) {
 	for _, name := range o.Resources {
 		if !p.stored(name) {
@@ -134,7 +135,7 @@ func (p *Part) Merge(w *ecs.World, o MergeOptions) (*Merged, error) {
 		Outside:     m.resolve,
 	})
 	switch {
-	case m.refused != nil: // It has the names that the program knows.
+	case m.refused != nil: // This error has the IDs that the program knows.
 		return nil, m.refused
 	case err != nil:
 		return nil, fmt.Errorf("part: %w", err)
@@ -151,7 +152,7 @@ type merging struct {
 	refused error
 }
 
-// resolve returns what a reference out of the part becomes.
+// resolve returns the entity that replaces a reference out of the part.
 func (m *merging) resolve(r ecs.Reference) (ecs.Entity, error) {
 	o := m.describe(r)
 	e, err := m.outside(o)
@@ -166,7 +167,7 @@ func (m *merging) resolve(r ecs.Reference) (ecs.Entity, error) {
 	return e, nil
 }
 
-// describe returns r as it was where the part was taken from.
+// describe returns r with the IDs of the original world.
 func (m *merging) describe(r ecs.Reference) Outside {
 	o := Outside{From: m.origin(r.From), Component: r.Storage.Name(), Field: r.Field, To: r.To}
 	if said, ok := m.Part.outside.Get(r.To); ok {

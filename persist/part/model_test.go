@@ -20,7 +20,7 @@ import (
 	"github.com/stet-ecs/stet/persist/part"
 )
 
-// A bond holds references in all ways; storetest has the other components.
+// A bond holds references of every form; storetest has the other components.
 type bond struct {
 	Parent  ecs.Entity
 	Friends []ecs.Entity
@@ -28,7 +28,7 @@ type bond struct {
 	Name    string
 }
 
-// mapped returns what a copy of b must be, by hand.
+// mapped returns the expected copy of b, written by hand.
 func (b bond) mapped(to func(ecs.Entity) ecs.Entity) bond {
 	c := bond{Parent: to(b.Parent), Name: b.Name}
 	if b.Friends != nil {
@@ -60,7 +60,7 @@ func newWorld(history int) *world {
 	return &world{w, ecs.MustRegister[bond](w.World), ecs.MustRegisterResource(w.World, bond{}, ecs.Component[bond]{Name: "chief"})}
 }
 
-// grow carries out random actions, and makes bonds among all that lives and has lived.
+// grow carries out random actions, and creates bonds among all entities that live or have lived.
 func (w *world) grow(random *rand.Rand, n int) {
 	w.Do(storetest.RandomActions(random, n)...)
 	w.ReleaseAll()
@@ -71,7 +71,7 @@ func (w *world) grow(random *rand.Rand, n int) {
 			return all[k]
 		case k == len(all):
 			return 0
-		case k == len(all)+1 && len(all) > 0: // Dead, or never born.
+		case k == len(all)+1 && len(all) > 0: // A dead entity, or one that never existed.
 			return ecs.NewEntity(all[0].Index(), all[0].Generation()+7)
 		}
 		return ecs.NewEntity(1<<20, 1)
@@ -94,7 +94,7 @@ func (w *world) grow(random *rand.Rand, n int) {
 	w.chief.Set(newBond(-1))
 }
 
-// entities are the components of each entity that are saved, by entity and name.
+// entities are the saved components of each entity, by entity and name.
 type entities map[ecs.Entity]map[string]any
 
 func (w *world) entities() entities {
@@ -120,7 +120,7 @@ func (w *world) resources() map[string]any {
 	return all
 }
 
-// mappedTo returns what components must be where references became others.
+// mappedTo returns the expected components after references were replaced.
 func mappedTo(components map[string]any, to func(ecs.Entity) ecs.Entity) map[string]any {
 	c := maps.Clone(components)
 	for name, v := range c {
@@ -138,7 +138,7 @@ func mappedTo(components map[string]any, to func(ecs.Entity) ecs.Entity) map[str
 	return c
 }
 
-// sent returns p after it went through a file, a stream or nothing.
+// sent returns p after a round trip through a file, a stream or nothing.
 func sent(t testing.TB, random *rand.Rand, p *part.Part, to *ecs.World) *part.Part {
 	var err error
 	ctx := storetest.Background
@@ -160,7 +160,7 @@ func sent(t testing.TB, random *rand.Rand, p *part.Part, to *ecs.World) *part.Pa
 	return p
 }
 
-// chosen returns some of the entities alive, in any order; some are named twice.
+// chosen returns some living entities in any order; some occur twice.
 func chosen(random *rand.Rand, w *ecs.World) (list []ecs.Entity) {
 	for range random.IntN(2*w.Len() + 1) {
 		list = append(list, w.Entities()[random.IntN(w.Len())])
@@ -168,7 +168,7 @@ func chosen(random *rand.Rand, w *ecs.World) (list []ecs.Entity) {
 	return list
 }
 
-// distinct returns a list without what was there before.
+// distinct returns a list without repeated entities.
 func distinct(list []ecs.Entity) (once []ecs.Entity) {
 	for _, e := range list {
 		if !slices.Contains(once, e) {
@@ -178,9 +178,9 @@ func distinct(list []ecs.Entity) (once []ecs.Entity) {
 	return once
 }
 
-// Whatever was taken out of whatever world, and however it came there, what is merged is what
-// a plain model says: the components of the originals, with references among them followed
-// and others as the program said; and all that was there is as it was.
+// Any part of any world, sent in any way, is merged as a plain model predicts. The copies have the
+// components of the originals, with references inside the part followed and others handled by the
+// program. Existing entities are unchanged.
 func TestMerge_SameAsModel(t *testing.T) {
 	for seed := range uint64(deep.Or(150, 2000)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -214,7 +214,8 @@ func mergeAsModelled(t *testing.T, random *rand.Rand, from, to *world) {
 		stranger = to.Entities()[random.IntN(to.Len())]
 	}
 	policy := random.IntN(3)
-	became := func(e ecs.Entity) ecs.Entity { // A reference to the outside.
+	// The replacement of a reference to the outside.
+	became := func(e ecs.Entity) ecs.Entity {
 		switch {
 		case policy == 0 && there[e] != nil:
 			return e
@@ -240,7 +241,7 @@ func mergeAsModelled(t *testing.T, random *rand.Rand, from, to *world) {
 		}
 		return became(o.To), nil
 	}})
-	if err != nil { // Of a map, two keys can become the same entity.
+	if err != nil { // Two keys of a map can become the same entity.
 		require.ErrorContains(t, err, "two keys of a map become equal")
 		require.NotEqual(t, 2, policy)
 		require.Equal(t, digest, to.Digest())
@@ -289,7 +290,7 @@ func mergeAsModelled(t *testing.T, random *rand.Rand, from, to *world) {
 	require.Equal(t, digest, to.Digest(), "a merge is taken back like any change")
 }
 
-// A merge is journaled as what a program does: the store that is opened again has it.
+// A merge is journaled like a program's changes: the reopened store has it.
 func TestMerge_WorldOfStore(t *testing.T) {
 	for seed := range uint64(deep.Or(12, 200)) {
 		random := rand.New(rand.NewPCG(seed, 8))

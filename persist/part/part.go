@@ -14,32 +14,32 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A Part is some entities with their components, apart from any world that a program
-// runs. [Of] and [Load] make it. It can be saved and merged any number of times, and is not
-// safe for concurrent use.
+// A Part is some entities with their components, independent of the world they were taken from.
+// [Of] and [Load] create it. It can be saved and merged any number of times, and is not safe for
+// concurrent use.
 type Part struct {
-	world   *ecs.World // What is saved: see the package text.
+	world   *ecs.World // The saved world: see the package documentation.
 	origins *ecs.Storage[origin]
 	outside *ecs.Storage[outside]
-	stored  func(resource string) bool // Whether the part has the resource.
+	stored  func(resource string) bool // Reports whether the part has the resource.
 }
 
-// An origin is what an entity of the part was called where it was taken from. It is no
-// ecs.Entity, as it refers to none of those in the file.
+// An origin is the ID of an entity of the part in the original world. It is not an ecs.Entity,
+// because it does not refer to an entity of the file.
 type origin struct{ Index, Generation uint32 }
 
 func originOf(e ecs.Entity) origin { return origin{e.Index(), e.Generation()} }
 
 func (o origin) entity() ecs.Entity { return ecs.NewEntity(o.Index, o.Generation) }
 
-// An outside is what an entity stands for that is not in the part.
+// An outside identifies the entity outside the part that an entity of the part's world stands for.
 type outside struct {
 	Index, Generation uint32
 	Alive             bool
 	Name              string
 }
 
-// The names of the two components, which no program can have for its own.
+// The names of the two components, which programs cannot use.
 const (
 	originName  = "part.origin"
 	outsideName = "part.outside"
@@ -49,26 +49,26 @@ func reserved(s ecs.AnyStorage) bool { return s.Name() == originName || s.Name()
 
 // Options configure [Of].
 type Options struct {
-	// Keep says which components are taken. Default nil: all that belong into saves.
+	// Keep reports which components are taken. Default nil: all that belong in saves.
 	Keep func(ecs.AnyStorage) bool
 
-	// Resources names resources that are taken along. Default: none.
+	// Resources names the resources to include. Default: none.
 	Resources []string
 
-	// Name returns what an entity that is not taken, but referred to, is called, by a name
-	// that whoever merges the part can find another one by: see [Outside]. Default nil: "".
+	// Name returns a name for an entity that is outside the part but referred to. The program that
+	// merges the part can find a replacement by that name: see [Outside]. Default nil: "".
 	Name func(ecs.Entity) string
 }
 
-// Of takes entities of w, in their order, into a part: copies of their components but those
-// that are NoPersist, and which other entities these refer to. Nothing in w changes, and the part shares
-// nothing with it. An entity that is named twice is there once.
+// Of copies entities of w into a part, in the given order: their components except NoPersist ones,
+// and their references to other entities. w does not change, and the part shares nothing with it.
+// An entity that is named twice occurs once.
 //
-// It costs O(what is taken) and O(components that w has registered), whatever w holds.
+// It costs O(entities taken) and O(components that w has registered), independent of the size of w.
 //
-// An error names the entity, component or resource: an entity that is not alive, a type
-// in which not all references can be found (see [ecs.World.Copy]), a resource that there is
-// not or that is not saved.
+// An error names the entity, component or resource. Reasons are a dead entity, and a resource that
+// does not exist or is not saved. Another reason is a type in which not all references can be
+// found, see [ecs.World.Copy].
 func Of(w *ecs.World, entities []ecs.Entity, o Options) (*Part, error) {
 	for _, name := range o.Resources {
 		if s, ok := w.Storage(name); !ok || !s.Raw().IsResource() || !s.Raw().Persistent() {
@@ -107,7 +107,7 @@ func Of(w *ecs.World, entities []ecs.Entity, o Options) (*Part, error) {
 	return p, nil
 }
 
-// distinct returns entities without those that were there before.
+// distinct returns entities without repetitions.
 func distinct(entities []ecs.Entity) []ecs.Entity {
 	met := make(map[ecs.Entity]bool, len(entities))
 	return slices.DeleteFunc(slices.Clone(entities), func(e ecs.Entity) bool {
@@ -117,8 +117,8 @@ func distinct(entities []ecs.Entity) []ecs.Entity {
 	})
 }
 
-// outsiders are the entities that a part refers to and that are not in it. Each gets one
-// that stands for it, behind those of the part.
+// outsiders are the entities outside a part that the part refers to. Each has a stand-in entity,
+// behind those of the part.
 type outsiders struct {
 	first int // The index of the first.
 	list  []ecs.Entity
@@ -132,14 +132,15 @@ func (o *outsiders) standIn(r ecs.Reference) (ecs.Entity, error) {
 		if o.known == nil {
 			o.known = map[ecs.Entity]ecs.Entity{}
 		}
-		e = ecs.NewEntity(uint32(o.first+len(o.list)), 1) // As a world without entities gives them out.
+		// The ID that an empty world would assign.
+		e = ecs.NewEntity(uint32(o.first+len(o.list)), 1)
 		o.known[r.To] = e
 		o.list = append(o.list, r.To)
 	}
 	return e, nil
 }
 
-// newPart returns a part without entities, of the types of w that keep keeps.
+// newPart returns a part without entities, with the types of w that keep selects.
 func newPart(w *ecs.World, keep func(ecs.AnyStorage) bool) (*Part, error) {
 	for _, name := range [2]string{originName, outsideName} {
 		if s, ok := w.Storage(name); ok && !s.Raw().Unknown() {
@@ -147,7 +148,8 @@ func newPart(w *ecs.World, keep func(ecs.AnyStorage) bool) (*Part, error) {
 		}
 	}
 	p := &Part{world: w.Blank(func(s ecs.AnyStorage) bool { return !reserved(s) && keep(s) })}
-	var errs [2]error // Never renamed: a save that is no part has neither.
+	// These names are never converted: a save that is not a part lacks both components.
+	var errs [2]error
 	p.origins, errs[0] = ecs.Register(p.world, ecs.Component[origin]{Name: originName, FormerNames: []string{}})
 	p.outside, errs[1] = ecs.Register(p.world, ecs.Component[outside]{Name: outsideName, FormerNames: []string{}})
 	if err := errors.Join(errs[:]...); err != nil {
@@ -156,17 +158,17 @@ func newPart(w *ecs.World, keep func(ecs.AnyStorage) bool) (*Part, error) {
 	return p, nil
 }
 
-// World returns the world that holds the part: to look at what was received before it is
-// merged. What is changed there is changed in the part.
+// World returns the world that holds the part, for inspection before a merge. Changes to that world
+// change the part.
 func (p *Part) World() *ecs.World { return p.world }
 
-// members returns the entities of the part, as they are called in it.
+// members returns the entities of the part, by their IDs in the part.
 func (p *Part) members() []ecs.Entity {
 	return slices.DeleteFunc(slices.Clone(p.world.Entities()), p.outside.Has)
 }
 
-// origin returns what an entity of the part was called where it was taken from. In a
-// save that is no part, it is called so still.
+// origin returns the ID that an entity of the part had in the original world. In a save that is not
+// a part, that is its present ID.
 func (p *Part) origin(e ecs.Entity) ecs.Entity {
 	if o, ok := p.origins.Get(e); ok {
 		return o.entity()
@@ -174,8 +176,7 @@ func (p *Part) origin(e ecs.Entity) ecs.Entity {
 	return e
 }
 
-// Entities returns the entities of the part in their order, as they were called where they
-// were taken from.
+// Entities returns the entities of the part in their order, by their IDs in the original world.
 func (p *Part) Entities() []ecs.Entity {
 	list := p.members()
 	for i, e := range list {
@@ -197,11 +198,11 @@ func (p *Part) SaveTo(ctx context.Context, out io.Writer) error {
 	return persist.SaveTo(ctx, out, p.world)
 }
 
-// Load reads a part from a file, for worlds with the types of w, which is not changed. What
-// other types wrote is converted, by the rules of [persist.Load], and its errors are those
-// of that. Any save can be read: of one that is no part, all entities are.
+// Load reads a part from a file, for worlds with the types of w. It does not change w. Other types
+// are converted by the rules of [persist.Load], and the errors are the same. Any save can be read:
+// if it is not a part, all its entities are taken.
 //
-// It costs O(what the file holds) and O(components that w has registered).
+// It costs O(contents of the file) and O(components that w has registered).
 func Load(ctx context.Context, file string, w *ecs.World) (*Part, error) {
 	return load(file, w, func(into *ecs.World) error { return persist.Load(ctx, file, into) })
 }
@@ -211,13 +212,13 @@ func LoadFS(ctx context.Context, files disk.FS, file string, w *ecs.World) (*Par
 	return load(file, w, func(into *ecs.World) error { return persist.LoadFS(ctx, files, file, into) })
 }
 
-// LoadFrom reads a part from in, up to its end, as [Load] does from a file. See
-// [persist.LoadFrom] for what comes from strangers.
+// LoadFrom reads a part from in up to its end, as [Load] does from a file. See [persist.LoadFrom]
+// for untrusted input.
 func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) (*Part, error) {
 	return load("stream", w, func(into *ecs.World) error { return persist.LoadFrom(ctx, in, into) })
 }
 
-// load returns the part that fill fills a world with.
+// load returns the part that fill writes to a world.
 func load(file string, w *ecs.World, fill func(*ecs.World) error) (*Part, error) {
 	p, err := newPart(w, func(s ecs.AnyStorage) bool { return !s.Raw().Unknown() })
 	if err == nil {
@@ -237,8 +238,8 @@ func load(file string, w *ecs.World, fill func(*ecs.World) error) (*Part, error)
 	return p, nil
 }
 
-// fault returns what is wrong with a part that was read, or "": components of an entity that
-// is not in it would be lost.
+// fault describes the error of a part that was read, or returns "". A component of an entity
+// outside the part would be lost, so it is an error.
 func (p *Part) fault() string {
 	for _, s := range p.world.Storages() {
 		if s.Name() == outsideName {

@@ -22,7 +22,7 @@ import (
 
 var ctx = context.Background()
 
-// of is part.Of for what is known to be fit.
+// of is part.Of for arguments that are known to be valid.
 func of(t testing.TB, w *ecs.World, o part.Options, entities ...ecs.Entity) *part.Part {
 	t.Helper()
 	p, err := part.Of(w, entities, o)
@@ -30,7 +30,7 @@ func of(t testing.TB, w *ecs.World, o part.Options, entities ...ecs.Entity) *par
 	return p
 }
 
-// bytesOf returns what p is saved as.
+// bytesOf returns the save of p.
 func bytesOf(t testing.TB, p *part.Part) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -38,7 +38,7 @@ func bytesOf(t testing.TB, p *part.Part) []byte {
 	return out.Bytes()
 }
 
-// loaded returns the part that data is, in the types of w.
+// loaded returns the part in data, with the types of w.
 func loaded(t testing.TB, data []byte, w *ecs.World) *part.Part {
 	t.Helper()
 	p, err := part.LoadFrom(ctx, bytes.NewReader(data), w)
@@ -46,8 +46,8 @@ func loaded(t testing.TB, data []byte, w *ecs.World) *part.Part {
 	return p
 }
 
-// chain makes n entities in w, each the parent of the next one, and one outside that is
-// the parent of the first and a friend of the last.
+// chain creates n entities in w, each the parent of the next one. An entity outside is the parent
+// of the first and a friend of the last.
 func chain(w *world, n int) (outside ecs.Entity, list []ecs.Entity) {
 	all := w.CreateN(nil, n+1)
 	for i, e := range all[1:] {
@@ -57,8 +57,8 @@ func chain(w *world, n int) (outside ecs.Entity, list []ecs.Entity) {
 	return all[0], all[1:]
 }
 
-// A level that went and came back is what it was, under other names, and refers to who
-// stayed.
+// A level that was removed and merged again has the same content under other IDs. It refers to the
+// same entities outside.
 func TestMerge_Level(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 9))
@@ -94,11 +94,11 @@ func TestMerge_Level(t *testing.T) {
 	}
 }
 
-// Without a word, a reference to who stayed behind is refused; one to who was dead is
-// cleared, and told.
+// By default, a reference to a living entity outside is refused. A reference to a dead one is
+// cleared and reported.
 func TestPart_ReferenceOutside(t *testing.T) {
 	w := newWorld(0)
-	w.CreateN(nil, 5) // So that names in the part are others.
+	w.CreateN(nil, 5) // So that the IDs in the part differ.
 	outside, list := chain(w, 2)
 	p := of(t, w.World.World, part.Options{Name: func(e ecs.Entity) string { return "the cave" }}, list...)
 	to := newWorld(1)
@@ -134,15 +134,16 @@ func TestPart_ReferenceOutside(t *testing.T) {
 	require.Equal(t, "component bond of 6v1: Parent refers to 5v1", m.Cleared[0].String())
 }
 
-// What the program says of a reference is taken only if it is alive: else it would name who
-// is born there.
+// An entity returned by the program is used only if it is alive. Otherwise the reference could name
+// an entity that is created later.
 func TestMerge_ReferenceToDead(t *testing.T) {
 	from, to := newWorld(0), newWorld(0)
 	_, list := chain(from, 1)
 	p := of(t, from.World.World, part.Options{}, list...)
 	for _, policy := range []func(part.Outside) (ecs.Entity, error){
 		part.Outside.Keep,
-		func(part.Outside) (ecs.Entity, error) { return ecs.NewEntity(0, 1), nil }, // Who comes next.
+		// The next entity that will be created.
+		func(part.Outside) (ecs.Entity, error) { return ecs.NewEntity(0, 1), nil },
 	} {
 		w := newWorld(0)
 		m, err := p.Merge(w.World.World, part.MergeOptions{Outside: policy})
@@ -151,7 +152,7 @@ func TestMerge_ReferenceToDead(t *testing.T) {
 		require.Equal(t, bond{Friends: []ecs.Entity{0}}, b)
 		require.Len(t, m.Cleared, 2)
 	}
-	friend := to.Create() // It has the name that the outside had.
+	friend := to.Create() // It has the ID that the outside entity had.
 	m, err := p.Merge(to.World.World, part.MergeOptions{Outside: part.Outside.Keep})
 	require.NoError(t, err)
 	b, _ := to.bonds.Get(m.Entities[0])
@@ -159,7 +160,7 @@ func TestMerge_ReferenceToDead(t *testing.T) {
 	require.Empty(t, m.Cleared)
 }
 
-// Resources come if both sides say so, and say who refers.
+// Resources are merged if both sides name them, and references in them are handled.
 func TestPart_Resources(t *testing.T) {
 	from := newWorld(0)
 	outside, list := chain(from, 1)
@@ -195,7 +196,7 @@ func TestPart_Resources(t *testing.T) {
 	require.Equal(t, m.Entities[0], to.chief.Get().Parent, "it was not named")
 }
 
-// A component that the world does not have is an error, or left out.
+// A component that the world lacks is an error, or is left out.
 func TestMerge_MissingComponents(t *testing.T) {
 	from := newWorld(0)
 	e := from.Create()
@@ -220,7 +221,7 @@ func TestMerge_MissingComponents(t *testing.T) {
 	require.NoError(t, err, "what was not kept cannot be missing")
 }
 
-// What older types wrote is converted, or refused, as by Load.
+// Older types are converted or refused, as by Load.
 func TestMerge_OlderTypes(t *testing.T) {
 	type Old struct{ X, Lost int32 }
 	type New struct{ X, Added int64 }
@@ -247,8 +248,8 @@ func TestMerge_OlderTypes(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrSchema)
 }
 
-// A save of a whole world is a part of which all entities are; a part is a save that can be
-// loaded whole, looked into and taken parts of.
+// A save of a whole world is a part that has all entities. A part is a save that can be loaded,
+// inspected and split into parts.
 func TestPart_IsASave(t *testing.T) {
 	w := newWorld(0)
 	w.Fill(8)
@@ -291,7 +292,7 @@ func TestPart_IsASave(t *testing.T) {
 	require.Len(t, m.Entities, 1)
 }
 
-// A component of a save that happens to have the fields of an origin is not taken for one.
+// A component of a save with the fields of an origin is not mistaken for one.
 func TestPart_FalseOrigin(t *testing.T) {
 	type version struct{ Index, Generation uint32 }
 	w := ecs.NewWorld(ecs.Options{})
@@ -306,7 +307,7 @@ func TestPart_FalseOrigin(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The same part is the same bytes, whatever order maps have.
+// The same part has the same bytes, in any order of map iteration.
 func TestPart_SavedTwice(t *testing.T) {
 	w := newWorld(0)
 	w.grow(rand.New(rand.NewPCG(3, 3)), 80)
@@ -324,7 +325,7 @@ func TestPart_SavedTwice(t *testing.T) {
 	}
 }
 
-// A merge is seen by all that sees creations: hooks, relations, indexes, groups, required components.
+// Hooks, relations, indexes, groups and required components see a merge as creations.
 func TestMerge_SeenAsCreations(t *testing.T) {
 	from, to := newWorld(0), newWorld(0)
 	outside, list := chain(from, 4)
@@ -348,7 +349,7 @@ func TestMerge_SeenAsCreations(t *testing.T) {
 	require.Equal(t, 4, to.Frozen.Len())
 }
 
-// What cannot be taken is told.
+// Invalid input is an error.
 func TestLoad_NotAPart(t *testing.T) {
 	w := newWorld(0)
 	e := w.Create()
@@ -374,7 +375,7 @@ func TestLoad_NotAPart(t *testing.T) {
 	require.ErrorContains(t, err, "nothing")
 }
 
-// A tick of a store can be looked at with types, and a part of it brought back.
+// A tick of a store can be read with types, and a part of it restored.
 func TestPart_OfPast(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(0)

@@ -50,7 +50,7 @@ func All(n int) []raw.Range {
 	return []raw.Range{{First: 0, N: n}}
 }
 
-// EntityBytes returns entities as pages and patches hold them.
+// EntityBytes returns entities in the encoding of pages and patches.
 func EntityBytes(entities ...ecs.Entity) (b []byte) {
 	for _, e := range entities {
 		b = binary.LittleEndian.AppendUint64(b, uint64(e))
@@ -58,7 +58,7 @@ func EntityBytes(entities ...ecs.Entity) (b []byte) {
 	return b
 }
 
-// HostileBase is the state that hostile ticks continue.
+// HostileBase returns the state that hostile ticks continue.
 func HostileBase(t testing.TB) *World {
 	t.Helper()
 	w := New(0)
@@ -67,7 +67,7 @@ func HostileBase(t testing.TB) *World {
 	return w
 }
 
-// Payload encodes t as it is, whatever it says.
+// Payload encodes t without checks.
 func Payload(t *format.Tick) []byte {
 	noted := len(t.Marks)+len(t.Inputs) > 0
 	edited := slices.ContainsFunc(t.Storages, func(p format.StoragePatch) bool { return p.EditRanges != nil })
@@ -109,7 +109,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// rangeBytes encodes ranges of rows: for each the rows skipped, and those in it.
+// rangeBytes encodes ranges of rows: for each the number of skipped rows, and the number of rows in
+// it.
 func rangeBytes(ranges []raw.Range) (b []byte) {
 	next := 0
 	for _, r := range ranges {
@@ -121,12 +122,12 @@ func rangeBytes(ranges []raw.Range) (b []byte) {
 }
 
 type (
-	Array int // Begins an array of so many values in what [Pack] returns.
-	Cut   int // Begins as many bytes, and there they end.
+	Array int // Begins an array of that many values in the result of [Pack].
+	Cut   int // Begins a byte string of that length, and ends there.
 )
 
-// Pack returns values in msgpack, one behind the other, whether or not they make sense
-// together: an Array, a text, bytes, a bool, numbers, nil.
+// Pack returns values in msgpack, one after the other, whether or not they are valid together: an
+// Array, a text, bytes, a bool, numbers, nil.
 func Pack(values ...any) []byte {
 	var b bytes.Buffer
 	e := msgpack.NewEncoder(&b)
@@ -141,7 +142,7 @@ func Pack(values ...any) []byte {
 		case string:
 			_ = e.EncodeString(v)
 		case []byte:
-			_ = e.EncodeBytesLen(len(v)) // None are an empty bin, not nil.
+			_ = e.EncodeBytesLen(len(v)) // An empty slice is an empty bin, not nil.
 			b.Write(v)
 		case bool:
 			_ = e.EncodeBool(v)
@@ -156,14 +157,14 @@ func Pack(values ...any) []byte {
 	return b.Bytes()
 }
 
-// Bounded runs f, which reads size bytes from outside, and fails if it allocates
-// out of proportion. What a world and a few views take comes on top.
+// Bounded runs f, which reads size bytes of input, and fails if f allocates out of proportion. The
+// memory of a world and a few views is added to the limit.
 func Bounded(t testing.TB, size int, f func()) {
 	t.Helper()
 	BoundedBy(t, uint64(64<<20+64*size), size, f)
 }
 
-// BoundedTightly is bounded for what needs no world.
+// BoundedTightly is Bounded for functions that need no world.
 func BoundedTightly(t testing.TB, size int, f func()) {
 	t.Helper()
 	BoundedBy(t, uint64(256<<10+200*size), size, f)

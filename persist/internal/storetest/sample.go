@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A Sample is a small store that was closed: two openings, a rewind, a full
-// snapshot and one that refers to it.
+// A Sample is a small closed store: two openings, a rewind, a full snapshot and one that refers to
+// it.
 type Sample struct {
 	Dir    string
 	Tree   map[string]string
@@ -31,7 +31,7 @@ func (s *Sample) Damaged(t testing.TB) *Damaged {
 	return d
 }
 
-// NewSample makes the store.
+// NewSample creates the store.
 func NewSample(t testing.TB) *Sample {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -61,8 +61,7 @@ func NewSample(t testing.TB) *Sample {
 	return &Sample{dir, ReadTree(t, dir), Persistent(w.World), w.Values()}
 }
 
-// Damaged is a directory with a copy of a sample, in which one file at a time is
-// another.
+// Damaged is a directory with a copy of a sample, in which one file at a time is damaged.
 type Damaged struct {
 	*Sample
 	T   testing.TB
@@ -77,7 +76,7 @@ func (d *Damaged) With(name, data string, f func()) {
 	require.NoError(d.T, os.WriteFile(path, []byte(d.Tree[name]), 0o600))
 }
 
-// Reported checks that reading says which file is damaged.
+// Reported checks that reading reports the damaged file.
 func (d *Damaged) Reported(name string, offset int) {
 	v, err := inspect.OpenReadOnly(Background, d.Dir)
 	require.NoError(d.T, err)
@@ -92,8 +91,8 @@ func (d *Damaged) Reported(name string, offset int) {
 	d.T.Fatalf("byte %d of %s: not among the problems %v", offset, name, r.Problems)
 }
 
-// Opened opens the damaged store for writing: it recovers exactly, or refuses,
-// names a file, and changes nothing on disk but the ledger.
+// Opened opens the damaged store for writing. Open must recover the exact state, or refuse, name a
+// file, and change only the ledger.
 func (d *Damaged) Opened(tree map[string]string) (persist.Report, error) {
 	d.T.Helper()
 	dir, err := os.MkdirTemp(d.T.TempDir(), "")
@@ -113,18 +112,19 @@ func (d *Damaged) Opened(tree map[string]string) (persist.Report, error) {
 	CloseStore(d.T, s)
 	after := ReadTree(d.T, dir)
 	for name, data := range tree {
-		if !strings.HasSuffix(name, ".ledger") { // Every opening writes one of its own.
+		if !strings.HasSuffix(name, ".ledger") { // Every opening writes its own ledger.
 			require.Equal(d.T, data, after[name], name)
 		}
 	}
 	return s.Report(), nil
 }
 
-// CheckOpen opens tree, in which a file is damaged at a place, which must be told or not
-// matter.
+// CheckOpen opens tree, in which a file is damaged at an offset. The damage must be reported or
+// must not matter.
 func (d *Damaged) CheckOpen(tree map[string]string, name string, at int) {
 	r, err := d.Opened(tree)
-	newest := name != "snapshots/00000001.snap" && name != "snapshots/00000002.snap" // Only what is named is read of older ones.
+	// Of older snapshots only their names are read.
+	newest := name != "snapshots/00000001.snap" && name != "snapshots/00000002.snap"
 	switch {
 	case err != nil:
 		require.ErrorIs(d.T, err, persist.ErrCorrupt)
@@ -144,10 +144,10 @@ func Flip(data string, at int, bit int) string {
 	return string(b)
 }
 
-// Stride is how far apart the bits are that tests of damage flip.
+// Stride is the distance between the bits that tests of damage flip.
 var Stride = flag.Int("stride", 61, "the tests of damage flip a bit in every n-th byte of snapshots and saves, and in ten times as many of journals; 1: in every byte")
 
-// Values lists all that is persistent in w.
+// Values lists all persistent values of w.
 func (w *World) Values() string {
 	var b strings.Builder
 	for _, st := range w.Raw().Storages() {

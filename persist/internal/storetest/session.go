@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A Session runs one program on a world kept in a store and on a twin that is never
-// stored, and remembers what every commit looked like.
+// A Session runs one program on a world kept in a store and on an oracle that stays in memory. It
+// remembers the state after every commit.
 type Session struct {
 	t       rapid.TB
 	files   disk.FS
@@ -25,7 +25,7 @@ type Session struct {
 	Store   *persist.Store
 	States  map[uint64]committed // By seq.
 	opened  int
-	loose   bool // A snapshot has what does not rewind as no commit had it.
+	loose   bool // A snapshot has NoRewind values that no commit had.
 }
 
 func (s *Session) open() {
@@ -68,7 +68,7 @@ func (s *Session) equal(after string) {
 	}
 }
 
-// seek goes to a tick if the world can; the twin always can.
+// seek goes to a tick if the world can; the oracle always can.
 func (s *Session) seek(tick uint64) {
 	if err := s.World.History().Seek(tick); err != nil {
 		require.ErrorIs(s.t, err, ecs.ErrNotHeld)
@@ -87,13 +87,13 @@ func (s *Session) snapshot() {
 	require.NoError(s.t, err)
 	require.Equal(s.t, s.World.Tick(), r.Tick)
 	if now := s.look(); s.States[s.World.Raw().Seq()] != now {
-		s.loose = true // What does not rewind changed since the commit.
+		s.loose = true // NoRewind values changed since the commit.
 		s.States[s.World.Raw().Seq()] = now
 	}
 }
 
-// reopen closes the store and opens it with a new world. What was not committed
-// is gone, and so is what is not persistent.
+// reopen closes the store and opens it with a new world. Uncommitted changes and NoPersist values
+// are lost.
 func (s *Session) reopen() {
 	for _, w := range []*World{s.World, s.Twin} {
 		w.ReleaseAll()
@@ -132,8 +132,8 @@ func (s *Session) View() *inspect.View {
 	return v
 }
 
-// Finish closes the store and reads the state after every record, those on
-// abandoned branches too.
+// Finish closes the store and reads the state after every record, including those on abandoned
+// branches.
 func (s *Session) Finish() {
 	head := s.World.Raw().Seq()
 	v := s.View()
@@ -170,18 +170,18 @@ func (s *Session) Step(rt *rapid.T) {
 	}
 }
 
-// committed is what was seen at the end of a tick.
+// committed is the state at the end of a tick.
 type committed struct {
 	tick   uint64
 	digest ecs.Digest
-	heat   string // The rows of what does not rewind: the digest leaves them out.
+	heat   string // NoRewind rows, which the digest leaves out.
 }
 
-// NewSession begins a session with a [World], whose store lies in memory: random programs
-// open many, and ask nothing of a disk.
+// NewSession begins a session with a [World] whose store is in memory. Random programs open many
+// stores and test no disk.
 func NewSession(t rapid.TB, history int) *Session { return NewSessionOf(t, history, New) }
 
-// NewSessionOf begins a session with the worlds that build makes.
+// NewSessionOf begins a session with the worlds that build returns.
 func NewSessionOf(t rapid.TB, history int, build func(history int) *World) *Session {
 	s := &Session{t: t, files: disk.Memory(), history: history, build: build, States: map[uint64]committed{}}
 	s.Twin = build(200)
@@ -197,7 +197,7 @@ func heatOf(t require.TestingT, im *inspect.Image) string {
 	return fmt.Sprint(w.Heat.Entities(), w.Heat.Values(), w.Mood.Entities(), w.Mood.Values(), w.Clock.Get())
 }
 
-// Histories are lengths of histories worth trying.
+// Histories are lengths of histories worth testing.
 var Histories = []int{0, 1, 3, 40}
 
 // AnyAction draws an action.
@@ -205,8 +205,8 @@ var AnyAction = rapid.Custom(func(t *rapid.T) Action {
 	return Action{rapid.IntRange(0, actions-1).Draw(t, "kind"), rapid.Uint32().Draw(t, "a"), rapid.Uint32().Draw(t, "b"), rapid.Uint32().Draw(t, "c")}
 })
 
-// Independent returns a copy of w as far as w is persistent. The history starts
-// anew, as that of an opened world does.
+// Independent returns a copy of the persistent part of w. Its history begins at the copied state,
+// as in an opened world.
 func (w *World) Independent() *World {
 	c := w.clone()
 	c.Sprite.Clear()

@@ -17,9 +17,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// WildView is a view of a store that a random program of this seed left: with
-// groups, sorts, clears, rewinds, components of all kinds, snapshots that share
-// pages, and an opening at an older record.
+// WildView returns a view of a store that a random program of this seed wrote. It has groups,
+// sorts, clears, rewinds, components of all kinds, snapshots that share pages, and an opening at an
+// older record.
 func WildView(t testing.TB, seed uint64) *inspect.View {
 	rng := rand.New(rand.NewPCG(seed, 61))
 	dir := filepath.Join(t.TempDir(), "store")
@@ -68,7 +68,7 @@ func SeqsOf(v *inspect.View) []uint64 {
 	return seqs
 }
 
-// Lives returns all entities that are alive in any state of v, some that never were, and the one
+// Lives returns all entities that are alive in any state of v, some that never existed, and the one
 // that stands for the world.
 func Lives(t testing.TB, v *inspect.View) []ecs.Entity {
 	t.Helper()
@@ -88,7 +88,7 @@ func ImageAt(t testing.TB, v *inspect.View, seq uint64) *inspect.Image {
 	return im
 }
 
-// PeekedAt is what Peek is to return, worked out from the whole state.
+// PeekedAt returns the expected result of Peek, computed from the whole state.
 func PeekedAt(t testing.TB, im *inspect.Image, e ecs.Entity) *inspect.EntityState {
 	t.Helper()
 	s := &inspect.EntityState{
@@ -121,20 +121,20 @@ func ValueOf(t testing.TB, c *inspect.Component, row int) layout.Value {
 	return v
 }
 
-// NewGroupedWorld returns a world whose components are in two groups, one of
-// them with a component that is not saved.
+// NewGroupedWorld returns a world whose components are in two groups, one of them with a component
+// that is not saved.
 func NewGroupedWorld(history int) *World {
 	w := New(history)
 	w.Groups()
 	return w
 }
 
-// Groups makes the groups of a world that has some.
+// Groups returns the groups of w, and creates them first.
 func (w *World) Groups() (saved, partly *ecs.Group) {
 	return w.MustNewGroup(w.Position, w.Body), w.MustNewGroup(w.Sprite, w.Bag, w.Frozen)
 }
 
-// Sort puts one of the storages in order.
+// Sort sorts one of the storages.
 func (w *World) Sort(n uint32) {
 	switch n % 5 {
 	case 0:

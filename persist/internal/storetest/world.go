@@ -1,6 +1,6 @@
-// Package storetest has what the tests of persist and inspect share: a world with one
-// component of each sort, random programs on it and on a twin that stays in memory, small
-// stores to damage, and what is asked of them in every test.
+// Package storetest has shared helpers for the tests of persist and inspect. It has a world with
+// one component of each sort, and random programs on that world and an oracle. It also has small
+// stores to damage, and common checks.
 package storetest
 
 import (
@@ -22,8 +22,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The names of the components' types are those that kept stores have, so they are not
-// exported ones.
+// The names of the components' types are those in kept stores, so they are not exported.
 type (
 	Armor    = armor
 	Bag      = bag
@@ -71,7 +70,7 @@ type (
 	sprite struct{ pixels *[4]byte } // NoPersist.
 
 	armor struct{ Points int16 }      // Indexed, with a default.
-	trail struct{ Places []string }   // Indexed, rows vary.
+	trail struct{ Places []string }   // Indexed, variable-size rows.
 	mood  struct{ Level int8 }        // Indexed, NoRewind.
 	crown struct{ Jewels [3]float32 } // Hashed.
 	rank  struct{ Place uint8 }       // Ordered.
@@ -167,8 +166,8 @@ func New(history int) *World {
 	}
 }
 
-// An Action is one thing done to a world. What it does depends on nothing but
-// its numbers and the world, so it does the same to equal worlds.
+// An Action is one change of a world. Its effect depends only on its numbers and the world, so it
+// is the same on equal worlds.
 type Action struct {
 	Kind    int
 	A, B, C uint32
@@ -192,7 +191,7 @@ func (w *World) Do(list ...Action) {
 	}
 }
 
-// pick returns an entity that is alive, or, for one number in eight, a stale one.
+// pick returns a living entity, or, for one number in eight, a stale one.
 func (w *World) pick(n uint32) ecs.Entity {
 	alive := w.Entities()
 	if len(alive) == 0 {
@@ -276,7 +275,7 @@ func (w *World) act(a Action) {
 	}
 }
 
-// Names are names worth trying.
+// Names are names worth testing.
 var Names = []string{"", "a", "north", "Łódź", "a name that is longer than thirty-one bytes"}
 
 func newBag(a Action) Bag {
@@ -290,7 +289,7 @@ func newBag(a Action) Bag {
 	return b
 }
 
-// owner returns e, or mostly an entity that has a component already.
+// owner returns e, or mostly an entity that already has a component.
 func owner[T any](s *ecs.Storage[T], e ecs.Entity, a Action) ecs.Entity {
 	if n := s.Len(); n > 2 || n > 0 && a.A&3 > 0 {
 		return s.Entities()[int(a.A>>3)%n]
@@ -298,7 +297,7 @@ func owner[T any](s *ecs.Storage[T], e ecs.Entity, a Action) ecs.Entity {
 	return e
 }
 
-// tile writes a large row: little of it, all of it, or nothing that is new.
+// tile writes a large row: a little of it, all of it, or the same values.
 func (w *World) tile(e ecs.Entity, a Action) {
 	c := w.Chunk.Mut(e)
 	if c == nil || a.B%8 == 7 {
@@ -315,7 +314,7 @@ func (w *World) tile(e ecs.Entity, a Action) {
 	}
 }
 
-// write writes a row that varies: it grows, shrinks, or changes somewhere.
+// write writes a variable-size row: it grows, shrinks, or changes somewhere.
 func (w *World) write(e ecs.Entity, a Action) {
 	s, ok := w.Scroll.Get(e)
 	switch {
@@ -357,8 +356,7 @@ func (w *World) create(a Action) {
 	}
 }
 
-// newEntity creates an entity; one in sixteen is at an index of its own choice, where that
-// is free.
+// newEntity creates an entity. One in sixteen is at an index of its own choice, if that is free.
 func (w *World) newEntity(a Action) ecs.Entity {
 	if e := ecs.NewEntity(a.C>>4%64, 1+a.B>>8%4); a.C%16 == 0 && w.CreateAt(e) == nil {
 		return e
@@ -387,7 +385,7 @@ func (w *World) clear(a Action) {
 	}
 }
 
-// checkpoints makes, restores or releases one, or fails a Try.
+// checkpoints creates, restores or releases a checkpoint, or fails a Try.
 func (w *World) checkpoints(a Action) {
 	w.held = slices.DeleteFunc(w.held, func(cp ecs.Checkpoint) bool { return !cp.Valid() })
 	n := len(w.held)
@@ -410,7 +408,7 @@ func (w *World) checkpoints(a Action) {
 	}
 }
 
-// ReleaseAll gives up the checkpoints.
+// ReleaseAll releases the checkpoints.
 func (w *World) ReleaseAll() {
 	for _, cp := range w.held {
 		if cp.Valid() {
@@ -420,12 +418,12 @@ func (w *World) ReleaseAll() {
 	w.held = nil
 }
 
-// Persistent is the digest of what belongs on disk.
+// Persistent returns the digest of the persistent values.
 func Persistent(w *ecs.World) ecs.Digest {
 	return w.Digests(raw.Storage.Persistent).World
 }
 
-// Fill makes n entities with components of every sort.
+// Fill creates n entities with components of every sort.
 func (w *World) Fill(n int) {
 	for i := range n {
 		e := w.Create()
@@ -452,8 +450,7 @@ func (w *World) Fill(n int) {
 	w.Seed.Set(Seed(n))
 }
 
-// Open opens dir for w and closes the store at the end of the test unless the
-// test did.
+// Open opens dir for w. At the end of the test it closes the store unless the test did.
 func Open(t testing.TB, dir string, w *World, options persist.Options) *persist.Store {
 	t.Helper()
 	s, err := persist.Open(Background, dir, w.World, options)
@@ -483,8 +480,7 @@ func Verified(t testing.TB, dir string) *inspect.View {
 	return v
 }
 
-// CopyDir returns a copy of dir, as a crash that loses nothing of what was
-// written would leave it.
+// CopyDir returns a copy of dir, as after a crash that loses no written bytes.
 func CopyDir(t testing.TB, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy")
@@ -492,8 +488,8 @@ func CopyDir(t testing.TB, dir string) string {
 	return to
 }
 
-// ReadTree returns the files below dir by their slash-separated names.
-// Directories are there with a slash at the end.
+// ReadTree returns the files below dir by their slash-separated names. The names of directories end
+// with a slash.
 func ReadTree(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	tree := map[string]string{}
