@@ -50,8 +50,8 @@ func naiveWay(t require.TestingT, v *inspect.View, seq uint64) map[uint64]*inspe
 	}
 }
 
-func requireParting(t require.TestingT, v *inspect.View, a uint64, u *inspect.View, b uint64) *inspect.Parting {
-	d, err := v.Part(storetest.Background, a, u, b)
+func requireParting(t require.TestingT, v *inspect.View, a uint64, u *inspect.View, b uint64) *inspect.Divergence {
+	d, err := v.FindDivergence(storetest.Background, a, u, b)
 	require.NoError(t, err)
 	equal, first := naiveParting(t, v, a, u, b)
 	require.Equal(t, first, d.First)
@@ -153,6 +153,6 @@ func TestParting_NoCommonTick(t *testing.T) {
 	for range 9 {
 		u.Commit()
 	}
-	_, err := v.Part(storetest.Background, 3, recorded(t, 3, u, persist.Options{}, func(int) { u.Fill(1) }), 3)
+	_, err := v.FindDivergence(storetest.Background, 3, recorded(t, 3, u, persist.Options{}, func(int) { u.Fill(1) }), 3)
 	require.ErrorIs(t, err, persist.ErrNotFound)
 }

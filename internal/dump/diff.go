@@ -292,7 +292,7 @@ func (d *differ) diverge(s, t *diffSide) (*firstDoc, error) {
 			return nil, fail(exitUsage, try("diff", s.path, t.path), "%s: a save has no history; --first compares stores", x.path)
 		}
 	}
-	div, err := s.Part(s.ctx, s.doc.Seq, t.View, t.doc.Seq)
+	div, err := s.FindDivergence(s.ctx, s.doc.Seq, t.View, t.doc.Seq)
 	if errors.Is(err, persist.ErrNotFound) {
 		return nil, fail(exitNotFound, try("log", t.path), "%s and %s have no tick in common: %w", s.path, t.path, err)
 	}

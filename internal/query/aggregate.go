@@ -130,7 +130,7 @@ type aggregate struct {
 	// of is the argument, an expression about one entity.
 	of *Expr
 	// kept has the answers of all entities if the aggregate follows ticks, or nil.
-	kept *kept
+	kept *answerCache
 	// given returns the result of a sweep. If it is nil, run evaluates the entities of the image.
 	given func() (any, error)
 }

@@ -118,9 +118,9 @@ func parts(before string, n int, sep, after string, part func(i int) string) str
 	return before + strings.Join(texts, sep) + after
 }
 
-// followed returns a copy of the value that v points to, or v itself if it is not a pointer. It
+// dereferenced returns a copy of the value that v points to, or v itself if it is not a pointer. It
 // returns nil for a nil pointer.
-func followed(v any) any {
+func dereferenced(v any) any {
 	r := concrete(reflect.ValueOf(v))
 	if !r.IsValid() {
 		return nil
@@ -143,7 +143,7 @@ func fieldName(v reflect.Value, i int) string { return v.Type().Field(i).Tag.Get
 func sortedKeys(v reflect.Value) []reflect.Value {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int {
-		return Answer{followed(a.Interface())}.Compare(Answer{followed(b.Interface())})
+		return Answer{dereferenced(a.Interface())}.Compare(Answer{dereferenced(b.Interface())})
 	})
 	return keys
 }
@@ -171,7 +171,7 @@ func jsonText(v reflect.Value) string {
 		if !v.IsNil() {
 			keys := sortedKeys(v)
 			return jsonObject(len(keys), func(i int) (string, any) {
-				return Answer{followed(keys[i].Interface())}.String(), v.MapIndex(keys[i]).Interface()
+				return Answer{dereferenced(keys[i].Interface())}.String(), v.MapIndex(keys[i]).Interface()
 			})
 		}
 	}

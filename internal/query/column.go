@@ -145,8 +145,8 @@ func goType(t *layout.Type) reflect.Type {
 	return reflect.TypeFor[int]()
 }
 
-// behind returns the type that a pointer points to, or t itself if it is not a pointer.
-func behind(t *layout.Type) *layout.Type {
+// pointee returns the type that a pointer points to, or t itself if it is not a pointer.
+func pointee(t *layout.Type) *layout.Type {
 	for t != nil && t.Kind == layout.Pointer {
 		t = t.Elem
 	}

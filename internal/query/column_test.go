@@ -20,7 +20,7 @@ func answerOf(t *layout.Type, row []byte) (Answer, error) {
 	}
 	dst := reflect.New(goType(t))
 	setGo(dst.Elem(), v)
-	return Answer{followed(dst.Interface())}, nil
+	return Answer{dereferenced(dst.Interface())}, nil
 }
 
 // plainKeys reports whether all maps in t have keys that JSON objects can have.

@@ -118,7 +118,7 @@ func ownCall(place ast.Node, name string, args ...ast.Node) ast.Node {
 // compareCall compares two values exactly, for example 1<<63 as a uint64 with -1 or with a float.
 // Every comparison with nil is false.
 func compareCall(args ...any) (any, error) {
-	a, b := followed(args[1]), followed(args[2])
+	a, b := dereferenced(args[1]), dereferenced(args[2])
 	if a == nil || b == nil {
 		return false, nil
 	}
@@ -139,7 +139,7 @@ var outcomes = map[string][]int{"==": {0}, "!=": {-1, 1, unordered}, "<": {-1}, 
 
 // narrowCall converts a uint64 to int. It returns an error if the number is too large.
 func narrowCall(args ...any) (any, error) {
-	switch n := followed(args[0]).(type) {
+	switch n := dereferenced(args[0]).(type) {
 	case uint64:
 		if n > 1<<63-1 {
 			return nil, fmt.Errorf("%d does not fit in an int; float(…) approximates it", n)
@@ -148,5 +148,5 @@ func narrowCall(args ...any) (any, error) {
 	case int:
 		return n, nil
 	}
-	return nil, fmt.Errorf("%v is not a number", Answer{followed(args[0])})
+	return nil, fmt.Errorf("%v is not a number", Answer{dereferenced(args[0])})
 }

@@ -322,7 +322,7 @@ func (x *Expr) run(e ecs.Entity) (Answer, error) {
 	x.env["tick"], x.env["alive"] = int(x.im.Tick), x.im.Alive
 	v, err := x.vm.Run(x.program, x.env)
 	if err == nil {
-		return Answer{followed(v)}, nil
+		return Answer{dereferenced(v)}, nil
 	}
 	failed := x.failed(err)
 	// An aggregate has set the entity on which it failed.
@@ -356,7 +356,7 @@ func (x *Expr) condition(a Answer) (bool, error) {
 // answers of x. If x is a field, its constants and durations are written by name. A sum or mean
 // of constants is a plain number.
 func (x *Expr) Text(total string, a Answer) string {
-	t := behind(x.layout)
+	t := pointee(x.layout)
 	switch v := a.v.(type) {
 	case nil, string:
 		return a.String()

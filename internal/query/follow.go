@@ -77,7 +77,7 @@ func (x *Expr) Follow(im *inspect.Image, c *inspect.Commit) error {
 		switch {
 		case a.of.needs.more:
 		case a.kept == nil:
-			a.kept = new(kept)
+			a.kept = new(answerCache)
 			a.of.asking = a.kept.asks
 		default:
 			a.kept.follow(a, c)
@@ -86,13 +86,13 @@ func (x *Expr) Follow(im *inspect.Image, c *inspect.Commit) error {
 	return nil
 }
 
-// kept has the answers of the entities of a state, from which an aggregate is computed.
+// answerCache has the answers of the entities of a state, from which an aggregate is computed.
 //
 // answers has the answer of each live entity in state seq, and tally combines them. failing has
 // the entities with an error instead of an answer. To evaluate an entity again, its old answer is
 // removed from tally, and the new one is added.
-type kept struct {
-	im      *inspect.Image // nil: kept has no state.
+type answerCache struct {
+	im      *inspect.Image // nil: the cache has no state.
 	seq     uint64
 	columns []*inspect.Component // Components that the expression reads.
 
@@ -111,11 +111,11 @@ type kept struct {
 }
 
 // isOf reports whether k has the state that x is bound to.
-func (k *kept) isOf(x *Expr) bool { return k.im == x.im && k.im != nil && k.seq == x.im.ID.Seq }
+func (k *answerCache) isOf(x *Expr) bool { return k.im == x.im && k.im != nil && k.seq == x.im.ID.Seq }
 
 // result returns the result of the aggregate. It returns false if an entity failed: then the
 // caller evaluates all entities in order, since the order may decide whether the error shows.
-func (k *kept) result(a *aggregate) (Answer, bool) {
+func (k *answerCache) result(a *aggregate) (Answer, bool) {
 	if !k.isOf(a.of) {
 		k.begin(a)
 	}
@@ -126,9 +126,9 @@ func (k *kept) result(a *aggregate) (Answer, bool) {
 }
 
 // begin evaluates all entities of the state that a is bound to.
-func (k *kept) begin(a *aggregate) {
+func (k *answerCache) begin(a *aggregate) {
 	im := a.of.im
-	*k = kept{
+	*k = answerCache{
 		failing: map[uint32]bool{}, asked: map[ecs.Entity]map[uint32]bool{}, tally: newTally(a.kind),
 		answers: k.answers[:0], again: k.again[:0], noted: k.noted[:0],
 	}
@@ -141,19 +141,19 @@ func (k *kept) begin(a *aggregate) {
 
 // bind records the state that a is bound to: its image and its seq. The image alone is not
 // enough, since it is changed in place from tick to tick.
-func (k *kept) bind(a *aggregate) {
+func (k *answerCache) bind(a *aggregate) {
 	k.im, k.seq, k.columns = a.of.im, a.of.im.ID.Seq, a.of.Reads()
 }
 
 // grow makes room for that many indices.
-func (k *kept) grow(indices int) {
+func (k *answerCache) grow(indices int) {
 	k.answers = append(k.answers, make([]Answer, max(0, indices-len(k.answers)))...)
 	k.noted = append(k.noted, make([]bool, max(0, indices-len(k.noted)))...)
 }
 
 // follow updates k to the state that a is bound to, to which c led. If that is not possible, it
 // clears k.im, and the next result begins with all entities. While follow runs, k.im is nil.
-func (k *kept) follow(a *aggregate, c *inspect.Commit) {
+func (k *answerCache) follow(a *aggregate, c *inspect.Commit) {
 	if k.im == nil {
 		return
 	}
@@ -180,7 +180,7 @@ func (k *kept) follow(a *aggregate, c *inspect.Commit) {
 // change records the entities that c may have changed. It returns false if these may be all. The
 // ranges are rows after the tick. Entities that lost a row are not in the ranges, but in the
 // operations.
-func (k *kept) change(a *aggregate, c *inspect.Commit) bool {
+func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {
 	if a.of.needs.tick || !k.operations(a, c) {
 		return false
 	}
@@ -209,7 +209,7 @@ func (k *kept) change(a *aggregate, c *inspect.Commit) bool {
 // operations records the entities in the operations of c. Applying a tick checks its operations
 // against its patches. So an entity is created, destroyed, added or removed only with an
 // operation, except in components that do not rewind.
-func (k *kept) operations(a *aggregate, c *inspect.Commit) bool {
+func (k *answerCache) operations(a *aggregate, c *inspect.Commit) bool {
 	components := a.of.im.Components
 	ops, err := c.Ops()
 	if err != nil {
@@ -238,7 +238,7 @@ func (k *kept) operations(a *aggregate, c *inspect.Commit) bool {
 
 // note records that an index must be evaluated again. A tick may contain an index many times, but
 // it is evaluated once, in the state after the tick.
-func (k *kept) note(index uint32) {
+func (k *answerCache) note(index uint32) {
 	// Other indices are not in use, neither before nor after the tick.
 	if int(index) < len(k.noted) && !k.noted[index] {
 		k.noted[index] = true
@@ -257,7 +257,7 @@ func holder(im *inspect.Image, index uint32) (e ecs.Entity, alive bool) {
 }
 
 // ask evaluates e and adds its answer.
-func (k *kept) ask(a *aggregate, e ecs.Entity) {
+func (k *answerCache) ask(a *aggregate, e ecs.Entity) {
 	k.asker = e
 	answer, err := k.answer(a)
 	if err == nil {
@@ -272,7 +272,7 @@ func (k *kept) ask(a *aggregate, e ecs.Entity) {
 
 // answer evaluates the asker. It passes the rows of the image, so that simple expressions are
 // evaluated directly.
-func (k *kept) answer(a *aggregate) (Answer, error) {
+func (k *answerCache) answer(a *aggregate) (Answer, error) {
 	rows := func(n int) ([]byte, bool, error) {
 		of := a.of.columns[n]
 		row := of.row(k.asker)
@@ -290,7 +290,7 @@ func (k *kept) answer(a *aggregate) (Answer, error) {
 }
 
 // asks records that the asker checks whether of is alive.
-func (k *kept) asks(of ecs.Entity) {
+func (k *answerCache) asks(of ecs.Entity) {
 	if k.asked[of] == nil {
 		k.asked[of] = map[uint32]bool{}
 	}
@@ -298,7 +298,7 @@ func (k *kept) asks(of ecs.Entity) {
 }
 
 // take removes the answer of an index.
-func (k *kept) take(index uint32) {
+func (k *answerCache) take(index uint32) {
 	delete(k.failing, index)
 	k.tally.take(k.answers[index])
 	k.answers[index] = Answer{}

@@ -256,7 +256,7 @@ func (r *resolver) member(p *ast.Node, n *ast.MemberNode) {
 	if r.err != nil {
 		return
 	}
-	if name, isName := n.Property.(*ast.StringNode); isName && isEntity(behind(r.layoutOf(n.Node))) {
+	if name, isName := n.Property.(*ast.StringNode); isName && isEntity(pointee(r.layoutOf(n.Node))) {
 		r.refer(p, n, name.Value)
 		return
 	}
@@ -286,7 +286,7 @@ const maxName = 1 << 10
 // field checks that n names an existing field. Its error has a hint to similar fields. If the
 // layout is unknown, as for the result of a function, it leaves the check to the checker.
 func (r *resolver) field(n *ast.MemberNode) {
-	t := behind(r.layoutOf(n.Node))
+	t := pointee(r.layoutOf(n.Node))
 	name, isName := n.Property.(*ast.StringNode)
 	if t == nil || !isName {
 		return
@@ -345,7 +345,7 @@ func (r *resolver) layoutOf(n ast.Node) *layout.Type {
 
 // inside returns the layout of a field or element of t.
 func inside(t *layout.Type, property ast.Node) *layout.Type {
-	if t = behind(t); t == nil {
+	if t = pointee(t); t == nil {
 		return nil
 	}
 	switch name, isName := property.(*ast.StringNode); {

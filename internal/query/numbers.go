@@ -35,7 +35,7 @@ func (r *resolver) numbers(n *ast.BinaryNode) {
 
 // numbersOf replaces the text *p, or the texts in the list *p, by numbers of t.
 func (r *resolver) numbersOf(t *layout.Type, p *ast.Node) {
-	if t = behind(t); t == nil || !t.Named() {
+	if t = pointee(t); t == nil || !t.Named() {
 		return
 	}
 	switch n := (*p).(type) {

@@ -61,7 +61,7 @@ func (t *tally) take(a Answer) {
 // result returns the combined answers. k has the answers of the entities of im. If the result
 // does not follow from the tally, result adds all answers again, in the order of the registry. So
 // it equals the result of an aggregate that does not follow ticks.
-func (t *tally) result(k *kept, im *inspect.Image) Answer {
+func (t *tally) result(k *answerCache, im *inspect.Image) Answer {
 	switch t.kind {
 	case "any":
 		return Answer{t.truths[1] > 0}
@@ -82,7 +82,7 @@ func (t *tally) result(k *kept, im *inspect.Image) Answer {
 }
 
 // again adds all answers in k in the order of the registry, without evaluating entities.
-func (t *tally) again(k *kept, im *inspect.Image) Answer {
+func (t *tally) again(k *answerCache, im *inspect.Image) Answer {
 	again := NewTotal(t.kind)
 	for _, e := range im.Registry[:im.Alive] {
 		_ = again.Add(k.answers[e.Index()])

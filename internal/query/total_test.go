@@ -90,7 +90,7 @@ func TestFloatSum_Carry(t *testing.T) {
 func TestExtreme_Removal(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, kind := range []string{"min", "max"} {
-		k := &kept{answers: make([]Answer, 20), tally: newTally(kind)}
+		k := &answerCache{answers: make([]Answer, 20), tally: newTally(kind)}
 		for range 5000 {
 			i, a := rng.IntN(20), Answer{rng.IntN(1000) - 500}
 			k.take(uint32(i))
@@ -301,7 +301,7 @@ func TestAnswer_PlainKeys(t *testing.T) {
 
 func TestExtreme_Zeros(t *testing.T) {
 	for _, zeros := range [][2]float64{{math.Copysign(0, -1), 0}, {0, math.Copysign(0, -1)}} {
-		k := &kept{answers: make([]Answer, 1), tally: newTally("min")}
+		k := &answerCache{answers: make([]Answer, 1), tally: newTally("min")}
 		for _, zero := range zeros {
 			k.take(0)
 			require.NoError(t, k.tally.add(Answer{zero}, 0))

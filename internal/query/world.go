@@ -11,10 +11,10 @@ import (
 // An expression on the world evaluates all entities for each of its aggregates. For a state in
 // pages, one sweep evaluates all aggregates and keeps their results:
 //
-//	sweep ──▶ the argument of each aggregate ──▶ a gathering for each ──▶ the aggregates ──▶ x
+//	sweep ──▶ the argument of each aggregate ──▶ aggregateResults ──▶ the aggregates ──▶ x
 
-// A gathering is the result of an aggregate in a sweep.
-type gathering struct {
+// An aggregateResult is the result of an aggregate in a sweep.
+type aggregateResult struct {
 	kind string
 	// total is nil for any, all and none.
 	total *Total
@@ -62,15 +62,15 @@ func WorldHolds(ctx context.Context, st *inspect.State, what, text string) (bool
 }
 
 // gather sweeps st for the aggregates of x, and binds x to st for good. The error of an entity is
-// kept in the gathering, since x may not use that aggregate. gather returns only errors of the
-// sweep itself.
+// kept in the aggregateResult, since x may not use that aggregate. gather returns only errors of
+// the sweep itself.
 func (x *Expr) gather(ctx context.Context, st *inspect.State) error {
 	w := &Sweeper{State: st}
-	var gathered []*gathering
+	var gathered []*aggregateResult
 	var asked []*Swept
 	for _, a := range x.aggregates {
 		asked = append(asked, w.sweep(a.of))
-		g := &gathering{kind: a.kind}
+		g := &aggregateResult{kind: a.kind}
 		if k, _ := aggregateOf(a.kind); k.of != boolType {
 			g.total = NewTotal(a.kind)
 		}
@@ -117,10 +117,10 @@ func outcomeOf(s *Swept, truth bool, at SweptEntity) (o outcome) {
 }
 
 // decided reports whether further entities cannot change g.
-func (g *gathering) decided() bool { return g.found || g.err != nil }
+func (g *aggregateResult) decided() bool { return g.found || g.err != nil }
 
 // add adds the outcome of the next entity by index.
-func (g *gathering) add(of *Expr, o outcome) {
+func (g *aggregateResult) add(of *Expr, o outcome) {
 	switch {
 	case g.decided():
 	case o.err != nil:
@@ -135,7 +135,7 @@ func (g *gathering) add(of *Expr, o outcome) {
 }
 
 // result returns the result of the aggregate.
-func (g *gathering) result() (any, error) {
+func (g *aggregateResult) result() (any, error) {
 	switch {
 	case g.err != nil:
 		return nil, g.err

@@ -91,15 +91,15 @@ func (c *compaction) store(ctx context.Context, out string, names bool) error {
 	if err := r.store(out, func() error { return c.fill(ctx, r) }); err != nil {
 		return err
 	}
-	c.dropped()
+	c.countDropped()
 	var err error
-	c.report.After, c.report.Names, c.report.DroppedNames, err = r.written(ctx, out)
+	c.report.After, c.report.Names, c.report.DroppedNames, err = r.summary(ctx, out)
 	return err
 }
 
 // fill writes the named snapshots, the base and the ticks.
 func (c *compaction) fill(ctx context.Context, r *rewrite) error {
-	err := r.named(ctx, func(s SnapshotInfo) (journal.ID, bool) { return s.ID, s.ID.Seq < c.from && c.leadsTo(s.ID) })
+	err := r.writeNamed(ctx, func(s SnapshotInfo) (journal.ID, bool) { return s.ID, s.ID.Seq < c.from && c.leadsTo(s.ID) })
 	if err != nil {
 		return fmt.Errorf("named snapshots, which can be left out: %w", err)
 	}
@@ -112,7 +112,7 @@ func (c *compaction) fill(ctx context.Context, r *rewrite) error {
 	if err := r.begin(ctx, im); err != nil {
 		return err
 	}
-	last, err := r.to(ctx, im, c.to)
+	last, err := r.writeTo(ctx, im, c.to)
 	if err != nil {
 		return err
 	}
@@ -127,9 +127,9 @@ func (c *compaction) leadsTo(id journal.ID) bool {
 	return err == nil || id.Seq < c.Oldest(c.to)
 }
 
-// dropped counts the records that the copy leaves out: those off the path, and those on it up to
-// the base.
-func (c *compaction) dropped() {
+// countDropped counts the records that the copy leaves out: those off the path, and those on it
+// up to the base.
+func (c *compaction) countDropped() {
 	way := c.Ancestors(c.to)
 	for _, e := range c.Log.Entries {
 		switch {

@@ -16,7 +16,7 @@
 //	read one entity                   View.Peek, View.Trace, View.TraceBack
 //	find live entities, references    View.Living, View.Referrers
 //	read a tree of relations          View.Tree
-//	compare states, histories         View.Diff, View.DiffTo; View.Part
+//	compare states, histories         View.Diff, View.DiffTo; View.FindDivergence
 //	follow a store in use             View.InUse, View.Refresh, View.WatchWriter
 //	verify a store                    View.Verify, View.VerifyChecksums
 //	recover a damaged store           Recover

@@ -133,7 +133,7 @@ func (v *View) Living(ctx context.Context, entities []ecs.Entity, seq uint64) (a
 			for _, e := range entities {
 				alive[e] = false
 			}
-			return livingFrom(v.cat, s, seq, func(_ *snap.Reader, path []journal.Entry, l *living) error {
+			return readLiveRegistry(v.cat, s, seq, func(_ *snap.Reader, path []journal.Entry, l *liveRegistry) error {
 				if err := l.follow(ctx, v.cat, path); err != nil {
 					return err
 				}

@@ -25,9 +25,9 @@ var (
 	AppendFieldsWith = appendFieldsWith
 )
 
-// Way returns the records on the path to seq, as Part pairs them.
+// Way returns the records on the path to seq, as FindDivergence pairs them.
 func (v *View) Way(seq uint64) (seqs []uint64) {
-	for _, e := range way(v.cat, seq) {
+	for _, e := range historyTo(v.cat, seq) {
 		seqs = append(seqs, e.ID.Seq)
 	}
 	return seqs
@@ -91,7 +91,7 @@ func (d *Followed) Row(n int) (row int, value []byte) { return d.f.has(n), d.f.r
 // Column wraps a column and the live entities, both at the same tick.
 type Column struct {
 	c *column
-	l *living
+	l *liveRegistry
 }
 
 // ColumnOf returns a column with the rows of im.
@@ -102,7 +102,7 @@ func ColumnOf(t require.TestingT, im *Image, s *format.Schema, component, field 
 	c.owners, c.targets = slices.Clone(rows.Entities), make([]ecs.Entity, rows.Len())
 	_, err = c.set(rows.AppendRows(nil, 0, rows.Len()), 0, rows.Len())
 	require.NoError(t, err)
-	return &Column{c, &living{alive: im.Alive, total: len(im.Registry), given: map[int]ecs.Entity{}}}
+	return &Column{c, &liveRegistry{alive: im.Alive, total: len(im.Registry), given: map[int]ecs.Entity{}}}
 }
 
 func (c *Column) Apply(t *format.Tick, id journal.ID) error {
@@ -114,7 +114,7 @@ func (c *Column) Rows() (owners, targets []ecs.Entity) { return c.c.owners, c.c.
 
 // HeldWhole returns how many pages of component number n a sweep keeps with all of their rows.
 func (s *Span) HeldWhole(n int) (held int) {
-	k := s.of[n].keptPages
+	k := s.of[n].sweptPages
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, p := range k.pages {
@@ -127,7 +127,7 @@ func (s *Span) HeldWhole(n int) (held int) {
 
 // Held returns how many pages of component number n a sweep keeps.
 func (s *Span) Held(n int) int {
-	k := s.of[n].keptPages
+	k := s.of[n].sweptPages
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.pages)

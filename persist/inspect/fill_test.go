@@ -61,6 +61,6 @@ func TestFill_Errors(t *testing.T) {
 	require.ErrorIs(t, v.Fill(storetest.Background, seq, w.World), raw.ErrAttached)
 	require.ErrorIs(t, v.Fill(storetest.Background, seq+100, storetest.New(0).World), persist.ErrNotFound)
 	bare := ecs.NewWorld(ecs.Options{})
-	require.NoError(t, v.Fill(storetest.Background, seq, bare), "components that nobody registered are kept")
+	require.NoError(t, v.Fill(storetest.Background, seq, bare), "components that noMember registered are kept")
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(bare))
 }

@@ -18,7 +18,7 @@ import (
 // so at worst it needs as much memory as the column.
 func (s *State) Lookup(c *Component) func(e ecs.Entity) (row []byte, has bool, err error) {
 	col := s.column(c)
-	if col.settled {
+	if col.inMemory {
 		return func(e ecs.Entity) ([]byte, bool, error) {
 			row := c.Find(e)
 			if row < 0 {
@@ -28,9 +28,9 @@ func (s *State) Lookup(c *Component) func(e ecs.Entity) (row []byte, has bool, e
 		}
 	}
 	l := &lookup{
-		stored: col,
-		sparse: make([]atomic.Pointer[[]int32], col.sparse.Pages()),
-		values: make([]atomic.Pointer[pageRows], col.data.Pages()),
+		stateColumn: col,
+		sparse:      make([]atomic.Pointer[[]int32], col.sparse.Pages()),
+		values:      make([]atomic.Pointer[pageRows], col.data.Pages()),
 	}
 	return l.of
 }
@@ -38,7 +38,7 @@ func (s *State) Lookup(c *Component) func(e ecs.Entity) (row []byte, has bool, e
 // A lookup caches the pages of a column that were read. Two goroutines may read the same page at
 // the same time; one of the copies is kept.
 type lookup struct {
-	*stored
+	*stateColumn
 	sparse []atomic.Pointer[[]int32]
 	values []atomic.Pointer[pageRows]
 }

@@ -262,9 +262,9 @@ func (p *pieces) place(k pagefile.Key, content []byte) {
 	known.set(lo, hi, p.Place(a, int(k.Page), content) == nil)
 }
 
-// whole returns the original state if the pieces are enough to restore it. The recorded digest is
-// the proof: nothing else is checked. Otherwise it returns nil, and p is unusable.
-func (p *pieces) whole() *Image {
+// restored returns the original state if the pieces are enough to restore it. The recorded digest
+// is the proof: nothing else is checked. Otherwise it returns nil, and p is unusable.
+func (p *pieces) restored() *Image {
 	p.mended()
 	if p.im.Link(context.Background()) != nil || p.im.Digest() != p.manifest.Digest {
 		return nil

@@ -69,7 +69,7 @@ type Player struct {
 	played int
 	// recorded holds the recorded state at the tick of the world.
 	recorded *Cursor
-	// schema is the last schema that fits accepted.
+	// schema is the last schema that checkTypes accepted.
 	schema *format.Schema
 	// err says why the world is unusable.
 	err error
@@ -208,7 +208,7 @@ func (p *Player) play(ctx context.Context, seq uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := p.fits(); err != nil {
+	if err := p.checkTypes(); err != nil {
 		return err
 	}
 	if p.step == nil {
@@ -286,7 +286,7 @@ func (p *Player) Refresh(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	err = p.view.RefreshAndRetry(ctx, func() error {
-		more, err = p.goOn(ctx)
+		more, err = p.extendPath(ctx)
 		return err
 	})
 	if err != nil {
@@ -295,29 +295,29 @@ func (p *Player) Refresh(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// goOn makes the path lead to the current head, and reports whether there are more ticks to play.
-// It moves the world only if its state is not on the new path.
-func (p *Player) goOn(ctx context.Context) (more bool, err error) {
+// extendPath makes the path lead to the current head, and reports whether there are more ticks to
+// play. It moves the world only if its state is not on the new path.
+func (p *Player) extendPath(ctx context.Context) (more bool, err error) {
 	head, last := p.view.Head(), p.seqAt(len(p.path))
 	// If the new head continues the path, and the next record to play still exists, append to the
 	// path.
 	path, err := p.view.Log.Path(last, head)
-	if err != nil || p.err != nil || p.played < len(p.path) && p.gone(p.path[p.played].seq) {
-		return true, p.turn(ctx, head)
+	if err != nil || p.err != nil || p.played < len(p.path) && p.wasRemoved(p.path[p.played].seq) {
+		return true, p.switchPath(ctx, head)
 	}
 	p.path = append(p.path, playables(path)...)
 	return len(path) > 0, nil
 }
 
-// gone reports whether record seq was removed.
-func (p *Player) gone(seq uint64) bool {
+// wasRemoved reports whether record seq was removed.
+func (p *Player) wasRemoved(seq uint64) bool {
 	_, ok := p.view.Log.Known(seq)
 	return !ok
 }
 
-// turn replaces the path with the one to record head. It goes back from the current record to the
-// last one that is on both paths. If that is the current record, the world stays as it is.
-func (p *Player) turn(ctx context.Context, head uint64) error {
+// switchPath replaces the path with the one to record head. It goes back from the current record
+// to the last one that is on both paths. If that is the current record, the world stays as it is.
+func (p *Player) switchPath(ctx context.Context, head uint64) error {
 	oldest, ok := p.view.OldestBase(head)
 	if !ok {
 		return p.view.Unreachable(head)
@@ -394,7 +394,7 @@ func (p *Player) seek(ctx context.Context, n int) error {
 // fill replaces the world with the recorded state. It empties the world first, because load keeps
 // resources that the state does not have.
 func (p *Player) fill() error {
-	if err := p.fits(); err != nil {
+	if err := p.checkTypes(); err != nil {
 		return err
 	}
 	// This removes resources that the state does not have.
@@ -415,8 +415,8 @@ func (p *Player) load() error {
 	return nil
 }
 
-// fits returns an error if the types of the world do not fit the recorded state.
-func (p *Player) fits() error {
+// checkTypes returns an error if the types of the world do not fit the recorded state.
+func (p *Player) checkTypes() error {
 	im := p.Recorded()
 	if im.Schema == p.schema && p.schema != nil {
 		return nil

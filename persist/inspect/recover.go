@@ -183,14 +183,14 @@ func mend(ctx context.Context, v *catalog.Catalog, s *SnapshotInfo) {
 
 // load is LoadSnapshot that tolerates damage to redundant parts: the tree of keys, and arrays
 // that follow from others. A state that is put together from pages counts only if it has the
-// recorded digest, see pieces.whole.
+// recorded digest, see pieces.restored.
 func (s *salvage) load(ctx context.Context, sn SnapshotInfo) (*Image, error) {
 	im, _, err := s.LoadSnapshot(ctx, sn, false)
 	if err == nil || ctx.Err() != nil {
 		return im, err
 	}
 	if p, e := gather(ctx, s.Catalog, sn.Name); e == nil {
-		if im := p.whole(); im != nil {
+		if im := p.restored(); im != nil {
 			s.note(err)
 			return im, nil
 		}
@@ -219,7 +219,7 @@ type salvage struct {
 // nothing is saved.
 func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (err error) {
 	if s.wanted, err = s.Resolve(options.At); err != nil {
-		return s.because(err)
+		return s.withProblems(err)
 	}
 	if options.At == "" {
 		s.wanted = s.newest()
@@ -258,8 +258,8 @@ func (s *salvage) note(err error) {
 	}
 }
 
-// because joins err and all problems.
-func (s *salvage) because(err error) error {
+// withProblems joins err and all problems.
+func (s *salvage) withProblems(err error) error {
 	return errors.Join(slices.Insert(slices.Clone(s.report.Problems), 0, err)...)
 }
 
@@ -290,7 +290,7 @@ func (s *salvage) nearest(ctx context.Context) (*Image, error) {
 		if next == target {
 			var ok bool
 			if next, ok = s.LastReachableBefore(target, s.loadable(), s.bad); !ok {
-				return nil, s.because(s.unreachable())
+				return nil, s.withProblems(s.unreachable())
 			}
 		}
 		target = next
@@ -315,7 +315,7 @@ func (s *salvage) unreachable() error {
 // next is the record before the first tick that does not fit, or target itself if no snapshot
 // leads to it. The only error is that of ctx.
 func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next uint64, err error) {
-	for _, sn := range s.whole(target) {
+	for _, sn := range s.basesOf(target) {
 		im, err := s.load(ctx, sn)
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
@@ -353,9 +353,9 @@ func (s *salvage) loadable() []SnapshotInfo {
 	return slices.DeleteFunc(slices.Clone(s.ours), func(sn SnapshotInfo) bool { return s.failed[sn.Number] })
 }
 
-// whole returns the snapshots that may lead to record target, nearest first, without those that
+// basesOf returns the snapshots that may lead to record target, nearest first, without those that
 // failed to load.
-func (s *salvage) whole(target uint64) (bases []SnapshotInfo) {
+func (s *salvage) basesOf(target uint64) (bases []SnapshotInfo) {
 	states := s.StatesTo(target)
 	for _, sn := range slices.Backward(s.ours) {
 		if states[sn.ID] && !s.failed[sn.Number] {
@@ -384,7 +384,7 @@ func (s *salvage) countLost(newest bool) {
 		return
 	}
 	for _, e := range s.Log.Tips() {
-		if e.Tick > r.Tick && len(s.whole(e.ID.Seq)) > 0 && e.ID.Seq != s.wanted {
+		if e.Tick > r.Tick && len(s.basesOf(e.ID.Seq)) > 0 && e.ID.Seq != s.wanted {
 			r.Tips = append(r.Tips, Tip{e.Tick, e.ID.Seq})
 		}
 	}
@@ -409,12 +409,12 @@ func (s *salvage) beyondEnd() error {
 // oldest base, and tries later ones if ticks between bases are damaged. Each try makes the
 // directory again. An error other than damage, such as a full disk, ends write.
 func (s *salvage) write(ctx context.Context, out string) error {
-	bases := s.whole(s.reached)
+	bases := s.basesOf(s.reached)
 	for _, base := range slices.Backward(bases) {
 		r, err := s.writeFrom(ctx, out, base)
 		if err == nil {
-			s.took(r, base)
-			_, s.report.Names, s.report.DroppedNames, err = r.written(ctx, out)
+			s.reportResult(r, base)
+			_, s.report.Names, s.report.DroppedNames, err = r.summary(ctx, out)
 			return err
 		}
 		if ctx.Err() != nil || !errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrForeign) && !errors.Is(err, format.ErrNotFound) {
@@ -448,13 +448,13 @@ func (s *salvage) writeFrom(ctx context.Context, out string, base SnapshotInfo) 
 func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
 	base := im.ID.Seq
 	older := func(sn SnapshotInfo) (journal.ID, bool) { return sn.ID, sn.ID.Seq < base }
-	if err := r.named(progress.Quiet(ctx), older); err != nil {
+	if err := r.writeNamed(progress.Quiet(ctx), older); err != nil {
 		return err
 	}
 	if err := r.begin(ctx, im); err != nil {
 		return err
 	}
-	last, err := r.to(ctx, im, s.reached)
+	last, err := r.writeTo(ctx, im, s.reached)
 	if err != nil {
 		return err
 	}
@@ -471,14 +471,14 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
 		there, ok := r.ids[sn.ID.Seq]
 		return there, ok && readable && e.ID == sn.ID && !way[sn.ID.Seq]
 	}
-	if err := r.named(progress.Quiet(ctx), aside); err != nil {
+	if err := r.writeNamed(progress.Quiet(ctx), aside); err != nil {
 		return err
 	}
 	return r.end(ctx, s.reached)
 }
 
-// took reports the contents of the result. Records on branches in the result are not lost.
-func (s *salvage) took(r *rewrite, base SnapshotInfo) {
+// reportResult reports the contents of the result. Records on branches in the result are not lost.
+func (s *salvage) reportResult(r *rewrite, base SnapshotInfo) {
 	s.report.From, s.report.Ticks = base.Tick, r.ticks
 	for seq := s.report.LostFrom; seq <= s.wanted && s.report.Lost > 0; seq++ {
 		// This record and the ones after it are lost.

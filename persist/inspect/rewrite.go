@@ -113,9 +113,9 @@ func (r *rewrite) snapshot(ctx context.Context, im *Image, id journal.ID, made t
 	return err
 }
 
-// named writes the named snapshots that idOf accepts. idOf returns the new ID of the state and
+// writeNamed writes the named snapshots that idOf accepts. idOf returns the new ID of the state and
 // true.
-func (r *rewrite) named(ctx context.Context, idOf func(SnapshotInfo) (journal.ID, bool)) error {
+func (r *rewrite) writeNamed(ctx context.Context, idOf func(SnapshotInfo) (journal.ID, bool)) error {
 	for _, s := range r.labelled {
 		id, ok := idOf(s)
 		if !ok {
@@ -135,7 +135,7 @@ func (r *rewrite) named(ctx context.Context, idOf func(SnapshotInfo) (journal.ID
 // begin makes im the base, after which the journal begins.
 func (r *rewrite) begin(ctx context.Context, im *Image) (err error) {
 	r.ids[im.ID.Seq], r.schema = im.ID, im.Stored()
-	if err := r.settle(ctx, im, true); err != nil {
+	if err := r.writeSnapshots(ctx, im, true); err != nil {
 		return err
 	}
 	// The journal takes an epoch above that of its log, so no new record has the ID of an
@@ -152,7 +152,7 @@ func (r *rewrite) begin(ctx context.Context, im *Image) (err error) {
 // append writes a record that continues the base or a written record. In the payload it replaces
 // only the parent ID.
 func (r *rewrite) append(ctx context.Context, rec *catalog.Record) error {
-	if err := r.announce(ctx, rec.Schema); err != nil {
+	if err := r.setSchema(ctx, rec.Schema); err != nil {
 		return err
 	}
 	parent := r.ids[rec.Parent]
@@ -169,10 +169,10 @@ func (r *rewrite) append(ctx context.Context, rec *catalog.Record) error {
 	return nil
 }
 
-// to writes the records that lead from im, the base, to record seq, and snapshots of some states
-// between. These are the named ones, those made by a conversion, and the last one. It returns the
-// last state.
-func (r *rewrite) to(ctx context.Context, im *Image, seq uint64) (*Image, error) {
+// writeTo writes the records that lead from im, the base, to record seq, and snapshots of some
+// states between. These are the named ones, those made by a conversion, and the last one. It
+// returns the last state.
+func (r *rewrite) writeTo(ctx context.Context, im *Image, seq uint64) (*Image, error) {
 	path, err := r.Path(im.ID.Seq, seq)
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (r *rewrite) to(ctx context.Context, im *Image, seq uint64) (*Image, error)
 	// Records are stored in the order of their seqs. A rewound branch has seqs between those of
 	// the path, so its records are written at that point.
 	r.before = func(ctx context.Context, was, im *Image, rec *catalog.Record) error {
-		if err := r.aside(ctx, was.ID.Seq+1, rec.ID.Seq-1); err != nil || was == im {
+		if err := r.writeBranches(ctx, was.ID.Seq+1, rec.ID.Seq-1); err != nil || was == im {
 			return err
 		}
 		return r.snapshot(ctx, im, r.ids[im.ID.Seq], r.committed(im.ID), "")
@@ -189,17 +189,17 @@ func (r *rewrite) to(ctx context.Context, im *Image, seq uint64) (*Image, error)
 		if err := r.append(ctx, rec); err != nil {
 			return err
 		}
-		return r.settle(ctx, im, rec.ID.Seq == seq)
+		return r.writeSnapshots(ctx, im, rec.ID.Seq == seq)
 	}
 	if im, _, err = r.along(ctx, im, path); err != nil {
 		return nil, err
 	}
-	return im, r.aside(ctx, seq+1, math.MaxUint64)
+	return im, r.writeBranches(ctx, seq+1, math.MaxUint64)
 }
 
-// aside writes rewound records with seqs from first to last that continue a written record, if
-// branches are wanted. It skips records that cannot be read.
-func (r *rewrite) aside(ctx context.Context, first, last uint64) error {
+// writeBranches writes rewound records with seqs from first to last that continue a written
+// record, if branches are wanted. It skips records that cannot be read.
+func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 	if !r.branches {
 		return nil
 	}
@@ -221,8 +221,8 @@ func (r *rewrite) aside(ctx context.Context, first, last uint64) error {
 	return nil
 }
 
-// settle writes the snapshots of im: one per name, and at least one if must is set.
-func (r *rewrite) settle(ctx context.Context, im *Image, must bool) error {
+// writeSnapshots writes the snapshots of im: one per name, and at least one if must is set.
+func (r *rewrite) writeSnapshots(ctx context.Context, im *Image, must bool) error {
 	var labels []string
 	for _, s := range r.labelled {
 		if s.ID == im.ID {
@@ -241,10 +241,10 @@ func (r *rewrite) settle(ctx context.Context, im *Image, must bool) error {
 	return nil
 }
 
-// announce makes s the schema of the next record. It compares pointers first: the catalog decodes
+// setSchema makes s the schema of the next record. It compares pointers first: the catalog decodes
 // each preamble once. If components were only added, a preamble in the same segment is enough. If
 // a type changed, a new segment begins.
-func (r *rewrite) announce(ctx context.Context, s *format.Schema) error {
+func (r *rewrite) setSchema(ctx context.Context, s *format.Schema) error {
 	if s == r.schema {
 		return nil
 	}
@@ -294,9 +294,9 @@ func (r *rewrite) committed(id journal.ID) time.Time {
 	return time.Time{}
 }
 
-// written opens the new store at dir. It returns the bytes of the store, its named snapshots, and
+// summary opens the new store at dir. It returns the bytes of the store, its named snapshots, and
 // the named snapshots that it lacks.
-func (r *rewrite) written(ctx context.Context, dir string) (size int64, names, dropped []string, err error) {
+func (r *rewrite) summary(ctx context.Context, dir string) (size int64, names, dropped []string, err error) {
 	v, err := catalog.Open(ctx, dir)
 	if err != nil {
 		return 0, nil, nil, err

@@ -31,13 +31,13 @@ var errWhole = errors.New("persist: the whole state is needed")
 type State struct {
 	Seq uint64 // Record that leads to the state.
 
-	outline *Image
-	digest  ecs.Digest
-	indices int
-	columns []stored // columns has the columns by component number.
-	reader  *snap.Reader
-	view    *View   // view is the view that is read.
-	census  *census // census is the set of live entities, or nil if Count was not called.
+	outline  *Image
+	digest   ecs.Digest
+	indices  int
+	columns  []stateColumn // columns has the columns by component number.
+	reader   *snap.Reader
+	view     *View     // view is the view that is read.
+	aliveSet *aliveSet // aliveSet is the set of live entities, or nil if Count was not called.
 	// failed says that a page could not be read. Read then starts over with the whole state,
 	// whatever f returns.
 	failed atomic.Bool
@@ -61,12 +61,12 @@ func (v *View) readPages(ctx context.Context, s SnapshotInfo, f func(*State) err
 	return !st.failed.Load() && !errors.Is(err, errWhole), err
 }
 
-// stateOf returns im as a State. Its columns are settled: they read from the image, never from a
+// stateOf returns im as a State. Its columns are in memory: they read from the image, never from a
 // page.
 func stateOf(im *Image) *State {
 	s := &State{outline: im, indices: len(im.Registry)}
 	for _, c := range im.Components {
-		s.columns = append(s.columns, stored{Component: c, state: s, settled: true})
+		s.columns = append(s.columns, stateColumn{Component: c, state: s, inMemory: true})
 	}
 	return s
 }
@@ -79,9 +79,9 @@ func newState(ctx context.Context, v *View, r *snap.Reader, save bool) (*State, 
 	if err := r.CheckRegistry(); err != nil {
 		return nil, err
 	}
-	s := &State{outline: outlineOf(m), digest: m.Digest, indices: m.Total, view: v, reader: r, columns: make([]stored, len(m.Components))}
+	s := &State{outline: outlineOf(m), digest: m.Digest, indices: m.Total, view: v, reader: r, columns: make([]stateColumn, len(m.Components))}
 	for n, c := range s.outline.Components {
-		s.columns[n] = stored{
+		s.columns[n] = stateColumn{
 			Component: c, state: s, number: n,
 			sparse: m.Array(n, format.SparseArray), dense: m.Array(n, format.DenseArray), data: m.Array(n, format.DataArray),
 		}
@@ -89,7 +89,7 @@ func newState(ctx context.Context, v *View, r *snap.Reader, save bool) (*State, 
 			return nil, fmt.Errorf("component %s: resource of %d rows", c.Name, c.N)
 		}
 		if !save && !c.Rewinds && !c.Resource && c.N > 0 {
-			if err := s.settle(ctx, &s.columns[n]); err != nil {
+			if err := s.loadRows(ctx, &s.columns[n]); err != nil {
 				return nil, err
 			}
 		}
@@ -135,8 +135,8 @@ func (s *State) Digest() ecs.Digest {
 }
 
 // column returns the column of c, a component of the outline.
-func (s *State) column(c *Component) *stored {
-	return &s.columns[slices.IndexFunc(s.columns, func(col stored) bool { return col.Component == c })]
+func (s *State) column(c *Component) *stateColumn {
+	return &s.columns[slices.IndexFunc(s.columns, func(col stateColumn) bool { return col.Component == c })]
 }
 
 // Holder returns the entity of a row of c, or [ecs.Vacant] for a gap. c must not be a resource.
@@ -165,7 +165,7 @@ func (s *State) Find(c *Component, e ecs.Entity) (int, error) {
 		return -1, nil
 	}
 	col := s.column(c)
-	if col.settled {
+	if col.inMemory {
 		return c.Find(e), nil
 	}
 	rows, err := col.sparsePage(int(e.Index()) / format.PageRows)
@@ -193,7 +193,7 @@ func (s *State) Has(c *Component, e ecs.Entity) (row []byte, has bool, err error
 // must not exceed [State.Span].
 func (s *State) Sparse(c *Component, lo, hi int) ([]int, error) {
 	col, entries := s.column(c), make([]int, 0, hi-lo)
-	if col.settled {
+	if col.inMemory {
 		return append(entries, c.Sparse()[lo:hi]...), nil
 	}
 	for index := lo; index < hi; index++ {
@@ -213,7 +213,7 @@ func (s *State) Sparse(c *Component, lo, hi int) ([]int, error) {
 // Span returns the highest index that has a row in c, plus one.
 func (s *State) Span(c *Component) (int, error) {
 	col := s.column(c)
-	if col.settled {
+	if col.inMemory {
 		return len(c.Sparse()), nil
 	}
 	for page := col.sparse.Pages() - 1; page >= 0; page-- {
@@ -234,7 +234,7 @@ func (s *State) Span(c *Component) (int, error) {
 // indexed component, Gaps reads all pages of dense.
 func (s *State) Gaps(c *Component) (n int, err error) {
 	col := s.column(c)
-	if col.settled || !c.Indexed {
+	if col.inMemory || !c.Indexed {
 		return c.Gaps, nil
 	}
 	for row := range c.Len() {
@@ -256,7 +256,7 @@ func (s *State) RowBytes(c *Component) (n int64, err error) {
 		return int64(w) * int64(c.Len()), nil
 	}
 	col := s.column(c)
-	if col.settled {
+	if col.inMemory {
 		for row := range c.Len() {
 			n += int64(len(c.Row(row)))
 		}
@@ -272,13 +272,13 @@ func (s *State) RowBytes(c *Component) (n int64, err error) {
 	return n, nil
 }
 
-// A stored is a component of a [State]. Its rows are read from pages, or are settled in memory.
-type stored struct {
+// A stateColumn is a component of a [State]. Its rows are read from pages, or are in memory.
+type stateColumn struct {
 	*Component
-	state   *State
-	settled bool
+	state    *State
+	inMemory bool
 
-	// number is the number of the component. This field and the ones below are unused if settled.
+	// number is the number of the component. This field and the ones below are unused if inMemory.
 	number              int
 	sparse, dense, data format.Array
 
@@ -295,7 +295,7 @@ type stored struct {
 }
 
 // fault adds the component to err, which is the error of a page of c.
-func (c *stored) fault(err error) error {
+func (c *stateColumn) fault(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -313,8 +313,8 @@ func (s *State) fault(err error) error {
 }
 
 // holder returns the entity of a row.
-func (c *stored) holder(row int) (ecs.Entity, error) {
-	if c.settled {
+func (c *stateColumn) holder(row int) (ecs.Entity, error) {
+	if c.inMemory {
 		return c.Entities[row], nil
 	}
 	if page := row / c.dense.PageRows; c.entityPage != page+1 {
@@ -328,9 +328,9 @@ func (c *stored) holder(row int) (ecs.Entity, error) {
 }
 
 // row returns an encoded row.
-func (c *stored) row(row int) ([]byte, error) {
+func (c *stateColumn) row(row int) ([]byte, error) {
 	switch {
-	case c.settled:
+	case c.inMemory:
 		return c.Component.Row(row), nil
 	case c.Width == 0:
 		return nil, nil
@@ -347,7 +347,7 @@ func (c *stored) row(row int) ([]byte, error) {
 
 // sparsePage returns the row of each index on a page of sparse, with -1 for indices without a
 // row. It returns an empty slice if no index has a row.
-func (c *stored) sparsePage(page int) ([]int32, error) {
+func (c *stateColumn) sparsePage(page int) ([]int32, error) {
 	if c.rowsPage != page+1 {
 		rows, err := c.readSparse(page, nil)
 		if err != nil {
@@ -360,7 +360,7 @@ func (c *stored) sparsePage(page int) ([]int32, error) {
 
 // readSparse is sparsePage without caching. It may reuse the memory of rows. Spans of a sweep
 // call it concurrently, each with rows of its own.
-func (c *stored) readSparse(page int, rows []int32) ([]int32, error) {
+func (c *stateColumn) readSparse(page int, rows []int32) ([]int32, error) {
 	if c.N == 0 || page >= c.sparse.Pages() {
 		return rows[:0], nil
 	}
@@ -385,7 +385,7 @@ func (c *stored) readSparse(page int, rows []int32) ([]int32, error) {
 }
 
 // page reads a page of values and checks all of its rows, so later reads need no check.
-func (c *stored) page(page int) (p pageRows, err error) {
+func (c *stateColumn) page(page int) (p pageRows, err error) {
 	content, err := c.state.reader.Page(c.data, page)
 	if err != nil {
 		return p, c.fault(err)
@@ -435,9 +435,9 @@ func (p *pageRows) row(i int) []byte {
 	return p.content[start:p.ends[i]:p.ends[i]]
 }
 
-// settle reads all rows of c into memory, and drops the rows of dead entities. Dropping moves
+// loadRows reads all rows of c into memory, and drops the rows of dead entities. Dropping moves
 // later rows up, so all rows must be read first.
-func (s *State) settle(ctx context.Context, c *stored) error {
+func (s *State) loadRows(ctx context.Context, c *stateColumn) error {
 	if err := s.Count(ctx); err != nil {
 		return err
 	}
@@ -464,7 +464,7 @@ func (s *State) settle(ctx context.Context, c *stored) error {
 			return c.fault(err)
 		}
 	}
-	c.settled = true
+	c.inMemory = true
 	// Gaps stay, since they have no entity.
 	c.Keep(func(row int) bool {
 		e := c.Entities[row]

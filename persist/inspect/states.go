@@ -167,21 +167,22 @@ func (v *View) DiffTo(ctx context.Context, a uint64, u *View, b uint64) (*Diff, 
 	return diffImages(ctx, older, newer)
 }
 
-// Part compares the history of record b of u with that of record a of v, tick by tick. It finds
-// the first tick after which their states differ. It ignores components that do not rewind.
+// FindDivergence compares the history of record b of u with that of record a of v, tick by tick.
+// It finds the first tick after which their states differ. It ignores components that do not
+// rewind.
 //
 // Two branches of one store are compared from their last common record, other histories from
-// their oldest common tick. Part only reads ticks that are equal in both. Otherwise it replays
-// both histories up to the tick and compares the digests. An error wraps [persist.ErrNotFound] if
-// there is no common tick.
-func (v *View) Part(ctx context.Context, a uint64, u *View, b uint64) (*Parting, error) {
+// their oldest common tick. FindDivergence only reads ticks that are equal in both. Otherwise it
+// replays both histories up to the tick and compares the digests. An error wraps
+// [persist.ErrNotFound] if there is no common tick.
+func (v *View) FindDivergence(ctx context.Context, a uint64, u *View, b uint64) (*Divergence, error) {
 	common, err := commonTicks(v.cat, a, u.cat, b)
 	if err != nil {
 		return nil, err
 	}
-	d := parting{
-		Parting: Parting{Compared: len(common)},
-		views:   [2]*catalog.Catalog{v.cat, u.cat}, cursors: [2]*Cursor{{view: v.cat}, {view: u.cat}},
+	d := divergenceSearch{
+		Divergence: Divergence{Compared: len(common)},
+		views:      [2]*catalog.Catalog{v.cat, u.cat}, cursors: [2]*Cursor{{view: v.cat}, {view: u.cat}},
 	}
 	p := progress.Start(ctx, progress.PhaseReplay, int64(len(common)))
 	for i := range common {
@@ -201,5 +202,5 @@ func (v *View) Part(ctx context.Context, a uint64, u *View, b uint64) (*Parting,
 		d.Equal = &common[i].CommonTick
 		p.Add(1)
 	}
-	return &d.Parting, nil
+	return &d.Divergence, nil
 }

@@ -33,7 +33,7 @@ import (
 type Span struct {
 	Entities []ecs.Entity
 	Next     int // First index after the span.
-	of       []swept
+	of       []spanColumn
 }
 
 // Sweep visits all live entities with index at least from, which must be the start of a span: 0
@@ -48,9 +48,9 @@ func (s *State) Sweep(ctx context.Context, from int, components []*Component, as
 	if err := s.Count(ctx); err != nil {
 		return err
 	}
-	kept := make([]*keptPages, len(components))
+	kept := make([]*sweptPages, len(components))
 	for i, c := range components {
-		kept[i] = &keptPages{stored: s.column(c), pages: map[int]*keptPage{}, from: from}
+		kept[i] = &sweptPages{stateColumn: s.column(c), pages: map[int]*sweptPage{}, from: from}
 	}
 	// Worker w uses asks[w] and spans[w] alone, for one span after the other. The kept pages are
 	// shared, under their locks.
@@ -75,10 +75,10 @@ func (s *State) Sweep(ctx context.Context, from int, components []*Component, as
 }
 
 // newSpan returns a span that fill reuses.
-func newSpan(kept []*keptPages) *Span {
-	s := &Span{of: make([]swept, len(kept))}
+func newSpan(kept []*sweptPages) *Span {
+	s := &Span{of: make([]spanColumn, len(kept))}
 	for n, k := range kept {
-		s.of[n] = swept{keptPages: k, resource: k.Resource && k.N > 0}
+		s.of[n] = spanColumn{sweptPages: k, resource: k.Resource && k.N > 0}
 	}
 	return s
 }
@@ -87,10 +87,10 @@ func newSpan(kept []*keptPages) *Span {
 func (s *Span) fill(st *State, page int) (err error) {
 	lo := page * format.PageRows
 	s.Next = min(lo+format.PageRows, st.indices)
-	s.Entities = st.living(s.Entities[:0], lo, s.Next)
+	s.Entities = st.appendAlive(s.Entities[:0], lo, s.Next)
 	for n := range s.of {
 		of := &s.of[n]
-		if of.page = nil; of.Resource || of.settled {
+		if of.page = nil; of.Resource || of.inMemory {
 			continue
 		}
 		if of.rows, err = of.readSparse(page, of.rows); err != nil {
@@ -112,7 +112,7 @@ func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 	if r < 0 {
 		return nil, false, nil
 	}
-	if of.settled {
+	if of.inMemory {
 		return of.Component.Row(r), true, nil
 	}
 	if of.Width == 0 {
@@ -137,7 +137,7 @@ func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 func (s *Span) pass(page int) {
 	for i := range s.of {
 		of := &s.of[i]
-		if of.settled || of.Resource || of.data.Rows == 0 {
+		if of.inMemory || of.Resource || of.data.Rows == 0 {
 			continue
 		}
 		// Row and index are equal, and gaps have no entry.
@@ -160,9 +160,9 @@ func (s *Span) pass(page int) {
 	}
 }
 
-// swept is a component of a span.
-type swept struct {
-	*keptPages
+// spanColumn is a component of a span.
+type spanColumn struct {
+	*sweptPages
 	resource bool
 	// rows are the rows of the indices of the span. It is empty if none has a row, or if the rows
 	// are in memory.
@@ -173,11 +173,11 @@ type swept struct {
 }
 
 // find returns the row of an entity of the span, or -1.
-func (c *swept) find(e ecs.Entity) int {
+func (c *spanColumn) find(e ecs.Entity) int {
 	switch {
 	case c.resource:
 		return 0
-	case c.settled && !c.Resource:
+	case c.inMemory && !c.Resource:
 		return c.Find(e)
 	case len(c.rows) == 0:
 		return -1
@@ -185,26 +185,26 @@ func (c *swept) find(e ecs.Entity) int {
 	return int(c.rows[e.Index()%format.PageRows])
 }
 
-// keptPages are the pages of values of a column during a sweep.
-type keptPages struct {
-	*stored
+// sweptPages are the pages of values of a column during a sweep.
+type sweptPages struct {
+	*stateColumn
 	from int // Index at which the sweep begins.
 	mu   sync.Mutex
 	// pages has the pages that are in use: a row was read or passed, but not all rows were
 	// passed.
-	pages map[int]*keptPage
+	pages map[int]*sweptPage
 	few   int // Number of shrunk pages.
 }
 
-// A keptPage is a page until all of its rows are passed.
+// A sweptPage is a page until all of its rows are passed.
 //
 // It has its own lock, so a slow read blocks only goroutines that need this page. If both locks
-// are needed, lock keptPages first.
-type keptPage struct {
+// are needed, lock sweptPages first.
+type sweptPage struct {
 	mu   sync.Mutex
 	rows *pageRows // nil before the page is read.
 
-	// The fields below are guarded by the lock of keptPages.
+	// The fields below are guarded by the lock of sweptPages.
 	n, left int
 	passed  []uint64 // Passed rows, as bits.
 	shrunk  bool
@@ -216,23 +216,23 @@ const fewRows = 16
 // manyPages returns how many whole pages of a column are kept before skip reads the holders of
 // their rows. If rows are in the order of indices, a sweep keeps fewer pages: those of one or two
 // spans per goroutine.
-func (k *keptPages) manyPages() int {
+func (k *sweptPages) manyPages() int {
 	return (2 + 2*parallel.Workers()) * max(1, format.PageRows/k.data.PageRows)
 }
 
 // at returns a page, and adds it if necessary.
-func (k *keptPages) at(page int) *keptPage {
+func (k *sweptPages) at(page int) *sweptPage {
 	p := k.pages[page]
 	if p == nil {
 		lo, hi := k.data.Span(page)
-		p = &keptPage{n: hi - lo, left: hi - lo, passed: make([]uint64, (hi-lo+63)/64)}
+		p = &sweptPage{n: hi - lo, left: hi - lo, passed: make([]uint64, (hi-lo+63)/64)}
 		k.pages[page] = p
 	}
 	return p
 }
 
 // get returns the rows of a page. Concurrent callers wait until it is read.
-func (k *keptPages) get(page int) (*pageRows, error) {
+func (k *sweptPages) get(page int) (*pageRows, error) {
 	k.mu.Lock()
 	p := k.at(page)
 	many := k.from > 0 && len(k.pages)-k.few > k.manyPages()
@@ -245,11 +245,11 @@ func (k *keptPages) get(page int) (*pageRows, error) {
 }
 
 // read returns the rows of p, and whether this call read them.
-func (k *keptPages) read(p *keptPage, page int) (rows *pageRows, read bool, err error) {
+func (k *sweptPages) read(p *sweptPage, page int) (rows *pageRows, read bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.rows == nil {
-		rows, err := k.stored.page(page)
+		rows, err := k.stateColumn.page(page)
 		if err != nil {
 			return nil, false, err
 		}
@@ -260,7 +260,7 @@ func (k *keptPages) read(p *keptPage, page int) (rows *pageRows, read bool, err 
 
 // skip marks rows of entities before the sweep as passed. If a page of holders cannot be read,
 // its rows are kept. This is no error, as the sweep did not ask for that page.
-func (k *keptPages) skip(p *keptPage, page int) {
+func (k *sweptPages) skip(p *sweptPage, page int) {
 	first, end := k.data.Span(page)
 	before := make([]uint64, len(p.passed))
 	for lo := first; lo < end; {
@@ -290,7 +290,7 @@ func (k *keptPages) skip(p *keptPage, page int) {
 }
 
 // pass marks rows [lo, hi) as passed.
-func (k *keptPages) pass(lo, hi int) {
+func (k *sweptPages) pass(lo, hi int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for lo < hi {
@@ -307,7 +307,7 @@ func (k *keptPages) pass(lo, hi int) {
 
 // release releases a page if no rows are left to pass, or shrinks it if few are. before is how
 // many rows were left before.
-func (k *keptPages) release(p *keptPage, page, before int) {
+func (k *sweptPages) release(p *sweptPage, page, before int) {
 	switch few := p.n / fewRows; {
 	// Readers of its rows still have the slice.
 	case p.left <= 0:
@@ -332,7 +332,7 @@ func mark(bits []uint64, lo, hi int) {
 
 // shrink keeps only the rows that were not passed, so that a few rows do not keep the whole page
 // in memory. It copies them. It is called once per page.
-func (p *keptPage) shrink() {
+func (p *sweptPage) shrink() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.rows == nil {

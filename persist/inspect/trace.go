@@ -249,7 +249,7 @@ func (t *trace) reachable(to uint64) uint64 {
 // run traces the records up to record seq.
 func (t *trace) run(ctx context.Context, seq uint64) error {
 	return t.each(ctx, seq, func(ctx context.Context, r *catalog.Record) error {
-		if err := t.across(ctx, r.Entry); err != nil {
+		if err := t.throughConversion(ctx, r.Entry); err != nil {
 			return err
 		}
 		before, err := t.step(ctx, r)
@@ -261,9 +261,9 @@ func (t *trace) run(ctx context.Context, seq uint64) error {
 	})
 }
 
-// across continues from the converted snapshot of the current state if record e has another
-// schema.
-func (t *trace) across(ctx context.Context, e journal.Entry) error {
+// throughConversion continues from the converted snapshot of the current state if record e has
+// another schema.
+func (t *trace) throughConversion(ctx context.Context, e journal.Entry) error {
 	next, err := t.view.SchemaAt(e)
 	if err != nil || t.schema == next || t.schema.Differs(next) == nil {
 		// The next step returns the error.

@@ -18,9 +18,9 @@ import (
 
 // A tree is the relation that one field of a component defines, such as ChildOf.Parent. It is
 // read without loading the state. A column has the entity and the target of each row, 16 bytes. A
-// living has the live entities of the registry. Both apply the ticks after the snapshot. At the
-// end, relation links sources to targets. Cycles are possible, so a walk ends at an entity that
-// it has visited.
+// liveRegistry has the live entities of the registry. Both apply the ticks after the snapshot. At
+// the end, relation links sources to targets. Cycles are possible, so a walk ends at an entity
+// that it has visited.
 
 // A TreeNode is an entity in the tree that [View.Tree] returns. An entity with the component is a
 // source. The entity in the field is its target, which is above the source. The zero entity means
@@ -69,7 +69,7 @@ func eachEntityField(t *layout.Type, path string, steps []int, f func(path strin
 
 // relationFrom reads a relation from a snapshot and the ticks after it.
 func relationFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, component, field string, seq uint64) (of *relation, err error) {
-	err = livingFrom(v, s, seq, func(r *snap.Reader, path []journal.Entry, l *living) error {
+	err = readLiveRegistry(v, s, seq, func(r *snap.Reader, path []journal.Entry, l *liveRegistry) error {
 		schema, err := lastSchema(v, r.Manifest, path)
 		if err != nil {
 			return err
@@ -244,12 +244,12 @@ type member struct {
 	source bool // The entity has the component.
 }
 
-const nobody = -1
+const noMember = -1
 
 // newRelation returns the relation of live entities in c. No-rewind components can have rows of
 // dead entities. Two members are never alive: the zero entity, which means no target, and
 // ecs.Vacant, which stands for gaps.
-func newRelation(ctx context.Context, c *column, l *living) (*relation, error) {
+func newRelation(ctx context.Context, c *column, l *liveRegistry) (*relation, error) {
 	r := &relation{number: map[ecs.Entity]int{}}
 	// Members are sorted by entity, so that the result does not depend on the order of a map.
 	// Targets are members whether they are alive or not.
@@ -291,7 +291,7 @@ func newRelation(ctx context.Context, c *column, l *living) (*relation, error) {
 func (r *relation) link() {
 	r.target, r.first = make([]int, len(r.members)), make([]int, len(r.members)+1)
 	for i, m := range r.members {
-		r.target[i] = nobody
+		r.target[i] = noMember
 		if t, ok := r.number[m.names]; ok && r.members[t].alive {
 			r.target[i] = t
 			r.first[t+1]++
@@ -304,7 +304,7 @@ func (r *relation) link() {
 	r.sources = make([]int, r.first[len(r.members)])
 	next := slices.Clone(r.first)
 	for i, t := range r.target {
-		if t != nobody {
+		if t != noMember {
 			r.sources[next[t]] = i
 			next[t]++
 		}
@@ -316,7 +316,7 @@ func (r *relation) link() {
 func (r *relation) all() (nodes []TreeNode, rootless []ecs.Entity) {
 	met := make([]bool, len(r.members))
 	for i, m := range r.members {
-		if m.alive && r.target[i] == nobody && (m.source || r.first[i] < r.first[i+1]) {
+		if m.alive && r.target[i] == noMember && (m.source || r.first[i] < r.first[i+1]) {
 			nodes = r.walk(nodes, i, met)
 		}
 	}
@@ -338,7 +338,7 @@ func (r *relation) of(e ecs.Entity) (nodes []TreeNode) {
 	met := make([]bool, len(r.members))
 	met[start] = true
 	// Go up to a root, or to a visited entity in a cycle.
-	for i := r.target[start]; i != nobody && !met[i]; i = r.target[i] {
+	for i := r.target[start]; i != noMember && !met[i]; i = r.target[i] {
 		met[i] = true
 		nodes = append(nodes, r.node(i, -1-len(nodes), false))
 	}
@@ -350,7 +350,7 @@ func (r *relation) of(e ecs.Entity) (nodes []TreeNode) {
 func (r *relation) node(i, depth int, last bool) TreeNode {
 	m := &r.members[i]
 	return TreeNode{
-		Entity: m.Entity, Target: m.names, TargetDead: m.names != 0 && r.target[i] == nobody,
+		Entity: m.Entity, Target: m.names, TargetDead: m.names != 0 && r.target[i] == noMember,
 		Depth: depth, Sources: r.first[i+1] - r.first[i], Last: last,
 	}
 }

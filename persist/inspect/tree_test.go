@@ -450,9 +450,9 @@ func TestColumn_InvalidTicks(t *testing.T) {
 		"a row cut short":     storage(format.StoragePatch{Before: rows, After: rows, ValueRanges: storetest.All(1), Values: row[1:]}),
 		"bytes behind a row":  storage(format.StoragePatch{Before: rows, After: rows, ValueRanges: storetest.All(1), Values: append(slices.Clone(row), 0)}),
 		"other rows before":   storage(format.StoragePatch{Before: rows + 1, After: rows}),
-		"rows of nobody":      storage(format.StoragePatch{Before: rows, After: 1 << 20}),
+		"rows of noMember":    storage(format.StoragePatch{Before: rows, After: 1 << 20}),
 		"entities cut short":  storage(format.StoragePatch{Before: rows, After: rows, EntityRanges: storetest.All(1), Entities: []byte{1}}),
-		"indices of nobody":   {Registry: &format.RegistryPatch{Alive: 9, Free: 9, Total: 1 << 20}},
+		"indices of noMember": {Registry: &format.RegistryPatch{Alive: 9, Free: 9, Total: 1 << 20}},
 		"a registry too long": {Registry: &format.RegistryPatch{Alive: 7, Free: 7, Total: 7, Ranges: storetest.All(1), Rows: []byte{1}}},
 		"more alive than are": {Registry: &format.RegistryPatch{Alive: 9, Free: 8, Total: 8}},
 	} {

@@ -15,8 +15,8 @@ import (
 // removes in the meantime is no longer shown.
 type View struct {
 	cat *catalog.Catalog
-	// census has the live entities of the last state for which [State.Count] was called.
-	census atomic.Pointer[census]
+	// aliveSet has the live entities of the last state for which [State.Count] was called.
+	aliveSet atomic.Pointer[aliveSet]
 }
 
 // OpenReadOnly opens the directory of a store, or a file that Save wrote, for reading.

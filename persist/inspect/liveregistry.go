@@ -13,20 +13,20 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A living is the set of live entities after some ticks. The live entities are the first rows of
+// A liveRegistry has the live entities after some ticks. The live entities are the first rows of
 // the registry. Rows that ticks wrote are in given, the others are in the snapshot. Memory grows
 // only with given: each reads the pages of the snapshot again, and skips the given rows.
-type living struct {
+type liveRegistry struct {
 	reader       *snap.Reader
 	alive, total int
 	given        map[int]ecs.Entity
 }
 
-// livingFrom calls read with a snapshot, the ticks after it and the live entities in it. read
+// readLiveRegistry calls read with a snapshot, the ticks after it and the live entities in it. read
 // applies the ticks.
-func livingFrom(v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Reader, path []journal.Entry, l *living) error) error {
+func readLiveRegistry(v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Reader, path []journal.Entry, l *liveRegistry) error) error {
 	return openAt(v, s, seq, func(r *snap.Reader, path []journal.Entry) error {
-		return read(r, path, &living{reader: r, alive: r.Manifest.Alive, total: r.Manifest.Total, given: map[int]ecs.Entity{}})
+		return read(r, path, &liveRegistry{reader: r, alive: r.Manifest.Alive, total: r.Manifest.Total, given: map[int]ecs.Entity{}})
 	})
 }
 
@@ -49,7 +49,7 @@ func openAt(v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Re
 
 // follow applies the ticks of path, which begins at the snapshot. It also passes each tick to the
 // functions in also, so that each tick is read once.
-func (l *living) follow(ctx context.Context, v *catalog.Catalog, path []journal.Entry, also ...func(*format.Tick) error) error {
+func (l *liveRegistry) follow(ctx context.Context, v *catalog.Catalog, path []journal.Entry, also ...func(*format.Tick) error) error {
 	id, schema := l.reader.Manifest.ID, l.reader.Manifest.Schema
 	return v.Records(ctx, path, func(_ context.Context, r *catalog.Record) error {
 		if err := v.Describe(r, id, func() *format.Schema { return schema }); err != nil {
@@ -68,7 +68,7 @@ func (l *living) follow(ctx context.Context, v *catalog.Catalog, path []journal.
 }
 
 // apply applies the registry patch of t, which must continue the state id.
-func (l *living) apply(t *format.Tick, id journal.ID) error {
+func (l *liveRegistry) apply(t *format.Tick, id journal.ID) error {
 	if t.Parent != id {
 		return fmt.Errorf("it continues state %v, not %v", t.Parent, id)
 	}
@@ -86,7 +86,7 @@ func (l *living) apply(t *format.Tick, id journal.ID) error {
 
 // each calls f with all live entities, in no particular order. Given rows replace those of the
 // snapshot. Rows from alive on belong to free indices.
-func (l *living) each(ctx context.Context, f func(e ecs.Entity)) error {
+func (l *liveRegistry) each(ctx context.Context, f func(e ecs.Entity)) error {
 	for row, e := range l.given {
 		if row < l.alive {
 			f(e)

@@ -12,26 +12,26 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A census is the set of live entities of a state. It is keyed by the digest of the state, so a
+// An aliveSet is the set of live entities of a state. It is keyed by the digest of the state, so a
 // second query for the same state need not read the registry again. Only states in snapshot files
-// need a census: an image has its own index.
+// need one: an image has its own index.
 //
-// Most generations are small, so a census stores them in two parts. The second part has pages
+// Most generations are small, so an aliveSet stores them in two parts. The second part has pages
 // only for indices with a larger generation:
 //
 //	alive   a bit per index
 //	low     a byte per index
 //	high    | page | nil | nil | page | …    4 bytes per index, or no page
-type census struct {
+type aliveSet struct {
 	digest ecs.Digest
 	alive  []uint32
 	low    []uint8
 	high   []atomic.Pointer[[format.PageRows]uint32]
 }
 
-// newCensus returns an empty census for that many indices.
-func newCensus(digest ecs.Digest, indices int) *census {
-	return &census{
+// newAliveSet returns an empty set for that many indices.
+func newAliveSet(digest ecs.Digest, indices int) *aliveSet {
+	return &aliveSet{
 		digest, make([]uint32, (indices+31)/32), make([]uint8, indices),
 		make([]atomic.Pointer[[format.PageRows]uint32], (indices+format.PageRows-1)/format.PageRows),
 	}
@@ -39,7 +39,7 @@ func newCensus(digest ecs.Digest, indices int) *census {
 
 // add adds the live entity e. It returns false if the index of e is out of range or taken.
 // Several goroutines may call add.
-func (c *census) add(e ecs.Entity) bool {
+func (c *aliveSet) add(e ecs.Entity) bool {
 	i := int64(e.Index())
 	if i >= int64(len(c.low)) || e.Generation() == 0 || atomic.OrUint32(&c.alive[i/32], 1<<(i%32))&(1<<(i%32)) != 0 {
 		return false
@@ -57,7 +57,7 @@ func (c *census) add(e ecs.Entity) bool {
 
 // generation returns the generation of the live entity with index i, or 0 if no live entity has
 // it. i must be in range.
-func (c *census) generation(i int) uint32 {
+func (c *aliveSet) generation(i int) uint32 {
 	g := uint32(c.low[i])
 	if high := c.high[i/format.PageRows].Load(); high != nil {
 		g |= high[i%format.PageRows] << 8
@@ -65,24 +65,24 @@ func (c *census) generation(i int) uint32 {
 	return g
 }
 
-// of reports whether c is the census of s.
-func (c *census) of(s *State) bool {
+// of reports whether c is the set of s.
+func (c *aliveSet) of(s *State) bool {
 	return c != nil && c.digest == s.digest && s.digest != 0 && len(c.low) == s.indices
 }
 
 // Count reads which entities are alive, unless that is known. It reads 8 bytes per index. The
 // view keeps a little more than 1 byte per index for the next call. [State.IsAlive] needs it.
 func (s *State) Count(ctx context.Context) error {
-	if s.Whole() || s.census != nil {
+	if s.Whole() || s.aliveSet != nil {
 		return nil
 	}
-	if known := s.view.census.Load(); known.of(s) {
-		s.census = known
+	if known := s.view.aliveSet.Load(); known.of(s) {
+		s.aliveSet = known
 		return nil
 	}
 	// Goroutines read the registry page by page. Its rows are not ordered by index. If two rows
 	// of a damaged registry have the same index, the second call of add fails.
-	counted, registry := newCensus(s.digest, s.indices), s.reader.Manifest.Registry()
+	counted, registry := newAliveSet(s.digest, s.indices), s.reader.Manifest.Registry()
 	// The live entities come first.
 	registry.Rows = min(registry.Rows, s.outline.Alive)
 	// Pages are read into these buffers and not kept.
@@ -105,8 +105,8 @@ func (s *State) Count(ctx context.Context) error {
 	if err != nil {
 		return s.fault(fmt.Errorf("entities: %w", err))
 	}
-	s.census = counted
-	s.view.census.Store(counted)
+	s.aliveSet = counted
+	s.view.aliveSet.Store(counted)
 	return nil
 }
 
@@ -116,18 +116,18 @@ func (s *State) IsAlive(e ecs.Entity) bool {
 	if s.Whole() {
 		return s.outline.IsAlive(e)
 	}
-	if s.census == nil || int64(e.Index()) >= int64(len(s.census.low)) {
+	if s.aliveSet == nil || int64(e.Index()) >= int64(len(s.aliveSet.low)) {
 		return false
 	}
-	return s.census.generation(int(e.Index())) == e.Generation() && e.Generation() > 0
+	return s.aliveSet.generation(int(e.Index())) == e.Generation() && e.Generation() > 0
 }
 
-// living appends the live entities with indices [lo, hi), in the order of their indices.
-func (s *State) living(dst []ecs.Entity, lo, hi int) []ecs.Entity {
+// appendAlive appends the live entities with indices [lo, hi), in the order of their indices.
+func (s *State) appendAlive(dst []ecs.Entity, lo, hi int) []ecs.Entity {
 	im := s.outline
 	for i := lo; i < hi; i++ {
 		if !s.Whole() {
-			if g := s.census.generation(i); g > 0 {
+			if g := s.aliveSet.generation(i); g > 0 {
 				dst = append(dst, ecs.NewEntity(uint32(i), g))
 			}
 		} else if row := int(im.Index[i]); row < im.Alive {
@@ -147,7 +147,7 @@ func (s *State) Skip(ctx context.Context, n int) (from, skipped int, err error) 
 	// Go span by span, as a sweep does: a sweep begins at the start of a span.
 	for from < s.indices {
 		next := min(from+format.PageRows, s.indices)
-		living := s.countLiving(from, next)
+		living := s.countAlive(from, next)
 		if skipped+living > n {
 			break
 		}
@@ -156,12 +156,12 @@ func (s *State) Skip(ctx context.Context, n int) (from, skipped int, err error) 
 	return from, skipped, nil
 }
 
-// countLiving counts the live entities with indices [lo, hi). lo must be the first index of a
+// countAlive counts the live entities with indices [lo, hi). lo must be the first index of a
 // page.
-func (s *State) countLiving(lo, hi int) (n int) {
+func (s *State) countAlive(lo, hi int) (n int) {
 	if !s.Whole() {
 		// Bits after the last index are zero.
-		for _, word := range s.census.alive[lo/32 : (hi+31)/32] {
+		for _, word := range s.aliveSet.alive[lo/32 : (hi+31)/32] {
 			n += bits.OnesCount32(word)
 		}
 		return n

@@ -21,8 +21,8 @@ import (
 // states stay equal. Checking this is cheap (sameTick). Otherwise the states are compared
 // (sameState).
 
-// A Parting says where two histories begin to differ.
-type Parting struct {
+// A Divergence says where two histories begin to differ.
+type Divergence struct {
 	Compared int         // Number of ticks that both histories have.
 	Equal    *CommonTick // The last common tick after which the states are equal, or nil.
 	First    *CommonTick // The first common tick after which the states differ, or nil.
@@ -34,24 +34,24 @@ type CommonTick struct {
 	Old, New uint64
 }
 
-// A parting is one call of View.Part.
-type parting struct {
-	Parting
+// A divergenceSearch is one call of View.FindDivergence.
+type divergenceSearch struct {
+	Divergence
 	views   [2]*catalog.Catalog
 	cursors [2]*Cursor
 }
 
-// A pairedTick is a common tick with its records in the two journals. The oldest state of a
+// A commonRecord is a common tick with its records in the two journals. The oldest state of a
 // history may have no record: then the entry has only Tick and ID.
-type pairedTick struct {
+type commonRecord struct {
 	CommonTick
 	records [2]journal.Entry
 }
 
 // commonTicks returns the ticks that both histories have, oldest first.
-func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (common []pairedTick, err error) {
+func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (common []commonRecord, err error) {
 	byTick := func(o, n journal.Entry) int { return cmp.Compare(o.Tick, n.Tick) }
-	for o, n := range matched(way(v, a), way(u, b), byTick) {
+	for o, n := range matched(historyTo(v, a), historyTo(u, b), byTick) {
 		if o == nil || n == nil {
 			continue
 		}
@@ -59,7 +59,7 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (co
 		if v.Log.World == u.Log.World && o.ID == n.ID {
 			common = common[:0]
 		}
-		common = append(common, pairedTick{CommonTick{o.Tick, o.ID.Seq, n.ID.Seq}, [2]journal.Entry{*o, *n}})
+		common = append(common, commonRecord{CommonTick{o.Tick, o.ID.Seq, n.ID.Seq}, [2]journal.Entry{*o, *n}})
 	}
 	if len(common) == 0 {
 		return nil, fmt.Errorf("%w: a tick in both histories", format.ErrNotFound)
@@ -67,9 +67,9 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (co
 	return common, nil
 }
 
-// way returns the records that lead to record seq, oldest first. It begins at the oldest state
-// that a snapshot leads to.
-func way(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
+// historyTo returns the records that lead to record seq, oldest first. It begins at the oldest
+// state that a snapshot leads to.
+func historyTo(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 	root := seq
 	for e := range v.Log.Ancestors(seq) {
 		// Records before a lost one do not lead here.
@@ -98,7 +98,7 @@ func way(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 
 // sameTick reports whether both histories went from one common tick to the next in a single,
 // equal step. If in doubt it returns false.
-func (d *parting) sameTick(from, to *pairedTick) bool {
+func (d *divergenceSearch) sameTick(from, to *commonRecord) bool {
 	var registries [2]*format.RegistryPatch
 	var patches [2][]namedPatch
 	for i, v := range d.views {
@@ -149,7 +149,7 @@ func (p namedPatch) same(q namedPatch) bool {
 
 // sameState compares the states after t by their digests. Each cursor moves on from an earlier
 // common tick, or loads a snapshot if that is nearer.
-func (d *parting) sameState(ctx context.Context, t *pairedTick) (bool, error) {
+func (d *divergenceSearch) sameState(ctx context.Context, t *commonRecord) (bool, error) {
 	for i, c := range d.cursors {
 		if err := c.Seek(ctx, t.records[i].ID.Seq); err != nil {
 			return false, err
