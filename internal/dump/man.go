@@ -52,8 +52,7 @@ func (a *app) man(root *cobra.Command, dir string) error {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // Readable for all users.
 			return system(err)
 		}
-		//nolint:gosec // Readable for all users.
-		if err := os.WriteFile(file, []byte(page.text), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(page.text), 0o644); err != nil { //nolint:gosec // Readable for all users.
 			return system(err)
 		}
 		doc.Pages = append(doc.Pages, page.file)

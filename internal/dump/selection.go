@@ -38,8 +38,8 @@ The language is that of expr-lang.org.`
 //	--sort                     all are asked, sorted, and then cut
 type selection struct {
 	with, without []string
-	where         []string // Sort keys, the most significant first.
-	sort          []string // The first is the one that matters most.
+	where         []string // All of these conditions must hold.
+	sort          []string // Sort keys, the most significant first.
 	desc          bool
 	window
 }
