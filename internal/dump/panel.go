@@ -10,13 +10,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A panel is a table over ticks and entities at once: a row for each entity at each tick that is
-// looked at. Its rows are printed as they are computed: neither the states nor the table lie in
-// memory.
+// Panel prints a table with a row for each entity at each sampled tick. It prints rows as it
+// computes them, so memory holds neither all states nor the whole table.
 //
-// Unlike in a plot, expressions are on entities, all of which are asked at each state. So nothing
-// is gained by telling them what a tick changed: they are bound to each state that is looked at,
-// and others are passed without a question.
+// Plot evaluates one world expression per tick and follows every change. A panel evaluates its
+// expressions for all entities, so following changes would save nothing. It binds them to each
+// sampled state and skips the other states.
 
 // panelDoc is what panel --json prints.
 type panelDoc struct {
@@ -77,10 +76,10 @@ last one. Expressions are on entities, as in ls and query; "… as NAME" names a
 	},
 }
 
-// A panel is expressions on entities, over the states of a way.
+// A panel evaluates expressions on entities at the states of a route.
 //
-// at, every, limit, format, texts, span and where are the flags; conditions and columns are
-// compiled for the last state of the way, and bound to each that is looked at.
+// The first fields are the flags. The expressions in conditions and columns are compiled for the
+// last state and bound to each sampled state.
 type panel struct {
 	*route
 	at     string
@@ -88,7 +87,7 @@ type panel struct {
 	limit  limit
 	format string
 	texts  []string
-	span   string // A..B, or "".
+	span   string // A..B, or "" if the command line has no range.
 	where  []string
 
 	conditions []*query.Expr
@@ -97,8 +96,8 @@ type panel struct {
 	doc        panelDoc
 }
 
-// print prints the rows as they are read. With a limit, whether there are more rows is known once
-// one was left out, but not how many.
+// print prints the rows as they are read. With a limit, it can tell that more rows follow, but not
+// how many.
 func (p *panel) print(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(try("query", s.path, "--select", "entity"), "it has one state; query prints it")
@@ -135,8 +134,8 @@ func (p *panel) print(s *source) (err error) {
 	return cmp.Or(err, p.unread)
 }
 
-// compile compiles what is asked for the last state, which most likely has all components that it
-// names.
+// compile compiles the conditions and columns for the last state, which most likely has all
+// components that they name.
 func (p *panel) compile() error {
 	end := p.route.end()
 	for _, text := range p.where {
@@ -158,7 +157,7 @@ func (p *panel) compile() error {
 	return distinct("panel", fields)
 }
 
-// headings returns the names of columns as a grid takes them.
+// headings returns the headings of the columns for a grid.
 func (p *panel) headings() (headings []string) {
 	for i, x := range p.columns {
 		headings = append(headings, field{name: p.names[i], number: x.Number}.heading())
@@ -166,8 +165,8 @@ func (p *panel) headings() (headings []string) {
 	return headings
 }
 
-// rows walks over the rows of the states that are looked at. One row more than the limit allows is computed, which tells that there are
-// more. An interrupt is asked for every 1024 rows, besides at each tick.
+// rows visits the rows of the sampled states. It computes one row beyond the limit to learn whether
+// more rows follow. It checks for an interrupt at each tick and every 1024 rows.
 func (p *panel) rows(visit func(panelRowDoc) error) error {
 	last, n := len(p.states)-1, 0
 	return ended(p.each(0, last, func(i int, im *inspect.Image, _ *inspect.Commit) error {
@@ -203,8 +202,8 @@ func (p *panel) rows(visit func(panelRowDoc) error) error {
 	}))
 }
 
-// bind makes all expressions read im. It compiles one again where components have become other
-// ones.
+// bind binds all expressions to im. It recompiles an expression if the components that it uses have
+// changed.
 func (p *panel) bind(im *inspect.Image) error {
 	for _, of := range [][]*query.Expr{p.conditions, p.columns} {
 		for _, x := range of {
@@ -216,7 +215,7 @@ func (p *panel) bind(im *inspect.Image) error {
 	return nil
 }
 
-// answers returns what the columns give for e.
+// answers evaluates the columns for e.
 func (p *panel) answers(e ecs.Entity) (answers []query.Answer, err error) {
 	answers = make([]query.Answer, len(p.columns))
 	for i, x := range p.columns {
@@ -227,10 +226,12 @@ func (p *panel) answers(e ecs.Entity) (answers []query.Answer, err error) {
 	return answers, nil
 }
 
-// csv writes the rows as a table for programs: nothing is empty, and constants are numbers.
+// csv writes the rows as CSV for programs: every value is written in full, and constants are
+// numbers.
 func (p *panel) csv() error {
 	out := csv.NewWriter(p.Out)
-	_ = out.Write(append([]string{"tick", "entity"}, p.names...)) // It keeps its first error.
+	// The error is sticky; Error returns it below.
+	_ = out.Write(append([]string{"tick", "entity"}, p.names...))
 	err := p.rows(func(r panelRowDoc) error {
 		row := []string{strconv.FormatUint(r.Tick, 10), r.Entity}
 		for _, v := range r.Values.answers {
@@ -247,7 +248,7 @@ func (p *panel) csv() error {
 	return cmp.Or(err, out.Error())
 }
 
-// holdAll reports whether all conditions hold for e; none is true of every entity.
+// holdAll reports whether all conditions hold for e. Without conditions it returns true.
 func holdAll(where []*query.Expr, e ecs.Entity) (bool, error) {
 	for _, x := range where {
 		if ok, err := x.Holds(e); !ok || err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Plot follows expressions over a way.
+// Plot evaluates expressions at the states of a route.
 //
-//	route.each ──▶ points: every expression is told of every tick, every Nth state is asked
-//	           ──▶ note: a line of numbers for each expression, for people
-//	           ──▶ print: a chart for each line, and a table of ends and extremes
+//	route.each ──▶ points: expressions follow every tick; every Nth state is evaluated
+//	           ──▶ note: appends the values to the line of each expression
+//	           ──▶ print: a chart of each line, and a table with the extremes
 //
-// An expression must be told of every tick, or it would not know what changed; --every only says at
-// which of them its value is kept. Damage makes a gap in the lines, not an end of them: a chart
-// that stops at the first bad record shows nothing.
+// An expression must follow every tick, because it updates its value from the changes of each tick.
+// --every only selects the states at which its value is recorded. Damage leaves a gap in a line,
+// and the line continues after the gap.
 
 // plotDoc is what plot --json prints.
 type plotDoc struct {
@@ -76,41 +76,41 @@ the table and the document shorter, not the reading.
 	},
 }
 
-// A plotter follows expressions along a way.
+// A plotter evaluates expressions along a route.
 type plotter struct {
 	*route
 	at     string
 	entity string
 	every  uint
 	texts  []string
-	span   string // A..B, or "".
+	span   string // A..B, or "" if the command line has no range.
 
-	hide        func(tick uint64) // Is told that damage hides the states from a tick on.
-	of          ecs.Entity        // Vacant: the world.
+	hide        func(tick uint64) // Called with the first tick whose state is hidden by damage.
+	of          ecs.Entity        // Vacant: the expressions are on the world.
 	exprs       []*query.Expr
 	lines       []plotLine
-	asked       int    // States,
-	first, last uint64 // and the ticks of the first and the last of them.
+	asked       int    // Number of evaluated states.
+	first, last uint64 // Ticks of the first and the last evaluated state.
 }
 
-// A plotLine is what is told to people of an expression.
+// A plotLine holds the values of one expression, and the statistics of its row in the table.
 type plotLine struct {
 	term.Series
 	begin, end query.Answer
 	low, high  extreme
-	failed     int   // States at which it had an error,
-	failure    error // and the first of these.
+	failed     int   // Number of states at which the expression failed.
+	failure    error // First error of the expression.
 	failedAt   stateDoc
 }
 
-// An extreme is a number that no other one of a line is below, or above, and the first tick that has it.
+// An extreme is the lowest or highest number of a line, with the first tick that has it.
 type extreme struct {
 	x      float64
 	answer query.Answer
 	tick   uint64
 }
 
-// arguments reads the command line.
+// arguments parses the command line.
 func (p *plotter) arguments(c *call) (err error) {
 	if p.texts, p.span, err = c.overTime(); err == nil && p.every == 0 {
 		err = c.misused("--every takes 1 or more")
@@ -118,9 +118,9 @@ func (p *plotter) arguments(c *call) (err error) {
 	return err
 }
 
-// overTime takes the command line apart: expressions, of which the last argument is none if it
-// can be a range. An expression that is written like a range of points, as 1..2 is, is taken for
-// one.
+// overTime splits the arguments into expressions and a range. The last argument is the range if it
+// has the form of one. An expression such as 1..2, which has the form of a range of points, is
+// therefore read as a range.
 func (c *call) overTime() (exprs []string, span string, err error) {
 	exprs = c.args[1:]
 	if n := len(exprs) - 1; n >= 0 && isRange(exprs[n]) {
@@ -135,16 +135,17 @@ func (c *call) overTime() (exprs []string, span string, err error) {
 	return exprs, span, err
 }
 
-// isRange reports whether text is written like a range, not like an expression.
+// isRange reports whether text has the form of a range.
 func isRange(text string) bool {
 	first, last, ok := strings.Cut(text, "..")
 	return ok && (first == "" || isPoint(first)) && (last == "" || isPoint(last))
 }
 
-// plot goes the way, and prints what the expressions give: as they are asked, or when all is known.
+// plot walks the route and prints the values: with --json while it walks, else as charts at the
+// end.
 //
-// Errors come in this order: what ended the walk, then expressions that never gave anything, then
-// damage that was passed.
+// Several errors can occur. plot returns the first of this order: the error that ended the walk, an
+// expression that failed at every state, skipped damage.
 func (p *plotter) plot(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(try("query", s.path, "--count"), "it has one state, and nothing to plot")
@@ -188,21 +189,21 @@ func (p *plotter) compile() (err error) {
 	return nil
 }
 
-// points walks over what the expressions give at the states that are asked.
+// points visits the values of the expressions at the sampled states.
 //
-// An entity that is not alive gives nothing, and so does an expression with an error, of which the
-// document has the text.
+// A dead entity has no value, nor has an expression that fails. The document contains the error
+// text.
 func (p *plotter) points(visit func(plotPointDoc) error) error {
 	last, seen := len(p.states)-1, stateDoc{}
 	before := -1
 	return p.each(0, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
 		at := plotPointDoc{stateDoc{im.Tick, p.states[i]}, cellsDoc{p.texts, make([]query.Answer, len(p.texts))}, ""}
-		if i > before+1 && before >= 0 { // States between were left out: no line is drawn over them.
+		if i > before+1 && before >= 0 { // A gap: draw no line over it.
 			p.hide(seen.Tick + 1)
 		}
-		// i counts states of the way, so a step of more than one is a gap.
+		// i is an index into the route, so a step of more than one is a gap.
 		before, seen = i, at.stateDoc
-		// Followed in any case, evaluated only where it is asked.
+		// Every expression follows every tick, but only sampled states are evaluated.
 		asked := p.states.sampled(i, p.every)
 		for n, x := range p.exprs {
 			err := x.Follow(im, c)
@@ -221,8 +222,8 @@ func (p *plotter) points(visit func(plotPointDoc) error) error {
 	})
 }
 
-// fail notes why there is no value. One state may have errors of several expressions; the document
-// has the first.
+// fail records an error of the expression at a state. If several expressions fail at one state, the
+// document has the first error.
 func (l *plotLine) fail(at *plotPointDoc, err error) {
 	if l.failed++; l.failed == 1 {
 		l.failure, l.failedAt = err, at.stateDoc
@@ -230,20 +231,20 @@ func (l *plotLine) fail(at *plotPointDoc, err error) {
 	at.Error = cmp.Or(at.Error, err.Error())
 }
 
-// cut ends the lines where damage hides the states from a tick on. The tick is the one behind the last state
-// seen: from there up to the next state asked nothing is drawn.
+// cut ends all lines at tick, the first whose state is hidden by damage. Nothing is drawn from tick
+// to the next evaluated state.
 func (p *plotter) cut(tick uint64) {
 	for n := range p.lines {
 		p.lines[n].Set(tick, math.NaN())
 	}
 }
 
-// note adds the values of a state to the lines. Infinity is no number that could be drawn among
-// others; it ends the line like nothing does. low and high begin beyond all numbers, so a line
-// without any has low above high.
+// note appends the values of a state to the lines. An infinite value breaks the line like a missing
+// one, because a chart cannot show it. low starts at +Inf and high at -Inf, so low is above high in
+// a line without numbers.
 func (p *plotter) note(at plotPointDoc) error {
 	if p.asked == 1 {
-		// asked counts this one by now.
+		// asked already includes this state.
 		p.first = at.Tick
 	}
 	p.last = at.Tick
@@ -257,7 +258,7 @@ func (p *plotter) note(at plotPointDoc) error {
 		if l.end = v; p.asked == 1 {
 			l.begin = v
 		}
-		if x < l.low.x { // Never of NaN.
+		if x < l.low.x { // False if x is NaN.
 			l.low = extreme{x, v, at.Tick}
 		}
 		if x > l.high.x {
@@ -267,11 +268,11 @@ func (p *plotter) note(at plotPointDoc) error {
 	return nil
 }
 
-// chartWidth is how wide charts are where nobody says how wide lines may be.
+// chartWidth is the width of charts if the width of the output is unknown.
 const chartWidth = 80
 
-// print prints a chart for each expression, and a table with their values in numbers. One chart is
-// higher than several are.
+// print prints a chart for each expression, and a table of their first, last, lowest and highest
+// values. A single chart is higher than each of several.
 func (p *plotter) print() {
 	width, rows := p.Width, map[bool]int{true: 10, false: 5}[len(p.lines) == 1]
 	if width == 0 {
@@ -301,7 +302,7 @@ func (p *plotter) print() {
 	g.Flush()
 }
 
-// short returns v for people, who have a column of such width as charts label their axes.
+// short formats v for the table, with the number format of the chart axes.
 func short(v query.Answer) string {
 	if x, ok := v.Float(); ok && strings.Contains(v.String(), ".") {
 		return term.Number(x)
@@ -309,8 +310,9 @@ func short(v query.Answer) string {
 	return v.String()
 }
 
-// failures tells of the expressions that had errors. One that had nothing else is an error. One
-// that failed at some states is told beside the result, with the first of them.
+// failures reports the expressions that failed. An expression that failed at every state is an
+// error. For an expression that failed at some states, failures prints a note with the first
+// failure.
 func (p *plotter) failures() error {
 	for i := range p.lines {
 		if l := &p.lines[i]; l.failed > 0 && l.failed == p.asked {

@@ -14,14 +14,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Query prints a table from expressions, in one of two ways:
+// Query prints a table of expressions, in one of two modes:
 //
-//	rows      selection ──▶ choice ──▶ part: the entities to print ──▶ their columns, looked up
-//	totals    selection ──▶ choice ──▶ group: every entity is added to its group ──▶ groups, sorted
+//	rows      selection ──▶ choice ──▶ part: entities to print ──▶ their columns, looked up
+//	totals    selection ──▶ choice ──▶ group: adds each entity to its group ──▶ sorted groups
 //
-// In the first, columns are computed only for entities that are printed: looked up, or for very many in batches. In the second, all
-// entities are asked and none is kept. Where totals are asked for, --sort is of the groups and the
-// conditions are of the entities.
+// Without totals, columns are computed only for the printed entities, one by one or, for very many,
+// in batches. With totals, all entities are evaluated and none is stored. The conditions then
+// select entities, and --sort orders the groups.
 
 // queryDoc is what query --json prints.
 type queryDoc struct {
@@ -77,34 +77,33 @@ A list of more than 16,384 entities of a save is made in parts: the save is read
 	},
 }
 
-// A querier says what to print of a selection: a row for each entity, or totals over all of them
-// or over groups. Either way the entities are asked one by one, and only what is printed is kept.
+// A querier holds the flags of query: which columns to print for each entity, or which totals for
+// each group.
 type querier struct {
 	selection
 	selected []string
 	totals   []totalFlag // In the order of the command line.
 	groupBy  []string
 
-	printing bool  // Something may have been printed.
-	broke    error // Why printing ended.
+	printing bool  // True once output may have been printed.
+	broke    error // The error with which printing ended, or nil.
 }
 
-// A field is a column that a query prints. Of a panel only the name and whether it has numbers are
-// set.
+// A field is a column that a query prints. For a panel, only name and number are set.
 type field struct {
 	name   string
 	expr   *query.Swept
-	number bool   // It has numbers, mostly.
-	total  string // What it is the total of expr, or "".
-	near   bool   // It may be a little off.
+	number bool   // True if most values are numbers.
+	total  string // The kind of total over expr, or "".
+	near   bool   // True if the total is approximate.
 }
 
-// query prints q for st. Two sweepers: the first asks all entities, what the second reads is looked
-// up for those that are printed alone.
+// query prints q for st. One sweeper evaluates the conditions for all entities. A second one looks
+// up the columns of the printed entities only.
 //
-// Where a page cannot be read, it is called again with the whole state. By then nothing was printed: batches
-// reads all pages before. If one could be read and cannot be read again, what was printed stands, and the error
-// is told.
+// If a page cannot be read, the caller calls query again with the whole state. This is safe because
+// batches reads all pages before the first row is printed. If a page fails later, query returns
+// that error and keeps what was printed.
 func (s *source) query(st *inspect.State, q *querier) error {
 	if q.printing {
 		return q.broke
@@ -120,11 +119,12 @@ func (s *source) query(st *inspect.State, q *querier) error {
 		q.selected = []string{"entity"}
 	}
 	columns := s.sweeper(st)
-	fields, err := columns.fields("--select", q.selected) // Of those chosen only.
+	// Evaluated for the printed entities only.
+	fields, err := columns.fields("--select", q.selected)
 	if err != nil {
 		return err
 	}
-	// A document says how many there are in all; people are told only if that costs nothing.
+	// JSON contains the total count. For text, it is counted only if that is cheap.
 	p, err := c.part(s.json)
 	if err != nil {
 		return err
@@ -146,8 +146,8 @@ func (s *source) query(st *inspect.State, q *querier) error {
 	return q.broke
 }
 
-// records prints the rows of a query: those of p, which are called one and many. Columns with
-// totals that are near are named in the document, and told people beside the table.
+// records prints the rows of a query. one and many are the singular and plural nouns for a row.
+// Columns with approximate totals are listed in the document, and a note names each of them.
 func (s *source) records(im state, fields []field, p part, one, many string, rows walk[[]query.Answer]) error {
 	names := namesOf(fields)
 	records := mapped(rows, func(answers []query.Answer) (cellsDoc, error) { return cellsDoc{names, answers}, nil })
@@ -169,7 +169,7 @@ func (s *source) records(im state, fields []field, p part, one, many string, row
 	return s.rest(err, g, p, one, many)
 }
 
-// heading returns the name of f as that of a column.
+// heading returns the heading of column f for a grid.
 func (f field) heading() string {
 	if f.number {
 		return ">" + f.name
@@ -185,8 +185,8 @@ func exprsOf(fields []field) []*query.Swept {
 	return describe.Listed(fields, func(f field) *query.Swept { return f.expr })
 }
 
-// fields compiles the columns that texts, the argument called what, name. A text is an expression,
-// perhaps with "as NAME" behind it.
+// fields compiles the columns of texts, which are given by the argument called what. A text is an
+// expression, optionally followed by "as NAME".
 func (w *sweeper) fields(what string, texts []string) (fields []field, err error) {
 	for _, text := range texts {
 		text, name := query.SplitName(text)
@@ -202,8 +202,8 @@ func (w *sweeper) fields(what string, texts []string) (fields []field, err error
 	return fields, distinct(what, fields)
 }
 
-// distinct returns an error if two of fields have the same name, by which rows are read. A program
-// reads rows by names, so two would be one.
+// distinct returns an error if two of fields have the same name. Programs address values by column
+// name, so names must be unique.
 func distinct(what string, fields []field) error {
 	names := namesOf(fields)
 	for i, name := range names {
@@ -214,12 +214,12 @@ func distinct(what string, fields []field) error {
 	return nil
 }
 
-// A totalFlag is one of --count, --sum EXPR, --min EXPR, --max EXPR and --avg EXPR, or of the totals
-// of --total. flag is the name that errors are told under, kind what is computed, text the
-// expression, and as the name that somebody gave the column.
+// A totalFlag is one of --count, --sum, --min, --max and --avg, or one of the totals in --total.
+// flag is the flag name for errors, kind the kind of total, text the expression, and as the column
+// name that was given, or "".
 type totalFlag struct{ flag, kind, text, as string }
 
-// name returns what the column of t is called, as people would write it in an expression.
+// name returns the column name of t, in the syntax of an expression.
 func (t totalFlag) name() string {
 	switch {
 	case t.as != "":
@@ -230,23 +230,23 @@ func (t totalFlag) name() string {
 	return t.kind + "(" + t.text + ")"
 }
 
-// totalOf reads "KIND(EXPR)", perhaps with "as NAME" behind it.
+// totalOf parses "KIND(EXPR)", optionally followed by "as NAME".
 func totalOf(text string) (totalFlag, error) {
 	total, name := query.SplitName(text)
 	kind, expr, ok := query.SplitTotal(total)
 	switch {
-	// Only count may stand alone; it counts all.
+	// Only count works without an expression; it counts all entities.
 	case !ok || expr == "" && kind != "count":
 		return totalFlag{}, errTakes
-	// SplitName returns the text as its own name where there is no "as".
+	// Without "as", SplitName returns the text as its own name.
 	case name == total:
 		name = ""
 	}
 	return totalFlag{"total", kind, cmp.Or(expr, "true"), name}, nil
 }
 
-// totalFlags declares the flags that ask for totals. Their order on the command line is that of the
-// columns, so they all append to one list.
+// totalFlags declares the flags for totals. All of them append to one list, so the columns have the
+// order of the command line.
 func (q *querier) totalFlags(f flags) {
 	f.BoolFunc("count", "count the entities", func(text string) error {
 		count, err := strconv.ParseBool(text)
@@ -279,38 +279,37 @@ func (q *querier) totalFlags(f flags) {
 	f.expressions(&q.groupBy, "group-by", "a row of totals for each value of this expression, or of these together")
 }
 
-// A group is the entities for which the expressions of --group-by give the same.
+// A group is the entities with equal values of the --group-by expressions.
 type group struct {
 	keys   []query.Answer
 	totals []*query.Total
 }
 
-// A grouping makes groups: each entity is added to that of its keys, which counts it, and is not
-// kept. Entities are evaluated by several goroutines, span by span, and added by one, in the order
-// of their indices: totals of floating point do not depend on how fast anybody was.
+// A grouping collects groups. It adds each entity to the totals of its group and does not store the
+// entity. Several goroutines evaluate spans of entities. One goroutine adds the results in index
+// order, so floating-point totals are reproducible.
 //
 //	answers of an entity ──▶ groupOf: byKey, or byName ──▶ totals of the group
 //
-// byKey saves making a text for each entity where there is one plain key; several keys, or values,
-// are compared by their text. Both lead to the same groups.
+// byKey avoids formatting a text for each entity if there is one plain key. Several keys, or keys
+// that are values, are compared by their text. Both maps contain the same groups.
 type grouping struct {
-	by     []field // None: one group.
+	by     []field // The --group-by columns; empty: one group of all entities.
 	keys   []*query.Swept
 	totals []field
 	kinds  []string
-	nought func() []*query.Total // Of no entity.
-	sort   []int                 // Columns, by which groups are ordered before their keys.
-	groups []*group              // In the order in which they were met.
+	nought func() []*query.Total // Returns the totals of an empty group.
+	sort   []int                 // Sort columns; groups that are equal in them are ordered by key.
+	groups []*group              // In the order in which they were found.
 	byName map[string]*group
-	byKey  map[query.Answer]*group // The same for a single key that is plain, which takes no text.
+	byKey  map[query.Answer]*group // The groups with a single plain key, by that key.
 }
 
-// maxGroups bounds what a grouping keeps: all of it, since the last entity may still belong
-// to the first group.
+// maxGroups bounds the number of groups in memory. All groups stay in memory until the end, because
+// the last entity may belong to the first group.
 const maxGroups = 1 << 20
 
-// groups prints totals. --offset and --limit are of the groups as well, and are applied when they
-// are printed.
+// groups prints totals. --offset and --limit apply to groups, when they are printed.
 func (s *source) groups(st *inspect.State, q *querier) error {
 	switch {
 	case len(q.selected) > 0:
@@ -323,8 +322,9 @@ func (s *source) groups(st *inspect.State, q *querier) error {
 	if err != nil {
 		return err
 	}
-	filters := q.selection                                             // Of the entities: its conditions, without an order.
-	filters.sort, filters.desc = nil, filters.desc && len(q.sort) == 0 // They are of the groups.
+	// The conditions select entities. The sort keys order the groups, so filters has none.
+	filters := q.selection
+	filters.sort, filters.desc = nil, filters.desc && len(q.sort) == 0
 	c, err := filters.choice(w, "query")
 	if err != nil {
 		return err
@@ -335,7 +335,7 @@ func (s *source) groups(st *inspect.State, q *querier) error {
 	return g.print(s, outline(st), q)
 }
 
-// grouping compiles what q asks for.
+// grouping compiles the keys and totals of q.
 func (w *sweeper) grouping(q *querier) (g *grouping, err error) {
 	g = &grouping{byName: map[string]*group{}, byKey: map[query.Answer]*group{}}
 	if g.by, err = w.fields("--group-by", q.groupBy); err != nil {
@@ -356,15 +356,15 @@ func (w *sweeper) grouping(q *querier) (g *grouping, err error) {
 	if g.sort, err = sortOf(q.sort, namesOf(g.fields())); err != nil {
 		return nil, err
 	}
-	// Without --group-by there is one group of all.
+	// Without --group-by, one group holds all entities.
 	if len(g.by) == 0 {
-		_, err = g.groupOf(nil) // It is there even if no entity is.
+		_, err = g.groupOf(nil) // The group exists even if no entity is selected.
 	}
 	return g, cmp.Or(err, distinct("--group-by", g.fields()))
 }
 
-// sortOf returns which of the columns --sort names. Columns of groups have names, so a text is
-// compared with these, and not compiled.
+// sortOf returns the indices of the columns that --sort names. It compares each text with the
+// column names and does not compile it.
 func sortOf(sort, columns []string) (numbers []int, err error) {
 	for _, text := range sort {
 		n := slices.Index(columns, strings.TrimSpace(text))
@@ -377,16 +377,16 @@ func sortOf(sort, columns []string) (numbers []int, err error) {
 	return numbers, nil
 }
 
-// fields returns the columns: what groups have in common, then their totals.
+// fields returns the columns: the keys, then the totals.
 func (g *grouping) fields() []field { return slices.Concat(g.by, g.totals) }
 
-// A grouped is an entity with what its group and the totals of that are made of.
+// A grouped is an entity with the values that grouping needs.
 type grouped struct {
 	e       ecs.Entity
-	answers []query.Answer // What it is grouped by, then what is totaled.
+	answers []query.Answer // The keys of the group, then the values to total.
 }
 
-// group makes the groups of all that the filters leave.
+// group adds all entities that the filters select to the groups of g.
 func (c *choice) group(g *grouping) error {
 	exprs := exprsOf(g.fields())
 	return query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found *[]grouped) error {
@@ -394,7 +394,7 @@ func (c *choice) group(g *grouping) error {
 		if !ok || err != nil {
 			return err
 		}
-		// Once for each span: room for all of its entities.
+		// Once for each span: reserve space for all of its entities.
 		if *found == nil {
 			*found = make([]grouped, 0, len(at.Entities))
 		}
@@ -413,8 +413,8 @@ func (c *choice) group(g *grouping) error {
 	})
 }
 
-// add counts e, of which answers are the keys and then what is totaled. An error names the entity
-// and the column that it is of.
+// add adds entity e to its group. answers holds the keys and then the values to total. An error
+// names the entity and the column.
 func (g *grouping) add(e ecs.Entity, answers []query.Answer) error {
 	of, err := g.groupOf(answers[:len(g.by)])
 	if err != nil {
@@ -428,8 +428,8 @@ func (g *grouping) add(e ecs.Entity, answers []query.Answer) error {
 	return nil
 }
 
-// groupOf returns the group of those keys, a new one if none has them. Answers cannot be keys
-// of a map: among them are lists and values, and numbers of several types that are the same.
+// groupOf returns the group of keys and creates it if it is new. Answers do not work as map keys in
+// general: they include lists, values, and equal numbers of different types.
 func (g *grouping) groupOf(keys []query.Answer) (*group, error) {
 	if len(keys) != 1 || !keys[0].Plain() {
 		return g.groupNamed(keys)
@@ -443,9 +443,11 @@ func (g *grouping) groupOf(keys []query.Answer) (*group, error) {
 	return of, err
 }
 
-// groupNamed finds the group of those keys by what they are as text.
+// groupNamed returns the group of keys, found by the text of keys. It creates the group if it is
+// new.
 func (g *grouping) groupNamed(keys []query.Answer) (*group, error) {
-	name := fmt.Sprintf("%q", describe.Listed(keys, query.Answer.Key)) // Quoted: two keys are not one with a blank.
+	// Quoted, so that texts with blanks stay distinct.
+	name := fmt.Sprintf("%q", describe.Listed(keys, query.Answer.Key))
 	switch {
 	case g.byName[name] != nil:
 		return g.byName[name], nil
@@ -457,8 +459,8 @@ func (g *grouping) groupNamed(keys []query.Answer) (*group, error) {
 	return n, nil
 }
 
-// print prints the groups that --offset and --limit leave, in the order of --sort and then of
-// their keys. Keys that are equal belong to one group, so the order is always the same.
+// print prints the groups within --offset and --limit, ordered by --sort and then by their keys.
+// Each key belongs to one group, so the order is deterministic.
 func (g *grouping) print(s *source, im state, q *querier) error {
 	rows := describe.Listed(g.groups, func(n *group) []query.Answer {
 		return slices.Concat(n.keys, describe.Listed(n.totals, (*query.Total).Result))
@@ -472,7 +474,7 @@ func (g *grouping) print(s *source, im state, q *querier) error {
 		return slices.CompareFunc(a[:len(g.by)], b[:len(g.by)], query.Answer.Compare)
 	})
 	for i := range g.totals {
-		// A column is near if it is so in any group.
+		// A column is approximate if it is approximate in any group.
 		g.totals[i].near = slices.ContainsFunc(g.groups, func(n *group) bool { return n.totals[i].Near() })
 	}
 	first, end := q.of(len(rows))

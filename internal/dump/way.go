@@ -11,37 +11,38 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// What commands over time have in common: which states they go to (way), and how they go over
+// This file has what all commands over time share: which states they visit (way), and how they skip
 // damage (route).
 //
 //	A..B or --at ──▶ way: the records from A to B, each the child of the one before
 //	way ──▶ route: which of these states can be reached, and a cursor
-//	route.each ──▶ together: load a state, follow the ticks from it, as far as the way is whole
+//	route.each ──▶ together: loads a state and replays the ticks after it, up to the next damage
 //
 //	snapshot              damage          snapshot
 //	   0 ── 1 ── 2 ── 3 ──  ×  ── 5 ── 6 ── 7 ── 8
 //	   [      together     ] lost lost lost [ together ]
 //
-// A record that cannot be read hides its own state and all behind it, up to the next that has a
-// snapshot: from there it goes on, and the damage is the error at the end.
+// An unreadable record hides its own state and all later ones, up to the next state that has a
+// snapshot. The walk continues at that snapshot, and the damage is returned as the error at the
+// end.
 
-// A way is states that lead to each other, oldest first, by their records.
+// A way is a path of states, oldest first, by their records. Each state is the parent of the next.
 type way []uint64
 
-// String says how many states w has.
+// String returns the number of states with its noun.
 func (w way) String() string { return term.Count(len(w), "state", "states") }
 
-// sampled reports whether --every asks about state i: every Nth from the first on, and the last.
-// Counted from the first, two calls on a store that grew in between ask about the same ticks.
+// sampled reports whether --every selects state i: every Nth from the first, and the last. Counting
+// starts at the first state, so two calls select the same ticks even if the store grew in between.
 func (w way) sampled(i int, every uint) bool {
 	return uint64(i)%uint64(every) == 0 || i == len(w)-1
 }
 
-// way returns the states of a range, or those on the way to at.
+// way returns the states of the range text or, if text is empty, the states from the oldest one to
+// at.
 //
-// The range is read as one of states: A.. ends at the newest one, ..B begins with the oldest that
-// can be shown, and so does --at alone. Records that are lost are on the way as well, as long as
-// their parents are known: a route marks them.
+// A.. ends at the newest state. ..B and --at alone begin at the oldest state that can be
+// reconstructed. Lost records are included if their parents are known; a route marks them.
 func (s *source) way(text string, at string) (way, error) {
 	first, last, isRange := strings.Cut(text, "..")
 	if text == "" {
@@ -56,7 +57,7 @@ func (s *source) way(text string, at string) (way, error) {
 	if first == "" {
 		from = s.oldest(to)
 	}
-	// It is called for its error alone; the way of a damaged journal is gathered below.
+	// Path is called for its error only. The loop below also handles a damaged journal.
 	_, err = s.Path(from, to)
 	if errors.Is(err, journal.ErrNotAncestor) {
 		return nil, s.missing(try("log", s.path), "record %d does not lead to record %d", from, to)
@@ -65,7 +66,7 @@ func (s *source) way(text string, at string) (way, error) {
 		return nil, err
 	}
 	states := way{to}
-	for e := range s.Log().Ancestors(to) { // Also over records that are lost.
+	for e := range s.Log().Ancestors(to) { // Includes lost records.
 		if states[len(states)-1] == from {
 			break
 		}
@@ -75,7 +76,7 @@ func (s *source) way(text string, at string) (way, error) {
 	return states, nil
 }
 
-// stored returns the states that there are snapshots of, by their records.
+// stored returns the records whose states have valid snapshots.
 func (s *source) stored() map[uint64]bool {
 	stored := map[uint64]bool{}
 	for _, sn := range s.View.Snapshots() {
@@ -86,10 +87,9 @@ func (s *source) stored() map[uint64]bool {
 	return stored
 }
 
-// oldest returns the oldest state that leads to record seq and that a snapshot
-// leads to. Ticks before it may still be in the journal, but no state they could be applied to. It
-// is the state of the oldest snapshot on the way from the root; the last ancestor known continues a
-// record that was pruned, or none, and of that state a snapshot may be left.
+// oldest returns the oldest ancestor of record seq whose state can be reconstructed. That is the
+// oldest ancestor with a snapshot. The journal may have older ticks, but no state to apply them to.
+// The parent of the oldest known record may be pruned and still have a snapshot.
 func (s *source) oldest(seq uint64) uint64 {
 	stored := s.stored()
 	oldest, last := seq, journal.Entry{Parent: seq}
@@ -105,23 +105,22 @@ func (s *source) oldest(seq uint64) uint64 {
 	return oldest
 }
 
-// A route is a way that is gone state by state, over damage: what that hides is left out.
+// A route walks a way state by state and skips the states that damage hides.
 //
-// lost grows while a command goes along: pass adds to it whatever turns out to be damaged. Indices
-// of the way, not records, are its keys.
+// The keys of lost are indices into states. pass adds to lost whenever the walk finds damage.
 type route struct {
 	*source
 	states way
 	cursor *inspect.Cursor
-	stored map[uint64]bool // States with snapshots.
-	lost   map[int]bool    // Of the way: those that are known to be out of reach.
-	unread error           // Why: the first damage that was met.
+	stored map[uint64]bool // Records whose states have snapshots.
+	lost   map[int]bool    // Indices of the states that cannot be reached.
+	unread error           // First damage that the walk found, or nil.
 }
 
-// route returns the way of a range, or that to at, and stands at its end. Lost are the states that
-// records lead to which are, up to the next that has a snapshot. Their damage is no news and is not
-// noted: opening the store found it, and read tells it at the end. The end must be reachable, else
-// there is no route.
+// route returns the route of a range, or the route to at, with the cursor on its last state. It
+// marks as lost each state whose record is lost, and the states after it up to the next snapshot.
+// It does not record their damage: opening the store found it, and read reports it. It returns an
+// error if the last state cannot be reached.
 func (s *source) route(text, at string) (r *route, err error) {
 	r = &route{source: s, stored: s.stored(), lost: map[int]bool{}}
 	if r.states, err = s.way(text, at); err != nil {
@@ -138,12 +137,12 @@ func (s *source) route(text, at string) (r *route, err error) {
 	return r, nil
 }
 
-// end returns the last state. It is valid until r is gone.
+// end returns the last state. The result is valid until the cursor of r moves.
 func (r *route) end() state { return state{r.cursor.Image(), r.cursor.Seq()} }
 
-// pass leaves out state i, for what is damaged, and those behind it that are reached by the same
-// record, and returns the next. The first damage is kept, which is the oldest where a command goes
-// forward. A snapshot ends what is passed, since a state that has one needs no record.
+// pass marks state i as lost because of damage, and the states after it up to the next snapshot. It
+// returns the index of the state with that snapshot. It keeps the first damage only: the oldest
+// one if the command walks forwards.
 func (r *route) pass(i int, damage error) (next int) {
 	r.unread = cmp.Or(r.unread, damage)
 	for next = i; next == i || next < len(r.states) && !r.stored[r.states[next]]; next++ {
@@ -152,11 +151,11 @@ func (r *route) pass(i int, damage error) (next int) {
 	return next
 }
 
-// each calls visit with the states first to last of the way that can be reached, and the tick that
-// led to each, which is nil where it was not come to from the state before.
+// each calls visit for the reachable states from index first to last. c is the tick that led to the
+// state, or nil if the state was loaded from a snapshot.
 //
-// A stretch that ends with damage is continued by the next state that is not lost, which together
-// loads from its snapshot. i is the next state to be visited: whatever error comes is about it.
+// After damage, the walk continues at the next state that is not lost; together loads it from its
+// snapshot. i is the next state to visit, so any error is about state i.
 func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *inspect.Commit) error) error {
 	i := first
 	next := func(im *inspect.Image, c *inspect.Commit) error {
@@ -177,11 +176,11 @@ func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *in
 	return nil
 }
 
-// together visits state i of the way and those behind it up to last that can be gone to from it, by
-// what is known. The first is loaded, and led to by no tick; the others follow from it by one each.
+// together visits state i and the following states up to last that can be replayed from it. It
+// loads state i, which has no tick, and applies one tick for each of the others.
 //
-// It ends before the first record that cannot be read or is known to be lost. The cursor and the
-// walk have a state each: the cursor stays at i.
+// It ends before the first record that is unreadable or known to be lost. The cursor and the walk
+// have separate states: the cursor stays at i.
 func (r *route) together(i, last int, visit func(im *inspect.Image, c *inspect.Commit) error) error {
 	if err := r.cursor.Seek(r.ctx, r.states[i]); err != nil {
 		return err
