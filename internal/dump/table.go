@@ -14,34 +14,31 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// From the words of a command line to an exit status:
+// This file turns a command line into an exit status:
 //
-//	os.Args ──▶ secrets taken out ──▶ cobra: command, flags, arguments ──▶ action ──▶ failure or nil
-//	        Main, run                 root, begin, app.cobra              command.run    execute, report
+//	os.Args ──▶ secrets removed ──▶ cobra: command, flags, args ──▶ action ──▶ failure or nil
+//	        Main, run               root, begin, app.cobra      command.run    execute, report
 
-// commands is the table of all commands. They stand in the order of the alphabet.
+// commands lists all commands, in alphabetical order.
 var commands = []*command{
 	&arraysCommand, &bisectCommand, &blameCommand, &branchesCommand, &compactCommand, &diffCommand, &editCommand, &exportCommand, &historyCommand,
 	&importCommand, &infoCommand, &logCommand, &lsCommand, &manCommand, &marksCommand, &mcpCommand, &panelCommand, &plotCommand, &queryCommand, &recoverCommand, &schemaCommand,
 	&serveCommand, &showCommand, &statsCommand, &tailCommand, &treeCommand, &verifyCommand,
 }
 
-// Main is the whole of a program: it runs the command that os.Args has, and returns
-// what to exit with. Besides directories and files it reads what the openers open, which
-// are by the scheme of URLs: that of "nats" opens nats://host/world. Export writes formats
-// beside its own.
+// Main runs the command in os.Args and returns the exit status of the program. It reads
+// directories, files, and URLs. openers maps URL schemes to functions: that of "nats" opens
+// nats://host/world. formats are additional formats of export.
 func Main(openers map[string]Opener, formats ...Format) int {
 	ctx, stop := interruptible()
 	defer stop()
 	return run(ctx, stop, openers, os.Args[1:], os.Stdout, os.Stderr, formats...)
 }
 
-// run runs the command that args has, until ctx ends, which stop does: also when nobody
-// reads what is printed, so that a walk through a large store does not go on for nothing.
+// run runs the command in args until ctx ends. stop ends ctx. The writer of standard output calls
+// stop if its reader has gone, so a walk through a large store ends early.
 //
-// That nobody reads any more is seen by the writer of standard output, which calls stop. If cobra
-// fails before it has read --json, the words are searched for it, so that a program that asked for
-// JSON gets its error as JSON.
+// If cobra fails before it has parsed --json, run searches args for it, so the error is JSON too.
 func run(ctx context.Context, stop func(), openers map[string]Opener, args []string, stdout, stderr io.Writer, formats ...Format) (code int) {
 	a := &app{Out: term.NewOut(stdout, stop), stdin: os.Stdin, stderr: stderr, openers: openers, secrets: secrets{}, formats: formats}
 	var f *failure
@@ -54,17 +51,17 @@ func run(ctx context.Context, stop func(), openers map[string]Opener, args []str
 	if f == nil {
 		return exitOK
 	}
-	a.json = a.json || slices.Contains(args, "--json") || slices.Contains(args, "--ndjson") // The flags may be what is wrong.
+	// The flags may not have been parsed.
+	a.json = a.json || slices.Contains(args, "--json") || slices.Contains(args, "--ndjson")
 	a.report(f)
 	return f.code
 }
 
-// execute runs the one of commands that args has, prints what is left to print, and returns how it
-// failed, or nil.
+// execute runs the command in args and returns its failure, or nil.
 //
-// Whatever happens, the bar ends, files are closed and the output is flushed, in this order; only
-// then it is known whether printing failed. A result that could not be printed is a failure of the
-// system, unless it was a pipe that was closed.
+// In every case it ends the progress bar, closes files and flushes the output, in this order. Write
+// errors are known only after the flush. A write error is a failure of the system, unless the
+// reader closed the pipe.
 func (a *app) execute(ctx context.Context, commands []*command, args []string) (f *failure) {
 	root := a.root(commands)
 	root.SetArgs(append([]string{}, args...))
@@ -73,33 +70,33 @@ func (a *app) execute(ctx context.Context, commands []*command, args []string) (
 	cmd, err := root.ExecuteContextC(ctx)
 	a.bar.End()
 	for _, files := range a.opened {
-		_ = files.Close() // They were only read.
+		_ = files.Close() // The files were only read, so an error loses nothing.
 	}
 	if e := a.Close(); e != nil {
 		err = &failure{code: exitSystem, err: e}
 	}
 	switch {
-	case err == nil || errors.Is(err, syscall.EPIPE): // The reader has seen enough, as head does.
+	case err == nil || errors.Is(err, syscall.EPIPE): // The reader closed the pipe, as head does.
 		return nil
-	case !errors.As(err, &f): // It is one of package cobra, and no command ran.
+	case !errors.As(err, &f): // An error of package cobra: no command ran.
 		f = unnamed(cmd, err)
 	}
 	return f
 }
 
-// interruptible returns a context that ends at the first interrupt, so that nothing
-// is left half-written. The second interrupt ends the program. stop is what makes it so: after the
-// first the signal has its usual effect.
+// interruptible returns a context that ends at the first interrupt, so that no output is left
+// half-written. The second interrupt kills the program, because stop then has restored the default
+// action of the signal.
 func interruptible() (context.Context, func()) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
 
-// root returns the command line that has commands. Cobra's own commands (help, completion) are made
-// now and changed to say what is wrong, see usage.go.
+// root returns the root command with commands below it. It adds the commands of cobra (help,
+// completion) and changes their error reports; see usage.go.
 func (a *app) root(commands []*command) *cobra.Command {
-	which := false // --version.
+	which := false // Value of --version.
 	root := &cobra.Command{
 		Use:   "ecsdump COMMAND STORE",
 		Short: "Print what a store or a save holds, without changing it",
@@ -121,7 +118,7 @@ Exit status:
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 		PersistentPreRunE:  a.begin,
-		DisableSuggestions: true, // Ours are better.
+		DisableSuggestions: true, // usage.go has better suggestions.
 	}
 	root.RunE = func(*cobra.Command, []string) error {
 		if which {
@@ -135,7 +132,7 @@ Exit status:
 	for _, c := range commands {
 		root.AddCommand(a.cobra(c))
 	}
-	for _, t := range topics { // They do nothing, so that help finds them.
+	for _, t := range topics { // Topics have no action; they exist for help.
 		root.AddCommand(&cobra.Command{Use: t.name, Short: t.title, Long: t.title + "\n\n" + t.text})
 	}
 	knownHelp(root)

@@ -10,17 +10,18 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Tail prints the newest ticks and, with --follow, those that programs commit from then on.
+// Tail prints the newest ticks and, with --follow, the ticks that programs commit later.
 //
-//	newest ──▶ follows: prints them
+//
+//	newest ──▶ follows: prints the entries
 //	             │  ▲
-//	        wait │  │ news: what the journal has that it had not; rewinds, openings and closings
+//	        wait │  │ news: visits new entries; reports rewinds, openings and closings
 //	             ▼  │
-//	          Refresh: reads what is new in the journal
+//	          Refresh: reads the new part of the journal
 //
-// Nothing tells that a store changed, so it is looked at again and again. Each look reads only what
-// is new. Between two looks a program may have committed, gone back and committed again: what
-// counts is how the journal stands.
+// A store sends no notifications, so tail polls it. Each poll reads only the new part of the
+// journal. A program may commit, rewind and commit again between two polls. Tail then reports only
+// the final state.
 
 // tailDoc is what tail --json prints.
 type tailDoc struct {
@@ -66,41 +67,40 @@ them are left out.`,
 	},
 }
 
-// A tailer prints the newest ticks and, with --follow, those that come. It knows the store by
-// what its journal says, and compares that with what it said when it was last looked at:
+// A tailer prints the newest ticks and, with --follow, new ones. At each poll it compares the
+// journal with its state at the last poll:
 //
 //	a higher epoch              a program opened the store
 //	a record, parent ≠ head     the program had rewound before it
 //	another head, no record     it rewound, and has not committed since
 //	clean                       it closed the store
 //
-// The journal does not say that a program was killed. The lock of the store does: look looks at it.
+// The journal does not show that a program was killed. look checks the lock of the store for that.
 //
-// seen and head are two: after a rewind the head is an older record, and what was seen stays seen.
+// seen and head differ after a rewind: the head is then an older record.
 type tailer struct {
 	logger
-	only     bool // None of those that are there.
+	only     bool // True if existing ticks are skipped.
 	follow   bool
 	interval time.Duration
 
-	seen  journal.ID // The last record that it came to.
+	seen  journal.ID // The last record that was visited.
 	head  uint64
 	clean bool
 	epoch uint64
 	grid  *term.Grid
-	look  func() // With --follow: looks at the lock, and calls writer.
+	look  func() // With --follow: checks the lock of the store and calls writer.
 }
 
-// interrupted reports whether a tail that ended with err followed the store until it was
-// interrupted: that is how it ends. Damage is an error all the same: it was met before the
-// interrupt.
+// interrupted reports whether an interrupt ended a tail with --follow, which is its normal end.
+// Damage is still an error, because tail found it before the interrupt.
 func (t *tailer) interrupted(c *call, err error) bool {
 	return t.follow && c.ctx.Err() != nil && !errors.Is(err, persist.ErrCorrupt)
 }
 
-// run prints the newest ticks and follows the store from there. A pager would hold what
-// comes slowly, so with --follow there is none. What the journal says is noted before the first
-// tick is printed, so that whatever comes meanwhile is news.
+// run prints the newest ticks and follows the store. With --follow it uses no pager, because a
+// pager delays slow output. It records the state of the journal before it prints, so later changes
+// count as new.
 func (t *tailer) run(s *source) error {
 	t.source = s
 	if s.IsSave() {
@@ -123,7 +123,7 @@ func (t *tailer) run(s *source) error {
 		t.seen = log.Entries[n-1].ID
 	}
 	switch {
-	case s.json || t.follow: // An empty list, or one that may still grow.
+	case s.json || t.follow: // An empty list, or one that may grow.
 	case len(log.Entries) == 0:
 		s.Line("the journal has no records")
 		return nil
@@ -139,14 +139,15 @@ func (t *tailer) run(s *source) error {
 	if err == nil && !s.json {
 		t.grid.Flush()
 	}
-	if damage := s.damage(); err == nil && damage != nil { // Some may have been found since.
+	// Some damage may have been found since the start.
+	if damage := s.damage(); err == nil && damage != nil {
 		return damage
 	}
 	return err
 }
 
-// newest returns the newest records that the filter lets through, and how many come
-// before them. With --new there are none, and so all are earlier.
+// newest returns the newest records that pass the filter, and the number of records before them.
+// With --new it returns no records and counts all of them as earlier.
 func (t *tailer) newest() (entries []journal.Entry, earlier int, err error) {
 	all := t.Log().Entries
 	if t.only {
@@ -155,15 +156,15 @@ func (t *tailer) newest() (entries []journal.Entry, earlier int, err error) {
 	return t.cut(all)
 }
 
-// say prints something that happened to the store and is no tick, which only people are told.
+// say prints an event of the store that is not a tick. JSON output leaves it out.
 func (t *tailer) say(text string) {
 	if !t.json {
 		t.grid.StyledText(term.Faint, "        %s", text)
 	}
 }
 
-// follows visits the ticks of entries, and with --follow those that come then, until the call
-// ends. Records that were pruned before they were read are left out, not an error.
+// follows visits the ticks of entries and, with --follow, new ones until the call ends. It skips
+// records that were pruned before they were read.
 func (t *tailer) follows(entries []journal.Entry, visit func(*tailTickDoc) error) error {
 	err := t.forward(entries, func(d *recordDoc) error { return visit(&tailTickDoc{*d, 0}) })
 	if err != nil && !t.removed(err) {
@@ -185,16 +186,16 @@ func (t *tailer) follows(entries []journal.Entry, visit func(*tailTickDoc) error
 	return nil
 }
 
-// writer says so if the program that wrote the store has ended without closing it. That another one opens the
-// store, or that it was closed, shows in the journal.
+// writer prints a message if the program that wrote the store ended without closing it. Opening and
+// closing are visible in the journal.
 func (t *tailer) writer(program string, running, closed bool) {
 	if !running && !closed {
 		t.say(fmt.Sprintf("the program that wrote the store has ended without closing it, seen at %s: %s", timeText(time.Now()), program))
 	}
 }
 
-// wait prints what there is, and waits until it is time to look again. The grid is flushed first,
-// then the writer: somebody who waits for a tick sees it before the next look.
+// wait flushes the grid and the output, then waits for the next poll. The flush makes new ticks
+// visible before the wait.
 func (t *tailer) wait() error {
 	if !t.json {
 		t.grid.Flush()
@@ -210,18 +211,18 @@ func (t *tailer) wait() error {
 	}
 }
 
-// news visits the ticks that the journal has and had not when it was last looked at, and says
-// what else happened.
+// news visits the new ticks of the journal and prints other events.
 //
-// Each new record says by its parent whether the program went back before it; after the last, the
-// head of the journal says whether it went back since.
+// The parent of a new record shows whether the program rewound before that record. The head of the
+// journal shows whether it rewound after the last record.
 func (t *tailer) news(visit func(*tailTickDoc) error) error {
 	log := t.Log()
-	if log.Epoch > t.epoch { // It may have been opened and closed more than once since.
+	// The store may have been opened and closed several times since the last poll.
+	if log.Epoch > t.epoch {
 		t.epoch, t.clean = log.Epoch, false
 		t.say("opened by a program")
 	}
-	// Made anew each time: what is known to be rewound changes as the journal grows.
+	// Use a new reader each time, because more records become rewound as the journal grows.
 	r := logReader{logger: &t.logger, in: t.standing()}
 	for _, e := range t.fresh() {
 		undone := t.goTo(e.Parent)
@@ -234,7 +235,7 @@ func (t *tailer) news(visit func(*tailTickDoc) error) error {
 			return err
 		}
 	}
-	if !t.json { // The next record tells a program, and from the last one that it was told.
+	if !t.json { // In JSON, the next record reports the rewind.
 		t.goTo(log.Head)
 	}
 	if log.Clean && !t.clean {
@@ -244,9 +245,8 @@ func (t *tailer) news(visit func(*tailTickDoc) error) error {
 	return nil
 }
 
-// goTo makes record seq the head, and says so if it was not. It returns how many records do
-// not lead to the head any more. People are told on a line of its own; what it returns is for
-// programs.
+// goTo makes record seq the head, and prints a message if the head changed. It returns how many
+// records no longer lead to the head, for JSON.
 func (t *tailer) goTo(seq uint64) (undone int) {
 	if seq != t.head {
 		undone = t.undone(seq)
@@ -256,9 +256,9 @@ func (t *tailer) goTo(seq uint64) (undone int) {
 	return undone
 }
 
-// fresh returns the records that come after the one that was seen last. A later
-// opening of the journal may give seqs again that were lost. So they are ordered by epoch, then
-// seq, and the search goes back from the end: what is new is short.
+// fresh returns the records after the last one seen. A later opening of the journal may reuse lost
+// seqs, so records are ordered by epoch, then seq. The search starts at the end, because few
+// records are new.
 func (t *tailer) fresh() []journal.Entry {
 	entries := t.Log().Entries
 	first := len(entries)
@@ -272,20 +272,19 @@ func (t *tailer) fresh() []journal.Entry {
 	return entries[first:]
 }
 
-// removed reports whether err says that a record, or what leads to it, was pruned
-// before it was read.
+// removed reports whether err says that a record, or an ancestor that it needs, was pruned before
+// it was read.
 func (t *tailer) removed(err error) bool { return t.follow && errors.Is(err, persist.ErrNotFound) }
 
-// undone returns how many records led to the head that do not lead to record seq, as
-// far as the journal goes back. It follows both ways back, always from the later record, until
-// they meet.
+// undone returns how many ancestors of the head are not ancestors of record seq, as far as the
+// journal goes back. It follows both paths back, always from the later record, until they meet.
 //
 //	head 9 ── 8 ── 7 ──┐
 //	                   5 ── 4     undone(6) is 3: records 9, 8 and 7
 //	   new 6 ──────────┘
 //
-// Parents have lower seqs, so the later of the two cannot be an ancestor of the other. A record
-// that was pruned ends it.
+// A parent has a lower seq, so the later record cannot be an ancestor of the earlier one. A pruned
+// record ends the search.
 func (t *tailer) undone(seq uint64) (n int) {
 	for old := t.head; old != seq; {
 		later := max(old, seq)
@@ -302,8 +301,8 @@ func (t *tailer) undone(seq uint64) (n int) {
 	return n
 }
 
-// moved returns the line that is printed when the newest state has become that of record
-// seq, and so many records do not lead to it any more.
+// moved returns the message for a head that has moved to record seq. undone is the number of
+// records that no longer lead to the head.
 func (t *tailer) moved(seq uint64, undone int) string {
 	to := fmt.Sprintf("record %d", seq)
 	if e, ok := t.Log().Find(seq); ok {

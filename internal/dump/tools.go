@@ -18,44 +18,44 @@ import (
 	"github.com/stet-ecs/stet/internal/near"
 )
 
-// What an agent may ask is described by what there is already: the table of commands, their flags,
-// and the types of their documents.
+// The tools for agents are derived from the table of commands, their flags, and the types of their
+// documents:
 //
 //	command.doc              ──▶ description, without paragraphs on flags that are hidden
 //	flags, takes             ──▶ input: a JSON Schema; the members of a call ──▶ arguments
 //	types of documents       ──▶ output: a JSON Schema, see docschema.go
 //
-// Only what a description for people cannot say stands here: the names of arguments, what to hide,
-// and how to ask on when an answer was cut. What writes files or runs programs is in no tool, or is
-// hidden.
+// This file adds only what help texts lack: names of arguments, hidden flags, and how to get the
+// rest of a cut answer. Commands that write files or run programs are not tools. A flag that does
+// so is hidden.
 
-// A tool is a command as an agent calls it. What it takes and what it answers is what the command
-// says of itself: its arguments and flags, and the types of its documents.
+// A tool is a command that an agent can call. Its input comes from the arguments and flags of the
+// command, its output from the document types.
 //
-// takes come in the order in which the command takes them, so none can be given without those
-// before it. docs are all types that the command may print.
+// takes has the order of the command line, so an argument requires all arguments before it. docs
+// lists all document types that the command may print.
 type tool struct {
 	command *command
 	takes   []argument
-	hides   []string // Flags that are not for agents.
-	anew    bool     // The store is opened for each question.
+	hides   []string // Flags that agents cannot use.
+	anew    bool     // True if the store is reopened for each question.
 	on      string   // How to ask for what an answer leaves out.
 	docs    []any
 }
 
-// An argument is what a tool takes as the command takes it without a flag, behind STORE.
+// An argument is an argument of the command after STORE.
 type argument struct{ name, usage string }
 
-// A list of arguments has a name that ends in s.
+// isList reports whether a takes a list: its name then ends in s.
 func (a argument) isList() bool { return strings.HasSuffix(a.name, "s") }
 
-// What a tool takes to name one of several stores.
+// These members of a call select one of several stores.
 const (
 	storeMember  = "store"
-	secondMember = "store2" // For diff.
+	secondMember = "store2" // The second store of diff.
 )
 
-// Of a list, an agent gets agentLimit without --limit, and cannot ask for more than maxLimit at once.
+// agentLimit is the value of --limit if the agent gives none. maxLimit is its largest value.
 const (
 	agentLimit = 50
 	maxLimit   = 1000
@@ -63,7 +63,7 @@ const (
 
 var rangeArgument = argument{"range", "A..B, as in 100..200, A.. or ..B; each is a point in time"}
 
-// tools are those there are.
+// tools lists all tools.
 var tools = []tool{
 	{command: &infoCommand, anew: true, on: "ask schema for components, log for ticks", docs: []any{infoDoc{}}},
 	{command: &schemaCommand, hides: []string{"go"}, on: "ask show for an entity", docs: []any{schemaDoc{}}},
@@ -119,14 +119,14 @@ var tools = []tool{
 	},
 }
 
-// title returns the first line of what is to be said of c.
+// title returns the first line of the help text of c.
 func (c *command) title() string {
 	title, _, _ := strings.Cut(c.doc, "\n")
 	return title
 }
 
-// description is the help of the command, but for what is said of flags that are hidden. A
-// paragraph goes as a whole if it mentions such a flag.
+// description returns the help text of the command, without the paragraphs that mention a hidden
+// flag.
 func (t *tool) description() string {
 	paragraphs := slices.DeleteFunc(strings.Split(t.command.doc, "\n\n"), func(p string) bool {
 		return slices.ContainsFunc(t.hides, func(flag string) bool { return strings.Contains(p, "--"+flag) })
@@ -134,8 +134,8 @@ func (t *tool) description() string {
 	return strings.Join(append(paragraphs, "Where left_out says that something was left out: "+t.on+"."), "\n\n")
 }
 
-// flags returns the flags that t takes, by the names of its members: there - is _. The command is
-// made to declare them once more, on a set of its own that nothing is run with.
+// flags returns the flags of t by member name, with _ for -. The command declares its flags again,
+// on a separate command of cobra that is never run.
 func (t *tool) flags() map[string]*pflag.Flag {
 	cmd := &cobra.Command{}
 	t.command.run(flags{cmd.Flags(), cmd})
@@ -148,14 +148,14 @@ func (t *tool) flags() map[string]*pflag.Flag {
 	return byName
 }
 
-// isList reports whether a flag can be given several times. Kinds are those of flags.go, and those
-// of package pflag; "func" is --sum and its like.
+// isList reports whether a flag can be given several times. The types are those of flags.go and
+// package pflag; "func" is the type of --sum, --min, --max and --avg.
 func isList(f *pflag.Flag) bool {
 	return slices.Contains([]string{"stringSlice", "exprs", "expr", "entities", "words", "func"}, f.Value.Type())
 }
 
-// input returns the schema of what t takes, of these stores. Which store is asked only for if there
-// are several.
+// input returns the JSON Schema of the input of t for stores. It has members for the store only if
+// there are several stores.
 func (t *tool) input(stores []string) map[string]any {
 	properties := map[string]any{}
 	for _, a := range t.takes {
@@ -176,8 +176,8 @@ func (t *tool) input(stores []string) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-// flagSchema returns the schema of what a flag takes. A limit has bounds here that a command line
-// has not: an agent cannot ask for all.
+// flagSchema returns the JSON Schema of a flag. A limit has bounds for agents: an agent cannot ask
+// for all elements.
 func (t *tool) flagSchema(f *pflag.Flag) map[string]any {
 	one := map[string]any{"type": "string"}
 	if v, ok := f.Value.(*value); ok && len(v.words) > 0 {
@@ -202,7 +202,7 @@ func (t *tool) flagSchema(f *pflag.Flag) map[string]any {
 	return one
 }
 
-// output returns the schema of what t answers.
+// output returns the JSON Schema of the answers of t.
 func (t *tool) output() map[string]any {
 	if len(t.docs) == 1 {
 		return documentSchema(t.docs[0])
@@ -210,14 +210,13 @@ func (t *tool) output() map[string]any {
 	return map[string]any{"type": "object", "anyOf": describe.Listed(t.docs, documentSchema)}
 }
 
-// arguments returns the command line of a call of t, of which given has the members. Flags get their
-// values behind =, and all else stands behind --, so that no text is taken for a flag.
+// arguments returns the command line of a call of t. given is a JSON object with the members of the
+// call. Flags are written with =, and arguments follow --, so no text is mistaken for a flag.
 //
 //	{"where": "Health < 10", "limit": 5}  ──▶  query --json --limit=5 -- D 'Health < 10'
 //
-// Members are taken in the order of their names, so that the same call is always the same command
-// line. A member that is not known is an error, with the one that is near: left out without a word,
-// it would look as if it had been applied.
+// Members are sorted by name, so equal calls give equal command lines. An unknown member is an
+// error with a suggestion: an ignored filter would look applied.
 func (t *tool) arguments(given []byte, stores []string) (args []string, err error) {
 	var members map[string]json.RawMessage
 	if len(bytes.TrimSpace(given)) > 0 {
@@ -246,7 +245,7 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 			return nil, fmt.Errorf("%s takes no %s%s", t.command.name(), name, near.Hint(name, slices.Collect(maps.Keys(known))))
 		case len(texts[name]) > 1 && !lists(name):
 			return nil, fmt.Errorf("%s takes one value, not a list", name)
-		// An argument, which behind puts in its place.
+		// The method behind adds arguments that are not flags.
 		case f == nil:
 			continue
 		}
@@ -256,7 +255,8 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 					return nil, fmt.Errorf("limit is 1 to %d; %s", maxLimit, t.on)
 				}
 			}
-			if f.Value.Type() == "stringSlice" { // It reads CSV: a comma in a name would make two of it.
+			// The flag parses CSV: unquoted, a name with a comma would become two names.
+			if f.Value.Type() == "stringSlice" {
 				text = `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 			}
 			args = append(args, "--"+f.Name+"="+text)
@@ -269,8 +269,8 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 	return append(append(args, "--"), behind...), err
 }
 
-// behind returns the arguments that are no flags: the store, then what else t takes. A second store
-// takes the place of points, which diff then has as flags.
+// behind returns the arguments after the flags: the store, then the other arguments of t. With a
+// second store, diff takes its points as flags and not as arguments.
 func (t *tool) behind(texts map[string][]string, stores []string) (args []string, err error) {
 	args = []string{stores[0]}
 	if store := texts[storeMember]; len(store) > 0 {
@@ -283,7 +283,7 @@ func (t *tool) behind(texts map[string][]string, stores []string) (args []string
 	for _, a := range t.takes {
 		switch text := texts[a.name]; {
 		case len(text) == 0:
-			// An error only if one of those after it is given.
+			// This is an error only if a later argument is given.
 			missing = a.name
 		case missing != "":
 			return nil, fmt.Errorf("%s is given without %s", a.name, missing)
@@ -296,8 +296,8 @@ func (t *tool) behind(texts map[string][]string, stores []string) (args []string
 	return args, nil
 }
 
-// textsOf returns a member as a command line has it: none for null, several for a list. Numbers
-// stay as they are written: a seq of 64 bits is no float.
+// textsOf converts a member to command-line texts: none for null, several for a list. Numbers keep
+// their digits, because a 64-bit seq does not fit a float.
 func textsOf(name string, member json.RawMessage) (texts []string, err error) {
 	d := json.NewDecoder(bytes.NewReader(member))
 	d.UseNumber()
@@ -323,17 +323,17 @@ func textsOf(name string, member json.RawMessage) (texts []string, err error) {
 	return texts, nil
 }
 
-// A rawDocument is JSON that was printed.
+// A rawDocument is printed JSON.
 type rawDocument = json.RawMessage
 
-// errTooLarge is told of a document that nobody could read.
+// errTooLarge reports an answer that is too long for any reader.
 var errTooLarge = errors.New("the answer is too large to be given")
 
-// maxPrinted is how many bytes a command may print before what is too long is cut.
+// maxPrinted is the maximum output of a command, in bytes. The answer is cut further afterwards.
 const maxPrinted = 64 << 20
 
-// bounded keeps what is written to it, if it is not too much. Nothing is kept of a write that would
-// go beyond maxPrinted; the command ends with that error.
+// bounded is a buffer of at most maxPrinted bytes. A write beyond that is dropped and fails, and
+// its error ends the command.
 type bounded struct{ bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {

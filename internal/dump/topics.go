@@ -1,9 +1,9 @@
 package dump
 
-// A topic is a help text that is about no single command.
+// A topic is a help text that is not about a single command.
 type topic struct{ name, title, text string }
 
-// pointsText is what root help and the topic say of points.
+// pointsText explains points, in the root help and in the topic "points".
 const pointsText = `A POINT names a state. The flag --at shows it instead of the newest one:
 
   @latest        the newest state
@@ -20,7 +20,7 @@ const pointsText = `A POINT names a state. The flag --at shows it instead of the
   mark:NAME~10   10 ticks before it; so after every other point: @latest~10
 `
 
-// topics are shown by "ecsdump help NAME", by man pages and by docs/ECSDUMP.md.
+// topics are printed by "ecsdump help NAME", in man pages and in docs/ECSDUMP.md.
 var topics = []topic{
 	{"points", "Points and ranges in time", pointsText + `
 A RANGE is A..B, A.., ..B, ".." or a single point. Both ends belong to it. Ticks in it

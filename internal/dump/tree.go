@@ -12,12 +12,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Tree draws who hangs on whom, by a field that holds an entity. Package inspect finds the nodes,
-// in the order in which they are drawn; here is which field is meant, what is shown of the nodes,
-// and the lines before them.
+// Tree draws the entities below an entity, by a field that holds an entity. Package inspect finds
+// the nodes, in the order in which they are drawn. This file chooses the field, formats the nodes
+// and draws the lines before them.
 //
-//	--by ──▶ hanging: the field     ──▶ Tree: nodes, each before its sources, and who is rootless
-//	     ──▶ --depth, --limit       ──▶ rails.before, nodeDoc.label: a line each
+//
+//	--by ──▶ hanging: the field     ──▶ Tree: nodes, each before its sources; rootless ones
+//	     ──▶ --depth, --limit       ──▶ rails.before, nodeDoc.label: one line for each node
 
 // treeDoc is what tree --json prints. The nodes are flat, each before its sources: what is
 // below one are those behind it whose depth is greater, up to the first whose is not.
@@ -78,24 +79,24 @@ cycle, or below one, are below no root: they are counted at the end.`,
 	},
 }
 
-// A drawer says what to draw.
+// A drawer holds the flags of tree.
 type drawer struct {
 	by, at string
 	depth  uint
 	limit  limit
 }
 
-// run draws the tree. No state is loaded for it: it is read from the rows of one component.
+// run draws the tree. It loads no state; it reads only the rows of one component.
 //
-// A peek at the entity, or without ENTITY at one that need not be there, has the components and the
-// tick. Which field was taken is told people, if they did not name it.
+// A peek returns the components and the tick. It works with any entity, alive or not. If the
+// command line names no field, run prints a note with the field that it used.
 func (d *drawer) run(s *source) error {
 	seq, err := s.Resolve(d.at)
 	if err != nil {
 		return err
 	}
-	root := ecs.Entity(0)      // All.
-	ask := ecs.NewEntity(0, 1) // Any entity, there or not, knows the components.
+	root := ecs.Entity(0)      // 0 draws all roots.
+	ask := ecs.NewEntity(0, 1) // A peek at any entity returns the components.
 	if len(s.args) > 1 {
 		if root, err = s.entity(s.args[1], seq); err != nil {
 			return err
@@ -127,13 +128,13 @@ func (d *drawer) run(s *source) error {
 	return d.draw(s, nodes, doc)
 }
 
-// draw prints nodes, and what doc says beside them.
+// draw prints nodes and the other members of doc.
 //
-// Nodes before ENTITY have negative depths and are told as ancestors. If the first node of all
-// names somebody alive there is no root above it: a cycle. Below the depth that is drawn, nodes say
-// how many there are.
+// Nodes above ENTITY have negative depths and become its ancestors. If the first node has an alive
+// target, there is no root above it: the ancestors are a cycle. The nodes at the greatest drawn
+// depth show how many entities are below them.
 func (d *drawer) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
-	// Ancestors come first, from the root on.
+	// Ancestors come first, starting with the root.
 	doc.Cycle = len(nodes) > 0 && nodes[0].Target != 0 && !nodes[0].TargetDead
 	for ; len(nodes) > 0 && nodes[0].Depth < 0; nodes = nodes[1:] {
 		doc.Ancestors = append(doc.Ancestors, nodes[0].Entity.String())
@@ -143,7 +144,7 @@ func (d *drawer) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
 	}
 	doc.Total = len(nodes)
 	shown, more := d.limit.of(len(nodes))
-	// The list is streamed; what stands before it is known by now.
+	// The members before the list must be set before stream starts.
 	if s.json {
 		return stream(s.app, doc, each(shown, func(i int) (nodeDoc, error) { return nodeOf(&nodes[i]), nil }))
 	}
@@ -165,7 +166,7 @@ func (d *drawer) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
 	return nil
 }
 
-// nodeOf describes n.
+// nodeOf returns the document of n.
 func nodeOf(n *inspect.TreeNode) nodeDoc {
 	doc := nodeDoc{Depth: n.Depth, Entity: n.Entity.String(), TargetDead: n.TargetDead, Sources: n.Sources, Below: n.Below, Again: n.Again}
 	if n.Target != 0 {
@@ -174,7 +175,7 @@ func nodeOf(n *inspect.TreeNode) nodeDoc {
 	return doc
 }
 
-// label returns d for people; cut: what is below it is not drawn.
+// label returns d as text. With cut set, it adds the number of entities below, which are not drawn.
 func (d nodeDoc) label(cut bool) string {
 	text := d.Entity
 	switch {
@@ -189,13 +190,14 @@ func (d nodeDoc) label(cut bool) string {
 	return text
 }
 
-// Of many ancestors, as many are printed of those next to the root and to the entity.
+// Of many ancestors, only the first farAncestors (next to the root) and the last nearAncestors
+// (next to the entity) are printed.
 const (
 	farAncestors  = 2
 	nearAncestors = 10
 )
 
-// above prints who is above the entity.
+// above prints the ancestors of the entity.
 func (d *treeDoc) above(a *app) {
 	shown := d.Ancestors
 	if left := len(shown) - farAncestors - nearAncestors; left > 1 {
@@ -212,34 +214,37 @@ func (d *treeDoc) above(a *app) {
 	}
 }
 
-// print tells that entities are below no root, if there are any.
+// print prints the number of rootless entities, if d is not nil.
 func (d *rootlessDoc) print(s *source) {
 	if d != nil {
 		s.Line("%s in a cycle or below one, and below no root; the first is %s", term.Count(d.Entities, "entity is", "entities are"), d.First)
 	}
 }
 
-// rails draw the lines that lead to entities, as one of a tree is drawn behind the other.
+// rails draws the lines that connect each entity with its parent in the tree.
 //
-//	├── 1v1            below[0] is "│   " from here on: a source of the root follows
-//	│   └── 2v1        below[1] is "    ": it was the last of its siblings
+//	├── 1v1            below[0] becomes "│   ": a sibling of 1v1 follows
+//	│   └── 2v1        below[1] becomes "    ": 2v1 is the last of its siblings
 //	└── 3v1            below is cut to this level
 //
-// Level i of below is what stands under the branch drawn at depth i + 1.
+// Element i of below is the column under the branch at depth i + 1.
 type rails struct {
-	below  []string // By level: what is drawn for those below.
-	levels int      // That stand beside each other. Deeper ones begin at the margin again, behind how deep that is.
+	below []string // By level: the column that is drawn in the lines below.
+	// Number of levels in a line. Deeper levels start at the margin again, after their depth in
+	// brackets.
+	levels int
 }
 
-// Levels that stand beside each other: mostLevels at most, since a chain of entities would need the
-// square of its length otherwise, and as many as leave room for the entity with its notes.
+// mostLevels limits the levels in a line, because a long chain of entities would print a square of
+// lines. A narrow line has fewer levels: noteCells columns remain for the entity and its notes. A
+// level takes railCells columns.
 const (
 	mostLevels = 32
 	noteCells  = 40
 	railCells  = 4
 )
 
-// railLevels returns how many levels stand beside each other in lines of that many cells; 0: any.
+// railLevels returns the number of levels in a line of width columns; a width of 0 is unlimited.
 func railLevels(width int) int {
 	if width == 0 {
 		return mostLevels
@@ -247,8 +252,8 @@ func railLevels(width int) int {
 	return min(max((width-noteCells)/railCells, 4), mostLevels)
 }
 
-// before returns what stands before n. Nodes come each before its sources, so what is drawn for
-// the levels above n was noted when these were drawn; what was deeper is over, and is cut.
+// before returns the lines to draw before n. Each node comes before its sources, so below already
+// contains the columns of the levels above n. Deeper levels are finished and are cut off.
 func (r *rails) before(n *inspect.TreeNode) string {
 	if n.Depth == 0 {
 		return ""
@@ -258,7 +263,7 @@ func (r *rails) before(n *inspect.TreeNode) string {
 		rail, branch = "    ", "└── "
 	}
 	r.below = append(r.below[:n.Depth-1], rail)
-	// Levels before from stood on lines above; the number in brackets says how many.
+	// Levels before from are on earlier lines. The number in brackets says how many.
 	from := (n.Depth - 1) / r.levels * r.levels
 	text := strings.Join(r.below[from:n.Depth-1], "") + branch
 	if from > 0 {
@@ -267,16 +272,16 @@ func (r *rails) before(n *inspect.TreeNode) string {
 	return text
 }
 
-// An entityField is a field of a component that holds one entity in each value.
+// An entityField is a field of a component that holds one entity.
 type entityField struct {
 	component, field string
-	only             bool // The component has no other.
+	only             bool // True if the component has no other such field.
 }
 
-// String returns the field with its component.
+// String returns COMPONENT.FIELD.
 func (f entityField) String() string { return f.component + describe.Dotted(f.field) }
 
-// short returns what somebody would write for f.
+// short returns the shortest name of f that --by accepts.
 func (f entityField) short() string {
 	if f.only {
 		return f.component
@@ -284,7 +289,7 @@ func (f entityField) short() string {
 	return f.String()
 }
 
-// hangingOn returns what trees can hang on.
+// hangingOn returns the fields that --by can name.
 func hangingOn(components []inspect.EntityComponent) (fields []entityField) {
 	for i := range components {
 		c := &components[i]
@@ -299,9 +304,9 @@ func hangingOn(components []inspect.EntityComponent) (fields []entityField) {
 	return fields
 }
 
-// hanging returns what text, which --by says, names; without a text, the only field that a
-// component has, if there is one such component. A component that has a single such field may be
-// named alone.
+// hanging returns the field that text, the value of --by, names. Without a text, it returns the
+// field if exactly one component has a single such field. A component with a single such field can
+// be named alone.
 func (s *source) hanging(text string, components []inspect.EntityComponent) (found entityField, err error) {
 	all := hangingOn(components)
 	words := describe.Listed(all, entityField.short)
@@ -313,7 +318,8 @@ func (s *source) hanging(text string, components []inspect.EntityComponent) (fou
 		return found, s.missing(try("schema", s.path), "no component has a field that is an entity")
 	case len(fits) == 1:
 		return fits[0], nil
-	case len(fits) > 1 && text != "": // A dot may be part of a name: the longest is meant.
+	// Names may contain dots, so take the longest component name.
+	case len(fits) > 1 && text != "":
 		return slices.MaxFunc(fits, func(a, b entityField) int { return len(a.component) - len(b.component) }), nil
 	case text == "":
 		return found, fail(exitUsage, try("tree", append(slices.Clone(s.args), "--by", words[0])...), "which component is meant? Give --by %s", alternatives(words))
@@ -321,8 +327,8 @@ func (s *source) hanging(text string, components []inspect.EntityComponent) (fou
 	return found, s.notHanging(text, components, all, words)
 }
 
-// notHanging says why text names none of all, which are written as words. A resource, a component
-// with several such fields, and one with none are each told as what they are.
+// notHanging returns the error for a text that matches none of all. words are the names of all. It
+// distinguishes resources, components with several such fields, and components without one.
 func (s *source) notHanging(text string, components []inspect.EntityComponent, all []entityField, words []string) error {
 	for _, c := range components {
 		if c.Name != text {
@@ -340,7 +346,7 @@ func (s *source) notHanging(text string, components []inspect.EntityComponent, a
 	return s.missing(try("schema", s.path), "no component %q that names an entity%s", text, near.Hint(text, words))
 }
 
-// hanging offers what trees can hang on.
+// hanging completes --by.
 func (c *completion) hanging() error {
 	state, err := c.peek(ecs.NewEntity(0, 1))
 	if err != nil {

@@ -14,23 +14,22 @@ import (
 	"github.com/stet-ecs/stet/internal/near"
 )
 
-// What is said of a wrong call. Packages pflag and cobra find most of it; their errors are put into
-// the words of this program: which word is wrong, what would be right, and if there is one, the
-// name that is near. The exit status is always that of usage.
+// This file has the errors for wrong command lines. Packages pflag and cobra find most of them.
+// This file rewords their errors: they name the wrong word, what is accepted, and a similar name if
+// there is one. The exit status is always exitUsage.
 
-// misused is the failure of a call that is wrong, whatever the store holds. The next step is
-// the help of the command.
+// misused returns the failure for a wrong command line. It suggests the help of cmd.
 func misused(cmd *cobra.Command, format string, args ...any) *failure {
 	return fail(exitUsage, cmd.CommandPath()+" --help", format, args...)
 }
 
-// misused is the failure of this call.
+// misused returns the failure for a wrong command line of this call.
 func (c *call) misused(format string, args ...any) *failure {
 	return misused(c.flags.cmd, format, args...)
 }
 
-// exclusive returns an error if several of these flags are given: one of them would be ignored
-// without a word.
+// exclusive returns an error if several of the named flags are given, because all but one would be
+// ignored.
 func (c *call) exclusive(names ...string) error {
 	given := slices.DeleteFunc(names, func(name string) bool { return !c.flags.Changed(name) })
 	if len(given) > 1 {
@@ -39,8 +38,8 @@ func (c *call) exclusive(names ...string) error {
 	return nil
 }
 
-// atOrRange returns an error if both --at and a range, which follows n other arguments, are
-// given.
+// atOrRange returns an error if both --at and a range are given. The range is the argument after
+// the first n.
 func (c *call) atOrRange(n int) error {
 	if len(c.args) > n && c.flags.Changed("at") {
 		return c.misused("give either --at or a range")
@@ -48,9 +47,9 @@ func (c *call) atOrRange(n int) error {
 	return nil
 }
 
-// wrongFlag puts what package pflag finds wrong with a flag into our words: which flag it is,
-// and what that takes. Why a text is refused is not said, but for numbers that are too large:
-// what would be right says more, and package strconv speaks to programmers.
+// wrongFlag rewords an error of package pflag: it names the flag and what the flag takes. It
+// explains only a number that is too large. In all other cases, the accepted values say more than
+// the error of package strconv.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
@@ -75,7 +74,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	return misused(cmd, "%w", err)
 }
 
-// takes says what a flag takes.
+// takes describes the values that a flag takes.
 func takes(f *pflag.Flag) string {
 	if v, ok := f.Value.(*value); ok && v.takes != "" {
 		return v.takes
@@ -89,14 +88,14 @@ func takes(f *pflag.Flag) string {
 	return "a value"
 }
 
-// flagNames returns the flags of cmd as they are written.
+// flagNames returns the names of the flags of cmd, with --.
 func flagNames(cmd *cobra.Command) (names []string) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 	return names
 }
 
-// unnamed puts what package cobra finds wrong before any command runs into our words: of all
-// that it may be, the only thing that people meet is a command that there is not.
+// unnamed rewords an error that package cobra reports before any command runs. Only an unknown
+// command is common, so only that error gets a suggestion.
 func unnamed(cmd *cobra.Command, err error) *failure {
 	var name string // Package cobra has no type for this error.
 	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &name); n == 1 {
@@ -105,16 +104,16 @@ func unnamed(cmd *cobra.Command, err error) *failure {
 	return misused(cmd, "%w", err)
 }
 
-// namesBelow returns the commands and topics below cmd.
+// namesBelow returns the names of the commands and topics below cmd.
 func namesBelow(cmd *cobra.Command) []string {
 	return describe.Listed(cmd.Commands(), (*cobra.Command).Name)
 }
 
-// knownHelp makes it an error to ask for help on a command that does not exist. Package cobra would
-// answer with the help of the program, and success.
+// knownHelp makes help on an unknown command an error. Package cobra would print the help of the
+// program and succeed.
 func knownHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
-	help, _, _ := root.Find([]string{"help"}) // It is there.
+	help, _, _ := root.Find([]string{"help"}) // The command exists.
 	help.RunE = func(_ *cobra.Command, args []string) error {
 		of, rest, err := root.Find(args)
 		if err != nil || len(rest) > 0 {
@@ -125,8 +124,8 @@ func knownHelp(root *cobra.Command) {
 	}
 }
 
-// fittingHelp makes help no wider than results are. Package cobra writes it to a text, which is then
-// printed as other texts.
+// fittingHelp limits the width of help texts to that of results. It collects the text from package
+// cobra and prints it as the other texts are printed.
 func (a *app) fittingHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -138,11 +137,11 @@ func (a *app) fittingHelp(root *cobra.Command) {
 	})
 }
 
-// knownShells makes it an error to ask for completion in a shell that cobra does not know. It would
-// answer with the help of completion, and success.
+// knownShells makes completion for an unknown shell an error. Package cobra would print the help of
+// completion and succeed.
 func knownShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
-	completion, _, _ := root.Find([]string{"completion"}) // It is there.
+	completion, _, _ := root.Find([]string{"completion"}) // The command exists.
 	completion.Args = cobra.ArbitraryArgs
 	completion.RunE = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -152,7 +151,7 @@ func knownShells(root *cobra.Command) {
 	}
 }
 
-// alternatives returns words as people say them: "auto, always or never".
+// alternatives joins words as prose: "auto, always or never".
 func alternatives(words []string) string {
 	last := len(words) - 1
 	if last < 1 {

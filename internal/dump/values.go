@@ -28,17 +28,17 @@ type fieldDiffDoc struct {
 	New  any    `json:"new,omitempty"`
 }
 
-// joined returns those of parts that are not empty, with sep between.
+// joined joins the non-empty parts with sep.
 func joined(sep string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
 }
 
-// valueDocOf describes a component of an entity, as it was looked up.
+// valueDocOf returns the document of a component of an entity.
 func valueDocOf(c inspect.EntityComponent) valueDoc {
 	return valueDoc{c.Name, describe.Kind(c.Layout, false), c.Row, c.Value}
 }
 
-// fields iterates over the fields of v with their paths and values.
+// fields iterates over the fields of v, with their paths and texts.
 func fields(path string, v layout.Value) iter.Seq2[string, string] {
 	return func(yield func(field, text string) bool) {
 		for field, leaf := range describe.Leaves(path, v) {
@@ -49,22 +49,21 @@ func fields(path string, v layout.Value) iter.Seq2[string, string] {
 	}
 }
 
-// leafText returns a value without fields for people.
+// leafText returns the text of a value without fields.
 func leafText(v layout.Value) string {
 	if v.Kind() == layout.Struct {
-		return "" // Braces would say no more.
+		return "" // An empty struct needs no text.
 	}
 	return v.String()
 }
 
-// versus returns two values that differ as texts that do. Values are compared by their bytes, so
-// some that differ print the same: NaNs with other bits, and long bytes, of which only the
-// beginning is shown.
+// versus returns different texts for two values that differ. Values differ if their bytes differ,
+// so some print the same: NaNs with other bits, and long bytes, which are printed in part.
 //
-//	differ as printed        as they print
-//	another kind             with the kind behind them: 1 int8, 1 int16
-//	bytes                    with the first byte that differs
-//	else                     exactly, as JSON: NaN:7ff8000000000123
+//	the texts differ         the texts
+//	the kinds differ         the texts, each followed by its kind: 1 int8, 1 int16
+//	bytes                    the texts, with the first byte that differs
+//	others                   exactly, as JSON: NaN:7ff8000000000123
 func versus(a, b layout.Value) (before, after string) {
 	before, after = a.String(), b.String()
 	if before != after {
@@ -79,7 +78,7 @@ func versus(a, b layout.Value) (before, after string) {
 	return string(a.AppendExact(nil)), string(b.AppendExact(nil))
 }
 
-// versusBytes tells apart long bytes that begin with the same, which is shown.
+// versusBytes returns texts for two long byte values with the same printed beginning, shown.
 func versusBytes(shown, a, b string) (before, after string) {
 	at := 0
 	for at < min(len(a), len(b)) && a[at] == b[at] {
@@ -94,7 +93,7 @@ func versusBytes(shown, a, b string) (before, after string) {
 	return shown + " with byte " + strconv.Itoa(at) + " " + show(a), show(b)
 }
 
-// fieldDiffDocs describes fields that differ.
+// fieldDiffDocs returns the documents of diffs.
 func fieldDiffDocs(fields []inspect.FieldDiff) (docs []fieldDiffDoc) {
 	for _, f := range fields {
 		before, after := versusJSON(f.Old, f.New)
@@ -103,8 +102,8 @@ func fieldDiffDocs(fields []inspect.FieldDiff) (docs []fieldDiffDoc) {
 	return docs
 }
 
-// versusJSON returns two values as they are marshaled, or nil for one that is not
-// there; exactly, if that would be the same.
+// versusJSON returns two values to marshal, and nil for a missing one. If both marshal to the same
+// JSON, it returns their exact form.
 func versusJSON(a, b layout.Value) (before, after any) {
 	if a.Kind() != 0 {
 		before = a
@@ -115,7 +114,7 @@ func versusJSON(a, b layout.Value) (before, after any) {
 	if before == nil || after == nil {
 		return before, after
 	}
-	plainA, _ := a.MarshalJSON() // A value always marshals.
+	plainA, _ := a.MarshalJSON() // Marshaling a value never fails.
 	plainB, _ := b.MarshalJSON()
 	if bytes.Equal(plainA, plainB) {
 		return json.RawMessage(a.AppendExact(nil)), json.RawMessage(b.AppendExact(nil))

@@ -12,11 +12,11 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Verify prints a report whatever it finds: also of what cannot be opened. Whether the bytes are
-// good is package inspect's to say; here problems get their kinds, and the exit status the worst of
-// them: damage, before what a newer program wrote.
+// Verify prints a report in every case, even of a store that cannot be opened. Package inspect
+// checks the bytes. This file gives the problems their kinds and chooses the exit status: damage
+// takes precedence over data of a newer program.
 //
-// It does not go by source.read, whose damage would be told a second time.
+// Verify does not use source.read, which would report damage a second time.
 
 // verifyDoc is what verify --json prints.
 type verifyDoc struct {
@@ -63,8 +63,8 @@ and that replaying the ticks of all branches reproduces the digest of every snap
 	},
 }
 
-// unopened prints why a store or save is too damaged to be opened: as the one problem of a
-// report, like all others, since that is what whoever verifies has asked for.
+// unopened prints why a store or save cannot be opened: damage becomes the only problem of a
+// report, like all problems that verify finds.
 func (c *call) unopened(path string, err error) error {
 	f := opening(path, err)
 	recovery := func(ctx context.Context, out string, o inspect.RecoverOptions) (r inspect.RecoverReport, err error) {
@@ -77,21 +77,22 @@ func (c *call) unopened(path string, err error) error {
 	if errors.Is(f, persist.ErrCorrupt) || errors.Is(f, persist.ErrForeign) || errors.Is(f, persist.ErrNewer) {
 		return c.verified(path, inspect.VerifyReport{Problems: []error{err}}, recovery)
 	}
-	if f.next != "" { // It may have been a save: is anything of it left?
+	if f.next != "" { // The file may be a damaged save.
 		r, err := recovery(c.ctx, "", inspect.RecoverOptions{})
 		f.next = recovering(path, &r, err)
 	}
 	return f
 }
 
-// A recoverer is what [inspect.View.Recover] is.
+// A recoverer has the signature of [inspect.View.Recover].
 type recoverer func(ctx context.Context, out string, o inspect.RecoverOptions) (inspect.RecoverReport, error)
 
-// verified prints r. Problems are a failure. If some are damage, recover is asked what it would save: a
-// command that saves nothing is not recommended.
+// verified prints r and returns a failure if it has problems. If the store is damaged, verified
+// runs recovery without an output directory, and suggests recover only if that would save
+// something.
 func (c *call) verified(path string, r inspect.VerifyReport, recovery recoverer) error {
 	doc := &verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, describe.Listed(r.Problems, describe.ProblemOf), append([]string{}, r.Notes...), r.Rewound, r.Bytes}
-	code := exitProblem // What a newer program wrote is no damage.
+	code := exitProblem // Data of a newer program is not damage.
 	if slices.ContainsFunc(r.Problems, func(p error) bool { return !errors.Is(p, persist.ErrNewer) }) {
 		code = exitCorrupt
 	}
@@ -111,7 +112,7 @@ func (c *call) verified(path string, r inspect.VerifyReport, recovery recoverer)
 	return fail(code, next, "%s: %s found%s", path, term.Count(len(r.Problems), "problem", "problems"), hopeless)
 }
 
-// print prints the problems first: they are what somebody looks for.
+// print prints the problems before the totals.
 func (d *verifyDoc) print(a *app) {
 	for _, p := range d.Problems {
 		a.StyledLine(term.Removed, "problem: %s", p.Message)

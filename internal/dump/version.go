@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What --version prints is what the Go toolchain notes in a binary.
+// --version prints the build information that the Go toolchain stores in a binary.
 
 // versionDoc is what --version --json prints: which program this is.
 type versionDoc struct {
@@ -20,7 +20,7 @@ type versionDoc struct {
 	System   string     `json:"system"`             // What it was built for, as in linux/amd64.
 }
 
-// version returns what the build noted.
+// version returns the build information of this program.
 func version() *versionDoc {
 	doc := &versionDoc{Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
