@@ -36,7 +36,7 @@ import (
 //	app      standard output, --json
 //	call     the arguments and flags of a command, the context
 //	source   the store or save that the first argument names
-//	state    a world in it, at a point in time
+//	state    a world in the store, at a point in time
 //
 // Flags are filled in before a command runs, and begin makes bar. The program sets openers,
 // formats and stdin. The question of an agent gets its own app, which prints to memory and has
@@ -70,7 +70,7 @@ type Opener func(ctx context.Context, url string) (files disk.FS, name string, e
 //
 //	standard input      "-": a file in memory
 //	SCHEME://…          what the opener of the scheme returns; it is closed when the program ends
-//	anything else       a path: an unknown scheme is no error yet, a file may be called so
+//	anything else       a path, even with an unknown scheme: a file may have such a name
 //
 // Only find puts the secret back into a URL, so code that prints the path prints no secret.
 func (a *app) find(ctx context.Context, path string) (files disk.FS, name string, err error) {
@@ -167,7 +167,7 @@ func (c *command) name() string {
 //
 //	export STORE [A..B]                         1 to 2
 //	edit STORE ASSIGNMENT …                     2 or more
-//	import FILE -o OUT                          1: flags end what is counted
+//	import FILE -o OUT                          1: counting ends at the first flag
 //	bisect STORE EXPR … | bisect STORE …        any: bisect counts itself
 func (c *command) arguments() (least, most int) {
 	const many = 1 << 10

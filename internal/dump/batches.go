@@ -14,7 +14,7 @@ import (
 //
 //	entities, in order    │ batch 0 │ batch 1 │ …
 //	                          ▲         ▲
-//	sweeps of the state   all of it  the indices from the lowest to the highest of the batch
+//	sweeps of the state   all of it  from the lowest to the highest index of the batch
 //
 // Memory holds the entities and the values of one batch. The first sweep reads every page that
 // later sweeps read, so damage is found before anything is printed.

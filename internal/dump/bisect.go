@@ -23,9 +23,9 @@ import (
 // Bisect searches the ticks at which a condition changes. A scan reads every tick, and evaluates
 // only what the tick changed. A search by halves loads a few states.
 //
-//	STORE, A..B ──▶ route ──▶ the states of the way, and which of them damage hides
+//	STORE, A..B ──▶ route ──▶ the states from A to B, and which of them damage hides
 //	EXPR, CMD   ──▶ judge ──▶ a verdict on one state: true, false or skip
-//	first, halved, newestOf or list: which states the judge is asked about, until one is found
+//	first, halved, newestOf or list: choose the states to judge, until the search ends
 //
 // The result names the state before, and the assumptions of the search, so a reader of the
 // document can tell facts from assumptions. A search by halves assumes that the condition stays
@@ -165,11 +165,11 @@ passwords in URLs. It is asked by halves, or with --scan about every tick. It ex
 // A bisector searches the states of a route for bad states, for which a condition holds. It finds
 // the first one, or the places where the verdict changes.
 //
-//	         asks                        finds
-//	--scan   all, in turn (first)        the first bad one behind a good one
-//	--halve  few, by halves (halved)     the first bad one, if all behind it are bad
-//	--last   the last ones (newestOf)    the last that is other than the one before it
-//	--flips  all, in turn (list)         all that are
+//	         judges                      finds
+//	--scan   all, in turn (first)        the first bad state after a good one
+//	--halve  few, by halves (halved)     the first bad state, if all later ones are bad
+//	--last   the last ones (newestOf)    the last state whose verdict differs from the one before
+//	--flips  all, in turn (list)         all states whose verdict differs from the one before
 //
 // The words good and bad are those of git bisect. Each judged state is loaded. A judge sees only
 // the state, so it can be a program that does not read stores. In a scan, a condition is updated
@@ -341,14 +341,13 @@ func (b *bisector) ask(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, e
 // good, or the first one is bad, the search ends.
 //
 //	first   last    answer
-//	any     skip    nothing can be said
-//	any     good    nothing is found; a scan could still find a stretch in which it holds
-//	bad     bad     it did not begin between them: an error that suggests --last and --flips
-//	good    bad     narrow finds the first bad one
-//	skip    bad     the same; the first bad one may be next to states that nobody can judge
+//	any     skip    unknown
+//	any     good    not found; a scan could still find bad states in between
+//	bad     bad     no change in between: an error that suggests --last and --flips
+//	good    bad     narrow finds the first bad state
+//	skip    bad     the same, but skipped states may precede the first bad one
 //
 // The first state is judged second, because the verdict of the last one alone can end the search.
-// The first state is asked second, as the answer of the last one alone can end the search.
 func (b *bisector) halved(last int) (at flipDoc, err error) {
 	end, err := b.probe(last)
 	switch {
@@ -500,7 +499,7 @@ func (b *bisector) first(last int) (at flipDoc, err error) {
 // ends with the first judged state of the block after it.
 //
 //	states    ·········|················|········| last
-//	blocks         3.        2.             1.          asked forward, newest block first
+//	blocks         3.        2.             1.          judged forward, newest block first
 //
 // Within a block it judges forward, because only then can a condition follow the ticks. The last
 // change of the block is the answer. A block ends with oldest, the first judged state of the

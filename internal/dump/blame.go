@@ -19,9 +19,9 @@ import (
 // values before and after. So "written" and "changed" can be two ticks.
 //
 //	newest state    begin: a writerDoc for each component and each field, all unknown
-//	stretch         take: its events from the last to the first fill in who wrote
-//	its beginning   stop: is all known? Else the next older stretch is read
-//	oldest state    what is unknown by then was written "at or before" it
+//	stretch         take: its events, from the last to the first, fill in the writers
+//	its beginning   stop: ends the search if all writers are known
+//	oldest state    the writers still unknown are "at or before" this state
 //
 // A stretch is the history between two snapshots; take gets its events in reverse order. A
 // writerDoc is filled once and is then exact. Until then it names the oldest state looked at, so
@@ -264,11 +264,11 @@ func (b *blamer) begin(last *inspect.EntityState) {
 // take records an event, which is older than all events before it. So the first event recorded
 // for a field is the one that gave the field its value:
 //
-//	written    the value that it had: no field changed
-//	set        the fields that differ; and those that the old type did not have, which a
-//	converted  conversion made
-//	added      all that nothing later changed, and the end of the search: what came before is
-//	           about the component that the entity had once and lost
+//	written    no field changed: sets the writer of the value
+//	set        sets the writers of the fields that differ
+//	converted  the same, also for fields that the conversion added
+//	added      sets all writers that are still unknown, and ends the search: earlier events
+//	           concern an earlier component of the entity, which was removed
 func (b *blamer) take(e *inspect.TraceEvent) {
 	d := b.components[e.Number]
 	if d == nil || d.begun {

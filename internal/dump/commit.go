@@ -18,8 +18,8 @@ import (
 // print these documents, and stats prints the busiest ones. The search for the death of an entity
 // reads only operations.
 //
-//	inspect.Commit   rows by component: how many there were, are, and were written
-//	inspect.Op       the calls that made it: create, destroy, add, remove, clear; a set is none
+//	inspect.Commit   rows by component: their number before and after, and the rows written
+//	inspect.Op       the recorded calls: create, destroy, add, remove, clear; not set
 //	recordDoc        both, counted by component
 
 // A recordDoc is a record of the journal: a committed tick.

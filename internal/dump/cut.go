@@ -14,9 +14,9 @@ import (
 // An agent reads an answer in full and pays for each word, so long answers are cut for it.
 //
 //	document, as printed ──▶ value, list, object, text: copied, token by token
-//	                     ──▶ note: what was passed over, by where it stood
-//	                     ──▶ limited: what the limit of the command had left out before
-//	                     ──▶ a last member, left_out: sentences, and how to ask on
+//	                     ──▶ note: what was left out, by its path in the document
+//	                     ──▶ limited: what the limit of the command left out before
+//	                     ──▶ a last member, left_out: sentences, and how to get the rest
 //
 // The result is a valid document of the same shape. It is copied token by token, because a map
 // would lose the order of members and the precision of numbers.

@@ -15,9 +15,9 @@ import (
 // Diff compares two states of one store or of two stores.
 //
 //	arguments ──▶ diffEnds: two points, or a second store
-//	          ──▶ diverge, with --first: the points become those of the first tick that differs
-//	          ──▶ DiffTo, by package inspect ──▶ filter ──▶ document: counts, and what is shown
-//	          ──▶ JSON or lines; the exit status says whether they differ
+//	          ──▶ diverge, with --first: moves the points to the first tick that differs
+//	          ──▶ DiffTo, by package inspect ──▶ filter ──▶ document: counts and differences
+//	          ──▶ JSON or lines; the exit status says whether the states differ
 //
 // Counts include all differences, whatever a limit shows. The exit status for states that differ
 // is 1, as for diff(1). So a difference is a failure that is not reported, because its lines are

@@ -17,7 +17,7 @@ import (
 // A document is a value of a struct type whose name ends in Doc: lsDoc makes documents of the
 // format ecsdump.ls/1. The list of a document is its only member that is a slice of such structs:
 //
-//	--json    {                              --ndjson   {"format":"ecsdump.ls/1","tick":7,"total":2}
+//	--json    {                              --ndjson   {"format":"ecsdump.ls/1","tick":7,…}
 //	            "format": "ecsdump.ls/1",               {"entity":"0v1", …}
 //	            "tick": 7,                              {"entity":"1v1", …}
 //	            "total": 2,
@@ -174,7 +174,7 @@ func mapped[T, U any](items walk[T], f func(T) (U, error)) walk[U] {
 //
 //	before      {"format":"ecsdump.log/1","earlier":0,          marshalled with an empty list
 //	list        "records": [ item, item, …                      one by one
-//	behind      ], "end":"true"}                                marshalled again, after the list
+//	after       ], "end":"true"}                                marshalled again, after the list
 //
 // The document is marshalled twice and cut at its list, so tags, embedded structs and the order
 // of members follow package json in both forms.

@@ -23,8 +23,8 @@ import (
 // sets them.
 //
 //	--where, 'A.X = EXPR' …   compiled for the state
-//	each entity               selected by the filters: its rows after the assignments, encoded
-//	the copy of the state     gets these rows, and is written as a new save or store
+//	each selected entity      its rows after the assignments, encoded
+//	a copy of the state       receives these rows, and is written as a new save or store
 //
 // With --dry-run rows are only counted, which needs no loaded state.
 //
@@ -358,9 +358,9 @@ func (a *assignment) wrong(e ecs.Entity, v query.Answer, err error) error {
 // becomes a list of one.
 //
 //	'Position.X = 3'          {"X":3}                    enclosing fields are added inside out
-//	'State = "Idle"'          2                          its name becomes the number
+//	'State = "Idle"'          2                          the name becomes the number
 //	'Name = "\xff"'           {"base64":"/w=="}
-//	'Next = 5', a pointer     [5]; nothing stays null
+//	'Next = 5', a pointer     [5]; nothing becomes null
 func (a *assignment) patch(v query.Answer) []byte {
 	patch, _ := json.Marshal(v) // An answer can always be marshalled.
 	if text, ok := v.Text(); ok {

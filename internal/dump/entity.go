@@ -62,8 +62,8 @@ func isEntity(text string) bool {
 //
 //	index never used, or generation 0      never existed
 //	generation above that of the index     does not exist yet
-//	destroyed by a tick that is kept       was destroyed in tick N; try the state before it
-//	else                                   is not alive any more
+//	destroyed by a retained tick           was destroyed in tick N; try the state before it
+//	otherwise                              is not alive any more
 //
 // The failure also names the status of the index. Finding the tick reads the journal backward,
 // possibly all of it.

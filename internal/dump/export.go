@@ -89,12 +89,12 @@ damage hides the state, its counter is 0: traces know no end of one.`,
 
 // An exporter has the flags of an export. The format and the range select the output:
 //
-//	a state     json, ndjson   package inspect writes it, and reads it again
+//	a state     json, ndjson   written by package inspect, which can import it
 //	a state     csv            a table for each component
-//	a range     json, ndjson   a document, like those of diff --json
-//	a range     csv            one table, a line for each field
+//	a range     json, ndjson   a document like that of diff --json
+//	a range     csv            one table, with a line for each field
 //	either      parquet, …     a table for each component, of one state or of several
-//	a range     perfetto       counters, as plot has them
+//	a range     perfetto       counters, with the values of plot
 type exporter struct {
 	format     string
 	out        string

@@ -19,8 +19,8 @@ import (
 // This file exports tables for other programs: a component becomes a table of flat columns, which
 // a format writes in batches, column by column.
 //
-//	value of a component ──▶ cellsOf: its parts ──▶ Cells.add: one or two cells of each
-//	4096 rows, or a span ──▶ Rows ──▶ Table.Write, of the format
+//	value of a component ──▶ cellsOf: its parts ──▶ Cells.add: one or two cells for each part
+//	4096 rows, or a span ──▶ Rows ──▶ Table.Write of the format
 //
 // A column is a field, or a facet of one. An entity has two columns (index and generation), a
 // constant is its name, and values without a table type (slices, maps) are JSON. The formats are
@@ -116,9 +116,9 @@ func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.En
 
 // add appends the cell of v in a column.
 //
-//	Bits    integers with their sign extended, floats as those of a float64, booleans as 0 or 1
+//	Bits    sign-extended integers, floats as those of a float64, booleans as 0 or 1
 //	Texts   names of constants, strings, JSON
-//	Null    only of columns that may be null: a pointer that is nil, or the entity 0, nobody
+//	Null    only in nullable columns: a nil pointer, or entity 0, which means no entity
 //
 // Tables accept only UTF-8, so invalid bytes become U+FFFD.
 func (c *Cells) add(v layout.Value, column Column) {

@@ -13,7 +13,8 @@ import (
 // and values. Ticks take the place of time.
 //
 //	{"displayTimeUnit":"ms","traceEvents":[
-//	{"ph":"M","pid":1,"name":"process_name","args":{"name":"D"}},        the store, as a process
+//
+//	{"ph":"M","pid":1,"name":"process_name","args":{"name":"D"}},        the store is a process
 //	{"ph":"C","pid":1,"ts":7000,"name":"alive","args":{"value":12}},… tick 7: a counter changes
 //	]}
 //

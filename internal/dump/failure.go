@@ -18,8 +18,8 @@ import (
 
 // Every error ends here as a failure: an exit status, a message, and the next command to try.
 //
-//	error of package inspect ──▶ classify or opening: by what it wraps, not by its text
-//	wrong call               ──▶ misused: the help of the command
+//	error of package inspect ──▶ classify or opening: by the errors that it wraps
+//	wrong command line       ──▶ misused: suggests the help of the command
 //	failure                  ──▶ report: lines on standard error, or with --json one line of JSON
 //
 // Programs read exit statuses, so a status means the same for every command. classify returns a

@@ -13,7 +13,7 @@ import (
 //	3  *
 //	   |\
 //	4  | *
-//	6  * |    which continues 3 as well
+//	6  * |    which is a child of 3, too
 //
 // Columns are two cells wide. A record whose parent is not drawn begins a new tree in the first
 // free column.

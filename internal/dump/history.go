@@ -18,7 +18,7 @@ import (
 //
 //	inspect.Trace ──▶ wants ──▶ newest ──▶ a row, or an element of the JSON list
 //	                    │       only with --limit
-//	                    └─────▶ courses.note, whose lines are printed below the rows
+//	                    └─────▶ courses.note, which collects the lines below the rows
 
 // historyDoc is what history --json prints.
 type historyDoc struct {

@@ -74,10 +74,10 @@ func (d *importDoc) print(a *app) {
 
 // importFrom reads the export at path.
 //
-//	cannot be opened            not found, or the system's
-//	is no export, or is cut     damaged, with the line and the field
-//	has another digest          the same, and --edited is suggested
-//	anything else               what it is for every command, see classify
+//	cannot be opened               not found, or a failure of the system
+//	no export, or a truncated one  damage, with the line and the field
+//	has another digest             damage; the failure suggests --edited
+//	any other error                as in every command, see classify
 func importFrom(ctx context.Context, stdin io.Reader, path string, edited bool) (*inspect.Image, error) {
 	r, name := stdin, path
 	if path == "-" {

@@ -17,10 +17,10 @@ import (
 // Info is the first command for a file that does not open. So each part is printed even if
 // another part cannot be read:
 //
-//	info     the files, from their names and heads, and the journal, from its ledger; no pages
-//	world    the state at the point, which may be out of reach: then its members are missing
-//	opens    what a program would meet that opens the store, and what helps
-//	marks    the ticks that have names, which are read
+//	info     the files, from their names and headers, and the journal, from its ledger; no pages
+//	world    the state at the point; its members are missing if it cannot be reached
+//	opens    whether a program can open the store, and what to do if it cannot
+//	marks    the ticks with names, which are read
 //
 // The exit status reports damage, if any was found.
 
@@ -267,9 +267,9 @@ func (j *journalDoc) String() string {
 // lockOf describes the process that a lock file names. Locks of other hosts may be invisible
 // here, so a process of another host may be running or not.
 //
-//	in use                       yes, whoever it is
-//	no holder                    no lock at all: it was closed cleanly
-//	a process of this host       no: it would show as in use if it ran
+//	in use                       yes, whatever the holder is
+//	no holder                    no lock: the store was closed cleanly
+//	a process of this host       no, because a running process would hold the lock
 //	anything else                unknown
 func lockOf(holder string, inUse bool) *lockDoc {
 	if inUse {

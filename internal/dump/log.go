@@ -19,7 +19,7 @@ import (
 // Log lists records of the journal.
 //
 //	A..B ──▶ chosen: the records of the range, on all branches
-//	     ──▶ cut: the newest of them that the filter lets through, as many as --limit says
+//	     ──▶ cut: the newest records that pass the filter, at most --limit
 //	     ──▶ ticks: forward or backward, each read by a logReader and described as a recordDoc
 //	     ──▶ a row with lines below it, or an element of the JSON list
 //
@@ -62,9 +62,10 @@ another value, with --component Position only this one.`,
 // A logger has the flags that select and describe ticks. Each tick goes through three steps of
 // growing cost:
 //
-//	the record says which components changed      mayMatch
-//	its operations say what was added and removed
-//	two states say which values were set          values, if --patch or the filter needs them
+//	the record shows which components changed           mayMatch
+//	the operations show what was added and removed
+//	the states before and after show which values       values, if --patch or the filter
+//	were set                                            needs them
 //
 // A limit counts the ticks that pass the filter, from the newest back. The remaining ticks are
 // then read again, from the oldest on.
@@ -179,9 +180,9 @@ func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
 
 // row adds the row of d and the lines below it.
 //
-//	|\          fork, before the row where its branch begins
+//	|\          fork, before the row where a branch begins
 //	| *  row     columns of the record
-//	| |   lines  under: the lines of branches that go on below the row
+//	| |   lines  under: the lines of branches that continue below the row
 //
 // In reverse order the ancestors of a record are below it, so before and after are swapped and
 // the fork is mirrored.
@@ -229,9 +230,9 @@ func (f *logFilter) any() bool { return len(f.entities)+len(f.components)+len(f.
 // rows that were set, the entities that a clear affected, or the components of a destroyed
 // entity.
 //
-//	set      no operation says it: rows that differ do
-//	clear    the operation names the component at most, not who lost it
-//	destroy  the operation names the entity, not what it had
+//	set      has no operation; only the rows show it
+//	clear    the operation may name the component, but no entities
+//	destroy  the operation names the entity, but not its components
 //
 // Only a filter that can match one of these ops needs values; an empty list of ops matches all.
 func (f *logFilter) byValue() bool {
@@ -387,7 +388,7 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 //
 //	state before c     touched rows ──▶ oldRows, copied by entity
 //	   │ seek(c.Seq)
-//	state after c      touched rows ──▶ became: compared with the old rows of the same entity
+//	state after c      touched rows ──▶ became: compares them with the old rows of the same entity
 //
 // A component that is missing in the state before has no old rows. A component that is missing in
 // the state after is skipped.

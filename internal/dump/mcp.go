@@ -183,9 +183,9 @@ func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mc
 
 // ask runs the command of t and returns its document, shortened for an agent.
 //
-//	arguments that are wrong     an error, before the question waits for its turn
-//	states that differ           no error: the document says it
-//	output over maxPrinted       an error, which says how to ask for less
+//	wrong arguments              an error, before the question waits for its turn
+//	states that differ           no error; the document shows the differences
+//	output over maxPrinted       an error that says how to ask for less
 //	damage                       the document and the error
 func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc rawDocument, f *failure) {
 	args, err := t.arguments(arguments, s.args)

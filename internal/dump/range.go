@@ -14,9 +14,9 @@ import (
 
 // A range is written A..B in every command, but has one of three meanings:
 //
-//	log, stats                    records as they stand in the journal, on any branch: a span
-//	history, bisect, plot, panel  the way to state B from state A, which B must come from
-//	diff, export                  the states A and B; export tells what each tick between them changed
+//	log, stats                    a span: records in journal order, on any branch
+//	history, bisect, plot, panel  the path from state A to state B, which must descend from A
+//	diff, export                  the states A and B; export also has the changes of each tick
 //
 // Only a span can have rewound records, and so the same tick twice. Tables of export use the
 // states of a path, like panel.
@@ -104,11 +104,11 @@ type ends struct {
 // diffEnds distinguishes points from a second store. A text with the form of a point is a point:
 // a file with such a name is written ./100.
 //
-//	diff D              @latest~1 and the newest
-//	diff D 100          100 and the newest
-//	diff D 100 200      these two
-//	diff D 100..200     these two; ..200 is from @first, 100.. to the newest
-//	diff D E            a second store, as E is no point
+//	diff D              @latest~1 and the newest state
+//	diff D 100          100 and the newest state
+//	diff D 100 200      100 and 200
+//	diff D 100..200     100 and 200; ..200 starts at @first, 100.. ends at the newest state
+//	diff D E            a second store, since E is not a point
 //
 // An empty point is the newest state.
 func diffEnds(args []string) ends {

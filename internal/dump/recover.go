@@ -15,9 +15,9 @@ import (
 // decide by the report what to do next, so it contains record numbers and the other calls that
 // would save more.
 //
-//	exit 0   all of the state wanted is in OUT
+//	exit 0   OUT contains the whole requested state
 //	exit 1   OUT is written, and something is lost
-//	exit 4   nothing could be saved; --partial may do more, if the report says so
+//	exit 4   nothing could be saved; the report says whether --partial would save something
 //
 // It does not open the store like other commands, because its input often cannot be opened.
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Secrets of URLs are removed from the command line first, and put back only where a URL is
-// opened, by this program or by a command of bisect. So no error, title or suggested command can
-// show a secret.
+// Secrets of URLs are removed from the command line first. They are put back only where this
+// program or a command of bisect opens a URL. So no error, title or suggested command can show a
+// secret.
 //
-//	nats://user:password@host/world ──▶ take ──▶ nats://host/world ──▶ whole, in app.find
+//	nats://user:password@host/world ──▶ take ──▶ nats://host/world ──▶ app.find: the whole URL
 
 // secrets maps a URL without its secret to the secret: a name and a password, or a token. Output,
 // pages and suggested commands contain only the URL without it. A URL without a secret has "".

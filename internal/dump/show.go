@@ -17,10 +17,10 @@ import (
 // Show prints the components of one entity, the ticks that wrote them, the entities that refer to
 // it, and its references to dead entities.
 //
-//	what it has        nearest snapshot, pages of the entity; the ticks behind it    look, peek
-//	who wrote it       older ticks, read backward, up to showBytes                   look
-//	who refers to it   all values of components that can hold entities               referrers
-//	who in it is dead  the registry, if a field holds an entity at all               lookUp
+//	components         nearest snapshot, pages of the entity; the ticks after it     look, peek
+//	their writers      older ticks, read backward, up to showBytes                   look
+//	referrers          all values of components that can hold entities               referrers
+//	dead references    the registry, if a field holds an entity                      lookUp
 //
 // The later parts cost more than the first, so each has a limit or reads only rows that can
 // matter. --brief prints only the first.
@@ -172,8 +172,8 @@ func (d *resourcesDoc) print(a *app) {
 // the nearest snapshot do not count, because they are read anyway.
 const showBytes = 64 << 20
 
-// A shower has the flags of show. The components come from the nearest snapshot and the ticks
-// after it, the writers from older ticks, and the referrers from all components that can have
+// A shower has the flags of show. The components come from the nearest snapshot and the ticks after
+// it, and their writers from older ticks. The referrers come from all components that can hold
 // entities. --brief prints only the components.
 type shower struct {
 	at    string

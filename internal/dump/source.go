@@ -16,14 +16,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file leads from a name on the command line to a state:
+// This file opens the store named on the command line and loads its states:
 //
-//	path   ──▶ view: opened, or lent    ──▶ source, for as long as the command runs
+//	path   ──▶ view: opened, or lent    ──▶ source, until the command ends
 //	--at   ──▶ Resolve: a record        ──▶ state: a whole image in memory
-//	                                    ──▶ ask: what is read of a snapshot, page by page
-//	entity ──▶ peek: one entity, followed through the ticks behind a snapshot
+//	                                    ──▶ ask: reads parts of a snapshot, page by page
+//	entity ──▶ peek: one entity, from a snapshot and the ticks after it
 //
-// A command uses the cheapest way that answers it.
+// Each command uses the cheapest of these that suffices.
 
 // A source is the store or save that a command reads, together with its call.
 type source struct {
@@ -113,10 +113,10 @@ func (f flags) showing(do func(s *source, st *inspect.State) error) action {
 // read calls f with the store or save at path. Damage found while opening is returned as an error
 // after all output.
 //
-//	f fails, no damage                 the failure of f
-//	f does not find it, damage         both: it may lie in what is damaged
-//	f fails otherwise                  the failure of f; if that is damage, with the newest state left
-//	f succeeds, damage                 the damage, behind what was printed
+//	f fails, no damage              the failure of f
+//	f does not find it, damage      both, because the damage may hide it
+//	f fails otherwise               the failure of f; after damage, with the newest readable state
+//	f succeeds, damage              the damage, after the output
 func (c *call) read(path string, f func(*source) error) error {
 	v, back, err := c.view(c.ctx, path)
 	if err != nil {
@@ -185,9 +185,9 @@ func (s *source) latest() uint64 {
 // back from the head ends there, at the beginning of the journal or at damage. Older records may
 // be on that path or not.
 //
-//	way back from the head:   9 → 8 → 5 → 4 → ×      4 is the oldest known
-//	known to be rewound:      6 and 7, as they are above 4 and not on it
-//	not known:                1, 2 and 3
+//	path back from the head:  9 → 8 → 5 → 4 → ×      4 is the oldest known record
+//	known to be rewound:      6 and 7, which are above 4 and not on the path
+//	unknown:                  1, 2 and 3
 //
 // 0 means that all are known, because the path ends at the root. Without a head, all records were
 // rewound. If the head itself is unknown, or a newest state after the end of the journal, the

@@ -15,7 +15,7 @@ import (
 //
 //	the state at the end of the range   rows and their bytes, by component
 //	the ticks of the range              bytes of payloads: components, entities, operations, other
-//	the files                           what each page and segment is for, whatever the range
+//	the files                           the use of each page and segment; the range has no effect
 //
 // The range is one of journal records on all branches, as for log. Damaged ticks are left out,
 // and the damage is returned at the end.

@@ -12,7 +12,6 @@ import (
 
 // Tail prints the newest ticks and, with --follow, the ticks that programs commit later.
 //
-//
 //	newest ──▶ follows: prints the entries
 //	             │  ▲
 //	        wait │  │ news: visits new entries; reports rewinds, openings and closings

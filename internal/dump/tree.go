@@ -16,7 +16,6 @@ import (
 // the nodes, in the order in which they are drawn. This file chooses the field, formats the nodes
 // and draws the lines before them.
 //
-//
 //	--by ──▶ hanging: the field     ──▶ Tree: nodes, each before its sources; rootless ones
 //	     ──▶ --depth, --limit       ──▶ rails.before, nodeDoc.label: one line for each node
 
