@@ -19,18 +19,20 @@ func TestShowFindsTheTickThatEndedAnEntity(t *testing.T) {
 	for range 3 {
 		w.Create()
 	}
-	require.NoError(t, store.Commit()) // 1: 0v1, 1v1 and 2v1 begin.
+	require.NoError(t, store.Commit()) // Tick 1 creates 0v1, 1v1 and 2v1.
 	w.Destroy(ecs.NewEntity(1, 1))
-	require.NoError(t, store.Commit()) // 2: 1v1 ends.
+	require.NoError(t, store.Commit()) // Tick 2 destroys 1v1.
 	w.Clear()
-	require.NoError(t, store.Commit()) // 3: 0v1 and 2v1 end.
+	require.NoError(t, store.Commit()) // Tick 3 destroys 0v1 and 2v1.
 	e := w.Create()
 	w.Destroy(e)
 	f := w.Create()
-	require.NoError(t, store.Commit()) // 4: one begins and ends, its successor begins.
+	// Tick 4 creates and destroys an entity, and creates its successor.
+	require.NoError(t, store.Commit())
 	w.Clear()
 	w.Create()
-	require.NoError(t, store.Commit()) // 5: the successor ends, the next begins.
+	// Tick 5 destroys the successor and creates the next entity.
+	require.NoError(t, store.Commit())
 	require.NoError(t, store.Close(context.Background()))
 	for _, test := range []struct {
 		entity ecs.Entity

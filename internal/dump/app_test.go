@@ -38,7 +38,7 @@ func TestAnOpenerOpensURLsOfItsScheme(t *testing.T) {
 	for _, command := range []string{"ls", "log", "verify", "diff"} {
 		_, want := ask(command, dir)
 		code, got := ask(command, "mem://world")
-		if command != "diff" { // It names its store, and exits with 1.
+		if command != "diff" { // Diff prints the name of its store, and exits with 1.
 			assert.Equal(t, want, got)
 			assert.Equal(t, exitOK, code)
 		}
@@ -101,8 +101,8 @@ func TestASecretInAURLIsNotPrinted(t *testing.T) {
 	}
 }
 
-// A command that bisect runs gets a URL as it was given, or it could not open it; what is printed, and suggested
-// for pasting, has no secret.
+// A command that bisect runs gets the URL with its secret, because it must open the URL. Output and
+// suggested commands have no secret.
 func TestACommandOfBisectGetsTheSecretsOfItsURLs(t *testing.T) {
 	dir, got := t.TempDir(), filepath.Join(t.TempDir(), "got")
 	require.NoError(t, buildStore(dir))
@@ -121,8 +121,8 @@ func TestACommandOfBisectGetsTheSecretsOfItsURLs(t *testing.T) {
 	assert.NotContains(t, all.String(), "secret")
 }
 
-// TestURLsThatDifferOnlyInTheirSecret could be of different stores: with that of the other one, a store
-// would be compared with itself.
+// URLs that differ only in their secret may name different stores. With one secret for both, a
+// store would be compared with itself.
 func TestURLsThatDifferOnlyInTheirSecret(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))

@@ -16,8 +16,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// manyEntities makes a save of more entities than are looked up one by one, whose rows are in no order, and returns
-// them with the keys that the test sorts by.
+// manyEntities writes a save with more entities than query looks up one by one. Their rows are in
+// random order. It returns the sort key of each entity.
 func manyEntities(t *testing.T, file string) map[ecs.Entity]Position {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
@@ -42,7 +42,8 @@ func manyEntities(t *testing.T, file string) map[ecs.Entity]Position {
 	return all
 }
 
-// The values of many entities are those that each has, in the order of --sort or of indices, whatever a batch holds.
+// The values of many entities equal the values of each single entity, for any batch size, in the
+// order of --sort or of indices.
 func TestQuery_ManyEntitiesInBatches(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "game.save")
 	all := manyEntities(t, file)
@@ -79,7 +80,7 @@ func TestQuery_ManyEntitiesInBatches(t *testing.T) {
 	}
 }
 
-// A page that cannot be read is met before anything is printed.
+// An unreadable page is reported before the first row is printed.
 func TestQuery_DamageBeforeManyEntities(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "game.save")
 	manyEntities(t, file)

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// TestTheLastChangeIsFoundBlockByBlock compares what goes back block by block with what asks
-// all states in turn, also where states cannot be judged.
+// TestTheLastChangeIsFoundBlockByBlock compares the search by blocks with a search that judges
+// every state. Some states are skipped.
 func TestTheLastChangeIsFoundBlockByBlock(t *testing.T) {
 	const ticks = 5 * backwardBlock
 	ctx := context.Background()
@@ -43,11 +43,12 @@ func TestTheLastChangeIsFoundBlockByBlock(t *testing.T) {
 			if random.IntN(ticks) < changes {
 				v = map[string]string{good: bad, bad: good}[v]
 			}
-			if verdicts[i] = v; random.IntN(4) == 0 || i%backwardBlock < 2 { // Also where blocks meet.
+			// Include states at block boundaries.
+			if verdicts[i] = v; random.IntN(4) == 0 || i%backwardBlock < 2 {
 				verdicts[i] = skip
 			}
 		}
-		times := map[uint64]int{} // By tick: how often it was asked.
+		times := map[uint64]int{} // By tick: the number of times that it was judged.
 		b.judge = func(im state, _ *inspect.Commit) (string, error) {
 			times[im.Tick]++
 			return verdicts[im.Tick], nil

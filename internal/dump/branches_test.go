@@ -15,15 +15,16 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A wander is what a program did that committed, rewound and gave names: its records, from 1 on.
+// A wander is the history of a program that committed, rewound and set marks: its records, from 1
+// on.
 type wander struct {
 	records []wanderRecord
-	marks   []markDoc // In the order of their records.
+	marks   []markDoc // In record order.
 }
 
 type wanderRecord struct{ parent, tick uint64 }
 
-// buildWander makes a store by random steps. It ends with a commit, whose record is the head.
+// buildWander makes a store by random steps. The last step is a commit, and its record is the head.
 func buildWander(t *testing.T, dir string, rng *rand.Rand) *wander {
 	ctx := context.Background()
 	w := ecs.NewWorld(ecs.Options{History: 30})
@@ -31,7 +32,7 @@ func buildWander(t *testing.T, dir string, rng *rand.Rand) *wander {
 	store, err := persist.Open(ctx, dir, w, persist.Options{Now: clock(), SnapshotBytes: -1})
 	require.NoError(t, err)
 	x := &wander{}
-	at := []uint64{0} // By tick, the record on the way to the present.
+	at := []uint64{0} // By tick: the record on the current branch.
 	for range 2 + rng.IntN(40) {
 		if back := 1 + rng.IntN(5); rng.IntN(4) == 0 && back < len(at) {
 			require.NoError(t, w.History().Rewind(back))
@@ -56,13 +57,13 @@ func buildWander(t *testing.T, dir string, rng *rand.Rand) *wander {
 	return x
 }
 
-// end returns which end the branch of a record has: the head, if that comes from it, else the newest
-// end that does.
+// end returns the tip of the branch of a record: the head if it descends from the record, else the
+// newest tip that does.
 func (x *wander) end(record uint64) uint64 {
 	head := uint64(len(x.records))
 	for end := head; end >= record; end-- {
 		if slices.ContainsFunc(x.records, func(r wanderRecord) bool { return r.parent == end }) {
-			continue // Another one continues it.
+			continue // The record has a child.
 		}
 		for at := end; at > 0; at = x.records[at-1].parent {
 			if at == record {
@@ -73,7 +74,7 @@ func (x *wander) end(record uint64) uint64 {
 	panic("no end")
 }
 
-// branches returns what is to be said of the branches, by their ends.
+// branches returns the expected document of each branch, by its tip.
 func (x *wander) branches() map[uint64]branchDoc {
 	all, head := map[uint64]branchDoc{}, uint64(len(x.records))
 	for i, r := range x.records {
@@ -88,8 +89,8 @@ func (x *wander) branches() map[uint64]branchDoc {
 	return all
 }
 
-// Branches and marks are what a model of the program says, and each branch is named by a point that is
-// its end.
+// The printed branches and marks equal those of the model, and the point of each branch names its
+// tip.
 func TestBranchesAndMarksAreThoseOfTheProgram(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -132,7 +133,7 @@ func TestBranchesAndMarksAreThoseOfTheProgram(t *testing.T) {
 	require.NotZero(t, many, "no program left its way often")
 }
 
-// readDoc reads the document that a command prints.
+// readDoc decodes the document that a command prints.
 func readDoc(t *testing.T, doc any, args ...string) {
 	t.Helper()
 	code, stdout, stderr := ecsdump(append(args, "--json")...)

@@ -19,15 +19,15 @@ import (
 
 var dataDir = flag.String("data", "", "what make inspect-data made, for BenchmarkInspectorCommands")
 
-// A commandBudget is what a command on some of that data may take.
+// A commandBudget is the limit of a command on one of the data sets.
 type commandBudget struct {
 	name   string
-	args   []string // The first that names data is a path in it.
+	args   []string // The first argument that names a data set is replaced by its path.
 	limit  time.Duration
-	memory int64 // In MB; 0: it was not bounded.
+	memory int64 // In MB; 0: unlimited.
 }
 
-// builtProgram returns ecsdump, built.
+// builtProgram builds ecsdump and returns its path.
 func builtProgram(tb testing.TB) string {
 	program := filepath.Join(tb.TempDir(), "ecsdump")
 	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/ecsdump").CombinedOutput(); err != nil {
@@ -36,11 +36,11 @@ func builtProgram(tb testing.TB) string {
 	return program
 }
 
-// smallBudgets are commands on a save of some 80 MB, and how much memory they may take, in MB: much less than
-// what the save takes when it is loaded.
+// smallBudgets lists commands on a save of about 80 MB with their memory limits in MB. Each limit
+// is far below the memory that a loaded save takes.
 var smallBudgets = []struct {
 	name   string
-	args   []string // SAVE is its name.
+	args   []string // SAVE stands for the path of the save.
 	memory int64
 }{
 	{"sort", []string{"query", "SAVE", "--sort", "Position.X", "-n", "5"}, 50},
@@ -48,15 +48,17 @@ var smallBudgets = []struct {
 	{"edit-dry-run", []string{"edit", "SAVE", "Health = Health + 1", "--dry-run"}, 80},
 }
 
-// largeSaveName is the environment variable with which this test's program makes a large save of that name
-// and ends. Another process makes it, as the most memory that a process took counts for those that it starts.
+// largeSaveName is an environment variable. It makes this test binary write a large save to the
+// named file and exit. A separate process writes it, because the peak memory of a process counts
+// for its child processes, too.
 const largeSaveName = "STET_LARGE_SAVE"
 
-// peakName is the environment variable with which this test's program runs the command that its arguments
-// are, prints how much memory that took at most, in KB, and ends. It takes little itself, unlike the test.
+// peakName is an environment variable. It makes this test binary run its arguments as a command,
+// print the peak memory of the command in KB, and exit. Such a process takes little memory itself,
+// unlike the tests.
 const peakName = "STET_PEAK"
 
-// init does what the program was started for, if it was for one of these.
+// init runs the task of largeSaveName or peakName and exits, if one of them is set.
 func init() {
 	if os.Getenv(peakName) != "" {
 		cmd := exec.Command(os.Args[1], os.Args[2:]...)
@@ -86,7 +88,7 @@ func init() {
 	os.Exit(0)
 }
 
-// smallMemory calls report with the most memory that each of these commands takes, as a process.
+// smallMemory runs each command of smallBudgets as a process and calls report with its peak memory.
 func smallMemory(tb testing.TB, report func(i int, mb float64)) {
 	save := filepath.Join(tb.TempDir(), "large.save")
 	maker := exec.Command(os.Args[0])
@@ -112,7 +114,8 @@ func smallMemory(tb testing.TB, report func(i int, mb float64)) {
 	}
 }
 
-// BenchmarkBudgetCommandMemory: what commands that ask all entities of a save of 80 MB take.
+// BenchmarkBudgetCommandMemory measures the memory of commands that evaluate all entities of a save
+// of 80 MB.
 func BenchmarkBudgetCommandMemory(b *testing.B) {
 	smallMemory(b, func(i int, mb float64) {
 		b.Run(smallBudgets[i].name, func(b *testing.B) {
@@ -123,7 +126,7 @@ func BenchmarkBudgetCommandMemory(b *testing.B) {
 	})
 }
 
-// A sorted list of a few keeps a few, and a dry run loads no state.
+// A sorted list with a limit keeps only as many entities, and a dry run loads no state.
 func TestCommands_DoNotLoadTheSave(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes a save of 80 MB")
@@ -154,9 +157,9 @@ var commandBudgets = []commandBudget{
 	{"plot", []string{"plot", "wide", "sum(Health.Points)"}, 5 * time.Second, 0},
 }
 
-// BenchmarkInspectorCommands: commands on a save of 1 GB, a store of 50,000 ticks and one of 200,000
-// entities and 5,000 ticks, each a few times, by processes: the time of the clock, that of the
-// processors beside it, and the most memory.
+// BenchmarkInspectorCommands measures commands on a save of 1 GB, a store of 50,000 ticks, and a
+// store of 200,000 entities and 5,000 ticks. It runs each command several times as a process, and
+// reports wall time, processor time and peak memory.
 func BenchmarkInspectorCommands(b *testing.B) {
 	if *dataDir == "" {
 		b.Skip("no -data: make inspect-budgets DIR=… has it")
@@ -181,7 +184,7 @@ func BenchmarkInspectorCommands(b *testing.B) {
 				cpus = append(cpus, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 				memory = max(memory, cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
 			}
-			walls, cpus = walls[1:], cpus[1:] // The first reads from the disk.
+			walls, cpus = walls[1:], cpus[1:] // The first run reads from the disk.
 			slices.Sort(walls)
 			slices.Sort(cpus)
 			b.ReportMetric(0, "ns/op")

@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// The components of the stores that tests read.
+// These types are the components of the test stores.
 type (
 	Position struct{ X, Y float64 }
 	Label    struct {
@@ -54,7 +54,7 @@ func newSample() *sample {
 	}
 }
 
-// clock ticks once a second from a fixed time.
+// clock returns a clock that advances one second per call, from a fixed time.
 func clock() func() time.Time {
 	now := time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC)
 	return func() time.Time {
@@ -69,7 +69,7 @@ func clock() func() time.Time {
 //	tick     1  2  3  4  5 (rewound) 4'  5' 6'
 //	                ^ snapshot 2          ^ snapshot 3, "milestone"
 //
-// where record 6 continues record 3.
+// Record 6 is a child of record 3.
 func buildStore(dir string) error {
 	closeIt, err := buildOpenStore(dir)
 	if err != nil {
@@ -108,8 +108,8 @@ func buildOpenStore(dir string) (closeIt func() error, err error) {
 	return func() error { return store.Close(ctx) }, nil
 }
 
-// buildConverted makes a store that a program began whose Health had two bytes and
-// no maximum, and that one continued where it is a struct:
+// buildConverted makes a store of two programs. In the first, Health has an int16 and no maximum.
+// The second has a maximum and an int64:
 //
 //	record   1  2 | 3
 //	Health   int16| struct
@@ -126,7 +126,7 @@ func buildConverted(dir string) error {
 	return continueWith(dir, now, after{100, 80}, 1)
 }
 
-// continueWith commits ticks, each of which creates an entity of health h.
+// continueWith commits ticks. Each tick creates an entity with health h.
 func continueWith[T any](dir string, now func() time.Time, h T, ticks int) error {
 	w := ecs.NewWorld(ecs.Options{})
 	health := ecs.MustRegister(w, ecs.Component[T]{Name: "Health"})
@@ -143,7 +143,7 @@ func continueWith[T any](dir string, now func() time.Time, h T, ticks int) error
 	return store.Close(context.Background())
 }
 
-// buildSave makes a save of what buildStore's first ticks lead to.
+// buildSave writes a save of the state after the first ticks of buildStore.
 func buildSave(file string) error {
 	s := newSample()
 	for _, step := range []func() error{s.begin, s.move, s.destroy} {
@@ -176,7 +176,7 @@ func (s *sample) begin() error {
 	return nil
 }
 
-// move writes components and the resource.
+// move sets components and the resource.
 func (s *sample) move() error {
 	for _, e := range s.frozen.Entities() {
 		s.position.Mut(e).X += 100
@@ -193,7 +193,7 @@ func (s *sample) destroy() error {
 	return nil
 }
 
-// recycle creates one entity, 6v2 as destroy ran before.
+// recycle creates one entity. After destroy, it is 6v2.
 func (s *sample) recycle() error {
 	e := s.world.Create()
 	var t Target

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// buildDiverged makes a store of nine ticks. One that is wrong moves 3v1 less far in
-// tick 6, and writes what was there anyway in tick 4.
+// buildDiverged makes a store of nine ticks. With wrong set, tick 6 moves 3v1 less far, and tick 4
+// sets a value that does not change.
 func buildDiverged(dir string, wrong bool) error {
 	s := newSample()
 	ctx := context.Background()
@@ -40,7 +40,7 @@ func buildDiverged(dir string, wrong bool) error {
 	return errors.Join(err, store.Close(ctx))
 }
 
-// A firstWriter notes how much was allocated before the first of what is written.
+// A firstWriter records the bytes allocated before its first write.
 type firstWriter struct {
 	bytes.Buffer
 	before runtime.MemStats

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// The documents of these tests.
+// These types are the documents of the tests.
 type (
 	basketDoc struct {
 		Owner string     `json:"owner"`
@@ -34,7 +34,7 @@ type (
 	}
 )
 
-// printed returns what f prints.
+// printed returns the output of f.
 func printed(t *testing.T, ndjson bool, f func(*app) error) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -44,7 +44,7 @@ func printed(t *testing.T, ndjson bool, f func(*app) error) (string, error) {
 	return out.String(), err
 }
 
-// fruit walks over n fruits, after which comes err if it is not nil.
+// fruit visits n fruits. Then it returns err, or calls then if err is nil.
 func fruit(n int, err error, then func()) walk[fruitDoc] {
 	return func(visit func(fruitDoc) error) error {
 		for i := range n {
@@ -117,7 +117,8 @@ func TestAStreamPrintsWhatADocumentPrints(t *testing.T) {
 				require.NoError(t, err)
 				got, err := printed(t, ndjson, func(a *app) error {
 					doc := basketDoc{Owner: "eve"}
-					return stream(a, &doc, fruit(n, nil, func() { doc.Total = total })) // It is known at the end.
+					// The total is known only at the end.
+					return stream(a, &doc, fruit(n, nil, func() { doc.Total = total }))
 				})
 				require.NoError(t, err)
 				assert.Equal(t, want, got, "%d fruits, ndjson %v", n, ndjson)

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A luggage is of the kinds that a path can lead through.
+// A luggage has a field of each kind that a path can lead through.
 type luggage struct {
 	Slots  [2]int32
 	Items  []struct{ Name string }
@@ -21,8 +21,8 @@ type luggage struct {
 	None   *struct{ N int16 }
 }
 
-// bagOf returns the components of an entity that has a bag, under two names, one of
-// which begins with the other.
+// bagOf returns the components of an entity with a bag. The bag has two component names, and one is
+// a prefix of the other.
 func bagOf(t *testing.T) []inspect.EntityComponent {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})

@@ -49,8 +49,7 @@ func TestExamplesWithMistakesAreFound(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// called parses the arguments of a call without running it, and returns which command
-// it is of.
+// called parses the arguments of a call without running it, and returns the path of its command.
 func called(args []string) (path string, err error) {
 	root := new(app).root(commands)
 	cmd, rest, err := root.Find(args)
@@ -66,7 +65,7 @@ func called(args []string) (path string, err error) {
 	return cmd.CommandPath(), cmd.ValidateArgs(cmd.Flags().Args())
 }
 
-// callsIn returns the arguments of each ecsdump in a pipeline, without redirections.
+// callsIn returns the arguments of each ecsdump call in a pipeline, without redirections.
 func callsIn(words []string) (calls [][]string) {
 	for len(words) > 0 {
 		end := slices.Index(words, "|")
@@ -85,7 +84,7 @@ func callsIn(words []string) (calls [][]string) {
 	return calls
 }
 
-// shellWords splits a line at its blanks, but for those in single quotes.
+// shellWords splits a line at blanks outside single quotes.
 func shellWords(line string) (words []string, ok bool) {
 	word, quoted := "", false
 	for _, r := range strings.TrimSpace(line) + " " {

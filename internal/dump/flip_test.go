@@ -18,20 +18,20 @@ import (
 
 var every = flag.Int64("every", 0, "flip a bit in every byte of this number; 0: in enough of them")
 
-// ecsdump is run with what it prints as strings.
+// ecsdump calls run and returns its output as strings.
 func ecsdump(args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	code = runArgs(args, &out, &err)
 	return code, out.String(), err.String()
 }
 
-// runArgs is run without the process around it.
+// runArgs calls run with a background context and no openers.
 func runArgs(args []string, stdout, stderr io.Writer) (code int) {
 	return run(context.Background(), func() {}, nil, args, stdout, stderr)
 }
 
-// flips calls f with one bit flipped at a time in the files under dir, and checks
-// that nothing there changes meanwhile. Larger apart means fewer of them.
+// flips flips single bits of the files under dir, one at a time, and calls f after each. It checks
+// that f changes no file. A larger apart flips fewer bits.
 func flips(t *testing.T, dir string, apart int64, f func(name string, at int64)) {
 	t.Helper()
 	n := 0
@@ -62,8 +62,8 @@ func flips(t *testing.T, dir string, apart int64, f func(name string, at int64))
 	}
 }
 
-// step returns how far from each other the flipped bits of a file of n bytes are.
-// It is odd, so that every bit of a byte has its turn.
+// step returns the distance between flipped bits in a file of n bytes. It is odd, so the flips
+// reach every bit position of a byte.
 func step(n int) int64 {
 	switch {
 	case *every > 0:
@@ -76,7 +76,7 @@ func step(n int) int64 {
 	return 401
 }
 
-// A tree describes all that is under a path, by name.
+// A tree maps the path of each file to a description of it.
 type tree map[string]string
 
 func treeOf(root string) (tree, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// justEntity imports a package ecs that has Entity only.
+// justEntity is an importer whose package ecs has only Entity.
 type justEntity struct{}
 
 func (justEntity) Import(path string) (*types.Package, error) {
@@ -28,7 +28,7 @@ func (justEntity) Import(path string) (*types.Package, error) {
 	return p, nil
 }
 
-// checked compiles what schema --go prints and returns its package.
+// checked compiles the output of schema --go and returns its package.
 func checked(t *testing.T, source string) *types.Package {
 	t.Helper()
 	files := token.NewFileSet()

@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// treeOfRecords returns records 1, 2, … with these parents.
+// treeOfRecords returns a log of records 1, 2, … with these parents.
 func treeOfRecords(parents ...uint64) *journal.Log {
 	l := new(journal.Log)
 	for i, p := range parents {
@@ -21,7 +21,7 @@ func treeOfRecords(parents ...uint64) *journal.Log {
 	return l
 }
 
-// drawn returns what --graph draws of entries, with seqs.
+// drawn returns the graph of entries, with seqs.
 func drawn(entries []journal.Entry, log *journal.Log) string {
 	var b strings.Builder
 	lines := branchesOf(entries, log)
@@ -60,7 +60,7 @@ func TestRecordsHangOnTheNearestAncestorThatIsListed(t *testing.T) {
 `, drawn([]journal.Entry{log.Entries[0], log.Entries[3], log.Entries[5]}, log))
 }
 
-// readBranches reads from a drawing which record every record continues.
+// readBranches returns the parent of every record in a drawing.
 func readBranches(t *testing.T, drawing string) map[string]string {
 	parents := map[string]string{}
 	columns := map[int]string{}
@@ -89,7 +89,7 @@ func readBranches(t *testing.T, drawing string) map[string]string {
 	return parents
 }
 
-// forgetEnded forgets the columns that a line does not continue.
+// forgetEnded removes the columns that end at a line.
 func forgetEnded(columns map[int]string, line string) {
 	for c := range columns {
 		if 2*c >= len(line) || line[2*c] == ' ' {

@@ -11,7 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The end of a component is not that of another one whose name begins alike.
+// The removal of a component ends only its own series, not those of components whose names have it
+// as a prefix.
 func TestTheEndOfAComponentEndsItsOwnCourses(t *testing.T) {
 	typ, err := layout.Of(reflect.TypeFor[struct{ X int8 }]())
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A stage is a number that has names, of which the layout tells.
+// A stage is a number with named values. The layout contains the names.
 type stage uint8
 
 // String implements [fmt.Stringer].
@@ -25,7 +25,7 @@ func (s stage) String() string {
 	return "stage " + strconv.Itoa(int(s))
 }
 
-// A job is done by an entity for another one.
+// A job is done by one entity for another.
 type job struct {
 	Stage stage
 	Wait  time.Duration
@@ -33,7 +33,7 @@ type job struct {
 	Past  [2]stage
 }
 
-// jobsCommand is "jobs DIR": a closed store of people who do jobs for each other.
+// jobsCommand is "jobs DIR": it makes a closed store of entities that do jobs for each other.
 func jobsCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: jobs DIR")
@@ -42,8 +42,8 @@ func jobsCommand(ts *testscript.TestScript, _ bool, args []string) {
 	rememberCommand(ts, false, args)
 }
 
-// buildJobs makes a store of 8 ticks and 6 people, of whom the last dies in tick 4: the job for
-// him stays.
+// buildJobs makes a store of 8 ticks and 6 entities. Tick 4 destroys the last of them, but the job
+// for that entity remains.
 func buildJobs(dir string) error {
 	w := ecs.NewWorld(ecs.Options{})
 	jobs := ecs.MustRegister(w, ecs.Component[job]{Name: "Job"})

@@ -8,18 +8,18 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// keptStore is a store that was written once and stays as it is, so that what the
-// program prints of it changes only with the program.
+// keptStore is a store that was written once and is never rewritten. So its output changes only if
+// the program changes.
 const keptStore = "testdata/store-1"
 
-// buildKept makes a closed store with all there can be in one:
+// buildKept makes a closed store with every feature:
 //
 //	record   1      2  3         4         5 (rewound)   6     7         8
 //	tick     1      2  3         4         5             4'    5'        6'
 //	mark     start               lost way                boss
 //	snapshot           2                                       3 "milestone"
 //
-// where record 6 continues record 3.
+// Record 6 is a child of record 3.
 func buildKept(dir string) error {
 	s := newSample()
 	ctx := context.Background()

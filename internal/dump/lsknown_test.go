@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// TestLsTellsHowManyHaveAComponent compares the number that a short list ends with, which no sweep
-// counts, with how many a list of all has.
+// TestLsTellsHowManyHaveAComponent compares the total of a limited list, which is known without a
+// sweep, with the length of the full list.
 func TestLsTellsHowManyHaveAComponent(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	health := ecs.MustRegister[Health](w)

@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/internal/golden"
 )
 
-// Every machine writes the same line into the stores that the tests compare with files.
+// TestMain fixes the build line of stores, because tests compare stores with golden files.
 func TestMain(m *testing.M) {
 	build.Here = func() string { return "go1.26.0 linux/amd64 unfused math:a043" }
 	testscript.Main(m, map[string]func(){
@@ -30,22 +30,22 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// continueStore is the program "continue DIR BUILD": another build of a program goes on with a store by two ticks,
-// or begins it.
+// continueStore is the program "continue DIR BUILD": another build of a program commits two ticks
+// to a store, or creates it.
 func continueStore(dir, text string) int {
 	build.Here = func() string { return text }
 	return exitOf(continueWith(dir, clock(), Health(70), 2))
 }
 
-// wrongStore is the program "wrong DIR BUILD": another build of a program records the simulation of "diverged", and
-// does one thing differently.
+// wrongStore is the program "wrong DIR BUILD": another build of a program runs the simulation of
+// "diverged", with one difference.
 func wrongStore(dir, text string) int {
 	build.Here = func() string { return text }
 	return exitOf(buildDiverged(dir, true))
 }
 
-// keepStore is the program "keep DIR": it makes a store, prints a line, and keeps the store open until it is
-// killed.
+// keepStore is the program "keep DIR": it makes a store, prints a line, and keeps the store open
+// until it is killed.
 func keepStore(dir string) int {
 	if _, err := buildOpenStore(dir); err != nil {
 		return exitOf(err)
@@ -55,7 +55,7 @@ func keepStore(dir string) int {
 	return 0
 }
 
-// exitOf prints an error of a program and returns its exit status.
+// exitOf prints the error of a program and returns the exit status.
 func exitOf(err error) int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -64,7 +64,7 @@ func exitOf(err error) int {
 	return 0
 }
 
-// TestScript runs testdata/script. Every script ends with "unchanged".
+// TestScript runs the scripts in testdata/script. Every script ends with "unchanged".
 func TestScript(t *testing.T) {
 	golden.Scripts(t, testscript.Params{
 		Dir: "testdata/script",
@@ -93,7 +93,7 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// storeCommand is "store DIR": a closed store with all there can be in one.
+// storeCommand is "store DIR": it makes a closed store with every feature.
 func storeCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: store DIR")
@@ -102,7 +102,7 @@ func storeCommand(ts *testscript.TestScript, _ bool, args []string) {
 	rememberCommand(ts, false, args)
 }
 
-// convertedCommand is "converted DIR": a closed store whose schema changed.
+// convertedCommand is "converted DIR": it makes a closed store whose schema changed.
 func convertedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: converted DIR")
@@ -111,8 +111,8 @@ func convertedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	rememberCommand(ts, false, args)
 }
 
-// holdCommand is "hold DIR": like store, but it stays open until the script ends.
-// It is not remembered, as its journal may still note what is durable.
+// holdCommand is "hold DIR": like store, but the store stays open until the script ends.
+// "unchanged" does not check it, because its journal may still record durable ticks.
 func holdCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: hold DIR")
@@ -122,7 +122,7 @@ func holdCommand(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Defer(func() { ts.Check(closeIt()) })
 }
 
-// saveCommand is "save FILE": a save.
+// saveCommand is "save FILE": it writes a save.
 func saveCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: save FILE")
@@ -131,8 +131,8 @@ func saveCommand(ts *testscript.TestScript, _ bool, args []string) {
 	rememberCommand(ts, false, args)
 }
 
-// divergedCommand is "diverged DIR DIR": two stores that recorded one simulation,
-// which did one thing differently.
+// divergedCommand is "diverged DIR DIR": it makes two stores of one simulation, which differ in one
+// step.
 func divergedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: diverged DIR DIR")
@@ -143,7 +143,7 @@ func divergedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// exitCommand is "exit CODE PROGRAM ARGS...": run it and compare the exit code.
+// exitCommand is "exit CODE PROGRAM ARGS...": it runs the program and checks its exit status.
 func exitCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: exit CODE PROGRAM ARGS...")
@@ -160,8 +160,7 @@ func exitCommand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// flipCommand is "flip FILE OFFSET": flip a bit; a negative offset counts from
-// the end.
+// flipCommand is "flip FILE OFFSET": it flips a bit. A negative offset counts from the end.
 func flipCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: flip FILE OFFSET")
@@ -177,7 +176,7 @@ func flipCommand(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), content, 0o600))
 }
 
-// cloneCommand is "clone FROM TO": copy a directory as it is.
+// cloneCommand is "clone FROM TO": it copies a directory.
 func cloneCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: clone FROM TO")
@@ -185,7 +184,7 @@ func cloneCommand(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.CopyFS(ts.MkAbs(args[1]), os.DirFS(ts.MkAbs(args[0]))))
 }
 
-// cutCommand is "cut FILE N": take N bytes off the end.
+// cutCommand is "cut FILE N": it removes the last N bytes.
 func cutCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: cut FILE N")
@@ -197,7 +196,7 @@ func cutCommand(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.Truncate(ts.MkAbs(args[0]), info.Size()-n))
 }
 
-// rememberCommand is "remember PATH": for unchanged.
+// rememberCommand is "remember PATH": it records the files for "unchanged".
 func rememberCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: remember PATH")
@@ -207,8 +206,8 @@ func rememberCommand(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Value("before").(map[string]tree)[args[0]] = t
 }
 
-// unchangedCommand is "unchanged": all that is remembered has the same names,
-// bytes, modes and times of change.
+// unchangedCommand is "unchanged": it checks that the names, contents, modes and modification times
+// of all remembered files are the same.
 func unchangedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	before := ts.Value("before").(map[string]tree)
 	if len(args) > 0 || len(before) == 0 {
@@ -223,8 +222,8 @@ func unchangedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// keptCommand is "kept": it goes to the directory that holds the kept store, store-1.
-// With -update it is written if it is not there; it is never written again.
+// keptCommand is "kept": it changes to the parent directory of the kept store, store-1. With
+// -update it writes the store if it is missing. It never rewrites the store.
 func keptCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 0 {
 		ts.Fatalf("usage: kept")
@@ -238,7 +237,7 @@ func keptCommand(ts *testscript.TestScript, _ bool, args []string) {
 	rememberCommand(ts, false, []string{store})
 }
 
-// markedCommand is "marked DIR": a closed store with marks and inputs.
+// markedCommand is "marked DIR": it makes a closed store with marks and inputs.
 func markedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: marked DIR")
@@ -247,8 +246,8 @@ func markedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	rememberCommand(ts, false, args)
 }
 
-// forestCommand is "forest DIR FILE": a closed store of entities that name each other, and a
-// save of its last state.
+// forestCommand is "forest DIR FILE": it makes a closed store of entities that refer to each other,
+// and a save of its last state.
 func forestCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: forest DIR FILE")

@@ -7,7 +7,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// notesFor returns what makes steps of marks and of inputs for the next tick of store.
+// notesFor returns functions that make steps: a step adds a mark or an input to the next tick of
+// store.
 func notesFor(store *persist.Store) (mark func(name string) func() error, input func(name, data string) func() error) {
 	mark = func(name string) func() error { return func() error { return store.Mark(name) } }
 	input = func(name, data string) func() error {

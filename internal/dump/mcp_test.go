@@ -34,11 +34,11 @@ import (
 type agent struct {
 	*testing.T
 	*mcp.ClientSession
-	schemas map[string]*jsonschema.Resolved // Of what tools answer.
+	schemas map[string]*jsonschema.Resolved // Output schemas, by tool.
 }
 
-// agentOf returns an agent of the command with these arguments, which must end well when the
-// agent goes.
+// agentOf starts mcp with args and returns an agent of it. When the test ends, the command must
+// exit without an error.
 func agentOf(t *testing.T, args ...string) *agent {
 	t.Helper()
 	questions, toServer := io.Pipe()
@@ -59,7 +59,7 @@ func agentOf(t *testing.T, args ...string) *agent {
 	return a
 }
 
-// connected returns the agent at the other end of transport.
+// connected returns an agent at the other end of transport.
 func connected(t *testing.T, transport mcp.Transport) *agent {
 	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil)
@@ -81,7 +81,8 @@ func connected(t *testing.T, transport mcp.Transport) *agent {
 // members are the arguments of a question.
 type members = map[string]any
 
-// ask asks a question, of which the answer must be what its schema says, as structure and as text.
+// ask asks a question. It checks that the answer fits its schema, and that the structured content
+// and the text are equal.
 func (a *agent) ask(tool string, arguments members) (doc, problem string) {
 	a.Helper()
 	r, err := a.CallTool(a.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
@@ -101,7 +102,7 @@ func (a *agent) ask(tool string, arguments members) (doc, problem string) {
 	return doc, strings.Join(texts, "\n")
 }
 
-// printing returns what a command line prints.
+// printing returns the output of a command line.
 func printing(t *testing.T, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, bad bytes.Buffer
@@ -141,7 +142,7 @@ func TestAnAgentIsToldWhatTheCommandsPrint(t *testing.T) {
 		{"log", members{"verbose": true}, []string{"--verbose"}},
 		{"log", members{"range": "2..3", "op": []string{"set", "add"}}, []string{"2..3", "--op", "set,add"}},
 
-		// What goes wrong is told in the same words.
+		// Errors have the same words as in the command.
 		{"show", members{"entity": "99v1"}, []string{"99v1"}},
 		{"show", nil, nil},
 		{"query", members{"where": "Heath < 3"}, []string{"Heath < 3"}},
@@ -381,7 +382,7 @@ func TestWhatIsTooLongIsCutAndSaid(t *testing.T) {
 	assert.ErrorIs(t, err, errTooLarge)
 }
 
-// FuzzAnswers proves that what is cut is JSON and small, whatever a document holds.
+// FuzzAnswers checks that a cut document is valid JSON and small, whatever the document contains.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"total":9,"rows":[{"a":[1,2,{"b":"c"}]},null,true,-1e9]}`), "--offset=3")
 	f.Add([]byte(`{"earlier":-1,"rows":{}}`), "--offset=-5")
@@ -397,8 +398,8 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// FuzzToolArguments proves that whatever an agent gives becomes a command line of the tool's own flags,
-// on a store that it may read.
+// FuzzToolArguments checks that any arguments become a command line with flags of the tool, on an
+// allowed store.
 func FuzzToolArguments(f *testing.F) {
 	f.Add([]byte(`{"where":"--help","select":["a","b"],"limit":3}`))
 	f.Add([]byte(`{"from":"/etc/passwd","to":["-"],"store2":"b"}`))
@@ -425,7 +426,8 @@ func FuzzToolArguments(f *testing.F) {
 	})
 }
 
-// growing makes a store that stays open, and returns what commits another tick and says which.
+// growing makes a store and keeps it open. It returns a function that commits a tick and returns
+// its number.
 func growing(t *testing.T, dir string) (grow func() (tick uint64)) {
 	t.Helper()
 	s := newSample()
@@ -442,7 +444,7 @@ func growing(t *testing.T, dir string) (grow func() (tick uint64)) {
 	return grow
 }
 
-// TestTheProgramItselfAnswersAndEnds talks to the program by its standard input and output.
+// TestTheProgramItselfAnswersAndEnds uses the program by its standard input and output.
 func TestTheProgramItselfAnswersAndEnds(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
@@ -466,7 +468,7 @@ func TestTheProgramItselfAnswersAndEnds(t *testing.T) {
 	assert.True(t, c.ProcessState.Exited())
 }
 
-// built builds a program of this module and returns its file.
+// built builds a program of this module and returns its path.
 func built(t *testing.T, path string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), filepath.Base(path)+".exe")
@@ -475,17 +477,18 @@ func built(t *testing.T, path string) string {
 	return file
 }
 
-// TestTheTranscript holds the transcript in docs/AGENTS.md to what an agent is told: it finds the bug
-// that examples/rollback plays with -bug.
+// TestTheTranscript checks that the transcript in docs/AGENTS.md equals the answers of the tools.
+// The transcript finds the bug of examples/rollback with -bug.
 func TestTheTranscript(t *testing.T) {
 	const page, begin, end = "../../docs/AGENTS.md", "<!-- The transcript: go test ./internal/dump -run Transcript -update. -->\n", "<!-- Its end. -->\n"
 	sources, err := os.Getwd()
 	require.NoError(t, err)
 	dir := t.TempDir()
-	_ = exec.Command(built(t, "../../examples/rollback"), "-bug", "-dir", dir).Run() // It fails: the peers disagree.
+	// It fails because the peers disagree.
+	_ = exec.Command(built(t, "../../examples/rollback"), "-bug", "-dir", dir).Run()
 	t.Chdir(dir)
 	a := agentOf(t, "peer1", "peer2")
-	clocks := regexp.MustCompile(`"time":"[^"]*",?`) // It is another day.
+	clocks := regexp.MustCompile(`"time":"[^"]*",?`) // The times differ from day to day.
 	var b strings.Builder
 	asked := func(why, tool string, give members, holds string) {
 		doc, problem := a.ask(tool, give)

@@ -26,26 +26,26 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The oracle knows a store as it was before it was damaged, and what was damaged. Of what every
-// command says of the damaged store it knows whether that can be:
+// The oracle compares the output of every command on a damaged store with the undamaged store. It
+// knows what is damaged, and checks three rules:
 //
-//	true        what is printed of a state, a tick or a file is what it was
-//	all of it   a state that a whole snapshot leads to by whole records is shown
-//	not silent  what is not answered completely exits with 4, names the damage and what helps
+//	truth         a printed state, tick or file equals the original
+//	completeness  a state is printed if undamaged records lead to it from an undamaged snapshot
+//	no silence    an incomplete answer exits with 4, names the damage and suggests a remedy
 //
-// A command is asked in its JSON, and what it says is compared with what it says of the whole
-// store, whose states are compared with a plain model of what the program did.
+// The oracle reads the JSON output of a command and compares it with the output for the undamaged
+// store. It compares the states of the undamaged store with a plain model of the program.
 
-// url is where commands find the store, and saveURL where they find a save.
+// url and saveURL are the paths of the store and of a save.
 const (
 	url     = "mem://store/."
 	saveURL = "mem://saves/game.save"
 )
 
-// A plainState is what the program had in a state, kept by the test.
+// A plainState is a state of the model.
 type plainState struct {
 	tick     uint64
-	entities map[string]map[string]any // By entity and component, as JSON has values.
+	entities map[string]map[string]any // By entity and component, as decoded JSON values.
 	score    float64
 }
 
@@ -57,7 +57,7 @@ func (p *plainState) clone() *plainState {
 	return c
 }
 
-// A whole is a store without damage, and what is known of it.
+// A whole is an undamaged store and its known contents.
 type whole struct {
 	t       *testing.T
 	files   *disktest.Mem
@@ -67,16 +67,16 @@ type whole struct {
 	digests map[uint64]ecs.Digest
 	answers map[string]answer
 	head    uint64
-	seqs    []uint64 // Of all states.
+	seqs    []uint64 // Records of all states.
 }
 
-// An answer is what a command printed and exited with.
+// An answer is the output and the exit status of a command.
 type answer struct {
 	code     int
 	out, err string
 }
 
-// ask runs a command on a store in memory. Commands change nothing.
+// ask runs a command on a store in memory. No command changes the store.
 func ask(t *testing.T, files *disktest.Mem, args ...string) (a answer) {
 	var out, err bytes.Buffer
 	openers := map[string]Opener{"mem": func(_ context.Context, url string) (disk.FS, string, error) { return files, path.Base(url), nil }}
@@ -94,7 +94,7 @@ func ask(t *testing.T, files *disktest.Mem, args ...string) (a answer) {
 	return a
 }
 
-// ask returns what a command says of the whole store.
+// ask runs a command on the undamaged store.
 func (w *whole) ask(args ...string) answer {
 	key := strings.Join(args, "\x00")
 	a, ok := w.answers[key]
@@ -105,15 +105,15 @@ func (w *whole) ask(args ...string) answer {
 	return a
 }
 
-// newWhole makes the store, which was closed, or whose program was killed:
+// newWhole makes the store. The program either closed it or was killed:
 //
 //	record    1 2 3   4 5        6    7            8 | 9 10   11        12 | 13   14 15
 //	tick      1 2 3   4 5 (left) 4    5            6 | 7 8    9 (left)  9  | 10   11 12
 //	mark                         boss                |                     | late
 //	snapshot      2                   3 milestone    |    4                |
 //
-// where record 6 continues record 3, record 12 record 10, and a bar is where it was closed and
-// opened again. Snapshots 1 and 2 are full, the others refer to older ones.
+// Record 6 is a child of record 3, and record 12 of record 10. A bar shows where the store was
+// closed and opened again. Snapshots 1 and 2 are full; the others refer to older ones.
 func newWhole(t *testing.T, closed bool) *whole {
 	ctx := context.Background()
 	w := &whole{t: t, files: disktest.New(), model: map[uint64]*plainState{}, digests: map[uint64]ecs.Digest{}, answers: map[string]answer{}}
@@ -229,7 +229,8 @@ func newWhole(t *testing.T, closed bool) *whole {
 	return w
 }
 
-// look finds out how the store lies, and compares what commands say of its states with the model.
+// look reads the journal and the snapshots of the store, and compares its states, as printed by
+// commands, with the model.
 func (w *whole) look() {
 	v, err := inspect.OpenFS(context.Background(), w.files, ".")
 	require.NoError(w.t, err)
@@ -270,19 +271,20 @@ func (w *whole) look() {
 // at returns the point that names the state after a record.
 func at(seq uint64) string { return fmt.Sprintf("record:%d", seq) }
 
-// A damage is what was done to a store, and what that costs.
+// A damage is a change of one file, with its effects.
 type damage struct {
-	name     string
-	file     string // That it was done to.
-	files    *disktest.Mem
-	lost     map[uint64]bool // Records some bytes of which are damaged,
-	blind    map[uint64]bool // and whole ones whose schema is.
-	bad      map[uint32]bool // Snapshot files.
-	knows    bool            // Nothing of the tree is damaged: all headers hold.
-	harmless bool            // Nothing of a world lies in what is damaged, and nothing says that it was there.
+	name  string
+	file  string // The damaged file.
+	files *disktest.Mem
+	lost  map[uint64]bool // Records with damaged bytes.
+	blind map[uint64]bool // Intact records whose schema is damaged.
+	bad   map[uint32]bool // Damaged snapshot files.
+	knows bool            // True if the tree of records is intact: all headers are valid.
+	// True if the damaged bytes contain no data of a world, and no reference to such data.
+	harmless bool
 }
 
-// damages returns everything that is tried: each record and each file, in turn.
+// damages returns all damages to try: of each record and of each file.
 func (w *whole) damages() (all []*damage) {
 	for i := range w.log.Segments {
 		all = append(all, w.recordDamages(i)...)
@@ -301,14 +303,15 @@ func (w *whole) damages() (all []*damage) {
 		d.harmless = false
 		all = append(all, d)
 	}
-	if !w.log.Clean { // The end of a journal that was not closed may be unfinished. That is no damage.
+	if !w.log.Clean { // The end of an unclosed journal may be incomplete, which is not damage.
 		last := "journal/" + w.log.Segments[len(w.log.Segments)-1].Name
 		all = slices.DeleteFunc(all, func(d *damage) bool { return d.file == last && d.lost[w.head] })
 	}
 	return all
 }
 
-// damaged returns a copy of the store in which f changed a file; nil: it is gone.
+// damaged returns a copy of the store with one file changed by f. If f returns nil, the file is
+// removed.
 func (w *whole) damaged(what, name string, f func(data []byte) []byte) *damage {
 	d := &damage{name: what + " " + name, file: name, files: w.files.Clone(), lost: map[uint64]bool{}, blind: map[uint64]bool{}, bad: map[uint32]bool{}}
 	d.put(name, f(d.files.Bytes(name)))
@@ -323,7 +326,7 @@ func (d *damage) put(name string, data []byte) {
 	}
 }
 
-// recordDamages damages the records of a segment, preambles among them.
+// recordDamages returns damages of the records of a segment, including preambles.
 func (w *whole) recordDamages(i int) (all []*damage) {
 	const header = 48
 	segment := w.log.Segments[i]
@@ -359,11 +362,12 @@ func (w *whole) recordDamages(i int) (all []*damage) {
 			all = append(all, d)
 		}
 	}
-	slices.SortFunc(all, func(a, b *damage) int { return strings.Compare(a.name, b.name) }) // Maps have no order.
+	// Map order is random.
+	slices.SortFunc(all, func(a, b *damage) int { return strings.Compare(a.name, b.name) })
 	return all
 }
 
-// fileDamages damages a file as a whole.
+// fileDamages returns damages of a whole file.
 func (w *whole) fileDamages(name string) (all []*damage) {
 	add := func(what string, f func([]byte) []byte) *damage {
 		d := w.damaged(what, name, f)
@@ -380,9 +384,10 @@ func (w *whole) fileDamages(name string) (all []*damage) {
 		d.put(other, w.files.Bytes(name))
 		w.lose(d, other)
 	}
-	for i := 0; i < len(w.files.Bytes(name)); i += 4096 { // Pages of a snapshot; the header of a segment.
+	// Pages of a snapshot; the header of a segment.
+	for i := 0; i < len(w.files.Bytes(name)); i += 4096 {
 		d := add(fmt.Sprintf("byte %d flipped in", i+40), func(b []byte) []byte { b[min(i+40, len(b)-1)] ^= 4; return b })
-		if filepath.Ext(name) == ".seg" { // There are two headers.
+		if filepath.Ext(name) == ".seg" { // A segment has two headers.
 			clear(d.lost)
 		}
 		d.knows = true
@@ -390,7 +395,7 @@ func (w *whole) fileDamages(name string) (all []*damage) {
 	return all
 }
 
-// like returns another file of the kind of name, or "".
+// like returns another file of the same kind as name, or "".
 func (w *whole) like(name string) string {
 	for _, other := range w.files.Files() {
 		if other != name && filepath.Ext(other) == filepath.Ext(name) && filepath.Dir(other) == filepath.Dir(name) {
@@ -400,7 +405,7 @@ func (w *whole) like(name string) string {
 	return ""
 }
 
-// lose notes that all of a file is damaged.
+// lose marks all contents of a file as damaged.
 func (w *whole) lose(d *damage, name string) {
 	d.harmless = d.harmless || !strings.HasPrefix(name, "journal/") && !strings.HasPrefix(name, "snapshots/")
 	for _, e := range w.log.Entries {
@@ -415,15 +420,15 @@ func (w *whole) lose(d *damage, name string) {
 	}
 }
 
-// A trial is a damaged store that is looked at.
+// A trial is a damaged store under test.
 type trial struct {
 	t      *testing.T
 	whole  *whole
 	damage *damage
-	points []uint64 // The states that are asked for by name.
+	points []uint64 // Records of the states to print by name.
 }
 
-// TestCommandsOnDamagedStores compares what every command says of every damage with the oracle.
+// TestCommandsOnDamagedStores checks the output of every command for every damage with the oracle.
 func TestCommandsOnDamagedStores(t *testing.T) {
 	for _, c := range commands {
 		if oracles[c.name()] == nil {
@@ -451,7 +456,7 @@ func TestCommandsOnDamagedStores(t *testing.T) {
 	}
 }
 
-// oracleRand returns what chooses what is tried. It prints what repeats that.
+// oracleRand returns the random source that chooses what to try. It logs the seed for repetition.
 func oracleRand(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
 	if s := os.Getenv("STET_ORACLE"); s != "" {
@@ -462,15 +467,15 @@ func oracleRand(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// simpleCalls has for each command that only reads what it is called with.
+// simpleCalls has the arguments of commands that only read.
 var simpleCalls = map[string][]string{
 	"branches": nil, "marks": nil,
 	"arrays": {"Health"}, "bisect": {"score > 20"}, "blame": {"0v1"}, "diff": {"@latest"}, "export": nil, "history": {"0v1"},
 	"info": nil, "log": nil, "ls": nil, "panel": {"Health"}, "plot": {"score"}, "query": {"Position.X > 3"}, "schema": nil, "show": {"0v1"}, "stats": nil, "tail": nil, "tree": nil, "verify": nil,
 }
 
-// TestCommandsOnDamagedSaves asks all commands of every damage of a save: what they say is what they
-// say of the whole one, or nothing.
+// TestCommandsOnDamagedSaves runs all commands on every damage of a save. Their output must equal
+// that for the undamaged save, or be empty.
 func TestCommandsOnDamagedSaves(t *testing.T) {
 	rng := oracleRand(t)
 	w := &whole{t: t, files: disktest.New(), log: new(journal.Log), answers: map[string]answer{}}
@@ -499,7 +504,7 @@ func TestCommandsOnDamagedSaves(t *testing.T) {
 	}
 }
 
-// save judges what a command says of a damaged save.
+// save checks the answer of a command on a damaged save.
 func (x *trial) save(args []string, a answer) {
 	want := x.whole.ask(append(args, "--json")...)
 	none := x.damage.files.Bytes(path.Base(saveURL)) == nil || strings.HasPrefix(x.damage.name, "foreign")
@@ -517,7 +522,7 @@ func (x *trial) save(args []string, a answer) {
 	}
 }
 
-// recoverSave has what is good of a damaged save written.
+// recoverSave recovers a damaged save and checks the result.
 func (x *trial) recoverSave(digest ecs.Digest) {
 	out := filepath.Join(x.t.TempDir(), "out")
 	args := []string{"recover", saveURL, "-o", out, "--json"}
@@ -531,7 +536,7 @@ func (x *trial) recoverSave(digest ecs.Digest) {
 	}
 }
 
-// What is no store and no save is not damaged, whatever the command.
+// Files that are neither stores nor saves are not reported as damaged by any command.
 func TestCommandsOnWhatIsNoStore(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "passwd")
@@ -546,9 +551,9 @@ func TestCommandsOnWhatIsNoStore(t *testing.T) {
 			args, reads = []string{"-o", filepath.Join(dir, "out")}, true
 		case "edit":
 			args, reads = []string{"Health = 5", "--dry-run"}, true
-		case "serve", "mcp": // It would go on with a store that there is.
+		case "serve", "mcp": // They would keep running with an existing store.
 			args, reads = nil, true
-		case "import", "man": // They read no store.
+		case "import", "man": // They do not read a store.
 		default:
 			require.True(t, reads, "how is %s called?", c.name())
 		}

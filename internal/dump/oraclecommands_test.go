@@ -19,7 +19,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// oracles has for each command what asks it, and judges what it says. Every command has one.
+// oracles maps each command to a function that runs it and checks its output. Every command has an
+// oracle.
 var oracles = map[string]func(x *trial){
 	"arrays": func(x *trial) { x.states("arrays", url, "Health") },
 	"bisect": bisectOracle,
@@ -36,7 +37,7 @@ var oracles = map[string]func(x *trial){
 	"info":    infoOracle,
 	"log":     logOracle,
 	"ls":      func(x *trial) { x.states("ls", url, "--limit", "0") },
-	"man":     func(*trial) {}, // It reads no store.
+	"man":     func(*trial) {}, // It does not read a store.
 	"marks": func(x *trial) {
 		args := []string{"marks", url}
 		a := x.try(args...)
@@ -62,15 +63,15 @@ var oracles = map[string]func(x *trial){
 	},
 	"recover": recoverOracle,
 	"schema":  func(x *trial) { x.states("schema", url) },
-	"mcp":     func(*trial) {}, // It asks the commands that are judged here.
-	"serve":   func(*trial) {}, // It ends when it is told to; what it answers is judged in package web.
+	"mcp":     func(*trial) {}, // It runs the commands that are checked here.
+	"serve":   func(*trial) {}, // It runs until it is interrupted; package web tests its answers.
 	"show": func(x *trial) {
 		x.states("show", url, "0v1", "--brief")
 		x.states("show", url, "--resources")
 		x.states("show", url, "score", "--brief")
 		x.writers("show", url, "0v1")
 		x.writers("show", url, "score")
-		x.writers("show", url, "6v2") // It names another.
+		x.writers("show", url, "6v2") // Another entity.
 	},
 	"stats": statsOracle,
 	"tail":  func(x *trial) { x.ticks("records", "tail", url, "-n", "6") },
@@ -81,14 +82,14 @@ var oracles = map[string]func(x *trial){
 	"verify": verifyOracle,
 }
 
-// wrong reports that what a command said cannot be.
+// wrong reports that the output of a command is impossible.
 func (x *trial) wrong(a answer, args []string, format string, more ...any) {
 	x.t.Helper()
 	x.t.Errorf("%s\n%s\nexits with %d: %s\n%.600s", fmt.Sprintf(format, more...), shell.Command(args...), a.code, a.err, a.out)
 }
 
-// try asks a command in JSON, and sees to what holds for all of them: that what could not be
-// answered is not passed over in silence, that the damage is named, and what helps.
+// try runs a command with --json and checks the rules for all commands. An incomplete answer must
+// not be silent, and the error must name the damage and suggest a remedy.
 func (x *trial) try(args ...string) (a answer) {
 	x.t.Helper()
 	args = append(args, "--json")
@@ -117,7 +118,8 @@ func (x *trial) try(args ...string) (a answer) {
 	return a
 }
 
-// readable reports whether a whole snapshot leads to the state after record seq by whole records.
+// readable reports whether the state after record seq can be reached from an undamaged snapshot by
+// undamaged records.
 func (x *trial) readable(seq uint64) bool {
 	for at := seq; ; {
 		for _, s := range x.whole.shots {
@@ -133,7 +135,7 @@ func (x *trial) readable(seq uint64) bool {
 	}
 }
 
-// loads reports whether neither s nor a file that it refers to is damaged.
+// loads reports whether s and all files that it refers to are undamaged.
 func (x *trial) loads(s inspect.SnapshotInfo) bool {
 	for _, r := range s.Refs {
 		if x.damage.bad[r.Number] {
@@ -143,7 +145,7 @@ func (x *trial) loads(s inspect.SnapshotInfo) bool {
 	return !x.damage.bad[s.Number]
 }
 
-// newest returns the newest state on the way to the head that is surely there.
+// newest returns the newest state on the path to the head that is certainly readable.
 func (x *trial) newest() (seq uint64, ok bool) {
 	for seq = x.whole.head; !x.readable(seq); {
 		e, ok := x.whole.log.Find(seq)
@@ -155,7 +157,8 @@ func (x *trial) newest() (seq uint64, ok bool) {
 	return seq, true
 }
 
-// states asks for states: by their records, which must be what they were, and for the newest.
+// states runs a command for states by record, which must equal the original ones, and for the
+// newest state.
 func (x *trial) states(args ...string) {
 	x.t.Helper()
 	for _, seq := range x.points {
@@ -164,7 +167,7 @@ func (x *trial) states(args ...string) {
 	x.latest(args, func(seq uint64) []string { return append(slices.Clone(args), "--at", at(seq)) })
 }
 
-// state asks for something that takes the state after record seq.
+// state runs a command that reads the state after record seq.
 func (x *trial) state(seq uint64, args []string) {
 	x.t.Helper()
 	a, want := x.try(args...), x.whole.ask(append(args, "--json")...)
@@ -177,8 +180,9 @@ func (x *trial) state(seq uint64, args []string) {
 	}
 }
 
-// latest asks for the newest state. It is that of the head, or else it says which one it is:
-// what it shows is the same as what at asks for, of a state not older than need be.
+// latest runs a command for the newest state. The result is the state of the head, or the output
+// names another state. In both cases, the result must equal that of at for this state. No newer
+// state may be readable.
 func (x *trial) latest(args []string, at func(seq uint64) []string) {
 	x.t.Helper()
 	a := x.try(args...)
@@ -201,15 +205,15 @@ func (x *trial) latest(args []string, at func(seq uint64) []string) {
 	}
 }
 
-// told reports whether a says that the newest state is not there, or perhaps is not.
+// told reports whether a says that the newest state is missing or may be missing.
 func told(a answer) bool {
 	return strings.Contains(a.err, "the newest whose state") || strings.Contains(a.err, "newer states than")
 }
 
-// An object is a JSON value.
+// An object is a decoded JSON object.
 type object = map[string]any
 
-// object reads what a command printed; nil: nothing.
+// object decodes the output of a command; it returns nil for empty output.
 func (x *trial) object(a answer, args ...string) (doc object) {
 	x.t.Helper()
 	if a.out == "" {
@@ -221,7 +225,7 @@ func (x *trial) object(a answer, args ...string) (doc object) {
 	return doc
 }
 
-// items returns the objects in a member of doc.
+// items returns the objects in the list name of doc.
 func items(doc object, name string) (list []object) {
 	all, _ := doc[name].([]any)
 	for _, item := range all {
@@ -230,7 +234,7 @@ func items(doc object, name string) (list []object) {
 	return list
 }
 
-// without returns doc without some members.
+// without returns a copy of doc without the named members.
 func without(doc object, names ...string) object {
 	doc = maps.Clone(doc)
 	for _, name := range names {
@@ -245,8 +249,8 @@ func seqOf(doc object) uint64 {
 	return uint64(seq)
 }
 
-// writers asks for an entity with those who wrote what it has. What is not read any more was
-// written "at or before" what is.
+// writers runs a command for an entity with the writers of its components. Writers in unreadable
+// ticks are given as "at or before" the oldest readable state.
 func (x *trial) writers(args ...string) {
 	x.t.Helper()
 	points := describe.Listed(x.points, at)
@@ -255,7 +259,7 @@ func (x *trial) writers(args ...string) {
 		a := x.try(args...)
 		doc := x.object(a, args...)
 		if doc == nil {
-			continue // States says when that is wrong.
+			continue // states checks whether that is right.
 		}
 		seq := seqOf(doc)
 		if point == at(seq) || seq == x.whole.head || told(a) {
@@ -269,8 +273,8 @@ func (x *trial) writers(args ...string) {
 	}
 }
 
-// sameWriters reports whether got, what is said of a state, is want but for writers that are not
-// exact: they are of a tick between the one that wrote and the state.
+// sameWriters reports whether got equals want, except for inexact writers. An inexact writer names
+// a tick between the actual writer and the state.
 func sameWriters(got, want any, seq uint64) bool {
 	switch got := got.(type) {
 	case object:
@@ -296,21 +300,21 @@ func sameWriters(got, want any, seq uint64) bool {
 	return reflect.DeepEqual(got, want)
 }
 
-// intact reports whether a record is whole, and so is what describes it.
+// intact reports whether a record and its schema are undamaged.
 func (x *trial) intact(seq uint64) bool {
 	_, ok := x.whole.log.Find(seq)
 	return ok && !x.damage.lost[seq] && !x.damage.blind[seq]
 }
 
-// shownNewest returns the record that info says is the newest.
+// shownNewest returns the record that info prints as the newest.
 func (x *trial) shownNewest() (seq uint64, known bool) {
 	x.t.Helper()
 	doc := x.object(x.try("info", url), "info", url)
 	return seqOf(doc), doc["record"] != nil
 }
 
-// ticks asks for ticks: each that is whole is listed, as it was. It is only said to be rewound if
-// it was.
+// ticks runs a command for ticks. Every undamaged tick must be listed with its original contents.
+// It may be marked as rewound only if it was rewound.
 func (x *trial) ticks(member string, args ...string) {
 	x.t.Helper()
 	a := x.try(args...)
@@ -328,7 +332,7 @@ func (x *trial) ticks(member string, args ...string) {
 		if x.damage.knows {
 			unsure = nil
 		}
-		if told(a) { // Another one is the head: that which info says.
+		if told(a) { // Another record is the head: the one that info prints.
 			unsure = append(unsure, "head", "unreachable")
 			newest, known := x.shownNewest()
 			if known && (d["head"].(bool) != (seq == newest) || d["unreachable"] == true && (seq < newest || want["rewound"] == true)) {
@@ -358,8 +362,8 @@ func logOracle(x *trial) {
 	}
 }
 
-// historyOracle asks for the life of an entity. What happened between two states that can be
-// reached is told; what it had in the first of them is what it had.
+// historyOracle checks the history of an entity. It must include all events between two consecutive
+// reachable states. The values in the first reachable state must be the original ones.
 func historyOracle(x *trial) {
 	const entity = "0v1"
 	ask := func(args []string, seq uint64) {
@@ -402,8 +406,8 @@ func historyOracle(x *trial) {
 	}
 }
 
-// bisectOracle asks when something began. It is found if all states on the way can be reached, and
-// else between two that can.
+// bisectOracle checks a search. It finds the exact change if all states of the path are reachable,
+// else a range between two reachable states.
 func bisectOracle(x *trial) {
 	reached := true
 	for e := range x.whole.log.Ancestors(x.whole.head) {
@@ -429,8 +433,9 @@ func bisectOracle(x *trial) {
 	}
 }
 
-// course asks for values over time, by state and what of says. What is told of a state is what was so, and all that can be
-// reached from the states told is.
+// course runs a command for values over time and compares, by state, what the function of returns.
+// Every printed value must be the original one. Every state that is reachable from a printed state
+// must be printed.
 func (x *trial) course(list string, of func(object) any, args ...string) {
 	a := x.try(args...)
 	name := func(p object) string { return fmt.Sprint(seqOf(p), of(p)) }
@@ -451,7 +456,7 @@ func (x *trial) course(list string, of func(object) any, args ...string) {
 	}
 }
 
-// within reports whether the change was lies between the two states that got names.
+// within reports whether the change was is between the two states that got names.
 func within(was, got object) bool {
 	before, _ := got["before"].(object)
 	return seqOf(before) < seqOf(was) && seqOf(was) <= seqOf(got) && was["holds"] == got["holds"]
@@ -474,7 +479,7 @@ func diffOracle(x *trial) {
 	}
 }
 
-// exportOracle asks for states, and for what ticks changed.
+// exportOracle checks exports of states and of ranges.
 func exportOracle(x *trial) {
 	x.states("export", url)
 	for _, seq := range x.points {
@@ -490,7 +495,7 @@ func exportOracle(x *trial) {
 	}
 }
 
-// statsOracle asks what takes the bytes: of a state, and of the ticks that can be read.
+// statsOracle checks the bytes of a state and of the readable ticks.
 func statsOracle(x *trial) {
 	ask := func(seq uint64, args ...string) {
 		a := x.try(args...)
@@ -516,7 +521,8 @@ func statsOracle(x *trial) {
 				x.wrong(a, args, "the component was %v", w)
 			}
 		}
-		for _, s := range items(doc, "snapshots") { // What damaged files share is not known.
+		// The bytes shared with damaged files are unknown.
+		for _, s := range items(doc, "snapshots") {
 			same := func(w object) bool { return reflect.DeepEqual(without(s, "shared"), without(w, "shared")) }
 			if s["error"] == nil && !slices.ContainsFunc(items(was, "snapshots"), same) {
 				x.wrong(a, args, "the snapshot was not like that: %v", s)
@@ -531,7 +537,7 @@ func statsOracle(x *trial) {
 	}
 }
 
-// infoOracle asks what there is.
+// infoOracle checks info.
 func infoOracle(x *trial) {
 	for _, seq := range x.points {
 		x.info("info", url, "--at", at(seq))
@@ -575,16 +581,16 @@ func (x *trial) info(args ...string) {
 	x.opens(a, args, doc)
 }
 
-// asked returns the record that "--at record:N" in args names.
+// asked returns the record of "--at record:N" in args.
 func (x *trial) asked(args []string) (seq uint64) {
 	_, _ = fmt.Sscanf(args[len(args)-1], "record:%d", &seq)
 	return seq
 }
 
-// marks compares the marks that are listed with those that there were.
+// marks compares the printed marks with the original ones.
 func (x *trial) marks(a answer, args []string, got, was []object) {
 	x.t.Helper()
-	for _, m := range slices.Concat(got, was) { // Where some are lost, branches are others.
+	for _, m := range slices.Concat(got, was) { // If records are lost, the branches differ.
 		delete(m, "branch")
 	}
 	for _, m := range was {
@@ -600,7 +606,7 @@ func (x *trial) marks(a answer, args []string, got, was []object) {
 	}
 }
 
-// opens compares whether info says that a program can open the store with whether it can.
+// opens checks whether info predicts correctly that a program can open the store.
 func (x *trial) opens(a answer, args []string, doc object) {
 	x.t.Helper()
 	s := newSample()
@@ -619,8 +625,8 @@ func (x *trial) opens(a answer, args []string, doc object) {
 	}
 }
 
-// verifyOracle asks what is damaged. The command that it recommends saves something, and if it recommends
-// none, nothing can be saved.
+// verifyOracle checks the reported damage. A recommended command must save something. If none is
+// recommended, recover must save nothing.
 func verifyOracle(x *trial) {
 	a := x.try("verify", url)
 	if x.damage.harmless {
@@ -659,7 +665,7 @@ func (x *trial) digestOf(dir string) ecs.Digest {
 	return im.Digest()
 }
 
-// compactOracle has a store written, which has the newest state that can be reached.
+// compactOracle writes a store with compact and checks that it has the newest reachable state.
 func compactOracle(x *trial) {
 	out := filepath.Join(x.t.TempDir(), "out")
 	args := []string{"compact", url, "-o", out, "--json"}
@@ -688,7 +694,8 @@ func compactOracle(x *trial) {
 	}
 }
 
-// recoverOracle has what is good written. If pieces are offered, they reach further.
+// recoverOracle recovers the store and checks the result. If the failure suggests --partial, that
+// must recover more.
 func recoverOracle(x *trial) {
 	out := filepath.Join(x.t.TempDir(), "out")
 	args := []string{"recover", url, "-o", out, "--json"}
@@ -718,7 +725,7 @@ func recoverOracle(x *trial) {
 	}
 }
 
-// importOracle damages what export writes.
+// importOracle damages exported files and imports them.
 func importOracle(x *trial) {
 	text := x.whole.ask("export", url).out
 	digest := regexp.MustCompile(`"digest":"[0-9a-f]*"`).FindString(text)

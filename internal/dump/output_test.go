@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// failingWriter fails every write.
+// A failingWriter fails every write.
 type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
@@ -44,7 +44,8 @@ func TestAFullDiskExitsWith5(t *testing.T) {
 
 func TestAnUnreadableStoreExitsWith5(t *testing.T) {
 	if os.Getuid() == 0 || runtime.GOARCH == "wasm" {
-		// Root reads everything, and WASI knows no modes; a name that is too long fails for anyone.
+		// Root can read every file, and WASI has no modes. A name that is too long fails
+		// everywhere.
 		code, _, stderr := ecsdump("info", strings.Repeat("x", 5000))
 		assert.Equal(t, exitSystem, code, stderr)
 		return
@@ -66,7 +67,7 @@ func TestNamesInAStoreCannotPlayTricks(t *testing.T) {
 	im, err := v.At(context.Background(), v.Head())
 	require.NoError(t, err)
 	require.NoError(t, v.Close())
-	im.Components[0].Name = "a\x1b[2Jb\nc" // No program can give such a name.
+	im.Components[0].Name = "a\x1b[2Jb\nc" // A program cannot use such a name.
 	require.NoError(t, inspect.SaveImage(context.Background(), im, file))
 	for _, args := range [][]string{{"info", file}, {"ls", file}, {"show", file, "0v1"}, {"schema", file}, {"arrays", file, "a\x1b[2Jb\nc"}} {
 		code, stdout, stderr := ecsdump(args...)
@@ -88,7 +89,7 @@ func TestLockSaysWhetherItsProcessIsThere(t *testing.T) {
 	}{
 		{"process 12 on " + host + " since 2026-03-04T05:06:00Z: game", true, "yes"},
 		{"process 12 on " + host + " since 2026-03-04T05:06:00Z: game", false, "no"},
-		{"process 12 on " + host, false, "no"}, // As it was written once.
+		{"process 12 on " + host, false, "no"}, // An older form of the text.
 		{"process 12 on " + host + "x since then: game", false, "unknown"},
 		{"rubbish", false, "unknown"},
 		{"", true, "yes"},

@@ -28,9 +28,9 @@ const (
 	generated   = "<!-- Below, all is written by go test ./internal/dump -run Reference -update. -->\n"
 )
 
-// A docType is a document type, as the source declares it.
+// A docType is a document type as declared in the source.
 type docType struct {
-	name    string // Without the suffix.
+	name    string // Without the suffix Doc.
 	comment string
 	members []docMember
 }
@@ -39,12 +39,13 @@ type docType struct {
 type docMember struct {
 	name, kind, comment string
 	optional            bool
-	of                  string     // The document type inside, or "".
-	embedded            bool       // Its members are those of the document around it.
-	inline              *ast.Field // Of a struct without a name.
+	of                  string     // The document type of the value or its elements, or "".
+	embedded            bool       // True if its members belong to the enclosing document.
+	inline              *ast.Field // The field, if its type is an unnamed struct.
 }
 
-// isDocument reports whether d is printed by itself: its comment says by what.
+// isDocument reports whether d is the top level of a command's output: its comment then contains
+// "--json".
 func (d *docType) isDocument() bool { return strings.Contains(d.comment, "--json") }
 
 // docTypes returns the document types of the program, by name.
@@ -73,7 +74,8 @@ func docTypes(t *testing.T) map[string]*docType {
 				if st, ok := s.Type.(*ast.StructType); ok && isDoc {
 					comment := cmp.Or(s.Doc, d.Doc)
 					require.NotNil(t, comment, "%s has no comment", s.Name.Name)
-					name = strings.ToLower(name[:1]) + name[1:] // Those of package describe are exported.
+					// Package describe exports its document types.
+					name = strings.ToLower(name[:1]) + name[1:]
 					types[name] = &docType{name, oneLine(strings.Replace(comment.Text(), s.Name.Name, name+docSuffix, 1)), docMembers(st)}
 				}
 			}
@@ -104,7 +106,7 @@ func docMembers(st *ast.StructType) (members []docMember) {
 	return members
 }
 
-// kindOf returns a type as JSON has it.
+// kindOf returns the JSON type of a Go type.
 func kindOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -137,7 +139,7 @@ func kindOf(e ast.Expr) string {
 	return b.String()
 }
 
-// docNameIn returns the name of the document type that e holds, or "".
+// docNameIn returns the name of the document type in e, or "".
 func docNameIn(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -154,10 +156,10 @@ func docNameIn(e ast.Expr) string {
 	return ""
 }
 
-// paths adds the members of d, those inside them too, as lines.
+// paths appends a line for each member of d, including nested members.
 func paths(types map[string]*docType, format, path string, members []docMember, lines *[]string) {
 	if strings.Count(path, ".") > 8 {
-		return // A type that holds itself.
+		return // A recursive type.
 	}
 	for _, m := range members {
 		inside := path
@@ -177,9 +179,8 @@ func paths(types map[string]*docType, format, path string, members []docMember, 
 	}
 }
 
-// TestReferenceMembersStayUnlessTheVersionRises compares the members of all documents
-// with those that were ever there. With -update it notes what is new, but a member is
-// not taken away from a format.
+// TestReferenceMembersStayUnlessTheVersionRises compares the members of all documents with the
+// recorded ones. With -update it records new members. A member can never be removed from a format.
 func TestReferenceMembersStayUnlessTheVersionRises(t *testing.T) {
 	types := docTypes(t)
 	var lines []string
@@ -206,7 +207,7 @@ func TestReferenceMembersStayUnlessTheVersionRises(t *testing.T) {
 	golden.Check(t, membersList, text)
 }
 
-// list returns the list of d, as listOf does.
+// list returns the list of d, like listOf.
 func (d *docType) list(types map[string]*docType) (name string, ok bool) {
 	var lists []string
 	var find func(members []docMember)
@@ -235,7 +236,7 @@ func TestReferenceIsWhatTheProgramDoes(t *testing.T) {
 	golden.Check(t, reference, want)
 }
 
-// preformatted returns text indented, as Markdown leaves it alone.
+// preformatted returns text indented as a Markdown code block.
 func preformatted(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
@@ -266,7 +267,7 @@ func commandsReference() string {
 	return b.String()
 }
 
-// helpOf returns the help text of c without the flags of every command.
+// helpOf returns the help text of c without the global flags.
 func helpOf(c *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n%s\n", c.UseLine(), strings.TrimSpace(cmp.Or(c.Long, c.Short)))
@@ -320,7 +321,7 @@ func reach(types map[string]*docType, members []docMember, reached map[string]bo
 	}
 }
 
-// docLink is a link to a document type in a comment.
+// docLink matches a link to a document type in a comment.
 var docLink = regexp.MustCompile(`\[[a-z][A-Za-z]*Doc\]`)
 
 // write writes d as a table.
@@ -337,7 +338,7 @@ func (d *docType) write(b *strings.Builder, types map[string]*docType) {
 	})
 	fmt.Fprintf(b, "%s\n", comment)
 	if len(d.members) == 0 {
-		return // The comment says what it has: it is written by hand.
+		return // The comment describes the members, because the type has its own MarshalJSON.
 	}
 	b.WriteString("\n| member | is | |\n|---|---|---|\n")
 	var rows func(members []docMember, prefix string)

@@ -23,11 +23,12 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// served starts serve with these arguments, and returns what it prints first and what ends
-// it, as an interrupt does: that returns the exit status.
+// served starts serve with args and returns the first line of its output. end interrupts serve and
+// returns its exit status.
 func served(t *testing.T, args ...string) (first string, end func() int) {
 	t.Helper()
-	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} { // By system.
+	// The cache directory, by system.
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
 		t.Setenv(name, filepath.Join(filepath.Dir(args[0]), "cache"))
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A watched is a buffer that can be waited for.
+// A watched is a buffer with a method that waits for contents.
 type watched struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -37,13 +37,13 @@ func (w *watched) String() string {
 	return w.text.String()
 }
 
-// has waits until w has a text n times.
+// has waits until w contains text n times.
 func (w *watched) has(t *testing.T, n int, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Count(w.String(), text) >= n }, time.Minute, 2*time.Millisecond, "%d times %q in %v", n, text, w)
 }
 
-// tailing runs tail -f until it is called.
+// tailing runs tail -f until end is called.
 func tailing(t *testing.T, out *watched, args ...string) (end func() (code int)) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan int, 1)
@@ -54,7 +54,7 @@ func tailing(t *testing.T, out *watched, args ...string) (end func() (code int))
 	return func() int { stop(); return <-done }
 }
 
-// openSample opens a store, or continues it.
+// openSample creates or opens a store with a sample world.
 func openSample(t *testing.T, dir string) (*sample, *persist.Store) {
 	s := newSample()
 	store, err := persist.Open(context.Background(), dir, s.world, persist.Options{Now: clock(), SnapshotBytes: -1})
@@ -90,7 +90,7 @@ func TestTailFollowsAStoreThatIsWritten(t *testing.T) {
 	s, store = openSample(t, dir)
 	people.has(t, 1, "opened by a program\n")
 	commit(s.move)
-	_, err := store.Snapshot(ctx) // Prunes.
+	_, err := store.Snapshot(ctx) // A snapshot prunes the journal.
 	require.NoError(t, err)
 	commit(s.move)
 	lines.has(t, 1, `"record":7,`)
@@ -104,12 +104,12 @@ func TestTailFollowsAStoreThatIsWritten(t *testing.T) {
 	people.has(t, 1, "rewound 1 record, to record 6")
 	s, store = openSample(t, dir)
 	commit(s.move)
-	lines.has(t, 1, `"undone":1`) // Whenever it was looked at: record 7 does not lead to this one.
+	lines.has(t, 1, `"undone":1`) // At any poll, record 7 does not lead to this record.
 	require.NoError(t, store.Close(ctx))
 	people.has(t, 4, "closed by the program\n")
 
 	_, store = openSample(t, dir)
-	require.NoError(t, store.Close(ctx)) // Perhaps before tail looks again.
+	require.NoError(t, store.Close(ctx)) // Tail may not have polled since the commit.
 	people.has(t, 5, "closed by the program\n")
 	assert.Equal(t, exitOK, endPeople())
 	assert.Equal(t, exitOK, endLines())
@@ -118,7 +118,8 @@ func TestTailFollowsAStoreThatIsWritten(t *testing.T) {
 	assert.NotContains(t, lines.String(), "closed")
 }
 
-// A child process has the store open and is killed: tail says so once. Another one opens it then.
+// A child process opens the store and is killed. Tail reports this once. Then another program opens
+// the store.
 func TestTail_ProgramKilled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	program := exec.Command("keep", dir)

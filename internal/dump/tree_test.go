@@ -18,22 +18,23 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Components that name entities.
+// These types are components that hold entities.
 type (
 	ChildOf struct{ Parent ecs.Entity }
 	Spring  struct {
 		A, B  ecs.Entity
 		Force int32
 	}
-	Band struct{ Members [2]ecs.Entity } // Nothing hangs on one of several.
+	Band struct{ Members [2]ecs.Entity } // A field of several entities makes no tree.
 )
 
-// buildForest makes a store of two ticks, with a snapshot behind the first. After it:
+// buildForest makes a store of two ticks, with a snapshot after the first. The state after the
+// first tick is:
 //
 //	0v1 ┬ 1v1 ┬ 3v1 ─ 5v1    6v1 (nobody)    7v1 ⇄ 8v1 ─ 9v1    10v1 ⟲    11v1 ─ 12v1
 //	    └ 2v1 └ 4v1
 //
-// The second destroys 11v1 and puts 4v1 below 2v1. 13v1 has and is nothing.
+// The second tick destroys 11v1 and moves 4v1 below 2v1. 13v1 has no components and no parent.
 func buildForest(dir, save string) error {
 	ctx := context.Background()
 	w := ecs.NewWorld(ecs.Options{})
@@ -65,7 +66,7 @@ func buildForest(dir, save string) error {
 	return errors.Join(err, store.Commit(), persist.Save(ctx, save, w), store.Close(ctx))
 }
 
-// askFor runs a command and returns what it prints.
+// askFor runs a command and returns its output.
 func askFor(t testing.TB, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -74,7 +75,7 @@ func askFor(t testing.TB, args ...string) string {
 	return out.String()
 }
 
-// saveOf makes a save of n entities, of which number i names number target(i), if it is above 0.
+// saveOf writes a save of n entities. Entity i refers to entity target(i), if i is above 0.
 func saveOf(t testing.TB, n int, target func(i int) int) (file string) {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
@@ -93,7 +94,7 @@ func saveOf(t testing.TB, n int, target func(i int) int) (file string) {
 	return file
 }
 
-// nodesIn returns the nodes of a document.
+// nodesIn returns the nodes of a JSON document.
 func nodesIn(t testing.TB, text string) []nodeDoc {
 	t.Helper()
 	var doc treeDoc
@@ -101,8 +102,8 @@ func nodesIn(t testing.TB, text string) []nodeDoc {
 	return doc.Nodes
 }
 
-// readDrawn reads a line of a tree: how deep the entity is, whether it is drawn as the last of its
-// target, and on which levels a line passes it, of those that are drawn.
+// readDrawn parses a line of a tree. It returns the entity, its depth, whether it is the last
+// source of its target, and the levels at which a line passes it.
 func readDrawn(t testing.TB, line string) (entity string, depth int, last bool, passing map[int]bool) {
 	t.Helper()
 	if strings.HasPrefix(line, "[") {
@@ -130,7 +131,7 @@ func TestATreeIsDrawnAsItsNodesAre(t *testing.T) {
 	deepest := 0
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 64))
-		near := 1 + rng.IntN(8) // The less, the deeper.
+		near := 1 + rng.IntN(8) // A smaller number makes a deeper tree.
 		file := saveOf(t, 300, func(i int) int { return i - 1 - rng.IntN(min(max(i, 1), near)) })
 		nodes := nodesIn(t, askFor(t, "tree", file, "--json"))
 		lines := strings.Split(strings.TrimSuffix(askFor(t, "tree", file, "--limit", "0"), "\n"), "\n")
@@ -151,7 +152,7 @@ func TestATreeIsDrawnAsItsNodesAre(t *testing.T) {
 	require.Greater(t, deepest, 2*mostLevels)
 }
 
-// goesOn reports whether among nodes, before any that is less deep, one has that depth.
+// goesOn reports whether nodes has a node of that depth before any node of less depth.
 func goesOn(nodes []nodeDoc, depth int) bool {
 	for _, n := range nodes {
 		if n.Depth <= depth {
@@ -183,7 +184,7 @@ func TestAChainAndACrowdOfAHundredThousandAreDrawn(t *testing.T) {
 	require.Len(t, nodesIn(t, askFor(t, "tree", crowd, "--limit", "0", "--json")), n)
 }
 
-// A component of one such field is told from those of several, and the longer of two names meant.
+// A component with one such field can be named alone. If two names fit, the longer one is meant.
 func TestWhichFieldATreeGoesBy(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	springs, children := ecs.MustRegister[Spring](w), ecs.MustRegister[ChildOf](w)
@@ -218,17 +219,19 @@ func TestShowSaysWhichOfSeveralFieldsIsDead(t *testing.T) {
 	require.Regexp(t, `(?m) B +1v1 \(not alive\)$`, text)
 }
 
-// What is damaged may be what says who is alive: nobody is called dead for it.
+// If the damage may hide which entities are alive, no entity is printed as dead.
 func TestShowOfADamagedSaveCallsNobodyDead(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	children := ecs.MustRegister[ChildOf](w)
 	for range 20_000 {
 		w.Create()
 	}
-	for i := 19_999; i > 0; i-- { // In another order than the entities, whose pages it would share.
+	// In another order than the entities, so that they share no pages.
+	for i := 19_999; i > 0; i-- {
 		children.Set(ecs.NewEntity(uint32(i), 1), ChildOf{ecs.NewEntity(uint32(i-1), 1)})
 	}
-	children.Set(ecs.NewEntity(4, 1), ChildOf{ecs.NewEntity(19_999, 1)}) // Which is told by the last page.
+	// Only the last page shows that the target is alive.
+	children.Set(ecs.NewEntity(4, 1), ChildOf{ecs.NewEntity(19_999, 1)})
 	w.Commit()
 	file := filepath.Join(t.TempDir(), "save")
 	require.NoError(t, persist.Save(context.Background(), file, w))

@@ -17,7 +17,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A sprawl is a component whose values are long in every way.
+// A sprawl is a component with long values of every kind.
 type sprawl struct {
 	Title    string
 	Words    []string
@@ -26,8 +26,8 @@ type sprawl struct {
 	Position struct{ X, Y, Z float64 }
 }
 
-// buildSprawl makes a closed store of which nothing is short: names, values and marks, how many
-// components there are, how deep entities hang on each other, how many branches were left.
+// buildSprawl makes a closed store with long names, values and marks, many components, deep trees
+// and many rewound branches.
 func buildSprawl(dir string) error {
 	ctx := context.Background()
 	w := ecs.NewWorld(ecs.Options{History: 10})
@@ -97,8 +97,8 @@ func buildSprawl(dir string) error {
 
 const sprawlName = "AComponentWhoseNameIsAboutAsLongAsGeneratedNamesOfNestedTypesBecome"
 
-// sprawling is how each command is called on that store, D, a copy of it from before, E, and a save
-// of other things, S: with all that makes it print another table. O is a name that is free.
+// sprawling has the calls of each command that print its different tables. D is the store, E an
+// older copy of it, S a save with other contents, and O an unused name.
 var sprawling = map[string][][]string{
 	"arrays":   {{"D", sprawlName}, {"D", "広い文字の名前"}, {"D", "ChildOf", "--limit", "0"}, {"D", sprawlName, "--entity", "7v1"}},
 	"bisect":   {{"D", "Number00OfMany > 0", "--entity", "3v1"}, {"D", "alive < 50", "--flips"}, {"D", "alive > 0", "--last"}, {"D", "Number00OfMany > 0", "--entity", "3v1", "--flips"}},
@@ -107,38 +107,39 @@ var sprawling = map[string][][]string{
 	"compact":  {{"D", "-o", "O"}},
 	"diff":     {{"D", "@first", "@latest"}, {"D", "@first..@latest", "--stat"}, {"D", "..", "--limit", "0"}, {"D", "S"}, {"D", "E", "--first"}},
 	"edit":     {{"D", "-o", "O", "Number00OfMany = 5", "--dry-run"}, {"D", "-o", "O", "Number01OfMany = Number00OfMany"}},
-	"export":   {{"D", "-o", "O"}, {"D", "--format", "csv", "-o", "O"}, {"D", "..", "--format", "ndjson", "-o", "O"}, {"D", "--format", "perfetto", "-o", "O"}}, // To standard output go formats only, for programs.
-	"history":  {{"D", "7v1"}, {"D", "7v1." + sprawlName + ".Title", "--all"}, {"D", "3v1"}, {"D", "45v1"}},
-	"import":   {{"out/export0", "-o", "O"}, {"out/export0", "-o", "O", "--store"}},
-	"info":     {{"D"}, {"S"}, {"D", "--at", "@first"}},
-	"log":      {{"D"}, {"D", "--verbose"}, {"D", "--graph"}, {"D", "-p"}, {"D", "--component", sprawlName, "-p"}, {"D", "--entity", "45v1"}, {"D", "--reverse"}},
-	"ls":       {{"D"}, {"D", "--with", sprawlName}, {"D", "--where", "Number00OfMany > 0", "--sort", "Number01OfMany"}},
-	"man":      {{"-o", "O"}},
-	"marks":    {{"D"}},
-	"mcp":      nil, // A protocol.
-	"panel":    {{"D", "Number00OfMany", "@first..@latest"}, {"D", "Number00OfMany as x", "component(\"" + sprawlName + "\").Title", "entity"}},
-	"plot":     {{"D", "sum(Number00OfMany)"}, {"D", "alive", "max(Number01OfMany)", "sum(Number02OfMany)"}},
-	"query":    {{"D", "--select", "entity, " + sprawlName + ", Number00OfMany"}, {"D", "--group-by", "Number00OfMany % 3", "--total", "p95(Number01OfMany), distinct(Number02OfMany), sum(Number03OfMany), avg(Number04OfMany)"}, {"D", "--count"}},
-	"recover":  {{"D", "-o", "O"}},
-	"schema":   {{"D"}},
-	"serve":    nil, // It prints where it serves, and does not end.
-	"show":     {{"D", "7v1"}, {"D", "3v1"}, {"D", "7v1", "--component", sprawlName}, {"D", "--resources"}},
-	"stats":    {{"D"}, {"S"}},
-	"tail":     {{"D"}, {"D", "--patch"}},
-	"tree":     {{"D"}, {"D", "--limit", "0"}, {"D", "30v1"}},
-	"verify":   {{"D"}, {"S"}},
+	// Only formats for programs go to standard output.
+	"export":  {{"D", "-o", "O"}, {"D", "--format", "csv", "-o", "O"}, {"D", "..", "--format", "ndjson", "-o", "O"}, {"D", "--format", "perfetto", "-o", "O"}},
+	"history": {{"D", "7v1"}, {"D", "7v1." + sprawlName + ".Title", "--all"}, {"D", "3v1"}, {"D", "45v1"}},
+	"import":  {{"out/export0", "-o", "O"}, {"out/export0", "-o", "O", "--store"}},
+	"info":    {{"D"}, {"S"}, {"D", "--at", "@first"}},
+	"log":     {{"D"}, {"D", "--verbose"}, {"D", "--graph"}, {"D", "-p"}, {"D", "--component", sprawlName, "-p"}, {"D", "--entity", "45v1"}, {"D", "--reverse"}},
+	"ls":      {{"D"}, {"D", "--with", sprawlName}, {"D", "--where", "Number00OfMany > 0", "--sort", "Number01OfMany"}},
+	"man":     {{"-o", "O"}},
+	"marks":   {{"D"}},
+	"mcp":     nil, // A protocol.
+	"panel":   {{"D", "Number00OfMany", "@first..@latest"}, {"D", "Number00OfMany as x", "component(\"" + sprawlName + "\").Title", "entity"}},
+	"plot":    {{"D", "sum(Number00OfMany)"}, {"D", "alive", "max(Number01OfMany)", "sum(Number02OfMany)"}},
+	"query":   {{"D", "--select", "entity, " + sprawlName + ", Number00OfMany"}, {"D", "--group-by", "Number00OfMany % 3", "--total", "p95(Number01OfMany), distinct(Number02OfMany), sum(Number03OfMany), avg(Number04OfMany)"}, {"D", "--count"}},
+	"recover": {{"D", "-o", "O"}},
+	"schema":  {{"D"}},
+	"serve":   nil, // It prints its address and keeps running.
+	"show":    {{"D", "7v1"}, {"D", "3v1"}, {"D", "7v1", "--component", sprawlName}, {"D", "--resources"}},
+	"stats":   {{"D"}, {"S"}},
+	"tail":    {{"D"}, {"D", "--patch"}},
+	"tree":    {{"D"}, {"D", "--limit", "0"}, {"D", "30v1"}},
+	"verify":  {{"D"}, {"S"}},
 }
 
-// namesWhole are commands that print, outside tables, names which are longer than a line: they stay
-// whole on lines of their own, so that they can be copied.
+// namesWhole lists commands that may print a name wider than a line outside tables. Such a name
+// stays on one line, so that it can be copied.
 var namesWhole = []string{
 	"compact", // Names of snapshots.
 	"recover",
-	"show", // Fields whose entity is not alive: the key of a map is part of the name.
+	"show", // Fields with dead entities: the key of a map is part of the name.
 }
 
-// eachCall calls f with what each command prints on these stores, and with its help, the topics' and
-// the program's. A command that is new needs a row in the table.
+// eachCall calls f with the output of each call on these stores, and with the help of each command,
+// each topic and the program. A new command needs a row in sprawling.
 func eachCall(t *testing.T, f func(args []string, stdout, stderr string)) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, buildSprawl("D"))
@@ -172,8 +173,8 @@ func eachCall(t *testing.T, f func(args []string, stdout, stderr string)) {
 	try("--version")
 }
 
-// All is printed as on a terminal of 80 columns, what goes to standard error too. A sentence of an error is
-// one line, however long: see eachCall, in which no call fails.
+// Standard output and standard error are printed as on a terminal of 80 columns. The sentence of an
+// error may be longer, but no call of eachCall fails.
 func TestNoLineOfAnyCommandIsWiderThanATerminal(t *testing.T) {
 	const columns = 80
 	t.Setenv("COLUMNS", fmt.Sprint(columns))

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// otherWords are words for what has one already.
+// otherWords maps each term to the synonyms that must not be used for it.
 var otherWords = map[string]*regexp.Regexp{
 	"record":    regexp.MustCompile(`(?i)\b(seqs?|sequence numbers?|log entr(y|ies)|journal entr(y|ies))\b`),
 	"tick":      regexp.MustCompile(`(?i)\b(frames?|time ?steps?|turns? number)\b`),
@@ -27,8 +27,7 @@ var otherWords = map[string]*regexp.Regexp{
 	"alive":     regexp.MustCompile(`(?i)\b(living|existing entities)\b`),
 }
 
-// All that the program prints, its help, its reference and the members of its documents have one word
-// for one thing.
+// All output, help texts, the reference and the members of documents use one term for each thing.
 func TestOneThingHasOneWord(t *testing.T) {
 	check := func(where, text string) {
 		for word, other := range otherWords {
@@ -45,12 +44,12 @@ func TestOneThingHasOneWord(t *testing.T) {
 	eachCall(t, func(args []string, stdout, stderr string) { check(strings.Join(args, " "), stdout+stderr) })
 }
 
-// columnOrder is the order in which columns stand behind the first, which says what a row is about.
+// columnOrder is the order of the columns after the first one, which names the subject of a row.
 var columnOrder = []string{"TICK", "RECORD", "PARENT", "TIME", "ENTITY", "COMPONENT", "KIND", "ROW", "FIELD", "VALUE", "CHANGED", "BYTES", "NOTE", "CHANGES"}
 
 var headingLine = regexp.MustCompile(`^ *[A-Z]+( +[A-Z]+)+ *$`)
 
-// Columns stand in one order in all tables.
+// Columns have the same order in all tables.
 func TestColumnsStandInOneOrder(t *testing.T) {
 	tables := 0
 	eachCall(t, func(args []string, stdout, _ string) {
