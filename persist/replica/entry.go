@@ -11,64 +11,67 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// The bytes of an entry:
+// An entry has this format:
 //
 //	magic "STRP" | crc | writer | number | after | its writer | its number | operation | …
 //
-// crc is the CRC-32C of all behind it, 4 bytes; the others have 8. Writer is a random number of the
-// sender, and number counts its entries. The two tell an entry from all others, so that its writer
-// recognizes it. After is the position of the entry before, and which one that is: so a reader
-// notices what was trimmed, and a log that went on without what it had acknowledged. Integers are
-// little-endian; those of operations are varints. An operation is its kind and what the table below
-// says. A log in which something else lies is refused.
+// The field crc has 4 bytes, and is the CRC-32C of all bytes after it. The other fields have 8
+// bytes. Integers are little-endian; integers of operations are varints.
+//
+// The field writer is a random number of the sender, and number counts the sender's entries.
+// Together they identify an entry, so that its sender recognizes it. The three fields from after on
+// are the position and the identity of the previous entry. With them a reader notices that entries
+// were trimmed, or that the log continued without an entry that it had acknowledged.
+//
+// An operation is a kind and the fields listed below. A log with other data is refused.
 const (
-	// term, name, logInfo: the machine that appended it owns the store from here on.
+	// term, name, logInfo: from here on, the machine that appended the claim owns the store.
 	opClaim opKind = iota + 1
-	// term, logInfo: what follows, up to opComplete, has all files of the store.
+	// term, logInfo: the entries from here to opComplete have all files of the store.
 	opBegin
-	opPart     // file, offset, bytes: of a file that has no name yet.
-	opWhole    // file, size: it has its name now, its parts are all there.
+	opPart     // file, offset, bytes: content of a file that has no name yet.
+	opWhole    // file, size: all parts of the file are sent, and it gets its name.
 	opWrite    // file, offset, bytes.
 	opRemove   // file.
-	opComplete // All files were sent.
-	opOffer    // name: of the machine that may claim now.
+	opComplete // All files are sent.
+	opOffer    // name: the machine that may claim now.
 )
 
-// An opKind says which operation an op is. The numbers are those of the bytes.
+// An opKind is the kind of an op. Its numbers are part of the format.
 type opKind byte
 
 // An op is one operation of an entry.
 type op struct {
 	kind   opKind
-	name   string // Of a file, or of a machine.
+	name   string // Of a file or a machine.
 	number uint64 // Offset, size or term.
 	data   []byte
 }
 
-// An entryID tells an entry from all others.
+// An entryID identifies an entry.
 type entryID struct{ Writer, Number uint64 }
 
-// A link is an entry and where it lies; the zero link is before the first.
+// A link is the position and the identity of an entry. The zero link is before the first entry.
 type link struct {
 	Position Position
 	ID       entryID
 }
 
-// A header is what an entry says in addition to its operations.
+// A header is an entry without its operations.
 type header struct {
 	id     entryID
-	before link // The entry that it continues.
+	before link // The previous entry, which this one continues.
 }
 
 const (
 	entryMagic  = "STRP"
 	entryHeader = 4 + 4 + 5*8
 	maxName     = 255
-	// Of one operation, with room for its other members.
+	// Size limit of the data of an operation. The rest is room for its other fields.
 	maxData = MaxEntry - entryHeader - 64 - maxName
 )
 
-// castagnoli is the polynomial of the sums of entries and of the state.
+// castagnoli is the CRC-32C table, for the checksums of entries and of the file state.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // encodeEntry returns the bytes of an entry.
@@ -85,7 +88,7 @@ func encodeEntry(h header, ops []op) []byte {
 	return b
 }
 
-// sizeOf returns at most how many bytes operations take.
+// sizeOf returns an upper bound of the encoded size of operations.
 func sizeOf(ops []op) (n int) {
 	for i := range ops {
 		n += 1 + 3*binary.MaxVarintLen64 + len(ops[i].name) + len(ops[i].data)
@@ -93,7 +96,8 @@ func sizeOf(ops []op) (n int) {
 	return n
 }
 
-// append appends the bytes of o: all kinds have the same members, of which most leave some empty.
+// append appends the encoding of o to b. All kinds have the same fields; most kinds leave some
+// empty.
 func (o *op) append(b []byte) []byte {
 	b = append(b, byte(o.kind))
 	b = binary.AppendUvarint(b, uint64(len(o.name)))
@@ -103,12 +107,11 @@ func (o *op) append(b []byte) []byte {
 	return append(b, o.data...)
 }
 
-// errEntry reports bytes in the log that are no entry: the log is not of this package, or the entry
-// is damaged.
+// errEntry reports an entry that cannot be decoded: it is damaged, or not from this package.
 var errEntry = errors.New("replica: an entry of the log is damaged, or was written by something else")
 
-// decodeEntry returns what lies in the bytes of an entry. Its data is a part of b. Of an entry with
-// operations of a newer program, which is [persist.ErrNewer], it returns the header all the same.
+// decodeEntry decodes an entry. The data of the operations refers to b. If a newer program wrote
+// the operations, decodeEntry returns the header and [persist.ErrNewer].
 func decodeEntry(b []byte) (h header, ops []op, err error) {
 	if h, err = decodeHeader(b); err != nil {
 		return h, nil, err
@@ -123,8 +126,8 @@ func decodeEntry(b []byte) (h header, ops []op, err error) {
 	return h, ops, nil
 }
 
-// decodeHeader returns the header of an entry, whatever its operations are. The checksum is that of
-// all.
+// decodeHeader decodes the header of an entry, and does not decode the operations. It verifies the
+// checksum of the whole entry.
 func decodeHeader(b []byte) (h header, err error) {
 	if len(b) < entryHeader || len(b) > MaxEntry || string(b[:4]) != entryMagic || crc32.Checksum(b[8:], castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
 		return h, errEntry
@@ -133,8 +136,9 @@ func decodeHeader(b []byte) (h header, err error) {
 	return header{entryID{at(0), at(1)}, link{Position(at(2)), entryID{at(3), at(4)}}}, nil
 }
 
-// decode reads an operation from the beginning of b, which is not empty. Names of files are bounded
-// here to what a store has, so that no entry writes anywhere else on a machine.
+// decode decodes an operation at the beginning of b, which must not be empty. It returns the bytes
+// after the operation. It accepts only file names that a store may have, so that no entry writes to
+// other files of the machine.
 func (o *op) decode(b []byte) (rest []byte, err error) {
 	o.kind = opKind(b[0])
 	name, b, ok := cutBytes(b[1:])
@@ -161,8 +165,8 @@ func (o *op) decode(b []byte) (rest []byte, err error) {
 	return b, nil
 }
 
-// cutBytes returns the bytes that b begins with, behind their number, and what follows. The number
-// is compared with what there is before it is believed.
+// cutBytes decodes a length and so many bytes at the beginning of b. It returns these bytes and the
+// rest. It checks the length against the size of b.
 func cutBytes(b []byte) (part, rest []byte, ok bool) {
 	n, k := binary.Uvarint(b)
 	if k <= 0 || n > uint64(len(b)-k) {
@@ -171,18 +175,18 @@ func cutBytes(b []byte) (part, rest []byte, ok bool) {
 	return b[k : k+int(n)], b[k+int(n):], true
 }
 
-// tempSuffix ends the names of files that are not published yet. They are never read.
+// tempSuffix ends the names of files that are not published yet. Such files are never read.
 const tempSuffix = ".tmp"
 
-// replicated reports whether a file of a store is on all machines: those of its journal and its
-// snapshots.
+// replicated reports whether a file of a store is sent to the log. That holds for the files of the
+// journal and for the snapshots.
 func replicated(name string) bool {
 	dir, file := path.Split(name)
 	return (dir == journalDir+"/" || dir == snapshotDir+"/") && file != "" && len(name) <= maxName &&
 		!strings.HasSuffix(file, tempSuffix) && file != "." && file != ".." && !strings.ContainsAny(file, "\\\x00")
 }
 
-// What a store has.
+// Directories of a store.
 const (
 	journalDir  = "journal"
 	snapshotDir = "snapshots"

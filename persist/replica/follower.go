@@ -92,8 +92,8 @@ type Follower struct {
 	// mu guards the fields below. The goroutine that follows changes them; after its end, the
 	// holder of turn does.
 	mu      sync.Mutex
-	at      trail     // The last entries that were applied, newest first.
-	skipped link      // The last entry that did not count.
+	at      trail     // The newest valid entries that were applied, newest first.
+	skipped link      // The last entry that was not valid; see continues.
 	fresh   time.Time // When the last entry was read; see Fresh.
 	// Whether fresh is the time of an entry. Otherwise it is the time of Follow.
 	timed bool
@@ -101,7 +101,7 @@ type Follower struct {
 	// logged is the number of bytes read since the last complete store began to be sent.
 	logged int64
 	begun  int64     // The number of bytes read since the incomplete store began to be sent.
-	end    Position  // The last entry that was read. If it did not count, it is newer than at.
+	end    Position  // The last entry that was read. If it was not valid, it is newer than at.
 	term   uint64    // The highest term of all claims.
 	info   logInfo   // What the log says about itself.
 	tree   *tree     // The store; nil if the log has no store, or not all of it has come.
@@ -346,9 +346,9 @@ func (f *Follower) halt() {
 	<-f.done
 }
 
-// follow begins to follow in a goroutine. Some errors say that the log or the files are not what
-// they were, and end it. Any other, of the network say, may pass, and reading begins again
-// where it was.
+// follow starts the goroutine that follows. Some errors mean that the log or the files are
+// unusable, and end it. Any other error, such as one of the network, may pass. The goroutine then
+// retries where it was.
 func (f *Follower) follow() {
 	ctx, stop := context.WithCancel(context.Background())
 	f.stop, f.done = stop, make(chan struct{})
@@ -380,18 +380,18 @@ func (f *Follower) follow() {
 	}()
 }
 
-// The shortest and the longest pause between two tries to read the log.
+// Shortest and longest pause between two tries to read the log.
 const (
 	shortWait = 20 * time.Millisecond
 	longWait  = time.Second
 )
 
-// errReached ends reading where it was to end.
+// errReached ends read at its limit.
 var errReached = errors.New("reached")
 
-// read applies entries as they come. If upto is given, it ends with errReached there. It always
-// ends with an error, and may be called again: it goes on behind the last entry that was applied
-// whole.
+// read applies entries as they come. If upto is not nil, read ends with errReached at that
+// position. read always ends with an error. Another call continues after the last entry that was
+// applied completely.
 func (f *Follower) read(ctx context.Context, upto *Position) error {
 	if upto != nil && f.end >= *upto {
 		return errReached
@@ -421,9 +421,8 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 	return ctx.Err()
 }
 
-// fill applies the entries that e continues and that Entries did not yield, and the one at the
-// position of e. It asks the server that decides on appends: another server may have a damaged
-// copy.
+// fill applies the missing entries that Entries did not yield, and then the entry at the position
+// of e. It asks the server that decides on appends, because another server may have a damaged copy.
 func (f *Follower) fill(ctx context.Context, e Entry) error {
 	for {
 		missed, err := f.log.Next(ctx, f.end)
@@ -439,15 +438,15 @@ func (f *Follower) fill(ctx context.Context, e Entry) error {
 	}
 }
 
-// continues reports whether an entry counts: it names the one that it continues, which must be the
-// last that counted. One that differs is of these:
+// continues reports whether an entry is valid. An entry names the entry that it continues. A valid
+// entry continues the last valid entry. Otherwise one of these holds:
 //
-//	it names a later entry, the log was trimmed    the files are of no use any more: take skips what
-//	                                               follows until an owner sends all files again
-//	it names a later entry that the log has        the log does not show it: a [HoleError]
-//	the log has the last one that counted          the writer continued an entry that the log forgot:
-//	                                               it counts for no reader
-//	the log has another one in its place           a [ShorterError]
+//	it names a later entry, which was trimmed       the files are useless: wait until an owner
+//	                                                sends all files again
+//	it names a later entry that the log has         the log does not show it: a [HoleError]
+//	the log still has the last valid entry          the writer continued an entry that the log lost:
+//	                                                the new entry is invalid for every reader
+//	the log has another entry in its place          a [ShorterError]
 func (f *Follower) continues(ctx context.Context, e Entry, h header, ops []op) (ok bool, err error) {
 	unknown := f.at[0].ID == entryID{}
 	if h.before == f.at[0] || unknown && f.at[0].Position > 0 && h.before.Position == f.at[0].Position {
@@ -466,7 +465,7 @@ func (f *Follower) continues(ctx context.Context, e Entry, h header, ops []op) (
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.tree, f.next, f.bare = nil, nil, time.Now() // What is between was trimmed.
+		f.tree, f.next, f.bare = nil, nil, time.Now() // The entries in between were trimmed.
 		return true, nil
 	}
 	if h.before == f.skipped {
@@ -482,9 +481,9 @@ func (f *Follower) continues(ctx context.Context, e Entry, h header, ops []op) (
 	return false, err
 }
 
-// recheck looks again at the entries before e that did not count. If the log forgot some of them,
-// another one may be there that counts: then reading goes back to the last that did, as behind a
-// hole.
+// recheck looks again at the invalid entries before e. If the log lost some of them, a valid entry
+// may be in their place. Then recheck returns a [HoleError], and reading continues after the last
+// valid entry.
 func (f *Follower) recheck(ctx context.Context, e Entry) error {
 	next, _, err := continuation(ctx, f.log, f.at[0], e.Position)
 	if err != nil || next.Position == 0 || next.Position >= e.Position {
@@ -496,13 +495,13 @@ func (f *Follower) recheck(ctx context.Context, e Entry) error {
 	return &HoleError{After: f.end, Next: e.Position}
 }
 
-// An unansweredError is why it is not known whether an entry counts.
+// An unansweredError is an error of the log, for which it is unknown whether an entry is valid.
 type unansweredError struct{ error }
 
 // Unwrap returns the error of the log.
 func (e *unansweredError) Unwrap() error { return e.error }
 
-// take applies an entry, if it counts.
+// take applies an entry if it is valid.
 func (f *Follower) take(ctx context.Context, e Entry) error {
 	h, ops, newer := decodeEntry(e.Data)
 	if newer != nil && !errors.Is(newer, persist.ErrNewer) {
@@ -528,7 +527,7 @@ func (f *Follower) take(ctx context.Context, e Entry) error {
 	}
 	for i := range ops {
 		if err := f.apply(&ops[i]); err != nil {
-			return err // The entry is taken once more, from its first operation on.
+			return err // The caller retries the entry, from its first operation on.
 		}
 	}
 	f.at.push(link{e.Position, h.id})
@@ -544,7 +543,7 @@ func (f *Follower) take(ctx context.Context, e Entry) error {
 	return nil
 }
 
-// apply does what an operation says, to the store, or to the one that comes.
+// apply applies an operation to the store, or to the store that is being sent.
 func (f *Follower) apply(o *op) error {
 	if o.kind == opClaim || o.kind == opBegin {
 		if err := f.learn(o.data); err != nil {
@@ -552,12 +551,12 @@ func (f *Follower) apply(o *op) error {
 		}
 	}
 	switch o.kind {
-	case opClaim: // What the owner before was sending has no end.
+	case opClaim: // The rest of what the previous owner was sending never comes.
 		f.term = max(f.term, o.number)
 		f.offer.set(false)
-		f.next = nil // The rest of it is never sent,
+		f.next = nil
 		if f.tree != nil {
-			return f.tree.drop() // nor these.
+			return f.tree.drop()
 		}
 		return nil
 	case opOffer:
@@ -580,18 +579,19 @@ func (f *Follower) apply(o *op) error {
 		}
 		return f.next.make()
 	case f.next == nil:
-		return nil // It belongs to what was trimmed.
+		return nil // The operation belongs to a store whose beginning was trimmed.
 	case o.kind == opComplete:
 		return f.complete()
-	case o.kind == opWrite: // An owner goes on writing to files that it has not sent to their end.
+	case o.kind == opWrite: // An owner also writes to files that it has not sent completely.
 		if _, known := f.next.sizes[o.name]; !known {
-			return nil // What is sent of the file later has it.
+			return nil // The parts of the file that come later include this write.
 		}
 	}
 	return f.next.apply(o)
 }
 
-// sameLog returns an error if operations say that the log is another one than the files follow.
+// sameLog returns an error if the operations show that the log is not the one that the files
+// follow, unless Options.Forget is set.
 func (f *Follower) sameLog(ops []op) error {
 	for _, o := range ops {
 		if o.kind != opClaim && o.kind != opBegin {
@@ -608,8 +608,8 @@ func (f *Follower) sameLog(ops []op) error {
 	return nil
 }
 
-// learn takes in what the log says about itself. A log that was removed and made again has another
-// identity. Its store is not the one that is here, which stays.
+// learn records what the log says about itself. A log that was removed and created again has
+// another identity. The store here is then not the store of that log, and stays.
 func (f *Follower) learn(data []byte) error {
 	info, err := decodeInfo(data)
 	if err != nil {
@@ -625,17 +625,18 @@ func (f *Follower) learn(data []byte) error {
 	return nil
 }
 
-// An otherLogError reports a log of another identity than the one that the files follow.
+// An otherLogError reports a log whose identity differs from that of the files.
 type otherLogError struct{ known, found string }
 
 func (e *otherLogError) Error() string {
 	return fmt.Sprintf("replica: the log has the identity %s, and the files here follow %s: it was removed and made again, or it is another world's; Options.Forget follows it and sets aside what is here", e.found, e.known)
 }
 
-// Unwrap returns what kind of error it is.
+// Unwrap returns [persist.ErrForeign].
 func (e *otherLogError) Unwrap() error { return persist.ErrForeign }
 
-// clear removes a directory that has what a store has, from the inside out. It may be half removed.
+// clear removes a store directory, with its subdirectories first. The directory may be partly
+// removed already.
 func (f *Follower) clear(dir string) error {
 	for _, sub := range []string{dir + "/" + journalDir, dir + "/" + snapshotDir, dir} {
 		entries, err := f.files.ReadDir(sub)
@@ -660,22 +661,22 @@ func (f *Follower) clear(dir string) error {
 	return disk.SyncDir(f.files, ".")
 }
 
-// complete makes what came the store. What was there before is set aside if the log may not have
-// all of it. The directory next/ takes the place of store/ by one rename, when all of it is
-// durable.
+// complete makes the store that was sent the current store. It first sets aside what the old store
+// has and the log may not have. When all of next/ is durable, one rename puts it in the place of
+// store/.
 func (f *Follower) complete() error {
 	t := f.next
 	if err := t.sync(); err != nil {
 		return err
 	}
-	if f.owned { // Else all that lies there is in the log.
+	if f.owned { // Otherwise the log has all of the old store.
 		if err := f.aside.replace(newTree(f.files, storeDir, f.aside), t); err != nil {
 			return err
 		}
 		f.owned = false
 	}
-	// A crash from here on may leave a state that names files which are not there: begin finds that
-	// out and reads the log from its beginning.
+	// After a crash from here on, the file state may name files that are missing. begin notices
+	// that and reads the log from its beginning.
 	if err := f.clear(storeDir); err != nil {
 		return err
 	}
@@ -692,8 +693,8 @@ func (f *Follower) complete() error {
 	return f.save()
 }
 
-// save writes what is known, once it is durable. Of a store that is coming nothing is: it is asked
-// for from its beginning.
+// save makes the files durable and then writes the file state. A store that is being sent is not
+// recorded. After a restart, its entries are read again.
 func (f *Follower) save() error {
 	s := &state{At: f.at[0], Trail: f.at, Logged: f.logged, Term: f.term, Info: f.info, Owner: f.owned, First: f.origin, Offer: f.offer.stands}
 	if f.tree != nil {

@@ -8,10 +8,11 @@ import (
 	"sync"
 )
 
-// A Position is the place of an entry in a log. Positions grow; 0 is before the first.
+// A Position is the place of an entry in a log. Positions increase. Position 0 is before the first
+// entry.
 type Position uint64
 
-// MaxEntry is how many bytes the longest entry has.
+// MaxEntry is the size limit of an entry, in bytes.
 const MaxEntry = 512 << 10
 
 var (
@@ -23,49 +24,53 @@ var (
 	ErrUnknown = errors.New("replica: it is not known whether the log took the entry")
 )
 
-// A Log is a sequence of entries that machines share. It survives the machines that use it, and
+// A Log is a sequence of entries that machines share. It outlives the machines that use it, and
 // keeps every entry that it acknowledged until the entry is trimmed. Its methods may be called from
 // several goroutines.
 type Log interface {
-	// Append adds an entry if the log ends with that at position after, or is empty and after is 0
-	// or the last that there was. It returns the position of the entry once it will not be
-	// forgotten. Otherwise: [ErrTaken], if the log ends elsewhere; any other error, [ErrUnknown]
-	// among them, says that the entry may be there, or may yet come to be there.
+	// Append adds an entry if the last entry of the log is at position after. In an empty log,
+	// after may also be 0 or the position of the last entry that the log ever had. Append returns
+	// the position of the new entry once the entry is durable.
+	//
+	// Errors: [ErrTaken] if the log ends at another position. After any other error, such as
+	// [ErrUnknown], the log may have the entry, or may get it later.
 	Append(ctx context.Context, after Position, entry []byte) (Position, error)
 
-	// Entries yields the entries behind position after, in order, those that come included: it ends
-	// with an error, that of ctx if nothing else. If some of them were trimmed, it begins with the
-	// oldest there is.
+	// Entries yields the entries after a position, in order, and waits for new ones. It always ends
+	// with an error, at the latest with that of ctx. If some of the entries were trimmed, it begins
+	// with the oldest one that is left.
 	Entries(ctx context.Context, after Position) iter.Seq2[Entry, error]
 
-	// Next returns the first entry behind position after, or the zero Entry if there is none. It
-	// asks the server that decides on appends. The answer may be old: newer entries may be missing.
+	// Next returns the first entry after a position, or the zero Entry if there is none. It asks
+	// the server that decides on appends. The answer may be stale: newer entries may be missing.
 	Next(ctx context.Context, after Position) (Entry, error)
 
-	// Bounds returns the positions of the oldest entry that is kept and of the last. If none is,
-	// first is 0; last is that of the last there was. Both are lower bounds: the answer may be old.
+	// Bounds returns the positions of the oldest retained entry and of the last entry. For an empty
+	// log, first is 0, and last is the position of the last entry that the log ever had. Both are
+	// lower bounds, because the answer may be stale.
 	Bounds(ctx context.Context) (first, last Position, err error)
 
-	// Trim lets go of the entries before a position, but for the last one, which may stay. It may
-	// be done later, and Entries may yield them a while longer than Bounds tells of them.
+	// Trim removes the entries before a position. The log may keep its last entry in any case. Trim
+	// may take effect later: Entries may still yield entries that Bounds no longer counts.
 	Trim(ctx context.Context, before Position) error
 }
 
-// An Entry is what lies at a position of a log.
+// An Entry is one entry of a log, with its position.
 type Entry struct {
 	Position Position
 	Data     []byte
 }
 
-// A ShorterError reports a log that lost an entry which it had acknowledged: it ends before that
-// entry, or has another one in its place. The engine broke its promise. A machine that has the
-// entry does not go on without it.
+// A ShorterError reports a log that lost an entry which it had acknowledged. The log ends before
+// that entry, or has another one in its place. The engine broke its promise. A machine that has the
+// lost entry does not go on without it.
 type ShorterError struct {
 	Known Position // Position of an entry that was acknowledged or read.
-	Last  Position // Position of the last entry that the log still has, or has in common.
+	// Position of the last entry that the log still has, or has in common with this machine.
+	Last Position
 }
 
-// Error says what is missing.
+// Error names the positions.
 func (e *ShorterError) Error() string {
 	return fmt.Sprintf("replica: the log ends at %d and had %d: it forgot what it acknowledged", e.Last, e.Known)
 }
@@ -73,19 +78,19 @@ func (e *ShorterError) Error() string {
 // Is reports whether target is [ErrLogShorter].
 func (e *ShorterError) Is(target error) bool { return target == ErrLogShorter }
 
-// ErrLogShorter is what a [ShorterError] is.
+// ErrLogShorter matches every [ShorterError]; see errors.Is.
 var ErrLogShorter = errors.New("replica: the log forgot what it acknowledged")
 
-// A HoleError reports a log that does not show entries which it has. Some engines do so after a
-// restart of one server. The reader keeps its files and asks again, also the server that decides on
-// appends.
+// A HoleError reports a log that does not show some of its entries. Some engines do so after a
+// restart of one server. The reader keeps its files and retries; it also asks the server that
+// decides on appends.
 type HoleError struct {
 	After Position // Position of the last entry that was shown.
-	// Position of the next one that was shown. It does not continue the one at After.
+	// Position of the next entry that was shown. This entry does not continue the one at After.
 	Next Position
 }
 
-// Error says where the hole is.
+// Error names the positions around the hole.
 func (e *HoleError) Error() string {
 	return fmt.Sprintf("replica: the log does not show its entries between %d and %d", e.After, e.Next)
 }
@@ -93,17 +98,18 @@ func (e *HoleError) Error() string {
 // Is reports whether target is [ErrHole].
 func (e *HoleError) Is(target error) bool { return target == ErrHole }
 
-// ErrHole is what a [HoleError] is.
+// ErrHole matches every [HoleError]; see errors.Is.
 var ErrHole = errors.New("replica: the log does not show an entry that it has")
 
-// Errors of checkLink, for which the caller decides.
+// Errors of checkLink. The caller decides what to do.
 var (
 	errOldAnswer = errors.New("replica: a server answered with an old state of the log")
 	errTrimmed   = errors.New("replica: the entry was trimmed")
 )
 
-// A trail is the newest entries that count, newest first. One alone does not tell whether it still
-// counts: an append that the engine carries out late may lie behind another entry, or a hidden one.
+// A trail holds the newest valid entries, newest first. An entry is valid if it continues the valid
+// entry before it. One entry is not enough to check: an append that the engine carries out late may
+// follow an invalid entry, or one that the log does not show.
 type trail [4]link
 
 // push adds an entry.
@@ -112,8 +118,8 @@ func (t *trail) push(l link) {
 	t[0] = l
 }
 
-// check returns nil if the entries of t count, as far as they were not trimmed: each is the first
-// that continues the one before. Else it returns what checkLink does.
+// check returns nil if the entries of t that were not trimmed are still valid: each must be the
+// first entry that continues the previous one. Otherwise it returns the error of checkLink.
 func (t *trail) check(ctx context.Context, log Log) error {
 	oldest := len(t) - 1
 	for ; oldest > 0; oldest-- {
@@ -146,8 +152,8 @@ func (t *trail) check(ctx context.Context, log Log) error {
 	return nil
 }
 
-// continuation returns the first entry that continues the one of l or that lies at upto or behind
-// it. It returns the zero Entry if there is none.
+// continuation returns the first entry after l that continues l. It stops at upto, and then returns
+// the first entry at upto or later. It returns the zero Entry if the log ends before.
 func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry, h header, err error) {
 	for after := l.Position; ; after = e.Position {
 		if e, err = log.Next(ctx, after); err != nil || e.Position == 0 {
@@ -162,12 +168,12 @@ func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry,
 	}
 }
 
-// checkLink returns nil if the log has the entry of l, which lies before its end. It returns a
-// [ShorterError] if another entry lies at that position, errTrimmed if none does, and errOldAnswer
-// if the answer does not tell.
+// checkLink returns nil if the log has the entry of l, which must not be newer than the last entry.
+// It returns a [ShorterError] if another entry is at that position, errTrimmed if no entry is, and
+// errOldAnswer if the answer is stale.
 func checkLink(ctx context.Context, log Log, l link) error {
 	if l.ID == (entryID{}) {
-		return nil // Nothing is known of it.
+		return nil // The ID is unknown, so there is nothing to compare.
 	}
 	e, err := log.Next(ctx, l.Position-1)
 	if err != nil {
@@ -188,16 +194,16 @@ func checkLink(ctx context.Context, log Log, l link) error {
 	return errTrimmed
 }
 
-// Memory is a [Log] in memory, for programs that have several worlds in one process, and for
-// tests. The zero Memory is empty.
+// Memory is a [Log] in memory. It is for tests, and for programs that have several worlds in one
+// process. The zero Memory is empty.
 type Memory struct {
 	mu      sync.Mutex
 	entries []Entry
 	last    Position
-	grown   chan struct{} // Closed when there is a new entry; nil: no reader waits.
+	grown   chan struct{} // Closed when an entry is added. nil if no reader waits.
 }
 
-// Append is a part of [Log].
+// Append implements [Log].
 func (m *Memory) Append(ctx context.Context, after Position, entry []byte) (Position, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -224,7 +230,7 @@ func (m *Memory) tell() {
 	}
 }
 
-// Entries is a part of [Log].
+// Entries implements [Log].
 func (m *Memory) Entries(ctx context.Context, after Position) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for {
@@ -245,19 +251,19 @@ func (m *Memory) Entries(ctx context.Context, after Position) iter.Seq2[Entry, e
 	}
 }
 
-// Next is a part of [Log].
+// Next implements [Log].
 func (m *Memory) Next(ctx context.Context, after Position) (Entry, error) {
 	e, _, _ := m.find(after)
 	return e, ctx.Err()
 }
 
-// find returns the first entry behind a position, or a channel that is closed when there may be
-// one. It holds the lock for both, so that no entry comes between the question and the waiting.
+// find returns the first entry after a position. If there is none, it returns a channel that is
+// closed when an entry is added. It does both under one lock, so that no entry is missed.
 func (m *Memory) find(after Position) (e Entry, ok bool, grown <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if n := len(m.entries); n > 0 && m.entries[n-1].Position > after {
-		i := 0 // Positions have no holes. If what is asked for was trimmed, it is the oldest.
+		i := 0 // Positions have no holes. If the next entry was trimmed, take the oldest one.
 		if first := m.entries[0].Position; first <= after {
 			i = int(after - first + 1)
 		}
@@ -269,7 +275,7 @@ func (m *Memory) find(after Position) (e Entry, ok bool, grown <-chan struct{}) 
 	return Entry{}, false, m.grown
 }
 
-// Bounds is a part of [Log].
+// Bounds implements [Log].
 func (m *Memory) Bounds(ctx context.Context) (first, last Position, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -279,7 +285,7 @@ func (m *Memory) Bounds(ctx context.Context) (first, last Position, err error) {
 	return first, m.last, ctx.Err()
 }
 
-// Trim is a part of [Log].
+// Trim implements [Log].
 func (m *Memory) Trim(ctx context.Context, before Position) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -289,8 +295,7 @@ func (m *Memory) Trim(ctx context.Context, before Position) error {
 	return ctx.Err()
 }
 
-// Forget makes the log end before what it has acknowledged, as an engine does that breaks its
-// word: the last n entries are gone. It is for tests.
+// Forget removes the last n entries, as an engine does that breaks its promise. It is for tests.
 func (m *Memory) Forget(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,47 +18,46 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// ErrUnfinished reports a log with a store that was not sent to its end. Only the machine that has
-// the store can claim it.
+// ErrUnfinished reports a log whose store was not sent completely. Only the machine that has the
+// store can claim it.
 var ErrUnfinished = errors.New("replica: the store was not sent whole; claim it where it lies")
 
-// An Owner may write a store that the log has, until another machine claims it.
+// An Owner may write a store that is in the log, until another machine claims the store.
 //
-// What becomes of a machine:
+// The states of a machine:
 //
 //	Follow ─▶ follows ──Claim──▶ owns ──Close──▶ Follow again
 //	             ▲         │       └── lost: its syncs fail; Close
 //	             └─refused─┘
 //
-// A claim ends the goroutine that follows, so that the files stand still, and appends the claim
-// behind the entry that they have. If the log takes it, no other machine has appended anything in
-// between. Only then a sender is let through the gate.
+// Claim first stops the goroutine that follows, so that the files no longer change. It then appends
+// the claim directly after the last entry that the files include. If the log accepts the claim, no
+// other machine has appended anything since. Only then the gate gets a sender, and accepts writes.
 type Owner struct {
 	f       *Follower
 	sender  *sender
-	cancel  context.CancelCauseFunc // Ends the sender's waiting for the log.
-	done    chan struct{}           // Closed when the goroutine that tends the log has ended.
-	watched chan struct{}           // Closed when the one that reads it back has.
-	trims   atomic.Uint64           // How often the log was trimmed, begun and done.
+	cancel  context.CancelCauseFunc // Stops the sender from waiting for the log.
+	done    chan struct{}           // Closed when the goroutine of tend has ended.
+	watched chan struct{}           // Closed when the goroutine of watch has ended.
+	trims   atomic.Uint64           // Counts the begin and the end of every trim.
 	term    uint64
 }
 
-// termEpochs is how many epochs of a journal belong to one term. An epoch is an opening of the
-// store: an owner that opens it more often than that would come into those of the next term.
+// termEpochs is the number of journal epochs in one term. Each opening of the store starts an
+// epoch. An owner that opens the store more often than this would use epochs of the next term.
 const termEpochs = 1 << 16
 
-// Claim makes this machine the owner: it appends a claim where the files of f have the log. From
-// then on the owner before cannot confirm another tick.
+// Claim makes this machine the owner. It appends a claim after the last entry that the files of f
+// include. From then on, the previous owner cannot confirm another tick. The owner then uses f.
 //
-// Errors: [ErrTaken] if the log has more by now, which may be another machine's claim;
-// [persist.ErrNewer] if this program cannot open the store, see [Version]; [ErrUnfinished];
-// [ErrLogShorter] if the log has less. After another error, which is of the log, the store may be
-// claimed or not. f goes on following after all of them, and the claim can be tried again.
+// The first claim of an empty log sends the store in the directory store/, or an empty store. Claim
+// returns when all of the store is sent.
 //
-// The first claim of an empty log brings in the store that lies in the directory store/, or an
-// empty one. It returns when all of it was sent.
-//
-// f is the owner's from then on.
+// Claim returns [ErrTaken] if the log has newer entries, such as a claim of another machine. It
+// returns [persist.ErrNewer] if this program cannot open the store; see [Version]. Other errors are
+// [ErrUnfinished], and [ErrLogShorter] if the log lost entries. After an error of the log itself,
+// the log may have the claim or not. After every error f goes on following, and Claim can be called
+// again.
 func (f *Follower) Claim(ctx context.Context) (*Owner, error) {
 	f.turn.Lock()
 	defer f.turn.Unlock()
@@ -74,9 +73,9 @@ func (f *Follower) Claim(ctx context.Context) (*Owner, error) {
 	return o, nil
 }
 
-// claim is Claim while the goroutine that follows is halted. Up to the append nothing has changed,
-// and the claim may be refused. Behind it this machine has the store, also where an error keeps it
-// from using it.
+// claim implements Claim. The goroutine that follows must be halted. Before the append, claim
+// changes nothing, and the claim may be refused. After the append, this machine is the owner, even
+// if a later error keeps it from using the store.
 func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	switch {
 	case f.err != nil:
@@ -114,12 +113,13 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 			return nil, err
 		}
 	}
-	for name, size := range t.sizes { // What the files have is what the log has: so they follow.
+	for name, size := range t.sizes { // The log has the files as they are here.
 		s.sizes[name], s.sent[name] = size, size
 	}
 	f.mu.Lock()
-	// That it is owned must be remembered before the first write of the owner: after a crash, what
-	// lies here may be more than the log has. Parts of files have no sender any more.
+	// Before its first write, the machine must record that it is the owner. After a crash, its
+	// files may have more than the log. Unfinished files are dropped, because no owner sends the
+	// rest.
 	f.at, f.end, f.term, f.info, f.owned, f.next, f.origin = s.at, s.end, term, info, true, nil, first
 	f.offer.set(false)
 	if err = t.drop(); err == nil {
@@ -132,7 +132,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if first { // Until all is sent only this machine can claim: see ErrUnfinished.
+	if first { // Until all is sent, only this machine can claim: see ErrUnfinished.
 		if _, err := s.all(f.gate.FS, term); err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 			return nil, err
 		}
 	}
-	// From here on the sender waits as long as there is an owner, not as long as the claim takes.
+	// The claim is done. From here on, the sender waits for as long as there is an owner.
 	s.ctx, o.cancel = context.WithCancelCause(context.Background())
 	s.countMemory(f.options.Budget)
 	f.gate.sender.Store(s)
@@ -151,8 +151,8 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	return o, nil
 }
 
-// nextTerm returns the term of a claim: behind those of all claims, and of the epochs that the
-// journal had before it came into the log.
+// nextTerm returns the term of a claim. It is higher than the terms of all earlier claims. Its
+// epochs are higher than those that the journal had before the store was sent to the log.
 func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
 	term := f.term + 1
 	if f.tree != nil {
@@ -168,8 +168,8 @@ func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
 	return max(term, log.Epoch/termEpochs+1), log.Close()
 }
 
-// present returns the store that lies here, all of it, as if the log had it: its files are to be
-// sent.
+// present returns a tree of all files of the store in store/, as if the log had them. The owner
+// sends them next.
 func (f *Follower) present() (*tree, error) {
 	t := newTree(f.files, storeDir, f.aside)
 	if err := t.make(); err != nil {
@@ -194,59 +194,60 @@ func (f *Follower) present() (*tree, error) {
 	return t, nil
 }
 
-// Term returns the number of the claim: each has a higher one.
+// Term returns the number of the claim. Every claim has a higher number than the ones before.
 func (o *Owner) Term() uint64 { return o.term }
 
-// Epoch returns the least epoch of the ticks that the owner commits, see [persist.Options.Epoch].
+// Epoch returns the lowest epoch of the ticks that the owner commits. See [persist.Options.Epoch].
 func (o *Owner) Epoch() uint64 { return o.term * termEpochs }
 
 // Position returns the position of the last entry that the owner appended.
 func (o *Owner) Position() Position { return o.sender.monitor.now().Position }
 
-// Writes returns which state of the world the owner is to write, see [Follower.Writes].
+// Writes returns which state of the world the owner must write. See [Follower.Writes].
 func (o *Owner) Writes() uint64 { return o.sender.info.Writes }
 
-// Err returns why nothing is confirmed any more: an error wrapping [persist.ErrLost], if another
-// machine claimed the store. nil: nothing is known of that.
+// Err returns why the owner cannot confirm ticks any more. The error wraps [persist.ErrLost] if
+// another machine claimed the store. Err returns nil as long as no such error is known.
 func (o *Owner) Err() error { return o.sender.lost() }
 
-// Stuck returns why the log has not confirmed the entry that is appended just now, and since when.
-// The owner tries again, so ticks may be confirmed later. [ClassOf] tells what helps. nil: nothing
-// waits, or the log has only not answered yet.
+// Stuck returns why the log has not confirmed the entry that is being appended, and since when. The
+// owner retries, so ticks may be confirmed later. [ClassOf] tells what helps. The error is nil if
+// nothing waits, or if the log has only not answered yet.
 func (o *Owner) Stuck() (since time.Time, err error) {
 	m := o.sender.monitor.now()
 	return m.StuckSince, m.Stuck
 }
 
-// Metrics returns how the machine and the log get on.
+// Metrics returns the progress and the errors of this machine and its log.
 func (o *Owner) Metrics() Metrics {
 	m := o.sender.monitor.now()
 	m.Term = o.term
 	return m
 }
 
-// Files are those of the store, see [Follower.Files].
+// Files returns the files of the store. See [Follower.Files].
 func (o *Owner) Files() disk.FS { return o.f.gate }
 
-// Open makes the store keep w, see [persist.OpenFS]. A [persist.Follower] of the same files can be
-// made the owner's instead, with [Owner.Epoch] in its options: it reads nothing again.
+// Open opens the store for the world w. See [persist.OpenFS]. Alternatively, let a
+// [persist.Follower] of the same files open the store, with [Owner.Epoch] in its options. It does
+// not have to read the store again.
 func (o *Owner) Open(ctx context.Context, w *ecs.World, options persist.Options) (*persist.Store, error) {
 	options.Epoch, options.Budget = max(options.Epoch, o.Epoch()), cmp.Or(options.Budget, o.f.options.Budget)
 	return persist.OpenFS(ctx, o.f.gate, w, options)
 }
 
-// Rebase sends all files of the store once more, and trims the log before them: a new follower
-// reads no more than the store has, and what came since. Ticks are confirmed, and snapshots
-// finished, meanwhile. The owner does so by itself when three times as much was appended as the
-// store has, and 16 MiB.
+// Rebase sends all files of the store again, and trims the log before them. A new follower then
+// reads the store and the entries since. Meanwhile, ticks are confirmed and snapshots are finished.
+// The owner calls Rebase by itself when the entries since the last one exceed 16 MiB and three
+// times the size of the store.
 //
-// If ctx ends before, so does Rebase, with its error, and what it began goes on.
+// If ctx ends first, Rebase returns the error of ctx, and its work goes on in the background.
 func (o *Owner) Rebase(ctx context.Context) error {
 	return within(ctx, func() error { return o.rebase(ctx) })
 }
 
-// rebase is Rebase for as long as it takes. It has the turn of the follower, so that Close waits
-// for it.
+// rebase implements Rebase, without a time limit. It holds the follower's turn, so Close waits for
+// it.
 func (o *Owner) rebase(ctx context.Context) error {
 	o.f.turn.Lock()
 	defer o.f.turn.Unlock()
@@ -265,19 +266,21 @@ func (o *Owner) rebase(ctx context.Context) error {
 	}
 	o.trims.Add(1)
 	defer o.trims.Add(1)
-	return o.f.log.Trim(ctx, begin) // The log has two whole stores until then, and never none.
+	// Until here the log has two complete stores. It never has none.
+	return o.f.log.Trim(ctx, begin)
 }
 
-// tend keeps the log alive and short until ctx ends. It appends an entry without operations after
-// each silence, so that followers can tell an owner without ticks from one that is gone. It sends
-// all files once more when much more than that was appended.
+// tend keeps the log alive and short until ctx ends. After each silence it appends an entry without
+// operations, so that followers can tell an idle owner from a dead one. It calls rebase when the
+// log has grown much longer than the store.
 func (o *Owner) tend(ctx context.Context) {
 	defer close(o.done)
 	every := o.f.options.heartbeat()
 	for {
 		next, long := o.sender.beat(every)
 		if long && o.rebase(ctx) != nil {
-			// It is tried again when the log has grown on, unless the owner has lost it.
+			// Unless the owner has lost the log, rebase is tried again when the log has grown
+			// further.
 			next = max(next, longWait)
 		}
 		if o.Err() != nil || ctx.Err() != nil {
@@ -295,11 +298,12 @@ func (o *Owner) tend(ctx context.Context) {
 	}
 }
 
-// remember writes what the log has, so that this machine reads on from here when it follows again.
+// remember writes the file state. When this machine follows again, it reads the log from here on.
 //
-// The sizes are those that the log has; the files may have more, which is cut off and set aside
-// then, as has a file that comes, of which all is here. They are synced, as an entry may have what
-// was written and not synced here.
+// The recorded sizes are those that the log has. The files here may have more; the next Follow sets
+// that aside and cuts it off. A file that is being sent is complete here, and is recorded with the
+// size that was sent. The files are synced first, because the log may have bytes that were written
+// here and not synced.
 func (o *Owner) remember() error {
 	o.sender.order.Lock()
 	defer o.sender.order.Unlock()
@@ -316,7 +320,8 @@ func (o *Owner) remember() error {
 	for _, name := range names {
 		file, err := f.files.OpenWrite(t.path(name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // It was removed. The log learns of it, or this machine gets all files again.
+			// The file was removed. If the removal is lost, this machine gets all files again.
+			continue
 		}
 		if err == nil {
 			err = errors.Join(file.Sync(), file.Close())
@@ -329,11 +334,12 @@ func (o *Owner) remember() error {
 	return f.save()
 }
 
-// Offer tells a machine that follows, by its name, that it may claim the store: see
-// [Follower.Offered]. Close the store before, so that the journal is sealed. A machine that is down
-// learns of it when it follows again; if it never does, any other may claim, and so may this one.
-// If ctx ends before the log has the offer, so does Offer, with its error, and the machine may be
-// told yet.
+// Offer tells the machine with the name to that it may claim the store. See [Follower.Offered].
+// Close the store before, so that the journal is sealed. A machine that is down sees the offer when
+// it follows again. If it never does, any other machine may claim, and so may this one.
+//
+// If ctx ends before the log has the offer, Offer returns the error of ctx. The log may get the
+// offer later.
 func (o *Owner) Offer(ctx context.Context, to string) error {
 	if strings.TrimSpace(to) == "" || len(to) > maxName {
 		return fmt.Errorf("replica: a machine has a name of 1 to %d bytes", maxName)
@@ -348,8 +354,8 @@ func (o *Owner) Offer(ctx context.Context, to string) error {
 	})
 }
 
-// within returns what f does or, if that is earlier, the error of ctx when it ends; f goes on then:
-// what an owner sends is sent in its order, and is not taken back.
+// within calls f, and returns its error. If ctx ends first, it returns the error of ctx, and f goes
+// on: entries are sent in order and cannot be taken back.
 func within(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -361,11 +367,11 @@ func within(ctx context.Context, f func() error) error {
 	}
 }
 
-// Close ends the ownership: a Sync that waits for the log ends with an error, and nothing is
-// confirmed any more. Close the store before; [Follow] the log again to see how it goes on.
+// Close ends the ownership. A Sync that waits for the log returns an error, and no more ticks are
+// confirmed. Close the store before. To continue as a follower, call [Follow].
 func (o *Owner) Close() error {
 	f := o.f
-	_ = o.sender.fail(persist.ErrClosed) // First: a Rebase that has the turn ends by it.
+	_ = o.sender.fail(persist.ErrClosed) // First, so that a Rebase that holds the turn ends.
 	o.cancel(errors.New("the owner has closed"))
 	<-o.done
 	<-o.watched

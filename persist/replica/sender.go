@@ -21,24 +21,24 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A sender appends to the log what the owner of a store wrote, in the order in which it was
-// written.
+// A sender appends to the log what the owner writes to its store, in the order of the writes.
 //
 //	journal    write, write, … ─note─▶ pending ──sync──▶ entries ──▶ Log
 //	snapshot   publish ────────────────────────────────▶ parts
 //
-// A write only adds to pending, under mu, and never waits for the log. A sync takes its turn in
-// order, and sends all that is pending, from all files. Sending a file gives up the turn after each
-// part. So ticks are confirmed, and other files sent, while a snapshot or all of the store is sent.
+// A write only adds an operation to pending, under mu, and never waits for the log. A sync locks
+// order, and sends all pending operations of all files. Sending a large file unlocks order after
+// each part. So ticks are confirmed, and other files are sent, while a snapshot or the whole store
+// is sent.
 //
-// Each entry names the one before it, so entries are appended one at a time. An append that failed
-// may have succeeded all the same. It is repeated until that is known: see try. After an error that
-// lasts (failed), nothing is sent any more, and every sync returns that error.
+// Each entry names the previous one, so entries are appended one at a time. An append that failed
+// may have succeeded in the log. It is repeated until the result is known; see try. After a lasting
+// error (failed), nothing is sent any more, and every sync returns that error.
 //
-// The budget of the options counts what is in memory: pending operations, the entry that is being
-// appended, and the entries that are kept for a log that forgets. A sender never waits for the
-// budget. Its bytes come from the queue of a journal, which does, so ticks wait while they are
-// pending here.
+// The budget of the options counts the memory of pending operations, of the entry that is being
+// appended, and of the recent entries that are kept in case the log loses them. A sender never
+// waits for the budget. Its bytes come from the queue of a journal, which does wait, so ticks wait
+// while operations are pending.
 //
 // Locks are taken in this order: order, mu.
 type sender struct {
@@ -47,67 +47,67 @@ type sender struct {
 	options *Options
 	info    logInfo // Of the claim.
 
-	mu      sync.Mutex // Guards what was written and not sent.
-	pending []op
-	files   map[string]*sentFile // Those that are open for writing, by their names.
-	sizes   map[string]int64     // Of the files, with what is pending.
+	mu      sync.Mutex           // Guards the fields up to failed.
+	pending []op                 // Operations that were written and not sent.
+	files   map[string]*sentFile // The files that are open for writing, by name.
+	sizes   map[string]int64     // Sizes of the files, pending operations included.
 	failed  error                // Why nothing is sent any more.
 
-	share   *budget.Share // Holds what is pending, and recent. nil: nothing counts it.
+	share   *budget.Share // Counts the memory of pending and recent. nil without a budget.
 	monitor monitor
-	tight   chan struct{} // The log has no room for more.
+	tight   chan struct{} // Signals that the log is nearly full.
 
-	order  turn      // Of appends. Guards what follows.
-	writer uint64    // Random: which sender of all that there ever were.
-	number uint64    // Of the last entry, of this writer.
-	at     trail     // The last entries of the log that count, newest first.
-	end    Position  // The last entry of the log. It lies behind at if it does not count.
-	check  bool      // The next entry is confirmed only if the log still has the one at at.
+	order  turn      // Held for an append. Guards the fields below.
+	writer uint64    // A random number that tells this sender from all others.
+	number uint64    // The number of entries that this sender appended.
+	at     trail     // The newest valid entries of the log, newest first.
+	end    Position  // The last entry of the log. If it is not valid, it is newer than at.
+	check  bool      // Whether the next append must verify that the log still has the entries of at.
 	heard  time.Time // When the log last acknowledged an entry.
-	short  time.Time // When the log first said that it ends before at; zero: it does not.
-	beats  int       // Entries without operations since the last one with some.
+	short  time.Time // When the log first reported that it ends before at. Zero if it did not.
+	beats  int       // Heartbeats since the last entry with operations.
 	room   room
-	logged int64            // Bytes that were appended since all began to be sent the last time.
-	recent []sent           // The newest entries, oldest first, for again.
-	kept   int64            // Bytes of recent in memory.
-	sent   map[string]int64 // Sizes of the files that the log has,
-	coming map[string]int64 // and of others what it has of them.
-	begun  uint64           // How often all began to be sent,
-	rest   map[string]bool  // and which files are still to be.
+	logged int64            // Bytes appended since the last complete store began to be sent.
+	recent []sent           // The newest entries, oldest first, in case the log loses them.
+	kept   int64            // Bytes of memory of recent.
+	sent   map[string]int64 // Sizes of the files that the log has.
+	coming map[string]int64 // Of the files that are being sent: how many bytes the log has.
+	begun  uint64           // How often the sender began to send all files.
+	rest   map[string]bool  // While all files are sent: the files that are still to be sent.
 }
 
-// A turn is a mutex for what may take as long as a log does not answer.
+// A turn is a mutex. Its holder may wait as long as the log does not answer.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
 
-// Lock waits for its turn.
+// Lock locks t, and waits for that if needed.
 func (t turn) Lock() { t <- struct{}{} }
 
-// Unlock lets the next one go on.
+// Unlock unlocks t.
 func (t turn) Unlock() { <-t }
 
-// A sent is an entry that the log acknowledged: enough to encode the same bytes once more.
+// A sent is an entry that the log acknowledged, with all that is needed to encode it again.
 type sent struct {
 	link
 	before link
 	ops    []op
 }
 
-// keepSent is how many bytes of entries are kept, for a log that forgets some. One is kept in any
-// case. Of many worlds that share a budget, each keeps no more than the floor of its share.
+// keepSent is how many bytes of recent entries are kept, in case the log loses them. At least one
+// entry is kept. If many worlds share a budget, each keeps no more than the floor of its share.
 const keepSent = 4 << 20
 
-// An acknowledgement is checked that took longer than slowAnswer, or that came after a silence of
-// longSilence. A log loses entries when servers end or another one decides, which takes longer. An
-// owner that shows that it is there, each second, is not silent for long.
+// An acknowledgement is verified if it took longer than slowAnswer, or if it follows a silence of
+// longSilence. A log loses entries when servers end or another server takes over, which takes
+// longer than this. An owner with heartbeats is never silent for so long.
 const (
 	slowAnswer  = time.Second
 	longSilence = 2 * time.Second
 )
 
-// newSender returns one that continues the newest entry of t, in a log that ends at end. ctx bounds
-// the claim; the owner gives it another one afterwards.
+// newSender returns a sender that continues the newest entry of t. end is the last entry of the
+// log. ctx is that of the claim; the owner replaces it afterwards.
 func newSender(ctx context.Context, log Log, t trail, end Position, options *Options) *sender {
 	var b [8]byte
 	crand.Read(b[:]) // Never fails.
@@ -119,14 +119,14 @@ func newSender(ctx context.Context, log Log, t trail, end Position, options *Opt
 	}
 }
 
-// countMemory makes the sender hold a share of a budget until the owner is closed. nil: nothing
-// counts. The sender is not used by others yet.
+// countMemory makes the sender hold a share of a budget until the owner is closed. Without a budget
+// (nil) nothing is counted. No other goroutine may use the sender yet.
 func (s *sender) countMemory(b *budget.Budget) {
 	s.share = b.Open(nil)
 	s.share.Add(memoryOf(s.pending) + s.kept)
 }
 
-// keep keeps an entry that was appended, and drops the oldest ones.
+// keep adds an appended entry to recent, and drops the oldest entries beyond the limit.
 func (s *sender) keep(e sent) {
 	n := memoryOf(e.ops)
 	s.recent, s.kept = append(s.recent, e), s.kept+n
@@ -135,20 +135,21 @@ func (s *sender) keep(e sent) {
 		n := memoryOf(s.recent[0].ops)
 		s.kept -= n
 		s.share.Release(n)
-		clear(s.recent[0].ops) // Other entries may have the rest of this array.
+		// Other entries may share this array and keep it alive, so drop the data.
+		clear(s.recent[0].ops)
 		s.recent[0] = sent{}
 		s.recent = s.recent[1:]
 	}
 }
 
-// lost returns why nothing can be sent any more.
+// lost returns why nothing can be sent any more, or nil.
 func (s *sender) lost() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
 }
 
-// opened returns f, whose writes are heard from now on.
+// opened registers a file that is open for writing, and returns f with its writes observed.
 func (s *sender) opened(f disk.File, name string) *sentFile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +158,7 @@ func (s *sender) opened(f disk.File, name string) *sentFile {
 	return sent
 }
 
-// closed forgets f, unless its name is that of another file by now.
+// closed unregisters f, unless another file has its name now.
 func (s *sender) closed(f *sentFile) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,8 +167,8 @@ func (s *sender) closed(f *sentFile) {
 	}
 }
 
-// beyond reports whether a write, which is yet to be done to f, is news to the log: not if it
-// writes once more what f has. Behind the end of the file all is news, and f is not read.
+// beyond reports whether the log needs a write that is about to be done to f. It does not if f has
+// the same bytes already. Behind the end of the file every write is needed, and f is not read.
 func (s *sender) beyond(name string, at int64, b []byte, f io.ReaderAt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +181,7 @@ func (s *sender) beyond(name string, at int64, b []byte, f io.ReaderAt) bool {
 	return err != nil || !bytes.Equal(old[:n], b)
 }
 
-// note adds to what is sent next.
+// note adds pending operations.
 func (s *sender) note(ops ...op) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,8 +194,9 @@ func (s *sender) note(ops ...op) {
 	}
 }
 
-// flush returns when the log has all that was noted, of all files: a Sync of one file sends the
-// writes to others, in their order, so that the log never has a later write without an earlier one.
+// flush returns when the log has all operations that were pending, of all files. A Sync of one file
+// also sends the writes to others, in order, so that the log never has a later write without an
+// earlier one.
 func (s *sender) flush() error {
 	for {
 		if err := s.admit(); err != nil {
@@ -209,16 +211,16 @@ func (s *sender) flush() error {
 	}
 }
 
-// flushLocked is flush for a caller that has the lock of appends. It does not look at the room of
-// the log.
+// flushLocked implements flush for a caller that holds order. It does not check whether the log has
+// room.
 func (s *sender) flushLocked() error {
 	_, err := s.flushSome(math.MaxInt)
 	return err
 }
 
-// flushSome appends what is pending, in its order, in as few entries as it fits in, until so many
-// bytes are. It reports whether there is more. An operation that cannot be sent fails all: those
-// behind it are not sent either.
+// flushSome appends the pending operations in order, in as few entries as possible. It stops after
+// limit bytes, and reports whether operations are left. If an append fails, all pending operations
+// are dropped: the log must not have a later operation without an earlier one.
 func (s *sender) flushSome(limit int) (more bool, err error) {
 	s.mu.Lock()
 	ops, err := s.pending, s.failed
@@ -239,15 +241,15 @@ func (s *sender) flushSome(limit int) (more bool, err error) {
 			n++
 		}
 		err = s.append(ops[:n])
-		s.share.Release(memoryOf(ops[:n])) // What append keeps is counted once more.
+		s.share.Release(memoryOf(ops[:n])) // The entry that append keeps is counted separately.
 		ops, total = ops[n:], total+size
 	}
-	s.share.Release(memoryOf(ops)) // If one failed, the rest is dropped.
+	s.share.Release(memoryOf(ops)) // After an error, the rest is dropped.
 	return false, err
 }
 
-// append appends an entry. It tries until it is known what became of it, or until the owner is
-// closed. The caller has the turn, and has taken ops from pending.
+// append appends an entry with the operations. It retries until the result is known, or until the
+// owner is closed. The caller holds order, and has removed ops from pending.
 func (s *sender) append(ops []op) error {
 	if err := s.lost(); err != nil {
 		return err
@@ -255,7 +257,7 @@ func (s *sender) append(ops []op) error {
 	s.number++
 	h := header{entryID{s.writer, s.number}, s.at[0]}
 	entry := encodeEntry(h, ops)
-	s.share.Add(int64(cap(entry))) // A log that does not answer holds it up.
+	s.share.Add(int64(cap(entry))) // The entry takes memory while the log does not answer.
 	at, err := s.try(entry, h.id)
 	s.share.Release(int64(cap(entry)))
 	if err != nil {
@@ -279,9 +281,10 @@ func (s *sender) append(ops []op) error {
 	return nil
 }
 
-// beat appends an entry without operations if the log was silent for that long; negative: never. In
-// the beginning of a silence entries come sooner, so that followers learn how seldom they come. It
-// returns when the next one may be due, and whether the log is much longer than the store.
+// beat appends an entry without operations if the log was silent for the interval every. If every
+// is negative, it appends none. At the beginning of a silence such entries come sooner, so that
+// followers learn the interval. beat returns when the next one is due, and whether the log should
+// be shortened.
 func (s *sender) beat(every time.Duration) (next time.Duration, long bool) {
 	s.order.Lock()
 	reserve := s.reserve()
@@ -299,14 +302,14 @@ func (s *sender) beat(every time.Duration) (next time.Duration, long bool) {
 	return next, s.long()
 }
 
-// due returns after how long a silence the next entry without operations comes.
+// due returns after which silence the next entry without operations is due.
 func (s *sender) due(every time.Duration) time.Duration { return every >> max(3-s.beats, 0) }
 
-// minLog is how many bytes a log has at least before the owner sends all files once more.
+// minLog is the least number of bytes that the log grows before the owner sends all files again.
 const minLog = 16 << 20
 
-// count records what the log has of the files now. Parts and names of a file that it has are sent
-// for new followers, and change nothing.
+// count records what the log has of the files after an operation. Parts and names of a file that
+// the log already has are for new followers, and change nothing.
 func (s *sender) count(o *op) {
 	switch o.kind {
 	case opPart:
@@ -327,7 +330,8 @@ func (s *sender) count(o *op) {
 	}
 }
 
-// fail makes err, with which nothing more can be sent, what everybody is told.
+// fail records the error after which nothing can be sent, unless there is one already. It returns
+// the error that counts.
 func (s *sender) fail(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,15 +342,15 @@ func (s *sender) fail(err error) error {
 	return s.failed
 }
 
-// try appends an entry behind the last one, the same bytes each time. If that place is taken, look
-// finds out by which entry. After any other error, or if look does not know either, it waits and
-// tries again. It ends when the entry is there, when nothing of s can come there any more, or with
-// the context.
+// try appends an entry after the last one, with the same bytes each time. If the position is taken,
+// look finds out by which entry. After any other error, or if look finds no answer, try waits and
+// tries again. It ends when the log has the entry, when the log can no longer take it, or when the
+// context ends.
 //
-// A position tells entries apart only while the engine keeps its promise. An engine that forgot
-// entries gives their positions to others. So try compares the entry that the new one continues,
-// where the log may have lost it: for the first entry of a claim, after an append that failed or
-// was slow, and after a silence.
+// A position identifies an entry only if the engine keeps its promise. An engine that lost entries
+// gives their positions to others. So try also compares the entries that the new one continues if
+// the log may have lost some. That is for the first entry of a claim, after an append that failed
+// or was slow, and after a silence.
 func (s *sender) try(entry []byte, id entryID) (Position, error) {
 	for tries := newBackoff(); ; {
 		begun := time.Now()
@@ -366,13 +370,14 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 			s.check, s.heard, s.short = false, time.Now(), time.Time{}
 			return at, nil
 		case s.ctx.Err() != nil:
-			why := s.monitor.now().Stuck // What kept it waiting.
+			why := s.monitor.now().Stuck // Why the append had to wait.
 			return 0, errors.Join(fmt.Errorf("%w: %w", persist.ErrClosed, context.Cause(s.ctx)), why)
 		case errors.Is(err, persist.ErrLost):
 			return 0, err
 		case errors.Is(err, errTrimmed): // Only an owner trims.
 			return 0, fmt.Errorf("replica: %w: the log was claimed, and trimmed behind position %d", persist.ErrLost, s.at[0].Position)
-		case errors.As(err, &short): // What was appended continues an entry that is gone: it does not count.
+		// The append continues an entry that the log lost, so the new entry is not valid.
+		case errors.As(err, &short):
 			return 0, fmt.Errorf("replica: %w: %w", persist.ErrLost, err)
 		}
 		s.monitor.fail(cmp.Or(err, errOldAnswer))
@@ -380,8 +385,8 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 	}
 }
 
-// holds returns nil if the log still has the last entry that was appended. It is for what cannot be
-// undone.
+// holds returns nil if the log still has the last entry that was appended. It is called before a
+// step that cannot be undone.
 func (s *sender) holds() error {
 	s.order.Lock()
 	defer s.order.Unlock()
@@ -402,15 +407,16 @@ func (s *sender) holds() error {
 	}
 }
 
-// look finds out why the log does not end where it was expected to: it has the entry already, which
-// lies at the position returned; or it has forgotten some, which are appended again; or
-// another machine has it. It returns 0 if the append is to be tried again, behind s.end.
+// look finds out why the log does not end where an append expected. The log may have the entry
+// already: then look returns its position. The log may have lost entries: then they are appended
+// again. Or another machine has claimed the log. look returns 0 if the append must be tried again,
+// after s.end.
 //
-//	… | s.at |                 it ends there by now: try again
-//	… |                        it forgot s.at: again
-//	… | s.at | id | …          the entry is there, its answer was lost
+//	… | s.at |                 the log ends there by now: try again
+//	… |                        the log lost s.at: again
+//	… | s.at | id | …          the log has the entry, and its answer was lost
 //	… | s.at | other | …       another machine claimed
-//	… | s.at | no part | …     the entry continues one that the log forgot: try again behind it
+//	… | s.at | invalid | …     the entry continues one that the log lost: try again after it
 func (s *sender) look(id entryID) (Position, error) {
 	first, last, err := s.log.Bounds(s.ctx)
 	switch {
@@ -424,8 +430,8 @@ func (s *sender) look(id entryID) (Position, error) {
 	return s.walk(id)
 }
 
-// walk looks for the entry among those behind s.at, of which the first that counts decides. It
-// returns 0 if none counts.
+// walk looks for the entry after s.at. The first valid entry there decides. walk returns 0 if no
+// entry is valid.
 func (s *sender) walk(id entryID) (Position, error) {
 	s.end = s.at[0].Position
 	for skipped := false; ; skipped = true {
@@ -434,7 +440,7 @@ func (s *sender) walk(id entryID) (Position, error) {
 		case err != nil:
 			return 0, err
 		case at == 0:
-			return 0, nil // By now it ends there.
+			return 0, nil // The log ends there.
 		case h.before == s.at[0] && h.id == id:
 			return at, nil
 		case h.before == s.at[0], h.before.Position > s.end:
@@ -449,7 +455,8 @@ func (s *sender) walk(id entryID) (Position, error) {
 	}
 }
 
-// behind returns the first entry behind a position; 0 if there is none.
+// behind returns the header and the position of the first entry after a position. The position is 0
+// if there is none.
 func (s *sender) behind(after Position) (h header, at Position, err error) {
 	e, err := s.log.Next(s.ctx, after)
 	if err != nil || e.Position == 0 {
@@ -459,10 +466,10 @@ func (s *sender) behind(after Position) (h header, at Position, err error) {
 	return h, e.Position, err
 }
 
-// again appends what a log has forgotten that ends at last: the same entries, which must come to
-// lie at the same positions, since others know them by these. It cannot if they are not kept any
-// longer, or if another machine went on from where the log ends. The answer that it ends there may
-// be old: then the log has the entries, or another server knows better after a while.
+// again appends the entries that a log lost, if it ends at last. They must get their old positions,
+// because other machines know them by position. That is impossible if recent no longer has them, or
+// if another machine appended to the log since. An answer that the log ends at last may also be
+// stale. Then the log has the entries, or another server gives a newer answer after a while.
 func (s *sender) again(first, last Position) error {
 	report := &ShorterError{Known: s.at[0].Position, Last: last}
 	i := slices.IndexFunc(s.recent, func(e sent) bool { return e.before.Position == last })
@@ -475,7 +482,7 @@ func (s *sender) again(first, last Position) error {
 		}
 		return fmt.Errorf("replica: %w: %w", persist.ErrLost, report)
 	}
-	if first > 0 { // Else there is nothing left to compare with.
+	if first > 0 { // Otherwise the log has no entry to compare with.
 		if err := checkLink(s.ctx, s.log, s.recent[i].before); err != nil && !errors.Is(err, errTrimmed) {
 			return err
 		}
@@ -484,7 +491,8 @@ func (s *sender) again(first, last Position) error {
 	for _, e := range s.recent[i:] {
 		at, err := s.log.Append(s.ctx, e.before.Position, encodeEntry(header{e.ID, e.before}, e.ops))
 		switch {
-		case errors.Is(err, ErrTaken): // As in look: it may be there, by an append whose answer was lost.
+		// As in look: the log may have the entry from an append whose answer was lost.
+		case errors.Is(err, ErrTaken):
 			if h, at, err := s.behind(e.before.Position); err != nil {
 				return err
 			} else if at == 0 {
@@ -507,10 +515,10 @@ func (s *sender) again(first, last Position) error {
 	return nil
 }
 
-// publish gives a file of the store its name, and the log all that lies in it. The content is sent
-// before: while it takes its time, the file has no name anywhere, and what comes of it is dropped
-// if its sender dies. The name is given here first and noted in the same turn, so that no write to
-// the file under its name can come before that in the log.
+// publish gives a file of the store its name, and sends its content to the log. The content is sent
+// first. During that time the file has no name anywhere, and followers drop the content if the
+// sender ends. Then, under one lock, the file gets its name here, and opWhole is sent. So no write
+// to the file under its name can reach the log earlier.
 func (s *sender) publish(files disk.FS, from, to string, name func(from, to string) error) error {
 	f, err := files.Open(from)
 	if err != nil {
@@ -519,7 +527,7 @@ func (s *sender) publish(files disk.FS, from, to string, name func(from, to stri
 	defer f.Close()
 	size, err := f.Size()
 	if err == nil && s.removes(to) {
-		err = s.flush() // Else the removal would come behind the parts, and end them.
+		err = s.flush() // Otherwise the removal would come after the parts, and drop them.
 	}
 	if err != nil {
 		return err
@@ -529,7 +537,8 @@ func (s *sender) publish(files disk.FS, from, to string, name func(from, to stri
 			return err
 		}
 		s.mu.Lock()
-		if f := s.files[from]; f != nil { // A segment stays open, and is written on under its name.
+		// A segment stays open, and is written under its new name.
+		if f := s.files[from]; f != nil {
 			delete(s.files, from)
 			f.name, s.files[to] = to, f
 		}
@@ -540,19 +549,20 @@ func (s *sender) publish(files disk.FS, from, to string, name func(from, to stri
 	})
 }
 
-// removes reports whether a removal of a file is yet to be sent.
+// removes reports whether the removal of a file is pending.
 func (s *sender) removes(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.pending, func(o op) bool { return o.kind == opRemove && o.name == name })
 }
 
-// parts sends the content of a file, up to what size returns. It calls size for each part, with the
-// turn, since a file that has its name grows meanwhile. Between two parts, other files are sent. If
-// all files begin to be sent again then, this file is sent from its beginning, since a new follower
-// has none of it. When the log has all of it, end is called in the same turn. A write between the
-// last part and the name of the file would be in neither for a new follower. Before each part it
-// calls admit.
+// parts sends the content of a file, up to size(). It calls size for each part, under order,
+// because a file that has its name grows meanwhile. Between two parts, other files are sent.
+//
+// If the sender begins to send all files again meanwhile, this file is sent from its beginning,
+// because a new follower has none of it. When the log has all of the file, end is called under the
+// same lock. A write between the last part and end would be lost for a new follower. Before each
+// part, parts calls admit.
 func (s *sender) parts(f io.ReaderAt, name string, admit func() error, size func() int64, end func() error) error {
 	buf := make([]byte, maxData)
 	for at, begun := int64(0), uint64(0); ; {
@@ -583,14 +593,14 @@ func (s *sender) parts(f io.ReaderAt, name string, admit func() error, size func
 	}
 }
 
-// all sends all files that the log has, for machines that have none, and returns the position of
-// the entry with which that begins. New files are sent in between. Writes to the files go on: a
-// follower that has a file whole applies them, and another one gets them with the parts of the
-// file. Only one call may run at a time.
+// all sends all files that the log has, for new followers. It returns the position of the first
+// entry that it appends. New files are sent in between. Writes to the files go on: a follower that
+// has all of a file applies them, and another one gets them with the parts of the file. Only one
+// call may run at a time.
 func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	s.order.Lock()
 	s.begun, s.rest = s.begun+1, map[string]bool{}
-	s.check = true // The log is trimmed before the entry that comes.
+	s.check = true // The caller trims the log before this entry, so the append must be verified.
 	before := s.logged
 	if err = s.append([]op{{kind: opBegin, number: term, data: s.info.encode()}}); err == nil {
 		begin = s.at[0].Position
@@ -617,8 +627,8 @@ func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	return begin, err
 }
 
-// one sends a file that the log has, unless it is removed meanwhile: another one may have its name
-// then.
+// one sends a file that the log has. It stops if the file is removed meanwhile, because another
+// file may then get its name.
 func (s *sender) one(files disk.FS, name string) error {
 	f, err := files.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {

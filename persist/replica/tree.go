@@ -12,45 +12,45 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A tree is the files of a store as the log says that they are, and brings those that lie on this
-// machine there.
+// A tree applies the file operations of the log to the files of a store on this machine.
 //
-//	opPart …   name.tmp grows           parts[name]
-//	opWhole    name.tmp becomes name    sizes[name]
-//	opWrite    name is written          sizes[name]
-//	opRemove   either goes
+//	opPart …   appends to name.tmp            parts[name]
+//	opWhole    renames name.tmp to name       sizes[name]
+//	opWrite    writes to name                 sizes[name]
+//	opRemove   removes name or name.tmp
 //
-// What lies here may be ahead of sizes: operations are applied again after a crash, and an owner's
-// files had writes before the log. So bytes that are there already are compared. If they are the
-// same, nothing happens; if not, they were never confirmed, and are set aside with all behind them
-// before they are overwritten. At the end tidy compares names and sizes.
+// The files may be ahead of sizes: after a crash, operations are applied again, and an owner writes
+// its files before the log has the writes. So apply compares bytes that a file already has. Equal
+// bytes stay. Different bytes were never confirmed: they, and all bytes after them, are set aside
+// before they are overwritten. At the end, tidy compares names and sizes.
 type tree struct {
-	top   disk.FS
-	dir   string           // Of the store, below top.
-	sizes map[string]int64 // Of the files, by the log.
-	parts map[string]int64 // What came of files that have no name yet.
-	// Files that are not here: an operation that comes removes them, as it did before a crash.
+	top   disk.FS          // The directory of the follower.
+	dir   string           // Directory of the store, below top.
+	sizes map[string]int64 // Sizes of the files, according to the log.
+	parts map[string]int64 // Sizes of unfinished files, which have no name yet.
+	// Files that the log has and this machine does not. A later operation removes them, as it did
+	// before a crash.
 	gone map[string]bool
-	// For writing, named or temporary; what was written is not durable yet.
+	// Files that are open for writing, named or temporary. Their last writes are not durable yet.
 	open  map[string]disk.File
 	aside *aside
 }
 
-// maxOpen is how many files a tree holds open for writing.
+// maxOpen is the number of files that a tree keeps open for writing.
 const maxOpen = 8
 
-// errGap says that an operation needs what did not come before.
+// errGap reports an operation whose preceding operations are missing.
 var errGap = errors.New("replica: the log has an operation on a file that it does not have")
 
-// newTree returns a tree of no files.
+// newTree returns an empty tree.
 func newTree(top disk.FS, dir string, a *aside) *tree {
 	return &tree{top, dir, map[string]int64{}, map[string]int64{}, map[string]bool{}, map[string]disk.File{}, a}
 }
 
-// path returns where a file lies, below top.
+// path returns the path of a file, below top.
 func (t *tree) path(name string) string { return path.Join(t.dir, name) }
 
-// make makes the directories of the store.
+// make creates the directories of the store.
 func (t *tree) make() error {
 	for _, dir := range []string{t.dir, t.path(journalDir), t.path(snapshotDir)} {
 		if err := t.top.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -63,7 +63,7 @@ func (t *tree) make() error {
 	return disk.SyncDir(t.top, ".")
 }
 
-// apply does what an operation says. What it wrote is durable after sync.
+// apply applies an operation. The result is durable after sync.
 func (t *tree) apply(o *op) error {
 	switch o.kind {
 	case opPart:
@@ -84,7 +84,7 @@ func (t *tree) apply(o *op) error {
 	return nil
 }
 
-// keepRest sets aside what a file has here and not in the log, which is about to remove it.
+// keepRest sets aside what a file has here and not in the log. The caller then removes the file.
 func (t *tree) keepRest(name string) error {
 	if size, known := t.sizes[name]; known {
 		return t.aside.keep(t, name, size)
@@ -92,7 +92,7 @@ func (t *tree) keepRest(name string) error {
 	return t.aside.move(t, name)
 }
 
-// drop removes the parts of files that have no name yet: the rest of them is never sent.
+// drop removes unfinished files, when the rest of them will never be sent.
 func (t *tree) drop() error {
 	for name := range t.parts {
 		if err := t.dropPart(name); err != nil {
@@ -102,7 +102,7 @@ func (t *tree) drop() error {
 	return nil
 }
 
-// dropPart removes what came of a file that has no name yet, if anything did.
+// dropPart removes an unfinished file, if it exists.
 func (t *tree) dropPart(name string) error {
 	if _, coming := t.parts[name]; !coming {
 		return nil
@@ -111,11 +111,11 @@ func (t *tree) dropPart(name string) error {
 	return t.remove(name + tempSuffix)
 }
 
-// part adds to a file that has no name yet. The part at 0 begins it, also where one of that name
-// was begun before.
+// part appends to an unfinished file. The part at offset 0 starts the file, and replaces an
+// unfinished file of that name.
 func (t *tree) part(o *op) error {
 	if _, named := t.sizes[o.name]; named {
-		return nil // It is sent once more, for others.
+		return nil // The file is sent again, for new followers.
 	}
 	temp := o.name + tempSuffix
 	if o.number == 0 {
@@ -134,7 +134,8 @@ func (t *tree) part(o *op) error {
 	if int64(o.number) > t.parts[o.name] {
 		return fmt.Errorf("%w: %s begins at %d", errGap, o.name, o.number)
 	}
-	// A file that had its name before a crash is no longer there under this one: whole finds out.
+	// Before a crash, the file may have got its name, so that the temporary file is missing. whole
+	// handles that.
 	if err := t.writeAt(temp, o.data, int64(o.number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -142,14 +143,14 @@ func (t *tree) part(o *op) error {
 	return nil
 }
 
-// whole gives a file its name. One of that name that was written here stays, if it begins with what
-// was sent.
+// whole gives a finished file its name. If a file of that name was written here and begins with the
+// same bytes, it stays.
 func (t *tree) whole(o *op) error {
 	if _, named := t.sizes[o.name]; named {
 		return nil
 	}
 	temp, size := o.name+tempSuffix, int64(o.number)
-	if o.number == 0 { // An empty file had no parts.
+	if o.number == 0 { // An empty file has no parts.
 		if err := t.part(&op{kind: opPart, name: o.name}); err != nil {
 			return err
 		}
@@ -157,7 +158,7 @@ func (t *tree) whole(o *op) error {
 	if n, ok := t.parts[o.name]; !ok || n != size {
 		return fmt.Errorf("%w: %s has %d bytes of %d", errGap, o.name, n, size)
 	}
-	if err := t.syncFile(temp); err != nil { // A file that has its name has its content.
+	if err := t.syncFile(temp); err != nil { // The content must be durable before the name is.
 		return err
 	}
 	same, err := t.sameBeginning(o.name, temp, size)
@@ -170,7 +171,7 @@ func (t *tree) whole(o *op) error {
 		if err = t.aside.keep(t, o.name, same); err == nil {
 			err = t.top.Rename(t.path(temp), t.path(o.name))
 		}
-		// It had its name, and was removed before a crash: as in write.
+		// Before a crash, the file got its name and was removed, as in write.
 		if errors.Is(err, fs.ErrNotExist) {
 			t.gone[o.name], err = true, nil
 		}
@@ -185,8 +186,8 @@ func (t *tree) whole(o *op) error {
 	return err
 }
 
-// sameBeginning returns with how many bytes of temp, which has size, a file begins; -1: there is no
-// such file.
+// sameBeginning returns how many bytes of temp the file name begins with. size is the size of temp.
+// It returns -1 if the file name does not exist.
 func (t *tree) sameBeginning(name, temp string, size int64) (int64, error) {
 	old, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -197,7 +198,7 @@ func (t *tree) sameBeginning(name, temp string, size int64) (int64, error) {
 	}
 	defer old.Close()
 	now, err := t.top.Open(t.path(temp))
-	if errors.Is(err, fs.ErrNotExist) { // It has its name already, which was not noted.
+	if errors.Is(err, fs.ErrNotExist) { // The file got its name before a crash.
 		if has, err := old.Size(); err != nil || has >= size {
 			return size, err
 		}
@@ -211,16 +212,16 @@ func (t *tree) sameBeginning(name, temp string, size int64) (int64, error) {
 	return min(same, size), err
 }
 
-// write writes into a file. What was written there and is something else is set aside before, with
-// all behind it.
+// write writes to a file. If the file has other bytes there, they and all bytes after them are set
+// aside before.
 func (t *tree) write(o *op) error {
 	size, ok := t.sizes[o.name]
 	if at := int64(o.number); !ok || at > size {
 		return fmt.Errorf("%w: %s, at %d of %d", errGap, o.name, at, size)
 	}
 	f, err := t.writable(o.name)
-	// It was here, as sizes has it, and was removed before a crash. The operation that does so
-	// comes again; until then its writes are only counted.
+	// sizes has the file, which was removed before a crash. The operation that removes it comes
+	// again. Until then, writes to the file are only counted.
 	if errors.Is(err, fs.ErrNotExist) {
 		t.gone[o.name] = true
 	}
@@ -236,7 +237,7 @@ func (t *tree) write(o *op) error {
 	if err != nil {
 		return err
 	}
-	// Bytes behind the end of the file contradict nothing.
+	// Only bytes that the file has can differ.
 	if same := firstDifference(old[:n], o.data[:n]); same < n {
 		if err := t.aside.keep(t, o.name, int64(o.number)+int64(same)); err != nil {
 			return err
@@ -251,7 +252,7 @@ func (t *tree) write(o *op) error {
 	return nil
 }
 
-// remove removes a file, named or temporary, if it is here.
+// remove removes a file, named or temporary, if it exists.
 func (t *tree) remove(name string) error {
 	if f := t.open[name]; f != nil {
 		delete(t.open, name)
@@ -267,7 +268,7 @@ func (t *tree) remove(name string) error {
 	return nil
 }
 
-// writeAt writes into a file, which is durable after sync or when the file is closed.
+// writeAt writes to a file. The bytes are durable after sync, or when the file is closed.
 func (t *tree) writeAt(name string, data []byte, at int64) error {
 	f, err := t.writable(name)
 	if err == nil {
@@ -276,7 +277,7 @@ func (t *tree) writeAt(name string, data []byte, at int64) error {
 	return err
 }
 
-// writable returns a file, opened for writing.
+// writable returns a file that is open for writing.
 func (t *tree) writable(name string) (disk.File, error) {
 	if f := t.open[name]; f != nil {
 		return f, nil
@@ -288,7 +289,7 @@ func (t *tree) writable(name string) (disk.File, error) {
 	return f, err
 }
 
-// hold keeps a file open, and closes another one if there are many.
+// hold keeps a file open. If there are too many open files, it closes others.
 func (t *tree) hold(name string, f disk.File) error {
 	for other := range t.open {
 		if len(t.open) < maxOpen {
@@ -312,7 +313,7 @@ func (t *tree) syncFile(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// sync makes all that was applied durable. Files that hold had to close were made so then.
+// sync makes everything durable that was applied. Files that hold closed are durable already.
 func (t *tree) sync() error {
 	for name := range t.open {
 		if err := t.syncFile(name); err != nil {
@@ -327,7 +328,7 @@ func (t *tree) sync() error {
 	return nil
 }
 
-// names returns the names of the files that lie here.
+// names returns the names of all files in the directories of the store.
 func (t *tree) names() (names []string, err error) {
 	for _, dir := range []string{journalDir, snapshotDir} {
 		entries, err := t.top.ReadDir(t.path(dir))
@@ -341,14 +342,14 @@ func (t *tree) names() (names []string, err error) {
 	return names, nil
 }
 
-// tidy sets aside what lies here and the log does not have: files, and the ends of files. It fails
-// if something is missing. It is for a tree that was brought to the end of the log: before, a file
-// may be here that a later entry gives its name.
+// tidy sets aside the files, and the ends of files, that the log does not have. It fails if a file
+// is missing. The tree must be at the end of the log: before, a file may be here that a later entry
+// names.
 //
-//	the log has the name     what is behind its size is set aside and cut off
-//	name.tmp, parts come     stays; none may be missing
-//	name.tmp, else           removed: no part of a store, and it is never continued
-//	any other                set aside
+//	the log has the name      bytes after its size are set aside and cut off
+//	name.tmp, parts come      stays; must not be missing
+//	name.tmp, otherwise       removed: not part of a store, and never continued
+//	any other file            set aside
 func (t *tree) tidy() error {
 	missing := len(t.sizes) + len(t.parts)
 	names, err := t.names()
@@ -379,8 +380,8 @@ func (t *tree) tidy() error {
 	return nil
 }
 
-// cut makes a file end where the log says. What is behind is set aside. A shorter file is made and
-// takes its place, since a [disk.FS] cannot shorten one.
+// cut shortens a file to a size. The bytes after it are set aside. A [disk.FS] cannot shorten a
+// file, so a shorter copy takes its place.
 func (t *tree) cut(name string, size int64) error {
 	if err := t.syncFile(name); err != nil {
 		return err
@@ -411,7 +412,7 @@ func (t *tree) cut(name string, size int64) error {
 	return disk.SyncDir(t.top, t.path(path.Dir(name)))
 }
 
-// writeFile makes a file that has the first bytes of another one, durably.
+// writeFile creates a durable file with the first bytes of another one.
 func writeFile(to disk.FS, name string, from io.ReaderAt, size int64) error {
 	if err := to.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
