@@ -1,6 +1,6 @@
 # What CI runs, in its order; `make` alone checks and tests, `make help` lists the rest.
 
-# Every module has the versions that its own go.mod names: go.work raises them to the highest of all.
+# Every module has the versions of its own go.mod; go.work would raise them to the highest of all.
 export GOWORK := off
 
 WAZERO   := github.com/tetratelabs/wazero/cmd/wazero@v1.12.0

@@ -10,16 +10,18 @@ import (
 	"strings"
 )
 
-// check returns the faults of a file, in the order of their lines. Files of other kinds than Go,
-// JavaScript and Markdown have none.
+// check returns the faults of a file, in the order of their lines. It knows Go and its templates,
+// JavaScript, Markdown, and files whose comments begin with #.
 func check(file, source string) ([]fault, error) {
 	switch {
 	case strings.Contains(file, "testdata/"):
 		return nil, nil
 	case strings.HasSuffix(file, ".go"):
 		return checkGo(file, source)
-	case strings.HasSuffix(file, ".js"):
-		return checkScript(file, source), nil
+	case strings.HasSuffix(file, ".js"), strings.HasSuffix(file, ".tmpl"):
+		return checkScript(file, source, "//"), nil
+	case strings.HasPrefix(path.Base(file), "Makefile"), strings.HasPrefix(file, ".ci/"), hashComments[path.Ext(file)]:
+		return checkScript(file, source, "#"), nil
 	case strings.HasSuffix(file, ".md"):
 		return checkPage(file, source), nil
 	}
@@ -139,8 +141,12 @@ func paragraphs(lines []numbered, isCode func(string) bool) (passages []passage)
 	return passages
 }
 
-// checkScript checks the comments of JavaScript that have a line of their own.
-func checkScript(file, source string) (faults []fault) {
+// hashComments are the extensions of files whose comments begin with #.
+var hashComments = map[string]bool{".sh": true, ".yml": true, ".py": true, ".conf": true}
+
+// checkScript checks the comments that have a line of their own and begin with mark. It does not
+// measure lines with an action of a template.
+func checkScript(file, source, mark string) (faults []fault) {
 	var block []numbered
 	flush := func() {
 		for _, p := range paragraphs(block, func(line string) bool { return strings.HasPrefix(line, "  ") }) {
@@ -150,13 +156,13 @@ func checkScript(file, source string) (faults []fault) {
 		block = nil
 	}
 	for i, line := range strings.Split(source, "\n") {
-		text, found := strings.CutPrefix(strings.TrimSpace(line), "//")
-		if !found {
+		text, found := strings.CutPrefix(strings.TrimSpace(line), mark)
+		if !found || strings.HasPrefix(text, "!") {
 			flush()
 			continue
 		}
 		block = append(block, numbered{i + 1, text})
-		if width := columns(line); width > maxColumns {
+		if width := columns(line); width > maxColumns && !strings.Contains(line, "{{") {
 			faults = append(faults, fault{file, i + 1, "columns", fmt.Sprint(width)})
 		}
 	}

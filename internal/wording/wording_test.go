@@ -101,6 +101,9 @@ func TestCheck_Markdown(t *testing.T) {
 
 func TestCheck_Script(t *testing.T) {
 	assert.Equal(t, []string{"2 word"}, found(t, "a.js", "// A page.\n  // Who asks?\nlet who = 1\n"))
+	assert.Equal(t, []string{"3 word"}, found(t, "a/run.sh", "who=1\n# A file.\n# Who asks?\n"))
+	assert.Equal(t, []string{"1 word"}, found(t, "Makefile", "# Who asks?\n"))
+	assert.Equal(t, []string{"1 word"}, found(t, "a/b.tmpl", "// Who asks?\n"))
 	assert.Empty(t, found(t, "a.css", "/* who */"))
 }
 
