@@ -22,7 +22,7 @@ type importDoc struct {
 	Output   string `json:"output"`
 	Tick     uint64 `json:"tick"`
 	Digest   string `json:"digest"`
-	Entities int    `json:"entities"` // Number of living entities.
+	Entities int    `json:"entities"` // Number of entities that are alive.
 }
 
 var importCommand = command{

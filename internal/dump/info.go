@@ -52,7 +52,7 @@ type infoDoc struct {
 type worldDoc struct {
 	stateDoc
 	Time       *time.Time `json:"time,omitempty"` // Commit time, if a record has it.
-	Alive      int        `json:"alive"`          // Number of living entities.
+	Alive      int        `json:"alive"`          // Number of entities that are alive.
 	Free       int        `json:"free"`           // Indices that will be reused.
 	Retired    int        `json:"retired"`        // Indices whose generations are used up.
 	Digest     string     `json:"digest"`

@@ -49,7 +49,7 @@ type recoverDoc struct {
 	// OUT is put together from pieces, a state that STORE never had.
 	Partial  bool         `json:"partial"`
 	Missing  []missingDoc `json:"missing"`  // What is known to be missing in OUT.
-	Entities int          `json:"entities"` // Number of living entities that are missing.
+	Entities int          `json:"entities"` // Number of entities that are missing.
 	// Indices that are never reused, because their generations are lost.
 	Retired int `json:"retired"`
 

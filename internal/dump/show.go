@@ -45,12 +45,12 @@ type resourceDoc struct {
 // showDoc is what show --json prints for an entity.
 type showDoc struct {
 	stateDoc
-	Row        int           `json:"row"` // Row among the living entities, in storage order.
+	Row        int           `json:"row"` // Row among the entities that are alive, in storage order.
 	Entity     string        `json:"entity"`
 	Components []shownDoc    `json:"components"`
 	Referrers  *referrersDoc `json:"referrers,omitempty"` // Missing with --brief.
 
-	living int // Number of living entities.
+	living int // Number of entities that are alive.
 }
 
 // A shownDoc is a component of the entity.

@@ -26,7 +26,7 @@ type statsDoc struct {
 	Ticks    int `json:"records"` // Number of records in the range.
 	// Bytes of their payloads; the parts below add up to it.
 	Bytes          int64 `json:"bytes"`
-	EntityBytes    int64 `json:"entity_bytes"`    // Bytes that list living entities.
+	EntityBytes    int64 `json:"entity_bytes"`    // Bytes that list the entities that are alive.
 	OperationBytes int64 `json:"operation_bytes"` // Bytes of operations.
 	// Bytes of time, parent, marks and inputs.
 	OtherBytes int64           `json:"other_bytes"`
