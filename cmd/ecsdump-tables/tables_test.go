@@ -334,7 +334,7 @@ func check(t *testing.T, dir, file string, want map[string]table) {
 	}
 }
 
-func TestAStateIsReadBack(t *testing.T) {
+func TestExport_StateReadBack(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	last, _ := buildStore(t, store)
 	dir, file := exported(t, store)
@@ -343,7 +343,7 @@ func TestAStateIsReadBack(t *testing.T) {
 	check(t, dir, file, map[string]table{"Mixed": last["Mixed"], "score": last["score"]})
 }
 
-func TestTheStatesOfARangeAreReadBack(t *testing.T) {
+func TestExport_RangeReadBack(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	_, all := buildStore(t, store)
 	dir, file := exported(t, store, "1..3")
@@ -398,7 +398,7 @@ func TestOtherProgramsReadThem(t *testing.T) {
 	}
 }
 
-func TestNothingIsOverwrittenAndNothingHalfIsLeft(t *testing.T) {
+func TestExport_NeverOverwrites(t *testing.T) {
 	temp := t.TempDir()
 	store := filepath.Join(temp, "D")
 	buildStore(t, store)
@@ -436,7 +436,7 @@ func TestNothingIsOverwrittenAndNothingHalfIsLeft(t *testing.T) {
 }
 
 // A store that was converted has tables up to there only; the error comes in the middle of a range.
-func TestAFailedExportIsRemoved(t *testing.T) {
+func TestExport_FailureRemoved(t *testing.T) {
 	temp := t.TempDir()
 	store := filepath.Join(temp, "D")
 	type before struct{ N int16 }

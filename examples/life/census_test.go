@@ -49,8 +49,8 @@ func TestGliderIsWhatFlies(t *testing.T) {
 	}
 }
 
-// TestGliderCountsOnlyWithAGap puts a cell everywhere around a glider.
-func TestGliderCountsOnlyWithAGap(t *testing.T) {
+// TestGliders_Gap puts a cell everywhere around a glider.
+func TestGliders_Gap(t *testing.T) {
 	for y := int32(-6); y <= 8; y++ {
 		for x := int32(-6); x <= 8; x++ {
 			other := Cell{x, y}
@@ -102,7 +102,7 @@ func TestGlidersCounts(t *testing.T) {
 	}
 }
 
-func TestObjectsHoldEveryCellOnce(t *testing.T) {
+func TestObjects_EachCellOnce(t *testing.T) {
 	cells := slices.Concat(glider(0, 0), glider(20, 0), glider(0, 20), []Cell{{7, 7}})
 	var got []Cell
 	count := 0

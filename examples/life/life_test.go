@@ -129,7 +129,7 @@ func TestTallyAddsUp(t *testing.T) {
 	}
 }
 
-func TestAgeCountsGenerationsOfOneCell(t *testing.T) {
+func TestAge_OneCell(t *testing.T) {
 	life := NewLife(0)
 	life.Place(&Pattern{Cells: []Cell{{0, 1}, {1, 1}, {2, 1}}}) // A blinker: its centre stays.
 	runTo(t, life, 5)

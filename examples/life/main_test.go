@@ -66,13 +66,13 @@ func TestPopulationIsPublished(t *testing.T) {
 	}
 }
 
-func TestGenerationsDefaultToWhereTheRPentominoSettles(t *testing.T) {
+func TestFlags_DefaultGenerations(t *testing.T) {
 	if got := mustCall(t, "-pattern", "r-pentomino", "-population"); got != "116\n" {
 		t.Errorf("without -generations the population is %q, want 116", got)
 	}
 }
 
-func TestRunSaysWhereItIs(t *testing.T) {
+func TestRun_Output(t *testing.T) {
 	want := fmt.Sprintf("R-pentomino\n  %v\n  %v\n", newLife(t, "r-pentomino", 0), at(t, "r-pentomino", 20))
 	if got := mustCall(t, "-generations", "20"); got != want {
 		t.Errorf("prints\n%swant\n%s", got, want)
@@ -87,7 +87,7 @@ func at(t *testing.T, name string, generation uint64) *Life {
 	return life
 }
 
-func TestRunGoesOnWithWhatTheDirectoryHolds(t *testing.T) {
+func TestRun_ContinuesDirectory(t *testing.T) {
 	dir := t.TempDir()
 	mustCall(t, "-pattern", "acorn", "-generations", "30", "-dir", dir)
 	for generation := uint64(30); generation <= 90; generation += 30 {
@@ -106,7 +106,7 @@ func TestRunGoesOnWithWhatTheDirectoryHolds(t *testing.T) {
 	}
 }
 
-func TestRunRefusesADirectoryThatDoesNotFit(t *testing.T) {
+func TestRun_ForeignDirectory(t *testing.T) {
 	dir := t.TempDir()
 	mustCall(t, "-pattern", "acorn", "-generations", "30", "-dir", dir)
 	tests := []struct{ args, want string }{
@@ -129,7 +129,7 @@ func TestRunRefusesADirectoryThatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestBadPatternsAreReportedWithTheirPlace(t *testing.T) {
+func TestPattern_BadLine(t *testing.T) {
 	bad := writeFile(t, "bad.rle", "x = 3, y = 3\nbo$2bo$4o!")
 	missing := filepath.Join(t.TempDir(), "none.rle")
 	tests := []struct{ file, want string }{
@@ -145,7 +145,7 @@ func TestBadPatternsAreReportedWithTheirPlace(t *testing.T) {
 	}
 }
 
-func TestAPatternWithoutANameHasThatOfItsFile(t *testing.T) {
+func TestPattern_NameOfFile(t *testing.T) {
 	file := writeFile(t, "blinker.rle", "3o!")
 	if got := mustCall(t, "-pattern", file, "-generations", "1"); !strings.HasPrefix(got, "blinker.rle\n") {
 		t.Errorf("prints\n%swant blinker.rle in the first line", got)
@@ -174,7 +174,7 @@ func TestWrongCallsAreRefused(t *testing.T) {
 	}
 }
 
-func TestFlagsDecideWhatIsRun(t *testing.T) {
+func TestFlags(t *testing.T) {
 	tests := []struct {
 		args                         string
 		isTour, journaled, anyOrigin bool
@@ -203,7 +203,7 @@ func TestFlagsDecideWhatIsRun(t *testing.T) {
 	}
 }
 
-func TestEveryGenerationIsAcknowledgedOnce(t *testing.T) {
+func TestAcks_EachGenerationOnce(t *testing.T) {
 	for _, policy := range []string{"always", "never", "1ms"} {
 		dir := t.TempDir()
 		next := uint64(0)
@@ -223,7 +223,7 @@ func TestEveryGenerationIsAcknowledgedOnce(t *testing.T) {
 	}
 }
 
-func TestSyncNeverAcknowledgesNothingBeforeTheEnd(t *testing.T) {
+func TestAcks_SyncNever(t *testing.T) {
 	config, err := parseFlags([]string{"-acks", "-sync", "never", "-dir", t.TempDir()}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestSyncNeverAcknowledgesNothingBeforeTheEnd(t *testing.T) {
 	}
 }
 
-func TestWritingThatFailsIsAnError(t *testing.T) {
+func TestRun_OutputFails(t *testing.T) {
 	var stderr bytes.Buffer
 	code := run([]string{"-generations", "2", "-population"}, fullDisk{}, &stderr)
 	if code != 1 || !strings.Contains(stderr.String(), "disk is full") {
@@ -265,7 +265,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk is full") }
 
-func TestARunThatIsStoppedCanBeContinued(t *testing.T) {
+func TestRun_StoppedAndContinued(t *testing.T) {
 	dir := t.TempDir()
 	config, err := parseFlags([]string{"-generations", "1000000", "-dir", dir}, io.Discard)
 	if err != nil {
@@ -296,7 +296,7 @@ func (s *stopAt) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestPaceWaits(t *testing.T) {
+func TestPace_Waits(t *testing.T) {
 	config := config{pace: 1 << 62}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

@@ -68,7 +68,7 @@ func withoutGliders(cells map[Cell]bool) map[Cell]bool {
 	return rest
 }
 
-func TestReferenceStepFollowsTheRule(t *testing.T) {
+func TestReferenceStep_Rule(t *testing.T) {
 	tests := []struct {
 		name       string
 		body, next string
@@ -145,9 +145,9 @@ func TestMethuselahsSettleAsPublished(t *testing.T) {
 	}
 }
 
-// TestRPentominoLeavesThePublishedObjects compares the populations of what is
+// TestRPentomino_Published compares the populations of what is
 // left in the end, apart from the gliders, with the published list.
-func TestRPentominoLeavesThePublishedObjects(t *testing.T) {
+func TestRPentomino_Published(t *testing.T) {
 	want := []int{
 		3, 3, 3, 3, // Blinkers.
 		4, 4, 4, 4, 4, 4, 4, 4, // Blocks.
@@ -171,7 +171,7 @@ func TestRPentominoLeavesThePublishedObjects(t *testing.T) {
 	}
 }
 
-func TestGosperGunFiresEveryThirtyGenerations(t *testing.T) {
+func TestGosperGun_Period(t *testing.T) {
 	const period, shots = 30, 20
 	var gun map[Cell]bool
 	for generation, cells := range generations(t, "gosper-gun") {

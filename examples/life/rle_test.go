@@ -70,7 +70,7 @@ func encodeRLE(p *Pattern) string {
 	return out.String() + "!"
 }
 
-func TestParseRLEAcceptsHowOthersWrite(t *testing.T) {
+func TestParseRLE_Variants(t *testing.T) {
 	tests := []struct{ name, text string }{
 		{name: "plain", text: "x = 3, y = 3\nbo$2bo$3o!"},
 		{name: "no spaces", text: "x=3,y=3,rule=B3/S23\nbo$2bo$3o!"},
@@ -122,7 +122,7 @@ func TestParseRLEAcceptsHowOthersWrite(t *testing.T) {
 	}
 }
 
-func TestParseRLERejects(t *testing.T) {
+func TestParseRLE_Invalid(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"nothing", "", "line 1: the file ends before the pattern does, with '!'"},
 		{"only comments", "#C Text.\n", "line 2: the file ends before the pattern does, with '!'"},
@@ -188,9 +188,9 @@ func TestParseRLE_EmptyPattern(t *testing.T) {
 	}
 }
 
-// TestParseRLERefusesBeforeAllocating feeds files that promise much and hold
+// TestParseRLE_TooLarge feeds files that promise much and hold
 // little.
-func TestParseRLERefusesBeforeAllocating(t *testing.T) {
+func TestParseRLE_TooLarge(t *testing.T) {
 	tests := []struct {
 		name string
 		text string
@@ -217,7 +217,7 @@ func TestParseRLERefusesBeforeAllocating(t *testing.T) {
 	}
 }
 
-func TestParseRLEPassesReadErrorsOn(t *testing.T) {
+func TestParseRLE_ReadError(t *testing.T) {
 	const text = "#N Glider\r\nx = 3, y = 3\r\nbo$2bo$\n"
 	broken := errors.New("broken")
 	// Of lines: behind others, the end of the file shows.
@@ -290,7 +290,7 @@ func TestBuiltInPatterns(t *testing.T) {
 	}
 }
 
-func TestLoadPatternDoesNotFindOtherNames(t *testing.T) {
+func TestLoadPattern_UnknownName(t *testing.T) {
 	for _, name := range []string{"", "glider", "../rle", "acorn.rle"} {
 		if _, err := LoadPattern(name); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("LoadPattern(%q) = %v, want fs.ErrNotExist", name, err)

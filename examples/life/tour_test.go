@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-func TestTourShowsWhatItPromises(t *testing.T) {
+func TestTour_Output(t *testing.T) {
 	t.Setenv(asProgram, "1") // For the child process.
 	dir := t.TempDir()
 	out := mustCall(t, "-dir", dir, "-acks")
@@ -60,7 +60,7 @@ func TestTourShowsWhatItPromises(t *testing.T) {
 	}
 }
 
-func TestTourStaysInATemporaryDirectory(t *testing.T) {
+func TestTour_TemporaryDirectory(t *testing.T) {
 	t.Setenv(asProgram, "1")
 	t.Setenv("TMPDIR", t.TempDir())
 	if got := mustCall(t, "-population"); got != "116\n" {
@@ -75,7 +75,7 @@ func TestTourStaysInATemporaryDirectory(t *testing.T) {
 	}
 }
 
-func TestTourReportsAChildThatEndsByItself(t *testing.T) {
+func TestTour_ChildEnds(t *testing.T) {
 	dir := t.TempDir()
 	config, err := parseFlags([]string{"-dir", dir}, io.Discard)
 	if err != nil {

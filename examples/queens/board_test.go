@@ -12,7 +12,7 @@ import (
 // published holds the number of ways for 0 to 10 queens (OEIS A000170).
 var published = []int{1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724}
 
-func TestWaysAreThePublishedOnes(t *testing.T) {
+func TestSolve_PublishedCounts(t *testing.T) {
 	for size, want := range published {
 		got := 0
 		newBoard(size).solve(func() { got++ })
@@ -22,7 +22,7 @@ func TestWaysAreThePublishedOnes(t *testing.T) {
 	}
 }
 
-func TestNoWayIsFoundTwiceAndNoQueenIsAttacked(t *testing.T) {
+func TestSolve_ValidAndDistinct(t *testing.T) {
 	const size = 8
 	b := newBoard(size)
 	seen := make(map[string]bool)
@@ -45,7 +45,7 @@ func TestNoWayIsFoundTwiceAndNoQueenIsAttacked(t *testing.T) {
 	})
 }
 
-func TestSolveLeavesTheBoardAsItWas(t *testing.T) {
+func TestSolve_BoardUnchanged(t *testing.T) {
 	b := newBoard(6)
 	want := b.world.Digest()
 	for range 2 {
@@ -59,7 +59,7 @@ func TestSolveLeavesTheBoardAsItWas(t *testing.T) {
 	}
 }
 
-func TestAttacksIsWhatAQueenReaches(t *testing.T) {
+func TestAttacks(t *testing.T) {
 	const size = 9
 	from := Square{Row: 4, Column: 4}
 	want := `Q...Q...Q
@@ -115,7 +115,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestRunReportsThatItCannotWrite(t *testing.T) {
+func TestRun_OutputFails(t *testing.T) {
 	var stderr bytes.Buffer
 	if code := run(nil, fullDisk{}, &stderr); code != 1 || !strings.Contains(stderr.String(), "disk is full") {
 		t.Errorf("run on a full disk = %d with %q on stderr, want 1 and the reason", code, &stderr)

@@ -90,7 +90,7 @@ func packed(t *testing.T) (g *game, hero, bag, ring ecs.Entity) {
 	return g, hero, bag, ring
 }
 
-func TestTheFireTakesABagWithWhatIsInIt(t *testing.T) {
+func TestFire_Bag(t *testing.T) {
 	g, hero, bag, ring := packed(t)
 	before := g.world.Digest()
 	g.Position.Set(hero, Position{width / 2, height / 2})
@@ -103,7 +103,7 @@ func TestTheFireTakesABagWithWhatIsInIt(t *testing.T) {
 	assert.Equal(t, []ecs.Entity{ring}, slices.Collect(g.contents.Of(bag)))
 }
 
-func TestAThiefTakesWhatIsInABagToo(t *testing.T) {
+func TestSteal_FromBag(t *testing.T) {
 	g, hero, bag, ring := packed(t)
 	before := g.world.Digest()
 	thief := g.place(Position{3, 2}, Look{'T', "thief"})

@@ -32,7 +32,7 @@ func over(t *testing.T, c config) *match {
 
 // Whatever the link does, both peers come out where a game comes out that knows all
 // buttons from the beginning.
-func TestPeersComeOutWhereAGameWithoutALinkDoes(t *testing.T) {
+func TestPeers_SameAsWithoutLink(t *testing.T) {
 	for _, c := range []config{
 		{ticks: 10_000, loss: 15, delay: 6, seed: 1},
 		{ticks: 1000, loss: 0, delay: 1, seed: 2},
@@ -65,7 +65,7 @@ func TestPeersComeOutWhereAGameWithoutALinkDoes(t *testing.T) {
 
 // The tick that is named is the first that differs, and the worlds that are saved
 // differ in one field.
-func TestABugIsCaughtInTheFirstTickThatDiffers(t *testing.T) {
+func TestBug_FirstTick(t *testing.T) {
 	for seed := range uint64(10) {
 		m := start(t, config{ticks: 10_000, loss: 15, delay: 6, seed: seed, bug: true, dir: t.TempDir()})
 		found, err := m.play()
@@ -125,7 +125,7 @@ func fields(t *testing.T, files []string) (names []string) {
 	return slices.Compact(names)
 }
 
-func TestALinkLosesDelaysAndReorders(t *testing.T) {
+func TestLink_LossAndOrder(t *testing.T) {
 	l := newLink(1, 2, 30, 5)
 	const sent = 1000
 	var got []uint64

@@ -40,7 +40,7 @@ func TestLanes_PatternsMatch(t *testing.T) {
 	}
 }
 
-func TestUnmatchedPatterns(t *testing.T) {
+func TestLanes_UnmatchedPattern(t *testing.T) {
 	names := []string{"TestOpen_Locked", "ExampleOpen"}
 	n := 0
 	text := "go test -run 'Open|Closed' -skip Locked ./a\ngo test -run '^$$' -bench .\ngo test -run '^TestOpen_L|^Missing$$'"

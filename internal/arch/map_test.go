@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestTheMapHasEveryPackage holds the list of packages in CONTRIBUTING.md to the
+// TestPackageList_Complete holds the list of packages in CONTRIBUTING.md to the
 // packages that are there.
-func TestTheMapHasEveryPackage(t *testing.T) {
+func TestPackageList_Complete(t *testing.T) {
 	text, err := os.ReadFile("../../CONTRIBUTING.md")
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ var nested = map[string][]string{
 		"ecs", "journal", "persist", "persist/inspect", "persist/inspect/web"}, // Its example keeps a world, and shows it.
 }
 
-func TestNestedModulesImportOnlyWhatTheyMay(t *testing.T) {
+func TestNestedModules_Imports(t *testing.T) {
 	imports := nestedImports(t, os.DirFS("../.."))
 	for dir, paths := range imports {
 		rules, known := nested[dir]
@@ -42,9 +42,9 @@ func TestNestedModulesImportOnlyWhatTheyMay(t *testing.T) {
 	}
 }
 
-// TestTheWorkspaceHasEveryModule holds go.work to the modules that are there, so that go test work runs
+// TestWorkspace_Complete holds go.work to the modules that are there, so that go test work runs
 // the tests of all.
-func TestTheWorkspaceHasEveryModule(t *testing.T) {
+func TestWorkspace_Complete(t *testing.T) {
 	text, err := os.ReadFile("../../go.work")
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 // the others are looked at where STET_DEEP asks for all, as CI does.
 var ports = []string{"linux/386", "windows/amd64", "linux/arm", "darwin/arm64", "freebsd/amd64"}
 
-func TestTypesHoldOnEveryPort(t *testing.T) {
+func TestPorts_Types(t *testing.T) {
 	for _, port := range ports[:deep.Or(2, len(ports))] {
 		t.Run(port, func(t *testing.T) {
 			t.Parallel()
@@ -46,7 +46,7 @@ func TestTypesHoldOnEveryPort(t *testing.T) {
 	}
 }
 
-func TestAPortWithNarrowIntsIsSeen(t *testing.T) {
+func TestPorts_NarrowInt(t *testing.T) {
 	const listed = `{"ImportPath": "` + module + `p", "GoFiles": ["p.go"]}`
 	source := map[string]string{"p.go": "package p\nfunc f() int { return 1 << 31 }\n"}
 	if errs := checkTypes("amd64", listed, source, nil); len(errs) > 0 {

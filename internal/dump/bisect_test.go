@@ -14,9 +14,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// TestTheLastChangeIsFoundBlockByBlock compares the search by blocks with a search that judges
+// TestBisect_LastChange compares the search by blocks with a search that judges
 // every state. Some states are skipped.
-func TestTheLastChangeIsFoundBlockByBlock(t *testing.T) {
+func TestBisect_LastChange(t *testing.T) {
 	const ticks = 5 * backwardBlock
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "D")

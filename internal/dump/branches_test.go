@@ -91,7 +91,7 @@ func (x *wander) branches() map[uint64]branchDoc {
 
 // The printed branches and marks equal those of the model, and the point of each branch names its
 // tip.
-func TestBranchesAndMarksAreThoseOfTheProgram(t *testing.T) {
+func TestBranches_SameAsProgram(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	many := 0

@@ -60,7 +60,7 @@ func fruit(n int, err error, then func()) walk[fruitDoc] {
 	}
 }
 
-func TestADocumentBeginsWithItsFormat(t *testing.T) {
+func TestDocument_Format(t *testing.T) {
 	for _, test := range []struct {
 		doc           any
 		json, oneLine string
@@ -85,7 +85,7 @@ func TestADocumentBeginsWithItsFormat(t *testing.T) {
 	}
 }
 
-func TestTheListOfADocumentIsPrintedByLines(t *testing.T) {
+func TestStream_Lines(t *testing.T) {
 	doc := basketDoc{"eve", []fruitDoc{{"apple"}, {"fig"}}, 2}
 	got, err := printed(t, true, func(a *app) error { return a.document(doc) })
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestTheListOfADocumentIsPrintedByLines(t *testing.T) {
 `, got)
 }
 
-func TestAnEmbeddedStructThatIsNotThereHasNoList(t *testing.T) {
+func TestStream_NilEmbedded(t *testing.T) {
 	for _, ndjson := range []bool{false, true} {
 		got, err := printed(t, ndjson, func(a *app) error { return a.document(crateDoc{Weight: 3}) })
 		require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestAnEmbeddedStructThatIsNotThereHasNoList(t *testing.T) {
 	}
 }
 
-func TestAStreamPrintsWhatADocumentPrints(t *testing.T) {
+func TestStream_SameAsDocument(t *testing.T) {
 	for _, ndjson := range []bool{false, true} {
 		for _, total := range []int{0, 7} {
 			for n := range 4 {
@@ -127,7 +127,7 @@ func TestAStreamPrintsWhatADocumentPrints(t *testing.T) {
 	}
 }
 
-func TestAnErrorEndsTheListAndNotTheDocument(t *testing.T) {
+func TestStream_ErrorInList(t *testing.T) {
 	bad := errors.New("rotten")
 	for _, ndjson := range []bool{false, true} {
 		want, err := printed(t, ndjson, func(a *app) error { return a.document(basketDoc{Fruit: []fruitDoc{{"0"}}, Total: 9}) })
@@ -140,7 +140,7 @@ func TestAnErrorEndsTheListAndNotTheDocument(t *testing.T) {
 	}
 }
 
-func TestAStreamEndsWhenNobodyReads(t *testing.T) {
+func TestStream_ReaderGone(t *testing.T) {
 	bad := errors.New("no space left")
 	for _, ndjson := range []bool{false, true} {
 		a := &app{Out: term.NewOut(failingWriter{bad}, nil), ndjson: ndjson}
@@ -158,7 +158,7 @@ func TestAStreamEndsWhenNobodyReads(t *testing.T) {
 	}
 }
 
-func TestADocumentWithoutAListCannotBeStreamed(t *testing.T) {
+func TestStream_NoList(t *testing.T) {
 	for _, doc := range []any{emptyDoc{}, pairDoc{}} {
 		_, err := printed(t, false, func(a *app) error { return stream(a, doc, fruit(1, nil, func() {})) })
 		assert.ErrorContains(t, err, "has no list")

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEveryCommandHasExamplesThatAreCalledRightly(t *testing.T) {
+func TestExamples_Valid(t *testing.T) {
 	for _, cmd := range documented(new(app).root(commands)) {
 		require.True(t, cmd.HasExample(), "%s has no example", cmd.CommandPath())
 		own := false
@@ -27,7 +27,7 @@ func TestEveryCommandHasExamplesThatAreCalledRightly(t *testing.T) {
 	}
 }
 
-func TestExamplesWithMistakesAreFound(t *testing.T) {
+func TestExamples_MistakesFound(t *testing.T) {
 	for _, line := range []string{
 		"ecsdump inof D",
 		"ecsdump info D --limit 3",

@@ -139,7 +139,7 @@ func write(t *testing.T, path string, content []byte) {
 	}
 }
 
-func TestVerifyReportsEveryFlippedBitOfAClosedStore(t *testing.T) {
+func TestVerify_FlippedBitsOfStore(t *testing.T) {
 	dir := t.TempDir()
 	if err := buildStore(dir); err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestVerifyReportsEveryFlippedBitOfAClosedStore(t *testing.T) {
 	})
 }
 
-func TestVerifyReportsEveryFlippedBitOfASave(t *testing.T) {
+func TestVerify_FlippedBitsOfSave(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "game.save")
 	if err := buildSave(file); err != nil {
@@ -166,7 +166,7 @@ func TestVerifyReportsEveryFlippedBitOfASave(t *testing.T) {
 	})
 }
 
-func TestListingADamagedStoreIsRightOrExitsWith4(t *testing.T) {
+func TestList_DamagedStore(t *testing.T) {
 	dir := t.TempDir()
 	if err := buildStore(dir); err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func checked(t *testing.T, source string) *types.Package {
 	return p
 }
 
-func TestGoTypesOfAStoreCompile(t *testing.T) {
+func TestGoTypes_Compile(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
 	code, stdout, stderr := ecsdump("schema", dir, "--go")
@@ -59,7 +59,7 @@ func TestGoTypesOfAStoreCompile(t *testing.T) {
 	}
 }
 
-func TestGoTypesHaveNamesWhateverIsStored(t *testing.T) {
+func TestGoTypes_StrangeNames(t *testing.T) {
 	type odd struct {
 		A  int64 `stet:"type"`
 		B  int32 `stet:"Xtype"`
@@ -92,7 +92,7 @@ func TestGoTypesHaveNamesWhateverIsStored(t *testing.T) {
 	assert.Equal(t, "x", s.Field(8).Name())
 }
 
-func TestGoTypesAreNoJSON(t *testing.T) {
+func TestGoTypes_NoJSON(t *testing.T) {
 	code, _, stderr := ecsdump("schema", "D", "--go", "--json")
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, stderr, "give either --go or --json")

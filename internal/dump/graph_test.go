@@ -35,7 +35,7 @@ func drawn(entries []journal.Entry, log *journal.Log) string {
 	return b.String()
 }
 
-func TestBranchesForkToTheRight(t *testing.T) {
+func TestGraph_ForksToTheRight(t *testing.T) {
 	log := treeOfRecords(0, 1, 1, 2, 3, 1, 2, 7)
 	assert.Equal(t, `1	*
 	|\
@@ -51,7 +51,7 @@ func TestBranchesForkToTheRight(t *testing.T) {
 `, drawn(log.Entries, log))
 }
 
-func TestRecordsHangOnTheNearestAncestorThatIsListed(t *testing.T) {
+func TestGraph_NearestListedAncestor(t *testing.T) {
 	log := treeOfRecords(0, 1, 2, 3, 2, 5)
 	assert.Equal(t, `1	*
 	|\
@@ -98,7 +98,7 @@ func forgetEnded(columns map[int]string, line string) {
 	}
 }
 
-func TestADrawingTellsTheParentOfEveryRecord(t *testing.T) {
+func TestGraph_Parents(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		var parents []uint64
@@ -120,7 +120,7 @@ func TestADrawingTellsTheParentOfEveryRecord(t *testing.T) {
 	}
 }
 
-func TestLinesBesideARecordShowWhatPassesIt(t *testing.T) {
+func TestGraph_PassingLines(t *testing.T) {
 	log := treeOfRecords(0, 1, 1, 2)
 	lines := branchesOf(log.Entries, log)
 	var got []string

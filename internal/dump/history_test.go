@@ -13,7 +13,7 @@ import (
 
 // The removal of a component ends only its own series, not those of components whose names have it
 // as a prefix.
-func TestTheEndOfAComponentEndsItsOwnCourses(t *testing.T) {
+func TestHistory_ComponentRemoved(t *testing.T) {
 	typ, err := layout.Of(reflect.TypeFor[struct{ X int8 }]())
 	require.NoError(t, err)
 	value, err := typ.Value([]byte{7})

@@ -13,9 +13,9 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// TestLsTellsHowManyHaveAComponent compares the total of a limited list, which is known without a
+// TestLs_ComponentCount compares the total of a limited list, which is known without a
 // sweep, with the length of the full list.
-func TestLsTellsHowManyHaveAComponent(t *testing.T) {
+func TestLs_ComponentCount(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	health := ecs.MustRegister[Health](w)
 	slots := ecs.MustRegister(w, ecs.Component[int64]{Name: "slot", Kind: ecs.Indexed})

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestEveryCommandAndTopicHasAPageThatOthersReferTo(t *testing.T) {
+func TestMan_Pages(t *testing.T) {
 	root := new(app).root(commands)
 	pages := pagesOf(root)
 	texts := map[string]string{}
@@ -29,11 +29,11 @@ func TestEveryCommandAndTopicHasAPageThatOthersReferTo(t *testing.T) {
 	}
 }
 
-func TestTheSameProgramWritesTheSamePages(t *testing.T) {
+func TestMan_Deterministic(t *testing.T) {
 	assert.Equal(t, pagesOf(new(app).root(commands)), pagesOf(new(app).root(commands)))
 }
 
-func TestTextOfPagesMeansItself(t *testing.T) {
+func TestMan_Escapes(t *testing.T) {
 	r := new(roff)
 	r.prose(`
 Two lines

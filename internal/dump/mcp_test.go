@@ -110,7 +110,7 @@ func printing(t *testing.T, args ...string) (stdout, stderr string) {
 	return out.String(), bad.String()
 }
 
-func TestAnAgentIsToldWhatTheCommandsPrint(t *testing.T) {
+func TestMCP_SameAsCommands(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
 	before, err := treeOf(store)
@@ -186,7 +186,7 @@ func TestAgent_BuildsThatDiffer(t *testing.T) {
 	assert.Contains(t, doc, `"builds":{"old":"`+was()+`","new":"`+build.Here()+`","floats":true}`)
 }
 
-func TestAnAgentIsRefusedWhatIsNotForIt(t *testing.T) {
+func TestMCP_Refused(t *testing.T) {
 	dir := t.TempDir()
 	store, other := filepath.Join(dir, "D"), filepath.Join(dir, "other")
 	require.NoError(t, buildStore(store))
@@ -220,7 +220,7 @@ func TestAnAgentIsRefusedWhatIsNotForIt(t *testing.T) {
 	assert.ErrorContains(t, err, "recover")
 }
 
-func TestEveryToolOnlyReadsAndSaysWhatItTakes(t *testing.T) {
+func TestMCP_ToolDescriptions(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
 	var names []string
@@ -237,7 +237,7 @@ func TestEveryToolOnlyReadsAndSaysWhatItTakes(t *testing.T) {
 	assert.ElementsMatch(t, []string{"bisect", "blame", "branches", "diff", "history", "info", "log", "marks", "panel", "plot", "query", "schema", "show"}, names)
 }
 
-func TestAnAgentAsksTwoSaves(t *testing.T) {
+func TestMCP_TwoSaves(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
 	require.NoError(t, buildDiverged(one, false))
@@ -255,7 +255,7 @@ func TestAnAgentAsksTwoSaves(t *testing.T) {
 	assert.Contains(t, problem, "from is for one store")
 }
 
-func TestAnAgentFollowsAStoreThatGrows(t *testing.T) {
+func TestMCP_GrowingStore(t *testing.T) {
 	dir := t.TempDir()
 	store := filepath.Join(dir, "D")
 	require.NoError(t, buildStore(store))
@@ -285,7 +285,7 @@ func TestAnAgentFollowsAStoreThatGrows(t *testing.T) {
 	assert.JSONEq(t, first, again)
 }
 
-func TestQuestionsAreAnsweredSideBySideAndCanBeTakenBack(t *testing.T) {
+func TestMCP_ParallelAndCancelled(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
 	a := agentOf(t, store)
@@ -311,7 +311,7 @@ func TestQuestionsAreAnsweredSideBySideAndCanBeTakenBack(t *testing.T) {
 	assert.JSONEq(t, want, again)
 }
 
-func TestAStoreThatIsDamagedIsToldWithWhatCanBeRead(t *testing.T) {
+func TestMCP_DamagedStore(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
 	segments, err := filepath.Glob(filepath.Join(store, "journal", "*"))
@@ -333,7 +333,7 @@ func TestAStoreThatIsDamagedIsToldWithWhatCanBeRead(t *testing.T) {
 	assert.Contains(t, problem, "try: ecsdump verify")
 }
 
-func TestWhatIsTooLongIsCutAndSaid(t *testing.T) {
+func TestMCP_LongAnswers(t *testing.T) {
 	q := &tool{on: "ask for less"}
 	cut := func(v any, args ...string) (string, map[string]any) {
 		text, err := json.Marshal(v)
@@ -444,8 +444,8 @@ func growing(t *testing.T, dir string) (grow func() (tick uint64)) {
 	return grow
 }
 
-// TestTheProgramItselfAnswersAndEnds uses the program by its standard input and output.
-func TestTheProgramItselfAnswersAndEnds(t *testing.T) {
+// TestMCP_Process uses the program by its standard input and output.
+func TestMCP_Process(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
 	c := exec.Command("ecsdump", "mcp", store)
@@ -477,9 +477,9 @@ func built(t *testing.T, path string) string {
 	return file
 }
 
-// TestTheTranscript checks that the transcript in docs/AGENTS.md equals the answers of the tools.
+// TestMCP_Transcript checks that the transcript in docs/AGENTS.md equals the answers of the tools.
 // The transcript finds the bug of examples/rollback with -bug.
-func TestTheTranscript(t *testing.T) {
+func TestMCP_Transcript(t *testing.T) {
 	const page, begin, end = "../../docs/AGENTS.md", "<!-- The transcript: go test ./internal/dump -run Transcript -update. -->\n", "<!-- Its end. -->\n"
 	sources, err := os.Getwd()
 	require.NoError(t, err)

@@ -537,7 +537,7 @@ func (x *trial) recoverSave(digest ecs.Digest) {
 }
 
 // Files that are neither stores nor saves are not reported as damaged by any command.
-func TestCommandsOnWhatIsNoStore(t *testing.T) {
+func TestOracle_NoStore(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "passwd")
 	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("root:x:0:0:root:/root:/bin/sh\n", 200)), 0o600))

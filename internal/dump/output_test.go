@@ -24,7 +24,7 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
-func TestABrokenPipeIsNoError(t *testing.T) {
+func TestOutput_BrokenPipe(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
 	var stderr bytes.Buffer
@@ -33,7 +33,7 @@ func TestABrokenPipeIsNoError(t *testing.T) {
 	assert.Empty(t, stderr.String())
 }
 
-func TestAFullDiskExitsWith5(t *testing.T) {
+func TestOutput_FullDisk(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
 	var stderr bytes.Buffer
@@ -42,7 +42,7 @@ func TestAFullDiskExitsWith5(t *testing.T) {
 	assert.Equal(t, "ecsdump: disk full\n", stderr.String())
 }
 
-func TestAnUnreadableStoreExitsWith5(t *testing.T) {
+func TestOutput_UnreadableStore(t *testing.T) {
 	if os.Getuid() == 0 || runtime.GOARCH == "wasm" {
 		// Root can read every file, and WASI has no modes. A name that is too long fails
 		// everywhere.
@@ -56,7 +56,7 @@ func TestAnUnreadableStoreExitsWith5(t *testing.T) {
 	assert.Equal(t, exitSystem, code, stderr)
 }
 
-func TestNamesInAStoreCannotPlayTricks(t *testing.T) {
+func TestOutput_HostileNames(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "game.save")
 	w := ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister[Health](w).Set(w.Create(), 7)
@@ -79,7 +79,7 @@ func TestNamesInAStoreCannotPlayTricks(t *testing.T) {
 	assert.NotContains(t, stderr, "\x1b")
 }
 
-func TestLockSaysWhetherItsProcessIsThere(t *testing.T) {
+func TestInfo_ProcessOfLock(t *testing.T) {
 	host, err := os.Hostname()
 	require.NoError(t, err)
 	for _, test := range []struct {

@@ -179,9 +179,9 @@ func paths(types map[string]*docType, format, path string, members []docMember, 
 	}
 }
 
-// TestReferenceMembersStayUnlessTheVersionRises compares the members of all documents with the
+// TestReference_MembersStay compares the members of all documents with the
 // recorded ones. With -update it records new members. A member can never be removed from a format.
-func TestReferenceMembersStayUnlessTheVersionRises(t *testing.T) {
+func TestReference_MembersStay(t *testing.T) {
 	types := docTypes(t)
 	var lines []string
 	for name, d := range types {
@@ -226,8 +226,8 @@ func (d *docType) list(types map[string]*docType) (name string, ok bool) {
 	return lists[0], true
 }
 
-// TestReferenceIsWhatTheProgramDoes compares docs/ECSDUMP.md with the program.
-func TestReferenceIsWhatTheProgramDoes(t *testing.T) {
+// TestReference_UpToDate compares docs/ECSDUMP.md with the program.
+func TestReference_UpToDate(t *testing.T) {
 	text, err := os.ReadFile(reference)
 	require.NoError(t, err)
 	top, _, ok := strings.Cut(string(text), generated)

@@ -47,7 +47,7 @@ func served(t *testing.T, args ...string) (first string, end func() int) {
 	}
 }
 
-func TestServeShowsAStoreAndASaveUntilItIsInterrupted(t *testing.T) {
+func TestServe_UntilInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	store, save := filepath.Join(dir, "D"), filepath.Join(dir, "game.save")
 	require.NoError(t, buildStore(store))
@@ -82,7 +82,7 @@ func TestServeShowsAStoreAndASaveUntilItIsInterrupted(t *testing.T) {
 	}
 }
 
-func TestServePrintsItsAddressAsADocument(t *testing.T) {
+func TestServe_AddressAsDocument(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
 	line, end := served(t, store, "--ndjson")
@@ -93,7 +93,7 @@ func TestServePrintsItsAddressAsADocument(t *testing.T) {
 	assert.Equal(t, exitOK, end())
 }
 
-func TestServeKeepsWhatItCountsUnlessItIsNotTo(t *testing.T) {
+func TestServe_Cache(t *testing.T) {
 	dir := t.TempDir()
 	store, cache := filepath.Join(dir, "D"), filepath.Join(dir, "cache")
 	w := ecs.NewWorld(ecs.Options{})

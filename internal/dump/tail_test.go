@@ -62,7 +62,7 @@ func openSample(t *testing.T, dir string) (*sample, *persist.Store) {
 	return s, store
 }
 
-func TestTailFollowsAStoreThatIsWritten(t *testing.T) {
+func TestTail_GrowingStore(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	s, store := openSample(t, dir)
 	commit := func(f func() error) {
@@ -154,7 +154,7 @@ func TestTail_ProgramKilled(t *testing.T) {
 	assert.NotContains(t, lines.String(), "ended", "a program that reads this is told of ticks alone")
 }
 
-func TestTailPrintsAWholeDocumentWhenItIsInterrupted(t *testing.T) {
+func TestTail_Interrupted(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
 	var out watched
@@ -164,7 +164,7 @@ func TestTailPrintsAWholeDocumentWhenItIsInterrupted(t *testing.T) {
 	assert.True(t, strings.HasSuffix(out.String(), "}\n  ]\n}\n"), out.String())
 }
 
-func TestTailEndsWhenTheStoreIsRemoved(t *testing.T) {
+func TestTail_StoreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir+"/D"))
 	var out watched

@@ -67,7 +67,7 @@ func TestOnATerminal(t *testing.T) {
 
 // Stored text may contain escape sequences, which must not reach the terminal. Files and pipes get
 // the text unchanged.
-func TestOnATerminalNothingStoredCommandsIt(t *testing.T) {
+func TestTerminal_HostileNames(t *testing.T) {
 	const hostile = "\x1b]0;owned\a\u009b31m\x7f\r\u202eż\n"
 	dir := t.TempDir()
 	w := ecs.NewWorld(ecs.Options{})

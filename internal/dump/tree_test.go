@@ -127,7 +127,7 @@ func readDrawn(t testing.TB, line string) (entity string, depth int, last bool, 
 	}
 }
 
-func TestATreeIsDrawnAsItsNodesAre(t *testing.T) {
+func TestTree_Drawing(t *testing.T) {
 	deepest := 0
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 64))
@@ -162,7 +162,7 @@ func goesOn(nodes []nodeDoc, depth int) bool {
 	return false
 }
 
-func TestAChainAndACrowdOfAHundredThousandAreDrawn(t *testing.T) {
+func TestTree_ChainAndCrowdDrawn(t *testing.T) {
 	const n = 100_000
 	chain := saveOf(t, n, func(i int) int { return i - 1 })
 	text := askFor(t, "tree", chain, "--limit", "0")
@@ -185,7 +185,7 @@ func TestAChainAndACrowdOfAHundredThousandAreDrawn(t *testing.T) {
 }
 
 // A component with one such field can be named alone. If two names fit, the longer one is meant.
-func TestWhichFieldATreeGoesBy(t *testing.T) {
+func TestTree_Field(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	springs, children := ecs.MustRegister[Spring](w), ecs.MustRegister[ChildOf](w)
 	a, b, c := w.Create(), w.Create(), w.Create()
@@ -205,7 +205,7 @@ func TestWhichFieldATreeGoesBy(t *testing.T) {
 	require.Equal(t, "2v1\n└── 0v1\n", askFor(t, "tree", file, "--by", "Spring.A"))
 }
 
-func TestShowSaysWhichOfSeveralFieldsIsDead(t *testing.T) {
+func TestShow_DeadReference(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	springs := ecs.MustRegister[Spring](w)
 	a, b, c := w.Create(), w.Create(), w.Create()
@@ -220,7 +220,7 @@ func TestShowSaysWhichOfSeveralFieldsIsDead(t *testing.T) {
 }
 
 // If the damage may hide which entities are alive, no entity is printed as dead.
-func TestShowOfADamagedSaveCallsNobodyDead(t *testing.T) {
+func TestShow_DamagedSave(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	children := ecs.MustRegister[ChildOf](w)
 	for range 20_000 {
@@ -257,7 +257,7 @@ func TestShowOfADamagedSaveCallsNobodyDead(t *testing.T) {
 	require.Greater(t, damaged, 5)
 }
 
-func TestWhereAllAreInACycleNobodyIsLeftOut(t *testing.T) {
+func TestTree_OnlyCycles(t *testing.T) {
 	cycle := saveOf(t, 3, func(i int) int { return (i + 1) % 3 })
 	require.Equal(t, "3 entities are in a cycle or below one, and below no root; the first is 0v1\n", askFor(t, "tree", cycle))
 	require.Equal(t, "below 2v1 > 1v1: a cycle, there is no root\n0v1\n└── 2v1  (+1 below)\n", askFor(t, "tree", cycle, "0v1", "--depth", "1"))

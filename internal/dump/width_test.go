@@ -175,7 +175,7 @@ func eachCall(t *testing.T, f func(args []string, stdout, stderr string)) {
 
 // Standard output and standard error are printed as on a terminal of 80 columns. The sentence of an
 // error may be longer, but no call of eachCall fails.
-func TestNoLineOfAnyCommandIsWiderThanATerminal(t *testing.T) {
+func TestOutput_Width(t *testing.T) {
 	const columns = 80
 	t.Setenv("COLUMNS", fmt.Sprint(columns))
 	eachCall(t, func(args []string, stdout, stderr string) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestGeneratedFilesAreWhatTheirTemplatesSay(t *testing.T) {
+func TestGenerated_UpToDate(t *testing.T) {
 	for kind := range kinds {
 		want, err := generate(kind)
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestABarAppearsAfterASecondAndGoes(t *testing.T) {
+func TestBar_AfterASecond(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Now()
 	b := newBar(&out, 40, func() time.Time { return now })
@@ -36,13 +36,13 @@ func TestABarAppearsAfterASecondAndGoes(t *testing.T) {
 	(*Bar)(nil).End()
 }
 
-func TestABarThatNobodySawIsNotTakenAway(t *testing.T) {
+func TestBar_NeverShown(t *testing.T) {
 	var out bytes.Buffer
 	newBar(&out, 0, time.Now).End()
 	assert.Empty(t, out.String())
 }
 
-func TestTheTextOfABar(t *testing.T) {
+func TestBar_Text(t *testing.T) {
 	for _, test := range []struct {
 		done, total int64
 		want        string

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAChartHasAColumnForSomeTicks(t *testing.T) {
+func TestChart_Columns(t *testing.T) {
 	of := func(points ...pointInTime) *Series { return &Series{points: points} }
 	for _, test := range []struct {
 		about       string
@@ -53,8 +53,8 @@ func TestAChartHasAColumnForSomeTicks(t *testing.T) {
 	}
 }
 
-// TestAChartShowsTheExtremes of random series, whatever the width, and no line is too wide.
-func TestAChartShowsTheExtremes(t *testing.T) {
+// TestChart_Extremes of random series, whatever the width, and no line is too wide.
+func TestChart_Extremes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 500 {
 		s, ticks := new(Series), uint64(1+rng.IntN(400))

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGridKeepsItsColumnsBeyondOneBlock(t *testing.T) {
+func TestGrid_SecondBlock(t *testing.T) {
 	var out bytes.Buffer
 	o := NewOut(&out, nil)
 	g := o.Grid(">N", "NAME")
@@ -42,7 +42,7 @@ func printed(t *testing.T, width int, draw func(o *Out)) string {
 	return out.String()
 }
 
-func TestAColumnInWhichNothingStandsIsLeftOut(t *testing.T) {
+func TestGrid_EmptyColumn(t *testing.T) {
 	table := func(o *Out) {
 		g := o.Grid(">TICK", "NOTE", "CHANGES")
 		g.Row(1, "", "created 1")
@@ -63,7 +63,7 @@ TICK  NOTE  CHANGES
 	assert.Equal(t, "TICK  NOTE\n", printed(t, 0, func(o *Out) { o.Grid(">TICK", "~NOTE").Flush() }), "no rows")
 }
 
-func TestWhatIsWideGivesWay(t *testing.T) {
+func TestGrid_WideColumns(t *testing.T) {
 	table := func(kind string) func(o *Out) {
 		return func(o *Out) {
 			g := o.Grid("FIELD", kind+"VALUE", "CHANGED")
@@ -92,7 +92,7 @@ Age    7
 `, printed(t, 30, table("~")))
 }
 
-func TestNoColumnIsOutOfSight(t *testing.T) {
+func TestGrid_AllColumnsVisible(t *testing.T) {
 	table := func(o *Out) {
 		Table(o, []int{1, 22}, func(n int) []any { return []any{n, 1000 * n, 1000000 * n, "a word"} }, ">N", ">THOUSANDS", ">MILLIONS", "NOTE")
 	}
@@ -114,7 +114,7 @@ func TestNoColumnIsOutOfSight(t *testing.T) {
 	}))
 }
 
-func TestCleanTakesTheTricksOutOfText(t *testing.T) {
+func TestClean(t *testing.T) {
 	for _, test := range []struct{ in, want string }{
 		{"", ""},
 		{"Grüße, 世界 →", "Grüße, 世界 →"},

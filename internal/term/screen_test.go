@@ -30,7 +30,7 @@ func paged(t *testing.T, lines, height int, pager string) string {
 	return out.String()
 }
 
-func TestWhatFitsTheScreenHasNoPager(t *testing.T) {
+func TestPager_OneScreen(t *testing.T) {
 	pager := "sed s/line/paged/" // It reads what it is given.
 	assert.Equal(t, strings.Repeat("line\n", 3), paged(t, 3, 4, pager))
 	assert.Equal(t, strings.Repeat("paged\n", 4), paged(t, 4, 4, pager))
@@ -40,19 +40,19 @@ func TestWhatFitsTheScreenHasNoPager(t *testing.T) {
 	assert.Empty(t, paged(t, 0, 4, pager))
 }
 
-func TestAPagerIsToldHowToBehave(t *testing.T) {
+func TestPager_Environment(t *testing.T) {
 	t.Setenv("LESS", "")
 	assert.Equal(t, "FRSX\n", paged(t, 9, 4, `cat >/dev/null; echo "$LESS"`))
 	t.Setenv("LESS", "N")
 	assert.Equal(t, "N\n", paged(t, 9, 4, `cat >/dev/null; echo "$LESS"`))
 }
 
-func TestAPagerThatCannotBeStartedIsNone(t *testing.T) {
+func TestPager_CannotStart(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	assert.Equal(t, strings.Repeat("line\n", 9), paged(t, 9, 4, "less"))
 }
 
-func TestAPagerThatEndsEndsTheOutput(t *testing.T) {
+func TestPager_Ends(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the pager is run by sh")
 	}
@@ -70,7 +70,7 @@ func TestAPagerThatEndsEndsTheOutput(t *testing.T) {
 	assert.Equal(t, "line\nline\nline\n", out.String())
 }
 
-func TestOutputThatComesSlowlyIsNotHeld(t *testing.T) {
+func TestPager_SlowOutput(t *testing.T) {
 	var out bytes.Buffer
 	s := &screen{out: &out}
 	s.pageBeyond(4, "cat >/dev/null")
@@ -108,7 +108,7 @@ func TestWhichPager(t *testing.T) {
 	}
 }
 
-func TestHasProgram(t *testing.T) {
+func TestPager_ProgramFound(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
 	assert.False(t, hasProgram("less"))

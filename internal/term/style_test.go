@@ -39,7 +39,7 @@ func TestColoursChangeNoColumn(t *testing.T) {
 		"\x1b[1mthe end\x1b[0m\n", table(0, true))
 }
 
-func TestEveryLineOfATableFits(t *testing.T) {
+func TestTable_Width(t *testing.T) {
 	for width := 1; width < 40; width++ {
 		var out bytes.Buffer
 		a := NewOut(&out, nil)
@@ -65,7 +65,7 @@ func TestFlagsForTerminals(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentRefusesColours(t *testing.T) {
+func TestStyle_NoColour(t *testing.T) {
 	for _, test := range []struct {
 		env  env
 		want bool
