@@ -38,7 +38,7 @@ type oldPlace struct {
 }
 
 const (
-	maxOldPlaces = 32      // Maximum for a world.
+	maxOldPlaces = 32      // Maximum number of watched old memory blocks in a world.
 	maxMoved     = 4 << 20 // Maximum number of bytes moved between two boundaries.
 )
 

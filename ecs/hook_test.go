@@ -646,7 +646,7 @@ func TestOnChange_WritesInHook(t *testing.T) {
 		w.logCall("a", e, now)
 		w.b.Mut(e).X += now.X - before.X
 		w.a.Mut(e).Y++     // Triggers no further hook.
-		w.a.Mut(f).X += 10 // The hook of f gets the value from before.
+		w.a.Mut(f).X += 10 // The hook of f gets the value without the 10.
 	})
 	w.b.OnChange(func(e Entity, _, now plain) { w.logCall("b", e, now) })
 	w.Commit()

@@ -196,8 +196,8 @@ type pastSet struct {
 }
 
 const (
-	pastDense = iota // The columns of a pastSet's Then.
-	pastData
+	pastDense = iota // Index of the column of entities in the Then of a pastSet.
+	pastData         // Index of the column of values.
 )
 
 // follow makes x record the entities of rows that were written.

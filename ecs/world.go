@@ -546,8 +546,8 @@ func (w *World) saveActiveCursors() {
 	w.activeCursors.save()
 }
 
-// mustBeBetween panics if a system or a body of ParallelRuns is running. op would end the tick,
-// or go to another one, in the middle of it.
+// mustBeBetween panics if a system or a body of ParallelRuns is running. The operation op ends the
+// tick or goes to another tick, which is possible only between systems.
 func (w *World) mustBeBetween(op string) {
 	switch {
 	case w.parallel:

@@ -161,7 +161,7 @@ func TestEdits_WholeRow(t *testing.T) {
 	e, o := w.Create(), w.Create()
 	w.chunks.Set(e, [4096]uint8{1})
 	w.chunks.Set(o, [4096]uint8{2})
-	require.Greater(t, w.commit(t), 2*4096) // The rows are new.
+	require.Greater(t, w.commit(t), 2*4096) // New rows are given whole.
 	w.chunks.Remove(e)                      // Another entity takes the row.
 	require.Greater(t, w.commit(t), 4096)
 	w.close(t)

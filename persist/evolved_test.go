@@ -401,7 +401,7 @@ func TestConversion_Interrupted(t *testing.T) {
 	require.NoError(t, s.Commit())
 	storetest.CloseStore(t, s)
 	storetest.Verified(t, other)
-	w, s = openNewer(t, other) // Converted later than the first attempt began.
+	w, s = openNewer(t, other) // This conversion has a later state than the failed one.
 	require.NotEmpty(t, s.Report().Converted)
 	u, _ := w.unit.Get(w.Entities()[0])
 	require.Equal(t, newerUnit{Life: 1}, u)

@@ -72,7 +72,7 @@ const (
 	// bound of 16 full snapshots can be kept.
 	shares = 16
 
-	// minShare is the smallest size of a part, however small the bound.
+	// minShare is the smallest size of a part in bytes. It also holds for very small bounds.
 	minShare = 4 << 10
 
 	// minChain is the smallest number of snapshots between two full ones, where only Last, Ticks or
@@ -139,7 +139,8 @@ type storedSnapshot struct {
 	next uint64
 }
 
-// from returns the latest possible first record of a journal with which ticks can continue from s.
+// from returns the record with which a journal must begin at the latest, so that ticks can continue
+// from snapshot s.
 func (s *storedSnapshot) from() uint64 { return max(s.next, s.ID.Seq+1) }
 
 // names reports whether file number n contains the snapshot or some of its pages.

@@ -134,7 +134,7 @@ func (r *reader) unsigned(bits, memory int) (uint64, *DataError) {
 }
 
 // signed reads an integer with at most bits bits, including the sign. memory is the size of the
-// integer in memory, which is smaller for a narrow int.
+// integer in memory in bits. An int has 64 bits in files, and 32 in memory on some processors.
 func (r *reader) signed(bits, memory int) (int64, *DataError) {
 	x, err := r.int()
 	fits := func(bits int) bool { return x>>(bits-1) == 0 || x>>(bits-1) == -1 }

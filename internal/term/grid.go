@@ -223,8 +223,8 @@ func (g *Grid) write(pieces []Styled) {
 	g.out.Print(b.String())
 }
 
-// cutPieces cuts a line to a width, if it is not 0. Styles are put around pieces behind that, as
-// their escape sequences have no width and must not be cut.
+// cutPieces cuts the pieces of a line to a width; with width 0 it returns all of them. The caller
+// adds styles afterwards, because escape sequences have no width and must not be cut.
 func cutPieces(width int, pieces []Styled) []Styled {
 	if width == 0 {
 		return pieces

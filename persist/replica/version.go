@@ -92,8 +92,8 @@ func (i logInfo) merge(next logInfo) logInfo {
 	return next
 }
 
-// claimed returns what a claim by a program says, or [persist.ErrNewer] if the program cannot open
-// what the log has.
+// claimed returns the log's information after a claim by a program with version v. It returns
+// [persist.ErrNewer] if that program cannot open the store of the log.
 func (i logInfo) claimed(v Version) (logInfo, error) {
 	switch {
 	case i.Format > storeFormat:

@@ -49,8 +49,8 @@ func (c *Clock) Bytes() int64 { return c.bytes.Load() }
 // of it, with the data to go back to its start.
 type Frame struct {
 	ID uint64 // Increases from frame to frame.
-	// Nothing will be restored to the start of this frame. Rows are recorded, and saved only for
-	// as-of readers.
+	// Bare is set if no restore will go back to the start of this frame. The logs then record which
+	// rows were written, and keep old values only for as-of readers.
 	Bare    bool
 	Touched []*Tracker
 }

@@ -119,7 +119,8 @@ func (s *Spans) Sort() {
 	}
 }
 
-// distribute sorts src into dst, stably, by the width bits from bit shift on.
+// distribute sorts src into dst by one digit of the keys: width bits, of which the lowest is bit
+// shift. Equal digits keep their order.
 func distribute(dst, src []uint64, shift, width int) {
 	var at [1 << digits]uint32
 	mask := uint64(1)<<(width&63) - 1

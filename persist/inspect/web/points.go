@@ -215,7 +215,8 @@ type branch struct {
 	first, tip journal.Entry
 	// The record that it continues, or 0.
 	fork uint64
-	// Branches with overlapping ticks have different lanes, except in the last lane.
+	// lane is the row of the branch in the drawing. Branches with overlapping ticks have different
+	// lanes; only the last lane, which takes all that are left, may have several.
 	lane int
 }
 

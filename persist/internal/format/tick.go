@@ -342,7 +342,8 @@ type StoragePatch struct {
 	Entities      []byte      // 8 bytes each.
 	ValueRanges   []raw.Range // Ascending, disjoint, below After.
 	Values        []byte      // In the format of package layout, concatenated.
-	// Existing rows that keep their entity, disjoint from the ranges above.
+	// EditRanges are existing rows that keep their entity. No such row is in EntityRanges or
+	// ValueRanges.
 	EditRanges []raw.Range
 	Edits      []byte // Changes relative to the old values: see [AppendEdited].
 	Size       int    // Size in the payload, in bytes.
