@@ -52,8 +52,8 @@ type cursor struct {
 	oneRun    bool
 	repeating bool // The walk repeats that run.
 
-	// A word is 64 positions of the driver. wordOrder points to the positions of the current word, in
-	// their order. For each column, addrs has a pointer to the row numbers of the word, and the
+	// A word is 64 positions of the driver. wordOrder points to the positions of the current word,
+	// in their order. For each column, addrs has a pointer to the row numbers of the word, and the
 	// address of row 0.
 	wordOrder *uint32
 	wordRows  *uint32 // The rows of the word in a column other than the driver, if there is one.

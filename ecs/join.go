@@ -277,8 +277,8 @@ func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 	return j.passes(e)
 }
 
-// A matchCache has the cached matches of a join for one driver. Positions are rows of the driver, or
-// entity indices if the driver is walked by index.
+// A matchCache has the cached matches of a join for one driver. Positions are rows of the driver,
+// or entity indices if the driver is walked by index.
 type matchCache struct {
 	driver    int
 	set       *set
