@@ -15,15 +15,15 @@ import (
 type bounding struct {
 	bound int64 // Bytes to stay within; 0: no bound, or the store does not keep to it.
 	// The store was above the default bound when it was opened, so nothing is removed.
-	asFound bool
+	overLimitAtOpen bool
 }
 
-// bind decides the bound of the store with the given journal segments.
-func (s *Store) bind(journal []segmentSize) {
+// initRetention decides the bound of the store with the given journal segments.
+func (s *Store) initRetention(journal []segmentSize) {
 	r, p := s.options.Retain, past{s.list, s.head, s.head, journal, s.smallSegment()}
-	bytes := s.tally.snapshotBytes + bytesOf(journal)
+	bytes := s.counters.snapshotBytes + bytesOf(journal)
 	s.bound = s.options.bound(p.largest())
-	s.asFound = r.unset() && bytes > s.bound
+	s.overLimitAtOpen = r.unset() && bytes > s.bound
 	will := r.plan(p, s.bound) // What the next snapshot removes; today everything is kept.
 	r.KeepAll = true
 	k := r.plan(p, s.bound).keeping // Nothing has been removed yet.
@@ -31,7 +31,7 @@ func (s *Store) bind(journal []segmentSize) {
 	switch {
 	case s.damaged:
 		k.Reason = "all, as the store was damaged when it was opened"
-	case s.asFound:
+	case s.overLimitAtOpen:
 		k.Reason = fmt.Sprintf("all, as it was above the default bound of %s when it was opened by a program that sets none; "+
 			"write Retain: persist.Retention{Bytes: %d} to have the oldest removed, or {KeepAll: true}", size(s.bound), s.bound)
 		s.bound = 0
@@ -110,11 +110,11 @@ func (s *Store) segmentBytes() int64 {
 	return 0
 }
 
-// crowded reports whether retention needs a full snapshot before it can remove enough. The journal
+// retentionNeedsFull reports whether retention needs a full snapshot before it can remove enough. The journal
 // must stay from the newest base on that shares no file with the newest snapshot. This part of the
 // journal may be too large. Too large is a quarter of the bound, many segments, or more than what
 // is asked for.
-func (s *Store) crowded() bool {
+func (s *Store) retentionNeedsFull() bool {
 	if s.journal == nil {
 		return false
 	}

@@ -40,7 +40,7 @@ func evolved(s *format.Schema, w *ecs.World, conversions []raw.Conversion) *form
 		c, e := &s.Components[n], format.EntryOf(st)
 		switch told := func(v raw.Conversion) bool { return v.Stored == c.Name }; {
 		case !c.Same(&e):
-			e.Former = outlived(c)
+			e.Former = formerSchemas(c)
 		case slices.ContainsFunc(conversions, told): // Only constants have other numbers.
 			e.Former = c.Former
 		default:
@@ -57,8 +57,8 @@ func evolved(s *format.Schema, w *ecs.World, conversions []raw.Conversion) *form
 	return next
 }
 
-// outlived returns the former entries of the component that replaces c.
-func outlived(c *format.Entry) []format.Former {
+// formerSchemas returns the former entries of the component that replaces c.
+func formerSchemas(c *format.Entry) []format.Former {
 	for _, f := range c.Former {
 		if f.Name == c.Name && f.Version == c.Version && f.Layout.Equal(c.Layout) {
 			return c.Former

@@ -59,8 +59,8 @@ func (s *Store) Copied() uint32 {
 
 func (s *Store) Abandoned() bool        { return s.copying != nil && !s.copying.pin.Valid() }
 func (s *Store) Snapshotting() bool     { return s.snapshotting() }
-func (s *Store) Settle() SnapshotResult { return s.settle() }
-func (s *Store) Hand()                  { s.hand() }
+func (s *Store) Settle() SnapshotResult { return s.waitSnapshot() }
+func (s *Store) Hand()                  { s.finishCopy() }
 
 func (s *Store) Written(ctx context.Context) (SnapshotResult, error) { return s.written(ctx) }
 

@@ -141,7 +141,7 @@ func (s *Store) leave(ctx context.Context) error {
 	if err := s.lock.Check(); err != nil {
 		return err
 	}
-	s.hand()
+	s.finishCopy()
 	_, err := s.written(ctx)
 	return err
 }

@@ -22,8 +22,8 @@ import (
 //
 // Nothing is changed until all of these ticks were read and applied to an image.
 
-// A way is the path from a state to the present one.
-type way struct {
+// A replayPath is the path from a state to the present one.
+type replayPath struct {
 	base  *image.Image
 	ticks []recordedTick
 }
@@ -35,11 +35,11 @@ type recordedTick struct {
 	id     journal.ID
 }
 
-// reachBack fills the history with the ticks that [Options.History] asks for. The world is at the
+// loadHistory fills the history with the ticks that [Options.History] asks for. The world is at the
 // head. If a tick cannot be read, the history ends there, and the error is reported. A returned
 // error means that the world is at another state.
-func (s *Store) reachBack(ctx context.Context, c *catalog.Catalog) error {
-	way, err := s.wayBack(ctx, c)
+func (s *Store) loadHistory(ctx context.Context, c *catalog.Catalog) error {
+	way, err := s.findReplayPath(ctx, c)
 	if err != nil {
 		if ctx.Err() == nil {
 			s.report.Skipped = append(s.report.Skipped, fmt.Errorf("persist: the history of the world: %w", err))
@@ -66,7 +66,7 @@ func (s *Store) reachBack(ctx context.Context, c *catalog.Catalog) error {
 }
 
 // ticksOf returns the ticks of a way without the NoRewind storages, which only the last tick sets.
-func (s *Store) ticksOf(way *way, exempt []raw.StoragePatch) iter.Seq2[*raw.Patch, error] {
+func (s *Store) ticksOf(way *replayPath, exempt []raw.StoragePatch) iter.Seq2[*raw.Patch, error] {
 	typed := image.Typed{World: s.world.Raw()}
 	return func(yield func(*raw.Patch, error) bool) {
 		for i, t := range way.ticks {
@@ -85,9 +85,9 @@ func (s *Store) ticksOf(way *way, exempt []raw.StoragePatch) iter.Seq2[*raw.Patc
 	}
 }
 
-// wayBack reads the path to the head, with at most [Options.History] ticks; nil: there are no
+// findReplayPath reads the path to the head, with at most [Options.History] ticks; nil: there are no
 // ticks.
-func (s *Store) wayBack(ctx context.Context, c *catalog.Catalog) (*way, error) {
+func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replayPath, error) {
 	oldest, ok := c.OldestBase(s.head)
 	if !ok {
 		return nil, nil
@@ -111,7 +111,7 @@ func (s *Store) wayBack(ctx context.Context, c *catalog.Catalog) (*way, error) {
 	// stays at the first state, as a world would be there: without NoRewind rows of dead entities.
 	start := im.Clone()
 	start.DropDead()
-	w := &way{base: start}
+	w := &replayPath{base: start}
 	for _, e := range slices.Backward(entries) {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -8,14 +8,14 @@ import (
 )
 
 func TestMetrics_StallPerSnapshot(t *testing.T) {
-	var m tally
+	var m counters
 	m.begun()
-	m.stalled(5)
-	m.stalled(7)
-	m.stalled(6)
+	m.observeStall(5)
+	m.observeStall(7)
+	m.observeStall(6)
 	require.Equal(t, time.Duration(7), m.stall)
 	m.begun()
-	m.stalled(2)
+	m.observeStall(2)
 	require.Equal(t, time.Duration(2), m.stall)
 }
 

@@ -32,14 +32,14 @@ func (s *Store) guard() error {
 // is under way, replaceLost only completes that copy first.
 func (s *Store) replaceLost(lost []uint32) {
 	if s.snapshotting() {
-		s.hand()
+		s.finishCopy()
 		return
 	}
 	if err := s.begin("", s.journal.Sync); err != nil {
 		s.fail(lostError(lost, err))
 		return
 	}
-	s.hand()
+	s.finishCopy()
 }
 
 // dropLost prepares the snapshot that replaces lost files: it shares no pages with them, and its
@@ -67,7 +67,7 @@ func (s *Store) ensureBase(ctx context.Context) error {
 	if s.world.Raw().Dirty() {
 		return lostError(lost, errors.New("the next Commit writes a full snapshot"))
 	}
-	s.hand()
+	s.finishCopy()
 	if _, err := s.written(ctx); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (s *Store) ensureBaseAtClose() {
 	if len(lost) == 0 || s.Err() != nil {
 		return
 	}
-	s.settle()
+	s.waitSnapshot()
 	if lost = s.watch.missing(); len(lost) == 0 {
 		return
 	}

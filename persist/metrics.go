@@ -45,10 +45,10 @@ type Metrics struct {
 	PrunedBranches int // Branch tips that were removed with the journal.
 }
 
-// A tally holds the values of [Store.Metrics] that the journal does not count itself. The goroutine
+// A counters holds the values of [Store.Metrics] that the journal does not count itself. The goroutine
 // of the world and that of the snapshot under way update it after each action. The lock is held
 // only for the update, and only the journal's lock is taken under it.
-type tally struct {
+type counters struct {
 	counting sync.Mutex
 
 	// Only the goroutine of the world changes it, so that goroutine reads it without the lock.
@@ -76,7 +76,7 @@ type tally struct {
 }
 
 // metrics is [Store.Metrics].
-func (t *tally) metrics() Metrics {
+func (t *counters) metrics() Metrics {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	j := t.journal.Stats()
@@ -115,7 +115,7 @@ func (t *tally) metrics() Metrics {
 
 // tickOf returns the tick of record seq. The journal provides the tick if the record was appended
 // since opening.
-func (t *tally) tickOf(seq, tick uint64) uint64 {
+func (t *counters) tickOf(seq, tick uint64) uint64 {
 	if seq < t.opening {
 		return t.durable
 	}
@@ -123,7 +123,7 @@ func (t *tally) tickOf(seq, tick uint64) uint64 {
 }
 
 // opened makes j the current journal. The world is at tick, which the first record of j continues.
-func (t *tally) opened(j *journal.Journal, tick uint64) {
+func (t *counters) opened(j *journal.Journal, tick uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	if t.journal == nil {
@@ -139,21 +139,21 @@ func (t *tally) opened(j *journal.Journal, tick uint64) {
 }
 
 // current returns the journal. Any goroutine may call it.
-func (t *tally) current() *journal.Journal {
+func (t *counters) current() *journal.Journal {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	return t.journal
 }
 
 // fail records why a tick could not be journaled; nil: the next one can.
-func (t *tally) fail(err error) {
+func (t *counters) fail(err error) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.failed = err
 }
 
-// went records that the world is at tick, without a record that led there.
-func (t *tally) went(tick uint64) {
+// observeTick records that the world is at tick, without a record that led there.
+func (t *counters) observeTick(tick uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	// Before the journal is opened, nothing reads tick.
@@ -164,29 +164,29 @@ func (t *tally) went(tick uint64) {
 
 // adopted sets the values of an existing store: bytes of snapshots, records with marks, and branch
 // tips.
-func (t *tally) adopted(snapshotBytes int64, marks, tips []uint64) {
+func (t *counters) adopted(snapshotBytes int64, marks, tips []uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.snapshotBytes, t.marks, t.tips = snapshotBytes, marks, tips
 }
 
 // keeps sets what is kept from now on.
-func (t *tally) keeps(k Keeping) {
+func (t *counters) keeps(k Keeping) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.keeping = k
 }
 
 // begun records that a snapshot is under way.
-func (t *tally) begun() {
+func (t *counters) begun() {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.underway, t.stall = true, 0
 }
 
-// stalled records the delay that the snapshot under way, or one that has just ended, added to a
+// observeStall records the delay that the snapshot under way, or one that has just ended, added to a
 // Commit.
-func (t *tally) stalled(d time.Duration) {
+func (t *counters) observeStall(d time.Duration) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.stall = max(t.stall, d)
@@ -194,7 +194,7 @@ func (t *tally) stalled(d time.Duration) {
 
 // ended counts a snapshot that finished or failed, and the bytes removed after it. k is what is
 // kept since; nil: pruning was not planned.
-func (t *tally) ended(r SnapshotResult, removed int64, k *Keeping) {
+func (t *counters) ended(r SnapshotResult, removed int64, k *Keeping) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.underway, t.last = false, r
@@ -208,7 +208,7 @@ func (t *tally) ended(r SnapshotResult, removed int64, k *Keeping) {
 }
 
 // pruned counts removed bytes without a snapshot.
-func (t *tally) pruned(removed int64, k *Keeping) {
+func (t *counters) pruned(removed int64, k *Keeping) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.lost(removed, k)
@@ -216,7 +216,7 @@ func (t *tally) pruned(removed int64, k *Keeping) {
 
 // lost counts removed bytes of snapshots, and the marks and branches that were removed with the
 // journal: those before its first retained record. The lock is held.
-func (t *tally) lost(removed int64, k *Keeping) {
+func (t *counters) lost(removed int64, k *Keeping) {
 	t.snapshotBytes -= removed
 	if k == nil {
 		return
@@ -237,14 +237,14 @@ func forget(seqs *[]uint64, first uint64) int {
 }
 
 // marked records that record seq has marks.
-func (t *tally) marked(seq uint64) {
+func (t *counters) marked(seq uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.marks = append(t.marks, seq)
 }
 
-// parted records that the next record continues parent instead of the last record.
-func (t *tally) parted(parent, last uint64) {
+// observeBranch records that the next record continues parent instead of the last record.
+func (t *counters) observeBranch(parent, last uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	if n := len(t.tips); n == 0 || t.tips[n-1] != last {

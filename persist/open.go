@@ -273,7 +273,7 @@ func (s *Store) open(ctx context.Context) error {
 	err = s.openJournal(c.Log)
 	if err == nil {
 		if err = s.world.Raw().Attach(s, s.head); err == nil && s.options.History > 0 {
-			err = s.reachBack(ctx, c)
+			err = s.loadHistory(ctx, c)
 		}
 		if err != nil {
 			_ = s.world.Raw().Detach(s) // No checkpoint is held, so Detach succeeds.
@@ -311,7 +311,7 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 		s.report = Report{Fresh: true, Tick: s.world.Tick(), Snapshot: r.Name, Clean: true}
 	}
 	if err == nil {
-		s.bind(sizesOf(s.journal))
+		s.initRetention(sizesOf(s.journal))
 	}
 	if err != nil {
 		_ = s.world.Raw().Detach(s) // No checkpoint is held, so Detach succeeds.
@@ -371,7 +371,7 @@ func (s *Store) reportOf(c *catalog.Catalog) {
 	for i, segment := range c.Log.Segments {
 		sizes[i] = segmentSize{segment.First, segment.Size}
 	}
-	s.bind(sizes)
+	s.initRetention(sizes)
 	s.report.Tick = s.world.Tick()
 	s.report.Clean, s.report.Disowned = c.Log.Clean, len(c.Log.Disowned)
 	if n := len(c.Log.Segments); n > 0 {

@@ -22,14 +22,14 @@ func (s *Store) Record(c *raw.Change) uint64 {
 	seq, err := s.record(c)
 	if err != nil {
 		s.fail(err)
-		s.went(c.Tick)
+		s.observeTick(c.Tick)
 		return c.Parent
 	}
 	return seq
 }
 
 // Restored records that the world moved to another tick of its history. The world calls it.
-func (s *Store) Restored(tick uint64) { s.went(tick) }
+func (s *Store) Restored(tick uint64) { s.observeTick(tick) }
 
 // record is Record with an error if the journal has failed or fails now.
 func (s *Store) record(c *raw.Change) (uint64, error) {
@@ -40,7 +40,7 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 		return 0, errFollowed
 	}
 	s.notes.About(c.Parent)
-	s.goOn()
+	s.copyStep()
 	// Only this goroutine appends, so the tick's record gets this seq.
 	seq := s.journal.Next()
 	// True if the world went back to before since, the base of dirty.
@@ -215,12 +215,12 @@ func (t *tickRecorder) recordOps(c *raw.Change) {
 // pending although they did not change. The payload has this count before the storages.
 func (t *tickRecorder) count(c *raw.Change) (n int) {
 	for i := range t.whole {
-		if t.whole[i].owed(c.Parent) {
+		if t.whole[i].pending(c.Parent) {
 			n++
 		}
 	}
 	for _, s := range c.Storages {
-		if w := t.whole.find(s); s.Persistent() && (w == nil || !w.owed(c.Parent)) {
+		if w := t.whole.find(s); s.Persistent() && (w == nil || !w.pending(c.Parent)) {
 			n++
 		}
 	}

@@ -67,7 +67,7 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	if err != nil {
 		return err
 	}
-	s.fail(cause) // The journal that holds the error is replaced, so the tally holds it.
+	s.fail(cause) // The journal that holds the error is replaced, so the counters hold it.
 	if err := s.openJournal(c.Log); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now 
 // beginAtOnce begins a snapshot, and copies all of it. If that fails, the next tick tries again.
 func (s *Store) beginAtOnce() {
 	if s.begin("", s.journal.Sync) == nil {
-		s.hand()
+		s.finishCopy()
 	}
 }
 

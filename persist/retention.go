@@ -493,7 +493,7 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal, l *catalog.Lock) (rem
 // state until a tick continues the older one. Until then retention cannot tell whether the newest
 // state is needed, so nothing is removed.
 func (s *Store) mayPrune() bool {
-	return !s.damaged && !s.asFound && (!s.older || s.first > 0 && s.journal.Next() > s.first)
+	return !s.damaged && !s.overLimitAtOpen && (!s.older || s.first > 0 && s.journal.Next() > s.first)
 }
 
 // pruneNow prunes a store that was just opened, without waiting for the next snapshot.
@@ -542,7 +542,7 @@ func bytesAmong(list []storedSnapshot, files []string) (bytes int64) {
 
 // branched records that the next record continues parent instead of the last record.
 func (s *Store) branched(parent, last uint64) {
-	s.parted(parent, last)
+	s.observeBranch(parent, last)
 	for i := range s.list {
 		switch seq := s.list[i].ID.Seq; {
 		case seq > parent:
@@ -551,11 +551,11 @@ func (s *Store) branched(parent, last uint64) {
 			s.list[i].next = last + 1
 		}
 	}
-	for _, c := range []*copying{s.copying, s.handed} {
+	for _, c := range []*snapshotCopy{s.copying, s.handed} {
 		switch {
 		case c == nil:
 		case c.Manifest.ID.Seq > parent:
-			c.offHead = true
+			c.abandonedBranch = true
 		case c.Manifest.ID.Seq == parent:
 			c.next = last + 1
 		}

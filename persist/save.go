@@ -34,8 +34,8 @@ type SaveOptions struct {
 	Build bool
 }
 
-// the returns the only element of said, or the zero SaveOptions.
-func the(said []SaveOptions) (o SaveOptions) {
+// optionalSaveOptions returns optionalSaveOptions only element of said, or optionalSaveOptions zero SaveOptions.
+func optionalSaveOptions(said []SaveOptions) (o SaveOptions) {
 	if len(said) > 1 {
 		panic("persist: two SaveOptions for one save; say all in one")
 	}
@@ -85,7 +85,7 @@ func SaveFS(ctx context.Context, files disk.FS, file string, w *ecs.World, o ...
 		return err
 	}
 	s := snap.Saved(w)
-	said := the(o)
+	said := optionalSaveOptions(o)
 	s.Manifest.Compressed = said.Compress
 	if said.Build {
 		s.Manifest.SetBuild(build.Here())

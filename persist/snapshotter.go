@@ -81,12 +81,12 @@ type snapshotter struct {
 	dirty snap.Dirty // What changed since record since.
 	since uint64     // The record at which the last snapshot began.
 
-	copying *copying // The snapshot that is being copied, or nil.
+	copying *snapshotCopy // The snapshot that is being copied, or nil.
 	// Receives the result of the snapshot that is being written; nil: none is.
-	running chan finished
-	handed  *copying // The snapshot that is being written, or nil.
-	hurry   int      // How often the pace is doubled.
-	buffers snap.BufferList
+	running   chan finishedSnapshot
+	handed    *snapshotCopy // The snapshot that is being written, or nil.
+	paceBoost int           // How often the pace is doubled.
+	buffers   snap.BufferList
 
 	// Time of the last tick, by the clock of the store; zero: unknown.
 	committedAt time.Time
@@ -103,29 +103,29 @@ type namedFile struct {
 	bytes int64
 }
 
-// A copying is a snapshot that is being copied.
-type copying struct {
+// A snapshotCopy is a snapshot that is being copied.
+type snapshotCopy struct {
 	*snap.Snapshot
-	pin     raw.Pin
-	base    snap.SnapshotBase // The state to return to if the snapshot fails.
-	since   uint64
-	ticks   int // Number of commits that have copied a part.
-	done    func(context.Context) error
-	offHead bool   // The world went back to before the snapshot and branched there.
-	next    uint64 // Becomes storedSnapshot.next.
+	pin             raw.Pin
+	base            snap.SnapshotBase // The state to return to if the snapshot fails.
+	since           uint64
+	ticks           int // Number of commits that have copied a part.
+	done            func(context.Context) error
+	abandonedBranch bool   // The world went back to before the snapshot and branched there.
+	next            uint64 // Becomes storedSnapshot.next.
 
 	replaces []uint32 // Numbers of the lost snapshots that this one replaces: see watch.
 }
 
-// A finished is the result of the snapshot's goroutine.
-type finished struct {
+// A finishedSnapshot is the result of the snapshot's goroutine.
+type finishedSnapshot struct {
 	SnapshotResult
-	*copying
+	*snapshotCopy
 	table snap.PageTable
 	crc   uint32
 	full  int64 // Bytes of its pages if it refers to no other file, else 0.
 	// The next snapshot must be full: a file is missing, or shared pages became too large.
-	alone bool
+	mustBeFull bool
 
 	keeping *Keeping // What is kept after pruning; nil: pruning was not planned.
 }
@@ -165,7 +165,7 @@ func (s *Store) BeginSnapshot(name string) (begun bool, err error) {
 	if err := s.snapshotable(); err != nil {
 		return false, err
 	}
-	if s.collect(); s.snapshotting() {
+	if s.collectResult(); s.snapshotting() {
 		return false, nil
 	}
 	err = s.beginAtPace(name)
@@ -200,7 +200,7 @@ func (s *Store) snapshotNow(ctx context.Context, name string) (SnapshotResult, e
 	if err := s.snapshotable(); err != nil {
 		return SnapshotResult{}, err
 	}
-	s.hand()
+	s.finishCopy()
 	if _, err := s.written(ctx); err != nil {
 		return SnapshotResult{}, err
 	}
@@ -218,7 +218,7 @@ func (s *Store) snapshot(ctx context.Context, name string, beforePublish func(co
 	if err := s.begin(name, beforePublish); err != nil {
 		return SnapshotResult{}, err
 	}
-	s.hand()
+	s.finishCopy()
 	r, err := s.written(ctx)
 	if err == nil {
 		err = r.Err
@@ -226,20 +226,20 @@ func (s *Store) snapshot(ctx context.Context, name string, beforePublish func(co
 	return r, err
 }
 
-// goOn copies a tick's share of the snapshot under way. It runs before the tick is journaled: a
+// copyStep copies a tick's share of the snapshot under way. It runs before the tick is journaled: a
 // copy after that would delay the tick on its way to the disk.
-func (s *Store) goOn() {
+func (s *Store) copyStep() {
 	if s.copying != nil {
 		start := time.Now()
 		s.copySome(s.pace())
-		s.stalled(time.Since(start))
+		s.observeStall(time.Since(start))
 	}
 }
 
 // collectAndBegin adopts the result of a finished snapshot, and begins the next one if it is due.
 // It does little work per tick.
 func (s *Store) collectAndBegin() {
-	s.collect()
+	s.collectResult()
 	switch lost := s.watch.missing(); {
 	case len(lost) > 0:
 		s.replaceLost(lost)
@@ -256,7 +256,7 @@ func (s *Store) beginAtPace(name string) error {
 		return err
 	}
 	s.copySome(s.pace())
-	s.stalled(time.Since(start))
+	s.observeStall(time.Since(start))
 	return nil
 }
 
@@ -299,7 +299,7 @@ func (s *Store) pace() int {
 	if room > 0 {
 		pace = max(pace, int(float64(s.fullSize)*float64(s.lastTick)/float64(room)))
 	}
-	return pace << min(20, s.hurry+s.copying.ticks/hurryTicks)
+	return pace << min(20, s.paceBoost+s.copying.ticks/hurryTicks)
 }
 
 // begin begins to copy the state of the last commit. beforePublish runs before the snapshot file
@@ -316,24 +316,24 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 	}
 	base := snap.SnapshotBase{Table: s.table, Sums: s.sums, Dirty: s.dirty}
 	base.Dirty.All = base.Dirty.All || s.seq() < s.since
-	if s.chainDone() {
+	if s.needFullSnapshot() {
 		base.Table, base.Sums = nil, nil
 	}
 	sn := snap.NewSnapshot(s.world, pin, s.schema, base, s.committed, &s.buffers)
 	s.number++
 	sn.Manifest.World, sn.Manifest.Number, sn.Manifest.ID = s.id, s.number, s.ids[s.seq()]
 	sn.Manifest.Time, sn.Manifest.Name = s.committedAt, name
-	s.copying = &copying{Snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish, replaces: lost}
+	s.copying = &snapshotCopy{Snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish, replaces: lost}
 	s.grown, s.behind, s.dirty, s.since = 0, 0, snap.Dirty{}, s.seq()
 	s.begun()
 	return nil
 }
 
-// chainDone reports whether the next snapshot must be a full one. That is so if the last snapshot
+// needFullSnapshot reports whether the next snapshot must be a full one. That is so if the last snapshot
 // refers to too many files, or if most of their bytes are unused. It is also so if the last full
 // snapshot is long ago, or if retention requires a full one. Older snapshots can only be removed
 // once a newer one shares no file with them.
-func (s *Store) chainDone() bool {
+func (s *Store) needFullSnapshot() bool {
 	var files, pages int64
 	for _, f := range s.named {
 		files += f.bytes
@@ -341,7 +341,7 @@ func (s *Store) chainDone() bool {
 	for _, p := range s.table {
 		pages += int64(p.Size)
 	}
-	return len(s.named) > snap.MaxFiles || files > 2*pages+slackBytes || s.chain() >= snap.MaxChain || s.crowded()
+	return len(s.named) > snap.MaxFiles || files > 2*pages+slackBytes || s.chain() >= snap.MaxChain || s.retentionNeedsFull()
 }
 
 // chain returns how many snapshots were made since the last full one.
@@ -373,11 +373,11 @@ func (s *Store) copySome(budget int) {
 	}
 	c.pin.Release()
 	s.copying = nil
-	s.running = make(chan finished, 1)
+	s.running = make(chan finishedSnapshot, 1)
 	s.handed = c
 	list, oldest, named, small := slices.Clone(s.list), s.oldestSeq(), maps.Clone(s.named), s.smallSegment()
 	prune := s.mayPrune()
-	go func(files disk.FS, done chan<- finished, told func(SnapshotResult)) {
+	go func(files disk.FS, done chan<- finishedSnapshot, told func(SnapshotResult)) {
 		background.Enter()
 		f := c.finish(files, named)
 		if f.Err == nil {
@@ -419,14 +419,14 @@ func (s *Store) copySome(budget int) {
 }
 
 // stored returns the store's entry for c.
-func (c *copying) stored(onHead bool) storedSnapshot {
+func (c *snapshotCopy) stored(onHead bool) storedSnapshot {
 	m := &c.Manifest
 	info := catalog.SnapshotInfo{Number: m.Number, Tick: m.Tick, ID: m.ID, Time: m.Time, Label: m.Name, Refs: m.Files, Schema: m.Schema}
 	return storedSnapshot{SnapshotInfo: info, onHead: onHead}
 }
 
-// hand copies the rest of the snapshot under way, if any, and starts to write it.
-func (s *Store) hand() {
+// finishCopy copies the rest of the snapshot under way, if any, and starts to write it.
+func (s *Store) finishCopy() {
 	if s.copying != nil {
 		s.copySome(snap.Unlimited)
 	}
@@ -438,7 +438,7 @@ func (s *Store) abandon() {
 	c := s.copying
 	c.pin.Release()
 	s.copying = nil
-	s.hurry++
+	s.paceBoost++
 	s.undo(c, s.snapshotBytes()+1)
 	s.ended(c.result(ErrAbandoned), 0, nil)
 	if s.options.OnSnapshot != nil {
@@ -448,23 +448,23 @@ func (s *Store) abandon() {
 
 // undo makes the next snapshot relative to the one before c. It counts grown bytes of journal as
 // already written.
-func (s *Store) undo(c *copying, grown int64) {
+func (s *Store) undo(c *snapshotCopy, grown int64) {
 	c.base.Dirty.Merge(&s.dirty)
 	s.dirty, s.since = c.base.Dirty, c.since
 	s.grown = max(s.grown, grown)
 	s.buffers.Put(&c.StateCopy)
 }
 
-func (c *copying) result(err error) SnapshotResult {
+func (c *snapshotCopy) result(err error) SnapshotResult {
 	return SnapshotResult{Tick: c.Manifest.Tick, Name: catalog.SnapshotName(c.Manifest.Number), Lost: snapshotNames(c.replaces), Err: err}
 }
 
 // finish writes c to a file. It runs in parallel with the program, so it may only access c and the
 // files that contain its pages.
-func (c *copying) finish(files disk.FS, named map[uint32]namedFile) finished {
-	f := finished{copying: c, SnapshotResult: c.result(nil)}
+func (c *snapshotCopy) finish(files disk.FS, named map[uint32]namedFile) finishedSnapshot {
+	f := finishedSnapshot{snapshotCopy: c, SnapshotResult: c.result(nil)}
 	if err := c.Assemble(); err != nil {
-		f.Err, f.alone = fmt.Errorf("persist: snapshot of tick %d: %w", c.Manifest.Tick, err), errors.Is(err, snap.ErrPagesShared)
+		f.Err, f.mustBeFull = fmt.Errorf("persist: snapshot of tick %d: %w", c.Manifest.Tick, err), errors.Is(err, snap.ErrPagesShared)
 		return f
 	}
 	f.Shared, f.Written = c.Snapshot.Shared()
@@ -477,7 +477,7 @@ func (c *copying) finish(files disk.FS, named map[uint32]namedFile) finished {
 	}
 	c.Manifest.Files = c.References(crcs)
 	if err := missing(files, c.Manifest.Files, named); err != nil {
-		f.Err, f.alone = fmt.Errorf("persist: snapshot of tick %d: %w", c.Manifest.Tick, err), true
+		f.Err, f.mustBeFull = fmt.Errorf("persist: snapshot of tick %d: %w", c.Manifest.Tick, err), true
 		return f
 	}
 	info, table, err := c.Write(files, f.Name, func() error { return c.done(context.Background()) })
@@ -511,11 +511,11 @@ func missing(files disk.FS, refs []format.FileRef, named map[uint32]namedFile) e
 	return nil
 }
 
-// collect adopts the result of the snapshot being written, if it has ended.
-func (s *Store) collect() {
+// collectResult adopts the result of the snapshot being written, if it has ended.
+func (s *Store) collectResult() {
 	select {
 	case f := <-s.running:
-		s.take(&f)
+		s.adoptResult(&f)
 	default:
 	}
 }
@@ -527,16 +527,16 @@ func (s *Store) written(ctx context.Context) (SnapshotResult, error) {
 	}
 	select {
 	case f := <-s.running:
-		s.take(&f)
+		s.adoptResult(&f)
 		return f.SnapshotResult, nil
 	case <-ctx.Done():
 		return SnapshotResult{}, ctx.Err()
 	}
 }
 
-// settle finishes the snapshot under way, if any.
-func (s *Store) settle() SnapshotResult {
-	s.hand()
+// waitSnapshot finishes the snapshot under way, if any.
+func (s *Store) waitSnapshot() SnapshotResult {
+	s.finishCopy()
 	r, _ := s.written(context.Background())
 	return r
 }
@@ -544,16 +544,16 @@ func (s *Store) settle() SnapshotResult {
 // snapshotting reports whether a snapshot is under way.
 func (s *Store) snapshotting() bool { return s.copying != nil || s.running != nil }
 
-// take adopts the result of a finished snapshot.
-func (s *Store) take(f *finished) {
+// adoptResult adopts the result of a finished snapshot.
+func (s *Store) adoptResult(f *finishedSnapshot) {
 	s.running, s.handed = nil, nil
 	if f.Err != nil {
 		again := s.snapshotBytes() / 2 // The next attempt is not immediate.
 		if errors.Is(f.Err, snap.ErrPagesShared) {
 			again = s.snapshotBytes() + 1
 		}
-		s.undo(f.copying, again)
-		if f.alone {
+		s.undo(f.snapshotCopy, again)
+		if f.mustBeFull {
 			s.table, s.sums, s.named = nil, nil, nil
 		}
 		if len(f.replaces) > 0 {
@@ -561,7 +561,7 @@ func (s *Store) take(f *finished) {
 		}
 		return
 	}
-	s.hurry = 0
+	s.paceBoost = 0
 	if f.full > 0 {
 		s.fullSize = f.full
 	}
@@ -569,8 +569,8 @@ func (s *Store) take(f *finished) {
 	for _, r := range f.Manifest.Files {
 		named[r.Number] = s.named[r.Number]
 	}
-	s.table, s.sums, s.named = f.table, f.copying.Sums, named
-	written := f.stored(!f.offHead)
+	s.table, s.sums, s.named = f.table, f.snapshotCopy.Sums, named
+	written := f.stored(!f.abandonedBranch)
 	written.Size, written.CRC, written.next = f.Bytes, f.crc, f.next
 	s.list = append(s.list, written)
 	s.buffers.Put(&f.StateCopy)

@@ -165,9 +165,9 @@ type Store struct {
 	pending []pendingTick // Ticks that are not known to be durable, by seq.
 	local   int           // Number of pending ticks that were reported to OnLocal.
 
-	errands errands
+	errands workQueue
 	snapshotter
-	tally
+	counters
 }
 
 type pendingTick struct{ seq, tick uint64 }
@@ -430,7 +430,7 @@ func (s *Store) Close(ctx context.Context) error {
 		return ErrClosed
 	}
 	if !s.closed {
-		s.hand() // The history to copy from still exists here.
+		s.finishCopy() // The history to copy from still exists here.
 		s.ensureBaseAtClose()
 		head := s.seq()
 		if err := s.world.Raw().Detach(s); err != nil {
@@ -451,7 +451,7 @@ func (s *Store) Close(ctx context.Context) error {
 
 // seal finishes the snapshot under way and closes the journal, the lock and the files.
 func (s *Store) seal(head uint64) error {
-	s.settle()
+	s.waitSnapshot()
 	err := cmp.Or(s.journal.Close(context.Background(), head), s.failed)
 	return cmp.Or(err, s.lock.Release(err == nil), s.files.Close())
 }
@@ -479,4 +479,4 @@ func (s *Store) Backup(ctx context.Context, dir string) error {
 // Metrics returns the current metrics of s. Any goroutine may call it, at any rate: it allocates
 // nothing, does not wait for the disk and does not delay a tick. A call on s that has returned is
 // included in the counts. After Close, Metrics returns the final values.
-func (s *Store) Metrics() Metrics { return s.tally.metrics() }
+func (s *Store) Metrics() Metrics { return s.counters.metrics() }

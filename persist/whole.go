@@ -24,12 +24,12 @@ type wholeStorage struct {
 // neverGiven is the seq of a storage that no record has written.
 const neverGiven = math.MaxUint64
 
-// owed reports whether a tick that continues record parent must write w in full.
-func (w *wholeStorage) owed(parent uint64) bool { return w.seq > parent }
+// pending reports whether a tick that continues record parent must write w in full.
+func (w *wholeStorage) pending(parent uint64) bool { return w.seq > parent }
 
-// gave records that record seq, which continues parent, has w in full.
-func (w *wholeStorage) gave(seq, parent uint64) {
-	if w.owed(parent) || !w.Rewinds() {
+// written records that record seq, which continues parent, has w in full.
+func (w *wholeStorage) written(seq, parent uint64) {
+	if w.pending(parent) || !w.Rewinds() {
 		w.seq = seq
 	}
 }
@@ -73,10 +73,10 @@ func (l *wholeList) complete(c raw.StorageChange, s *format.Schema, seq, parent 
 		l.add(c.Storage, neverGiven)
 	}
 	if w := l.find(c.Storage); w != nil {
-		if w.owed(parent) {
+		if w.pending(parent) {
 			c = w.change(c.Before)
 		}
-		w.gave(seq, parent)
+		w.written(seq, parent)
 	}
 	return c
 }
@@ -84,7 +84,7 @@ func (l *wholeList) complete(c raw.StorageChange, s *format.Schema, seq, parent 
 // gives reports whether a tick that continues parent must write st in full.
 func (l wholeList) gives(st raw.Storage, s *format.Schema, parent uint64) bool {
 	if w := l.find(st); w != nil {
-		return !st.Rewinds() || w.owed(parent)
+		return !st.Rewinds() || w.pending(parent)
 	}
 	_, numbered := s.Numbers[st.Name()]
 	return !numbered || !st.Rewinds()
@@ -105,13 +105,13 @@ func (l wholeList) rest(seq, parent uint64) iter.Seq[raw.StorageChange] {
 	return func(yield func(raw.StorageChange) bool) {
 		for i := range l {
 			w := &l[i]
-			if w.seq == seq || !w.owed(parent) {
+			if w.seq == seq || !w.pending(parent) {
 				continue
 			}
 			if !yield(w.change(0)) {
 				return
 			}
-			w.gave(seq, parent)
+			w.written(seq, parent)
 		}
 	}
 }
@@ -120,5 +120,5 @@ func (l wholeList) rest(seq, parent uint64) iter.Seq[raw.StorageChange] {
 // record, so every state has it.
 func (l wholeList) has(st raw.Storage, seq uint64) bool {
 	w := l.find(st)
-	return w == nil || !st.Rewinds() || !w.owed(seq)
+	return w == nil || !st.Rewinds() || !w.pending(seq)
 }

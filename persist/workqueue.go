@@ -15,23 +15,23 @@ var errNoReturn = errors.New("persist: the function given to Do did not return: 
 // world calls them between two ticks. Each function is called at most once: only the goroutine that
 // removes it from the queue calls it or cancels it.
 
-// errands is the queue of functions that wait for the end of the tick, oldest first. The lock is
+// workQueue is the queue of functions that wait for the end of the tick, oldest first. The lock is
 // not held during a call, so the function may queue another one.
-type errands struct {
+type workQueue struct {
 	mu      sync.Mutex
-	waiting []*errand
+	waiting []*workItem
 	closed  bool
 }
 
-type errand struct {
+type workItem struct {
 	f func(*ecs.World)
 	// Buffered for the result, so that the goroutine of the world never waits for the caller.
 	done chan error
 }
 
 // do queues f and waits until it was called.
-func (s *errands) do(ctx context.Context, f func(*ecs.World)) error {
-	d := &errand{f, make(chan error, 1)}
+func (s *workQueue) do(ctx context.Context, f func(*ecs.World)) error {
+	d := &workItem{f, make(chan error, 1)}
 	if err := s.add(d); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s *errands) do(ctx context.Context, f func(*ecs.World)) error {
 	}
 }
 
-func (s *errands) add(d *errand) error {
+func (s *workQueue) add(d *workItem) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -57,7 +57,7 @@ func (s *errands) add(d *errand) error {
 }
 
 // remove removes d from the queue and reports whether d was still in it.
-func (s *errands) remove(d *errand) bool {
+func (s *workQueue) remove(d *workItem) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.Index(s.waiting, d)
@@ -68,7 +68,7 @@ func (s *errands) remove(d *errand) bool {
 }
 
 // next removes and returns the oldest function; nil: the queue is empty.
-func (s *errands) next() (d *errand) {
+func (s *workQueue) next() (d *workItem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.waiting) > 0 {
@@ -79,7 +79,7 @@ func (s *errands) next() (d *errand) {
 }
 
 // count returns the length of the queue.
-func (s *errands) count() int {
+func (s *workQueue) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.waiting)
@@ -87,7 +87,7 @@ func (s *errands) count() int {
 
 // run calls the functions that are queued now, but not those that they queue, so that the tick
 // ends.
-func (s *errands) run(w *ecs.World) {
+func (s *workQueue) run(w *ecs.World) {
 	for range s.count() {
 		if d := s.next(); d != nil {
 			d.run(w)
@@ -95,7 +95,7 @@ func (s *errands) run(w *ecs.World) {
 	}
 }
 
-func (d *errand) run(w *ecs.World) {
+func (d *workItem) run(w *ecs.World) {
 	err := errNoReturn // The error stays if f panics or calls runtime.Goexit.
 	defer func() { d.done <- err }()
 	d.f(w)
@@ -103,7 +103,7 @@ func (d *errand) run(w *ecs.World) {
 }
 
 // close completes all queued and future functions with ErrClosed.
-func (s *errands) close() {
+func (s *workQueue) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
