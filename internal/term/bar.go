@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// A Bar shows on standard error how far something that takes long has come:
+// A Bar shows the progress of a long operation on standard error:
 //
 //	replaying ticks      [=======>            ]  41%
 //
-// It appears after a second and goes when results are printed, for those may be on
-// the same terminal.
+// It appears after a second. It is removed before results are printed, because they may go to the
+// same terminal.
 type Bar struct {
 	w     io.Writer
 	width int // Columns of the terminal.
@@ -21,7 +21,7 @@ type Bar struct {
 
 	mu    sync.Mutex
 	start time.Time
-	drawn time.Time // Zero: nothing is shown.
+	drawn time.Time // Time of the last drawing; zero: nothing is drawn.
 	over  bool
 }
 
@@ -31,8 +31,8 @@ const (
 	barWidth = 30 // Columns between the brackets.
 )
 
-// NewBar returns a bar on w that lasts until o prints something, if both are
-// terminals; nil if there is to be none. What is quiet has one only if it must.
+// NewBar returns a progress bar on w, or nil if progress forbids a bar. With [Auto], a bar requires
+// a terminal, and quiet forbids it. If o prints to a terminal, the first output of o ends the bar.
 func (o *Out) NewBar(w io.Writer, progress When, quiet bool) *Bar {
 	t := terminalOf(w)
 	if !progress.is(t.is && !quiet) {
@@ -45,12 +45,13 @@ func (o *Out) NewBar(w io.Writer, progress When, quiet bool) *Bar {
 	return b
 }
 
-// newBar returns a bar whose clock tests can set.
+// newBar returns a bar with its own clock, for tests.
 func newBar(w io.Writer, width int, now func() time.Time) *Bar {
 	return &Bar{w: w, width: width, now: now, start: now()}
 }
 
-// Show draws how much of a phase is done, if it is time to.
+// Show draws the progress of a phase. It does nothing in the first second, or if the last drawing
+// is too recent.
 func (b *Bar) Show(phase string, done, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,12 +60,12 @@ func (b *Bar) Show(phase string, done, total int64) {
 		return
 	}
 	b.drawn = now
-	// Back to the beginning of the line, and what may be left of a longer one is cleared. The last
-	// column stays free: in it, terminals go on to the next line.
+	// Return to the start of the line, and clear the rest of a longer one. The last column stays
+	// free, because terminals wrap there.
 	fmt.Fprintf(b.w, "\r%s\x1b[K", cutTo(max(b.width-1, 0), barText(phase, done, total)))
 }
 
-// End takes the bar off the terminal for good. It does no harm twice.
+// End removes the bar for good. It can be called several times, and on nil.
 func (b *Bar) End() {
 	if b == nil {
 		return
@@ -77,7 +78,7 @@ func (b *Bar) End() {
 	}
 }
 
-// barText returns a line of fixed width: what is drawn over is covered.
+// barText returns a line of fixed width, so that it covers the previous one.
 func barText(phase string, done, total int64) string {
 	share := 1.0
 	if total > 0 {

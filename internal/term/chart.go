@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Dots of a character of Braille, which is 2 wide and 4 high.
+// A braille character has 2 columns of 4 dots.
 const (
 	dotColumns = 2
 	dotRows    = 4
 )
 
-// dotBits are the dots of such a character from the top, by column.
+// dotBits are the bits of the dots of a braille character, by column, from the top.
 var dotBits = [dotColumns][dotRows]rune{{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}}
 
-// Chart draws s from tick first to last on lines of a width, of which so many rows are for the
-// values. A column of dots reaches from the lowest to the highest value that s had at its ticks, so
-// that no peak is lost where there are more ticks than columns; it is empty where s had none.
+// Chart draws s from tick first to last, on rows lines of the given width and a line for the ticks.
+// A column of dots reaches from the lowest to the highest value at its ticks, so every peak is
+// visible. A column without values is empty.
 //
 //	40 |    ⡏⠉⠉⠉
 //	   |⣀⣀⣀⣀⡇
@@ -50,7 +50,7 @@ func (s *Series) Chart(first, last uint64, width, rows int) []string {
 	return append(lines, strings.TrimRight(strings.Repeat(" ", margin+2)+begin+strings.Repeat(" ", gap)+end, " "))
 }
 
-// Number returns a number for people: a whole one as it is, six digits of others.
+// Number formats a number for reading: a whole number in full, others with six digits.
 func Number(x float64) string {
 	if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
 		return fmt.Sprintf("%.0f", x)
@@ -58,7 +58,7 @@ func Number(x float64) string {
 	return fmt.Sprintf("%.6g", x)
 }
 
-// dots draws s in rows of cells.
+// dots returns s as rows of braille characters.
 func (s *Series) dots(first, last uint64, cells, rows int) [][]rune {
 	drawn := make([][]rune, rows)
 	for i := range drawn {
@@ -66,7 +66,7 @@ func (s *Series) dots(first, last uint64, cells, rows int) [][]rune {
 	}
 	low, high := s.Bounds()
 	levels := rows * dotRows
-	at := func(value float64) int { // From the top.
+	at := func(value float64) int { // Counts from the top.
 		if low == high {
 			return levels/2 + dotRows/2 - 1
 		}
@@ -74,14 +74,15 @@ func (s *Series) dots(first, last uint64, cells, rows int) [][]rune {
 	}
 	value, rest := math.NaN(), s.points
 	for x := range cells * dotColumns {
-		// What it had before its first tick belongs to a column, so that steps are joined.
+		// A column includes the value before its first tick, so that steps are joined.
 		top, bottom := levels, -1
 		note := func() {
 			if !math.IsNaN(value) {
 				top, bottom = min(top, at(value)), max(bottom, at(value))
 			}
 		}
-		share := math.Ceil(float64(last-first+1) * float64(x+1) / float64(cells*dotColumns)) // Of the ticks: those that began.
+		// Number of ticks up to the end of this column.
+		share := math.Ceil(float64(last-first+1) * float64(x+1) / float64(cells*dotColumns))
 		for note(); len(rest) > 0 && rest[0].tick < first+uint64(share); note() {
 			value, rest = rest[0].value, rest[1:]
 		}

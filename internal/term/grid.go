@@ -5,44 +5,45 @@ import (
 	"strings"
 )
 
-// A Grid prints a table without borders. It holds at most gridRows rows at a
-// time, so a table may be as long as it likes; columns only get wider.
+// A Grid prints a table without borders. It holds at most gridRows rows at a time, so a table can
+// have any length. The width of a column never decreases.
 //
-// A column in which nothing stands is left out, with its heading; where something stands in it
-// later, the headings come again. A table that is wider than the lines may be has columns that
-// give way, see [Out.Grid]; if these do not suffice, the columns that are left over come below, behind
-// the first one again. So no column is ever out of sight.
+// An empty column is left out, with its heading. If a later row has text in it, the headings are
+// printed again. If a table is too wide, some columns become narrower; see [Out.Grid]. If that is
+// not enough, the remaining columns are printed below, after a copy of the first column. So every
+// column is printed.
 //
-// It is our own, since tables of a million rows are printed: package table of go-pretty
-// takes 15 µs a row.
+// Ecsdump has its own tables because it prints tables of a million rows. Package table of go-pretty
+// takes 15 µs for a row.
 type Grid struct {
 	out     *Out
 	columns []column
 	rows    [][]Styled
-	begun   bool // There was a row.
+	begun   bool // True once a row was added.
 }
 
-// A column is one of a Grid.
+// A column is a column of a Grid.
 type column struct {
 	heading string
-	width   int  // Of its widest cell; 0: nothing stands in it.
-	right   bool // It has numbers.
-	cut     bool // It gives way: what has no room is cut off,
-	fold    bool // or stands on the next lines.
-	headed  bool // Its heading was printed.
+	width   int  // Width of the widest cell; 0: the column is empty.
+	right   bool // True if the cells are aligned to the right, as numbers are.
+	cut     bool // True if cells that do not fit are cut.
+	fold    bool // True if cells that do not fit continue on the next lines.
+	headed  bool // True if the heading was printed.
 }
 
-// gridRows is how many rows decide at once how wide columns are.
+// gridRows is the number of rows that are held to compute the column widths.
 const gridRows = 1000
 
 // gap is the space between columns.
 const gap = "  "
 
-// leastWidth is how far a column gives way at most.
+// leastWidth is the minimum width to which a column is narrowed.
 const leastWidth = 12
 
-// Grid begins a table. Before a heading, ">" says that the column has numbers, "<" that it is cut if
-// the table is too wide, and "~" that it is folded. Without headings the table has none.
+// Grid begins a table. The first character of a heading may be a flag. ">" aligns numbers to the
+// right. If the table is too wide, "<" cuts cells and "~" folds them. Without headings, the table
+// has no heading line.
 func (o *Out) Grid(headings ...string) *Grid {
 	g := &Grid{out: o}
 	for _, h := range headings {
@@ -53,7 +54,7 @@ func (o *Out) Grid(headings ...string) *Grid {
 	return g
 }
 
-// Table prints a table with a row of cells for each of items.
+// Table prints a table with a row for each of items.
 func Table[T any](o *Out, items []T, cells func(T) []any, headings ...string) {
 	g := o.Grid(headings...)
 	for _, item := range items {
@@ -76,7 +77,7 @@ func (g *Grid) Row(cells ...any) {
 	}
 }
 
-// Widen makes column i wide enough for cell.
+// Widen makes column i at least as wide as cell.
 func (g *Grid) Widen(i int, cell string) {
 	for i >= len(g.columns) {
 		g.columns = append(g.columns, column{})
@@ -84,10 +85,10 @@ func (g *Grid) Widen(i int, cell string) {
 	g.columns[i].width = max(g.columns[i].width, Width(cell))
 }
 
-// Text adds a line that keeps to no columns.
+// Text adds a line outside the columns.
 func (g *Grid) Text(format string, args ...any) { g.StyledText(Plain, format, args...) }
 
-// StyledText is text in a style.
+// StyledText is Text in a style.
 func (g *Grid) StyledText(s Style, format string, args ...any) {
 	g.Flush()
 	for _, line := range foldLine(Clean(fmt.Sprintf(format, args...)), g.out.Width, true) {
@@ -95,10 +96,11 @@ func (g *Grid) StyledText(s Style, format string, args ...any) {
 	}
 }
 
-// Flush prints the rows there are, below headings: at the end of the table, or before something else.
+// Flush prints the rows that are held, with the headings if necessary. Call it at the end of the
+// table, and before other output.
 func (g *Grid) Flush() {
-	var shown []int // Columns.
-	more := false   // Of them than there were.
+	var shown []int // Indices of the columns to print.
+	more := false   // True if a column is printed for the first time.
 	for i := range g.columns {
 		if c := &g.columns[i]; c.width > 0 || c.headed || !g.begun {
 			shown, more, c.headed = append(shown, i), more || !c.headed, true
@@ -120,14 +122,16 @@ func (g *Grid) Flush() {
 	g.rows = g.rows[:0]
 }
 
-// fit returns how wide columns are, by their numbers: those of shown as far as there is room.
+// fit returns the widths of all columns. It narrows the columns in shown until they fit, as far as
+// possible.
 func (g *Grid) fit(shown []int) (widths []int) {
 	widths = make([]int, len(g.columns))
 	over := -g.out.Width - len(gap)
 	for _, i := range shown {
 		c := &g.columns[i]
 		if widths[i] = max(c.width, Width(c.heading)); g.out.Width > 0 && (c.cut || c.fold) {
-			widths[i] = min(widths[i], max(g.out.Width, Width(c.heading), leastWidth)) // Some cells are very long.
+			// Avoids a slow loop for very long cells.
+			widths[i] = min(widths[i], max(g.out.Width, Width(c.heading), leastWidth))
 		}
 		over += widths[i] + len(gap)
 	}
@@ -146,8 +150,8 @@ func (g *Grid) fit(shown []int) (widths []int) {
 	return widths
 }
 
-// blocks parts columns so that each block fits into a line, if it can. All begin with the first
-// column, which says what a row is about.
+// blocks splits the columns in shown into blocks, each of which fits into a line if possible. Every
+// block begins with the first column, which names the subject of the row.
 func (g *Grid) blocks(shown, widths []int) (blocks [][]int) {
 	room := 0
 	for n, i := range shown {
@@ -163,7 +167,7 @@ func (g *Grid) blocks(shown, widths []int) (blocks [][]int) {
 	return blocks
 }
 
-// headings prints the headings of some columns, if the table has any.
+// headings prints the headings of the columns in block, if the table has headings.
 func (g *Grid) headings(block, widths []int) {
 	row, has := make([]Styled, len(g.columns)), false
 	for i, c := range g.columns {
@@ -174,7 +178,7 @@ func (g *Grid) headings(block, widths []int) {
 	}
 }
 
-// row prints what some columns have of a row: on several lines where one is folded.
+// row prints the cells of a row in the columns of block. A folded cell takes several lines.
 func (g *Grid) row(row []Styled, block, widths []int) {
 	for n, lines := 0, 1; n < lines; n++ {
 		var line []Styled
@@ -201,7 +205,7 @@ func (g *Grid) row(row []Styled, block, widths []int) {
 	}
 }
 
-// trimRight takes the spaces off the end of a line.
+// trimRight removes trailing spaces from a line.
 func trimRight(line []Styled) []Styled {
 	for len(line) > 0 {
 		last := &line[len(line)-1]
@@ -213,7 +217,7 @@ func trimRight(line []Styled) []Styled {
 	return line
 }
 
-// write prints a line of pieces.
+// write prints a line.
 func (g *Grid) write(pieces []Styled) {
 	var b strings.Builder
 	for _, p := range cutPieces(g.out.Width, pieces) {
@@ -223,8 +227,8 @@ func (g *Grid) write(pieces []Styled) {
 	g.out.Print(b.String())
 }
 
-// cutPieces cuts the pieces of a line to a width; with width 0 it returns all of them. The caller
-// adds styles afterwards, because escape sequences have no width and must not be cut.
+// cutPieces cuts a line to a width; 0 is unlimited. Styles are added later, because escape
+// sequences have no width and must not be cut.
 func cutPieces(width int, pieces []Styled) []Styled {
 	if width == 0 {
 		return pieces
@@ -236,7 +240,8 @@ func cutPieces(width int, pieces []Styled) []Styled {
 	for i, p := range pieces {
 		w := Width(p.text)
 		if w > width || w == width && whole > width {
-			pieces[i].text = cutTo(width, p.text+"…") // Longer than width, whatever p is.
+			// With "…" the text is wider than width, so it is cut.
+			pieces[i].text = cutTo(width, p.text+"…")
 			return pieces[:i+1]
 		}
 		width, whole = width-w, whole-w

@@ -25,13 +25,14 @@ func TestGrid_SecondBlock(t *testing.T) {
 	require.Len(t, lines, rows+1)
 	assert.Equal(t, "     N  NAME", lines[0])
 	for i, line := range lines[1:] {
-		last := min(i/gridRows*gridRows+gridRows-1, rows-1) // In its block.
+		// The last row of the same block of rows.
+		last := min(i/gridRows*gridRows+gridRows-1, rows-1)
 		width := len(fmt.Sprint(1000 * last))
 		require.Equal(t, fmt.Sprintf("%*d  row %d", width, 1000*i, i), line)
 	}
 }
 
-// printed returns what a table prints where lines may have so many cells.
+// printed returns the output of draw for a line width.
 func printed(t *testing.T, width int, draw func(o *Out)) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -1,12 +1,12 @@
-// Package term prints for people: text, tables, colours, a pager, progress. It knows
-// no store.
+// Package term prints text for people: lines, tables, colours, a pager and progress. It does not
+// depend on stores.
 //
 //	Line, Print ─┐
 //	             ├──▶ Out (buffered) ──▶ cleaner, if raw ──▶ screen ──▶ pager, or the file
 //	Grid.Row ────┘
 //
-// Text is made safe for a terminal where it is printed: a line and a cell by [Clean], a format
-// like JSON, which must stay as it is in a file, by the cleaner.
+// Text is made safe for a terminal before it is printed. [Clean] does that for a line or a cell.
+// The cleaner does it for a format such as JSON, which must reach a file unchanged.
 package term
 
 import (
@@ -20,24 +20,24 @@ import (
 	"unicode/utf8"
 )
 
-// An Out is where results go. It keeps the first error of its writer, so that nothing
-// that prints returns one: [Out.Close] does.
+// An Out prints results. It keeps the first error of its writer, and [Out.Close] returns that
+// error. Most other methods return none.
 type Out struct {
-	*bufio.Writer      // To the screen.
-	Width         int  // Cells that a line may have; 0: any.
-	Colour        bool // Styles are shown.
+	*bufio.Writer      // Writes to screen.
+	Width         int  // Columns of a line; 0: unlimited.
+	Colour        bool // True if styles are printed.
 
 	screen *screen
 }
 
-// NewOut returns an Out that prints to w. It calls failed when w takes no more.
+// NewOut returns an Out that prints to w. It calls failed when a write to w fails.
 func NewOut(w io.Writer, failed func()) *Out {
 	s := &screen{out: w, failed: failed}
 	return &Out{Writer: bufio.NewWriter(s), Width: lineWidth(w), screen: s}
 }
 
-// Suit makes o what suits where it prints to: with colours, which raw forbids, and
-// with a pager, if that is a terminal. See [Out.Raw].
+// Suit configures o for its destination. On a terminal it uses colours, unless raw is set, and with
+// paged set a pager. With raw set it calls [Out.Raw].
 func (o *Out) Suit(colour When, raw, paged bool) {
 	t := terminalOf(o.screen.out)
 	o.Colour = colour.is(t.is && wantsColour(os.Getenv)) && !raw
@@ -49,25 +49,25 @@ func (o *Out) Suit(colour When, raw, paged bool) {
 	}
 }
 
-// Raw is for text of a format, as JSON and CSV, which names and values out of files stand
-// in as they are. In a file or a pipe it stays so, byte by byte; on a terminal everything that
-// is printed from now on is made safe as by [Clean], but for tabs and the ends of lines.
+// Raw prepares o for a format such as JSON or CSV, in which stored names and values are printed
+// unchanged. A file or a pipe gets the exact bytes. On a terminal, later output is cleaned as by
+// [Clean], except for tabs and line ends.
 func (o *Out) Raw() {
 	if terminalOf(o.screen.out).is && o.Flush() == nil {
 		o.Writer = bufio.NewWriter(&cleaner{to: o.screen})
 	}
 }
 
-// A cleaner makes what is written through it safe for a terminal.
+// A cleaner is a writer that makes text safe for a terminal.
 type cleaner struct {
 	to   io.Writer
-	rest []byte // The beginning of a rune. The last line has an end, so nothing stays here.
+	rest []byte // An incomplete rune. Output ends with a line end, so nothing remains here.
 }
 
 func (c *cleaner) Write(p []byte) (int, error) {
 	var b strings.Builder
 	text := append(c.rest, p...)
-	for utf8.FullRune(text) { // Also of bytes that are none: these cannot become one.
+	for utf8.FullRune(text) { // Invalid bytes count as full runes.
 		r, size := utf8.DecodeRune(text)
 		if r == '\n' || r == '\t' {
 			b.WriteRune(r)
@@ -81,40 +81,41 @@ func (c *cleaner) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// Unpaged prints from now on what comes at once, and what was held for a pager.
+// Unpaged prints the output that is held for a pager. Later output is printed at once, without a
+// pager.
 func (o *Out) Unpaged() error { return o.screen.unpaged() }
 
-// Close prints what is left, waits for the pager and returns the first error.
+// Close flushes o, waits for the pager, and returns the first error.
 func (o *Out) Close() error {
 	return cmp.Or(o.Flush(), o.screen.Close())
 }
 
-// Broken returns why nothing more can be printed, or nil. To write nothing is how a writer of
-// package bufio is asked for the error that it keeps.
+// Broken returns the error that ended printing, or nil. An empty write returns the error that a
+// bufio.Writer keeps.
 func (o *Out) Broken() error {
 	_, err := o.Write(nil)
 	return err
 }
 
-// Print prints text as it is.
+// Print prints text unchanged.
 func (o *Out) Print(text ...string) {
 	for _, t := range text {
-		_, _ = o.WriteString(t) // It keeps its first error: see Broken.
+		_, _ = o.WriteString(t) // The writer keeps its first error; see Broken.
 	}
 }
 
 // Line prints a line of text.
 func (o *Out) Line(format string, args ...any) { o.StyledLine(Plain, format, args...) }
 
-// StyledLine prints a line of text in a style. One that is too long is folded between words.
+// StyledLine prints a line of text in a style. A line that is too long is folded between words.
 func (o *Out) StyledLine(s Style, format string, args ...any) {
 	for _, line := range foldLine(Clean(fmt.Sprintf(format, args...)), o.Width, false) {
 		o.Print(s.render(line, o.Colour), "\n")
 	}
 }
 
-// Text prints text of paragraphs, lists and tables, as help is. Of a line that is too long, what
-// hangs over goes below; its paragraph is filled anew, if it is one.
+// Text prints paragraphs, lists and tables, as in help texts. It refills a paragraph with lines
+// that are too long, and folds other long lines.
 func (o *Out) Text(text string) {
 	for block := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n\n") {
 		for _, line := range filled(strings.Split(block, "\n"), o.Width) {

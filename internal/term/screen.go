@@ -8,35 +8,35 @@ import (
 	"strings"
 )
 
-// A screen is where results go. If it is a terminal and they are longer than that,
-// they go through a pager.
+// A screen is the destination of results. Output that is longer than the terminal goes through a
+// pager.
 //
 //	short output    held ──Close──▶ out
 //	long output     held ──▶ pager ──▶ out
 //	no terminal     ──▶ out
 type screen struct {
 	out    io.Writer
-	height int    // Lines that fit; 0: no pager.
+	height int    // Lines of the terminal; 0: no pager.
 	pager  string // A command line for the shell.
 
-	held   bytes.Buffer // All output, while it fits.
-	lines  int          // In held.
+	held   bytes.Buffer // All output so far, while it fits on the terminal.
+	lines  int          // Number of lines in held.
 	pipe   io.WriteCloser
-	paging *exec.Cmd // nil: not started.
+	paging *exec.Cmd // nil: the pager is not running.
 
 	began  func() // Called before the first write to out; may be nil.
-	failed func() // Called when out takes no more; may be nil.
+	failed func() // Called when a write fails; may be nil.
 }
 
-// pageBeyond sends output of more lines than height through pager, a command line;
-// "" is none.
+// pageBeyond sends output of height lines or more through pager, a command line. An empty pager
+// changes nothing.
 func (s *screen) pageBeyond(height int, pager string) {
 	if pager != "" {
 		s.height, s.pager = height, pager
 	}
 }
 
-// unpaged prints from now on what comes at once, and what is held.
+// unpaged prints the held output, and turns off the pager for later output.
 func (s *screen) unpaged() error {
 	s.height = 0
 	_, err := s.pass(s.out, s.held.Bytes())
@@ -44,7 +44,7 @@ func (s *screen) unpaged() error {
 	return err
 }
 
-// Write holds p, or passes it on.
+// Write holds p, or writes it to the pager or to out.
 func (s *screen) Write(p []byte) (int, error) {
 	if s.began != nil && len(p) > 0 {
 		s.began()
@@ -66,7 +66,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// pass writes on. If nobody reads it says so, so that a walk which prints can stop.
+// pass writes p to w. If the write fails, it calls failed, so that the command can end early.
 func (s *screen) pass(w io.Writer, p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -78,8 +78,8 @@ func (s *screen) pass(w io.Writer, p []byte) (int, error) {
 	return n, err
 }
 
-// page starts the pager and returns what to write to. A pager that cannot be
-// started is none. A shell starts it, since PAGER may have arguments.
+// page starts the pager and returns the writer for the output. If the pager cannot be started, it
+// returns out. The shell starts the pager, because PAGER may contain arguments.
 func (s *screen) page() io.Writer {
 	cmd := exec.Command("sh", "-c", s.pager)
 	cmd.Stdout, cmd.Stderr = s.out, os.Stderr
@@ -96,20 +96,20 @@ func (s *screen) page() io.Writer {
 	return pipe
 }
 
-// Close prints what is held, or waits for the pager.
+// Close prints the held output, or waits for the pager.
 func (s *screen) Close() error {
 	if s.paging == nil {
 		_, err := s.pass(s.out, s.held.Bytes())
 		return err
 	}
-	err := s.pipe.Close() // For the pager that is the end; it stays until its user has read.
-	// How a pager ends says nothing about the output.
+	err := s.pipe.Close() // This ends the input of the pager, which runs until the user quits it.
+	// The exit status of a pager does not describe the output.
 	_ = s.paging.Wait()
 	return err
 }
 
-// pagerOf returns the pager that the environment asks for, or "". Without a wish it
-// is less, if it is there.
+// pagerOf returns the pager that the environment names, or "" for cat. The default is less or more,
+// if one of them exists.
 func pagerOf(getenv func(string) string, has func(string) bool) string {
 	for _, name := range []string{"ECSDUMP_PAGER", "PAGER"} {
 		if p := strings.TrimSpace(getenv(name)); p == "cat" {
@@ -126,8 +126,8 @@ func pagerOf(getenv func(string) string, has func(string) bool) string {
 	return ""
 }
 
-// pagerDefaults are settings for pagers whose user has none: less shows colours,
-// ends if all fits, leaves the text on the terminal and does not fold lines.
+// pagerDefaults returns settings for less if the user has none. With these, less shows colours,
+// exits if everything fits, leaves the text on the terminal, and does not fold lines.
 func pagerDefaults(getenv func(string) string) []string {
 	if getenv("LESS") != "" {
 		return nil
@@ -135,7 +135,7 @@ func pagerDefaults(getenv func(string) string) []string {
 	return []string{"LESS=FRSX"}
 }
 
-// hasProgram reports whether the shell would find a program.
+// hasProgram reports whether the program is in the PATH.
 func hasProgram(name string) bool {
 	_, err := exec.LookPath(name)
 	return err == nil

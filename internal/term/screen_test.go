@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// paged prints lines one by one to a screen of a height with a pager.
+// paged prints lines one by one to a screen with a height and a pager, and returns what arrives.
 func paged(t *testing.T, lines, height int, pager string) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -30,8 +30,8 @@ func paged(t *testing.T, lines, height int, pager string) string {
 	return out.String()
 }
 
-func TestPager_OneScreen(t *testing.T) {
-	pager := "sed s/line/paged/" // It reads what it is given.
+func TestWhatFitsTheScreenHasNoPager(t *testing.T) {
+	pager := "sed s/line/paged/" // It reads all of its input.
 	assert.Equal(t, strings.Repeat("line\n", 3), paged(t, 3, 4, pager))
 	assert.Equal(t, strings.Repeat("paged\n", 4), paged(t, 4, 4, pager))
 	assert.Equal(t, strings.Repeat("paged\n", 5000), paged(t, 5000, 4, pager))

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// A Series is a number over time: it has each of its values from a tick on.
+// A Series is a number that changes over time. Each value holds from its tick to the next one.
 type Series struct {
 	Field  string
 	points []pointInTime
 }
 
-// A pointInTime is a value that a series has from a tick on.
+// A pointInTime is a value of a series and the tick at which it begins.
 type pointInTime struct {
 	tick  uint64
-	value float64 // NaN: there is none from here on, or one that cannot be drawn.
+	value float64 // NaN: no value, or one that cannot be drawn.
 }
 
-// Set notes the value from a tick on.
+// Set sets the value from a tick on. Ticks must not decrease.
 func (s *Series) Set(tick uint64, value float64) {
 	if n := len(s.points); n > 0 && s.points[n-1].tick == tick {
 		s.points[n-1].value = value
@@ -26,7 +26,7 @@ func (s *Series) Set(tick uint64, value float64) {
 	s.points = append(s.points, pointInTime{tick, value})
 }
 
-// Bounds returns the lowest and the highest value. Without values low is above high.
+// Bounds returns the lowest and the highest value. Without values, low is above high.
 func (s *Series) Bounds() (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, p := range s.points {
@@ -40,8 +40,8 @@ func (s *Series) Bounds() (low, high float64) {
 // sparks are the characters of a sparkline, from the lowest value to the highest.
 const sparks = "▁▂▃▄▅▆▇█"
 
-// Sparkline draws s from tick first to last in at most so many cells. A cell shows
-// the value that s had at the end of its ticks; nothing where it had none.
+// Sparkline draws s from tick first to last in at most that many cells. A cell shows the value at
+// the end of its ticks. A cell without a value is blank.
 func (s *Series) Sparkline(first, last uint64, cells int) string {
 	span := last - first + 1
 	if first > last || span == 0 {
@@ -75,8 +75,9 @@ func spark(value, low, high float64) rune {
 	return levels[level(value, low, high, len(levels))]
 }
 
-// level returns which of n levels between low and high, which is above it, a value is on.
+// level returns the level of value, from 0 to n-1, if low to high is divided into n levels. high
+// must be above low.
 func level(value, low, high float64, n int) int {
-	part := (value/2 - low/2) / (high/2 - low/2) // Halves, as high-low may be too much for a float.
+	part := (value/2 - low/2) / (high/2 - low/2) // Halves, because high-low may overflow.
 	return min(int(part*float64(n)), n-1)
 }

@@ -74,7 +74,7 @@ func TestStyle_NoColour(t *testing.T) {
 	}
 }
 
-// env is an environment.
+// env is an environment for tests.
 type env map[string]string
 
 func (e env) get(name string) string { return e[name] }

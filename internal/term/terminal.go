@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// A terminal says what a stream leads to.
+// A terminal describes the destination of a stream.
 type terminal struct {
-	is            bool // It is a terminal.
-	width, height int  // 0: not known.
+	is            bool // True if the destination is a terminal.
+	width, height int  // 0: unknown.
 }
 
-// terminalOf returns what stream leads to: only a file can be a terminal.
+// terminalOf describes the destination of stream. Only a file can be a terminal.
 func terminalOf(stream any) terminal {
 	f, ok := stream.(*os.File)
 	if !ok {
@@ -22,7 +22,8 @@ func terminalOf(stream any) terminal {
 	return terminal{ok, width, height}
 }
 
-// lineWidth returns how many columns a line printed to w may have; 0: any.
+// lineWidth returns the columns of a line printed to w; 0: unlimited. COLUMNS overrides the width
+// of the terminal.
 func lineWidth(w io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n

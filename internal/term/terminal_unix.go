@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sizeOf returns the columns and lines of the terminal that f is.
+// sizeOf returns the size of the terminal f, in columns and lines. ok is false if f is not a
+// terminal.
 func sizeOf(f *os.File) (width, height int, ok bool) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {

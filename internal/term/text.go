@@ -11,9 +11,8 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Width returns how many columns of a terminal s takes. Most texts are ASCII, for which that is
-// known without looking at runes; and nearly all others have only runes that never join others, so
-// that what they take adds up.
+// Width returns the number of terminal columns of s. Most texts are ASCII, where each byte takes
+// one column. Nearly all others contain only runes that never combine, so their widths add up.
 func Width(s string) int {
 	width := 0
 	for _, r := range s {
@@ -29,13 +28,13 @@ func Width(s string) int {
 	return width
 }
 
-// alone reports whether r makes one sign with no rune beside it that is ASCII or alone: letters of
-// Latin scripts, and the dashes, arrows and lines of tables.
+// alone reports whether r does not combine with ASCII runes or with other such runes. It covers
+// Latin letters, and the dashes, arrows and lines of tables.
 func alone(r rune) bool {
 	return 0xa0 <= r && r < 0x300 && r != 0xad || 0x2010 <= r && r < 0x2028 || 0x2190 <= r && r < 0x2200 || 0x2500 <= r && r < 0x25a0
 }
 
-// cutTo cuts s to a width, if it is not 0.
+// cutTo cuts s to a width; 0 is unlimited.
 func cutTo(width int, s string) string {
 	if width == 0 {
 		return s
@@ -43,8 +42,8 @@ func cutTo(width int, s string) string {
 	return runewidth.Truncate(s, width, "…")
 }
 
-// fold breaks s into lines of a width, at spaces. A word that is wider is broken as well if hard
-// is set, else it stands on a line of its own.
+// fold breaks s at spaces into lines of a width. A wider word gets its own line. With hard set,
+// such a word is broken, too.
 func fold(s string, width int, hard bool) (lines []string) {
 	line := ""
 	for i, word := range strings.Split(s, " ") {
@@ -64,8 +63,8 @@ func fold(s string, width int, hard bool) (lines []string) {
 	return append(lines, line)
 }
 
-// foldLine folds a line of text, if width is not 0. What follows is indented further than the line is, or
-// hangs on the lines that lead past it.
+// foldLine folds a line to a width; 0 is unlimited. The following lines are indented by two more
+// columns. The branch lines of a drawing at the start of s are repeated in them.
 func foldLine(s string, width int, hard bool) []string {
 	text := strings.TrimLeft(s, " |")
 	before := s[:len(s)-len(text)]
@@ -84,8 +83,9 @@ func foldLine(s string, width int, hard bool) []string {
 	return lines
 }
 
-// filled returns the lines of a block of text: as one line those of a paragraph that has lines
-// which are too long. What is indented, or leads to such a line, is no paragraph.
+// filled returns the lines of a block of text. If a line of a paragraph is too long, it joins the
+// paragraph into one line for folding. Indented lines, and the line before them, are not joined
+// with others.
 func filled(lines []string, width int) []string {
 	long := false
 	for i, line := range lines {
@@ -100,8 +100,8 @@ func filled(lines []string, width int) []string {
 	return []string{strings.Join(lines, " ")}
 }
 
-// foldEntry folds a line, if width is not 0. If it has two columns, as the flags in a help have, what
-// follows stands below the second.
+// foldEntry folds a line to a width; 0 is unlimited. In a line with two columns, such as a flag and
+// its description, the following lines are indented to the second column.
 func foldEntry(s string, width int) (lines []string) {
 	text := strings.TrimLeft(s, " ")
 	hang := len(s) - len(text)
@@ -121,8 +121,8 @@ func foldEntry(s string, width int) (lines []string) {
 	return lines
 }
 
-// Clean replaces what could play tricks on a terminal. Names come from files
-// that anybody may have written.
+// Clean replaces characters that could control the terminal, because stored names and values may
+// come from an untrusted source.
 func Clean(s string) string {
 	plain := func(r rune) bool { return r == ' ' || r != utf8.RuneError && unicode.IsPrint(r) }
 	if strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
@@ -140,7 +140,7 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// Size returns a size for people: "1.5 KiB".
+// Size formats a size for reading: "1.5 KiB".
 func Size(bytes int64) string {
 	if bytes < 1024 {
 		return fmt.Sprintf("%d B", bytes)

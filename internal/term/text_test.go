@@ -29,7 +29,7 @@ func TestText_Width(t *testing.T) {
 		}
 		require.Equal(t, runewidth.StringWidth(string(text)), Width(string(text)), "%q", string(text))
 	}
-	for _, r := range runes { // Each beside each would be too many.
+	for _, r := range runes { // Testing all pairs of runes would take too long.
 		for _, other := range []rune{'a', '→', '©', r} {
 			s := string([]rune{r, other, r})
 			require.Equal(t, runewidth.StringWidth(s), Width(s), "%q", s)
