@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Lines that DESIGN.md and a decision record may have.
+// The maximum number of lines of DESIGN.md and of a decision record.
 const (
 	maxDesign = 250
 	maxRecord = 40
@@ -47,7 +47,7 @@ var (
 	pageLink = regexp.MustCompile(`\]\(([\w./-]*[./][\w./-]*)(#[^)]*)?\)`)
 )
 
-// TestPages_Paths checks that each file exists that a page of documentation names. A path of code is
+// TestPages_Paths checks that every file named in a page of documentation exists. A path of code is
 // relative to the root of the project, and a link is relative to its page.
 func TestPages_Paths(t *testing.T) {
 	var pages []string

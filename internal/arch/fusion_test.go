@@ -20,8 +20,9 @@ import (
 	"testing"
 )
 
-// TestFusibleProducts finds products of floats that some processors fuse with a sum, so that a
-// world differs from machine to machine: see docs/MACHINES.md. The safe form is a conversion.
+// TestFusibleProducts finds products of floats that some processors fuse with a sum. A fused result
+// has other bits, so worlds would differ between machines; see docs/MACHINES.md. A conversion of
+// the product prevents the fusion.
 func TestFusibleProducts(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -46,7 +47,9 @@ func TestFusibleProducts(t *testing.T) {
 			}
 		})
 		for _, err := range errs {
-			if dir == root { // Nested modules lack the packages of others here.
+			// Packages of other modules that a nested module imports may be missing on this
+			// machine.
+			if dir == root {
 				t.Error(err)
 			}
 		}
@@ -77,7 +80,7 @@ func TestFusibleProducts(t *testing.T) {
 	}
 }
 
-// modulesIn returns the directories of the modules of the project, that of the root first.
+// modulesIn returns the directories of the modules of the project, the root module first.
 func modulesIn(t *testing.T, root string) (dirs []string) {
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.Name() == "go.mod" {
@@ -95,8 +98,9 @@ func modulesIn(t *testing.T, root string) (dirs []string) {
 	return dirs
 }
 
-// listed returns what go list tells of the packages of a module and those that they import. Of a nested module
-// the packages of others are left out: they need not be on this machine, and are many.
+// listed returns the go list output for the packages of a module and their imports. For a nested
+// module it leaves out packages of other projects, which are many and may be missing on this
+// machine.
 func listed(t *testing.T, dir string, nested bool) string {
 	list := exec.Command("go", "list", fmt.Sprintf("-e=%v", nested), "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,Standard", "./...")
 	list.Dir, list.Env = dir, append(os.Environ(), "GOWORK=off")
@@ -139,7 +143,7 @@ func TestFusibleProducts_Planted(t *testing.T) {
 	}
 }
 
-// Go code in the pages of the project is in the safe form as well. It has no types.
+// Go code in the pages of the project must convert products, too. It is checked without types.
 func TestFusibleProducts_Pages(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -157,7 +161,7 @@ func TestFusibleProducts_Pages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if filepath.Base(page) == "MACHINES.md" {
-			continue // Shows what is not safe.
+			continue // It shows unsafe code.
 		}
 		for _, line := range code(string(text)) {
 			blocks++
@@ -183,9 +187,9 @@ func TestFusibleProducts_Pages(t *testing.T) {
 	}
 }
 
-// fusible returns where the products of floats are that a compiler may fuse with a sum. The
-// language lets it fuse across statements, so each product counts that is not converted at once,
-// or used by an operation other than a sum.
+// fusible returns the positions of float products that a compiler may fuse with a sum. The language
+// permits fusion across statements. So a product is safe only if it is converted at once, or is an
+// operand of an operation other than a sum.
 func fusible(file *ast.File, info *types.Info) (found []token.Pos) {
 	var outer []ast.Node
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -211,12 +215,14 @@ func fusible(file *ast.File, info *types.Info) (found []token.Pos) {
 	return found
 }
 
-// isComplexProduct reports whether op multiplies or divides complex numbers, which takes sums of products.
+// isComplexProduct reports whether op multiplies or divides complex numbers, which needs sums of
+// products.
 func isComplexProduct(op token.Token, t types.Type) bool {
 	return slices.Contains([]token.Token{token.MUL, token.QUO, token.MUL_ASSIGN, token.QUO_ASSIGN}, op) && isFloat(t, types.IsComplex)
 }
 
-// isFloat reports whether t, or a type that the type parameter t stands for, is of this kind.
+// isFloat reports whether t is a number of this kind. A type parameter is of this kind if a type in
+// its constraint is.
 func isFloat(t types.Type, kind types.BasicInfo) bool {
 	switch t := types.Unalias(t).(type) {
 	case *types.TypeParam:
@@ -244,8 +250,8 @@ func isFloat(t types.Type, kind types.BasicInfo) bool {
 	return false
 }
 
-// isRounded reports whether a product inside of outer is the operand of a conversion, or of an
-// operation that no product is fused with.
+// isRounded reports whether a product inside the nodes outer is the operand of a conversion, or of
+// an operation that is never fused.
 func isRounded(outer []ast.Node, info *types.Info) bool {
 	for _, n := range slices.Backward(outer) {
 		switch e := n.(type) {
@@ -292,7 +298,7 @@ func wanted(source string) (lines []int) {
 	return lines
 }
 
-// code returns the lines of Go in a page: those between fences, and those that are indented.
+// code returns the lines of Go in a page: fenced lines and indented lines.
 func code(page string) (lines []string) {
 	fenced := false
 	for line := range strings.Lines(page) {
@@ -306,8 +312,8 @@ func code(page string) (lines []string) {
 	return lines
 }
 
-// plainProduct reports whether a line of Go adds a product without a conversion, and whole numbers
-// are not in it.
+// plainProduct reports whether a line of Go adds a product that is not converted. Products with an
+// integer literal or variable do not count.
 func plainProduct(line string) bool {
 	expr, err := parser.ParseExpr("func() {\n" + line + "\n}")
 	if err != nil {

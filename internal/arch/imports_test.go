@@ -1,4 +1,4 @@
-// Package arch holds the picture of the architecture against the code.
+// Package arch checks that the code has the documented architecture.
 package arch
 
 import (
@@ -10,8 +10,8 @@ import (
 
 const module = "github.com/stet-ecs/stet/"
 
-// allowed says which packages each package may import: of this module, and of
-// others by the first elements of their path. Imports only point down.
+// allowed maps each package to the packages that it may import. Packages of other modules are given
+// by a prefix of their path. A package may import only packages below it.
 var allowed = map[string][]string{
 	"ecs/layout":          {"internal/grow"},
 	"internal/grow":       {},
@@ -80,7 +80,7 @@ var allowed = map[string][]string{
 	"benchmarks":          {},
 }
 
-// helpers are packages that only tests import.
+// helpers are packages that only tests may import.
 var helpers = []string{"disk/disktest", "internal/deep", "persist/internal/storetest", "internal/golden", "internal/arch", "persist/replica/replicatest"}
 
 func TestImportsOnlyPointDown(t *testing.T) {

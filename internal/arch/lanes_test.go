@@ -17,9 +17,9 @@ var (
 	testFunc    = regexp.MustCompile(`^(Test|Fuzz|Example)`)
 )
 
-// TestLanes_PatternsMatch checks the patterns by which the Makefile and CI select tests: each
-// alternative of a pattern must match the name of a test. A renamed test would drop out of its lane
-// unseen.
+// TestLanes_PatternsMatch checks the patterns by which the Makefile and CI select tests. Each
+// alternative of a pattern must match the name of a test. Otherwise a renamed test would silently
+// leave its lane.
 func TestLanes_PatternsMatch(t *testing.T) {
 	names := testNames(t, "../..")
 	if len(names) < 1000 {
@@ -50,8 +50,9 @@ func TestLanes_UnmatchedPattern(t *testing.T) {
 	}
 }
 
-// unmatchedPatterns returns the alternatives of -run and -skip in text that match no name, and adds
-// to n how many alternatives it looked at. The pattern "^$$" selects no test on purpose.
+// unmatchedPatterns returns the alternatives of -run and -skip in text that match no name. It adds
+// the number of checked alternatives to n. The pattern "^$$", which selects no test on purpose, is
+// ignored.
 func unmatchedPatterns(text string, names []string, n *int) (unmatched []string) {
 	for _, m := range lanePattern.FindAllStringSubmatch(text, -1) {
 		pattern := strings.ReplaceAll(m[1]+m[2], "$$", "$")
@@ -84,8 +85,8 @@ func matchesAny(pattern *regexp.Regexp, names []string) bool {
 	return false
 }
 
-// testNames returns the names of all tests, fuzz targets and examples below root, nested modules
-// included.
+// testNames returns the names of all tests, fuzz targets and examples below root, including nested
+// modules.
 func testNames(t *testing.T, root string) (names []string) {
 	t.Helper()
 	fset := token.NewFileSet()

@@ -19,23 +19,25 @@ import (
 
 var picture = flag.Bool("knots", false, "print the files of every package that need each other")
 
-// house has the limits of packages. A figure is what is measured, and of what; a
-// limit for the first word alone holds for all that have none of their own.
+// house has the limits of packages. A key is the kind of figure and the package, type or file that
+// it measures. A key with the kind alone is the default.
 var house = map[string]int{
-	"knot":                  12, // Files that need each other.
-	"knot ecs":              20,
-	"methods":               4, // Files that the exported methods of a type lie in.
-	"methods ecs.World":     8,
-	"lines":                 600, // With code, of a file that is not generated.
-	"options":               0,   // Functional: CONTRIBUTING says what there is instead.
-	"names ecs":             128, // Exported, in the scope of the package; with indexes, relations, events and pasts.
-	"names persist":         45,  // With followers, how a save is written, and ErrIrregular.
+	"knot":              12, // Files that refer to each other in a cycle.
+	"knot ecs":          20,
+	"methods":           4, // Files that contain the exported methods of a type.
+	"methods ecs.World": 8,
+	"lines":             600, // Lines with code in a file that is not generated.
+	// Types of functional options; CONTRIBUTING describes the alternative.
+	"options": 0,
+	// Exported names in the package scope, including indexes, relations, events and as-of readers.
+	"names ecs":             128,
+	"names persist":         45, // Including followers, the options of a save, and ErrIrregular.
 	"names persist/inspect": 60,
 	"names journal":         30,
 }
 
-// debts has the figures above these limits. They only fall: whoever makes one
-// smaller lowers it here, and what moves to another package takes its debt along.
+// debts has the figures above these limits. A debt may only fall. A change that lowers a figure
+// lowers its debt here. Code that moves to another package takes its debt with it.
 var debts = map[string]int{}
 
 func TestHouseLimits(t *testing.T) {
@@ -84,7 +86,7 @@ func limitOf(what string) (limit int, ok bool) {
 	return limit, ok
 }
 
-// summary is what -knots prints.
+// summary returns the text of -knots.
 func (r *room) summary() string {
 	lines, longest := 0, ""
 	for file, n := range r.lines {
@@ -105,8 +107,8 @@ func (r *room) summary() string {
 	return text
 }
 
-// rooms returns the packages of the module, by path. Their imports are read from
-// what the go command built.
+// rooms returns the packages of the module, sorted by path. Their imports are read from the export
+// data of the go command.
 func rooms(t *testing.T) (all []*room) {
 	out, err := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,GoFiles,Export", "../../...").Output()
 	if err != nil {

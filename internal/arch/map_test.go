@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestPackageList_Complete holds the list of packages in CONTRIBUTING.md to the
-// packages that are there.
-func TestPackageList_Complete(t *testing.T) {
+// TestTheMapHasEveryPackage compares the list of packages in CONTRIBUTING.md with the existing
+// packages.
+func TestTheMapHasEveryPackage(t *testing.T) {
 	text, err := os.ReadFile("../../CONTRIBUTING.md")
 	if err != nil {
 		t.Fatal(err)

@@ -13,13 +13,14 @@ import (
 	"testing/fstest"
 )
 
-// nested says which packages of this module each module in a directory below it
-// may import. Nothing here imports them: they are in no row of allowed.
+// nested maps the directory of each nested module to the packages of this module that it may
+// import. This module imports no nested module, so allowed has no rows for them.
 var nested = map[string][]string{
-	"persist/inspect/web/browsertest": {}, // Tests only.
+	"persist/inspect/web/browsertest": {}, // It contains only tests.
 	"cmd/ecsdump-tables":              {"ecs/layout", "internal/dump"},
 	"persist/replica/natslog": {"persist/replica", "disk", "internal/dump",
-		"ecs", "journal", "persist", "persist/inspect", "persist/inspect/web"}, // Its example keeps a world, and shows it.
+		// Its example keeps a world and serves a page about it.
+		"ecs", "journal", "persist", "persist/inspect", "persist/inspect/web"},
 }
 
 func TestNestedModules_Imports(t *testing.T) {
@@ -42,9 +43,9 @@ func TestNestedModules_Imports(t *testing.T) {
 	}
 }
 
-// TestWorkspace_Complete holds go.work to the modules that are there, so that go test work runs
-// the tests of all.
-func TestWorkspace_Complete(t *testing.T) {
+// TestTheWorkspaceHasEveryModule compares go.work with the existing modules. So "go test work" runs
+// the tests of all modules.
+func TestTheWorkspaceHasEveryModule(t *testing.T) {
 	text, err := os.ReadFile("../../go.work")
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +79,8 @@ func TestNestedImportsAreFound(t *testing.T) {
 	}
 }
 
-// nestedImports returns what the modules below root import of this one, by their
-// directories.
+// nestedImports returns the packages of this module that nested modules below root import, by
+// directory of the module.
 func nestedImports(t *testing.T, root fs.FS) map[string][]string {
 	imports := map[string][]string{}
 	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
@@ -90,7 +91,8 @@ func nestedImports(t *testing.T, root fs.FS) map[string][]string {
 		case d.IsDir() && name != "." && (base == "testdata" || strings.ContainsAny(base[:1], "._")):
 			return fs.SkipDir
 		case base == "go.mod" && name != base:
-			imports[path.Dir(name)] = append(imports[path.Dir(name)], []string{}...) // Also without any.
+			// Add a module without imports, too.
+			imports[path.Dir(name)] = append(imports[path.Dir(name)], []string{}...)
 		case !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go"):
 		default:
 			return importsOf(root, name, imports)
@@ -103,7 +105,8 @@ func nestedImports(t *testing.T, root fs.FS) map[string][]string {
 	return imports
 }
 
-// importsOf adds those of a file to the nested module that it is in, if any.
+// importsOf adds the imports of a file to the nested module that contains the file. It ignores
+// files of the root module.
 func importsOf(root fs.FS, name string, imports map[string][]string) error {
 	owner := path.Dir(name)
 	for ; owner != "."; owner = path.Dir(owner) {

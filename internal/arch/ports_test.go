@@ -17,11 +17,11 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// ports are the systems and processors for which everything must compile, beside those
-// that tests run on. `make ports` builds for them what this checks only by types, which
-// takes seconds instead of minutes: a constant that an int of 32 bits cannot hold, or a
-// call that a system does not have, is found here too. The first two have one of each;
-// the others are looked at where STET_DEEP asks for all, as CI does.
+// ports are further systems and processors on which the code must compile, besides those that run
+// the tests. `make ports` compiles for all of them. This test only checks types, which takes
+// seconds instead of minutes. It finds constants that overflow a 32-bit int and calls that a system
+// lacks. The first two ports cover one case of each. The other ports are checked only with
+// STET_DEEP, as in CI.
 var ports = []string{"linux/386", "windows/amd64", "linux/arm", "darwin/arm64", "freebsd/amd64"}
 
 func TestPorts_Types(t *testing.T) {
@@ -57,9 +57,10 @@ func TestPorts_NarrowInt(t *testing.T) {
 	}
 }
 
-// checkTypes returns the type errors of this module's packages for a processor. listed is the
-// output of go list -deps -json: each package follows those that it imports. Files are on the
-// disk, or in source. visit, which may be nil, is called for each package of the module.
+// checkTypes returns the type errors of the packages of this module for a processor. listed is the
+// output of go list -deps -json, in which a package follows its imports. Files are read from
+// source, or from the disk if source is nil. If visit is not nil, it is called for each package of
+// the module.
 func checkTypes(processor, listed string, source map[string]string, visit func(*token.FileSet, []*ast.File, *types.Info)) (errs []error) {
 	fset, checked := token.NewFileSet(), map[string]*types.Package{"unsafe": types.Unsafe}
 	for d := json.NewDecoder(strings.NewReader(listed)); ; {
@@ -73,7 +74,8 @@ func checkTypes(processor, listed string, source map[string]string, visit func(*
 		} else if err != nil {
 			return append(errs, err)
 		}
-		if p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") { // The go command makes the latter.
+		// The go command generates packages named *.test.
+		if p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") {
 			continue
 		}
 		ours := strings.HasPrefix(p.ImportPath, module)
@@ -91,7 +93,7 @@ func checkTypes(processor, listed string, source map[string]string, visit func(*
 		}
 		conf := types.Config{
 			Sizes:            types.SizesFor("gc", processor),
-			IgnoreFuncBodies: !ours, // What others compile is theirs to test.
+			IgnoreFuncBodies: !ours, // Function bodies of other modules are not checked.
 			FakeImportC:      true,
 			Importer: importMap(func(path string) *types.Package {
 				if mapped, ok := p.ImportMap[path]; ok {
@@ -113,7 +115,7 @@ func checkTypes(processor, listed string, source map[string]string, visit func(*
 	}
 }
 
-// An importMap finds packages that are checked already.
+// An importMap finds packages that are already checked.
 type importMap func(path string) *types.Package
 
 func (m importMap) Import(path string) (*types.Package, error) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestReadmeProgramRuns runs the program in the README twice in one directory:
-// the second run must go on where the first one ended.
+// TestReadmeProgramRuns runs the program in the README twice in one directory. The second run must
+// continue the state of the first.
 func TestReadmeProgramRuns(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {

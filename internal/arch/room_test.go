@@ -13,16 +13,16 @@ import (
 	"strings"
 )
 
-// A room is a package as its files see each other. File a refers to file b if
-// something declared in a uses a name, a field or a method declared in b; a
-// method is declared in the file that it is written in, wherever its type is.
+// A room is a package as a graph of its files. File a refers to file b if a declaration in a uses a
+// name, a field or a method that b declares. A method belongs to the file in which it is declared,
+// not to the file of its type.
 type room struct {
-	path    string                         // Below the module.
-	lines   map[string]int                 // With code, by file.
-	names   int                            // Exported, in the package's scope.
-	options int                            // Exported types of functional options.
+	path    string                         // Path below the module.
+	lines   map[string]int                 // Number of lines with code, by file.
+	names   int                            // Number of exported names in the package scope.
+	options int                            // Number of exported types of functional options.
 	methods map[string]map[string]bool     // The files with exported methods, by type.
-	refs    map[string]map[string][]string // From file to file: "user → used", each once.
+	refs    map[string]map[string][]string // From file to file: each "user → used" once.
 }
 
 // newRoom type-checks the files of a package.
@@ -56,7 +56,8 @@ func newRoom(path string, files []string, imports types.Importer, source func(fi
 	return r, nil
 }
 
-// codeLines returns the number of lines of a file on which code begins or ends. A generated file has none.
+// codeLines returns the number of lines of a file on which code begins or ends. It returns 0 for a
+// generated file.
 func codeLines(fset *token.FileSet, tree *ast.File) int {
 	if ast.IsGenerated(tree) {
 		return 0
@@ -74,8 +75,8 @@ func codeLines(fset *token.FileSet, tree *ast.File) int {
 	return len(lines)
 }
 
-// spread finds the files with the exported methods of a type. Those of unexported
-// types that it embeds are its own, since go doc knows no other owner.
+// spread records the files with the exported methods of a type. Promoted methods of embedded
+// unexported types count, because go doc lists them with this type.
 func (r *room) spread(fset *token.FileSet, obj types.Object) {
 	if _, ok := obj.(*types.TypeName); !ok || types.IsInterface(obj.Type()) {
 		return
@@ -90,7 +91,8 @@ func (r *room) spread(fset *token.FileSet, obj types.Object) {
 	}
 }
 
-// isOption reports whether obj is a type of functions that set something.
+// isOption reports whether obj is a functional option: a type of functions that take one pointer
+// and return nothing.
 func isOption(obj types.Object) bool {
 	_, isType := obj.(*types.TypeName)
 	f, isFunc := obj.Type().Underlying().(*types.Signature)
@@ -108,10 +110,11 @@ func deref(t types.Type) types.Type {
 	return t
 }
 
-// connect finds the references.
+// connect finds the references between the files.
 func (r *room) connect(fset *token.FileSet, trees []*ast.File, info *types.Info) {
 	fileOf := func(pos token.Pos) string { return filepath.Base(fset.Position(pos).Filename) }
-	names := map[types.Object]string{} // With the type before a field or method.
+	// A field or method has the name of its type before its own.
+	names := map[types.Object]string{}
 	each := func(visit func(file, user string, id *ast.Ident)) {
 		for _, tree := range trees {
 			for _, d := range declarations(tree) {
@@ -132,7 +135,7 @@ func (r *room) connect(fset *token.FileSet, trees []*ast.File, info *types.Info)
 			}
 		case *types.Func:
 			if names[obj] = user; user != obj.Name() && !strings.HasSuffix(user, "."+obj.Name()) {
-				names[obj] = user + "." + obj.Name() // Of an interface.
+				names[obj] = user + "." + obj.Name() // A method of an interface.
 			}
 		}
 	})
@@ -157,7 +160,7 @@ func add[V any](m map[string]map[string]V, a, b string, v V) {
 	m[a][b] = v
 }
 
-// origin returns the declared object of which obj may be an instance.
+// origin returns the generic object that obj is an instance of, or obj.
 func origin(obj types.Object) types.Object {
 	switch obj := obj.(type) {
 	case *types.Func:
@@ -168,7 +171,7 @@ func origin(obj types.Object) types.Object {
 	return obj
 }
 
-// A declaration is one at the top of a file, named as in go doc: Type.Method.
+// A declaration is a top-level declaration of a file, named as in go doc: Type.Method.
 type declaration struct {
 	name string
 	node ast.Node
@@ -197,7 +200,7 @@ func declarations(tree *ast.File) (all []declaration) {
 	return all
 }
 
-// receiver returns the name of the type of a receiver.
+// receiver returns the type name of a receiver.
 func receiver(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.StarExpr:
@@ -210,15 +213,14 @@ func receiver(x ast.Expr) string {
 	return x.(*ast.Ident).Name
 }
 
-// An edge leads from a file to one that it refers to.
+// An edge leads from a file to a file that it refers to.
 type edge struct{ from, to string }
 
-// knots returns the sets of two and more files of which each refers to every
-// other, straight or by way of others in the set: the largest first. It is as if
-// the edges that are cut were not there.
+// knots returns the strongly connected sets of two or more files, the largest first. It ignores the
+// edges in cut.
 func (r *room) knots(cut ...edge) (knots [][]string) {
-	// Tarjan's algorithm: the stack holds files whose knot is not known; low is the
-	// earliest of them that a file reaches.
+	// Tarjan's algorithm. The stack holds the files whose knot is not complete. low is the lowest
+	// number of a file on the stack that a file reaches.
 	number, low := map[string]int{}, map[string]int{}
 	var stack []string
 	var visit func(file string)
@@ -253,7 +255,7 @@ func (r *room) knots(cut ...edge) (knots [][]string) {
 	return knots
 }
 
-// knot returns the size of the largest knot: 1 if no two files need each other.
+// knot returns the size of the largest knot, or 1 if there is none.
 func (r *room) knot(cut ...edge) int {
 	if knots := r.knots(cut...); len(knots) > 0 {
 		return len(knots[0])
@@ -261,7 +263,7 @@ func (r *room) knot(cut ...edge) int {
 	return 1
 }
 
-// cycle returns a shortest way from a file of the knot back to it.
+// cycle returns a shortest cycle in the knot.
 func (r *room) cycle(knot []string) (shortest []edge) {
 	for _, start := range knot {
 		ways, next := map[string][]edge{start: nil}, []string{start}
@@ -282,8 +284,8 @@ func (r *room) cycle(knot []string) (shortest []edge) {
 	return shortest
 }
 
-// cuts returns the single edges whose cutting makes the largest knot smallest, at
-// most n: those with the fewest references first among equals.
+// cuts returns at most n edges of the knot. Removing one of them makes the largest knot smaller.
+// The edges with the smallest remaining knot come first, then those with the fewest references.
 func (r *room) cuts(knot []string, n int) (text []string) {
 	type candidate struct {
 		edge
@@ -306,7 +308,7 @@ func (r *room) cuts(knot []string, n int) (text []string) {
 	return text
 }
 
-// tell describes e by at most n of its references.
+// tell describes e with at most n of its references.
 func (r *room) tell(e edge, n int) string {
 	uses := r.refs[e.from][e.to]
 	text := strings.Join(uses[:min(n, len(uses))], ", ")
@@ -316,7 +318,7 @@ func (r *room) tell(e edge, n int) string {
 	return fmt.Sprintf("%s → %s (%s)", e.from, e.to, text)
 }
 
-// describe says which files the knot has and where to begin untying it.
+// describe lists the files of the knot, a shortest cycle, and the best edges to remove.
 func (r *room) describe(knot []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d files of %s need each other: %s\n", len(knot), len(r.lines), r.path, strings.Join(knot, " "))

@@ -9,10 +9,11 @@ import (
 	"testing"
 )
 
-// A directSync is a call of SyncDir as a method. It fails on file systems that cannot sync directories.
+// A directSync is a call of the method SyncDir. It fails on file systems that cannot sync
+// directories.
 var directSync = regexp.MustCompile(`\b([A-Za-z]\w*)\.SyncDir\(`)
 
-// directSyncs returns the calls in a source that are not of the function disk.SyncDir.
+// directSyncs returns the calls of SyncDir in source, except those of the function disk.SyncDir.
 func directSyncs(source string) (calls []string) {
 	for _, call := range directSync.FindAllStringSubmatch(source, -1) {
 		if call[1] != "disk" {
@@ -22,9 +23,11 @@ func directSyncs(source string) (calls []string) {
 	return calls
 }
 
-// Stores must open where directories cannot be synced, so everything calls disk.SyncDir.
+// Stores must open on file systems that cannot sync directories, so all code calls the function
+// disk.SyncDir.
 func TestSyncDir_OnlyByDisk(t *testing.T) {
-	allowed := map[string]int{"persist/open.go": 1} // It asks whether the file system can sync directories.
+	// It checks whether the file system can sync directories.
+	allowed := map[string]int{"persist/open.go": 1}
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		name := filepath.ToSlash(strings.TrimPrefix(path, filepath.Join("..", "..")+string(filepath.Separator)))
 		if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "disk/") {

@@ -1,9 +1,9 @@
-// Command benchdata makes what the figures of ecsdump are measured on: a save of 1 GB, a store
-// of 50,000 ticks, and one of 200,000 entities and 5,000 ticks with branches and marks.
+// Command benchdata writes the data sets for the benchmarks of ecsdump. They are a save of 1 GB, a
+// store of 50,000 ticks, and a store of 200,000 entities and 5,000 ticks with branches and marks.
 //
 //	go run ./internal/benchdata DIR [large.save|long|wide]...
 //
-// The seeds are fixed, so that two machines measure the same bytes but for times.
+// The seeds are fixed, so the data sets of two machines differ only in times.
 package main
 
 import (
@@ -19,7 +19,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// The components: small and large ones, tags, references to other entities, rows that vary.
+// The components are small and large ones, tags, references to other entities, and rows of variable
+// size.
 type (
 	Position  struct{ X, Y, Z float64 }
 	Velocity  struct{ X, Y, Z float32 }
@@ -43,7 +44,7 @@ type (
 	Score struct{ Points, Waves int64 }
 )
 
-// A game is a world with all of them.
+// A game is a world with all of these components.
 type game struct {
 	*ecs.World
 	position  *ecs.Storage[Position]
@@ -77,7 +78,7 @@ func newGame(seed uint64) *game {
 	}
 }
 
-// create creates an entity with some of the components: which, goes by its number.
+// create creates an entity with some components, chosen by its number n.
 func (g *game) create(n int) ecs.Entity {
 	e := g.Create()
 	r := g.random
@@ -113,26 +114,26 @@ func (g *game) create(n int) ecs.Entity {
 	return e
 }
 
-// any returns an entity that is alive.
+// any returns a random entity that is alive.
 func (g *game) any() ecs.Entity {
 	all := g.Entities()
 	return all[g.random.IntN(len(all))]
 }
 
-// large makes a save of about 1 GB.
+// large writes a save of about 1 GB.
 func large(ctx context.Context, path string) error {
 	g := newGame(1)
 	for n := range 7_600_000 {
 		g.create(n)
 	}
-	for range 20_000 { // Some indices are free, and rows are not in the order of indices.
+	for range 20_000 { // Free some indices, so that rows are not in index order.
 		g.Destroy(g.any())
 	}
 	*g.score.Mut() = Score{7, 7}
 	return persist.Save(ctx, path, g.World)
 }
 
-// step changes rows of g: some move, are hit, come and go.
+// step changes some rows of g. It also destroys an entity and creates one.
 func (g *game) step(rows int) {
 	all := g.Entities()
 	for range rows {
@@ -148,8 +149,9 @@ func (g *game) step(rows int) {
 	g.score.Mut().Points++
 }
 
-// journaled makes a store of a world of so many entities, whose ticks change so many rows. Now
-// and then a tick gets a name, and the world goes back, so that the journal has branches.
+// journaled writes a store of a world. Each tick changes the given number of rows. Every 500th tick
+// gets a mark. If branchEvery is not 0, the world is rewound by 20 ticks after so many ticks, so
+// the journal has branches.
 func journaled(ctx context.Context, path string, seed uint64, entities, ticks, rows, branchEvery int) error {
 	g := newGame(seed)
 	for n := range entities {
@@ -179,7 +181,7 @@ func journaled(ctx context.Context, path string, seed uint64, entities, ticks, r
 	return s.Close(ctx)
 }
 
-// made are the things to make, by the names that they have in DIR.
+// made maps the name of each data set in DIR to the function that writes it.
 var made = map[string]func(ctx context.Context, path string) error{
 	"large.save": large,
 	"long":       func(ctx context.Context, path string) error { return journaled(ctx, path, 2, 500, 50_000, 8, 0) },
@@ -197,7 +199,7 @@ func main() {
 	}
 }
 
-// run makes those of names in dir; none means all. What is there already stays.
+// run writes the named data sets into dir, or all of them without names. It skips existing ones.
 func run(ctx context.Context, dir string, names []string) error {
 	if len(names) == 0 {
 		names = []string{"large.save", "long", "wide"}

@@ -1,6 +1,6 @@
-// Package deep says how much tests try. Without more they try what finds nearly
-// all mistakes in a minute; with STET_DEEP=1 in the environment, as CI sets it at night,
-// they try all that they are made for.
+// Package deep says how many cases tests try. By default they try the cases that find nearly all
+// faults within a minute. With STET_DEEP=1 in the environment, which CI sets at night, they try all
+// cases.
 package deep
 
 import (
@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// plainGC is how many percent a heap grows before it is collected in tests that try some.
-// Their heaps are a few megabytes, so that collecting them at Go's 100 takes a fifth of
-// the time. Benchmarks measure with what programs have.
+// plainGC is the GOGC percentage of tests without STET_DEEP. Their heaps are a few megabytes, and
+// with the default of 100 garbage collection takes a fifth of the time. Benchmarks use the default.
 const plainGC = 400
 
 func init() {
@@ -22,7 +21,7 @@ func init() {
 	}
 }
 
-// Or returns all if STET_DEEP is set, some if it is not.
+// Or returns all if STET_DEEP is set, else some.
 func Or[T any](some, all T) T {
 	if os.Getenv("STET_DEEP") != "" {
 		return all

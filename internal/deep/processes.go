@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Processes skips a test that starts other processes, or talks to them, where a system has
-// none: under WebAssembly.
+// Processes skips a test that starts processes or communicates with them, on systems without
+// processes (WebAssembly).
 func Processes(t testing.TB) {
 	t.Helper()
 	if runtime.GOARCH == "wasm" {

@@ -1,5 +1,4 @@
-// Package golden compares what tests got with files of what they want, line by
-// line.
+// Package golden compares the output of tests with golden files, line by line.
 package golden
 
 import (
@@ -10,12 +9,12 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// Update says that tests write what they want anew instead of comparing.
+// Update is the flag -update: tests write the golden files instead of comparing.
 var Update = flag.Bool("update", false, "write wanted output anew; what earlier versions wrote, and must be read for ever, only if it is not there")
 
 const hint = "if that is right, write it anew: go test -update"
 
-// Check compares got with the text in a file.
+// Check compares got with the text in a golden file.
 func Check(t testing.TB, file, got string) {
 	t.Helper()
 	if *Update {
@@ -29,7 +28,7 @@ func Check(t testing.TB, file, got string) {
 	}
 }
 
-// Kept compares got with the text in a file that is never written anew.
+// Kept compares got with the text in a file that is never rewritten.
 func Kept(t testing.TB, file, got string) {
 	t.Helper()
 	if d := differs(t, file, got); d != "" {

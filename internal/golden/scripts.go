@@ -8,8 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Scripts runs the scripts that p says. What they compare is written anew with
-// -update.
+// Scripts runs the test scripts that p selects. With -update it rewrites the golden files in them.
 func Scripts(t *testing.T, p testscript.Params) {
 	t.Helper()
 	t.Cleanup(func() {
