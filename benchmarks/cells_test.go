@@ -27,27 +27,26 @@ var (
 	cellSkews   = []float64{0, 0.5, 0.8, 0.99}
 )
 
-// BenchmarkCells is the benchmark of Vaz Salles and others, "An evaluation of
-// checkpoint recovery for massively multiplayer online games" (VLDB 2009), as far
-// as it is about the running game: ten million cells of 4 bytes, each a component
-// of an entity of its own; ticks 30 times a second that each update 1000 to
-// 256 000 cells, drawn by Zipf's law in the order of their rank, with snapshots to disk
-// one after the other.
+// BenchmarkCells is a benchmark of Vaz Salles and others, "An evaluation of checkpoint recovery for
+// massively multiplayer online games" (VLDB 2009). It covers only the running game. A world has ten
+// million cells of 4 bytes, each a component of its own entity. There are 30 ticks per second, and
+// a tick updates 1000 to 256 000 cells. The cells are drawn by Zipf's law, ranked in storage order.
+// Snapshots are written to disk one after the other.
 //
-// It tells how much longer than without persistence the median and the worst
-// tick take:
+// It reports by how much persistence lengthens the median and the worst tick:
 //
-//	stet  a store: every tick in the journal, fsync every 100 ms, and a snapshot
-//	      begun as soon as the one before is on disk
-//	copy  a tick that finds the last copy on disk copies all cells, which stops
-//	      the world, and a goroutine writes them to a file; there is no journal
+//	stet  a store: every tick in the journal, fsync every 100 ms, and a new snapshot
+//	      as soon as the previous one is on disk
+//	copy  no journal: once the last copy is on disk, the next tick copies all cells,
+//	      which stops the world, and a goroutine writes the copy to a file
 func BenchmarkCells(b *testing.B) {
-	dir := b.TempDir() // Not of a size and skew: all use one store.
+	// All sizes and skews use one store, so its directory belongs to the outer benchmark.
+	dir := b.TempDir()
 	var g *cellGame
 	for _, skew := range cellSkews {
 		for _, updates := range cellUpdates {
 			b.Run(fmt.Sprintf("skew-%v/%dk", skew, updates/1000), func(b *testing.B) {
-				if g == nil { // Setting up takes seconds.
+				if g == nil { // The setup takes seconds.
 					g = newCellGame(b, dir)
 				}
 				g.choose(skew)
@@ -60,11 +59,11 @@ func BenchmarkCells(b *testing.B) {
 	}
 }
 
-// A cell is what the paper's table has in a row and a column.
+// A cell is a cell of the table in the paper, at a row and a column.
 type cell struct{ Value int32 }
 
-// A cellGame is the same world three times: alone, with a store, and as a slice
-// that is copied. All get the same updates in turns.
+// A cellGame is a world in three forms: without persistence, with a store, and with copies of its
+// cells. All forms receive the same updates.
 type cellGame struct {
 	plainWorld    *ecs.World
 	plain, stored *ecs.Storage[cell]
@@ -72,14 +71,14 @@ type cellGame struct {
 	dir           string
 
 	copied []cell
-	packed []byte     // The copy as it is written.
-	writer chan error // Of the file with the copy; nil: none is under way.
+	packed []byte     // The encoded copy.
+	writer chan error // Receives the error of the running write; nil: no write is running.
 	copies int
 
 	rng     *rand.Rand
 	ranks   *zipf
 	skew    float64
-	updated []uint32 // Cells of a tick.
+	updated []uint32 // Cells that a tick updates.
 }
 
 func newCellGame(b *testing.B, dir string) *cellGame {
@@ -93,7 +92,7 @@ func newCellGame(b *testing.B, dir string) *cellGame {
 	var err error
 	g.store, err = persist.Open(context.Background(), filepath.Join(g.dir, "store"), world, persist.Options{
 		Sync:          journal.SyncEvery(100 * time.Millisecond),
-		SnapshotBytes: 1, // As soon as none is under way.
+		SnapshotBytes: 1, // Start a snapshot as soon as none is running.
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -110,14 +109,14 @@ func newCells() (*ecs.World, *ecs.Storage[cell]) {
 	return w, s
 }
 
-// choose makes later updates have that skew.
+// choose sets the skew of later updates.
 func (g *cellGame) choose(skew float64) {
 	if g.skew != skew {
 		g.skew, g.ranks = skew, newZipf(g.rng, *cells, skew)
 	}
 }
 
-// play runs ticks of so many updates and reports what persistence added to them.
+// play runs ticks with so many updates each, and reports the time that persistence added.
 func (g *cellGame) play(b *testing.B, updates, ticks int) {
 	var plain, stored, copying []time.Duration
 	copies := g.copies
@@ -142,7 +141,7 @@ func (g *cellGame) play(b *testing.B, updates, ticks int) {
 	slices.Sort(stored)
 	slices.Sort(copying)
 	alone := plain[ticks/2]
-	b.ReportMetric(0, "ns/op") // It says nothing.
+	b.ReportMetric(0, "ns/op") // Not meaningful here.
 	b.ReportMetric(milliseconds(stored[ticks/2]-alone), "stet-median-ms")
 	b.ReportMetric(milliseconds(stored[ticks-1]-alone), "stet-worst-ms")
 	b.ReportMetric(milliseconds(copying[ticks/2]), "copy-median-ms")
@@ -173,7 +172,7 @@ func (g *cellGame) update(s *ecs.Storage[cell]) {
 	}
 }
 
-// copyIfDue copies all cells if the copy before is on disk.
+// copyIfDue copies all cells if the previous copy is on disk.
 func (g *cellGame) copyIfDue(b *testing.B) {
 	if g.writer != nil {
 		select {
@@ -206,8 +205,7 @@ func (g *cellGame) writeCopy() error {
 	return f.Sync()
 }
 
-// end checks that both worlds have the same cells, and what the store would be
-// recovered as.
+// end checks that both worlds have the same cells, and that the store recovers the same state.
 func (g *cellGame) end(b *testing.B) {
 	if g.writer != nil {
 		<-g.writer

@@ -2,11 +2,11 @@ package benchmarks
 
 import "github.com/stet-ecs/stet/ecs"
 
-// few is the number of entities below which go-ecs-benchmarks ends them one by
-// one, newest first, rather than all at once.
+// few is a number of entities. With fewer entities, go-ecs-benchmarks destroys them one by one,
+// newest first, instead of all at once.
 const few = 64
 
-// end ends entities, which are all there are in w, and returns the empty slice.
+// end destroys entities, which are all entities of w, and returns the empty slice.
 func end(w *ecs.World, entities []ecs.Entity) []ecs.Entity {
 	if len(entities) >= few {
 		w.Clear()
@@ -18,7 +18,7 @@ func end(w *ecs.World, entities []ecs.Entity) []ecs.Entity {
 	return entities[:0]
 }
 
-// create2comp: n entities with two components, one by one, kept in a slice.
+// create2comp creates n entities with two components, one by one, and stores them in a slice.
 func create2comp(n int) *work {
 	m := newMovers()
 	return &work{
@@ -40,7 +40,7 @@ func create2comp(n int) *work {
 	}
 }
 
-// create10comp: the same with ten components.
+// create10comp is create2comp with ten components.
 func create10comp(n int) *work {
 	w := ecs.NewWorld(ecs.Options{})
 	x := newExtras(w)
@@ -60,14 +60,13 @@ func create10comp(n int) *work {
 	}
 }
 
-// delete2comp: n entities with two components are ended, one by one in the order
-// in which they were made.
+// delete2comp destroys n entities with two components, one by one in creation order.
 func delete2comp(n int) *work {
 	m := newMovers()
 	return deleted(m.world, n, func() ecs.Entity { return m.move(velocity{}) })
 }
 
-// delete10comp: the same with ten components.
+// delete10comp is delete2comp with ten components.
 func delete10comp(n int) *work {
 	w := ecs.NewWorld(ecs.Options{})
 	x := newExtras(w)
@@ -97,10 +96,10 @@ func deleted(w *ecs.World, n int, create func() ecs.Entity) *work {
 	}
 }
 
-// addRemove: n entities with a position; all get a velocity, then all lose it.
+// addRemove adds a velocity to n entities with a position, then removes it from all of them.
 func addRemove(n int) *work { return addedRemoved(n, newMovers(), func(ecs.Entity) {}) }
 
-// addRemoveLarge: the same with ten components more.
+// addRemoveLarge is addRemove for entities with ten more components.
 func addRemoveLarge(n int) *work {
 	m := newMovers()
 	return addedRemoved(n, m, newExtras(m.world).all)
@@ -127,7 +126,7 @@ func addedRemoved(n int, m *movers, more func(ecs.Entity)) *work {
 	}
 }
 
-// newWorld: a world that has nothing in it.
+// newWorld creates an empty world.
 func newWorld(int) *work {
 	var w *ecs.World
 	return &work{

@@ -28,8 +28,8 @@ func moveRuns(q *ecs.Query2[position, velocity]) {
 	}
 }
 
-// queries returns the forms of a query over the world that fill makes: it adds
-// the velocity to the position of each of n entities.
+// queries returns the forms of a query over the world that fill makes. The query adds the velocity
+// of each of n entities to its position.
 func queries(fill func(n int) *movers) (forms []form) {
 	for _, f := range queryForms {
 		forms = append(forms, form{f.name, func(n int) *work {
@@ -45,7 +45,7 @@ func queries(fill func(n int) *movers) (forms []form) {
 	return forms
 }
 
-// sum returns the sum of the positions, both axes.
+// sum returns the sum of all coordinates.
 func (m *movers) sum() (sum float64) {
 	for _, p := range m.positions.Values() {
 		sum += p.X + p.Y
@@ -53,8 +53,7 @@ func (m *movers) sum() (sum float64) {
 	return sum
 }
 
-// query2comp: n entities with both components, ten times as many with a position
-// only.
+// query2comp makes n entities with both components, and ten times as many with only a position.
 func query2comp(n int) *movers {
 	m := newMovers()
 	for range 10 * n {
@@ -66,8 +65,7 @@ func query2comp(n int) *movers {
 	return m
 }
 
-// query32arch: n entities with both components, each with another subset of five
-// more.
+// query32arch makes n entities with both components, each with a subset of five more components.
 func query32arch(n int) *movers {
 	m := newMovers()
 	x := newExtras(m.world)
@@ -77,8 +75,8 @@ func query32arch(n int) *movers {
 	return m
 }
 
-// query256arch: n entities with both components, four times as many with a
-// position and a subset of eight more.
+// query256arch makes n entities with both components, and four times as many with a position and a
+// subset of eight more components.
 func query256arch(n int) *movers {
 	m := newMovers()
 	x := newExtras(m.world)
@@ -93,7 +91,7 @@ func query256arch(n int) *movers {
 
 var sink float64
 
-// random: the positions of n entities, in a random order.
+// random reads the positions of n entities in random order.
 func random(n int) *work {
 	m := newMovers()
 	for range n {

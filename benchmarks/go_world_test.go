@@ -22,12 +22,12 @@ type (
 	c10      struct{ X, Y float64 }
 )
 
-// movers is a world of entities with positions, some of which have velocities.
+// movers is a world of entities with positions. Some of them have velocities.
 type movers struct {
 	world      *ecs.World
 	positions  *ecs.Storage[position]
 	velocities *ecs.Storage[velocity]
-	entities   []ecs.Entity // Those that the definition works on.
+	entities   []ecs.Entity // The entities that the definition uses.
 }
 
 func newMovers() *movers {
@@ -35,14 +35,14 @@ func newMovers() *movers {
 	return &movers{world: w, positions: ecs.MustRegister[position](w), velocities: ecs.MustRegister[velocity](w)}
 }
 
-// place makes an entity with a position.
+// place creates an entity with a position.
 func (m *movers) place() ecs.Entity {
 	e := m.world.Create()
 	m.positions.Set(e, position{})
 	return e
 }
 
-// move makes an entity with a position and a velocity.
+// move creates an entity with a position and a velocity.
 func (m *movers) move(v velocity) ecs.Entity {
 	e := m.world.Create()
 	m.positions.Set(e, position{})
@@ -50,8 +50,8 @@ func (m *movers) move(v velocity) ecs.Entity {
 	return e
 }
 
-// extras are c1 … c10: the storages, and for worlds whose making is not timed how
-// to give each of them to an entity.
+// extras holds the storages of c1 to c10. The functions in give add these components to an entity,
+// in worlds whose setup is not timed.
 type extras struct {
 	c1  *ecs.Storage[c1]
 	c2  *ecs.Storage[c2]
@@ -84,7 +84,7 @@ func extra[T any](w *ecs.World, x *extras) *ecs.Storage[T] {
 	return s
 }
 
-// some gives e those of the first n components whose bits are set in i.
+// some adds to e those of the first n components whose bits are set in i.
 func (x *extras) some(e ecs.Entity, n, i int) {
 	for bit, give := range x.give[:n] {
 		if i>>bit&1 == 1 {
@@ -93,7 +93,7 @@ func (x *extras) some(e ecs.Entity, n, i int) {
 	}
 }
 
-// all gives e all ten.
+// all adds all ten components to e.
 func (x *extras) all(e ecs.Entity) {
 	x.c1.Set(e, c1{})
 	x.c2.Set(e, c2{})

@@ -13,7 +13,7 @@ type (
 
 const bodies = 10_000
 
-// bodyWorld is a world of entities that have all four.
+// bodyWorld is a world of entities with all four components.
 type bodyWorld struct {
 	world      *ecs.World
 	transforms *ecs.Storage[transform]
@@ -44,7 +44,7 @@ func (b *bodyWorld) insert(n int, m matrix) {
 	}
 }
 
-// simpleInsert: a new world with 10 000 bodies.
+// simpleInsert creates a world with 10 000 bodies.
 func simpleInsert(n int) *work {
 	var b *bodyWorld
 	tracked := false
@@ -61,7 +61,7 @@ func simpleInsert(n int) *work {
 	}
 }
 
-// simpleIter: the speed of 10 000 bodies is added to their place.
+// simpleIter adds the speed of 10 000 bodies to their places.
 var simpleIter = []form{
 	{"all", func(n int) *work {
 		b := newBodyWorld()
@@ -94,7 +94,7 @@ func (v *vector) add(o vector) {
 	v.Z += o.Z
 }
 
-// exact is the largest count up to which a float32 counts by ones.
+// exact is the largest integer up to which a float32 represents every integer.
 const exact = 1 << 24
 
 func (b *bodyWorld) moved(repeat func()) *work {
@@ -108,8 +108,8 @@ func (b *bodyWorld) moved(repeat func()) *work {
 	}}
 }
 
-// heavyCompute: the transforms of 1000 bodies are inverted a hundred times, and
-// turn their places.
+// heavyCompute inverts the transforms of 1000 bodies a hundred times, and applies them to the
+// places.
 var heavyCompute = []form{
 	{"all", func(n int) *work {
 		b, q := heavyWorld(n)
@@ -160,7 +160,8 @@ func invertRun(run ecs.Run2[transform, place]) {
 
 func (b *bodyWorld) inverted(repeat func()) *work {
 	return &work{world: b.world, repeat: repeat, check: func(int) bool {
-		for _, t := range b.transforms.Values() { // Rounding piles up, but an inverse it stays.
+		// Rounding errors add up, but the matrix stays invertible.
+		for _, t := range b.transforms.Values() {
 			inv, ok := t.M.inverse()
 			if product := t.M.times(&inv); !ok || !product.near(identity()) {
 				return false

@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The other components of ecs_bench_suite: a number each.
+// The other components of ecs_bench_suite. Each is a number.
 type (
 	data float32
 
@@ -44,8 +44,8 @@ const (
 	bunch         = 10_000
 )
 
-// fragmentedIter: 20 entities with each of 26 components; all have a number more,
-// which is doubled.
+// fragmentedIter doubles a number. There are 26 components with 20 entities each, and all of these
+// entities have the number, too.
 var fragmentedIter = []form{
 	{"all", func(int) *work {
 		w, values := fragments()
@@ -110,7 +110,7 @@ func addLetter[T ~float32](w *ecs.World, values *ecs.Storage[data]) {
 	}
 }
 
-// doubled checks what is left of doubling 1 so often; soon it is infinite.
+// doubled checks the result of doubling 1 that many times, which soon is infinite.
 func doubled(w *ecs.World, values *ecs.Storage[data], repeat func()) *work {
 	return &work{world: w, repeat: repeat, check: func(times int) bool {
 		for _, v := range values.Values() {
@@ -122,8 +122,8 @@ func doubled(w *ecs.World, values *ecs.Storage[data], repeat func()) *work {
 	}}
 }
 
-// scheduleWorld is the world of schedule: four bunches of entities with (A, B),
-// (A, B, C), (A, B, C, D) and (A, B, C, E).
+// scheduleWorld is the world of schedule. It has four bunches of entities, with (A, B), (A, B, C),
+// (A, B, C, D) and (A, B, C, E).
 type scheduleWorld struct {
 	world *ecs.World
 	a     *ecs.Storage[letterA]
@@ -156,7 +156,7 @@ func newScheduleWorld() *scheduleWorld {
 	return s
 }
 
-// add adds an entity of a bunch. Each component has a number of its own.
+// add creates an entity of a bunch. Each component has a different number.
 func (s *scheduleWorld) add(bunch int) {
 	e := s.world.Create()
 	s.a.Set(e, 1)
@@ -172,8 +172,8 @@ func (s *scheduleWorld) add(bunch int) {
 	}
 }
 
-// schedule: three systems, one after the other, swap the numbers of (A, B), of
-// (C, D) and of (C, E).
+// schedule runs three systems in sequence, which swap the numbers of (A, B), of (C, D) and of (C,
+// E).
 var schedule = []form{
 	{"all", func(int) *work {
 		s := newScheduleWorld()
@@ -223,7 +223,7 @@ func get[T any](s *ecs.Storage[T], e ecs.Entity) T {
 	return v
 }
 
-// addRemoveComponent: 10 000 entities with A get B, then lose it.
+// addRemoveComponent adds B to 10 000 entities with A, then removes it.
 func addRemoveComponent(n int) *work {
 	w := ecs.NewWorld(ecs.Options{})
 	as, bs := ecs.MustRegister[letterA](w), ecs.MustRegister[letterB](w)

@@ -2,7 +2,7 @@ package benchmarks
 
 import "math"
 
-// A matrix is 4 by 4, by columns.
+// A matrix is a 4×4 matrix, stored by columns.
 type matrix [16]float32
 
 func identity() (m matrix) {
@@ -10,7 +10,7 @@ func identity() (m matrix) {
 	return m
 }
 
-// turned returns a turn around the first axis.
+// turned returns the rotation by angle around the x axis.
 func turned(angle float64) matrix {
 	m := identity()
 	sin, cos := math.Sincos(angle)
@@ -24,7 +24,7 @@ type row struct{ X, Y, Z, W float32 }
 
 func (m *matrix) row(i int) row { return row{m[i], m[4+i], m[8+i], m[12+i]} }
 
-// A row without one of its four.
+// These methods return a row without one of its four elements.
 func (r row) yzw() vector { return vector{r.Y, r.Z, r.W} }
 func (r row) xzw() vector { return vector{r.X, r.Z, r.W} }
 func (r row) xyw() vector { return vector{r.X, r.Y, r.W} }
@@ -33,15 +33,14 @@ func (r row) xyz() vector { return vector{r.X, r.Y, r.Z} }
 // minor returns a*b - c*d, rounded in the same way on every machine.
 func minor(a, b, c, d float32) float32 { return float32(a*b) - float32(c*d) }
 
-// det3 returns the determinant of the 3 by 3 matrix of these rows.
+// det3 returns the determinant of the 3×3 matrix with these rows.
 func det3(a, b, c vector) float32 {
 	return float32(a.X*minor(b.Y, c.Z, c.Y, b.Z)) - float32(b.X*minor(a.Y, c.Z, c.Y, a.Z)) + float32(c.X*minor(a.Y, b.Z, b.Y, a.Z))
 }
 
-// inverse returns the inverse of m, if it has one. It is what the suite's cgmath does where
-// it was not built for vector instructions: the determinant of m, and then the sixteen
-// cofactors, from the determinants of what is left of m without a row and a column, each
-// times its inverse. Compilers find the products that those share.
+// inverse returns the inverse of m, if m is invertible. It computes as the cgmath of the suite does
+// without vector instructions. It multiplies each of the sixteen cofactors by the inverse of the
+// determinant. Compilers find the common products.
 func (m *matrix) inverse() (inv matrix, ok bool) {
 	x, y, z, w := m.row(0), m.row(1), m.row(2), m.row(3)
 	det := float32(x.X*det3(y.yzw(), z.yzw(), w.yzw())) - float32(x.Y*det3(y.xzw(), z.xzw(), w.xzw())) +
@@ -73,7 +72,7 @@ func (m *matrix) inverse() (inv matrix, ok bool) {
 	}, true
 }
 
-// turn returns m times v, without the translation.
+// turn returns m·v, without the translation.
 func (m *matrix) turn(v vector) vector {
 	return vector{
 		float32(m[0]*v.X) + float32(m[4]*v.Y) + float32(m[8]*v.Z),

@@ -2,8 +2,7 @@ package benchmarks
 
 import "testing"
 
-// The definitions of github.com/rust-gamedev/ecs_bench_suite, but for the one that
-// serializes.
+// The definitions of github.com/rust-gamedev/ecs_bench_suite, except the one that serializes.
 var rustSuite = []definition{
 	{name: "simple_insert", forms: []form{{"each", simpleInsert}}, sizes: []int{bodies}},
 	{name: "simple_iter", forms: simpleIter, sizes: []int{bodies}},

@@ -7,13 +7,13 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A definition is something to time, as a suite published it.
+// A definition is a benchmark of a published suite.
 type definition struct {
 	name  string
 	forms []form
-	sizes []int // The numbers of entities; nil is all published ones.
+	sizes []int // Numbers of entities; nil: all published numbers.
 
-	untracked bool // There is nothing to take a checkpoint of.
+	untracked bool // True if there is no world for a checkpoint.
 }
 
 // A form is one way to write a definition as a program.
@@ -22,20 +22,20 @@ type form struct {
 	make func(n int) *work
 }
 
-// A work is a definition at one size: a world and what is done to it.
+// A work is a definition at one size: a world and the operation to time.
 type work struct {
 	world *ecs.World
 
-	prepare func() // Undoes the repetition before; not timed. May be nil.
-	// Called before each repetition that is tracked; nil takes a checkpoint of world.
+	prepare func() // Undoes the previous repetition, untimed; may be nil.
+	// checkpoint is called before each tracked repetition; nil: take a checkpoint of world.
 	checkpoint func()
-	repeat     func() // What is timed.
+	repeat     func() // The timed operation.
 
-	// check reports whether the world is as it must be after that many repetitions.
+	// check reports whether the world has the expected state after that many repetitions.
 	check func(times int) bool
 }
 
-// tracked makes a checkpoint be taken before each repetition of k.
+// tracked adds a checkpoint before each repetition of k.
 func (k *work) tracked() {
 	checkpoint := k.checkpoint
 	if checkpoint == nil {
@@ -49,7 +49,7 @@ func (k *work) tracked() {
 	}
 }
 
-// A renewal holds the newest checkpoint of a world, and no older one.
+// A renewal holds the newest checkpoint of a world, and releases the previous one.
 type renewal struct {
 	world *ecs.World
 	cp    ecs.Checkpoint
@@ -62,11 +62,10 @@ func (r *renewal) renew() {
 	r.cp = r.world.Checkpoint()
 }
 
-// nanos returns how many nanoseconds a repetition takes. What prepare does is left
-// out, by reading the clock: stopping the benchmark's timer would cost more than
-// most repetitions of few entities.
+// nanos returns the nanoseconds per repetition, without prepare. It reads the clock itself, because
+// stopping the benchmark timer costs more than most repetitions with few entities.
 func (k *work) nanos(b *testing.B) float64 {
-	k.once() // The first one allocates.
+	k.once() // The first repetition allocates.
 	if k.prepare == nil {
 		for b.Loop() {
 			k.repeat()
@@ -90,17 +89,17 @@ func (k *work) once() {
 	k.repeat()
 }
 
-// run times k and reports the nanoseconds of a repetition, divided by per, in unit.
+// run times k. It reports the nanoseconds per repetition, divided by per, as the metric unit.
 func (k *work) run(b *testing.B, per float64, unit string) {
 	b.ReportMetric(k.nanos(b)/per, unit)
-	b.ReportMetric(0, "ns/op") // Not printed: it would count what prepare does.
+	b.ReportMetric(0, "ns/op") // Omitted, because it would include prepare.
 	if !k.check(b.N + 1) {
 		b.Error("the world is not as the definition leaves it")
 	}
 }
 
-// each times the forms of d without a frame, and with checkpoints. The benchmarks
-// are named definition/form/tracking and, if there is one, /size.
+// each times the forms of d without a frame and with checkpoints. The benchmarks are named
+// definition/form/tracking, followed by /size if there is one.
 func (d *definition) each(b *testing.B, size string, n int, per float64, unit string) {
 	for _, f := range d.forms {
 		b.Run(d.name+"/"+f.name+"/free"+size, func(b *testing.B) { f.make(n).run(b, per, unit) })

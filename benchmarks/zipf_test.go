@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// A zipf draws ranks below n: rank k with a probability in proportion to
-// 1/(k+1)^skew, for a skew from 0, which is uniform, to less than 1. That of
-// math/rand/v2 draws only for skews above 1. The inverse of the distribution is
-// approximated as by Gray and others, "Quickly generating billion-record
-// synthetic databases" (SIGMOD 1994): exact for the first two ranks, and a power
-// of the random number for the others.
+// A zipf draws ranks below n. Rank k has a probability proportional to 1/(k+1)^skew, for a skew
+// from 0 (uniform) to less than 1. The generator of math/rand/v2 supports only skews above 1. The
+// inverse of the distribution is approximated as in Gray and others, "Quickly generating
+// billion-record synthetic databases" (SIGMOD 1994). The approximation is exact for the first two
+// ranks, and a power of the random number for the others.
 type zipf struct {
-	rng            *rand.Rand
-	n              float64
-	sum            float64 // Of all n weights.
-	first, second  float64 // Random numbers times sum below these are ranks 0 and 1.
+	rng *rand.Rand
+	n   float64
+	sum float64 // Sum of all n weights.
+	// Bounds: a random number times sum below first is rank 0, below second is rank 1.
+	first, second  float64
 	slope, inverse float64
 }
 
@@ -45,7 +45,7 @@ func TestZipf_Frequencies(t *testing.T) {
 	const n, draws = 1000, 200_000
 	for _, skew := range []float64{0, 0.5, 0.9, 0.99} {
 		z := newZipf(rand.New(rand.NewPCG(1, 2)), n, skew)
-		below := make([]float64, n+1) // Draws of a lower rank.
+		below := make([]float64, n+1) // below[k] counts the draws of ranks below k.
 		for range draws {
 			below[z.next()+1]++
 		}

@@ -1,9 +1,9 @@
-// Ecsdump-tables is ecsdump whose export writes tables for other programs, too:
+// Ecsdump-tables is ecsdump with more export formats: tables for other programs.
 //
 //	ecsdump-tables export STORE --format parquet -o DIR     pandas, DuckDB, polars, Spark
 //	ecsdump-tables export STORE --format sqlite -o FILE     sqlite3, Datasette, DuckDB
 //
-// It is a module of its own, since the libraries for these formats are as large as all of ecsdump.
+// It is a separate module, because the libraries for these formats are as large as all of ecsdump.
 package main
 
 import (

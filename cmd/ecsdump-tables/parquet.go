@@ -14,11 +14,11 @@ import (
 	"github.com/stet-ecs/stet/internal/dump"
 )
 
-// A parquetDir is a directory with a file for each table.
+// A parquetDir is a directory with one file for each table.
 type parquetDir struct {
 	path  string
 	files []*parquetFile
-	names map[string]bool // In lower case: some file systems know no other.
+	names map[string]bool // In lower case, because some file systems ignore case.
 }
 
 // createParquet implements [dump.Format].
@@ -29,7 +29,7 @@ func createParquet(path string) (dump.Tables, error) {
 	return &parquetDir{path: path, names: map[string]bool{}}, nil
 }
 
-// groupRows is how many rows of a file are compressed together: they lie in memory until then.
+// groupRows is the number of rows that are compressed together. They are in memory until then.
 const groupRows = 128 << 10
 
 func (d *parquetDir) Begin(name string, columns []dump.Column) (dump.Table, error) {
@@ -54,12 +54,12 @@ func (d *parquetDir) Close() (err error) {
 	return err
 }
 
-// A parquetFile is a table.
+// A parquetFile is the file of one table.
 type parquetFile struct {
 	file    *os.File
 	out     *parquet.GenericWriter[any]
 	columns []dump.Column
-	rows    []parquet.Row // Used again and again.
+	rows    []parquet.Row // Reused by each Write.
 	grouped int
 }
 
@@ -84,7 +84,7 @@ func (f *parquetFile) Write(rows *dump.Rows) error {
 	return f.out.Flush()
 }
 
-// defined returns the definition level of a cell: 1 if a column that may be null is not.
+// defined returns the definition level of a cell: 1 for a value in a nullable column, else 0.
 func defined(c *dump.Column, cells *dump.Cells, i int) int {
 	if c.Nullable && !cells.Null[i] {
 		return 1
@@ -92,7 +92,7 @@ func defined(c *dump.Column, cells *dump.Cells, i int) int {
 	return 0
 }
 
-// cell returns what row i has in a column.
+// cell returns the value of row i in a column.
 func cell(c *dump.Column, cells *dump.Cells, i int) parquet.Value {
 	if c.Nullable && cells.Null[i] {
 		return parquet.NullValue()
@@ -112,7 +112,7 @@ func cell(c *dump.Column, cells *dump.Cells, i int) parquet.Value {
 	return parquet.Int32Value(int32(cells.Bits[i]))
 }
 
-// node returns the type of a column.
+// node returns the Parquet type of a column.
 func node(c dump.Column) parquet.Node {
 	n := parquet.String()
 	switch c.Kind {
@@ -128,7 +128,7 @@ func node(c dump.Column) parquet.Node {
 	case layout.Uint8, layout.Uint16, layout.Uint32, layout.Uint64:
 		n = parquet.Uint(8 << (c.Kind - layout.Uint8))
 	default:
-		panic(fmt.Sprintf("a column of kind %v", c.Kind)) // There is none.
+		panic(fmt.Sprintf("a column of kind %v", c.Kind)) // Cannot happen.
 	}
 	if c.Nullable {
 		n = parquet.Optional(n)
@@ -136,7 +136,7 @@ func node(c dump.Column) parquet.Node {
 	return n
 }
 
-// An ordered is a group whose fields stay in their order; those of package parquet go by name.
+// An ordered is a group with fields in a given order. Package parquet orders fields by name.
 type ordered struct {
 	parquet.Group
 	fields []parquet.Field
@@ -144,7 +144,7 @@ type ordered struct {
 
 func (o ordered) Fields() []parquet.Field { return o.fields }
 
-// schemaOf returns the type of the rows of a table.
+// schemaOf returns the row type of a table.
 func schemaOf(columns []dump.Column) parquet.Node {
 	o := ordered{Group: parquet.Group{}}
 	for _, c := range columns {

@@ -14,15 +14,15 @@ import (
 	"github.com/stet-ecs/stet/internal/dump"
 )
 
-// A database is an SQLite file with a table for each component.
+// A database is an SQLite file with one table for each component.
 type database struct {
 	*sqlite3.Conn
 	tables []*sqliteTable
-	names  map[string]bool // In lower case, as SQLite compares them.
+	names  map[string]bool // In lower case, because SQLite ignores case in names.
 }
 
-// createSQLite implements [dump.Format]. All is one transaction without a journal: a file that is
-// not finished is removed.
+// createSQLite implements [dump.Format]. The whole export is one transaction without a journal,
+// because an unfinished file is removed.
 func createSQLite(path string) (dump.Tables, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -43,7 +43,8 @@ func createSQLite(path string) (dump.Tables, error) {
 }
 
 func (d *database) Begin(name string, columns []dump.Column) (dump.Table, error) {
-	if strings.HasPrefix(strings.ToLower(name), "sqlite_") { // These are SQLite's own.
+	// Names with this prefix are reserved by SQLite.
+	if strings.HasPrefix(strings.ToLower(name), "sqlite_") {
 		name = "_" + name
 	}
 	for d.names[strings.ToLower(name)] {
@@ -66,7 +67,7 @@ func (d *database) Begin(name string, columns []dump.Column) (dump.Table, error)
 	return t, nil
 }
 
-// affinity returns how a column is declared.
+// affinity returns the declared type of a column.
 func affinity(c dump.Column) string {
 	kind := "INTEGER"
 	switch c.Kind {
@@ -75,9 +76,9 @@ func affinity(c dump.Column) string {
 	case layout.Float32, layout.Float64:
 		kind = "REAL"
 	case layout.Uint64:
-		kind = "" // What is above the largest integer is text, and stays that.
+		kind = "" // Values above the largest int64 are stored as text, and must stay text.
 	}
-	if !c.Nullable && kind != "REAL" { // NaN is no number there but null.
+	if !c.Nullable && kind != "REAL" { // SQLite stores NaN as null.
 		kind += " NOT NULL"
 	}
 	return kind
@@ -91,7 +92,7 @@ func (d *database) Close() (err error) {
 	return cmp.Or(err, d.Conn.Close())
 }
 
-// A sqliteTable is a table.
+// A sqliteTable is a table of a database.
 type sqliteTable struct {
 	insert  *sqlite3.Stmt
 	columns []dump.Column
@@ -111,7 +112,7 @@ func (t *sqliteTable) Write(rows *dump.Rows) error {
 	return nil
 }
 
-// bind gives the next row what row i has in column n.
+// bind sets column n of the next row to the value in row i.
 func (t *sqliteTable) bind(n int, cells *dump.Cells, i int) error {
 	c := &t.columns[n]
 	switch {

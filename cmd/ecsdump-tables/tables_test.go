@@ -25,7 +25,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// TestMain makes the tests the program itself where that is asked for.
+// TestMain runs the program instead of the tests if ECSDUMP_TABLES_TEST is set.
 func TestMain(m *testing.M) {
 	if os.Getenv("ECSDUMP_TABLES_TEST") != "" {
 		os.Exit(run())
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ecsdumpTables runs the program, and returns what it prints to standard error, and its exit
-// status.
+// ecsdumpTables runs the program. It returns the standard output and the standard error as one
+// text, and the exit status.
 func ecsdumpTables(t *testing.T, args ...string) (text string, code int) {
 	t.Helper()
 	c := exec.Command(os.Args[0], args...)
@@ -46,12 +46,12 @@ func ecsdumpTables(t *testing.T, args ...string) (text string, code int) {
 	return string(out), c.ProcessState.ExitCode()
 }
 
-// Components with columns of all kinds.
+// These types are components with columns of all kinds.
 type (
 	Mood  uint8
 	Point struct{ X, Y float64 }
 	Mixed struct {
-		Tick, INDEX int8 // As columns that every table has.
+		Tick, INDEX int8 // Like columns that every table has.
 		Small       int16
 		Int         int32
 		Long        int64
@@ -83,16 +83,16 @@ func (m Mood) String() string {
 	return [...]string{"Calm", "Angry"}[m]
 }
 
-// A table is what is expected of one: its columns, their types as Arrow has them, and its rows by
-// tick and index.
+// A table is an expected table: its columns, their Arrow types, and its rows ordered by tick and
+// index.
 type table struct {
 	Columns []string
 	Types   []string
 	Rows    [][]any
 }
 
-// buildStore makes a store of three ticks, and returns the tables of its last state and of all
-// states from tick 1 on.
+// buildStore makes a store of three ticks. It returns the tables of its last state, and those of
+// all states from tick 1 on.
 func buildStore(t *testing.T, dir string) (last, all map[string]table) {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{History: 5})
@@ -114,7 +114,7 @@ func buildStore(t *testing.T, dir string) (last, all map[string]table) {
 	points.Set(b, Point{math.NaN(), -0.25})
 	commit()
 	w.Destroy(a)
-	c := w.Create() // Has the index of a.
+	c := w.Create() // It reuses the index of a.
 	points.Set(c, Point{3, 4})
 	mixed.Set(b, Mixed{-1, -2, -300, -70000, -1 << 40, 255, 65535, 1<<32 - 1, 1<<64 - 1, 0.5, true, 1, 1500 * time.Millisecond, [2]int32{8, -9}, [20]uint8{19: 1}})
 	far := int32(5)
@@ -164,7 +164,7 @@ func buildStore(t *testing.T, dir string) (last, all map[string]table) {
 	return last, all
 }
 
-// exported exports a store in both formats, and returns the directory of the Parquet files and the
+// exported exports a store in both formats. It returns the directory of the Parquet files and the
 // SQLite file.
 func exported(t *testing.T, store string, args ...string) (dir, file string) {
 	t.Helper()
@@ -178,7 +178,7 @@ func exported(t *testing.T, store string, args ...string) (dir, file string) {
 	return dir, file
 }
 
-// shown returns rows as text, of which equal ones are the same.
+// shown returns rows as text; equal rows give equal text.
 func shown(rows [][]any) string {
 	var b strings.Builder
 	for _, row := range rows {
@@ -194,7 +194,7 @@ func shown(rows [][]any) string {
 	return b.String()
 }
 
-// readParquet returns what a Parquet file holds.
+// readParquet returns the contents of a Parquet file.
 func readParquet(t *testing.T, file string) (columns []string, rows [][]any) {
 	t.Helper()
 	f, err := os.Open(file)
@@ -227,7 +227,7 @@ func readParquet(t *testing.T, file string) (columns []string, rows [][]any) {
 	}
 }
 
-// goValue returns v as a Go value of the logical type of its column.
+// goValue converts v to a Go value of the logical type of its column.
 func goValue(v parquet.Value, of parquet.Field) any {
 	logical := of.Type().LogicalType()
 	unsigned := logical != nil && strings.HasPrefix(logical.String(), "INT(") && strings.HasSuffix(logical.String(), ",false)")
@@ -252,7 +252,7 @@ func goValue(v parquet.Value, of parquet.Field) any {
 	return v.Int64()
 }
 
-// readSQLite returns what a table of an SQLite file holds.
+// readSQLite returns the contents of a table in an SQLite file.
 func readSQLite(t *testing.T, file, name string) (columns []string, rows [][]any) {
 	t.Helper()
 	db, err := sqlite3.OpenFlags(file, sqlite3.OPEN_READONLY)
@@ -288,8 +288,8 @@ func readSQLite(t *testing.T, file, name string) (columns []string, rows [][]any
 	return columns, rows
 }
 
-// inSQLite returns what SQLite makes of a value: it has no NaN, no booleans, and no numbers above
-// the largest int64.
+// inSQLite converts a value to its form in SQLite, which has no NaN, no booleans, and no numbers
+// above the largest int64.
 func inSQLite(v any) any {
 	switch v {
 	case "NaN":
@@ -309,7 +309,8 @@ func byTick(rows [][]any) [][]any {
 	return rows
 }
 
-// check compares both outputs with what is expected, as this program's own libraries read them.
+// check compares the output in both formats with want. It reads the files with the libraries of
+// this program.
 func check(t *testing.T, dir, file string, want map[string]table) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -358,16 +359,18 @@ func TestExport_RangeReadBack(t *testing.T) {
 	}
 	dir, file = exported(t, store, "1..", "--every", "2")
 	check(t, dir, file, without(2))
-	dir, file = exported(t, store, "2..", "--every", "2") // From 2 on, and the last one.
+	dir, file = exported(t, store, "2..", "--every", "2") // State 2 and the last one.
 	check(t, dir, file, without(1))
-	dir, file = exported(t, store, "1..2", "--every", "2") // Tick 1 is in the table of 1.. as well.
+	// The table of 1.. contains tick 1, too.
+	dir, file = exported(t, store, "1..2", "--every", "2")
 	check(t, dir, file, without(3))
 	dir, file = exported(t, store, "1..", "--every", "18446744073709551615")
 	check(t, dir, file, without(2))
 }
 
-// TestOtherProgramsReadThem has pandas, DuckDB and the sqlite3 of Python read what was written:
-// values, types, nulls. STET_PYTHON names a Python that has them, see make tables.
+// TestOtherProgramsReadThem reads the output with pandas, DuckDB and the sqlite3 of Python. It
+// compares values, types and nulls. STET_PYTHON names a Python with these packages; see make
+// tables.
 func TestOtherProgramsReadThem(t *testing.T) {
 	python := os.Getenv("STET_PYTHON")
 	if python == "" {
@@ -435,8 +438,9 @@ func TestExport_NeverOverwrites(t *testing.T) {
 	}
 }
 
-// A store that was converted has tables up to there only; the error comes in the middle of a range.
-func TestExport_FailureRemoved(t *testing.T) {
+// A failed export is removed. A converted store has tables only up to the conversion, so the error
+// occurs in the middle of the range.
+func TestAFailedExportIsRemoved(t *testing.T) {
 	temp := t.TempDir()
 	store := filepath.Join(temp, "D")
 	type before struct{ N int16 }

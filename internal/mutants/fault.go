@@ -13,15 +13,16 @@ import (
 // switch of the fault.
 type fault struct {
 	*source
-	function      string
-	line          int
-	start, end    int    // Offsets of the node.
-	was, is       string // As reports show them.
-	nth           int    // Counts faults with the same texts in one function, from 1.
+	function   string
+	line       int
+	start, end int    // Offsets of the node.
+	was, is    string // The text in reports, before and after.
+	// Number of this fault among those with the same texts in one function, from 1.
+	nth           int
 	before, after string
 
-	id    int     // The number of its switch.
-	tests []*test // Those that reach it, the fastest first.
+	id    int     // Number of the switch.
+	tests []*test // Tests that reach the fault, the fastest first.
 }
 
 // newFault makes the fault that changes n.
@@ -47,7 +48,7 @@ func (f *fault) String() string {
 	return strings.Replace(f.key(), " ", fmt.Sprintf(":%d ", f.line), 1)
 }
 
-// number sets nth of faults that are in the order of the source.
+// number sets nth of faults, which must be in source order.
 func number(faults []*fault) []*fault {
 	seen := map[string]int{}
 	for _, f := range faults {
@@ -58,11 +59,12 @@ func number(faults []*fault) []*fault {
 	return faults
 }
 
-// rewrite returns the text of s with the faults that change it.
+// rewrite returns the text of s with the faults inserted.
 func rewrite(s *source, faults []*fault) string {
 	type insertion struct {
-		at    int
-		order [3]int // At one offset: ends before beginnings, inner ends and outer beginnings first.
+		at int
+		// At one offset: ends before beginnings, inner ends first, and outer beginnings first.
+		order [3]int
 		text  string
 	}
 	var insertions []insertion

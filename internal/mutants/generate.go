@@ -11,12 +11,12 @@ import (
 
 // generate returns every fault that the generator knows for the sources.
 //
-//   - A condition, or an operand of && and ||, is always true or always false.
+//   - A condition, or an operand of && and ||, becomes constant: true or false.
 //   - A comparison includes its bound, or excludes it.
-//   - A comparison whose result is a value is negated; true and false are exchanged.
-//   - An operator on integers is another one; an integer is greater or less by one.
-//   - A statement that calls, assigns, sends or defers is missing.
-//   - break is continue, and continue is break.
+//   - A comparison whose result is a value is negated; true and false are swapped.
+//   - An operator on integers is replaced by another; an integer changes by one.
+//   - A statement that calls, assigns, sends or defers is removed.
+//   - break becomes continue, and continue becomes break.
 func generate(sources []*source) (faults []*fault) {
 	for _, s := range sources {
 		g := &generator{source: s}
@@ -27,13 +27,13 @@ func generate(sources []*source) (faults []*fault) {
 	return number(faults)
 }
 
-// missing is the replacement of a statement that is left out.
+// missing is the replacement text of a removed statement.
 const missing = "(nothing)"
 
 type generator struct {
 	*source
 	faults []*fault
-	path   []ast.Node // From the file to the node that is visited.
+	path   []ast.Node // From the file to the visited node.
 }
 
 func (g *generator) add(n ast.Node, is, before, after string) {
@@ -57,13 +57,14 @@ func (g *generator) visit(n ast.Node) bool {
 	case *ast.ArrayType, *ast.FieldList:
 		return false
 	case *ast.IfStmt:
-		if g.never(n.Cond) { // Code for other builds.
+		if g.never(n.Cond) { // The code is for other builds.
 			return false
 		}
 		g.condition(n.Cond, true)
 	case *ast.ForStmt:
 		if n.Cond != nil {
-			g.condition(n.Cond, false) // Always true would be an endless loop.
+			// A condition that is always true would make an endless loop.
+			g.condition(n.Cond, false)
 		}
 	case *ast.CaseClause:
 		if s, ok := g.path[len(g.path)-2].(*ast.SwitchStmt); ok && s.Tag == nil {
@@ -99,8 +100,8 @@ func (g *generator) visit(n ast.Node) bool {
 	return true
 }
 
-// condition makes e, which decides where the program goes on, constant. Operands
-// of && and || are left to operator.
+// condition makes e, the condition of a branch or a loop, constant. The method operator handles the
+// operands of && and ||.
 func (g *generator) condition(e ast.Expr, always bool) {
 	op := token.ILLEGAL
 	if b, ok := ast.Unparen(e).(*ast.BinaryExpr); ok {
@@ -140,7 +141,7 @@ func (g *generator) value(e ast.Expr) {
 	}
 }
 
-// bounds maps comparisons to those that differ where both sides are equal.
+// bounds maps a comparison to the one that differs only if both sides are equal.
 var bounds = map[token.Token]token.Token{token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR}
 
 var others = map[token.Token]token.Token{
@@ -192,7 +193,7 @@ func (g *generator) literal(n *ast.BasicLit, parent ast.Node) {
 	g.pick(n, is)
 }
 
-// statements leaves out each statement that can be left out.
+// statements removes each statement that can be removed.
 func (g *generator) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -201,7 +202,8 @@ func (g *generator) statements(list []ast.Stmt) {
 				continue
 			}
 		case *ast.ExprStmt:
-			if strings.HasPrefix(g.of(s), "panic(") { // A function may end here.
+			// The function may need it as its terminating statement.
+			if strings.HasPrefix(g.of(s), "panic(") {
 				continue
 			}
 		case *ast.IncDecStmt, *ast.SendStmt, *ast.DeferStmt, *ast.GoStmt:
@@ -212,7 +214,7 @@ func (g *generator) statements(list []ast.Stmt) {
 	}
 }
 
-// branch exchanges break and continue in loops that have a condition.
+// branch swaps break and continue in loops that have a condition.
 func (g *generator) branch(n *ast.BranchStmt) {
 	other := map[token.Token]string{token.BREAK: "continue", token.CONTINUE: "break"}[n.Tok]
 	if other == "" || n.Label != nil {
@@ -242,7 +244,7 @@ func (s *source) isBool(e ast.Expr) bool {
 	return ok && t.Info()&types.IsBoolean != 0 && !s.isConstant(e)
 }
 
-// pick evaluates is as well as e, if e is an integer whose type has a name here.
+// pick makes e evaluate to the text is, if e is an integer whose type has a name in this package.
 func (g *generator) pick(e ast.Expr, is string) {
 	t := g.info.Types[e].Type
 	if t == nil {
@@ -264,8 +266,8 @@ func (s *source) never(e ast.Expr) bool {
 	return ok && b.Op == token.LAND && (s.never(b.X) || s.never(b.Y))
 }
 
-// isPure reports whether n can be evaluated twice: it stands on one line, and calls
-// nothing but len, cap and conversions.
+// isPure reports whether n can be evaluated twice: it is on one line, and calls only builtins and
+// conversions.
 func (s *source) isPure(n ast.Node) bool {
 	pure := !strings.Contains(s.of(n), "\n")
 	ast.Inspect(n, func(n ast.Node) bool {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// entries calls f for each line of a list that describes a fault of the sources.
+// entries calls f for each line of a list that describes a fault of sources.
 func entries(name string, sources []*source, f func(s *source, line string) error) error {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,10 +43,9 @@ func readEqual(name string, sources []*source, faults []*fault) (map[string]stri
 	})
 }
 
-// readHand returns the faults of hand.txt. Each line is "file function: text =>
-// replacement". The text is an expression or a statement of the function; " #2"
-// behind the line chooses the second with this text. Of an expression that is not a
-// condition, both texts are evaluated.
+// readHand returns the faults of hand.txt. Each line is "file function: text => replacement". The
+// text is an expression or a statement of the function. The suffix " #2" selects the second
+// occurrence of the text. An expression that is not a condition is evaluated in both forms.
 func readHand(name string, sources []*source) (faults []*fault, err error) {
 	err = entries(name, sources, func(s *source, line string) error {
 		place, change, _ := strings.Cut(line, ": ")

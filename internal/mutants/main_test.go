@@ -63,7 +63,8 @@ tiny.go Sum: sum += values[i] => i--
 tiny.go Clamp: x > limit => x >= limit  # Both are returned as the same number.
 `
 
-// inModule makes the files of text, which begin with "-- name --", and goes there.
+// inModule creates the files of text, each of which begins with "-- name --", and changes to their
+// directory.
 func inModule(t *testing.T, text string) {
 	t.Chdir(t.TempDir())
 	for _, file := range strings.Split(text, "\n-- ")[1:] {
@@ -108,7 +109,7 @@ survived: tiny.go:22 Unprotected: 0 => 1
 	}
 }
 
-// A seed chooses the same faults each time, and another seed chooses others.
+// A seed always chooses the same faults. Another seed chooses other faults.
 func TestChoose(t *testing.T) {
 	inModule(t, tinyModule)
 	sources, err := load([]string{"."})
@@ -130,7 +131,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Entries that describe no fault are errors: the source has changed.
+// An entry that matches no fault is an error, because the source has changed.
 func TestLists_Stale(t *testing.T) {
 	inModule(t, tinyModule)
 	sources, err := load([]string{"."})
@@ -152,7 +153,7 @@ func TestLists_Stale(t *testing.T) {
 	}
 }
 
-// The lists of this module describe faults of today's source, so make mutants can start.
+// Every entry in the lists of this module matches a fault, so "make mutants" can start.
 func TestLists_OfThisModule(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
 	sources, err := load([]string{"./ecs", "./ecs/rollback", "./ecs/internal/track"})

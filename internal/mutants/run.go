@@ -33,8 +33,7 @@ type test struct {
 	failed       bool          // Without a fault.
 }
 
-// build compiles the test binary of each package with all faults in it, and
-// returns its tests.
+// build compiles the test binary of each package with all of its faults, and returns the tests.
 func build(temp string, sources []*source, faults []*fault) (tests []*test, err error) {
 	for i, f := range faults {
 		f.id = i + 1
@@ -72,9 +71,10 @@ func build(temp string, sources []*source, faults []*fault) (tests []*test, err 
 		if err != nil {
 			return nil, fmt.Errorf("tests of %s: %w", p.ImportPath, err)
 		}
-		flags := []string{"-test.short", "-test.failfast", "-rapid.nofailfile"} // What failed is not kept in testdata.
+		// Failed inputs are not saved in testdata.
+		flags := []string{"-test.short", "-test.failfast", "-rapid.nofailfile"}
 		if exec.Command(binary, "-test.list", "^$", flags[2]).Run() != nil {
-			flags = flags[:2] // A package without such tests.
+			flags = flags[:2] // The package does not use rapid.
 		}
 		for name := range strings.FieldsSeq(string(names)) {
 			tests = append(tests, &test{pkg: p, binary: binary, name: name, flags: flags})
@@ -83,8 +83,7 @@ func build(temp string, sources []*source, faults []*fault) (tests []*test, err 
 	return tests, nil
 }
 
-// reach runs each test alone, without a fault, and gives it to the faults that it
-// reaches.
+// reach runs each test alone and without a fault. It adds the test to the faults that it reaches.
 func reach(temp string, tests []*test, faults []*fault, out io.Writer) error {
 	reached := map[*test]string{}
 	err := parallel.InOrder(context.Background(), len(tests), func(_, i int) (string, error) {
@@ -118,13 +117,13 @@ func reach(temp string, tests []*test, faults []*fault, out io.Writer) error {
 	return nil
 }
 
-// patience is how long tests may take in addition to ten times their usual time.
+// patience is the extra time limit of tests, in addition to ten times their usual time.
 var patience = 20 * time.Second
 
-// quick bounds the time of the tests that are tried before all others.
+// quick is the time limit for the tests that run before all others.
 const quick = 300 * time.Millisecond
 
-// try runs the tests that reach f, and returns what to report.
+// try runs the tests that reach f, and returns the verdict to report.
 func try(f *fault) (verdict string, killed bool) {
 	if len(f.tests) == 0 {
 		return "survived, no test reaches it", false
@@ -138,7 +137,7 @@ func try(f *fault) (verdict string, killed bool) {
 		parts[part] = append(parts[part], t)
 	}
 	for _, part := range parts {
-		for len(part) > 0 { // Tests of one binary run in one process.
+		for len(part) > 0 { // Run the tests of one binary in one process.
 			var same, others []*test
 			limit := patience
 			for _, t := range part {
@@ -159,8 +158,9 @@ func try(f *fault) (verdict string, killed bool) {
 }
 
 var (
-	failedTest  = regexp.MustCompile(`(?m)^\s*--- FAIL: (\w+)`)
-	runningTest = regexp.MustCompile(`(?m)^\t\t(\w+)\S* \(\d`) // As a test that timed out is listed.
+	failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\w+)`)
+	// The form in which a timeout lists running tests.
+	runningTest = regexp.MustCompile(`(?m)^\t\t(\w+)\S* \(\d`)
 	endOfAll    = regexp.MustCompile(`(?m)^(panic|fatal error|runtime): .*`)
 )
 
