@@ -406,7 +406,6 @@ func (b *bisector) skipped(i int) bool { return b.lost[i] || b.asked[i].Verdict 
 // At the end every state between lo and hi was skipped. If hi-1 is lo and was judged, hi is the
 // answer. Otherwise any state after lo may be the first bad one, and lo too if it was skipped.
 // The failure then names these records.
-// one, and the failure names these records.
 func (b *bisector) narrow(lo, hi int) (int, error) {
 	for hi-lo > 1 {
 		i, ok := b.middle(lo, hi)
