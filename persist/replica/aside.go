@@ -15,54 +15,54 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// An aside keeps what was written here and never confirmed, in a directory aside/N of its own:
+// An aside sets data aside that was written here and never confirmed. Each aside has its own
+// directory aside/N:
 //
 //	aside/N/NAME               a file that the log does not have
-//	aside/N/NAME.from-OFFSET   the bytes of a file from OFFSET on, where it differs from the log's
+//	aside/N/NAME.from-OFFSET   the bytes of a file from OFFSET on, if the log has the file
 //
-// Below OFFSET the file is what the log has. A file may have several such parts, if the log differs
-// at a lower offset later: each ends where the next one begins, and the last one at the end of the
-// file. So the bytes of the log up to the lowest offset, and the parts in their order, are the file
-// as it was.
+// Below OFFSET, the file equals that of the log. A file has several such parts if a later
+// difference has a lower offset. Each part ends where the next one begins, and the last part ends
+// with the file. To restore the file, take the log's bytes up to the lowest offset, and append the
+// parts in order.
 //
-// A part is durable before the bytes that it keeps are overwritten. A file named .tmp is a part
-// that was not finished before a crash; the bytes are still in the store then.
+// A part is durable before its bytes are overwritten in the store. After a crash, a part named .tmp
+// is unfinished, and its bytes are still in the store.
 type aside struct {
 	top   disk.FS
-	dir   string           // aside/N. "": nothing was set aside yet.
-	files map[string]int64 // From which offset on each file is set aside.
-	bytes int64            // Set aside in dir.
-	older []olderAside     // What others set aside before, oldest first.
+	dir   string           // The directory aside/N. "" until something is set aside.
+	files map[string]int64 // The lowest offset that is set aside, by file.
+	bytes int64            // The number of bytes in dir.
+	older []olderAside     // Directories of earlier asides, oldest first.
 
-	maxDirs  int   // 0: maxAsides.
-	maxBytes int64 // 0: maxAsideBytes.
+	maxDirs  int   // 0 means maxAsides.
+	maxBytes int64 // 0 means maxAsideBytes.
 }
 
-// An olderAside is a directory that an earlier following set aside.
+// An olderAside is the directory of an earlier aside.
 type olderAside struct {
 	number int
 	bytes  int64
 }
 
 const (
-	// asideDir has a directory for each following that set something aside, numbered in their
-	// order.
+	// asideDir has one numbered directory for each call of Follow that set something aside.
 	asideDir = "aside"
 
 	// maxAsides is how many of these directories are kept. Each is from one owner that lost the log
-	// with ticks that were not confirmed: the last few say what happens on a machine.
+	// with unconfirmed ticks. The last few show the recent history of a machine.
 	maxAsides = 8
 
-	// maxAsideBytes is how many bytes all of them may have. An owner stops at 64 MiB of ticks that
-	// are not confirmed, by default: this is room for four such owners.
+	// maxAsideBytes is the size limit of all of them together. By default, an owner stops at 64 MiB
+	// of unconfirmed ticks, so this is room for four such owners.
 	maxAsideBytes = 256 << 20
 
-	// removedSuffix is behind the name of a directory that is being removed.
+	// removedSuffix is appended to the name of a directory before it is removed.
 	removedSuffix = ".removed"
 )
 
-// place returns where something goes that is set aside, and makes the directories. The number N is
-// one more than the highest that is there.
+// place returns the path for a file that is set aside, and creates the directories. The first call
+// chooses N, one above the highest existing number.
 func (a *aside) place(name string) (string, error) {
 	if a.dir == "" {
 		if err := a.top.Mkdir(asideDir); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -94,9 +94,8 @@ func (a *aside) place(name string) (string, error) {
 	return path.Join(a.dir, name), nil
 }
 
-// list returns the directories that have files, oldest first, and the highest number of all. It
-// removes what a crash left: directories without files, or half removed. Other names are not ours
-// and stay.
+// list returns the directories that have files, oldest first, and the highest number. It removes
+// directories that are empty or partly removed after a crash. It ignores other names.
 func (a *aside) list() (older []olderAside, last int, err error) {
 	entries, err := a.top.ReadDir(asideDir)
 	if err != nil {
@@ -117,7 +116,7 @@ func (a *aside) list() (older []olderAside, last int, err error) {
 			}
 		}
 		if files == 0 {
-			_ = removeAll(a.top, dir) // The next following tries again.
+			_ = removeAll(a.top, dir) // After an error, the next Follow tries again.
 			continue
 		}
 		older = append(older, olderAside{number, size})
@@ -126,7 +125,7 @@ func (a *aside) list() (older []olderAside, last int, err error) {
 	return older, last, nil
 }
 
-// asideNumber returns the number that a directory is named by; 0: it has another name.
+// asideNumber returns the number that a directory is named by, or 0 if it has another name.
 func asideNumber(name string) int {
 	n, err := strconv.Atoi(name)
 	if err != nil || n <= 0 || n > 1<<30 || strconv.Itoa(n) != name {
@@ -135,8 +134,8 @@ func asideNumber(name string) int {
 	return n
 }
 
-// measure returns how many files lie below a directory, and their bytes. It removes parts that were
-// not finished.
+// measure returns the number of files below a directory, and their bytes. It removes unfinished
+// parts.
 func (a *aside) measure(dir string) (files int, size int64, err error) {
 	entries, err := a.top.ReadDir(dir)
 	if err != nil {
@@ -155,7 +154,7 @@ func (a *aside) measure(dir string) (files int, size int64, err error) {
 			n = 1
 			bytes, err = sizeOfFile(a.top, name)
 		default:
-			n = 1 // Another program put it there.
+			n = 1 // Another program put the file there.
 		}
 		if err != nil {
 			return 0, 0, err
@@ -165,7 +164,7 @@ func (a *aside) measure(dir string) (files int, size int64, err error) {
 	return files, size, nil
 }
 
-// sizeOfFile returns how many bytes a file has.
+// sizeOfFile returns the size of a file.
 func sizeOfFile(files disk.FS, name string) (int64, error) {
 	f, err := files.Open(name)
 	if err != nil {
@@ -175,7 +174,7 @@ func sizeOfFile(files disk.FS, name string) (int64, error) {
 	return size, errors.Join(err, f.Close())
 }
 
-// removeAll removes a directory with all that is in it.
+// removeAll removes a directory and its contents.
 func removeAll(files disk.FS, dir string) error {
 	entries, err := files.ReadDir(dir)
 	if err != nil {
@@ -195,8 +194,8 @@ func removeAll(files disk.FS, dir string) error {
 	return files.Remove(dir)
 }
 
-// note records that a file is set aside from an offset on, with so many bytes more. Then the oldest
-// directories are removed until the others are within the limits.
+// note records that bytes of a file are set aside from an offset on. It then removes the oldest
+// directories until the limits are met.
 func (a *aside) note(name string, from, bytes int64) {
 	if a.files == nil {
 		a.files = map[string]int64{}
@@ -214,9 +213,9 @@ func (a *aside) note(name string, from, bytes int64) {
 	}
 }
 
-// remove removes a directory. It gets another name first, so that a crash leaves all of it or a
-// name that says that it is removed. An error keeps nothing from being set aside: the next
-// following tries again.
+// remove removes a directory. It renames the directory first. After a crash, the directory is
+// complete, or its name shows that it is being removed. Errors are ignored: the next Follow tries
+// again.
 func (a *aside) remove(number int) {
 	dir := fmt.Sprintf("%s/%d", asideDir, number)
 	if err := a.top.Publish(dir, dir+removedSuffix); err != nil {
@@ -228,8 +227,8 @@ func (a *aside) remove(number int) {
 	_ = removeAll(a.top, dir+removedSuffix)
 }
 
-// move sets a file of a tree aside that the log does not have, if the file is there. If a part of
-// it is set aside already, only the bytes before are added.
+// move sets aside a file of a tree that the log does not have, if the file exists. If a part of the
+// file is set aside already, move only adds the bytes before that part.
 func (a *aside) move(t *tree, name string) error {
 	if _, known := a.files[name]; known {
 		if err := a.keep(t, name, 0); err != nil {
@@ -258,11 +257,11 @@ func (a *aside) move(t *tree, name string) error {
 	return nil
 }
 
-// fromMark is between the name of a file and the offset that a part of it begins at.
+// fromMark is between the name of a file and the offset of a part.
 const fromMark = ".from-"
 
-// keep sets aside what a file has from an offset on, up to the part of it that is set aside
-// already. It is called before the first of these bytes is overwritten, cut off or removed.
+// keep sets aside the bytes of a file from an offset on, up to the part that is set aside already.
+// The caller then overwrites, cuts off or removes these bytes.
 func (a *aside) keep(t *tree, name string, from int64) error {
 	f, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -296,7 +295,8 @@ func (a *aside) keep(t *tree, name string, from int64) error {
 	return nil
 }
 
-// replace sets aside what the store old has and t, which takes its place, does not.
+// replace sets aside all data of the store old that the store t does not have. t then takes the
+// place of old.
 func (a *aside) replace(old, t *tree) error {
 	names, err := old.names()
 	if err != nil {
@@ -322,7 +322,8 @@ func (a *aside) replace(old, t *tree) error {
 	return nil
 }
 
-// commonPrefix returns with how many equal bytes two files begin; -1: one of them is not there.
+// commonPrefix returns the length of the common prefix of two files, or -1 if one of them does not
+// exist.
 func commonPrefix(files disk.FS, x, y string) (int64, error) {
 	var open [2]disk.File
 	for i, name := range []string{x, y} {
@@ -339,7 +340,7 @@ func commonPrefix(files disk.FS, x, y string) (int64, error) {
 	return commonBytes(open[0], open[1])
 }
 
-// commonBytes returns with how many equal bytes two files begin.
+// commonBytes returns the length of the common prefix of two files.
 func commonBytes(x, y io.ReaderAt) (int64, error) {
 	a, b := make([]byte, 64<<10), make([]byte, 64<<10)
 	for at := int64(0); ; at += int64(len(a)) {
@@ -357,7 +358,8 @@ func commonBytes(x, y io.ReaderAt) (int64, error) {
 	}
 }
 
-// firstDifference returns the index of the first byte that differs, or the length of both.
+// firstDifference returns the index of the first byte that differs. If there is none, it returns
+// the length of both slices.
 func firstDifference(x, y []byte) int {
 	for i := range x {
 		if x[i] != y[i] {

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// A backoff spaces the tries of a call that fails: each pause is twice as long as the one before,
-// up to a limit. Pauses vary, so that machines that fail together do not try again together.
+// A backoff computes the pauses between tries of a failing call. Each pause is about twice as long
+// as the one before, up to a limit. Pauses are random, so that machines that fail together do not
+// retry together.
 type backoff struct{ next, limit time.Duration }
 
-// newBackoff returns the pauses between calls of a log that fail.
+// newBackoff returns the backoff for calls of a log.
 func newBackoff() backoff { return backoff{2 * time.Millisecond, 500 * time.Millisecond} }
 
-// pause waits, or until ctx ends.
+// pause waits for the next pause, or until ctx ends.
 func (b *backoff) pause(ctx context.Context) {
 	pause(ctx, b.next/2+rand.N(b.next))
 	b.next = min(2*b.next, b.limit)

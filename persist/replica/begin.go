@@ -11,16 +11,17 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// begin brings the files to where the log is now. What lies here decides how:
+// begin brings the files to the end of the log. What it does depends on the state and the store of
+// this machine:
 //
-//	no state, no store            read from the beginning
-//	no state, a store             the log must be empty: the store is to be brought in
-//	state damaged                 as if nothing was known: read from the beginning; all here is set aside
-//	state newer than the log      refused, or with Forget as if nothing was known
-//	log emptied                   go on behind a state that has all of it; else refused, or with Forget
-//	                              the store here is to be brought in
-//	state                         go on behind it, if its entry is that of the log
-//	files not as the state says   read from the beginning; all here is set aside
+//	no state, no store            read the log from the beginning
+//	no state, a store             the log must be empty: a claim sends the store
+//	state damaged                 read from the beginning; set aside the store
+//	state newer than the log      refuse; with Forget, read from the beginning
+//	log emptied                   go on after the state if it is up to date; otherwise refuse, or
+//	                              with Forget keep the store, so that a claim sends it
+//	state                         go on after the state, if the log still has its entry
+//	files do not match the state  read from the beginning; set aside the store
 func (f *Follower) begin(ctx context.Context) error {
 	s, err := readState(f.files)
 	damaged := errors.Is(err, errState)
@@ -58,7 +59,7 @@ func (f *Follower) begin(ctx context.Context) error {
 	if err == nil {
 		err = f.reach(ctx, last)
 	}
-	if errors.Is(err, errGap) { // The files are not what they were.
+	if errors.Is(err, errGap) { // The files do not match the state.
 		f.tree, f.next, f.at, f.end, f.owned = nil, nil, trail{}, 0, true
 		err = f.reach(ctx, last)
 	}
@@ -68,8 +69,8 @@ func (f *Follower) begin(ctx context.Context) error {
 	return f.save()
 }
 
-// bounds returns those of the log. If it ends before an entry that is known here, it is asked again
-// until that is sure: a server that was cut off from the others answers with an old state.
+// bounds returns the bounds of the log. If the log ends before the known entry, bounds retries for
+// a while. The answer may be stale, from a server that is cut off from the others.
 func (f *Follower) bounds(ctx context.Context, known Position) (first, last Position, err error) {
 	err = f.retry(ctx, func() error {
 		if first, last, err = f.log.Bounds(ctx); err == nil && last < known {
@@ -83,8 +84,8 @@ func (f *Follower) bounds(ctx context.Context, known Position) (first, last Posi
 	return first, last, err
 }
 
-// retry calls try again as long as a server answers with an old state, or does not show an entry or
-// shows a damaged one, until that is sure: see Options.sure.
+// retry repeats try while a server gives a stale answer, does not show an entry, or shows a damaged
+// one. It gives up after Options.sure.
 func (f *Follower) retry(ctx context.Context, try func() error) error {
 	begun, tries := time.Now(), backoff{5 * time.Millisecond, 100 * time.Millisecond}
 	for {
@@ -96,7 +97,7 @@ func (f *Follower) retry(ctx context.Context, try func() error) error {
 	}
 }
 
-// lies reports whether there is something of a store.
+// The result is true if the directory of the store has any files.
 func (f *Follower) lies() (bool, error) {
 	for _, dir := range []string{journalDir, snapshotDir} {
 		entries, err := f.files.ReadDir(storeDir + "/" + dir)
@@ -110,18 +111,18 @@ func (f *Follower) lies() (bool, error) {
 	return false, nil
 }
 
-// remember goes on from what is remembered, unless the log was trimmed behind it.
+// remember continues from a state, unless the log was trimmed after it.
 func (f *Follower) remember(ctx context.Context, s *state, first Position) error {
 	f.term, f.info, f.owned, f.origin, f.logged = s.Term, s.Info, s.Owner, s.First, s.Logged
 	if s.Files == nil || first > s.At.Position+1 {
 		return nil // f.at is before the first entry, so all entries are read again.
 	}
-	// Else all was trimmed, or the next entry is the first there is.
+	// Otherwise the whole log was trimmed, or its first entry follows the state.
 	if first > 0 && first <= s.At.Position {
 		at := s.trail()
 		err := f.retry(ctx, func() error { return at.check(ctx, f.log) })
 		switch {
-		case errors.Is(err, errTrimmed): // Since its bounds were asked for.
+		case errors.Is(err, errTrimmed): // Trimmed since bounds was called.
 			return nil
 		case errors.Is(err, ErrLogShorter) && f.options.Forget:
 			f.owned = true
@@ -137,8 +138,8 @@ func (f *Follower) remember(ctx context.Context, s *state, first Position) error
 	return nil
 }
 
-// reach applies the entries up to last, and sets aside what the log does not have. Without a tree
-// there is nothing to compare with yet: complete sets aside all of it.
+// reach applies the entries up to last, and sets aside the files that the log does not have.
+// Without a tree it sets nothing aside; complete does so later.
 func (f *Follower) reach(ctx context.Context, last Position) error {
 	err := f.retry(ctx, func() error { return f.read(ctx, &last) })
 	if !errors.Is(err, errReached) {

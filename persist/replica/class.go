@@ -6,24 +6,24 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// ErrOperator reports that the log takes or shows nothing until an operator acts: its stream was
-// removed or is full, say, or the login of this machine has expired. Engines wrap it. Owners and
-// followers go on trying, so that they continue by themselves after the repair.
+// ErrOperator reports that the log takes or shows nothing until an operator acts. For example, its
+// stream was removed or is full, or the login of this machine has expired. Engines wrap this error.
+// Owners and followers keep trying, so they continue by themselves after the repair.
 var ErrOperator = errors.New("replica: an operator must act")
 
-// A Class says what helps against an error.
+// A Class tells what helps against an error.
 type Class int
 
 const (
-	// None is the class of no error.
+	// None is the class of a nil error.
 	None Class = iota
 
-	// Retried errors may pass: a server does not answer, or answers with an old state. The call is
-	// repeated.
+	// Retried errors may pass. For example, a server does not answer, or gives a stale answer. The
+	// call is repeated.
 	Retried
 
-	// Fenced errors end an ownership: another machine claimed the store, or the log does not have
-	// what this owner continues. Close the owner and follow again.
+	// Fenced errors end an ownership: another machine claimed the store, or the log lost entries of
+	// this owner. Close the owner and follow again.
 	Fenced
 
 	// Operator errors stay until an operator repairs the engine, the settings or the program.
@@ -48,8 +48,7 @@ func ClassOf(err error) Class {
 	return Retried
 }
 
-// The first that an error is decides. ErrLost comes first: it may wrap the reason for which the
-// store was lost.
+// The first match decides. ErrLost comes first, because it may wrap the reason for the loss.
 var classes = []struct {
 	err   error
 	class Class

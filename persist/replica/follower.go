@@ -35,10 +35,10 @@ type Options struct {
 	// negative value turns them off.
 	Heartbeat time.Duration
 
-	// Budget bounds memory in all stores that share it: ticks that wait for the log or the disk,
-	// and entries that the owner keeps for a log that loses some. [Owner.Open] uses it as
-	// [persist.Options.Budget]. For a store that a [persist.Follower] opens, set both. Each world
-	// has two shares. Default: nil, no bound.
+	// Budget bounds the memory of all stores that share it. It counts ticks that wait for the log
+	// or the disk, and entries that the owner keeps in case the log loses them. [Owner.Open] uses
+	// it as [persist.Options.Budget]. For a store that a [persist.Follower] opens, set both. Each
+	// world has two shares. Default: nil, no bound.
 	Budget *budget.Budget
 
 	// Version says which states of the world this program can open, and which state it writes.
@@ -135,9 +135,9 @@ const (
 // Follow first sets aside what an owner wrote here and the log does not have; see [Follower.Aside].
 // If the log was trimmed and this machine is too far behind, it gets all files again.
 //
-// Errors: [persist.ErrForeign] if files hold the store of another log; [persist.ErrLocked];
-// [ErrLogShorter], also if the log was emptied and this machine does not have all of it; those of
-// the log.
+// Follow returns [persist.ErrForeign] if files has the store of another log, and
+// [persist.ErrLocked] if another process uses files. It returns [ErrLogShorter] if the log lost
+// entries, or was emptied before this machine had all of them. Other errors are those of the log.
 func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Follower, error) {
 	if err := options.Version.check(); err != nil {
 		return nil, err
@@ -441,12 +441,12 @@ func (f *Follower) fill(ctx context.Context, e Entry) error {
 // continues reports whether an entry is valid. An entry names the entry that it continues. A valid
 // entry continues the last valid entry. Otherwise one of these holds:
 //
-//	it names a later entry, which was trimmed       the files are useless: wait until an owner
-//	                                                sends all files again
-//	it names a later entry that the log has         the log does not show it: a [HoleError]
-//	the log still has the last valid entry          the writer continued an entry that the log lost:
-//	                                                the new entry is invalid for every reader
-//	the log has another entry in its place          a [ShorterError]
+//	it names a later entry, which was trimmed    the files are useless: wait until an owner
+//	                                             sends all files again
+//	it names a later entry that the log has      the log does not show it: a [HoleError]
+//	the log still has the last valid entry       the writer continued an entry that the log
+//	                                             lost: the new entry is invalid for all readers
+//	the log has another entry in its place       a [ShorterError]
 func (f *Follower) continues(ctx context.Context, e Entry, h header, ops []op) (ok bool, err error) {
 	unknown := f.at[0].ID == entryID{}
 	if h.before == f.at[0] || unknown && f.at[0].Position > 0 && h.before.Position == f.at[0].Position {

@@ -9,29 +9,30 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A gate is the files of a store. Reads go through. Writes are passed on to the owner's sender;
-// without an owner they are refused.
+// A gate is the file system of a store. Reads pass through. Writes pass through and are recorded by
+// the owner's sender. Without an owner, writes are refused.
 //
-//	call                   here              to the log
-//	WriteAt                at once           noted, if the log does not have these bytes
-//	Sync                   first             all that is noted, waited for
-//	Publish, Rename        when it has all   the content in parts, then the name, waited for
-//	Remove                 at once           noted
-//	files named .tmp, and those outside of journal/ and snapshots/: here only
+//	call               on this machine        in the log
+//	WriteAt            at once                noted, if the log does not have these bytes
+//	Sync               first                  all noted writes; acknowledged
+//	Publish, Rename    after the log has it   content in parts, then the name; acknowledged
+//	Remove             at once                noted
 //
-// A store orders what must be durable before what by Sync. So a log that has what was synced, in
-// the order in which it was written, has a store that can be recovered.
+// Files named .tmp and files outside of journal/ and snapshots/ are on this machine only.
+//
+// A store calls Sync where one write must be durable before the next. The log has all synced
+// writes, in the order of the writes. So a store can be recovered from the log.
 type gate struct {
-	disk.FS // The store, on this machine.
+	disk.FS // The store on this machine.
 	sender  atomic.Pointer[sender]
 }
 
 func newGate(files disk.FS) *gate { return &gate{FS: files} }
 
-// errFollowed reports a write to a store that is followed.
+// errFollowed reports a write to a store that this machine only follows.
 var errFollowed = errors.New("replica: the store is followed; claim it to write")
 
-// write returns the sender, for a call that writes.
+// write returns the sender, or an error if writes are refused.
 func (g *gate) write() (*sender, error) {
 	s := g.sender.Load()
 	if s == nil {
@@ -40,13 +41,13 @@ func (g *gate) write() (*sender, error) {
 	return s, s.lost()
 }
 
-// Create is a part of [disk.FS].
+// Create implements [disk.FS].
 func (g *gate) Create(name string) (disk.File, error) { return g.opened(name, g.FS.Create) }
 
-// OpenWrite is a part of [disk.FS].
+// OpenWrite implements [disk.FS].
 func (g *gate) OpenWrite(name string) (disk.File, error) { return g.opened(name, g.FS.OpenWrite) }
 
-// opened opens a file for writing, whose writes the sender hears.
+// opened opens a file for writing, and registers it with the sender.
 func (g *gate) opened(name string, open func(string) (disk.File, error)) (disk.File, error) {
 	s, err := g.write()
 	if err != nil {
@@ -59,13 +60,14 @@ func (g *gate) opened(name string, open func(string) (disk.File, error)) (disk.F
 	return s.opened(f, name), nil
 }
 
-// Publish is a part of [disk.FS].
+// Publish implements [disk.FS].
 func (g *gate) Publish(from, to string) error { return g.named(from, to, g.FS.Publish) }
 
-// Rename is a part of [disk.FS].
+// Rename implements [disk.FS].
 func (g *gate) Rename(from, to string) error { return g.named(from, to, g.FS.Rename) }
 
-// named gives a file its name, here by a function, and in the log if that has files of such a name.
+// named gives a file its name by calling the function name. If the log has files of such names,
+// named also sends the file.
 func (g *gate) named(from, to string, name func(from, to string) error) error {
 	s, err := g.write()
 	if err != nil {
@@ -77,7 +79,7 @@ func (g *gate) named(from, to string, name func(from, to string) error) error {
 	return s.publish(g.FS, from, to, name)
 }
 
-// Remove is a part of [disk.FS].
+// Remove implements [disk.FS].
 func (g *gate) Remove(name string) error {
 	s, err := g.write()
 	if err == nil {
@@ -89,7 +91,7 @@ func (g *gate) Remove(name string) error {
 	return err
 }
 
-// Mkdir is a part of [disk.FS].
+// Mkdir implements [disk.FS].
 func (g *gate) Mkdir(name string) error {
 	if _, err := g.FS.ReadDir(name); err == nil {
 		return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrExist}
@@ -100,7 +102,7 @@ func (g *gate) Mkdir(name string) error {
 	return g.FS.Mkdir(name)
 }
 
-// SyncDir is a part of [disk.FS]: names are durable when the log has them, too.
+// SyncDir implements [disk.FS]. It returns when the log has the names, too.
 func (g *gate) SyncDir(dir string) error {
 	s, err := g.write()
 	if err == nil {
@@ -112,7 +114,7 @@ func (g *gate) SyncDir(dir string) error {
 	return err
 }
 
-// Replicated is described with [disk.Replicated].
+// Replicated is called by [disk.Replicated].
 func (g *gate) Replicated() (bool, error) {
 	s := g.sender.Load()
 	if s == nil {
@@ -121,18 +123,18 @@ func (g *gate) Replicated() (bool, error) {
 	return true, s.monitor.now().Stuck
 }
 
-// Close is a part of [disk.FS]. It does nothing: a store closes its files, and these go on to be
-// followed or owned.
+// Close implements [disk.FS]. It does nothing: a store closes its file system, and the follower or
+// the owner still uses it.
 func (g *gate) Close() error { return nil }
 
-// A sentFile is a file of the owner's store.
+// A sentFile is a file of the owner's store whose writes are sent.
 type sentFile struct {
 	disk.File
 	sender *sender
-	name   string // Guarded by that of the sender: publishing gives it another one.
+	name   string // Guarded by sender.mu, because publishing changes it.
 }
 
-// WriteAt is a part of [disk.File].
+// WriteAt implements [disk.File].
 func (f *sentFile) WriteAt(b []byte, at int64) (int, error) {
 	name, err := f.current()
 	if err != nil {
@@ -141,9 +143,9 @@ func (f *sentFile) WriteAt(b []byte, at int64) (int, error) {
 	if !replicated(name) {
 		return f.File.WriteAt(b, at)
 	}
-	// Before b is written over what it is compared with.
+	// Compare before the write changes the file.
 	news := f.sender.beyond(name, at, b, f.File)
-	// Noted only once it is here: the log shall not have what this machine failed to write.
+	// Note the write only after it succeeded here: the log must not have a write that failed here.
 	n, err := f.File.WriteAt(b, at)
 	if err == nil && news {
 		f.sender.note(writes(name, at, b)...)
@@ -151,24 +153,25 @@ func (f *sentFile) WriteAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// current returns the name that the file has.
+// current returns the present name of the file, or the error of the sender.
 func (f *sentFile) current() (string, error) {
 	f.sender.mu.Lock()
 	defer f.sender.mu.Unlock()
 	return f.name, f.sender.failed
 }
 
-// Close is a part of [disk.File].
+// Close implements [disk.File].
 func (f *sentFile) Close() error {
 	f.sender.closed(f)
 	return f.File.Close()
 }
 
-// Sync is a part of [disk.File]: of the journal, it returns when the log has what was written.
+// Sync implements [disk.File]. For a file of the journal or a snapshot, it returns when the log has
+// all writes.
 func (f *sentFile) Sync() error { return f.SyncLocal(func() {}) }
 
-// SyncLocal is described with [disk.SyncLocal]: local is called when this machine has what was
-// written, which the log may not have for long, or ever.
+// SyncLocal is called by [disk.SyncLocal]. It calls local when the writes are durable on this
+// machine. The log may get them much later, or never.
 func (f *sentFile) SyncLocal(local func()) error {
 	name, err := f.current()
 	if err == nil {
@@ -181,14 +184,14 @@ func (f *sentFile) SyncLocal(local func()) error {
 	return err
 }
 
-// WriteBack begins to bring bytes to the device, if the file can.
+// WriteBack starts to write bytes to the device, if the file supports that.
 func (f *sentFile) WriteBack(offset, size int64) {
 	if w, ok := f.File.(interface{ WriteBack(offset, size int64) }); ok {
 		w.WriteBack(offset, size)
 	}
 }
 
-// writes returns operations that write b, of which none is too long.
+// writes returns operations that write b, each within the size limit.
 func writes(name string, at int64, b []byte) (ops []op) {
 	for len(b) > 0 {
 		n := min(len(b), maxData)
@@ -198,7 +201,7 @@ func writes(name string, at int64, b []byte) (ops []op) {
 	return ops
 }
 
-// readUpTo reads as much of b as the file has, and returns how much that is: an end is no error.
+// readUpTo reads into b, and returns the number of bytes. Reaching the end of the file is no error.
 func readUpTo(f io.ReaderAt, b []byte, at int64) (n int, err error) {
 	if n, err = f.ReadAt(b, at); errors.Is(err, io.EOF) {
 		err = nil

@@ -108,8 +108,8 @@ var (
 )
 
 // A trail holds the newest valid entries, newest first. An entry is valid if it continues the valid
-// entry before it. One entry is not enough to check: an append that the engine carries out late may
-// follow an invalid entry, or one that the log does not show.
+// entry before it. Checking a single entry is not enough. An append that the engine carries out
+// late may follow an invalid entry, or one that the log does not show.
 type trail [4]link
 
 // push adds an entry.
@@ -118,8 +118,9 @@ func (t *trail) push(l link) {
 	t[0] = l
 }
 
-// check returns nil if the entries of t that were not trimmed are still valid: each must be the
-// first entry that continues the previous one. Otherwise it returns the error of checkLink.
+// check returns nil if the entries of t are still valid, apart from those that were trimmed. Each
+// must be the first entry that continues the previous one. Otherwise check returns the error of
+// checkLink.
 func (t *trail) check(ctx context.Context, log Log) error {
 	oldest := len(t) - 1
 	for ; oldest > 0; oldest-- {

@@ -5,45 +5,45 @@ import (
 	"time"
 )
 
-// Metrics say how a machine and its log get on. Reading them never waits for the log. Counts are
-// those since the machine began to follow, or to own.
+// Metrics are the progress and the errors of a machine and its log. Reading them never waits for
+// the log. Counters start when the machine begins to follow, or to own.
 type Metrics struct {
-	Position Position // Of the last entry that was read, or appended.
-	Term     uint64   // Of the newest claim. Each claim has a higher one.
-	// Of the entries in the log, counted since all files were last sent, or since Follow.
+	Position Position // Of the last entry that was read or appended.
+	Term     uint64   // Of the newest claim. Each claim has a higher term.
+	// Bytes of entries in the log since all files were last sent, or since Follow.
 	LogBytes int64
 
-	Heard      time.Time // When the last entry was read, or acknowledged.
-	StuckSince time.Time // When the call that is under way first failed. Zero: it has not.
-	Stuck      error     // How it failed last. ClassOf tells what helps.
+	Heard      time.Time // When the last entry was read or acknowledged.
+	StuckSince time.Time // When the current call first failed. Zero if it did not fail.
+	Stuck      error     // The last error of the current call. ClassOf tells what helps.
 
-	Errors [Operator + 1]uint64 // Failed calls, by Class.
-	// How often an owner sent all files once more since the log did not show an entry.
+	Errors [Operator + 1]uint64 // Number of failed calls, by Class.
+	// How often the owner sent all files again because the log did not show an entry.
 	Healed uint64
 }
 
-// A monitor keeps Metrics. Its lock is held for a few instructions only.
+// A monitor maintains Metrics. It holds its lock for a few instructions only.
 type monitor struct {
 	mu      sync.Mutex
 	metrics Metrics
-	held    error     // Why no call is made.
-	since   time.Time // Since when none is made.
-	// When the call that is under way began; zero: a failed call waits for its repetition.
+	held    error     // Why no calls are made at the moment, or nil.
+	since   time.Time // Since when held is set.
+	// Start of the current call. Zero while a failed call waits for its next try.
 	tried time.Time
 }
 
-// calm is how long a call may be under way until the failure of the one before counts as over. A
-// call of reading lasts as long as the log is in order. Engines report a failure sooner.
+// calm is how long a call must run before the failure of the previous call counts as over. A call
+// that reads entries runs as long as the log works. Engines report a failure sooner.
 const calm = 5 * time.Second
 
-// begin notes that a call begins.
+// begin records that a call begins.
 func (m *monitor) begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tried = time.Now()
 }
 
-// fail notes that a call failed.
+// fail records that a call failed.
 func (m *monitor) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,7 +55,7 @@ func (m *monitor) fail(err error) {
 	m.metrics.Errors[ClassOf(err)]++
 }
 
-// hold notes why no call is made; nil: calls are made.
+// hold records why no calls are made. nil means that calls are made again.
 func (m *monitor) hold(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,7 +66,7 @@ func (m *monitor) hold(why error) {
 	m.held = why
 }
 
-// failures returns how many calls failed.
+// failures returns the number of failed calls.
 func (m *monitor) failures() (n uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,14 +76,14 @@ func (m *monitor) failures() (n uint64) {
 	return n
 }
 
-// heal notes that the owner repaired the log.
+// heal records that the owner repaired the log.
 func (m *monitor) heal() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.metrics.Healed++
 }
 
-// succeed notes that the log has, or has yielded, the entry at a position.
+// succeed records that the log has, or has yielded, the entry at a position.
 func (m *monitor) succeed(at Position, logBytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +91,7 @@ func (m *monitor) succeed(at Position, logBytes int64) {
 	m.metrics.StuckSince, m.metrics.Stuck = time.Time{}, nil
 }
 
-// now returns the metrics.
+// now returns the current metrics.
 func (m *monitor) now() Metrics {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// How often an owner reads its log back: what came since the last time, and all of it.
+// How often an owner reads its log back.
 const (
-	readBackEvery  = time.Minute
-	readAllEvery   = 10               // Times readBackEvery.
-	readBackSpread = 3 * time.Second  // After a failure, within that time.
-	readBackClaim  = 8 * time.Second  // After a claim, within that time.
-	readBackIdle   = 10 * time.Second // How long it waits for the next entry.
+	readBackEvery  = time.Minute      // Interval of reading the new entries.
+	readAllEvery   = 10               // Interval of reading the whole log, times readBackEvery.
+	readBackSpread = 3 * time.Second  // Longest random delay after a failure.
+	readBackClaim  = 8 * time.Second  // Longest random delay after a claim.
+	readBackIdle   = 10 * time.Second // How long a reading waits for the next entry.
 )
 
-// watch reads the log back until ctx ends, as a machine reads that begins to follow. If an entry is
-// missing for good, no new machine could follow: so the owner sends all files once more and trims
-// the log. It reads all of the log soon after its claim and after the log failed: servers that
-// begin again may not show what they have.
+// watch reads the log back until ctx ends, as a new follower does. If an entry stays missing, no
+// new machine can follow. Then the owner sends all files again and trims the log. A restarted
+// server may not show all of its entries. So watch reads the whole log soon after the claim and
+// after each failure of the log.
 func (o *Owner) watch(ctx context.Context) {
 	defer close(o.watched)
-	var read link           // The last entry that was read back; zero: none was.
-	var next, all time.Time // When the log is read again, and when all of it.
+	var read link           // The last entry that was read back. Zero before the first reading.
+	var next, all time.Time // When to read the log again, and when to read all of it.
 	failures, trims := o.sender.monitor.failures(), o.trims.Load()
 	every := o.f.options.readBack()
-	// Worlds that recover together do not read together.
+	// Worlds that recover together must not read at the same time.
 	next = time.Now().Add(rand.N(min(every, readBackClaim)))
 	for ; ctx.Err() == nil; pause(ctx, min(time.Second, every)) {
 		now := time.Now()
@@ -48,15 +48,15 @@ func (o *Owner) watch(ctx context.Context) {
 			all = now
 			continue
 		}
-		if err == nil { // Else it is tried again in a second.
+		if err == nil { // After an error, the reading is tried again in a second.
 			read, next = upto, now.Add(every)
 		}
 	}
 }
 
-// readBack reads the entries behind from up to the last that was appended, and returns that one. It
-// returns a [HoleError] if the server that decides on appends does not show one of them, twice in
-// turn, or if all entries do not hold a whole store.
+// readBack reads the entries after from up to the last appended entry, and returns that entry. It
+// returns a [HoleError] if an entry is missing in two readings in a row, also on the server that
+// decides on appends. It also does so if a reading from the beginning finds no complete store.
 func (o *Owner) readBack(ctx context.Context, from link) (upto link, err error) {
 	for range 2 {
 		trims := o.trims.Load()
@@ -79,16 +79,16 @@ func (o *Owner) readBack(ctx context.Context, from link) (upto link, err error) 
 	return upto, err
 }
 
-// A reading follows the entries of a log without files.
+// A reading reads the entries of a log, and applies them to no files.
 type reading struct {
-	log   Log
+	log   Log  // The last valid entry.
 	at    link // The last entry that counts.
 	end   Position
-	begun bool // The beginning of a store was read,
-	whole bool // and its end.
+	begun bool // Whether the beginning of a store was read.
+	whole bool // Whether the end of a store was read, too.
 }
 
-// run reads up to an entry.
+// run reads the log up to an entry.
 func (r *reading) run(ctx context.Context, upto link) error {
 	r.end = r.at.Position
 	waiting, done := context.WithCancel(ctx)
@@ -100,7 +100,7 @@ func (r *reading) run(ctx context.Context, upto link) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case waiting.Err() != nil: // Entries does not show the last one.
+		case waiting.Err() != nil: // Entries does not yield the last entry.
 			e.Position = upto.Position + 1
 		case err != nil:
 			return err
@@ -141,7 +141,7 @@ func (r *reading) fill(ctx context.Context, upto Position) error {
 	}
 }
 
-// take reads an entry. It returns false if the entry is damaged, or if entries before it are
+// take reads an entry. It returns false if the entry is damaged, or if preceding entries are
 // missing.
 func (r *reading) take(e Entry) bool {
 	h, ops, err := decodeEntry(e.Data)
@@ -149,17 +149,17 @@ func (r *reading) take(e Entry) bool {
 		return false
 	}
 	switch {
-	case h.before == r.at || r.at == link{}: // The log may begin anywhere.
+	case h.before == r.at || r.at == link{}: // The log may begin at any entry.
 	case h.before.Position > r.end:
 		return false
 	default:
-		r.end = e.Position // It does not count.
+		r.end = e.Position // The entry is not valid.
 		return true
 	}
 	r.at, r.end = link{e.Position, h.id}, e.Position
 	for _, o := range ops {
 		switch o.kind {
-		case opBegin, opClaim: // A claim ends what the owner before was sending.
+		case opBegin, opClaim: // A claim ends the store that the previous owner was sending.
 			r.begun = o.kind == opBegin
 		case opComplete:
 			r.whole = r.whole || r.begun

@@ -9,37 +9,38 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A BoundedLog is a [Log] with a limit of bytes. Its Append fails with [ErrOperator] when it is
-// full. An owner keeps so much of it free that all files can be sent once more, since only that
-// makes room.
+// A BoundedLog is a [Log] with a size limit. When the log is full, its Append fails with
+// [ErrOperator]. An owner always keeps enough room to send all files again, because only that
+// allows it to trim the log.
 type BoundedLog interface {
 	Log
 
-	// Room returns how many bytes of entries the log takes until it is full. Other worlds may use
-	// the same room. Negative: there is no limit. The answer may be old.
+	// Room returns how many bytes of entries fit into the log until it is full. Other worlds may
+	// use the same room. A negative number means no limit. The answer may be stale.
 	Room(ctx context.Context) (int64, error)
 }
 
-// A room is what a sender knows of the limit of its log.
+// A room tracks the free space of a sender's log.
 type room struct {
-	log BoundedLog // nil: there is no limit.
+	log BoundedLog // nil if the log has no limit.
 
-	mu    sync.Mutex
-	left  int64     // What the log said, less what was appended since. Negative: there is no limit.
-	asked time.Time // When the log said so; zero: never.
+	mu sync.Mutex
+	// The last answer of the log, less the bytes appended since. Negative means no limit.
+	left  int64
+	asked time.Time // Time of that answer. Zero if there is none.
 }
 
 const (
-	// chunkBytes is how much is appended before the room is looked at again.
+	// chunkBytes is how much is appended between two checks of the room.
 	chunkBytes = 4 << 20
 
-	// The log is asked for its room so often at least: other worlds fill it too.
+	// Longest intervals between two calls of Room. Other worlds fill the log too.
 	askLimited   = 5 * time.Second
 	askUnlimited = time.Minute
 	askShort     = 100 * time.Millisecond
 )
 
-// refresh asks the log if that is due. A log that does not answer keeps no append waiting.
+// refresh calls Room if that is due. It does not block appends while the log does not answer.
 func (r *room) refresh(ctx context.Context, need int64) {
 	if r.log == nil {
 		return
@@ -60,14 +61,14 @@ func (r *room) refresh(ctx context.Context, need int64) {
 	}
 	left, err := r.log.Room(ctx)
 	if err != nil {
-		return // Appends tell why.
+		return // The error of the next append tells why.
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.left, r.asked = left, time.Now()
 }
 
-// use notes that an entry was appended.
+// use records that bytes were appended.
 func (r *room) use(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,21 +77,20 @@ func (r *room) use(bytes int64) {
 	}
 }
 
-// get returns how many bytes are left, negative if there is no limit, and whether that is known.
+// get returns how many bytes are left, and whether that is known. A negative number means no limit.
 func (r *room) get() (left int64, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.left, r.log != nil && !r.asked.IsZero()
 }
 
-// has reports whether there is room for so many bytes, or it is not known.
+// has reports whether the log has room for so many bytes. It returns true if the room is unknown.
 func (r *room) has(bytes int64) bool {
 	left, known := r.get()
 	return !known || left < 0 || left >= bytes
 }
 
-// storeBytes returns how many bytes the files have that the log has. The caller has the lock of
-// appends.
+// storeBytes returns the total size of the files that the log has. The caller holds order.
 func (s *sender) storeBytes() (n int64) {
 	for _, size := range s.sent {
 		n += size
@@ -98,15 +98,15 @@ func (s *sender) storeBytes() (n int64) {
 	return n
 }
 
-// reserve returns how many bytes are kept free: to send all files once more, and for what else is
-// appended meanwhile.
+// reserve returns how many bytes must stay free. All files must fit in once more, with the entries
+// that are appended meanwhile.
 func (s *sender) reserve() int64 {
 	store := s.storeBytes()
 	return store + store/8 + chunkBytes
 }
 
-// admit returns when the log has room for a chunk and the reserve. The caller does not have the
-// lock of appends: tend sends all files meanwhile, if that makes room.
+// admit waits until the log has room for a chunk and the reserve. The caller must not hold order,
+// because tend may send all files meanwhile to make room.
 func (s *sender) admit() error {
 	if s.room.log == nil {
 		return s.lost()
@@ -131,7 +131,7 @@ func (s *sender) admit() error {
 	}
 }
 
-// wake makes tend look at the room at once.
+// wake makes tend check the room at once.
 func (s *sender) wake() {
 	select {
 	case s.tight <- struct{}{}:
@@ -139,13 +139,14 @@ func (s *sender) wake() {
 	}
 }
 
-// long reports whether sending all files once more is worth it: the log is much longer than the
-// store, or has little room left and becomes shorter by it. The caller has the lock of appends.
+// long reports whether sending all files again is worthwhile. It is if the log is much longer than
+// the store. It also is if the log has little room left, and would become shorter. The caller holds
+// order.
 func (s *sender) long() bool {
 	store, reserve := s.storeBytes(), s.reserve()
 	switch {
 	case !s.room.has(reserve - chunkBytes/2):
-		return false // It has no room for that.
+		return false // All files do not fit into the log again.
 	case !s.room.has(reserve + chunkBytes):
 		return s.logged > store+store/4+chunkBytes
 	case !s.room.has(2*reserve + chunkBytes):

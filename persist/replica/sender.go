@@ -35,10 +35,9 @@ import (
 // may have succeeded in the log. It is repeated until the result is known; see try. After a lasting
 // error (failed), nothing is sent any more, and every sync returns that error.
 //
-// The budget of the options counts the memory of pending operations, of the entry that is being
-// appended, and of the recent entries that are kept in case the log loses them. A sender never
-// waits for the budget. Its bytes come from the queue of a journal, which does wait, so ticks wait
-// while operations are pending.
+// The budget of the options counts the memory of pending operations, of the current entry, and of
+// the recent entries. A sender never waits for the budget. Its bytes come from the queue of a
+// journal, which does wait. So ticks wait while operations are pending.
 //
 // Locks are taken in this order: order, mu.
 type sender struct {
@@ -62,7 +61,7 @@ type sender struct {
 	number uint64    // The number of entries that this sender appended.
 	at     trail     // The newest valid entries of the log, newest first.
 	end    Position  // The last entry of the log. If it is not valid, it is newer than at.
-	check  bool      // Whether the next append must verify that the log still has the entries of at.
+	check  bool      // Whether the next append must verify that the log still has at.
 	heard  time.Time // When the log last acknowledged an entry.
 	short  time.Time // When the log first reported that it ends before at. Zero if it did not.
 	beats  int       // Heartbeats since the last entry with operations.
@@ -87,7 +86,7 @@ func (t turn) Lock() { t <- struct{}{} }
 // Unlock unlocks t.
 func (t turn) Unlock() { <-t }
 
-// A sent is an entry that the log acknowledged, with all that is needed to encode it again.
+// A sent is an entry that the log acknowledged, in a form that can be encoded again.
 type sent struct {
 	link
 	before link
@@ -195,7 +194,7 @@ func (s *sender) note(ops ...op) {
 }
 
 // flush returns when the log has all operations that were pending, of all files. A Sync of one file
-// also sends the writes to others, in order, so that the log never has a later write without an
+// also sends the writes to other files, in order. So the log never has a later write without an
 // earlier one.
 func (s *sender) flush() error {
 	for {
@@ -594,9 +593,9 @@ func (s *sender) parts(f io.ReaderAt, name string, admit func() error, size func
 }
 
 // all sends all files that the log has, for new followers. It returns the position of the first
-// entry that it appends. New files are sent in between. Writes to the files go on: a follower that
-// has all of a file applies them, and another one gets them with the parts of the file. Only one
-// call may run at a time.
+// entry that it appends. New files are sent in between, and writes to the files go on. A follower
+// that has all of a file applies these writes. A new follower gets them with the parts of the file.
+// Only one call may run at a time.
 func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	s.order.Lock()
 	s.begun, s.rest = s.begun+1, map[string]bool{}

@@ -12,23 +12,24 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A state is what a machine remembers of a log: up to which entry its files are what the log says.
-// Its file is a line with a checksum, and JSON. It is written now and then, and behind what it says
-// of the files: a machine that crashed reads the log again from At on, over files that have more of
-// it already. So every operation may be applied twice.
+// A state records up to which entry of the log the files are complete. It is stored in the file
+// state: a line with a checksum, and JSON. The machine writes the file from time to time, when the
+// files are durable. After a crash, the machine reads the log again from At on. The files may
+// include these entries already, so every operation may be applied twice.
 type state struct {
 	At link `json:"at"`
-	// At and the entries before, newest first. Older programs have none.
+	// At and the entries before it, newest first. Older programs do not write it.
 	Trail  trail   `json:"trail"`
-	Logged int64   `json:"logged"` // See Follower.
-	Term   uint64  `json:"term"`   // Of the last claim.
+	Logged int64   `json:"logged"` // See Follower.logged.
+	Term   uint64  `json:"term"`   // The term of the last claim.
 	Info   logInfo `json:"info"`   // What the log says about itself.
-	Owner  bool    `json:"owner"`  // Something may lie here that the log does not have,
-	First  bool    `json:"first"`  // and it was this machine that began to send a store.
-	Offer  bool    `json:"offer"`  // The store is offered to this machine.
-	// Sizes of those with a name. nil: the log had none yet,
+	Owner  bool    `json:"owner"`  // Whether the files may have more than the log.
+	// Whether this machine has a store that the log does not have completely yet.
+	First bool `json:"first"`
+	Offer bool `json:"offer"` // Whether the store is offered to this machine.
+	// Sizes of the files that have a name. nil if the log had no store yet.
 	Files map[string]int64 `json:"files"`
-	Parts map[string]int64 `json:"parts"` // and of the others.
+	Parts map[string]int64 `json:"parts"` // Sizes of the unfinished files.
 }
 
 const (
@@ -36,10 +37,10 @@ const (
 	maxState  = 64 << 20
 )
 
-// errState says that the file of a state is damaged. What lies there is as if nothing was known.
+// errState reports a damaged file state. The caller then reads the log from its beginning.
 var errState = errors.New("replica: the file state is damaged")
 
-// trail returns the entries up to At, as far as they are known.
+// trail returns the entries up to At, as far as they are recorded.
 func (s *state) trail() trail {
 	if s.Trail[0] != s.At {
 		return trail{s.At}
@@ -47,17 +48,17 @@ func (s *state) trail() trail {
 	return s.Trail
 }
 
-// encode returns the bytes of the file.
+// encode returns the content of the file.
 func (s *state) encode() []byte {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // It has numbers and names.
+		panic(err) // Numbers and names can always be encoded.
 	}
 	return fmt.Appendf(nil, "stet-replica-1 %08x\n%s\n", crc32.Checksum(text, castagnoli), text)
 }
 
-// decodeState reads what encode wrote. Names are those of files that it may touch, so they are
-// checked as in an entry.
+// decodeState decodes the result of encode. It checks the file names as those of an entry, because
+// the follower writes to these files.
 func decodeState(b []byte) (*state, error) {
 	var sum uint32
 	const line = len("stet-replica-1 00000000\n")
@@ -82,7 +83,7 @@ func decodeState(b []byte) (*state, error) {
 	return s, nil
 }
 
-// readState returns what is remembered; nil: nothing.
+// readState reads the file state. It returns nil if the file does not exist.
 func readState(files disk.FS) (*state, error) {
 	f, err := files.Open(stateFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,8 +109,9 @@ func readState(files disk.FS) (*state, error) {
 	return decodeState(b)
 }
 
-// write makes s what is remembered. What it says of files must be durable before. The file is made
-// under another name and renamed, so that after a crash there is the one or the other, whole.
+// write replaces the file state by s. The files that s describes must be durable before. write
+// creates a temporary file and renames it, so that after a crash the old or the new state is
+// complete.
 func (s *state) write(files disk.FS) error {
 	temp, text := stateFile+tempSuffix, s.encode()
 	if err := writeFile(files, temp, bytes.NewReader(text), int64(len(text))); err != nil {

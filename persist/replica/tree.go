@@ -19,10 +19,10 @@ import (
 //	opWrite    writes to name                 sizes[name]
 //	opRemove   removes name or name.tmp
 //
-// The files may be ahead of sizes: after a crash, operations are applied again, and an owner writes
-// its files before the log has the writes. So apply compares bytes that a file already has. Equal
-// bytes stay. Different bytes were never confirmed: they, and all bytes after them, are set aside
-// before they are overwritten. At the end, tidy compares names and sizes.
+// The files may be ahead of sizes. After a crash, operations are applied again, and an owner writes
+// its files before the log has the writes. So apply compares new bytes with those in the file.
+// Equal bytes stay. Different bytes were never confirmed: they, and all bytes after them, are set
+// aside before they are overwritten. At the end, tidy compares names and sizes.
 type tree struct {
 	top   disk.FS          // The directory of the follower.
 	dir   string           // Directory of the store, below top.

@@ -9,16 +9,16 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A Version says which states of a world a program can open, and which it writes. The numbers are
-// the program's own. It raises them when its component types change so that the program before
-// cannot open the world. A rolling deployment has two steps, so that every machine can take over at
-// any time:
+// A Version says which states of a world a program can open, and which state it writes. The program
+// defines the numbers. Raise them when the component types change so that older programs cannot
+// open the world. Deploy such a change in two steps, so that every machine can take over at any
+// time:
 //
 //  1. run the new program with Reads 2 and Writes 1 on every machine, one after another
 //  2. run it with Reads 2 and Writes 2, one after another
 //
-// From the first claim with Writes 2 on, [Follower.Writes] is 2 on every machine, and a program
-// with Reads 1 cannot claim.
+// From the first claim with Writes 2 on, [Follower.Writes] is 2 on every machine. A program with
+// Reads 1 can then no longer claim.
 type Version struct {
 	Program string // Name and version of the program, for error texts. At most 255 bytes.
 	Reads   uint64 // The newest state that the program can open.
@@ -36,38 +36,38 @@ func (v *Version) check() error {
 	return nil
 }
 
-// storeFormat is the version of what this package and the formats of journal/ and snapshots/ write.
-// Raise it when an older program cannot open a store that this one wrote.
+// storeFormat is the version of the formats of this package, of journal/ and of snapshots/. Raise
+// it when older programs cannot open a store that this program writes.
 const storeFormat = 1
 
-// A logInfo is what a log says about itself. Each claim has it, and each beginning of a store: the
-// data of opClaim and opBegin, as JSON. Logs of older programs have none.
+// A logInfo is what a log says about itself. It is the data of opClaim and opBegin, as JSON. Logs
+// of older programs have none.
 type logInfo struct {
-	// Identity: random, given by the first claim, and passed on by all others.
+	// Identity of the log: a random number from the first claim, which later claims repeat.
 	Log     string `json:"log,omitempty"`
-	Program string `json:"program,omitempty"` // That wrote the newest state.
+	Program string `json:"program,omitempty"` // The program that wrote the newest state.
 	Writes  uint64 `json:"writes,omitempty"`  // The newest state that was written; see Version.
 	Format  uint64 `json:"format,omitempty"`  // The newest storeFormat.
 }
 
-// newIdentity returns the identity of a log that has none.
+// newIdentity returns an identity for a log that has none.
 func newIdentity() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // Never fails.
 	return hex.EncodeToString(b[:])
 }
 
-// encode returns the bytes of the operation.
+// encode returns i as JSON.
 func (i *logInfo) encode() []byte {
 	b, err := json.Marshal(i)
 	if err != nil {
-		panic(err) // It has numbers and text.
+		panic(err) // Numbers and text can always be encoded.
 	}
 	return b
 }
 
-// decodeInfo reads what encode wrote. No bytes are the zero logInfo. It skips members that it does
-// not know.
+// decodeInfo decodes the result of encode. Without bytes, it returns the zero logInfo. It ignores
+// unknown members.
 func decodeInfo(b []byte) (i logInfo, err error) {
 	if len(b) > 0 && json.Unmarshal(b, &i) != nil {
 		return i, fmt.Errorf("%w: a claim has unreadable data", errEntry)
@@ -75,12 +75,12 @@ func decodeInfo(b []byte) (i logInfo, err error) {
 	return i, nil
 }
 
-// isOther reports whether next is of another log.
+// isOther reports whether next is from a log of another identity.
 func (i logInfo) isOther(next logInfo) bool {
 	return i.Log != "" && next.Log != "" && i.Log != next.Log
 }
 
-// merge returns what the log says behind an entry that says next: the newest version of all.
+// merge returns the information after an entry with next: the newest state and format of both.
 func (i logInfo) merge(next logInfo) logInfo {
 	if next.Writes < i.Writes {
 		next.Writes, next.Program = i.Writes, i.Program
@@ -92,8 +92,8 @@ func (i logInfo) merge(next logInfo) logInfo {
 	return next
 }
 
-// claimed returns the log's information after a claim by a program with version v. It returns
-// [persist.ErrNewer] if that program cannot open the store of the log.
+// claimed returns the information for a claim of this program. It returns [persist.ErrNewer] if the
+// program cannot open the store in the log.
 func (i logInfo) claimed(v Version) (logInfo, error) {
 	switch {
 	case i.Format > storeFormat:
@@ -104,7 +104,7 @@ func (i logInfo) claimed(v Version) (logInfo, error) {
 	return i.merge(logInfo{Program: v.Program, Writes: v.Writes, Format: storeFormat}), nil
 }
 
-// program names the program that wrote the newest state.
+// program returns a name for the program that wrote the newest state.
 func (i *logInfo) program() string {
 	if i.Program == "" {
 		return "another program"

@@ -1,5 +1,5 @@
-// Package replicatest has a [replica.Log] that fails on request, to test what stands on one, and
-// tests for engines.
+// Package replicatest has tests for engines that implement [replica.Log]. It also has a log that
+// fails on request, to test the users of a log.
 package replicatest
 
 import (
@@ -13,19 +13,20 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// A Log is a log in memory that several machines reach, each by a [Link] of its own.
+// A Log is a log in memory. Several machines use it, each by its own [Link].
 type Log struct {
 	replica.Memory
 
-	mu       sync.Mutex
-	limit    int64 // See Limit.
-	hidden   replica.Position
-	late     []func() // Appends whose callers have gone, and which may still be done.
-	restarts int      // How often the servers ended and began again.
+	mu     sync.Mutex
+	limit  int64            // See Limit. 0 means no limit.
+	hidden replica.Position // See Hide.
+	// Late appends, which may still be done although their callers got an error.
+	late     []func()
+	restarts int // How often the servers were restarted.
 }
 
-// Forget removes the last n entries, which were acknowledged, as a restart of servers that lost
-// them does. Each link fails once afterwards.
+// Forget removes the last n entries, which were acknowledged. It simulates a restart of servers
+// that lose entries. Afterwards, the next append by each link fails.
 func (l *Log) Forget(n int) {
 	l.Memory.Forget(n)
 	l.mu.Lock()
@@ -33,30 +34,29 @@ func (l *Log) Forget(n int) {
 	l.restarts++
 }
 
-// Hide makes all links pass over the entry at a position, until another one is named: the log has
-// it, and no server shows it.
+// Hide makes all links skip the entry at a position, although the log has it. Another call replaces
+// the position.
 func (l *Log) Hide(p replica.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hidden = p
 }
 
-// hides reports whether no link shows the entry at a position.
+// hides reports whether all links skip the entry at a position.
 func (l *Log) hides(p replica.Position) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return p == l.hidden && p > 0
 }
 
-// Limit makes the log full when it has so many bytes of entries. 0: it has no limit.
+// Limit makes the log full at a number of bytes of entries. 0 means no limit.
 func (l *Log) Limit(bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.limit = bytes
 }
 
-// room returns how many bytes of entries the log takes until it is full; negative if it has no
-// limit.
+// room returns how many bytes of entries fit into the log. It is negative if there is no limit.
 func (l *Log) room() int64 {
 	l.mu.Lock()
 	left := l.limit
@@ -71,25 +71,25 @@ func (l *Log) room() int64 {
 	return max(left, 0)
 }
 
-// Faults say how likely it is that a link fails: from 0 to 1, at each call.
+// Faults are the probabilities of faults of a link, from 0 to 1 for each call.
 type Faults struct {
-	Refused float64 // Nothing was done.
-	// The entry was appended, or was not, since another one was faster; its sender is not told.
+	Refused float64 // The call fails and does nothing.
+	// The log handles the append, but the caller gets an error.
 	Lost float64
-	Late float64 // It is appended later, if it still can be; its sender is not told.
-	// Bounds and Next answer without the last entries, as a server does that is cut off.
+	Late float64 // The caller gets an error, and the log handles the append later.
+	// Bounds and Next miss the last entries, like a server that is cut off from the others.
 	Stale float64
-	Hole  float64 // Entries does not yield an entry that the log has.
+	Hole  float64 // Entries skips an entry that the log has.
 }
 
-// Link returns a way to the log for one machine, whose faults are drawn from a seed.
+// Link returns a link to the log for one machine. The seed determines the faults.
 func (l *Log) Link(seed uint64) *Link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return &Link{log: l, rng: rand.New(rand.NewPCG(seed, 17)), cut: make(chan struct{}), restarts: l.restarts}
 }
 
-// Settle does what is late.
+// Settle carries out the late appends.
 func (l *Log) Settle() {
 	l.mu.Lock()
 	late := l.late
@@ -100,30 +100,30 @@ func (l *Log) Settle() {
 	}
 }
 
-// A Link is how a machine reaches the log.
+// A Link is the connection of one machine to the log.
 type Link struct {
 	log *Log
 
 	mu      sync.Mutex
 	rng     *rand.Rand
 	faults  Faults
-	cut     chan struct{} // Closed while the link is broken.
-	broken  error         // What its calls return; nil: it works.
-	left    int           // Appends until it is cut; 0: it is not going to be.
-	hidden  replica.Position
-	damaged replica.Position
+	cut     chan struct{}    // Closed while the link is broken.
+	broken  error            // The error of all calls, or nil if the link works.
+	left    int              // Appends until the link is cut. 0 or less means never.
+	hidden  replica.Position // See Link.Hide.
+	damaged replica.Position // See Link.Damage.
 
-	restarts int // Of the servers, that this link has noticed.
+	restarts int // Restarts of the servers that this link has noticed.
 }
 
-// Fail makes the link fail so from now on.
+// Fail sets the probabilities of faults.
 func (l *Link) Fail(f Faults) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.faults = f
 }
 
-// Cut cuts the link, or mends it.
+// Cut breaks or repairs the link.
 func (l *Link) Cut(cut bool) {
 	if cut {
 		l.Break(errCut)
@@ -132,7 +132,7 @@ func (l *Link) Cut(cut bool) {
 	}
 }
 
-// Break makes every call return an error from now on; nil mends the link.
+// Break makes every call return an error. nil repairs the link.
 func (l *Link) Break(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,15 +145,15 @@ func (l *Link) Break(err error) {
 	l.broken = err
 }
 
-// Hide makes Entries pass over the entry at a position, until another one is named.
+// Hide makes Entries skip the entry at a position. Another call replaces the position.
 func (l *Link) Hide(p replica.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hidden = p
 }
 
-// Damage makes Entries yield the entry at a position with a flipped bit, until another one is
-// named.
+// Damage makes Entries yield the entry at a position with a flipped bit. Another call replaces the
+// position.
 func (l *Link) Damage(p replica.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,7 +171,7 @@ func (l *Link) copy(e replica.Entry) replica.Entry {
 	return e
 }
 
-// hides reports whether Entries passes over an entry.
+// hides reports whether Entries skips an entry.
 func (l *Link) hides(p replica.Position) bool {
 	if l.log.hides(p) {
 		return true
@@ -181,7 +181,7 @@ func (l *Link) hides(p replica.Position) bool {
 	return p == l.hidden || l.faults.Hole > 0 && l.rng.Float64() < l.faults.Hole
 }
 
-// restarted reports whether the servers began again since the link was used last.
+// restarted reports whether the servers were restarted since its last call.
 func (l *Link) restarted() bool {
 	l.log.mu.Lock()
 	now := l.log.restarts
@@ -193,14 +193,14 @@ func (l *Link) restarted() bool {
 	return now != before
 }
 
-// CutAfter cuts the link after so many appends.
+// CutAfter cuts the link after n appends.
 func (l *Link) CutAfter(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.left = n
 }
 
-// count counts an append.
+// count counts an append, and cuts the link if CutAfter says so.
 func (l *Link) count() {
 	l.mu.Lock()
 	l.left--
@@ -211,8 +211,8 @@ func (l *Link) count() {
 	}
 }
 
-// state returns the error of a broken link, what is closed when it breaks, and a number that is
-// drawn.
+// state returns the error of a broken link, a channel that is closed when the link breaks, a random
+// number and the faults.
 func (l *Link) state() (broken error, cut <-chan struct{}, draw float64, f Faults) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,7 +221,7 @@ func (l *Link) state() (broken error, cut <-chan struct{}, draw float64, f Fault
 
 var errCut = fmt.Errorf("the link is cut: %w", replica.ErrUnknown)
 
-// Append is a part of [replica.Log].
+// Append implements [replica.Log].
 func (l *Link) Append(ctx context.Context, after replica.Position, entry []byte) (replica.Position, error) {
 	broken, _, draw, f := l.state()
 	defer l.count()
@@ -246,7 +246,7 @@ func (l *Link) Append(ctx context.Context, after replica.Position, entry []byte)
 	return l.log.Append(ctx, after, entry)
 }
 
-// Room is a part of [replica.BoundedLog].
+// Room implements [replica.BoundedLog].
 func (l *Link) Room(ctx context.Context) (int64, error) {
 	if broken, _, draw, f := l.state(); broken != nil || draw < f.Refused {
 		return 0, cmp.Or(broken, errCut)
@@ -254,7 +254,7 @@ func (l *Link) Room(ctx context.Context) (int64, error) {
 	return l.log.room(), ctx.Err()
 }
 
-// Entries is a part of [replica.Log].
+// Entries implements [replica.Log].
 func (l *Link) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
 	return func(yield func(replica.Entry, error) bool) {
 		broken, cut, _, _ := l.state()
@@ -287,7 +287,7 @@ func (l *Link) Entries(ctx context.Context, after replica.Position) iter.Seq2[re
 	}
 }
 
-// Next is a part of [replica.Log].
+// Next implements [replica.Log].
 func (l *Link) Next(ctx context.Context, after replica.Position) (replica.Entry, error) {
 	_, last, err := l.Bounds(ctx)
 	if err != nil {
@@ -303,7 +303,7 @@ func (l *Link) Next(ctx context.Context, after replica.Position) (replica.Entry,
 	return e, err
 }
 
-// Bounds is a part of [replica.Log].
+// Bounds implements [replica.Log].
 func (l *Link) Bounds(ctx context.Context) (first, last replica.Position, err error) {
 	broken, _, draw, f := l.state()
 	if broken != nil || draw < f.Refused {
@@ -321,7 +321,7 @@ func (l *Link) Bounds(ctx context.Context) (first, last replica.Position, err er
 	return first, last, err
 }
 
-// Trim is a part of [replica.Log].
+// Trim implements [replica.Log].
 func (l *Link) Trim(ctx context.Context, before replica.Position) error {
 	if broken, _, draw, f := l.state(); broken != nil || draw < f.Refused {
 		return cmp.Or(broken, errCut)

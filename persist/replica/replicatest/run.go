@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// Run tests that logs keep the promises of a [replica.Log]. Each that empty returns must be empty,
-// and another one.
+// Run tests that a log keeps the promises of [replica.Log]. Each call of empty must return a new,
+// empty log.
 func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -122,7 +122,8 @@ func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 			first, last, err := log.Bounds(ctx)
 			return err == nil && first == all[3] && last == at
 		})
-		until(t, func() bool { // A server that lags shows what was trimmed, as it was.
+		// A lagging server may show trimmed entries, with their old content.
+		until(t, func() bool {
 			for e, err := range log.Entries(ctx, all[0]) {
 				if err != nil || !slices.Contains(all[1:4], e.Position) || string(e.Data) != fmt.Sprint(slices.Index(all, e.Position)) {
 					t.Fatalf("the first is %q at %d, want that at %d; %v", e.Data, e.Position, all[3], err)
@@ -175,7 +176,7 @@ func add(ctx context.Context, t *testing.T, log replica.Log, after replica.Posit
 	return at
 }
 
-// next expects an entry behind a position, or none, which has position 0.
+// next expects the entry after a position. With at 0, it expects that there is none.
 func next(ctx context.Context, t *testing.T, log replica.Log, after, at replica.Position, text string) {
 	t.Helper()
 	if e, err := log.Next(ctx, after); err != nil || e.Position != at || string(e.Data) != text {
