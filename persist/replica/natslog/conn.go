@@ -11,22 +11,22 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A connection is what all logs on one connection know of its server. A server that is cut off from
-// the others keeps its clients: it sends heartbeats, and its copy of a stream stands still. Only
-// the leader of a stream tells that a server still reaches the others, so the connection moves to
-// another server when no leader answers.
+// A connection is the state that all logs on one [nats.Conn] share. A server that is cut off from
+// the others keeps its clients. It sends heartbeats, but its copy of a stream does not grow. Only
+// an answer of a stream's leader shows that a server still reaches the others. So the connection
+// moves to another server when no leader answers.
 type connection struct {
 	mu       sync.Mutex
 	answered time.Time // When the leader of a stream last answered a request.
-	moved    time.Time // When the connection was last told to try another server.
-	denied   string    // The beginning of a subject that the login may not publish to.
+	moved    time.Time // When leave last moved the connection.
+	denied   string    // Beginning of a subject that the login may not publish to.
 }
 
-// connections has the connection of each [nats.Conn] by a weak pointer, so that it does not keep it
-// in memory.
+// connections maps each [nats.Conn] to its connection. The keys are weak pointers, so the map does
+// not keep a [nats.Conn] in memory.
 var connections sync.Map
 
-// connectionOf returns what the logs on nc share.
+// connectionOf returns the state that the logs on nc share.
 func connectionOf(nc *nats.Conn) *connection {
 	key := weak.Make(nc)
 	if c, ok := connections.Load(key); ok {
@@ -46,8 +46,8 @@ func (c *connection) heard() {
 	c.answered = time.Now()
 }
 
-// mayRemove reports whether the login may remove consumers, as far as it is known: false once the
-// servers said so of a subject that begins as this one.
+// mayRemove reports whether the login may remove consumers, as far as it is known. It returns false
+// once the servers denied a subject with this beginning.
 func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,9 +57,9 @@ func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	return c.denied != subject
 }
 
-// leave makes nc try another server if its server has not passed on an answer of a leader for the
-// time unheard, nor an entry to the caller since then. It reports whether it did. Of all logs on
-// nc, one does it for all, and only after the last new server had the same time.
+// leave moves nc to another server if no answer of a leader came for the time unheard. Entries that
+// came since the time since also count as an answer. It reports whether it moved nc. One move is
+// for all logs on nc, and each new server gets the same time.
 func (c *connection) leave(nc *nats.Conn, since time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *connection) leave(nc *nats.Conn, since time.Time) bool {
 		return false
 	}
 	c.moved = time.Now()
-	return nc.ForceReconnect() == nil // The next of its servers comes first.
+	return nc.ForceReconnect() == nil // The connection takes the next server of its list.
 }
 
 func latest(a time.Time, more ...time.Time) time.Time {

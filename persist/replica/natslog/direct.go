@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// Without a new entry, after which a reader makes a consumer to wait for more.
+	// Time without a new entry, after which a reader creates a consumer to wait for more.
 	quiet     = 75 * time.Millisecond
-	pollEvery = 250 * time.Millisecond
-	pollFor   = 10 * time.Second // After which a reader without a consumer tries to get one again.
-	batchSize = 10_000           // Entries of a batch; [ahead] bounds their bytes.
+	pollEvery = 250 * time.Millisecond // Interval between polls without a consumer.
+	// Time after which a reader without a consumer tries to create one again.
+	pollFor   = 10 * time.Second
+	batchSize = 10_000 // Entries of a batch. The const ahead limits their bytes.
 )
 
-// errNoDirect reports that servers do not answer direct requests.
+// errNoDirect reports that the servers do not answer direct requests.
 var errNoDirect = errors.New("natslog: the stream or the login does not allow direct requests")
 
-// A batchRequest asks any server that has the stream for the next entries of a subject.
+// A batchRequest requests the next entries of a subject from any server that has the stream.
 type batchRequest struct {
 	Seq      uint64 `json:"seq"`
 	NextFor  string `json:"next_by_subj"`
@@ -32,9 +33,9 @@ type batchRequest struct {
 	MaxBytes int    `json:"max_bytes"`
 }
 
-// catchUp yields entries until the server that answers has no more, and had none for a while. It
-// needs no consumer, so that many worlds can recover at once. What the server does not have yet, or
-// has lost, comes by the consumer later.
+// catchUp yields entries until the answering server has no more, and had none for a while. It needs
+// no consumer, so many worlds can recover at once. Entries that this server does not have yet, or
+// has lost, come by the consumer later.
 func (r *reader) catchUp(ctx context.Context) error {
 	for ends := 0; ; {
 		more, err := r.batch(ctx)
@@ -54,7 +55,8 @@ func (r *reader) catchUp(ctx context.Context) error {
 	}
 }
 
-// batch yields the next entries that one server sends, and reports whether it has more of them.
+// batch yields the next entries that one server sends. It reports whether this server has more
+// entries.
 func (r *reader) batch(ctx context.Context) (more bool, err error) {
 	nc := r.js.Conn()
 	b, err := json.Marshal(batchRequest{uint64(r.after) + 1, r.subject, batchSize, ahead})
@@ -127,9 +129,9 @@ func (r *reader) direct(ctx context.Context, answers *nats.Subscription, denied 
 	}
 }
 
-// number returns a number in a header of an answer.
+// number returns the number in a header of an answer.
 func number(m *nats.Msg, key string) (uint64, error) {
-	values := m.Header.Values(key) // A server adds its own behind those of the message.
+	values := m.Header.Values(key) // A server appends its values to those of the message.
 	if len(values) == 0 {
 		return 0, fmt.Errorf("%w: an answer has no %s", errMissed, key)
 	}
@@ -140,8 +142,8 @@ func number(m *nats.Msg, key string) (uint64, error) {
 	return n, nil
 }
 
-// poll reads without a consumer for some time: the stream has as many as it may have. When no entry
-// comes, the leader is asked, since the servers that answer direct requests may have fewer entries.
+// poll reads without a consumer for a time, when the stream has no consumer left. If no entry
+// comes, it also asks the leader, because servers that answer direct requests may lack entries.
 func (r *reader) poll(ctx context.Context) error {
 	asked := time.Now()
 	for begun := time.Now(); time.Since(begun) < pollFor && ctx.Err() == nil; pause(ctx, pollEvery) {

@@ -13,10 +13,10 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// Entries is a part of [replica.Log]. It waits up to 10 seconds while no server answers, and goes
-// on where it was when one does; a server that has less than the leader, and comes no further, is
-// left for another one. Errors that stay end it at once, [replica.ErrOperator] among them. They
-// hold some MiB of entries that were asked for and not yielded yet.
+// Entries implements [replica.Log]. While no server answers, it waits up to 10 seconds, and then
+// continues after the last entry. If a server stays behind the leader, Entries reads from another
+// one. A lasting error, such as [replica.ErrOperator], ends it at once. Entries reads some MiB
+// ahead.
 func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
 	return func(yield func(replica.Entry, error) bool) {
 		r := &reader{Log: l, after: after, heard: time.Now(), yield: yield}
@@ -53,14 +53,14 @@ var (
 	errMissed = fmt.Errorf("natslog: a message was not delivered: %w", nats.ErrTimeout)
 )
 
-// A reader reads the entries of a log for one loop over them.
+// A reader reads the entries of a log for one loop over Entries.
 type reader struct {
 	*Log
-	after replica.Position // Of the last entry that was yielded.
-	heard time.Time        // When that was, or the loop began.
+	after replica.Position // The last entry that was yielded.
+	heard time.Time        // When that entry was yielded, or when the loop began.
 	yield func(replica.Entry, error) bool
 
-	indirect bool // Direct requests are denied, or the last one brought nothing that is sound.
+	indirect bool // Whether direct requests are denied, or the last one gave no valid answer.
 }
 
 // show yields an entry, unless it was yielded before.
@@ -75,8 +75,8 @@ func (r *reader) show(at replica.Position, data []byte) error {
 	return nil
 }
 
-// read yields entries until something goes wrong: those that are there by direct requests, and
-// those that come by a consumer. Without direct requests, all come by a consumer.
+// read yields entries until an error. It gets existing entries by direct requests, and new ones by
+// a consumer. Without direct requests, it gets all entries by a consumer.
 func (r *reader) read(ctx context.Context) error {
 	if r.indirect {
 		return r.consume(ctx)
@@ -89,7 +89,7 @@ func (r *reader) read(ctx context.Context) error {
 	case err != nil:
 		r.indirect = errors.Is(err, errNoDirect) || r.after == from
 		if !r.indirect {
-			return err // It goes on behind the last entry of the batch.
+			return err // The next call continues after the last entry.
 		}
 	}
 	err = r.consume(ctx)
@@ -99,21 +99,22 @@ func (r *reader) read(ctx context.Context) error {
 	return err
 }
 
-// consume yields entries that come by a consumer.
+// consume creates a consumer and yields its entries.
 func (r *reader) consume(ctx context.Context) error {
 	once, done := context.WithTimeout(ctx, answer)
 	defer done()
 	c, err := r.js.CreateConsumer(once, r.stream, jetstream.ConsumerConfig{
 		FilterSubject: r.subject, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: uint64(r.after) + 1,
 		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1,
-		InactiveThreshold: 10 * time.Second, // A login need not have the right to remove it.
+		// For logins without the right to remove the consumer.
+		InactiveThreshold: 10 * time.Second,
 	})
 	if err != nil {
 		return err
 	}
 	r.conn.heard()
 	defer r.remove(c)
-	// With a limit of bytes alone, each reader has a queue for a million messages.
+	// With a limit of bytes alone, each reader would have a queue for a million messages.
 	messages, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(queued, ahead), jetstream.PullHeartbeat(silence/2))
 	if err != nil {
 		return err
@@ -137,8 +138,8 @@ func (r *reader) consume(ctx context.Context) error {
 	}
 }
 
-// remove asks the servers to remove a consumer, and does not wait for it. Without that right the
-// servers remove it after a while.
+// remove asks the servers to remove a consumer, and does not wait for the answer. Without the right
+// to do so, it does nothing; the servers remove the consumer after a while.
 func (r *reader) remove(c jetstream.Consumer) {
 	nc, subject := r.js.Conn(), r.api("CONSUMER.DELETE."+r.stream+".")
 	if r.conn.mayRemove(nc, subject) {
@@ -146,11 +147,10 @@ func (r *reader) remove(c jetstream.Consumer) {
 	}
 }
 
-// next returns the next message of a consumer. The server that has the consumer says that it is
-// there while its own copy of the stream stands still, for ever if the others took it for new. So
-// after a while the leader is asked whether there is more. If there is and the server does not send
-// it, or if no leader answers through the server that this machine is connected to, next ends with
-// an error, and reading goes on through another server.
+// next returns the next message of a consumer. A consumer may send heartbeats although its server's
+// copy of the stream no longer grows. So after a silence, next asks the leader for a newer message.
+// If the leader has one and the consumer does not send it, next returns an error. It also does so
+// if no leader answers through the connected server. Reading then continues through another server.
 func (r *reader) next(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
 	begun := time.Now()
 	for wait, more := stillness, false; ; {
@@ -164,7 +164,7 @@ func (r *reader) next(ctx context.Context, messages jetstream.MessagesContext) (
 		case more:
 			return nil, errMissed
 		}
-		// The answer may come late, but not so late that leave waits for it.
+		// The answer may come late, but must not keep leave from moving the connection.
 		once, done = context.WithTimeout(ctx, min(answer, max(time.Until(begun.Add(unheard)), answer/8)))
 		behind, err := r.get(once, request{Seq: uint64(r.after) + 1, NextFor: r.subject})
 		done()

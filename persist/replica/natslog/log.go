@@ -15,25 +15,27 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// A Log is the log of one world. Its methods may be called from several goroutines. Each returns
-// within 10 seconds if no server answers, or not much later.
+// A Log is the log of one world. Its methods may be called from several goroutines. If no server
+// answers, each method returns after about 10 seconds.
 type Log struct{ engine }
 
-// An engine is a stream of the servers that a connection reaches.
+// An engine is a stream, and a connection to the servers that have it.
 type engine struct {
 	js      jetstream.JetStream
 	conn    *connection
 	stream  string
-	subject string // Of the world. Empty where a whole stream is meant.
+	subject string // The subject of the world. Empty if the engine is for the whole stream.
 }
 
 func engineOf(js jetstream.JetStream, stream string) engine {
 	return engine{js: js, conn: connectionOf(js.Conn()), stream: stream}
 }
 
-// Open returns the log of a world, which need not have entries yet, once it has looked at how its
-// stream is set. Errors: [ErrSettings], if the stream does not keep what it acknowledges;
-// [jetstream.ErrStreamNotFound]; a world whose name is not made of letters, digits, - and _.
+// Open returns the log of a world, which need not have entries yet. It checks the settings of the
+// stream.
+//
+// Errors: [ErrSettings] if the stream may lose acknowledged entries; [jetstream.ErrStreamNotFound];
+// an error if the name of the world has other characters than letters, digits, - and _.
 func Open(ctx context.Context, js jetstream.JetStream, stream, world string, o Options) (*Log, error) {
 	if !plain(world) {
 		return nil, fmt.Errorf("natslog: a world has a name of letters, digits, - and _, not %q", world)
@@ -43,8 +45,8 @@ func Open(ctx context.Context, js jetstream.JetStream, stream, world string, o O
 	return l, l.check(ctx, o)
 }
 
-// Append is a part of [replica.Log]. It costs a message of the size of the entry, and a sync of
-// most of the servers.
+// Append implements [replica.Log]. It costs a message of the size of the entry, and a sync on more
+// than half of the servers.
 func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) (at replica.Position, err error) {
 	if len(entry) > replica.MaxEntry {
 		return 0, fmt.Errorf("natslog: an entry of %d bytes, more than %d", len(entry), replica.MaxEntry)
@@ -59,7 +61,7 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 	err = l.patiently(ctx, func(ctx context.Context) error {
 		ack, err := l.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 		switch {
-		case err == nil: // Also if it says that it had the message already.
+		case err == nil: // Also if the server already had the message.
 			at = replica.Position(ack.Sequence)
 			return nil
 		case hasCode(err, jetstream.JSErrCodeStreamWrongLastSequence):
@@ -68,7 +70,8 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 				return err
 			}
 			return fmt.Errorf("%w: %s does not end at %d", replica.ErrTaken, l.subject, after)
-		case errors.Is(err, jetstream.ErrNoStreamResponse): // It has no leader just now, or is gone.
+		// The stream has no leader at the moment, or was removed.
+		case errors.Is(err, jetstream.ErrNoStreamResponse):
 			if _, gone := l.js.Stream(ctx, l.stream); errors.Is(gone, jetstream.ErrStreamNotFound) {
 				return gone
 			}
@@ -83,8 +86,8 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 	return at, err
 }
 
-// mine returns where the entry lies that was sent under an ID, if it is the first behind a
-// position.
+// mine returns the position of the first entry after a position, if it is the message with the ID.
+// Otherwise it returns [replica.ErrTaken].
 func (l *Log) mine(ctx context.Context, after replica.Position, id string) (replica.Position, error) {
 	m, err := l.get(ctx, request{Seq: uint64(after) + 1, NextFor: l.subject})
 	switch {
@@ -96,14 +99,14 @@ func (l *Log) mine(ctx context.Context, after replica.Position, id string) (repl
 	return replica.Position(m.Seq), nil
 }
 
-// A message is one that lies in a stream, as servers send it to a client.
+// A message is a message of a stream, in the JSON form that servers send.
 type message struct {
 	Seq    uint64 `json:"seq"`
 	Header []byte `json:"hdrs"`
 	Data   []byte `json:"data"`
 }
 
-// header returns what a message has under a key.
+// header returns the value of a header of a message.
 func header(m *message, key string) string {
 	h, err := nats.DecodeHeadersMsg(m.Header)
 	if err != nil {
@@ -112,15 +115,15 @@ func header(m *message, key string) string {
 	return h.Get(key)
 }
 
-// A request asks for a message: the last of a subject, or its first from a sequence on.
+// A request asks for the last message of a subject, or for its first message from a sequence on.
 type request struct {
 	Seq     uint64 `json:"seq,omitempty"`
 	NextFor string `json:"next_by_subj,omitempty"`
 	LastFor string `json:"last_by_subj,omitempty"`
 }
 
-// get asks the leader of the stream for a message; nil if there is none. Other servers, which
-// answer "direct" requests, may not have the last ones yet.
+// get requests a message from the leader of the stream. It returns nil if there is no such message.
+// Other servers, which answer direct requests, may not have the newest messages yet.
 func (l *Log) get(ctx context.Context, r request) (*message, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -157,7 +160,7 @@ func (e *engine) api(name string) string {
 	return jetstream.DefaultAPIPrefix + name
 }
 
-// Next is a part of [replica.Log]. It costs a request to the leader of the stream.
+// Next implements [replica.Log]. It costs a request to the leader of the stream.
 func (l *Log) Next(ctx context.Context, after replica.Position) (e replica.Entry, err error) {
 	err = l.patiently(ctx, func(ctx context.Context) error {
 		m, err := l.get(ctx, request{Seq: uint64(after) + 1, NextFor: l.subject})
@@ -169,7 +172,7 @@ func (l *Log) Next(ctx context.Context, after replica.Position) (e replica.Entry
 	return e, err
 }
 
-// Bounds is a part of [replica.Log]. It costs two requests to the leader of the stream, which sends
+// Bounds implements [replica.Log]. It costs two requests to the leader of the stream, which sends
 // two entries.
 func (l *Log) Bounds(ctx context.Context) (first, last replica.Position, err error) {
 	err = l.patiently(ctx, func(ctx context.Context) error {
@@ -187,8 +190,7 @@ func (l *Log) Bounds(ctx context.Context) (first, last replica.Position, err err
 	return first, last, err
 }
 
-// Trim is a part of [replica.Log]. The last entry stays, whatever the position: where a log ends is
-// known by what lies there.
+// Trim implements [replica.Log]. The last entry always stays, because it marks the end of the log.
 func (l *Log) Trim(ctx context.Context, before replica.Position) error {
 	_, last, err := l.Bounds(ctx)
 	if before = min(before, last); err != nil || before <= 1 {

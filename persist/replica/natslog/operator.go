@@ -13,20 +13,20 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// An operatorError is a [replica.ErrOperator] with the reason for it.
+// An operatorError is a [replica.ErrOperator] with its cause.
 type operatorError struct {
-	text  string // What is wrong and what to do.
+	text  string // What is wrong, and what to do.
 	cause error
 }
 
-// Error says what is wrong, what to do, and what the engine said.
+// Error says what is wrong, what to do, and what the engine reported.
 func (e *operatorError) Error() string { return fmt.Sprintf("natslog: %s: %v", e.text, e.cause) }
 
-// Unwrap returns both.
+// Unwrap returns [replica.ErrOperator] and the cause.
 func (e *operatorError) Unwrap() []error { return []error{replica.ErrOperator, e.cause} }
 
-// What servers answer that stays until an operator acts. The numbers without a name here are those
-// of nats-server.
+// Error codes of servers that stay until an operator acts. nats.go has no names for these codes of
+// nats-server.
 const (
 	codeAccountFull  = 10002
 	codeServersFull  = 10023
@@ -40,8 +40,8 @@ const (
 	codeOfflineSince = 10194
 )
 
-// A remedy is what helps against an answer. An answer that may pass counts when it was given for as
-// long as a log is patient.
+// A remedy says what helps against an error code. If mayPass is set, the error is final only after
+// the time patience.
 type remedy struct {
 	text    string
 	mayPass bool
@@ -64,7 +64,7 @@ var remedies = map[jetstream.ErrorCode]remedy{
 	codeOfflineSince: {"the stream is offline: run servers of the version that made it", false},
 }
 
-// remedyOf returns the remedy for an error that is an answer of a server.
+// remedyOf returns the remedy for an error, if the error is an answer of a server.
 func remedyOf(err error) (r remedy, ok bool) {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	if !ok {
@@ -84,9 +84,9 @@ func remedyOf(err error) (r remedy, ok bool) {
 	return r, false
 }
 
-// explain returns err, as an [operatorError] if only an operator can help, and whether it stays.
-// last is the error of the connection from before the attempt: a newer one may tell why no server
-// answered.
+// explain returns err, and whether it is lasting. If only an operator can help, it returns an
+// [operatorError]. last is the error of the connection before the attempt. A newer error of the
+// connection may tell why no server answered.
 func (e *engine) explain(err, last error) (explained error, stays bool) {
 	if err == nil || errors.Is(err, replica.ErrOperator) {
 		return err, true
@@ -114,16 +114,16 @@ func (e *engine) explain(err, last error) (explained error, stays bool) {
 	return err, false
 }
 
-// join is errors.Join in one line.
+// join joins two errors in one line of text.
 func join(err, more error) error { return fmt.Errorf("%w: %w", err, more) }
 
-// closed reports whether a connection was closed.
+// closed reports whether an error is that of a closed connection.
 func closed(err error) bool {
 	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, jetstream.ErrConnectionClosed)
 }
 
-// refusal returns what to do against an error of a connection that could not be made; otherwise if
-// it is another one.
+// refusal returns what to do against the error of a failed connection. For other errors it returns
+// otherwise.
 func refusal(err error, otherwise string) string {
 	if err == nil {
 		return otherwise
@@ -144,8 +144,8 @@ func refusal(err error, otherwise string) string {
 	return otherwise
 }
 
-// concerns reports whether the text of a permission violation names a request that the log cannot
-// do without.
+// concerns reports whether the text of a permission violation names a request that the log
+// requires.
 func (e *engine) concerns(violation string) bool {
 	_, subject, _ := strings.Cut(violation, `"`)
 	subject, _, _ = strings.Cut(subject, `"`)

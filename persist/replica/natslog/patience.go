@@ -13,27 +13,27 @@ import (
 )
 
 const (
-	// For servers to answer at all: an election of theirs takes some seconds.
-	patience  = 10 * time.Second
-	answer    = 2 * time.Second // For one to answer a request.
-	shortest  = 10 * time.Millisecond
-	longest   = 250 * time.Millisecond // Between two tries.
-	silence   = time.Second            // After which a reader asks another server.
-	stillness = 3 * time.Second        // After which a reader asks whether there is more.
-	// Without an answer of a leader, after which the connection goes to another server.
+	// How long a call waits for any server. An election of a leader takes some seconds.
+	patience = 10 * time.Second
+	answer   = 2 * time.Second        // How long a call waits for one answer.
+	shortest = 10 * time.Millisecond  // The shortest pause between two tries.
+	longest  = 250 * time.Millisecond // The longest pause between two tries.
+	silence  = time.Second            // Silence after which a reader asks another server.
+	// Silence after which a reader asks whether there are newer entries.
+	stillness = 3 * time.Second
+	// Time without an answer of a leader, after which the connection moves to another server.
 	unheard = 2 * stillness
-	ahead   = 2 << 20 // Bytes of entries that are read ahead,
-	queued  = 64      // and messages of a consumer.
+	ahead   = 2 << 20 // Bytes of entries that are read ahead.
+	queued  = 64      // Messages of a consumer that are read ahead.
 )
 
-// patiently tries what a server may not answer just now, until it is done, or cannot be, or
-// patience is at an end. Through a server that passes on no answer for too long it is tried through
-// another one.
+// patiently repeats try until it succeeds, until it fails with a lasting error, or for the time
+// patience. If the connected server passes on no answers, the connection moves to another server.
 func (e *engine) patiently(ctx context.Context, try func(context.Context) error) error {
 	long, done := context.WithTimeout(ctx, patience)
 	defer done()
 	begun := time.Now()
-	var known error // Why an operator must act, as far as an attempt told.
+	var known error // The last error of an attempt that needs an operator.
 	for wait := shortest; ; wait = min(2*wait, longest) {
 		last := e.js.Conn().LastError()
 		once, answered := context.WithTimeout(long, answer)
@@ -70,25 +70,26 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// What servers answer when the fate of another message decides.
+// Error codes of servers for a message whose result depends on another message.
 const (
-	codeSameID   = 10158 // One of the same ID is under way.
+	codeSameID   = 10158 // A message with the same ID is in progress.
 	codeUnderWay = jetstream.JSErrCodeStreamWrongLastSequenceConstant
 )
 
-// refused reports whether a server has said that it did nothing, or none has heard.
+// refused reports whether the message was certainly not stored: a server refused it, or no server
+// got it.
 func refused(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode != codeSameID || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed)
 }
 
-// decided reports whether an error, or none, is the answer of a server that decides.
+// decided reports whether err, which may be nil, is the answer of a leader.
 func decided(err error) bool {
 	return err == nil || errors.Is(err, replica.ErrTaken) || errors.As(err, new(*jetstream.APIError)) && !passing(err)
 }
 
-// passing reports whether what went wrong may be over at the next try.
+// passing reports whether the next try may succeed.
 func passing(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return api.Code == 503 || api.ErrorCode == codeSameID || api.ErrorCode == codeUnderWay
@@ -101,7 +102,7 @@ func passing(err error) bool {
 	return true
 }
 
-// hasCode reports whether an error is what a server answered under a number.
+// hasCode reports whether an error is an answer with a code.
 func hasCode(err error, code jetstream.ErrorCode) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == code

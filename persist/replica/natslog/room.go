@@ -4,8 +4,9 @@ import (
 	"context"
 )
 
-// Room is a part of [replica.BoundedLog]: what the limit of the stream leaves (--max-bytes). Limits
-// of the account and of the servers' disks are not seen. It costs a request for the stream's state.
+// Room implements [replica.BoundedLog]. It returns the room up to the limit of the stream
+// (--max-bytes). It ignores limits of the account and of the servers' disks. It costs a request for
+// the state of the stream.
 func (l *Log) Room(ctx context.Context) (bytes int64, err error) {
 	err = l.patiently(ctx, func(ctx context.Context) error {
 		s, err := l.js.Stream(ctx, l.stream)

@@ -15,14 +15,14 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// ErrSettings reports a stream, or servers, that may lose what they acknowledge as they are set.
-// Its text says all that is wrong, and how to set it.
+// ErrSettings reports settings of a stream or of servers with which acknowledged entries may be
+// lost. Its text lists all wrong settings, and how to correct them.
 var ErrSettings = errors.New("natslog: the engine is not set to keep what it acknowledges")
 
-// Options say what is asked of a stream. The zero Options are useful.
+// Options are requirements on a stream. The zero Options are useful.
 type Options struct {
-	// Replicas is how many servers keep each entry: at least so many. More than half of
-	// them must be there for ticks to be confirmed. Default: 3.
+	// Replicas is the least number of servers that keep each entry. Ticks are confirmed while more
+	// than half of them run. Default: 3.
 	Replicas int
 }
 
@@ -33,16 +33,16 @@ func (o Options) replicas() int {
 	return o.Replicas
 }
 
-// version is that of the oldest server which is known to keep the promises of a log.
+// version is the oldest server version that is known to keep the promises of a log.
 const version = "2.15.0"
 
-// consumers is how many consumers Create allows, one for each follower. The default of the servers
-// is 1,000.
+// consumers is the number of consumers that Create allows, one for each follower. The default of
+// the servers is 1,000.
 const consumers = 100_000
 
-// Create makes a stream for worlds, with the subjects NAME.>, or finds that it is there and loses
-// nothing. Errors: [jetstream.ErrStreamNameAlreadyInUse], if it is there and set otherwise; those
-// of servers.
+// Create creates a stream for worlds, with the subjects NAME.>. It does nothing if the stream
+// exists with settings that [Open] accepts. It returns [jetstream.ErrStreamNameAlreadyInUse] if the
+// stream exists with other settings. Other errors are those of the servers.
 func Create(ctx context.Context, js jetstream.JetStream, stream string, o Options) error {
 	e := engineOf(js, stream)
 	limit := consumers
@@ -53,19 +53,19 @@ func Create(ctx context.Context, js jetstream.JetStream, stream string, o Option
 		})
 		switch {
 		case hasCode(err, jetstream.JSErrCodeMaximumConsumersLimit) && limit == consumers:
-			limit = -1 // That of the account is lower. It holds.
-			// The error has the text of err only: wrapping err would end the retries.
+			limit = -1 // The account has a lower limit, which then holds.
+			// The error has only the text of err: wrapping err would end the retries.
 			return fmt.Errorf("%w: %s", nats.ErrTimeout, err.Error())
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
 			if s, err := js.Stream(ctx, stream); err == nil && len(faults(&s.CachedInfo().Config, o.replicas(), stream+".>")) == 0 {
-				return nil // An older Create made it.
+				return nil // An older Create made the stream.
 			}
 		}
 		return err
 	})
 }
 
-// check refuses a stream that is not set as it must be.
+// check returns an error if the stream has wrong settings.
 func (l *Log) check(ctx context.Context, o Options) error {
 	var c jetstream.StreamConfig
 	err := l.patiently(ctx, func(ctx context.Context) error {
@@ -88,7 +88,7 @@ func (l *Log) check(ctx context.Context, o Options) error {
 	return settings("stream "+l.stream, wrong)
 }
 
-// settings returns what is wrong as an error.
+// settings returns the faults as an error, or nil if there are none.
 func settings(what string, wrong []string) error {
 	if len(wrong) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func settings(what string, wrong []string) error {
 	return &operatorError{what + ": " + strings.Join(wrong, "; "), ErrSettings}
 }
 
-// faults returns what is wrong with a stream.
+// faults returns the faults in the settings of a stream.
 func faults(c *jetstream.StreamConfig, replicas int, subjects string) (wrong []string) {
 	for _, fault := range []struct {
 		is   bool
@@ -125,10 +125,10 @@ func faults(c *jetstream.StreamConfig, replicas int, subjects string) (wrong []s
 	return wrong
 }
 
-// headers is more than the headers of a message have.
+// headers is an upper bound of the size of the headers of a message.
 const headers = 1 << 10
 
-// older reports whether a server is of a version that is too old, or says none.
+// older reports whether a server version is too old, or missing.
 func older(v string) bool {
 	v, _, _ = strings.Cut(v, "-")
 	was, want := strings.Split(v, "."), strings.Split(version, ".")
@@ -145,15 +145,15 @@ func older(v string) bool {
 	return false
 }
 
-// plain reports whether a name can be a part of a subject.
+// plain reports whether a name is valid as a part of a subject.
 func plain(name string) bool {
 	return name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// CheckServers asks all servers, by a connection of the system account, which is the only one that
-// is told: whether each syncs a message before it acknowledges it, and its version. Errors:
-// [ErrSettings]; that of ctx, if none answers. A server that is down is not noticed. It waits half
-// a second for the last one.
+// CheckServers asks every server for its version, and whether it syncs each message before it
+// acknowledges it. Only a connection of the system account gets answers. It returns [ErrSettings]
+// for wrong settings, and the error of ctx if no server answers. A server that is down is not
+// noticed. The call waits half a second for the last answer.
 func CheckServers(ctx context.Context, system *nats.Conn) error {
 	inbox := system.NewInbox()
 	answers, err := system.SubscribeSync(inbox)
@@ -186,7 +186,7 @@ func CheckServers(ctx context.Context, system *nats.Conn) error {
 	}
 }
 
-// serverFault returns what is wrong with a server, by what it says of itself.
+// serverFault returns the faults in the settings of a server, according to its answer.
 func serverFault(b []byte) (wrong []string, err error) {
 	var said struct {
 		Server struct {

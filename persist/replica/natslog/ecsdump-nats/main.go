@@ -1,18 +1,18 @@
-// Ecsdump-nats is ecsdump that reads stores out of their log on NATS, too:
+// Ecsdump-nats is ecsdump for stores in files and for stores in a log on NATS:
 //
 //	ecsdump-nats info nats://localhost:4222/WORLDS/europe
-//	ecsdump-nats serve nats://localhost:4222/WORLDS/europe     and shows what comes
+//	ecsdump-nats serve nats://localhost:4222/WORLDS/europe     also shows new ticks
 //
-// The path is the stream and the world. What the log has of the store is read into memory. A login
-// that may follow suffices. Name and password may be in the URL, and are not printed; a URL that
-// begins with tls:// asks for TLS. All else is told by the environment, in the variables of the
-// command nats:
+// The path of the URL is the stream and the world. The program reads the store in the log into
+// memory. The login must have the rights of a follower. The URL may have a user name and a
+// password, which are never printed. The scheme tls:// asks for TLS. Other settings come from the
+// environment variables of the command nats:
 //
-//	NATS_CREDS     a file with credentials
-//	NATS_NKEY      a file with the seed of an NKey
-//	NATS_USER      a name, with NATS_PASSWORD; alone it is a token
-//	NATS_CA        a file with certificates that servers are known by
-//	NATS_CERT      a file with a certificate for servers, with NATS_KEY
+//	NATS_CREDS     file with credentials
+//	NATS_NKEY      file with the seed of an NKey
+//	NATS_USER      user name, with NATS_PASSWORD; without a password, a token
+//	NATS_CA        file with certificates to verify the servers
+//	NATS_CERT      file with a client certificate, with NATS_KEY
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() { os.Exit(run()) }
 
 func run() int { return dump.Main(map[string]dump.Opener{"nats": open, "tls": open}) }
 
-// open follows the log that a URL names.
+// open follows the log that a URL names, and returns the files of its store.
 func open(ctx context.Context, text string) (files disk.FS, name string, err error) {
 	servers, stream, world, err := split(text)
 	if err != nil {
@@ -60,7 +60,7 @@ func follow(ctx context.Context, nc *nats.Conn, stream, world string) (*replica.
 	if err != nil {
 		return nil, err
 	}
-	// It is only read.
+	// The program only reads the log, so any number of replicas is enough.
 	log, err := natslog.Open(ctx, js, stream, world, natslog.Options{Replicas: 1})
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func follow(ctx context.Context, nc *nats.Conn, stream, world string) (*replica.
 	return f, nil
 }
 
-// split returns what a URL says: where servers are, and whose log it is.
+// split returns the parts of a URL: the servers, the stream and the world.
 func split(text string) (servers, stream, world string, err error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -89,14 +89,14 @@ func split(text string) (servers, stream, world string, err error) {
 	return u.String(), stream, world, nil
 }
 
-// A followed is the files of a store that follow its log until they are closed.
+// A followed is the file system of a store that follows its log until it is closed.
 type followed struct {
 	disk.FS
 	follower *replica.Follower
 	nc       *nats.Conn
 }
 
-// Close stops following.
+// Close stops following, and closes the connection.
 func (f *followed) Close() error {
 	err := f.follower.Close()
 	f.nc.Close()

@@ -21,7 +21,7 @@ import (
 
 type ball struct{ X, Y, VX, VY float64 }
 
-// A game is balls in a box, and a sum by which a tick is known, and all before it.
+// A game is balls in a box, and a checksum. The checksum identifies a tick and all ticks before it.
 type game struct {
 	*ecs.World
 	balls *ecs.Storage[ball]
@@ -33,7 +33,7 @@ func newGame() *game {
 	return &game{w, ecs.MustRegister(w, ecs.Component[ball]{Name: "Ball"}), ecs.MustRegisterResource(w, uint64(0), ecs.Component[uint64]{Name: "sum"})}
 }
 
-// step makes what happens in a tick, which a machine makes. It returns the sums before and after.
+// step computes the next tick on the machine name. It returns the checksums before and after.
 func (g *game) step(name string) (before, after uint64) {
 	for i := g.Len(); i < 200; i++ {
 		g.balls.Set(g.Create(), ball{VX: float64(i%17) - 8, VY: float64(i%13) - 6})
@@ -55,7 +55,7 @@ func (g *game) step(name string) (before, after uint64) {
 	return before, after
 }
 
-// moved returns where something is in a tick, and how fast: it turns at the walls.
+// moved returns the position and the speed of a ball after a tick. At a wall the ball turns.
 func moved(at, speed float64) (float64, float64) {
 	if at += speed / 10; at < -100 || at > 100 {
 		speed = -speed
@@ -63,15 +63,15 @@ func moved(at, speed float64) (float64, float64) {
 	return at, speed
 }
 
-// A machine has a copy of the world. It says
+// A machine has a copy of the world. It prints these lines:
 //
-//	own TERM TICK SUM PID       it owns the world, which is at that tick
-//	made TICK SUM BEFORE        it made a tick, which followed on the one of that sum
-//	confirmed TICK
-//	aside BYTES DIR             what it had written and was never confirmed is set aside
-//	sees TICK SUM               as a spectator
-//	page URL
-//	lost REASON                 it owns the world no more
+//	own TERM TICK SUM PID       it owns the world, which is at TICK
+//	made TICK SUM BEFORE        it computed a tick, after the tick with checksum BEFORE
+//	confirmed TICK              the tick is confirmed
+//	aside BYTES DIR             its unconfirmed bytes were set aside in DIR
+//	sees TICK SUM               as a spectator, it shows TICK
+//	page URL                    it serves the page at URL
+//	lost REASON                 it no longer owns the world
 type machine struct {
 	name  string
 	log   replica.Log
@@ -80,12 +80,12 @@ type machine struct {
 	page  bool
 }
 
-// play follows the world, and owns it when it can, until ctx ends.
+// play follows the world, and owns it when possible, until ctx ends.
 func (m *machine) play(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := m.turn(ctx)
 		if replica.ClassOf(err) == replica.Operator {
-			return err // Trying again does not help.
+			return err // A retry does not help.
 		}
 		if err != nil && ctx.Err() == nil {
 			m.tell.say("lost", err)
@@ -95,7 +95,7 @@ func (m *machine) play(ctx context.Context) error {
 	return nil
 }
 
-// turn follows, owns and loses the world once.
+// turn follows the world, owns it, and returns when it is lost.
 func (m *machine) turn(ctx context.Context) error {
 	f, err := replica.Follow(ctx, m.log, m.files, replica.Options{Name: m.name})
 	if err != nil {
@@ -112,8 +112,8 @@ func (m *machine) turn(ctx context.Context) error {
 	return errors.Join(m.own(ctx, o, shown, g), o.Close())
 }
 
-// standBy keeps a world ready until the owner offers it, or an entry of the owner is overdue, and
-// it is claimed.
+// standBy keeps a world up to date, and claims it when possible. It tries when the owner offers the
+// world, or when an entry of the owner is overdue.
 func (m *machine) standBy(ctx context.Context, f *replica.Follower, g *game) (*replica.Owner, *persist.Follower, error) {
 	var shown *persist.Follower
 	tried, silence := time.Now(), 300*time.Millisecond+rand.N(200*time.Millisecond)
@@ -142,14 +142,14 @@ func (m *machine) standBy(ctx context.Context, f *replica.Follower, g *game) (*r
 	}
 }
 
-// show brings the world to what the log has, if it has one.
+// show updates the world to the newest tick in the files, if they have a store.
 func (m *machine) show(ctx context.Context, f *replica.Follower, g *game, shown **persist.Follower) (err error) {
 	switch {
 	case !f.Ready():
 	case *shown == nil:
 		*shown, err = persist.FollowFS(ctx, f.Files(), g.World)
 		if errors.Is(err, persist.ErrForeign) || errors.Is(err, persist.ErrNotFound) {
-			*shown, err = nil, nil // There is no state yet.
+			*shown, err = nil, nil // The store has no state yet.
 		}
 	default:
 		_, err = (*shown).Advance(ctx)
@@ -157,7 +157,7 @@ func (m *machine) show(ctx context.Context, f *replica.Follower, g *game, shown 
 	return err
 }
 
-// own makes ticks until the world is lost.
+// own computes and commits ticks until the world is lost.
 func (m *machine) own(ctx context.Context, o *replica.Owner, shown *persist.Follower, g *game) (err error) {
 	options := persist.Options{Epoch: o.Epoch(), Sync: journal.SyncAlways(), OnDurable: func(tick uint64) { m.tell.often("confirmed", tick) }}
 	var store *persist.Store
@@ -180,7 +180,7 @@ func (m *machine) own(ctx context.Context, o *replica.Owner, shown *persist.Foll
 		m.tell.often("made", g.Tick()+1, sum, before)
 		<-clock.C
 		for err = store.Commit(); errors.Is(err, persist.ErrBacklog) && ctx.Err() == nil; err = store.Commit() {
-			pause(ctx, 100*time.Millisecond) // The log takes nothing for a while.
+			pause(ctx, 100*time.Millisecond) // The log takes nothing at the moment.
 		}
 	}
 	ending, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

@@ -1,20 +1,20 @@
-// Spectators has a world that outlives its owner, and is watched meanwhile: an owner, a standby and
-// three spectators, of which one is the page of ecsdump serve. Each is a process of its own; the
-// owner is killed, and the standby goes on.
+// Spectators shows a world that survives the death of its owner. It starts an owner, a standby and
+// three spectators, each in its own process. One spectator is the page of ecsdump serve. The owner
+// is killed, and the standby continues.
 //
-//	spectators                                        all of it, with three NATS servers in this process
-//	spectators -servers nats://a:4222,nats://b:4222   all of it, on servers that run
-//	spectators -kills 0                               no process is killed but by you, until it is interrupted
+//	spectators                   the whole scene, with three NATS servers in this process
+//	spectators -servers URLS     the whole scene, on running servers
+//	spectators -kills 0          no process is killed; kill some yourself, until you interrupt it
 //
-// Or one process in each terminal, on servers that run:
+// With running servers, each process can also run in its own terminal:
 //
-//	spectators -servers URLS -create                  creates the stream, with a login that may
-//	spectators -servers URLS -play NAME -dir DIR      a machine that owns the world, or stands by
-//	spectators -servers URLS -watch NAME [-page]      one that shows it
+//	spectators -servers URLS -create                create the stream, with a login that may
+//	spectators -servers URLS -play NAME -dir DIR    a machine that owns the world, or stands by
+//	spectators -servers URLS -watch NAME [-page]    a spectator
 //
-// All listen on the loopback only. Logins and TLS are those of ecsdump-nats: see there for the
-// variables. It exits with 0, with 1 if a tick was lost or something failed, and with 2 if it was
-// called wrongly.
+// URLS are separated by commas. All processes listen on the loopback address only. For logins and
+// TLS, set the environment variables that ecsdump-nats uses. The exit code is 0, or 1 if a tick was
+// lost or something failed, or 2 for a wrong call.
 package main
 
 import (
@@ -43,7 +43,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	servers, dir, stream, world string
 	replicas, kills             int
@@ -52,7 +52,7 @@ type settings struct {
 	create, page                bool
 }
 
-// run is main without the process around it.
+// run implements main.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
 	var s settings
 	flags := flag.NewFlagSet("spectators", flag.ContinueOnError)
@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	return 0
 }
 
-// inDirectory calls f with a directory in the settings.
+// inDirectory calls f with s.dir set to an existing directory. By default, that is a temporary one.
 func inDirectory(s *settings, f func() error) error {
 	if s.dir != "" {
 		return errors.Join(os.MkdirAll(s.dir, 0o755), f())
@@ -105,13 +105,13 @@ func inDirectory(s *settings, f func() error) error {
 	return f()
 }
 
-// one creates the stream, or is one machine or spectator until ctx ends.
+// one creates the stream, or runs one machine or spectator until ctx ends.
 func one(ctx context.Context, s settings, stdout io.Writer) error {
 	t := &teller{to: stdout, brief: os.Getenv(asChild) == ""}
 	if !t.brief {
 		go func() {
 			_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
-			os.Exit(1) // The process that started it is gone.
+			os.Exit(1) // The parent process has ended.
 		}()
 	}
 	nc, err := login.Connect(s.servers)
@@ -147,8 +147,8 @@ func one(ctx context.Context, s settings, stdout io.Writer) error {
 	return m.watch(ctx)
 }
 
-// A teller says what happens, line by line: to the process that started this one all of it, to
-// people what comes often only each second.
+// A teller prints the lines of a machine. The parent process gets all lines. A terminal gets
+// frequent lines once a second.
 type teller struct {
 	to    io.Writer
 	brief bool
@@ -163,7 +163,7 @@ func (t *teller) say(words ...any) {
 	fmt.Fprintln(t.to, words...)
 }
 
-// often says something that comes often.
+// often prints a frequent line.
 func (t *teller) often(words ...any) {
 	if t.brief {
 		t.mu.Lock()

@@ -24,10 +24,12 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/natslog/internal/ports"
 )
 
-// asChild is set for the processes of a scene, which end with their standard input.
+// asChild is set in the environment of the processes of a scene. They end when their standard input
+// ends.
 const asChild = "SPECTATORS_CHILD"
 
-// cluster starts three servers in this process, which listen on the loopback only and sync always.
+// cluster starts three servers in this process. They listen on the loopback address only, and sync
+// every message.
 func cluster(dir string) (urls string, all []*server.Server, err error) {
 	free, err := ports.Free(3)
 	if err != nil {
@@ -61,10 +63,10 @@ type child struct {
 	name  string
 	args  []string
 	cmd   *exec.Cmd
-	heard chan struct{} // Closed when it says nothing more.
+	heard chan struct{} // Closed when the process prints no more lines.
 
-	tick uint64        // That it shows, as a spectator,
-	lag  time.Duration // and how long after it was made.
+	tick uint64        // The tick that it shows as a spectator.
+	lag  time.Duration // How long after its computation the tick was shown.
 }
 
 type made struct {
@@ -72,7 +74,7 @@ type made struct {
 	at           time.Time
 }
 
-// A scene is all processes, and what they said.
+// A scene is all processes, and the lines that they printed.
 type scene struct {
 	settings
 	out      io.Writer
@@ -80,16 +82,17 @@ type scene struct {
 	children []*child
 
 	mu        sync.Mutex
-	made      map[uint64]made   // By their sums.
-	sums      map[uint64]uint64 // Of the ticks that the owner made.
-	confirmed map[uint64]uint64 // Sums of ticks.
-	seen      map[uint64]uint64 // By spectators.
-	greatest  uint64            // Tick that is confirmed.
-	last      time.Time         // When something was confirmed.
+	made      map[uint64]made   // Computed ticks, by checksum.
+	sums      map[uint64]uint64 // Checksums of the ticks that the owner computed.
+	confirmed map[uint64]uint64 // Checksums of the confirmed ticks.
+	seen      map[uint64]uint64 // Checksums of the ticks that spectators showed.
+	greatest  uint64            // The newest confirmed tick.
+	last      time.Time         // When a tick was last confirmed.
 	owner     *child
-	killed    time.Time // nothing was confirmed by another owner since; zero: it was.
-	outages   []time.Duration
-	wrong     []string
+	// When the owner was killed. Zero once another owner has confirmed a tick.
+	killed  time.Time
+	outages []time.Duration
+	wrong   []string
 }
 
 // all runs the whole scene.
@@ -125,7 +128,7 @@ func all(ctx context.Context, s settings, out io.Writer) (err error) {
 	return c.judge()
 }
 
-// create makes the stream, as soon as the servers can.
+// create creates the stream, as soon as the servers allow it.
 func (c *scene) create(ctx context.Context) error {
 	nc, err := login.Connect(c.servers)
 	if err != nil {
@@ -145,7 +148,7 @@ func (c *scene) create(ctx context.Context) error {
 	}
 }
 
-// add starts a process: machines are called a and b, all others are spectators.
+// add starts a process. Machines are named a and b; the other processes are spectators.
 func (c *scene) add(name string) error {
 	n := &child{name: name, args: []string{"-watch", name}}
 	switch name {
@@ -159,7 +162,7 @@ func (c *scene) add(name string) error {
 	return c.run(n)
 }
 
-// run starts a child, or starts it again.
+// run starts a child, or restarts it.
 func (c *scene) run(n *child) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -209,7 +212,7 @@ func (c *scene) say(format string, args ...any) {
 	fmt.Fprintf(c.out, "%6.1f s  %s\n", time.Since(c.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// hear notes what a child says.
+// hear records a line of a child.
 func (c *scene) hear(n *child, line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,7 +246,7 @@ func (c *scene) hear(n *child, line string) {
 	}
 }
 
-// confirm notes that a tick is confirmed.
+// confirm records that a tick is confirmed.
 func (c *scene) confirm(n *child, tick uint64) {
 	c.greatest = max(c.greatest, tick)
 	c.confirmed[tick] = c.sums[tick]
@@ -255,14 +258,14 @@ func (c *scene) confirm(n *child, tick uint64) {
 	}
 }
 
-// locked calls f with what children said.
+// locked calls f with the mutex locked.
 func (c *scene) locked(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f()
 }
 
-// play shows each second how all are, and kills the owner now and then.
+// play prints the status each second, and kills the owner from time to time.
 func (c *scene) play(ctx context.Context) error {
 	if err := c.until(ctx, "an owner", func() bool { return len(c.confirmed) > 10 && c.tick("page") > 0 }); err != nil {
 		return err
@@ -302,12 +305,12 @@ func (c *scene) play(ctx context.Context) error {
 	return nil
 }
 
-// tick returns which tick a spectator sees.
+// tick returns the tick that a spectator shows.
 func (c *scene) tick(name string) uint64 {
 	return c.children[slices.IndexFunc(c.children, func(n *child) bool { return n.name == name })].tick
 }
 
-// status prints how all are.
+// status prints the state of all processes.
 func (c *scene) status() {
 	line := "nobody owns the world"
 	if c.owner != nil {
@@ -336,13 +339,13 @@ func (c *scene) until(ctx context.Context, what string, f func() bool) error {
 	}
 }
 
-// judge compares what was confirmed, and what was seen, with the history that there is in the end.
+// judge compares the confirmed and the shown ticks with the final history.
 func (c *scene) judge() error {
 	history := map[uint64]uint64{}
 	for sum := c.confirmed[c.greatest]; ; {
 		m, known := c.made[sum]
 		if !known {
-			break // It was there before.
+			break // The tick is older than this run.
 		}
 		history[m.tick], sum = sum, m.before
 	}
@@ -367,7 +370,7 @@ func (c *scene) judge() error {
 	return errors.Join(bad(lost+unseen > 0, "ticks were lost"), bad(len(c.wrong) > 0, cmp.Or(strings.Join(c.wrong, "; "), "-")))
 }
 
-// bad is an error if something is.
+// bad returns an error if is is true.
 func bad(is bool, text string) error {
 	if is {
 		return errors.New(text)

@@ -12,10 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Connect connects to one of some servers, whose URLs are joined by commas. A URL may have a name
-// and a password, and ask for TLS by its scheme, tls; all else is told by the environment, in the
-// variables that the command nats knows. The connection goes on for ever. No error has a secret in
-// it.
+// Connect connects to one of the servers, whose URLs are separated by commas. A URL may have a user
+// name and a password, and ask for TLS by the scheme tls. Other settings come from the environment
+// variables of the command nats. The connection retries for ever. Errors contain no secrets.
 func Connect(servers string, more ...nats.Option) (*nats.Conn, error) {
 	for _, server := range strings.Split(servers, ",") {
 		if _, err := url.Parse(strings.TrimSpace(server)); err != nil {
@@ -35,7 +34,7 @@ func Connect(servers string, more ...nats.Option) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// Plain returns an error about a URL without the URL.
+// Plain returns the cause of an error about a URL, without the URL.
 func Plain(err error) error {
 	if at, ok := errors.AsType[*url.Error](err); ok {
 		return at.Err
@@ -43,7 +42,7 @@ func Plain(err error) error {
 	return err
 }
 
-// fromEnvironment returns what the variables say.
+// fromEnvironment returns the options of the environment variables.
 func fromEnvironment() (options []nats.Option, err error) {
 	get := os.Getenv
 	if file := get("NATS_CREDS"); file != "" {

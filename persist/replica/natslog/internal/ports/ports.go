@@ -8,18 +8,19 @@ import (
 	"sync/atomic"
 )
 
-// The ports lie below the ranges from which Linux, macOS and Windows take the port of an outgoing
-// connection. A port of those ranges may be taken between the search and the start of its server.
+// The ports are below the ranges from which Linux, macOS and Windows take the ports of outgoing
+// connections. A port of such a range may be taken between the search and the start of its server.
 const (
 	first = 20_000
 	count = 12_000
 )
 
-// next counts the ports that this process has looked at. No port is returned twice before all were.
+// next counts the ports that this process has tried. A port is returned again only after all
+// others.
 var next atomic.Int64
 
-// Free returns n ports of the loopback address on which no program listens. Processes begin at
-// different ports, so that two of them seldom find the same one.
+// Free returns n ports of the loopback address on which no program listens. Processes start at
+// different ports, so two of them seldom find the same port.
 func Free(n int) ([]int, error) {
 	free := make([]int, 0, n)
 	for range count {
