@@ -16,13 +16,13 @@ import (
 	"github.com/stet-ecs/stet/disk/disktest"
 )
 
-// A part is what lies in a directory of aside of one file, from an offset on.
+// A part is a part of a file that is set aside, from an offset on.
 type part struct {
 	from    int64
 	content []byte
 }
 
-// partsAside returns the parts of a file below a directory, in the order of their offsets.
+// partsAside returns the parts of a file below a directory, sorted by offset.
 func partsAside(m *disktest.Mem, dir, name string) (parts []part) {
 	if whole := dir + "/" + name; slices.Contains(m.Files(), whole) {
 		parts = append(parts, part{0, m.Bytes(whole)})
@@ -37,14 +37,14 @@ func partsAside(m *disktest.Mem, dir, name string) (parts []part) {
 	return parts
 }
 
-// An asideProgram is a store of an owner that lost the log, and operations of the log on it. New
-// bytes of the log are below 128, and most bytes that were never confirmed are not.
+// An asideProgram is the store of an owner that lost the log, and the log's later operations on
+// that store. New bytes of the log are below 128; most unconfirmed bytes are above.
 type asideProgram struct {
-	files map[string][]byte // What was written here.
-	sizes map[string]int64  // What the log had of it.
-	ops   []op              // What the log has behind that.
-	log   map[string][]byte // The files of the log in the end.
-	// Every content that the log gave a file, and an empty one last if it removed the file.
+	files map[string][]byte // Contents of the files on this machine.
+	sizes map[string]int64  // Sizes of the files in the log when the owner lost it.
+	ops   []op              // The later operations of the log.
+	log   map[string][]byte // Contents of the files in the log after ops.
+	// Every content that the log gave a file. The last one is empty if the log removed the file.
 	was map[string][][]byte
 }
 
@@ -92,11 +92,12 @@ func newAsideProgram(r *rand.Rand) *asideProgram {
 			continue
 		default:
 			at := len(content)
-			if k == 1 && at <= len(here) { // It takes back what it said, as no journal does.
+			// The log overwrites earlier bytes, which a real journal never does.
+			if k == 1 && at <= len(here) {
 				at = r.IntN(at + 1)
 			}
 			data := random(r.IntN(60), 0)
-			if at < len(here) { // It goes on as what is here does, for a while.
+			if at < len(here) { // The new bytes begin like those on this machine.
 				copy(data, here[at:min(len(here), at+r.IntN(80))])
 			}
 			p.ops = append(p.ops, op{opWrite, name, uint64(at), data})
@@ -108,7 +109,7 @@ func newAsideProgram(r *rand.Rand) *asideProgram {
 	return p
 }
 
-// write writes the store to a disk.
+// write creates a disk with the store.
 func (p *asideProgram) write(t *testing.T) *disktest.Mem {
 	mem := disktest.New()
 	x := newTree(mem, storeDir, &aside{top: mem})
@@ -135,8 +136,9 @@ func (p *asideProgram) follow(mem *disktest.Mem, a *aside) error {
 	return x.sync()
 }
 
-// lowest returns from which offset on a file must be set aside: the first byte that differs in a
-// content that the log gave it, or its end in the log. -1: the log never had it.
+// lowest returns the offset from which on a file must be set aside. That is the first byte that
+// differs in any content of the file in the log, or the end of the file in the log. It returns -1
+// if the log never had the file.
 func (p *asideProgram) lowest(name string) int64 {
 	was := p.was[name]
 	if len(was) == 0 {
@@ -187,8 +189,7 @@ func TestAside_KeepsTails(t *testing.T) {
 	require.Greater(t, wholes, 30)
 }
 
-// A store that comes whole takes the place of one that the log may not have: what differs is set
-// aside.
+// A complete store replaces one that may have more than the log. All differences are set aside.
 func TestAside_ReplacedStore(t *testing.T) {
 	for seed := range uint64(300) {
 		p := newAsideProgram(rand.New(rand.NewPCG(seed, 2)))
@@ -221,15 +222,15 @@ func TestAside_ReplacedStore(t *testing.T) {
 	}
 }
 
-// A crash before any call, and the following after it, keep every byte that was never confirmed, at
-// its offset.
+// After a crash at any call, and another follow, every unconfirmed byte is still there, at its
+// offset.
 func TestAside_Crash(t *testing.T) {
 	crashes := 0
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		p := newAsideProgram(r)
 		mem := p.write(t)
-		for n := range 4 { // What is too much is removed meanwhile.
+		for n := range 4 { // Older directories, some of which exceed the limits.
 			for _, name := range []string{"7", "8"} {
 				mem.Put(fmt.Sprintf("aside/%d/journal/00000001.seg.from-%s", n+3, name), bytes.Repeat([]byte{byte(n)}, 100))
 			}
@@ -250,8 +251,8 @@ func TestAside_Crash(t *testing.T) {
 	require.Greater(t, crashes, 500)
 }
 
-// recoverable fails the test unless every byte is in the log, in the store or set aside, at its
-// offset, and every directory of aside is whole.
+// recoverable fails the test unless every byte is at its offset in the log, in the store or in a
+// part. Every directory of asides must be complete.
 func (p *asideProgram) recoverable(t *testing.T, m *disktest.Mem, when string) {
 	dirs := map[string]bool{}
 	for _, file := range m.Files() {
@@ -274,7 +275,7 @@ func (p *asideProgram) recoverable(t *testing.T, m *disktest.Mem, when string) {
 				look(x.from, x.content)
 			}
 		}
-		for _, content := range p.was[name] { // The log has it.
+		for _, content := range p.was[name] { // The log has these bytes.
 			look(0, content)
 		}
 		if at := slices.Index(found, false); at >= 0 {
@@ -296,9 +297,8 @@ func (p *asideProgram) recoverable(t *testing.T, m *disktest.Mem, when string) {
 func TestAside_Limits(t *testing.T) {
 	for _, c := range []struct {
 		dirs, bytes int
-		// Set aside by one following after the other, and then those that are kept.
-		sizes []int
-		kept  []int
+		sizes       []int // Sizes of the directories, which are set aside in turn.
+		kept        []int // Numbers of the directories that are kept.
 	}{
 		{3, 1000, []int{10, 20, 30, 40, 50}, []int{3, 4, 5}},
 		{8, 100, []int{10, 20, 30, 40, 50}, []int{4, 5}},
@@ -339,8 +339,8 @@ func TestAside_Limits(t *testing.T) {
 	}
 }
 
-// Directories that a crash left empty or half removed do not count, and go. What a person put there
-// stays.
+// Directories that a crash left empty or partly removed are not counted, and are removed. Files of
+// other programs stay.
 func TestAside_Leftovers(t *testing.T) {
 	mem := disktest.New()
 	for _, dir := range []string{"aside", "aside/1", "aside/2", "aside/2.removed", "aside/3", "aside/3/journal", "aside/12", "aside/notes", "aside/012"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// An owner without ticks shows that it is there, at most as often as it is told to.
+// An idle owner appends heartbeats, not more often than Heartbeat says.
 func TestOwner_Heartbeat(t *testing.T) {
 	log := &replica.Memory{}
 	const every = 80 * time.Millisecond
@@ -19,7 +19,7 @@ func TestOwner_Heartbeat(t *testing.T) {
 	o, err := follow(t, log, disktest.New(), options).Claim(background)
 	require.NoError(t, err)
 	f := follow(t, log, disktest.New(), options)
-	require.NoError(t, f.Wait(background, o.Position()+5)) // The first ones come sooner.
+	require.NoError(t, f.Wait(background, o.Position()+5)) // The first heartbeats come sooner.
 	assert.Less(t, time.Since(f.Fresh()), 10*time.Second)
 	begun, at := time.Now(), f.Position()
 	require.NoError(t, f.Wait(background, at+3))
@@ -27,14 +27,14 @@ func TestOwner_Heartbeat(t *testing.T) {
 		t.Errorf("three entries in %v, want one in %v", took, every)
 	}
 
-	// An owner that is gone is overdue, and its last entry gets old.
+	// A dead owner is overdue, and its last entry becomes old.
 	require.NoError(t, o.Close())
 	assert.Eventually(t, func() bool { return f.Overdue() > 3*every }, 10*time.Second, time.Millisecond)
 	assert.Greater(t, time.Since(f.Fresh()), 3*every)
 	require.NoError(t, f.Close())
 }
 
-// A tick ends a silence. After it, entries come sooner again, so that followers do not take the
+// A tick ends a silence. After it, heartbeats come sooner again, so that followers do not take the
 // owner for dead.
 func TestOwner_HeartbeatAfterTick(t *testing.T) {
 	log := &replica.Memory{}
@@ -42,7 +42,8 @@ func TestOwner_HeartbeatAfterTick(t *testing.T) {
 	o, err := follow(t, log, disktest.New(), replica.Options{Heartbeat: every}).Claim(background)
 	require.NoError(t, err)
 	f := follow(t, log, disktest.New(), replica.Options{Heartbeat: every})
-	require.NoError(t, f.Wait(background, o.Position()+3)) // The next one is due after 1.6 s.
+	// The next heartbeat is due after 1.6 s.
+	require.NoError(t, f.Wait(background, o.Position()+3))
 	require.NoError(t, publishFile(o.Files(), "snapshots/a", []byte{1}))
 	begun := time.Now()
 	require.NoError(t, f.Wait(background, o.Position()+1))
@@ -51,7 +52,7 @@ func TestOwner_HeartbeatAfterTick(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A machine that begins to follow an owner without ticks does not take it for dead.
+// A new follower of an idle owner does not take the owner for dead.
 func TestFollower_OverdueOfSilentOwner(t *testing.T) {
 	log := &replica.Memory{}
 	const every = 400 * time.Millisecond
@@ -71,8 +72,7 @@ func TestFollower_OverdueOfSilentOwner(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// The log of an owner that appends much more than its store has is trimmed, without a call of
-// Rebase.
+// An owner that appends much more than its store has trims the log by itself.
 func TestOwner_KeepsTheLogShort(t *testing.T) {
 	log := &replica.Memory{}
 	first := follow(t, log, disktest.New(), replica.Options{Heartbeat: 50 * time.Millisecond})
@@ -80,9 +80,9 @@ func TestOwner_KeepsTheLogShort(t *testing.T) {
 	require.NoError(t, err)
 	files := o.Files()
 	for range 3 {
-		// The same name over and over: the store stays small.
+		// The file is replaced again and again, so the store stays small.
 		for range 12 {
-			_ = files.Remove("snapshots/a") // There is none the first time.
+			_ = files.Remove("snapshots/a") // The file does not exist the first time.
 			require.NoError(t, publishFile(files, "snapshots/a", make([]byte, 1<<20)))
 		}
 	}

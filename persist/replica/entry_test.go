@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzEntry decodes bytes as an entry: what is one is written as it was, up to the spelling of
-// numbers.
+// FuzzEntry decodes bytes as an entry. A valid entry is encoded to the same bytes, apart from the
+// length of varints.
 func FuzzEntry(f *testing.F) {
 	h := header{entryID{1, 2}, link{3, entryID{4, 5}}}
 	f.Add(encodeEntry(h, nil)[8:])
@@ -23,7 +23,7 @@ func FuzzEntry(f *testing.F) {
 		}
 		again := encodeEntry(h, ops)
 		h2, ops2, err := decodeEntry(again)
-		if len(again) > MaxEntry { // Numbers were spelled shorter.
+		if len(again) > MaxEntry { // Longer than an entry may be.
 			return
 		}
 		if err != nil || h != h2 || len(ops) != len(ops2) {
@@ -42,14 +42,14 @@ func FuzzEntry(f *testing.F) {
 	})
 }
 
-// sealed returns b behind the magic and its checksum.
+// sealed puts the magic and a checksum before b.
 func sealed(b []byte) []byte {
 	entry := encodeEntry(header{}, nil)[:8]
 	entry = append(entry, b...)
 	return resum(entry)
 }
 
-// An entry of which one bit is another one, or whose end is missing, is none.
+// An entry with a flipped bit, or a truncated one, is invalid.
 func TestEntry_Damaged(t *testing.T) {
 	whole := encodeEntry(header{entryID{1, 2}, link{3, entryID{4, 5}}}, []op{{opPart, "snapshots/00000001.snap", 0, []byte("xyz")}, {opClaim, "a", 7, nil}})
 	for bit := range 8 * len(whole) {
@@ -69,7 +69,7 @@ func TestEntry_Damaged(t *testing.T) {
 	}
 }
 
-// FuzzState decodes bytes as the file of a state.
+// FuzzState decodes bytes as a file state.
 func FuzzState(f *testing.F) {
 	f.Add((&state{At: link{1, entryID{2, 3}}, Term: 4, Info: logInfo{Log: "abc", Writes: 2}, Owner: true, Files: map[string]int64{"journal/1.seg": 5}}).encode())
 	f.Add([]byte("stet-replica-1 00000000\n{}\n"))

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Named returns the file that an entry gives a name, or names.
+// Named returns the names of the files that an entry gives a name to.
 func Named(data []byte) (names []string) {
 	_, ops, err := decodeEntry(data)
 	if err != nil {
@@ -23,8 +23,8 @@ func Named(data []byte) (names []string) {
 	return names
 }
 
-// Chain returns the positions of the entries of a log that count, by the rule of the package: each
-// continues the one before. It reads the log as it is, without a link that fails.
+// Chain returns the positions of the valid entries of a log: each continues the previous valid
+// entry. It reads the log directly, without a link that may fail.
 func Chain(log *Memory) (chain []Position) {
 	var at link
 	for e, _ := log.Next(context.Background(), 0); e.Position > 0; e, _ = log.Next(context.Background(), e.Position) {
@@ -39,7 +39,7 @@ func Chain(log *Memory) (chain []Position) {
 	return chain
 }
 
-// Describe returns a line for each entry of a log.
+// Describe returns a line of text for each entry of a log.
 func Describe(log *Memory) (lines []string) {
 	for e, _ := log.Next(context.Background(), 0); e.Position > 0; e, _ = log.Next(context.Background(), e.Position) {
 		h, ops, _ := decodeEntry(e.Data)
@@ -52,8 +52,8 @@ func Describe(log *Memory) (lines []string) {
 	return lines
 }
 
-// Counts returns the position of the entry that an owner appended last, and whether it is what the
-// log has there and counts.
+// Counts returns the position of the last entry that an owner appended. It also reports whether the
+// log has this entry there, and whether the entry is valid.
 func (o *Owner) Counts(log *Memory) (Position, bool) {
 	o.sender.order.Lock()
 	defer o.sender.order.Unlock()
@@ -63,8 +63,8 @@ func (o *Owner) Counts(log *Memory) (Position, bool) {
 	return at.Position, e.Position == at.Position && h.id == at.ID && slices.Contains(Chain(log), at.Position)
 }
 
-// Patient returns options that believe in lost entries after so long, and, if they say nothing
-// else, of an owner that appends no entry by itself.
+// Patient returns options that accept lost entries after d. Unless Heartbeat is set, the owner
+// appends no heartbeats.
 func (o Options) Patient(d time.Duration) Options {
 	o.patience = d
 	if o.Heartbeat == 0 {
@@ -78,7 +78,7 @@ func resum(entry []byte) []byte {
 	return entry
 }
 
-// ReadBack returns options of an owner that reads its log back so often.
+// ReadBack returns options of an owner that reads its log back at this interval.
 func (o Options) ReadBack(every time.Duration) Options {
 	o.reads = every
 	return o

@@ -20,7 +20,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-// A holey log does not show the entry at a position, to no reader.
+// A holey log shows the entry at a position to no reader.
 type holey struct {
 	replica.Log
 	hole atomic.Uint64
@@ -65,8 +65,8 @@ func TestFollower_EntryHiddenFromReaders(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A server with a damaged copy of an entry keeps a follower from nothing. The same holds for a new
-// one, and for an owner that reads its log back.
+// A damaged copy of an entry on one server does not stop a follower, a new follower, or an owner
+// that reads its log back.
 func TestFollower_EntryDamaged(t *testing.T) {
 	log, mem, other := &replicatest.Log{}, disktest.New(), disktest.New()
 	ours, theirs := log.Link(1), log.Link(2)
@@ -79,7 +79,7 @@ func TestFollower_EntryDamaged(t *testing.T) {
 		g.play(t, store)
 		require.NoError(t, store.Sync(background))
 	}
-	time.Sleep(30 * time.Millisecond) // The log is read back some times.
+	time.Sleep(30 * time.Millisecond) // The owner reads its log back several times.
 	require.NoError(t, store.Close(background))
 	ctx, cancel := context.WithTimeout(background, 10*time.Second)
 	defer cancel()
@@ -138,7 +138,7 @@ func TestFollow_EntryHidden(t *testing.T) {
 	}
 }
 
-// A machine claims, and the log forgets the claim. Its former owner goes on, at the same position.
+// A machine claims, and the log loses the claim. The previous owner continues at the same position.
 func TestOwner_ClaimForgotten(t *testing.T) {
 	log := &replicatest.Log{}
 	g, o, store := own(t, follow(t, log.Link(1), disktest.New(), replica.Options{}))
@@ -159,7 +159,7 @@ func TestOwner_ClaimForgotten(t *testing.T) {
 	require.ErrorIs(t, next.Rebase(background), persist.ErrLost)
 	require.NoError(t, next.Close())
 
-	for range 3 { // Readers skip what the claimer appended.
+	for range 3 { // Readers skip the entry of the machine whose claim was lost.
 		g.play(t, store)
 		require.NoError(t, store.Sync(background))
 	}
@@ -176,7 +176,7 @@ func TestOwner_ClaimForgotten(t *testing.T) {
 	require.NoError(t, third.Close())
 }
 
-// A log is not trimmed by an owner whose entries do not count.
+// An owner whose entries are invalid does not trim the log.
 func TestRebase_ClaimForgotten(t *testing.T) {
 	log := &replica.Memory{}
 	first := follow(t, log, disktest.New(), replica.Options{})
@@ -187,7 +187,7 @@ func TestRebase_ClaimForgotten(t *testing.T) {
 	require.NoError(t, f.Wait(background, o.Position()))
 	next, err := f.Claim(background)
 	require.NoError(t, err)
-	log.Forget(1) // No link fails, so nothing is checked before.
+	log.Forget(1) // No link fails, so nothing is checked before Rebase.
 	g.play(t, store)
 	require.NoError(t, store.Sync(background))
 	require.ErrorIs(t, next.Rebase(background), replica.ErrLogShorter)
@@ -204,7 +204,7 @@ func TestRebase_ClaimForgotten(t *testing.T) {
 	require.NoError(t, fresh.Close())
 }
 
-// A claim continues an entry that the log forgot and replaced.
+// A claim continues an entry that the log lost and replaced.
 func TestClaim_LastEntryReplaced(t *testing.T) {
 	log := &replicatest.Log{}
 	g, o, store := own(t, follow(t, log.Link(1), disktest.New(), replica.Options{}))
@@ -218,7 +218,7 @@ func TestClaim_LastEntryReplaced(t *testing.T) {
 	log.Forget(1)
 	g2, o2, store2 := own(t, follow(t, log.Link(3), disktest.New(), replica.Options{}))
 	require.NoError(t, store2.Sync(background))
-	log.Forget(int(o2.Position() - f.Position())) // The claim has the position of the offer.
+	log.Forget(int(o2.Position() - f.Position())) // The claim gets the position of the offer.
 	_, err := f.Claim(background)
 	require.ErrorIs(t, err, replica.ErrLogShorter)
 	require.NoError(t, f.Close())
@@ -231,7 +231,7 @@ func TestClaim_LastEntryReplaced(t *testing.T) {
 	require.NoError(t, next.Close())
 }
 
-// An answer that is old looks like a log that forgot.
+// A stale answer looks like a log that lost entries.
 func TestFollow_StaleBounds(t *testing.T) {
 	log, files := &replicatest.Log{}, disktest.New()
 	g, o, store := own(t, follow(t, log.Link(1), files, replica.Options{}))
@@ -251,7 +251,7 @@ func TestFollow_StaleBounds(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// An owner whose answer was lost asks a server with an old state.
+// An owner that lost an answer asks a server with a stale state.
 func TestOwner_StaleBounds(t *testing.T) {
 	log := &replicatest.Log{}
 	link := log.Link(1)
@@ -269,9 +269,8 @@ func TestOwner_StaleBounds(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// Machines follow, claim and append to logs that forget, hide entries and answer with old states.
-// What an owner was told to be confirmed lies in the log and counts, and the log can be read to its
-// end.
+// Machines follow, claim and append to logs that lose entries, hide entries and give stale answers.
+// Every entry that an owner confirms is in the log and valid, and the log can be read to its end.
 func TestSimulatedFaultyLog(t *testing.T) {
 	runs := *simRuns
 	if runs == 0 {
@@ -317,14 +316,14 @@ type faultyNode struct {
 	follower *replica.Follower
 	owner    *replica.Owner
 	forget   bool
-	faulty   bool // The link fails at times.
+	faulty   bool // Whether the link fails at times.
 }
 
 func (s *faultySim) say(format string, args ...any) {
 	s.told = append(s.told, fmt.Sprintf(format, args...))
 }
 
-// close ends what a machine does.
+// close stops a machine.
 func (n *faultyNode) close() {
 	if n.owner != nil {
 		_ = n.owner.Close()
@@ -355,7 +354,8 @@ func (s *faultySim) step(i int) error {
 	n := &s.nodes[i]
 	patience := 60 * time.Millisecond
 	if !n.faulty {
-		patience = 20 * time.Second // Whatever the log forgot, an answer comes.
+		// Without faults of the link, an answer comes even if the log lost entries.
+		patience = 20 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(background, patience)
 	defer cancel()
@@ -411,14 +411,14 @@ func (s *faultySim) step(i int) error {
 	return nil
 }
 
-// confirm checks what an owner was told.
+// confirm checks the result of an append of an owner.
 func (s *faultySim) confirm(i int, err error) error {
 	n := &s.nodes[i]
 	if errors.Is(err, persist.ErrLost) {
 		s.lost++
 	}
 	if err != nil {
-		n.close() // What it sends may still come to be.
+		n.close() // The log may still get the entries.
 		return s.answered(i, err)
 	}
 	s.confirmed++
@@ -428,7 +428,7 @@ func (s *faultySim) confirm(i int, err error) error {
 	return nil
 }
 
-// answered returns an error if a machine waits for ever, although its link does not fail.
+// answered returns an error if a machine got no answer although its link works.
 func (s *faultySim) answered(i int, err error) error {
 	if !s.nodes[i].faulty && errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("machine %d has no answer: %w", i, err)
@@ -436,12 +436,12 @@ func (s *faultySim) answered(i int, err error) error {
 	return nil
 }
 
-// end mends the links. A new machine reads the log to its end, and claims.
+// end checks that a new machine, without faults, reads the log to its end and claims.
 func (s *faultySim) end() error {
 	first, last, _ := s.log.Bounds(background)
 	f, err := replica.Follow(background, s.log, disktest.New(), replica.Options{}.Patient(10*time.Millisecond))
 	if first == 0 && last > 0 && errors.Is(err, replica.ErrLogShorter) {
-		return nil // Nothing is left, and this machine says so.
+		return nil // The log is empty, and the machine reports that.
 	}
 	if err != nil {
 		return fmt.Errorf("a new machine: %w", err)

@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-// A counted counts what is read of the segments and snapshots in it.
+// A counted counts the bytes that are read from its segments and snapshots.
 type counted struct {
 	disk.FS
 	bytes atomic.Int64
@@ -47,8 +47,7 @@ func (f *countedFile) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// Whoever stands by and is offered a store reads what came since it looked last, and nothing that
-// it has read.
+// A standby that is offered a store reads only the ticks since its last read.
 func TestHandover_ReadsNothingAgain(t *testing.T) {
 	log := &replica.Memory{}
 	files := &counted{FS: disktest.New()}
@@ -85,7 +84,7 @@ func TestHandover_ReadsNothingAgain(t *testing.T) {
 	require.NoError(t, taken.Close())
 }
 
-// An offer stands until somebody claims, also for a machine that was down.
+// An offer holds until the next claim, also for a machine that was down.
 func TestOffer_StandsUntilClaim(t *testing.T) {
 	log := &replica.Memory{}
 	offered := func(f *replica.Follower) bool {
@@ -127,8 +126,7 @@ func TestOffer_StandsUntilClaim(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// A handover that is cut anywhere loses nothing that was confirmed, and leaves a store that one
-// machine has.
+// A handover that is cut at any append loses no confirmed tick, and one machine then has the store.
 func TestHandover_CutAnywhere(t *testing.T) {
 	for cut := 1; ; cut++ {
 		log := &replicatest.Log{}
@@ -138,7 +136,7 @@ func TestHandover_CutAnywhere(t *testing.T) {
 			g.play(t, store)
 		}
 		require.NoError(t, store.Sync(background))
-		g.play(t, store) // It may be lost.
+		g.play(t, store) // This tick may be lost.
 		b := follow(t, log, others, replica.Options{Name: "b"})
 		h := newGame()
 		standby, err := persist.FollowFS(background, b.Files(), h.World)
@@ -152,10 +150,10 @@ func TestHandover_CutAnywhere(t *testing.T) {
 		}
 		done()
 		whole := err == nil
-		link.Cut(true)           // If so many appends did not come in that time.
-		crashed := files.Crash() // And never is heard of again, until all is over.
+		link.Cut(true)           // In case fewer appends happened in that time.
+		crashed := files.Crash() // The machine stays silent until the end of the test.
 		taken, err := b.Claim(background)
-		for errors.Is(err, replica.ErrTaken) { // It has not heard of all yet.
+		for errors.Is(err, replica.ErrTaken) { // Machine b has not read all entries yet.
 			taken, err = b.Claim(background)
 		}
 		require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A stoppedLog takes no entry while stop is set.
+// A stoppedLog accepts no entries while stop is set.
 type stoppedLog struct {
 	Log
 	stop *atomic.Bool
@@ -31,7 +31,7 @@ func (l stoppedLog) Append(ctx context.Context, after Position, data []byte) (Po
 	return l.Log.Append(ctx, after, data)
 }
 
-// The entry that is appended just now counts, as long as the log does not take it.
+// The memory of the current entry is counted while the log does not accept it.
 func TestSender_CountsEntryOnItsWay(t *testing.T) {
 	b, log := budget.New(200<<10), &usingLog{}
 	log.budget = b
@@ -44,7 +44,7 @@ func TestSender_CountsEntryOnItsWay(t *testing.T) {
 	require.Equal(t, before, b.Used())
 }
 
-// A usingLog notes how much of a budget is used while it takes an entry.
+// A usingLog records how much of a budget is used during an append.
 type usingLog struct {
 	Memory
 	budget *budget.Budget
@@ -56,7 +56,7 @@ func (l *usingLog) Append(ctx context.Context, after Position, data []byte) (Pos
 	return l.Memory.Append(ctx, after, data)
 }
 
-// What a sender counts is what it holds, whatever is noted, sent, kept and dropped.
+// A sender counts the memory that it holds, while operations are noted, sent, kept and dropped.
 func TestSender_CountsMemory(t *testing.T) {
 	log := &Memory{}
 	s := newSender(context.Background(), log, trail{}, 0, &Options{})
@@ -100,7 +100,7 @@ func TestSender_CountsMemory(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// Entries that are kept do not hold the operations of others that were sent with them.
+// A kept entry does not keep the operations of other entries in memory.
 func TestSender_DropsOperations(t *testing.T) {
 	s := newSender(context.Background(), &Memory{}, trail{}, 0, &Options{})
 	var freed atomic.Int32
@@ -120,8 +120,8 @@ func TestSender_DropsOperations(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// The memory of 50 owners whose logs do not answer stays within the budget that they share. All go
-// on when the logs do.
+// The memory of 50 owners whose logs do not answer stays within their shared budget. All owners
+// continue when the logs answer.
 func TestOwner_BudgetOnStoppedLog(t *testing.T) {
 	const owners, memory = 50, 4 << 20
 	b := budget.New(memory)
@@ -158,7 +158,7 @@ func TestOwner_BudgetOnStoppedLog(t *testing.T) {
 		require.NoError(t, tick(n))
 		require.NoError(t, n.store.Sync(context.Background()))
 	}
-	for _, slow := range []bool{true, false} { // The second time, while the log answers again.
+	for _, slow := range []bool{true, false} { // In the second round, the log answers again.
 		stop.Store(slow)
 		refused, most := 0, int64(0)
 		committed := make([]int, owners)
@@ -183,8 +183,8 @@ func TestOwner_BudgetOnStoppedLog(t *testing.T) {
 			require.Positive(t, n, "owner %d, stopped %v", i, slow)
 		}
 		require.True(t, refused > 0 || !slow)
-		// The batch that a journal gives to a sender counts in both until the log has it. So the
-		// sum may be above the budget by one batch and one tick for each owner.
+		// The journal and the sender both count the batch that the journal passes on, until the log
+		// has it. So the sum may exceed the budget by one batch and one tick for each owner.
 		require.LessOrEqual(t, most, int64(memory*3/2), "stopped %v", slow)
 	}
 	for _, n := range nodes {

@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-// An owner and a follower of a log that refuses everything say why and since when, without waiting
-// for the log, and go on when it works again.
+// While the log refuses everything, owner and follower report why and since when. They do so
+// without waiting for the log, and continue when it works again.
 func TestStuck_SaysWhy(t *testing.T) {
 	log := &replicatest.Log{}
 	ours, theirs := log.Link(1), log.Link(2)

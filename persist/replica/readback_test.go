@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-// An owner finds an entry that no server shows, and sends all files once more: then machines can
-// follow again.
+// An owner finds an entry that no server shows, and sends all files again. Then machines can follow
+// again.
 func TestOwner_HealsHole(t *testing.T) {
 	log := &replicatest.Log{}
 	options := replica.Options{}.ReadBack(5 * time.Millisecond)
@@ -42,7 +42,7 @@ func TestOwner_HealsHole(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A log that shows all that it has is not sent again, whatever else goes wrong.
+// An owner does not repair a log that shows all of its entries, whatever else fails.
 func TestOwner_HealsNothing(t *testing.T) {
 	log := &replicatest.Log{}
 	link := log.Link(1)

@@ -40,7 +40,7 @@ func newGame() *game {
 	return &game{w, ecs.MustRegisterResource(w, score(0), ecs.Component[score]{Name: "score"})}
 }
 
-// play makes a tick.
+// play commits a tick.
 func (g *game) play(t testing.TB, s *persist.Store) {
 	t.Helper()
 	g.score.Set(g.score.Get() + 1)
@@ -54,7 +54,7 @@ func follow(t testing.TB, log replica.Log, files disk.FS, o replica.Options) *re
 	return f
 }
 
-// own claims the log, and opens a game of the owner's.
+// own claims the log, and opens the owner's store with a new game.
 func own(t testing.TB, f *replica.Follower) (*game, *replica.Owner, *persist.Store) {
 	t.Helper()
 	o, err := f.Claim(background)
@@ -78,7 +78,7 @@ func TestOwner_NextHasConfirmedTicks(t *testing.T) {
 	}
 	require.NoError(t, store.Sync(background))
 
-	// The machine is gone, as far as anybody knows.
+	// The first owner seems to be dead.
 	require.NoError(t, b.Wait(background, first.Position()))
 	h, second, next := own(t, b)
 	assert.EqualValues(t, 5, h.Tick())
@@ -88,7 +88,8 @@ func TestOwner_NextHasConfirmedTicks(t *testing.T) {
 	h.play(t, next)
 	require.NoError(t, next.Sync(background))
 
-	// It was not, and goes on. It is told, and what it wrote is set aside.
+	// The first owner is alive and continues. Its sync fails, and its unconfirmed ticks are set
+	// aside.
 	_ = store.Commit()
 	assert.ErrorIs(t, store.Sync(background), persist.ErrLost)
 	assert.ErrorIs(t, first.Err(), persist.ErrLost)
@@ -133,7 +134,7 @@ func TestAside_UnconfirmedTicks(t *testing.T) {
 	assert.EqualValues(t, 1, shown.Tick())
 }
 
-// A tick that lies on the owner's machine, and in no log, is told from one that is confirmed.
+// OnLocal reports ticks on the owner's machine, and OnDurable reports confirmed ticks.
 func TestOwner_LocalAndConfirmed(t *testing.T) {
 	log := &replicatest.Log{}
 	link := log.Link(1)
@@ -205,7 +206,7 @@ func TestClaim_BringsInStore(t *testing.T) {
 	require.NoError(t, mem.Mkdir("store"))
 	g := newGame()
 	var epoch uint64
-	for range 3 { // As many epochs.
+	for range 3 { // Each opening starts an epoch.
 		s, err := persist.OpenFS(background, disk.Sub(mem, "store"), g.World, persist.Options{})
 		require.NoError(t, err)
 		g.play(t, s)
@@ -229,7 +230,7 @@ func TestClaim_BringsInStore(t *testing.T) {
 	require.NoError(t, f.Close())
 	require.NoError(t, o.Close())
 
-	// A store that is not of the log is refused, and stays.
+	// A store that is not from the log is refused, and stays.
 	strange := disk.Memory()
 	require.NoError(t, strange.Mkdir("store"))
 	k := newGame()
@@ -252,7 +253,7 @@ func TestFollow_LogShorter(t *testing.T) {
 	require.NoError(t, f.Wait(background, known))
 	require.NoError(t, f.Close())
 
-	// The owner mends what it forgot.
+	// The owner appends the lost entries again.
 	log.Forget(2)
 	g.play(t, store)
 	require.NoError(t, store.Sync(background))
@@ -262,7 +263,7 @@ func TestFollow_LogShorter(t *testing.T) {
 	f = follow(t, log, other, replica.Options{})
 	require.NoError(t, f.Close())
 
-	// Without an owner, whoever knows more does not follow, nor claim.
+	// Without an owner, a machine with lost entries can neither follow nor claim.
 	require.NoError(t, store.Close(background))
 	require.NoError(t, o.Close())
 	f = follow(t, log, other, replica.Options{})
@@ -276,7 +277,7 @@ func TestFollow_LogShorter(t *testing.T) {
 	require.ErrorAs(t, err, &short)
 	assert.Equal(t, replica.ShorterError{Known: known, Last: known - 1}, *short)
 
-	// Another one goes on where the log ends now: it is noticed, whatever the length.
+	// Another machine appends to the shorter log. The loss is noticed, however long the log gets.
 	late := follow(t, log, disktest.New(), replica.Options{})
 	h, p, next := own(t, late)
 	h.play(t, next)
@@ -321,8 +322,8 @@ func TestFollow_TrimmedLog(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// Between the last part of a file and its name nothing of it may come: who begins to follow has
-// neither.
+// Between the last part of a file and its name, no write to the file may be sent. A new follower
+// would miss that write.
 func TestRebase_WhileTicksAreConfirmed(t *testing.T) {
 	log := &replica.Memory{}
 	g, o, store := own(t, follow(t, log, disktest.New(), replica.Options{}))
@@ -349,7 +350,7 @@ func TestRebase_WhileTicksAreConfirmed(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A trimming log is trimmed when its bounds were read for the first time.
+// A trimming log is trimmed after the first call of Bounds.
 type trimming struct {
 	replica.Log
 	once sync.Once
@@ -371,7 +372,7 @@ func TestFollow_TrimmedMeanwhile(t *testing.T) {
 	require.NoError(t, follow(t, log, behind, replica.Options{}).Close())
 	for _, rebase := range []func(){
 		func() { require.NoError(t, o.Rebase(background)) },
-		// The one behind what is known stays.
+		// The entry after the last known entry stays.
 		func() { require.NoError(t, log.Trim(background, o.Position())) },
 	} {
 		g.play(t, store)
@@ -388,7 +389,7 @@ func TestFollow_TrimmedMeanwhile(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// One machine that has begun to bring in its store does not leave it to another one.
+// While a machine sends its store, no other machine can claim.
 func TestClaim_UnfinishedStore(t *testing.T) {
 	log := &replicatest.Log{}
 	mem := disktest.New()
@@ -456,8 +457,8 @@ func TestFollow_NotAnEntry(t *testing.T) {
 	assert.True(t, errors.Is(err, replica.ErrTaken))
 }
 
-// The terms of a log that an old store comes into are behind the epochs that its journal had: they
-// are what tells its ticks from those of another owner.
+// The terms of a new log are above the epochs of the journal of an old store. So its ticks differ
+// from those of other owners.
 func TestClaim_FirstTerm(t *testing.T) {
 	mem := disktest.New()
 	require.NoError(t, mem.Mkdir("store"))
@@ -473,10 +474,10 @@ func TestClaim_FirstTerm(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A log that has nothing any more is not waited for. Who has all that it had goes on, and sends it
-// to the others.
+// A follower does not wait for entries of an empty log. A machine that has all entries can claim,
+// and then sends its store to the others.
 func TestFollow_EmptiedLog(t *testing.T) {
-	// Whether a machine that has all is still there.
+	// Whether a machine that has all entries is left.
 	for _, everybody := range []bool{true, false} {
 		log := &replica.Memory{}
 		behind, upToDate := disktest.New(), disktest.New()
@@ -519,18 +520,18 @@ func TestFollow_EmptiedLog(t *testing.T) {
 		}
 		require.NoError(t, next.Close())
 
-		// The owner before learns of it, also where nothing is left to say by whom it was claimed.
+		// The previous owner notices the loss, even if the claim is trimmed.
 		_, last, err = log.Bounds(background)
 		require.NoError(t, err)
 		require.NoError(t, log.Trim(background, last+1))
-		_ = store.Commit() // It may have learned of it by what it wrote before.
+		_ = store.Commit() // Commit may fail already.
 		require.ErrorIs(t, store.Sync(ctx), persist.ErrLost)
 		require.Error(t, store.Close(ctx))
 		require.NoError(t, o.Close())
 	}
 }
 
-// A follower that cannot write what comes says why, and goes on when it can.
+// A follower with a full disk says so, and continues when there is space.
 func TestFollower_FullDisk(t *testing.T) {
 	log := &replica.Memory{}
 	g, o, store := own(t, follow(t, log, disktest.New(), replica.Options{}))

@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-// An owner of a log with a limit sends all files once more before the log is full, so that ticks go
+// The owner of a log with a limit sends all files again before the log is full, so that ticks go
 // on.
 func TestOwner_LogWithLimit(t *testing.T) {
 	log := &replicatest.Log{}
@@ -26,15 +26,15 @@ func TestOwner_LogWithLimit(t *testing.T) {
 	require.NoError(t, err)
 	files := o.Files()
 	for range 60 { // MiB.
-		_ = files.Remove("snapshots/a") // There is none the first time.
+		_ = files.Remove("snapshots/a") // The file does not exist the first time.
 		require.NoError(t, publishFile(files, "snapshots/a", make([]byte, 1<<20)))
 	}
 	require.NoError(t, o.Err())
 	require.NoError(t, o.Close())
 }
 
-// A log without room for one more sending of all files holds ticks back and says so. Commit does
-// not wait, and ticks are confirmed when there is room.
+// A log without room for all files stops ticks, and the owner says so. Commit does not wait. Ticks
+// are confirmed when there is room again.
 func TestOwner_LogIsFull(t *testing.T) {
 	log := &replicatest.Log{}
 	f := follow(t, log.Link(1), disktest.New(), replica.Options{})
@@ -48,8 +48,9 @@ func TestOwner_LogIsFull(t *testing.T) {
 	require.NoError(t, err)
 	g.play(t, store)
 	require.NoError(t, store.Sync(background))
-	for range 9 { // The log is much longer than the store, and has no room for sending it.
-		_ = o.Files().Remove("snapshots/a") // There is none the first time.
+	// The log is much longer than the store, and the store does not fit into it again.
+	for range 9 {
+		_ = o.Files().Remove("snapshots/a") // The file does not exist the first time.
 		require.NoError(t, publishFile(o.Files(), "snapshots/a", make([]byte, 1<<20)))
 	}
 

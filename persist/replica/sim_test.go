@@ -29,8 +29,8 @@ var (
 	simRuns = flag.Int("sim.runs", 0, "simulated programs; 0: a few")
 )
 
-// Machines that follow a log, claim, write, lose their links, crash and come again keep the
-// promises of the package, whatever the log does within its own.
+// Machines follow a log, claim, write, lose their links, crash and restart. The promises of the
+// package hold, whatever the log does within its own promises.
 func TestSimulatedMachines(t *testing.T) {
 	runs := *simRuns
 	if runs == 0 {
@@ -38,7 +38,7 @@ func TestSimulatedMachines(t *testing.T) {
 	}
 	var sum simCounts
 	var mu sync.Mutex
-	var all crowd // Most of the time, each waits.
+	var all crowd // Most simulations wait most of the time.
 	for i := range runs {
 		all.Go(func() {
 			seed := *simSeed + uint64(i)
@@ -61,7 +61,7 @@ func TestSimulatedMachines(t *testing.T) {
 	}
 }
 
-// An crowd runs some functions at a time.
+// A crowd runs a limited number of functions in parallel.
 type crowd struct {
 	sync.WaitGroup
 	once  sync.Once
@@ -77,7 +77,7 @@ func (g *crowd) Go(f func()) {
 	})
 }
 
-// simCounts say what happened.
+// simCounts counts the events of a simulation.
 type simCounts struct {
 	Claims, Taken, Commits, Confirmed, Fenced, Crashes, Aside, Rebased, Forgotten, Handed, Compared int
 }
@@ -96,7 +96,7 @@ func (c *simCounts) add(d simCounts) {
 	c.Compared += d.Compared
 }
 
-// A sim is a few machines with a log.
+// A sim is a simulation of a few machines with a log.
 type sim struct {
 	simCounts
 	rng    *rand.Rand
@@ -104,16 +104,16 @@ type sim struct {
 	nodes  []*simNode
 	ticks  int
 	told   []string
-	parent map[ecs.Digest]ecs.Digest // Of the state of each commit: what it was made from.
-	// That were confirmed, in this order: each comes from those before.
+	parent map[ecs.Digest]ecs.Digest // For the state of each commit: the state before.
+	// The confirmed states in order. Each one descends from all before it.
 	states []ecs.Digest
-	named  map[string]bool  // Files that the log ever had,
-	seen   replica.Position // up to this entry.
+	named  map[string]bool  // Files that the log ever had, up to the entry seen.
+	seen   replica.Position // The last entry that was searched for new files.
 
 	patience time.Duration // How long to wait for a log that may not answer.
 }
 
-// A simNode is a machine: down, following, or the owner with a store.
+// A simNode is a machine. It is down, follows, or owns a store.
 type simNode struct {
 	n        int
 	mem      *disktest.Mem
@@ -123,7 +123,7 @@ type simNode struct {
 	store    *persist.Store
 	world    *storetest.World
 	shorter  int
-	wrote    bool // Since it followed last.
+	wrote    bool // Whether it was an owner since its last Follow.
 }
 
 func newSim(seed uint64) *sim {
@@ -136,7 +136,7 @@ func newSim(seed uint64) *sim {
 
 func (s *sim) say(format string, args ...any) { s.told = append(s.told, fmt.Sprintf(format, args...)) }
 
-// patiently is a context that ends when probably nothing happens any more.
+// patiently returns a context that ends when an answer is no longer likely.
 func (s *sim) patiently() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), s.patience)
 }
@@ -159,7 +159,7 @@ func (s *sim) run(steps int) error {
 	return s.end()
 }
 
-// see notes the names that are new in the log.
+// see records the names of new files in the log.
 func (s *sim) see() {
 	first, last, _ := s.log.Bounds(context.Background())
 	if first == 0 || s.seen >= last {
@@ -175,7 +175,7 @@ func (s *sim) see() {
 	}
 }
 
-// step lets a machine do something.
+// step lets a machine take a random action.
 func (s *sim) step(n *simNode) error {
 	switch k := s.rng.IntN(20); {
 	case k == 0:
@@ -201,7 +201,7 @@ func (s *sim) step(n *simNode) error {
 	return nil
 }
 
-// halt ends what a machine does, in good order or not.
+// halt stops what a machine does, cleanly or not.
 func (n *simNode) halt() {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
@@ -212,7 +212,7 @@ func (n *simNode) halt() {
 	if n.owner != nil {
 		_ = n.owner.Close()
 		if n.store != nil {
-			_ = n.store.Close(context.Background()) // What it waited for has ended.
+			_ = n.store.Close(context.Background()) // Calls that waited have ended.
 		}
 	}
 	if n.follower != nil {
@@ -221,7 +221,8 @@ func (n *simNode) halt() {
 	n.follower, n.owner, n.store, n.world = nil, nil, nil, nil
 }
 
-// crash ends a machine: its process only, or all of it, with what was not synced; or in good order.
+// crash stops a machine. Its process is killed, or the machine loses power and unsynced data, or it
+// stops cleanly.
 func (s *sim) crash(n *simNode) error {
 	s.Crashes++
 	var mem *disktest.Mem
@@ -242,8 +243,7 @@ func (s *sim) crash(n *simNode) error {
 	return nil
 }
 
-// begin lets a machine follow. What it wrote is set aside if the log does not have it, and nothing
-// of that is lost.
+// begin lets a machine follow. Bytes that it wrote and the log does not have must be set aside.
 func (s *sim) begin(n *simNode) error {
 	had := map[string][]byte{}
 	for _, name := range n.mem.Files() {
@@ -269,10 +269,10 @@ func (s *sim) begin(n *simNode) error {
 		return nil
 	}
 	if !n.wrote {
-		return nil // A crash may have left anything of what the log has anyway.
+		return nil // A crash may have removed any bytes that the log has.
 	}
 	n.wrote = false
-	s.see() // What was late may have named a file, and whoever came then have removed it.
+	s.see() // A late entry may have named a file, and a new owner may have removed it.
 	for name, content := range had {
 		now := n.mem.Bytes("store/" + name)
 		kept := bytes.HasPrefix(now, content) || setAside(n.mem, name, content, now)
@@ -283,10 +283,10 @@ func (s *sim) begin(n *simNode) error {
 	return nil
 }
 
-// setAside reports whether a directory of aside has what a file had and now has not: all of it, or
-// parts of it behind bytes that it has now.
+// setAside reports whether a directory of asides has the missing bytes of a file. It has the
+// complete file, or parts that continue the present bytes.
 func setAside(m *disktest.Mem, name string, content, now []byte) bool {
-	parts := map[string]map[int][]byte{} // Of each directory, by their offsets.
+	parts := map[string]map[int][]byte{} // By directory and offset.
 	for _, file := range m.Files() {
 		dir, rest, _ := strings.Cut(strings.TrimPrefix(file, "aside/"), "/")
 		rest, offset, isPart := strings.Cut(rest, ".from-")
@@ -317,7 +317,7 @@ func setAside(m *disktest.Mem, name string, content, now []byte) bool {
 	return false
 }
 
-// follow lets a machine look, or claim.
+// follow lets a following machine read, or claim.
 func (s *sim) follow(n *simNode) error {
 	if err := n.follower.Err(); err != nil {
 		return fmt.Errorf("machine %d does not follow: %w", n.n, err)
@@ -341,7 +341,7 @@ func (s *sim) opened(n *simNode) error {
 	return s.open(n, w, func(ctx context.Context) (*persist.Store, error) { return n.owner.Open(ctx, w.World, options) })
 }
 
-// claim makes a machine that follows the owner.
+// claim makes a following machine the owner.
 func (s *sim) claim(n *simNode) error {
 	ctx, cancel := s.patiently()
 	defer cancel()
@@ -355,7 +355,7 @@ func (s *sim) claim(n *simNode) error {
 	return nil
 }
 
-// refused returns err unless a claim may end so.
+// refused returns err unless it is an expected error of a claim.
 func (s *sim) refused(err error) error {
 	switch {
 	case errors.Is(err, replica.ErrTaken), errors.Is(err, replica.ErrUnfinished):
@@ -367,8 +367,8 @@ func (s *sim) refused(err error) error {
 	return nil
 }
 
-// handOver closes the store of an owner and offers it to another machine, which has followed it in
-// a world and goes on with that. It may fail anywhere.
+// handOver closes the store of an owner, and offers it to another machine. That machine has
+// followed the store in a world, and continues with this world. Any step may fail.
 func (s *sim) handOver(n *simNode) error {
 	to := s.nodes[(n.n+1+s.rng.IntN(2))%len(s.nodes)]
 	if to.follower == nil || !to.follower.Ready() {
@@ -377,7 +377,7 @@ func (s *sim) handOver(n *simNode) error {
 	w := storetest.New(0)
 	shown, err := persist.FollowFS(context.Background(), to.follower.Files(), w.World)
 	if err != nil {
-		return nil // There is no state yet.
+		return nil // The store has no state yet.
 	}
 	ctx, cancel := s.patiently()
 	defer cancel()
@@ -406,12 +406,12 @@ func (s *sim) handOver(n *simNode) error {
 	return err
 }
 
-// open opens the store of an owner as f does, in w. All that was confirmed is in it.
+// open opens the store of an owner by calling f, in the world w. All confirmed ticks must be in it.
 func (s *sim) open(n *simNode, w *storetest.World, f func(context.Context) (*persist.Store, error)) error {
 	ctx, cancel := s.patiently()
 	defer cancel()
 	o := n.owner
-	stop := context.AfterFunc(ctx, func() { _ = o.Close() }) // Opening waits for the log.
+	stop := context.AfterFunc(ctx, func() { _ = o.Close() }) // Open waits for the log.
 	store, err := f(ctx)
 	stop()
 	s.say("machine %d opens term %d: %v", n.n, n.owner.Term(), err)
@@ -434,7 +434,7 @@ func (s *sim) open(n *simNode, w *storetest.World, f func(context.Context) (*per
 	return nil
 }
 
-// own lets an owner do something.
+// own lets an owner take a random action.
 func (s *sim) own(n *simNode) error {
 	if n.store == nil {
 		n.halt()
@@ -490,7 +490,8 @@ func (s *sim) snapshot(n *simNode) error {
 	return nil
 }
 
-// sync asks for confirmation. If it comes, the state is no other's.
+// sync syncs the store of an owner. A state that is confirmed must descend from all confirmed
+// states.
 func (s *sim) sync(n *simNode) error {
 	ctx, cancel := s.patiently()
 	defer cancel()
@@ -505,7 +506,7 @@ func (s *sim) syncUntil(ctx context.Context, n *simNode) error {
 	}
 	state := stateOf(n.world.World)
 	if slices.Contains(s.states, state) {
-		return nil // It was before; nothing new was asked for.
+		return nil // The state is confirmed already.
 	}
 	if err := s.comes(state); err != nil {
 		return fmt.Errorf("machine %d was confirmed: %w", n.n, err)
@@ -515,7 +516,7 @@ func (s *sim) syncUntil(ctx context.Context, n *simNode) error {
 	return nil
 }
 
-// forget makes the log break its word, while the owner is there to mend it.
+// forget makes the log lose entries while the owner can append them again.
 func (s *sim) forget(n *simNode) error {
 	s.log.Settle()
 	if err := s.sync(n); err != nil || n.owner.Err() != nil || s.sound(n) != nil {
@@ -523,13 +524,13 @@ func (s *sim) forget(n *simNode) error {
 	}
 	before, shorter := n.owner.Position(), n.shorter
 	if _, last, _ := s.log.Bounds(context.Background()); last != before {
-		return nil // Somebody claimed it.
+		return nil // Another machine claimed the log.
 	}
 	s.log.Forget(1 + s.rng.IntN(2))
 	n.link.Cut(false)
 	n.link.Fail(replicatest.Faults{})
 	s.commit(n)
-	// Nothing is in the way, and others may count on what is gone.
+	// The link works, so the sync must end. Others may rely on the lost entries.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.syncUntil(ctx, n); err != nil {
@@ -543,7 +544,7 @@ func (s *sim) forget(n *simNode) error {
 	return nil
 }
 
-// sound reports why an owner may not be able to append just now.
+// sound returns an error if the owner cannot append at the moment.
 func (s *sim) sound(n *simNode) error {
 	ctx, cancel := s.patiently()
 	defer cancel()
@@ -551,7 +552,7 @@ func (s *sim) sound(n *simNode) error {
 	return err
 }
 
-// comes returns an error unless state comes from all that was confirmed.
+// comes returns an error unless state descends from the last confirmed state.
 func (s *sim) comes(state ecs.Digest) error {
 	if len(s.states) == 0 {
 		return nil
@@ -564,8 +565,8 @@ func (s *sim) comes(state ecs.Digest) error {
 	return fmt.Errorf("confirmed state %d is not on the way to this one", len(s.states))
 }
 
-// compare compares the files of a machine that follows with those of one that begins now, and what
-// they show.
+// compare compares the files of a follower with those of a new follower. It also checks the state
+// that they show.
 func (s *sim) compare(n *simNode) error {
 	mem := disktest.New()
 	f, err := replica.Follow(context.Background(), s.log, mem, replica.Options{})
@@ -581,7 +582,7 @@ func (s *sim) compare(n *simNode) error {
 	}
 	s.Compared++
 	err = same(mem, n.mem)
-	for range 20 { // Another machine may write just now.
+	for range 20 { // Another machine may be writing now.
 		if err == nil {
 			break
 		}
@@ -594,7 +595,7 @@ func (s *sim) compare(n *simNode) error {
 	w := storetest.New(0)
 	shown, err := persist.FollowFS(context.Background(), n.follower.Files(), w.World)
 	if errors.Is(err, persist.ErrNotFound) || errors.Is(err, persist.ErrForeign) && len(s.states) == 0 {
-		return nil // It has no state yet.
+		return nil // The store has no state yet.
 	}
 	if err != nil {
 		return fmt.Errorf("machine %d shows nothing: %w", n.n, err)
@@ -606,7 +607,7 @@ func (s *sim) compare(n *simNode) error {
 	return nil
 }
 
-// same returns how the stores of two machines differ.
+// same returns an error if the stores of two machines differ.
 func same(a, b *disktest.Mem) error {
 	has := func(m *disktest.Mem) map[string]bool {
 		names := map[string]bool{}
@@ -634,7 +635,7 @@ func same(a, b *disktest.Mem) error {
 	return nil
 }
 
-// end mends all and lets one machine claim what there is. All that was confirmed is there.
+// end repairs all links, and lets one machine claim. All confirmed ticks must be there.
 func (s *sim) end() error {
 	for _, n := range s.nodes {
 		n.halt()
@@ -674,7 +675,7 @@ func (s *sim) end() error {
 	return nil
 }
 
-// stateOf tells the state of a world that outlives it from all others.
+// stateOf returns a digest of the persistent state of a world.
 func stateOf(w *ecs.World) ecs.Digest {
 	return w.Digests(func(st raw.Storage) bool { return st.Persistent() && st.Rewinds() }).World
 }

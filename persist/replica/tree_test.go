@@ -12,17 +12,18 @@ import (
 	"github.com/stet-ecs/stet/disk/disktest"
 )
 
-// What was written here under the name of a file that comes stays if it begins with what comes.
-// Otherwise the file that comes takes its place, and what differs is set aside.
+// A file of the store that was written here stays if it begins with the bytes that the log sends.
+// Otherwise the sent file takes its place, and the different bytes are set aside.
 func TestTree_FileOfSameName(t *testing.T) {
 	const name = "journal/00000002.seg"
-	sent := bytes.Repeat([]byte("0123456789abcdef"), 12<<10) // More than is compared at once.
+	// More bytes than one comparison reads.
+	sent := bytes.Repeat([]byte("0123456789abcdef"), 12<<10)
 	changed := bytes.Clone(sent)
 	changed[100<<10]++
 	for what, here := range map[string]struct {
 		content []byte
 		stays   bool
-		from    int // Where it differs.
+		from    int // Offset of the first difference.
 	}{
 		"the same":          {sent, true, 0},
 		"more":              {append(bytes.Clone(sent), "more"...), true, 0},
@@ -65,7 +66,7 @@ func TestTree_FileOfSameName(t *testing.T) {
 	}
 }
 
-// A state that was written is there after a crash, and never half of one.
+// After a crash, the old or the new state is there completely.
 func TestState_SurvivesCrash(t *testing.T) {
 	mem := disktest.New()
 	for n := range uint64(5) {
@@ -78,8 +79,8 @@ func TestState_SurvivesCrash(t *testing.T) {
 	}
 }
 
-// A state may be written between two parts of a file, and the machine crash when the file has its
-// name, or had it and is removed. What is applied again then finds no part.
+// A state may be written between two parts of a file. At a crash, the file may already have its
+// name, or be removed again. When the operations are applied again, the part is missing.
 func TestTree_PartsAppliedAgain(t *testing.T) {
 	const name = "snapshots/00000002.snap"
 	ops := []op{
@@ -89,7 +90,7 @@ func TestTree_PartsAppliedAgain(t *testing.T) {
 		{opWrite, name, 10, []byte("x")},
 		{kind: opRemove, name: name},
 	}
-	for known := range len(ops) { // Operations that the state has.
+	for known := range len(ops) { // The number of operations that the state includes.
 		for reached := known; reached <= len(ops); reached++ {
 			mem := disktest.New()
 			x := newTree(mem, storeDir, &aside{top: mem})
@@ -121,8 +122,7 @@ func TestTree_PartsAppliedAgain(t *testing.T) {
 	}
 }
 
-// A file that was set aside before the log's bytes came over it is not set aside once more, when
-// all is asked for anew.
+// A file that was set aside is not set aside again when all entries are read again.
 func TestAside_NotTwice(t *testing.T) {
 	const name = "journal/00000001.seg"
 	mem := disktest.New()
@@ -136,8 +136,9 @@ func TestAside_NotTwice(t *testing.T) {
 	require.Nil(t, mem.Bytes(x.path(name)))
 }
 
-// A part that a state has and that is not here, as its sender gave the file a name before the log
-// had that, is asked for anew: whatever comes later may give it that name in the log.
+// The state has an unfinished file that is missing here, because its sender named the file before
+// the log had the name. The follower reads all entries again, because a later entry may name the
+// file.
 func TestFollow_PartMissing(t *testing.T) {
 	const name = "snapshots/00000001.snap"
 	mem := disktest.New()

@@ -18,7 +18,7 @@ func version(program string, reads, writes uint64) replica.Options {
 	return replica.Options{Name: program, Version: replica.Version{Program: program, Reads: reads, Writes: writes}}
 }
 
-// A program that cannot open what a newer one wrote does not fence the newer one.
+// A program that is too old for the store does not fence the newer owner.
 func TestClaim_OlderProgram(t *testing.T) {
 	log := &replica.Memory{}
 	standby := follow(t, log, disktest.New(), version("game 1", 1, 1))
@@ -35,8 +35,7 @@ func TestClaim_OlderProgram(t *testing.T) {
 	assert.Equal(t, at, last, "nothing was appended")
 	require.NoError(t, store.Sync(background), "the owner was not fenced")
 
-	// The same holds for a machine that begins behind a trimmed claim, and for one that starts
-	// again.
+	// The same holds for a machine that begins after a trimmed claim, and for one that restarts.
 	require.NoError(t, o.Rebase(background))
 	for _, f := range []*replica.Follower{standby, follow(t, log, disktest.New(), version("game 1", 1, 1))} {
 		require.NoError(t, f.Wait(background, o.Position()))
@@ -60,8 +59,8 @@ func TestClaim_OlderProgramAfterRestart(t *testing.T) {
 	require.NoError(t, old.Close())
 }
 
-// In a rolling deployment each machine can take over until the first writes the new state, and each
-// new one after it.
+// In a rolling deployment, every machine can take over until the first claim with the new state.
+// After that, only new programs can.
 func TestVersion_RollingDeployment(t *testing.T) {
 	log := &replica.Memory{}
 	files := []disk.FS{disktest.New(), disktest.New()}
@@ -93,7 +92,7 @@ func TestVersion_Contradiction(t *testing.T) {
 	}
 }
 
-// The version of the files that a claim says is raised with those of the parts.
+// storeFormat must be raised with the versions of the files.
 func TestVersion_OfTheFormats(t *testing.T) {
 	const advice = "raise storeFormat in version.go if an older program cannot open the store, and repair this test"
 	for file, line := range map[string]string{
@@ -108,8 +107,8 @@ func TestVersion_OfTheFormats(t *testing.T) {
 	}
 }
 
-// A log that was removed and made again is not the one that a machine knows, also where it is
-// longer. What lies on the machine stays until an operator decides.
+// A log that was removed and created again is not the log that a machine follows, even if it is
+// longer. The store of the machine stays until an operator decides.
 func TestFollow_AnotherLog(t *testing.T) {
 	files := disktest.New()
 	first := &replica.Memory{}
@@ -126,7 +125,7 @@ func TestFollow_AnotherLog(t *testing.T) {
 		h.play(t, other)
 		require.NoError(t, other.Sync(background))
 	}
-	// What the first log had there was trimmed, as it seems.
+	// The new log looks as if the entries of the first one were trimmed.
 	require.NoError(t, p.Rebase(background))
 	_, err := replica.Follow(background, second, files, replica.Options{}.Patient(1))
 	require.ErrorIs(t, err, persist.ErrForeign)

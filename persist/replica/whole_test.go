@@ -20,7 +20,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// publishFile makes a file of a store as those who write one do.
+// publishFile creates and publishes a file, as a store does.
 func publishFile(files disk.FS, name string, content []byte) error {
 	f, err := files.Create(name + ".tmp")
 	if err != nil {
@@ -36,12 +36,12 @@ func publishFile(files disk.FS, name string, content []byte) error {
 	return err
 }
 
-// A tick that begins a segment, and a snapshot, do not wait until all of a store is sent, nor does
-// a segment until a snapshot is. What comes while all is sent has whoever begins to follow there,
-// whenever it began.
+// A new segment and a new snapshot do not wait until a rebase is finished, and a new segment does
+// not wait for a snapshot. A follower gets the files that are created during a rebase, wherever it
+// begins to read.
 func TestRebase_NewFilesMeanwhile(t *testing.T) {
 	var order []string
-	// Where the machine has much else to do, somebody may come for his turn when it is over.
+	// On a busy machine, a goroutine may reach its turn too late.
 	for range 10 {
 		if order = filesCome(t); slices.Equal(order, []string{"segment", "all", "snapshot"}) {
 			return
@@ -50,8 +50,8 @@ func TestRebase_NewFilesMeanwhile(t *testing.T) {
 	t.Errorf("a segment that comes while all is sent, while a snapshot is: they end in the order %v", order)
 }
 
-// filesCome returns in which order a segment, all and a snapshot are sent, if each begins at the
-// third entry of the one behind it.
+// filesCome returns the order in which a segment, a rebase and a snapshot are finished. Each of
+// them starts at the third entry of the one after it.
 func filesCome(t *testing.T) (order []string) {
 	log, mem := &hooked{}, disktest.New()
 	o, err := follow(t, log, mem, replica.Options{}).Claim(background)
@@ -69,7 +69,7 @@ func filesCome(t *testing.T) (order []string) {
 				defer mu.Unlock()
 				order = append(order, what)
 			})
-			time.Sleep(20 * time.Millisecond) // It waits for its turn by now.
+			time.Sleep(20 * time.Millisecond) // By now, the goroutine waits for the lock.
 		}
 	}
 	var crashed *disktest.Mem
@@ -92,7 +92,7 @@ func filesCome(t *testing.T) (order []string) {
 	require.NoError(t, same(mem, other))
 	require.NoError(t, f.Close())
 
-	// A machine that stopped while the snapshot came reads on from where all was sent.
+	// A machine that crashed during the snapshot reads only the entries after the rebase.
 	log.asked = nil
 	f = follow(t, log, crashed, replica.Options{})
 	require.NoError(t, same(mem, crashed))
@@ -104,7 +104,7 @@ func filesCome(t *testing.T) (order []string) {
 	return order
 }
 
-// A hooked log calls a function in an append, and notes from where it is read.
+// A hooked log calls a function in an append, and records where reading begins.
 type hooked struct {
 	replica.Memory
 	mu    sync.Mutex
@@ -113,7 +113,7 @@ type hooked struct {
 	asked []replica.Position
 }
 
-// Entries is a part of [replica.Log].
+// Entries implements [replica.Log].
 func (l *hooked) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
 	l.mu.Lock()
 	l.asked = append(l.asked, after)
@@ -121,14 +121,14 @@ func (l *hooked) Entries(ctx context.Context, after replica.Position) iter.Seq2[
 	return l.Memory.Entries(ctx, after)
 }
 
-// after makes the log call f in the append that is n ahead.
+// after makes the log call f in the n-th append from now.
 func (l *hooked) after(n int, f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.left, l.call = n, f
 }
 
-// Append is a part of [replica.Log].
+// Append implements [replica.Log].
 func (l *hooked) Append(ctx context.Context, after replica.Position, entry []byte) (replica.Position, error) {
 	l.mu.Lock()
 	l.left--
@@ -141,8 +141,8 @@ func (l *hooked) Append(ctx context.Context, after replica.Position, entry []byt
 	return l.Memory.Append(ctx, after, entry)
 }
 
-// Files that come, grow and go, at the same time and while all is sent, are the same with whoever
-// follows from any beginning, and with who wrote them when it follows again.
+// Files are created, written and removed concurrently, also during a rebase. All followers then
+// have the same files, wherever they begin to read, and so has the owner when it follows again.
 func TestRebase_FilesChangeMeanwhile(t *testing.T) {
 	for seed := range uint64(deep.Or(6, 60)) {
 		log, mem := &replica.Memory{}, disktest.New()
@@ -188,7 +188,7 @@ func TestRebase_FilesChangeMeanwhile(t *testing.T) {
 			f := follow(t, log, disktest.New(), replica.Options{})
 			fail("wait", f.Wait(background, o.Position()))
 			fail("close", f.Close())
-			// The machine may stop here: what it remembers then fits the log.
+			// The machine may crash here. The file state must then match the log.
 			f, err := replica.Follow(background, log, mem.Crash(), replica.Options{})
 			if fail("follow again", err); err == nil {
 				fail("close", f.Close())
@@ -206,7 +206,7 @@ func TestRebase_FilesChangeMeanwhile(t *testing.T) {
 	}
 }
 
-// grow writes behind the end of a file.
+// grow appends to a file.
 func grow(files disk.FS, name string, n int) error {
 	f, err := files.OpenWrite(name)
 	if err != nil {
