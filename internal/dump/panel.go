@@ -19,13 +19,14 @@ import (
 
 // panelDoc is what panel --json prints.
 type panelDoc struct {
-	States  int           `json:"states"`         // In the range.
-	Columns []string      `json:"columns"`        // Of the values, in order.
-	Rows    []panelRowDoc `json:"rows"`           // By tick, then by index of the entity. States that damage hides are left out.
-	More    bool          `json:"more,omitempty"` // There are rows behind those that --limit allows. Not there: there are none.
+	States  int      `json:"states"`  // Number of states in the range.
+	Columns []string `json:"columns"` // Names of the columns, in order.
+	// Ordered by tick, then by index of the entity; without states that damage hides.
+	Rows []panelRowDoc `json:"rows"`
+	More bool          `json:"more,omitempty"` // True if --limit left out rows at the end.
 }
 
-// A panelRowDoc is what the columns give for an entity at a state.
+// A panelRowDoc has the values of the columns for an entity at a state.
 type panelRowDoc struct {
 	stateDoc
 	Entity string   `json:"entity"`

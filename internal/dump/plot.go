@@ -23,17 +23,19 @@ import (
 
 // plotDoc is what plot --json prints.
 type plotDoc struct {
-	Entity      string         `json:"entity,omitempty"` // The expressions are of it.
-	States      int            `json:"states"`           // In the range.
+	// The entity of the expressions; missing if they are on the world.
+	Entity      string         `json:"entity,omitempty"`
+	States      int            `json:"states"` // Number of states in the range.
 	Expressions []string       `json:"expressions"`
-	Points      []plotPointDoc `json:"points"` // In the order of the ticks. States that damage hides are left out.
+	Points      []plotPointDoc `json:"points"` // Ordered by tick; without states that damage hides.
 }
 
-// A plotPointDoc is what the expressions give at a state.
+// A plotPointDoc has the values of the expressions at a state.
 type plotPointDoc struct {
 	stateDoc
-	Values cellsDoc `json:"values"`          // By the text of the expression. null: nothing, or an error.
-	Error  string   `json:"error,omitempty"` // The first.
+	// By the text of the expression; null for a missing value or an error.
+	Values cellsDoc `json:"values"`
+	Error  string   `json:"error,omitempty"` // The first error of an expression at this state.
 }
 
 var plotCommand = command{

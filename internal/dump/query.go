@@ -26,16 +26,18 @@ import (
 // queryDoc is what query --json prints.
 type queryDoc struct {
 	stateDoc
-	Total   int        `json:"total"`          // Rows there are: entities that the filters leave, or groups.
-	Columns []string   `json:"columns"`        // In order.
-	Near    []string   `json:"near,omitempty"` // Percentiles and counts of distinct values that may be a little off.
-	Rows    []cellsDoc `json:"rows"`           // As many as --limit allows.
+	// Number of entities that the filters select, or of groups.
+	Total   int      `json:"total"`
+	Columns []string `json:"columns"` // Names of the columns, in order.
+	// Columns with an approximate total: a percentile, or a count of distinct values.
+	Near []string   `json:"near,omitempty"`
+	Rows []cellsDoc `json:"rows"` // At most --limit.
 }
 
-// A cellsDoc is a row of a query: an object with a member for each column, in their
-// order. The member has the name that columns says, which is the text of the expression
-// or what stands behind "as" in it. It is a number, a boolean, a string (entities too)
-// or, of a component or a list, a value; what is nothing is null.
+// A cellsDoc is a row of a query: an object with a member for each column, in order. The name of a
+// member is the text of the expression, or NAME if the expression has "as NAME". The value is a
+// number, a boolean, or a string, which can be an entity. For a component or a list it is a value.
+// A missing value is null.
 type cellsDoc struct {
 	columns []string
 	answers []query.Answer

@@ -24,14 +24,15 @@ import (
 
 // tailDoc is what tail --json prints.
 type tailDoc struct {
-	Earlier int           `json:"earlier"` // Records before the first.
-	Ticks   []tailTickDoc `json:"records"` // With --follow: until it is interrupted.
+	Earlier int           `json:"earlier"` // Number of records before the first one.
+	Ticks   []tailTickDoc `json:"records"` // With --follow, the list ends at an interrupt.
 }
 
-// A tailTickDoc is a tick as it was when it was read.
+// A tailTickDoc is a tick, described at the time when it was read.
 type tailTickDoc struct {
 	recordDoc
-	Undone int `json:"undone,omitempty"` // With --follow: how many of the records before it were rewound for it.
+	// With --follow: number of records that the program rewound before it committed this one.
+	Undone int `json:"undone,omitempty"`
 }
 
 var tailCommand = command{

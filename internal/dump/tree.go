@@ -19,33 +19,41 @@ import (
 //	--by ──▶ hanging: the field     ──▶ Tree: nodes, each before its sources; rootless ones
 //	     ──▶ --depth, --limit       ──▶ rails.before, nodeDoc.label: one line for each node
 
-// treeDoc is what tree --json prints. The nodes are flat, each before its sources: what is
-// below one are those behind it whose depth is greater, up to the first whose is not.
+// treeDoc is what tree --json prints. The list of nodes is flat, and each node comes before its
+// sources. The nodes below a node are the following ones with a greater depth, up to the first
+// node without.
 type treeDoc struct {
 	stateDoc
-	By        string       `json:"by"`                  // The field that names the target: ChildOf.Parent.
-	Ancestors []string     `json:"ancestors,omitempty"` // Of ENTITY, from the root to its target.
-	Cycle     bool         `json:"cycle,omitempty"`     // There is no root: the first of them names one behind it, or ENTITY.
-	Total     int          `json:"total"`               // Nodes that --depth leaves.
-	Nodes     []nodeDoc    `json:"nodes"`               // As many as --limit allows.
-	Rootless  *rootlessDoc `json:"rootless,omitempty"`  // Missing if there are none, and with ENTITY.
+	// The field that holds the target: ChildOf.Parent.
+	By string `json:"by"`
+	// The ancestors of ENTITY, from the root to its target.
+	Ancestors []string `json:"ancestors,omitempty"`
+	// True if there is no root: the target of the first ancestor is a later one, or ENTITY.
+	Cycle bool      `json:"cycle,omitempty"`
+	Total int       `json:"total"` // Number of nodes within --depth.
+	Nodes []nodeDoc `json:"nodes"` // At most --limit.
+	// Missing with ENTITY, and if all entities are below a root.
+	Rootless *rootlessDoc `json:"rootless,omitempty"`
 }
 
 // A nodeDoc is an entity in a tree.
 type nodeDoc struct {
-	Depth      int    `json:"depth"`
-	Entity     string `json:"entity"`
-	Target     string `json:"target,omitempty"`      // Whom it names; missing: nobody.
-	TargetDead bool   `json:"target_dead,omitempty"` // That one is not alive: the entity is a root.
-	Sources    int    `json:"sources"`               // Who name it,
-	Below      int    `json:"below"`                 // and all that are below it.
-	Again      bool   `json:"again,omitempty"`       // It is ENTITY once more: a cycle, which is not followed further.
+	Depth  int    `json:"depth"`
+	Entity string `json:"entity"`
+	// The entity that the field holds; missing if it holds none.
+	Target string `json:"target,omitempty"`
+	// True if the target is not alive, so the entity is a root.
+	TargetDead bool `json:"target_dead,omitempty"`
+	Sources    int  `json:"sources"` // Number of entities with this target.
+	Below      int  `json:"below"`   // Number of all entities below this one.
+	// True if this is ENTITY again: a cycle, which ends here.
+	Again bool `json:"again,omitempty"`
 }
 
-// A rootlessDoc says who is below no root.
+// A rootlessDoc counts the entities that are below no root.
 type rootlessDoc struct {
-	Entities int    `json:"entities"` // That are in a cycle, or below one.
-	First    string `json:"first"`    // By index.
+	Entities int    `json:"entities"` // Number of entities in a cycle or below one.
+	First    string `json:"first"`    // The one with the lowest index.
 }
 
 var treeCommand = command{

@@ -16,14 +16,14 @@ import (
 // A valueDoc is a component of an entity.
 type valueDoc struct {
 	Name  string       `json:"name"`
-	Kind  string       `json:"kind"` // component or tag.
-	Row   int          `json:"row"`  // In the dense and data arrays.
+	Kind  string       `json:"kind"` // Either component or tag.
+	Row   int          `json:"row"`  // Row in the dense and data arrays.
 	Value layout.Value `json:"value"`
 }
 
 // A fieldDiffDoc is a part of a value that differs.
 type fieldDiffDoc struct {
-	Path string `json:"path"` // As in Go: X, Slots[1], Counts["gold"]; "": all of it.
+	Path string `json:"path"` // In Go syntax: X, Slots[1], Counts["gold"]; "" for the whole value.
 	Old  any    `json:"old,omitempty"`
 	New  any    `json:"new,omitempty"`
 }

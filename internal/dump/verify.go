@@ -20,14 +20,15 @@ import (
 
 // verifyDoc is what verify --json prints.
 type verifyDoc struct {
-	OK        bool         `json:"ok"`
-	Snapshots int          `json:"snapshots"` // Files checked.
-	Records   int          `json:"records"`   // Records of the journal checked.
-	Replayed  int          `json:"replayed"`  // Of them on the way from the oldest snapshot to the newest state.
-	Problems  []problemDoc `json:"problems"`
-	Notes     []string     `json:"notes"`   // What is no problem, but worth knowing.
-	Rewound   int          `json:"rewound"` // Records of other branches that were replayed.
-	Bytes     int64        `json:"bytes"`   // Read, of files and records.
+	OK        bool `json:"ok"`
+	Snapshots int  `json:"snapshots"` // Number of checked snapshot files.
+	Records   int  `json:"records"`   // Number of checked records.
+	// Number of replayed records on the path from the oldest snapshot to the newest state.
+	Replayed int          `json:"replayed"`
+	Problems []problemDoc `json:"problems"`
+	Notes    []string     `json:"notes"`   // Findings that are not problems.
+	Rewound  int          `json:"rewound"` // Number of replayed records on other branches.
+	Bytes    int64        `json:"bytes"`   // Number of bytes read from files and records.
 }
 
 type problemDoc = describe.ProblemDoc

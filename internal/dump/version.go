@@ -9,15 +9,19 @@ import (
 
 // --version prints the build information that the Go toolchain stores in a binary.
 
-// versionDoc is what --version --json prints: which program this is.
+// versionDoc is what --version --json prints about the program.
 type versionDoc struct {
-	Program  string     `json:"program"`            // The path of its main package.
-	Version  string     `json:"version"`            // Of its module; (devel): it was built from a directory.
-	Revision string     `json:"revision,omitempty"` // Of the source, if the build noted it.
-	Modified bool       `json:"modified,omitempty"` // The source had changes that are in no revision.
-	Time     *time.Time `json:"time,omitempty"`     // Of the revision.
-	Go       string     `json:"go"`                 // The version of Go that it was built with.
-	System   string     `json:"system"`             // What it was built for, as in linux/amd64.
+	Program string `json:"program"` // Path of the main package.
+	// Version of the main module; (devel) if it was built from a directory.
+	Version string `json:"version"`
+	// Revision of the source, if the build recorded it.
+	Revision string `json:"revision,omitempty"`
+	// True if the source had changes that are not in the revision.
+	Modified bool       `json:"modified,omitempty"`
+	Time     *time.Time `json:"time,omitempty"` // Time of the revision.
+	Go       string     `json:"go"`             // Version of Go that built the program.
+	// System and processor of the program, as in linux/amd64.
+	System string `json:"system"`
 }
 
 // version returns the build information of this program.
