@@ -440,7 +440,7 @@ func TestExport_NeverOverwrites(t *testing.T) {
 
 // A failed export is removed. A converted store has tables only up to the conversion, so the error
 // occurs in the middle of the range.
-func TestAFailedExportIsRemoved(t *testing.T) {
+func TestExport_FailureRemoved(t *testing.T) {
 	temp := t.TempDir()
 	store := filepath.Join(temp, "D")
 	type before struct{ N int16 }

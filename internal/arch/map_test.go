@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestTheMapHasEveryPackage compares the list of packages in CONTRIBUTING.md with the existing
+// TestPackageList_Complete compares the list of packages in CONTRIBUTING.md with the existing
 // packages.
-func TestTheMapHasEveryPackage(t *testing.T) {
+func TestPackageList_Complete(t *testing.T) {
 	text, err := os.ReadFile("../../CONTRIBUTING.md")
 	if err != nil {
 		t.Fatal(err)

@@ -43,9 +43,9 @@ func TestNestedModules_Imports(t *testing.T) {
 	}
 }
 
-// TestTheWorkspaceHasEveryModule compares go.work with the existing modules. So "go test work" runs
+// TestWorkspace_Complete compares go.work with the existing modules. So "go test work" runs
 // the tests of all modules.
-func TestTheWorkspaceHasEveryModule(t *testing.T) {
+func TestWorkspace_Complete(t *testing.T) {
 	text, err := os.ReadFile("../../go.work")
 	if err != nil {
 		t.Fatal(err)

@@ -53,9 +53,9 @@ func TestChart_Columns(t *testing.T) {
 	}
 }
 
-// TestAChartShowsTheExtremes checks random series at several widths: the extremes are drawn, and no
+// TestChart_Extremes checks random series at several widths: the extremes are drawn, and no
 // line is too wide.
-func TestAChartShowsTheExtremes(t *testing.T) {
+func TestChart_Extremes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 500 {
 		s, ticks := new(Series), uint64(1+rng.IntN(400))

@@ -30,7 +30,7 @@ func paged(t *testing.T, lines, height int, pager string) string {
 	return out.String()
 }
 
-func TestWhatFitsTheScreenHasNoPager(t *testing.T) {
+func TestPager_OneScreen(t *testing.T) {
 	pager := "sed s/line/paged/" // It reads all of its input.
 	assert.Equal(t, strings.Repeat("line\n", 3), paged(t, 3, 4, pager))
 	assert.Equal(t, strings.Repeat("paged\n", 4), paged(t, 4, 4, pager))
