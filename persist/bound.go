@@ -110,10 +110,10 @@ func (s *Store) segmentBytes() int64 {
 	return 0
 }
 
-// retentionNeedsFull reports whether retention needs a full snapshot before it can remove enough. The journal
-// must stay from the newest base on that shares no file with the newest snapshot. This part of the
-// journal may be too large. Too large is a quarter of the bound, many segments, or more than what
-// is asked for.
+// retentionNeedsFull reports whether retention needs a full snapshot before it can remove enough.
+// The journal must stay from the newest base on that shares no file with the newest snapshot. This
+// part of the journal may be too large. Too large is a quarter of the bound, many segments, or more
+// than what is asked for.
 func (s *Store) retentionNeedsFull() bool {
 	if s.journal == nil {
 		return false

@@ -85,8 +85,8 @@ func (s *Store) ticksOf(way *replayPath, exempt []raw.StoragePatch) iter.Seq2[*r
 	}
 }
 
-// findReplayPath reads the path to the head, with at most [Options.History] ticks; nil: there are no
-// ticks.
+// findReplayPath reads the path to the head, with at most [Options.History] ticks; nil: there are
+// no ticks.
 func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replayPath, error) {
 	oldest, ok := c.OldestBase(s.head)
 	if !ok {

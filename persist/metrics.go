@@ -45,9 +45,9 @@ type Metrics struct {
 	PrunedBranches int // Branch tips that were removed with the journal.
 }
 
-// A counters holds the values of [Store.Metrics] that the journal does not count itself. The goroutine
-// of the world and that of the snapshot under way update it after each action. The lock is held
-// only for the update, and only the journal's lock is taken under it.
+// A counters holds the values of [Store.Metrics] that the journal does not count itself. The
+// goroutine of the world and that of the snapshot under way update it after each action. The lock
+// is held only for the update, and only the journal's lock is taken under it.
 type counters struct {
 	counting sync.Mutex
 
@@ -184,8 +184,8 @@ func (t *counters) begun() {
 	t.underway, t.stall = true, 0
 }
 
-// observeStall records the delay that the snapshot under way, or one that has just ended, added to a
-// Commit.
+// observeStall records the delay that the snapshot under way, or one that has just ended, added to
+// a Commit.
 func (t *counters) observeStall(d time.Duration) {
 	t.counting.Lock()
 	defer t.counting.Unlock()

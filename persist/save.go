@@ -34,7 +34,8 @@ type SaveOptions struct {
 	Build bool
 }
 
-// optionalSaveOptions returns optionalSaveOptions only element of said, or optionalSaveOptions zero SaveOptions.
+// optionalSaveOptions returns optionalSaveOptions only element of said, or optionalSaveOptions zero
+// SaveOptions.
 func optionalSaveOptions(said []SaveOptions) (o SaveOptions) {
 	if len(said) > 1 {
 		panic("persist: two SaveOptions for one save; say all in one")

@@ -329,10 +329,10 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 	return nil
 }
 
-// needFullSnapshot reports whether the next snapshot must be a full one. That is so if the last snapshot
-// refers to too many files, or if most of their bytes are unused. It is also so if the last full
-// snapshot is long ago, or if retention requires a full one. Older snapshots can only be removed
-// once a newer one shares no file with them.
+// needFullSnapshot reports whether the next snapshot must be a full one. That is so if the last
+// snapshot refers to too many files, or if most of their bytes are unused. It is also so if the
+// last full snapshot is long ago, or if retention requires a full one. Older snapshots can only be
+// removed once a newer one shares no file with them.
 func (s *Store) needFullSnapshot() bool {
 	var files, pages int64
 	for _, f := range s.named {

@@ -7,10 +7,9 @@ import (
 	"testing"
 )
 
-// referenceStep returns the generation after cells, straight from the rule: a
-// cell lives on if it has two or three living neighbours, and comes to life if
-// it has three. It is what faster ways are compared with. The keys of cells are
-// the living ones; a key with the value false is not allowed.
+// referenceStep returns the next generation by the rule alone. A living cell stays alive with two
+// or three living neighbours, and a dead cell becomes alive with three. Faster code is compared
+// with it. The keys of cells are the living cells; a key with the value false is not allowed.
 func referenceStep(cells map[Cell]bool) map[Cell]bool {
 	neighbours := make(map[Cell]uint8, 4*len(cells))
 	for cell := range cells {

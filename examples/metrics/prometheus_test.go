@@ -31,8 +31,8 @@ var (
 	helpOf   = regexp.MustCompile(`^(?:[^\\]|\\[\\n])*$`)
 )
 
-// parse reads a page, and is strict: each family begins with its help and its type, is there
-// once and whole, and what is escaped is escaped as it should be.
+// parse reads a page strictly. Each family begins with its help and its type, and occurs once.
+// Escaped text must be escaped by the rules.
 func parse(text string) (map[string]*parsed, error) {
 	all := map[string]*parsed{}
 	if !strings.HasSuffix(text, "\n") {
@@ -95,8 +95,8 @@ func TestPage_StrangeNames(t *testing.T) {
 	}
 }
 
-// Names are as Prometheus wants them: what only grows is a counter and says _total, and
-// a unit stands in the name, as a base unit.
+// Names follow the rules of Prometheus. A value that only grows is a counter, whose name ends with
+// _total. A unit is part of the name, as a base unit.
 func TestPage_FamilyNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range families {

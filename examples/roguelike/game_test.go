@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// check compares what the relation says with what the components do, and both with the
-// rules: a thing is on the floor or held, and bags are not in bags.
+// check compares the relation with the components, and both with the rules. A thing is on the floor
+// or held, and no bag is in a bag.
 func (g *game) check(t *testing.T) {
 	t.Helper()
 	held := map[ecs.Entity][]ecs.Entity{}

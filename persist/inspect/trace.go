@@ -161,9 +161,9 @@ type trace struct {
 	err   error // The first error of found.
 }
 
-// newTrace returns a trace that begins at record `from`. If that is 0, it begins at the oldest state
-// that leads to record `to`. It fails if record `from` is not an ancestor of `to`. If records between
-// them are lost, their relation is unknown, and the trace begins anyway.
+// newTrace returns a trace that begins at record `from`. If that is 0, it begins at the oldest
+// state that leads to record `to`. It fails if record `from` is not an ancestor of `to`. If records
+// between them are lost, their relation is unknown, and the trace begins anyway.
 func newTrace(ctx context.Context, v *catalog.Catalog, e ecs.Entity, from, to uint64) (*trace, error) {
 	t := new(trace)
 	err := v.RetryOnChange(ctx, func() (err error) {
