@@ -18,15 +18,15 @@ import (
 
 type place struct{ X, Y float64 }
 
-// An arena is a store whose owner moves some of its entities each tick, over three servers in this
-// process that sync always.
+// An arena is a store whose owner moves some of its entities each tick. Its log is on three servers
+// in this process, which sync every message.
 type arena struct {
 	places   *ecs.Storage[place]
 	entities []ecs.Entity
 	store    *persist.Store
 
-	ended []time.Time     // When Commit returned, by ticks,
-	spent []time.Duration // and how long it took.
+	ended []time.Time     // When Commit returned, by tick.
+	spent []time.Duration // How long Commit took, by tick.
 	known chan time.Time  // When a tick was confirmed.
 }
 
@@ -58,7 +58,7 @@ func newArena(b *testing.B, entities int) *arena {
 	return a
 }
 
-// tick moves some entities, others each time.
+// tick moves some entities, different ones in each tick.
 func (a *arena) tick(b *testing.B, i, rows int) {
 	begin := i * rows % len(a.entities)
 	for k, p := range a.places.MutEach(a.entities[begin : begin+rows]) {
@@ -75,7 +75,8 @@ func (a *arena) tick(b *testing.B, i, rows int) {
 	a.ended, a.spent = append(a.ended, now), append(a.spent, now.Sub(start))
 }
 
-// report waits until all is confirmed and reports how late that was, and how long commits took.
+// report waits until all ticks are confirmed. It reports the delay of the confirmations, and the
+// time of the commits.
 func (a *arena) report(b *testing.B, start time.Time) {
 	require.NoError(b, a.store.Sync(background))
 	took := time.Since(start)
@@ -93,9 +94,9 @@ func (a *arena) report(b *testing.B, start time.Time) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkTicks measures how long after Commit a tick is confirmed, at 60 ticks a second for five
-// seconds, and how many ticks a second are confirmed if they come as fast as they can, for five
-// seconds: then the program repeats Commit while 64 MiB wait.
+// BenchmarkTicks has two parts of five seconds each. The first makes 60 ticks a second, and
+// measures the time from Commit to the confirmation. The second makes ticks as fast as possible,
+// and measures how many are confirmed in a second. It repeats Commit while 64 MiB of ticks wait.
 func BenchmarkTicks(b *testing.B) {
 	const long = 5 * time.Second
 	for _, size := range []struct{ rows, of int }{{100, 100}, {1000, 100_000}, {100_000, 100_000}} {

@@ -28,8 +28,8 @@ type cluster struct {
 	servers []*server.Server
 }
 
-// newCluster starts servers whose stores lie in a directory of the test. Change, if not nil, sees
-// their options before.
+// newCluster starts servers, with their data in a directory of the test. If change is not nil,
+// newCluster first calls it with the options of each server.
 func newCluster(t testing.TB, n int, change func(*server.Options)) *cluster {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,7 +63,7 @@ func newCluster(t testing.TB, n int, change func(*server.Options)) *cluster {
 	return c
 }
 
-// freePorts returns ports for servers to be started.
+// freePorts returns free ports for servers.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
 	free, err := ports.Free(n)
@@ -71,10 +71,10 @@ func freePorts(t testing.TB, n int) []int {
 	return free
 }
 
-// logins are the account of the worlds, with a user who may do all and one who may follow
-// WORLDS.one as the documentation says, and the system account. Servers read them as from a file:
-// an account that is given JetStream once its server runs may have missed what streams the others
-// know it to have, and its copy of one stands alone from then on.
+// logins are two accounts. The account of the worlds has a user with all rights, and one that may
+// follow WORLDS.one with the documented rights. The other is the system account. The servers read
+// this text as from a file. If a running server gives an account JetStream, it may miss existing
+// streams of the account. Its copy of such a stream then stays separate.
 const logins = `
 	accounts {
 		WORLDS { jetstream: enabled, users: [
@@ -99,7 +99,7 @@ const logins = `
 	}
 	system_account: SYS`
 
-// start starts a server, also one that was stopped.
+// start starts or restarts a server.
 func (c *cluster) start(i int) {
 	c.t.Helper()
 	o := c.options[i].Clone()
@@ -162,7 +162,7 @@ func (c *cluster) js(nc *nats.Conn) jetstream.JetStream {
 	return js
 }
 
-// create makes a stream, and returns what speaks with it.
+// create creates a stream, and returns a JetStream client.
 func (c *cluster) create(stream string, replicas int) jetstream.JetStream {
 	c.t.Helper()
 	js := c.js(c.connect("owner"))
@@ -177,7 +177,7 @@ func open(t testing.TB, js jetstream.JetStream, stream, world string) *natslog.L
 	return log
 }
 
-// leader returns which server leads a stream.
+// leader returns the server that leads a stream.
 func (c *cluster) leader(stream string) (leader int) {
 	c.t.Helper()
 	c.until(func() bool {
@@ -192,15 +192,15 @@ func (c *cluster) leader(stream string) (leader int) {
 	return leader
 }
 
-// A proxy is a way to a server that can be cut.
+// A proxy forwards connections to a server, and can cut them.
 type proxy struct {
 	net.Listener
 	to string
 
 	mu    sync.Mutex
 	conns []net.Conn
-	mute  bool // What servers answer does not come through.
-	shut  bool // Connections end at once.
+	mute  bool // Whether answers of the server are dropped.
+	shut  bool // Whether connections are closed at once.
 }
 
 func newProxy(t testing.TB, to string) *proxy {
@@ -252,7 +252,7 @@ func (p *proxy) copy(to, from net.Conn, answers bool) {
 	}
 }
 
-// cut ends all connections; others may be made.
+// cut closes all connections. New connections are possible.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -262,14 +262,14 @@ func (p *proxy) cut() {
 	p.conns, p.mute = nil, false
 }
 
-// silence loses what servers answer, until the connections are cut.
+// silence drops answers of the server until the connections are cut.
 func (p *proxy) silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mute = true
 }
 
-// refuse ends all connections, and those that are made later.
+// refuse closes all present and later connections.
 func (p *proxy) refuse() {
 	p.mu.Lock()
 	p.shut = true

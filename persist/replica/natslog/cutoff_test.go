@@ -16,11 +16,11 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// A partition is a cluster whose servers reach each other through proxies only, so that one can be
+// A partition is a cluster whose servers reach each other only through proxies, so that one can be
 // cut off.
 type partition struct {
 	*cluster
-	routes map[[2]int]*proxy // By the server that connects, and the one that it connects to.
+	routes map[[2]int]*proxy // By the connecting server and its target.
 }
 
 func newPartition(t testing.TB) *partition {
@@ -35,7 +35,7 @@ func newPartition(t testing.TB) *partition {
 	}
 	n := 0
 	p.cluster = newCluster(t, 3, func(o *server.Options) {
-		// Servers tell each other this address, at which none answers.
+		// Servers tell each other this address, where no server listens.
 		o.Cluster.Port, o.Cluster.Advertise = ports[n], fmt.Sprintf("127.0.0.1:%d", ports[3])
 		o.Routes = nil
 		for to := range 3 {
@@ -48,7 +48,7 @@ func newPartition(t testing.TB) *partition {
 	return p
 }
 
-// cutOff cuts a server off from the others, and not from its clients.
+// cutOff cuts a server off from the other servers, and not from its clients.
 func (p *partition) cutOff(i int) {
 	for pair, route := range p.routes {
 		if pair[0] == i || pair[1] == i {
@@ -60,7 +60,7 @@ func (p *partition) cutOff(i int) {
 // follows returns a server that does not lead a stream.
 func (p *partition) follows(stream string) int { return (p.leader(stream) + 1) % 3 }
 
-// connectFirst connects to a server, and knows the others.
+// connectFirst connects to a server, with the other servers in its list.
 func (p *partition) connectFirst(i int) *nats.Conn {
 	p.t.Helper()
 	list := ""
@@ -74,8 +74,8 @@ func (p *partition) connectFirst(i int) *nats.Conn {
 	return nc
 }
 
-// A server that is cut off from the others has nothing new for its clients, and says that it is
-// there. Machines that are connected to it go to another one.
+// A server that is cut off sends heartbeats and no new entries to its clients. Clients on that
+// server move to another one.
 func TestEntries_ServerCutOff(t *testing.T) {
 	t.Parallel()
 	p := newPartition(t)
@@ -95,7 +95,7 @@ func TestEntries_ServerCutOff(t *testing.T) {
 			break
 		}
 		go func() {
-			time.Sleep(500 * time.Millisecond) // The reader has a consumer by then, and waits.
+			time.Sleep(500 * time.Millisecond) // By then, the reader waits with a consumer.
 			cut.Store(time.Now().UnixNano())
 			p.cutOff(away)
 			add(t, stays, at, "b")
@@ -106,8 +106,7 @@ func TestEntries_ServerCutOff(t *testing.T) {
 	assert.EqualValues(t, 1, nc.Stats().Reconnects)
 }
 
-// An append through a server that is cut off is confirmed through another one, in the time that it
-// has.
+// An append through a server that is cut off is confirmed through another one, before its timeout.
 func TestAppend_ServerCutOff(t *testing.T) {
 	t.Parallel()
 	p := newPartition(t)
@@ -130,7 +129,8 @@ func TestAppend_ServerCutOff(t *testing.T) {
 	assert.EqualValues(t, 1, nc.Stats().Reconnects, "all logs of a connection go together")
 }
 
-// A connection on which leaders answer stays where it is, however long a world has no entry.
+// A connection on which leaders answer stays on its server, even if a world has no new entries for
+// long.
 func TestEntries_LeaderAnswers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/natslog"
 )
 
-// set changes a stream.
+// set changes the configuration of a stream.
 func set(t testing.TB, js jetstream.JetStream, stream string, change func(*jetstream.StreamConfig)) {
 	t.Helper()
 	s, err := js.Stream(background, stream)
@@ -29,7 +29,7 @@ func set(t testing.TB, js jetstream.JetStream, stream string, change func(*jetst
 	require.NoError(t, err)
 }
 
-// Many worlds recover and are claimed at once, although the stream has few consumers.
+// Many worlds recover and are claimed at once, on a stream with few consumers.
 func TestFollow_ManyWorldsFewConsumers(t *testing.T) {
 	t.Parallel()
 	worlds := deep.Or(150, 500)
@@ -54,7 +54,7 @@ func TestFollow_ManyWorldsFewConsumers(t *testing.T) {
 			require.NoError(t, err, "world %d", w)
 		}
 	}
-	all(func(w int) error { // Each has as much as several batches.
+	all(func(w int) error { // Each world has several batches.
 		at := replica.Position(0)
 		for i := range 3 {
 			var err error
@@ -76,7 +76,7 @@ func TestFollow_ManyWorldsFewConsumers(t *testing.T) {
 			if want := fmt.Sprintf("%d of %d", n, w); string(e.Data) != want {
 				return fmt.Errorf("%q, want %q", e.Data, want)
 			}
-			if n++; n == 3 { // What comes later comes as well, with a consumer or without.
+			if n++; n == 3 { // A later entry comes too, with a consumer or without.
 				go func() { _, _ = logs[w].Append(background, e.Position, []byte(fmt.Sprintf("3 of %d", w))) }()
 			}
 			if n == 4 {
@@ -87,7 +87,7 @@ func TestFollow_ManyWorldsFewConsumers(t *testing.T) {
 	})
 }
 
-// A batch ends after 2 MiB, and the next one goes on behind it.
+// A batch ends after 2 MiB, and the next one continues after it.
 func TestEntries_Batches(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -110,8 +110,8 @@ func TestEntries_Batches(t *testing.T) {
 	assert.LessOrEqual(t, info.State.Consumers, 1)
 }
 
-// Without direct requests, all entries come by a consumer: a stream that an older program made does
-// not allow them, and a login may lack the right.
+// Without direct requests, all entries come by a consumer. A stream of an older program does not
+// allow such requests, and a login may lack the right.
 func TestEntries_NoDirect(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
@@ -148,7 +148,7 @@ func TestEntries_RemovesConsumer(t *testing.T) {
 	assert.Less(t, time.Since(begun), 8*time.Second, "the servers removed it")
 }
 
-// A reader that waits needs little memory.
+// A waiting reader needs little memory.
 func TestEntries_Memory(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)

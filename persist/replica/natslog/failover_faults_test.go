@@ -15,24 +15,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A kind is a kind of fault. The function makes one, and mends what it broke. It returns what it
-// did, in words that are equal for faults that are to be counted together.
+// A kind is a kind of fault. Its function makes one fault, and later repairs it. The function
+// returns a description. Faults with equal descriptions are counted together.
 type kind struct {
 	name  string
 	fault func(*scene) (what string)
 }
 
-// kinds are all kinds of faults. What the judge demands after each is said there.
+// kinds are all kinds of faults. The comment of judge says what must hold after a fault.
 var kinds = []kind{
 	{"kill", (*scene).killOwner}, // The owner is killed.
-	// The owner is stopped, and goes on when another one owns the world.
+	// The owner is stopped, and continues when another machine owns the world.
 	{"stop", (*scene).stopOwner},
 	{"servers", (*scene).killServers}, // The owner and one or two servers are killed.
 	// The owner, servers or both are cut off from the others for some seconds.
 	{"partition", (*scene).partition},
 	// Bits of one server's messages are flipped while it is down.
 	{"flip", (*scene).flipBitsOfServer},
-	// The leader of the stream goes on when another one leads. A reader is connected to it.
+	// The leader of the stream is stopped until another server leads. A reader is connected to the
+	// old leader.
 	{"stale", (*scene).deposeLeader},
 	{"forget", (*scene).forgetEntries}, // Two servers get older copies of their stores.
 	// The stream is at its limit of bytes. The owner must say so.
@@ -45,7 +46,8 @@ var kinds = []kind{
 	{"idle", (*scene).idleOwner},
 }
 
-// chosenKinds returns the kinds with the given names, separated by commas; empty: all kinds.
+// chosenKinds returns the kinds with the given names, which are separated by commas. Without names,
+// it returns all kinds.
 func chosenKinds(names string) (chosen []kind, err error) {
 	if names == "" {
 		return kinds, nil
@@ -60,7 +62,7 @@ func chosenKinds(names string) (chosen []kind, err error) {
 	return chosen, nil
 }
 
-// schedule returns the kinds of n faults: all kinds in turn, each time in another order.
+// schedule returns the kinds of n faults. It repeats all kinds, each time in another order.
 func (s *scene) schedule(chosen []kind, n int) (order []kind) {
 	for len(order) < n {
 		next := slices.Clone(chosen)
@@ -149,8 +151,8 @@ func (s *scene) partition() string {
 	return "partition: " + side.what
 }
 
-// flipBitsOfServer flips bits of what one server has. The other two have all of it. In half of the
-// cases the server is then made the leader.
+// flipBitsOfServer flips bits in the messages of one server. The other two servers have good
+// copies. In half of the cases, the damaged server then becomes the leader.
 func (s *scene) flipBitsOfServer() string {
 	n := s.servers[s.rng.IntN(3)]
 	what := "bits flipped in a server"
@@ -170,9 +172,9 @@ func (s *scene) flipBitsOfServer() string {
 	return what
 }
 
-// deposeLeader keeps the leader of the stream from the others until another server leads, and lets
-// it go on. It takes itself for the leader then, and a reader that is connected to it alone gets
-// old answers.
+// deposeLeader cuts the leader of the stream off until another server leads, and then reconnects
+// it. For a while the old leader still acts as the leader. A reader that is connected only to it
+// gets stale answers.
 func (s *scene) deposeLeader() string {
 	leader := s.leader()
 	if leader == nil {
@@ -201,9 +203,10 @@ func (s *scene) deposeLeader() string {
 	return what
 }
 
-// forgetEntries gives servers older copies of their stores, or none, while no server runs: two of
-// three have forgotten what they acknowledged since. The owner is killed in half of the cases. So
-// that a machine can claim that knows none of it, one is stopped meanwhile in half of the cases.
+// forgetEntries gives two of three servers older copies of their stores, or empty ones, while no
+// server runs. So these servers lose recently acknowledged entries. In half of the cases, the owner
+// is killed. In half of the cases, another machine is stopped meanwhile. It can then claim without
+// having the lost entries.
 func (s *scene) forgetEntries() string {
 	owner, _ := s.owner()
 	killed, wiped := s.chance(), s.chance()
@@ -230,7 +233,7 @@ func (s *scene) forgetEntries() string {
 	if killed {
 		s.kill(owner)
 	}
-	time.Sleep(200 * time.Millisecond) // What was acknowledged before is heard.
+	time.Sleep(200 * time.Millisecond) // By then, the judge has all earlier confirmations.
 	s.judge.forget()
 	for _, n := range order[:2] {
 		require.NoError(s.t, replaceDir(n.store(), n.copy()))
@@ -263,9 +266,9 @@ func (s *scene) forgetEntries() string {
 func (n *node) store() string { return filepath.Join(n.dir, "store") }
 func (n *node) copy() string  { return filepath.Join(n.dir, "copy") }
 
-// settle does what the operator of a log does that forgot entries. If all machines report that, it
-// lets one go on with what the log has, and then the others. It returns how many confirmed ticks
-// were forgotten.
+// settle does what an operator of a log with lost entries does. If all machines report the loss,
+// one machine continues with the shorter log, and then the others. settle returns the number of
+// confirmed ticks that were lost.
 func (s *scene) settle() (forgotten int) {
 	begun := time.Now()
 	out := func(n *node) bool { return s.judge.reported(n.name) && !s.judge.follows(n.name) }
@@ -301,8 +304,8 @@ func (s *scene) settle() (forgotten int) {
 	return s.judge.verdict(upto, head)
 }
 
-// repairServers gives an empty store to a server that does not get back to what the leader of the
-// stream has. The engine does not repair one whose copy has entries that the leader never had.
+// repairServers gives an empty store to a server that does not catch up with the leader of the
+// stream. The engine does not repair a copy with entries that the leader never had.
 func (s *scene) repairServers() {
 	for !within(8*time.Second, s.isWhole) {
 		n := s.behind()
@@ -319,7 +322,8 @@ func (s *scene) repairServers() {
 	}
 }
 
-// fillStream has the stream refuse entries, until the owner says so, and then lets it grow again.
+// fillStream makes the stream refuse entries until the owner reports that. It then allows the
+// stream to grow again.
 func (s *scene) fillStream() string {
 	limit := func(of func(bytes int64) int64) {
 		s.until("a new limit", func() bool {
@@ -335,7 +339,7 @@ func (s *scene) fillStream() string {
 			return err == nil
 		})
 	}
-	extra := 1 + s.rng.Int64N(256) // There is no room for a claim.
+	extra := 1 + s.rng.Int64N(256) // Not enough room for a claim.
 	for try := 0; ; try++ {
 		limit(func(bytes int64) int64 { return max(bytes>>try+extra, 1) })
 		full := func() bool {
@@ -343,7 +347,7 @@ func (s *scene) fillStream() string {
 			return strings.HasPrefix(s.judge.stuckReason(owner), "operator ")
 		}
 		if within(20*time.Second, full) {
-			break // Otherwise entries were trimmed in time, over and over.
+			break // Otherwise entries were trimmed in time, again and again.
 		}
 		if try == 3 {
 			s.fail("the owner does not say that the stream is full: %q", s.judge.reasons())
@@ -385,8 +389,8 @@ func (s *scene) claimFromOwner() string {
 	return "the world claimed while its owner makes ticks"
 }
 
-// claimByOlderProgram starts a machine with a program that cannot open what the others write, and
-// has it claim.
+// claimByOlderProgram restarts a standby with an older program, which cannot open the present
+// store, and makes it claim.
 func (s *scene) claimByOlderProgram() string {
 	n := s.standby()
 	current := n.command
@@ -407,7 +411,7 @@ func (s *scene) claimByOlderProgram() string {
 	if after != term {
 		s.fail("the world changed its owner, now %s, while an older program claimed it", owner.name)
 	}
-	if s.chance() { // It does not claim when the owner dies, either.
+	if s.chance() { // The older program must not claim when the owner dies, either.
 		s.kill(owner)
 		s.confirms(time.Now(), term)
 		if next, _ := s.owner(); next == n {

@@ -10,67 +10,67 @@ import (
 	"time"
 )
 
-// A judge hears what machines say, one line after the other, and decides whether the log kept its
-// promises.
+// A judge reads the lines that machines print, one after the other, and decides whether the log
+// kept its promises.
 //
-// It demands after each fault, of the history that a new follower reads from the log:
+// After each fault, a new follower reads the history from the log. The judge demands:
 //
-//	each tick that an owner confirmed is in it        otherwise the tick is lost
-//	no tick was confirmed twice with different sums   otherwise the history is forked
-//	each tick that a follower showed is in it
+//	each confirmed tick is in the history              otherwise the tick is lost
+//	no tick is confirmed twice with different sums     otherwise the history is forked
+//	each tick that a follower showed is in the history
 //	an owner begins at the newest confirmed tick, or later
-//	no machine reports that the log forgot entries
+//	no machine reports that the log lost entries
 //
-// An engine can be made to forget: its servers get older copies of their stores. Then the judge
-// demands:
+// The test can make the engine lose entries, with older copies of the servers' stores. Then the
+// judge demands:
 //
-//	ticks that are confirmed afterwards are in one history, as above
-//	an owner that confirmed a forgotten tick, and still runs, has lost the store or has appended the tick again
-//	if a running machine knew a forgotten tick, at least one machine reports the loss
+//	all ticks confirmed afterwards are in one history, as above
+//	a running owner that confirmed a lost tick has lost the store or appended the tick again
+//	if a running machine knew a lost tick, at least one machine reports the loss
 //
-// A tick has a sum over all ticks before it, so the newest sum tells the whole history.
+// The sum of a tick covers all ticks before it, so the newest sum identifies the whole history.
 type judge struct {
 	mu        sync.Mutex
-	commits   map[uint64]commit // All ticks that were ever made, by their sums.
+	commits   map[uint64]commit // All ticks that machines made, by sum.
 	confirmed map[uint64]uint64 // Sums of the confirmed ticks.
 	newest    uint64            // The newest confirmed tick.
-	// Sums that were shown since the last verdict, and the machine that showed them.
+	// Sums that were shown since the last verdict, with the machine that showed them.
 	shown    map[uint64]string
 	machines map[string]*testimony
-	owner    string // The machine that said last that it owns the world,
-	term     int    // and how many times any machine said so.
+	owner    string // The machine that last became the owner.
+	term     int    // How often a machine became the owner.
 	last     time.Time
 	lastTerm int           // The term in which a tick was last confirmed.
-	longest  time.Duration // The longest time without a confirmed tick since the watch began.
-	// What was confirmed when the engine was made to forget; nil after the verdict.
+	longest  time.Duration // The longest time without a confirmed tick since watch.
+	// The confirmed ticks when the engine was made to lose entries. nil after the verdict.
 	before map[uint64]uint64
 
 	forks, lost int
-	again       int // How many times an owner appended entries again.
-	losses      int // How many times the engine forgot confirmed ticks,
-	forgotten   int // and how many ticks.
-	quiet       int // How many followers knew a forgotten tick and did not report it.
+	again       int // How often an owner appended entries again.
+	losses      int // How often the engine lost confirmed ticks.
+	forgotten   int // The number of confirmed ticks that were lost.
+	quiet       int // The number of followers that knew a lost tick and did not report it.
 	violations  []string
 }
 
 // A commit is a tick that a machine made, and the sum of the tick before.
 type commit struct{ tick, before uint64 }
 
-// A testimony is what one process of a machine said.
+// A testimony is the state of one process of a machine, according to its lines.
 type testimony struct {
-	head  uint64 // Sum of the newest tick that it showed or confirmed,
-	owned bool   // as the owner.
+	head  uint64 // Sum of the newest tick that it showed or confirmed.
+	owned bool   // Whether head is a tick that it confirmed as the owner.
 
-	knew      uint64 // What head and owned were when the engine was made to forget.
-	ownedThen bool
-	reported  bool // Since then, it said that the log forgot entries,
-	lost      bool // that it lost the store,
-	again     bool // or that it appended entries again.
+	knew      uint64 // The value of head at the call of forget.
+	ownedThen bool   // The value of owned at the call of forget.
+	reported  bool   // Whether it reported since then that the log lost entries.
+	lost      bool   // Whether it reported since then that it lost the store.
+	again     bool   // Whether it reported since then that it appended entries again.
 
-	refused bool   // Its claim was refused, as its program is too old.
+	refused bool   // Whether its claim was refused because its program is too old.
 	shown   uint64 // The newest tick that it showed since it began to follow.
-	stuck   string // Why nothing is confirmed, as it said last.
-	trouble string // Why it does not follow, as it said last.
+	stuck   string // The last reason why nothing is confirmed.
+	trouble string // The last reason why it does not follow.
 }
 
 func newJudge() *judge {
@@ -79,27 +79,27 @@ func newJudge() *judge {
 	}
 }
 
-// began notes that a process of a machine begins. It knows nothing of what the process before was
-// told.
+// began records that a process of a machine begins. The process has none of the knowledge of the
+// previous process.
 func (j *judge) began(machine string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.machines[machine] = &testimony{}
 }
 
-// killed notes that the process of a machine was killed, and all it said was heard.
+// killed records that the process of a machine was killed, and that all of its lines were read.
 func (j *judge) killed(machine string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.machines, machine)
 }
 
-// violate notes a broken promise.
+// violate records a broken promise.
 func (j *judge) violate(format string, args ...any) {
 	j.violations = append(j.violations, fmt.Sprintf(format, args...))
 }
 
-// hear takes a line of a machine.
+// hear reads a line of a machine.
 func (j *judge) hear(machine, line string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -156,7 +156,7 @@ func (j *judge) hear(machine, line string) {
 	}
 }
 
-// confirm notes a confirmed tick.
+// confirm records a confirmed tick.
 func (j *judge) confirm(machine string, tick, sum uint64) {
 	if old, known := j.confirmed[tick]; known && old != sum {
 		j.forks++
@@ -170,7 +170,7 @@ func (j *judge) confirm(machine string, tick, sum uint64) {
 	}
 }
 
-// watch begins to measure the longest time without a confirmed tick.
+// watch starts to measure the longest time without a confirmed tick.
 func (j *judge) watch() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -206,7 +206,7 @@ func (j *judge) newestConfirmed() uint64 {
 	return j.newest
 }
 
-// reasons returns what machines said of why nothing is confirmed or followed.
+// reasons returns the reasons of machines why nothing is confirmed or followed.
 func (j *judge) reasons() (reasons []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -221,7 +221,7 @@ func (j *judge) reasons() (reasons []string) {
 	return reasons
 }
 
-// stuckReason returns why nothing is confirmed, as a machine said last.
+// stuckReason returns the last reason of a machine why nothing is confirmed.
 func (j *judge) stuckReason(machine string) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -231,8 +231,8 @@ func (j *judge) stuckReason(machine string) string {
 	return ""
 }
 
-// forget tells the judge that the engine forgets now. No server runs, and all that was confirmed
-// was heard.
+// forget records that the engine loses entries now. No server runs, and the judge has read all
+// confirmations.
 func (j *judge) forget() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -243,7 +243,7 @@ func (j *judge) forget() {
 	}
 }
 
-// reported returns whether a machine said since forget that the log forgot entries.
+// reported returns whether a machine reported since forget that the log lost entries.
 func (j *judge) reported(machine string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -251,7 +251,7 @@ func (j *judge) reported(machine string) bool {
 	return m != nil && m.reported
 }
 
-// refused returns whether a claim of a machine was refused, as its program is too old.
+// refused returns whether a claim of a machine was refused because its program is too old.
 func (j *judge) refused(machine string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -259,8 +259,8 @@ func (j *judge) refused(machine string) bool {
 	return m != nil && m.refused
 }
 
-// history returns the sums of all ticks up to one with a given sum; ok is false if no machine made
-// one of them.
+// history returns the sums of all ticks up to the one with the sum head. ok is false if one of them
+// is unknown.
 func (j *judge) history(head uint64) (history map[uint64]uint64, ok bool) {
 	history = map[uint64]uint64{}
 	for sum := head; sum != 0; {
@@ -273,7 +273,7 @@ func (j *judge) history(head uint64) (history map[uint64]uint64, ok bool) {
 	return history, true
 }
 
-// knows reports whether machines said that they made all ticks up to one with a given sum.
+// knows reports whether all ticks up to the one with the sum head are known.
 func (j *judge) knows(head uint64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -288,8 +288,7 @@ func (j *judge) tickOf(head uint64) uint64 {
 	return j.commits[head].tick
 }
 
-// follows reports whether a machine owns the world, or shows the newest confirmed tick but for a
-// second's worth.
+// follows reports whether a machine owns the world, or shows a tick that is at most one second old.
 func (j *judge) follows(machine string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -297,8 +296,8 @@ func (j *judge) follows(machine string) bool {
 	return machine == j.owner || m != nil && m.shown > 0 && m.shown+60 >= j.newest
 }
 
-// silent returns the machines that knew a tick which is not in the history with the given head, and
-// that did not say so. They run since before forget.
+// silent returns the machines that did not report a lost tick. They run since before forget, and
+// knew a tick that is not in the history of head.
 func (j *judge) silent(head uint64) (owners, followers []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -315,9 +314,9 @@ func (j *judge) silent(head uint64) (owners, followers []string) {
 	return owners, followers
 }
 
-// verdict compares what was confirmed and shown with the history that ends at the given head. All
-// ticks up to upto must be in it. It returns how many confirmed ticks the engine forgot, which is 0
-// unless forget was called.
+// verdict compares the confirmed and the shown ticks with the history that ends at head. All
+// confirmed ticks up to upto must be in it. It returns how many confirmed ticks the engine lost.
+// That is 0 unless forget was called.
 func (j *judge) verdict(upto, head uint64) (forgotten int) {
 	owners, followers := j.silent(head)
 	j.mu.Lock()
@@ -341,7 +340,7 @@ func (j *judge) verdict(upto, head uint64) (forgotten int) {
 	for sum, machine := range j.shown {
 		made, known := j.commits[sum]
 		if !known || made.tick > uint64(len(history)) {
-			continue // Its owner was not heard yet, or the history does not go so far.
+			continue // The owner's line was not read yet, or the history ends before.
 		}
 		if history[made.tick] != sum {
 			j.violate("%s showed tick %d with another sum than the history has", machine, made.tick)
@@ -351,8 +350,8 @@ func (j *judge) verdict(upto, head uint64) (forgotten int) {
 	return forgotten
 }
 
-// pardon counts the ticks that were confirmed before forget and that the history does not have, and
-// no longer demands them.
+// pardon counts the ticks that were confirmed before forget and are not in the history. It no
+// longer demands them.
 func (j *judge) pardon(history map[uint64]uint64, owners, followers []string) (forgotten int) {
 	for tick, sum := range j.before {
 		if history[tick] != sum {
@@ -391,7 +390,7 @@ func (j *judge) pardon(history map[uint64]uint64, owners, followers []string) (f
 	return forgotten
 }
 
-// takeViolations returns the violations since the last call.
+// takeViolations returns the violations since its last call.
 func (j *judge) takeViolations() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -28,23 +28,23 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/natslog"
 )
 
-// Variables of the environment for the processes of TestFailover. A process begins when it can read
-// a line. Further lines are orders. It ends when there are no more.
+// Environment variables of the processes of TestFailover. A process begins when it can read a line
+// from standard input. Further lines are orders. The process ends when its standard input ends.
 const (
 	asRole    = "NATSLOG_ROLE" // "machine" or "reader".
 	asName    = "NATSLOG_NAME"
 	asDir     = "NATSLOG_DIR"
 	asServers = "NATSLOG_SERVERS" // URLs, separated by commas.
-	asVersion = "NATSLOG_VERSION" // Of the program: "older"; otherwise the current one.
+	asVersion = "NATSLOG_VERSION" // "older" for the older program. Otherwise the current one.
 )
 
-// The orders that a machine obeys.
+// The orders that a machine accepts.
 const (
 	orderIdle  = "idle"  // The owner makes no ticks until orderTicks.
 	orderTicks = "ticks" // The owner makes 60 ticks a second, which is the default.
-	// The machine follows a log that forgot entries: see replica.Options.Forget.
+	// The machine follows a log that lost entries; see replica.Options.Forget.
 	orderForget = "forget"
-	orderRebase = "rebase" // The owner sends all files once more.
+	orderRebase = "rebase" // The owner sends all files again.
 	orderClaim  = "claim"  // The machine claims, although the owner is not silent.
 )
 
@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 		for in.Scan() {
 			p.obey(in.Text())
 		}
-		os.Exit(1) // The process that started this one has ended.
+		os.Exit(1) // The parent process has ended.
 	}()
 	if err := p.open(os.Getenv(asRole) == "reader"); err != nil {
 		say("failed", err)
@@ -71,12 +71,12 @@ func TestMain(m *testing.M) {
 	role(p)
 }
 
-// say tells the judge something, as one line.
+// say prints a line for the judge.
 func say(words ...any) {
 	fmt.Fprintln(os.Stdout, strings.ReplaceAll(strings.TrimSuffix(fmt.Sprintln(words...), "\n"), "\n", " "))
 }
 
-// dial connects to servers. With pings, it notices within 1.5 s that a server no longer answers.
+// dial connects to servers. With pings, it notices within 1.5 s that a server does not answer.
 func dial(servers string, pings bool) (jetstream.JetStream, error) {
 	options := []nats.Option{
 		nats.UserInfo("owner", "x"), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond),
@@ -104,7 +104,7 @@ func newChain() *chain {
 }
 
 // A machine follows, claims when the owner is silent, and makes ticks as long as it owns the world.
-// A machine that is a reader only follows.
+// A reader is a machine that only follows.
 type machine struct {
 	name   string
 	log    replica.Log
@@ -115,11 +115,11 @@ type machine struct {
 	claim  atomic.Bool
 
 	mu   sync.Mutex
-	sums map[uint64]uint64 // Of the ticks that this owner has committed.
+	sums map[uint64]uint64 // Sums of the ticks that this owner committed.
 }
 
-// open opens the files and the log. The files of a reader are in memory, and its connection has no
-// pings, so that it stays with a server that does not answer.
+// open opens the files and the log. A reader has its files in memory. Its connection has no pings,
+// so that it stays on a server that does not answer.
 func (p *machine) open(reader bool) (err error) {
 	if p.files = disk.Memory(); !reader {
 		if p.files, err = disk.Open(os.Getenv(asDir)); err != nil {
@@ -161,7 +161,7 @@ func (p *machine) play() {
 	}
 }
 
-// report says an error, and whether it is that the log forgot entries or that the store is lost.
+// report prints an error. It also prints whether the log lost entries, or the store is lost.
 func (p *machine) report(word string, err error) {
 	say(word, err)
 	if errors.Is(err, persist.ErrLost) {
@@ -172,7 +172,8 @@ func (p *machine) report(word string, err error) {
 	}
 }
 
-// version is that of the program. The older one cannot open what the current one writes.
+// version returns the version of the program. The older program cannot open the store of the
+// current one.
 func version() replica.Version {
 	if os.Getenv(asVersion) == "older" {
 		return replica.Version{Program: "older", Reads: 1, Writes: 1}
@@ -180,7 +181,7 @@ func version() replica.Version {
 	return replica.Version{Program: "current", Reads: 2, Writes: 2}
 }
 
-// follow begins to follow. A log that seems to have forgotten entries is asked again for 15 s.
+// follow calls replica.Follow. If the log seems to have lost entries, Follow retries for 15 s.
 func (p *machine) follow() (*replica.Follower, error) {
 	ctx, done := context.WithTimeout(background, 40*time.Second)
 	defer done()
@@ -209,7 +210,7 @@ func (p *machine) turn() error {
 	return errors.Join(err, o.Close())
 }
 
-// show advances the world to what the follower has, and says its tick if that is another one.
+// show advances the world to the newest tick of the follower, and prints the tick if it changed.
 func (c *chain) show(f *replica.Follower, shown **persist.Follower) (err error) {
 	before := c.sum.Get()
 	if *shown == nil {
@@ -223,7 +224,7 @@ func (c *chain) show(f *replica.Follower, shown **persist.Follower) (err error) 
 	return err
 }
 
-// standBy shows the world until its owner has been silent for a while, and claims it.
+// standBy shows the world until its owner was silent for a while, and then claims the world.
 func (p *machine) standBy(f *replica.Follower, c *chain) (o *replica.Owner, shown *persist.Follower, err error) {
 	tried, trouble := time.Now(), ""
 	patience := 300*time.Millisecond + rand.N(200*time.Millisecond)
@@ -247,11 +248,11 @@ func (p *machine) standBy(f *replica.Follower, c *chain) (o *replica.Owner, show
 			continue
 		}
 		say("claims", "overdue", f.Overdue(), "last entry", time.Since(f.Fresh()), "position", f.Position())
-		// Longer than a log is asked that forgot entries.
+		// Longer than a claim retries if the log lost entries.
 		ctx, done := context.WithTimeout(background, 20*time.Second)
 		o, err := f.Claim(ctx)
 		done()
-		if ordered && !errors.Is(err, replica.ErrTaken) { // A live owner is often faster.
+		if ordered && !errors.Is(err, replica.ErrTaken) { // A live owner often appends first.
 			p.claim.Store(false)
 		}
 		if err == nil {
@@ -269,7 +270,7 @@ func (p *machine) standBy(f *replica.Follower, c *chain) (o *replica.Owner, show
 	}
 }
 
-// own makes ticks, 60 a second, until the world is lost.
+// own makes 60 ticks a second until the world is lost.
 func (p *machine) own(o *replica.Owner, shown *persist.Follower, c *chain) error {
 	options := persist.Options{Epoch: o.Epoch(), Sync: journal.SyncAlways(), OnDurable: func(tick uint64) {
 		p.mu.Lock()
@@ -309,8 +310,8 @@ func (p *machine) own(o *replica.Owner, shown *persist.Follower, c *chain) error
 	return errors.Join(o.Err(), err)
 }
 
-// tend says why nothing is confirmed, and sends all files once more when it is ordered to, until
-// the owner has lost the world. One owner in two sends them every two seconds besides.
+// tend reports why nothing is confirmed, and calls Rebase when ordered to, until the owner has lost
+// the world. One owner in two also calls Rebase every two seconds.
 func (p *machine) tend(o *replica.Owner) {
 	often := rand.N(2) == 0
 	reason := ""
@@ -329,13 +330,13 @@ func (p *machine) tend(o *replica.Owner) {
 			select {
 			case <-rebased:
 				go func() { _ = o.Rebase(background); rebased <- struct{}{} }()
-			default: // The last one has not ended.
+			default: // The last Rebase is still running.
 			}
 		}
 	}
 }
 
-// watch follows for a second or two at a time, and shows what the log has.
+// watch follows for one or two seconds at a time, and shows the ticks of the log.
 func (p *machine) watch() {
 	for {
 		f, err := p.follow()
@@ -363,7 +364,7 @@ func (p *machine) watch() {
 	}
 }
 
-// chained returns the sum of a tick, of all ticks before it, and of the owner that made it.
+// chained returns the sum of a tick, which covers all ticks before it and the owner of the tick.
 func chained(before, tick uint64, name string, term uint64) uint64 {
 	b := binary.LittleEndian.AppendUint64([]byte(name), before)
 	b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, tick), term)

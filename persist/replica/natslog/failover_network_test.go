@@ -12,17 +12,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A network joins processes, each with a network namespace of its own. The process that makes the
-// network is in one, too, so that nothing is left when it ends. It needs root, and the commands ip
-// and nsenter. Without them the processes are on the loopback, and there are no partitions.
+// A network connects processes, each of which has its own network namespace. The process that
+// creates the network has one too, so nothing is left when it ends. A network needs root, and the
+// commands ip and nsenter. Without them, the processes use the loopback address, and there are no
+// partitions.
 type network struct {
 	t     testing.TB
 	none  bool
-	links map[string]string // The near ends of the links to processes, by the addresses of these.
+	links map[string]string // Local ends of the links to processes, by address of the process.
 	made  int
 }
 
-// The bridges. Processes reach each other if they are on the same one.
+// The bridges. Processes on the same bridge reach each other.
 const (
 	together = "br0"
 	apart    = "br1"
@@ -42,7 +43,7 @@ func newNetwork(t testing.TB, none bool) *network {
 	return n
 }
 
-// addr returns the address of a process, by its number from 1 on.
+// addr returns the address of process i, which begins at 1.
 func (n *network) addr(i int) string {
 	if n.none {
 		return fmt.Sprintf("127.77.0.%d", i)
@@ -50,7 +51,7 @@ func (n *network) addr(i int) string {
 	return fmt.Sprintf("10.77.0.%d", i)
 }
 
-// join gives a process an address.
+// join gives an address to a process.
 func (n *network) join(pid int, addr string) {
 	n.t.Helper()
 	if n.none {
@@ -68,7 +69,8 @@ func (n *network) join(pid int, addr string) {
 	n.links[addr] = here
 }
 
-// part cuts some processes off from the others; they still reach each other. heal ends that.
+// part cuts some processes off from the others. They still reach each other. heal ends the
+// partition.
 func (n *network) part(nodes ...*node) { n.move(apart, nodes) }
 func (n *network) heal(nodes ...*node) { n.move(together, nodes) }
 
@@ -85,8 +87,8 @@ func (n *network) do(format string, args ...any) {
 	require.NoError(n.t, err, "%s: %s", words, out)
 }
 
-// process returns attributes of a process that ends with this one, and that has a network namespace
-// of its own.
+// process returns attributes for a process with its own network namespace, which ends with this
+// process.
 func (n *network) process() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if !n.none {
@@ -95,7 +97,7 @@ func (n *network) process() *syscall.SysProcAttr {
 	return a
 }
 
-// namespaces reports whether networks can be made here.
+// namespaces reports whether networks can be created here.
 func namespaces() bool {
 	for _, name := range []string{"ip", "nsenter", "true"} {
 		if _, err := exec.LookPath(name); err != nil {

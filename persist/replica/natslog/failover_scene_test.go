@@ -28,17 +28,17 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/natslog"
 )
 
-// A node is a process of the scene, or will be one.
+// A node is a process of the scene, which may not have started yet.
 type node struct {
 	name, addr, dir string
 	command         func() *exec.Cmd
-	cmd             *exec.Cmd // nil: it does not run.
+	cmd             *exec.Cmd // nil if the process does not run.
 	in              io.WriteCloser
-	// Closed when the process has ended and all that it said was heard.
+	// Closed when the process has ended and all of its lines are read.
 	ended chan struct{}
 }
 
-// A scene is three servers, three machines and a reader, and the judge that hears what they say.
+// A scene is three servers, three machines and a reader, with the judge that reads their lines.
 type scene struct {
 	t        *testing.T
 	rng      *rand.Rand
@@ -47,18 +47,18 @@ type scene struct {
 	servers  []*node
 	machines []*node
 	reader   *node
-	client   int // The port of servers for clients.
+	client   int // The client port of all servers.
 	js       jetstream.JetStream
 	table    map[string]*tally
 	fresh    []time.Duration // How long new followers took until they were ready.
-	// How many servers were given an empty store, as they did not come back by themselves.
+	// The number of servers that got an empty store because they did not recover by themselves.
 	renewed int
-	excused int // How many new followers were late for a reason that was said.
-	bits    int // How many bits were flipped.
+	excused int // The number of late followers for which a machine reported a reason.
+	bits    int // The number of flipped bits.
 	begun   time.Time
 }
 
-// A tally is what is known of faults of one kind.
+// A tally has the results of faults of one kind.
 type tally struct {
 	outages []time.Duration
 	took    time.Duration
@@ -67,7 +67,8 @@ type tally struct {
 func newScene(t *testing.T, net *network, rng *rand.Rand) *scene {
 	s := &scene{t: t, rng: rng, net: net, judge: newJudge(), table: map[string]*tally{}, begun: time.Now()}
 	dir := t.TempDir()
-	if keep := os.Getenv("NATSLOG_KEEP"); keep != "" { // For a person that looks for a fault.
+	// Keeps the files, to search for a fault by hand.
+	if keep := os.Getenv("NATSLOG_KEEP"); keep != "" {
 		var err error
 		dir, err = os.MkdirTemp(keep, "failover")
 		require.NoError(t, err)
@@ -116,7 +117,8 @@ func newScene(t *testing.T, net *network, rng *rand.Rand) *scene {
 
 func (s *scene) url(n *node) string { return fmt.Sprintf("nats://%s:%d", n.addr, s.client) }
 
-// machineCommand returns what makes the command that runs this program as a machine or a reader.
+// machineCommand returns a function that creates the command for this program as a machine or a
+// reader.
 func machineCommand(role string, n *node, servers func() string) func() *exec.Cmd {
 	return func() *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
@@ -154,7 +156,7 @@ func (s *scene) start(n *node) {
 	s.order(n, "go")
 }
 
-// note prints what happens, with the time since the scene began, if a person wants to see it.
+// note prints an event, with the time since the scene began, if NATSLOG_NOTES is set.
 func (s *scene) note(words ...any) {
 	if os.Getenv("NATSLOG_NOTES") == "" {
 		return
@@ -180,7 +182,7 @@ func (s *scene) kill(n *node) {
 	s.judge.killed(n.name)
 }
 
-// stop stops processes, which keep their connections. resume lets them go on.
+// stop suspends processes, which keep their connections. resume continues them.
 func (s *scene) stop(nodes ...*node) {
 	for _, n := range nodes {
 		require.NoError(s.t, n.cmd.Process.Signal(syscall.SIGSTOP))
@@ -193,7 +195,7 @@ func (s *scene) resume(nodes ...*node) {
 	}
 }
 
-// between returns a random time from least to most.
+// between returns a random duration between least and most.
 func (s *scene) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(s.rng.Int64N(int64(most-least)))
 }
@@ -208,7 +210,7 @@ func (s *scene) until(what string, f func() bool) {
 	}
 }
 
-// within waits until f returns true, and reports whether it did within d.
+// within waits up to d until f returns true, and reports whether it did.
 func within(d time.Duration, f func() bool) bool {
 	for end := time.Now().Add(d); !f(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -218,7 +220,7 @@ func within(d time.Duration, f func() bool) bool {
 	return true
 }
 
-// fail ends the test, and prints what the servers logged last.
+// fail ends the test, and prints the last log lines of the servers.
 func (s *scene) fail(format string, args ...any) {
 	s.t.Helper()
 	for _, n := range s.servers {
@@ -229,7 +231,7 @@ func (s *scene) fail(format string, args ...any) {
 	s.t.Fatalf(format, args...)
 }
 
-// stream returns what the servers say of the stream; nil if none answers.
+// stream returns the servers' information about the stream, or nil if no server answers.
 func (s *scene) stream() *jetstream.StreamInfo {
 	ctx, done := context.WithTimeout(background, time.Second)
 	defer done()
@@ -240,7 +242,7 @@ func (s *scene) stream() *jetstream.StreamInfo {
 	return stream.CachedInfo()
 }
 
-// leader returns the server that leads the stream; nil if no server says so.
+// leader returns the server that leads the stream, or nil if no server knows it.
 func (s *scene) leader() *node {
 	info := s.stream()
 	if info == nil {
@@ -249,7 +251,7 @@ func (s *scene) leader() *node {
 	return s.named(info.Cluster.Leader)
 }
 
-// named returns the process with a name; nil if there is none.
+// named returns the process with a name, or nil if there is none.
 func (s *scene) named(name string) *node {
 	for _, n := range slices.Concat(s.servers, s.machines) {
 		if n.name == name {
@@ -259,7 +261,7 @@ func (s *scene) named(name string) *node {
 	return nil
 }
 
-// lead has a server lead the stream.
+// lead makes a server the leader of the stream.
 func (s *scene) lead(n *node) {
 	s.until(n.name+" as the leader", func() bool {
 		if s.leader() == n {
@@ -294,8 +296,8 @@ func (s *scene) whole() {
 
 func (s *scene) isWhole() bool { return s.leader() != nil && s.behind() == nil }
 
-// behind returns a server that does not have all messages of the stream; nil if the stream has no
-// leader.
+// behind returns a server that does not have all messages of the stream. It returns nil if there is
+// none, or if the stream has no leader.
 func (s *scene) behind() *node {
 	info := s.stream()
 	if info == nil || s.named(info.Cluster.Leader) == nil {
@@ -312,7 +314,7 @@ func (s *scene) behind() *node {
 	return nil
 }
 
-// round makes a fault, and has the judge compare what was said with the log.
+// round makes a fault, and lets the judge compare the lines with the log.
 func (s *scene) round(i int, k kind) {
 	s.whole()
 	time.Sleep(s.between(300*time.Millisecond, 800*time.Millisecond))
@@ -334,8 +336,8 @@ func (s *scene) round(i int, k kind) {
 	s.t.Logf("%3d %-8s %s: no tick for %v; in all %v", i, k.name, what, outage.Round(time.Millisecond), took.Round(time.Millisecond))
 }
 
-// examine has a new follower read the log by each of the servers, and the judge compare what it
-// shows with what was confirmed.
+// examine reads the log through each server with a new follower. The judge compares the shown ticks
+// with the confirmed ticks.
 func (s *scene) examine() {
 	for _, n := range s.servers {
 		s.examineBy(n)
@@ -350,11 +352,12 @@ func (s *scene) demand() {
 	}
 }
 
-// freshLimit is how long a new follower may take, unless a machine says why nothing is confirmed.
+// freshLimit is how long a new follower may take, unless a machine reports why nothing is
+// confirmed.
 const freshLimit = 10 * time.Second
 
-// examineBy has a new follower read the log by a connection to one server. If it is late, a reason
-// must have been said, and it must be ready soon after all files were sent once more.
+// examineBy reads the log through one server with a new follower. If the follower is late, a
+// machine must have reported a reason. The follower must then be ready soon after a Rebase.
 func (s *scene) examineBy(n *node) {
 	upto := s.judge.newestConfirmed()
 	head, took, err := s.freshFollower(n, upto)
@@ -380,8 +383,8 @@ func (s *scene) examineBy(n *node) {
 	s.judge.verdict(upto, head)
 }
 
-// freshFollower has a new follower read the log, by a connection to one server, until it shows a
-// tick. It returns the sum of the last tick.
+// freshFollower reads the log through one server with a new follower, until it shows the tick upto.
+// It returns the sum of the last tick.
 func (s *scene) freshFollower(n *node, upto uint64) (head uint64, took time.Duration, err error) {
 	begun := time.Now()
 	js, err := dial(s.url(n), true)
@@ -424,8 +427,8 @@ func (s *scene) freshFollower(n *node, upto uint64) (head uint64, took time.Dura
 	}
 }
 
-// end kills the machines, compares the history with all that was confirmed, and prints what was
-// measured.
+// end kills the machines, compares the history with all confirmed ticks, and prints the
+// measurements.
 func (s *scene) end() {
 	s.whole()
 	s.confirms(time.Now(), -1)
@@ -450,7 +453,7 @@ func (s *scene) end() {
 	s.t.Logf("%d faults, %d owners: %d ticks confirmed, %d lost, %d forked", faults, j.term, len(j.confirmed), j.lost, j.forks)
 }
 
-// middle sorts times and returns the median and the longest.
+// middle sorts durations, and returns the median and the longest.
 func middle(all []time.Duration) (median, worst time.Duration) {
 	if len(all) == 0 {
 		return 0, 0

@@ -20,8 +20,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/natslog"
 )
 
-// buildServer builds the program nats-server, of the version that go.mod names, and returns its
-// path.
+// buildServer builds the program nats-server in the version of go.mod, and returns its path.
 func buildServer(t testing.TB) string {
 	path := filepath.Join(t.TempDir(), "nats-server")
 	begun := time.Now()
@@ -41,8 +40,8 @@ const serverConfig = `
 	cluster { name: test, listen: "%s:%d", routes: [ %s ] }
 ` + logins
 
-// writeConfig writes the configuration of a server that keeps its store in a directory, and returns
-// its path.
+// writeConfig writes the configuration of a server whose store is in the directory of n, and
+// returns its path.
 func writeConfig(t testing.TB, n *node, client, route int, addrs []string) string {
 	var routes []string
 	for _, addr := range addrs {
@@ -54,12 +53,12 @@ func writeConfig(t testing.TB, n *node, client, route int, addrs []string) strin
 	return path
 }
 
-// serverCommand is the command that runs a server once it can read a line.
+// serverCommand returns the command of a server that starts once it can read a line.
 func serverCommand(config string) *exec.Cmd {
 	return exec.Command("sh", "-c", `read go && exec "$0" -c "$1"`, os.Getenv(withServer), config)
 }
 
-// checkServers requires that all servers sync what they acknowledge.
+// checkServers requires that all servers sync messages before they acknowledge them.
 func checkServers(t testing.TB, servers string) {
 	system, err := nats.Connect(servers, nats.UserInfo("system", "x"))
 	require.NoError(t, err)
@@ -69,13 +68,13 @@ func checkServers(t testing.TB, servers string) {
 	require.NoError(t, natslog.CheckServers(ctx, system))
 }
 
-// messageBlocks returns the files of a server in which the messages of the stream are.
+// messageBlocks returns the files of a server with the messages of the stream.
 func messageBlocks(dir string) ([]string, error) {
 	return filepath.Glob(filepath.Join(dir, "store", "jetstream", "*", "streams", "WORLDS", "msgs", "*.blk"))
 }
 
-// flipBits flips up to n random bits in files. It returns how many, which is 0 if the files are
-// empty.
+// flipBits flips up to n random bits in files. It returns the number of flipped bits, which is 0 if
+// the files are empty.
 func flipBits(rng *rand.Rand, paths []string, n int) (int, error) {
 	var size int64
 	sizes := make([]int64, len(paths))
@@ -118,8 +117,8 @@ func flipBit(path string, at int64, bit int) error {
 	return err
 }
 
-// replaceDir replaces a directory by a copy of another one. If that does not exist, the directory
-// is removed.
+// replaceDir replaces a directory by a copy of another one. If the other one does not exist, it
+// removes the directory.
 func replaceDir(dir, from string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err

@@ -22,12 +22,12 @@ var (
 )
 
 const (
-	inNetwork  = "NATSLOG_NETWORK" // Set for the process that has a network of its own.
-	withServer = "NATSLOG_SERVER"  // The path of the program nats-server.
+	inNetwork  = "NATSLOG_NETWORK" // Set for the process that has its own network.
+	withServer = "NATSLOG_SERVER"  // Path of the program nats-server.
 )
 
-// TestFailover runs three servers and three machines as processes, makes faults, and judges after
-// each of them what machines said. See kinds for the faults and judge for what is demanded.
+// TestFailover runs three servers and three machines as processes, and makes faults. After each
+// fault, it judges the lines of the machines. See kinds for the faults, and judge for the demands.
 func TestFailover(t *testing.T) {
 	if *faults == 0 {
 		t.Skip("no faults: see make failover")

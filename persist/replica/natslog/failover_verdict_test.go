@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestJudge checks that each promise can be found broken. A tick n of the history has the sum 100 +
-// n.
+// TestJudge checks that the judge finds each kind of broken promise. Tick n of the history has the
+// sum 100 + n.
 func TestJudge(t *testing.T) {
 	ticks := func(j *judge, machine, word string, from, to int) {
 		for n := from; n <= to; n++ {
@@ -27,7 +27,7 @@ func TestJudge(t *testing.T) {
 		name   string
 		said   func(*judge)
 		head   uint64
-		broken string // A part of the violation; empty: there is none.
+		broken string // A part of the text of the violation. Empty if there must be none.
 	}{
 		{"all confirmed ticks are in the history", func(j *judge) { ticks(j, "a", "confirmed", 1, 5) }, 105, ""},
 		{"a lost tick", func(j *judge) { ticks(j, "a", "confirmed", 1, 5) }, 104, "tick 5 was confirmed and is not in the history"},

@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// A post is a machine that owns the world of the benchmark, or stands by with one that is as new.
+// A post is a machine that owns the world of the benchmark, or an up-to-date standby.
 type post struct {
 	name  string
 	log   replica.Log
@@ -27,7 +27,7 @@ type post struct {
 	shown    *persist.Follower
 	owner    *replica.Owner
 	store    *persist.Store
-	known    chan time.Time // When something was confirmed.
+	known    chan time.Time // When a tick was confirmed.
 }
 
 func newPost(b *testing.B, name string, log replica.Log) *post {
@@ -48,7 +48,7 @@ func (p *post) fresh() {
 	p.places = ecs.MustRegister(p.world, ecs.Component[place]{Name: "place"})
 }
 
-// found begins the world.
+// found creates the world.
 func (p *post) found(b *testing.B, entities int) {
 	var err error
 	p.fresh()
@@ -75,7 +75,7 @@ func (p *post) standBy(b *testing.B) {
 	p.entities = slices.Clone(p.places.Entities())
 }
 
-// move makes tick i, which moves a hundredth of all.
+// move makes tick i, which moves a hundredth of all entities.
 func (p *post) move(b *testing.B, i int) {
 	rows := len(p.entities) / 100
 	begin := i * rows % len(p.entities)
@@ -85,10 +85,10 @@ func (p *post) move(b *testing.B, i int) {
 	require.NoError(b, p.store.Commit())
 }
 
-// BenchmarkBudgetHandover measures how long a world of 100,000 rows, of which 1,000 are written in
-// each of 60 ticks a second, has no tick while it goes to a warm standby: from the last Commit of
-// the old owner to the first that is confirmed of the new one, which claims when it was offered the
-// world.
+// BenchmarkBudgetHandover measures how long a world has no tick during a handover to a warm
+// standby. The world has 100,000 rows, of which 1,000 are written in each of 60 ticks a second. The
+// time runs from the last Commit of the old owner to the first confirmed tick of the new one. The
+// new owner claims when it is offered the world.
 func BenchmarkBudgetHandover(b *testing.B) {
 	logs := map[string]func(b *testing.B) func(name string) replica.Log{
 		"memory": func(*testing.B) func(string) replica.Log {

@@ -33,9 +33,8 @@ func TestLog_Run(t *testing.T) {
 	}
 }
 
-// add appends an entry to a log that nobody else writes to. Servers may need longer to elect a
-// leader than Append waits for them: like an owner, add sends the entry again until it is known to
-// be there.
+// add appends an entry to a log that has no other writer. Servers may need longer to elect a leader
+// than Append waits. So add sends the entry again, like an owner, until the log has it.
 func add(t testing.TB, log replica.Log, after replica.Position, text string) replica.Position {
 	t.Helper()
 	ctx, done := context.WithTimeout(background, time.Minute)
@@ -43,7 +42,7 @@ func add(t testing.TB, log replica.Log, after replica.Position, text string) rep
 	for sent := false; ; sent = true {
 		at, err := log.Append(ctx, after, []byte(text))
 		taken := errors.Is(err, replica.ErrTaken)
-		if taken && sent { // By what was sent before.
+		if taken && sent { // The log has the entry from an earlier try.
 			_, at, err = log.Bounds(ctx)
 		}
 		if err == nil || taken && !sent || ctx.Err() != nil {
@@ -53,7 +52,7 @@ func add(t testing.TB, log replica.Log, after replica.Position, text string) rep
 	}
 }
 
-// texts reads entries up to a position.
+// texts reads the entries up to a position.
 func texts(t testing.TB, log replica.Log, after, upto replica.Position) (all []string) {
 	t.Helper()
 	ctx, done := context.WithTimeout(background, 30*time.Second)
@@ -69,7 +68,7 @@ func texts(t testing.TB, log replica.Log, after, upto replica.Position) (all []s
 
 func TestAppend_LostAnswer(t *testing.T) {
 	t.Parallel()
-	// One server finds out that the subject has ended elsewhere, three know the ID.
+	// A single server sees that the subject has a newer message. Three servers still know the ID.
 	for _, servers := range []int{1, 3} {
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
 			c := newCluster(t, servers, nil)
@@ -98,19 +97,20 @@ func TestAppend_LostAnswer(t *testing.T) {
 			require.Equal(t, last, <-got)
 			require.NoError(t, <-errs)
 
-			// Nor is another's taken for ours.
+			// Append must not take the entry of another writer for its own.
 			p.silence()
 			go func() {
 				next, err := log.Append(background, at, []byte("c"))
 				got <- next
 				errs <- err
 			}()
-			time.Sleep(50 * time.Millisecond) // However it comes out: it is taken.
+			// Whether the entry arrives or not, the position is taken.
+			time.Sleep(50 * time.Millisecond)
 			p.cut()
 			assert.Zero(t, <-got)
 			require.ErrorIs(t, <-errs, replica.ErrTaken)
 
-			// Whoever does not wait does not know.
+			// A caller that does not wait gets ErrUnknown.
 			p.silence()
 			ctx, done := context.WithTimeout(background, 300*time.Millisecond)
 			defer done()
@@ -160,8 +160,8 @@ func TestLog_ServersRestart(t *testing.T) {
 	assert.Equal(t, want, texts(t, reader, 0, at))
 }
 
-// Whoever reads from a server whose copy of the stream stands still goes on with another one, and
-// not before.
+// A reader on a server whose copy of the stream no longer grows moves to another server, and not
+// before.
 func TestEntries_ServerStandsStill(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
@@ -183,7 +183,7 @@ func TestEntries_ServerStandsStill(t *testing.T) {
 		if all = append(all, string(e.Data)); len(all) == 2 {
 			break
 		}
-		// There is no more for so long: nobody has to be left for that.
+		// For this time, the leader has no newer entry, so the reader must stay.
 		time.AfterFunc(7*time.Second, func() {
 			assert.EqualValues(t, 1, still.consumers.Load())
 			add(t, owner, at, "b")
@@ -192,7 +192,7 @@ func TestEntries_ServerStandsStill(t *testing.T) {
 	assert.Equal(t, []string{"a", "b"}, all)
 }
 
-// A stillServer has nothing for its first consumer, though it lives.
+// A stillServer sends no messages to its first consumer.
 type stillServer struct {
 	jetstream.JetStream
 	consumers atomic.Int32
@@ -215,7 +215,7 @@ func (c stillConsumer) Messages(o ...jetstream.PullMessagesOpt) (jetstream.Messa
 
 type stillMessages struct{ jetstream.MessagesContext }
 
-// Next waits in vain as long as it waits in truth.
+// Next drops all messages, and returns errors only.
 func (m stillMessages) Next(o ...jetstream.NextOpt) (jetstream.Msg, error) {
 	for {
 		if _, err := m.MessagesContext.Next(o...); err != nil {
@@ -252,11 +252,11 @@ func TestLog_WorldsAreSeparate(t *testing.T) {
 		for i := begin - 1; i < entries; i++ {
 			want = append(want, fmt.Sprintf("%d of %d", i, w))
 		}
-		// The server that is read from may lag behind the one that trimmed.
+		// The server that answers may lag behind the one that trimmed.
 		c.until(func() bool { return slices.Equal(want, texts(t, log, 0, last)) }, "what is read is not what is kept")
 	}
 
-	// What is trimmed whole keeps its end.
+	// A completely trimmed log keeps its last entry.
 	last := at[3][entries]
 	require.NoError(t, logs[3].Trim(background, last+100))
 	first, end, err := logs[3].Bounds(background)

@@ -32,7 +32,7 @@ func logsOf(t testing.TB, c *cluster, nc *nats.Conn) *natslog.Log {
 	return openOne(t, js, "WORLDS")
 }
 
-// becomesOperator appends and reads until both errors say that an operator must act.
+// becomesOperator appends and reads until both errors are of the class Operator.
 func becomesOperator(t testing.TB, c *cluster, log *natslog.Log, at replica.Position, words ...string) {
 	t.Helper()
 	var err error
@@ -62,7 +62,7 @@ func TestErrOperator_ConnectionClosed(t *testing.T) {
 	isOperator(t, firstError(background, log, at), "connect again")
 }
 
-// The server ends the connection of a login whose credentials expire, and refuses it from then on.
+// When credentials expire, the server ends the connection of the login and refuses new ones.
 func TestErrOperator_CredentialsExpired(t *testing.T) {
 	t.Parallel()
 	key := func(create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string) {
@@ -118,7 +118,7 @@ func TestErrOperator_CredentialsExpired(t *testing.T) {
 	}
 }
 
-// A connection that comes back finds that the certificate of the server has expired.
+// At a reconnect, the certificate of the server has expired.
 func TestErrOperator_CertificateExpired(t *testing.T) {
 	t.Parallel()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

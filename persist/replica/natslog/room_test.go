@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/natslog"
 )
 
-// limit sets how many bytes a stream has at most.
+// limit sets the size limit of a stream, in bytes.
 func limit(t *testing.T, js jetstream.JetStream, bytes int64) {
 	t.Helper()
 	s, err := js.Stream(background, "WORLDS")
@@ -24,8 +24,8 @@ func limit(t *testing.T, js jetstream.JetStream, bytes int64) {
 	require.NoError(t, err)
 }
 
-// An owner keeps a stream with a limit short, and says so when nothing can be done. It goes on when
-// the limit is raised.
+// An owner keeps a stream with a limit short. If it cannot, it reports that, and continues when the
+// limit is raised.
 func TestRoom_StreamWithLimit(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)
@@ -38,13 +38,13 @@ func TestRoom_StreamWithLimit(t *testing.T) {
 	limit(t, js, 24<<20)
 	g, o, store := own(t, follow(t, log, replica.Options{}))
 	g.play(t, store, 1)
-	for range 40 { // MiB: the stream has no room for all of it.
+	for range 40 { // MiB, more than the stream has room for.
 		f, err := o.Files().Create("snapshots/big.tmp")
 		require.NoError(t, err)
 		_, err = f.WriteAt(make([]byte, 1<<20), 0)
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
-		_ = o.Files().Remove("snapshots/big") // There is none the first time.
+		_ = o.Files().Remove("snapshots/big") // The file does not exist the first time.
 		require.NoError(t, o.Files().Publish("snapshots/big.tmp", "snapshots/big"))
 	}
 	room, err = log.Room(background)
@@ -54,7 +54,7 @@ func TestRoom_StreamWithLimit(t *testing.T) {
 	limit(t, js, 1<<20)
 	require.Eventually(t, func() bool {
 		g.score.Set(g.score.Get() + 1)
-		_ = store.Commit() // It is refused at some time.
+		_ = store.Commit() // At some time, Commit fails.
 		_, err := o.Stuck()
 		return replica.ClassOf(err) == replica.Operator
 	}, time.Minute, 5*time.Millisecond)

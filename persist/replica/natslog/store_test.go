@@ -30,7 +30,7 @@ func newGame() *game {
 	return &game{w, ecs.MustRegisterResource(w, score(0), ecs.Component[score]{Name: "score"})}
 }
 
-// play makes ticks that are confirmed.
+// play makes ticks, and waits until they are confirmed.
 func (g *game) play(t testing.TB, s *persist.Store, ticks int) {
 	t.Helper()
 	for range ticks {
@@ -81,7 +81,7 @@ func TestStore_MovesBetweenMachines(t *testing.T) {
 	h, second, next := own(t, b)
 	assert.EqualValues(t, 15, h.score.Get())
 	h.play(t, next, 1)
-	_ = store.Commit() // It may have learned of it by what it wrote before.
+	_ = store.Commit() // Commit may fail already.
 	require.ErrorIs(t, store.Sync(background), persist.ErrLost)
 
 	require.NoError(t, reader.Wait(ctx, second.Position()))
@@ -117,7 +117,7 @@ func TestFollow_LoginMayOnlyRead(t *testing.T) {
 	assert.Equal(t, [2]replica.Position{at, at}, [2]replica.Position{first, last})
 }
 
-// A follower says that no server answers, and goes on when one does.
+// A follower reports that no server answers, and continues when one does.
 func TestFollower_ServersDown(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
@@ -146,7 +146,7 @@ func TestFollower_ServersDown(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A follower of a stream that was removed and made again keeps its files, and says that an operator
+// A stream is removed and created again. Its follower keeps its files, and reports that an operator
 // must decide.
 func TestFollower_StreamMadeAgain(t *testing.T) {
 	t.Parallel()
@@ -189,7 +189,7 @@ func TestFollower_StreamMadeAgain(t *testing.T) {
 	for p.Position() < o.Position()+5 {
 		h.play(t, other, 1)
 	}
-	require.NoError(t, p.Rebase(background)) // What was at the positions that f knows is trimmed.
+	require.NoError(t, p.Rebase(background)) // Trims the entries at the positions that f knows.
 	require.Eventually(t, func() bool { return replica.ClassOf(f.Err()) == replica.Operator }, time.Minute, 20*time.Millisecond)
 	require.Eventually(t, func() bool { return errors.Is(o.Err(), persist.ErrLost) }, time.Minute, 20*time.Millisecond)
 	assert.True(t, f.Ready(), "the files stay")

@@ -21,10 +21,10 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// BenchmarkWorlds measures a process that owns many worlds of one stream, 100 entities each, at 10
-// ticks a second for 10 seconds. A standby follows each. Then all owners lose their connection at
-// once, and every standby takes over. Three servers that sync always, all owners and all standbys
-// are in this process.
+// BenchmarkWorlds measures a process that owns many worlds of one stream. Each world has 100
+// entities, makes 10 ticks a second for 10 seconds, and has a standby. Then all owners lose their
+// connection at once, and every standby takes over. All owners and standbys are in this process,
+// and so are three servers that sync every message.
 func BenchmarkWorlds(b *testing.B) {
 	for _, worlds := range []int{10, 100, 500} {
 		b.Run(fmt.Sprint(worlds), func(b *testing.B) {
@@ -35,20 +35,20 @@ func BenchmarkWorlds(b *testing.B) {
 	}
 }
 
-// A fleet is worlds in one stream.
+// A fleet is a number of worlds in one stream.
 type fleet struct {
 	b        *testing.B
 	memory   *budget.Budget
 	worlds   []*fleetWorld
 	standbys []*replica.Follower
-	cut      func() // Ends the connection of the owners.
+	cut      func() // Closes the connection of the owners.
 
 	made, confirmed atomic.Int64
 	mu              sync.Mutex
-	late            []time.Duration // From Commit to the confirmation.
+	late            []time.Duration // Times from Commit to the confirmation.
 }
 
-// A fleetWorld is a world that its owner makes ticks in.
+// A fleetWorld is a world with its owner.
 type fleetWorld struct {
 	owner  *replica.Owner
 	store  *persist.Store
@@ -56,7 +56,7 @@ type fleetWorld struct {
 	places *ecs.Storage[place]
 
 	mu    sync.Mutex
-	ended map[uint64]time.Time // When Commit returned, by ticks.
+	ended map[uint64]time.Time // When Commit returned, by tick.
 }
 
 func newFleet(b *testing.B, worlds int) *fleet {
@@ -139,7 +139,7 @@ func (f *fleet) tick(w *fleetWorld) {
 	require.NoError(f.b, w.store.Commit())
 }
 
-// run makes ticks, takes the worlds over, and reports.
+// run makes ticks, lets the standbys take over, and reports.
 func (f *fleet) run() {
 	const length, every = 10 * time.Second, time.Second / 10
 	var all sync.WaitGroup
@@ -179,7 +179,7 @@ func (f *fleet) run() {
 	f.b.ReportMetric(0, "ns/op")
 }
 
-// resident returns how many MB of memory this process has.
+// resident returns the resident memory of this process, in MB.
 func resident(b *testing.B) float64 {
 	text, err := os.ReadFile("/proc/self/status")
 	require.NoError(b, err)

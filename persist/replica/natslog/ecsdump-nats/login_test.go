@@ -30,7 +30,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/natslog"
 )
 
-// An issuer signs certificates.
+// An issuer issues certificates.
 type issuer struct {
 	t    *testing.T
 	dir  string
@@ -38,8 +38,7 @@ type issuer struct {
 	key  *ecdsa.PrivateKey
 }
 
-// issue writes a certificate and its key into two files; the first that is issued is the issuer's
-// own.
+// issue writes a certificate and its key to two files. The first certificate is the issuer's own.
 func (i *issuer) issue(name string) (cert, key string) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(i.t, err)
@@ -63,7 +62,7 @@ func (i *issuer) issue(name string) (cert, key string) {
 	return write(name+".pem", "CERTIFICATE", der), write(name+".key", "EC PRIVATE KEY", secret)
 }
 
-// followerMay is what the documentation of natslog says that a login needs to follow WORLDS.one.
+// followerMay has the documented rights of a login that follows WORLDS.one.
 var followerMay = &server.Permissions{
 	Publish: &server.SubjectPermission{Allow: []string{
 		"$JS.API.STREAM.INFO.WORLDS", "$JS.API.STREAM.MSG.GET.WORLDS", "$JS.API.CONSUMER.CREATE.WORLDS.*.WORLDS.one", "$JS.API.CONSUMER.MSG.NEXT.WORLDS.*",
@@ -71,8 +70,8 @@ var followerMay = &server.Permissions{
 	Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
 }
 
-// Servers that ask for TLS, certificates of clients, passwords and keys are read by whoever has
-// these, also if that login may not write.
+// A read-only login can read from servers that require TLS, client certificates, and passwords or
+// keys.
 func TestLogin_NameKeyAndTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca := &issuer{t: t, dir: dir}
@@ -141,7 +140,7 @@ func TestLogin_NameKeyAndTLS(t *testing.T) {
 	}
 }
 
-// found makes a world with an entity.
+// found creates a world with an entity.
 func found(t *testing.T, nc *nats.Conn) {
 	ctx := context.Background()
 	js, err := jetstream.New(nc)

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// dumped runs the program, with more in its environment.
+// dumped runs the program, with additional environment variables.
 func dumped(env []string, args ...string) (string, error) {
 	ctx, done := context.WithTimeout(context.Background(), time.Minute)
 	defer done()
