@@ -7,10 +7,10 @@
 //	take some entities                       Of; Options
 //	write them                               Part.Save, Part.SaveFS, Part.SaveTo
 //	read them again, or a whole save         Load, LoadFS, LoadFrom
-//	give a world new ones like them          Part.Merge; MergeOptions
-//	what became of which                     Merged.Entities, Merged.Of, Merged.Cleared
-//	references to entities that stay behind  MergeOptions.Outside; Outside.Keep, Clear, Refuse
-//	look into it before it is merged         Part.World, Part.Entities
+//	create copies of them in a world         Part.Merge; MergeOptions
+//	find the copies                          Merged.Entities, Merged.Of, Merged.Cleared
+//	handle references out of the part        MergeOptions.Outside; Outside.Keep, Clear, Refuse
+//	inspect a part before it is merged       Part.World, Part.Entities
 //
 // A part is written as a save of a world that has only the entities of the part, in their order.
 // Every reader of saves can read it. Two components add what a save lacks. An entity with
@@ -18,11 +18,11 @@
 // "part.outside" does not belong to the part. It stands for an entity outside the part that a
 // component of the part refers to.
 //
-//	entity  components                          in the world that it was taken from
+//	entity  components                          in the original world
 //	0v1     Cart,  part.origin                  7v2
-//	1v1     Wheel{Of: 0v1},  part.origin        9v1, whose Of was 7v2
-//	2v1     Rope{To: 3v1},  part.origin         4v1, whose To was 1v5,
-//	3v1     part.outside                        which is no part
+//	1v1     Wheel{Of: 0v1},  part.origin        9v1, with Of: 7v2
+//	2v1     Rope{To: 3v1},  part.origin         4v1, with To: 1v5
+//	3v1     part.outside                        1v5, which is outside the part
 //
 // docs/PARTS.md shows what games do with it.
 package part
