@@ -15,7 +15,8 @@ type zipf struct {
 	rng *rand.Rand
 	n   float64
 	sum float64 // Sum of all n weights.
-	// Bounds: a random number times sum below first is rank 0, below second is rank 1.
+	// Let x be a random number below 1, times sum. It means rank 0 if x is below first, and rank 1
+	// if x is below second.
 	first, second  float64
 	slope, inverse float64
 }

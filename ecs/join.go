@@ -382,7 +382,8 @@ func (j *join) setMatch(f *matchCache, c *chunk, p int, found bool, at *[maxSets
 	j.setWhole(c, w)
 }
 
-// continuesRun reports whether at has the rows that position i has if c is a run.
+// continuesRun reports whether chunk c stays one run with the rows at for position i. Each row must
+// be i rows after the first row of its column.
 func (j *join) continuesRun(c *chunk, i int, at *[maxSets]uint32) bool {
 	for k := range j.columns {
 		if at[k] != c.at[k]+uint32(i) {

@@ -417,8 +417,8 @@ func (w *writer) finish() error {
 	return w.confirm()
 }
 
-// seal ends the journal. Both seals are in one sector, so a crash leaves both or a prefix of them.
-// If the current sector has too little room, seal fills it with marks.
+// seal ends the journal with two seals. Both are in one sector, so a crash leaves both or a prefix
+// of them. If the current sector has too little room, seal fills it with marks.
 func (w *writer) seal() error {
 	for w.end()%sectorSize > sectorSize-2*recordHeader {
 		if err := w.put(w.mark(), nil); err != nil {

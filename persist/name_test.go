@@ -22,7 +22,7 @@ import (
 // oddNames are component names from before names were checked, or written by another program.
 var oddNames = []string{"\x1b[31m", "two\nlines", "nul\x00", "\xff", " ", "\u202e", strings.Repeat("x", 4000)}
 
-// writeOdd writes a save and a store with components of those names, one entity in each.
+// writeOdd writes a save and a store. Each has one component per name of oddNames, and one entity.
 func writeOdd(t *testing.T) (save, dir string) {
 	t.Helper()
 	s := format.NewSchema()

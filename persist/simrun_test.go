@@ -50,7 +50,7 @@ type simRun struct {
 	images  []simImage
 	seeds   int // Images of each crash in addition to the one with synced bytes only.
 	changes int // Changes of mem at the last image.
-	grown   int // Images of the last crash.
+	grown   int // Number of images that the last crash added.
 }
 
 // A simCommit is the state of a commit, by digest.

@@ -78,7 +78,7 @@ a value that never changed takes all of it.`,
 // a value. The failure for a dead entity names the tick of its death.
 func (s *source) blame(at string, text string) error {
 	if s.IsSave() {
-		return s.noJournal(try("show", s.path, text), "nobody knows who wrote what is in it")
+		return s.noJournal(try("show", s.path, text), "a save does not record which tick wrote a value")
 	}
 	seq, err := s.Resolve(at)
 	if err != nil {

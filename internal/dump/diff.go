@@ -129,7 +129,7 @@ Exit status: 0 the states hold the same, 1 they differ.`,
 		f.entities(&d.entities, "only these entities")
 		f.BoolVar(&d.stat, "stat", false, "only count what differs, by component")
 		f.BoolVar(&d.first, "first", false, "compare the histories, and show the first tick after which they differ")
-		f.BoolVar(&d.order, "order", false, "list also what only lies in another row")
+		f.BoolVar(&d.order, "order", false, "also list entities that only moved to another row")
 		f.limit(&d.limit, "differences")
 		return d.run
 	},

@@ -280,7 +280,7 @@ func (w *tableWriter) table(im state, c *inspect.Component) (*begunTable, error)
 		}
 		w.begun[c.Name] = t
 	case !t.layout.Equal(c.Layout):
-		return nil, fail(exitUsage, try("log", w.path), "%s has other fields from %v on, where the store was converted: export what lies before, or from there on", c.Name, im)
+		return nil, fail(exitUsage, try("log", w.path), "%s has other fields from %v on, where the store was converted: export a range that ends before, or begins there", c.Name, im)
 	}
 	return t, nil
 }

@@ -66,8 +66,8 @@ on the way to the newest state, or to that of --at, or from point A to B.
 Of values that are numbers and changed, a line of blocks shows the course.
 
 An entity that is there in the first state that the store still has "was alive";
-what it had then it "had": nobody knows since when. So it is in the first state
-behind damage, which hides what happened before. It is followed through the ticks
+what it had then it "had", since an unknown tick. The same holds for the first state
+after damage, which hides earlier changes. It is followed through the ticks
 without replaying them, so a long journal takes as long as reading it.`,
 	example: `  ecsdump history D 12v3
   ecsdump history D 12v3.Position.X 100..200 --all

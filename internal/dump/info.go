@@ -118,7 +118,7 @@ type lockDoc struct {
 
 var infoCommand = command{
 	use: "info STORE",
-	doc: `Summarize what there is: state, components, snapshots, journal`,
+	doc: `Summarize a store or save: state, components, snapshots, journal`,
 	example: `  ecsdump info D
   ecsdump info slot1.save
   ecsdump info D --at snap:milestone --json`,

@@ -133,7 +133,7 @@ func (s *agentServer) instructions() string {
 	return `Each tool is a command of ecsdump, which prints what a store (the history of a simulation, tick by
 tick) or a save (one state) of an entity component system holds: ` + strings.Join(s.args, ", ") + `.
 The members of its input are the arguments and flags of the command; where its description writes
---flag, give the member of that name. Begin with info and schema, which say what there is; query
+--flag, give the member of that name. Begin with info and schema, which give an overview; query
 finds entities, show and history tell of one; where something is wrong, bisect finds the first tick
 at which a condition holds, plot how a number went, blame which tick wrote a value, log what a tick
 did, diff how two states differ. Answers are short: total, earlier, more and left_out say what was left out.

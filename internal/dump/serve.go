@@ -28,7 +28,7 @@ var serveCommand = command{
 	use: "serve STORE",
 	doc: `Show a store or a save in a browser
 
-Serve a page that shows what lies in a store or a save: the time bar, entities, a
+Serve a page that shows a store or a save: the time bar, entities, a
 map, one entity with its life, what a tick did, how two states differ, expressions
 over time, arrays, and damage. A store that a program has open is followed.
 
@@ -44,7 +44,7 @@ cache directory, unless --no-cache. It ends when it is interrupted.`,
 	run: func(f flags) action {
 		var s server
 		f.StringVar(&s.addr, "addr", "127.0.0.1:0", "address to serve at; with port 0, whichever is free")
-		f.BoolVar(&s.anywhere, "anywhere", false, "allow an --addr that other machines reach; nothing is encrypted, and whoever reads the URL on its way sees all there is")
+		f.BoolVar(&s.anywhere, "anywhere", false, "allow an --addr that other machines reach; nothing is encrypted, and a reader of the URL on its way sees the whole store")
 		f.BoolVar(&s.browse, "open", false, "open the page in a browser")
 		f.BoolVar(&s.forget, "no-cache", false, "keep no counts of rows in the cache directory, and use none from there")
 		return s.run

@@ -81,13 +81,13 @@ var showCommand = command{
 	use: "show STORE [ENTITY|RESOURCE]",
 	doc: `Show one entity with all fields, or the resources
 
-Show one entity with all fields: which tick wrote each component last, and who
-refers to it; or a resource, in the same way.
+Show one entity with all fields, the tick that wrote each component last, and the
+references to it; or a resource, in the same way.
 
 Only the pages of the entity are read, and the ticks behind the nearest snapshot.
 For the last writers, up to 64 MiB of older ticks are read as well; what they do not
 tell was written "at or before" the oldest of them: ecsdump blame looks at all, and
-field by field. For those who refer to it, the values of components that can hold
+field by field. For the references, the values of components that can hold
 entities are read. An entity in a field of its own is looked up, to say if it is not
 alive. With --component this is of these components alone. With --brief none of this is done, and nothing more is read.`,
 	example: `  ecsdump show D 12v3
@@ -100,7 +100,7 @@ alive. With --component this is of these components alone. With --brief none of 
 		var e shower
 		var resources bool
 		f.BoolVar(&resources, "resources", false, "show the resources instead of an entity")
-		f.BoolVar(&e.brief, "brief", false, "neither who wrote it last nor who refers to it, nor who in it is not alive")
+		f.BoolVar(&e.brief, "brief", false, "without the last ticks that wrote it, references to it, and dead entities in it")
 		f.StringSliceVar(&e.components, "component", nil, "only these components (a comma between, or the flag again)")
 		f.point(&e.at)
 		f.limit(&e.limit, "that refer to it")

@@ -27,8 +27,8 @@ A RANGE is A..B, A.., ..B, ".." or a single point. Both ends belong to it. Ticks
 mean those of all branches; other points mean the order in the journal, so that
 record:88.. is everything that was written from record 88 on.
 
-Any state is reached from the nearest snapshot and the ticks behind it. Of one that lies
-in a snapshot, info, schema, stats, show, arrays, ls and query read what they need: they
+Any state is reached from the nearest snapshot and the ticks after it. Of a state in
+a snapshot, info, schema, stats, show, arrays, ls and query read what they need: they
 do not tell of damage elsewhere, ecsdump verify does.
 
 ecsdump log lists ticks and records, ecsdump info snapshots.`},

@@ -63,7 +63,7 @@ var treeCommand = command{
 Draw the entities below one, by a component that holds an entity: those whose
 component names it, those that name these, and so on, in the order of their
 indices. Before it stand those above, from the root on. Without ENTITY, all are drawn
-that have others below them or have the component, and name nobody who is alive.
+that have others below them or have the component, and name no entity that is alive.
 
 What is stored does not say which component is meant: --by names it, and the field
 if several of its fields hold an entity, as in ChildOf.Parent. It can be left out if
@@ -78,7 +78,7 @@ cycle, or below one, are below no root: they are counted at the end.`,
 	complete: []completer{(*completion).entities},
 	run: func(f flags) action {
 		var d drawer
-		f.StringVar(&d.by, "by", "", "COMPONENT or COMPONENT.FIELD that names who is above")
+		f.StringVar(&d.by, "by", "", "COMPONENT or COMPONENT.FIELD that names the parent")
 		f.number(&d.depth, "depth", "", 0, "draw at most this many levels below; 0: all")
 		f.point(&d.at)
 		f.limit(&d.limit, "entities")

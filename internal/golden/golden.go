@@ -10,9 +10,9 @@ import (
 )
 
 // Update is the flag -update: tests write the golden files instead of comparing.
-var Update = flag.Bool("update", false, "write wanted output anew; what earlier versions wrote, and must be read for ever, only if it is not there")
+var Update = flag.Bool("update", false, "write the golden files; files of earlier versions, which must stay readable, only if they are missing")
 
-const hint = "if that is right, write it anew: go test -update"
+const hint = "if that is right, write it again: go test -update"
 
 // Check compares got with the text in a golden file.
 func Check(t testing.TB, file, got string) {

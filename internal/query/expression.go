@@ -58,10 +58,10 @@ type Want int
 
 // The possible results of an expression.
 const (
-	WantValue     Want = iota // Any value, for an entity.
-	WantNumber                // A number, for an entity.
-	WantCondition             // A condition on an entity.
-	WantWorld                 // A condition on the whole world.
+	WantValue     Want = iota // The expression gives a value of any kind for each entity.
+	WantNumber                // The expression gives a number for each entity.
+	WantCondition             // The expression is true or false for each entity.
+	WantWorld                 // The expression is true or false for the whole world.
 	WantTotal                 // Any value, for the whole world.
 )
 

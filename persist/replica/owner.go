@@ -20,7 +20,7 @@ import (
 
 // ErrUnfinished reports a log whose store was not sent completely. Only the machine that has the
 // store can claim it.
-var ErrUnfinished = errors.New("replica: the store was not sent whole; claim it where it lies")
+var ErrUnfinished = errors.New("replica: the store was not sent completely; claim it on the machine that has it")
 
 // An Owner may write a store that is in the log, until another machine claims the store.
 //

@@ -502,7 +502,7 @@ func (s *sender) again(first, last Position) error {
 		case err != nil:
 			return err
 		case at != e.Position:
-			return fmt.Errorf("replica: %w: it gave %d to what lay at %d: %w", persist.ErrLost, at, e.Position, report)
+			return fmt.Errorf("replica: %w: it gave position %d to the entry of position %d: %w", persist.ErrLost, at, e.Position, report)
 		default:
 			appended = true
 		}

@@ -26,9 +26,10 @@ type Page struct {
 // cacheLine is the size of a cache line in bytes.
 const cacheLine = 64
 
-// pageLines is the number of different cache lines of a memory page at which pages start. With only
-// one, the entries of the same index in all arrays would compete for the same cache sets. The space
-// in front of a page costs nothing: the allocator would round up by more.
+// pageLines is the number of different offsets, in cache lines, at which pages of sparse arrays
+// start in memory. If all pages started at the same offset, the entries of one index in all arrays
+// would compete for the same cache sets. The offset takes no extra memory, because the allocator
+// rounds up by more.
 const pageLines = 4
 
 // noRows are the entries of a new page, with the space in front of it.

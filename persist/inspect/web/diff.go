@@ -12,8 +12,8 @@ import (
 
 // This file answers two requests about changes. The changes of a tick are in its record, and no
 // state is loaded. Two states are compared: by the rows that the tick wrote if one state is the
-// parent of the other, and row by row otherwise. Counts cover all rows. Rows are only listed for
-// one component, in parts, because a page cannot show a million rows a page.
+// parent of the other, and row by row otherwise. Counts cover all rows. The rows of
+// one component are listed in parts, because the browser cannot show a million rows at once.
 
 // tickDoc describes a tick from the journal, without a state.
 type tickDoc struct {

@@ -291,7 +291,7 @@ func (c *scene) play(ctx context.Context) error {
 			c.killed, c.owner = time.Now(), nil
 			c.say("kill -9 of %s, which owned the world", owner.name)
 		})
-		err := c.until(ctx, "another owner, and spectators who see its ticks", func() bool {
+		err := c.until(ctx, "another owner, and spectators with its ticks", func() bool {
 			return c.killed.IsZero() && min(c.tick("x"), c.tick("y"), c.tick("page")) > before+60
 		})
 		if err == nil {
@@ -312,7 +312,7 @@ func (c *scene) tick(name string) uint64 {
 
 // status prints the state of all processes.
 func (c *scene) status() {
-	line := "nobody owns the world"
+	line := "the world has no owner"
 	if c.owner != nil {
 		line = c.owner.name + " owns the world"
 	}
