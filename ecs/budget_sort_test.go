@@ -32,7 +32,7 @@ func BenchmarkBudgetSort(b *testing.B) {
 				values[i].X = float64(keys[(i+round*7919)%n])
 			}
 		}
-		// ^Each repetition sorts other values, because the processor would learn the branches.
+		// Each repetition sorts other values, because the processor would learn the branches.
 		ours := side{
 			prepare: func() { fill(s.MutValues()) },
 			work:    func() { s.SortFunc(func(x, y position) int { return cmp.Compare(x.X, y.X) }) },

@@ -257,7 +257,7 @@ func TestChangeFilterModel(t *testing.T) {
 		p.checkFilters(filters)
 		return true
 	}}
-	// ^The filters are used before and after further changes, so they start with the results of an
+	// The filters are used before and after further changes, so they start with the results of an
 	// earlier use.
 	look := operation{"look", func(p *model) bool { return x.last(p) }}
 	x.operations = operations(create, destroys(3), adds(0, 3), removes(0, 2), writes(0, 1), ticks(), look)

@@ -297,7 +297,7 @@ func TestCopy_Errors(t *testing.T) {
 	from.w.names["padded"].(*Storage[padded]).Set(e[4], padded{})
 	from.w.names["other"].(*Storage[plain]).Set(e[5], plain{})
 	from.w.names["singleton"].(*Storage[extra]).Set(e[6], extra{})
-	// ^The first copy of 4 entities will be 0v1. So is e[0], which is kept.
+	// The first copy of 4 entities will be 0v1. So is e[0], which is kept.
 	from.kins.Set(e[7], kin{Debts: map[Entity]int{e[7]: 1, NewEntity(0, 2): 2}})
 	from.w.Destroy(e[8])
 

@@ -163,7 +163,7 @@ func TestHistory_ByteLimit(t *testing.T) {
 	if held := h.Newest() - h.Oldest(); held < 2 || held > 6 {
 		t.Errorf("%d ticks are held", held)
 	}
-	// ^Ticks before a checkpoint are merged, but their rows are kept.
+	// Ticks before a checkpoint are merged, but their rows are kept.
 	cp, before := w.Checkpoint(), w.Digest()
 	for range 20 {
 		for _, e := range entities {

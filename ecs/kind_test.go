@@ -31,7 +31,7 @@ func newKindWorld(t *testing.T, grouped bool) *kindWorld {
 	if grouped {
 		c.w.MustNewGroup(c.sparse, c.others[1], c.others[2])
 	}
-	// ^Some indices are equal modulo the page size, and some are not.
+	// Some indices are equal modulo the page size, and some are not.
 	const spread = 6 * track.PageSize
 	for range spread {
 		c.w.Create()

@@ -256,7 +256,7 @@ func TestLoad_UnknownComponents(t *testing.T) {
 		t.Errorf("%d unknown, want 3", unknown)
 	}
 
-	// ^Unknown components take part in Destroy, Restore and the history.
+	// Unknown components take part in Destroy, Restore and the history.
 	before := w.Digest()
 	cp := w.Checkpoint()
 	w.Destroy(w.Entities()[0])

@@ -211,7 +211,7 @@ func (m *Mask) grow(p int) {
 	if need := upperRow[2] + p>>6 + 1 - len(m.upper.Live); need > 0 {
 		m.upper.Live = append(m.upper.Live, make([]maskWord, need)...)
 	}
-	// ^Every frame gets the new rows as well, as empty rows. Otherwise a restore would keep words
+	// Every frame gets the new rows as well, as empty rows. Otherwise a restore would keep words
 	// written to them in an epoch that it restores.
 	m.rows.Lengthen(max(len(m.words.Live), len(m.upper.Live)))
 }
@@ -278,14 +278,14 @@ type Bits struct{ tree }
 // A tree is the interface of Bits: which indices are in the set, 64 at a time, and which regions
 // are empty.
 type tree interface {
-	// ^word returns which of the indices [64b, 64b+64) are in the set, for any b >= 0.
+	// word returns which of the indices [64b, 64b+64) are in the set, for any b >= 0.
 	word(b int) uint64
 
-	// ^nextWord returns the first block of 64 indices, from b on, that may have any indices. It
+	// nextWord returns the first block of 64 indices, from b on, that may have any indices. It
 	// returns -1 if no such block exists.
 	nextWord(b int) int
 
-	// ^summary returns word k of a level above 0, as in a Mask. If a bit is 0, the word that it
+	// summary returns word k of a level above 0, as in a Mask. If a bit is 0, the word that it
 	// stands for, one level below, is 0. If a bit is 1, that word may still be 0.
 	summary(level, k int) uint64
 }

@@ -121,7 +121,7 @@ func TestParallelRuns_Goexit(t *testing.T) {
 		t.Errorf("%d rows visited after a Goexit, want 20000", count)
 	}
 
-	// ^Another goroutine than the caller's ends itself. It is started after the first part.
+	// Another goroutine than the caller's ends itself. It is started after the first part.
 	var other atomic.Bool
 	first := true
 	mustEnd := func() {

@@ -54,14 +54,14 @@ type RelationOptions struct {
 type Policy uint8
 
 const (
-	// ^Cascade destroys the sources too, and their sources, from the farthest to the nearest. A
+	// Cascade destroys the sources too, and their sources, from the farthest to the nearest. A
 	// loop that may visit such sources must call Destroy after the loop, or use [Commands].
 	Cascade Policy = iota
 
-	// ^Detach removes the component from the sources.
+	// Detach removes the component from the sources.
 	Detach
 
-	// ^Refuse keeps the target alive as long as it has sources: Destroy does nothing and returns
+	// Refuse keeps the target alive as long as it has sources: Destroy does nothing and returns
 	// false. Sources that would be destroyed together with the target do not count. If a hook
 	// makes a new source of an entity that is already being destroyed, that source is detached.
 	Refuse

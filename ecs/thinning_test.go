@@ -139,7 +139,7 @@ func TestHistoryDense_TickNotHeld(t *testing.T) {
 	if a.w.Digest() != before {
 		t.Error("the world changed")
 	}
-	// ^Changes in merged ticks are reported together.
+	// Changes in merged ticks are reported together.
 	d, err := a.values.Since(ticks[5])
 	if err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ type World struct {
 	ticking      []interface{ endTick() } // Resources whose values change at the end of a tick.
 	groups       []*Group
 
-	// ^The frames, oldest first. The last one is open. A world without history, checkpoints and
+	// The frames, oldest first. The last one is open. A world without history, checkpoints and
 	// recorder has none.
 	frames         []frame
 	oldest         int // The position of the first frame that is not removed.

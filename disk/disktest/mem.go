@@ -25,7 +25,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// ErrShortWrite, given to [Mem.Fail], makes a write store half of its bytes before it fails. Other
+// ErrShortWrite is an error for [Mem.Fail]: a write stores half of its bytes before it fails. Other
 // calls fail without any effect.
 var ErrShortWrite = errors.New("disktest: no space left, half was written")
 

@@ -561,7 +561,7 @@ func TestQueue_ClientGone(t *testing.T) {
 	c.h.slow.turn <- struct{}{}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	// There is no body.
+	//nolint:bodyclose // There is no body.
 	_, err := c.http.Do(c.request(apiPath + "series?record=20&expr=alive").WithContext(ctx))
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 	// Other requests are not delayed.
