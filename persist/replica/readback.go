@@ -81,8 +81,8 @@ func (o *Owner) readBack(ctx context.Context, from link) (upto link, err error) 
 
 // A reading reads the entries of a log, and applies them to no files.
 type reading struct {
-	log   Log  // The last valid entry.
-	at    link // The last entry that counts.
+	log   Log
+	at    link // The last valid entry.
 	end   Position
 	begun bool // Whether the beginning of a store was read.
 	whole bool // Whether the end of a store was read, too.

@@ -330,7 +330,7 @@ func (s *sender) count(o *op) {
 }
 
 // fail records the error after which nothing can be sent, unless there is one already. It returns
-// the error that counts.
+// the recorded error.
 func (s *sender) fail(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,8 +375,8 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 			return 0, err
 		case errors.Is(err, errTrimmed): // Only an owner trims.
 			return 0, fmt.Errorf("replica: %w: the log was claimed, and trimmed behind position %d", persist.ErrLost, s.at[0].Position)
-		// The append continues an entry that the log lost, so the new entry is not valid.
 		case errors.As(err, &short):
+			// The append continues an entry that the log lost, so the new entry is not valid.
 			return 0, fmt.Errorf("replica: %w: %w", persist.ErrLost, err)
 		}
 		s.monitor.fail(cmp.Or(err, errOldAnswer))
@@ -490,8 +490,8 @@ func (s *sender) again(first, last Position) error {
 	for _, e := range s.recent[i:] {
 		at, err := s.log.Append(s.ctx, e.before.Position, encodeEntry(header{e.ID, e.before}, e.ops))
 		switch {
-		// As in look: the log may have the entry from an append whose answer was lost.
 		case errors.Is(err, ErrTaken):
+			// As in look: the log may have the entry from an append whose answer was lost.
 			if h, at, err := s.behind(e.before.Position); err != nil {
 				return err
 			} else if at == 0 {

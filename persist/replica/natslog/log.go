@@ -70,8 +70,8 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 				return err
 			}
 			return fmt.Errorf("%w: %s does not end at %d", replica.ErrTaken, l.subject, after)
-		// The stream has no leader at the moment, or was removed.
 		case errors.Is(err, jetstream.ErrNoStreamResponse):
+			// The stream has no leader at the moment, or was removed.
 			if _, gone := l.js.Stream(ctx, l.stream); errors.Is(gone, jetstream.ErrStreamNotFound) {
 				return gone
 			}
