@@ -66,8 +66,8 @@ func (g *gate) Publish(from, to string) error { return g.named(from, to, g.FS.Pu
 // Rename implements [disk.FS].
 func (g *gate) Rename(from, to string) error { return g.named(from, to, g.FS.Rename) }
 
-// named gives a file its name by calling the function name. If the log has files of such names,
-// named also sends the file.
+// named renames or publishes a file, by calling its last argument. If files of this name belong in
+// the log, named also sends the file.
 func (g *gate) named(from, to string, name func(from, to string) error) error {
 	s, err := g.write()
 	if err != nil {

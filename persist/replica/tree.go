@@ -84,7 +84,8 @@ func (t *tree) apply(o *op) error {
 	return nil
 }
 
-// keepRest sets aside what a file has here and not in the log. The caller then removes the file.
+// keepRest sets aside the bytes of a file that the log does not have. The caller then removes the
+// file.
 func (t *tree) keepRest(name string) error {
 	if size, known := t.sizes[name]; known {
 		return t.aside.keep(t, name, size)
@@ -186,8 +187,9 @@ func (t *tree) whole(o *op) error {
 	return err
 }
 
-// sameBeginning returns how many bytes of temp the file name begins with. size is the size of temp.
-// It returns -1 if the file name does not exist.
+// sameBeginning returns the length of the common prefix of two files of the store: an existing file,
+// and the temporary file with its new content, which has size bytes. It returns -1 if the first file
+// does not exist.
 func (t *tree) sameBeginning(name, temp string, size int64) (int64, error) {
 	old, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
