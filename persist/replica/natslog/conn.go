@@ -57,9 +57,9 @@ func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	return c.denied != subject
 }
 
-// leave moves nc to another server if no answer of a leader came for the time unheard. Entries that
-// came since the time since also count as an answer. It reports whether it moved nc. One move is
-// for all logs on nc, and each new server gets the same time.
+// leave moves nc to another server if no leader answered for the time unheard. It waits for the
+// same time after the moment since, and after the last move, so that each new server gets its
+// chance. It reports whether it moved nc. One move is for all logs on nc.
 func (c *connection) leave(nc *nats.Conn, since time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
