@@ -187,9 +187,8 @@ func (t *tree) whole(o *op) error {
 	return err
 }
 
-// sameBeginning returns the length of the common prefix of two files of the store: an existing
-// file, and the temporary file with its new content, which has size bytes. It returns -1 if the
-// first file does not exist.
+// sameBeginning returns the length of the common prefix of two files, name and temp. The
+// file temp has size bytes. The result is -1 if the other file does not exist.
 func (t *tree) sameBeginning(name, temp string, size int64) (int64, error) {
 	old, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
