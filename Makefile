@@ -20,6 +20,7 @@ SEED      ?= 1
 MUTANTS   ?= 200
 MODEL     ?=
 SUITETIME ?= 0.2s
+STRICT    ?= -strict -retry 2
 RACE      ?= ./ecs ./journal ./disk/... ./internal/parallel ./persist/...
 PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/wasm wasip1/wasm
 
@@ -160,9 +161,9 @@ fuzz: ## every fuzz target for FUZZTIME; each package is built once
 
 BUDGETS = -run '^$$' -bench '^BenchmarkBudget' -benchtime 1x -timeout 30m
 
-bench: ## every budget and what was measured; fails if one is over its limit by more than noise
+bench: ## every budget and what was measured; fails if one is over its limit by more than noise, and with STRICT= only says so
 	@{ go test $(BUDGETS) $(call having,BenchmarkBudget); cd persist/replica/natslog && go test $(BUDGETS) .; } | \
-		go run ./internal/benchtable -strict -limits internal/benchtable/limits.txt -retry 2
+		go run ./internal/benchtable $(STRICT) -limits internal/benchtable/limits.txt
 
 suites: ## the published suites, as the tables of docs/BENCHMARKS.md
 	@go test -run '^$$' -bench 'Go|Rust' -benchtime $(SUITETIME) -timeout 60m ./benchmarks | go run ./internal/benchtable -grid
