@@ -45,7 +45,7 @@ type Metrics struct {
 	PrunedBranches int // Branch tips that were removed with the journal.
 }
 
-// A counters holds the values of [Store.Metrics] that the journal does not count itself. The
+// counters holds the values of [Store.Metrics] that the journal does not count itself. The
 // goroutine of the world and that of the snapshot under way update it after each action. The lock
 // is held only for the update, and only the journal's lock is taken under it.
 type counters struct {

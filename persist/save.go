@@ -34,9 +34,8 @@ type SaveOptions struct {
 	Build bool
 }
 
-// optionalSaveOptions returns optionalSaveOptions only element of said, or optionalSaveOptions zero
-// SaveOptions.
-func optionalSaveOptions(said []SaveOptions) (o SaveOptions) {
+// onlyOptions returns the only element of said, or the zero SaveOptions without one.
+func onlyOptions(said []SaveOptions) (o SaveOptions) {
 	if len(said) > 1 {
 		panic("persist: two SaveOptions for one save; say all in one")
 	}
@@ -86,7 +85,7 @@ func SaveFS(ctx context.Context, files disk.FS, file string, w *ecs.World, o ...
 		return err
 	}
 	s := snap.Saved(w)
-	said := optionalSaveOptions(o)
+	said := onlyOptions(o)
 	s.Manifest.Compressed = said.Compress
 	if said.Build {
 		s.Manifest.SetBuild(build.Here())

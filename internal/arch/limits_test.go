@@ -26,7 +26,7 @@ var house = map[string]int{
 	"knot ecs":          20,
 	"methods":           4, // Files that contain the exported methods of a type.
 	"methods ecs.World": 8,
-	"lines":             600, // Lines with code in a file that is not generated.
+	"lines":             585, // Lines with code in a file that is not generated.
 	// Types of functional options; CONTRIBUTING describes the alternative.
 	"options": 0,
 	// Exported names in the package scope, including indexes, relations, events and as-of readers.

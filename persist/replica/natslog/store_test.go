@@ -178,7 +178,7 @@ func TestFollower_StreamMadeAgain(t *testing.T) {
 		claimed, err := second.Claim(background)
 		if err == nil {
 			p = claimed
-			break
+			continue
 		}
 		require.NoError(t, second.Close())
 		require.NoError(t, js.DeleteStream(background, "WORLDS"))
