@@ -12,7 +12,7 @@ import (
 type hasher[K comparable] struct {
 	seed  maphash.Seed
 	word  uint64 // A second seed.
-	words bool   // Keys are words: see isWord.
+	words bool   // Set if isWord is true for the type of keys.
 }
 
 func newHasher[K comparable]() hasher[K] {
@@ -20,7 +20,7 @@ func newHasher[K comparable]() hasher[K] {
 	return hasher[K]{seed, maphash.Comparable(seed, 0), t.Size() <= 8 && isWord(t)}
 }
 
-// of returns the hash of key. Its lowest bits are as well distributed as the others.
+// of returns the hash of key. Its low bits are as well distributed as its high bits.
 func (h *hasher[K]) of(key K) uint32 {
 	// A multiplication takes a third of the time of maphash.
 	if h.words {
@@ -43,8 +43,8 @@ func word[K comparable](key K) (w uint64) {
 	return w
 }
 
-// isWord reports whether two values of t are equal exactly if their bytes are equal. That holds for
-// integers, and for structs and arrays of integers.
+// isWord reports whether two values of t are equal exactly if their bytes are equal. This is the
+// case for integers, and for structs and arrays of integers.
 func isWord(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Bool,

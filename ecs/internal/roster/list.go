@@ -12,18 +12,18 @@ import (
 //
 //	chunks   | 3 7 9 | 12 40 | 41 77 78 |     at most 256 in each
 //
-// Insert and Remove cost O(log n) and the move of a part of a chunk. At the end, where most
-// entities are inserted, nothing is moved. The zero List is empty.
+// Insert and Remove cost O(log n) and the move of some entities within a chunk. At the end, where
+// most entities are inserted, no entities are moved. The zero List is empty.
 type List[E ~uint64] struct {
-	// All entities, if they fit in one chunk.
+	// All entities of a list that fits in one chunk.
 	only []E
-	// All entities otherwise. Most lists are short, so a pointer saves memory.
+	// All entities of a longer list. Most lists are short, so a pointer saves memory.
 	many *many[E]
 }
 
 type many[E ~uint64] struct {
 	n      int
-	chunks [][]E // No chunk is empty.
+	chunks [][]E // Every chunk has at least one entity.
 }
 
 const chunkMax = 256
@@ -52,8 +52,8 @@ func (l *List[E]) Chunk(i int) []E {
 	return l.many.chunks[i]
 }
 
-// Seek returns the position of the first entity whose index is at least index: its chunk, and its
-// place in the chunk. If there is no such entity, chunk is l.Chunks().
+// Seek returns the position of the first entity whose index is at least index. The position is a
+// chunk and a place in that chunk. If no entity has such an index, chunk is l.Chunks().
 func (l *List[E]) Seek(index uint32) (chunk, at int) {
 	if l.many == nil {
 		if at = place(l.only, index); at == len(l.only) {
@@ -67,7 +67,7 @@ func (l *List[E]) Seek(index uint32) (chunk, at int) {
 	return chunk, at
 }
 
-// chunkOf returns the first chunk whose last entity has at least this index.
+// chunkOf returns the position of the first chunk whose last entity has at least this index.
 func (m *many[E]) chunkOf(index uint32) int {
 	return sort.Search(len(m.chunks), func(i int) bool {
 		c := m.chunks[i]
@@ -95,7 +95,7 @@ func (l *List[E]) Insert(e E) {
 func (m *many[E]) insert(e E) {
 	m.n++
 	i := m.chunkOf(uint32(e))
-	if i == len(m.chunks) { // After all others.
+	if i == len(m.chunks) { // e comes after all other entities.
 		if i--; len(m.chunks[i]) == chunkMax {
 			m.chunks = append(m.chunks, append(make([]E, 0, chunkMax), e))
 			return

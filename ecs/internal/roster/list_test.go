@@ -15,8 +15,8 @@ func all(l *List[uint64]) (entities []uint64) {
 	return entities
 }
 
-// The test compares a list with a sorted slice while the list grows, shrinks to nothing and is
-// cleared.
+// The test compares a list with a sorted slice while entities are inserted and removed and the list
+// is cleared.
 func TestList_SameAsSlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l List[uint64]

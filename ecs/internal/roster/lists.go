@@ -2,9 +2,9 @@ package roster
 
 import "unsafe"
 
-// Lists is a hash table of non-empty lists of entities by key. Each list has a number, so a caller
-// can store which list contains an entity. Lists are stored by number, and a table of slots finds
-// the number for a key:
+// Lists is a hash table of non-empty lists of entities by key. Each list has a number. A caller can
+// store the number of the list that contains an entity. Lists are stored by number, and a table of
+// slots finds the number for a key:
 //
 //	slots   | – | 3 | 1 | – | 2 | – |     at the hash of the key, or after it
 //	lists   | k1: 7 12 | k2: 3 | k3: 41 78 |
@@ -13,7 +13,7 @@ import "unsafe"
 // slots move up, so the table needs no deletion marks. The zero Lists is empty.
 type Lists[K comparable, E ~uint64] struct {
 	lists []keyed[K, E]
-	// Numbers without a list.
+	// Numbers of removed lists, for reuse.
 	spare []uint32
 	// The length is 0 or a power of two.
 	slots []slot
@@ -27,7 +27,7 @@ type keyed[K comparable, E ~uint64] struct {
 
 type slot struct {
 	hash uint32
-	// The number plus 1, or 0 if the slot is free.
+	// The number of the list plus 1, or 0 if the slot is free.
 	next uint32
 }
 
@@ -50,8 +50,8 @@ func (m *Lists[K, E]) Of(key K) *List[E] {
 // Is reports whether list number i belongs to key.
 func (m *Lists[K, E]) Is(i uint32, key K) bool { return m.lists[i].key == key }
 
-// Insert adds e to the list of key and returns the number of the list. No entity in that list may
-// have the index of e. The key must be equal to itself, so NaN is not allowed.
+// Insert adds e to the list of key and returns the number of the list. No other entity in that list
+// may have the index of e. The key must be equal to itself, so NaN is not allowed.
 func (m *Lists[K, E]) Insert(key K, e E) (i uint32) {
 	if 2*(m.Len()+1) > len(m.slots) {
 		m.grow()
@@ -85,12 +85,12 @@ func (m *Lists[K, E]) Remove(i uint32, e E) {
 	}
 	m.free(m.find(l.key, m.hash.of(l.key)))
 	var none K
-	// The key may refer to memory.
+	// Clear the key, because it may refer to memory.
 	l.key = none
 	m.spare = append(m.spare, i)
 }
 
-// find returns the slot of key, or the free slot where key belongs.
+// find returns the position of the slot of key, or of the free slot where key belongs.
 func (m *Lists[K, E]) find(key K, hash uint32) int {
 	last := len(m.slots) - 1
 	for at := int(hash) & last; ; at = (at + 1) & last {
@@ -100,11 +100,11 @@ func (m *Lists[K, E]) find(key K, hash uint32) int {
 	}
 }
 
-// free clears the slot gap and closes the gap in the sequence of slots.
+// free clears the slot at gap and moves later slots up to close the gap.
 func (m *Lists[K, E]) free(gap int) {
 	last := len(m.slots) - 1
 	for at := (gap + 1) & last; m.slots[at].next != 0; at = (at + 1) & last {
-		// The entry's home slot is the gap or a slot before it.
+		// Move the slot if its home slot is the gap or a slot before the gap.
 		if home := int(m.slots[at].hash); (at-home)&last >= (at-gap)&last {
 			m.slots[gap] = m.slots[at]
 			gap = at

@@ -30,19 +30,19 @@ func TestIsWord(t *testing.T) {
 		assert.True(t, isWord(reflect.TypeOf(key)), "%T", key)
 	}
 	for _, key := range []any{
-		// 0 equals -0.
+		// 0 and -0 are equal but have different bytes.
 		float64(0),
 		struct {
 			A int8
 			B int32
-			// The padding between the fields is not compared.
+			// A comparison ignores the padding between the fields.
 		}{},
 		struct {
 			B int32
 			A int8
 		}{},
 		gap{},
-		// A pointer can be moved.
+		// The bytes of a pointer can change while it stays equal.
 		new(int),
 		"", [1]any{}, complex64(0),
 	} {
@@ -52,7 +52,7 @@ func TestIsWord(t *testing.T) {
 	assert.False(t, newHasher[[3]int32]().words, "no room in a word")
 }
 
-// Every byte of a key is part of its word.
+// The word of a key contains every byte of the key.
 func TestWord_Distinct(t *testing.T) {
 	t.Parallel()
 	differ(t, 8, func(i int, v uint8) (key [8]uint8) { key[i] = v; return key })
@@ -138,7 +138,7 @@ func TestLists_SameAsMap(t *testing.T) {
 	t.Run("other", func(t *testing.T) { sameAsAMap(t, func(i int) float64 { return float64(i) / 2 }) })
 }
 
-// Among this many keys some have equal hashes, except for a few seeds in a hundred.
+// With so many keys, some have equal hashes for nearly every seed.
 func TestLists_EqualHashes(t *testing.T) {
 	t.Parallel()
 	same := 0

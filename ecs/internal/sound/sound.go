@@ -1,12 +1,12 @@
-// Package sound holds parts of a world's state that were checked, in the form in which a world
-// stores them. Only this package can create them, so a world can use them without further checks:
+// Package sound holds checked data of a world, in the form in which a world stores it. Only this
+// package can create these values, so a world can use them without further checks:
 //
 //	registry   every index occurs once                             CheckRegistry ─▶ Registry
 //	sparse     entry i names a row, whose entity has index i       Registry.Sparse, Put ─▶ Sparse
 //	           and is alive
 //
-// If there are as many entries as rows, each row has an entry, and no entity has two rows.
-// Package raw exports both under its own names. Only package ecs reads their contents.
+// If there are as many entries as rows, each row has an entry, and no entity has two rows. Package
+// raw exports both types under other names. Only package ecs reads their contents.
 package sound
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// NoRow is an entry without a row.
+// NoRow is the value of an entry without a row.
 const NoRow = math.MaxUint32
 
 // A Registry is a checked registry of entities, with the row of each index.
@@ -27,7 +27,7 @@ type Registry struct {
 	rows        []uint32
 }
 
-// CheckRegistry checks a registry in which rows [0, alive) are alive and rows [alive, free) are
+// CheckRegistry checks a registry of entities. Rows [0, alive) must be alive and rows [alive, free)
 // free. The error says what is wrong. The caller must not change entities afterwards.
 func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 	total := len(entities)
@@ -37,7 +37,8 @@ func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 	rows := make([]uint32, total)
 	for r, e := range entities {
 		i := uint32(e)
-		// A row of 0 may mean that the index was not seen. Only entities[0] has row 0.
+		// The row 0 in rows[i] usually means that index i did not occur yet. Only the index of
+		// entities[0] has row 0.
 
 		if uint64(i) >= uint64(total) || rows[i] != 0 || r > 0 && i == uint32(entities[0]) || e>>32 == 0 {
 			return nil, fmt.Errorf("entities: row %d holds %dv%d, which is out of range or there twice", r, i, e>>32)
@@ -47,26 +48,26 @@ func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 	return &Registry{entities, alive, free, rows}, nil
 }
 
-// A Sparse is the sparse array of a storage. It contains the pages that were checked.
+// A Sparse is the sparse array of a storage. It contains the pages that Put has checked.
 type Sparse struct {
 	registry *Registry
 	entities []uint64
 	pages    []*track.Page
 	entries  []int // Number of entries of each page.
-	// Some entity is not alive.
+	// Set if an entity in a page is not alive.
 	dead atomic.Bool
 }
 
-// Sparse returns the sparse array for a storage with these entities, in dense order. No page is
-// checked yet. The caller must not change entities afterwards.
+// Sparse returns the sparse array for a storage with these entities, in dense order. The array has
+// no pages yet: see Put. The caller must not change entities afterwards.
 func (r *Registry) Sparse(entities []uint64) *Sparse {
 	pages := (len(r.rows) + track.PageMask) >> track.PageBits
 	return &Sparse{registry: r, entities: entities, pages: make([]*track.Page, pages), entries: make([]int, pages)}
 }
 
-// Put checks and copies a page, which holds the row of each index, or [NoRow]. It returns the
-// number of entries, and whether each entry names a row of its index. Several goroutines may call
-// it for different pages. It replaces a page that was put before.
+// Put checks and copies a page, which has the row of each index, or [NoRow]. It returns the number
+// of entries, and whether the entity of each row has the index of the entry. Goroutines may call
+// Put at the same time for different pages. A second Put replaces the page.
 func (s *Sparse) Put(page int, rows *[track.PageSize]uint32) (entries int, ok bool) {
 	if page >= len(s.pages) {
 		return 0, false
@@ -100,7 +101,7 @@ func (s *Sparse) Put(page int, rows *[track.PageSize]uint32) (entries int, ok bo
 	return entries, true
 }
 
-// RowsOf returns the row of each index if r was created from this registry.
+// RowsOf returns the row of each index if CheckRegistry created r from the same arguments.
 func RowsOf(r *Registry, entities []uint64, alive, free int) (rows []uint32, ok bool) {
 	if r == nil || !same(r.entities, entities) || r.alive != alive || r.free != free {
 		return nil, false
@@ -108,8 +109,8 @@ func RowsOf(r *Registry, entities []uint64, alive, free int) (rows []uint32, ok 
 	return r.rows, true
 }
 
-// PagesOf returns the pages of s if they are complete for these entities and all entities are alive
-// in r.
+// PagesOf returns the pages of s. ok is false unless the pages have an entry for each of these
+// entities and all of them are alive in r.
 func PagesOf(s *Sparse, r *Registry, entities []uint64) (pages []*track.Page, ok bool) {
 	if s == nil || s.registry != r || !same(s.entities, entities) || s.dead.Load() {
 		return nil, false
@@ -124,7 +125,7 @@ func PagesOf(s *Sparse, r *Registry, entities []uint64) (pages []*track.Page, ok
 	return s.pages, true
 }
 
-// same reports whether a and b share the same memory and length.
+// same reports whether a and b have the same memory and length.
 func same(a, b []uint64) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -9,8 +9,8 @@ import (
 
 func named(index, generation uint32) uint64 { return uint64(generation)<<32 | uint64(index) }
 
-// sample returns a registry of two pages. Its storage has every second living entity, in reverse
-// order.
+// sample returns a registry of two pages of indices. It also returns the entities of a storage:
+// every second living entity, in reverse order.
 func sample(t *testing.T) (r *Registry, entities []uint64) {
 	var all []uint64
 	for i := range uint32(track.PageSize + 10) {
@@ -28,7 +28,7 @@ func sample(t *testing.T) (r *Registry, entities []uint64) {
 	return r, entities
 }
 
-// put adds all pages for entities, and reports whether Put accepts each of them.
+// put calls Put for all pages of entities, and reports whether Put accepts each of them.
 func put(s *Sparse, entities []uint64) bool {
 	all := true
 	for page := range s.pages {
@@ -114,10 +114,10 @@ func TestPagesOf_Valid(t *testing.T) {
 	}
 }
 
-// The number of entries equals the number of rows, but one page was counted twice.
+// The number of entries equals the number of rows, because one page was counted twice.
 func TestPut_PageTwice(t *testing.T) {
 	r, entities := sample(t)
-	// Number of entities in the second page, which come first.
+	// Number of entities whose index is in the second page. They are the first ones.
 	half := 0
 	for uint32(entities[half])>>track.PageBits == 1 {
 		half++
@@ -149,8 +149,8 @@ func TestPut_PageTwice(t *testing.T) {
 
 func second(_ []*track.Page, ok bool) bool { return ok }
 
-// Entries of dead, stale or repeated entities name a row of their index. Only the check of the
-// whole array finds them.
+// Entries of dead, stale or repeated entities name a row of their index, so Put accepts them.
+// PagesOf finds them by the whole array.
 func TestPagesOf_DeadEntities(t *testing.T) {
 	for name, spoil := range map[string]func(r *Registry, entities []uint64){
 		"free":    func(r *Registry, entities []uint64) { entities[3] = r.entities[r.alive] },
@@ -174,7 +174,8 @@ func TestPut_OtherEntities(t *testing.T) {
 		"two rows swapped": func(e []uint64) []uint64 { e[0], e[5] = e[5], e[0]; return e },
 		"a row too many":   func(e []uint64) []uint64 { return append(e, named(1, 2)) },
 		"an index too many": func(e []uint64) []uint64 {
-			e[0] = named(uint32(len(r.rows)), 1) // In the last page, behind the last index.
+			// The index is in the last page, after the last index of the registry.
+			e[0] = named(uint32(len(r.rows)), 1)
 			return e
 		},
 	} {

@@ -9,19 +9,19 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// A boundaryRun runs random operations on a timeline that holds 8 to 64 boundaries at a time.
-// Neighbouring boundaries are released in the middle, while rows are added, removed and written.
+// A boundaryRun runs random operations on a timeline that retains 8 to 64 boundaries. It releases
+// neighbouring boundaries in the middle, while rows are added, removed and written.
 type boundaryRun struct {
 	*timeline
 	t       *testing.T
 	r       *rand.Rand
 	seed    uint64
-	want    int // The number of boundaries to hold, roughly.
+	want    int // The approximate number of boundaries to retain.
 	next    int
-	lastOps []string // The last operations.
+	lastOps []string // The most recent operations.
 }
 
-// keysHeld is the number of keys. More than 64 keys need several words of marks.
+// keysHeld is the number of possible keys. More than 64 rows need several words of marks.
 const keysHeld = 200
 
 func (h *boundaryRun) do(name string, do func() bool) bool {
@@ -34,13 +34,13 @@ func (h *boundaryRun) do(name string, do func() bool) bool {
 	return true
 }
 
-// fail reports err with the seed and the operations that repeat it.
+// fail stops the test with err, the seed and the most recent operations.
 func (h *boundaryRun) fail(err error) {
 	h.t.Helper()
 	h.t.Fatalf("seed %d, %d boundaries held, the last operations %s: %v", h.seed, len(h.frames), strings.Join(h.lastOps, ", "), err)
 }
 
-// grow adds up to n new keys.
+// grow adds up to n new keys to table 0.
 func (h *boundaryRun) grow(n int) bool {
 	return h.change(0, func(a *table) bool {
 		before := a.rows.N
@@ -54,7 +54,7 @@ func (h *boundaryRun) grow(n int) bool {
 	})
 }
 
-// shrink removes up to n rows, and writes other rows.
+// shrink removes up to n rows of table 0, and writes other rows.
 func (h *boundaryRun) shrink(n int) bool {
 	return h.change(0, func(a *table) bool {
 		before := a.rows.N
@@ -80,13 +80,13 @@ func (h *boundaryRun) clear() bool {
 	})
 }
 
-// writeRanges writes ranges of rows, some of which overlap.
+// writeRanges writes up to three ranges of rows of table 0. The ranges may overlap.
 func (h *boundaryRun) writeRanges() bool {
 	return h.change(0, func(a *table) bool {
 		for range min(3, a.rows.N) {
 			lo := h.r.IntN(a.rows.N + 1)
 			hi := lo + h.r.IntN(a.rows.N-lo+1)
-			if h.r.IntN(2) == 0 { // A block has 64 rows.
+			if h.r.IntN(2) == 0 { // Start at a block of 64 rows.
 				lo &^= 63
 			}
 			a.ready()
@@ -105,7 +105,7 @@ func (h *boundaryRun) addToOther() bool {
 	return h.change(1, func(a *table) bool { a.add(uint32(a.rows.N), 0); return true })
 }
 
-// releaseInTheMiddle releases up to four neighbours.
+// releaseInTheMiddle releases up to four neighbouring boundaries.
 func (h *boundaryRun) releaseInTheMiddle() bool {
 	k := h.r.IntN(len(h.frames))
 	some := false
@@ -133,7 +133,7 @@ func (h *boundaryRun) releaseOldest() bool {
 	return true
 }
 
-// checkNow checks the invariants of the tables.
+// checkNow checks the invariants of the tables' trackers.
 func (h *boundaryRun) checkNow() {
 	h.t.Helper()
 	err := h.checkTrackers()
@@ -147,8 +147,8 @@ func (h *boundaryRun) checkNow() {
 	}
 }
 
-// checkGone checks Since for released boundaries. It must return the changes since the next
-// boundary that is held.
+// checkGone checks the result of Since for released boundaries. Since must return the changes since
+// the next retained boundary.
 func (h *boundaryRun) checkGone(t *Tracker) error {
 	next := h.id + 1
 	for id, k := h.id+1, len(h.frames)-1; id > 0; id-- {
@@ -164,8 +164,8 @@ func (h *boundaryRun) checkGone(t *Tracker) error {
 	return nil
 }
 
-// step runs one random operation. Boundaries are added faster than they are released until there
-// are enough.
+// step runs one random operation. While fewer than h.want boundaries are retained, step adds
+// boundaries faster than it releases them.
 func (h *boundaryRun) step() {
 	some := 1 + h.r.IntN(20)
 	switch n := h.r.IntN(32); {
@@ -181,7 +181,8 @@ func (h *boundaryRun) step() {
 		h.do("write ranges", h.writeRanges)
 	case n < 23:
 		h.do("elsewhere", h.addToOther)
-	case n < 24 && len(h.frames) > h.want/2: // As a history does.
+	// A history of ticks also releases its oldest boundary.
+	case n < 24 && len(h.frames) > h.want/2:
 		h.do("release 0", func() bool { return h.release(0) })
 	case n < 27 && len(h.frames) > h.want/2:
 		h.do("release", h.releaseInTheMiddle)
@@ -194,13 +195,15 @@ func (h *boundaryRun) step() {
 		h.do("frame, pin", func() bool { return h.past == nil && h.push() && h.pin() })
 	case h.r.IntN(8) == 0:
 		h.do("release all but one", h.releaseOldest)
-	// Restore one of the newest boundaries. Otherwise no boundary would be held for long.
+	// Restore one of the newest boundaries. Restoring an old boundary would release too many
+	// others.
 	default:
 		h.do("restore", func() bool { return h.restore(max(0, len(h.frames)-1-h.r.IntN(6))) })
 	}
 }
 
-// restoreAll restores each boundary, the newest first, and writes between them.
+// restoreAll restores all boundaries in turn, the newest first. It sometimes removes rows in
+// between.
 func (h *boundaryRun) restoreAll() {
 	for k := len(h.frames) - 1; k >= 0; k-- {
 		h.do("restore", func() bool { return h.restore(k) })
@@ -235,8 +238,8 @@ func TestBoundaries_ReleasedInMiddle(t *testing.T) {
 	}
 }
 
-// Ten boundaries are set over rows that are cleared after the first. The rows of the oldest
-// boundary stay protected, whichever neighbours are released.
+// The test sets ten boundaries and clears all rows after the first one. The rows of the first
+// boundary stay protected, whichever later boundaries are released.
 func TestBoundaries_ProtectedRows(t *testing.T) {
 	for first := 1; first < 9; first++ {
 		for n := 1; first+n <= 9; n++ {

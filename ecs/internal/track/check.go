@@ -6,10 +6,12 @@ import (
 	"unsafe"
 )
 
-// Check returns an error if t, its columns or their logs are inconsistent. It also returns the
-// bytes that the logs hold. It is for tests. frameOf returns the frame with an id if that frame
-// lists t, or nil. undone is the number of undone frames that list t. If read is false and t has no
-// readers, no row may be protected beyond what the frames need.
+// Check returns an error if t, its columns or their logs are inconsistent. It also returns the size
+// of the logs in bytes. Check is for tests.
+//
+// frameOf returns the frame with an id if that frame lists t, or nil. undone is the number of
+// undone frames that list t. If read is false and t has no readers, Check also reports rows that
+// are protected although no frame needs them.
 func (t *Tracker) Check(frameOf func(id uint64) *Frame, undone int, read bool) (bytes int64, err error) {
 	if err := t.checkRecords(frameOf); err != nil {
 		return 0, err
@@ -77,7 +79,7 @@ func (t *Tracker) SavedRows() (rows []int) {
 	return rows
 }
 
-// savedIn returns the number of rows and chunks in logs[i].
+// savedIn returns the number of rows plus the number of chunks in logs[i].
 func (u *undoStack) savedIn(i int) int { return u.logs[i].rows() + len(u.logs[i].chunks) }
 
 // bareLog reports whether logs[i] exists and has no values.

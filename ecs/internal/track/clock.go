@@ -1,13 +1,13 @@
 // Package track stores rows that can be restored. Rows are elements of slices of any type. Columns
-// that change together save values before they are overwritten, so a restore costs time in
-// proportion to what was written. The package has no notion of entities and worlds.
+// that change together save values before they are overwritten. So the cost of a restore is
+// proportional to the number of written rows. The package is independent of entities and worlds.
 //
 //	Clock     the current span of writing and the open frame
 //	Frame     the trackers that changed between two boundaries
 //	Tracker   columns that change together, and their lengths; a record for each frame
 //	Column    rows, with a log of saved rows for each record
 //	Sparse    a column in pages, allocated on first use
-//	Past      a column at a past boundary, for a reader that takes its time
+//	Past      a column at a past boundary, for a slow reader
 //	News      the rows written since a reader last looked, with or without a frame
 //
 // Other packages find the written rows by [Tracker.Since], [Column.Saved] and [Spans.Read].
@@ -15,12 +15,13 @@ package track
 
 import "sync/atomic"
 
-// A Clock is the state that all trackers of a world share. Its owner advances it. Writes to rows
-// only read it, except for [Tracker.Open], which the first change of a tracker in a span calls.
+// A Clock is the state that all trackers of a world share. The owner of the clock advances it.
+// Writes to rows only read the clock, except for [Tracker.Open], which the first change of a
+// tracker in a span calls.
 type Clock struct {
 	// Serial number of the current span of writing. It only increases.
 	Span uint64
-	// The open frame, to which changes belong. If nil, nothing is saved.
+	// The open frame. Changes are saved in its logs. If nil, no values are saved.
 	Frame *Frame
 
 	// Undone is set while undone frames can be redone. The first change then calls End, which makes
@@ -28,7 +29,7 @@ type Clock struct {
 	Undone bool
 	End    func()
 
-	// Scratch space.
+	// Scratch space. Seen is empty between uses.
 	Seen RowSet
 	// Scratch space.
 	spans  []Span
@@ -36,17 +37,17 @@ type Clock struct {
 
 	// Number of calls of Tracker.Open.
 	opened uint64
-	// Bytes of the logs of all columns.
+	// Memory size of the logs of all columns.
 	bytes   atomic.Int64
 	columns int // Number of columns.
 	sparse  int // Number of sparse arrays.
 }
 
-// Bytes returns the bytes that the logs of all columns hold.
+// Bytes returns the memory size of the logs of all columns.
 func (c *Clock) Bytes() int64 { return c.bytes.Load() }
 
-// A Frame is the span between two boundaries. Each tracker that changed in the frame has a record
-// of it, with the data to go back to its start.
+// A Frame is the time between two boundaries. Each tracker that changed in the frame has a record
+// with the data to restore the start of the frame.
 type Frame struct {
 	ID uint64 // Increases from frame to frame.
 	// Bare is set if no restore will go back to the start of this frame. The logs then record which

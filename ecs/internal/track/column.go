@@ -6,19 +6,19 @@ import (
 	"unsafe"
 )
 
-// A mark records which rows of a block of 64 were saved since the tracker was last opened. Open
-// gives each mark period a serial number, span. A mark with another span is invalid, so marks need
-// no clearing.
+// A mark records which rows of a block of 64 were saved since the tracker was last opened. span is
+// the serial number of that call of Open. A mark with another span is invalid, so marks need no
+// clearing.
 type mark struct{ span, rows uint64 }
 
 // A Column is a slice of rows that can be restored. While a frame is open, the column saves the
 // value of each row before the first write in that frame.
 //
-//	Live   |  0  |  1  |  2  | ... | prot-1 | prot | ...      reads go here
+//	Live   |  0  |  1  |  2  | ... | prot-1 | prot | ...      reads use these rows
 //	         `--- saved before the first write ---'  `- free
 //
-// The saved values are in Log. Code that writes to Live calls Unsaved or one of the Touch methods
-// first.
+// The saved values are in Log. Code that writes to Live first calls Unsaved or one of the Touch
+// methods.
 //
 // Init initializes a Column. The Column must not be moved afterwards.
 type Column[T any] struct {
@@ -26,17 +26,17 @@ type Column[T any] struct {
 	// Set if copies of a row share memory.
 	Clone func(T) T
 	Log   Log
-	// Number of free rows in front of Live.
+	// Number of free rows before Live in its array.
 	front int
-	// Chunks for reuse by Past.
+	// Chunks that a Past has released and another Past can reuse.
 	past sync.Pool
 }
 
-// A Log is the part of a column that is independent of its row type: which rows are saved,
-// and the saved values.
+// A Log is the part of a column that is independent of its row type: which rows are saved, and the
+// saved values.
 //
-//	marks  one for 64 rows: which of them the open span has saved
-//	logs   per frame: runs of row numbers and the saved rows
+//	marks  one for each block of 64 rows: the rows that the open span has saved
+//	logs   one for each frame: runs of row numbers and the saved rows
 //
 // prot, the protected length, is the maximum length of the column at the start of any retained
 // frame. Rows below prot are saved even if they are above the current length, because a restore may
@@ -47,7 +47,7 @@ type Log struct {
 	marks []mark
 	span  uint64
 	prot  int
-	// The data pointer of the slice Live.
+	// The address of the data pointer of the slice Live.
 	live *unsafe.Pointer
 	// The number of the column among the columns of its clock.
 	number int
@@ -73,7 +73,7 @@ func (c *Column[T]) Init(clock *Clock, pointers bool) {
 		at := uintptr(0)
 		for _, r := range runs {
 			from := unsafe.Add(p, at*unsafe.Sizeof(zero))
-			// For a single row, a call of copy costs more than the assignment.
+			// For a single row, an assignment is faster than a call of copy.
 			if r.N == 1 {
 				c.Live[r.Row] = *(*T)(from)
 			} else {
@@ -106,10 +106,11 @@ func (c *Column[T]) Unsaved(i int) bool {
 	return m.span != c.Log.span || m.rows>>(uint(i)&63)&1 == 0
 }
 
-// Free reports whether no frame needs row i. It checks less than Unsaved and is faster.
+// Free reports whether row i can be written without saving it, because no frame needs it. Free
+// checks less than Unsaved and is faster.
 func (c *Column[T]) Free(i int) bool { return i >= c.Log.prot }
 
-// Touch must be called before row i is written. Hot callers contain its body instead.
+// Touch must be called before row i is written. Hot callers inline its body by hand.
 func (c *Column[T]) Touch(i int) {
 	if c.Unsaved(i) {
 		c.Save(i)
@@ -145,7 +146,9 @@ func (c *Column[T]) Overwrite(i int, v T) bool {
 	return true
 }
 
-// saveSlow implements Save for all cases.
+// saveSlow implements Save and covers the cases that the fast path does not.
+//
+// //go:noinline
 //
 //go:noinline
 func (c *Column[T]) saveSlow(i int) {
@@ -154,11 +157,11 @@ func (c *Column[T]) saveSlow(i int) {
 	}
 	c.Log.beforeSave(i, i+1)
 	if c.clones() {
-		// Marked after Clone, because Clone may panic.
+		// Mark the row after Clone, because Clone may panic.
 		v := c.Clone(c.Live[i])
 		c.Log.mark(i)
 		*(*T)(c.Log.placeSlow(i)) = v
-		c.Log.tip = full // The next row is cloned too.
+		c.Log.tip = full // Makes the next save call Clone too.
 		return
 	}
 	c.Log.mark(i)
@@ -167,7 +170,10 @@ func (c *Column[T]) saveSlow(i int) {
 	}
 }
 
-// Note reports row i to readers if no log is open. It returns whether that was the case.
+// Note marks row i and reports it to the readers if no log is open. It returns false if a log is
+// open.
+//
+// //go:noinline
 //
 //go:noinline
 func (l *Log) Note(i int) bool {
@@ -182,13 +188,13 @@ func (l *Log) Note(i int) bool {
 	return true
 }
 
-// clones reports whether rows are cloned when they are saved now.
+// clones reports whether saving a row now clones it.
 func (c *Column[T]) clones() bool { return c.Clone != nil && c.Log.top != nil && !c.Log.top.bare }
 
-// mark marks row i as saved.
+// mark marks row i as saved in the open span.
 func (l *Log) mark(i int) { l.markOf(i).rows |= 1 << (uint(i) & 63) }
 
-// markOf returns the mark of row i for the open span. i must be below prot.
+// markOf returns the mark of row i's block for the open span. i must be below prot.
 func (l *Log) markOf(i int) *mark {
 	m := (*mark)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(l.marks)), uintptr(i)>>6*unsafe.Sizeof(mark{})))
 	if m.span != l.span {
@@ -197,7 +203,7 @@ func (l *Log) markOf(i int) *mark {
 	return m
 }
 
-// row returns the address of row i.
+// row returns the address of live row i.
 func (l *Log) row(i int) unsafe.Pointer { return unsafe.Add(*l.live, uintptr(i)*l.width) }
 
 // TouchRange must be called before rows [lo, hi) are written.
@@ -209,13 +215,13 @@ func (c *Column[T]) TouchRange(lo, hi int) {
 		c.Log.saveRange(lo, hi)
 		return
 	}
-	// One at a time, because Clone may panic.
+	// Save one row at a time, because Clone may panic.
 	for ; lo < hi; lo++ {
 		c.Touch(lo)
 	}
 }
 
-// TouchRows calls Touch for every bit i that is set in words, with row base+rows[i]. It skips bits
+// TouchRows calls Touch for row base+rows[i], for every bit i that is set in words. It skips bits
 // for which rows[i] is NoRow.
 func (c *Column[T]) TouchRows(words []uint64, rows []uint32, base int) {
 	if c.Log.prot == 0 {
@@ -248,9 +254,8 @@ func notNone(r uint32) int {
 	return 1
 }
 
-// TouchEach is Touch for the first n of rows, which may repeat. It reads the marks of all rows
-// before it copies a row. So the cache misses overlap, which they would not in a loop of Touch. It
-// overwrites rows.
+// TouchEach calls Touch for the first n of rows, which may repeat. It reads the marks of all rows
+// before it copies a row, so their cache misses overlap. TouchEach changes the contents of rows.
 func (c *Column[T]) TouchEach(rows *[64]uint32, n int) {
 	if c.Log.prot > 0 {
 		c.touchEach(rows, n)
@@ -259,7 +264,7 @@ func (c *Column[T]) TouchEach(rows *[64]uint32, n int) {
 
 func (c *Column[T]) touchEach(rows *[64]uint32, n int) {
 	if c.clones() {
-		// One at a time, because Clone may panic.
+		// Save one row at a time, because Clone may panic.
 		for _, r := range rows[:n] {
 			c.Touch(int(r))
 		}
@@ -277,8 +282,8 @@ func (c *Column[T]) touchEach(rows *[64]uint32, n int) {
 	}
 }
 
-// markEach marks the first n of rows. It moves the rows that were unmarked to the front and returns
-// their number.
+// markEach marks the first n of rows as saved. It moves the rows that were unmarked to the front of
+// rows and returns their number.
 func (l *Log) markEach(rows *[64]uint32, n int) (fresh int) {
 	marks, span, prot := l.marks, l.span, l.prot
 	for _, r := range rows[:n] {
@@ -299,9 +304,9 @@ func (l *Log) markEach(rows *[64]uint32, n int) (fresh int) {
 	return fresh
 }
 
-// FetchRows reads a byte of each of rows that exists, to bring the rows into the cache. It visits
-// the rows one by one. Finding them by counting trailing zeros can be slow. BSF keeps its target if
-// its input is zero, so each count can wait for the one before.
+// FetchRows reads a byte of each existing row in rows, to bring the rows into the cache. It visits
+// the rows one by one, because counting trailing zeros can be slow. BSF keeps its target if its
+// input is zero, so each count can wait for the one before.
 func (c *Column[T]) FetchRows(rows []uint32) (sum byte) {
 	if c.empty() {
 		return 0
@@ -320,8 +325,8 @@ func (c *Column[T]) empty() bool {
 	return unsafe.Sizeof(zero) == 0
 }
 
-// skip returns the first row from lo on whose block of 64 is not completely saved. Usually all rows
-// of [lo, hi) are saved.
+// skip returns the first row from lo on whose block of 64 rows is not completely saved. It is a
+// shortcut for ranges in which all rows are saved.
 func (l *Log) skip(lo, hi int) int {
 	for lo&63 == 0 && lo+64 <= hi && l.marks[lo>>6] == (mark{l.span, ^uint64(0)}) {
 		lo += 64
@@ -332,7 +337,7 @@ func (l *Log) skip(lo, hi int) int {
 // saveRange saves the rows of [lo, hi) that the span has not yet saved. It makes one copy for each
 // run of such rows.
 func (l *Log) saveRange(lo, hi int) {
-	// Rows [from, lo) are to be saved.
+	// Rows [from, lo) are still to be saved.
 	from := lo
 	for lo < hi {
 		end := min(lo|63+1, hi)
@@ -370,7 +375,7 @@ func (l *Log) saveRows(lo, hi int) {
 	}
 }
 
-// open makes the newest log the open one and starts new marks.
+// open starts a new set of marks and makes the newest log the open one.
 func (l *Log) open(marks uint64, prot int) {
 	l.span, l.prot = marks, l.pick(prot)
 	l.reserve(l.prot)
@@ -401,9 +406,9 @@ func swapRows[T any](a, b []T) {
 	}
 }
 
-// Saved calls f for the contents of the logs from k on, oldest first; there may be none. f gets
-// runs and the saved values of their rows, one after the other. A bare log has no values. Each
-// large row is passed once, in ascending order. The slices are valid until f returns.
+// Saved calls f for the contents of the logs from position k on, oldest first. f gets runs and the
+// saved values of their rows, one after the other. A bare log has no values. Each large row is
+// passed once, in ascending order. The slices are valid until f returns.
 func (c *Column[T]) Saved(k int, f func(runs []Run, values []T)) {
 	if c.Log.pieces > 1 {
 		var large Spans
@@ -427,7 +432,7 @@ func (l *Log) SavedRuns(k int, f func(runs []Run)) {
 	})
 }
 
-// Memory is the memory of a column in bytes, without its rows.
+// Memory is the memory size of a column in bytes, without its rows.
 type Memory struct {
 	Marks int64
 	// Bytes of the logs.

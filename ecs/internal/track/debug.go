@@ -2,8 +2,7 @@
 
 package track
 
-// Protected returns the number of rows of t that must be saved before a write in the span that
-// begins.
+// Protected returns the number of rows of t that must be saved before a write in the coming span.
 func (t *Tracker) Protected() int {
 	k, f := len(t.recs), t.clock.Frame
 	switch {

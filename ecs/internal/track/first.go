@@ -3,20 +3,22 @@ package track
 import "unsafe"
 
 // SaveMember saves the values that are overwritten when a member is added at row i. These are row i
-// of dense, row i of data, and the entry of index e in page p. It skips values that are already
-// saved. The three saves are written out in one body, because a call for each would cost more than
-// the save.
+// of dense, row i of data, and the entry of index e in page p. SaveMember skips values that are
+// already saved. It contains the code of the three saves, because a call for each would cost more
+// than the save.
 //
-// Rows of data must be plain: without pointers and without Clone. Rows of dense have 8 bytes. Every
-// write of a row of dense also writes the row of data. So if the row of dense is already saved, the
-// row of data is saved too and needs no test.
+// Rows of data must have no pointers and no Clone. Rows of dense have 8 bytes. Every write of a row
+// of dense also writes the row of data. So if the row of dense is already saved, the row of data is
+// saved too and needs no test.
+//
+// //go:noinline
 //
 //go:noinline
 func SaveMember(dense, data *Log, s *Sparse, p *Page, e uint32, i int) {
 	if bit := uint64(1) << (uint(i) & 63); i < dense.prot {
 		if m := dense.markOf(i); m.rows&bit == 0 {
 			m.rows |= bit
-			if i < data.prot { // A tag has no log of rows.
+			if i < data.prot { // The log of a tag protects no rows.
 				if m := data.markOf(i); m.rows&bit == 0 {
 					m.rows |= bit
 					if tip := data.tip; tip.ready() && tip.note(uint32(i), true) {

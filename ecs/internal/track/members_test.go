@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A memberTable is a sparse set with plain values, whose first writes go through SaveMember and
-// Overwrite.
+// A memberTable is a sparse set of plain values. It makes the first write of a row by SaveMember
+// and Overwrite.
 type memberTable[T comparable] struct {
 	rows   Tracker
 	dense  Column[uint64]
@@ -66,9 +66,9 @@ func (a *memberTable[T]) remove(row int) {
 	a.rows.N--
 }
 
-// Restoring a frame restores all rows of the frame, whatever was added and removed since. Rows fill
-// several chunks of the logs, and sparse entries are in several pages. Some cases have only a few
-// of both.
+// Restoring a frame restores all of its rows, whatever was added and removed since. The test fills
+// several chunks of the logs and several pages of sparse entries. Some cases need only a few rows
+// and entries.
 func TestMembers_Restored(t *testing.T) {
 	testMembersRestored(t, func(i int) uint64 { return uint64(i) })
 	testMembersRestored(t, func(i int) [2]uint64 { return [2]uint64{uint64(i), ^uint64(i)} })
@@ -106,7 +106,7 @@ func testMembersRestored[T comparable](t *testing.T, value func(i int) T) {
 				case a.rows.N > 0 && rng.IntN(4) == 0:
 					a.set(row, value(rng.Int()))
 				default:
-					a.add(uint32(step<<11|i), value(rng.Int())) // A new key each time.
+					a.add(uint32(step<<11|i), value(rng.Int())) // Each step adds a new key.
 				}
 				if rng.IntN(500) == 0 {
 					a.ready()
@@ -138,7 +138,8 @@ func testMembersRestored[T comparable](t *testing.T, value func(i int) T) {
 	}
 }
 
-// Rows that are exchanged in pairs are restored, whether or not they are consecutive in the log.
+// Rows that were swapped in pairs are restored. The rows of a pair are consecutive in the log in
+// some cases only.
 func TestRows_ExchangedRestored(t *testing.T) {
 	const rows = 500
 	for seed := range uint64(20) {
@@ -180,8 +181,7 @@ func TestRows_ExchangedRestored(t *testing.T) {
 	}
 }
 
-// The dirty set of a reader gets every row that is written, with and without a frame, and no other
-// row.
+// The News of a reader contains exactly the written rows, with and without an open frame.
 func TestDirtySet_FirstWrites(t *testing.T) {
 	const rows = 300
 	clock := Clock{Span: 1}

@@ -13,7 +13,7 @@ import (
 var depth = flag.Int("depth", deep.Or(5, 6), "operations in the sequences that the exhaustive model tries")
 
 // A tile is a large row of five pieces, computed from the value of its row. A new value changes two
-// of the pieces.
+// of the five pieces.
 type tile [40]uint64
 
 func tileOf(v []int) (t tile) {
@@ -22,9 +22,9 @@ func tileOf(v []int) (t tile) {
 	return t
 }
 
-// A table uses all kinds of columns that the package has. It has keys, values with shared memory,
-// large rows that follow from the values, and a sparse array from keys to rows. A world has many
-// such tables.
+// A table has all kinds of columns of the package. It has keys, values that share memory when
+// copied, large rows computed from the values, and a sparse array from keys to rows. A world has
+// many such tables.
 type table struct {
 	rows   Tracker
 	keys   Column[uint32]
@@ -45,7 +45,7 @@ func (a *table) init(c *Clock) {
 	a.rows.Settle = a.settle
 }
 
-// settle clears the values that no undo can restore, as a storage does.
+// settle clears the values that no restore or redo needs, as a storage does.
 func (a *table) settle() {
 	if lo := max(a.rows.N, a.rows.Prot); lo < len(a.values.Live) && !a.rows.clock.Undone {
 		clear(a.values.Live[lo:])
@@ -109,7 +109,8 @@ func (a *table) remove(row int) {
 func (a *table) write(row int) {
 	a.ready()
 	a.values.Touch(row)
-	a.values.Live[row][0]++ // In place: a log that shared the slice would change too.
+	// Writes in place, so a saved value that shared the slice would change too.
+	a.values.Live[row][0]++
 	a.tiles.Touch(row)
 	a.tiles.Live[row] = tileOf(a.values.Live[row])
 }
@@ -144,7 +145,8 @@ func (a *table) copyRows() (c tableCopy) {
 	return c
 }
 
-// String shows c, and the tiles that do not follow from their values.
+// String returns the keys, the values, and the tiles that differ from the tile computed from their
+// value.
 func (c tableCopy) String() string {
 	s := fmt.Sprint(c.keys, c.values)
 	for row, t := range c.tiles {
@@ -155,22 +157,23 @@ func (c tableCopy) String() string {
 	return s
 }
 
-// A timeline is a list of frames over two tables. It does what the frames of a world do.
+// A timeline is a list of frames over two tables. It uses the trackers like the history of a world
+// does.
 type timeline struct {
 	clock   Clock
 	tables  [2]table
 	frames  []*Frame
-	states  [][2]tableCopy // At the start of each frame.
+	states  [][2]tableCopy // The tables at the start of each frame.
 	forward []*Frame
-	undone  [][2]tableCopy // At the end of each forward frame.
+	undone  [][2]tableCopy // The tables at the end of each frame in forward.
 	now     [2]tableCopy   // The expected content of the tables.
 	id      uint64
 	bare    bool
-	read    bool // A past has been held at some time.
+	read    bool // Set once a pastTable was created.
 	past    *pastTable
 }
 
-// A pastTable reads table 0 as it was at the start of frame id.
+// A pastTable reads table 0 in its state at the start of frame id.
 type pastTable struct {
 	id     uint64
 	keys   *Past[uint32]
@@ -221,7 +224,7 @@ func (l *timeline) releasePast() {
 	l.tables[0].rows.Unprotect()
 }
 
-// absorb makes the past take over the rows that the open frame saved.
+// absorb adds the rows that the open frame saved to the pastTable.
 func (l *timeline) absorb() {
 	if l.past == nil {
 		return
@@ -247,7 +250,7 @@ func (l *timeline) restore(k int) bool {
 		return false
 	}
 	l.absorb()
-	// Undone frames do not follow from the restored state.
+	// Undone frames cannot be redone on another state.
 	if k < len(l.frames)-1 || fmt.Sprint(l.states[k]) != fmt.Sprint(l.now) {
 		l.end()
 	}
@@ -336,11 +339,11 @@ func (l *timeline) pin() bool {
 	l.past = &pastTable{l.top().ID, NewPast(&a.keys, a.rows.N), NewPast(&a.values, a.rows.N), NewPast(&a.tiles, a.rows.N), l.now[0]}
 	l.read = true
 	a.rows.Protect(a.rows.Lengths)
-	l.clock.Span++ // Trackers that were opened before do not know the pin.
+	l.clock.Span++ // So trackers that are already open call Open again and see the protected rows.
 	return true
 }
 
-// change applies f to table i, and takes the result as the expected content.
+// change applies f to table i and records the result as the expected content.
 func (l *timeline) change(i int, f func(a *table) bool) bool {
 	if !f(&l.tables[i]) {
 		return false
@@ -375,7 +378,7 @@ func (l *timeline) check() error {
 	return l.checkTrackers()
 }
 
-// checkSince reads an older state of a from its logs, as deltas do.
+// checkSince reads an older state of a from its logs, as deltas do, and compares it with want.
 func (l *timeline) checkSince(a *table, k int, want tableCopy) error {
 	from, before, changed := a.rows.Since(l.frames[k].ID)
 	if !changed {
@@ -427,7 +430,8 @@ func (l *timeline) checkSince(a *table, k int, want tableCopy) error {
 	return nil
 }
 
-// checkThen reads a as it was at the start of frame id or, if the frame is undone, at its end.
+// checkThen compares a with want at the start of frame id. If ahead is set, the frame is undone and
+// checkThen uses its end.
 func checkThen(a *table, id uint64, ahead bool, want tableCopy) error {
 	then := NewThen(&a.rows, &a.values.Log, &a.tiles.Log)
 	then.CatchUp(id, ahead)
@@ -485,7 +489,7 @@ func (l *timeline) checkTrackers() error {
 	return nil
 }
 
-// An operation returns false if it would change nothing.
+// An operation returns false if it has no effect in the current state.
 type operation struct {
 	name string
 	do   func(l *timeline) bool
@@ -556,7 +560,7 @@ func operations(keys []uint32, frames int) (list []operation) {
 	return list
 }
 
-// The keys include one in another page, and the last one before it.
+// The keys include the last one of a page and the first one of the next page.
 var keys = []uint32{1, PageSize - 1, PageSize}
 
 func TestModel_EveryOrder(t *testing.T) {
@@ -602,12 +606,12 @@ func names(sequence []operation) (list []string) {
 	return list
 }
 
-// frequentOps lists operations that make other operations possible.
+// frequentOps lists operations to run more often, because they enable other operations.
 var frequentOps = []string{"frame", "frame", "undo", "redo", "pin", "clear", "release 0"}
 
 func TestModel_RandomOrders(t *testing.T) {
 	t.Parallel()
-	many := make([]uint32, 200) // Enough for several marks, runs and chunks.
+	many := make([]uint32, 200) // Enough rows for several marks, runs and chunks.
 	for i := range many {
 		many[i] = uint32(i * 43)
 	}
@@ -619,7 +623,8 @@ func TestModel_RandomOrders(t *testing.T) {
 		for range 400 {
 			o := all[r.IntN(len(all))]
 			if r.IntN(3) == 0 {
-				o = all[len(all)-15+r.IntN(15)] // Neither an addition nor a removal.
+				// Pick an operation that neither adds nor removes rows.
+				o = all[len(all)-15+r.IntN(15)]
 			}
 			if name := frequentOps[r.IntN(len(frequentOps))]; r.IntN(4) == 0 {
 				o = all[slices.IndexFunc(all, func(o operation) bool { return o.name == name })]

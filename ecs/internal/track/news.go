@@ -4,11 +4,11 @@ package track
 // with and without an open frame:
 //
 //	words     | 0 0 0 0 | 0 1 1 0 | 0 0 0 0 | 1 0 0 0 |     a bit for each row below seen
-//	touched     1 3                                          the words that are not 0
+//	touched     1 3                                          the indices of the non-zero words
 //	seen      the number of rows at the last look; rows above it are not reported
 //
-// Rows [seen, N) are new to the reader. Rows [N, seen) are gone. A written row below both has its
-// bit set. [Tracker.Follow] returns a News.
+// Rows [seen, N) were added since the last look. Rows [N, seen) were removed. A row below both that
+// was written has its bit set. [Tracker.Follow] returns a News.
 //
 // Rows are reported when they are saved or restored. So no write is reported twice, and a reader
 // adds a cost to the first write of a row after each look.
@@ -23,21 +23,22 @@ type News struct {
 // Any reports whether a row may have been written, added or removed.
 func (n *News) Any() bool { return len(n.touched) > 0 || n.seen != n.t.N || n.all }
 
-// All reports whether all rows were replaced. Then no row has a bit, and seen is 0.
+// All reports whether all rows were replaced. If so, no bit of a row is set and seen is 0.
 func (n *News) All() bool { return n.all }
 
-// Len returns the number of words with written rows. A word covers 64 rows.
+// Len returns the number of words that have written rows. A word covers 64 rows.
 func (n *News) Len() int { return len(n.touched) }
 
-// Word returns the first row of the i-th word with written rows, and a bit for each written row.
-// Words come in the order of their first write, each at most once. Some of their rows may be gone.
+// Word returns the first row of the i-th word that has written rows, and a bit for each written
+// row. Words are in the order of their first write, each at most once. Some of the rows may be
+// removed since.
 func (n *News) Word(i int) (row int, written uint64) {
 	w := n.touched[i]
 	return int(w) << 6, n.words[w]
 }
 
-// Order sorts the words by row, unless the sort would cost more than O(Len). Rows are then read in
-// memory order.
+// Order sorts the words by row, unless the sort would cost more than O(Len). The reader then visits
+// the rows in memory order.
 func (n *News) Order() {
 	if len(n.touched) < len(n.words)/16 {
 		return
@@ -50,8 +51,8 @@ func (n *News) Order() {
 	}
 }
 
-// Looked clears the reported rows. Rows are reported again at their next write. Pointers to rows
-// that were handed out before are no longer valid.
+// Looked clears the reported rows, so the next write of a row is reported again. Callers must not
+// write through row pointers that they got before this call.
 func (n *News) Looked() {
 	n.forget()
 	n.all, n.seen = false, n.t.N
@@ -61,7 +62,8 @@ func (n *News) Looked() {
 	n.t.Span |= stale
 }
 
-// stale is a bit that no span of a clock has. A tracker with this bit is opened by the next change.
+// stale is a bit that is never set in a span of a clock. With this bit in its Span, a tracker is
+// opened by the next change.
 const stale = 1 << 63
 
 func (n *News) forget() {
@@ -77,8 +79,10 @@ func (n *News) replaced() {
 	n.all, n.seen = true, 0
 }
 
-// report passes rows [lo, hi) to all readers. It is not inlined, so that the callers' test for
-// readers stays small enough to be inlined.
+// report passes rows [lo, hi) to all readers. It is not inlined, so its callers stay small enough
+// to be inlined.
+//
+// //go:noinline
 //
 //go:noinline
 func (u *undoStack) report(lo, hi int) {
@@ -87,7 +91,7 @@ func (u *undoStack) report(lo, hi int) {
 	}
 }
 
-// add records rows [lo, hi), which may be empty.
+// add records rows [lo, hi) as written. The range may be empty.
 func (n *News) add(lo, hi uint32) {
 	for lo < hi {
 		w, end := lo>>6, min(lo|63+1, hi)
@@ -99,7 +103,7 @@ func (n *News) add(lo, hi uint32) {
 	}
 }
 
-// addRow records a single row.
+// addRow records a single row as written.
 func (n *News) addRow(row uint32) {
 	if int(row) < n.seen {
 		w := &n.words[row>>6]

@@ -5,10 +5,11 @@ import (
 	"sync"
 )
 
-// groupRows is the number of rows of a [Past] that are copied and released together.
+// groupRows is the number of consecutive rows of a [Past] that are copied and released together.
 const groupRows = 4096
 
-// A Past is a column at a boundary, for a slow reader that works while the column goes on.
+// A Past gives a slow reader the rows of a column at a boundary while the column continues to
+// change.
 //
 //	frame 8 saves rows   frame 9 saves rows   now
 //	        |                   |
@@ -17,33 +18,34 @@ const groupRows = 4096
 //	group 0  | runs |       |                        copied over the live rows
 //	group 1  | runs ... ----+
 //
-// A Past does not retain its frame. It must Absorb the logs of every frame after the boundary,
-// oldest first, before the frame is dropped. Rows up to the length at the boundary must be
-// protected: see [Tracker.Protect].
+// A Past does not retain its frame. Its owner must call Absorb for the logs of every frame after
+// the boundary, oldest first, before the frame is dropped. Rows up to the length at the boundary
+// must be protected: see [Tracker.Protect].
 type Past[T any] struct {
 	column *Column[T]
-	// A chunk is nil when no group refers to it any more.
+	// All chunks. A chunk is replaced by nil once no group refers to it.
 	store []*pastChunk[T]
 	room  int // Capacity of a chunk, in values.
-	// Entries are nil until rows of the group are saved.
+	// One entry per group, nil until rows of the group are saved.
 	groups []*pastGroup
-	left   int // Number of groups that are not done.
+	left   int // Number of groups that are still needed.
 
-	lo, hi int // The staged rows.
-	// The group that scratch holds, or -1.
+	lo, hi int // The rows that Stage selected.
+	// The group whose rows are in scratch, or -1.
 	laid    int
 	scratch []T
 }
 
-// A pastChunk holds saved values of any groups. Chunks are recycled and never grow, so a saved
-// value is not copied again. The code that saves rows only waits for the memory of one chunk.
+// A pastChunk holds saved values of one or more groups. Chunks are recycled and never grow, so a
+// saved value is not copied again. A writer that saves rows waits at most for the allocation of one
+// chunk.
 type pastChunk[T any] struct {
 	values []T
-	// Number of values that belong to groups that are not done.
+	// Number of values that belong to groups that are still needed.
 	used int
 }
 
-// A pastGroup records which of 4096 rows were saved, and where their oldest values are.
+// A pastGroup records which of 4096 rows were saved, and where their oldest values are stored.
 type pastGroup struct {
 	saved [groupRows / 64]uint64
 	runs  []pastRun
@@ -57,22 +59,22 @@ type pastRun struct {
 	at uint32
 }
 
-// doneGroup marks groups that are done.
+// doneGroup is the entry for groups that are no longer needed.
 var doneGroup = new(pastGroup)
 
 // pastGroups holds groups for reuse.
 var pastGroups = sync.Pool{New: func() any { return new(pastGroup) }}
 
-// NewPast returns a Past of the first rows of c at this moment.
+// NewPast returns a Past of the first rows rows of c in their current state.
 func NewPast[T any](c *Column[T], rows int) *Past[T] {
 	room := min(maxChunkRows, chunkBytes/max(1, int(c.Log.width)), rows)
 	return &Past[T]{column: c, room: max(1, room), left: groupsOf(rows)}
 }
 
-// groupsOf returns the number of groups that the given number of rows takes.
+// groupsOf returns the number of groups for the given number of rows.
 func groupsOf(rows int) int { return (rows + groupRows - 1) / groupRows }
 
-// group returns group g, or nil if the group is done.
+// group returns group g, or nil if the group is no longer needed.
 func (p *Past[T]) group(g int) *pastGroup {
 	for g >= len(p.groups) {
 		p.groups = append(p.groups, nil)
@@ -86,7 +88,7 @@ func (p *Past[T]) group(g int) *pastGroup {
 	return p.groups[g]
 }
 
-// Absorb copies from the column's logs, from k on, the rows that p does not have yet.
+// Absorb copies rows from the column's logs, from position k on. It skips rows that p already has.
 func (p *Past[T]) Absorb(k int) {
 	if p.column.empty() {
 		return
@@ -105,7 +107,7 @@ func (p *Past[T]) Absorb(k int) {
 	})
 }
 
-// add adds those values, for row and the rows after it, that g does not have yet.
+// add adds the values of row and the rows after it. It skips rows that g already has.
 func (p *Past[T]) add(g *pastGroup, row int, values []T) {
 	for end := row + len(values); row < end; {
 		n := g.same(row, end)
@@ -116,33 +118,33 @@ func (p *Past[T]) add(g *pastGroup, row int, values []T) {
 	}
 }
 
-// keep adds the values of row and the rows after it. g must not have any of them.
+// keep adds the values of row and the rows after it. g must have none of these rows.
 func (p *Past[T]) keep(g *pastGroup, row int, values []T) {
 	for len(values) > 0 {
 		c, at := p.tail()
 		n := min(len(values), p.room-len(c.values))
 		kept := append(c.values, values[:n]...)
-		// A value in a log can become a live row again.
+		// A restore can make the value in the log a live row again, so clone it.
 		if clone := p.column.Clone; clone != nil {
 			for i, v := range values[:n] {
 				kept[len(c.values)+i] = clone(v)
 			}
 		}
 		g.note(row, n, uint32(at), len(c.values) > 0)
-		// After all clones, because clone may panic.
+		// Update the chunk after all calls of clone, because clone may panic.
 		c.values = kept
 		c.used += n
 		row, values = row+n, values[n:]
 	}
 }
 
-// tail returns the chunk for the next value, which has space for at least one, and the position of
-// that value.
+// tail returns a chunk with space for at least one value, and the position of the next value.
 func (p *Past[T]) tail() (c *pastChunk[T], at int) {
 	k := len(p.store) - 1
 	if k < 0 || p.store[k] == nil || len(p.store[k].values) == p.room {
 		c, _ = p.column.past.Get().(*pastChunk[T])
-		// The column was smaller when this chunk was allocated.
+		// A recycled chunk may be too small, because the column had fewer rows when it was
+		// allocated.
 		if c == nil || cap(c.values) < p.room {
 			c = &pastChunk[T]{values: make([]T, 0, p.room)}
 		}
@@ -157,8 +159,8 @@ func (p *Past[T]) at(r pastRun) []T {
 	return p.store[int(r.at)/p.room].values[at : at+int(r.n)]
 }
 
-// note records n rows from row on, whose values are at position at. behind is false for the first
-// values of a chunk.
+// note records n rows from row on, whose values are at position at. behind is false if the values
+// are the first ones of a chunk.
 func (g *pastGroup) note(row, n int, at uint32, behind bool) {
 	k, r := len(g.runs)-1, pastRun{uint16(row), uint16(n), at}
 	if behind && k >= 0 && g.runs[k].joins(r) {
@@ -171,12 +173,13 @@ func (g *pastGroup) note(row, n int, at uint32, behind bool) {
 	}
 }
 
-// joins reports whether next continues r, in its rows and in its values.
+// joins reports whether next continues r, both in its rows and in the positions of its values.
 func (r pastRun) joins(next pastRun) bool {
 	return r.row+r.n == next.row && r.at+uint32(r.n) == next.at
 }
 
-// same returns how many rows, from row to at most end, are all saved or all unsaved.
+// same returns the number of rows, from row to at most end, that have the same state as row: saved
+// or unsaved.
 func (g *pastGroup) same(row, end int) int {
 	// All ones if row is saved.
 	invert := -(g.saved[row>>6] >> (row & 63) & 1)
@@ -188,8 +191,8 @@ func (g *pastGroup) same(row, end int) int {
 	return end - row
 }
 
-// Done ends the use of rows [lo, hi): they will not be staged again. Groups of 4096 rows within
-// that range need no more copies.
+// Done declares that rows [lo, hi) will not be staged again. Groups of 4096 rows within that range
+// are released.
 func (p *Past[T]) Done(lo, hi int) {
 	for g := groupsOf(lo); g < groupsOf(hi); g++ {
 		for g >= len(p.groups) {
@@ -203,7 +206,7 @@ func (p *Past[T]) Done(lo, hi int) {
 	}
 }
 
-// Finished reports whether no more rows will be staged.
+// Finished reports whether all groups are released.
 func (p *Past[T]) Finished() bool { return p.left <= 0 }
 
 // giveBack recycles group g, and the chunks that no other group uses.
@@ -237,11 +240,11 @@ func (p *Past[T]) Release() {
 	p.groups, p.store, p.left = nil, nil, 0
 }
 
-// Stage selects rows [lo, hi) for Each. The selection ends at the next Stage or change of the
-// column.
+// Stage selects rows [lo, hi) for Each. The selection is valid until the next Stage or change of
+// the column.
 func (p *Past[T]) Stage(lo, hi int) { p.lo, p.hi, p.laid = lo, hi, -1 }
 
-// Each calls f for rows [lo, hi), which must be staged, in several parts. A part is valid until f
+// Each calls f for rows [lo, hi), which must be staged, in several slices. A slice is valid until f
 // returns.
 func (p *Past[T]) Each(lo, hi int, f func(rows []T)) {
 	for lo < hi {
@@ -251,9 +254,9 @@ func (p *Past[T]) Each(lo, hi int, f func(rows []T)) {
 	}
 }
 
-// read returns rows [lo, hi), which are in one group. It returns the live rows if none was saved,
-// and the saved values if one run covers all rows. Otherwise it returns a copy of the live rows
-// with the saved values written over them.
+// read returns rows [lo, hi), which are in one group. It returns the live rows if none of them was
+// saved, and the saved values if one run covers all of them. Otherwise it returns a copy of the
+// live rows with the saved values written over them.
 func (p *Past[T]) read(lo, hi int) []T {
 	if p.column.empty() {
 		return make([]T, hi-lo)
@@ -278,7 +281,7 @@ func (p *Past[T]) read(lo, hi int) []T {
 	return p.scratch[lo-from : hi-from]
 }
 
-// overlay copies values to rows[at:], as far as these rows exist.
+// overlay copies values to rows[at:] and ignores values outside of rows.
 func overlay[T any](rows []T, at int, values []T) {
 	switch {
 	case at >= len(rows) || at+len(values) <= 0:

@@ -4,18 +4,18 @@ import "unsafe"
 
 // Rows of more than 256 bytes without pointers are large. The log of a large column counts pieces
 // of rows where other logs count rows. Before the first write in a frame, all pieces of the row are
-// saved. When the frame is over, only pieces that differ from the live ones stay in the log:
+// saved. When the frame ends, only pieces that differ from the live ones stay in the log:
 //
-//	row 2, to be written      | 8  | 9  | 10 | 11 |     saved side by side
-//	the frame is over              | 9  |               the other pieces did not change
+//	row 2, to be written           | 8  | 9  | 10 | 11 |     saved side by side
+//	after the end of the frame     | 9  |                    the other pieces did not change
 //
-// A piece that no log since a boundary holds still has its value from that boundary. The same is
-// true of rows. So the same code merges, exchanges and restores logs of rows and logs of pieces.
-// Only a reader of old rows has to compose them: it copies the oldest value of each piece over the
-// live row.
+// If no log since a boundary contains a piece, the piece still has its value from that boundary.
+// The same is true of rows. So the same code merges, exchanges and restores logs of rows and logs
+// of pieces. Only a reader of an old large row has to compose it: the reader copies the oldest
+// value of each piece over the live row.
 const (
 	largeRow   = 256
-	pieceBytes = 64 // Upper limit.
+	pieceBytes = 64 // Maximum size of a piece.
 )
 
 // piecesOf returns the number of pieces of a row, or 1 if the row is not large. All pieces have the
@@ -33,7 +33,7 @@ func piecesOf(size, align uintptr, pointers bool) int {
 
 // pieceRows implements [rowsOf] for logs that count pieces.
 type pieceRows struct {
-	// The rowsOf of the column.
+	// The operations of the column on whole rows.
 	rowsOf
 	live *unsafe.Pointer
 	size uintptr
@@ -68,7 +68,7 @@ func (p *pieceRows) bytes(from unsafe.Pointer, n int) []byte {
 	return unsafe.Slice((*byte)(from), n*int(p.size))
 }
 
-// wholeRows returns the rows that the pieces in r belong to.
+// wholeRows returns the rows whose pieces are in r.
 func (u *undoStack) wholeRows(r Run) Run {
 	if u.pieces == 1 {
 		return r
@@ -78,8 +78,8 @@ func (u *undoStack) wholeRows(r Run) Run {
 	return Run{first, (r.Row+r.N-1)/n - first + 1}
 }
 
-// wholeRuns returns the rows that the pieces in runs belong to. A row whose pieces are in several
-// consecutive runs is only in the result for the first of them.
+// wholeRuns returns the rows whose pieces are in runs. If the pieces of a row are in several
+// consecutive runs, the result has the row only for the first of them.
 func (u *undoStack) wholeRuns(runs []Run) (rows []Run) {
 	next := uint32(0)
 	for _, r := range runs {
@@ -93,7 +93,7 @@ func (u *undoStack) wholeRuns(runs []Run) (rows []Run) {
 	return rows
 }
 
-// pare removes pieces from the newest log that its finished frame did not change.
+// pare removes from the newest log the pieces that its finished frame did not change.
 func (u *undoStack) pare() {
 	k := len(u.logs) - 1
 	if u.pieces == 1 || k < 0 || u.logs[k].bare || len(u.logs[k].chunks) == u.logs[k].pared {
@@ -105,7 +105,7 @@ func (u *undoStack) pare() {
 	l.cut(l.pared)
 	for _, c := range whole {
 		spans, n := u.differing(c, l.repeats)
-		// Paring would save less than half of the chunk.
+		// Keep the chunk: paring it would save less than half of its memory.
 		if 2*n > c.rows.n && !l.repeats {
 			l.add(c)
 			continue
@@ -152,9 +152,9 @@ func (u *undoStack) differing(c *chunk, repeats bool) (spans []Span, n int) {
 	return spans, n
 }
 
-// appendDiffering appends to spans the pieces that differ from the live ones. It compares n pieces
-// from piece on with their saved values at p. It compares several pieces at once until it finds a
-// difference.
+// appendDiffering appends to spans the pieces that differ from the live ones. It compares n pieces,
+// from number piece on, with their saved values at p. It compares several pieces at once until it
+// finds a difference.
 func (u *undoStack) appendDiffering(spans []Span, piece, n uint32, p unsafe.Pointer) []Span {
 	live := u.rows.from(int(piece))
 	same := func(lo, hi uint32) bool {
@@ -183,7 +183,7 @@ func (u *undoStack) appendDiffering(spans []Span, piece, n uint32, p unsafe.Poin
 }
 
 // readLarge implements [Spans.Read] for large rows. If the log holds whole rows only, the spans
-// refer to the log. Otherwise readLarge composes the rows in memory of its own.
+// refer to the memory of the log. Otherwise readLarge composes the rows in newly allocated memory.
 func (s *Spans) readLarge(l *Log, k int) {
 	n := uint32(l.pieces)
 	whole := true

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// wholeRuns names each row once if runs have pieces of it, however many runs do.
+// wholeRuns returns each row once, even if several runs have pieces of the row.
 func TestWholeRuns(t *testing.T) {
 	for _, c := range []struct {
 		pieces     int

@@ -2,9 +2,9 @@ package track
 
 import "unsafe"
 
-// RawRows gives access to the live rows of a column as memory, without their type.
+// RawRows gives access to the live rows of a column as untyped memory.
 type RawRows struct {
-	// The data pointer of the slice of live rows.
+	// The address of the data pointer of the slice of live rows.
 	live *unsafe.Pointer
 	size uintptr
 }
@@ -25,7 +25,7 @@ func (r *RawRows) Move(dst, src int) {
 
 // copyRow copies a row of size bytes that holds no pointers.
 func copyRow(to, from unsafe.Pointer, size uintptr) {
-	// Faster than a call of copy.
+	// An assignment is faster than a call of copy.
 	if size == 16 {
 		*(*[16]byte)(to) = *(*[16]byte)(from)
 		return

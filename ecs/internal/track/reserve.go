@@ -19,10 +19,10 @@ func (c *Column[T]) resize(rows int) {
 	c.Live, c.front = live, front
 }
 
-// Take makes rows the live rows. The column uses the memory of the slice.
+// Take replaces the live rows by rows. The column uses the memory of the slice.
 func (c *Column[T]) Take(rows []T) { c.Live, c.front = rows, 0 }
 
-// Bytes returns the memory size of the live rows, including the space in front of them and the
+// Bytes returns the memory size of the live rows, including the free rows in front of them and the
 // spare capacity. Above 32 KiB, Go's allocator rounds up to whole pages.
 func (c *Column[T]) Bytes() int64 {
 	const small, page = 32 << 10, 8 << 10
@@ -35,7 +35,7 @@ func (c *Column[T]) Bytes() int64 {
 }
 
 const (
-	// Columns of at least this many bytes are shifted.
+	// The size in bytes from which on columns leave rows free in front.
 	leadFrom  = 8 << 10
 	leadLines = 3
 )
@@ -56,9 +56,9 @@ func (c *Column[T]) lead(rows int) int {
 	return min(c.Log.number/2%leadLines*max(cacheLine/size, 1), rows/8)
 }
 
-// Reserve allocates marks for the given number of rows in every column. Open would otherwise do it
-// at the first save. So the cost falls into the step that creates the rows, which is expensive
-// anyway.
+// Reserve allocates marks for the given number of rows in every column. Without Reserve, Open would
+// allocate them at the first save. So the cost falls into the step that creates the rows, which is
+// expensive anyway.
 func (t *Tracker) Reserve(rows int) {
 	if !t.Exempt {
 		for _, c := range t.columns {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Ten components are thirty streams of memory. The first-level cache has room for eight to twelve
-// lines with the same number, so columns start at three different line numbers.
+// Ten components have thirty arrays. The first-level cache has space for eight to twelve lines with
+// the same line number in a page. So columns start at three different line numbers.
 func TestReserve_ThreeCacheLines(t *testing.T) {
 	const columns, rows = 30, 10_000
 	clock := new(Clock)
@@ -34,7 +34,7 @@ func TestReserve_ThreeCacheLines(t *testing.T) {
 	require.Len(t, tag.Live, 1<<20)
 }
 
-// Small columns start at several line numbers, too. The exact address also depends on the
+// Small columns start at several line numbers, too. Their exact addresses also depend on the
 // allocator.
 func TestReserve_SmallColumnsAndPages(t *testing.T) {
 	clock := new(Clock)

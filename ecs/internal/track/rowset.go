@@ -8,8 +8,8 @@ import (
 // A Run is a range of N consecutive rows that starts at Row.
 type Run struct{ Row, N uint32 }
 
-// A RowSet is a set of row numbers, one bit each. It is scratch space. Each user leaves it empty,
-// so only the words that were written need clearing.
+// A RowSet is a set of row numbers, one bit each. It is scratch space. Each user leaves the set
+// empty and clears only the words that it wrote.
 type RowSet struct{ words []uint64 }
 
 // Add adds the rows of r. It calls added, in ascending order, for every span of rows that was not

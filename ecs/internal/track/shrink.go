@@ -2,8 +2,9 @@ package track
 
 import "sync"
 
-// Shrink frees memory that t does not need: rows that no restore can need, spare capacity and
-// recycled chunks. It must be the last operation in a span. The clock starts a new span afterwards.
+// Shrink frees memory that t does not need: rows that no restore needs, spare capacity and recycled
+// chunks. It must be the last operation in a span. The caller must then advance the clock to a new
+// span.
 func (t *Tracker) Shrink() {
 	if t.removed > 0 {
 		t.squeeze()
@@ -21,10 +22,10 @@ func (t *Tracker) Shrink() {
 	}
 }
 
-// shrink keeps the given number of rows and no spare capacity.
+// shrink reduces the column to the given number of rows, without spare capacity.
 func (l *Log) shrink(rows int) {
 	l.rows.fit(rows)
-	// Open allocates them again.
+	// Open allocates new marks.
 	l.marks = nil
 	l.undoStack.shrink()
 }
@@ -36,7 +37,7 @@ func (c *Column[T]) fit(rows int) {
 	c.past = sync.Pool{}
 }
 
-// reach returns 0, because the value of an entry does not require a row to exist.
+// reach returns 0: saved entries do not need a minimum number of entries.
 func (s *Sparse) reach() int { return 0 }
 
 func (s *Sparse) shrink(int) {
@@ -46,7 +47,7 @@ func (s *Sparse) shrink(int) {
 
 func (s *Sparse) fit(int) { s.Pages = Fitting(s.Pages) }
 
-// reach returns the number of rows that the rows in all logs require.
+// reach returns the minimum number of live rows that the saved rows in all logs need.
 func (u *undoStack) reach() (rows int) {
 	for _, list := range [2][]*undoLog{u.logs, u.forward} {
 		for _, l := range list {

@@ -18,11 +18,12 @@ func (c *Column[T]) Old(s *Span) []T { return rowsAt[T](s.old, int(s.N)) }
 // OldRow returns the old value of the first row of s.
 func (c *Column[T]) OldRow(s *Span) *T { return (*T)(s.old) }
 
-// Spans is a list of spans, ordered by their first rows. Its memory is reused when the list is read
-// again.
+// Spans is a list of spans, ordered by their first rows. Reset empties the list, and the next Read
+// reuses its memory.
 type Spans struct {
 	all []Span
-	// First row in the upper half, position in all in the lower half. Empty if all is in order.
+	// The sort keys: the first row in the upper half, and the position in all in the lower half.
+	// Empty if all is already sorted.
 	order []uint64
 	// Second buffer of the sort.
 	other []uint64
@@ -40,7 +41,7 @@ func (s *Spans) At(i int) *Span {
 }
 
 // Seek returns the first position from k on whose span ends after row, or s.Len(). It is fast if
-// that position is near k.
+// the result is near k.
 func (s *Spans) Seek(k int, row uint32) int {
 	behind := func(k int) bool { return s.At(k).Row+s.At(k).N > row }
 	for next := min(k+8, s.Len()); k < next; k++ {
@@ -64,9 +65,9 @@ func (s *Spans) Reset() {
 // Add adds n rows from row on without old values. Call Sort afterwards.
 func (s *Spans) Add(row, n uint32) { s.all = append(s.all, Span{row, n, nil}) }
 
-// Read fills s, which must be empty, with the oldest values in the logs of l from k on, each row
-// once. These values were live when log k was opened. The logs must not be bare. s is valid until
-// the logs change.
+// Read fills s, which must be empty, with the oldest values in the logs of l from position k on,
+// each row once. These values were live when log k was opened. The logs must not be bare. s is
+// valid until the logs change.
 func (s *Spans) Read(l *Log, k int) {
 	if l.pieces > 1 {
 		s.readLarge(l, k)
@@ -101,7 +102,7 @@ func (s *Spans) Sort() {
 	for i := range s.all {
 		row := s.all[i].Row
 		s.order[i] = uint64(row)<<32 | uint64(i)
-		// Negative if any difference is negative.
+		// falls is negative if any row is smaller than the one before.
 		falls |= int64(row) - last
 		last, ones = int64(row), ones|row
 	}
@@ -119,8 +120,8 @@ func (s *Spans) Sort() {
 	}
 }
 
-// distribute sorts src into dst by one digit of the keys: width bits, of which the lowest is bit
-// shift. Equal digits keep their order.
+// distribute sorts src into dst by one digit of the keys. The digit has width bits, and bit shift
+// is its lowest bit. Keys with equal digits keep their order.
 func distribute(dst, src []uint64, shift, width int) {
 	var at [1 << digits]uint32
 	mask := uint64(1)<<(width&63) - 1
@@ -138,7 +139,7 @@ func distribute(dst, src []uint64, shift, width int) {
 	}
 }
 
-// sized returns s with n elements of any value.
+// sized returns a slice with n elements of undefined contents. It reuses s if s has the capacity.
 func sized[T any](s []T, n int) []T {
 	if n <= cap(s) {
 		return s[:n]

@@ -1,8 +1,8 @@
 package track
 
 // A log keeps the chunks that it has released as spares, by size, for reuse. A thinned history
-// releases many small chunks and reuses few, so spares would grow without bound. The bound:
-// chunks in use and spares together take at most 1.25 times the most that was ever in use.
+// releases many small chunks and reuses few, so spares would grow without bound. The bound: chunks
+// in use and spares together take at most 1.25 times the maximum memory of chunks in use.
 
 // leastSpare is the number of bytes of spare chunks that are always allowed.
 const leastSpare = 64 << 10
@@ -14,8 +14,8 @@ func (u *undoStack) count(n int64) {
 	u.most = max(u.most, u.used)
 }
 
-// giveBack drops spare chunks for the garbage collector, the largest first. It stops when the limit
-// allows another more bytes.
+// giveBack drops spare chunks, the largest first, for the garbage collector. It stops when the log
+// may allocate more further bytes within its limit.
 func (u *undoStack) giveBack(more int64) {
 	limit := u.most + u.most/4 + leastSpare - u.used - more
 	for rung := len(u.spares) - 1; rung >= 0 && u.spare > limit; rung-- {
@@ -26,8 +26,8 @@ func (u *undoStack) giveBack(more int64) {
 	}
 }
 
-// giveBackOf drops chunks for the garbage collector until spare chunks take at most limit bytes. It
-// returns the remaining chunks.
+// giveBackOf drops chunks from the list, for the garbage collector, until all spare chunks take at
+// most limit bytes. It returns the remaining list.
 func (u *undoStack) giveBackOf(chunks []*chunk, limit int64) []*chunk {
 	k := len(chunks)
 	for ; k > 0 && u.spare > limit; k-- {
@@ -45,7 +45,7 @@ func (u *undoStack) sparesOf(rung int) *[]*chunk {
 	return &u.spares[rung]
 }
 
-// recycleChunk makes c a spare chunk. No log may contain c any more.
+// recycleChunk makes c a spare chunk. The caller must have removed c from its log.
 func (u *undoStack) recycleChunk(c *chunk) {
 	u.count(-u.bytes(c))
 	u.spare += u.bytes(c)

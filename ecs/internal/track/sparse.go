@@ -11,13 +11,13 @@ const (
 	PageSize = 1 << PageBits
 	PageMask = PageSize - 1
 
-	// NoRow is the value of an entry that was never written. It is larger than any row, also as an
-	// int of 32 bits.
+	// NoRow is the value of an entry that was never written. It is larger than any row, even as a
+	// 32-bit int.
 	NoRow uint32 = math.MaxUint32 & math.MaxInt
 )
 
-// A Page maps 4096 consecutive indices to rows. An entry without a row may hold any value. A reader
-// of an entry must check that the row belongs to the index.
+// A Page maps 4096 consecutive indices to rows. If an index has no row, its entry may have any
+// value. So a reader of an entry must check that the row belongs to the index.
 type Page struct {
 	Rows  [PageSize]uint32
 	marks [PageSize / 64]mark
@@ -32,7 +32,7 @@ const cacheLine = 64
 // rounds up by more.
 const pageLines = 4
 
-// noRows are the entries of a new page, with the space in front of it.
+// noRows is the initial memory of a new page, with the free space in front of it.
 var noRows = func() (rows [((pageLines-1)*cacheLine + 4*PageSize) / 8]uint64) {
 	for i := range rows {
 		rows[i] = uint64(NoRow)<<32 | uint64(NoRow)
@@ -40,12 +40,13 @@ var noRows = func() (rows [((pageLines-1)*cacheLine + 4*PageSize) / 8]uint64) {
 	return rows
 }()
 
-// NewPage returns a page without rows for the array with this number.
+// NewPage returns an empty page for the sparse array with the given number.
 func NewPage(number int) *Page {
 	lead := number % pageLines * cacheLine
 	before := noRows[:(lead+4*PageSize)/8]
 	memory := make([]uint64, (lead+int(unsafe.Sizeof(Page{})))/8)
-	// Directly after make, so that Go only clears the marks.
+	// This copy follows make directly, so Go only clears the rest of the memory, which holds the
+	// marks.
 	copy(memory, before)
 	return (*Page)(unsafe.Pointer(&memory[lead/8]))
 }
@@ -57,7 +58,7 @@ func NewPage(number int) *Page {
 //
 // A Sparse is tracked like a column, with one difference: an entry is saved before a write only if
 // its old value is below prot. Other entries cannot refer to a row that may be restored. Entries
-// are derived from rows that store their index, so a bare frame records none.
+// can be derived from rows, which store their index. So a bare frame records no entries.
 //
 // Init initializes a Sparse.
 type Sparse struct {
@@ -91,7 +92,9 @@ func (s *Sparse) Page(i uint32) *Page {
 	return nil
 }
 
-// Grow returns the page of index i and allocates the page if it does not exist.
+// Grow returns the page of index i. It allocates the page if needed.
+//
+// //go:noinline
 //
 //go:noinline
 func (s *Sparse) Grow(i uint32) *Page {
@@ -105,8 +108,8 @@ func (s *Sparse) Grow(i uint32) *Page {
 	return s.Pages[p]
 }
 
-// Unsaved reports whether the entry of index i, in page p, must be saved before a write. It is
-// inlined.
+// Unsaved reports whether the entry of index i, in page p, must be saved before it is written. It
+// is small enough to be inlined.
 func (s *Sparse) Unsaved(p *Page, i uint32) bool {
 	if p.Rows[i&PageMask] >= s.prot {
 		return false
@@ -115,8 +118,8 @@ func (s *Sparse) Unsaved(p *Page, i uint32) bool {
 	return m.span != s.span || m.rows>>(i&63)&1 == 0
 }
 
-// Free reports whether no frame needs row. A caller that finds such a row in an entry may write the
-// entry without saving it. Free checks less than Unsaved and is faster.
+// Free reports whether an entry with this row can be written without saving it, because no frame
+// needs the row. Free checks less than Unsaved and is faster.
 func (s *Sparse) Free(row uint32) bool { return row >= s.prot }
 
 // Save saves the entry of index i, in page p, which is not yet saved.
@@ -131,7 +134,7 @@ func (s *Sparse) Save(p *Page, i uint32) {
 	s.saveSlow(int(i), unsafe.Pointer(&p.Rows[i&PageMask]))
 }
 
-// markOf returns the mark of the entry of index i for span.
+// markOf returns the mark of the block of 64 entries that contains index i, for the given span.
 func (p *Page) markOf(i uint32, span uint64) *mark {
 	m := &p.marks[i&PageMask>>6]
 	if m.span != span {
@@ -140,13 +143,13 @@ func (p *Page) markOf(i uint32, span uint64) *mark {
 	return m
 }
 
-// open makes the newest log the open one and starts new marks.
+// open starts a new set of marks and makes the newest log the open one.
 func (s *Sparse) open(marks uint64, prot int) {
 	s.span, s.prot = marks, uint32(s.pick(prot))
 }
 
-// entries implements [rowsOf] for a sparse array. Its rows are the entries. A run of entries is
-// within one page.
+// entries implements [rowsOf] for a sparse array. Its rows are the entries of the array. A run of
+// entries is within one page.
 type entries struct{ *Sparse }
 
 func (s entries) of(i, n int) []uint32 { return s.Pages[i>>PageBits].Rows[i&PageMask:][:n] }
@@ -159,7 +162,7 @@ func (s entries) move(dst, src unsafe.Pointer, n int) {
 }
 func (s entries) wipe(p unsafe.Pointer, n int) { clear(rowsAt[uint32](p, n)) }
 
-// Memory returns the bytes of the entries in pages, and the memory of marks and logs.
+// Memory returns the memory size of the entries in pages, and of the marks and logs.
 func (s *Sparse) Memory() (pages int64, m Memory) {
 	m.Undo, m.Spare = s.memory()
 	pages = room(s.Pages)

@@ -7,8 +7,9 @@ import (
 	"unsafe"
 )
 
-// A Then gives a reader the state of a tracker at a retained boundary while the tracker goes on. It
-// holds the lengths and the rows of two columns that were written since the boundary.
+// A Then gives a reader the state of a tracker at a retained boundary while the tracker continues
+// to change. It contains the lengths, and the rows of two columns that were written since the
+// boundary.
 //
 //	             boundary                          now
 //	logs            | rows 3 4 7 | rows 4 5 | row 3 ..      if the boundary is ahead, the
@@ -17,13 +18,13 @@ import (
 //
 // A Then does not retain its frame, and writes do not notify it. A reader must call [Then.Current]
 // first, and [Then.CatchUp] if the result is false. CatchUp costs O(rows written since the last
-// CatchUp). If a log released memory meanwhile, it costs O(rows written since the boundary).
+// CatchUp). If a log released memory in between, CatchUp costs O(rows written since the boundary).
 // [NewThen] returns a Then.
 type Then struct {
 	Lengths
 	Columns [2]Old
 	t       *Tracker
-	// The tracker's marks at the last CatchUp.
+	// The serial number of the tracker's marks at the last CatchUp.
 	marks uint64
 	// The sum of the columns' saves at the last CatchUp.
 	saves uint64
@@ -41,13 +42,13 @@ func NewThen(t *Tracker, a, b *Log) Then {
 	return h
 }
 
-// Current reports whether no row was saved since the last CatchUp. The answer holds until a frame
-// begins or ends. Every look-up calls Current, so it is inlined.
+// Current reports whether no row was saved since the last CatchUp. The result is valid until a
+// frame begins or ends. Every look-up calls Current, so Current is small enough to be inlined.
 func (h *Then) Current() bool {
 	return h.marks == h.t.marks && h.saves == h.Columns[0].u.saves+h.Columns[1].u.saves
 }
 
-// Aim discards the rows that h holds, before h gets another boundary.
+// Aim discards the rows in h. Callers use it before h gets another boundary.
 func (h *Then) Aim() {
 	for i := range h.Columns {
 		h.Columns[i].reset()
@@ -55,7 +56,7 @@ func (h *Then) Aim() {
 }
 
 // CatchUp updates h to the state at the start of frame id. If ahead is set, the frame is undone,
-// and the state is the one at its end. The logs must not be bare.
+// and h gets the state at its end. The logs must not be bare.
 func (h *Then) CatchUp(id uint64, ahead bool) {
 	var k int
 	if ahead {
@@ -75,14 +76,14 @@ func (h *Then) CatchUp(id uint64, ahead bool) {
 		} else {
 			o.read(k)
 		}
-		// The next save increments saves.
+		// Makes the next save increment saves.
 		o.u.tip = full
 		h.saves += o.u.saves
 	}
 }
 
-// ahead returns the undone record that is redone last on the way to the end of frame id. It returns
-// the position, which the logs share, and the lengths at that end.
+// ahead returns the position of the last undone record to redo in order to reach the end of frame
+// id. The logs have the same positions. after is the lengths at the end of the frame.
 func (t *Tracker) ahead(id uint64) (k int, after Lengths) {
 	k = sort.Search(len(t.forward), func(i int) bool { return t.forward[i].frame <= id })
 	if k == len(t.forward) {
@@ -91,30 +92,30 @@ func (t *Tracker) ahead(id uint64) (k int, after Lengths) {
 	return k, t.forward[k].Lengths
 }
 
-// An Old holds the rows of a column that were written since a boundary, with their old values:
+// An Old contains the rows of a column that were written since a boundary, with their old values:
 //
 //	blocks   | saved  0 0 1 1 0 1 .. | saved  1 1 1 1 1 1 .. |      64 rows each
 //	         | rows   2 3 5          | rows   0 1 2 3 4 5 .. |      only the saved rows
 //	                     |                       |
 //	               memory of the Old      memory of the log, if all 64 rows are consecutive
 //
-// An Old refers to the memory of a log only while the log keeps the rows there: see
+// An Old refers to the memory of a log only until the log moves or releases the rows: see
 // undoStack.moves.
 type Old struct {
 	u *undoStack
-	// Called with n new rows at p. May be nil.
+	// Called with each group of n rows that are added. Their values are at p. May be nil.
 	added func(row, n int, p unsafe.Pointer)
 	// Number of rows at the boundary. Here and in other fields, large rows are counted in pieces.
 	limit int
 	// Buffer for composing a large row.
 	whole  []uint64
 	blocks []oldBlock
-	// Numbers of the blocks that have rows.
+	// Numbers of the blocks with at least one row.
 	used  []uint32
-	slabs []slab // Memory of the Old itself.
+	slabs []slab // Memory that the Old allocated for rows.
 	slab  int    // Position of the first slab with free space.
 	place place  // The position up to which the logs are read.
-	moves uint64 // The value of u.moves when reading began.
+	moves uint64 // The value of u.moves when this Old began to read the logs.
 }
 
 type oldBlock struct {
@@ -125,7 +126,7 @@ type oldBlock struct {
 // A place is a position in a log.
 type place struct {
 	log *undoLog
-	// The chunk and run that were read last.
+	// The chunk and run that were read last, as positions in the log.
 	chunk, run int
 	// Number of rows of that run that were read.
 	rows int
@@ -134,12 +135,12 @@ type place struct {
 }
 
 // Has reports whether row i was written since the boundary. The row must have existed at the
-// boundary. Methods of Old count large rows in pieces unless they say otherwise.
+// boundary. Methods of Old count large rows in pieces unless their comments say otherwise.
 func (o *Old) Has(i int) bool {
 	return uint(i>>6) < uint(len(o.blocks)) && o.blocks[i>>6].saved>>(uint(i)&63)&1 != 0
 }
 
-// at returns the address of row i, which o must have.
+// at returns the address of the old value of row i. o.Has(i) must be true.
 func (o *Old) at(i int, size uintptr) unsafe.Pointer {
 	b := &o.blocks[i>>6]
 	return unsafe.Add(b.rows, uintptr(rank(b.saved, i))*size)
@@ -148,7 +149,7 @@ func (o *Old) at(i int, size uintptr) unsafe.Pointer {
 // rank returns the number of saved rows of a block before row i.
 func rank(saved uint64, i int) int { return bits.OnesCount64(saved & (1<<(uint(i)&63) - 1)) }
 
-// reset removes all rows.
+// reset removes all rows from o.
 func (o *Old) reset() {
 	for _, b := range o.used {
 		o.blocks[b] = oldBlock{}
@@ -163,7 +164,8 @@ func (o *Old) reset() {
 	o.used, o.slab, o.place, o.moves = o.used[:0], 0, place{}, o.u.moves
 }
 
-// read adds the rows of the logs from k on. It reads oldest first, because the oldest value counts.
+// read adds the rows of the logs from position k on. It reads the oldest log first, because the
+// oldest value of a row is the one at the boundary.
 func (o *Old) read(k int) {
 	logs := o.u.logs
 	for i := len(logs) - 1; i > k; i-- {
@@ -176,7 +178,7 @@ func (o *Old) read(k int) {
 	}
 }
 
-// readLog adds the rows of l. If the place is in l, it starts behind the place.
+// readLog adds the rows of l. If o.place is in l, readLog starts after that place.
 func (o *Old) readLog(l *undoLog) {
 	at := &o.place
 	if at.log != l {
@@ -196,7 +198,7 @@ func (o *Old) readLog(l *undoLog) {
 			}
 			at.rows = int(r.N)
 		}
-		// Rows may be appended to this chunk and to its last run.
+		// Stay in the last chunk, because further rows may be appended to it and to its last run.
 		if at.chunk == len(l.chunks)-1 {
 			return
 		}
@@ -204,8 +206,8 @@ func (o *Old) readLog(l *undoLog) {
 	}
 }
 
-// readAhead adds the rows of the undone logs from k on. Redoing exchanges rows with the logs, so
-// the value that is exchanged last counts.
+// readAhead adds the rows of the undone logs from position k on. A redo swaps rows with the logs.
+// So the value that is swapped in last is the one at the boundary.
 func (o *Old) readAhead(k int) {
 	for ; k < len(o.u.forward); k++ {
 		for _, c := range slices.Backward(o.u.forward[k].chunks) {
@@ -218,8 +220,8 @@ func (o *Old) readAhead(k int) {
 	}
 }
 
-// add adds the n rows at p as row and the following rows. It skips rows at or above limit and rows
-// that o already has.
+// add adds the n rows at p as row and the following rows. It skips rows from limit on and rows that
+// o already has.
 func (o *Old) add(row, n int, p unsafe.Pointer) {
 	end := min(row+n, o.limit)
 	if row < end && end > len(o.blocks)<<6 {
@@ -232,7 +234,8 @@ func (o *Old) add(row, n int, p unsafe.Pointer) {
 	}
 }
 
-// addTo adds the rows of block b whose bits are set in want. They are one run, stored at p.
+// addTo adds the rows of block b whose bits are set in want. These rows are consecutive and stored
+// at p.
 func (o *Old) addTo(b uint32, want uint64, p unsafe.Pointer) {
 	block := &o.blocks[b]
 	fresh := want &^ block.saved
@@ -263,7 +266,7 @@ func (o *Old) tell(row, n int, p unsafe.Pointer) {
 	}
 }
 
-// insert adds the n rows at p to the block, from row i on. n is less than 64.
+// insert adds the n rows at p to the block as row i and the following rows. n is less than 64.
 func (o *Old) insert(b *oldBlock, i, n int, p unsafe.Pointer) {
 	u := o.u
 	have, before := bits.OnesCount64(b.saved), rank(b.saved, i)
@@ -291,7 +294,8 @@ func (o *Old) move(dst, src unsafe.Pointer, n int) {
 	copyRow(dst, src, uintptr(n)*o.u.size)
 }
 
-// blockRoom returns the capacity of a block that holds the given number of rows, at least one.
+// blockRoom returns the capacity to allocate for a block with the given number of rows, which is at
+// least one.
 func blockRoom(rows int) int {
 	switch {
 	case rows <= 4:
@@ -302,7 +306,7 @@ func blockRoom(rows int) int {
 	return 64
 }
 
-// alloc returns memory for n rows, at most 64.
+// alloc returns memory for n rows. n is at most 64.
 func (o *Old) alloc(n int) unsafe.Pointer {
 	for ; o.slab < len(o.slabs); o.slab++ {
 		if s := &o.slabs[o.slab]; s.n+n <= s.room {
@@ -316,13 +320,13 @@ func (o *Old) alloc(n int) unsafe.Pointer {
 }
 
 // Lives reports whether row i of c has the same value now as at the boundary of o. It returns false
-// for all large rows. Lives is inlined, unlike RowThen.
+// for all large rows. Lives is small enough to be inlined, unlike RowThen.
 func Lives[T any](c *Column[T], o *Old, i int) bool {
 	return unsafe.Sizeof(c.Live[0]) <= largeRow && !o.Has(i)
 }
 
-// RowThen returns row i of c at the boundary of o. The caller must not write to it. It is valid
-// until the next call.
+// RowThen returns row i of c at the boundary of o. The caller must not write to the row. The
+// pointer is valid until the next call.
 func RowThen[T any](c *Column[T], o *Old, i int) *T {
 	switch {
 	case o.u.pieces > 1:
@@ -333,8 +337,8 @@ func RowThen[T any](c *Column[T], o *Old, i int) *T {
 	return (*T)(o.at(i, unsafe.Sizeof(c.Live[0])))
 }
 
-// together returns the large row i at the boundary. live is its live row. If o has pieces of the
-// row, the result is a copy of live with these pieces.
+// together returns large row i at the boundary. live is the live row. If o has pieces of the row,
+// the result is a copy of live with the old values of these pieces.
 func (o *Old) together(live unsafe.Pointer, i int) unsafe.Pointer {
 	n, size := o.u.pieces, o.u.size
 	if !o.Any(i*n, (i+1)*n) {
@@ -349,7 +353,8 @@ func (o *Old) together(live unsafe.Pointer, i int) unsafe.Pointer {
 	return row
 }
 
-// each calls f for the rows in [lo, hi) that o has: some consecutive rows from row on.
+// each calls f for every run of rows in [lo, hi) that o has. A run is some consecutive rows from
+// row on.
 func (o *Old) each(lo, hi int, f func(row, some int)) {
 	for at := lo; at < hi && at>>6 < len(o.blocks); {
 		stop := min(at|63+1, hi)
@@ -364,8 +369,9 @@ func (o *Old) each(lo, hi int, f func(row, some int)) {
 	}
 }
 
-// RowsThen copies to dst the rows of c from row on at the boundary of o. It returns dst. If none of
-// the rows was written since, it returns the live rows instead, which must not be written.
+// RowsThen copies len(dst) rows of c, from row on, to dst as they were at the boundary of o. It
+// returns dst. If none of the rows was written since, it returns the live rows instead. The caller
+// must not write to the live rows.
 func RowsThen[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	end := row + len(dst)
 	switch n := o.u.pieces; {
@@ -377,7 +383,7 @@ func RowsThen[T any](c *Column[T], o *Old, row int, dst []T) []T {
 		}
 		return dst
 	}
-	// Rows [live, at) are to be copied from the live rows.
+	// Live rows from here on are not yet copied.
 	live := row
 	o.each(row, end, func(at, n int) {
 		copy(dst[live-row:], c.Live[live:at])
@@ -388,8 +394,8 @@ func RowsThen[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	return dst
 }
 
-// Any reports whether one of the rows [lo, hi) was written since the boundary. The rows must have
-// existed then.
+// Any reports whether one of the rows [lo, hi) was written since the boundary. All of these rows
+// must have existed at the boundary.
 func (o *Old) Any(lo, hi int) bool {
 	for hi = min(hi, len(o.blocks)<<6); lo < hi; lo = lo | 63 + 1 {
 		if o.blocks[lo>>6].saved&blockMask(uint32(lo), uint32(min(lo|63+1, hi))) != 0 {
@@ -399,7 +405,7 @@ func (o *Old) Any(lo, hi int) bool {
 	return false
 }
 
-// OnOld sets the function that o calls with rows of c when it adds them.
+// OnOld sets f as the function that o calls with the rows of c that it adds.
 func OnOld[T any](_ *Column[T], o *Old, f func(row int, rows []T)) {
 	o.added = func(row, n int, p unsafe.Pointer) { f(row, rowsAt[T](p, n)) }
 }

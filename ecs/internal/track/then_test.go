@@ -2,8 +2,8 @@ package track
 
 import "testing"
 
-// Two readers check for changes between writes, one after each write and the other rarely. A check
-// by one reader does not hide the write from the other.
+// Two readers check for changes between writes. One checks after each write, and the other rarely.
+// A check by one reader does not hide the write from the other reader.
 func TestReaders_EachSeesEveryWrite(t *testing.T) {
 	const n = 1000
 	c := &Column[uint64]{Live: make([]uint64, n)}

@@ -4,12 +4,12 @@ import (
 	"slices"
 )
 
-// Lengths are the counters that a frame saves of a tracker, in addition to its rows.
+// Lengths are the counters of a tracker that a frame saves, in addition to the rows.
 type Lengths struct {
-	N int // Number of rows in use, which are the first ones.
+	N int // Number of rows in use. They are the first rows.
 	// Number of rows that a restore needs, if it is larger than N.
 	Total int
-	// A number of the tracker's owner that is saved and restored with the lengths.
+	// A number that the owner of the tracker defines. It is saved and restored with the lengths.
 	Extra int
 }
 
@@ -19,12 +19,12 @@ func (l Lengths) height() int { return max(l.N, l.Total) }
 // A record holds the lengths of a tracker that one frame saved. The rows are in the logs of the
 // columns, at the same position.
 //
-// A record is removed when its frame is merged with a neighbour or dropped. A removed record first
+// A record is removed when its frame is dropped or merged with a neighbour. A removed record first
 // stays in the list with an empty log. Removed records are deleted together once there are enough
 // of them, so the cost does not depend on the length of the history. The newest record is never a
 // removed one.
 type record struct {
-	// For a removed record: at least the frame of the record before it.
+	// The frame of the record. A removed record has at least the frame of the record before it.
 	frame uint64
 	Lengths
 	// The maximum height of this record and all older ones.
@@ -39,7 +39,8 @@ func (r *record) height() int {
 	return r.Lengths.height()
 }
 
-// Tracked is the interface of a tracker to its columns. *[Log] and *[Sparse] implement it.
+// Tracked is the interface through which a tracker uses its columns. *[Log] and *[Sparse] implement
+// it.
 type Tracked interface {
 	push(bare, read bool)
 	pare()
@@ -64,7 +65,8 @@ type Tracked interface {
 }
 
 // A Tracker manages columns that change together, and their common lengths, through the frames of
-// its clock. It takes note of a frame only when something changes. Every change begins with
+// its clock. A tracker has a record of a frame only if something changed in the frame. Every change
+// begins with
 //
 //	if t.Span != clock.Span {
 //		t.Open()
@@ -73,15 +75,15 @@ type Tracked interface {
 // Init initializes a Tracker.
 type Tracker struct {
 	clock *Clock
-	// The clock's span at the last call of Open. With the bit stale set, it equals no span of a
-	// clock.
+	// The clock's span at the last call of Open. If the bit stale is set, Span differs from every
+	// span of a clock.
 	Span uint64
 	// Serial number of the last call of Open. Only marks with this number are valid.
 	marks uint64
 	Lengths
 	// Rows below Prot are saved before a write. Open computes it.
 	Prot int
-	// The minimum of Prot, for as-of readers.
+	// The minimum of Prot that as-of readers need.
 	floor int
 	// Readers that are notified of written rows.
 	readers []*News
@@ -94,7 +96,7 @@ type Tracker struct {
 	forward []record
 	columns []Tracked
 
-	// No frame saves anything of this tracker.
+	// If set, frames save nothing of this tracker.
 	Exempt bool
 	// Set by Open. Cleared by the code that looks for changes.
 	Changed bool
@@ -140,7 +142,7 @@ func (t *Tracker) openColumns() {
 	}
 }
 
-// least returns the minimum of Prot, independent of the frames.
+// least returns the minimum of Prot that readers need, whatever the frames need.
 func (t *Tracker) least() int {
 	rows := t.floor
 	for _, n := range t.readers {
@@ -149,7 +151,7 @@ func (t *Tracker) least() int {
 	return rows
 }
 
-// join opens a record for frame f unless there is one.
+// join opens a record for frame f unless the newest record is of f.
 func (t *Tracker) join(f *Frame) {
 	k := len(t.recs)
 	if k > 0 && t.recs[k-1].frame == f.ID {
@@ -166,7 +168,7 @@ func (t *Tracker) join(f *Frame) {
 }
 
 // Pare reduces the logs of large rows to the pieces that f changed. It does nothing for a bare
-// frame. The frame must be over, or end before the next write.
+// frame. The frame must have ended, or must end before the next write.
 func (f *Frame) Pare() {
 	if f.Bare {
 		return
@@ -185,15 +187,16 @@ func (t *Tracker) topProt() int {
 	return 0
 }
 
-// Protect makes Open protect at least the rows that the lengths cover, for as-of readers. Protected
-// rows are saved before they are written.
+// Protect sets a minimum for the rows that Open protects, for as-of readers: all rows that the
+// lengths cover. Protected rows are saved before they are written.
 func (t *Tracker) Protect(l Lengths) { t.floor = max(t.floor, l.height()) }
 
-// Unprotect ends the effect of Protect.
+// Unprotect removes the minimum that Protect set.
 func (t *Tracker) Unprotect() { t.floor = 0 }
 
-// Follow returns a News for another reader, to which all rows are new. The given logs report writes
-// to it. Every write of a row must go through one of these columns of t.
+// Follow returns a News for a new reader. At first, the News reports all rows as new. The given
+// logs of columns of t report writes to the News. Every write of a row must go through one of these
+// columns.
 func (t *Tracker) Follow(logs ...*Log) *News {
 	n := &News{t: t, all: true}
 	t.readers = append(t.readers, n)
@@ -203,7 +206,7 @@ func (t *Tracker) Follow(logs ...*Log) *News {
 	return n
 }
 
-// Unfollow removes n, which Follow returned for the same logs. n gets no more reports.
+// Unfollow removes n, which Follow returned for the same logs. Afterwards n gets no more reports.
 func (t *Tracker) Unfollow(n *News, logs ...*Log) {
 	t.readers = without(t.readers, n)
 	for _, l := range logs {
@@ -214,7 +217,8 @@ func (t *Tracker) Unfollow(n *News, logs ...*Log) {
 	t.settled()
 }
 
-// without returns a copy of readers without n. Other slices may share the memory of readers.
+// without returns a copy of readers without n. It does not change readers, because other slices may
+// share that memory.
 func without(readers []*News, n *News) (others []*News) {
 	for _, r := range readers {
 		if r != n {
@@ -231,7 +235,8 @@ func (t *Tracker) Replaced() {
 	}
 }
 
-// Lengthen sets N to n in the tracker and in every record. So the frames also restore the new rows.
+// Lengthen sets N to n in the tracker and in every record, so a restore of any frame also has the
+// new rows.
 func (t *Tracker) Lengthen(n int) {
 	t.N = n
 	for i := range t.recs {
@@ -255,7 +260,8 @@ func (t *Tracker) lowered() {
 }
 
 // Since returns the position of the first record of frame id or a later frame, and the lengths at
-// its start. The logs of the record have the same position. ok is false if nothing changed since.
+// the start of that frame. The logs of the record have the same position. ok is false if nothing
+// changed since the start of frame id.
 func (t *Tracker) Since(id uint64) (k int, before Lengths, ok bool) {
 	if k = t.find(id); k == len(t.recs) {
 		return k, t.Lengths, false
@@ -263,7 +269,7 @@ func (t *Tracker) Since(id uint64) (k int, before Lengths, ok bool) {
 	return k, t.recs[k].Lengths, true
 }
 
-// SavedIn returns the bytes that the logs of frame id hold. The frame may be undone.
+// SavedIn returns the memory size of the logs of frame id. The frame may be undone.
 func (t *Tracker) SavedIn(id uint64) (bytes int64) {
 	k := t.find(id)
 	undone := k == len(t.recs) || t.recs[k].frame != id
@@ -283,7 +289,7 @@ func (t *Tracker) Untouched() bool { return len(t.recs)+len(t.forward) == 0 }
 
 func (t *Tracker) find(id uint64) int {
 	k := len(t.recs)
-	// Nearly always one of the newest.
+	// The result is nearly always one of the newest records.
 	for n := 0; k > t.oldest && t.recs[k-1].frame >= id; n++ {
 		if k--; n == 8 {
 			k = Search(t.oldest, k, func(i int) bool { return t.recs[i].frame >= id })
@@ -296,8 +302,9 @@ func (t *Tracker) find(id uint64) int {
 	return k
 }
 
-// findBefore is find for an id below the frame of recs[k]. Mostly id is the frame just before. The
-// result is k or the position of the record before it.
+// findBefore returns the same as find for an id below the frame of recs[k], but searches backward
+// from k. Usually id is the frame directly before. The result is k or the position of the record
+// before it.
 func (t *Tracker) findBefore(k int, id uint64) int {
 	for i := k - 1; i >= t.oldest; i-- {
 		if r := &t.recs[i]; !r.removed {
@@ -323,7 +330,7 @@ func Search(lo, hi int, f func(int) bool) int {
 	return lo
 }
 
-// PutBack undoes all changes since the start of frame id. They cannot be redone.
+// PutBack restores the state at the start of frame id. The changes since then cannot be redone.
 func (t *Tracker) PutBack(id uint64) {
 	k := t.find(id)
 	if k == len(t.recs) {
@@ -345,7 +352,7 @@ func (t *Tracker) rewound(before Lengths) {
 	t.lowered()
 }
 
-// Undo reverts the changes of the newest record and keeps them for Redo as changes of frame id. id
+// Undo reverts the changes of the newest record and stores them for Redo as changes of frame id. id
 // must be smaller than the id of the frame that was undone before.
 func (t *Tracker) Undo(id uint64) {
 	k := len(t.recs) - 1
@@ -374,8 +381,8 @@ func (t *Tracker) Redo(id uint64) {
 	t.rewound(r.Lengths)
 }
 
-// cut deletes recs[k:], whose logs are already gone. It also deletes removed records directly
-// before them.
+// cut deletes recs[k:], whose logs are already removed. It also deletes removed records directly
+// before position k.
 func (t *Tracker) cut(k int) {
 	for i := k; i < len(t.recs); i++ {
 		if t.recs[i].removed {
@@ -392,13 +399,13 @@ func (t *Tracker) cut(k int) {
 	t.oldest = min(t.oldest, k)
 }
 
-// Release removes the boundary at the start of frame f. The record of f is merged into the record
-// of older, which is the frame before. Afterwards older lists t as touched.
+// Release removes the boundary at the start of frame f. It merges the record of f into the record
+// of older, which is the frame directly before f. Afterwards older lists t as touched.
 func (t *Tracker) Release(f, older *Frame) {
 	k := t.find(f.ID)
 	before := t.findBefore(k, older.ID)
 	own := k < len(t.recs) && t.recs[k].frame == f.ID
-	if before == k { // The older one has no record of its own.
+	if before == k { // The frame older has no record.
 		older.Touched = append(older.Touched, t)
 		if own {
 			t.recs[k].frame = older.ID
@@ -415,7 +422,7 @@ func (t *Tracker) Release(f, older *Frame) {
 	t.remove(before, k)
 }
 
-// Drop removes the record of the oldest frame, id.
+// Drop removes the record of frame id, which must be the oldest frame.
 func (t *Tracker) Drop(id uint64) {
 	k := t.find(id)
 	if k == len(t.recs) || t.recs[k].frame != id {
@@ -427,8 +434,8 @@ func (t *Tracker) Drop(id uint64) {
 	t.remove(k, k)
 }
 
-// remove marks recs[k] as removed; its logs are empty. It updates the protected lengths of the
-// records that follow. Removed records up to recs[last] get the frame of the record before k.
+// remove marks recs[k], whose logs are empty, as removed. It updates the protected lengths of the
+// later records. Removed records before recs[last] get the frame of the record before k.
 func (t *Tracker) remove(k, last int) {
 	var before record
 	if k > 0 {
@@ -456,7 +463,7 @@ func (t *Tracker) remove(k, last int) {
 	t.lowered()
 }
 
-// squeeze deletes removed records from the list.
+// squeeze deletes all removed records, and their logs, from the lists.
 func (t *Tracker) squeeze() {
 	for _, c := range t.columns {
 		c.squeeze()

@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// A rowsOf does the operations of a log that depend on the type of the rows. The logs themselves
-// store rows as memory of a known row size. So the code of logs is compiled once, and not for every
-// component type of a program.
+// A rowsOf performs the operations of a log that depend on the type of the rows. The logs store
+// rows as untyped memory with a known row size. So the code of logs is compiled once, and not for
+// every component type of a program.
 type rowsOf interface {
 	// alloc returns zeroed memory for n rows.
 	alloc(n int) unsafe.Pointer
@@ -18,7 +18,7 @@ type rowsOf interface {
 	// swap exchanges n live rows, starting at row, with the n rows at p.
 	swap(row int, p unsafe.Pointer, n int)
 
-	// move copies the n rows at src to dst. wipe zeroes the n rows at p.
+	// move copies the n rows at src to dst.
 	move(dst, src unsafe.Pointer, n int)
 	wipe(p unsafe.Pointer, n int)
 
@@ -26,7 +26,7 @@ type rowsOf interface {
 	fit(rows int)
 }
 
-// A slab is memory for room rows, of which the first n are in use.
+// A slab is memory with space for room rows. The first n rows are in use.
 type slab struct {
 	p    unsafe.Pointer
 	n    int
@@ -37,9 +37,11 @@ type slab struct {
 func (s *slab) at(i int, size uintptr) unsafe.Pointer { return unsafe.Add(s.p, uintptr(i)*size) }
 
 const (
-	// A log starts small, because most frames of most storages write little.
+	// Number of rows in the first chunk of a log. A log starts small, because most frames of most
+	// storages write little.
 	firstChunkRows = 32
-	// For pieces: a frame may change few pieces of a large row.
+	// Size of the first chunk of a log of pieces. It is small, because a frame may change few
+	// pieces of a large row.
 	firstChunkBytes = 256
 	// The size of a full chunk. It is large enough to save a range of rows in few copies.
 	chunkBytes   = 64 << 10
@@ -60,21 +62,21 @@ type chunk struct {
 // full is a chunk without free space.
 var full = new(chunk)
 
-// An undoLog holds the rows that one frame saved, oldest first. After a merge of two frames a row
-// can occur more than once. Then its oldest value counts.
+// An undoLog holds the rows that one frame saved, oldest first. After a merge of two frames, a row
+// can occur more than once. A restore then uses its oldest value.
 type undoLog struct {
 	chunks []*chunk
-	// Backs chunks while there is only one.
+	// The array behind chunks while the log has one chunk.
 	first [1]*chunk
 	// Number of rows in all chunks except the last.
 	size int
-	// Number of rows after the last compaction.
+	// Number of rows after the last compaction. See [undoStack.tidy].
 	kept int
 	// Number of leading chunks that were pared: see [undoStack.pare].
 	pared int
-	// A row may occur twice.
+	// Set if a row may occur more than once.
 	repeats bool
-	// The log has runs but no values, because nothing will be restored from it.
+	// Set if the log has runs without values, because nothing will be restored from it.
 	bare bool
 }
 
@@ -107,18 +109,18 @@ func (l *undoLog) cut(k int) {
 	l.chunks = l.chunks[:k]
 }
 
-// An undoStack holds the logs of one column. There is one log for every frame in which the storage
-// of the column changed. The logs of the forward branch are kept too.
+// An undoStack holds the logs of one column. It has one log for every frame in which the storage of
+// the column changed. It also has the logs of undone frames.
 type undoStack struct {
 	logs    []*undoLog // Oldest first. The last one is open.
 	forward []*undoLog // Undone logs. The next one to redo is last.
 	top     *undoLog   // The open log, or nil.
-	// tip is the last chunk of top while a row can be saved by appending to that chunk only.
-	// Otherwise tip is full: pick resets it, and placeSlow sets it.
+	// tip is the last chunk of top, if a row can be saved by appending to that chunk. Otherwise tip
+	// is the chunk full. pick sets tip to full, and placeSlow sets it to the last chunk.
 	tip *chunk
 
 	rows rowsOf
-	// Size of a row, or of a piece if rows are large. Runs count in this unit.
+	// Size of a row, or of a piece if rows are large. Runs count rows of this size.
 	size uintptr
 	// put copies the consecutive rows at p to the live rows of runs.
 	put   func(runs []Run, p unsafe.Pointer)
@@ -127,19 +129,19 @@ type undoStack struct {
 	Moving func(Run)
 	// Called with rows after they were restored, undone or redone. May be nil.
 	Moved func(Run)
-	// A run does not cross a row number in which none of these bits is set.
+	// A run crosses a row number only if one of these bits is set in that number.
 	split uint32
-	// Rows hold pointers, so recycled chunks are zeroed.
+	// Set if rows hold pointers. Recycled chunks are then zeroed.
 	wipes bool
-	// Rows are derived from other columns. A bare frame records no runs of them.
+	// Set if rows are derived from other columns. A bare frame records no runs of derived rows.
 	Follows bool
-	// A bare frame saves values too, because a reader needs the old values.
+	// Set if a reader needs the old values, so that bare frames save values too.
 	Keeps bool
-	// Notified of rows that are saved or restored.
+	// Readers that are notified of rows that are saved or restored.
 	readers []*News
-	// Incremented when rows are added to a log, except by the fast path through tip.
+	// Incremented when rows are added to a log, except by the fast path, which appends to tip.
 	saves uint64
-	// Incremented when saved rows are restored or moved, so that their memory is reused.
+	// Incremented when saved rows are restored or moved, because their memory is then reused.
 	moves uint64
 
 	// Recycled chunks with memory for values, by size class.
@@ -150,18 +152,18 @@ type undoStack struct {
 	blank []*undoLog
 	// Bytes of the chunks in logs.
 	used int64
-	// The maximum of used so far.
+	// The highest value of used so far.
 	most int64
 	// Bytes of the chunks in spares and bare.
 	spare int64
 	// Number of pieces per row: 1, or more if rows are large.
 	pieces int
-	// Size of a row, also if it has several pieces.
+	// Size of a whole row, even if the row has several pieces.
 	width uintptr
 }
 
-// push opens a new, empty log and ends the frame of the log before it. The log of a bare frame
-// still stores values if Keeps is set. The same holds if read is set and the rows are not derived.
+// push opens a new, empty log, and pares the log of the frame before. The log of a bare frame
+// stores values only if Keeps is set, or if read is set and the rows are not derived.
 func (u *undoStack) push(bare, read bool) {
 	u.pare()
 	var l *undoLog
@@ -175,9 +177,9 @@ func (u *undoStack) push(bare, read bool) {
 	u.top = l
 }
 
-// pick makes the newest log the open one. Without any log, rows are reported to readers but saved
-// nowhere. pick returns the number of rows to protect. That is prot, or 0 for derived rows that
-// nothing will restore.
+// pick makes the newest log the open one. If the column has no log, rows are reported to readers,
+// but their values are not saved. pick returns the number of rows to protect. The number is prot,
+// or 0 for derived rows that no restore needs.
 func (u *undoStack) pick(prot int) int {
 	u.top, u.tip = nil, full
 	if k := len(u.logs); k > 0 {
@@ -216,7 +218,7 @@ func (u *undoStack) keep(row int, p unsafe.Pointer, n, whole int) {
 	}
 }
 
-// ready reports whether c has room for another row.
+// ready reports whether c has space for another value.
 func (c *chunk) ready() bool { return c.rows.n < c.rows.room }
 
 // note adds row to the runs of c, which has at least one run. If joins is set and row follows the
@@ -236,7 +238,7 @@ func (c *chunk) note(row uint32, joins bool) bool {
 	return false
 }
 
-// next returns the address for the value of the row that was just noted.
+// next returns the address for the value of the row that note recorded last.
 func (c *chunk) next(size uintptr) unsafe.Pointer {
 	n := c.rows.n
 	c.rows.n = n + 1
@@ -244,7 +246,9 @@ func (c *chunk) next(size uintptr) unsafe.Pointer {
 }
 
 // placeSlow appends a row to the open log and allocates a chunk if needed. It returns the address
-// for the value of the row, or nil if no value is stored.
+// for the value of the row, or nil if the log stores no value.
+//
+// //go:noinline
 //
 //go:noinline
 func (u *undoStack) placeSlow(row int) unsafe.Pointer {
@@ -257,7 +261,7 @@ func (u *undoStack) placeSlow(row int) unsafe.Pointer {
 	if l.bare {
 		return nil
 	}
-	// Large rows always go through placeSlow.
+	// Large rows never use the fast path, so tip stays full.
 	if n == 1 && len(u.readers) == 0 && !watching {
 		before := u.bytes(c)
 		c.runs = slices.Grow(c.runs, 1)
@@ -267,7 +271,9 @@ func (u *undoStack) placeSlow(row int) unsafe.Pointer {
 	return c.rows.at(c.rows.n-n, u.size)
 }
 
-// saveSlow appends the row at p, which needs no Clone, to the open log by placeSlow.
+// saveSlow appends the row at p to the open log by placeSlow. The row must not need Clone.
+//
+// //go:noinline
 //
 //go:noinline
 func (u *undoStack) saveSlow(row int, p unsafe.Pointer) {
@@ -276,9 +282,9 @@ func (u *undoStack) saveSlow(row int, p unsafe.Pointer) {
 	}
 }
 
-// saveEach appends rows to the open log, each as a run of its own, as far as the last chunk has
-// space. It returns the address for their values and the number of rows appended. The address is
-// nil if no values are stored.
+// saveEach appends rows to the open log, each as a separate run, until the last chunk is full. It
+// returns the address for their values and the number of rows appended. The address is nil if the
+// log stores no values.
 func (u *undoStack) saveEach(rows []uint32) (unsafe.Pointer, int) {
 	l, n := u.top, len(rows)
 	switch {
@@ -347,7 +353,7 @@ func (u *undoStack) rung(k, rows int) int {
 	for u.chunkRows(k) < rows {
 		k++
 	}
-	// Two classes of equal size share their recycled chunks.
+	// If two classes have the same size, use the smaller class, so that they share recycled chunks.
 	for k > 0 && u.chunkRows(k-1) == u.chunkRows(k) {
 		k--
 	}
@@ -355,7 +361,7 @@ func (u *undoStack) rung(k, rows int) int {
 }
 
 // chunkRows returns the number of rows that a chunk of a size class holds. The class above fullRung
-// is for a large row with more pieces than a full chunk holds.
+// is for large rows that have more pieces than a full chunk can hold.
 func (u *undoStack) chunkRows(rung int) int {
 	first, full := firstChunkRows, max(1, min(maxChunkRows, chunkBytes/max(1, int(u.size))))
 	switch {
@@ -390,7 +396,8 @@ func (u *undoStack) extend(c *chunk, row, n int) {
 	c.runs = append(c.runs, Run{uint32(row), uint32(n)})
 }
 
-// putBack restores every row saved in logs[k:] to its oldest value there. It removes those logs.
+// putBack restores every row that was saved in logs[k:] to its oldest value in these logs. It
+// removes the logs.
 func (u *undoStack) putBack(k int) {
 	u.moves++
 	u.tell(u.Moving, u.logs[k:]...)
@@ -409,7 +416,7 @@ func (u *undoStack) putBack(k int) {
 	u.cut(k)
 }
 
-// undo exchanges the newest log with the live rows and moves the log to the forward branch.
+// undo swaps the rows in the newest log with the live rows and moves the log to the undone logs.
 func (u *undoStack) undo() {
 	k := len(u.logs) - 1
 	l := u.logs[k]
@@ -427,8 +434,8 @@ func (u *undoStack) redo() {
 	u.logs = append(u.logs, l)
 }
 
-// exchange swaps the saved values of l with the live rows. It goes newest first to undo, and oldest
-// first to redo. An undo followed by a redo restores the log and the rows.
+// exchange swaps the saved values of l with the live rows. It starts with the newest row to undo,
+// and with the oldest row to redo. An undo followed by a redo restores the log and the rows.
 func (u *undoStack) exchange(l *undoLog, undo bool) {
 	u.moves++
 	u.tell(u.Moving, l)
@@ -456,7 +463,7 @@ func (u *undoStack) exchange(l *undoLog, undo bool) {
 	u.moved(l)
 }
 
-// tell calls f, if it is not nil, with the rows in logs.
+// tell calls f with all rows in logs. f may be nil.
 func (u *undoStack) tell(f func(Run), logs ...*undoLog) {
 	for _, l := range logs {
 		if f != nil {
@@ -518,7 +525,7 @@ func (u *undoStack) merge(at, k int) {
 		u.concat(older, newer)
 	case older.rows() <= 4*newer.rows() && !older.repeats:
 		u.fold(older, newer)
-	// Scanning the rows of older costs too much for so few new rows.
+	// If newer has few rows, append them: a scan of all rows of older would cost too much.
 	default:
 		older.repeats = true
 		u.concat(older, newer)
@@ -528,8 +535,8 @@ func (u *undoStack) merge(at, k int) {
 	u.logs[at], u.logs[k] = gone, older
 }
 
-// fold adds to older those rows of newer that older does not hold. Rows in both keep the older
-// value. No row repeats in older.
+// fold adds to older the rows of newer that older does not contain. A row in both logs keeps the
+// value in older. Afterwards older contains each row once.
 func (u *undoStack) fold(older, newer *undoLog) {
 	older.eachRun(func(r Run) { u.clock.Seen.Add(r, func(uint32, uint32) {}) })
 	u.saveUnseen(older, newer.chunks)
@@ -537,15 +544,15 @@ func (u *undoStack) fold(older, newer *undoLog) {
 	older.kept = older.rows()
 }
 
-// again prepares the newest log for another span of its frame. The span may save rows that the log
-// already holds.
+// again prepares the newest log for another span of its frame. The new span may save rows that the
+// log already contains.
 func (u *undoStack) again() {
 	l := u.logs[len(u.logs)-1]
 	u.tidy(l)
 	l.repeats = l.rows() > 0
 }
 
-// tidy compacts l if its size has doubled since the last compaction.
+// tidy compacts l if its number of rows has doubled since the last compaction.
 func (u *undoStack) tidy(l *undoLog) {
 	if l.repeats && l.rows() > 2*l.kept+1024 {
 		u.compact(l)
@@ -596,7 +603,7 @@ func (u *undoStack) compact(l *undoLog) {
 }
 
 // saveUnseen appends to l the rows of chunks that are not in the scratch set, each once. It adds
-// these rows to the set.
+// these rows to the scratch set.
 func (u *undoStack) saveUnseen(l *undoLog, chunks []*chunk) {
 	top := u.top
 	u.top = l
@@ -628,9 +635,8 @@ func (u *undoStack) recycle(l *undoLog) {
 	u.blank = append(u.blank, l)
 }
 
-// saved calls f for the contents of logs[k:], oldest first; logs[k:] may be empty. f gets runs and
-// the saved values of their rows, one after the other. A bare log has no values. The memory is
-// valid until f returns.
+// saved calls f for the contents of logs[k:], oldest first. f gets runs and the saved values of
+// their rows, one after the other. A bare log has no values. The memory is valid until f returns.
 func (u *undoStack) saved(k int, f func(runs []Run, rows slab)) {
 	for ; k < len(u.logs); k++ {
 		for _, c := range u.logs[k].chunks {
@@ -639,9 +645,9 @@ func (u *undoStack) saved(k int, f func(runs []Run, rows slab)) {
 	}
 }
 
-// oldest calls f with the oldest saved value of each row in logs[k:]. These are the rows that were
-// live when log k was opened. Each call passes n consecutive rows at p, and every row is passed
-// once.
+// oldest calls f with the oldest saved value of each row in logs[k:]. These values were live when
+// log k was opened. Each call passes n consecutive rows, with their values at p. Every row is
+// passed once.
 func (u *undoStack) oldest(k int, f func(row int, p unsafe.Pointer, n int)) {
 	logs := u.logs[min(k, len(u.logs)):]
 	if len(logs) == 1 && !logs[0].repeats {
@@ -682,7 +688,7 @@ func (u *undoStack) logBytes(i int, undone bool) (n int64) {
 	return n
 }
 
-// memory returns the bytes of all logs and the bytes of recycled chunks.
+// memory returns the memory size of all logs, and of the recycled chunks.
 func (u *undoStack) memory() (undo, spare int64) {
 	for _, list := range [2][]*undoLog{u.logs, u.forward} {
 		for _, l := range list {
