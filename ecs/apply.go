@@ -10,9 +10,9 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// Apply brings w to the end of recorded ticks that continue its present state. The cost is O(rows
-// that the ticks wrote). Apply saves, writes and marks rows as a program's writes do, so history,
-// indexes and change tracking include them.
+// Apply applies recorded ticks, which must continue the present state of w. The cost is O(rows that
+// the ticks wrote). Apply saves, writes and marks rows in the same way as a program's writes. So
+// history, indexes and change tracking include the rows.
 func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {
 	switch {
 	case len(w.recorders) > 1:
@@ -46,7 +46,7 @@ func (w *World) apply(p *raw.Patch) error {
 	}
 	w.verify()
 	w.dropForward()
-	w.ops = nil // The recorder has recorded them before.
+	w.ops = nil // The operations are recorded in the ticks already.
 	if p.Entities.Changed {
 		w.entities.patch(p)
 	}
@@ -66,14 +66,14 @@ func (w *World) apply(p *raw.Patch) error {
 	return nil
 }
 
-// A patched is a storage or a resource.
+// A patched is a storage or resource to which a patch can be applied.
 type patched interface {
-	// patch checks and decodes p, in a world with total entity indices. It returns a function
-	// that writes the decoded rows.
+	// patch checks and decodes p. total is the number of entity indices in the world. put writes
+	// the decoded rows.
 	patch(p *raw.StoragePatch, total int) (put func(), err error)
 }
 
-// readPatch checks p. It returns the functions that write its rows.
+// readPatch checks p and decodes its rows. The returned functions write the rows.
 func (w *World) readPatch(p *raw.Patch) (puts []func(), err error) {
 	r, e := &w.entities, &p.Entities
 	total := r.rows.Total
@@ -103,8 +103,8 @@ func (w *World) readPatch(p *raw.Patch) (puts []func(), err error) {
 	return puts, nil
 }
 
-// checkRanges checks the row ranges of a patch. They must be ascending, disjoint and within after
-// rows. Together they must have given rows, and include all rows from before on.
+// checkRanges checks the row ranges of a patch. The ranges must be ascending, disjoint and below
+// row after. Together they must have given rows, and include every row in [before, after).
 func checkRanges(ranges []raw.Range, given, before, after int) error {
 	at, grown := 0, 0
 	for _, r := range ranges {
@@ -136,7 +136,7 @@ func checkIndices(entities []byte, total int) error {
 // entityOf returns the first of entities, which take 8 bytes each.
 func entityOf(entities []byte) Entity { return Entity(binary.LittleEndian.Uint64(entities)) }
 
-// copyEntities fills rows from entities, and returns the remaining bytes.
+// copyEntities decodes entities into rows. It returns the bytes after the last decoded entity.
 func copyEntities(rows []Entity, entities []byte) []byte {
 	for i := range rows {
 		rows[i] = entityOf(entities[8*i:])
@@ -200,16 +200,16 @@ func (s *Storage[T]) patch(p *raw.StoragePatch, total int) (put func(), err erro
 	return func() {
 		s.putRows(p, values)
 		if n <= maxPatched {
-			clear(values) // The rows now own memory that the values refer to.
+			clear(values) // The storage's rows own the memory that these values point to.
 			s.patched = values
 		}
 	}, nil
 }
 
-// maxPatched limits the buffer of decoded rows that a storage keeps between patches.
+// maxPatched is the maximum size of the decode buffer that a storage reuses for its next patch.
 const maxPatched = 1 << 14
 
-// putRows writes a patch whose values are decoded.
+// putRows writes the patch p to the storage. values are the decoded values of p.
 func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	before := s.rows.Lengths
 	if s.rows.Span != s.w.clock.Span {
@@ -222,8 +222,8 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	s.removeMembers(p.After, before.N)
 	s.grow(p.After)
 	members := p.Members
-	// data comes first because its Clone may panic. A saved row of dense implies that data is
-	// saved.
+	// Touch data first, because its Clone may panic. If a row of dense is saved, the same row of
+	// data must be saved too.
 	touchRanges(&s.data, p.Entities)
 	touchRanges(&s.dense, p.Entities)
 	for _, r := range p.Entities {
@@ -252,7 +252,7 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	s.set.afterRewind(before)
 }
 
-// touchRanges makes rows writable. It handles many short ranges with one call.
+// touchRanges makes the rows of ranges writable. It touches the rows of short ranges in groups.
 func touchRanges[T any](c *track.Column[T], ranges []raw.Range) {
 	var some [64]uint32
 	n := 0
@@ -272,8 +272,8 @@ func touchRanges[T any](c *track.Column[T], ranges []raw.Range) {
 	c.TouchEach(&some, n)
 }
 
-// removeMembers removes the entities in rows [lo, hi) from the mask. The rows get other entities,
-// or none.
+// removeMembers removes the entities in rows [lo, hi) from the mask of s. The caller then
+// overwrites or drops these rows.
 func (s *set) removeMembers(lo, hi int) {
 	if lo >= hi {
 		return
@@ -300,7 +300,7 @@ func (s *set) addMembers(lo, hi int) {
 			s.mask.Add(e.Index())
 		}
 		if s.special {
-			continue // The row of the entity follows from dense.
+			continue // Storages of this kind find the row through dense.
 		}
 		i := e.Index()
 		page := s.page(i)

@@ -7,17 +7,17 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A batch does the same to many entities as a loop over them, and leaves the world in exactly the
-// same state. It is faster than the loop in two ways. It saves and writes spans of rows at once.
-// It removes rows at the end by lowering a count.
+// A batch applies one operation to many entities. It leaves the world in exactly the same state as
+// a loop over the entities. It is faster than the loop in two ways. It saves and writes spans of
+// rows at once. It removes rows at the end by lowering a count.
 //
-// Batches that remove go from the last entity to the first, for three reasons. Entities in dense
-// order are then removed from the end, which moves no rows. The indices of entities created in
-// one batch are reused in the same order. And the argument may be a slice that the storage or the
-// world returned, because only rows after the present one change.
+// A batch that removes rows starts at the last entity and ends at the first, for three reasons.
+// Entities in dense order are then removed from the end, which moves no rows. The indices of
+// entities created in one batch are reused in the same order. And the argument may be a slice that
+// the storage or the world returned, because only rows after the current one change.
 
-// destroyBatch destroys entities, which are in the scratch slice of w. Hooks may begin another
-// batch, so w has no scratch slice meanwhile.
+// destroyBatch destroys entities. The slice is the scratch slice of w. Hooks may begin another
+// batch, so w.batch is nil until destroyBatch returns.
 func (w *World) destroyBatch(entities []Entity) (n int) {
 	w.batch = nil
 	if w.watched {
@@ -42,8 +42,8 @@ func (w *World) destroyOneByOne(entities []Entity) int {
 	}
 	switch {
 	case w.restores == restores && (n == len(entities) || !hooks && n == before-w.entities.rows.N):
-		return n // Each entity was destroyed by its own call.
-	case hooks: // All of them were alive.
+		return n // Each counted call destroyed only its own entity, so n is exact.
+	case hooks: // All entities were alive at first.
 		return w.countDistinct(entities, func(e Entity) bool { return !w.entities.alive(e) })
 	}
 	return w.countDistinct(entities, func(e Entity) bool { return w.entities.freed(e, before) })
@@ -103,7 +103,7 @@ func (w *World) destroyAll(entities []Entity) (n int) {
 	return n
 }
 
-// noteAll records an operation for each of entities, in their order.
+// noteAll records one operation for each entity, in the order of entities.
 func (w *World) noteAll(kind raw.OpKind, s raw.Storage, entities []Entity) {
 	if w.ops == nil {
 		return
@@ -133,7 +133,7 @@ func (f *batchValues[T]) value(i int) T {
 	return f.same
 }
 
-// write fills rows, which belong to the i-th entity and the following ones.
+// write writes the values of the i-th entity and the following entities to rows.
 func (f *batchValues[T]) write(rows []T, i int) {
 	switch {
 	case f.differ:
@@ -150,12 +150,12 @@ func (f *batchValues[T]) write(rows []T, i int) {
 	}
 }
 
-// setAll gives entities the values of f. It returns the number of alive ones.
+// setAll gives entities the values of f. It returns the number of alive entities.
 func (s *Storage[T]) setAll(entities []Entity, f batchValues[T]) (n int) {
 	if debug {
 		s.mustBeWritable("SetAll", 0)
 	}
-	// These storages and observers handle one entity at a time.
+	// Special kinds, masks, groups and hooks need a call of Set for each entity.
 	if s.special || s.mask != nil || s.group != nil || s.hooks != nil {
 		for i, e := range entities {
 			if s.Set(e, f.value(i)) {
@@ -190,8 +190,8 @@ func (s *Storage[T]) setAll(entities []Entity, f batchValues[T]) (n int) {
 	return n
 }
 
-// addSome adds entities[i] and the following ones to s. It stops at an entity that is not alive
-// or is a member. It returns the number of added entities.
+// addSome adds entities[i] and the entities after it to s. It stops before an entity that is dead
+// or already in s. It returns the number of added entities.
 func (s *Storage[T]) addSome(entities []Entity, i int, f *batchValues[T]) int {
 	if !s.w.entities.alive(entities[i]) {
 		return 0
@@ -204,8 +204,8 @@ func (s *Storage[T]) addSome(entities []Entity, i int, f *batchValues[T]) int {
 	return k
 }
 
-// setAligned writes the rows of entities[i] and the following ones, while these rows are
-// contiguous from row on. It returns the number of rows.
+// setAligned writes the values of entities[i] and the entities after it, while their rows are
+// contiguous from row on. It returns the number of written rows.
 func (s *Storage[T]) setAligned(entities []Entity, i, row int, f *batchValues[T]) int {
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
@@ -216,8 +216,9 @@ func (s *Storage[T]) setAligned(entities []Entity, i, row int, f *batchValues[T]
 	return k
 }
 
-// appendRows gives entities a copy of v each. The entities must be alive, distinct, and without
-// the component. s must be Sparse or a Tag, without observers except a recorder.
+// appendRows gives each of the entities a copy of v. The entities must be alive, distinct, and
+// without the component. s must be Sparse or a Tag. A recorder is the only observer that s may
+// have.
 func (s *Storage[T]) appendRows(entities []Entity, v T) {
 	if len(entities) == 0 {
 		return
@@ -230,8 +231,8 @@ func (s *Storage[T]) appendRows(entities []Entity, v T) {
 	f.write(s.extend(entities), 0)
 }
 
-// extend adds entities as members after the last row. Their sparse entries must point to these
-// rows already. The caller writes the values of the rows, which extend returns.
+// extend adds entities as members after the last row, and returns the new rows. The sparse entries
+// of the entities must already point to these rows. The caller writes the values.
 func (s *Storage[T]) extend(entities []Entity) []T {
 	if debug {
 		s.displace()
@@ -285,8 +286,8 @@ func (s *Storage[T]) dropTail(k int) {
 	}
 }
 
-// tail returns the number of entities at the end of the list that are the last rows of s, in the
-// same order.
+// tail returns the largest k for which the last k entities of the list are the last k rows of s, in
+// the same order.
 func (s *set) tail(entities []Entity) (k int) {
 	rows := s.dense.Live[:s.rows.N]
 	for k < len(rows) && k < len(entities) && rows[len(rows)-1-k] == entities[len(entities)-1-k] {
@@ -295,7 +296,7 @@ func (s *set) tail(entities []Entity) (k int) {
 	return k
 }
 
-// aligned returns the number of entities at the start of the list that have the rows from row on,
+// aligned returns the largest k for which the first k entities of the list have k rows from row on,
 // in the same order.
 func (s *set) aligned(row int, entities []Entity) (k int) {
 	rows := s.dense.Live[row:s.rows.N]
@@ -305,7 +306,7 @@ func (s *set) aligned(row int, entities []Entity) (k int) {
 	return k
 }
 
-// pointBehind points the sparse entries of entities to the rows after the last one, one row each.
+// pointBehind points the sparse entry of the i-th entity to the i-th row after the last one.
 func (s *set) pointBehind(entities []Entity) {
 	var page *track.Page
 	at := track.NoRow
@@ -337,7 +338,7 @@ func (r *registry) createN(dst []Entity, n int) []Entity {
 		case r.rows.Extra == r.rows.Total && want <= maxIndices-r.rows.Total:
 			r.extend(want)
 		}
-		// The next index is retired, or its generations are used up.
+		// create handles an index that is retired, or whose generations are used up.
 		if r.rows.N == before {
 			r.create()
 		}
@@ -346,7 +347,7 @@ func (r *registry) createN(dst []Entity, n int) []Entity {
 	return dst
 }
 
-// recycle creates at most n entities from the first free indices. It stops at an index whose
+// recycle creates up to n entities from the first free indices. It stops at an index whose
 // generations are used up.
 func (r *registry) recycle(n int) {
 	rows := r.dense.Live[r.rows.N:min(r.rows.N+n, r.rows.Extra)]
@@ -363,7 +364,7 @@ func (r *registry) recycle(n int) {
 	r.rows.N += len(rows)
 }
 
-// extend creates n entities with new indices. There must be no free and no retired indices.
+// extend creates n entities with new indices. The registry must have no free or retired index.
 func (r *registry) extend(n int) {
 	lo, hi := r.rows.Total, r.rows.Total+n
 	r.grow(hi)

@@ -37,28 +37,29 @@ import (
 //
 //   - If the tag has a name, Bind takes the handle of that name.
 //   - Without a name, Bind takes the only handle of the type.
-//   - If there are several, Bind takes the one named after the type.
+//   - If the world has several, Bind takes the one named after the type.
 //
-// If the world has no such handle, Bind registers one as the tag says: a name, then after commas
-// a [Kind], masked, norewind, nopersist. A resource starts with its zero value. Register
-// beforehand what needs more settings, such as a Rand with its seeds or a component with
-// migrations; Bind then finds it.
+// If the world has no such handle, Bind registers one with the settings of the tag. A tag has a
+// name, then after commas a [Kind], masked, norewind, nopersist. A resource starts with its zero
+// value. Some components and resources need other settings, such as migrations or the seeds of a
+// Rand. Register them before Bind, which then finds them.
 //
-// A tag that contradicts the registered handle is an error. So are two fields with the same
-// handle. A field that is not nil stays, and must belong to w.
+// If the tag contradicts the registered handle, Bind returns an error. It also returns an error if
+// two fields have the same handle. Bind leaves a field unchanged that is not nil; its handle must
+// belong to w.
 //
 // Then Bind calls the method Build, if the struct has one. Build creates the objects that need
-// these handles: queries, indexes, relations, groups, bundles, also in unexported fields. Bind
+// these handles: queries, indexes, relations, groups and bundles, also in unexported fields. Bind
 // calls the Build of an embedded struct as Go resolves it: if the outer struct has its own Build,
-// only that one runs. After Build, a nil field whose type is a pointer to a type of this package
-// is an error. The tag "-" excludes a field.
+// only the outer Build runs. After Build, a nil field whose type is a pointer to a type of this
+// package is an error. The tag "-" excludes a field.
 //
-// In a clone or a loaded world, Bind finds the handles that it registers in a new world. So to
-// use a clone, bind an empty struct of the same type to the clone. Build then creates the
-// relations and hooks, which a clone lacks.
+// In a clone or a loaded world, the handles are registered already, and Bind finds them. So to use
+// a clone, bind an empty struct of the same type to the clone. Build then creates the relations and
+// hooks, which a clone lacks.
 //
-// An error names the field. Bind reports errors in fields, tags and names before it registers
-// anything. After an error of a registration or of Build, some handles are registered.
+// An error names the field. Bind checks fields, tags and names before it registers anything. After
+// an error from a registration or from Build, some handles may be registered.
 func Bind(w *World, game any) error {
 	v := reflect.ValueOf(game)
 	if w == nil || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -73,29 +74,29 @@ func Bind(w *World, game any) error {
 
 // A handle is a pointer that Bind can fill. Bind calls its methods on nil pointers of the type.
 type handle interface {
-	of(s AnyStorage) any // Returns a handle of s, or nil if s has another type.
+	of(s AnyStorage) any // Returns the handle of s, or nil if s has another type.
 	is(s AnyStorage) bool
 	usualName() string
 	register(w *World, t bindTag) (any, error)
 }
 
-// A binding is one call of Bind.
+// A binding is the state of one call of Bind.
 type binding struct {
 	w        *World
-	taken    map[AnyStorage]string // The path of the field that has the handle.
-	names    map[string]string     // The path of the field that registers the name.
+	taken    map[AnyStorage]string // Path of the field that each handle is assigned to.
+	names    map[string]string     // Path of the field that registers each name.
 	register []func() error
 	build    []func() error
 	handles  []boundField
 }
 
-// A boundField is a field that must not be nil in the end.
+// A boundField is a field that must not be nil when Bind returns.
 type boundField struct {
 	path string
 	v    reflect.Value
 }
 
-// run inspects all fields, registers, builds, and then looks for nil fields, in that order.
+// run inspects all fields, registers handles, calls Build methods, then looks for nil fields.
 func (b *binding) run(v reflect.Value) error {
 	if err := b.fields(cmp.Or(v.Type().Name(), "struct"), v, false); err != nil {
 		return err
@@ -113,8 +114,8 @@ func (b *binding) run(v reflect.Value) error {
 	return nil
 }
 
-// fields inspects the fields of v, nested structs before the struct itself. If built is true, the
-// method Build of v belongs to the outer struct too, because v is embedded, and runs there.
+// fields inspects the fields of v. Nested structs come before the struct itself. If built is true,
+// v is embedded and its Build is also a method of the outer struct, so it runs there.
 func (b *binding) fields(path string, v reflect.Value, built bool) error {
 	before, method := len(b.handles), v.Addr().MethodByName("Build")
 	for i := range v.NumField() {
@@ -230,7 +231,7 @@ func (b *binding) find(v reflect.Value, h handle, t bindTag) (AnyStorage, error)
 type bindTag struct {
 	name                        string
 	kind                        Kind
-	kinded                      bool // The tag names a kind.
+	kinded                      bool // The tag has the name of a kind.
 	masked, noRewind, noPersist bool
 }
 
@@ -258,7 +259,7 @@ func parseBindTag(tag string) (t bindTag, err error) {
 	return t, nil
 }
 
-// check returns an error if s differs from the settings of t.
+// check returns an error if the settings of s contradict t.
 func (t bindTag) check(s AnyStorage) error {
 	about := s.about()
 	for _, wrong := range []struct {

@@ -2,12 +2,12 @@ package ecs
 
 import "github.com/stet-ecs/stet/ecs/internal/track"
 
-// Bundle.Create contains the fast path of put inline, once for each component: a call per
-// component would cost as much as its work. The functions below are the parts of that fast path,
-// and the compiler inlines them.
+// The methods named Create of the bundles contain the fast path of put inline, once for each
+// component. A call per component would double the cost. The functions below are steps of that fast
+// path, and the compiler inlines them.
 
-// writablePage returns the page of e's entry if the entry is writable without saving. Otherwise it
-// returns nil.
+// writablePage returns the sparse page with the entry of e if the entry needs no save before a
+// write. Otherwise it returns nil.
 func (s *set) writablePage(e Entity) *track.Page {
 	if debug {
 		s.displace()
@@ -18,22 +18,22 @@ func (s *set) writablePage(e Entity) *track.Page {
 	return nil
 }
 
-// canAppend reports whether the row after the last one is writable without saving, without
-// notifying observers and without growing a column. span is the clock's current span.
+// canAppend reports whether the row after the last one can be written without a save, a hook or a
+// larger column. span is the clock's current span.
 func (s *set) canAppend(span uint64) bool {
 	return s.rows.Span == span && !s.slow && s.rows.N < len(s.dense.Live) && s.dense.Free(s.rows.N)
 }
 
-// countAppended counts the row after the last one, which the caller has written, as that of the
-// new member e.
+// countAppended makes e a member. The caller has written the row of e after the last row.
 func (s *set) countAppended(e Entity, change uint64) {
 	s.version = change
 	s.note(e)
 	s.rows.N++
 }
 
-// put is Set for an entity that was just created and for which no hook ran. change is the world's
-// count of structural changes. A bundle increases the count once for all of its storages.
+// put sets the component of an entity that was just created, before any hook ran for the entity.
+// change is the world's count of structural changes. A bundle increases the count once for all of
+// its storages.
 func (s *Storage[T]) put(e Entity, v T, change uint64) {
 	p, n := s.sparse.Page(e.Index()), s.rows.N
 	if p == nil || s.rows.Span != s.w.clock.Span || s.slow ||
@@ -46,7 +46,7 @@ func (s *Storage[T]) put(e Entity, v T, change uint64) {
 	s.countAppended(e, change)
 }
 
-// putAll is SetAll for entities that were just created.
+// putAll gives v to entities that were just created.
 func (s *Storage[T]) putAll(entities []Entity, v T) {
 	if s.special || s.mask != nil || s.w.hooked {
 		s.SetAll(entities, v)

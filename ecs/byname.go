@@ -17,7 +17,7 @@ var (
 	errNoType   = errors.New("the program has not registered it, so there is no type for its values; use SetJSON")
 )
 
-// A valueError says which value could not be written by name, and why.
+// A valueError reports a value that could not be written by name, and the reason.
 type valueError struct {
 	text string
 	err  error
@@ -26,9 +26,8 @@ type valueError struct {
 func (e *valueError) Error() string { return "ecs: " + e.text }
 func (e *valueError) Unwrap() error { return e.err }
 
-// valueFault adds the context to err: the component name, and its entity e unless name is a
-// resource. t is the type of the values. If err contains the path of a field, valueFault adds
-// that too.
+// valueFault adds context to err: the component name, and its entity e unless name is a resource. t
+// is the type of the values. If err contains the path of a field, valueFault adds the path too.
 func valueFault(name string, t *layout.Type, e Entity, resource bool, err error) error {
 	if err == nil {
 		return nil
@@ -43,7 +42,8 @@ func valueFault(name string, t *layout.Type, e Entity, resource bool, err error)
 	return &valueError{what + ": " + why, err}
 }
 
-// fieldPath turns a path that starts with the name of t into a suffix for a component name.
+// fieldPath replaces the name of t at the start of path, so that the result can follow a component
+// name.
 func fieldPath(t *layout.Type, path string) string {
 	path = strings.TrimPrefix(path, t.Name)
 	if path != "" && path[0] != '.' && path[0] != '[' {
@@ -61,7 +61,7 @@ func noJSON[T any]() error {
 	return fmt.Errorf("it has no JSON: %w", err)
 }
 
-// asType returns v as a T. v must be a T or a pointer to one.
+// asType converts v to T. v must be a T or a pointer to a T.
 func asType[T any](v any) (x T, err error) {
 	switch v := v.(type) {
 	case T:

@@ -16,11 +16,11 @@ type ChangeFilter struct {
 	found []Entity
 	find  func() ([]Entity, error)
 
-	fixed bool // Compare with the end of tick, instead of the last commit.
+	fixed bool // The filter compares with the end of tick instead of the last commit.
 	tick  uint64
 
-	// The position in found of each entity index, filled at the first test of an entity. An entry
-	// may be stale: keeps compares the entity in found, so entries need no clearing.
+	// place has the position in found of each entity index. The first test of an entity fills it.
+	// Entries may be stale, because keeps compares the entity in found.
 	place  []uint32
 	placed bool
 }
@@ -34,7 +34,7 @@ func newChangeFilter[T any](s *Storage[T], verb string, pick func(*Delta[T]) []E
 			err := d.Since(f.tick)
 			return pick(d), err
 		}
-		err := d.SinceCommit() // The error is nil because the world keeps that tick.
+		err := d.SinceCommit() // The world keeps the last commit, so the error is nil.
 		return pick(d), err
 	}
 	return f

@@ -9,16 +9,16 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// A Delta is the difference of a storage between an earlier boundary and now, by entity. A row
-// that only moved is no difference. A value that was changed and then changed back is no
-// difference. A destroyed entity differs from the entity that uses its index now.
+// A Delta is the difference of a storage between an earlier boundary and now, by entity. A row that
+// only moved is not a difference. Neither is a value that was changed and then changed back. A
+// destroyed entity differs from the entity that uses its index now.
 //
 // Two values are the same if their canonical bytes are equal: NaN equals itself, -0 differs from
 // 0, and padding does not count. NoPersist values that cannot be encoded are compared by
 // [reflect.DeepEqual].
 //
-// A Delta has copies of the values, so the program may change the world while it reads the Delta.
-// Memory that the values point to is shared with the world.
+// A Delta has copies of the values, so the program may change the world while it reads the Delta. A
+// pointer in a copied value still points to the memory of the world.
 //
 // [Storage.Since] creates a Delta. The methods Since and SinceCommit of a Delta reuse its memory.
 // They allocate nothing once the memory is large enough.
@@ -34,7 +34,7 @@ type Delta[T any] struct {
 // An Edit is a value before and after a change.
 type Edit[T any] struct{ Old, New T }
 
-// edits is a list of entities with their values before and after.
+// edits is a list of entities, each with its value before and after a change.
 type edits[T any] struct {
 	entities []Entity
 	values   []Edit[T]
@@ -52,7 +52,7 @@ func (l *edits[T]) reset(pointers bool) {
 	l.entities, l.values = l.entities[:0], l.values[:0]
 }
 
-// room makes room for n more edits. It at least doubles the capacity, as lists can get long.
+// room grows l so that n more edits fit. It at least doubles the capacity, as lists can get long.
 func (l *edits[T]) room(n int) {
 	if k := len(l.entities); cap(l.entities)-k < n || cap(l.values)-k < n {
 		n = max(n, k)
@@ -274,7 +274,8 @@ func (d *Delta[T]) Empty() bool {
 	return len(d.added.entities)+len(d.changed.entities)+len(d.removed.entities) == 0
 }
 
-// since compares with the start of the k-th frame, which is the end of tick.
+// since sets d to the differences from the start of the k-th frame. That frame starts at the end of
+// tick.
 func (d *Delta[T]) since(k int, tick uint64) error {
 	pointers := d.s.pointers
 	d.added.reset(pointers)
@@ -290,8 +291,8 @@ func (d *Delta[T]) since(k int, tick uint64) error {
 	return nil
 }
 
-// compare compares with the time at which the logs from k on were opened. The storage had before
-// rows then.
+// compare fills d with the differences from the start of the k-th frame. At that boundary, the
+// storage had before rows.
 func (d *Delta[T]) compare(k, before int) {
 	s := d.s
 	d.load(&s.dense, k, before, s.rows.N, s.row)
@@ -307,13 +308,13 @@ func (d *Delta[T]) compare(k, before int) {
 	}
 }
 
-// loadOldValues fills d.old with the old values of the rows in d.rows.
+// loadOldValues sets d.old to the values that the rows in d.rows had at the boundary.
 func (d *Delta[T]) loadOldValues(before int) {
 	d.old = slices.Grow(d.old[:0], len(d.rows))[:len(d.rows)]
 	k := 0
 	for p, row := range d.rows {
 		if d.then[p] == 0 {
-			continue // This value is never read.
+			continue // The row did not exist at the boundary, so its value is unused.
 		}
 		if k = d.values.Seek(k, row); k < d.values.Len() && d.values.At(k).Row <= row {
 			d.old[p] = d.s.data.Old(d.values.At(k))[row-d.values.At(k).Row]
@@ -323,8 +324,8 @@ func (d *Delta[T]) loadOldValues(before int) {
 	}
 }
 
-// walk compares the written values below limit, where rows exist both then and now. It compares
-// in spans between the rows in d.rows, in which another entity may be.
+// walk compares the written values of rows below limit, which exist both at the boundary and now. A
+// row in d.rows may have another entity, so walk compares it separately from the spans between.
 func (d *Delta[T]) walk(limit int) {
 	p, next := 0, d.at(0)
 	plain := plainRows[T](d.s.adapter.codec)
@@ -360,10 +361,9 @@ func (d *Delta[T]) walk(limit int) {
 	}
 }
 
-// compareSingles is compareRows for plain values and for spans of a single row. It compares the
-// spans from i on, until a span has several rows or is not below limit. It returns the position
-// of that span. The loop contains no calls, so the processor can work on several rows in
-// parallel.
+// compareSingles is compareRows for plain values and spans of one row. It compares the spans from
+// the i-th on. It stops at a span of several rows or at limit, and returns the position of that
+// span. The loop contains no calls, so the processor can work on several rows in parallel.
 func (d *Delta[T]) compareSingles(i, limit int) int {
 	s, l := d.s, &d.changed
 	spans, order := d.values.Spans()
@@ -398,7 +398,8 @@ func (d *Delta[T]) compareSingles(i, limit int) int {
 	return i
 }
 
-// compareRows compares old with the rows from row on. The entities of these rows are the same.
+// compareRows compares old with the current values from row on. Each row has the same entity in
+// both.
 func (d *Delta[T]) compareRows(row int, old []T, plain bool) {
 	s, l, k := d.s, &d.changed, len(d.changed.entities)
 	l.room(len(old))
@@ -422,8 +423,8 @@ func (d *Delta[T]) compareRows(row int, old []T, plain bool) {
 	l.entities, l.values = l.entities[:k], l.values[:k]
 }
 
-// compareEntity adds the entity at row d.rows[p] to the list of its change, if there is an entity
-// and a change.
+// compareEntity compares the entity at row d.rows[p] with its state at the boundary. It adds the
+// entity to d.added or d.changed if it differs.
 func (d *Delta[T]) compareEntity(p int, plain bool) {
 	s, row := d.s, int(d.rows[p])
 	if row >= s.rows.N || s.dense.Live[row] == Vacant {
@@ -528,8 +529,8 @@ func (d *EntityDelta) since(k int, tick uint64) error {
 	return nil
 }
 
-// boundary returns the id of the k-th frame, which begins with the end of tick. It returns an
-// error if t cannot be compared with that tick.
+// boundary returns the id of the k-th frame, which begins at the end of tick. It returns an error
+// if the history does not hold the rows of t at that tick.
 func (w *World) boundary(k int, tick uint64, t *track.Tracker, name string) (frame uint64, err error) {
 	switch {
 	case t.Exempt:
@@ -542,7 +543,7 @@ func (w *World) boundary(k int, tick uint64, t *track.Tracker, name string) (fra
 	return w.frames[k].ID, nil
 }
 
-// ticksHeld returns the part of an error text that lists the ticks to compare with.
+// ticksHeld returns the text that lists the retained ticks for an error.
 func (w *World) ticksHeld() string {
 	var text strings.Builder
 	first, last := uint64(0), uint64(0)

@@ -15,7 +15,7 @@ const (
 	maxWords   = 16          // Maximum number of 64-row words in a span of scattered rows.
 	missing    = track.NoRow // Row number of a missing optional component.
 
-	listRatio = 8 // A list has at most one of this many positions.
+	listRatio = 8 // A list has at most 1/listRatio of the searched positions.
 )
 
 // A chunk is the result of the search at 4096 positions:
@@ -34,16 +34,18 @@ const (
 //	ahead         0                   0                number of positions before each word
 type chunk struct {
 	epoch uint64
-	// Number of positions searched, from the first one. None is found after these.
+	// Number of searched positions, from the first one. The search finds none of the later
+	// positions.
 	n int
-	// All positions are found, and their rows are contiguous in the set of each column.
+	// The chunk is a single run: all positions are found, and their rows are contiguous in each
+	// column.
 	run bool
-	at  [maxColumns]uint32 // With run: the first row of each column.
+	at  [maxColumns]uint32 // First row of each column, if run is true.
 
 	words []uint64
 	whole uint64 // Bit w is set if words[w] is full and its rows are contiguous.
 	rows  [maxColumns][]uint32
-	// In order of index: rows of the driver. In a list: its positions.
+	// The driver's row of each position, in a chunk in index order. In a list: the found positions.
 	order []uint32
 
 	list  bool
@@ -51,7 +53,7 @@ type chunk struct {
 	ahead []uint16 // Number of listed positions before each of words.
 }
 
-// reset resets c to a chunk in which nothing was searched.
+// reset empties c, so that it has no searched positions.
 func (c *chunk) reset() {
 	if c.list {
 		*c = chunk{epoch: c.epoch}
@@ -60,16 +62,16 @@ func (c *chunk) reset() {
 	clear(c.words)
 }
 
-// A listBuffer is the buffer in which a list is built. A new chunk copies the used part of it. So
-// finding few positions takes less time than clearing a full chunk.
+// A listBuffer is the buffer in which a list is built. A new chunk copies only the used elements of
+// the buffer. This takes less time than clearing a full chunk when the search finds few positions.
 type listBuffer struct {
 	word  chunk // The positions found among 64 entities.
 	order [chunkRows / listRatio]uint32
 	rows  [maxColumns][]uint32
 }
 
-// add appends n positions to a list of many positions. They are the set bits of word, which is
-// the w-th.
+// add appends n positions to a list that has many positions. Each set bit of word is one of the new
+// positions. word covers the positions from 64*w on.
 func (l *listBuffer) add(many, n, w int, word uint64) {
 	order := l.order[many : many+n]
 	for i := range order {
@@ -89,7 +91,7 @@ func (l *listBuffer) add(many, n, w int, word uint64) {
 // before returns the number of positions in the list c that are less than i.
 func (c *chunk) before(i int) int {
 	switch {
-	case i == 0: // The start and the end of most walks.
+	case i == 0: // Most iterations ask for 0 first.
 		return 0
 	case i >= c.n:
 		return c.many
@@ -148,8 +150,8 @@ func (c *chunk) updateList(i int, found bool, at []uint32) bool {
 	return true
 }
 
-// move inserts an entry for position i into the list c if by is 1, and removes the entry of i if
-// by is -1. The list must have room, and an inserted position must be new.
+// move inserts an entry for position i into the list c if by is 1. If by is -1, move removes the
+// entry for i. The list must have room, and an inserted position must be new.
 func (c *chunk) move(i, by int) {
 	from := c.before(i)
 	to := from + 1
@@ -199,7 +201,7 @@ func firstBits(n int) uint64 {
 	return 1<<n - 1
 }
 
-// longer returns s with at least n elements. New elements are 0.
+// longer returns s extended to at least n elements. New elements are 0.
 func longer[T any](s []T, n int) []T {
 	if n <= len(s) {
 		return s
@@ -213,7 +215,7 @@ func consecutive(rows []uint32) bool {
 	if first == missing {
 		step = 0
 	}
-	// Rows that are not consecutive almost always differ here.
+	// The last row alone excludes almost all rows that are not consecutive.
 	if last := len(rows) - 1; rows[last] != first+uint32(last)*step {
 		return false
 	}
@@ -225,7 +227,7 @@ func consecutive(rows []uint32) bool {
 	return true
 }
 
-// identity is the rows of a column whose rows equal the positions.
+// identity has the rows of a column in which each row equals its position.
 var identity = func() (rows [chunkRows]uint32) {
 	for i := range rows {
 		rows[i] = uint32(i)
@@ -233,7 +235,7 @@ var identity = func() (rows [chunkRows]uint32) {
 	return rows
 }()
 
-// missingRows is the rows of an optional column that no entity has.
+// missingRows has the rows of an optional column whose component no entity has.
 var missingRows = func() (rows [chunkRows]uint32) {
 	for i := range rows {
 		rows[i] = missing
@@ -241,7 +243,7 @@ var missingRows = func() (rows [chunkRows]uint32) {
 	return rows
 }()
 
-// fullWords is the words of a list.
+// fullWords has the words of a list: all bits are set.
 var fullWords = func() (words [maxWords]uint64) {
 	for i := range words {
 		words[i] = ^uint64(0)

@@ -12,7 +12,7 @@ import "unsafe"
 // producer. After Apply, Commands are empty and keep their memory.
 type Commands struct {
 	log    []command
-	queues []commandQueue // One per storage.
+	queues []commandQueue // One queue per storage.
 	funcs  []func(*World)
 
 	applying bool
@@ -79,9 +79,9 @@ func (c *Commands) Do(f func(*World)) {
 // Len returns the number of commands that are not applied yet.
 func (c *Commands) Len() int { return len(c.log) - c.next }
 
-// Resolve returns the entity that Apply created for a placeholder. The result is valid from that
-// creation until the next Apply; outside that time Resolve returns 0. Resolve returns other
-// entities unchanged.
+// Resolve returns the entity that Apply created for a placeholder. The result is valid from the
+// entity's creation until the next Apply. Before and after that, Resolve returns 0 for the
+// placeholder. Resolve returns other entities unchanged.
 func (c *Commands) Resolve(e Entity) Entity {
 	if e == 0 || e.Generation() != 0 {
 		return e
@@ -92,7 +92,7 @@ func (c *Commands) Resolve(e Entity) Entity {
 	return 0
 }
 
-// follow returns the replacement for an entity inside a component.
+// follow returns the entity that replaces e inside a component.
 func (c *Commands) follow(_ *place, e Entity) Entity {
 	if r := c.Resolve(e); r != 0 {
 		return r
@@ -100,8 +100,8 @@ func (c *Commands) follow(_ *place, e Entity) Entity {
 	return e
 }
 
-// A Deferred records commands for one storage. [Storage.Later] creates it. It can be used as long
-// as its Commands.
+// A Deferred records commands for one storage. [Storage.Later] creates it. It is valid as long as
+// its Commands value.
 type Deferred[T any] struct {
 	c      *Commands
 	s      *Storage[T]
@@ -122,8 +122,8 @@ func (s *Storage[T]) Later(c *Commands) *Deferred[T] {
 	return d
 }
 
-// Set records that e gets the component v. Memory that v refers to belongs to the world from then
-// on.
+// Set records that e gets the component v. From then on, the world owns the memory that v refers
+// to.
 func (d *Deferred[T]) Set(e Entity, v T) {
 	d.values = append(d.values, v)
 	d.c.log = append(d.c.log, command{e, d.number, commandSet})
@@ -183,7 +183,7 @@ func (c *Commands) begin(w *World) {
 	c.base, c.created = c.applied, c.created[:0]
 }
 
-// drain applies the waiting commands. It reports whether there were any.
+// drain applies the commands that are not applied yet. It returns false if there are none.
 func (c *Commands) drain(w *World) bool {
 	if c.next == len(c.log) {
 		return false
@@ -198,7 +198,7 @@ func (c *Commands) drain(w *World) bool {
 	return true
 }
 
-// apply reports whether the entity of the command was alive.
+// apply applies one command. It reports whether the command's entity was alive.
 func (c *Commands) apply(w *World, command command) bool {
 	e := c.Resolve(command.entity)
 	switch command.kind {
@@ -217,7 +217,7 @@ func (c *Commands) apply(w *World, command command) bool {
 	return true
 }
 
-// end empties c.
+// end empties c after an Apply.
 func (c *Commands) end() {
 	c.applied = c.issued
 	clear(c.funcs)

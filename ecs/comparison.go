@@ -63,7 +63,7 @@ func (c *comparison) load(dense *track.Column[Entity], k, before, now int, rowOf
 	c.match(dense.Live[:now], rowOf)
 }
 
-// match computes from and gone.
+// match computes c.from and c.gone.
 func (c *comparison) match(now []Entity, rowOf func(Entity) int) {
 	c.from, c.gone = zeroed(c.from, len(c.rows)), c.gone[:0]
 	for p, e := range c.then {

@@ -34,15 +34,14 @@ func (s *Storage[T]) duplicate(from, to Entity) {
 	}
 }
 
-// A copiedStorage is the untyped interface to a storage for copies and for searches for
-// references.
+// A copiedStorage has the methods of a storage that copies and reference searches call.
 type copiedStorage interface {
 	duplicate(from, to Entity)
 	stagedStorage
 	referring(e Entity) (rows []int)
 }
 
-// A stagedStorage is the untyped interface to a storage or resource for a [copyJob].
+// A stagedStorage has the methods of a storage or resource that a [copyJob] calls.
 type stagedStorage interface {
 	stage(c *copyJob, target AnyStorage) (apply func(), err error)
 	stageRows(c *copyJob, entities []Entity, rows []byte) (apply func(), err error)
@@ -55,10 +54,9 @@ var (
 
 // CopyOptions configure [World.Copy].
 type CopyOptions struct {
-	// Outside returns the replacement for a reference to an entity that is not copied.
-	// Reference.Keep keeps the reference, which makes sense only if the entity exists in both
-	// worlds. Reference.Refuse returns an error. The program may also find a replacement with its
-	// own function.
+	// Outside returns the replacement for a reference to an entity that is not copied. The method
+	// Keep of the Reference returns the same reference, which makes sense only if the entity exists
+	// in both worlds. The method Refuse returns an error. Or the program computes a replacement.
 	//
 	// Copy calls Outside once for each component, field and entity, in the order of storages,
 	// entities and fields. Outside must not change the worlds. Default nil: the reference becomes
@@ -72,13 +70,13 @@ type CopyOptions struct {
 	// Keep selects the components to copy. Default nil: all.
 	Keep func(AnyStorage) bool
 
-	// Resources names the resources to copy as well. Their values overwrite those of the target.
-	// References inside are replaced as in components. A resource that src or the target does not
-	// have is an error. Default: none.
+	// Resources names the resources to copy too. Their values overwrite the target's values.
+	// References inside the values are replaced as in components. A resource that src or the target
+	// lacks is an error. Default: none.
 	Resources []string
 
-	// Times is the number of copies of the whole list of entities. References in each copy name
-	// entities of the same copy. Default 0: one copy.
+	// Times is the number of copies of the whole list of entities. References between the entities
+	// become references within the same copy of the list. Default 0: one copy.
 	Times int
 }
 
@@ -87,21 +85,21 @@ type CopyOptions struct {
 type Reference struct {
 	From    Entity     // The entity that has the component, or 0 for a resource.
 	Storage AnyStorage // The component or resource.
-	// The field, such as "Target", "Friends[]", "Debts[key]" or "Heirs[value][]". It is empty for
-	// a component that is an Entity itself.
+	// The path of the field, such as "Target", "Friends[]", "Debts[key]" or "Heirs[value][]". It is
+	// empty for a component that is an Entity itself.
 	Field string
 	To    Entity // The entity that the reference names; never zero.
 }
 
-// Keep returns r.To, so the reference stays unchanged.
+// Keep returns r.To, which leaves the reference unchanged.
 func (r Reference) Keep() (Entity, error) { return r.To, nil }
 
-// Refuse returns an error.
+// Refuse returns an error, which makes the copy fail.
 func (r Reference) Refuse() (Entity, error) { return 0, errNotCopied }
 
 var errNotCopied = errors.New("it is not copied")
 
-// in returns err with the context of r.
+// in adds the field, the entity and the target of r to err.
 func (r Reference) in(err error) error {
 	where := r.Field
 	if r.From != 0 {
@@ -146,10 +144,9 @@ func (w *World) Copy(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 // Move is [World.Copy], after which Move destroys the originals in src. src must not be w. The
 // relations of src apply their policies, as in Destroy.
 //
-// If a relation keeps an original alive, because a source that does not move has it as target,
-// Move returns an error. Both worlds are then unchanged. The exception is a
-// source that only a hook of w attached during Move. Move then returns the copies with the error,
-// and the originals stay.
+// If a relation keeps an original alive, because an entity that does not move refers to it, Move
+// returns an error. Both worlds are then unchanged, with one exception: a hook of w may attach such
+// an entity during Move. Move then returns the copies with the error, and the originals stay.
 func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, error) {
 	if src == w {
 		return nil, errors.New("ecs: cannot move: both worlds are the same")
@@ -161,7 +158,8 @@ func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 	if err != nil {
 		return nil, fmt.Errorf("ecs: cannot move: %w", err)
 	}
-	copies := c.finish(entities) // Before the destruction: hooks of src may create entities in w.
+	// Copy before the destruction, because hooks of src may create entities in w.
+	copies := c.finish(entities)
 	if !src.destroyTogether(c.entities) {
 		return copies, fmt.Errorf("ecs: copied, but the originals stay: after the hooks ran, %w", errHeld)
 	}
@@ -170,23 +168,23 @@ func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 
 var errHeld = errors.New("a relation keeps one of the entities alive: it is the target of an entity that does not move")
 
-// A copyJob prepares all copies before the target changes. So it predicts which entities the
-// target will create.
+// A copyJob prepares all copies before it changes the target. For this, it predicts the entities
+// that the target will create.
 type copyJob struct {
 	from, to *World
 	options  CopyOptions
 	times    int
-	entities []Entity // Distinct.
-	// The copies of entities, in the same order; then the second copies, and so on.
+	entities []Entity // The originals, distinct.
+	// The first copies in the order of entities, then the second copies, and so on.
 	copies   []Entity
 	position map[Entity]int // Position of each entity in entities.
-	apply    []func()       // Each function gives one component to the copies.
+	apply    []func()       // Each function writes one component of all copies.
 
-	// The component or resource that is being staged.
+	// The component or resource that is being copied.
 	source   AnyStorage
 	holders  []Entity               // The entities that have the component, or 0 for a resource.
-	holder   Entity                 // The entity whose value is being renamed.
-	round    []Entity               // The copies that belong to the value being renamed.
+	holder   Entity                 // The entity whose value is being processed.
+	round    []Entity               // The copies that belong to the processed value.
 	resolved map[externalRef]Entity // Results of Outside.
 }
 
@@ -197,7 +195,7 @@ type externalRef struct {
 	to Entity
 }
 
-// newCopyJob prepares the copies for the target.
+// newCopyJob prepares the copies. It does not change the target yet.
 func newCopyJob(to, from *World, entities []Entity, o CopyOptions) (*copyJob, error) {
 	c := &copyJob{from: from, to: to, options: o, times: max(o.Times, 1), position: make(map[Entity]int, len(entities))}
 	if o.Times < 0 {
@@ -216,7 +214,7 @@ func newCopyJob(to, from *World, entities []Entity, o CopyOptions) (*copyJob, er
 	return c, c.stage()
 }
 
-// finish creates the copies in the target. It returns the copies of entities.
+// finish creates the copies in the target. It returns the copies in the order of entities.
 func (c *copyJob) finish(entities []Entity) []Entity {
 	if !slices.Equal(c.to.CreateN(nil, len(c.copies)), c.copies) {
 		panic("ecs: the world was changed while Copy prepared the copies; CopyOptions.Outside and Keep must not change it")
@@ -260,7 +258,7 @@ func (c *copyJob) stage() error {
 	return nil
 }
 
-// add copies the component or resource s, whose values target receives.
+// add prepares the copy of s, a component or resource, to target.
 func (c *copyJob) add(s, target AnyStorage) error {
 	c.source, c.holders = s, c.holders[:0]
 	f, err := s.(stagedStorage).stage(c, target)
@@ -280,7 +278,7 @@ func (c *copyJob) addResource(name string) error {
 	return c.add(both[0], both[1])
 }
 
-// touches reports whether one of the entities is a member of s.
+// touches reports whether any of the copied entities is a member of s.
 func (c *copyJob) touches(s *set) bool {
 	for _, e := range c.entities {
 		if s.row(e) >= 0 {
@@ -290,7 +288,7 @@ func (c *copyJob) touches(s *set) bool {
 	return false
 }
 
-// replacement returns the replacement for a reference to e.
+// replacement returns the entity that replaces a reference to e.
 func (c *copyJob) replacement(p *place, e Entity) Entity {
 	if i, copied := c.position[e]; copied {
 		return c.round[i]
@@ -298,8 +296,8 @@ func (c *copyJob) replacement(p *place, e Entity) Entity {
 	return c.resolved[externalRef{c.holder, p, e}]
 }
 
-// resolveExternal calls Outside for the references to entities that are not copied. values belong
-// to holders, in the same order.
+// resolveExternal calls Outside for each reference to an entity that is not copied. holders[i] has
+// values[i].
 func resolveExternal[T any](c *copyJob, refs *references, values []T) error {
 	c.resolved = map[externalRef]Entity{}
 	var list []externalRef
@@ -324,8 +322,8 @@ func resolveExternal[T any](c *copyJob, refs *references, values []T) error {
 	return nil
 }
 
-// replaceReferences replaces the references in values. values has one value for each holder,
-// repeated for each copy.
+// replaceReferences replaces the references in values. values has one value for each holder, then
+// the same number of values for the second copies, and so on.
 func replaceReferences[T any](c *copyJob, refs *references, values []T) error {
 	if refs.unseen != "" {
 		return errors.New(refs.unseen)
@@ -349,7 +347,7 @@ func replaceReferences[T any](c *copyJob, refs *references, values []T) error {
 	return nil
 }
 
-// stage copies the rows of the entities for target.
+// stage copies the rows of the entities, to be written to target.
 func (s *Storage[T]) stage(c *copyJob, target AnyStorage) (apply func(), err error) {
 	var entities []Entity
 	var values []T
@@ -370,7 +368,7 @@ func (s *Storage[T]) stage(c *copyJob, target AnyStorage) (apply func(), err err
 	return stageOther(c, &s.adapter, target, entities, values)
 }
 
-// stageOther stages values for a target of another type.
+// stageOther prepares values for a target whose Go type differs.
 func stageOther[T any](c *copyJob, face *rowAdapter[T], target AnyStorage, entities []Entity, values []T) (apply func(), err error) {
 	about := c.source.about()
 	if about.layout == nil {
@@ -383,7 +381,7 @@ func stageOther[T any](c *copyJob, face *rowAdapter[T], target AnyStorage, entit
 	return target.(stagedStorage).stageRows(c, entities, face.codec.append(nil, values))
 }
 
-// fits returns an error that says why stored rows cannot become rows of target unchanged.
+// fits returns an error if stored rows need a conversion to become rows of target.
 func fits(s *storageState, target AnyStorage) error {
 	if err := sameSort(s, target); err != nil {
 		return err
@@ -397,7 +395,7 @@ func fits(s *storageState, target AnyStorage) error {
 	return nil
 }
 
-// stageRows is stageValues for values encoded by a type of the same layout.
+// stageRows is stageValues for encoded values. The layout of the encoded type equals that of T.
 func (s *Storage[T]) stageRows(c *copyJob, entities []Entity, rows []byte) (apply func(), err error) {
 	values := make([]T, len(entities))
 	if err := s.adapter.codec.decode(rows, values); err != nil {
@@ -406,7 +404,7 @@ func (s *Storage[T]) stageRows(c *copyJob, entities []Entity, rows []byte) (appl
 	return s.stageValues(c, entities, values)
 }
 
-// stageValues replaces the references in values. It returns a function that gives the values to
+// stageValues replaces the references in values. The returned function sets the values of the
 // entities.
 func (s *Storage[T]) stageValues(c *copyJob, entities []Entity, values []T) (apply func(), err error) {
 	if err := replaceReferences(c, s.references(), values); err != nil {
@@ -415,7 +413,7 @@ func (s *Storage[T]) stageValues(c *copyJob, entities []Entity, values []T) (app
 	return func() { s.SetEach(entities, values) }, nil
 }
 
-// stage copies the value for target.
+// stage copies the value, to be written to target.
 func (r *Resource[T]) stage(c *copyJob, target AnyStorage) (apply func(), err error) {
 	c.holders = append(c.holders, 0)
 	values := []T{r.adapter.copy(r.data.Live[0])}
@@ -433,7 +431,7 @@ func (r *Resource[T]) stageRows(c *copyJob, _ []Entity, rows []byte) (apply func
 	return r.stageValue(c, values)
 }
 
-// stageValue replaces the references in the value. It returns a function that sets the value.
+// stageValue replaces the references in the value. The returned function sets the value.
 func (r *Resource[T]) stageValue(c *copyJob, values []T) (apply func(), err error) {
 	if err := replaceReferences(c, referencesIn[T](&r.spec), values); err != nil {
 		return nil, err
@@ -447,7 +445,7 @@ func (r *registry) nextEntities(n int) []Entity {
 	lo, hi := r.rows.N, r.rows.Extra
 	for ; len(next) < n && lo < hi; lo++ {
 		e := r.dense.Live[lo]
-		// The generations of the index are used up: create takes the last free index instead.
+		// The generations of the index are used up, so create takes the last free index instead.
 		for e.Generation() == r.maxGeneration {
 			if hi--; lo == hi {
 				break
@@ -486,7 +484,7 @@ func (w *World) References(e Entity) iter.Seq2[Entity, AnyStorage] {
 	}
 }
 
-// referring returns the rows that refer to e.
+// referring returns the rows whose values refer to e.
 func (s *Storage[T]) referring(e Entity) (rows []int) {
 	refs := s.references()
 	if len(refs.places) == 0 {
@@ -502,8 +500,8 @@ func (s *Storage[T]) referring(e Entity) (rows []int) {
 
 func (s *Storage[T]) references() *references { return referencesIn[T](&s.spec) }
 
-// referencesIn returns the places at which values of s, of type T, contain entities. Only the
-// world's goroutine may call it.
+// referencesIn returns the fields in which values of type T contain entities. Only the world's
+// goroutine may call it.
 func referencesIn[T any](s *spec) *references {
 	if s.refs == nil {
 		s.refs = referencesOf(reflect.TypeFor[T]())
@@ -570,7 +568,7 @@ func (r *Resource[T]) blankInto(w *World) {
 	r.putInto(w, zero)
 }
 
-// putInto adds the resource to w with the given value.
+// putInto adds the resource to w, with value as its value.
 func (r *Resource[T]) putInto(w *World, value T) {
 	w.adopt(newResource(w, typedSpec[T]{r.spec, r.adapter.codec, r.data.Clone, nil}, value))
 }
@@ -584,7 +582,7 @@ func (r *Resource[T]) cloneInto(w *World) {
 	r.putInto(w, cloneAll(r.data.Live, r.data.Clone)[0])
 }
 
-// cloneAll returns copies of rows that share no memory with them. The result is never nil.
+// cloneAll returns deep copies of rows. The result is never nil.
 func cloneAll[T any](rows []T, clone func(T) T) []T {
 	c := append(make([]T, 0, len(rows)), rows...)
 	if clone != nil {

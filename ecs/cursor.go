@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// A span is what a cursor returns at once: positions of the driving storage, and their rows.
+// A span is a batch of positions of the driving storage, with their rows, that a cursor returns:
 //
 //	words   | 1 0 1 1 |     a bit for each position; in a run only the first bit
 //	rows    | 4 . 7 5 |     row in each column, minus base
@@ -17,10 +17,10 @@ type span struct {
 	words []uint64
 	order []uint32
 	from  int
-	n     int // Number of contiguous rows at each position: 1, or the length of a run.
+	n     int // Number of contiguous rows at each position. It is 1, or the length of a run.
 }
 
-// hasAny reports whether an entity of s has rows in the optional column k.
+// hasAny reports whether any entity of s has the optional component of column k.
 func (s *span) hasAny(k int) bool {
 	for w, word := range s.words {
 		for ; word != 0; word &= word - 1 {
@@ -32,38 +32,39 @@ func (s *span) hasAny(k int) bool {
 	return false
 }
 
-// A cursor walks over the result of a join, span by span. The join keeps finished cursors for
-// later walks, because creating a cursor takes longer than walking a few rows. The fields for a
-// walk over a known run come first, so that they share few cache lines.
+// A cursor iterates over the result of a join, span by span. The join reuses finished cursors,
+// because creating a cursor takes longer than visiting a few rows. The fields for repeating a known
+// run come first, so that they share few cache lines.
 type cursor struct {
-	word int    // The word of the span that is being walked.
-	rest uint64 // Positions of the word that are left.
-	at   int    // The driver's row at the last position taken, minus from.
+	word int    // The index of the current word in the span.
+	rest uint64 // The positions of the current word that are not visited yet.
+	at   int    // The driver's row at the current position, minus from.
 
 	j       *join
-	idle    *cursor // The next finished cursor, while this one is finished.
+	idle    *cursor // The next finished cursor in the join's list, if this one is finished.
 	columns []joinedColumn
-	// Position of this loop in World.activeCursors, from 1; 0 for none.
+	// Position of this loop in World.activeCursors, counted from 1, or 0 if it is not in the list.
 	activeAt int
-	began    uint64      // The world's count of changes when the walk began.
+	began    uint64      // The world's count of changes when the iteration began.
 	found    *matchCache // The search results of the driver.
 	writes   bool        // The loop writes rows.
-	// The walk has ended, and all it found was a single run, which is still in the span.
+	// The iteration has ended and found only a single run. The span still has this run.
 	oneRun    bool
-	repeating bool // The walk repeats that run.
+	repeating bool // The iteration repeats that single run without a search.
 
-	// A word is 64 positions of the driver. wordOrder points to the positions of the current word,
-	// in their order. For each column, addrs has a pointer to the row numbers of the word, and the
-	// address of row 0.
+	// A word is 64 positions of the driver. wordOrder points to the driver's rows of the current
+	// word. For each column, addrs has a pointer to the row numbers of the word. They count from
+	// row base of the column, and first is the address of that row.
 	wordOrder *uint32
-	wordRows  *uint32 // The rows of the word in a column other than the driver, if there is one.
-	entities  *Entity
-	addrs     [maxColumns]struct {
+	// The row numbers of the word in another column than the driver, if there is one.
+	wordRows *uint32
+	entities *Entity
+	addrs    [maxColumns]struct {
 		row   *uint32
 		first unsafe.Pointer
 	}
 
-	// Buffers for a run, or for a part of a word, that no chunk contains in this form.
+	// Buffers for a run, or for some positions of a word, for which no chunk has a matching slice.
 	part [1]uint64
 	last [1]uint32              // The driver's row.
 	one  [maxColumns]uint32     // The rows of the columns.
@@ -78,21 +79,22 @@ type cursor struct {
 	set       *set // The driving set.
 	driver    int  // Position of the driving set in the join.
 	singleSet bool // The join finds every row of the driver.
-	saved     bool // An earlier walk saved the rows that this walk writes.
+	saved     bool // An earlier iteration saved the rows that this iteration writes.
 
-	// The newest version of the sets, as of since.
-	newest  uint64
-	since   uint64 // The world's count of changes when the cursor last validated the sets.
-	changes uint64 // The world's count of changes when the rows for writing were saved.
+	// The newest version of the sets, when since was set.
+	newest uint64
+	since  uint64 // The world's count of changes when the cursor last validated the sets.
+	// The world's count of changes when the cursor saved the rows that the loop writes.
+	changes uint64
 
 	group groupCursor
 
-	selected selection // With predicates: the selected entities.
-	kept     []uint64  // With predicates: bits of the kept positions of the span.
-	packed   []uint32  // With predicates: the kept positions as a list, if they are few.
+	selected selection // The entities that the predicates select, if the query has predicates.
+	kept     []uint64  // A bit for each position of the span that the predicates keep.
+	packed   []uint32  // The positions that the predicates keep, as a list, if they are few.
 }
 
-// walk returns a cursor over columns, which are those of the first sets.
+// walk begins an iteration and returns its cursor. columns are those of the join's first sets.
 func (j *join) walk(columns []joinedColumn) *cursor {
 	if c := j.idle; c.repeats(columns) {
 		c.repeat()
@@ -101,7 +103,7 @@ func (j *join) walk(columns []joinedColumn) *cursor {
 	return j.startWalk(columns)
 }
 
-// walkAll is walk for a loop that does not test for missing rows.
+// walkAll is walk for a loop that does not test whether an optional row is missing.
 func (j *join) walkAll() *cursor {
 	if c := j.idle; j.optional == 0 && c.repeats(j.columns) {
 		c.repeat()
@@ -113,13 +115,13 @@ func (j *join) walkAll() *cursor {
 	return j.startWalk(j.columns)
 }
 
-// repeats reports whether a walk over columns finds exactly the run that c found. c may be nil.
+// repeats reports whether an iteration over columns finds the same single run as c. c may be nil.
 func (c *cursor) repeats(columns []joinedColumn) bool {
 	return c != nil && c.oneRun && c.began == c.j.w.changes && c.found == c.j.matches && len(c.columns) == len(columns)
 }
 
-// repeat starts a walk over that run again. The run needs no save and no search. Its rows have
-// not moved, because the world's count of changes is the same.
+// repeat starts an iteration over the same run as the last one. The run needs no save and no
+// search. Its rows have not moved, because the world's count of changes is the same.
 func (c *cursor) repeat() {
 	c.j.idle = c.idle
 	c.word, c.rest = 0, 1
@@ -143,7 +145,7 @@ func (c *cursor) mustBeInPlace() {
 	}
 }
 
-// startWalk is walk after something has changed.
+// startWalk is walk for a cursor that cannot repeat its last run.
 func (j *join) startWalk(columns []joinedColumn) *cursor {
 	if j.validAt != j.w.changes {
 		j.validate()
@@ -168,8 +170,8 @@ func (j *join) startWalk(columns []joinedColumn) *cursor {
 	return c
 }
 
-// next moves c's span to the next one with any positions, and reports whether there is one. The
-// span is valid until the world's structure changes; see resume.
+// next moves c to the next span with at least one position. It returns false after the last span.
+// The span is valid until the world's structure changes; see resume.
 func (c *cursor) next() bool {
 	for c.advance() {
 		if c.step *= 2; c.step > maxRun {
@@ -184,11 +186,11 @@ func (c *cursor) next() bool {
 	return false
 }
 
-// more reports whether there is another position. If there is none, the walk ends.
+// more reports whether there is another position. If there is none, the iteration ends.
 func (c *cursor) more() bool { return c.rest != 0 || c.nextWord() }
 
-// nextWord moves to the next word with any positions, in this span or a later one. It reports
-// whether there is one.
+// nextWord moves to the next word with at least one position, in this span or a later one. It
+// returns false after the last word.
 func (c *cursor) nextWord() bool {
 	if c.repeating {
 		c.finish()
@@ -213,9 +215,9 @@ func (c *cursor) nextWord() bool {
 	}
 }
 
-// nextFetched is nextWord for Runs. The steps of Runs are long, so the processor does not
-// prefetch the next rows. If nearly all rows of the word are found, nextFetched reads them ahead
-// in columns too long for a cache.
+// nextFetched is nextWord for Runs. The loop body of Runs is long, so the processor does not
+// prefetch the next rows. If nearly all positions of the word are found, nextFetched prefetches
+// their rows in columns too long for a cache.
 func (c *cursor) nextFetched() bool {
 	if !c.nextWord() {
 		return false
@@ -230,7 +232,7 @@ func (c *cursor) nextFetched() bool {
 	return true
 }
 
-// takeNext returns the next position of the word. The word must have one.
+// takeNext removes the next position from the word and returns it. The word must have one.
 func (c *cursor) takeNext() int {
 	i := bits.TrailingZeros64(c.rest | 1<<63) // Never 0, so the compiler omits the test for 0.
 	c.rest &= c.rest - 1
@@ -238,7 +240,7 @@ func (c *cursor) takeNext() int {
 	return i
 }
 
-// advance moves c's span to the next one, without testing the predicates.
+// advance moves c to the next span. It does not test the predicates.
 func (c *cursor) advance() bool {
 	for limit := c.limit(); c.skip() && c.row < limit; {
 		if c.singleSet {
@@ -275,8 +277,8 @@ func (c *cursor) advance() bool {
 	return false
 }
 
-// advanceIn sets the span to positions in [lo, hi) of chunk, whose first position is base. It
-// moves the cursor past them, and reports whether there are any.
+// advanceIn sets the span to found positions in [lo, hi) of chunk, and moves the cursor past them.
+// base is the first position of chunk. advanceIn returns false if no position is found.
 func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	w := lo >> 6
 	if n := chunk.wholeFrom(c.j, lo, hi); n > 0 {
@@ -296,7 +298,7 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	}
 	together := maxWords
 	if c.selected.on {
-		together = maxRun / 64 // The predicates may leave few rows.
+		together = maxRun / 64 // The predicates may keep few rows.
 	}
 	last := min((hi-1)>>6, w+together-1)
 	if next := bits.TrailingZeros64(chunk.whole >> w &^ 1); w+next <= last {
@@ -304,7 +306,8 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	}
 	words := chunk.words[w : last+1]
 	if last<<6+64 > hi && words[last-w]>>(hi&63) != 0 && last > w {
-		// The last word is only partly in the range, so it becomes a span of its own.
+		// Only some positions of the last word are in the range, so this word becomes a separate
+		// span.
 		words = words[:last-w]
 		last--
 	}
@@ -331,8 +334,8 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	return slices.ContainsFunc(words, func(word uint64) bool { return word != 0 })
 }
 
-// advanceList sets the span to positions before hi in the list chunk, whose first position is
-// base. It moves the cursor past them, and reports whether there are any.
+// advanceList sets the span to positions below hi in the list chunk, and moves the cursor past
+// them. base is the first position of chunk. advanceList returns false if no position is left.
 func (c *cursor) advanceList(chunk *chunk, base, hi int) bool {
 	lo, behind := chunk.before(c.row-base), chunk.before(hi)
 	n := min(behind-lo, c.step)
@@ -361,8 +364,8 @@ func (c *cursor) advanceList(chunk *chunk, base, hi int) bool {
 	return true
 }
 
-// wholeFrom returns the number of positions from lo on, up to hi, that are full words with
-// contiguous rows.
+// wholeFrom returns how many positions in [lo, hi), from lo on, form full words with contiguous
+// rows.
 func (c *chunk) wholeFrom(j *join, lo, hi int) (n int) {
 	if lo&63 != 0 {
 		return 0
@@ -376,8 +379,7 @@ func (c *chunk) wholeFrom(j *join, lo, hi int) (n int) {
 	return n
 }
 
-// contiguousAt reports whether the rows at position i directly follow the rows at the position
-// before.
+// contiguousAt reports whether the rows at position i directly follow the rows at position i-1.
 func (c *chunk) contiguousAt(j *join, i int) bool {
 	for k := range j.columns {
 		if rows := c.rows[k]; rows != nil && !followsRow(rows[i-1], rows[i]) {
@@ -391,14 +393,14 @@ func followsRow(before, row uint32) bool {
 	return row == before+1 && before != missing || row == missing && before == missing
 }
 
-// setRun sets the span to a run of n rows, and moves the cursor past it. The first rows are c.one
-// for the columns, and first for the driver.
+// setRun sets the span to a run of n rows, and moves the cursor past the run. The run starts at row
+// c.one[k] in column k, and at row first in the driver.
 func (c *cursor) setRun(first, n int) {
 	one := &c.one
 	for k := range c.j.columns {
 		c.rows[k], c.base[k] = one[k:k+1], 0
 		if one[k] != missing {
-			// The rows exist: loops do not test again.
+			// Check here that the rows exist, so that loops need no check.
 			_ = c.j.columns[k].set.dense.Live[one[k]:][:n]
 		}
 	}
@@ -414,8 +416,8 @@ func (c *cursor) setRun(first, n int) {
 // rowAt returns the driver's row at position i of the span.
 func (c *cursor) rowAt(i int) int { return c.from + int(c.order[i]) }
 
-// nextRun returns the next run, or nil after the last one. The result has the first row in each
-// column, then the first row in the driver, then the number of rows.
+// nextRun returns the next run, or nil after the last one. The result has the first row of each
+// column, then the first row of the driver, then the number of rows.
 func (c *cursor) nextRun() []uint32 {
 	if !c.more() {
 		return nil
@@ -432,8 +434,8 @@ func (c *cursor) nextRun() []uint32 {
 	return run
 }
 
-// length returns the number of contiguous rows from position i of the word, which was taken last.
-// It takes their positions.
+// length returns the number of contiguous rows from position i of the word on. takeNext has just
+// returned i. length removes the positions of the following rows from the word.
 func (c *cursor) length(i int) int {
 	if c.rest>>(i&63)>>1&1 == 0 || *rowAfter(c.wordRows, i+1)-*rowAfter(c.wordRows, i) > 1 {
 		return c.n
@@ -441,7 +443,7 @@ func (c *cursor) length(i int) int {
 	return c.extendRun(i)
 }
 
-// extendRun is length for a position whose next position in the word is found as well.
+// extendRun is length for a position i if position i+1 of the word is found as well.
 func (c *cursor) extendRun(i int) int {
 	for n := 1; ; n++ {
 		next := c.rest & -c.rest
@@ -452,8 +454,8 @@ func (c *cursor) extendRun(i int) int {
 	}
 }
 
-// contiguousAt reports whether the rows at position i of the word directly follow the rows at the
-// position before.
+// contiguousAt reports whether the rows at position i of the word directly follow the rows at
+// position i-1.
 func (c *cursor) contiguousAt(i int) bool {
 	i += c.word << 6
 	if c.order[i] != c.order[i-1]+1 {
@@ -467,14 +469,14 @@ func (c *cursor) contiguousAt(i int) bool {
 	return true
 }
 
-// entitiesOf returns the entities of run.
+// entitiesOf returns the entities of a run that nextRun returned.
 func (c *cursor) entitiesOf(run []uint32) []Entity {
 	m := len(c.j.columns)
 	return c.set.dense.Live[run[m]:][:run[m+1]]
 }
 
-// end runs after the last span. If the world did not change during the walk, all
-// rows that the join can return are saved. They stay saved until the world changes.
+// end runs after the last span. If the world did not change during the iteration, all rows that the
+// join can return are saved. They stay saved until the world changes.
 func (c *cursor) end() {
 	c.finish()
 	if len(c.j.predicates) > 0 {
@@ -486,9 +488,9 @@ func (c *cursor) end() {
 	c.oneRun = c.start == 0 && c.row == c.n && c.n > 1
 }
 
-// prepare saves the rows of the span that the loop writes, and computes the addresses of the rows.
-// Loops read rows without bounds checks. The join guarantees that the rows exist as long as the
-// world does not change.
+// prepare saves the rows of the span that the loop writes, and computes the addresses of rows.
+// Loops read rows without bounds checks. The join guarantees that the rows exist until the world
+// changes.
 func (c *cursor) prepare() {
 	c.changes = c.j.w.changes
 	if debug {
@@ -504,7 +506,7 @@ func (c *cursor) prepare() {
 	}
 }
 
-// locate computes the addresses that the rows of the span count from.
+// locate computes the address of row base in each column, and of row from in the driver.
 func (c *cursor) locate() {
 	c.entities = rowAfter(unsafe.SliceData(c.set.dense.Live), c.from)
 	for k := range c.columns {
@@ -527,7 +529,7 @@ func (c *cursor) mustExist() {
 	}
 }
 
-// register registers c in the world as a loop whose body may write the span.
+// register adds c to the world's active cursors, because the loop body may write rows of the span.
 func (c *cursor) register() {
 	w := c.j.w
 	if c.activeAt > 0 && c.activeAt <= len(w.activeCursors) && w.activeCursors[c.activeAt-1] == c {
@@ -547,8 +549,8 @@ func (c *cursor) register() {
 	w.activeCursors[c.activeAt-1] = c
 }
 
-// saveAgain saves the rows for writing of the current span again. It returns false if the sets
-// have a new version, which means that rows have moved.
+// saveAgain saves the rows of the current span that the loop writes, once more. It returns false if
+// the sets have a new version, which means that rows have moved.
 func (c *cursor) saveAgain() bool {
 	if c.j.version() != c.newest {
 		return false
@@ -557,11 +559,11 @@ func (c *cursor) saveAgain() bool {
 	return true
 }
 
-// finish runs when the loop is over.
+// finish runs at the end of the loop. It makes the cursor available for the next loop.
 func (c *cursor) finish() {
 	if last := c.activeAt - 1; last >= 0 {
 		c.activeAt = 0
-		// The usual case needs no call.
+		// Usually this cursor is the last active one, and its removal needs no call.
 		if w := c.j.w; last == len(w.activeCursors)-1 && w.activeCursors[last] == activeCursor(c) {
 			w.activeCursors[last] = nil
 			w.activeCursors = w.activeCursors[:last]
@@ -572,10 +574,10 @@ func (c *cursor) finish() {
 	c.idle, c.j.idle = c.j.idle, c
 }
 
-// resume continues the walk after the world changed while the loop visited e. e has the r-th row
-// from the position taken last. The walk visits appended rows. If e was removed, the walk visits
-// the row that moved into its place. It panics on other changes, which would skip rows or visit
-// them twice. In index order, it visits the entities with higher indices.
+// resume continues the iteration after the world changed while the loop visited e. e is r rows
+// after the current position. The iteration visits appended rows. If e was removed, the iteration
+// visits the row that moved into its place. resume panics on other changes, which would skip rows
+// or visit them twice. In index order, the iteration visits the entities with higher indices.
 func (c *cursor) resume(r int, e Entity) {
 	c.mustKeepEntities(e)
 	row := c.follow(c.from+c.at+r, e)
@@ -595,8 +597,8 @@ func (c *cursor) resume(r int, e Entity) {
 	}
 }
 
-// resumeRuns continues at position i of the word after the world changed in a loop over Runs. It
-// panics if the structure changed, because no single visited entity says where to continue.
+// resumeRuns continues at position i of the word after a change of the world in a loop over Runs.
+// It panics if rows were added, removed or moved, because the loop visits many entities at once.
 func (c *cursor) resumeRuns(i int) {
 	if c.j.version() != c.newest {
 		panic("ecs: the world's structure changed in a loop over Runs; collect the changes and make them after the loop, or use All")
@@ -613,14 +615,14 @@ func (c *cursor) resumeRuns(i int) {
 	}
 }
 
-// mustKeepEntities panics if the sets lost an entity other than e.
+// mustKeepEntities panics if an entity other than e was removed from the sets.
 func (c *cursor) mustKeepEntities(e Entity) {
 	for k, s := range c.j.sets {
 		s.mustStay(e, c.since, c.j.isOptional(k))
 	}
 }
 
-// recordGroup records the state of the driver's group.
+// recordGroup records the state of the driver's group, for follow.
 func (c *cursor) recordGroup() {
 	g := c.set.group
 	if g == nil {
@@ -638,7 +640,7 @@ func (j *join) requires(s *set) bool {
 	return k >= 0 && !j.isOptional(k)
 }
 
-// limit returns the position after the last one that the join may find.
+// limit returns the upper bound of the positions that the join can find.
 func (c *cursor) limit() int {
 	switch {
 	case c.set.byIndex:
@@ -649,8 +651,8 @@ func (c *cursor) limit() int {
 	return c.set.rows.N
 }
 
-// follow returns the row to continue with after the driver's group moved rows. The loop was
-// visiting e, in row. If e is still in the returned row, resume moves past it.
+// follow returns the row at which to continue after the driver's group moved rows. The loop visited
+// e, in row. If e is still in the returned row, resume moves past it.
 func (c *cursor) follow(row int, e Entity) int {
 	if c.set.byIndex {
 		return row
@@ -658,7 +660,7 @@ func (c *cursor) follow(row int, e Entity) int {
 	return c.set.follow(row, e, c.since, c.group, func(at int) bool { return c.j.finds(c.driver, at, e) })
 }
 
-// finds reports whether the join finds e, which has the given row in the driver.
+// finds reports whether the join finds e. row is the row of e in the driver.
 func (j *join) finds(driver, row int, e Entity) bool {
 	var at [maxSets]uint32
 	return j.probe(driver, row, e, &at)
