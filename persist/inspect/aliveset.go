@@ -12,15 +12,16 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// An aliveSet is the set of live entities of a state. It is keyed by the digest of the state, so a
-// second query for the same state need not read the registry again. Only states in snapshot files
-// need one: an image has its own index.
+// An aliveSet is the set of live entities of a state. It is cached under the digest of the state,
+// so a second query for the same state does not read the registry again. Only states in snapshot
+// files need an aliveSet: an image has an index of its entities.
 //
-// Most generations are small, so an aliveSet stores them in two parts. The second part has pages
-// only for indices with a larger generation:
+// Most generations fit into a byte, so an aliveSet splits them. Array high has pages only for
+// indices whose generation is larger:
 //
 //	alive   a bit per index
-//	low     a byte per index
+//	low     the lowest byte of each generation
+//	high    | page | nil | nil | page | …    4 bytes per index, or no page
 //	high    | page | nil | nil | page | …    4 bytes per index, or no page
 type aliveSet struct {
 	digest ecs.Digest
@@ -29,7 +30,7 @@ type aliveSet struct {
 	high   []atomic.Pointer[[format.PageRows]uint32]
 }
 
-// newAliveSet returns an empty set for that many indices.
+// newAliveSet returns an empty set with room for the given number of indices.
 func newAliveSet(digest ecs.Digest, indices int) *aliveSet {
 	return &aliveSet{
 		digest, make([]uint32, (indices+31)/32), make([]uint8, indices),
@@ -37,8 +38,8 @@ func newAliveSet(digest ecs.Digest, indices int) *aliveSet {
 	}
 }
 
-// add adds the live entity e. It returns false if the index of e is out of range or taken.
-// Several goroutines may call add.
+// add adds the live entity e. It returns false if the index of e is out of range or already in
+// the set. Several goroutines may call add.
 func (c *aliveSet) add(e ecs.Entity) bool {
 	i := int64(e.Index())
 	if i >= int64(len(c.low)) || e.Generation() == 0 || atomic.OrUint32(&c.alive[i/32], 1<<(i%32))&(1<<(i%32)) != 0 {
@@ -56,7 +57,7 @@ func (c *aliveSet) add(e ecs.Entity) bool {
 }
 
 // generation returns the generation of the live entity with index i, or 0 if no live entity has
-// it. i must be in range.
+// index i. i must be in range.
 func (c *aliveSet) generation(i int) uint32 {
 	g := uint32(c.low[i])
 	if high := c.high[i/format.PageRows].Load(); high != nil {
@@ -65,13 +66,14 @@ func (c *aliveSet) generation(i int) uint32 {
 	return g
 }
 
-// of reports whether c is the set of s.
+// of reports whether c is the set of live entities of s.
 func (c *aliveSet) of(s *State) bool {
 	return c != nil && c.digest == s.digest && s.digest != 0 && len(c.low) == s.indices
 }
 
-// Count reads which entities are alive, unless that is known. It reads 8 bytes per index. The
-// view keeps a little more than 1 byte per index for the next call. [State.IsAlive] needs it.
+// Count loads the set of live entities, which [State.IsAlive] needs. It does nothing if the set
+// is already loaded. It reads 8 bytes per index. The view caches the set, a little more than 1
+// byte per index, for the next call.
 func (s *State) Count(ctx context.Context) error {
 	if s.Whole() || s.aliveSet != nil {
 		return nil
@@ -83,9 +85,9 @@ func (s *State) Count(ctx context.Context) error {
 	// Goroutines read the registry page by page. Its rows are not ordered by index. If two rows
 	// of a damaged registry have the same index, the second call of add fails.
 	counted, registry := newAliveSet(s.digest, s.indices), s.reader.Manifest.Registry()
-	// The live entities come first.
+	// The first rows of the registry are the live entities.
 	registry.Rows = min(registry.Rows, s.outline.Alive)
-	// Pages are read into these buffers and not kept.
+	// Buffers for pages, which are only needed while they are counted.
 	buffers := sync.Pool{New: func() any { return new([8*format.PageRows + format.MaxReference]byte) }}
 	err := parallel.Do(ctx, registry.Pages(), func(page int) error {
 		buf := buffers.Get().(*[8*format.PageRows + format.MaxReference]byte)
@@ -137,14 +139,14 @@ func (s *State) appendAlive(dst []ecs.Entity, lo, hi int) []ecs.Entity {
 	return dst
 }
 
-// Skip returns an index at which a [State.Sweep] may begin, to leave out at most the first n live
-// entities by index. It also returns how many it leaves out, which may be fewer by part of one
-// span.
+// Skip returns an index at which a [State.Sweep] can begin to leave out the first n live
+// entities. A sweep begins only at a span, so it may leave out fewer than n. Skip also returns
+// how many.
 func (s *State) Skip(ctx context.Context, n int) (from, skipped int, err error) {
 	if err := s.Count(ctx); err != nil {
 		return 0, 0, err
 	}
-	// Go span by span, as a sweep does: a sweep begins at the start of a span.
+	// Skip whole spans only: a sweep begins at the start of a span.
 	for from < s.indices {
 		next := min(from+format.PageRows, s.indices)
 		living := s.countAlive(from, next)
@@ -160,7 +162,7 @@ func (s *State) Skip(ctx context.Context, n int) (from, skipped int, err error) 
 // page.
 func (s *State) countAlive(lo, hi int) (n int) {
 	if !s.Whole() {
-		// Bits after the last index are zero.
+		// Bits after the last index of the state are zero.
 		for _, word := range s.aliveSet.alive[lo/32 : (hi+31)/32] {
 			n += bits.OnesCount32(word)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// The generations take one byte or more, and some have a zero low byte. They are on pages with
-// and without large generations.
+// The generations need one byte or more, and some have a zero low byte. Some pages have large
+// generations, others have none.
 func TestCount_LargeGenerations(t *testing.T) {
 	generations := []uint32{1, 2, 255, 256, 257, 512, 1 << 16, 1<<24 + 1, 1<<32 - 2}
 	for seed := range uint64(6) {

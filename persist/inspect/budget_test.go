@@ -19,9 +19,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// BenchmarkBudgetSweep sums a field of a million entities in a save by a sweep. It compares this
-// with a hand-written loop that reads the pages of the column in any order. The loop ignores
-// which entities are alive and which row belongs to which.
+// BenchmarkBudgetSweep sums a field of a million entities in a save by a sweep. It compares the
+// sweep with a hand-written loop over the pages of the column. The loop ignores which entities
+// are alive and which entity a row belongs to.
 func BenchmarkBudgetSweep(b *testing.B) {
 	type place struct{ X, Y, Z float64 }
 	const n, width, rounds = 1_000_000, 24, 15

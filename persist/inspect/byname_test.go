@@ -35,7 +35,7 @@ func requireExported(t *testing.T, w *ecs.World, dir string) (rows int) {
 			e, err = ecs.ParseEntity(row.Entity)
 			require.NoError(t, err)
 		} else if s.Entities() != nil {
-			// A gap.
+			// The row is a gap.
 			continue
 		}
 		src, ok := s.GetJSON(e)
@@ -56,7 +56,7 @@ func TestExport_EqualsValuesByName(t *testing.T) {
 	rows := requireExported(t, w.World, dir)
 	require.Greater(t, rows, 30)
 
-	// A program without registered types reads the same values, and can write them.
+	// A world without registered types reads the same values by name, and can write them.
 	bare := ecs.NewWorld(ecs.Options{})
 	store, err := persist.Open(storetest.Background, dir, bare, persist.Options{})
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestExport_EqualsValuesByName(t *testing.T) {
 	storetest.CloseStore(t, store)
 	require.Equal(t, rows+len(texts), requireExported(t, bare, dir))
 
-	// The program with the types finds the written values.
+	// A world with registered types finds the written values.
 	again := storetest.New(0)
 	store = storetest.Open(t, dir, again, persist.Options{})
 	defer storetest.CloseStore(t, store)

@@ -24,8 +24,8 @@ type Commit struct {
 	Marks       []string // Names that the program gave the tick, see [persist.Store.Mark].
 	Inputs      []Input  // Inputs that the program journaled with the tick, in order.
 
-	// EntityBytes is the part of Bytes for the registry of entities, OpBytes the part for the
-	// operations.
+	// EntityBytes is how many of Bytes encode changes of the entity registry. OpBytes is how many
+	// encode the operations.
 	EntityBytes, OpBytes int
 
 	// ops holds the encoded operations. Ops decodes them on demand, since most callers do not
@@ -35,7 +35,7 @@ type Commit struct {
 }
 
 // A RowChange says what a tick did to the rows of a component or resource. If After is less than
-// Before, the rows from After on were removed. A row that moved counts as written at its new
+// Before, the tick removed the rows from After on. A row that moved counts as written in its new
 // place.
 type RowChange struct {
 	Component     int // Number of the component, as in an [Op].
@@ -43,20 +43,20 @@ type RowChange struct {
 	// Number of rows below After whose value the tick writes: added, set or moved rows.
 	Written int
 
-	// Entities are the rows below After whose entity the tick writes. Values are those whose
-	// value it writes.
+	// Entities are the ranges of rows below After in which the tick writes the entity. Values are
+	// the ranges in which it writes the value.
 	Entities, Values []raw.Range
 
 	Indexed bool // The row of an entity is its index, so some rows may be gaps.
-	// Vacated lists rows of an Indexed storage from which the tick removes the entity, or that it
-	// drops.
+	// Vacated lists the rows of an Indexed storage that the tick makes gaps or cuts off at the
+	// end.
 	Vacated []raw.Range
 
 	Bytes int // Bytes of the tick's payload that encode this change.
 }
 
-// describeTick describes record e, whose payload is t. It copies what it keeps: t is valid only
-// as long as its buffer.
+// describeTick describes the tick of record e, whose decoded payload is t. It copies the data it
+// needs, because t refers to a buffer that is reused.
 func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format.Schema) *Commit {
 	c := &Commit{
 		Seq: e.ID.Seq, Parent: e.Parent, ID: e.ID, Tick: t.Tick, Time: t.Time, Bytes: int(e.Length),
@@ -68,7 +68,7 @@ func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format
 	}
 	c.Rows = make([]RowChange, 0, len(t.Storages))
 	for _, p := range t.Storages {
-		// Rows that are written whole, and rows that are edited.
+		// Include rows that the tick writes in whole and rows that it edits.
 		written := p.Written()
 		r := RowChange{
 			Component: p.Number, Before: p.Before, After: p.After, Written: format.CountRows(written),
@@ -82,8 +82,7 @@ func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format
 	return c
 }
 
-// vacated returns the rows of an Indexed storage from which p removes the entity, or that it
-// drops.
+// vacated returns the rows of an Indexed storage that p makes gaps or cuts off at the end.
 func vacated(p *format.StoragePatch) (rows []raw.Range) {
 	at := 0
 	for _, r := range p.EntityRanges {
@@ -103,7 +102,8 @@ func vacated(p *format.StoragePatch) (rows []raw.Range) {
 // Ops returns the operations of the tick, in the order in which the program called them.
 func (c *Commit) Ops() ([]Op, error) { return format.DecodeOps(c.ops) }
 
-// Component returns the name of the component with that number, as in an [Op], or "".
+// Component returns the name of the component with the given number, as in an [Op]. It returns ""
+// if no component has that number.
 func (c *Commit) Component(number int) string {
 	if number < 0 || number >= len(c.schema.Components) {
 		return ""

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Several goroutines read the commits, which still come in order, up to the first one that cannot
-// be read.
+// Several goroutines read the commits. Commits returns them in order, up to the first damaged
+// record.
 func TestCommits_Damaged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
@@ -35,7 +35,7 @@ func TestCommits_Damaged(t *testing.T) {
 		content[e.Offset+int64(e.Length)] ^= 1
 		require.NoError(t, os.WriteFile(name, content, 0o600))
 	}
-	// Only the first damaged record counts.
+	// The test damages ever earlier records. Commits must stop at the first damaged one.
 	for _, damaged := range []int{370, 200, 130, 129, 3} {
 		spoil(damaged)
 		commits, err = v.Commits(3, 390)

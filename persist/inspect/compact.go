@@ -10,34 +10,35 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// CompactOptions say what [View.Compact] keeps. The zero value keeps the newest state and the
-// named snapshots.
+// CompactOptions say what the copy made by [View.Compact] contains. The zero value keeps the
+// newest state and the named snapshots.
 type CompactOptions struct {
 	// At is the newest state of the copy, in the syntax of [View.Resolve]. Default: the newest
 	// state.
 	At string
 
-	// Keep is an ancestor of At, in the same syntax. The copy keeps every tick after it. Default:
-	// At, so that no ticks are kept.
+	// Keep is an ancestor of At, in the same syntax. The copy has every tick after Keep, up to
+	// At. Default: At, so the copy has no ticks.
 	Keep string
 
-	// NoNames drops the named snapshots. Default: those among the ancestors of At are kept.
+	// NoNames leaves the named snapshots out. Default: the copy has those that are ancestors of
+	// At.
 	NoNames bool
 
-	// Compress compresses the copy of a save, see [persist.SaveOptions]. A compressed save stays
-	// compressed without it. Snapshots of stores are not compressed. Default: as the original.
+	// Compress compresses the copy of a save, see [persist.SaveOptions]. The copy of a compressed
+	// save is always compressed. Snapshots of stores are never compressed.
 	Compress bool
 }
 
-// A CompactReport says what [View.Compact] kept.
+// A CompactReport says what the copy made by [View.Compact] contains.
 type CompactReport struct {
 	Tick, Seq uint64 // The newest state of the copy.
-	// The tick of the oldest state from which on the copy has every tick.
+	// Tick of the oldest state after which the copy has every tick.
 	From  uint64
 	Ticks int      // Number of ticks after From in the copy.
 	Names []string // Named snapshots in the copy, oldest first.
 
-	// What the copy leaves out: the ticks, how many of them were on rewound branches, and the
+	// What the copy leaves out: all ticks, the ticks on rewound branches among them, and the
 	// named snapshots.
 	DroppedTicks, DroppedRewound int
 	DroppedNames                 []string
@@ -45,23 +46,23 @@ type CompactReport struct {
 	Before, After int64 // Bytes of the files before and after.
 }
 
-// A compaction is one call of Compact. It rewrites the path from one state to another, without
-// branches. Its base is the oldest state whose following ticks are kept. Older named snapshots
-// come before the base. In contrast to a recovery, it fails on damage rather than skip it.
+// A compaction is one call of Compact. It copies the path from a base state to a newest state,
+// without branches. The copy has all ticks after the base. Older named snapshots come before the
+// base. Unlike a recovery, a compaction fails on damage.
 //
 //	original   1 ── 2 ── 3 "boss" ── 4 ── 5 ── 6 ── 7 ── 8        Keep 5, At 7
 //	                                  └─── 9
 //	copy                 3 "boss"         5 ── 6 ── 7
 //
-// The copy has snapshots of 3, of 5, and of 7, which a program loads when it opens the copy.
-// Without Keep the base is At itself.
+// The copy has snapshots of ticks 3, 5 and 7. A program that opens the copy loads the snapshot of
+// 7. Without Keep the base is At itself.
 type compaction struct {
 	*catalog.Catalog
 	from, to uint64
 	report   CompactReport
 }
 
-// save writes the copy of a save. It compresses the copy if compress is set or if the original is
+// save writes the copy of a save. The copy is compressed if compress is set or if the original is
 // compressed.
 func (c *compaction) save(ctx context.Context, out string, compress bool) error {
 	im, err := c.At(ctx, c.to)
@@ -73,7 +74,7 @@ func (c *compaction) save(ctx context.Context, out string, compress bool) error 
 	return err
 }
 
-// store writes the copy of a store. If names is set, the copy keeps the named snapshots.
+// store writes the copy of a store. If names is set, the copy includes the named snapshots.
 func (c *compaction) store(ctx context.Context, out string, names bool) error {
 	if _, err := c.Log.Path(c.from, c.to); errors.Is(err, journal.ErrNotAncestor) {
 		return fmt.Errorf("%w: record %d is not on the way to record %d", format.ErrNotFound, c.from, c.to)
@@ -103,7 +104,7 @@ func (c *compaction) fill(ctx context.Context, r *rewrite) error {
 	if err != nil {
 		return fmt.Errorf("named snapshots, which can be left out: %w", err)
 	}
-	// Load the base without View.At: ticks are appended to it.
+	// Load the base directly, not with View.At: the following ticks are applied to this image.
 	im, err := base(ctx, c.Catalog, c.from)
 	if err != nil {
 		return err
@@ -127,8 +128,8 @@ func (c *compaction) leadsTo(id journal.ID) bool {
 	return err == nil || id.Seq < c.Oldest(c.to)
 }
 
-// countDropped counts the records that the copy leaves out: those off the path, and those on it
-// up to the base.
+// countDropped counts the records that the copy leaves out. A record is left out if it is off the
+// path, or on the path at or before the base.
 func (c *compaction) countDropped() {
 	way := c.Ancestors(c.to)
 	for _, e := range c.Log.Entries {

@@ -13,28 +13,28 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// There are three ways to compare two states. All give the same Diff. Each finds ranges of rows
-// that may differ: rows outside of the ranges are equal and at the same place. Then it compares
-// the rows in the ranges.
+// Two states can be compared in three ways, with the same resulting Diff. Each way first finds
+// ranges of rows that may differ. All other rows are equal and in the same place in both states.
+// Only rows in the ranges are then compared.
 //
 //	two images         pages whose bytes differ          diffImages here, differing
 //	snapshot files     pages that differ, not shared     diffpages.go
 //	a tick             rows that it wrote                tickdiff.go
 //	                   └─▶ Diff.component, diffRegistries: rows joined by entity
 
-// A Diff lists how a newer state differs from an older one. Its rows share memory with the states
-// that were compared.
+// A Diff lists how a newer state differs from an older one. The rows in it share memory with the
+// two compared states.
 type Diff struct {
 	OldTick, NewTick uint64
 	Schema           []SchemaDiff
 	Registry         RegistryDiff
-	// Components are the components of both states, also those without differences. The order is
-	// that of the old schema, then of the new one.
+	// Components has every component that either state has, also components without differences.
+	// Those of the old schema come first, in its order.
 	Components []*ComponentDiff
 }
 
 // Same reports whether the two states are equal. It ignores their ticks, and differences of types
-// that show in no row.
+// that change no row.
 func (d *Diff) Same() bool {
 	differs := func(c *ComponentDiff) bool { return len(c.Rows) > 0 }
 	return len(d.Schema) == 0 && d.Registry.same() && !slices.ContainsFunc(d.Components, differs)
@@ -44,12 +44,13 @@ func (d *Diff) Same() bool {
 type ComponentDiff struct {
 	Name     string
 	Resource bool
-	// Layouts in the two states; nil: the state does not have the component.
+	// Old and New are the layouts in the two states; nil if the state does not have the
+	// component.
 	Old, New *layout.Type
 	// Rows are ordered by index and generation of their entities.
 	Rows []RowDiff
 
-	// older and newer read the rows that Rows lists. Other rows may not be loaded.
+	// older and newer read the rows that Rows lists. Other rows may be unloaded.
 	older, newer diffRows
 }
 
@@ -66,7 +67,7 @@ func (r RowDiff) Added() bool { return r.OldRow < 0 }
 // Removed reports whether only the old state has the row.
 func (r RowDiff) Removed() bool { return r.NewRow < 0 }
 
-// Moved reports whether both states have the row at different places. The order of rows is part
+// Moved reports whether both states have the row, in different places. The order of rows is part
 // of the state, even if no value differs.
 func (r RowDiff) Moved() bool { return r.OldRow >= 0 && r.NewRow >= 0 && r.OldRow != r.NewRow }
 
@@ -119,8 +120,8 @@ func diffImages(ctx context.Context, older, newer *Image) (*Diff, error) {
 	return d, nil
 }
 
-// pairs matches two lists by name. It yields the elements of the old list in order, then those
-// that only the new list has. The missing side of a pair is nil.
+// pairs matches two lists by name. It yields the elements of the old list in order, then the
+// elements that only the new list has. The missing side of a pair is nil.
 func pairs[T any](older, newer []*T, name func(*T) string) iter.Seq2[*T, *T] {
 	return func(yield func(o, n *T) bool) {
 		byName := make(map[string]*T, len(newer))
@@ -146,7 +147,7 @@ func pairs[T any](older, newer []*T, name func(*T) string) iter.Seq2[*T, *T] {
 func matched[T any](older, newer []T, compare func(a, b T) int) iter.Seq2[*T, *T] {
 	return func(yield func(o, n *T) bool) {
 		for len(older) > 0 || len(newer) > 0 {
-			// If one list is at its end, take from the other.
+			// If one list is at its end, use the next element of the other list.
 			order := cmp.Compare(len(newer), len(older))
 			if len(older) > 0 && len(newer) > 0 {
 				order = compare(older[0], newer[0])
@@ -165,7 +166,7 @@ func matched[T any](older, newer []T, compare func(a, b T) int) iter.Seq2[*T, *T
 	}
 }
 
-// A diffColumn is a component in one of two states.
+// A diffColumn is one state's version of a component.
 type diffColumn struct {
 	name     string
 	layout   *layout.Type // nil: the state does not have the component.
@@ -204,10 +205,11 @@ func (r imageRows) entity(row int) ecs.Entity {
 }
 
 // differing returns ranges of rows that may differ between a and b. Rows outside of the ranges
-// are equal and at the same place. It compares whole pages as bytes, not rows: most pages of two
-// close states are equal.
+// are equal and in the same place. It compares the bytes of whole pages: in similar states most
+// pages are equal.
 func differing(a, b *Component) []raw.Range {
-	// Rows of variable size are not packed. Equal bytes of two layouts may be different values.
+	// Rows of variable size are not packed into pages. With different layouts, equal bytes may be
+	// different values.
 	if a == nil || b == nil || a.Resource || b.Resource || a.Width < 0 || !a.Layout.Equal(b.Layout) {
 		return between(0, max(columnOf(a).len(), columnOf(b).len()))
 	}
@@ -223,7 +225,7 @@ func differing(a, b *Component) []raw.Range {
 }
 
 // component compares the components that two states have under one name. Rows outside of ranges
-// are equal and at the same place.
+// are equal and in the same place.
 func (d *Diff) component(older, newer diffColumn, ranges []raw.Range) error {
 	// A resource and a component of the same name are unrelated: one was removed, the other
 	// added.
@@ -241,8 +243,8 @@ func (d *Diff) component(older, newer diffColumn, ranges []raw.Range) error {
 	return c.compare(ranges)
 }
 
-// A placedRow is an entity with its row in one state. The other state has another entity in that
-// row.
+// A placedRow is an entity with its row in one state. In the other state, that row holds another
+// entity or none.
 type placedRow struct {
 	entity ecs.Entity
 	row    int
@@ -256,18 +258,18 @@ func (p *placedRow) place() int {
 	return p.row
 }
 
-// compareEntities orders entities by index, then by generation.
+// compareEntities orders entities by index first, then by generation.
 func compareEntities(a, b ecs.Entity) int {
 	return cmp.Or(cmp.Compare(a.Index(), b.Index()), cmp.Compare(a.Generation(), b.Generation()))
 }
 
-// compare finds the rows that differ. It looks only at ranges: an entity whose row is in ranges
-// in one state has no row outside of them in the other. Otherwise that row would be equal in both
-// states.
+// compare finds the rows that differ, and looks only at rows in ranges. If an entity has a row in
+// ranges in one state, it has no row outside of ranges in the other state. Otherwise that outside
+// row would be equal in both states.
 func (c *ComponentDiff) compare(ranges []raw.Range) error {
 	same := c.sameRows()
 	var older, newer []placedRow
-	// A row past the end counts as a gap.
+	// at returns the entity of a row. It treats a row past the end as a gap.
 	at := func(rows diffRows, row int) ecs.Entity {
 		if row < rows.len() {
 			return rows.entity(row)
@@ -277,7 +279,7 @@ func (c *ComponentDiff) compare(ranges []raw.Range) error {
 	for _, r := range ranges {
 		for row := r.First; row < r.First+r.N; row++ {
 			o, n := at(c.older, row), at(c.newer, row)
-			// The entity has the same row in both states, as most do.
+			// Most entities have the same row in both states.
 			if o == n && o != ecs.Vacant {
 				if err := c.add(o, row, row, same); err != nil {
 					return err
@@ -306,7 +308,7 @@ func (c *ComponentDiff) compare(ranges []raw.Range) error {
 	return nil
 }
 
-// add adds the row of e, if its value or its place differs.
+// add adds the row of e to the diff if its value or its place differs.
 func (c *ComponentDiff) add(e ecs.Entity, oldRow, newRow int, same func(a, b []byte) (bool, error)) error {
 	r := RowDiff{Entity: e, OldRow: oldRow, NewRow: newRow}
 	if !r.Added() && !r.Removed() {

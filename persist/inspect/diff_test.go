@@ -23,8 +23,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// naiveDiff compares two images entity by entity, independently of how a [inspect.Diff] is made.
-// It returns a line for each difference.
+// naiveDiff compares two images entity by entity, without code of [inspect.Diff]. It returns a
+// line for each difference.
 func naiveDiff(a, b *inspect.Image) map[string]string {
 	lines := map[string]string{}
 	older, newer := naiveState(a), naiveState(b)
@@ -41,7 +41,7 @@ func naiveDiff(a, b *inspect.Image) map[string]string {
 	return lines
 }
 
-// naiveState returns a line for each row and each index.
+// naiveState describes a state with a line for each row and each index of im.
 func naiveState(im *inspect.Image) map[string]string {
 	lines := map[string]string{}
 	for row, e := range im.Registry {
@@ -67,7 +67,7 @@ func naiveState(im *inspect.Image) map[string]string {
 	return lines
 }
 
-// lines returns d in the form of naiveDiff, without free indices.
+// lines returns the differences in d in the form of naiveDiff. It leaves out free indices.
 func lines(d *inspect.Diff, t require.TestingT) map[string]string {
 	lines := map[string]string{}
 	for _, e := range d.Registry.Created {
@@ -99,7 +99,8 @@ func lines(d *inspect.Diff, t require.TestingT) map[string]string {
 	return lines
 }
 
-// requireDiff compares the Diff of two views with a naive diff of the images of both states.
+// requireDiff requires that the Diff of two views equals a naive diff of the images of both
+// states.
 func requireDiff(t require.TestingT, v *inspect.View, a uint64, u *inspect.View, b uint64) *inspect.Diff {
 	d, err := v.DiffTo(storetest.Background, a, u, b)
 	require.NoError(t, err)
@@ -142,7 +143,7 @@ func aliveLine(line string) string {
 	return line
 }
 
-// newRewindingWorld is New without no-rewind components.
+// newRewindingWorld returns a world like storetest.New, but without no-rewind components.
 func newRewindingWorld(history int) *storetest.World {
 	r := ecs.NewWorld(ecs.Options{History: history})
 	return &storetest.World{
@@ -191,7 +192,7 @@ func TestDiff_EqualsNaive(t *testing.T) {
 	})
 }
 
-// anyFill returns actions that create entities.
+// anyFill returns up to 12 actions that create entities.
 func anyFill(rt *rapid.T) (list []storetest.Action) {
 	for range rapid.IntRange(0, 12).Draw(rt, "entities") {
 		list = append(list, storetest.Action{Kind: 0, A: 0, B: rapid.Uint32().Draw(rt, "b"), C: 7})
@@ -445,7 +446,7 @@ func TestChanges_EqualDiffs(t *testing.T) {
 	})
 }
 
-// Equal bytes of another layout are another value, even if a whole page is equal.
+// With another layout, equal bytes are different values, even if a whole page is equal.
 func TestDiff_OtherLayout(t *testing.T) {
 	dir := t.TempDir()
 	save := func(name string, register func(w *ecs.World) (set func(e ecs.Entity, i int))) *inspect.View {

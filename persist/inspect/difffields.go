@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// Two values are compared part by part, as deep as their kinds agree:
+// Two values are compared recursively, as long as they are of the same kind:
 //
 //	structs             the fields that both have, by name
 //	maps                the entries, by key
@@ -16,17 +16,17 @@ import (
 //	numbers             by value; integers of any size with each other, floats with floats
 //	all else, and nil   as a whole
 
-// A FieldDiff is a part of a row that differs. Path is the path of the part in Go syntax: "X",
-// "Info.Range", "Slots[1]", "Counts[\"gold\"]", or "" for the whole row. A value is the zero
-// Value if a map lacks the entry.
+// A FieldDiff is a field or element of a row that differs. Path is its path in Go syntax: "X",
+// "Info.Range", "Slots[1]", "Counts[\"gold\"]", or "" for the whole row. If a map lacks the
+// entry, the value is the zero Value.
 type FieldDiff struct {
 	Path     string
 	Old, New layout.Value
 }
 
-// Fields returns the fields in which the two rows of r differ, in declared order. Rows of
-// different layouts are compared by the fields that both have. It returns nil for rows that were
-// added, removed or only moved.
+// Fields returns the fields in which the two rows of r differ, in declared order. In rows of
+// different layouts it compares the fields that both layouts have. It returns nil for a row that
+// was added, removed or only moved.
 func (c *ComponentDiff) Fields(r RowDiff) ([]FieldDiff, error) {
 	if !r.Changed {
 		return nil, nil
@@ -34,7 +34,7 @@ func (c *ComponentDiff) Fields(r RowDiff) ([]FieldDiff, error) {
 	return diffFields(c.Old, c.OldRow(r), c.New, c.NewRow(r))
 }
 
-// diffFields compares the row older of layout from with the row newer of layout to.
+// diffFields compares row older, of layout from, with row newer, of layout to.
 func diffFields(from *layout.Type, older []byte, to *layout.Type, newer []byte) ([]FieldDiff, error) {
 	a, err := from.Value(older)
 	if err != nil {
@@ -52,8 +52,8 @@ func diffFields(from *layout.Type, older []byte, to *layout.Type, newer []byte) 
 // fieldDiffs collects differences.
 type fieldDiffs []FieldDiff
 
-// values compares a and b, the two values at path. Their types may differ. Integers of different
-// sizes are equal if their values are, and so are floats, so widening a field changes no row. An
+// values compares a and b, the two values at path, whose types may differ. Integers of different
+// sizes are compared by value, and so are floats. So a wider field type alone changes no row. An
 // integer never equals a float.
 func (f *fieldDiffs) values(path string, a, b layout.Value) {
 	switch {
@@ -71,7 +71,7 @@ func (f *fieldDiffs) values(path string, a, b layout.Value) {
 		f.entries(path, a, b)
 	case a.Kind() == layout.Pointer:
 		f.values(path, a.Index(0), b.Index(0))
-	// Slices of different lengths differ as a whole: it is unknown which element was inserted.
+	// Slices of different lengths differ as a whole: the inserted element is unknown.
 	case (a.Kind() == layout.Array || a.Kind() == layout.Slice) && a.Len() == b.Len():
 		for i := range a.Len() {
 			f.values(path+"["+strconv.Itoa(i)+"]", a.Index(i), b.Index(i))
@@ -83,7 +83,7 @@ func (f *fieldDiffs) values(path string, a, b layout.Value) {
 
 func (f *fieldDiffs) add(path string, a, b layout.Value) { *f = append(*f, FieldDiff{path, a, b}) }
 
-// fields compares the fields that both structs have.
+// fields compares the fields that both structs a and b have.
 func (f *fieldDiffs) fields(path string, a, b layout.Value) {
 	if path != "" {
 		path += "."
@@ -96,9 +96,10 @@ func (f *fieldDiffs) fields(path string, a, b layout.Value) {
 	}
 }
 
-// entries compares two maps, in the order of the old one, then of the new one.
+// entries compares two maps, in the order of the old map. Entries that only the new map has come
+// last.
 func (f *fieldDiffs) entries(path string, a, b layout.Value) {
-	// Key texts are compared, since the key types may differ.
+	// Compare the texts of keys, since the key types may differ.
 	at := make(map[string]int, b.Len())
 	for i := range b.Len() {
 		at[keyText(b.Key(i))] = i
@@ -112,7 +113,7 @@ func (f *fieldDiffs) entries(path string, a, b layout.Value) {
 			f.add(entryPath(path, a.Key(i)), a.Index(i), layout.Value{})
 		}
 	}
-	// The keys left in at are only in the new map.
+	// The keys left in at exist only in the new map.
 	for i := range b.Len() {
 		if _, ok := at[keyText(b.Key(i))]; ok {
 			f.add(entryPath(path, b.Key(i)), layout.Value{}, b.Index(i))

@@ -18,18 +18,18 @@ import (
 )
 
 // A pageDiff compares two states page by page in their snapshot files. It skips pages that the
-// two files share, and drops pages that turn out equal. Comparing a row takes both its entity and
-// its value. So if one of the two pages differs, both are kept:
+// two files share, and releases pages with equal bytes. To compare a row, both its entity and its
+// value are needed. So if one of the two pages differs, both stay in memory:
 //
 //	entities    | same | differ | same   |
 //	rows        | same | same   | differ |
-//	kept               | both   | both   |
+//	in memory          | both   | both   |
 //
-// In arrays of two, the older state is 0 and the newer one is 1.
+// In every [2] array, element 0 belongs to the older state and element 1 to the newer one.
 //
-// DiffTo uses the result only after all pages were read. If a page cannot be read, or the states
-// are not stored this way, DiffTo compares the two states in memory instead. So every error of a
-// pageDiff only means "not by pages".
+// If a page cannot be read, or the states are not stored this way, DiffTo ignores the result. It
+// compares the two states in memory instead. So every error of a pageDiff only means "cannot
+// compare by pages".
 type pageDiff struct {
 	*Diff
 	files [2]*snap.Reader
@@ -39,8 +39,8 @@ type pageDiff struct {
 var errNoPages = errors.New("persist: not in snapshot files of the same kind")
 
 // diffPages is [View.DiffTo] for states that are in snapshot files. For other states it returns
-// errNoPages. The files may belong to two stores, or one may be a save. Memory grows with the
-// pages that differ.
+// errNoPages. The files may belong to two stores, or one of them may be a save. Memory grows with
+// the number of pages that differ.
 func diffPages(ctx context.Context, v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (*Diff, error) {
 	var p pageDiff
 	var err error
@@ -79,16 +79,16 @@ func snapshotOf(v *catalog.Catalog, seq uint64) (*snap.Reader, error) {
 		return nil, errNoPages
 	}
 	if err == nil && (!r.Manifest.AllRewind() || !r.Plausible()) {
-		// Refuse a file with a no-rewind component: it may have rows of dead entities, which the
-		// state lacks. Also refuse a file whose manifest is implausible.
+		// Reject a file with a no-rewind component: it may have rows of dead entities, which the
+		// state does not have. Also reject a file whose manifest is implausible.
 		r.Close()
 		return nil, errNoPages
 	}
 	return r, err
 }
 
-// A storedColumn is a component in a snapshot file. Its third array, sparse, follows from dense
-// and is not compared.
+// A storedColumn is a component in a snapshot file. Its sparse array is not compared, because
+// sparse follows from dense.
 type storedColumn struct {
 	format.Entry
 	rows        int
@@ -107,7 +107,7 @@ func columns(m *format.Manifest) []*storedColumn {
 	return list
 }
 
-// registry compares the registries.
+// registry compares the entity registries of the two states.
 func (p *pageDiff) registry() error {
 	m, n := p.files[0].Manifest, p.files[1].Manifest
 	a := p.array(m.Registry(), n.Registry())
@@ -123,7 +123,7 @@ func (p *pageDiff) registry() error {
 			differ[row/format.PageRows] = true
 		}
 	}
-	// Load both sides of each page that differs, also where the bytes were equal.
+	// Load both sides of each page in differ, also of pages with equal bytes.
 	var ranges []raw.Range
 	for page, d := range differ {
 		if !d {
@@ -141,15 +141,15 @@ func (p *pageDiff) registry() error {
 	return nil
 }
 
-// component compares one component. A side is nil if its state does not have the component. Both
-// layouts must be equal: bytes of different layouts cannot be compared.
+// component compares one component. A side is nil if its state does not have the component. If
+// the layouts differ, it returns errNoPages: bytes of different layouts cannot be compared.
 func (p *pageDiff) component(older, newer *storedColumn) error {
 	sides := [2]*storedColumn{older, newer}
 	known := older
 	if known == nil {
 		known = newer
 	}
-	// Placeholders for a nil side.
+	// Use an empty column in place of a nil side.
 	c, d := &storedColumn{dense: none, data: none}, &storedColumn{dense: none, data: none}
 	if older != nil {
 		c = older
@@ -185,17 +185,17 @@ func (p *pageDiff) component(older, newer *storedColumn) error {
 	return p.Diff.component(columns[0], columns[1], ranges)
 }
 
-// A pagedArray is one array in both states.
+// A pagedArray is one array of a component or of the registry, in both states.
 type pagedArray struct {
 	files  [2]*snap.Reader
 	arrays [2]format.Array
 	same   []bool // By page.
-	// held has the pages that were read and are needed: pages that differ, and the pages of
-	// values or entities that belong to them.
+	// held caches pages by number, for each state: the pages that differ, and the pages of
+	// entities or values of the same rows.
 	held [2]map[int][]byte
 }
 
-// array returns a pagedArray before any page is read.
+// array returns a pagedArray in which no page is loaded.
 func (p *pageDiff) array(older, newer format.Array) *pagedArray {
 	return &pagedArray{
 		files: p.files, arrays: [2]format.Array{older, newer},
@@ -209,7 +209,7 @@ func (a *pagedArray) count(side, page int) int {
 	return max(0, hi-lo)
 }
 
-// differing compares all pages, and returns which differ. Pages that differ stay in held.
+// differing compares all pages, and returns which of them differ. Pages that differ stay in held.
 func (a *pagedArray) differing() ([]bool, error) {
 	differ := make([]bool, len(a.same))
 	for page := range differ {
@@ -222,9 +222,10 @@ func (a *pagedArray) differing() ([]bool, error) {
 	return differ, nil
 }
 
-// compare reports whether a page is equal in both states. It keeps pages that differ in held.
+// compare reports whether a page is equal in both states. If the page differs, its bytes stay in
+// held.
 func (a *pagedArray) compare(page int) (bool, error) {
-	// This is the last page of one of the arrays.
+	// The page is the last one of an array, and the two arrays differ in length.
 	if a.count(0, page) != a.count(1, page) {
 		return false, nil
 	}
@@ -245,10 +246,10 @@ func (a *pagedArray) compare(page int) (bool, error) {
 	return true, nil
 }
 
-// shared reports whether both states refer to the same stored page. A file refers to pages of
-// files with lower numbers. So either the file with the higher number refers to the other file,
-// or both refer to a third one. Pages that own reads on the way stay in held, so no page is read
-// twice. For a save, which has no number, and for files of different worlds, it returns false.
+// shared reports whether both states refer to the same stored page. A file refers only to pages
+// of files with lower numbers. So the file with the higher number refers to the other file, or
+// both refer to a third one. Pages that own reads stay in held, so no page is read twice. The
+// result is false for a save, which has no number, and for files of different worlds.
 func (a *pagedArray) shared(page int) (bool, error) {
 	first, second := 1, 0
 	if a.files[0].Number() > a.files[1].Number() {
@@ -263,7 +264,7 @@ func (a *pagedArray) shared(page int) (bool, error) {
 	if err != nil || a.held[first][page] != nil {
 		return false, err
 	}
-	// The reference names the page with the same key in the other file.
+	// The reference names the page with the same key in file n.
 	if ref.File == n.Number && ref.Column == 0 {
 		return true, nil
 	}
@@ -274,8 +275,8 @@ func (a *pagedArray) shared(page int) (bool, error) {
 	return ref.Elsewhere() && ref == other, nil
 }
 
-// own reads a page of one state into held if the page is in the file itself. Otherwise it returns
-// the reference.
+// own returns the reference to a page, for one state. If the page is in the state's own file, own
+// reads the page into held.
 func (a *pagedArray) own(side, page int) (format.PageRef, error) {
 	content, ref, err := a.files[side].Own(a.arrays[side], page)
 	if err != nil {
@@ -285,7 +286,7 @@ func (a *pagedArray) own(side, page int) (format.PageRef, error) {
 	return ref, nil
 }
 
-// hold reads a page of one state into held, unless it is there.
+// hold reads a page of one state into held. It does nothing if the page is already in held.
 func (a *pagedArray) hold(side, page int) error {
 	if a.held[side][page] != nil || a.count(side, page) == 0 {
 		return nil
@@ -298,7 +299,7 @@ func (a *pagedArray) hold(side, page int) error {
 	return nil
 }
 
-// load puts a page of both states into held. An equal page is read once and used for both states.
+// load puts a page of both states into held. A page that is equal in both is read once.
 func (a *pagedArray) load(page int) error {
 	if err := a.hold(0, page); err != nil {
 		return err
@@ -310,7 +311,7 @@ func (a *pagedArray) load(page int) error {
 	return a.hold(1, page)
 }
 
-// entity returns the entity of a row whose page is loaded, or 0 past the end.
+// entity returns the entity of a row whose page is loaded. It returns 0 for a row past the end.
 func (a *pagedArray) entity(side, row int) ecs.Entity {
 	array := &a.arrays[side]
 	if row >= array.Rows {
@@ -319,7 +320,7 @@ func (a *pagedArray) entity(side, row int) ecs.Entity {
 	return format.EntityAt(a.held[side][row/array.PageRows], row%array.PageRows)
 }
 
-// pagedRows has the rows of a component that may differ, in both states.
+// pagedRows holds those rows of a component, from both states, that may differ.
 type pagedRows struct {
 	dense  *pagedArray // nil for a resource.
 	data   *pagedArray // nil if rows have no bytes.
@@ -330,8 +331,8 @@ type pagedRows struct {
 	cut [2]map[int][][]byte // Rows of variable size, by page of data.
 }
 
-// load reads the units that may differ, and returns their rows. A unit differs if its page of
-// data differs, or the page of dense with its entities.
+// load reads the units that may differ, and returns their rows. A unit differs if its data page
+// or its page of entities differs.
 func (r *pagedRows) load() ([]raw.Range, error) {
 	r.cut = [2]map[int][][]byte{{}, {}}
 	var differ []bool // By page of data.
@@ -387,8 +388,8 @@ func (r *pagedRows) loadUnit(unit int) error {
 	return nil
 }
 
-// check checks that the rows of a page are values of the layout. It splits the page into rows if
-// their size varies.
+// check verifies that the rows of a page are values of the layout. If rows vary in size, it also
+// splits the page into rows.
 func (r *pagedRows) check(side, unit int) error {
 	content, n := r.data.held[side][unit], r.data.count(side, unit)
 	if r.width >= 0 {
@@ -399,7 +400,7 @@ func (r *pagedRows) check(side, unit int) error {
 	return image.CutRows(r.layout, rows, content)
 }
 
-// A pagedSide reads the pagedRows of one state.
+// A pagedSide gives access to the pagedRows of one state.
 type pagedSide struct {
 	*pagedRows
 	side, n int

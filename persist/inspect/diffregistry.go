@@ -14,8 +14,8 @@ type RegistryDiff struct {
 	Destroyed []ecs.Entity // Alive only in the old state, by index.
 	Moved     []RowDiff    // Alive in both, at another row of the registry, by index.
 
-	// Free counts indices that differ but are not alive in either state. They differ in their
-	// place in the order of reuse, their generation, or whether they are retired.
+	// Free counts indices that are not alive in either state and still differ. They differ in
+	// their place in the order of reuse, their generation, or whether they are retired.
 	Free int
 }
 
@@ -24,8 +24,8 @@ func (d *RegistryDiff) same() bool {
 }
 
 // diffRegistries compares two registries in ranges of their rows. Rows outside of ranges are
-// equal. So an index whose row is in ranges in one state has no row outside of them in the other.
-// The function collects the states of these indices, sorts them by index and joins them.
+// equal. So an index with a row in ranges in one state also has one in the other state. The
+// function collects the states of these indices, sorts them by index and joins them.
 func diffRegistries(a, b registryRows, ranges []raw.Range) (d RegistryDiff) {
 	var older, newer []indexState
 	everyRowOf(ranges, max(a.total, b.total), func(row int) {
@@ -48,12 +48,13 @@ func diffRegistries(a, b registryRows, ranges []raw.Range) (d RegistryDiff) {
 	return d
 }
 
-// add adds the change of one index:
+// add adds the change of one index to the diff:
 //
-//	alive, the same entity   at another row: moved
-//	alive, another entity    one destroyed, one created
-//	alive, then not          destroyed; the other way round created
-//	neither                  free: its generation, its row or its retirement changed
+//	alive in both, same entity       moved to another registry row
+//	alive in both, another entity    one entity destroyed, one created
+//	alive only in the old state      destroyed
+//	alive only in the new state      created
+//	alive in neither                 free: its generation, row or retirement changed
 func (d *RegistryDiff) add(o, n indexState) {
 	wasAlive, isAlive := o.status == aliveIndex, n.status == aliveIndex
 	switch {
@@ -63,7 +64,7 @@ func (d *RegistryDiff) add(o, n indexState) {
 	case !wasAlive && !isAlive:
 		d.Free++
 	}
-	// If the index went from one entity to another, both conditions below are true.
+	// If another entity now has the index, both conditions below are true.
 	if wasAlive {
 		d.Destroyed = append(d.Destroyed, o.entity)
 	}
@@ -86,7 +87,8 @@ func registry(im *Image) registryRows {
 	return registryRows{func(row int) ecs.Entity { return rows[row] }, im.Alive, im.Free, len(rows)}
 }
 
-// state returns the state of the index in that row. Past the end it returns the zero value.
+// state returns the state of the index in a row. It returns the zero value for a row past the
+// end.
 func (r registryRows) state(row int) indexState {
 	if row >= r.total {
 		return indexState{}

@@ -9,20 +9,21 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// Schemas are compared by name, as a program compares its types with a store when it opens it. A
-// renamed component or field counts as one removed and one added. The texts are for people: code
-// only checks whether there is a difference.
+// Schemas are compared by name, just as a program compares its types with a store when opening
+// it. A renamed component or field counts as one removed and one added. The texts are for people:
+// code only checks whether there is a difference.
 
 // A SchemaDiff is one difference between the schemas of two states.
 type SchemaDiff struct {
 	Component string
-	// Path of the field whose type differs, as in a [FieldDiff]; "" for the whole component.
+	// Field is the path of the field whose type differs, as in a [FieldDiff]; "" for the whole
+	// component.
 	Field    string
 	Old, New string // Descriptions for people; "" if the state lacks the component or field.
 }
 
-// diffSchemas compares two schemas by name. It ignores names of Go types and the schemas before
-// conversions, since no value depends on them.
+// diffSchemas compares two schemas by name. It ignores names of Go types and the former schemas,
+// since no value depends on them.
 func diffSchemas(a, b *format.Schema) (diffs []SchemaDiff) {
 	for o, n := range pairs(pointers(a.Components), pointers(b.Components), func(e *format.Entry) string { return e.Name }) {
 		if o != nil && n != nil {
@@ -34,7 +35,7 @@ func diffSchemas(a, b *format.Schema) (diffs []SchemaDiff) {
 	return diffs
 }
 
-// pointers returns pointers to the elements of list, for pairs.
+// pointers returns pointers to the elements of list, for use with pairs.
 func pointers[T any](list []T) []*T {
 	all := make([]*T, len(list))
 	for i := range list {
@@ -51,7 +52,7 @@ func describeEntry(c *format.Entry) string {
 	return traits(c) + " " + c.Layout.String()
 }
 
-// traits describes c for people, without its layout.
+// traits describes c for people. It leaves out the layout.
 func traits(c *format.Entry) string {
 	text := "component"
 	if c.Resource {
@@ -71,8 +72,8 @@ func traits(c *format.Entry) string {
 
 // diffEntries appends the differences between two entries of the same name.
 func diffEntries(diffs []SchemaDiff, a, b *format.Entry) []SchemaDiff {
-	// Apart from types, report only one difference: the traits if they differ, else the values of
-	// gaps.
+	// Report type differences, and at most one other: the traits if they differ, otherwise the
+	// value of gaps.
 	if traits(a) != traits(b) {
 		diffs = append(diffs, SchemaDiff{Component: a.Name, Old: traits(a), New: traits(b)})
 	} else if string(a.Default) != string(b.Default) {
@@ -81,10 +82,10 @@ func diffEntries(diffs []SchemaDiff, a, b *format.Entry) []SchemaDiff {
 	return diffTypes(diffs, a.Name, "", a.Layout, b.Layout)
 }
 
-// gapText describes the value of the gaps of an indexed component.
+// gapText describes the default value of the gaps of an indexed component.
 func gapText(c *format.Entry) string {
 	v, err := c.Layout.Value(c.Default)
-	// No bytes mean the zero value.
+	// An empty Default means the zero value.
 	if len(c.Default) == 0 || err != nil {
 		return "default zero"
 	}

@@ -17,9 +17,8 @@ import (
 //	old   1 ── 2 ── 3 ── 4 ── 5
 //	new        2 ── 3 ── 4 ── 5 ── 6        common: 2 to 5
 //
-// If both histories went from one common tick to the next in one step with the same payload, the
-// states stay equal. Checking this is cheap (sameTick). Otherwise the states are compared
-// (sameState).
+// If both histories have one step with the same payload between two common ticks, equal states
+// stay equal. This check is cheap (sameTick). Otherwise the states are compared (sameState).
 
 // A Divergence says where two histories begin to differ.
 type Divergence struct {
@@ -28,7 +27,7 @@ type Divergence struct {
 	First    *CommonTick // The first common tick after which the states differ, or nil.
 }
 
-// A CommonTick is a tick that two histories have, with the record of each that leads to it.
+// A CommonTick is a tick that two histories have. Old and New are the records of that tick.
 type CommonTick struct {
 	Tick     uint64
 	Old, New uint64
@@ -42,7 +41,7 @@ type divergenceSearch struct {
 }
 
 // A commonRecord is a common tick with its records in the two journals. The oldest state of a
-// history may have no record: then the entry has only Tick and ID.
+// history may have no record. Its entry then has only Tick and ID.
 type commonRecord struct {
 	CommonTick
 	records [2]journal.Entry
@@ -55,7 +54,7 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (co
 		if o == nil || n == nil {
 			continue
 		}
-		// Both histories have this record, so all states before it are equal.
+		// Both histories contain this very record, so all states before it are equal.
 		if v.Log.World == u.Log.World && o.ID == n.ID {
 			common = common[:0]
 		}
@@ -68,11 +67,11 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (co
 }
 
 // historyTo returns the records that lead to record seq, oldest first. It begins at the oldest
-// state that a snapshot leads to.
+// readable snapshot that leads to seq.
 func historyTo(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 	root := seq
 	for e := range v.Log.Ancestors(seq) {
-		// Records before a lost one do not lead here.
+		// Records before a lost record do not lead to seq.
 		if e.Lost() {
 			break
 		}
@@ -80,7 +79,7 @@ func historyTo(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 		root = e.Parent
 	}
 	var oldest *SnapshotInfo
-	// The nearest snapshot comes first, so the last match is the oldest.
+	// Snapshots are sorted from the nearest to the oldest, so the last match is the oldest.
 	for _, s := range v.CandidateSnapshots(seq) {
 		if s.Err == nil && (s.ID.Seq >= root || len(way) == 0) {
 			oldest = &s
@@ -96,8 +95,8 @@ func historyTo(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 	return slices.DeleteFunc(way, func(e journal.Entry) bool { return e.ID.Seq < oldest.ID.Seq })
 }
 
-// sameTick reports whether both histories went from one common tick to the next in a single,
-// equal step. If in doubt it returns false.
+// sameTick reports whether both histories have a single, equal step from one common tick to the
+// next. If in doubt it returns false.
 func (d *divergenceSearch) sameTick(from, to *commonRecord) bool {
 	var registries [2]*format.RegistryPatch
 	var patches [2][]namedPatch
@@ -124,7 +123,7 @@ func (d *divergenceSearch) sameTick(from, to *commonRecord) bool {
 	return sameRegistry(registries[0], registries[1]) && slices.EqualFunc(patches[0], patches[1], namedPatch.same)
 }
 
-// sameRegistry reports whether two registry patches are equal; nil is a patch without changes.
+// sameRegistry reports whether two registry patches are equal. A nil patch changes nothing.
 func sameRegistry(a, b *format.RegistryPatch) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -132,14 +131,14 @@ func sameRegistry(a, b *format.RegistryPatch) bool {
 	return a.Alive == b.Alive && a.Free == b.Free && a.Total == b.Total && slices.Equal(a.Ranges, b.Ranges) && bytes.Equal(a.Rows, b.Rows)
 }
 
-// A namedPatch is the patch of a tick for a component that rewinds.
+// A namedPatch is a tick's patch for a component that rewinds.
 type namedPatch struct {
 	*format.StoragePatch
 	entry *format.Entry
 }
 
-// same reports whether two patches are equal byte by byte. Patches that differ may still encode
-// the same change, as edits or as whole rows. In that case the caller compares the states.
+// same reports whether two patches are equal byte by byte. Different patches may encode the same
+// change, one as edits, one as whole rows. The caller then compares the states.
 func (p namedPatch) same(q namedPatch) bool {
 	return p.entry.Name == q.entry.Name && p.entry.Layout.Equal(q.entry.Layout) && p.Before == q.Before && p.After == q.After &&
 		slices.Equal(p.EntityRanges, q.EntityRanges) && bytes.Equal(p.Entities, q.Entities) &&
@@ -147,8 +146,8 @@ func (p namedPatch) same(q namedPatch) bool {
 		slices.Equal(p.EditRanges, q.EditRanges) && bytes.Equal(p.Edits, q.Edits)
 }
 
-// sameState compares the states after t by their digests. Each cursor moves on from an earlier
-// common tick, or loads a snapshot if that is nearer.
+// sameState compares the states after t by their digests. Each cursor advances from an earlier
+// common tick, or loads a nearer snapshot.
 func (d *divergenceSearch) sameState(ctx context.Context, t *commonRecord) (bool, error) {
 	for i, c := range d.cursors {
 		if err := c.Seek(ctx, t.records[i].ID.Seq); err != nil {

@@ -1,6 +1,6 @@
 // Package inspect reads a store or a save at any tick, without the Go types of the program that
-// wrote it. It also writes new stores and saves from the states that it reads, and it replays a
-// recorded store. It never changes the store that it reads. A program may have that store open.
+// wrote it. It also writes new stores and saves from these states, and replays a recorded store.
+// It never changes the store that it reads. A program may have that store open at the same time.
 //
 //	store, save ──OpenReadOnly──▶ View ──Resolve──▶ record ──At──▶ Image
 //	                               │                               │
@@ -26,8 +26,9 @@
 //	replay new ticks                  Player.Refresh
 //	save both worlds at a divergence  Player.SaveBoth
 //
-// Errors are those of package persist. Functions that take long report to persist.WithProgress.
+// Errors are those of package persist. Functions that run long report to persist.WithProgress.
 //
-// A record is named by its seq. Seq 0 is the oldest state of the store. A View shows the store as
-// it was when the view was opened. An Image shares no memory with the program's world.
+// A seq identifies a record. Seq 0 stands for the oldest state of the store. A View shows the
+// store as of the time when the view was opened. An Image shares no memory with the program's
+// world.
 package inspect

@@ -9,13 +9,13 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// Peek returns the values of e in the state after record seq, whether e is alive or not.
-// [ecs.Vacant] stands for the world and its resources, also in [View.Trace] and [View.TraceBack].
+// Peek returns the values of e in the state after record seq, whether e is alive or not. To read
+// the resources of the world, pass [ecs.Vacant]; [View.Trace] and [View.TraceBack] do the same.
 //
-// Unlike [View.At], Peek does not load the state. It reads the pages of the nearest snapshot that
-// lead to e. That takes a few hundred KiB of memory for a world of any size. In the ticks after
-// the snapshot it follows only e. Peek compares the checksums of what it reads, and ignores
-// damage in other pages.
+// Unlike [View.At], Peek does not load the state. It reads only the pages of the nearest snapshot
+// that are needed to find e. That takes a few hundred KiB of memory for a world of any size. In
+// the ticks after the snapshot Peek follows only e. It verifies the checksums of the pages that
+// it reads, and ignores damage in other pages.
 //
 // The registry has no index by entity. Peek first looks at the row that e has if no entity was
 // ever destroyed, and searches outward from there. At worst it reads the whole registry, 8 bytes
@@ -35,13 +35,14 @@ func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState
 }
 
 // Trace calls f with the events of e between the states after the records from and to, in order,
-// until f returns an error. from must be an ancestor of to; 0 means the oldest state on the path
-// to it. The values of e in the first state come first, as [TraceAlive] and [TracePresent].
+// until f returns an error. from must be an ancestor of to; from 0 means the oldest state on the
+// path to record to. The values of e in the first state come first, as [TraceAlive] and
+// [TracePresent].
 //
-// Trace reads the ticks between the two records, and follows only e. It has no events for ticks
-// that damage hides. After damage it continues with the next snapshot, as with a first state. It
-// then returns the first such error, which wraps [persist.ErrCorrupt]. Where a program with other
-// types opened the store, the trace continues with the new types.
+// Trace reads the ticks between the two records, and follows only e. Damaged ticks have no
+// events. After damage, Trace continues at the next snapshot and begins again with the values of
+// e. Trace then returns the first such error, which wraps [persist.ErrCorrupt]. If a program with
+// other types continued the store, the trace continues with the new types.
 func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(*TraceEvent) error) error {
 	t, err := newTrace(ctx, v.cat, e, from, to)
 	if err != nil {
@@ -52,11 +53,11 @@ func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(
 }
 
 // TraceBack calls f with the events of e up to the state after record seq, one [Stretch] at a
-// time, the newest first. It ends when f returns false or the oldest state is reached. Stretches
-// end at snapshots. So TraceBack reads the ticks after a snapshot once, and reads older ticks
-// only if f returns true. The events in a stretch are in order.
+// time, newest first. It ends when f returns false or the oldest state is reached. Each Stretch
+// begins at a snapshot. So TraceBack reads the ticks after a snapshot once, and reads
+// older ticks only if f returns true. The events in a Stretch are in order.
 //
-// The Last of the first stretch is the result of [View.Peek].
+// Field Last of the first Stretch equals the result of [View.Peek].
 func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*Stretch) (more bool)) error {
 	for older := uint32(math.MaxUint32); ; {
 		var s *Stretch
@@ -72,8 +73,8 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 	}
 }
 
-// Referrers returns the first limit values that refer to e in the state after record seq, by
-// component and row. It also returns the number of all such values. Keys of maps count too.
+// Referrers finds the values that refer to e in the state after record seq, by component and row.
+// It returns the first limit of them and their total number. Keys of maps count too.
 //
 // It reads the components whose layout contains entities, page by page, and the ticks after the
 // nearest snapshot. If one of these components does not rewind, it loads the whole state.
@@ -92,15 +93,15 @@ func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit in
 }
 
 // Tree returns the entities above and below e, and e itself, in the state after record seq. The
-// relation is a field of a component, one of [EntityComponent.EntityFields]. If e is 0, Tree
-// returns all roots with the entities below them. A root is referred to, or has the component,
-// and refers to no live entity. Each node comes before its sources, which are in the order of
-// their indices. If there is no such field, the error wraps [persist.ErrNotFound].
+// relation is a field of a component, listed in [EntityComponent.EntityFields]. If e is 0, Tree
+// returns all roots with the entities below them. A root refers to no live entity, and has the
+// component or is referred to. Each node comes before its sources, which are ordered by index. If
+// the field does not exist, the error wraps [persist.ErrNotFound].
 //
 // A source has one target, so the path up from e leads to a root or into a cycle. In a cycle, the
 // first node refers to a live entity that comes later in nodes, or to e. The path down to e ends
-// there. The tree below a root has no cycle. Entities in a cycle or below one are rootless, and
-// are returned if e is 0.
+// at this first node. The tree below a root has no cycle. If e is 0, Tree returns the entities in
+// a cycle or below one as rootless.
 //
 // Tree reads the rows of the component and the registry page by page, and the ticks after the
 // nearest snapshot. Memory grows with the rows of the component. Tree does not recurse, however
@@ -123,9 +124,9 @@ func (v *View) Tree(ctx context.Context, e ecs.Entity, component, field string, 
 	return r.of(e), nil, nil
 }
 
-// Living returns for each of entities whether it is alive after record seq. It reads the registry
+// Living returns which of the given entities are alive after record seq. It reads the registry
 // page by page, 8 bytes per live entity, and the ticks after the nearest snapshot. It reads no
-// values, so damage in them does not matter.
+// values of components, so damaged values do not matter.
 func (v *View) Living(ctx context.Context, entities []ecs.Entity, seq uint64) (alive map[ecs.Entity]bool, err error) {
 	err = v.cat.RetryOnChange(ctx, func() error {
 		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s SnapshotInfo) error {

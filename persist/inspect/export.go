@@ -13,21 +13,21 @@ import (
 )
 
 // An export is a state as text that people can read, edit and diff. It contains the whole state
-// in its order: gaps, free indices, default values. So an imported state has the digest of the
-// exported one, and Import checks this.
+// in order, with gaps, free indices and default values. So an imported state has the same digest
+// as the exported one. Import checks the digest.
 
-// exportFormat is the value of the member format in an export.
+// exportFormat is the value of member "format" in an export.
 const exportFormat = "ecsdump.export/1"
 
-// An exportHead comes first in an export.
+// An exportHead is the first object of an export.
 type exportHead struct {
 	Format string `json:"format"`
 	Tick   uint64 `json:"tick"`
 	Digest string `json:"digest"`
 }
 
-// An importItem is an element of one of the lists of an export. Components come in the order of
-// their numbers, entities in that of the registry, rows in dense order.
+// An importItem is an element of a list in an export. Components are ordered by number, entities
+// as in the registry, rows as in the dense arrays.
 type importItem struct {
 	// Name is the name of a component or resource.
 	Name *string `json:"name,omitempty"`
@@ -54,7 +54,7 @@ type importItem struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// list returns the name of the list that i belongs to.
+// list returns the name of the list that contains i.
 func (i *importItem) list() string {
 	switch {
 	case i.Name != nil:
@@ -112,8 +112,7 @@ func Export(ctx context.Context, im *Image, w io.Writer, lines bool) error {
 
 var statusNames = [...]string{aliveIndex: "alive", freeIndex: "free", retiredIndex: "retired"}
 
-// exportComponentOf describes c with all that its schema has, except its Go type and its former
-// schemas.
+// exportComponentOf describes the schema of c, except its Go type and its former schemas.
 func exportComponentOf(c *Component) (*importItem, error) {
 	d := &importItem{
 		Name: &c.Name, Kind: "component", Rewinds: &c.Rewinds, Indexed: c.Indexed, Version: c.Version, Layout: c.Layout.AppendJSON(nil),
@@ -129,17 +128,16 @@ func exportComponentOf(c *Component) (*importItem, error) {
 	return d, err
 }
 
-// An exporter writes an export. Its buffer keeps the first error of w, and end returns that
-// error. Items are written one by one, so memory does not grow with the state. In a document,
-// each item is written with the separator before it, because the exporter cannot tell which item
-// is the last.
+// An exporter writes an export. Its buffer remembers the first error of w, and end returns that
+// error. Items are written one by one, so memory does not grow with the state. In a document, the
+// separator is written before an item, because the exporter cannot see which item is the last.
 type exporter struct {
 	w     *bufio.Writer
 	lines bool
 	value bytes.Buffer
 
-	// before is the text before the next item of a document. behind is the text after the last
-	// item.
+	// before is the text that separates the next item from the text before it. behind is the text
+	// that closes the list.
 	before, behind string
 }
 
@@ -148,7 +146,7 @@ func (x *exporter) marshal(v any) string {
 	x.value.Reset()
 	e := json.NewEncoder(&x.value)
 	e.SetEscapeHTML(false)
-	// Encoding an export never fails.
+	// Encoding the types of an export never fails.
 	_ = e.Encode(v)
 	return strings.TrimSuffix(x.value.String(), "\n")
 }
@@ -159,7 +157,7 @@ func (x *exporter) print(text ...string) {
 	}
 }
 
-// head writes the head. In a document it begins an object, and the lists become its further
+// head writes the head. In a document the object stays open, and the lists become further
 // members.
 func (x *exporter) head(h exportHead) {
 	text := x.marshal(h)
@@ -205,7 +203,8 @@ func (x *exporter) rows(ctx context.Context, c *Component) error {
 		case c.Entities[row] != ecs.Vacant:
 			r.Entity = c.Entities[row].String()
 		default:
-			// The digest covers the value of a gap, so it is written unless it is the default.
+			// The digest covers the value of a gap, so the value is written unless it is the
+			// default.
 			r.Gap = true
 			if gap := implicitGap(c); gap != nil && string(c.Row(row)) == string(gap) {
 				r.Value = nil
@@ -216,8 +215,8 @@ func (x *exporter) rows(ctx context.Context, c *Component) error {
 	return nil
 }
 
-// implicitGap returns the row of a gap whose value an export may leave out. It returns nil if the
-// value must be given: otherwise a small file could demand much memory.
+// implicitGap returns the gap value that an export may leave out. It returns nil if the value
+// must be written: otherwise a small file could demand much memory.
 func implicitGap(c *Component) []byte {
 	switch {
 	case len(c.Default) > 0 && len(c.Default) <= maxImplicit:

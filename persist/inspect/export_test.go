@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// The declarations below export internals for external tests.
+// The declarations below export internals for tests in package inspect_test.
 
 var (
 	CompareEntities  = compareEntities
@@ -25,7 +25,7 @@ var (
 	AppendFieldsWith = appendFieldsWith
 )
 
-// Way returns the records on the path to seq, as FindDivergence pairs them.
+// Way returns the seqs of the records on the path to seq, as FindDivergence compares them.
 func (v *View) Way(seq uint64) (seqs []uint64) {
 	for _, e := range historyTo(v.cat, seq) {
 		seqs = append(seqs, e.ID.Seq)
@@ -33,7 +33,7 @@ func (v *View) Way(seq uint64) (seqs []uint64) {
 	return seqs
 }
 
-// OpenPlayerFS is OpenPlayer for the store at the top of files.
+// OpenPlayerFS is OpenPlayer for the store in the root directory of files.
 func OpenPlayerFS(ctx context.Context, files disk.FS, w *ecs.World, options PlayerOptions) (*Player, error) {
 	c, err := catalog.OpenFS(ctx, files, ".")
 	if err != nil {
@@ -48,7 +48,7 @@ func (v *View) CountReads(wrap func(disk.FS) disk.FS) { v.cat.Files = wrap(v.cat
 // Base returns the oldest state of v.
 func (v *View) Base(ctx context.Context) (*Image, error) { return base(ctx, v.cat, 0) }
 
-// Replayed replays the records of v, from im or, if im is nil, from the oldest state.
+// Replayed replays the records of v. It starts at im, or at the oldest state if im is nil.
 func (v *View) Replayed(ctx context.Context, im *Image) (problems []error, records int, err error) {
 	c := newReplayCheck(ctx, v.cat)
 	if im != nil {
@@ -62,7 +62,7 @@ func (v *View) Replayed(ctx context.Context, im *Image) (problems []error, recor
 // Followed wraps a follower.
 type Followed struct{ f *follower }
 
-// Follow returns a follower at im. at has the values of the entity in im.
+// Follow returns a follower in the state im. at holds the values of the followed entity in im.
 func Follow(im *Image, s *format.Schema, at *EntityState) *Followed {
 	f := &follower{
 		entity: at.Entity, id: im.ID, tick: im.Tick, schema: s, row: at.Row, holder: at.Holder,
@@ -88,7 +88,7 @@ func (d *Followed) Entity() ecs.Entity           { return d.f.entity }
 // Row returns the row and the value of component number n.
 func (d *Followed) Row(n int) (row int, value []byte) { return d.f.has(n), d.f.rows[n].value }
 
-// Column wraps a column and the live entities, both at the same tick.
+// Column wraps a column and the live entities in the same state.
 type Column struct {
 	c *column
 	l *liveRegistry
@@ -112,7 +112,7 @@ func (c *Column) Apply(t *format.Tick, id journal.ID) error {
 // Rows returns the entity and the target of each row.
 func (c *Column) Rows() (owners, targets []ecs.Entity) { return c.c.owners, c.c.targets }
 
-// HeldWhole returns how many pages of component number n a sweep keeps with all of their rows.
+// HeldWhole returns how many pages of component number n a sweep caches with all of their rows.
 func (s *Span) HeldWhole(n int) (held int) {
 	k := s.of[n].sweptPages
 	k.mu.Lock()
@@ -125,7 +125,7 @@ func (s *Span) HeldWhole(n int) (held int) {
 	return held
 }
 
-// Held returns how many pages of component number n a sweep keeps.
+// Held returns how many pages of component number n a sweep caches.
 func (s *Span) Held(n int) int {
 	k := s.of[n].sweptPages
 	k.mu.Lock()

@@ -27,7 +27,7 @@ func exported(t require.TestingT, im *inspect.Image, lines bool) string {
 	return b.String()
 }
 
-// requireEqualImage compares two images by naiveDiff, by their schemas and by their digests.
+// requireEqualImage requires that two images have equal rows, schemas and digests.
 func requireEqualImage(t require.TestingT, want, got *inspect.Image) {
 	require.Empty(t, naiveDiff(want, got))
 	require.Empty(t, inspect.DiffSchemas(want.Stored(), got.Stored()))
@@ -36,7 +36,7 @@ func requireEqualImage(t require.TestingT, want, got *inspect.Image) {
 	require.Equal(t, want.Tick, got.Tick)
 }
 
-// A compacted store notes its snapshots and segments, so a missing one is damage.
+// A compacted store lists its snapshots and segments, so a missing file is reported as damage.
 func TestCompact_MissingFiles(t *testing.T) {
 	s := storetest.NewSample(t)
 	v, err := inspect.OpenReadOnly(storetest.Background, s.Dir)
@@ -114,7 +114,7 @@ func TestImport_ToSaveAndStore(t *testing.T) {
 	}
 }
 
-// smallExport returns an export with a row of every kind, one value per line.
+// smallExport returns an export with a row of every kind of component, one value per line.
 func smallExport(t testing.TB) string {
 	w := ecs.NewWorld(ecs.Options{})
 	health := ecs.MustRegister(w, ecs.Component[float64]{Name: "Health"})

@@ -17,20 +17,21 @@ import (
 //   - that the operations of every tick lead to the rows that the tick wrote
 //   - that replay reproduces the digest of every snapshot, also on rewound branches
 //
-// An error says that Verify could not check, or that ctx ended. The phases are
-// [progress.PhaseVerify], in bytes, and [progress.PhaseReplay] if there was no problem before.
+// An error means that Verify could not check the store, or that ctx ended. The progress phases
+// are [progress.PhaseVerify], in bytes, and [progress.PhaseReplay] if the first phase found no
+// problem.
 //
 // Verify uses as many goroutines as the program has processors. It needs memory for one world,
-// and for another one where a branch begins. It reads a save page by page, with some 10 bytes per
-// entity. It loads the save only if the checksums are good and the state is not.
+// and for a second one where a branch begins. It reads a save page by page, with about 10 bytes
+// of memory per entity. It loads the save only if the checksums are good but the state is not.
 //
-// Files that the writing program removes in the meantime are reported as notes.
+// Files that the writing program removes during Verify are reported as notes.
 func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 	if err := v.cat.ReadJournal(ctx); err != nil {
 		return VerifyReport{}, err
 	}
 	p := progress.Start(ctx, progress.PhaseVerify, size(v.cat))
-	// The image of the oldest state, where replay begins.
+	// last is the image of the oldest state, where replay begins.
 	var last *Image
 	r, err := verifyFiles(ctx, v.cat, p, func(ctx context.Context, s SnapshotInfo, r *VerifyReport) (err error) {
 		last = nil
@@ -54,8 +55,8 @@ func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 	return r, nil
 }
 
-// VerifyChecksums is [View.Verify] for checksums only. It reads every byte of the snapshots, and
-// of the journal unless the journal was read when v was opened. It needs almost no memory.
+// VerifyChecksums is [View.Verify] for checksums only. It reads every byte of the snapshots. It
+// reads the journal too, unless opening v has already read it. It needs almost no memory.
 func (v *View) VerifyChecksums(ctx context.Context) (VerifyReport, error) {
 	if err := v.cat.ReadJournal(ctx); err != nil {
 		return VerifyReport{}, err
@@ -68,8 +69,8 @@ func (v *View) VerifyChecksums(ctx context.Context) (VerifyReport, error) {
 	return r, err
 }
 
-// Space says what the bytes of the files are used for. It reads the trees of keys of the
-// snapshots, but no pages and no payloads.
+// Space says how the bytes of the files are used. It reads the key trees of the snapshots, but no
+// pages and no payloads.
 func (v *View) Space(ctx context.Context) (*Space, error) {
 	s := new(Space)
 	var sizes pageSizes
@@ -99,15 +100,15 @@ func (v *View) Space(ctx context.Context) (*Space, error) {
 	return s, nil
 }
 
-// Compact writes a new store, or a new save, that leads to a state of v. The copy holds a full
+// Compact writes a new store, or a new save, that ends at a state of v. The copy contains a full
 // snapshot and as much of the history before that state as options say. It leaves out rewound
 // branches. States keep their digests. A program opens the copy with the same types as v.
 //
-// Nothing may exist at out. The copy gets its name only when it is complete and durable. Compact
-// reads and writes what it keeps, and needs memory for one world.
+// Nothing may exist at out. The copy appears at out only when it is complete and durable. Compact
+// reads and writes only what the copy contains, and needs memory for one world.
 //
-// The state of At keeps its seq and tick. There is one exception: ticks that follow lost or
-// rewound ones are renumbered without gaps.
+// The state of At keeps its seq and tick, with one exception: after lost or rewound records, seqs
+// are renumbered without gaps.
 //
 // The errors are those of [View.At]. An error wraps [fs.ErrExist] if something exists at out.
 func (v *View) Compact(ctx context.Context, out string, options CompactOptions) (CompactReport, error) {
@@ -131,8 +132,8 @@ func (v *View) Compact(ctx context.Context, out string, options CompactOptions) 
 	return c.report, err
 }
 
-// Backup copies the store as it is now, with all ticks that can be read. Another process may have
-// the store open. See [persist.Store.Backup].
+// Backup copies the current store, with all ticks that can be read. Another process may have the
+// store open. See [persist.Store.Backup].
 func (v *View) Backup(ctx context.Context, dir string) error {
 	if v.cat.IsSave() {
 		return errors.New("persist: backup: a save is one file that never changes; copy it")

@@ -12,7 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Fill replaces any contents of a world with any state of the store, in the types of the program.
+// Fill replaces any contents of a world by any state of the store. The world keeps the program's
+// types.
 func TestFill_AnyState(t *testing.T) {
 	v := storetest.WildView(t, 11)
 	w := storetest.New(2)
@@ -30,7 +31,7 @@ func TestFill_AnyState(t *testing.T) {
 	}
 }
 
-// Fill fails like Load if types do not fit, and does not change the world.
+// If types do not fit, Fill fails with the error of Load and leaves the world unchanged.
 func TestFill_Errors(t *testing.T) {
 	dir := t.TempDir()
 	w := storetest.New(0)

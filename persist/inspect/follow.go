@@ -17,8 +17,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// A follower holds the values of one entity in a state. It advances from state to state by the
-// row patches of the ticks, and reads only the parts that concern the entity:
+// A follower holds the values of one entity in a state. It applies the row patches of the
+// following ticks, and reads only the data that concerns the entity:
 //
 //	tick      | registry patch      | patch of each component
 //	          |   row of the index? |   entity ranges: its row   value ranges: its value
@@ -26,8 +26,8 @@ import (
 //
 // The follower of [ecs.Vacant], which is no entity, holds the resources of the world.
 //
-// A step costs reading the tick. Memory is that of one entity. A follower never overwrites
-// values, so copies are cheap: step returns the follower before the step.
+// A step costs as much as reading the tick. Memory is that of one entity. A follower never
+// overwrites values, so a copy is cheap: step returns a copy from before the step.
 type follower struct {
 	view   *catalog.Catalog
 	entity ecs.Entity
@@ -40,7 +40,7 @@ type follower struct {
 	time time.Time
 	// schema is the schema of the components in rows.
 	schema *format.Schema
-	// adopted is the last schema that adopt accepted.
+	// adopted is the last schema that adopt accepted; adopt skips it.
 	adopted *format.Schema
 
 	// row is the row of the entity's index in the registry; -1: the index was never in use.
@@ -50,9 +50,9 @@ type follower struct {
 	rows               []followedRow // By component number.
 }
 
-// A followedRow holds the row and the value that the entity has in one component. n is known for
-// every component, since patches are checked against it. The other fields are set only if the
-// entity has the component.
+// A followedRow holds the row and the value that the entity has in one component. n is set for
+// every component, to check patches. The other fields are set only if the entity has the
+// component.
 type followedRow struct {
 	n     int    // Rows of the component.
 	row   int    // Row of the entity; -1: it does not have the component.
@@ -66,8 +66,8 @@ func (f *follower) isWorld() bool { return f.entity == ecs.Vacant }
 // isAlive reports whether the entity is alive.
 func (f *follower) isAlive() bool { return f.row >= 0 && f.row < f.alive && f.holder == f.entity }
 
-// has returns the row of component number n, or -1 if the entity does not have it. Rows of dead
-// entities, which a no-rewind component can have, count as missing.
+// has returns the row of component number n, or -1 if the entity does not have the component. In
+// a no-rewind component, dead entities can have rows. They count as missing.
 func (f *follower) has(n int) int {
 	if n >= len(f.rows) || !f.isAlive() && !f.isWorld() {
 		return -1
@@ -75,7 +75,7 @@ func (f *follower) has(n int) int {
 	return f.rows[n].row
 }
 
-// state returns an EntityState with the values of f.
+// state returns the values of f as an EntityState.
 func (f *follower) state() (*EntityState, error) {
 	s := &EntityState{
 		Entity: f.entity, Seq: f.id.Seq, Tick: f.tick, Alive: f.isAlive(), Row: f.row, Holder: f.holder,
@@ -97,8 +97,8 @@ func (f *follower) state() (*EntityState, error) {
 	return s, nil
 }
 
-// each calls do with the records from the state of f to record seq, in order. It fails if f does
-// not lead to seq.
+// each calls do with the records between the state of f and record seq, in order. It fails if seq
+// does not descend from the state of f.
 func (f *follower) each(ctx context.Context, seq uint64, do func(context.Context, *catalog.Record) error) error {
 	path, err := f.view.Path(f.id.Seq, seq)
 	if err != nil {
@@ -115,7 +115,7 @@ func (f *follower) follow(ctx context.Context, seq uint64) error {
 	})
 }
 
-// step advances f by r, and returns a copy of f from before.
+// step advances f by r. It returns a copy of f from before the step.
 func (f *follower) step(ctx context.Context, r *catalog.Record) (before *follower, err error) {
 	if err := f.view.Describe(r, f.id, func() *format.Schema { return f.schema }); err != nil {
 		return nil, err
@@ -123,7 +123,8 @@ func (f *follower) step(ctx context.Context, r *catalog.Record) (before *followe
 	if err := f.adopt(r.Schema); err != nil {
 		return nil, f.view.EntryError(r.Entry, err)
 	}
-	// The copy has the new schema: the entity has none of the added components before the tick.
+	// Both f and its copy have the new schema. Before the tick, the entity has none of the added
+	// components.
 	was := *f
 	was.rows = slices.Clone(f.rows)
 	if err := f.apply(ctx, r.Decoded, r.ID); err != nil {
@@ -132,8 +133,8 @@ func (f *follower) step(ctx context.Context, r *catalog.Record) (before *followe
 	return &was, nil
 }
 
-// adopt adds the components of s that f does not have. The others must be equal. It compares a
-// schema only once: consecutive ticks mostly share one pointer.
+// adopt adds the components of s that f does not have. Components that f already has must be
+// equal. It checks a schema only once: consecutive ticks mostly share the pointer.
 func (f *follower) adopt(s *format.Schema) error {
 	if f.adopted == s {
 		return nil
@@ -151,7 +152,7 @@ func (f *follower) adopt(s *format.Schema) error {
 	return nil
 }
 
-// apply advances f by t. After an error f is unusable.
+// apply applies t to f. After an error f is unusable.
 func (f *follower) apply(ctx context.Context, t *format.Tick, id journal.ID) error {
 	if t.Parent != f.id {
 		return fmt.Errorf("it continues state %v, not %v", t.Parent, f.id)
@@ -174,8 +175,8 @@ func (f *follower) apply(ctx context.Context, t *format.Tick, id journal.ID) err
 	return nil
 }
 
-// applyRegistry updates the registry row of the entity's index, and its holder. isAlive derives
-// from these whether the entity is alive.
+// applyRegistry updates the registry row of the entity's index, and the entity in that row.
+// isAlive uses these two fields.
 func (f *follower) applyRegistry(p *format.RegistryPatch) error {
 	if err := image.CheckRegistry(p, f.total); err != nil {
 		return err
@@ -185,22 +186,22 @@ func (f *follower) applyRegistry(p *format.RegistryPatch) error {
 		f.row, f.holder = -1, 0
 	}
 	index := f.entity.Index()
-	// The rows of the registry are a permutation of the indices. If the patch gives this row to
-	// another index, it also gives this index another row, earlier or later in the patch.
+	// The rows of the registry are a permutation of the indices. If the patch puts another index
+	// into this row, it also moves this index to another row, earlier or later in the patch.
 	eachRow(p.Ranges, p.Rows, func(row int, e ecs.Entity) {
 		switch {
 		case e.Index() == index:
 			f.row, f.holder = row, e
 		case row == f.row:
-			// The patch gives the index another row.
+			// The patch moves the index to another row.
 			f.row, f.holder = -1, 0
 		}
 	})
 	return nil
 }
 
-// eachRow calls f with the rows of ranges and the entities that src assigns to them, 8 bytes
-// each. The length of src must have been checked.
+// eachRow calls f with each row of ranges and its entity from src, 8 bytes each. The caller must
+// have checked the length of src.
 func eachRow(ranges []raw.Range, src []byte, f func(row int, e ecs.Entity)) {
 	for _, r := range ranges {
 		for row := r.First; row < r.First+r.N; row, src = row+1, src[8:] {
@@ -209,7 +210,7 @@ func eachRow(ranges []raw.Range, src []byte, f func(row int, e ecs.Entity)) {
 	}
 }
 
-// applyStorage updates the row and value of the entity by what tick seq did to a component.
+// applyStorage updates the entity's row and value according to the patch p of tick seq.
 func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq uint64) error {
 	c, to := &f.schema.Components[p.Number], &f.rows[p.Number]
 	width := c.Layout.Width()
@@ -217,7 +218,7 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		return err
 	}
 	to.n = p.After
-	// The world has the resources, entities have the other components.
+	// Only the world has resources, and only entities have other components.
 	if c.Resource != f.isWorld() {
 		return nil
 	}
@@ -231,8 +232,8 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		to.value = nil
 		return nil
 	}
-	// If the tick neither writes nor edits the row, its value stays the same. That value is known
-	// only if the row is the same as before.
+	// If the tick neither writes nor edits the row, its value stays the same. The follower has
+	// that value only if the entity stays in the same row.
 	i := placeAmong(p.ValueRanges, to.row)
 	edits := p.EditsOf(to.row)
 	var err error
@@ -256,8 +257,8 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 	return nil
 }
 
-// place sets r.row to the row of e after p. If p gives the row to another entity, e loses it,
-// unless p gives e another row. The order in p does not matter.
+// place sets r.row to the row of e after patch p. If p puts another entity into that row, e loses
+// the row, unless p puts e into another one. The order in p does not matter.
 func (r *followedRow) place(p *format.StoragePatch, e ecs.Entity) {
 	if r.row >= p.After {
 		r.row = -1
@@ -272,8 +273,8 @@ func (r *followedRow) place(p *format.StoragePatch, e ecs.Entity) {
 	})
 }
 
-// placeAmong returns the position of row among all rows of ranges, which are in ascending order,
-// or -1.
+// placeAmong returns the position of row among all rows of ranges, or -1. ranges are in ascending
+// order.
 func placeAmong(ranges []raw.Range, row int) (i int) {
 	for _, r := range ranges {
 		if row < r.First {
@@ -287,9 +288,9 @@ func placeAmong(ranges []raw.Range, row int) (i int) {
 	return -1
 }
 
-// valueAt returns the value of a row of component number n, whatever its entity. It is needed if
-// a tick gives the entity a row without a value. Programs that use this package always write the
-// value too.
+// valueAt returns the value of a row of component number n, whatever entity it has. It is needed
+// if a tick puts the entity into a row without writing the value. Programs that use this package
+// always write the value too.
 func (f *follower) valueAt(ctx context.Context, n, row int) ([]byte, error) {
 	im, err := f.whole(progress.Quiet(ctx), f.id.Seq)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// followerIn returns a follower of e at im.
+// followerIn returns a follower of e in the state im.
 func followerIn(t testing.TB, im *inspect.Image, s *format.Schema, e ecs.Entity) *inspect.Followed {
 	t.Helper()
 	return inspect.Follow(im, s, storetest.PeekedAt(t, im, e))
@@ -34,8 +34,8 @@ func TestFollower_MoveWithoutValue(t *testing.T) {
 	require.Equal(t, c.Row(c.Find(a)), value)
 }
 
-// FuzzFollowedTick applies a tick to followers. If the tick leads to a valid state, they must
-// have the values of that state.
+// FuzzFollowedTick applies a tick to followers. If the tick leads to a valid state, the followers
+// must have the values of that state.
 func FuzzFollowedTick(f *testing.F) {
 	for _, payload := range storetest.Payloads(f) {
 		f.Add(payload)

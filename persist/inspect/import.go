@@ -20,22 +20,22 @@ import (
 // ErrImport reports input that is not an export, or an export that is not a valid state.
 var ErrImport = errors.New("persist: not an export")
 
-// ErrDigest means that the state does not have the digest in its export. It comes with
-// [ErrImport].
+// ErrDigest means that an imported state does not have the digest in its export. The error also
+// wraps [ErrImport].
 var ErrDigest = errors.New("the digest differs")
 
-// Import reads what Export wrote, in either form. The types are in the export, so no component
-// must be registered.
+// Import reads either form of text that Export writes. The export contains the types, so the
+// program need not register them.
 //
 // An error wraps [ErrImport] or [persist.ErrNewer], and names the line and the field. The state
-// must have the digest in the export, unless edited is set: then the export may have been
-// changed. Memory is a multiple of the size of the export.
+// must have the digest in the export. If edited is set, the digest is ignored, since the export
+// may have been edited. Memory is a multiple of the size of the export.
 func Import(ctx context.Context, r io.Reader, edited bool) (*Image, error) {
 	lines := &lineReader{r: r, line: 1}
 	x := &importer{d: json.NewDecoder(lines), schema: format.NewSchema()}
 	x.d.DisallowUnknownFields()
 	if err := x.read(ctx); err != nil {
-		// These are the cause of err.
+		// Cancellation, read errors and a newer format cause err, so they are returned instead.
 		reason := errors.Join(ctx.Err(), lines.err)
 		if errors.Is(err, format.ErrNewer) {
 			reason = errors.Join(reason, err)
@@ -44,7 +44,7 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*Image, error) {
 			return nil, reason
 		}
 		offset := x.d.InputOffset()
-		// The faulty value comes after the offset, at the end of the line.
+		// The decoder stopped before the faulty value, which is on the next line.
 		if x.unread {
 			offset++
 		}
@@ -53,12 +53,12 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*Image, error) {
 	return x.image, x.check(edited)
 }
 
-// A lineReader records where lines end in the bytes read last. The decoder reads ahead, and
-// reports only the offset of an error.
+// A lineReader records the line ends among the bytes read last. The decoder reads ahead and
+// reports only the offset of an error, so at turns an offset into a line number.
 type lineReader struct {
 	r    io.Reader
 	read int64
-	line int     // Number of the line before ends[0].
+	line int     // Number of the line that ends at ends[0].
 	ends []int64 // Offsets of line ends.
 	err  error   // Error of r.
 }
@@ -77,7 +77,7 @@ func (l *lineReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// at returns the line of an offset. Offsets must not decrease from call to call.
+// at returns the line number of an offset. Offsets must not decrease from call to call.
 func (l *lineReader) at(offset int64) int {
 	n, _ := slices.BinarySearch(l.ends, offset)
 	l.line += n
@@ -85,13 +85,13 @@ func (l *lineReader) at(offset int64) int {
 	return l.line
 }
 
-// An importer reads an export. The three lists come in a fixed order, since each depends on the
-// ones before.
+// An importer reads an export. The three lists come in a fixed order, since each list depends on
+// the lists before it.
 //
-// An export is either one document with three lists, or a head and items, one per line. One
-// decoder reads both item by item, so the text is never in memory as a whole. Each item is
-// checked when it is read, so that the error has a line. At the end, check makes a world of the
-// whole image and compares the digests.
+// An export is either one document with three lists, or a head and items, one per line. The
+// decoder reads both forms item by item, so the text is never in memory as a whole. Each item is
+// checked when it is read, so the error has a line number. At the end, check builds a world from
+// the whole image and compares the digests.
 //
 //	stage   0 components ──▶ 1 entities ──▶ 2 rows
 //	enter     schema grows    image is made   every index has its row in the registry
@@ -101,14 +101,14 @@ type importer struct {
 	schema *format.Schema // Grows with each component.
 	image  *Image         // Exists from the first entity or row on.
 	stage  int            // Index in stages of the current list.
-	listed bool           // The export is one document.
-	unread bool           // The faulty value was not read to its end.
+	listed bool           // The export is one document, not one item per line.
+	unread bool           // The decoder stopped before the faulty value.
 }
 
 var stages = []string{exportComponents, exportEntities, exportRows}
 
-// read reads the whole export. In the form with lines, the first line is read member by member,
-// and the other lines are items.
+// read reads the whole export. In the form with one item per line, only the first line is read
+// member by member.
 func (x *importer) read(ctx context.Context) error {
 	if err := x.delim('{', "a JSON object"); err != nil {
 		return err
@@ -136,15 +136,15 @@ func (x *importer) read(ctx context.Context) error {
 	if _, err := x.d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("more text follows the end")
 	}
-	// An empty world has no rows.
+	// If the world is empty, no row has begun the list of rows.
 	return x.enter(exportRows)
 }
 
-// decode reads a value. It sets unread if an error is before the value rather than in it.
+// decode reads a value. It sets unread if the error occurs before the value.
 func (x *importer) decode(v any) error {
 	before := x.d.InputOffset()
 	err := x.d.Decode(v)
-	// A comma may have been read.
+	// The decoder may have read a comma.
 	x.unread = err != nil && x.d.InputOffset() <= before+1
 	return err
 }
@@ -202,21 +202,21 @@ func (x *importer) member(ctx context.Context, name json.Token) error {
 	return x.delim(']', "the end of the array")
 }
 
-// checkHead checks that the head names a supported format. It must come before any list, since
-// the meaning of items depends on the format.
+// checkHead checks that the head names a supported format. It must run before any list is read,
+// because the meaning of items depends on the format.
 func (x *importer) checkHead() error {
 	switch {
 	case x.head.Format == exportFormat:
 		return nil
-	// The same format with another version number.
+	// The format is the same, in another version.
 	case strings.HasPrefix(x.head.Format, exportFormat[:len(exportFormat)-1]):
 		return fmt.Errorf("%w: export of format %.60q", format.ErrNewer, x.head.Format)
 	}
 	return fmt.Errorf("it does not begin with the format %q", exportFormat)
 }
 
-// items reads the items of the list with that name. Without a name, it reads the items of all
-// lists up to the end. The members of an item say which list the item belongs to.
+// items reads the items of the named list. If name is "", it reads the items of all lists up to
+// the end. The members of an item say which list the item belongs to.
 func (x *importer) items(ctx context.Context, name string) error {
 	for name == "" || x.d.More() {
 		var item importItem
@@ -238,9 +238,9 @@ func (x *importer) items(ctx context.Context, name string) error {
 	return nil
 }
 
-// enter begins the named list, unless it is the current one. It also enters lists that were
-// skipped, which are empty. An image is made for a schema, so all components come before the
-// first entity. Before the first row, every index gets its row in the registry.
+// enter begins the named list, unless it is the current one. It also enters skipped lists, which
+// are empty. An image needs its schema, so all components come before the first entity. Before
+// the first row, every index gets its row in the registry.
 func (x *importer) enter(name string) error {
 	stage := slices.Index(stages, name)
 	if stage < x.stage {
@@ -259,7 +259,7 @@ func (x *importer) enter(name string) error {
 	return nil
 }
 
-// item adds an item to a list. An error says which item failed.
+// item adds an item to a list. If an item fails, the error names the item.
 func (x *importer) item(ctx context.Context, list string, item *importItem) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -313,8 +313,8 @@ func (x *importer) component(item *importItem) error {
 	return nil
 }
 
-// entity adds a row to the registry. A live entity moves both Alive and Free to the end of the
-// rows, a free one only Free.
+// entity adds a row to the registry. After a live entity, both Alive and Free are the number of
+// rows. After a free entity, only Free is.
 func (x *importer) entity(item *importItem) error {
 	e, err := ecs.ParseEntity(item.Entity)
 	if err != nil {
@@ -337,8 +337,8 @@ func (x *importer) entity(item *importItem) error {
 	return nil
 }
 
-// indexRegistry sets the row of each index. It fails unless the n entities have exactly the
-// indices 0 to n-1.
+// indexRegistry sets the row of each index. It fails if the n entities do not have the indices 0
+// to n-1.
 func indexRegistry(im *Image) error {
 	im.Index = make([]uint32, len(im.Registry))
 	seen := make([]bool, len(im.Registry))
@@ -353,7 +353,7 @@ func indexRegistry(im *Image) error {
 	return nil
 }
 
-// row adds a row to a component, or sets a resource. check finds out later whether the entity is
+// row adds a row to a component, or sets a resource. Later, check verifies that the entity is
 // alive.
 func (x *importer) row(item *importItem) error {
 	n, ok := x.schema.Numbers[item.Component]
@@ -404,8 +404,8 @@ func (x *importer) value(c *Component, item *importItem) ([]byte, error) {
 	return nil, errors.New("the value is missing")
 }
 
-// check makes a world of the whole image, and compares its digest with the exported one. Making
-// the world fails if an entity with a row is not alive or has two rows.
+// check builds a world from the whole image, and compares its digest with the exported one.
+// Building the world fails if an entity with a row is not alive or has two rows.
 func (x *importer) check(edited bool) error {
 	x.image.Tick = x.head.Tick
 	if _, err := x.image.World(ecs.Options{}); err != nil {

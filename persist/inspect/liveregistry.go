@@ -13,24 +13,25 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A liveRegistry has the live entities after some ticks. The live entities are the first rows of
-// the registry. Rows that ticks wrote are in given, the others are in the snapshot. Memory grows
-// only with given: each reads the pages of the snapshot again, and skips the given rows.
+// A liveRegistry is the set of live entities after some ticks. The live entities are the first
+// rows of the registry. Rows that ticks wrote are in given; all others are read from the
+// snapshot. Memory grows only with given: each reads the snapshot pages on every call, and skips
+// the rows in given.
 type liveRegistry struct {
 	reader       *snap.Reader
 	alive, total int
 	given        map[int]ecs.Entity
 }
 
-// readLiveRegistry calls read with a snapshot, the ticks after it and the live entities in it. read
-// applies the ticks.
+// readLiveRegistry calls read with a snapshot, the ticks after it, and the live entities in the
+// snapshot. read must apply the ticks.
 func readLiveRegistry(v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Reader, path []journal.Entry, l *liveRegistry) error) error {
 	return openAt(v, s, seq, func(r *snap.Reader, path []journal.Entry) error {
 		return read(r, path, &liveRegistry{reader: r, alive: r.Manifest.Alive, total: r.Manifest.Total, given: map[int]ecs.Entity{}})
 	})
 }
 
-// openAt calls read with a snapshot and the ticks after it, up to record seq.
+// openAt calls read with an open snapshot and the ticks after it, up to record seq.
 func openAt(v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Reader, path []journal.Entry) error) error {
 	if s.Err != nil {
 		return s.Err
@@ -48,7 +49,7 @@ func openAt(v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Re
 }
 
 // follow applies the ticks of path, which begins at the snapshot. It also passes each tick to the
-// functions in also, so that each tick is read once.
+// functions in also, so the journal is read only once.
 func (l *liveRegistry) follow(ctx context.Context, v *catalog.Catalog, path []journal.Entry, also ...func(*format.Tick) error) error {
 	id, schema := l.reader.Manifest.ID, l.reader.Manifest.Schema
 	return v.Records(ctx, path, func(_ context.Context, r *catalog.Record) error {
@@ -67,7 +68,7 @@ func (l *liveRegistry) follow(ctx context.Context, v *catalog.Catalog, path []jo
 	})
 }
 
-// apply applies the registry patch of t, which must continue the state id.
+// apply applies the registry patch of t. The parent of t must be the state id.
 func (l *liveRegistry) apply(t *format.Tick, id journal.ID) error {
 	if t.Parent != id {
 		return fmt.Errorf("it continues state %v, not %v", t.Parent, id)
@@ -84,7 +85,7 @@ func (l *liveRegistry) apply(t *format.Tick, id journal.ID) error {
 	return nil
 }
 
-// each calls f with all live entities, in no particular order. Given rows replace those of the
+// each calls f with all live entities, in no particular order. Rows in given replace those of the
 // snapshot. Rows from alive on belong to free indices.
 func (l *liveRegistry) each(ctx context.Context, f func(e ecs.Entity)) error {
 	for row, e := range l.given {

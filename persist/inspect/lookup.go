@@ -7,15 +7,16 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// An entity is looked up in two steps. Each step reads a page the first time:
+// To look up an entity takes two steps. Each step reads a page on first use:
 //
 //	index ──page of sparse──▶ row ──page of values──▶ the row, encoded
 
-// Lookup returns a function that returns the encoded value of c for a live entity, and whether
-// the entity has c. c must not be a resource. Several goroutines may call the function.
+// Lookup returns a function that looks up the encoded value of c for a live entity. The function
+// also reports whether the entity has c. c must not be a resource. Several goroutines may call
+// the function.
 //
-// It is meant for entities in random order, as references are. It keeps every page that it reads,
-// so at worst it needs as much memory as the column.
+// The function is meant for entities in random order, such as the targets of references. It
+// caches every page that it reads, so at worst it needs as much memory as the column.
 func (s *State) Lookup(c *Component) func(e ecs.Entity) (row []byte, has bool, err error) {
 	col := s.column(c)
 	if col.inMemory {
@@ -35,15 +36,15 @@ func (s *State) Lookup(c *Component) func(e ecs.Entity) (row []byte, has bool, e
 	return l.of
 }
 
-// A lookup caches the pages of a column that were read. Two goroutines may read the same page at
-// the same time; one of the copies is kept.
+// A lookup caches the pages of a column that it has read. Two goroutines may read the same page
+// at the same time; one of the two copies stays in the cache.
 type lookup struct {
 	*stateColumn
 	sparse []atomic.Pointer[[]int32]
 	values []atomic.Pointer[pageRows]
 }
 
-// of returns the value of e, and whether e has one.
+// of returns the value of e, and whether e has the component.
 func (l *lookup) of(e ecs.Entity) (row []byte, has bool, err error) {
 	n, err := l.find(e.Index())
 	// A tag has no value.
@@ -63,8 +64,8 @@ func (l *lookup) of(e ecs.Entity) (row []byte, has bool, err error) {
 	return values.row(n % l.data.PageRows), true, nil
 }
 
-// find returns the row of an index, or -1. The entity must be alive. Then the row is that of the
-// entity, since no other live entity has its index. So dense need not be read.
+// find returns the row of an index, or -1. The entity must be alive. No other live entity has its
+// index, so the row must be the entity's row. So find need not read dense.
 func (l *lookup) find(index uint32) (row int, err error) {
 	page := int(index / format.PageRows)
 	if page >= len(l.sparse) {

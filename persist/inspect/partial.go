@@ -11,34 +11,34 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A state in pieces is made into one that a world can load. Three arrays are partly redundant, so
-// one may have what another has lost. sparse maps an index to a row, dense maps a row to an
-// entity, and the registry maps a row to a live entity. First pointBack restores entities of
-// rows. Then mendRegistry adds entities to the registry that only components have. Last,
-// mendComponent drops what is still unknown. Nothing is guessed: a row without an entity or
-// without its value is dropped.
+// A damaged state is repaired so that a world can load it. Three arrays are partly redundant, so
+// one array may have data that another has lost. sparse maps an index to a row, dense maps a row
+// to an entity, and the registry maps a row to a live entity. First, pointBack restores the
+// entities of rows. Then mendRegistry adds entities to the registry that only components have.
+// Last, mendComponent drops the rows that are still incomplete. No value is guessed: a row
+// without an entity or without its value is dropped.
 
-// A Missing says how many rows a component or resource lacks in a state that was put together
-// from pieces.
+// A Missing says how many rows a component or resource lacks in a state that was restored from a
+// damaged file.
 type Missing struct {
 	Component string
-	// Number of lost rows. In an indexed component, a lost row may have been a gap, so this is an
-	// upper limit.
+	// Rows is the number of lost rows. In an indexed component, a lost row may have been a gap,
+	// so Rows is an upper limit.
 	Rows int
-	// Number of rows in the original state.
+	// Of is the number of rows in the original state.
 	Of int
 }
 
-// mended makes a state from the known rows of p. It drops rows that are not fully known, and
-// completes the registry from the entities of components. It returns the missing rows, the number
-// of live entities that are lost, and the number of indices that are retired.
+// mended completes the state from the known rows of p. It drops incomplete rows, and completes
+// the registry from the entities of components. It returns the missing rows, the number of live
+// entities that are lost, and the number of indices that are retired.
 func (p *pieces) mended() (missing []Missing, entities, retired int) {
 	p.pointBack()
 	entities, retired = p.mendRegistry()
 	for n, c := range p.im.Components {
 		of := c.Members()
 		if c.Indexed {
-			// These may include gaps.
+			// Unknown rows may include gaps.
 			of += p.entities[n].unknown()
 		}
 		p.mendComponent(n, c)
@@ -50,8 +50,8 @@ func (p *pieces) mended() (missing []Missing, entities, retired int) {
 }
 
 // pointBack fills in entities from sparse arrays. A sparse entry maps an index to a row, and the
-// registry maps the index to an entity. A row that no tick wrote has the entity that it had in
-// the snapshot. An index without an entry is a gap.
+// registry maps the index to an entity. A row that no tick wrote still has the entity from the
+// snapshot. An index without an entry is a gap.
 func (p *pieces) pointBack() {
 	rows := p.rowsByIndex()
 	for _, k := range slices.SortedFunc(maps.Keys(p.sparse), pagefile.Key.Compare) {
@@ -69,26 +69,27 @@ func (p *pieces) pointBack() {
 			}
 			return nil
 		})
-		// A page of sparse lists every index that has a row. So other indices are gaps.
+		// A page of sparse lists every index that has a row, so all other indices of the page are
+		// gaps.
 		for i := 0; c.Indexed && err == nil && i < format.PageRows && first+i < len(known); i++ {
 			known[first+i] = known[first+i] || !entry[i]
 		}
 	}
 }
 
-// pointTo gives row r of c the entity in a row of the registry. It returns false if that row is
-// unknown or not alive.
+// pointTo sets the entity of row r of c to the entity in a registry row. It returns false if that
+// registry row is unknown or not alive.
 func (p *pieces) pointTo(c *Component, r, row int) bool {
 	if row < 0 || row >= p.im.Alive {
 		return false
 	}
-	// An unknown row counts as a gap.
+	// An unknown row was counted as a gap.
 	c.CountGap(c.Entities[r], -1)
 	c.Entities[r] = p.im.Registry[row]
 	return true
 }
 
-// rowsByIndex returns the known registry row of each index, or -1.
+// rowsByIndex returns the registry row of each index, or -1 if the row is unknown.
 func (p *pieces) rowsByIndex() []int {
 	rows := make([]int, len(p.im.Registry))
 	for i := range rows {
@@ -102,9 +103,9 @@ func (p *pieces) rowsByIndex() []int {
 	return rows
 }
 
-// mendRegistry makes the registry complete again: a permutation of all indices. Entities that
-// components have replace unknown live rows. Indices without any known entity are retired: their
-// generations are lost, and an old handle must not become valid again. It returns how many live
+// mendRegistry turns the registry into a permutation of all indices again. Entities that
+// components have replace unknown live rows. Indices without a known entity are retired: their
+// generations are lost, and an old handle must never become valid again. It returns how many live
 // entities and how many indices are lost.
 func (p *pieces) mendRegistry() (lost, unused int) {
 	im := p.im
@@ -116,7 +117,7 @@ func (p *pieces) mendRegistry() (lost, unused int) {
 			alive, found = append(alive, found[0]), found[1:]
 		case !p.registry[row] && row < im.Alive:
 			lost++
-		// A free or retired row: its index is retired below, unless another row has it.
+		// The row is free or retired. Its index is retired below, unless another row has it.
 		case !p.registry[row]:
 		case row < im.Alive:
 			alive = append(alive, e)
@@ -131,7 +132,7 @@ func (p *pieces) mendRegistry() (lost, unused int) {
 		used[e.Index()] = true
 	}
 	for index, used := range used {
-		// Retire the index with the last generation, which has no successor.
+		// Retire the index with the highest generation, so it cannot be reused.
 		if !used {
 			retired = append(retired, ecs.NewEntity(uint32(index), math.MaxUint32))
 			unused++
@@ -148,7 +149,7 @@ func (p *pieces) mendRegistry() (lost, unused int) {
 func (p *pieces) foundEntities() (found []ecs.Entity) {
 	rows := p.rowsByIndex()
 	for n, c := range p.im.Components {
-		// Its entities may be dead.
+		// A no-rewind component may have rows of dead entities.
 		if !c.Rewinds {
 			continue
 		}
@@ -158,15 +159,15 @@ func (p *pieces) foundEntities() (found []ecs.Entity) {
 			}
 		}
 	}
-	// A valid state has one generation per index. If two were found, keep the newest.
+	// A valid state has one generation per index. If components have two, use the newest.
 	slices.SortFunc(found, func(a, b ecs.Entity) int {
 		return cmp.Or(cmp.Compare(a.Index(), b.Index()), cmp.Compare(b.Generation(), a.Generation()))
 	})
 	return slices.CompactFunc(found, func(a, b ecs.Entity) bool { return a.Index() == b.Index() })
 }
 
-// mendComponent drops rows of component number n that are unknown, and rows whose entity is not
-// alive or has an earlier row.
+// mendComponent drops incomplete rows of component number n. It also drops rows whose entity is
+// dead or already has a row.
 func (p *pieces) mendComponent(n int, c *Component) {
 	if c.Resource {
 		if p.values[n].unknown() > 0 {

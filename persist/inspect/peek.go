@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// The values of one entity are read without loading the state. In the snapshot, that takes a page
-// or two per component and part of the registry:
+// The values of one entity are read without loading the state. In the snapshot, this reads a page
+// or two per component and some pages of the registry:
 //
 //	sparse[index]  ──▶ row        a page of sparse, which may be missing
 //	dense[row]     == e?          the row may belong to another generation
@@ -33,8 +33,8 @@ type EntityState struct {
 	Alive bool
 	// Row is the registry row of the entity's index; -1: the index was never in use.
 	Row int
-	// Holder is the entity in that row: the entity itself, or the current or last holder of its
-	// index.
+	// Holder is the entity in that row. This is the entity itself, or another entity that has the
+	// index now or had it last.
 	Holder ecs.Entity
 
 	// Living is the number of live entities, Free the number of live or free indices, Indices the
@@ -50,20 +50,20 @@ type EntityComponent struct {
 	Name     string
 	Layout   *layout.Type
 	Resource bool
-	// Row is the row of the entity, or 0 for a resource; -1: there is no value.
+	// Row is the row of the entity, or 0 for a resource; -1 if there is no value.
 	Row   int
 	Value layout.Value // The zero Value if Row is -1.
 }
 
-// nearestFollower returns a follower of e at the nearest readable snapshot that leads to record
-// seq.
+// nearestFollower returns a follower of e at the nearest readable snapshot from which ticks lead
+// to record seq.
 func nearestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64) (*follower, error) {
 	f, _, err := followFrom(ctx, v, leadingBases(v, seq), e, seq)
 	return f, err
 }
 
-// followFrom returns a follower of e at the first readable one of bases, and that base. bases
-// lead to record seq.
+// followFrom returns a follower of e at the first readable snapshot of bases, and that snapshot.
+// Each of bases leads to record seq.
 func followFrom(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, e ecs.Entity, seq uint64) (f *follower, from SnapshotInfo, err error) {
 	err = firstReadable(ctx, v, bases, seq, func(s SnapshotInfo) (err error) {
 		from = s
@@ -73,14 +73,15 @@ func followFrom(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, e
 	return f, from, err
 }
 
-// leadingBases returns the snapshots that lead to record seq by ticks of their own schema,
+// leadingBases returns the snapshots that lead to record seq without a change of the schema,
 // nearest first. It includes snapshots that cannot be read.
 func leadingBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
 	return slices.DeleteFunc(v.CandidateSnapshots(seq), func(s SnapshotInfo) bool { return s.Err == nil && !v.SameSchemaPath(s, seq) })
 }
 
-// firstReadable calls read with each of bases until it succeeds. bases lead to record seq: an
-// older one leads to the same state by more ticks. If all fail, firstReadable joins their errors.
+// firstReadable calls read with each snapshot of bases until a call succeeds. All bases lead to
+// record seq: an older snapshot needs more ticks. If all calls fail, firstReadable joins their
+// errors.
 func firstReadable(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, seq uint64, read func(SnapshotInfo) error) error {
 	var skipped []error
 	for _, s := range bases {
@@ -114,8 +115,8 @@ func peekSnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, e ecs
 	return f, nil
 }
 
-// peek reads the values of e from a snapshot. inStore says that the snapshot belongs to a store:
-// then no-rewind components may have rows of dead entities.
+// peek reads the values of e from a snapshot. inStore says that the snapshot belongs to a store.
+// Only in a store, no-rewind components may have rows of dead entities.
 func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*follower, error) {
 	m := r.Manifest
 	f := &follower{
@@ -145,9 +146,9 @@ func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*fol
 	if !inStore {
 		return f, nil
 	}
-	// Loading a state drops the rows of dead entities and moves later rows up, so do the same
-	// with this row. Rows of an indexed component stay: they become gaps. A tick that writes a
-	// no-rewind component writes all of its rows, with their entities.
+	// When a state is loaded, rows of dead entities are dropped and later rows move up. Adjust
+	// this row likewise. Rows of an indexed component do not move: they become gaps. A tick that
+	// writes a no-rewind component writes all of its rows, with their entities.
 	for n, c := range m.Schema.Components {
 		if row := f.has(n); row > 0 && !c.Rewinds && !c.Indexed {
 			dead, err := deadBefore(r, n, row)
@@ -160,10 +161,10 @@ func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*fol
 	return f, nil
 }
 
-// peekRegistry sets the registry row of the index of f, and its holder. The index may be on any
-// page. The likely pages come first. One is the page of the row that equals the index, where an
-// index stays while nothing is destroyed. Others are the pages of component rows, which move like
-// those of the registry.
+// peekRegistry sets the registry row of the index of f, and the entity in that row. The index may
+// be on any page, so likely pages are searched first. One is the page of the row that equals the
+// index, where the index is until an entity is destroyed. Others are the pages of the entity's
+// component rows, which move much like registry rows.
 func peekRegistry(ctx context.Context, r *snap.Reader, f *follower) error {
 	index, a := f.entity.Index(), r.Manifest.Registry()
 	// The index was never in use.
@@ -189,9 +190,9 @@ func peekRegistry(ctx context.Context, r *snap.Reader, f *follower) error {
 	return fmt.Errorf("no row holds index %d of %d", index, a.Rows)
 }
 
-// registryPages iterates over the pages of the registry, likely ones first. First come the page
-// of the row that equals the index, and those of the entity's rows in components. Then come all
-// pages, from the first one outward. A page may come twice.
+// registryPages iterates over the pages of the registry, likely pages first. First come the page
+// of the row that equals the index, and the pages of the entity's component rows. Then come all
+// pages, outward from the first one. A page may come twice.
 func registryPages(f *follower, pages int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		start := int(f.entity.Index()) / format.PageRows
@@ -207,7 +208,7 @@ func registryPages(f *follower, pages int) iter.Seq[int] {
 	}
 }
 
-// outward iterates over 0 to n-1: start first, then alternately left and right.
+// outward iterates over 0 to n-1: start first, then alternately to the left and right of it.
 func outward(start, n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for d := 0; d < n; d++ {
@@ -221,7 +222,7 @@ func outward(start, n int) iter.Seq[int] {
 	}
 }
 
-// peekResource sets row and value of resource number n, if the snapshot has it.
+// peekResource sets row and value of resource number n if the snapshot has the resource.
 func peekResource(r *snap.Reader, n int, to *followedRow) (err error) {
 	if to.n > 0 {
 		to.row = 0
@@ -230,8 +231,8 @@ func peekResource(r *snap.Reader, n int, to *followedRow) (err error) {
 	return err
 }
 
-// peekComponent sets row and value of e in component number n, if e has it. sparse gives the row,
-// and dense says whether the row belongs to e.
+// peekComponent sets row and value of e in component number n if e has the component. sparse
+// gives the row, and dense confirms that the row belongs to e.
 func peekComponent(r *snap.Reader, n int, e ecs.Entity, to *followedRow) error {
 	row, err := peekSparse(r, n, e.Index())
 	if err != nil || row < 0 {
@@ -249,7 +250,7 @@ func peekComponent(r *snap.Reader, n int, e ecs.Entity, to *followedRow) error {
 	if holder.Index() != e.Index() || holder == ecs.Vacant {
 		return fmt.Errorf("sparse entry %d names row %d of another entity", e.Index(), row)
 	}
-	// The row belongs to another generation of the index.
+	// The row belongs to an entity with another generation of the index.
 	if holder != e {
 		return nil
 	}
@@ -259,7 +260,7 @@ func peekComponent(r *snap.Reader, n int, e ecs.Entity, to *followedRow) error {
 }
 
 // peekSparse returns the row of an index in the sparse array of component number n, or -1. Empty
-// pages are not stored.
+// pages are not stored in the file.
 func peekSparse(r *snap.Reader, n int, index uint32) (row int, err error) {
 	sparse := r.Manifest.Array(n, format.SparseArray)
 	page := int(index) / sparse.PageRows
@@ -331,7 +332,7 @@ func deadBefore(r *snap.Reader, n, row int) (dead int, err error) {
 		return 0, err
 	}
 	slices.Sort(before)
-	// All of them, minus those that are found alive.
+	// Start with the number of rows, and subtract those with live entities.
 	dead = row
 	err = r.Entities(r.Manifest.Registry(), r.Manifest.Alive, func(_ int, e ecs.Entity) bool {
 		if _, found := slices.BinarySearch(before, e); found {
