@@ -10,8 +10,9 @@
 // A command reads a source at a point in time, which yields a state. It passes its output to the
 // app. The output is a document (a struct whose name ends in Doc), or the items of a walk. A
 // document is printed as JSON, or as text if it is a report. The items of a walk become the list
-// of a document, or rows of a table. Lines and tables return no error; the app reports the first
-// write error at the end. Errors are failures, and the error of a wrong call says what is right.
+// of a document, or rows of a table. Functions that print lines and tables return no error; the app
+// reports the first write error at the end. Errors are failures. A usage error says how to call the
+// command.
 package dump
 
 import (
@@ -30,16 +31,16 @@ import (
 )
 
 // An app is one call of the program: its output and the flags that all commands share. A command
-// gets a [call], and a command that reads something gets a [source]. Each of these contains the
-// one before it:
+// gets a [call], and a command that reads something gets a [source]. Each type in this list
+// contains the type before it:
 //
 //	app      standard output, --json
 //	call     the arguments and flags of a command, the context
 //	source   the store or save that the first argument names
 //	state    a world in the store, at a point in time
 //
-// Flags are filled in before a command runs, and begin makes bar. The program sets openers,
-// formats and stdin. The question of an agent gets its own app, which prints to memory and has
+// Flags are filled in before a command runs, and begin creates bar. The main program sets openers,
+// formats and stdin. Each request of an agent gets a separate app, which prints to memory and has
 // lend set.
 type app struct {
 	*term.Out // Standard output.
@@ -49,13 +50,13 @@ type app struct {
 	secrets   secrets   // Secrets of the URLs on the command line.
 	opened    []disk.FS // Files that the openers returned, closed at the end.
 	formats   []Format  // Export formats of the program, in addition to the built-in ones.
-	lend      lending   // Nil: every source is opened for its command and closed afterwards.
+	lend      lending // Returns opened sources. If nil, each command opens and closes its source.
 	stdin     io.Reader
 	piped     disk.FS // The content of stdin; nil until it is read.
 
 	json     bool // Also set with ndjson.
 	ndjson   bool
-	color    term.When // The flag of this name; so is progress.
+	color    term.When // Value of --color.
 	progress term.When
 	noPager  bool
 }
@@ -72,7 +73,7 @@ type Opener func(ctx context.Context, url string) (files disk.FS, name string, e
 //	SCHEME://…          what the opener of the scheme returns; it is closed when the program ends
 //	anything else       a path, even with an unknown scheme: a file may have such a name
 //
-// Only find puts the secret back into a URL, so code that prints the path prints no secret.
+// Only find puts the secret back into a URL. So code that prints the path prints no secret.
 func (a *app) find(ctx context.Context, path string) (files disk.FS, name string, err error) {
 	if path == standardInput {
 		files, err = a.input()
@@ -91,9 +92,9 @@ func (a *app) find(ctx context.Context, path string) (files disk.FS, name string
 	switch {
 	case err == nil:
 		a.opened = append(a.opened, files)
-	// The engine fails with EPIPE; standard output is still open.
+	// The engine of the URL returned EPIPE. Standard output is still open.
 	case errors.Is(err, syscall.EPIPE):
-		// Drop the error chain: execute takes EPIPE for a reader that closed the output.
+		// Drop the error chain: execute would read EPIPE as a closed standard output.
 		err = errors.New(err.Error())
 	}
 	return files, name, err
@@ -112,8 +113,8 @@ func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
 	return inspect.OpenFS(ctx, files, name)
 }
 
-// A lending returns a view of what path names. The caller has the view alone until it calls back,
-// once. It must not use the view afterwards.
+// A lending returns a view of what path names, for the exclusive use of the caller. The caller
+// calls back once to return the view, and must not use the view afterwards.
 type lending func(ctx context.Context, path string) (v *inspect.View, back func(), err error)
 
 // view returns a view of what path names, and a function that releases it.
@@ -126,13 +127,14 @@ func (a *app) view(ctx context.Context, path string) (v *inspect.View, back func
 	return v, func() { _ = v.Close() }, err
 }
 
-// A command is a row of the table, and describes itself completely: help, man pages, completion
-// and docs/ECSDUMP.md print these fields.
+// A command is a row of the table of commands. Help, man pages, completion and docs/ECSDUMP.md
+// print its fields.
 //
-// The name is the first word of use. The other words say how many arguments the command takes, so
+// The name is the first word of use. The number of arguments follows from the other words, so no
+// command counts its arguments; see arguments.
 // no command counts them; see arguments.
 type command struct {
-	// How the command is called: its name, then its arguments, as in "ls STORE [A..B]".
+	// Synopsis of the command: its name, then its arguments, as in "ls STORE [A..B]".
 	use string
 	// One line; then, if needed, an empty line and the details.
 	doc      string
@@ -146,7 +148,7 @@ type command struct {
 // An action runs a command.
 type action func(c *call) error
 
-// A call holds the arguments of an action. It lives as long as the program, so it may hold the
+// A call holds the arguments of an action. A call ends with the program, so it may store the
 // context.
 type call struct {
 	*app
@@ -190,7 +192,7 @@ func (c *command) arguments() (least, most int) {
 }
 
 // cobra converts c to a command of package cobra. Flags are declared before the command runs, so
-// help, completion and man pages list them. With --json, a default limit is lifted before the
+// help, completion and man pages list them. With --json, a default limit is removed before the
 // command runs. An error about arguments shows the usage line.
 func (a *app) cobra(c *command) *cobra.Command {
 	// Package cobra shows the first line in lists of commands and the rest in help.
@@ -218,8 +220,8 @@ func (a *app) cobra(c *command) *cobra.Command {
 }
 
 // begin applies the flags before the command runs. It puts the progress bar into the context as a
-// callback, because package persist reports progress and does not import the bar. Standard output
-// gets the settings of colours and pager here.
+// callback, because package persist reports progress but does not import the bar. It also applies
+// --color and --no-pager to standard output.
 func (a *app) begin(cmd *cobra.Command, _ []string) error {
 	a.json = a.json || a.ndjson
 	a.Suit(a.color, a.json, !a.noPager)

@@ -17,8 +17,8 @@ import (
 //	entity 12v3 ──▶ sparse[12] = 5 ──▶ dense[5] = 12v3 ? ──▶ data[5]
 //
 // A small window is read from the pages of a snapshot before anything is printed. For a large
-// window, or without a limit, the state is loaded first. Either way, reading cannot fail in the
-// middle of the output.
+// window, or without a limit, the state is loaded first. In both cases, no read error can occur in
+// the middle of the output.
 
 // arraysDoc is what arrays --json prints. Sparse maps the index of an entity to its row; dense
 // and data are indexed by row. All three lists begin at --from.
@@ -30,11 +30,12 @@ type arraysDoc struct {
 	Indices   int    `json:"indices"` // Total number of indices in sparse.
 	// The first row, and the first index, of the lists.
 	From int `json:"from,omitempty"`
-	// -1 means no row. Ends at the highest index with a row, or at --limit.
+	// The row of each index; -1 means no row. The list ends at the last index with a row, or at
+	// --limit.
 	Sparse []int `json:"sparse"`
-	// Entities, at most --limit; empty for a resource.
+	// Entities of the rows, at most --limit; empty for a resource.
 	Dense []string       `json:"dense"`
-	Data  []layout.Value `json:"data"` // At most --limit values.
+	Data  []layout.Value `json:"data"` // Values of the rows, at most --limit.
 }
 
 var arraysCommand = command{
@@ -74,7 +75,7 @@ another generation, does not pass.`,
 	},
 }
 
-// outside prints how many of n things are before and after the printed ones.
+// outside prints how many of n things precede and follow the printed ones.
 func (a *app) outside(first, end, n int, one, many string) {
 	if first == 0 {
 		a.more(n-end, n, one, many)
@@ -85,7 +86,7 @@ func (a *app) outside(first, end, n int, one, many string) {
 
 // arrays prints a window of the arrays of c.
 func (s *source) arrays(st *inspect.State, c *inspect.Component, w window) error {
-	// Rows are read one at a time, while they are printed.
+	// The full state is in memory, so rows are read one at a time during printing.
 	if w.limit == 0 || w.limit > keptLimit {
 		if err := st.NeedWhole(); err != nil {
 			return err
@@ -163,8 +164,7 @@ func (l *lying) row(row int) (holder string, v layout.Value, err error) {
 	return holder, v, err
 }
 
-// rowsOf prints the heading of the arrays of a component: its kind, the state, and its number of
-// rows.
+// rowsOf prints the heading of a component's arrays: its kind, the state, and its number of rows.
 func (a *app) rowsOf(c *inspect.Component, at stateDoc) {
 	a.Line("%s %s at %s: %s", describe.Kind(c.Layout, c.Resource), c.Name, at.place(), term.Count(c.Len(), "row", "rows"))
 	a.Line("")
@@ -233,19 +233,19 @@ type lookupDoc struct {
 	Entity    string `json:"entity"`
 	Alive     bool   `json:"alive"`
 	Found     bool   `json:"found"`
-	// Text that says why the entity was found or not.
+	// A sentence that says why the entity was found or not.
 	Why   string `json:"why"`
 	Index uint32 `json:"index"` // Index of the entity in sparse.
-	// The entry of sparse at Index; -1 if it has none.
+	// The entry of sparse at Index; -1 if sparse has no such entry.
 	Row   int           `json:"row"`
-	Dense string        `json:"dense,omitempty"` // The entity in that row of dense.
+	Dense string        `json:"dense,omitempty"` // The entity that dense has in this row.
 	Data  *layout.Value `json:"data,omitempty"`  // Set if the entity was found.
 
 	of *inspect.Component
 }
 
-// lookup looks e up by the two-sided test, and records each entry it reads. Sparse alone does not
-// prove that e has the component: its entry may belong to an earlier entity with the same index.
+// lookup looks e up in sparse and in dense, and records each entry it reads. Sparse alone does not
+// prove that e has the component: the entry may belong to an earlier entity with the same index.
 func lookup(st *inspect.State, c *inspect.Component, e ecs.Entity) (doc lookupDoc, err error) {
 	indices, err := st.Span(c)
 	if err != nil {
@@ -285,7 +285,7 @@ func lookup(st *inspect.State, c *inspect.Component, e ecs.Entity) (doc lookupDo
 	return doc, nil
 }
 
-// lookUp prints why the entity that text names is found, or not found, among the rows of c.
+// lookUp prints why the arrays of c contain, or lack, the entity that text names.
 func (s *source) lookUp(st *inspect.State, c *inspect.Component, text string) error {
 	if c.Resource {
 		return s.isResource(c.Name)

@@ -9,20 +9,20 @@ import (
 	"github.com/stet-ecs/stet/internal/query"
 )
 
-// Batches print columns of very many entities, in any order, without loading the state.
-// Neighbours in the order may have distant rows, so rows are not looked up one by one:
+// Batches print columns of very many entities, in any order, without loading the state. Consecutive
+// entities may have distant rows, so a single row is never looked up:
 //
 //	entities, in order    │ batch 0 │ batch 1 │ …
 //	                          ▲         ▲
 //	sweeps of the state   all of it  from the lowest to the highest index of the batch
 //
 // Memory holds the entities and the values of one batch. The first sweep reads every page that
-// later sweeps read, so damage is found before anything is printed.
+// later sweeps need, so damage is found before anything is printed.
 
-// batchCells is the number of values in a batch. Tests change it.
+// batchCells is the number of values in a batch. A variable, so that tests can change it.
 var batchCells = 1 << 19
 
-// A batch is a part of the entities, with the values of their columns.
+// A batch is some of the entities, with the values of their columns.
 type batch struct {
 	exprs []*query.Swept
 	cells []query.Answer
@@ -36,8 +36,8 @@ type batch struct {
 // A slot maps the index of an entity to its place in the batch.
 type slot struct{ index, place uint32 }
 
-// batches returns a walk over the values of exprs, which belong to w, for each entity. It fills
-// the first batch immediately.
+// batches returns a walk that visits the values of exprs for each entity. The expressions belong to
+// w. It fills the first batch immediately.
 func (w *sweeper) batches(exprs []*query.Swept, entities []ecs.Entity) (walk[[]query.Answer], error) {
 	size := max(1, batchCells/max(1, len(exprs)))
 	made, begins := newBatch(exprs, entities[:min(size, len(entities))]), []int{0}
@@ -94,12 +94,12 @@ func newBatch(exprs []*query.Swept, entities []ecs.Entity) *batch {
 	return b
 }
 
-// of returns the values of the entity at a place.
+// of returns the values of the entity at a place in the batch.
 func (b *batch) of(place int) []query.Answer {
 	return b.cells[place*len(b.exprs) : (place+1)*len(b.exprs)]
 }
 
-// find returns the place of the entity with an index, and whether the batch has it.
+// find returns the place of the entity with this index, or false if the batch lacks the entity.
 func (b *batch) find(index uint32) (place int, ok bool) {
 	i := int(index) - b.base
 	if i < 0 || i >= b.end-b.base || b.has[i/64]>>(i%64)&1 == 0 {
@@ -110,8 +110,8 @@ func (b *batch) find(index uint32) (place int, ok bool) {
 }
 
 // fill evaluates the expressions for the entities of b in one sweep. It calls take with the end
-// index of each span. With all set, it evaluates them for the other entities too, so that every
-// page is read. Evaluation errors of the other entities are ignored, except damage.
+// index of each span. With all set, it also evaluates them for entities outside the batch, to read
+// every page. Evaluation errors of entities outside the batch are ignored, except damage.
 func (w *sweeper) fill(b *batch, all bool, take func(next int) error) error {
 	// Spans are evaluated in parallel. Each writes only the cells of its own entities.
 	return ended(query.Sweep(w.ctx, &w.Sweeper, func(at query.SweptEntity, _ *struct{}) error {

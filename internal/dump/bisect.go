@@ -21,48 +21,49 @@ import (
 )
 
 // Bisect searches the ticks at which a condition changes. A scan reads every tick, and evaluates
-// only what the tick changed. A search by halves loads a few states.
+// only what the tick changed. A binary search loads a few states.
 //
-//	STORE, A..B ──▶ route ──▶ the states from A to B, and which of them damage hides
+//	STORE, A..B ──▶ route ──▶ the states from A to B, and which of them are unreadable
 //	EXPR, CMD   ──▶ judge ──▶ a verdict on one state: true, false or skip
 //	first, halved, newestOf or list: choose the states to judge, until the search ends
 //
-// The result names the state before, and the assumptions of the search, so a reader of the
-// document can tell facts from assumptions. A search by halves assumes that the condition stays
-// true once it holds. A scan assumes nothing.
+// The document names the last state before the change, and what the search assumed. A binary search
+// assumes that the condition stays true once it holds. A scan assumes nothing.
 //
-// Damage does not end the search. An unreadable state gets the verdict skip, like a state that a
-// command cannot judge. The damage is reported after the result, with its exit status.
+// Damage does not end the search. An unreadable state gets the verdict skip, like a state for which
+// the command returns no verdict. The damage is reported after the result, with its exit status.
 
 // bisectDoc is what bisect --json prints.
 type bisectDoc struct {
-	// The first state for which the condition holds; with --last, the newest at which it changed.
+	// The first state for which the condition holds; with --last, the newest state at which it
+	// changed.
 	stateDoc
-	// Whether the condition holds at this state. Can be false only with --last.
+	// Whether the condition holds at the result. Can be false only with --last.
 	Holds bool `json:"holds"`
-	// The last judged state before it; its verdict is the opposite.
+	// The last judged state before the result; its verdict is the opposite.
 	Before stateDoc `json:"before"`
 	States int      `json:"states"` // Number of states in the range.
 	Asked  int      `json:"asked"`  // Number of states that were judged.
 	// True if all states up to the result were judged; otherwise the condition is assumed to stay
 	// true.
 	Scan bool `json:"scan"`
-	// Set by a scan if the condition held at the first state and stopped holding later.
+	// The range at the start in which the condition held. Set by a scan if the condition stopped
+	// holding later.
 	Held *heldDoc `json:"held,omitempty"`
-	// True with --last: all states from the result on were judged.
+	// True with --last: all states from the result to the end were judged.
 	Last bool `json:"last"`
-	// The builds that wrote the state before and this one, if they differ.
+	// The builds that wrote Before and the result, if they differ.
 	Builds *describe.Builds `json:"builds,omitempty"`
-	// The states that a search by halves judged, in order; empty for a scan.
+	// The states that a binary search judged, in order; empty for a scan.
 	Probes []probeDoc `json:"probes"`
 
 	by *bisector
 }
 
-// A heldDoc is the range at the beginning in which a condition held before it stopped holding.
+// A heldDoc is the range at the start in which a condition held, before it stopped holding.
 type heldDoc struct {
 	From stateDoc `json:"from"` // The first judged state of the range.
-	// The last judged state before the first one for which the condition does not hold.
+	// The last judged state of the range.
 	To stateDoc `json:"to"`
 }
 
@@ -73,7 +74,7 @@ func (d heldDoc) String() string {
 	return fmt.Sprintf("from tick %d to %d", d.From.Tick, d.To.Tick)
 }
 
-// A probeDoc is a judged state.
+// A probeDoc is a judged state with its verdict.
 type probeDoc struct {
 	stateDoc
 	Verdict string `json:"verdict"` // true, false or skip.
@@ -94,8 +95,8 @@ type flipsDoc struct {
 type flipDoc struct {
 	stateDoc
 	Holds  bool     `json:"holds"`
-	Before stateDoc `json:"before"` // The last judged state before it.
-	// The builds that wrote the state before and this one, if they differ.
+	Before stateDoc `json:"before"` // The last judged state before this one.
+	// The builds that wrote Before and this state, if they differ.
 	Builds *describe.Builds `json:"builds,omitempty"`
 }
 
@@ -171,9 +172,9 @@ passwords in URLs. It is asked by halves, or with --scan about every tick. It ex
 //	--last   the last ones (newestOf)    the last state whose verdict differs from the one before
 //	--flips  all, in turn (list)         all states whose verdict differs from the one before
 //
-// The words good and bad are those of git bisect. Each judged state is loaded. A judge sees only
-// the state, so it can be a program that does not read stores. In a scan, a condition is updated
-// with what each tick changed.
+// The words good and bad are those of git bisect. Each judged state is loaded. A judge receives
+// only the state, so the judge can be a program that does not read stores. In a scan, a condition
+// evaluates only what each tick changed.
 //
 // The fields come in three groups: the command line, the route with its cursor and its damage,
 // and the results so far.
@@ -192,31 +193,31 @@ type bisector struct {
 	*route
 	judge judge
 	count int // Number of judged states.
-	// Verdicts by index, kept for states that may be visited again: all of a search by halves,
-	// the skipped ones of a scan.
+	// Verdicts by index of the state, for states that the search may visit again. A binary search
+	// stores all verdicts; a scan stores skipped states only.
 	asked map[int]probeDoc
-	// First judged state of a scan; newest is the last one.
+	// The first judged state of a scan.
 	oldest probeDoc
 	newest probeDoc
-	// In a scan, the range at the beginning in which the condition held, once it stops holding.
+	// In a scan, the range at the start in which the condition held; nil while it still holds.
 	held *heldDoc
 	doc  *bisectDoc
 }
 
-// A judge decides whether a state is bad. c is the tick that led to the state if the state before
-// it was the last one judged; otherwise nil.
+// A judge decides whether a state is bad. c is the tick that led to the state, if the search judged
+// the previous state immediately before; otherwise c is nil.
 type judge func(im state, c *inspect.Commit) (verdict string, err error)
 
-// Verdicts: whether the condition holds.
+// Verdicts for a state: whether the condition holds.
 const (
 	good = "false"
 	bad  = "true"
-	skip = "skip" // Unknown.
+	skip = "skip" // The verdict is unknown.
 )
 
-// arguments parses the command line. Cobra removes "--" and only reports its position: with
-// --run, everything after it is the command. Without --run, an expression and perhaps a range
-// follow STORE. With --run, only the range can stand between STORE and the command.
+// arguments parses the command line. Cobra removes "--" and reports only its position: with --run,
+// everything after "--" is the command. Without --run, an expression and an optional range follow
+// STORE. With --run, only the range can come between STORE and the command.
 func (b *bisector) arguments(c *call) error {
 	args, least := c.args, 2
 	if dash := c.flags.ArgsLenAtDash(); b.run && dash >= 0 {
@@ -231,7 +232,7 @@ func (b *bisector) arguments(c *call) error {
 	if !b.run {
 		b.text = args[1]
 	}
-	// At most one word is left: the range. Join returns "" if no word is left.
+	// At most one word remains: the range. Join returns "" if no word remains.
 	if b.span = strings.Join(args[least:], ""); b.span != "" && c.flags.Changed("at") {
 		return c.misused("give either --at or a range")
 	}
@@ -241,25 +242,26 @@ func (b *bisector) arguments(c *call) error {
 	return cmp.Or(c.exclusive("scan", "halve", "last", "flips"), c.exclusive("run", "entity"))
 }
 
-// bisect finds the state, or all changes, and prints them.
+// bisect finds the state, or all changes, and prints the result.
 //
-// The judge is made for the last state before any state is judged, so a condition that does not
-// compile costs one state. If nothing is found and damage hid some states, the failure is the
-// damage: the searched state may be among them.
+// The judge is created from the last state, before any state is judged. So a condition that does
+// not compile costs one state. If the search finds nothing and some states are unreadable, bisect
+// returns the damage: one of these states may be the searched one.
 func (b *bisector) bisect(s *source) (err error) {
 	b.asked = map[int]probeDoc{}
 	if b.route, err = s.route(b.span, b.at); err != nil {
 		return err
 	}
 	last := len(b.states) - 1
-	// The cursor of a new route stands at its end.
+	// The cursor of a new route is at the end of the route.
 	end, err := b.appoint(b.route.end())
 	if err != nil {
 		return err
 	}
 	defer end()
 	b.doc = &bisectDoc{States: len(b.states), Scan: b.scan, Last: b.last, Probes: []probeDoc{}, by: b}
-	find := b.first // Each of these finds one state; list prints changes while it finds them.
+	// Each function finds one state, except list, which prints changes as it finds them.
+	find := b.first
 	switch {
 	case b.flips:
 		return cmp.Or(b.list(last), b.unread)
@@ -280,17 +282,17 @@ func (b *bisector) bisect(s *source) (err error) {
 	return cmp.Or(s.tell(b.doc), b.unread)
 }
 
-// appoint sets the judge that the command line asks for: a command, or a condition that is
-// compiled for im, the last state. The last state most likely has all components that the
-// condition names. Calling end removes the files of the judge.
+// appoint sets the judge: the command, or the condition compiled for im. im is the last state,
+// which most likely has all components that the condition names. Calling end removes the files of
+// the judge.
 //
 //	--run             the command, see runner
-//	--entity          a condition on the entity; false while that is not alive
+//	--entity          a condition on the entity; false while the entity is not alive
 //	neither of these  a condition on the whole world
 //
-// Given the tick that led to a state, a condition evaluates only what the tick changed. Without a
-// tick, as in a search by halves, it evaluates the whole state. The components may differ between
-// two states, so the condition may be compiled again, which can fail.
+// With the tick that led to a state, a condition evaluates only what the tick changed. Without a
+// tick, as in a binary search, it evaluates the whole state. Two states may have different
+// components. The condition may then be compiled again, which can fail.
 func (b *bisector) appoint(im state) (end func(), err error) {
 	if b.run {
 		return b.runner()
@@ -320,9 +322,9 @@ func (b *bisector) appoint(im state) (end func(), err error) {
 	return func() {}, err
 }
 
-// ask judges im, state i of the route, to which c led. The state counts as judged whatever the
-// verdict is. A skipped state is not judged twice: only a command skips, and a command needs no
-// tick.
+// ask judges im, the state with index i in the route. c is the tick that led to im, or nil. The
+// state counts as judged even if the verdict is skip. A skipped state is not judged twice: only a
+// command skips states, and a command needs no tick.
 func (b *bisector) ask(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, error) {
 	if p, ok := b.asked[i]; ok {
 		return p, nil
@@ -337,7 +339,7 @@ func (b *bisector) ask(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, e
 	return p, err
 }
 
-// halved finds the first bad state by halves. It judges the ends first: if the last state is
+// halved finds the first bad state by binary search. It judges the ends first: if the last state is
 // good, or the first one is bad, the search ends.
 //
 //	first   last    answer
@@ -347,7 +349,7 @@ func (b *bisector) ask(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, e
 //	good    bad     narrow finds the first bad state
 //	skip    bad     the same, but skipped states may precede the first bad one
 //
-// The first state is judged second, because the verdict of the last one alone can end the search.
+// The last state is judged first, because its verdict alone can end the search.
 func (b *bisector) halved(last int) (at flipDoc, err error) {
 	end, err := b.probe(last)
 	switch {
@@ -375,10 +377,10 @@ func (b *bisector) halved(last int) (at flipDoc, err error) {
 	return b.flip(b.asked[first], b.asked[first-1]), nil
 }
 
-// probe judges state i of the route. The cursor moves there from the last state, or from a
-// snapshot if that is nearer. The judge gets no tick, because the last judged state is not the
-// one before. If damage hides the state, only its record is known. The search then skips this
-// state and all states that need the same records.
+// probe judges the state with index i in the route. The cursor moves there from its current state,
+// or from a snapshot if a snapshot is nearer. The judge gets no tick, because the previous state
+// was not judged immediately before. If the state is unreadable, only its record number is known.
+// The search then skips this state and all states that need the same damaged records.
 func (b *bisector) probe(i int) (p probeDoc, err error) {
 	if b.cursor.Seq() != b.states[i] {
 		if err := b.cursor.Seek(b.ctx, b.states[i]); damaged(err) {
@@ -394,18 +396,18 @@ func (b *bisector) probe(i int) (p probeDoc, err error) {
 	return p, err
 }
 
-// skipped reports whether state i of the route was skipped or is unreadable.
+// skipped reports whether the state with index i in the route was skipped or is unreadable.
 func (b *bisector) skipped(i int) bool { return b.lost[i] || b.asked[i].Verdict == skip }
 
-// narrow finds the first bad state after lo, up to hi.
+// narrow finds the first bad state after index lo, up to index hi.
 //
-// The state hi is bad. The state lo is good, or is the first state and was skipped. A skipped
-// state moves neither end: the next nearest to the middle is judged instead. So the search is
-// undecided only if all states between lo and hi were skipped.
+// The state hi is bad. The state lo is good, or is the first state and was skipped. A skipped state
+// does not narrow the range: the search judges the next nearest to the middle instead. So the
+// search is undecided only if all states between lo and hi were skipped.
 //
-// At the end every state between lo and hi was skipped. If hi-1 is lo and was judged, hi is the
-// answer. Otherwise any state after lo may be the first bad one, and lo too if it was skipped.
-// The failure then names these records.
+// At the end every state between lo and hi was skipped. If hi-1 is lo, and lo was judged, hi is the
+// answer. Otherwise any state after lo may be the first bad one, and lo too if it was skipped. The
+// error then names these records.
 func (b *bisector) narrow(lo, hi int) (int, error) {
 	for hi-lo > 1 {
 		i, ok := b.middle(lo, hi)
@@ -431,8 +433,8 @@ func (b *bisector) narrow(lo, hi int) (int, error) {
 	return 0, fail(exitProblem, "", "%s: it is one of records %d to %d; those before the last cannot be judged", b.path, b.states[first], b.states[hi])
 }
 
-// middle returns the state nearest to the middle between lo and hi that was not skipped, the
-// earlier one on a tie. It returns false if all were skipped.
+// middle returns the unskipped state nearest to the middle between lo and hi, the earlier one on a
+// tie. It returns false if all states between lo and hi were skipped.
 func (b *bisector) middle(lo, hi int) (int, bool) {
 	mid := lo + (hi-lo)/2
 	for d := 0; mid-d > lo || mid+d < hi; d++ {
@@ -445,12 +447,12 @@ func (b *bisector) middle(lo, hi int) (int, bool) {
 	return 0, false
 }
 
-// changes walks over the states first to last of the route whose verdict differs from the last
-// judged state. It judges all of them in order.
+// changes judges the states first to last of the route, in order. It visits each state whose
+// verdict differs from that of the last judged state.
 //
-// A skipped state is ignored, so the two judged states of a change may be far apart, and each
-// change names the state before. Each call resets oldest and newest, which then say whether any
-// state was judged.
+// A skipped state is ignored, so the two judged states of a change may be far apart. Each change
+// therefore names the state before. Each call resets oldest and newest; afterwards, these say
+// whether any state was judged.
 func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
 	b.oldest, b.newest = probeDoc{Verdict: skip}, probeDoc{Verdict: skip}
 	return b.each(first, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
@@ -468,13 +470,13 @@ func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
 	})
 }
 
-// flip returns the change from the state of before to the state of p.
+// flip returns the change from the state in before to the state in p.
 func (b *bisector) flip(p, before probeDoc) flipDoc {
 	return flipDoc{p.stateDoc, p.Verdict == bad, before.stateDoc, describe.BuildsOf(b.Build(before.Seq), b.Build(p.Seq))}
 }
 
-// first finds the first change to bad. A change to good comes earlier only if the condition holds
-// at the beginning; it sets held.
+// first finds the first change to bad. If the condition holds at the start, a change to good comes
+// earlier; first stores the range before that change in held.
 func (b *bisector) first(last int) (at flipDoc, err error) {
 	err = b.changes(0, last, func(f flipDoc) error {
 		if f.Holds {
@@ -493,15 +495,15 @@ func (b *bisector) first(last int) (at flipDoc, err error) {
 	return at, b.missing("", "%s", b.unchanged())
 }
 
-// newestOf finds the last change. It goes back block by block, doubling the size each time. A
-// recent change is found soon, and an old one costs at most twice the number of states. A block
-// ends with the first judged state of the block after it.
+// newestOf finds the last change. It searches backward in blocks and doubles the size of each
+// block. So a recent change is found quickly, and an old one costs at most twice the number of
+// states.
 //
 //	states    ·········|················|········| last
 //	blocks         3.        2.             1.          judged forward, newest block first
 //
-// Within a block it judges forward, because only then can a condition follow the ticks. The last
-// change of the block is the answer. A block ends with oldest, the first judged state of the
+// Within a block it judges forward, because only then can a condition evaluate single ticks. The
+// last change of the block is the answer. A block ends with oldest, the first judged state of the
 // block after it, so a change between two blocks is found.
 func (b *bisector) newestOf(last int) (at flipDoc, err error) {
 	for size := backwardBlock; ; size *= 2 {
@@ -515,29 +517,28 @@ func (b *bisector) newestOf(last int) (at flipDoc, err error) {
 			return at, err
 		case first == 0:
 			return at, b.missing("", "%s", b.unchanged())
-		// Otherwise the whole block was skipped: the next block ends at the same state, and is
-		// longer.
+		// If the whole block was skipped, the next block has the same end and is longer.
 		case b.oldest.Verdict != skip:
 			last = b.oldest.i
-			b.asked[last] = b.oldest // It is also the end of the next block.
+			b.asked[last] = b.oldest // The next block ends with this state.
 		}
 	}
 }
 
-// unchanged describes states among which the verdict does not change.
+// unchanged describes the states of the route if the verdict is the same for all of them.
 func (b *bisector) unchanged() string {
 	texts := map[string]string{good: "it does not hold at any of %v", bad: "it holds at all of %v", skip: "none of %v can be judged"}
 	return fmt.Sprintf(texts[b.newest.Verdict], b.states)
 }
 
-// list prints all changes. As text, they are rows that are printed as they are found. Without
-// changes it prints the constant verdict.
+// list prints all changes. As text, each change is printed as a row as soon as it is found. Without
+// changes, list prints the constant verdict.
 func (b *bisector) list(last int) error {
 	if b.json {
 		doc := &flipsDoc{States: len(b.states), Flips: []flipDoc{}}
 		return stream(b.app, doc, func(visit func(flipDoc) error) error {
 			err := b.changes(0, last, visit)
-			// Members after the list are printed after it, so End can be set here.
+			// The members after the list are printed last, so End can be set here.
 			doc.End = b.newest.Verdict
 			return err
 		})
@@ -562,8 +563,8 @@ func (b *bisector) list(last int) error {
 	return nil
 }
 
-// again returns this call with another flag, for a failure to suggest. It omits --at if it is the
-// default, and arguments that were not given.
+// again returns this call with another flag, which an error suggests. It omits --at if it has the
+// default value, and arguments that the user omitted.
 func (b *bisector) again(flag string) string {
 	words := []string{b.path, b.text, b.span}
 	if b.entity != "" {
@@ -578,8 +579,8 @@ func (b *bisector) again(flag string) string {
 	return try("bisect", slices.DeleteFunc(words, func(word string) bool { return word == "" })...)
 }
 
-// print prints the steps of a search by halves, then the result, its certainty, and the command
-// to run next.
+// print prints the steps of a binary search, then the result, its certainty, and the command to run
+// next.
 func (d *bisectDoc) print(a *app) {
 	if len(d.Probes) > 0 {
 		term.Table(a.Out, d.Probes, func(p probeDoc) []any { return []any{p.Tick, p.Seq, p.Verdict} }, ">TICK", ">RECORD", "HOLDS")
@@ -600,8 +601,8 @@ func (d *bisectDoc) print(a *app) {
 		a.Line("begins at %s", d.place())
 		a.Line("%s of %d asked, by halves: once it holds, it is taken to stay true", term.Count(d.Asked, "state", "states"), d.States)
 	}
-	// The previous state of the route is not the last judged one: states between them were
-	// skipped or are damaged.
+	// Before is not the previous state of the route: the states between Before and the result were
+	// skipped or are unreadable.
 	if i := slices.Index(d.by.states, d.Seq); i > 0 && d.by.states[i-1] != d.Before.Seq {
 		a.Line("the states between %s and it are unknown", d.Before.place())
 	}
@@ -611,9 +612,9 @@ func (d *bisectDoc) print(a *app) {
 	a.Line("see: %s", d.by.next())
 }
 
-// next returns the command that shows the tick of the result. For a condition on an entity, this
-// is its history since the last judged state, because any tick in between may be the cause.
-// Otherwise it is what the tick changed.
+// next returns the command that shows the tick of the result. For a condition on an entity, it is
+// the entity's history since the last judged state, because any tick after that may be the cause.
+// Otherwise it shows what the tick changed.
 func (b *bisector) next() string {
 	seq := fmt.Sprintf("record:%d", b.doc.Seq)
 	if b.entity != "" {
@@ -623,16 +624,16 @@ func (b *bisector) next() string {
 }
 
 // Exit statuses of a command, as for git bisect run: 0 is good, exitSkip skips the state, and the
-// others up to exitBad are bad. A higher status, or a signal, is no verdict and ends the search:
-// a command that crashes must not decide.
+// others up to exitBad are bad. A higher status, or a signal, is no verdict and ends the search: a
+// crashed command has not judged the state.
 const (
 	exitSkip = 125
 	exitBad  = 127
 )
 
-// runner sets a judge that runs the command for each state, which is saved to its own directory;
-// end removes the directory. The output of the command goes to standard error, because standard
-// output is for the result.
+// runner sets a judge that runs the command for each state, which is saved to a temporary
+// directory. Calling end removes the directory. The output of the command goes to standard error,
+// because standard output is for the result.
 //
 // Each save is removed when its command ends, so only one exists at a time. The save is written
 // from a world, so it equals a save of the program, and the program can open it. The command gets
@@ -652,13 +653,13 @@ func (b *bisector) runner() (end func(), err error) {
 		cmd.Stdout, cmd.Stderr = b.stderr, b.stderr
 		return b.verdict(im, cmd.Run())
 	}
-	// A file that cannot be removed stays in the directory for temporary files.
+	// If the directory cannot be removed, it stays among the temporary files.
 	return func() { _ = os.RemoveAll(dir) }, system(err)
 }
 
 // verdict returns the verdict for a command that ended with err. A command that cannot be started
-// is an error, not a verdict. An interrupt also reaches the command, so its exit status then says
-// nothing about the state.
+// is an error, not a verdict. An interrupt also reaches the command, so the exit status of an
+// interrupted command is no verdict.
 func (b *bisector) verdict(im state, err error) (string, error) {
 	var exit *exec.ExitError
 	switch {
@@ -670,7 +671,7 @@ func (b *bisector) verdict(im state, err error) (string, error) {
 		return skip, system(err)
 	case exit.ExitCode() == exitSkip:
 		return skip, nil
-	case interrupted(exit): // The command may see the interrupt before this program does.
+	case interrupted(exit): // The command may receive the interrupt before this program does.
 		return skip, context.Canceled
 	case exit.ExitCode() < 0 || exit.ExitCode() > exitBad:
 		return skip, fail(exitProblem, "", "%s at %v: %w: no verdict", b.command[0], im, exit)
@@ -684,7 +685,7 @@ func interrupted(exit *exec.ExitError) bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGINT
 }
 
-// save writes im as a save.
+// save writes im as a save to file.
 func (b *bisector) save(im state, file string) error {
 	w, err := im.World(ecs.Options{})
 	if err != nil {

@@ -14,18 +14,18 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Blame reads the life of an entity backward until it knows the tick that wrote every field. The
-// journal records that a tick wrote a row, not which fields. The changed fields follow from the
-// values before and after. So "written" and "changed" can be two ticks.
+// Blame reads the history of an entity backward until it has the tick that wrote every field. The
+// journal records that a tick wrote a row, but not which fields. Blame compares the values before
+// and after to find the changed fields. So "written" and "changed" can be two ticks.
 //
 //	newest state    begin: a writerDoc for each component and each field, all unknown
-//	stretch         take: its events, from the last to the first, fill in the writers
+//	stretch         take: the events of the stretch, newest first, fill in the writers
 //	its beginning   stop: ends the search if all writers are known
-//	oldest state    the writers still unknown are "at or before" this state
+//	oldest state    unknown writers become "at or before" this state
 //
 // A stretch is the history between two snapshots; take gets its events in reverse order. A
-// writerDoc is filled once and is then exact. Until then it names the oldest state looked at, so
-// the result is correct whenever the search ends.
+// writerDoc is filled once and is then exact. Until then it names the oldest state that was read,
+// so the result is correct whenever the search ends.
 
 // blameDoc is what blame --json prints.
 type blameDoc struct {
@@ -41,7 +41,8 @@ type blamedDoc struct {
 	Written *writerDoc       `json:"written,omitempty"`
 	Fields  []blamedFieldDoc `json:"fields"`
 
-	// True after the event that added the component: older events belong to an earlier one.
+	// True after the event that added the component. Older events concern an earlier component,
+	// which was removed.
 	begun bool
 }
 
@@ -73,9 +74,9 @@ a value that never changed takes all of it.`,
 	},
 }
 
-// blame searches backward from the point and prints the result. A save has no ticks, so it is a
-// failure. So is an entity that is dead at the point, a missing component, or a resource without
-// a value. The failure for a dead entity names the tick of its death.
+// blame searches backward from the point and prints the result. It fails for a save, which has no
+// ticks. It also fails for a dead entity, a missing component, and a resource without a value. For
+// a dead entity, the error names the tick of its death.
 func (s *source) blame(at string, text string) error {
 	if s.IsSave() {
 		return s.noJournal(try("show", s.path, text), "a save does not record which tick wrote a value")
@@ -105,14 +106,14 @@ func (s *source) blame(at string, text string) error {
 	return cmp.Or(s.tell(doc), b.unread)
 }
 
-// noValue is the failure for a resource, or a field of it, without a value.
+// noValue returns the error for a resource, or a field of a resource, without a value.
 func (s *source) noValue(sub subject, at *inspect.EntityState) error {
 	return s.missing(try("schema", s.path), "%s has no value at %s", sub, stateDoc{at.Tick, at.Seq}.place())
 }
 
 // docs returns the components that sub names, in the order of their numbers. Fields that sub does
-// not name are dropped only here, because an event is about a whole row. A component without
-// fields is dropped too.
+// not name are dropped only here, because an event concerns a whole row. A component without
+// selected fields is dropped too.
 func (b *blamer) docs(sub subject) []blamedDoc {
 	docs := []blamedDoc{}
 	for n := range b.last.Components {
@@ -126,14 +127,14 @@ func (b *blamer) docs(sub subject) []blamedDoc {
 	return docs
 }
 
-// covers reports whether sub names the field, a part of it, or a value that contains it.
+// covers reports whether sub names the field, a part of the field, or a value that contains it.
 // "12v3.Bag.Items[0]" covers the field Bag.Items, because a slice is one leaf.
 func (sub subject) covers(path string) bool {
 	return related(strings.TrimPrefix(sub.field, "."), path)
 }
 
-// print prints a row for each field. It names each component once. It names the tick of the last
-// write only if another tick changed the field.
+// print prints a row for each field, and each component name once. The tick of the last write is
+// printed only if it differs from the tick that changed the field.
 func (d *blameDoc) print(a *app) {
 	name := "RESOURCE"
 	if d.Entity != "" {
@@ -155,8 +156,8 @@ func (d *blameDoc) print(a *app) {
 	g.Flush()
 }
 
-// A writerDoc is a tick that wrote a value. If it is not exact, the value was written at or
-// before this tick, the oldest one that was read.
+// A writerDoc is a tick that wrote a value. If it is not exact, the value was written at this tick
+// or earlier, and this tick is the oldest one that was read.
 type writerDoc struct {
 	Tick  uint64     `json:"tick"`
 	Seq   uint64     `json:"record"`
@@ -172,7 +173,7 @@ func (w *writerDoc) String() string {
 	return fmt.Sprintf("tick %d", w.Tick)
 }
 
-// unless returns w as text, or "" if w and other are the same tick.
+// unless returns w as text, or "" if w and other name the same tick.
 func (w *writerDoc) unless(other *writerDoc) string {
 	if w.Seq == other.Seq && w.Exact == other.Exact {
 		return ""
@@ -180,9 +181,9 @@ func (w *writerDoc) unless(other *writerDoc) string {
 	return w.String()
 }
 
-// A blamer finds the ticks that wrote the values of an entity, reading from the newest tick
-// backward. It begins with all fields unknown and ends when all are known. A field that never
-// changed is known only after reading everything; show ends earlier, after a number of bytes.
+// A blamer finds the ticks that wrote the values of an entity, from the newest tick backward. It
+// ends when all writers are known. The writer of a field that never changed becomes known only
+// after reading the whole journal; show ends earlier, after a number of bytes.
 type blamer struct {
 	only []int // Numbers of the wanted components; none means all.
 	// Bytes of ticks to read, in addition to the newest stretch; 0 means no limit.
@@ -193,16 +194,16 @@ type blamer struct {
 	unread     error              // The damage that ended the search, or nil.
 }
 
-// at records that e wrote the value, unless a later event did. Events come newest first, so the
-// first recorded one stays.
+// at records that e wrote the value, unless an event is recorded already. Events come newest first,
+// so the first recorded one is the last write.
 func (w *writerDoc) at(e *inspect.TraceEvent) {
 	if !w.Exact {
 		*w = writerDoc{e.Tick, e.Seq, describe.Known(e.Time), true}
 	}
 }
 
-// notSince records that no tick after the state s wrote the value. It reports whether the writer
-// is known. If not, w becomes "at or before s", and a later call moves it further back.
+// notSince records that no tick after the state s wrote the value. It reports whether the writer is
+// known. Otherwise w becomes "at or before s", and a later call can name an older state.
 func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	if !w.Exact {
 		*w = writerDoc{Tick: s.Tick, Seq: s.Seq}
@@ -210,20 +211,20 @@ func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	return w.Exact
 }
 
-// errNoStretch reports that there is no state to begin with. It does not happen: TraceBack yields
-// at least the stretch of the requested state.
+// errNoStretch reports that there is no state to begin with. It never occurs: TraceBack yields at
+// least the stretch of the requested state.
 var errNoStretch = errors.New("no state to begin with")
 
-// look reads the journal backward from record seq until all fields are known or the journal ends.
-// With a limit on bytes, it also stops after that many, at the end of a stretch. The newest
-// stretch does not count, because it is needed to know the components of the entity. Damage
-// before the newest stretch also ends the search; unread keeps it for the end of the output.
+// look reads the journal backward from record seq until all writers are known or the journal ends.
+// With a limit on bytes, it also stops after that many, at the end of a stretch. The newest stretch
+// does not count, because the search always needs it. Damage before the newest stretch ends the
+// search too; look stores it in unread, to be reported at the end of the output.
 func (b *blamer) look(s *source, e ecs.Entity, seq uint64) error {
 	read := int64(0)
 	b.unread = nil
 	err := s.TraceBack(s.ctx, e, seq, func(stretch *inspect.Stretch) bool {
 		if b.last == nil {
-			// The newest stretch is needed to know the components of the entity.
+			// The last state of the newest stretch lists the components of the entity.
 			b.begin(stretch.Last)
 		} else {
 			read += stretch.Bytes
@@ -242,10 +243,10 @@ func (b *blamer) look(s *source, e ecs.Entity, seq uint64) error {
 	return err
 }
 
-// wants reports whether component n is wanted.
+// wants reports whether the caller asked for component n.
 func (b *blamer) wants(n int) bool { return len(b.only) == 0 || slices.Contains(b.only, n) }
 
-// begin lists the components to explain: those that the entity has at the end. take ignores
+// begin lists the components to explain: those that the entity has in the last state. take ignores
 // events about other components.
 func (b *blamer) begin(last *inspect.EntityState) {
 	b.last, b.components = last, map[int]*blamedDoc{}
@@ -261,14 +262,14 @@ func (b *blamer) begin(last *inspect.EntityState) {
 	}
 }
 
-// take records an event, which is older than all events before it. So the first event recorded
-// for a field is the one that gave the field its value:
+// take records an event. Events come newest first, so the first event recorded for a field is the
+// one that gave the field its value:
 //
 //	written    no field changed: sets the writer of the value
 //	set        sets the writers of the fields that differ
 //	converted  the same, also for fields that the conversion added
-//	added      sets all writers that are still unknown, and ends the search: earlier events
-//	           concern an earlier component of the entity, which was removed
+//	added      sets all writers that are still unknown; earlier events concern an earlier
+//	           component, which was removed, so take ignores them
 func (b *blamer) take(e *inspect.TraceEvent) {
 	d := b.components[e.Number]
 	if d == nil || d.begun {
@@ -282,7 +283,7 @@ func (b *blamer) take(e *inspect.TraceEvent) {
 		for _, f := range e.Fields() {
 			d.change(e, func(field string) bool { return related(f.Path, field) })
 		}
-		// The old value may have an older type: a difference does not name a field that the old
+		// The old value may have an older type, and a difference does not name fields that the old
 		// type lacks.
 		d.change(e, func(field string) bool { return !has(e.Old, field) })
 	case inspect.TraceAdded:
@@ -292,8 +293,8 @@ func (b *blamer) take(e *inspect.TraceEvent) {
 	}
 }
 
-// change records that e changed the fields for which changed is true. A field that a later tick
-// changed keeps that tick: see writerDoc.at.
+// change records e as the tick that changed each field for which changed is true. A newer tick that
+// is already recorded stays: see writerDoc.at.
 func (d *blamedDoc) change(e *inspect.TraceEvent, changed func(field string) bool) {
 	for _, f := range d.Fields {
 		if changed(f.Field) {
@@ -302,7 +303,7 @@ func (d *blamedDoc) change(e *inspect.TraceEvent, changed func(field string) boo
 	}
 }
 
-// has reports whether v, which may have an older type, has a field.
+// has reports whether v has a field at this path. v may have an older type.
 func has(v layout.Value, path string) bool {
 	for p := range describe.Leaves("", v) {
 		if related(p, path) {
@@ -312,8 +313,7 @@ func has(v layout.Value, path string) bool {
 	return false
 }
 
-// stop records that first is the oldest state read so far, and reports whether everything is
-// known.
+// stop records first as the oldest state read so far, and reports whether all writers are known.
 func (b *blamer) stop(first *inspect.EntityState) bool {
 	known := true
 	for _, d := range b.components {
@@ -325,8 +325,9 @@ func (b *blamer) stop(first *inspect.EntityState) bool {
 	return known
 }
 
-// changed returns the newest tick that changed a field. If none is exact, it returns the inexact
-// tick that all fields share. Every component has a field: a tag has one with an empty name.
+// changed returns the newest tick that changed a field. If no field has an exact tick, it returns
+// the inexact tick that all fields share. Every component has a field: a tag has one with an empty
+// name.
 func (d *blamedDoc) changed() *writerDoc {
 	newest := d.Fields[0].Changed
 	for _, f := range d.Fields {
@@ -337,11 +338,11 @@ func (d *blamedDoc) changed() *writerDoc {
 	return newest
 }
 
-// related reports whether one of two paths leads to or into the other: Bag and Bag.Items[0] are
-// related, Bag and Bagpipe are not.
+// related reports whether the two paths are equal, or one of them leads into the other. Bag and
+// Bag.Items[0] are related; Bag and Bagpipe are not.
 func related(a, b string) bool { return inside(a, b) || inside(b, a) }
 
-// inside reports whether a path is a field or leads into it.
+// inside reports whether path is the field or leads into it.
 func inside(path, field string) bool {
 	rest, ok := strings.CutPrefix(path, field)
 	return ok && (field == "" || rest == "" || rest[0] == '.' || rest[0] == '[')

@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A journal stores only the parent of each record. The branches are computed here from these
+// A journal stores only the parent of each record. This file computes the branches from the
 // parents. A branch is named by its last record, because that record is a point in time.
 //
 //	1 ── 2 ── 3 ── 6 ── 7      tip:2, the head, has 1, 2, 3, 6 and 7
@@ -25,10 +25,11 @@ type branchesDoc struct {
 	Branches []branchDoc `json:"branches"`
 }
 
-// A branchDoc is a branch of the journal, from the first record that no newer branch has to its
-// end.
+// A branchDoc is a branch of the journal. It has the records up to the branch's end that belong to
+// no newer branch.
 type branchDoc struct {
-	// The point in time of the last record: tip:1; @latest if a record of another branch
+	// The point in time of the last record, as in tip:1. It is @latest if a record of another
+	// branch continues the last record.
 	// continues it.
 	Branch string `json:"branch"`
 	Tick   uint64 `json:"tick"` // Tick of the last record.
@@ -104,21 +105,23 @@ func (s *source) time(seq uint64) *time.Time {
 	return &commits[0].Time
 }
 
-// A lineage is the branches of a journal, with the branch of each record.
+// A lineage is the branches of a journal, and the branch of each record.
 type lineage struct {
 	docs []branchDoc
-	of   map[uint64]string // Name of the branch by record, as in branchDoc.
+	of   map[uint64]string // Name of the branch by record number, as in branchDoc.
 }
 
-// branches splits the records of the journal into branches. First comes the path to the newest
-// state, then the other ends from the newest to the oldest. Each goes back to the first record
-// that a branch already has, so every record is visited once and has one branch. Lost records
-// belong to a branch but are not counted; the first record of a branch is a readable one. A
-// newest state that another record continues has no tip number, and is called @latest. If only a
-// snapshot has the newest state, because the journal lost its record, its branch has no records.
+// branches splits the records of the journal into branches. The first branch is the path to the
+// newest state. The other ends follow, from the newest to the oldest. Each branch goes back to the
+// first record that another branch already has, so every record is visited once.
+//
+// Lost records belong to a branch but are not counted; the first record of a branch is a readable
+// one. If another record continues the newest state, the branch of the newest state has no tip
+// number and is called @latest. If the journal lost the record of the newest state, and only a
+// snapshot has the state, its branch has no records.
 func (s *source) branches() lineage {
 	log, in := s.Log(), s.standing()
-	onHead := map[uint64]bool{} // The path to the head, over all ends.
+	onHead := map[uint64]bool{} // Records on the path to the head of the journal.
 	for e := range log.Ancestors(log.Head) {
 		onHead[e.ID.Seq] = true
 	}
@@ -128,7 +131,7 @@ func (s *source) branches() lineage {
 	for i, e := range ends {
 		numbers[e.ID.Seq] = fmt.Sprintf("tip:%d", i+1)
 	}
-	slices.Reverse(ends) // The newest branches take the records that they share with older ones.
+	slices.Reverse(ends) // A record that several branches share belongs to the newest of them.
 	if newest, ok := log.Known(in.newest); ok {
 		ends = append([]journal.Entry{newest}, slices.DeleteFunc(ends, func(e journal.Entry) bool { return e.ID.Seq == newest.ID.Seq })...)
 	} else if _, lost := s.Newest(); lost != nil && s.stored()[in.newest] {
@@ -141,14 +144,12 @@ func (s *source) branches() lineage {
 			d.Branch = "@latest"
 		}
 		for e := range log.Ancestors(end.ID.Seq) {
-			// The record belongs to an earlier branch of this loop, and so do all records before
-			// it.
+			// The record and its ancestors belong to a branch that an earlier iteration added.
 			if l.of[e.ID.Seq] != "" {
 				break
 			}
 			l.of[e.ID.Seq] = d.Branch
-			// Each visited record is the first one so far, so after the loop the last one visited
-			// is the first of the branch.
+			// Ancestors come newest first, so the last record visited is the first of the branch.
 			if d.Parent = e.Parent; !e.Lost() {
 				d.FirstTick, d.FirstRecord = e.Tick, e.ID.Seq
 				d.Records++
@@ -172,7 +173,7 @@ type markDoc struct {
 	Tick    uint64    `json:"tick"`
 	Seq     uint64    `json:"record"`
 	Time    time.Time `json:"time"`
-	Branch  string    `json:"branch"`  // Name of the branch, as in branchDoc.
+	Branch  string    `json:"branch"` // Name of the branch with the tick, as in branchDoc.
 	Rewound bool      `json:"rewound"` // True if the newest state does not descend from this tick.
 }
 

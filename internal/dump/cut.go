@@ -11,12 +11,12 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// An agent reads an answer in full and pays for each word, so long answers are cut for it.
+// An agent reads the whole answer and pays for each word, so long answers are cut for agents.
 //
 //	document, as printed ──▶ value, list, object, text: copied, token by token
-//	                     ──▶ note: what was left out, by its path in the document
-//	                     ──▶ limited: what the limit of the command left out before
-//	                     ──▶ a last member, left_out: sentences, and how to get the rest
+//	                     ──▶ note: what the cutter left out, by path in the document
+//	                     ──▶ limited: what the limit of the command left out
+//	                     ──▶ left_out, the last member: sentences, and how to get the rest
 //
 // The result is a valid document of the same shape. It is copied token by token, because a map
 // would lose the order of members and the precision of numbers.
@@ -26,30 +26,30 @@ const leftOutMember = "left_out"
 
 // Limits of a document for an agent.
 const (
-	cutBytes = 32 << 10 // Lists end after so many bytes of output.
+	cutBytes = 32 << 10 // No list gets more elements after this many bytes of output.
 	// Largest number of elements of a nested list, and of members of an object.
 	cutElements = 100
 	cutText     = 2 << 10   // Longest text, in characters.
-	cutAnswer   = 256 << 10 // A larger result, in bytes, is refused.
+	cutAnswer   = 256 << 10 // A result with more bytes is refused.
 )
 
-// A cutter copies a document token by token and leaves out what is too long. Members keep their
-// order, and numbers their digits.
+// A cutter copies a document token by token and leaves out what is too long. It preserves the order
+// of members and the digits of numbers.
 //
-// A place is a path without indices, such as rows[].values.Bag, so the same member of all
-// elements is counted once.
+// A place is a path without indices, such as rows[].values.Bag. So the same member of all elements
+// is counted at one place.
 type cutter struct {
 	*json.Decoder
 	out   bytes.Buffer
 	left  map[string]int // Number of things left out, by place.
-	where []string       // Places, in the order in which they were met.
-	// Sentences about what the document itself reports as left out.
+	where []string // Places with something left out, in order of occurrence.
+	// Sentences about what the command left out because of its limit.
 	limits []string
 }
 
-// cut shortens printed, the output of the command of t for args, to what an agent can read. The
-// last member of the result lists what was left out. If the result is still too large, cut
-// returns an error.
+// cut shortens printed to what an agent can read. printed is the output of the command of t for
+// args. The last member of the result lists what was left out. cut returns an error if the result
+// is still too large.
 func (t *tool) cut(printed []byte, args []string) (rawDocument, error) {
 	c := &cutter{Decoder: json.NewDecoder(bytes.NewReader(printed)), left: map[string]int{}}
 	c.UseNumber()
@@ -73,10 +73,13 @@ func (t *tool) cut(printed []byte, args []string) (rawDocument, error) {
 	return c.out.Bytes(), err
 }
 
-// limited records what the limit of the command left out, as reported by members of the document.
-// The member earlier counts things before a list. The member total counts rows or differences;
-// those before the offset and those in the list are not left out. The member more says that an
-// unknown number follows. A document without these members reports nothing.
+// limited records what the limit of the command left out, as reported by members of the document:
+//
+//	earlier    number of things before the list
+//	total      number of all rows or differences, including those before the offset
+//	more       true if an unknown number of things follow the list
+//
+// Without these members, limited records nothing.
 func (c *cutter) limited(printed []byte, args []string) {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(printed, &doc) != nil {
@@ -104,8 +107,8 @@ func (c *cutter) limited(printed []byte, args []string) {
 	}
 }
 
-// note records that n things were left out at a place. The first places are listed separately;
-// later ones are counted as "others".
+// note records that n things were left out at a place. The first places are counted separately, and
+// all later ones as "others".
 func (c *cutter) note(where string, n int) {
 	const most = 16
 	if _, ok := c.left[where]; !ok {
@@ -119,8 +122,8 @@ func (c *cutter) note(where string, n int) {
 	c.left[where] += n
 }
 
-// value copies the next value, at a place and a nesting depth. Depth 0 is the document, 1 its
-// members, and 2 and more their parts.
+// value copies the next value. where is its place. Depth 0 is the document, 1 its members, and 2
+// and more the values inside them.
 func (c *cutter) value(where string, depth int) error {
 	token, err := c.Token()
 	if err != nil {
@@ -142,10 +145,10 @@ func (c *cutter) value(where string, depth int) error {
 	return nil
 }
 
-// list copies the elements of a list. The list of the document gets as many as fit. After
-// cutBytes of output, no list gets another element, but the members of objects still follow, so
-// the shape is kept. Nested lists also end after cutElements, so that one long value does not
-// take all the room.
+// list copies the elements of a list. The list of the document gets as many elements as fit into
+// cutBytes of output. After cutBytes, lists get no more elements. Members of objects are still
+// copied, so the shape of the document is preserved. A nested list also ends after cutElements, to
+// leave space for other values.
 func (c *cutter) list(where string, depth int) error {
 	c.out.WriteByte('[')
 	n := 0
@@ -169,7 +172,7 @@ func (c *cutter) list(where string, depth int) error {
 	return err
 }
 
-// object copies the members of an object. Only maps in a world have too many members.
+// object copies the members of an object, at most cutElements. Only maps in a world have more.
 func (c *cutter) object(where string, depth int) error {
 	c.out.WriteByte('{')
 	for n := 0; c.More(); n++ {
@@ -213,7 +216,7 @@ func (c *cutter) text(where, text string) error {
 	return err
 }
 
-// skip passes over the next value. It reads the value in full, which is already in memory.
+// skip reads the next value without copying it.
 func (c *cutter) skip() error {
 	var v json.RawMessage
 	return c.Decode(&v)

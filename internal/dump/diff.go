@@ -19,13 +19,13 @@ import (
 //	          ──▶ DiffTo, by package inspect ──▶ filter ──▶ document: counts and differences
 //	          ──▶ JSON or lines; the exit status says whether the states differ
 //
-// Counts include all differences, whatever a limit shows. The exit status for states that differ
-// is 1, as for diff(1). So a difference is a failure that is not reported, because its lines are
-// printed already.
+// Counts include all differences, even those that a limit leaves out. As in diff(1), the exit
+// status is 1 if the states differ. So a difference is a failure, but one without a message,
+// because its lines are printed already.
 
 // diffDoc is what diff --json prints.
 type diffDoc struct {
-	*firstDoc             // With --first; the only content if no tick differs.
+	*firstDoc // Set with --first; the only members if no tick differs.
 	Old       diffSideDoc `json:"old"`
 	New       diffSideDoc `json:"new"`
 	Same      bool        `json:"same"`
@@ -34,7 +34,7 @@ type diffDoc struct {
 	Schema     []typeDifference `json:"schema"`
 	Entities   entitiesDiffDoc  `json:"entities"`
 	Components []rowCounts      `json:"components"` // Components with rows that differ.
-	// Number of differences that the filters select.
+	// Number of differences that pass the filters.
 	Total int `json:"total"`
 	// Resources, then entities in order; at most --limit, and none with --stat.
 	Differences []differenceDoc `json:"differences"`
@@ -50,7 +50,7 @@ type diffSideDoc struct {
 type typeDifference struct {
 	Component string `json:"component"`
 	Field     string `json:"field,omitempty"` // Path of the field, or "" for the component.
-	Old       string `json:"old,omitempty"`   // Missing if the old state lacks it.
+	Old       string `json:"old,omitempty"` // Missing if the old state lacks the field.
 	New       string `json:"new,omitempty"`
 }
 
@@ -59,7 +59,7 @@ type entitiesDiffDoc struct {
 	Created   int `json:"created"`
 	Destroyed int `json:"destroyed"`
 	Moved     int `json:"moved"` // Entities in another row of the entity array.
-	// Indices that are free in both states, with another generation or order.
+	// Indices that are free in both states, but with another generation or in another order.
 	Free int `json:"free"`
 }
 
@@ -136,8 +136,8 @@ Exit status: 0 the states hold the same, 1 they differ.`,
 }
 
 // A differ has the flags of a comparison. Package inspect finds the differences, without reading
-// pages that the two states share. The differ filters and counts all of them, and reads values
-// only for those that it shows.
+// pages that the two states share. The differ filters and counts all differences, and reads the
+// values only of those that it prints.
 type differ struct {
 	at, at2     string
 	components  []string
@@ -157,17 +157,17 @@ type diffSide struct {
 // String returns the description of d in the first lines of a diff.
 func (d diffSideDoc) String() string { return d.Store + " at " + d.place() }
 
-// run opens the stores that the arguments name. A single store is opened once, so its two states
-// share pages, which need no reading. With two stores the points are flags; --at alone sets both.
+// run opens the stores that the arguments name. A single store is opened once, so pages that its
+// two states share are not read. With two stores the points are flags; --at alone sets both points.
 func (d *differ) run(c *call) error {
 	ends := diffEnds(c.args)
 	if ends.store == "" && d.at+d.at2 != "" {
 		return c.misused("--at and --at2 are for two stores; of one, give the points themselves")
 	}
-	// The first store stays open while the second is.
+	// The first store stays open while the second is compared with it.
 	return c.read(c.args[0], func(s *source) error {
 		if ends.store == "" {
-			// Both sides are the same view, so shared pages are known to be equal.
+			// Both sides are the same view, so shared pages are recognized as equal.
 			return d.compare(&diffSide{source: s, at: ends.a}, &diffSide{source: s, at: ends.b})
 		}
 		return c.read(ends.store, func(t *source) error {
@@ -176,13 +176,12 @@ func (d *differ) run(c *call) error {
 	})
 }
 
-// compare compares t, the new side, with s, the old one. It resolves points before reading, so a
-// wrong point fails immediately.
+// compare compares t, the new side, with s, the old one. It resolves the points before reading
+// states, so a wrong point fails immediately.
 //
-// With --first, the points are the ends of two histories, and the compared states are those after
-// the first tick that differs. If no tick differs, compare prints only the result of diverge.
-// Same refers to the filtered differences: a difference that the filters drop does not affect the
-// exit status.
+// With --first, the points are the ends of two histories. The compared states are then those after
+// the first tick that differs. If no tick differs, compare prints only the result of diverge. A
+// difference that the filters drop does not affect the exit status.
 func (d *differ) compare(s, t *diffSide) (err error) {
 	for _, side := range []*diffSide{s, t} {
 		side.doc.Store = side.path
@@ -221,13 +220,14 @@ func (d *differ) compare(s, t *diffSide) (err error) {
 		err = d.print(s.app, doc, shown)
 	}
 	if err == nil && !doc.Same {
-		// A write error takes precedence over the difference.
+		// A write error takes precedence over errDiffer.
 		err = &failure{code: exitProblem, err: errDiffer}
 	}
 	return err
 }
 
-// onlyComponents removes from diff everything that is not about these components, entities too.
+// onlyComponents removes from diff all differences outside the named components, including
+// entities.
 func onlyComponents(diff *inspect.Diff, names []string) {
 	// Created and destroyed entities belong to no component.
 	diff.Registry = inspect.RegistryDiff{}
@@ -235,8 +235,8 @@ func onlyComponents(diff *inspect.Diff, names []string) {
 	diff.Schema = slices.DeleteFunc(diff.Schema, func(c inspect.SchemaDiff) bool { return !slices.Contains(names, c.Component) })
 }
 
-// filter removes from diff what the flags do not select. The diff has the components of both
-// states, even without differences, so any other name is an error.
+// filter removes from diff what the flags do not select. The diff lists all components of both
+// states, even without differences, so a name that is not in the diff is an error.
 func (d *differ) filter(s *source, diff *inspect.Diff) error {
 	if len(d.components) > 0 {
 		known := describe.Listed(diff.Components, func(c *inspect.ComponentDiff) string { return c.Name })
@@ -250,7 +250,7 @@ func (d *differ) filter(s *source, diff *inspect.Diff) error {
 	if len(d.entities) == 0 {
 		return nil
 	}
-	// Schema differences and free indices belong to no entity, so they are dropped too.
+	// Schema differences and free indices belong to no entity, so --entity drops them too.
 	others := func(e ecs.Entity) bool { return !slices.Contains(d.entities, e.String()) }
 	diff.Schema, diff.Registry.Free = nil, 0
 	diff.Registry.Created = slices.DeleteFunc(diff.Registry.Created, others)
@@ -262,10 +262,10 @@ func (d *differ) filter(s *source, diff *inspect.Diff) error {
 	return nil
 }
 
-// document describes diff, without the differences to be shown. Those are described one by one,
-// as lines or as documents.
+// document returns the document of diff without its list, and the differences that the list shows.
+// The caller describes these one by one, as lines or as documents.
 //
-// The order of the differences does not depend on the limit. With --stat none is shown, so no
+// The order of the differences does not depend on the limit. With --stat shown is empty, so no
 // value is read.
 func (d *differ) document(diff *inspect.Diff) (doc *diffDoc, shown []describe.Difference) {
 	r := diff.Registry
@@ -314,7 +314,7 @@ func (d *firstDoc) print(a *app) {
 	}
 }
 
-// differenceDocOf describes x. It includes rows even if no value differs, because order is part
+// differenceDocOf describes x. A row that only moved is included, because the order of rows is part
 // of a state.
 func differenceDocOf(x describe.Difference) (doc differenceDoc, err error) {
 	doc.Change = x.Change
@@ -323,7 +323,7 @@ func differenceDocOf(x describe.Difference) (doc differenceDoc, err error) {
 		return doc, nil
 	}
 	doc.OldRow, doc.NewRow = present(x.Row.OldRow), present(x.Row.NewRow)
-	// A moved row has the same value on both sides, so it has none here.
+	// A moved row has the same value on both sides, so its document has no values.
 	if x.Change == "moved" {
 		return doc, nil
 	}
@@ -386,7 +386,7 @@ func (d typeDifference) print(g *term.Grid) {
 	diffLine(g, "type "+joined(".", d.Component, d.Field), d.Old, d.New)
 }
 
-// printDifference prints the lines of x: one for each field that differs.
+// printDifference prints x, one line for each field that differs.
 func printDifference(g *term.Grid, x describe.Difference) error {
 	entity, component := x.Names()
 	name := joined(".", entity, component)
@@ -411,7 +411,7 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	case "changed":
 		fields, err := x.Component.Fields(x.Row)
 		for _, f := range fields {
-			// versus takes two values. In a map or a slice one side may be missing; the code
+			// versus needs two values. In a map or a slice one side may be missing, and the code
 			// below then replaces the texts.
 			before, after := versus(f.Old, f.New)
 			if f.Old.Kind() == 0 {
@@ -426,7 +426,7 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	return nil
 }
 
-// diffLine prints a difference. An empty text means that the state lacks the value.
+// diffLine prints a difference. An empty before or after means that the state lacks the value.
 func diffLine(g *term.Grid, what, before, after string) {
 	switch {
 	case before == "":

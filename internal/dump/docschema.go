@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// The JSON Schema of a document is derived from its Go type: members from their tags, required
-// unless they can be missing. Values of a world have no schema, because only the store knows
+// The JSON Schema of a document is derived from its Go type: members from their tags. A member is
+// required unless it can be missing. Values of a world have no schema, because only the store knows
 // their types.
 
-// documentSchema returns the JSON Schema of a document: its members, its format, and the list of
-// what was left out.
+// documentSchema returns the JSON Schema of a document: its members, its format, and the list
+// left_out.
 func documentSchema(doc any) map[string]any {
 	t := reflect.TypeOf(doc)
 	s := structSchema(t)
@@ -29,9 +29,9 @@ var (
 	bytesType = reflect.TypeFor[[]byte]()
 )
 
-// typeSchema returns the schema of the type of a member. A type with its own marshaller may be
-// anything, because it is a value of a world. A pointer is its element, or null. The order of the
-// cases matters: a time has its own marshaller too, and bytes are a slice.
+// typeSchema returns the schema of the type of a member. A type with its own marshaller is a value
+// of a world, so its schema allows anything. A pointer has the schema of its element, or is null.
+// The order of the cases matters: a time has its own marshaller too, and bytes are a slice.
 func typeSchema(t reflect.Type) map[string]any {
 	switch {
 	case t == timeType:

@@ -28,9 +28,10 @@ import (
 //	          }
 //
 // List elements are printed as they are read, so an error may occur in the middle of a list. The
-// printed document is complete even then; the error follows, with its exit status.
+// printed document is complete even after an error. The error is printed after the document and
+// sets the exit status.
 
-// docSuffix ends the names of document types.
+// docSuffix is the suffix of the names of document types.
 const docSuffix = "Doc"
 
 // formatOf returns the format of documents of a type: "ecsdump.ls/1". The number stays 1 until a
@@ -60,7 +61,7 @@ func (a *app) document(doc any) error {
 // which return no error: execute checks for write errors at the end.
 type report interface{ print(a *app) }
 
-// tell prints doc as JSON or as text.
+// tell prints doc as JSON or as text, depending on the flags.
 func (a *app) tell(doc report) error {
 	if a.json {
 		return a.document(doc)
@@ -69,8 +70,8 @@ func (a *app) tell(doc report) error {
 	return nil
 }
 
-// list prints items as they are read, as the list of doc or as rows. A command thus has one walk
-// for both.
+// list prints items as they are read, as the list of doc or as rows of g. A command thus has one
+// walk for both forms.
 func list[T any](a *app, doc any, items walk[T], g *term.Grid, row func(T)) error {
 	if a.json {
 		return stream(a, doc, items)
@@ -79,9 +80,9 @@ func list[T any](a *app, doc any, items walk[T], g *term.Grid, row func(T)) erro
 	return err
 }
 
-// rows prints items as text while they are read; row adds each to g. It returns the number of
-// items, and prints no headings if there were none. After each row it checks whether the output
-// is still open, so a walk through a large store ends early.
+// rows prints items as text while they are read; row adds each item to g. It returns the number of
+// items, and prints no headings if there are none. After each row it checks whether the output is
+// still open, so a walk through a large store ends early.
 func rows[T any](a *app, items walk[T], g *term.Grid, row func(T)) (n int, err error) {
 	err = items(func(item T) error {
 		n++
@@ -94,24 +95,24 @@ func rows[T any](a *app, items walk[T], g *term.Grid, row func(T)) (n int, err e
 	return n, err
 }
 
-// more prints how many of total things a limit left out after the printed ones.
+// more prints how many of total things follow the printed ones and were left out by a limit.
 func (a *app) more(n, total int, one, many string) {
 	if n > 0 {
 		a.Line("%d more of %s; --limit 0 prints all", n, term.Count(total, one, many))
 	}
 }
 
-// moreUnknown prints that a limit left out an unknown number of things after the printed ones.
+// moreUnknown prints that a limit left out things after the printed ones, without their number.
 func (a *app) moreUnknown(many string) { a.Line("more %s; --limit 0 prints all", many) }
 
-// earlier prints how many things a limit left out before the printed ones.
+// earlier prints how many things before the printed ones a limit left out.
 func (a *app) earlier(n int, one, many string) {
 	if n > 0 {
 		a.Line("%s before these; --limit 0 prints all", term.Count(n, one, many))
 	}
 }
 
-// present returns a pointer to a row, or nil for -1, so that the member is missing.
+// present returns a pointer to row, or nil for -1, so that the JSON member is omitted.
 func present(row int) *int {
 	if row < 0 {
 		return nil
@@ -119,12 +120,12 @@ func present(row int) *int {
 	return &row
 }
 
-// A walk calls visit for one thing after the other, as the walks of package inspect do. It ends
-// with the first error, its own or that of visit. A visited thing is valid only until visit
+// A walk calls visit for one item after the other, as the walks of package inspect do. It ends with
+// the first error, which is an error of reading or of visit. An item is valid only until visit
 // returns.
 type walk[T any] = func(visit func(T) error) error
 
-// errEnough ends a walk early.
+// errEnough is returned by a visit function to end a walk early.
 var errEnough = errors.New("enough")
 
 // ended returns the error of a walk, or nil if the walk ended early with errEnough.
@@ -164,13 +165,13 @@ func mapped[T, U any](items walk[T], f func(T) (U, error)) walk[U] {
 	}
 }
 
-// stream prints doc as JSON with items as its list, which may exceed memory; the list in doc is
+// stream prints doc as JSON with items as its list, which may exceed memory. The list in doc is
 // empty. With --ndjson each item has its own line, and so have the members before and after the
-// list. Lines of items have no format. An error among the items ends the list, not the document,
-// and is returned.
+// list. Lines of items have no format. If an item fails, stream completes the document without
+// further items, and returns the error.
 //
-// Members after the list are printed after it. If doc is a pointer, they can be set while items
-// are printed.
+// Members after the list are marshalled after the last item. If doc is a pointer, the caller can
+// set them while items are printed.
 //
 //	before      {"format":"ecsdump.log/1","earlier":0,          marshalled with an empty list
 //	list        "records": [ item, item, …                      one by one
@@ -236,7 +237,7 @@ func (a *app) behind(n int, format, members string) {
 		a.Print("\n  ")
 	}
 	if a.Print("]"); members != "" {
-		// Without the opening brace, which is printed before the list.
+		// Omit the opening brace, because it was printed before the list.
 		a.Print(",", indented("{"+members+"}", "")[1:], "\n")
 		return
 	}
@@ -267,9 +268,9 @@ func formatted(doc any) (string, error) {
 	return "{" + formatMember(doc) + members, err
 }
 
-// around returns the members of doc before its list, beginning with the format, and those after
-// the list, without braces. It searches the marshalled JSON, because package json decides which
-// members are omitted and which come from embedded structs.
+// around returns the members of doc before and after its list, without braces. The members before
+// the list begin with the format. around searches the marshalled JSON, because package json decides
+// which members are omitted and which come from embedded structs.
 func around(doc any, list string) (before, behind string, err error) {
 	text, err := formatted(doc)
 	if err != nil {

@@ -19,18 +19,18 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Edit makes a new state in three steps: it compiles all expressions, computes all new rows, then
-// sets them.
+// Edit creates a new state in three steps: it compiles all expressions, computes all new rows, then
+// sets the rows.
 //
 //	--where, 'A.X = EXPR' …   compiled for the state
 //	each selected entity      its rows after the assignments, encoded
 //	a copy of the state       receives these rows, and is written as a new save or store
 //
-// With --dry-run rows are only counted, which needs no loaded state.
+// With --dry-run rows are only counted, so the state is not loaded.
 //
-// No row changes before the last expression is evaluated, so assignments do not see each other.
-// If one fails, nothing is written. A row that two assignments change is edited twice: the second
-// edit starts from the result of the first.
+// Expressions see the state without any assignment, because rows are set after the last evaluation.
+// If one expression fails, nothing is written. A row that two assignments change is edited twice:
+// the second edit starts from the result of the first.
 
 // editDoc is what edit --json prints.
 type editDoc struct {
@@ -44,9 +44,10 @@ type editDoc struct {
 
 // An editedDoc reports the effect of an assignment.
 type editedDoc struct {
-	Target  string `json:"target"`  // The component, resource or field that it assigns to.
+	// The component, resource or field on the left of the assignment.
+	Target  string `json:"target"`
 	Changed int    `json:"changed"` // Number of values that changed.
-	Same    int    `json:"same"`    // Number of values that were already equal.
+	Same    int    `json:"same"` // Number of values that the assignment left equal.
 	Lacking int    `json:"lacking"` // Number of entities without the component.
 }
 
@@ -114,7 +115,7 @@ type rowEdit struct {
 	encoded   []byte
 }
 
-// edit makes the state and writes it. With --dry-run it only counts.
+// edit creates the new state and writes it. With --dry-run it only counts.
 func (e *editor) edit(s *source, st *inspect.State) error {
 	if !e.dry {
 		if err := st.NeedWhole(); err != nil {
@@ -145,7 +146,8 @@ func (e *editor) edit(s *source, st *inspect.State) error {
 	if e.dry {
 		return s.tell(editDocOf(outline(st), entities, assignments))
 	}
-	im := state{st.Outline().Settled().Clone(), st.Seq} // Clone: a loaded state may be shared.
+	// A loaded state may be shared, so change a copy.
+	im := state{st.Outline().Settled().Clone(), st.Seq}
 	for _, r := range rows {
 		n := slices.Index(st.Outline().Components, r.component)
 		if _, err := im.Components[n].SetRows(r.row, 1, r.encoded); err != nil {
@@ -166,13 +168,13 @@ func (e *editor) edit(s *source, st *inspect.State) error {
 	return s.tell(doc)
 }
 
-// editDocOf reports assignments to a state in which the filters select so many entities.
+// editDocOf reports the assignments. entities is the number of entities that the filters select.
 func editDocOf(im state, entities int, assignments []*assignment) *editDoc {
 	return &editDoc{stateDoc: im.doc(), Entities: entities, Edits: describe.Listed(assignments, func(a *assignment) editedDoc { return a.editedDoc })}
 }
 
-// overlap reports whether one of two paths is a prefix of the other. An empty path is the
-// component itself.
+// overlap reports whether one of two paths is a prefix of the other. An empty path names the
+// component.
 func overlap(a, b []string) bool {
 	n := min(len(a), len(b))
 	return slices.Equal(a[:n], b[:n])
@@ -194,7 +196,7 @@ func (w *sweeper) assignment(text string) (*assignment, error) {
 	for im.Find(name) == nil {
 		i := strings.LastIndexByte(name, '.')
 		if i < 0 {
-			// Called for its error, which suggests similar names.
+			// Return the error of component, which suggests similar names.
 			_, err := s.component(im, name)
 			return nil, err
 		}
@@ -226,8 +228,8 @@ func (w *sweeper) assignment(text string) (*assignment, error) {
 	return a, err
 }
 
-// noField is the failure of an assignment to an unknown field. If the path leads into a
-// non-struct, the error asks for a value of the enclosing field.
+// noField is the error of an assignment to an unknown field. If the path leads into a non-struct,
+// the error suggests a value for the enclosing field.
 func (s *source) noField(a *assignment, field string) error {
 	if a.layout.Kind != layout.Struct {
 		return fail(exitUsage, try("schema", s.path), "%s: no field %q: it is in no struct, but in %s; give a value for all of that", a.Target, field, a.layout)
@@ -236,16 +238,16 @@ func (s *source) noField(a *assignment, field string) error {
 	return fail(exitUsage, try("schema", s.path), "%s: no field %q%s", a.Target, field, near.Hint(field, names))
 }
 
-// An edition is the edited rows and counts of a span of entities.
+// An edition is the result for a span of entities: the edited rows and the counts.
 type edition struct {
 	entities int         // Number of entities that the filters select.
 	edits    []editedDoc // By assignment: how many values changed, were the same, or were missing.
 	rows     []rowEdit
 }
 
-// edited returns the number of entities that where selects, and the new rows if wanted. It
-// changes no row: expressions see the state as it is. Resources come last, each once, whatever
-// the filters select.
+// edited returns the number of entities that where selects, and the new rows if wanted. It changes
+// no row, so expressions see the state without any assignment. Resources come last, each once,
+// independent of the filters.
 func (w *sweeper) edited(where []*query.Swept, assignments []*assignment, wanted bool) (rows []rowEdit, entities int, err error) {
 	take := func(found edition, _ int) error {
 		entities += found.entities
@@ -287,9 +289,9 @@ func (w *sweeper) edited(where []*query.Swept, assignments []*assignment, wanted
 
 // edit adds the rows of e that assignments change, or those of resources if e is [ecs.Vacant].
 //
-// For each assignment it evaluates the expression on the unchanged state, and applies the value
-// to the row. The row comes from an earlier edit of the same component, or from the state. A row
-// that stays equal is counted as the same and needs no edit.
+// For each assignment it evaluates the expression on the unchanged state, and applies the value to
+// the row. It starts from an earlier edit of the same component, or from the row in the state. A
+// row that stays equal is counted in Same and needs no edit.
 func (d *edition) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assignment) ([]byte, bool, error), valueOf func(*assignment) (query.Answer, error)) error {
 	if d.edits == nil {
 		d.edits = make([]editedDoc, len(assignments))
@@ -307,7 +309,7 @@ func (d *edition) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assi
 			d.edits[n].Lacking++
 			continue
 		}
-		// Rows of e begin at first. If none is of this component, i is first-1.
+		// Rows of e begin at first. If none of them is of this component, i is first-1.
 		i := first + slices.IndexFunc(d.rows[first:], func(r rowEdit) bool { return r.component == a.component })
 		if i >= first {
 			before = d.rows[i].encoded
@@ -329,7 +331,7 @@ func (d *edition) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assi
 		default:
 			row := 0 // Row of a resource.
 			if e != ecs.Vacant {
-				// A component that is not in memory has no Find; dry runs do not reach this line.
+				// Find needs the component in memory. A dry run does not reach this line.
 				row = a.component.Find(e)
 			}
 			d.rows = append(d.rows, rowEdit{a.component, row, after})
@@ -339,8 +341,8 @@ func (d *edition) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assi
 	return nil
 }
 
-// wrong is the error for a value v that the type of a cannot hold; e is [ecs.Vacant] for a
-// resource.
+// wrong is the error for a value v that the type of the assigned part cannot store. e is
+// [ecs.Vacant] for a resource.
 func (a *assignment) wrong(e ecs.Entity, v query.Answer, err error) error {
 	place, hint := a.Target, ""
 	if e != ecs.Vacant {
@@ -352,15 +354,14 @@ func (a *assignment) wrong(e ecs.Entity, v query.Answer, err error) error {
 	return fail(exitUsage, "", "%s: %w%s", place, err, hint)
 }
 
-// patch returns v as JSON for the whole component, with the enclosing fields. Layouts read JSON
-// and check v against the type, so the check is in one place. Some values have special forms.
-// Names of constants become numbers, and bytes that are not UTF-8 become base64. A pointed-to value
-// becomes a list of one.
+// patch returns v as JSON for the whole component, with the enclosing fields. Layouts read JSON and
+// check v against the type, so only layouts check values. Names of constants become numbers. Bytes
+// that are not UTF-8 become base64. A pointed-to value becomes a list of one.
 //
 //	'Position.X = 3'          {"X":3}                    enclosing fields are added inside out
 //	'State = "Idle"'          2                          the name becomes the number
 //	'Name = "\xff"'           {"base64":"/w=="}
-//	'Next = 5', a pointer     [5]; nothing becomes null
+//	'Next = 5', a pointer     [5]; a null value becomes null
 func (a *assignment) patch(v query.Answer) []byte {
 	patch, _ := json.Marshal(v) // An answer can always be marshalled.
 	if text, ok := v.Text(); ok {

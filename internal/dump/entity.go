@@ -14,13 +14,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file parses arguments that name an entity, a component of it, or a field, and reports
-// entities that are not alive. Users often look up an entity from a log. So the error names the
-// tick of its death and the command that shows its last state.
+// This file parses arguments that name an entity, a component of an entity, or a field. It also
+// creates the error for an entity that is not alive. Users often look up an entity from a log, so
+// the error names the tick of its death and a command that shows its last state.
 
 // entity parses an ENTITY of the command line. For an index alone, it returns the living entity
-// with that index in the state of record seq, and prints a note with its name. If no living
-// entity has the index, the error describes the last entity with it.
+// with that index in the state of record seq, and prints a note with the entity's name. If the
+// index has no living entity, the error describes the last entity with the index.
 func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 	index, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 		}
 		return e, nil
 	}
-	// With any generation, peek reports the entity that has the index.
+	// peek reports the entity that has the index, whatever the generation.
 	p, err := s.peek(ecs.NewEntity(uint32(index), 1), seq)
 	if err != nil {
 		return 0, err
@@ -41,7 +41,7 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 		s.note("index %d is %v at %s", index, p.Holder, at.place())
 		return p.Holder, nil
 	}
-	// The generation was made up; the error is about the last entity with the index.
+	// The generation 1 is a guess, so the error describes the last entity with the index.
 	p.Entity = p.Holder
 	return 0, s.notAlive(p)
 }
@@ -58,21 +58,21 @@ func isEntity(text string) bool {
 	return err == nil
 }
 
-// notAlive returns the failure for an entity that is not alive in p.
+// notAlive returns the error for an entity that is not alive in p.
 //
 //	index never used, or generation 0      never existed
 //	generation above that of the index     does not exist yet
 //	destroyed by a retained tick           was destroyed in tick N; try the state before it
 //	otherwise                              is not alive any more
 //
-// The failure also names the status of the index. Finding the tick reads the journal backward,
-// possibly all of it.
+// The error also names the status of the index. To find the tick, notAlive reads the journal
+// backward, possibly all of it.
 func (s *source) notAlive(p *inspect.EntityState) error {
 	e, at := p.Entity, stateDoc{p.Tick, p.Seq}.place()
 	if p.Row < 0 || e.Generation() == 0 {
 		return s.missing(try("ls", s.path), "%v never existed: at %s, %s in use", e, at, indices(p.Indices))
 	}
-	last := p.Holder // The last entity with the index, if the index is free.
+	last := p.Holder // Last entity with the index, if the index is free.
 	now, next := "is free", try("ls", s.path)
 	switch {
 	case p.Row < p.Living:
@@ -80,7 +80,7 @@ func (s *source) notAlive(p *inspect.EntityState) error {
 	case p.Row >= p.Free: // Rows hold living entities first, then free indices, then retired ones.
 		now = "is retired: its generations are spent"
 	}
-	text := "does not exist yet" // Generations of an index only grow.
+	text := "does not exist yet" // Generations of an index only increase.
 	if e.Generation() <= last.Generation() {
 		text = "is not alive any more"
 		d, err := s.deathOf(p.Seq, e)
@@ -95,7 +95,7 @@ func (s *source) notAlive(p *inspect.EntityState) error {
 	return s.missing(next, "%v %s; at %s, index %d %s", e, text, at, e.Index(), now)
 }
 
-// indices describes the indices of a state that has n of them.
+// indices describes the indices of a state with n indices.
 func indices(n int) string {
 	if n == 0 {
 		return "no index is"
@@ -103,13 +103,13 @@ func indices(n int) string {
 	return fmt.Sprintf("indices 0 to %d are", n-1)
 }
 
-// deathOf finds the tick that destroyed e, searching backward from record seq; nil if it finds
-// none. A tick may create and destroy e, and clear the world too. So its operations are read in
-// reverse, and a clear counts only if e existed before it.
+// deathOf finds the tick that destroyed e, searching backward from record seq. It returns nil if it
+// finds no such tick. A tick may create and destroy e, and also clear the world. So operations are
+// read in reverse, and a clear counts only if e existed before the clear.
 //
 // The last tick that created e ends the search. A clear of the world destroys entities without an
-// operation for each. So a clear is a candidate until an older destroy or create of e is found.
-// At the end of the journal it is the answer.
+// operation for each entity. So a clear is a candidate until an older destroy or create of e is
+// found. At the start of the journal the candidate is the answer.
 func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err error) {
 	for entry := range s.Log().Ancestors(seq) {
 		if err := s.ctx.Err(); err != nil {
@@ -126,7 +126,7 @@ func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err e
 			case op.Kind == raw.OpCreate && op.Entity == e:
 				return death, nil
 			case op.Kind == raw.OpClear && op.Component < 0:
-				death = c // An older operation in the search may replace it.
+				death = c // An older operation may replace this candidate.
 			}
 		}
 	}
@@ -185,7 +185,7 @@ func (s *source) subject(text string, seq uint64) (sub subject, state *inspect.E
 	return sub, state, err
 }
 
-// narrow parses Component[.field], or Resource[.field].
+// narrow parses Component[.field], or Resource[.field], and sets these fields of sub.
 func (sub *subject) narrow(s *source, text string, components []inspect.EntityComponent) error {
 	n, field := longest(text, components, sub.isResource())
 	if n < 0 {
@@ -203,10 +203,10 @@ func (sub *subject) narrow(s *source, text string, components []inspect.EntityCo
 	return nil
 }
 
-// longest returns the component, or the resource, with the longest name that text begins with,
-// and the field after it. The longest name wins because names may contain dots and brackets. The
-// name must end at a dot, a bracket or the end of text: Bagpipe does not name Bag. The number is
-// -1 if no name fits.
+// longest returns the component, or the resource, with the longest name at the beginning of text,
+// and the field after the name. The longest name wins because names may contain dots and brackets.
+// The name must end at a dot, a bracket or the end of text: Bagpipe does not name Bag. The number
+// is -1 if no name fits.
 func longest(text string, components []inspect.EntityComponent, resource bool) (number int, field string) {
 	number = -1
 	for n, c := range components {
@@ -218,7 +218,7 @@ func longest(text string, components []inspect.EntityComponent, resource bool) (
 	return number, field
 }
 
-// unknown is the failure of a text that begins with no known name. It also checks the two most
+// unknown returns the error for a text that begins with no known name. It also checks the two most
 // common mistakes: a component without its entity, and a resource after an entity.
 func (sub *subject) unknown(s *source, text string, components []inspect.EntityComponent) error {
 	var known []string
@@ -231,7 +231,7 @@ func (sub *subject) unknown(s *source, text string, components []inspect.EntityC
 	other, field := longest(text, components, !sub.isResource())
 	switch {
 	case sub.isResource() && strings.ContainsAny(text[:min(1, len(text))], "0123456789"):
-		_, err := s.entity(name, 0) // Called for its error.
+		_, err := s.entity(name, 0) // Return the error of entity.
 		return err
 	case other >= 0 && sub.isResource():
 		name = components[other].Name
@@ -255,9 +255,9 @@ func (sub subject) String() string {
 	return sub.entity.String() + "." + sub.component + sub.field
 }
 
-// of follows the steps of sub into a value of its component. It returns false if they lead
-// nowhere, for example beyond the end of a slice. Pointers on the path are followed without a
-// step.
+// of follows the steps of sub into v, a value of its component. It returns false if no value is at
+// the end of the path, for example beyond the end of a slice. Pointers on the path are followed
+// without a step.
 func (sub subject) of(v layout.Value) (layout.Value, bool) {
 	if v.Kind() == 0 {
 		return v, false
@@ -271,8 +271,8 @@ func (sub subject) of(v layout.Value) (layout.Value, bool) {
 	return v, true
 }
 
-// followed returns the value that the pointer v leads to. It returns nil pointers and other
-// values as they are.
+// followed returns the value to which the pointer v leads. It returns v if v is a nil pointer or no
+// pointer.
 func followed(v layout.Value) layout.Value {
 	for v.Kind() == layout.Pointer && v.Len() > 0 {
 		v = v.Index(0)
@@ -280,7 +280,7 @@ func followed(v layout.Value) layout.Value {
 	return v
 }
 
-// into takes the step. A map key has its printed form; a string key may omit the quotes.
+// into takes one step into v. A map key has its printed form; a string key may omit the quotes.
 func (s pathStep) into(v layout.Value) (layout.Value, bool) {
 	switch {
 	case !s.item:
@@ -311,8 +311,8 @@ func parseSteps(text string) (steps []pathStep, err error) {
 	return steps, nil
 }
 
-// nextStep cuts the first step off text. Brackets contain a quoted Go string, which may contain a
-// bracket, or the text up to the closing bracket.
+// nextStep cuts the first step off text. Brackets contain a quoted Go string, which may contain
+// brackets, or plain text up to the closing bracket.
 func nextStep(text string) (s pathStep, rest string, err error) {
 	if name, ok := strings.CutPrefix(text, "."); ok {
 		end := strings.IndexAny(name+".", ".[")
@@ -348,7 +348,7 @@ func checkSteps(t *layout.Type, steps []pathStep) error {
 	return nil
 }
 
-// intoType returns the type that the step leads to.
+// intoType returns the type of the value after the step.
 func (s pathStep) intoType(t *layout.Type) (*layout.Type, error) {
 	if !s.item {
 		var names []string

@@ -19,17 +19,17 @@ import (
 )
 
 // Export writes a state, or the changes of ticks, for other programs. The format and the range
-// select the code: see exporter. The output is always a new file, and is removed after an error,
-// because a reader cannot detect an incomplete export.
+// select the code: see exporter. The output is always a new file. Export removes the file after an
+// error, because a reader cannot detect an incomplete export.
 
-// changesDoc is what export --format json or ndjson prints for a range, even without --json.
+// changesDoc is what export --format json or ndjson prints for a range, with or without --json.
 type changesDoc struct {
 	From    stateDoc           `json:"from"`
 	To      uint64             `json:"to_record"`
 	Changes []tickDifferentDoc `json:"changes"` // Ordered by tick.
 }
 
-// A tickDifferentDoc is a difference that a tick made.
+// A tickDifferentDoc is a difference between the states before and after a tick.
 type tickDifferentDoc struct {
 	Tick uint64 `json:"tick"`
 	Seq  uint64 `json:"record"`
@@ -104,9 +104,9 @@ type exporter struct {
 	at         string
 }
 
-// check validates the flags. A useless combination is an error and is not ignored. A state as
-// JSON or NDJSON must have all components, because it can be imported again. CSV on standard
-// output has room for one table.
+// check validates the flags. A useless combination of flags is an error. A state as JSON or NDJSON
+// must have all components, because import reads such a file. CSV on standard output can contain
+// only one table.
 func (x *exporter) check(c *call) error {
 	if c.ndjson {
 		if x.format != "ndjson" && c.flags.Changed("format") {
@@ -161,17 +161,18 @@ func (x *exporter) run(s *source) error {
 	if x.out != "" {
 		return x.directory(s.ctx, chosen)
 	}
-	// check ensures that exactly one component is chosen.
+	// check allows CSV on standard output only with exactly one component.
 	return exportCSV(s.ctx, s.Out, chosen[0])
 }
 
 // to calls f with standard output redirected to the new file, so that all printing code can write
-// to it. The file is flushed even if f fails: cmp.Or evaluates both and returns the first error.
+// to the file. The file is flushed even if f fails: cmp.Or evaluates all arguments and returns the
+// first error.
 func (x *exporter) to(a *app, f func() error) error {
 	if x.out == "" {
 		return f()
 	}
-	// The buffer of standard output stays in its own writer.
+	// Standard output has a separate writer, so its buffer is not affected.
 	return newFile(x.out, func(w io.Writer) error {
 		stdout := a.Writer
 		a.Writer = bufio.NewWriter(w)
@@ -180,9 +181,9 @@ func (x *exporter) to(a *app, f func() error) error {
 	})
 }
 
-// newFile creates a file that f writes, and removes it after an error. It never overwrites: an
-// existing name is an error, so only a new file is removed. cmp.Or evaluates all arguments, so
-// the file is closed even if f fails.
+// newFile creates a file, calls f to write it, and removes the file after an error. It returns an
+// error if the path exists, so it never overwrites or removes another file. cmp.Or evaluates all
+// arguments, so the file is closed even if f fails.
 func newFile(path string, f func(w io.Writer) error) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, os.ErrExist) {
@@ -197,7 +198,7 @@ func newFile(path string, f func(w io.Writer) error) error {
 	return nil
 }
 
-// occupied is the failure for an output path that exists.
+// occupied returns the error for an output path that exists.
 func occupied(path string) error {
 	return fail(exitUsage, "", "%s is there; nothing is overwritten, give a new name", path)
 }
@@ -219,9 +220,9 @@ func (x *exporter) directory(ctx context.Context, components []*inspect.Componen
 	return nil
 }
 
-// FileName converts name to a file name: bytes other than letters, digits, _, - and . are written
-// as %2F. A leading dot is escaped too, because ".." and hidden files are unwanted. Different
-// names stay different, because % is escaped too.
+// FileName converts name to a file name. Bytes other than letters, digits, _, - and . are written
+// in the form %2F. A leading dot is escaped too, to avoid ".." and hidden files. Different names
+// have different file names, because % is escaped too.
 func FileName(name string) string {
 	var b []byte
 	for i := range len(name) {
@@ -238,8 +239,8 @@ func FileName(name string) string {
 
 // changes writes the changes of the ticks of a range.
 //
-// The ends of the range are states, as for diff; a single point ranges to the newest state. The
-// ticks after A are included, and A itself is not.
+// The ends of the range are states, as for diff; a single point means a range up to the newest
+// state. The changes of tick A are not included.
 func (x *exporter) changes(s *source, text string) error {
 	ends := diffEnds([]string{s.path, text})
 	if ends.store != "" {
@@ -253,7 +254,7 @@ func (x *exporter) changes(s *source, text string) error {
 	if err != nil {
 		return err
 	}
-	// Checked before anything is written: Changes would fail in the middle of a document.
+	// Check for damage first: Changes would fail in the middle of a document.
 	if _, err := s.Path(from, to); damaged(err) {
 		return err
 	} else if err != nil {
@@ -266,7 +267,7 @@ func (x *exporter) changes(s *source, text string) error {
 	if x.format == "csv" {
 		return changesCSV(s.app, changes)
 	}
-	// Printing of documents depends on the flag --ndjson, and here --format sets it.
+	// The code that prints documents uses the flag --ndjson, so set it from --format.
 	s.ndjson = x.format == "ndjson"
 	doc := changesDoc{From: stateDoc{s.tick(from), from}, To: to, Changes: []tickDifferentDoc{}}
 	return stream(s.app, &doc, mapped(changes, func(x tickDifference) (tickDifferentDoc, error) {
@@ -275,14 +276,14 @@ func (x *exporter) changes(s *source, text string) error {
 	}))
 }
 
-// A tickDifference is a difference that a tick made.
+// A tickDifference is a difference between the states before and after a tick.
 type tickDifference struct {
 	describe.Difference
 	commit *inspect.Commit
 }
 
-// differences walks over the changes of the ticks of the path. A difference is valid until the
-// walk continues, because its two states change.
+// differences visits the changes of the ticks of the path. A difference is valid only until visit
+// returns, because its two states change afterwards.
 func (x *exporter) differences(s *source, from, to uint64) walk[tickDifference] {
 	return func(visit func(tickDifference) error) error {
 		return s.Changes(s.ctx, from, to, func(d *inspect.Diff, c *inspect.Commit) error {
@@ -299,11 +300,11 @@ func (x *exporter) differences(s *source, from, to uint64) walk[tickDifference] 
 	}
 }
 
-// changesCSV writes a line for each changed field. Values are exact JSON, and package csv quotes
-// them where needed.
+// changesCSV writes a line for each changed field. Values are exact JSON, which package csv quotes
+// if necessary.
 func changesCSV(a *app, changes walk[tickDifference]) error {
 	out := csv.NewWriter(a.Out)
-	// The writer keeps its first error.
+	// The csv writer stores its first error, which is checked at the end.
 	_ = out.Write([]string{"tick", "record", "entity", "component", "change", "field", "old", "new"})
 	err := changes(func(x tickDifference) error {
 		fields, err := fieldsOf(x.Difference)
@@ -320,8 +321,8 @@ func changesCSV(a *app, changes walk[tickDifference]) error {
 	return cmp.Or(err, out.Error())
 }
 
-// fieldsOf returns the differing fields. An added or removed component is one entry without a
-// path. A created or destroyed entity is one entry without values, so it has a line too.
+// fieldsOf returns the differing fields. An added or removed component is one entry without a path.
+// A created or destroyed entity is one entry without values, so that it has a line too.
 func fieldsOf(x describe.Difference) ([]inspect.FieldDiff, error) {
 	if x.Component == nil {
 		return make([]inspect.FieldDiff, 1), nil
@@ -341,18 +342,18 @@ func exactText(v layout.Value) string {
 	return string(v.AppendExact(nil))
 }
 
-// flattest is the longest array with a column for each element. Longer arrays are one column of
-// JSON, because spreadsheets do not take thousands of columns.
+// flattest is the largest length of an array with a column for each element. A longer array is one
+// column of JSON, because spreadsheets do not accept thousands of columns.
 const flattest = 16
 
-// exportCSV writes a table of the rows of c: the entity, then a column for each field. Structs
-// and short arrays are split into columns. Gaps are left out. A resource has one row with an
-// empty entity. All rows share one slice, because package csv copies.
+// exportCSV writes a table of the rows of c: the entity, then a column for each field. Structs and
+// short arrays are split into columns. Gaps are left out. A resource has one row with an empty
+// entity. All rows share one slice, because package csv copies it.
 func exportCSV(ctx context.Context, w io.Writer, c *inspect.Component) error {
 	out := csv.NewWriter(w)
 	line := []string{"entity"}
 	columnsOf("", c.Layout, func(name string, _ *layout.Type) { line = append(line, name) })
-	_ = out.Write(line) // The writer keeps its first error.
+	_ = out.Write(line) // The writer stores its first error.
 	for row := range c.Len() {
 		entity := "" // Empty for a resource.
 		if !c.Resource {
@@ -373,13 +374,13 @@ func exportCSV(ctx context.Context, w io.Writer, c *inspect.Component) error {
 	return out.Error()
 }
 
-// flat reports whether the parts of t have their own columns.
+// flat reports whether the parts of a value of type t have separate columns.
 func flat(t *layout.Type) bool {
 	return t.Kind == layout.Struct || t.Kind == layout.Array && t.Len <= flattest
 }
 
 // columnsOf calls visit with the names and types of the columns of t: X, Info.Range, Slots[1]. A
-// type without parts has one column, "value". The order must be the order of cellsOf.
+// type without parts has one column, "value". cellsOf uses the same order.
 func columnsOf(path string, t *layout.Type, visit func(name string, t *layout.Type)) {
 	switch {
 	case t.Kind == layout.Struct:
@@ -406,9 +407,9 @@ func cellsOf(v layout.Value, visit func(layout.Value)) {
 	}
 }
 
-// cellText returns v as a CSV cell. Strings are unquoted, nil is empty, and constants and
-// durations are numbers. Values with parts but no columns for them are JSON. The simple kinds
-// come first, because a spreadsheet must not get JSON quotes around a number or a text.
+// cellText returns v as a CSV cell. Strings are unquoted, nil is empty, and constants and durations
+// are numbers. A value whose parts have no columns is JSON. The simple kinds come first, because a
+// spreadsheet must not get JSON quotes around a number or a text.
 func cellText(v layout.Value) string {
 	switch k := v.Kind(); {
 	case v.IsNil():

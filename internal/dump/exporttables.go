@@ -16,15 +16,15 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file exports tables for other programs: a component becomes a table of flat columns, which
-// a format writes in batches, column by column.
+// This file exports tables for other programs. A component becomes a table of flat columns, and an
+// export format writes the table in batches, column by column.
 //
 //	value of a component ──▶ cellsOf: its parts ──▶ Cells.add: one or two cells for each part
-//	4096 rows, or a span ──▶ Rows ──▶ Table.Write of the format
+//	4096 rows, or a span ──▶ Rows ──▶ Table.Write of the export format
 //
-// A column is a field, or a facet of one. An entity has two columns (index and generation), a
-// constant is its name, and values without a table type (slices, maps) are JSON. The formats are
-// in another module, because their libraries are large: see format.go.
+// A column is a field, or a facet of a field. An entity has two columns (index and generation), a
+// constant is its name, and values without a table type (slices, maps) are JSON. The export formats
+// are in another module, because their libraries are large: see format.go.
 
 // tickColumn, indexColumn and generationColumn are the first columns of a table; a resource has
 // only tickColumn.
@@ -36,8 +36,8 @@ const (
 
 // tableColumns returns the columns of the table of c.
 //
-// Columns have the order of columnsOf, which Rows.add relies on. A name that is taken gets a
-// suffix _: a field may be called tick, or differ from another only in letter case.
+// Columns have the order of columnsOf, which Rows.add relies on. A name that another column has
+// gets the suffix _: a field may be called tick, or differ from another only in letter case.
 func tableColumns(c *inspect.Component) []Column {
 	columns := []Column{{Name: tickColumn, Kind: layout.Uint64}}
 	if !c.Resource {
@@ -63,7 +63,7 @@ func tableColumns(c *inspect.Component) []Column {
 		case t.Kind == layout.Entity && !pointer:
 			add(name+"."+indexColumn, layout.Uint32, true, facetIndex)
 			add(name+"."+generationColumn, layout.Uint32, true, facetGeneration)
-		// Constants come before the kinds, because a constant has the kind of its number.
+		// Check constants before kinds, because a constant has the kind of its number.
 		case len(t.Constants) > 0:
 			add(name, layout.String, pointer, facetName)
 		// Kinds below Complex64 are booleans, integers and floats.
@@ -88,8 +88,8 @@ func (r *Rows) clear() {
 	}
 }
 
-// add appends a row of the table of c: the encoded row of e. The parts of the value have the
-// order of columns; an entity fills two columns, facetIndex first.
+// add appends a row of the table of c: the encoded row of e. The parts of the value have the order
+// of columns. An entity fills two columns: first facetIndex, then the generation.
 func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.Entity, row []byte) error {
 	v, err := c.Layout.Value(row)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.En
 	return nil
 }
 
-// add appends the cell of v in a column.
+// add appends the cell of v to a column.
 //
 //	Bits    sign-extended integers, floats as those of a float64, booleans as 0 or 1
 //	Texts   names of constants, strings, JSON
@@ -122,12 +122,12 @@ func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.En
 //
 // Tables accept only UTF-8, so invalid bytes become U+FFFD.
 func (c *Cells) add(v layout.Value, column Column) {
-	if column.Nullable { // A null also fills Bits or Texts, so the rows stay aligned.
+	if column.Nullable { // A null also appends to Bits or Texts, so that the rows stay aligned.
 		c.Null = append(c.Null, v.IsNil() || column.facet >= facetIndex && v.Uint() == 0)
 	}
 	if v.Kind() == layout.Pointer && column.facet != facetJSON {
-		// A nil pointer fills the cell with the zero value.
-		var to layout.Value // The zero Value for a nil pointer.
+		// A nil pointer is encoded as the zero value.
+		var to layout.Value // Stays the zero Value for a nil pointer.
 		if !v.IsNil() {
 			to = v.Index(0)
 		}
@@ -159,7 +159,7 @@ func (c *Cells) add(v layout.Value, column Column) {
 	}
 }
 
-// inTables reports whether x writes tables for other programs.
+// inTables reports whether x exports tables.
 func (x *exporter) inTables() bool { return x.format == "parquet" || x.format == "sqlite" }
 
 // checkTables validates the flags for tables.
@@ -177,7 +177,7 @@ func (x *exporter) checkTables(c *call) error {
 	return nil
 }
 
-// find returns the format of x, or nil if the program was built without it, see [Main].
+// find returns the format of x, or nil if the program has no such format, see [Main].
 func (x *exporter) find(a *app) *Format {
 	for i := range a.formats {
 		if a.formats[i].Name == x.format {
@@ -187,14 +187,14 @@ func (x *exporter) find(a *app) *Format {
 	return nil
 }
 
-// tables writes tables of one state, or of the states of a range. Columns of one state are read
-// one after the other and are never held in full. A range moves one state from tick to tick.
+// tables writes tables of one state, or of the states of a range. For one state, columns are read
+// one after the other and never held in full. For a range, a cursor moves from tick to tick.
 //
-// Damage in a range is an error that leaves no output, because readers would mistake a table with
+// Damage in a range is an error, and the output is removed: readers would mistake a table with
 // missing rows for a complete one.
 func (x *exporter) tables(s *source) (err error) {
 	if len(s.args) < 2 {
-		return s.ask(x.at, func(st *inspect.State) error { // do may be called twice; see ask.
+		return s.ask(x.at, func(st *inspect.State) error { // ask may call this function twice.
 			return x.writing(s, outline(st), func(w *tableWriter) error { return w.state(st) })
 		})
 	}
@@ -223,7 +223,7 @@ func (x *exporter) tables(s *source) (err error) {
 }
 
 // writing creates the output and calls write to fill it. The components that the flags name must
-// be in im. After an error it removes the file or directory.
+// exist in im. After an error it removes the file or directory.
 func (x *exporter) writing(s *source, im state, write func(*tableWriter) error) error {
 	if _, err := s.components(im, x.components, true); err != nil {
 		return err
@@ -237,7 +237,7 @@ func (x *exporter) writing(s *source, im state, write func(*tableWriter) error) 
 	}
 	w := &tableWriter{exporter: x, source: s, to: to, begun: map[string]*begunTable{}}
 	err = write(w)
-	// Some systems can only remove a closed file. The first error is returned.
+	// Close first, because some systems can only remove a closed file. The first error is returned.
 	err = cmp.Or(err, system(to.Close()))
 	if err != nil {
 		err = cmp.Or(err, os.RemoveAll(x.out))
@@ -261,10 +261,10 @@ type begunTable struct {
 	rows    *Rows
 }
 
-// table returns the table of c, and begins it if needed. It returns nil if the flags do not
-// select c. Tables are begun when a component is first seen, so a component that a later tick
-// registers has one too. A table has the columns of one layout; a changed layout within a range
-// is an error.
+// table returns the table of c, and begins it if needed. It returns nil if the flags do not select
+// c. A table is begun at the first state with its component, so a component that a later tick
+// registers has a table too. The columns of a table have one layout; a changed layout within a
+// range is an error.
 func (w *tableWriter) table(im state, c *inspect.Component) (*begunTable, error) {
 	if len(w.exporter.components) > 0 && !slices.Contains(w.exporter.components, c.Name) {
 		return nil, nil
@@ -285,7 +285,7 @@ func (w *tableWriter) table(im state, c *inspect.Component) (*begunTable, error)
 	return t, nil
 }
 
-// write writes and clears rows. Formats keep none of them, so the buffer is reused.
+// write writes and clears rows. Formats do not store rows, so the buffer is reused.
 func (t *begunTable) write(rows *Rows) error {
 	if rows.N == 0 {
 		return nil
@@ -298,8 +298,8 @@ func (t *begunTable) write(rows *Rows) error {
 // tableRows is the number of rows in a batch.
 const tableRows = 4096
 
-// image adds the rows of a state that is in memory, in their order in the state. state adds them
-// ordered by index.
+// image adds the rows of a state that is in memory, in their order in the state. The method state
+// adds rows ordered by index.
 func (w *tableWriter) image(im state) error {
 	for _, c := range im.Components {
 		t, err := w.table(im, c)
@@ -313,14 +313,15 @@ func (w *tableWriter) image(im state) error {
 			e := ecs.Vacant
 			if !c.Resource {
 				if e = c.Entities[row]; e == ecs.Vacant || !im.IsAlive(e) {
-					// A gap, or a row of a dead entity in a component that does not rewind.
+					// The row is a gap, or belongs to a dead entity in a component that does not
+					// rewind.
 					continue
 				}
 			}
 			if err := t.rows.add(t.columns, im.Tick, c, e, c.Row(row)); err != nil {
 				return err
 			}
-			// Writing in batches keeps a second copy of the column out of memory.
+			// Writing in batches avoids a second copy of the column in memory.
 			if t.rows.N == tableRows {
 				if err := cmp.Or(w.ctx.Err(), t.write(t.rows)); err != nil {
 					return err
@@ -363,7 +364,7 @@ func (w *tableWriter) state(st *inspect.State) error {
 	return nil
 }
 
-// resource adds the row of a resource, unless the resource was registered and not saved yet.
+// resource adds the row of a resource, unless the resource was registered but not saved yet.
 func (t *begunTable) resource(st *inspect.State, im state, c *inspect.Component) error {
 	if c.Len() == 0 {
 		return nil
@@ -375,9 +376,9 @@ func (t *begunTable) resource(st *inspect.State, im state, c *inspect.Component)
 	return cmp.Or(err, t.write(t.rows))
 }
 
-// sweep adds the rows of a component, ordered by index. Several goroutines each convert a span to
-// rows, and one writes the results in order. A span has 4096 indices, so no further batching is
-// needed.
+// sweep adds the rows of a component, ordered by index. Several goroutines convert spans to rows,
+// and one goroutine writes the results in order. A span has 4096 indices, so it needs no further
+// batches.
 func (t *begunTable) sweep(ctx context.Context, st *inspect.State, im state, c *inspect.Component, wrote func(n int)) error {
 	return st.Sweep(ctx, 0, []*inspect.Component{c}, func() func(*inspect.Span) (any, error) {
 		return func(of *inspect.Span) (any, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stet-ecs/stet/internal/query"
 )
 
-// A trace shows the values of a plotter as counters of a trace viewer: the same path, expressions
-// and values. Ticks take the place of time.
+// A trace shows the values of a plotter as counters of a trace viewer. Path, expressions and values
+// are those of plot. In the trace, ticks are the time.
 //
 //	{"displayTimeUnit":"ms","traceEvents":[
 //
@@ -18,8 +18,8 @@ import (
 //	{"ph":"C","pid":1,"ts":7000,"name":"alive","args":{"value":12}},… tick 7: a counter changes
 //	]}
 //
-// Events are printed as they are found. Damage in the range is reported after the last event, and
-// the printed document is complete even then.
+// Events are printed as they are found. Damage in the range is reported after the last event. The
+// printed document is complete even if the range has damage.
 
 // checkTrace validates the flags for a trace.
 func (x *exporter) checkTrace(c *call) error {
@@ -32,17 +32,17 @@ func (x *exporter) checkTrace(c *call) error {
 	return nil
 }
 
-// tickMicros is the length of a tick in a trace: one millisecond, in microseconds.
+// tickMicros is the length of a tick in a trace, in microseconds: one millisecond.
 const tickMicros = 1000
 
 // trace prints the values of expressions over the ticks as counters, in the JSON trace format of
 // Chrome and Perfetto. A counter keeps its value until its next event, so only changes and the
 // last state have events.
 //
-// The format cannot end a counter, and a value must be a number. So a counter becomes 0 if its
-// expression has no number or is infinite. All counters become 0 where damage hides their values;
-// otherwise the old values would be drawn. A counter that never had a number has no event. Each
-// other counter has a last event at the last state, so its line is drawn to the end.
+// The format cannot end a counter, and each value must be a number. So a counter becomes 0 if its
+// expression has no number or is infinite. All counters become 0 where damage hides their values,
+// because the viewer would otherwise draw the old values. A counter that never had a number has no
+// event. Each other counter has an event at the last state, so its line is drawn to the end.
 func (x *exporter) trace(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(try("query", s.path, "--count"), "it has one state, and nothing to draw over time")
@@ -109,7 +109,7 @@ func (x *exporter) trace(s *source) (err error) {
 	return cmp.Or(err, p.failures(), p.unread)
 }
 
-// A counter is a counter of the trace, with its last event.
+// A counter is a counter of the trace, with the value of its last event.
 type counter struct {
 	name  string  // Encoded as JSON.
 	value float64 // NaN before the first event.
@@ -119,16 +119,16 @@ type counter struct {
 // begun reports whether c has an event.
 func (c *counter) begun() bool { return !math.IsNaN(c.value) }
 
-// print prints an event.
+// print prints an event of c.
 func (c *counter) print(a *app, tick uint64, value float64) {
 	c.tick, c.value = tick, value
 	b, _ := query.Marshal(value) // A finite number can always be marshalled.
 	a.Print(fmt.Sprintf(",\n"+`{"ph":"C","pid":1,"ts":%d,"name":%s,"args":{"value":%s}}`, tick*tickMicros, c.name, b))
 }
 
-// counters returns the expressions to draw and their names. Without --select, these are the
-// number of living entities in im, the last state, and the number of entities with each
-// component. Names must differ, because events with equal names are one counter.
+// counters returns the expressions to draw and their names. The default, without --select, is the
+// number of living entities in im, the last state, and the number of entities with each component.
+// Names must differ, because the viewer merges events with equal names into one counter.
 func (x *exporter) counters(im state) (texts, names []string, err error) {
 	for _, selected := range x.selected {
 		text, name := query.SplitName(selected)

@@ -16,16 +16,16 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Every error ends here as a failure: an exit status, a message, and the next command to try.
+// Every error becomes a failure: an exit status, a message, and the next command to try.
 //
 //	error of package inspect ──▶ classify or opening: by the errors that it wraps
 //	wrong command line       ──▶ misused: suggests the help of the command
 //	failure                  ──▶ report: lines on standard error, or with --json one line of JSON
 //
-// Programs read exit statuses, so a status means the same for every command. classify returns a
-// failure unchanged, so the code closest to the error sets its status.
+// Programs read exit statuses, so a status has the same meaning for every command. classify returns
+// a failure unchanged, so the code closest to the error sets its status.
 
-// pageSize divides the size of every save. A file of another size never was a save.
+// pageSize divides the size of every save. A file of another size is not a complete save.
 const pageSize = 4 << 10
 
 // Exit statuses of the process. Scripts rely on these numbers, so the order is fixed.
@@ -57,7 +57,7 @@ func exitsText() string {
 	return b.String()
 }
 
-// A failure ends the program.
+// A failure is an error that ends the program with an exit status.
 type failure struct {
 	code int
 	err  error
@@ -73,7 +73,7 @@ func fail(code int, next, format string, args ...any) *failure {
 	return &failure{code: code, err: fmt.Errorf(format, args...), next: next}
 }
 
-// system returns err as a failure of the operating system; nil stays nil. The result type is
+// system returns err as a failure of the operating system, or nil if err is nil. The result type is
 // error, because a nil *failure in an error is not nil.
 func system(err error) error {
 	if err == nil {
@@ -82,16 +82,16 @@ func system(err error) error {
 	return &failure{code: exitSystem, err: err}
 }
 
-// errDiffer gives diff the exit status of different states. It is not reported, because the
+// errDiffer gives diff its exit status for states that differ. It is not reported, because the
 // differences are printed already.
 var errDiffer = errors.New("the states differ")
 
-// classify returns an error of reading path as a failure, with the exit status of its kind and
-// the command to try next. Damage takes precedence over not found, because the missing thing may
-// be in the damaged part.
+// classify returns an error of reading path as a failure, with the exit status of its kind and the
+// command to try next. Damage takes precedence over not found, because the missing thing may be in
+// the damaged part.
 //
-// The first matching case decides what an error with several causes counts as. All other errors
-// are errors of the system.
+// An error with several causes is classified by the first matching case. All other errors are
+// errors of the operating system.
 func classify(path string, err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
@@ -123,16 +123,16 @@ func classify(path string, err error) *failure {
 	return f
 }
 
-// damaged reports whether err is damage in a store, so that the rest can still be read. A foreign
-// file in the place of a file of the store counts as damage.
+// damaged reports whether err is damage in a store, so that undamaged data can still be read. A
+// foreign file under the name of a file of the store counts as damage.
 func damaged(err error) bool {
 	return errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrForeign)
 }
 
 // opening returns an error of opening path as a failure. It distinguishes a path that is no store
 // or save from a damaged one. A directory without snapshots and journal was probably named by
-// mistake, so no repair is suggested. A file with the size of a save may be a save that lost its
-// beginning; then verify reports whether recover finds pages in it.
+// mistake, so no repair is suggested. A file with the size of a save may be a save without its
+// beginning. The error then suggests verify, which reports whether recover finds pages in the file.
 func opening(path string, err error) *failure {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -141,7 +141,7 @@ func opening(path string, err error) *failure {
 		return fail(exitNotFound, "", "%s: not a store: it holds no snapshots and no journal", path)
 	case errors.Is(err, persist.ErrForeign):
 		f := fail(exitNotFound, "", "%s: not a store and not a save", path)
-		// It may have been a save.
+		// The file may be a damaged save.
 		if info, err := os.Stat(path); err == nil && info.Size() > 0 && info.Size()%pageSize == 0 {
 			f.next = try("verify", path)
 		}
@@ -161,9 +161,9 @@ type errorDoc struct {
 	} `json:"error"`
 }
 
-// note prints a message that is no result to standard error. With --json it prints nothing,
-// because standard error then has only errors. It ends the progress bar first, which uses the
-// same line.
+// note prints a message that is not part of the result to standard error. With --json it prints
+// nothing, because standard error then contains only errors. It first ends the progress bar, which
+// uses the same line.
 func (a *app) note(format string, args ...any) {
 	if !a.json {
 		a.bar.End()
@@ -172,7 +172,7 @@ func (a *app) note(format string, args ...any) {
 }
 
 // report prints f to standard error: the message, then the commands to try. With --json it prints
-// one line, with the first of the commands.
+// one line of JSON with the first of the commands.
 func (a *app) report(f *failure) {
 	if f.code == exitProblem && errors.Is(f, errDiffer) {
 		return // The differences are printed already.
@@ -194,7 +194,7 @@ func (a *app) report(f *failure) {
 	}
 }
 
-// lines returns the message of f, then the commands to try.
+// lines returns the message of f, then the commands to try, one per line.
 func (f *failure) lines() []string {
 	lines := strings.Split(f.Error(), "\n")
 	for line := range strings.SplitSeq(f.next, "\n") {
@@ -215,8 +215,9 @@ func try(name string, args ...string) string {
 	return line
 }
 
-// pointedOut adds the expression and a mark below the position of err, if err has one. The mark
-// is placed by terminal columns; some characters take two columns and some none.
+// pointedOut adds the expression and a mark below the position of err, if err has a position. The
+// column of the mark is the terminal column, because some characters take two columns and some
+// none.
 //
 //	no field "Z" …
 //	    Position.Z > 3
