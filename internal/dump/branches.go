@@ -173,7 +173,7 @@ type markDoc struct {
 	Tick    uint64    `json:"tick"`
 	Seq     uint64    `json:"record"`
 	Time    time.Time `json:"time"`
-	Branch  string    `json:"branch"` // Name of the branch with the tick, as in branchDoc.
+	Branch  string    `json:"branch"`  // Name of the branch with the tick, as in branchDoc.
 	Rewound bool      `json:"rewound"` // True if the newest state does not descend from this tick.
 }
 

@@ -42,7 +42,7 @@ type cutter struct {
 	*json.Decoder
 	out   bytes.Buffer
 	left  map[string]int // Number of things left out, by place.
-	where []string // Places with something left out, in order of occurrence.
+	where []string       // Places with something left out, in order of occurrence.
 	// Sentences about what the command left out because of its limit.
 	limits []string
 }

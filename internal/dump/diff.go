@@ -25,7 +25,7 @@ import (
 
 // diffDoc is what diff --json prints.
 type diffDoc struct {
-	*firstDoc // Set with --first; the only members if no tick differs.
+	*firstDoc             // Set with --first; the only members if no tick differs.
 	Old       diffSideDoc `json:"old"`
 	New       diffSideDoc `json:"new"`
 	Same      bool        `json:"same"`
@@ -50,7 +50,7 @@ type diffSideDoc struct {
 type typeDifference struct {
 	Component string `json:"component"`
 	Field     string `json:"field,omitempty"` // Path of the field, or "" for the component.
-	Old       string `json:"old,omitempty"` // Missing if the old state lacks the field.
+	Old       string `json:"old,omitempty"`   // Missing if the old state lacks the field.
 	New       string `json:"new,omitempty"`
 }
 

@@ -15,12 +15,12 @@ import (
 )
 
 // This file parses arguments that name an entity, a component of an entity, or a field. It also
-// creates the error for an entity that is not alive. Users often look up an entity from a log, so
+// creates the error for an entity that is not alive. Users often look up an entity from a log. So
 // the error names the tick of its death and a command that shows its last state.
 
-// entity parses an ENTITY of the command line. For an index alone, it returns the living entity
-// with that index in the state of record seq, and prints a note with the entity's name. If the
-// index has no living entity, the error describes the last entity with the index.
+// entity parses an ENTITY of the command line. An index alone means the living entity with that
+// index in the state of record seq; entity prints a note with its name. If the index has no living
+// entity, the error describes the last entity with the index.
 func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 	index, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
