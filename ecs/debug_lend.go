@@ -10,36 +10,36 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// In a debug build, a storage moves its values before an entity is added or removed, if the
-// program has pointers to values. A later write through such a pointer goes to the old memory,
-// and the next boundary detects it:
+// The program may have pointers to values of a storage. In a debug build, the storage then moves
+// its values before an entity is added or removed. A later write through an old pointer goes to the
+// old memory, and the next boundary detects the write:
 //
 //	p := s.Mut(a)     old | a | b |     p points here
 //	s.Set(c, v)       new | a | b | c |
-//	p.X = 1           old | A | b |     differs from its copy
+//	p.X = 1           old | A | b |     old memory has changed
 //
 // In other builds, the write is lost if the storage grew. If another entity's component moved
 // into the row, the write changes that component.
 
-// A lending records which pointers to a set the program has.
+// A lending records whether the program has pointers to values of a set.
 type lending struct {
-	out   bool   // The program has pointers taken since the values moved last.
-	watch func() // Watches the memory that has the values now.
+	out   bool   // The program took a pointer after the last move of the values.
+	watch func() // Starts to watch the current memory of the values.
 	move  func() // Moves the values to new memory.
 	size  int    // Size of a value in bytes.
 }
 
-// An oldPlace is former memory of the values of a storage, to which the program had pointers.
+// An oldPlace is former memory of a storage's values. The program may still have pointers to it.
 type oldPlace struct {
 	s        *set
 	entities []Entity
-	stray    func() int // The first row that was written since, or -1.
-	pointers bool       // The values keep other memory from garbage collection.
+	stray    func() int // Returns the first row written after the values moved, or -1.
+	pointers bool       // The values contain pointers, so watching them keeps other memory alive.
 }
 
 const (
-	maxOldPlaces = 32      // Maximum number of watched old memory blocks in a world.
-	maxMoved     = 4 << 20 // Maximum number of bytes moved between two boundaries.
+	maxOldPlaces = 32      // Maximum number of watched memory blocks in a world.
+	maxMoved     = 4 << 20 // Maximum number of bytes moved in a span.
 )
 
 func (s *Storage[T]) initLending() {
@@ -73,7 +73,7 @@ func differing(a, b []byte, size int) int {
 // lend records that the program gets pointers to values of s.
 func (s *set) lend() { s.lent.out = true }
 
-// lendWritten records that the program gets pointers to the columns that a loop writes.
+// lendWritten records that the program gets pointers to rows of the columns that a loop writes.
 func lendWritten(columns []joinedColumn) {
 	for _, m := range columns {
 		if m.write {
@@ -82,7 +82,7 @@ func lendWritten(columns []joinedColumn) {
 	}
 }
 
-// outgrow runs before the values of s move to a larger array.
+// outgrow runs before a larger array replaces the memory of the values of s.
 func (s *set) outgrow() {
 	if s.lent.out && s.lent.size > 0 {
 		s.lent.watch()
@@ -91,7 +91,7 @@ func (s *set) outgrow() {
 }
 
 // displace runs before an entity is added to s, removed or moved. The rows of an Indexed storage
-// stay in place as long as it does not grow.
+// move only when the storage grows, so displace ignores them.
 func (s *set) displace() {
 	if s.kind == Indexed {
 		return
@@ -101,12 +101,13 @@ func (s *set) displace() {
 		w.guards.moved += bytes
 		s.lent.watch()
 		s.lent.move()
-		w.changes++ // Loops compute the addresses of their rows again.
+		w.changes++ // Running loops must compute the addresses of their rows again.
 	}
 	s.lent.out = false
 }
 
-// watchOld adds p to the watched places.
+// watchOld adds p to the watched memory blocks. It verifies and drops the oldest block if there are
+// too many.
 func (w *World) watchOld(p *oldPlace) {
 	if len(w.guards.old) == maxOldPlaces {
 		oldest := w.guards.old[0]
@@ -116,7 +117,7 @@ func (w *World) watchOld(p *oldPlace) {
 	w.guards.old = append(w.guards.old, p)
 }
 
-// verifyOld panics if the program wrote to former memory of values.
+// verifyOld panics if the program wrote to a watched memory block.
 func (w *World) verifyOld() {
 	w.guards.moved = 0
 	for i, p := range w.guards.old {

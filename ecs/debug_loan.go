@@ -10,31 +10,31 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// In a debug build, the slices of entities that a world returns are copies. The world overwrites
-// the entries of entities that have moved or are destroyed:
+// In a debug build, the slices of entities that a world returns are copies. If an entity moves or
+// is destroyed, the world overwrites its entry in these copies:
 //
 //	for _, e := range w.Entities() {    | 0 | 1 | 2 | 3 |
-//		w.Destroy(e)                    | - | 1 | 2 | - |    3 has moved into the place of 0
-//	}                                   | - | - | - | - |    2 into that of 1: next comes a panic
+//		w.Destroy(e)                    | - | 1 | 2 | - |    3 moves to the row of 0
+//	}                                   | - | - | - | - |    2 moves to the row of 1; then a panic
 //
-// In other builds the loop continues with entities that are destroyed already, and leaves half of
-// the entities alive.
+// In other builds the loop visits entities that are already destroyed, and leaves half of the
+// entities alive.
 
-// A loan is a copy that the world returned.
+// A loan is a slice of entities that the world returned to the program.
 type loan struct {
-	t    *track.Tracker        // Has the present number of rows.
-	c    *track.Column[Entity] // Has the present rows.
+	t    *track.Tracker        // Has the current number of rows.
+	c    *track.Column[Entity] // Has the current rows.
 	rows []Entity              // The slice that the program has.
 	was  []Entity              // The expected content of rows.
 }
 
-// struckOut replaces, in a loan, an entity that has moved or is destroyed. No entity has its
+// struckOut replaces the entry of an entity that has moved or is destroyed. No entity has this
 // index.
 const struckOut = Vacant - 1<<32
 
 const maxLoans = 8
 
-// loan returns a copy of the rows of c. t has their number.
+// loan returns a copy of the rows of c. t has the number of rows.
 func (w *World) loan(t *track.Tracker, c *track.Column[Entity]) []Entity {
 	rows := c.Live[:t.N:t.N]
 	for _, l := range w.guards.loans {
@@ -50,7 +50,7 @@ func (w *World) loan(t *track.Tracker, c *track.Column[Entity]) []Entity {
 	return l.rows
 }
 
-// spoil overwrites the entries of entities that have moved or are destroyed.
+// spoil overwrites the entries of entities that have moved or are destroyed, in all loans.
 func (w *World) spoil() {
 	for _, l := range w.guards.loans {
 		for i, e := range l.was {
@@ -61,7 +61,7 @@ func (w *World) spoil() {
 	}
 }
 
-// verifyLoans panics if the program wrote to a returned slice.
+// verifyLoans panics if the program wrote to a slice of entities that the world returned.
 func (w *World) verifyLoans() {
 	for _, l := range w.guards.loans {
 		for i, e := range l.was {
@@ -72,7 +72,7 @@ func (w *World) verifyLoans() {
 	}
 }
 
-// nameOf returns the name of the storage whose entities are c, or "registry".
+// nameOf returns the name of the storage whose entities are in c, or "registry".
 func (w *World) nameOf(c *track.Column[Entity]) string {
 	for i, s := range w.sets {
 		if &s.dense == c {

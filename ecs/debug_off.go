@@ -9,8 +9,8 @@ import "github.com/stet-ecs/stet/ecs/internal/track"
 const debug = false
 
 type (
-	guards  struct{} //nolint:unused // Of a debug build.
-	lending struct{} //nolint:unused // Of a debug build.
+	guards  struct{} //nolint:unused // Used only in a debug build.
+	lending struct{} //nolint:unused // Used only in a debug build.
 )
 
 func (s *Storage[T]) initLending() {}

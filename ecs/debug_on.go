@@ -11,65 +11,65 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// In a build with the tag stetdebug, a world detects writes that it did not track. Such a write
-// goes through a component returned for reading, or through memory that a copy shares. Or it goes
-// through a pointer or slice from before the last boundary or index lookup. The write would be
-// neither restored nor journaled.
+// In a build with the tag stetdebug, a world detects writes that it did not track. The program may
+// write to a component that it got for reading, or to memory that a copy shares. It may also write
+// through a pointer or slice that it took before the last boundary or index lookup. Neither a
+// restore nor a journal would include such a write.
 //
 //	boundary           boundary
 //	| ----- a span ----- |
-//	remember   |         verify: a row that a frame protects and that has no mark in the span
-//	           |                 is unchanged
-//	           saved: a row is unchanged before its first write
+//	remember   |         verify: panics if a row that a frame protects differs, unless the row
+//	           |                 has a mark of this span
+//	           saved: panics if a row differs before its first write
 //
 // A debug world also checks that each Clone returns a deep copy.
 //
-// It encodes every row at every boundary. Rows that no frame protects and no index covers may be
-// written freely. Values that cannot be encoded are not checked.
+// A debug world encodes every row at every boundary. The program may write rows that no frame
+// protects and no index covers. Values that cannot be encoded are not checked.
 const debug = true
 
-// A guard has the protected rows of a column as they were when the span began.
+// A guard has a copy of the protected rows of a column, made at the start of the span.
 type guard struct {
 	rows    []byte // Canonical bytes of the rows.
 	ends    []int  // End of each row in rows.
 	n       int
-	saved   int // Number of rows that a frame saves. The other rows are covered by indexes.
+	saved   int // Number of rows that a frame protects. Only indexes need the later rows.
 	scratch []byte
 
-	pointed    uint32 // This row may be written, because an index reads it again.
-	pointedAll bool   // All rows may be written.
+	pointed    uint32 // The program may write this row, because an index reads it again.
+	pointedAll bool   // The program may write all rows, for the same reason.
 }
 
-// mayBeWritten reports whether row may be written without a mark.
+// mayBeWritten reports whether the program may write row without a mark.
 func (g *guard) mayBeWritten(row int) bool { return g.pointedAll || row == int(g.pointed) }
 
-// guards are the extra state of a world in a debug build.
+// guards are the additional state of a world in a debug build.
 type guards struct {
 	columns map[*track.Log]*guard
 	loans   []*loan
-	begun   *step // The step in which the world was created or loaded, if any.
-	stepped *step // The step that runs on the world, if any.
+	begun   *step // The step in which the world was created or loaded, or nil.
+	stepped *step // The step that runs on the world, or nil.
 
-	old   []*oldPlace // Former memory of values, to which the program had pointers.
-	moved int         // Number of bytes moved because of pointers since the last boundary.
+	old   []*oldPlace // Former memory of values, to which the program may have pointers.
+	moved int         // Number of bytes that displace moved since the last boundary.
 
-	following string // The component whose index runs its key function, or "".
+	following string // Name of the component whose index runs its key function, or "".
 }
 
 func (s *Storage[T]) values() *track.Log  { return &s.data.Log }
 func (r *Resource[T]) values() *track.Log { return &r.data.Log }
 
-// guardedRows is a column with the functions to check its rows.
+// guardedRows are a column and the functions that check its rows.
 type guardedRows struct {
 	log *track.Log
 	*guard
 	tracker *track.Tracker
 	append  func(dst []byte, lo, hi int) []byte // Encodes rows.
-	next    func(src []byte) (row, rest []byte) // Cuts off the first row.
-	what    func(row int) string                // Describes a row.
+	next    func(src []byte) (row, rest []byte) // Splits off the first row.
+	what    func(row int) string                // Describes a row for an error.
 }
 
-// verify panics if the program wrote a protected row in the ending span without a mark.
+// verify panics if the program wrote a protected row in the current span without a mark.
 func (w *World) verify() {
 	w.verifyLoans()
 	w.verifyOld()
@@ -88,7 +88,7 @@ func (w *World) panicOfStray(what string) {
 		"and take pointers and slices again after Checkpoint, Commit, Restore, Release, Seek and a look-up in an index", what, w.tick))
 }
 
-// stray returns a row that was written in span without a mark, or -1.
+// stray returns a row that changed in span and has no mark, or -1.
 func (c *guardedRows) stray(span uint64) int {
 	g := c.guard
 	g.scratch = c.append(g.scratch[:0], 0, g.n)
@@ -107,7 +107,7 @@ func (c *guardedRows) stray(span uint64) int {
 	return -1
 }
 
-// saved panics if one of rows [lo, hi), which the world saves now, was written before.
+// saved runs when the world saves rows [lo, hi). It panics if a row changed before the save.
 func (w *World) saved(c guardedRows, lo, hi int) {
 	for row := lo; row < min(hi, c.n, c.guard.saved); row++ {
 		from := 0
@@ -123,7 +123,7 @@ func (w *World) saved(c guardedRows, lo, hi int) {
 	}
 }
 
-// checkedClone is clone, but panics if the result is no deep copy.
+// checkedClone returns a function that calls clone, and panics if the result is not a deep copy.
 func checkedClone[T any](clone func(T) T, name string) func(T) T {
 	if clone == nil {
 		return nil
@@ -137,7 +137,7 @@ func checkedClone[T any](clone func(T) T, name string) func(T) T {
 	}
 }
 
-// remember copies the protected rows at the beginning of a span.
+// remember copies the protected rows of all columns at the start of a span.
 func (w *World) remember() {
 	w.eachGuarded(w.rememberRows)
 }
@@ -152,16 +152,17 @@ func (w *World) rememberRows(c guardedRows) {
 		_, rest = c.next(rest)
 		g.ends = append(g.ends, len(g.rows)-len(rest))
 	}
-	if len(g.ends) < g.n { // The rows have no bytes.
+	if len(g.ends) < g.n { // The encoded rows have a size of 0.
 		g.n = 0
 	}
 }
 
-// verifyOf is verify for the rows of t alone.
+// verifyOf is verify for only the rows of t.
 func (w *World) verifyOf(t *track.Tracker) { w.guardedOf(t, w.verifyRows) }
 
-// rememberOf is remember for the rows of t alone, after an index lookup. The program may still
-// write the row to which it last took a pointer. If all is set, it may write all rows.
+// rememberOf is remember for only the rows of t, after an index lookup. pointed is the row to which
+// the program last took a pointer, and may still be written. If all is true, the program may write
+// all rows.
 func (w *World) rememberOf(t *track.Tracker, pointed uint32, all bool) {
 	w.guardedOf(t, func(c guardedRows) {
 		w.rememberRows(c)
@@ -221,7 +222,7 @@ func guardedValues(s AnyStorage, what func(row int) string) guardedRows {
 		}
 		row, rest, err := s.about().layout.Next(src)
 		if err != nil {
-			panic(err) // Unreachable: AppendRows wrote the row.
+			panic(err) // Unreachable, because AppendRows wrote the row.
 		}
 		return row, rest
 	}

@@ -12,29 +12,29 @@ import (
 	"sync/atomic"
 )
 
-// In a debug build, a system of a [Stepper] panics if it writes a world other than the one it was
-// given. Most likely it uses storages or queries of that other world: the program began with that
-// world, and now steps a clone.
+// In a debug build, a system of a [Stepper] panics if it writes another world than the one that the
+// Stepper passes to it. Most likely the program created its storages and queries for a first world,
+// and now runs the Stepper on a clone.
 //
-// A system may write worlds that were created or loaded in its step, for example a clone in which
-// it looks ahead.
+// A system may write worlds that were created or loaded during its step, such as a clone that
+// simulates future ticks.
 
-// A step is a running system.
+// A step is a call of a system.
 type step struct {
 	w      *World
 	system string
-	outer  *step // The enclosing step of the same world.
-	waits  bool  // Another step runs inside this one.
+	outer  *step // The enclosing step on the same world.
+	waits  bool  // A nested step is running.
 }
 
-// stepsByGoroutine has the running steps of each goroutine, the innermost last.
+// stepsByGoroutine has the running steps of each goroutine. The innermost step is the last one.
 var stepsByGoroutine struct {
 	n  atomic.Int64
 	mu sync.Mutex
 	by map[uint64][]*step
 }
 
-// stepping records that system runs on w, until the caller calls end.
+// stepping records that system runs on w. The caller calls end when the system returns.
 func (w *World) stepping(system string) (end func()) {
 	g := goroutine()
 	s := &step{w: w, system: system, outer: w.guards.stepped}
@@ -64,7 +64,7 @@ func (w *World) stepping(system string) (end func()) {
 	}
 }
 
-// runningSteps returns the steps that this goroutine runs, the innermost last.
+// runningSteps returns the running steps of this goroutine. The innermost step is the last one.
 func runningSteps() []*step {
 	if stepsByGoroutine.n.Load() == 0 {
 		return nil
@@ -74,14 +74,15 @@ func runningSteps() []*step {
 	return slices.Clone(stepsByGoroutine.by[goroutine()])
 }
 
-// noteCreated records that w was created or loaded.
+// noteCreated records that w was created or loaded, by the innermost running step if any.
 func (w *World) noteCreated() {
 	if s := runningSteps(); len(s) > 0 {
 		w.guards.begun = s[len(s)-1]
 	}
 }
 
-// refusesStep returns the refusal of a write of w by another world's system, or nil.
+// refusesStep returns a refusal if a system of another world's step writes w. Otherwise it returns
+// nil.
 func (w *World) refusesStep() *refusal {
 	if s := w.guards.stepped; stepsByGoroutine.n.Load() == 0 || s != nil && !s.waits {
 		return nil
@@ -97,13 +98,13 @@ func (w *World) refusesStep() *refusal {
 	return nil
 }
 
-// goroutine returns the number of the calling goroutine.
+// goroutine returns the id of the calling goroutine.
 func goroutine() uint64 {
 	var text [64]byte
 	fields := bytes.Fields(text[:runtime.Stack(text[:], false)])
 	n, err := strconv.ParseUint(string(fields[1]), 10, 64)
 	if err != nil {
-		panic(err) // Unreachable: "goroutine 12 [running]".
+		panic(err) // Unreachable, because the text begins with "goroutine 12 [running]".
 	}
 	return n
 }

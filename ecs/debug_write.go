@@ -8,15 +8,15 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// In a debug build, each write first checks whether the program may write the world now. It must
-// not write in the body of ParallelRuns, because several goroutines would write marks and logs at
-// the same time. It must not write in the key function of an index, nor in a system of another
-// world's step.
+// In a debug build, each write first checks whether the program may write the world now. The body
+// of ParallelRuns must not write, because several goroutines would write marks and logs at the same
+// time. The key function of an index must not write, and neither must a system of another world's
+// step.
 
-// A refusal says why a write is refused, and how to correct the program.
+// A refusal is the reason why a write is an error, and how to correct the program.
 type refusal struct{ reason, repair string }
 
-// refuses returns the refusal of a write of w now, or nil.
+// refuses returns the reason why a write of w is an error now, or nil.
 func (w *World) refuses() *refusal {
 	switch {
 	case w.parallel:
@@ -61,7 +61,7 @@ func (r *Resource[T]) mustBeWritable() {
 	}
 }
 
-// following records that an index of s runs its key function, until the caller calls end.
+// following records that an index of s runs its key function. The caller calls end afterwards.
 func (s *set) following() (end func()) {
 	s.w.guards.following = s.w.nameOf(&s.dense)
 	return func() { s.w.guards.following = "" }

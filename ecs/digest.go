@@ -7,15 +7,15 @@ import (
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
-// A Digest is a 64-bit hash (xxh3) of a world or of a part of it. Equal worlds have equal
-// digests.
+// A Digest is a 64-bit hash (xxh3) of a world, or of its registry, a storage or a resource. Equal
+// worlds have equal digests.
 type Digest uint64
 
 // String returns d as 16 hexadecimal digits.
 func (d Digest) String() string { return fmt.Sprintf("%016x", uint64(d)) }
 
-// Digests are the digests of a world and of its parts. They show in which parts two worlds
-// differ.
+// Digests are the digests of a world and of its registry, storages and resources. They show where
+// two worlds differ.
 type Digests struct {
 	World    Digest
 	Registry Digest // Alive, free and retired entities, in order.
@@ -35,8 +35,8 @@ type StorageDigest struct {
 // The cost is O(rows).
 func (w *World) Digest() Digest { return w.Digests(nil).World }
 
-// Digests returns the digest of w, and of each storage and resource for which keep returns true.
-// A nil keep selects all.
+// Digests returns the digest of w, and of each storage and resource for which keep returns true. If
+// keep is nil, it returns the digests of all.
 func (w *World) Digests(keep func(raw.Storage) bool) Digests {
 	var h digest.Hasher
 	var parts []digest.Part

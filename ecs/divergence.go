@@ -12,28 +12,29 @@ const (
 	inSeek   = "Seek"
 )
 
-// A Divergence is the error of a [SyncTest]: a tick had a different result when it was run again.
-// The fields say where the first difference is.
+// A Divergence is the error of a [SyncTest]: a tick had a different result when it was run a second
+// time. The fields describe the first difference.
 //
 // First and Again are the two worlds at the end of the tick, for comparing or saving.
-// persist.SaveDivergence writes them for ecsdump diff. In both worlds, all systems have run,
-// including those after the named one.
+// persist.SaveDivergence writes them to files for ecsdump diff. In both worlds all systems have
+// run, including those after System.
 type Divergence struct {
 	Tick uint64
 
 	// System is the first system after which the worlds differ.
 	//
-	// "Commit" means that all systems had the same results, and a hook or a group did not.
+	// "Commit" means that all systems had the same results, but a hook or a group had different
+	// results.
 	//
-	// "Seek" means that going back did not restore the tick, because the program wrote without
-	// the world's knowledge. Such a write goes through Read or through an invalid pointer. A
-	// build with the tag stetdebug finds it.
+	// "Seek" means that seeking back did not restore the state. The program has written without the
+	// world's knowledge, for example through Read or through an invalid pointer. A build with the
+	// tag stetdebug finds such a write.
 	System string
 
 	// The first storage or resource that differs, or "" for the registry of entities.
 	Storage string
 
-	// Digests of that storage after that system; 0 if the storage is empty.
+	// Digests of that storage after System has run, or 0 if the storage is empty.
 	FirstDigest, AgainDigest Digest
 	First, Again             *World
 }

@@ -14,13 +14,13 @@ import (
 // moves forward, a stale Entity never equals a live one. The zero Entity is never alive.
 //
 // A rollback restores the registry, so the world then creates the same entities again. Entities
-// inside components are restored too. But an Entity that was kept outside the world, or in a
-// NoRewind component, may afterwards identify another object. [World.Restores] tells whether the
-// world was restored in the meantime. [World.CreateAt] recreates a given entity on purpose.
+// inside components are restored too. But an Entity stored outside the world, or in a NoRewind
+// component, may afterwards identify another object. [World.Restores] reports whether the world was
+// restored in the meantime. [World.CreateAt] recreates a given entity on purpose.
 type Entity uint64
 
-// NewEntity returns the entity with this index and generation. It need not be alive in any world;
-// [World.Alive] tells.
+// NewEntity returns the entity with this index and generation. The entity need not be alive in any
+// world; see [World.Alive].
 func NewEntity(index, generation uint32) Entity {
 	return Entity(generation)<<32 | Entity(index)
 }
@@ -40,8 +40,8 @@ func ParseEntity(s string) (Entity, error) {
 // an index.
 func (e Entity) Index() uint32 { return uint32(e) }
 
-// Generation returns how many times the index of e had been given out when e was created,
-// including e itself. [World.CreateAt] can skip generations.
+// Generation returns how many entities with the index of e had been created when e was created,
+// including e. [World.CreateAt] can skip generations.
 func (e Entity) Generation() uint32 { return uint32(e >> 32) }
 
 // String returns e as index, "v", generation: "12v3".

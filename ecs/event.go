@@ -62,19 +62,19 @@ func (q *eventQueue[T]) clear() { *q = eventQueue[T]{Last: []T{}, Now: []T{}} }
 // idle reports whether the queue is empty.
 func (q *eventQueue[T]) idle() bool { return q.held() == 0 }
 
-// endTick removes the events of the last tick and makes those of this tick the last ones. If keep
-// is false, it removes both.
+// endTick removes the events of the last tick. The events of this tick become those of the last
+// tick. If keep is false, endTick removes all events.
 func (q *eventQueue[T]) endTick(keep bool) {
-	clear(q.Last) // Release memory that the events refer to.
+	clear(q.Last) // Release the memory that the removed events refer to.
 	if q.Last, q.Now = q.Now, q.Last[:0]; !keep {
 		clear(q.Last)
 		q.Last = q.Last[:0]
 	}
 }
 
-// RegisterEvent adds events of type T to w. They are a resource with the name of T, unless c
-// gives another name; the rules are those of [Register]. Of the [Component], RegisterEvent uses
-// the name, former names, dropped fields, Clone, NoRewind and NoPersist.
+// RegisterEvent adds events of type T to w. They are a resource with the name of T, or with the
+// name in c; the rules are those of [Register]. RegisterEvent uses only these fields of the
+// [Component]: Name, FormerNames, Dropped, Clone, NoRewind and NoPersist.
 func RegisterEvent[T any](w *World, c ...Component[T]) (*Events[T], error) {
 	said := optional(c)
 	queue := Component[eventQueue[T]]{
@@ -108,7 +108,7 @@ func (e *Events[T]) In(w *World) *Events[T] {
 	return nil
 }
 
-// Send appends an event. Slices, maps and pointers in v belong to the world from then on.
+// Send appends an event. From then on, slices, maps and pointers in v belong to the world.
 func (e *Events[T]) Send(v T) {
 	q := e.queue.Mut()
 	q.Now = append(q.Now, v)
@@ -209,8 +209,8 @@ func (r *EventReader[T]) Len() int {
 	return int(min(q.Sent-min(r.next.Get(), q.Sent), uint64(q.held())))
 }
 
-// Missed returns the number of events that were removed before r read them, since the last event
-// that r read. When r reads another event, Missed returns to 0.
+// Missed returns the number of events that were removed unread since r last read an event. When r
+// reads another event, Missed becomes 0 again.
 func (r *EventReader[T]) Missed() uint64 {
 	q := r.events.queue.Read()
 	return q.first() - min(q.first(), r.next.Get())

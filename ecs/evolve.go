@@ -23,14 +23,14 @@ import (
 //		ecs.Migrate(1, func(old speedV1) Speed { … }),
 //	}})
 //
-// Before f, stored values are converted to From by name. After f, To is converted by name to the
-// input of the next migration, or to the component. Fields that the target type lacks are lost;
-// see Component.Dropped. From may also be [layout.Value]: f then receives the stored row
+// The world converts stored values to From by name, and then calls f. It converts each result by
+// name to the input of the next migration, or to the component. Fields that the target type lacks
+// are lost; see Component.Dropped. From may also be [layout.Value]: f then receives the stored row
 // unconverted.
 //
 // f is called for each row that belongs to an entity, in dense order. Its result must depend only
-// on its argument. f is not called for the gaps of an [Indexed] storage, which get the present
-// default.
+// on its argument. f is not called for the gaps of an [Indexed] storage. Gaps get the component's
+// current default.
 func Migrate[From, To any](from uint32, f func(From) To) Migration {
 	m := Migration{from: from}
 	target, err := layout.NewCodec(reflect.TypeFor[To]())
@@ -68,11 +68,11 @@ func Migrate[From, To any](from uint32, f func(From) To) Migration {
 	return m
 }
 
-// An evolution describes the former versions of a component or resource.
+// An evolution describes the former versions of a component or resource, as the program gave them.
 type evolution struct {
 	version    uint32
-	former     []string    // Names, the latest first; nil if the program gave none.
-	dropped    []string    // Stored fields that may be lost.
+	former     []string    // Former names, the latest first; nil if there are none.
+	dropped    []string    // Stored fields that the program allows a load to drop.
 	migrations []Migration // Sorted by version.
 }
 
@@ -86,8 +86,9 @@ func (e *evolution) past() *evolution {
 	return e
 }
 
-// storedAs returns the stored name of s: its own name, or the first former name for which has
-// returns true. has reports whether the stored data has a name.
+// storedAs returns the name under which the data of s is stored. It is the name of s, or else the
+// first former name. has reports whether the stored data has a name; storedAs returns only names
+// for which it does.
 func (s *spec) storedAs(has func(name string) bool) (name string, ok bool) {
 	if has(s.name) {
 		return s.name, true
@@ -105,14 +106,14 @@ type Migration struct {
 	from   uint32
 	source *layout.Type // nil for stored rows as layout.Values.
 	target *layout.Type
-	fault  error // Why its types cannot be stored.
+	fault  error // The reason why a type of the migration cannot be stored, or nil.
 
-	// run converts rows of the stored layout into rows of target. If source is not nil, the
-	// stored layout is source. Rows for which skip returns true become zero.
+	// run converts n rows of the layout stored to rows of target. If source is not nil, stored is
+	// source. Rows for which skip returns true become zero.
 	run func(rows []byte, stored *layout.Type, n int, skip func(int) bool) ([]byte, error)
 }
 
-// decodeValues decodes the rows that are not skipped, without their Go type.
+// decodeValues decodes rows to generic values. It leaves out rows for which skip returns true.
 func decodeValues(stored *layout.Type, rows []byte, values []layout.Value, skip func(int) bool) error {
 	for i := range values {
 		row, rest, err := stored.Next(rows)
@@ -129,8 +130,8 @@ func decodeValues(stored *layout.Type, rows []byte, values []layout.Value, skip 
 	return nil
 }
 
-// newEvolution checks said for a component with the layout current, which may be nil. It returns
-// nil if said has no former versions.
+// newEvolution checks the evolution that the program gave to a component. current is the layout of
+// the component, or nil. newEvolution returns nil if said is empty.
 func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
 	if said.version == 0 && said.former == nil && said.dropped == nil && said.migrations == nil {
 		return nil, nil
@@ -158,8 +159,8 @@ func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
 	return e, nil
 }
 
-// checkStep returns an error that says why rows of one layout cannot be converted to the next. A
-// nil layout matches every layout.
+// checkStep returns an error if rows of layout before cannot be converted to layout next. A nil
+// layout matches every layout.
 func (e *evolution) checkStep(before, next *layout.Type) error {
 	if before == nil || next == nil {
 		return nil
@@ -177,7 +178,7 @@ func (e *evolution) checkStep(before, next *layout.Type) error {
 // Converted returns the conversions of the last Load.
 func (w rawWorld) Converted() []raw.Conversion { return w.converted }
 
-// Conversions returns the conversions that Load would make for a state with these storages.
+// Conversions returns the conversions that Load would make for a state with the given storages.
 func (w rawWorld) Conversions(storages []raw.StorageState) ([]raw.Conversion, error) {
 	plans, err := w.plan(storages)
 	return w.conversions(plans), err
@@ -203,7 +204,7 @@ func (w *World) conversions(plans []*plan) (all []raw.Conversion) {
 	return all
 }
 
-// unstored returns the registered persistent storages and resources that plans have no data for.
+// unstored returns the registered persistent storages and resources that have no data in plans.
 func (w *World) unstored(plans []*plan) (missing []AnyStorage) {
 	stored := make(map[AnyStorage]bool, len(plans))
 	for _, p := range plans {
@@ -217,9 +218,9 @@ func (w *World) unstored(plans []*plan) (missing []AnyStorage) {
 	return missing
 }
 
-// plan decides how to convert stored components. It does not need their rows. Only plan refuses
-// stored data that the program cannot use. If values would be lost but nothing else is wrong, the
-// error is [raw.ErrDropped], and plan returns the plans too.
+// plan decides how to convert stored components. It does not need their rows. Stored data that the
+// program cannot use is an error here, not in a later step. If the only fault is a loss of values,
+// the error is [raw.ErrDropped], and plan returns the plans too.
 func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 	heirs := w.storedTargets(storages)
 	names := make(map[string]bool, len(storages))
@@ -239,7 +240,7 @@ func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 }
 
 // losses returns an error that lists the values that plans would lose without the program's
-// consent. It returns nil if there are none.
+// consent. It returns nil if nothing would be lost.
 func (w *World) losses(plans []*plan) error {
 	var all []string
 	for _, p := range plans {
@@ -262,7 +263,7 @@ func (w *World) losses(plans []*plan) error {
 	return fmt.Errorf("%w: %s", raw.ErrDropped, strings.Join(all, "\n"))
 }
 
-// storedTargets maps stored names to the storages and resources of w that take the stored rows.
+// storedTargets maps stored names to the storages and resources of w that receive the stored rows.
 func (w *World) storedTargets(storages []raw.StorageState) map[string]AnyStorage {
 	stored := make(map[string]bool, len(storages))
 	for i := range storages {
@@ -279,26 +280,26 @@ func (w *World) storedTargets(storages []raw.StorageState) map[string]AnyStorage
 	return heirs
 }
 
-// A plan says how the rows of a stored component become rows of its target. The target is a
-// registered component, or an unknown one that takes the rows as they are.
+// A plan describes how the rows of a stored component become rows of its target. The target is a
+// registered component, or an unknown one that keeps the rows unchanged.
 type plan struct {
 	stored  *storageState
 	target  AnyStorage
-	unknown bool    // The target is new to the world.
-	stages  []stage // Run in order.
-	regap   bool    // Gaps get the default of target.
-	// Descriptions of the conversions for people; empty if nothing is converted.
+	unknown bool    // The target does not exist in the world yet.
+	stages  []stage // The conversions, in order.
+	regap   bool    // Gaps get the default value of target.
+	// Descriptions of the conversions for people, or nil if nothing is converted.
 	changes []layout.Change
 	lost    droppedFields // Values that would be lost without the program's consent.
-	pages   []*track.Page // The sparse array of stored, if it is verified.
-	put     func()        // Puts the rows into target; see decode.
+	pages   []*track.Page // The sparse array of the stored entities, if they are checked.
+	put     func()        // Writes the rows to target; set by decode.
 }
 
 // A stage converts n rows. It may skip rows that belong to no entity.
 type stage func(rows []byte, n int, skip func(row int) bool) ([]byte, error)
 
-// planOne plans the conversion of s to heir. If there is no heir, or heir is an unsuitable
-// unknown component, planOne creates an unknown component for the rows.
+// planOne plans the conversion of s to heir, the target that storedTargets found. Without a
+// suitable heir, planOne creates an unknown component for the rows.
 func (w *World) planOne(s *storageState, heir AnyStorage) (*plan, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -307,7 +308,8 @@ func (w *World) planOne(s *storageState, heir AnyStorage) (*plan, error) {
 		p, err := newPlan(s, heir)
 		if !heir.about().unknown || err == nil && len(p.changes) == 0 && s.NoRewind == heir.about().noRewind {
 			return p, err
-			// Otherwise heir was loaded before with another layout, and nothing of it remains.
+			// Here heir is an unknown component that an earlier load created. A new one replaces
+			// it.
 		}
 	}
 	return &plan{stored: s, target: w.newUnknown(s), unknown: true}, nil
@@ -370,7 +372,7 @@ func (p *plan) note(format string, args ...any) {
 	p.changes = append(p.changes, layout.Change{What: fmt.Sprintf(format, args...)})
 }
 
-// convert adds a conversion by name, if the layouts differ.
+// convert adds a stage that converts fields by name, if the layouts differ.
 func (p *plan) convert(from, to *layout.Type) error {
 	c, err := layout.NewConversion(from, to)
 	if err != nil {
@@ -387,8 +389,8 @@ func (p *plan) convert(from, to *layout.Type) error {
 	return nil
 }
 
-// place decides whether gaps get the default of the program. They do if the stored gaps have
-// another value. It also describes a change from or to an Indexed storage.
+// place decides whether gaps get the program's default. They do if the stored gaps have another
+// value. place also describes a change from or to an Indexed storage.
 func (p *plan) place() {
 	indexed := p.target.Kind() == Indexed
 	switch {
@@ -413,7 +415,7 @@ func emptyOf(s AnyStorage) []byte {
 	return s.about().layout.AppendZero(nil)
 }
 
-// decode prepares put.
+// decode runs the stages and sets p.put.
 func (p *plan) decode(owned bool) (err error) {
 	s := *p.stored
 	if len(p.stages) > 0 {
@@ -426,7 +428,7 @@ func (p *plan) decode(owned bool) (err error) {
 	return err
 }
 
-// run returns the stored rows in the target's layout.
+// run returns the stored rows, converted to the target's layout.
 func (p *plan) run() (rows []byte, err error) {
 	s := p.stored
 	rows, n := s.Rows, len(s.Entities)

@@ -14,9 +14,9 @@ import (
 //	velocities    | a | b | c | w |
 //	              0           n                n = 3 members
 //
-// A query over these components then finds one run, whatever was added or removed, and reads
-// nothing after the run. In return, changes cost more. When an entity becomes a member or stops
-// being one, it swaps its row with the row at the border, in each storage.
+// A query over these components then finds one run and reads nothing after it, even after many
+// changes. In return, changes cost more. When an entity becomes a member or stops being one, it
+// swaps its row with the row at the border, in each storage.
 //
 // Create the groups of a program with [World.NewGroup], after registering the components. Like
 // components, groups are part of the program and are not saved. A restore restores the members.
@@ -40,16 +40,16 @@ import (
 //     Otherwise the loop would skip entities or visit them twice.
 type Group struct {
 	w *World
-	// Rows [0, N) of each storage are members. Extra is 1 if no other entity is a member.
+	// Rows [0, N) of each storage are members. Extra is 1 if all members are in these rows.
 	rows     track.Tracker
 	storages []AnyStorage
 	sets     []*set // The sets of storages.
-	at       []int  // Scratch memory of take: the row in each set.
+	at       []int  // Buffer of packEntity: the row of the entity in each set.
 
-	// For iteration: the number of entries and exits, and the last entity of each.
+	// Counts of entities that entered and left, and the last entity of each, for loops.
 	entries, exits uint64
 	entered, left  Entity
-	resets         uint64 // How often N may have decreased in another way.
+	resets         uint64 // Number of other operations that may have decreased N.
 }
 
 // group creates a group of storages that checkGroup accepts.
@@ -104,8 +104,8 @@ func (w *World) newGroup(storages []AnyStorage) *Group {
 	return g
 }
 
-// Len returns the number of packed rows of each storage. That is the number of members, unless
-// some wait for [Group.Pack].
+// Len returns the number of packed rows of each storage. It is the number of members, unless
+// [Group.Pack] still has to pack some of them.
 func (g *Group) Len() int { return g.rows.N }
 
 // Entities returns the entities of the packed rows. The slice is valid until the next change of
@@ -124,9 +124,10 @@ func (g *Group) In(w *World) *Group {
 	return nil
 }
 
-// Pack packs the members that are not packed yet; see [World.NewGroup]. Normally there are none,
-// and Pack costs nothing. There are some after loading data of a different program, or after
-// going back to before the group existed. Pack then costs O(rows of the smallest storage).
+// Pack packs the members that are not packed yet; see [World.NewGroup]. Normally all members are
+// packed, and Pack costs nothing. Loading data of a different program can leave members unpacked.
+// So can a rollback to a state before the group existed. Pack then costs O(rows of the smallest
+// storage).
 func (g *Group) Pack() {
 	if g.rows.Extra == 1 {
 		return
@@ -140,7 +141,7 @@ func (g *Group) Pack() {
 	g.rows.Extra = 1
 	if g.w.changes != changes {
 		for _, s := range g.sets {
-			// As after a restore, a loop cannot determine where its rows are.
+			// As after a restore, a running loop cannot find its position again.
 			s.rewindAt = g.w.changes
 		}
 	}
@@ -164,7 +165,7 @@ func (g *Group) smallest() *set {
 	return d
 }
 
-// packEntity makes e the last packed row, if e is a member. e must not be packed yet.
+// packEntity moves e to the end of the packed rows, if e is a member. e must not be packed yet.
 func (g *Group) packEntity(e Entity) bool {
 	for i, s := range g.sets {
 		if g.at[i] = s.row(e); g.at[i] < 0 {
@@ -185,8 +186,8 @@ func (g *Group) open() {
 	}
 }
 
-// afterAdd runs after e got one of the components. If some members are not packed yet, e is packed
-// before them.
+// afterAdd runs after e got one of the components. If e is now a member, afterAdd packs it, even if
+// older members are not packed yet.
 func (g *Group) afterAdd(e Entity) {
 	if g.packEntity(e) {
 		g.entries++
@@ -219,7 +220,7 @@ func (g *Group) beforeClear() {
 	g.resets++
 }
 
-// packed returns the number of rows of s that hold members of its group.
+// packed returns the number of rows of s that belong to members of its group.
 func (s *set) packed() int {
 	if s.group == nil {
 		return 0
@@ -227,8 +228,8 @@ func (s *set) packed() int {
 	return s.group.rows.N
 }
 
-// measure counts the packed rows, and checks whether there are members after them. The result
-// must hold for all frames.
+// measure counts the packed rows, and checks whether any later row is a member. The rows must be
+// the same in all frames.
 func (g *Group) measure() {
 	d := g.smallest()
 	g.rows.Lengths = track.Lengths{Extra: 1}
@@ -243,7 +244,7 @@ func (g *Group) measure() {
 	g.resets++
 }
 
-// aligned reports whether a row holds the same entity in all storages.
+// aligned reports whether row belongs to the same entity in all storages.
 func (g *Group) aligned(row int) bool {
 	for _, s := range g.sets {
 		if s.dense.Live[row] != g.sets[0].dense.Live[row] {
@@ -262,7 +263,7 @@ func (g *Group) has(e Entity) bool {
 	return true
 }
 
-// untouched reports whether the storages are the same in all frames.
+// untouched reports whether no frame has changes of the storages.
 func (g *Group) untouched() bool {
 	for _, s := range g.sets {
 		if !s.rows.Untouched() {
@@ -280,7 +281,7 @@ func (w *World) regroup() {
 	}
 }
 
-// cloneGroups gives c, a clone of w, the groups of w.
+// cloneGroups adds the groups of w to c, a clone of w.
 func (w *World) cloneGroups(c *World) {
 	for _, g := range w.groups {
 		var storages []AnyStorage
@@ -291,23 +292,23 @@ func (w *World) cloneGroups(c *World) {
 	}
 }
 
-// A groupCursor is the state of the driver's group as a cursor saw it. With it, the loop neither
+// A groupCursor is the state of a driver's group, recorded by a cursor. With it, the loop neither
 // skips nor repeats rows that the group moves:
 //
 //	driver    | visited ... | row | not visited yet ... |
 //
-// An entity that enters the group moves to its border. An entity that leaves the group moves
-// behind the border. While no row before the visited one is behind the border, no row there
-// moves.
+// An entity that enters the group moves to the end of the members. An entity that leaves the group
+// moves to the first row after the members. If the visited row is a member's row or the first row
+// after them, no row before it moves.
 type groupCursor struct {
-	// The query has all sets of the group, so it finds nothing after the members.
+	// The query has all sets of the group, so all its results are members.
 	all            bool
 	n              int
 	entries, exits uint64
 	resets         uint64
 }
 
-// cursor returns the present state of g for a loop over one of its sets. g may be nil.
+// cursor returns the current state of g for a loop over one of its sets. g may be nil.
 func (g *Group) cursor() (c groupCursor) {
 	if g != nil {
 		c = groupCursor{n: g.rows.N, entries: g.entries, exits: g.exits, resets: g.resets}
@@ -315,10 +316,10 @@ func (g *Group) cursor() (c groupCursor) {
 	return c
 }
 
-// follow returns the row to continue with after the group of s moved rows. s drives the loop,
-// which was visiting e, in row. If e is still in the returned row, the caller moves past it.
-// since is the world's count of changes before the moves, and before the state of the group.
-// finds reports whether the loop finds e at a row.
+// follow returns the row at which a loop continues after the group of s moved rows. s drives the
+// loop, which visited e in row. If e is still in the returned row, the caller moves past it. since
+// is the world's count of changes before the moves. before is the state of the group then. finds
+// reports whether the loop finds e at a row.
 func (s *set) follow(row int, e Entity, since uint64, before groupCursor, finds func(at int) bool) int {
 	g := s.group
 	if g == nil || g.entries == before.entries && g.exits == before.exits {
@@ -329,20 +330,20 @@ func (s *set) follow(row int, e Entity, since uint64, before groupCursor, finds 
 	switch {
 	case g.resets != before.resets || exits > 1 || exits == 1 && g.left != e:
 	case row <= before.n:
-		// All moved rows are at row or after it. If e moved, it must have left the loop, or have
-		// come back as a new row.
+		// All moved rows are at row or after it. If e moved, it must no longer be in the loop, or
+		// it must have a new row because it was removed and added again.
 		if at := s.row(e); at <= row || removed || !finds(at) {
 			return row
 		}
 	case !removed && g.entries == before.entries+1 && g.entered == e:
-		return row + 1 // e swapped places with a row that was visited before.
+		return row + 1 // e swapped rows with an entity that was visited before.
 	}
 	panic("ecs: a group moved rows across a query that was iterating at " + e.String() +
 		": another entity left the group; or one entered it while the loop visited a non-member; or the visited entity left the group but not the query. Change such entities after the loop")
 }
 
-// mustStay panics if s was restored or sorted after since, or lost an entity other than e. If
-// mayLose is set, s may lose any entity.
+// mustStay panics if s was restored or sorted after since, or if an entity other than e was removed
+// from s. If mayLose is true, any entity may have been removed.
 func (s *set) mustStay(e Entity, since uint64, mayLose bool) {
 	if s.rewindAt > since {
 		panic("ecs: the world was restored while a loop was iterating over it, or rows of it were sorted or packed; end the loop first")
@@ -353,9 +354,9 @@ func (s *set) mustStay(e Entity, since uint64, mayLose bool) {
 	}
 }
 
-// nextRow returns the row with which a loop over s alone continues after the world changed. The
-// loop was visiting e, in row. since is the world's count of changes before, and group the state
-// of the group of s before.
+// nextRow returns the row at which a loop over only s continues after the world changed. The loop
+// visited e in row. since is the world's count of changes at the visit, and group the state of the
+// group of s then.
 func (s *set) nextRow(row int, e Entity, since uint64, group groupCursor) int {
 	if s.version > since {
 		s.mustStay(e, since, false)

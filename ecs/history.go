@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// ErrNotHeld reports a tick that the history does not hold.
+// ErrNotHeld reports a tick that the history does not retain.
 var ErrNotHeld = errors.New("ecs: tick not held")
 
 // Commit ends a tick. If the world has a history, the tick becomes part of it. If recorders are
@@ -40,7 +40,7 @@ func (w *World) Commit() {
 	w.endFrame(w.tick+1, n)
 }
 
-// endFrame makes the present state the end of tick. n numbers the records of the tick.
+// endFrame ends a tick with the current state. n has the record numbers of the tick.
 func (w *World) endFrame(tick uint64, n seqs) {
 	w.tick = tick
 	if w.keepsTicks() {
@@ -50,7 +50,7 @@ func (w *World) endFrame(tick uint64, n seqs) {
 		bare := w.bareTicks() && !w.anyCheckpoint()
 		w.push(frame{Frame: track.Frame{Bare: bare}, tick: true, seq: n})
 		w.evict()
-		w.loopBoundaries = 0 // Loops that panicked in the tick are dropped now.
+		w.loopBoundaries = 0 // Stop counting loops that panicked during the tick.
 		w.saveActiveCursors()
 	}
 }
@@ -58,9 +58,10 @@ func (w *World) endFrame(tick uint64, n seqs) {
 // anyCheckpoint reports whether the program holds a checkpoint.
 func (w *World) anyCheckpoint() bool { return len(w.frames)-w.removed > w.ticks }
 
-// evict drops ticks until the history is within its limits. A thinned history loses ticks between
-// older ones; any other history loses the oldest tick. A boundary stays if a checkpoint in its
-// tick needs it. In that case evict merges younger ticks.
+// evict removes boundaries until the history is within its limits. A thinned history removes ticks
+// between older ticks; any other history removes the oldest tick. A checkpoint needs the boundary
+// of its tick. Then evict removes the boundaries of younger ticks instead, which merges these
+// ticks.
 func (w *World) evict() {
 	for w.ticks > 1 && (w.ticks-1 > w.options.History || w.overBudget()) {
 		k := w.nextThinned()
@@ -78,7 +79,7 @@ func (w *World) overBudget() bool {
 	return w.options.HistoryBytes > 0 && w.clock.Bytes() > w.options.HistoryBytes
 }
 
-// oldestEvictable returns the position of the oldest boundary that can be removed, or -1.
+// oldestEvictable returns the position of the oldest boundary that evict can remove, or -1.
 func (w *World) oldestEvictable() int {
 	t := &w.thinning
 	if w.evictableTicks == 0 {
@@ -93,15 +94,15 @@ func (w *World) oldestEvictable() int {
 	return k
 }
 
-// isEvictable reports whether the boundary at the start of frames[k] can be removed. It must be a
-// tick boundary, and so must frames[next], which follows it, so no checkpoint comes between. The
-// newest boundary is never removable.
+// isEvictable reports whether evict can remove the boundary at the start of frames[k]. It and the
+// boundary at the start of frames[next], which follows it, must be tick boundaries. So a boundary
+// before a checkpoint stays. The newest boundary is never removed.
 func (w *World) isEvictable(k, next int) bool {
 	return k >= 0 && next < len(w.frames) && w.frames[k].tick && w.frames[next].tick
 }
 
-// markEvictable counts the boundary of frames[k] as removable if it is, now that frames[next]
-// follows.
+// markEvictable counts the boundary of frames[k] as evictable if it is. frames[next] is the frame
+// that now follows.
 func (w *World) markEvictable(k, next int) {
 	if w.isEvictable(k, next) {
 		w.evictableTicks++
@@ -109,7 +110,7 @@ func (w *World) markEvictable(k, next int) {
 	}
 }
 
-// dropForward drops the forward branch: the ticks that a rewind left behind.
+// dropForward drops the forward branch, which has the ticks after the tick that Seek went back to.
 func (w *World) dropForward() {
 	if !w.clock.Undone {
 		return
@@ -129,7 +130,7 @@ func (w *World) dropForward() {
 // A History moves its world back and forth between the committed ticks that the world retains.
 type History struct{ w *World }
 
-// History returns the history of w. It holds nothing if [Options.History] is 0.
+// History returns the history of w. It has no ticks if [Options.History] is 0.
 func (w *World) History() History { return History{w} }
 
 // Oldest returns the oldest tick that Seek can reach.
@@ -192,7 +193,7 @@ func (h History) Seek(tick uint64) error {
 	return nil
 }
 
-// nearestRetained returns the part of an error text that names the retained ticks nearest to tick.
+// nearestRetained returns the text that names the retained ticks nearest to tick, for an error.
 func (h History) nearestRetained(tick uint64) string {
 	if before, after, ok := h.around(tick); ok {
 		return fmt.Sprintf("the nearest retained ticks are %d and %d", before, after)
@@ -200,7 +201,8 @@ func (h History) nearestRetained(tick uint64) string {
 	return fmt.Sprintf("the oldest retained tick is %d, the newest %d", h.Oldest(), h.Newest())
 }
 
-// forwardTo returns the position of the undone frame that ends with tick, or -1.
+// forwardTo returns the position, in the forward branch, of the undone frame that ends with tick,
+// or -1.
 func (w *World) forwardTo(tick uint64) int {
 	for i := range w.forward {
 		if w.forward[i].at == tick {
@@ -210,8 +212,8 @@ func (w *World) forwardTo(tick uint64) int {
 	return -1
 }
 
-// lastBoundary returns the position of the newest frame that begins with the end of tick at. It
-// returns -1 if there is none.
+// lastBoundary returns the position of the newest frame that begins with the end of tick at, or -1
+// if there is none.
 func (w *World) lastBoundary(at uint64) int {
 	k := -1
 	for i := w.firstFrame(at); i < len(w.frames) && w.frames[i].at == at; i++ {
@@ -222,7 +224,7 @@ func (w *World) lastBoundary(at uint64) int {
 	return k
 }
 
-// discardOpen undoes the writes since the last commit, and drops the checkpoints made since.
+// discardOpen undoes the writes since the last commit, and discards the checkpoints since then.
 func (w *World) discardOpen() {
 	for k := len(w.frames) - 1; k >= 0; k-- {
 		if w.frames[k].tick {
@@ -232,8 +234,9 @@ func (w *World) discardOpen() {
 	}
 }
 
-// undoTick goes back from a tick boundary without later writes to the tick boundary before it.
-// The span between them becomes one frame of the forward branch, so merged ticks stay merged.
+// undoTick goes back from the newest tick boundary to the tick boundary before it. The world must
+// have no writes after the newest one. The frames between the boundaries become one frame of the
+// forward branch, so ticks that were merged stay merged.
 func (w *World) undoTick() {
 	k := w.older(len(w.frames) - 1)
 	for !w.frames[k].tick {
@@ -244,7 +247,8 @@ func (w *World) undoTick() {
 	w.clock.Undone = true
 	undone := frame{at: open.at, seq: open.seq, state: open.state}
 	undone.ID, undone.Touched = f.ID, slices.Clone(f.Touched)
-	// Ids fall along the branch. A frame that was redone has a larger id than the rest.
+	// Ids decrease along the forward branch, but a frame that was redone has a larger id than the
+	// others.
 	if ahead := len(w.forward); ahead > 0 {
 		undone.ID = w.forward[ahead-1].ID - 1
 	}
@@ -259,7 +263,7 @@ func (w *World) undoTick() {
 	w.invalidatePins(f.ID)
 }
 
-// redoTick goes one tick forward along the forward branch.
+// redoTick goes one tick forward, to the next tick of the forward branch.
 func (w *World) redoTick() {
 	last := len(w.forward) - 1
 	redone := w.forward[last]
@@ -279,8 +283,8 @@ func (w *World) redoTick() {
 	}
 }
 
-// A frame is the span between two boundaries. A boundary is a checkpoint or the end of a tick.
-// The logs of the columns have the saved rows of a frame; this struct has the rest.
+// A frame is the span between two boundaries. A boundary is a checkpoint or the end of a tick. The
+// saved rows of a frame are in the logs of the columns. This struct has the other state.
 //
 //	frames   | tick 7 | checkpoint | tick 8 | tick 9 |
 //	                                          open: writes go here
@@ -293,17 +297,17 @@ func (w *World) redoTick() {
 type frame struct {
 	track.Frame
 	removed bool
-	// The frame begins with the end of a committed tick, otherwise with a checkpoint.
+	// The frame begins with the end of a committed tick. Otherwise it begins with a checkpoint.
 	tick bool
 	name string // Name that the program gave the checkpoint, if any.
 	// The world's tick at the start of the frame, or at its end if the frame is undone.
 	at    uint64
-	seq   seqs   // Record numbers of that tick.
+	seq   seqs   // Record numbers of the tick in at.
 	state uint64 // First id of the boundary. Rewinding and redoing assign new ids.
 	ops   []raw.Op
 }
 
-// reuseLists saves the lists of the removed frame f for reuse.
+// reuseLists keeps the lists of the removed frame f for new frames.
 func (w *World) reuseLists(f *frame) {
 	if cap(f.Touched)+cap(f.ops) > 0 {
 		w.lists = append(w.lists, frameLists{f.Touched[:0], f.ops[:0]})
@@ -344,7 +348,7 @@ func (w *World) pushTick(n seqs) {
 	w.push(frame{Frame: track.Frame{Bare: w.bareTicks()}, tick: true, seq: n})
 }
 
-// setOpenFrame directs changes and recorded operations to the open frame.
+// setOpenFrame sets the frame that receives changes and recorded operations to the open frame.
 func (w *World) setOpenFrame() {
 	k := len(w.frames) - 1
 	if k < 0 {
@@ -402,7 +406,7 @@ func (w *World) cutFrames(k int) {
 func (w *World) removeFrame(k int) {
 	f, before, after := &w.frames[k], w.older(k), w.younger(k)
 	if !f.tick {
-		w.markEvictable(before, after) // The checkpoint no longer needs the boundary before it.
+		w.markEvictable(before, after) // The checkpoint no longer keeps the previous boundary.
 	} else if w.ticks--; w.isEvictable(before, k) || w.isEvictable(k, after) {
 		w.evictableTicks--
 	}
