@@ -12,18 +12,18 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A history is the events of one entity, printed as they are read. Package inspect finds them;
+// A history prints the events of one entity as they are read. Package inspect finds the events;
 // this file filters them. The history of a field is the history of its component, with the values
 // narrowed to the field. Events that did not change the field are left out.
 //
 //	inspect.Trace ──▶ wants ──▶ newest ──▶ a row, or an element of the JSON list
 //	                    │       only with --limit
-//	                    └─────▶ courses.note, which collects the lines below the rows
+//	                    └─────▶ courses.note, which collects the charts below the rows
 
 // historyDoc is what history --json prints.
 type historyDoc struct {
 	Entity string `json:"entity,omitempty"` // Missing for a resource.
-	// The only requested component, or the resource.
+	// The component, if the argument names one, or the resource.
 	Component string `json:"component,omitempty"`
 	// The requested field, as written in the argument.
 	Field   string     `json:"field,omitempty"`
@@ -39,8 +39,8 @@ type eventDoc struct {
 	Time  *time.Time `json:"time,omitempty"` // Clock of the writer; missing if unknown.
 	Event string     `json:"event"`          // Kind of event, as inspect.TraceKind writes it.
 
-	// Members of events about a component. With a requested field, Old and New are the values of
-	// the field.
+	// Members of events that concern a component. With a requested field, Old and New are the
+	// values of the field.
 	Component string         `json:"component,omitempty"`
 	Row       *int           `json:"row,omitempty"`
 	WasRow    *int           `json:"was_row,omitempty"`
@@ -87,24 +87,24 @@ without replaying them, so a long journal takes as long as reading it.`,
 	},
 }
 
-// A historian has the flags of a history. Events come from ticks as they are read, without
-// loading a state. The historian filters them, narrows them to a field if requested, and prints
-// them one by one.
+// A historian has the flags of a history. It reads events from ticks, without loading a state. It
+// filters the events, narrows them to a field if requested, and prints each event as it is read.
 type historian struct {
 	all   bool
 	at    string
 	limit limit
 
 	subject
-	from, to uint64 // Seqs of records.
+	from, to uint64 // Record numbers; the range excludes from.
 	told     int    // Number of wanted events so far.
 }
 
-// run prints the events as they are read, so a long life needs little memory. With a limit, all
-// events are read first, because the newest are wanted.
+// run prints the events as they are read, so a long history needs little memory. With a limit, all
+// events are read first, because only the newest are printed.
 //
-// The courses are collected on the way and printed below the events. A history without events is
-// a failure. With --json the document with its empty list is printed before the failure.
+// For text output, run also collects the courses and prints them below the events. A history
+// without events is a failure. With --json the document with its empty list is printed before the
+// failure.
 func (h *historian) run(s *source) error {
 	if err := h.bounds(s, s.args[2:]); err != nil {
 		return err
@@ -141,9 +141,8 @@ func (h *historian) run(s *source) error {
 }
 
 // bounds sets the records from and to. The range A..B includes the changes of tick A, so from is
-// the parent of A. A single point is the range of that tick. Without a range, from is 0, the
-// oldest state. Damage in the range is no error here, because Trace skips it and reports it at
-// the end.
+// the parent of A. A single point is the range of one tick. Without a range, from is 0, which means
+// the oldest state. Damage in the range is no error here: Trace skips it and reports it at the end.
 func (h *historian) bounds(s *source, between []string) (err error) {
 	if len(between) == 0 {
 		h.to, err = s.Resolve(h.at)
@@ -160,12 +159,12 @@ func (h *historian) bounds(s *source, between []string) (err error) {
 		return fail(exitUsage, try("log", s.path), "%s does not come from %s, record %d: no range", last, first, h.from)
 	}
 	if e, ok := s.Log().Known(h.from); ok {
-		h.from = e.Parent // The changes of tick A belong to the range.
+		h.from = e.Parent // The range includes the changes of tick A.
 	}
 	return nil
 }
 
-// events walks over the wanted events, and records the courses for text output.
+// events visits the wanted events. For text output, it also records them in the courses.
 func (h *historian) events(s *source, c *courses) walk[*inspect.TraceEvent] {
 	return func(visit func(*inspect.TraceEvent) error) error {
 		return s.Trace(s.ctx, h.entity, h.from, h.to, func(e *inspect.TraceEvent) error {
@@ -180,15 +179,16 @@ func (h *historian) events(s *source, c *courses) walk[*inspect.TraceEvent] {
 	}
 }
 
-// wants reports whether e is printed. With a requested field, it narrows e to the field in place.
-// A set that did not change the field then becomes "written", which only --all prints.
+// wants reports whether to print e. With a requested field, it narrows e to the field in place. A
+// set that did not change the field becomes "written", which only --all prints.
 func (h *historian) wants(e *inspect.TraceEvent) bool {
-	// Events about the entity itself, such as created and destroyed, have the number -1. They
-	// belong to the history of each component.
+	// Events of the entity itself, such as created and destroyed, have the number -1. They belong
+	// to the history of each component.
 	if e.Number >= 0 && h.number != allComponents && e.Number != h.number {
 		return false
 	}
-	if e.Number >= 0 && len(h.steps) > 0 { // A set of another field is not an event of this field.
+	// A set of another field does not concern the requested field.
+	if e.Number >= 0 && len(h.steps) > 0 {
 		e.Old, _ = h.of(e.Old)
 		e.New, _ = h.of(e.New)
 		if e.Kind == inspect.TraceSet && e.Old.Kind() == e.New.Kind() && len(e.Fields()) == 0 {
@@ -198,12 +198,12 @@ func (h *historian) wants(e *inspect.TraceEvent) bool {
 	return h.all || e.Kind != inspect.TraceWritten && e.Kind != inspect.TraceMoved
 }
 
-// newest returns the last n events and the number of events before them. It reads all events and
-// keeps copies of n, so memory does not depend on the length of the life.
+// newest returns the last n events and the number of events before them. It reads all events but
+// stores only n copies, so memory does not depend on the length of the history.
 func newest(events walk[*inspect.TraceEvent], n limit) (last walk[*inspect.TraceEvent], earlier int, err error) {
 	var kept []*inspect.TraceEvent
 	err = events(func(e *inspect.TraceEvent) error {
-		e = new(*e) // Copy: an event is valid until the next one.
+		e = new(*e) // An event is valid only until the next one.
 		if kept = append(kept, e); uint64(len(kept)) > uint64(n) {
 			kept, earlier = kept[1:], earlier+1
 		}
@@ -226,9 +226,9 @@ func (h *historian) eventDoc(e *inspect.TraceEvent) (eventDoc, error) {
 	return doc, nil
 }
 
-// nothing is the failure of a history without events, and says why there are none. The order of
-// the cases matters. The first is an entity that died before the oldest retained state, whose
-// index has a new entity.
+// nothing returns the error for a history without events, which says why there are none. An entity
+// may have died before the oldest retained state, and its index may have a new entity. That case
+// must come before notAlive.
 func (h *historian) nothing(s *source, last *inspect.EntityState) error {
 	if h.isResource() {
 		return s.noValue(h.subject, last)
@@ -306,11 +306,11 @@ func timeText(t time.Time) string {
 	return t.Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// courses collects a series of numbers for each field, which is drawn below the events. Between
-// two events a number stays the same. A series has a gap while its component or the entity is
-// missing.
+// courses collects a series of numbers for each field, which is drawn below the events. Between two
+// events a number stays the same. A series has a gap while the component or the entity does not
+// exist.
 //
-// It embeds the historian for the name of the requested field. The list is searched linearly,
+// courses embeds the historian for the name of the requested field. The list is searched linearly,
 // because an entity has few fields.
 type courses struct {
 	*historian
@@ -322,8 +322,8 @@ type courses struct {
 // courseCells is the largest width of a chart in characters.
 const courseCells = 40
 
-// note records the numbers of e. Moves, and writes of the same value, change no number.
-// Destroying the entity ends all series; removing a component ends its own.
+// note records the numbers of e. Moves, and writes of the same value, change no number. An event
+// that destroys the entity ends all series; an event that removes a component ends its series.
 func (c *courses) note(e *inspect.TraceEvent) {
 	if !c.begun {
 		c.begun, c.first = true, e.Tick
@@ -332,7 +332,7 @@ func (c *courses) note(e *inspect.TraceEvent) {
 		return
 	}
 	name := e.Component + c.field
-	// NaN makes a gap until the next number.
+	// NaN starts a gap, which ends at the next number.
 	for _, s := range c.list {
 		if e.Kind == inspect.TraceDestroyed || e.New.Kind() == 0 && inside(s.Field, name) {
 			s.Set(e.Tick, math.NaN())
@@ -356,7 +356,7 @@ func (c *courses) of(field string) *term.Series {
 	return c.list[len(c.list)-1]
 }
 
-// print prints the series of numbers that changed; the event shows a constant number well enough.
+// print prints the series of numbers that changed; for a constant number, the event is enough.
 // Series end at the last tick of the range.
 func (c *courses) print(a *app, last uint64) {
 	g := a.Grid("FIELD", ">LOW", ">HIGH", fmt.Sprintf("TICKS %d TO %d", c.first, last))
@@ -374,7 +374,7 @@ func (c *courses) print(a *app, last uint64) {
 	}
 }
 
-// number returns v as a number that can be drawn. Infinity cannot be drawn, and is a gap.
+// number returns v as a number for a chart. It returns false for infinity, which becomes a gap.
 func number(v layout.Value) (x float64, ok bool) {
 	if x, ok = describe.Number(v); math.IsInf(x, 0) {
 		x = math.NaN()

@@ -13,9 +13,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Import makes a save or a store from an export in JSON or NDJSON. Package inspect reads it; this
-// file reports the errors. Unreadable input counts as damage. For a wrong digest, the error
-// suggests the flag that accepts it.
+// Import creates a save or a store from an export in JSON or NDJSON. Package inspect reads the
+// export; this file reports the errors. Unreadable input counts as damage. For a wrong digest, the
+// error suggests the flag that accepts it.
 
 // importDoc is what import --json prints.
 type importDoc struct {
@@ -76,7 +76,7 @@ func (d *importDoc) print(a *app) {
 //
 //	cannot be opened               not found, or a failure of the system
 //	no export, or a truncated one  damage, with the line and the field
-//	has another digest             damage; the failure suggests --edited
+//	has another digest             damage; the error suggests --edited
 //	any other error                as in every command, see classify
 func importFrom(ctx context.Context, stdin io.Reader, path string, edited bool) (*inspect.Image, error) {
 	r, name := stdin, path

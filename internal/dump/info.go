@@ -14,13 +14,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Info is the first command for a file that does not open. So each part is printed even if
-// another part cannot be read:
+// Info is the first command to run for a file that does not open. So info prints each section even
+// if another section cannot be read:
 //
 //	info     the files, from their names and headers, and the journal, from its ledger; no pages
-//	world    the state at the point; its members are missing if it cannot be reached
+//	world    the state at the point; its members are missing if the state cannot be reached
 //	opens    whether a program can open the store, and what to do if it cannot
-//	marks    the ticks with names, which are read
+//	marks    the ticks with names, which are read from the journal
 //
 // The exit status reports damage, if any was found.
 
@@ -36,11 +36,11 @@ type infoDoc struct {
 	Journal *journalDoc `json:"journal,omitempty"` // Missing for a save.
 	Lock    *lockDoc    `json:"lock,omitempty"`    // Missing if the store was closed cleanly.
 	Damage  []string    `json:"damage"`            // Damage that is visible without verify.
-	// Whether a program can open the store and continue from the newest state, if no other
-	// program has it open. Missing for a save.
+	// Whether a program can open the store and continue at the newest state. Assumes that no other
+	// program has the store open. Missing for a save.
 	Opens   *bool  `json:"opens,omitempty"`
 	Refused string `json:"refused,omitempty"` // The reason, if Opens is false.
-	// The command that repairs it; missing if none does.
+	// The command that repairs the store; missing if no command does.
 	Helps string `json:"helps,omitempty"`
 	// Size of snapshots and journal, or of the save.
 	Bytes int64 `json:"bytes"`
@@ -51,7 +51,7 @@ type infoDoc struct {
 // A worldDoc describes a world at a point in time.
 type worldDoc struct {
 	stateDoc
-	Time       *time.Time `json:"time,omitempty"` // Commit time, if a record has it.
+	Time       *time.Time `json:"time,omitempty"` // Commit time; missing without a record.
 	Alive      int        `json:"alive"`          // Number of entities that are alive.
 	Free       int        `json:"free"`           // Indices that will be reused.
 	Retired    int        `json:"retired"`        // Indices whose generations are used up.
@@ -86,16 +86,16 @@ type snapshotDoc struct {
 type journalDoc struct {
 	Segments []segmentDoc `json:"segments"`
 	Records  int          `json:"records"`
-	// Records from which the newest state does not descend.
+	// Number of records from which the newest state does not descend.
 	Rewound int `json:"rewound"`
-	// Records that no readable record continues: 1 if nothing was rewound.
+	// Number of records without a readable child: 1 if nothing was rewound.
 	Branches  int    `json:"branches"`
 	FirstTick uint64 `json:"first_tick"` // Lowest tick; 0 if there are no records.
 	LastTick  uint64 `json:"last_tick"`
-	// The journal was closed, so nothing can be missing.
+	// True if the journal was closed, so that no record can be missing.
 	Clean bool   `json:"clean"`
-	Torn  string `json:"torn,omitempty"` // The unfinished end, if there is one.
-	// The end that a running program is writing, if visible.
+	Torn  string `json:"torn,omitempty"` // The unfinished end, if the journal has one.
+	// The end that a running program is writing, if it is visible.
 	Writing string `json:"writing,omitempty"`
 	Bytes   int64  `json:"bytes"`
 }
@@ -110,7 +110,7 @@ type segmentDoc struct {
 	Build    string `json:"build,omitempty"` // Program and machine that wrote it, if known.
 }
 
-// A lockDoc describes the process that has a store open, or ended without closing it.
+// A lockDoc describes the process that has a store open, or that ended without closing the store.
 type lockDoc struct {
 	Holder  string `json:"holder"`
 	Running string `json:"running"` // Values: yes; no; or unknown, for a process on another host.
@@ -128,9 +128,9 @@ var infoCommand = command{
 		return reading(func(s *source) error {
 			doc := s.info()
 			w, err := s.world(at)
-			// With damage, print the rest of the summary; the error is returned at the end.
+			// With damage, print the readable sections; the error is returned at the end.
 			if err != nil && len(doc.Damage) == 0 && !errors.Is(err, persist.ErrCorrupt) {
-				return err // For example an unknown point: the files are fine.
+				return err // For example an unknown point: the files are undamaged.
 			}
 			doc.worldDoc = w
 			if err := s.opens(doc); err != nil {
@@ -141,14 +141,14 @@ var infoCommand = command{
 				// Marks are in commit order.
 				doc.newest = marks[doc.Marks-1]
 			}
-			// Print what was readable, whatever the earlier errors are.
+			// Print the readable sections even after an error.
 			return errors.Join(err, unread, s.tell(doc))
 		})
 	},
 }
 
-// world describes the world at a point. Counts come from the registry and the columns, so no
-// value is read. The time is in the record, which may be damaged even if the state is readable.
+// world describes the world at a point. Counts come from the registry and the columns, so no value
+// is read. The time comes from the record, which may be damaged even if the state is readable.
 func (s *source) world(at string) (w *worldDoc, err error) {
 	err = s.ask(at, func(st *inspect.State) error {
 		im := outline(st)
@@ -170,8 +170,8 @@ func (s *source) world(at string) (w *worldDoc, err error) {
 	return w, err
 }
 
-// info describes the files. It reads no pages and no records, only what opening the store has
-// found. So there is an answer even if nothing else can be read.
+// info describes the files from the results of opening the store. It reads no pages and no records,
+// so it works even if these are damaged.
 func (s *source) info() *infoDoc {
 	doc := &infoDoc{Path: s.path, Kind: "store", Snapshots: describe.Listed(s.View.Snapshots(), snapshotDocOf), Damage: describe.Listed(s.Damage(), describe.Unprefixed)}
 	for _, sn := range doc.Snapshots {
@@ -187,15 +187,15 @@ func (s *source) info() *infoDoc {
 	return doc
 }
 
-// opens reports whether a program can open the store, and otherwise which command helps. It tries
-// to open the store without changing it, except for checks that need the types of the program. If
-// something is damaged and can be saved, the command that helps is recover.
+// opens reports whether a program can open the store, and otherwise which command helps. It does
+// all checks of opening except those that need the types of the program, and changes nothing. If
+// damage prevents opening and data can be saved, the command is recover.
 func (s *source) opens(doc *infoDoc) error {
 	if s.IsSave() {
 		return nil
 	}
 	refusal := s.Refusal(s.ctx)
-	// After an interrupt the refusal is meaningless.
+	// After an interrupt the result of Refusal is meaningless.
 	if s.ctx.Err() != nil {
 		return s.ctx.Err()
 	}
@@ -216,8 +216,7 @@ func snapshotDocOf(s inspect.SnapshotInfo) snapshotDoc {
 	}
 }
 
-// journal describes the journal. It counts as rewound the records that are known to be, without
-// those on the path to the head.
+// journal describes the journal. Rewound counts the records that are known to be rewound.
 func (s *source) journal() *journalDoc {
 	log := s.Log()
 	j := &journalDoc{Segments: []segmentDoc{}, Records: len(log.Entries), Branches: len(s.Tips()), Clean: log.Clean}
@@ -242,8 +241,8 @@ func (s *source) journal() *journalDoc {
 			j.Rewound--
 		}
 	}
-	// An unfinished end is being written if a program has the store open. Otherwise a program was
-	// killed while it wrote.
+	// If a program has the store open, it is writing the unfinished end. Otherwise a program was
+	// killed during the write.
 	if t := log.Torn; t != nil && s.InUse() {
 		j.Writing = fmt.Sprintf("journal/%s: %d bytes at offset %d", t.File, t.Length, t.Offset)
 	} else if t != nil {
@@ -264,8 +263,8 @@ func (j *journalDoc) String() string {
 	return s
 }
 
-// lockOf describes the process that a lock file names. Locks of other hosts may be invisible
-// here, so a process of another host may be running or not.
+// lockOf describes the process that a lock file names. Locks of other hosts may be invisible on
+// this host, so a process of another host may or may not be running.
 //
 //	in use                       yes, whatever the holder is
 //	no holder                    no lock: the store was closed cleanly
@@ -330,15 +329,15 @@ func (w *worldDoc) print(g *term.Grid) {
 	g.Row("entities", fmt.Sprintf("%d alive, %d free, %d retired", w.Alive, w.Free, w.Retired))
 }
 
-// journal adds the rows of the journal. An unfinished end is no damage: a program was killed
-// while it wrote, or is writing now.
+// journal adds the rows of the journal. An unfinished end is no damage: a program was killed during
+// a write, or is writing now.
 func (doc *infoDoc) journal(g *term.Grid) {
 	g.Row("journal", doc.Journal)
 	g.Row("closed", closed(doc))
 	if doc.Marks > 0 {
 		g.Row("marks", fmt.Sprintf("%d; the newest is mark:%s, tick %d", doc.Marks, doc.newest.Name, doc.newest.Tick))
 	}
-	// Add a row each time that another program or machine continued.
+	// Add a row for each change of the program or machine.
 	said := ""
 	for _, seg := range doc.Journal.Segments {
 		if seg.Build != "" && seg.Build != said {
@@ -354,8 +353,8 @@ func (doc *infoDoc) journal(g *term.Grid) {
 	}
 }
 
-// snapshots prints the snapshot files. It prints how many files share pages, because such a file
-// cannot be removed alone.
+// snapshots prints the snapshot files. It also prints how many files a snapshot shares pages with,
+// because such a file cannot be removed alone.
 func (a *app) snapshots(snapshots []snapshotDoc) {
 	a.Line("")
 	term.Table(a.Out, snapshots, func(s snapshotDoc) []any {
@@ -363,8 +362,8 @@ func (a *app) snapshots(snapshots []snapshotDoc) {
 	}, ">SNAPSHOT", "NAME", ">TICK", ">RECORD", "TIME", ">SIZE", ">SHARES", "~NOTE")
 }
 
-// closed returns the row "closed": whether the last program closed the store. A lock takes
-// precedence over the journal, because an open store is not closed yet.
+// closed returns the row "closed": whether the last program closed the store. The lock takes
+// precedence over the journal, because a locked store may still be open.
 func closed(doc *infoDoc) string {
 	switch l := doc.Lock; {
 	case l != nil && l.Running == "yes":

@@ -20,11 +20,11 @@ import (
 //
 //	A..B ──▶ chosen: the records of the range, on all branches
 //	     ──▶ cut: the newest records that pass the filter, at most --limit
-//	     ──▶ ticks: forward or backward, each read by a logReader and described as a recordDoc
+//	     ──▶ ticks: oldest or newest first, each read by a logReader and described as a recordDoc
 //	     ──▶ a row with lines below it, or an element of the JSON list
 //
-// With a filter, a tick is read twice: once by cut, which counts from the end, and once for the
-// list. Without a filter, cut counts records and reads none.
+// With a filter, a tick is read twice: once by cut, which counts from the newest record, and once
+// for the list. Without a filter, cut counts records and reads none.
 
 // logDoc is what log --json prints.
 type logDoc struct {
@@ -67,8 +67,8 @@ another value, with --component Position only this one.`,
 //	the states before and after show which values       values, if --patch or the filter
 //	were set                                            needs them
 //
-// A limit counts the ticks that pass the filter, from the newest back. The remaining ticks are
-// then read again, from the oldest on.
+// A limit counts the ticks that pass the filter, starting at the newest. The selected ticks are
+// then read again, starting at the oldest.
 type logger struct {
 	*source
 	limit                          limit
@@ -83,9 +83,8 @@ func (l *logger) flags(f flags) {
 	f.BoolVarP(&l.patch, "patch", "p", false, "list the values that were added, removed and set")
 }
 
-// run lists the ticks. If damage is found while the limit is applied, the rest is still listed
-// and the error is returned at the end. An error of cut takes precedence, because it is about
-// earlier records.
+// run lists the ticks. If cut finds damage, run still lists the readable ticks and returns the
+// error at the end. An error of cut takes precedence, because it concerns earlier records.
 func (l *logger) run(s *source) error {
 	l.source = s
 	if s.IsSave() {
@@ -124,11 +123,11 @@ func (l *logger) print(entries []journal.Entry, earlier int) error {
 }
 
 // cut applies the limit. It returns the newest records that pass the filter, and the number of
-// records of the range before them, filtered or not. With a filter it reads backward until it has
-// enough.
+// earlier records of the range, filtered or not. With a filter it reads backward until it has as
+// many records as the limit.
 //
-// Without a limit the filter is applied later, when the ticks are listed. A graph needs all
-// records in advance, so for a graph cut reads all. The results are valid even with an error.
+// Without a limit the filter is applied later, when the ticks are listed. A graph needs all records
+// in advance, so for a graph cut always reads them. The results are valid even with an error.
 func (l *logger) cut(entries []journal.Entry) (left []journal.Entry, earlier int, err error) {
 	if !l.filter.any() || l.limit == 0 && !l.graph {
 		_, earlier = l.limit.of(len(entries))
@@ -158,13 +157,13 @@ func (l *logger) nothing() error {
 	return nil
 }
 
-// table begins the table. Its columns are widened for all entries in advance, so lines between
-// rows do not shift them. Widths come from record headers. The time has a fixed width, and the
-// changes are the last column, so the rows set both.
+// table begins the table. It widens columns for all entries in advance, so lines between rows do
+// not shift the columns. Widths come from record headers. TIME has a fixed width, and changes are
+// the last column, so these two need no width.
 func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
 	g := l.Grid("", ">TICK", ">RECORD", ">PARENT", "TIME", ">BYTES", "NOTE", "~CHANGES")
 	in, way := l.standing(), map[uint64]bool{}
-	// Records on the path to the end of the journal; OnHead would read each record.
+	// Collect the path to the end of the journal; OnHead would read each record.
 	for e := range l.Log().Ancestors(l.Log().Head) {
 		way[e.ID.Seq] = true
 	}
@@ -184,8 +183,8 @@ func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
 //	| *  row     columns of the record
 //	| |   lines  under: the lines of branches that continue below the row
 //
-// In reverse order the ancestors of a record are below it, so before and after are swapped and
-// the fork is mirrored.
+// In reverse order the ancestors of a record are below the record. So before and after are swapped,
+// and the fork is mirrored.
 func (l *logger) row(g *term.Grid, d *recordDoc, lines branches) {
 	under, b := "        ", lines[d.Seq]
 	if l.graph {
@@ -210,8 +209,8 @@ func (l *logger) row(g *term.Grid, d *recordDoc, lines branches) {
 	}
 }
 
-// A logFilter selects ticks in which one change matches all parts of the filter. An empty part
-// matches everything.
+// A logFilter selects the ticks with a change that matches all conditions of the filter. An empty
+// condition matches everything.
 type logFilter struct {
 	entities, components, ops []string
 }
@@ -226,15 +225,14 @@ func (f *logFilter) flags(of flags) {
 // any reports whether f can exclude a tick.
 func (f *logFilter) any() bool { return len(f.entities)+len(f.components)+len(f.ops) > 0 }
 
-// byValue reports whether f needs the rows before and after a tick. Operations do not list the
-// rows that were set, the entities that a clear affected, or the components of a destroyed
-// entity.
+// byValue reports whether f needs the rows before and after a tick. Operations lack the rows that
+// were set, the entities of a clear, and the components of a destroyed entity.
 //
 //	set      has no operation; only the rows show it
 //	clear    the operation may name the component, but no entities
 //	destroy  the operation names the entity, but not its components
 //
-// Only a filter that can match one of these ops needs values; an empty list of ops matches all.
+// A filter needs values only if it can match one of these ops. An empty list of ops matches all.
 func (f *logFilter) byValue() bool {
 	switch {
 	case len(f.ops)+len(f.entities) == 0:
@@ -245,18 +243,19 @@ func (f *logFilter) byValue() bool {
 	return f.op(opNames[raw.OpDestroy]) && len(f.components) > 0
 }
 
-// op, component and entity report whether f matches a name.
+// op, component and entity report whether f selects this name.
 func (f *logFilter) op(name string) bool        { return chosen(f.ops, name) }
 func (f *logFilter) component(name string) bool { return chosen(f.components, name) }
 func (f *logFilter) entity(name string) bool    { return chosen(f.entities, name) }
 
-// chosen reports whether names is empty or has name.
+// chosen reports whether names is empty or contains name.
 func chosen(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// mayMatch reports whether f can match a tick, judged without the state. Rows that a destroy or a
-// clear of the world removed are not counted by component, so such ticks always may match.
+// mayMatch reports whether f can match a tick, without reading the state. A record does not count
+// by component the rows that a destroy or a clear of the world removed. So such a tick may always
+// match.
 func (f *logFilter) mayMatch(d *recordDoc) bool {
 	if len(f.components) == 0 || d.Cleared > 0 || d.Destroyed > 0 {
 		return true
@@ -264,9 +263,9 @@ func (f *logFilter) mayMatch(d *recordDoc) bool {
 	return slices.ContainsFunc(d.Components, func(c changeDoc) bool { return f.component(c.Name) })
 }
 
-// matches reports whether f matches a tick; values are needed if byValue is true. One operation
-// or value must match all parts. If a tick sets Position of one entity and adds Health to
-// another, it does not set Health.
+// matches reports whether f matches a tick. values are needed if byValue is true. One operation or
+// value must match all conditions. So --op set --component Health does not match a tick that sets
+// Position and adds Health.
 func (f *logFilter) matches(d *recordDoc, ops []operationDoc, values []rowDoc) bool {
 	if !f.any() {
 		return true
@@ -275,7 +274,7 @@ func (f *logFilter) matches(d *recordDoc, ops []operationDoc, values []rowDoc) b
 	if len(f.entities)+len(f.ops) == 0 {
 		return slices.ContainsFunc(d.Components, func(c changeDoc) bool { return f.component(c.Name) })
 	}
-	// Empty members of an operation match no name: a create has no component.
+	// Empty members of an operation match no name; for example, a create has no component.
 	byOp := func(o operationDoc) bool { return f.op(o.Op) && f.component(o.Component) && f.entity(o.Entity) }
 	byRow := func(v rowDoc) bool { return f.op(v.Op) && f.shows(v) }
 	return slices.ContainsFunc(ops, byOp) || slices.ContainsFunc(values, byRow)
@@ -284,7 +283,7 @@ func (f *logFilter) matches(d *recordDoc, ops []operationDoc, values []rowDoc) b
 // shows reports whether f matches the component and the entity of v.
 func (f *logFilter) shows(v rowDoc) bool { return f.component(v.Component) && f.entity(v.Entity) }
 
-// ticks walks over the ticks of entries that pass the filter, in listing order.
+// ticks visits the ticks of entries that pass the filter, in the order of the list.
 func (l *logger) ticks(entries []journal.Entry) walk[*recordDoc] {
 	return func(visit func(*recordDoc) error) error {
 		if l.reverse {
@@ -294,13 +293,13 @@ func (l *logger) ticks(entries []journal.Entry) walk[*recordDoc] {
 	}
 }
 
-// backwardBlock is the number of ticks that are read forward before they are listed backward. A
-// step forward of a cursor is cheap; a step back may start again at a snapshot.
+// backwardBlock is the number of ticks that are read forward before they are listed backward.
+// Moving a cursor forward is cheap; moving it back may load a snapshot again.
 const backwardBlock = 64
 
-// backward walks over the ticks of forward, newest first. It goes back block by block; each block
-// is read forward, kept and visited in reverse. Damage does not end the walk. The returned error
-// is that of the newest damaged block.
+// backward visits the ticks of forward, newest first. It divides the entries into blocks and starts
+// with the newest block. Each block is read forward, copied and visited in reverse. Damage does not
+// end the walk. The returned error is that of the newest damaged block.
 func (l *logger) backward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
 	for last := len(entries); last > 0; last -= backwardBlock {
 		var block []*recordDoc
@@ -308,7 +307,7 @@ func (l *logger) backward(entries []journal.Entry, visit func(*recordDoc) error)
 			block = append(block, d)
 			return nil
 		})
-		if err != nil && !damaged(err) { // Later ticks are listed already.
+		if err != nil && !damaged(err) { // Damage: the newer ticks are listed already.
 			return err
 		}
 		unread = cmp.Or(unread, err)
@@ -321,8 +320,8 @@ func (l *logger) backward(entries []journal.Entry, visit func(*recordDoc) error)
 	return unread
 }
 
-// forward walks over the ticks of entries that pass the filter. Damaged ticks are left out, and
-// the first error is returned at the end. An error of visit ends the walk, including errEnough.
+// forward visits the ticks of entries that pass the filter. It skips damaged ticks, and returns the
+// first error at the end. An error of visit ends the walk, including errEnough.
 func (l *logger) forward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
 	r := logReader{logger: l, in: l.standing()}
 	for _, e := range entries {
@@ -349,8 +348,7 @@ type logReader struct {
 	cursor *inspect.Cursor
 }
 
-// read returns the tick of e, or nil if the filter excludes it. Cheap checks come before
-// expensive ones.
+// read returns the tick of e, or nil if the filter excludes it. Cheap checks come first.
 func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, err
@@ -372,19 +370,19 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 	if r.verbose {
 		d.Operations, d.Inputs = operations, describe.Listed(c.Inputs, func(i inspect.Input) inputDoc { return inputDoc(i) })
 	}
-	// A filter by entity also restricts the shown values.
+	// A filter by entity also restricts the printed values.
 	if r.patch {
 		d.Values = slices.DeleteFunc(values, func(v rowDoc) bool { return !r.filter.shows(v) })
 	}
 	return &d, nil
 }
 
-// values returns the rows that the tick c, described by d, changed, by component, removed rows
-// first. Rows that were written with the same value are left out.
+// values returns the rows that the tick c changed, by component, removed rows first. d describes c.
+// Rows that were written with the same value are left out.
 //
-// A tick contains the rows that it wrote, but not their old values. It drops rows without naming
-// their entities. So the old rows are copied from the state before, then the cursor moves on, and
-// the rows of the same entities are compared.
+// A tick contains the rows that it wrote, but not their old values. It drops rows without their
+// entities. So values copies the old rows from the state before c and moves the cursor to c. Then
+// it compares the rows of the same entities.
 //
 //	state before c     touched rows ──▶ oldRows, copied by entity
 //	   │ seek(c.Seq)
@@ -420,8 +418,8 @@ func (r *logReader) values(c *inspect.Commit, d *recordDoc) (docs []rowDoc, err 
 	return docs, nil
 }
 
-// seek moves the cursor. Ticks are read in journal order, so on one branch the cursor moves
-// forward without a snapshot.
+// seek moves the cursor to record seq. Ticks are read in journal order, so on one branch the cursor
+// moves forward and needs no snapshot.
 func (r *logReader) seek(seq uint64) (err error) {
 	if r.cursor == nil {
 		r.cursor, err = r.Cursor(r.ctx, seq)
@@ -430,8 +428,8 @@ func (r *logReader) seek(seq uint64) (err error) {
 	return r.cursor.Seek(r.ctx, seq)
 }
 
-// goneBy returns the op that removed the named component from e. A tick may do several of these;
-// the first one that explains the removal is returned. A clear of the world removes everything,
+// goneBy returns the op that removed the named component from e. A tick may have several such ops;
+// goneBy returns the first one that explains the removal. A clear of the world removes everything,
 // so it comes first.
 func (d *recordDoc) goneBy(im *inspect.Image, name string, e ecs.Entity) string {
 	wasCleared := func(c changeDoc) bool { return c.Name == name && c.Cleared > 0 }
@@ -447,7 +445,7 @@ func (d *recordDoc) goneBy(im *inspect.Image, name string, e ecs.Entity) string 
 }
 
 // oldRows are the rows of a component before a tick overwrites or drops them. They are copies,
-// because the image of the cursor becomes the state after the tick. They are found by entity,
+// because the cursor changes its image to the state after the tick. They are found by entity,
 // because a tick may move rows. A resource has one row, of entity 0.
 type oldRows struct {
 	layout   *layout.Type
@@ -466,12 +464,12 @@ func oldRowsOf(c *inspect.Component, change inspect.RowChange) oldRows {
 	return o
 }
 
-// touched returns the rows of c that a tick writes or drops; c is the component before or after
-// the tick of change.
+// touched returns the rows of c that the tick of change writes or drops. c is the component in the
+// state before or after that tick.
 //
-// For a component that does not rewind, it returns all rows. The tick numbers rows of the
-// journal, including those of dead entities; a loaded state has dropped these and moved other
-// rows into their places.
+// For a component that does not rewind, it returns all rows. The tick numbers rows as the journal
+// does, including those of dead entities. A loaded state has dropped these rows and moved other
+// rows to their numbers.
 func touched(c *inspect.Component, change inspect.RowChange) (rows []int) {
 	if !c.Rewinds && !c.Resource {
 		change.Values = []raw.Range{{First: 0, N: c.Len()}}
@@ -486,7 +484,7 @@ func touched(c *inspect.Component, change inspect.RowChange) (rows []int) {
 	return slices.Compact(rows)
 }
 
-// entityOf returns the entity of a row, 0 for a resource.
+// entityOf returns the entity of a row, or 0 for a resource.
 func entityOf(c *inspect.Component, row int) ecs.Entity {
 	if c.Resource {
 		return 0
@@ -494,12 +492,13 @@ func entityOf(c *inspect.Component, row int) ecs.Entity {
 	return c.Entities[row]
 }
 
-// became compares the old rows with now. It returns the removed rows, with the op that gone
-// returns, then new and changed rows. Rows with the same bytes are left out. A row that only
-// moved is found by its entity, and has the same bytes.
+// became compares the old rows with those of now. It returns the removed rows, with the op from
+// gone, then new and changed rows. Rows with the same bytes are left out. A row that only moved is
+// found by its entity, and has the same bytes.
 func (o oldRows) became(now *inspect.Component, change inspect.RowChange, gone func(ecs.Entity) string) (docs []rowDoc, err error) {
 	value := func(t *layout.Type, row []byte) *layout.Value {
-		v, bad := t.Value(bytes.Clone(row)) // Clone: the rows change when the cursor moves.
+		// Copy, because the rows change when the cursor moves.
+		v, bad := t.Value(bytes.Clone(row))
 		err = cmp.Or(err, bad)
 		return &v
 	}
@@ -530,7 +529,7 @@ func (o oldRows) became(now *inspect.Component, change inspect.RowChange, gone f
 	return docs, err
 }
 
-// lines adds v to g: for a struct that was set, a line for each field that differs. If the type
+// lines adds v to g. For a struct that was set, each field that differs is one line. If the type
 // changed, the fields may differ, so both values are shown in full.
 func (v rowDoc) lines(g *term.Grid, under string) {
 	name := joined(" ", v.Component, v.Entity)

@@ -11,7 +11,7 @@ import (
 // lsDoc is what ls --json prints.
 type lsDoc struct {
 	stateDoc
-	Total    int         `json:"total"`    // Number of entities that the filters select.
+	Total    int         `json:"total"`    // Number of entities that pass the filters.
 	Entities []entityDoc `json:"entities"` // By index or --sort; at most --limit.
 }
 
@@ -57,15 +57,15 @@ List the entities that are alive, with their components.
 	},
 }
 
-// keptLimit is the largest number of items that are read before the first one is printed. For
-// more items the whole state is loaded, so that no read fails after output began. If a page
-// cannot be read, View.Read starts again with the whole state, so code that reads pages must
-// print nothing before.
+// keptLimit is the largest number of items that are read before the first one is printed. For more
+// items the whole state is loaded first, so that reading cannot fail during output. If a page
+// cannot be read, View.Read calls the code again with the whole state. So code that reads pages
+// must print nothing before.
 const keptLimit = 1 << 14
 
-// kept walks over f(0) to f(n-1), like each. If st is not whole, f reads pages and may fail, so
-// all results are computed before the walk begins. For more than keptLimit results, the error
-// requests the whole state; then f runs when an item is visited.
+// kept returns a walk over f(0) to f(n-1), like each. If st is not whole, f reads pages and may
+// fail. So kept computes all results immediately. For more than keptLimit results, it returns an
+// error that requests the whole state; f then runs when an item is visited.
 func kept[T any](st *inspect.State, n int, f func(i int) (T, error)) (walk[T], error) {
 	if st.Whole() {
 		return each(n, f), nil
@@ -83,7 +83,7 @@ func kept[T any](st *inspect.State, n int, f func(i int) (T, error)) (walk[T], e
 	return each(n, func(i int) (T, error) { return made[i], nil }), nil
 }
 
-// ls lists the entities of p with their values.
+// ls lists the entities of p with the values of their components.
 func (s *source) ls(st *inspect.State, p part) error {
 	entities, err := kept(st, len(p.entities), func(i int) (entityDoc, error) {
 		values, err := valuesOf(st, p.entities[i])

@@ -14,8 +14,7 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// Man pages are generated from the commands, with the text of their help, so the two cannot
-// differ.
+// Man pages are generated from the commands and their help texts, so both always agree.
 
 // manDoc is what man --json prints.
 type manDoc struct {
@@ -67,8 +66,8 @@ func (d *manDoc) print(a *app) {
 // A manPage is one file.
 type manPage struct{ file, text string }
 
-// pagesOf returns the pages of root, its commands and the topics. Pages of commands refer to the
-// page of the program and to the topics; topics refer to the page of the program.
+// pagesOf returns the pages of root, its commands and the topics. A command's page refers to the
+// page of the program and to the topics. A topic's page refers to the page of the program.
 func pagesOf(root *cobra.Command) (pages []manPage) {
 	others := []string{pageRef(root.Name(), 1)}
 	for _, t := range topics {
@@ -92,7 +91,7 @@ func pagesOf(root *cobra.Command) (pages []manPage) {
 			r.flags("OPTIONS", c.LocalNonPersistentFlags())
 		}
 		r.flags("OPTIONS OF EVERY COMMAND", root.PersistentFlags())
-		if c != root { // The description of root already has them.
+		if c != root { // The description of root contains the exit statuses already.
 			r.section("EXIT STATUS")
 			r.prose(exitTopic.text)
 		}
@@ -112,7 +111,8 @@ func pagesOf(root *cobra.Command) (pages []manPage) {
 	return pages
 }
 
-// synopsis adds the forms of c, which bars separate. Bars inside brackets do not begin a form.
+// synopsis adds the forms of c, which are separated by bars. Bars inside brackets do not separate
+// forms.
 func (r *roff) synopsis(c *cobra.Command) {
 	r.section("SYNOPSIS")
 	line := strings.TrimSuffix(c.UseLine(), " [flags]")
@@ -157,28 +157,29 @@ type roff struct{ strings.Builder }
 func newRoff(name string, section int, short string) *roff {
 	r := new(roff)
 	r.raw(fmt.Sprintf(".TH %s %d \"\" ecsdump", roffEscape(strings.ToUpper(name)), section))
-	r.raw(".nh\n.ad l") // No hyphenation: names and flags must stay whole.
+	r.raw(".nh\n.ad l") // No hyphenation: a name or flag must stay on one line.
 	r.section("NAME")
 	r.raw(roffEscape(name) + ` \- ` + roffEscape(short))
 	return r
 }
 
-// page returns the finished page, with references to the pages of also.
+// page returns the finished page. also lists the pages to which it refers.
 func (r *roff) page(name string, section int, also []string) manPage {
 	r.section("SEE ALSO")
 	r.raw(strings.Join(also, ",\n"))
 	return manPage{fmt.Sprintf("man%d/%s.%d", section, name, section), r.String()}
 }
 
-// raw adds a line of roff.
+// raw adds a line of roff source.
 func (r *roff) raw(line string) { r.WriteString(line + "\n") }
 
 func (r *roff) section(title string) { r.raw(`.SH "` + title + `"`) }
 
-// item adds a tagged paragraph; tag is roff.
+// item adds a tagged paragraph; tag is roff source.
 func (r *roff) item(tag, text string) { r.raw(".TP\n" + tag + "\n" + roffLine(text)) }
 
-// prose adds help text: paragraphs, which are filled, and indented lines, which stay as they are.
+// prose adds help text: paragraphs, which are filled, and indented lines, which are copied
+// unchanged.
 func (r *roff) prose(text string) {
 	for paragraph := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
 		r.raw(".PP")

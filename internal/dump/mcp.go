@@ -18,14 +18,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The command mcp answers an agent by running other commands in its own process.
+// The command mcp serves an agent: it runs other commands in the same process.
 //
 //	client ⇄ standard input and output: messages of the protocol
-//	a message that calls a tool ──▶ answer: a command line, run by an app of its own
-//	lender: views of the stores, which stay open from one question to the next
+//	a message that calls a tool ──▶ answer: a command line, run by a separate app
+//	lender: views of the stores, which stay open between calls
 //
-// Several questions may arrive at the same time; at most maxTurns are answered in parallel.
-// Commands never print to standard output, which belongs to the protocol.
+// Several calls may arrive at the same time; at most maxTurns run in parallel. Commands never print
+// to standard output, because that is the connection to the client.
 
 var mcpCommand = command{
 	use: "mcp STORE …",
@@ -56,12 +56,12 @@ It ends when standard input does. docs/AGENTS.md says how to tell a client of it
 	},
 }
 
-// maxTurns is the number of questions that are answered in parallel: each may hold a state in
+// maxTurns is the largest number of calls that run in parallel. Each call may keep a state in
 // memory.
 const maxTurns = 2
 
-// An agentServer answers the questions of an agent. A question is a call of a tool. It runs the
-// command of the tool like a command line, with lent views, and captures its output:
+// An agentServer serves the tool calls of an agent. For each call, it runs the command of the tool
+// like a command line, with a lent view, and captures the output:
 //
 //	arguments (JSON) ──▶ command line ──▶ execute ──▶ document ──▶ cut ──▶ answer
 //
@@ -70,11 +70,12 @@ const maxTurns = 2
 type agentServer struct {
 	*call
 	lender lender
-	turns  chan struct{} // A semaphore: one element per question in progress.
+	turns  chan struct{} // A semaphore: one element per call in progress.
 }
 
-// run answers until the client closes the connection. It fails immediately if a store cannot be
-// opened. Each store is opened once at the start, which also gives the lender its first view.
+// run serves calls until the client closes the connection. It opens each store once at the start,
+// and fails immediately if a store cannot be opened. The lender gets these views as its first idle
+// ones.
 func (s *agentServer) run() error {
 	for _, store := range s.args {
 		_, back, err := s.lender.lend(s.ctx, store)
@@ -106,7 +107,7 @@ func (w flusher) Write(p []byte) (n int, err error) {
 // Close does nothing: the caller that opened standard output closes it.
 func (flusher) Close() error { return nil }
 
-// server returns a server of the protocol, with a tool for each of [tools].
+// server returns a server of the protocol, with one tool for each of [tools].
 func (s *agentServer) server() *mcp.Server {
 	which := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -128,7 +129,7 @@ func (s *agentServer) server() *mcp.Server {
 	return server
 }
 
-// instructions returns the text that a client gets in addition to the tools.
+// instructions returns the text that a client gets together with the tools.
 func (s *agentServer) instructions() string {
 	return `Each tool is a command of ecsdump, which prints what a store (the history of a simulation, tick by
 tick) or a save (one state) of an entity component system holds: ` + strings.Join(s.args, ", ") + `.
@@ -141,7 +142,7 @@ did, diff how two states differ. Answers are short: total, earlier, more and lef
 ` + pointsText
 }
 
-// telling returns a context that reports progress to the client, if the client asks for it. It
+// telling returns a context that reports progress to the client, if the client requested it. It
 // reports at most four times per second.
 func telling(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 	token := r.Params.GetProgressToken()
@@ -151,13 +152,13 @@ func telling(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 	const often = 250 * time.Millisecond
 	var last time.Time
 	var told sync.Mutex
-	// Called often, by several goroutines.
+	// The progress function is called often, by several goroutines.
 	return persist.WithProgress(ctx, func(p persist.Progress) {
 		told.Lock()
 		defer told.Unlock()
 		if now := time.Now(); now.Sub(last) >= often {
 			last = now
-			// An error means that the client is gone.
+			// An error means that the client has disconnected.
 			_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 				ProgressToken: token, Message: string(p.Phase), Progress: float64(p.Done), Total: float64(p.Total),
 			})
@@ -165,8 +166,8 @@ func telling(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 	})
 }
 
-// answer runs the command of t. A failure is text after the document, if there is one: for a
-// damaged store, the readable part is returned.
+// answer runs the command of t. The text of a failure comes after the document, if there is one:
+// for a damaged store, the readable part is returned.
 func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mcp.CallToolResult {
 	result := &mcp.CallToolResult{Content: []mcp.Content{}}
 	doc, err := s.ask(ctx, t, arguments)
@@ -184,9 +185,9 @@ func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mc
 // ask runs the command of t and returns its document, shortened for an agent.
 //
 //	wrong arguments              an error, before the question waits for its turn
-//	states that differ           no error; the document shows the differences
+//	wrong arguments              an error, before the call waits for its turn
 //	output over maxPrinted       an error that says how to ask for less
-//	damage                       the document and the error
+//	output over maxPrinted       an error that says how to request less
 func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc rawDocument, f *failure) {
 	args, err := t.arguments(arguments, s.args)
 	if err != nil {
@@ -198,8 +199,8 @@ func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc r
 	case <-ctx.Done():
 		return nil, classify(t.command.name(), ctx.Err())
 	}
-	// The command prints to memory, reads no input and shows no progress. Its output is in the
-	// document and in f.
+	// The command prints to memory, reads no input and shows no progress. Its output goes to the
+	// document and to f.
 	printed := new(bounded)
 	a := &app{Out: term.NewOut(printed, nil), stdin: strings.NewReader(""), stderr: io.Discard, lend: s.lender.lend}
 	if t.anew {
@@ -222,14 +223,14 @@ func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc r
 	return doc, f
 }
 
-// A lender keeps views of stores between questions, and refreshes a view when it is lent again.
-// Only one question uses a view at a time, so a store may have one view per parallel question. It
-// lends only stores of the command line, because an agent must not read other files.
+// A lender keeps views of stores between calls, and refreshes a view before it lends the view
+// again. One call at a time uses a view, so a store may have one view per parallel call. It lends
+// only stores of the command line, because an agent must not read other files.
 //
-//	lend      an idle view, refreshed; else a new one
-//	back      to idle, if it can be refreshed and there is room; else it is closed
+//	lend      an idle view, refreshed; otherwise a new one
+//	back      to idle, if it can be refreshed and idle has space; otherwise it is closed
 //
-// mu is held while a store is opened, because app.find records there what it opened.
+// mu is locked while a store is opened, because app.find then appends to a list of opened files.
 type lender struct {
 	open   func(ctx context.Context, path string) (*inspect.View, error)
 	stores []string // Stores that may be opened.
@@ -245,14 +246,14 @@ func (l *lender) lend(ctx context.Context, path string) (v *inspect.View, back f
 		if _, err := v.Refresh(ctx); err == nil {
 			return v, func() { l.keep(path, v) }, nil
 		}
-		_ = v.Close() // Opening the store again reports what is wrong.
+		_ = v.Close() // If the store has a problem, opening it again reports the problem.
 	}
 	return l.lendNew(ctx, path)
 }
 
-// lendNew lends a newly opened view. Tools that report whether a store is open need one, because
-// a view knows this only from when it was opened. On an error there is no view, and back must not
-// be called.
+// lendNew lends a newly opened view. A tool that reports whether a store is open needs a new view,
+// because a view detects this only when it is opened. On an error there is no view, and back must
+// not be called.
 func (l *lender) lendNew(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
 	if err := l.known(path); err != nil {
 		return nil, nil, err
@@ -263,7 +264,7 @@ func (l *lender) lendNew(ctx context.Context, path string) (v *inspect.View, bac
 	return v, func() { l.keep(path, v) }, err
 }
 
-// known returns an error if path is not a store of the command line.
+// known returns an error if path does not name a store of the command line.
 func (l *lender) known(path string) error {
 	if slices.Contains(l.stores, path) {
 		return nil
@@ -271,7 +272,7 @@ func (l *lender) known(path string) error {
 	return fail(exitNotFound, "", "no store %q%s; there is %s", path, near.Hint(path, l.stores), strings.Join(l.stores, ", "))
 }
 
-// take returns an idle view of the store at path, or nil.
+// take removes an idle view of the store at path from idle and returns it, or nil.
 func (l *lender) take(path string) (v *inspect.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -282,8 +283,8 @@ func (l *lender) take(path string) (v *inspect.View) {
 	return v
 }
 
-// keep keeps v for the next question, unless v is a save, which cannot be refreshed because
-// another save may have replaced it. It keeps at most maxTurns views per store.
+// keep stores v for the next call. A save is closed instead: it cannot be refreshed, because
+// another save may have replaced it. It stores at most maxTurns views per store.
 func (l *lender) keep(path string, v *inspect.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -298,7 +299,7 @@ func (l *lender) keep(path string, v *inspect.View) {
 func (l *lender) close() {
 	for _, views := range l.idle {
 		for _, v := range views {
-			_ = v.Close() // Read-only views: errors lose nothing.
+			_ = v.Close() // The views are read-only, so an error of Close loses nothing.
 		}
 	}
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Panel prints a table with a row for each entity at each sampled tick. It prints rows as it
-// computes them, so memory holds neither all states nor the whole table.
+// Panel prints a table with a row for each entity at each sampled tick. It prints each row as soon
+// as the row is computed, so memory contains one state at a time and never the whole table.
 //
-// Plot evaluates one world expression per tick and follows every change. A panel evaluates its
-// expressions for all entities, so following changes would save nothing. It binds them to each
-// sampled state and skips the other states.
+// Plot evaluates one world expression per tick and applies every change to its value. A panel
+// evaluates its expressions for all entities, so it would gain nothing from changes. It binds its
+// expressions to each sampled state and skips the other states.
 
 // panelDoc is what panel --json prints.
 type panelDoc struct {
 	States  int      `json:"states"`  // Number of states in the range.
 	Columns []string `json:"columns"` // Names of the columns, in order.
-	// Ordered by tick, then by index of the entity; without states that damage hides.
+	// Ordered by tick, then by index of the entity. Unreadable states have no rows.
 	Rows []panelRowDoc `json:"rows"`
 	More bool          `json:"more,omitempty"` // True if --limit left out rows at the end.
 }
@@ -97,8 +97,8 @@ type panel struct {
 	doc        panelDoc
 }
 
-// print prints the rows as they are read. With a limit, it can tell that more rows follow, but not
-// how many.
+// print prints the rows as they are computed. With a limit, it reports that more rows follow, but
+// not their number.
 func (p *panel) print(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(try("query", s.path, "--select", "entity"), "it has one state; query prints it")
@@ -135,8 +135,8 @@ func (p *panel) print(s *source) (err error) {
 	return cmp.Or(err, p.unread)
 }
 
-// compile compiles the conditions and columns for the last state, which most likely has all
-// components that they name.
+// compile compiles the conditions and columns for the last state. The last state most likely has
+// all components that the expressions name.
 func (p *panel) compile() error {
 	end := p.route.end()
 	for _, text := range p.where {
@@ -231,7 +231,7 @@ func (p *panel) answers(e ecs.Entity) (answers []query.Answer, err error) {
 // numbers.
 func (p *panel) csv() error {
 	out := csv.NewWriter(p.Out)
-	// The error is sticky; Error returns it below.
+	// The csv writer stores its first error; Error returns it below.
 	_ = out.Write(append([]string{"tick", "entity"}, p.names...))
 	err := p.rows(func(r panelRowDoc) error {
 		row := []string{strconv.FormatUint(r.Tick, 10), r.Entity}
