@@ -19,16 +19,16 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// pieces holds the pages of a damaged snapshot whose own checksum is good. Pages may also come
-// from files that the snapshot refers to. The pages fill an image of the original size; rows of
-// other pages are unknown.
+// pieces holds those pages of a damaged snapshot whose own checksum is correct. Pages may also be
+// found in files that the snapshot refers to. The pages fill an image of the original size; rows
+// of all other pages are unknown.
 //
 //	dense   | known ... | ?  ?  ? | known |     by pages, and later
 //	data    | known | ?  ? | known ...    |     by the rows that ticks write
 //
-// The pages are searched for in the bytes of the files. The tree of keys is not used, since it
-// may be damaged. So anything that looks like a page and has a good checksum counts as a page. If
-// two copies of a page differ, neither is used.
+// The pages are found by a search in the bytes of the files. The tree of keys is not used, since
+// it may be damaged. So anything that looks like a page and has a correct checksum counts as a
+// page. If two copies of a page differ, neither is used.
 type pieces struct {
 	*snap.Filling
 	manifest *format.Manifest
@@ -38,12 +38,12 @@ type pieces struct {
 	values   []knownRows
 	sparse   map[pagefile.Key][]byte // Pages of sparse arrays, as stored.
 
-	// crcs has the checksum of each page found. twice has the pages that were found with
-	// different contents, which count as unknown.
+	// crcs has the checksum of each page that was found. twice has the pages that were found with
+	// different contents; their rows count as unknown.
 	crcs  map[pagefile.Key]uint32
 	twice map[pagefile.Key]bool
 
-	// references has the pages to take from other places, by file and key.
+	// references has the pages to read from another file or key, by that file and key.
 	references map[uint32]map[pagefile.Key][]lostPage
 }
 
@@ -53,10 +53,10 @@ type lostPage struct {
 	crc uint32
 }
 
-// knownRows says for each row whether it is known.
+// knownRows says for each row whether its content is known.
 type knownRows []bool
 
-// set sets rows [lo, hi).
+// set sets rows [lo, hi) to known or unknown.
 func (k knownRows) set(lo, hi int, known bool) {
 	for i := lo; i < hi; i++ {
 		k[i] = known
@@ -73,7 +73,7 @@ func (k knownRows) unknown() (n int) {
 	return n
 }
 
-// patched resizes k to n rows, and sets the rows of ranges to known.
+// patched resizes k to n rows, and marks the rows of ranges as known.
 func (k knownRows) patched(n int, ranges []raw.Range) knownRows {
 	k = image.Resized(k, n)
 	for _, r := range ranges {
@@ -100,8 +100,8 @@ func salvagedManifest(ctx context.Context, v *catalog.Catalog, name string) (*fo
 }
 
 // gather collects the pages of a snapshot from its file and the files that it refers to. If a
-// file or page is missing, the rows stay unknown. A page from another file must have the checksum
-// in the reference, because the page under that key may have changed.
+// file or page is missing, its rows stay unknown. A page from another file must have the checksum
+// in the reference, because another page may now be stored under that key.
 func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, error) {
 	m, err := salvagedManifest(ctx, v, name)
 	if err != nil {
@@ -141,13 +141,13 @@ func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, erro
 	return p, nil
 }
 
-// pieceFactor bounds how many rows a damaged snapshot may claim, as a multiple of those that fit
-// into the files. The files may have been truncated. Without a bound, a false manifest could make
-// us allocate any amount of memory.
+// pieceFactor bounds how many rows a damaged snapshot may claim: a multiple of the rows that fit
+// into the files, which may have been truncated. The bound stops a false manifest from allocating
+// any amount of memory.
 const pieceFactor = 16
 
-// holds returns an error if m claims more rows than the file, and the files that it refers to,
-// can have held.
+// holds returns an error if m claims more rows than fit into the file and the files that it
+// refers to, times pieceFactor.
 func holds(ctx context.Context, v *catalog.Catalog, name string, m *format.Manifest) error {
 	room := int64(64 << 10)
 	sizes := []string{name}
@@ -168,7 +168,7 @@ func holds(ctx context.Context, v *catalog.Catalog, name string, m *format.Manif
 			}
 		})
 	}
-	// A row takes its value in memory, and about 10 bytes for its entity and knownRows.
+	// In memory, a row needs its value, and about 10 bytes for its entity and knownRows.
 	need := 10 * int64(m.Total)
 	for n, c := range m.Schema.Components {
 		need += int64(m.Components[n].Rows) * int64(10+max(c.Layout.Width(), 0))
@@ -182,8 +182,8 @@ func holds(ctx context.Context, v *catalog.Catalog, name string, m *format.Manif
 	return nil
 }
 
-// newPieces returns pieces in which only the numbers of rows are known. Rows without bytes are
-// known from the start.
+// newPieces returns pieces of which only the numbers of rows are known. Rows without bytes count
+// as known from the start.
 func newPieces(ctx context.Context, m *format.Manifest) (*pieces, error) {
 	f, err := snap.NewFilling(ctx, m, math.MaxInt64, false)
 	p := &pieces{
@@ -205,9 +205,9 @@ func newPieces(ctx context.Context, m *format.Manifest) (*pieces, error) {
 	return p, err
 }
 
-// visit takes a page of the snapshot's own file. If the value is a reference, it records where
-// the page is stored. A reference has the file (0: the same file), and the key and checksum of
-// the page there.
+// visit processes a page of the snapshot's own file. If the value is a reference, visit records
+// where the page is stored. A reference consists of the file (0: the same file) and the key and
+// checksum of the page in that file.
 func (p *pieces) visit(k pagefile.Key, value []byte) {
 	content, ref, err := format.DecodePage(value)
 	switch {
@@ -227,7 +227,8 @@ func (p *pieces) visit(k pagefile.Key, value []byte) {
 	}
 }
 
-// take takes a page whose checksum is good.
+// take adds a page whose checksum is correct. If another copy differs, it marks the page as found
+// twice.
 func (p *pieces) take(k pagefile.Key, content []byte, crc uint32) {
 	if before, ok := p.crcs[k]; ok && before != crc {
 		p.twice[k] = true
@@ -237,19 +238,19 @@ func (p *pieces) take(k pagefile.Key, content []byte, crc uint32) {
 	p.place(k, content)
 }
 
-// place puts a page into the image if the page is valid. nil content makes the rows of the page
-// unknown again.
+// place puts a page into the image if the page is valid. If content is nil, it makes the rows of
+// the page unknown again.
 func (p *pieces) place(k pagefile.Key, content []byte) {
 	a, ok := p.manifest.ArrayOf(k)
 	known := p.registry
 	switch {
 	case !ok:
 		return
-	// It is then unknown which of its indices have rows.
+	// Without the page, it is unknown which of its indices have rows.
 	case a.Kind == format.SparseArray && content == nil:
 		delete(p.sparse, k)
 		return
-	// pointBack uses the entries after all pages are found.
+	// pointBack uses the entries once all pages are found.
 	case a.Kind == format.SparseArray:
 		p.sparse[k] = slices.Clone(content)
 		return
@@ -262,8 +263,8 @@ func (p *pieces) place(k pagefile.Key, content []byte) {
 	known.set(lo, hi, p.Place(a, int(k.Page), content) == nil)
 }
 
-// restored returns the original state if the pieces are enough to restore it. The recorded digest
-// is the proof: nothing else is checked. Otherwise it returns nil, and p is unusable.
+// restored returns the original state if the pages are enough to restore it. The recorded digest
+// is the proof: nothing else is checked. Otherwise restored returns nil, and p is unusable.
 func (p *pieces) restored() *Image {
 	p.mended()
 	if p.im.Link(context.Background()) != nil || p.im.Digest() != p.manifest.Digest {
@@ -272,8 +273,8 @@ func (p *pieces) restored() *Image {
 	return p.im
 }
 
-// forward applies the ticks of path as far as they can be read. It returns how many it applied,
-// and the error of the next. Rows that a tick writes become known.
+// forward applies the ticks of path until a tick cannot be read or applied. It returns the number
+// of applied ticks and the error of the next one. Rows that a tick writes become known.
 func (p *pieces) forward(ctx context.Context, v *catalog.Catalog, path []journal.Entry) (n int, err error) {
 	for i, e := range path {
 		if err := ctx.Err(); err != nil {
@@ -299,8 +300,8 @@ func (p *pieces) forward(ctx context.Context, v *catalog.Catalog, path []journal
 	return len(path), nil
 }
 
-// adopt adds the components of s that the image does not have. They have no rows, so all of their
-// rows are known.
+// adopt adds the components of s that the image does not have. Added components have no rows, so
+// no row of them is unknown.
 func (p *pieces) adopt(s *format.Schema) error {
 	if err := p.im.Adopt(s); err != nil {
 		return err
@@ -312,7 +313,7 @@ func (p *pieces) adopt(s *format.Schema) error {
 }
 
 // editable returns t without the edits of unknown rows. An edit contains the bytes that it
-// replaces, and fails on a row with other bytes.
+// replaces, so it would fail on a row with other bytes.
 func (p *pieces) editable(t *format.Tick) *format.Tick {
 	known := *t
 	known.Storages = slices.Clone(t.Storages)

@@ -16,8 +16,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A page of a sparse array that was found twice, with different contents, is unknown. So it is
-// also unknown which of its indices have no row.
+// If a page of a sparse array is found twice, with different contents, the page counts as
+// unknown. It is then also unknown which of its indices have no row.
 func TestPieces_DuplicateSparsePage(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	s := ecs.MustRegister(w, ecs.Component[int32]{Name: "v", Kind: ecs.Indexed})

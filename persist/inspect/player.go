@@ -24,50 +24,50 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// PlayerOptions say what a [Player] plays. The zero value is useful.
+// PlayerOptions say what a [Player] plays and how. The zero value is useful.
 type PlayerOptions struct {
 	// From and To are points in time in the syntax of [View.Resolve]. The player plays from From,
-	// which must be an ancestor of To, to To. Default: from the oldest reachable state to the
-	// newest. [Player.Refresh] then looks for newer states.
+	// an ancestor of To, up to To. Default: from the oldest reachable state to the newest one.
+	// Only with the default does [Player.Refresh] look for newer states.
 	From, To string
 
-	// Step runs the simulation of one tick again. w is at the tick before. Step changes w as the
-	// program did with these inputs, and must not call Commit. The inputs are valid until Step
-	// returns.
+	// Step runs the simulation of one tick again. w is in the state before the tick. Step changes
+	// w as the program did with these inputs, and must not call Commit. The inputs are valid
+	// until Step returns.
 	//
 	// Default: the player applies the recorded tick, in O(rows that the tick wrote). If types
-	// must be converted, it fills the world again for each tick. A world with a history then
-	// contains the applied ticks. Only the player may change the world.
+	// must be converted, it loads the whole state for each tick. In a world with a history, the
+	// applied ticks become part of the history. Only the player may change the world.
 	Step func(w *ecs.World, tick uint64, inputs []Input) error
 }
 
 // A Player plays back a recorded store in a world, tick by tick. Without a Step it applies the
 // recorded ticks: for a replay, a spectator or a tool. With a Step it runs the simulation again
-// on the inputs that [persist.Store.Input] journaled. It compares each tick with the record, and
-// finds the first tick that differs:
+// on the inputs that [persist.Store.Input] journaled. It compares the world with the record after
+// each tick, and finds the first tick that differs:
 //
 //	record   journal ──patches──▶ image    ─┐
 //	                 └─inputs──┐            ├─ same digests? else Diverged
 //	world                      Step, Commit ┘
 //
-// The player only reads the store. A program may have the store open.
+// The player only reads the store. A program may have the store open at the same time.
 type Player struct {
 	view  *catalog.Catalog
 	world *ecs.World
-	// typed is the same world.
+	// typed accesses the same world by its types.
 	typed image.Typed
 	step  func(*ecs.World, uint64, []Input) error
-	// empty is the state that resets the world.
+	// empty is a state without entities, which resets the world.
 	empty *raw.State
-	// newest says that playing goes on to the newest state.
+	// newest says that the player follows the newest state.
 	newest bool
-	// start is the record after which playing begins.
+	// start is the record of the state in which playing begins.
 	start uint64
 	// path holds the records after start.
 	path []playable
 	// played is the number of records of path that have been played.
 	played int
-	// recorded holds the recorded state at the tick of the world.
+	// recorded is a cursor at the recorded state of the world's current tick.
 	recorded *Cursor
 	// schema is the last schema that checkTypes accepted.
 	schema *format.Schema
@@ -82,10 +82,10 @@ type Player struct {
 }
 
 // A playable is a record that can be played. It has no position in a file, since a refresh may
-// change that.
+// change the position.
 type playable struct{ seq, tick uint64 }
 
-// playables returns the records of a path without their positions.
+// playables returns the records of a path, without their positions in files.
 func playables(path []journal.Entry) []playable {
 	list := make([]playable, len(path))
 	for i, e := range path {
@@ -95,13 +95,13 @@ func playables(path []journal.Entry) []playable {
 }
 
 // OpenPlayer opens the store at path for reading, and loads the first state into w. w must have
-// no entities. Components that are not registered in w are kept as rows of bytes. A player never
-// writes to the store, so values that the types of w cannot hold are dropped: see
-// [raw.World.Converted].
+// no entities. Components that are not registered in w stay in the world as encoded rows. A
+// player never writes to the store, so values that the types of w cannot represent are dropped:
+// see [raw.World.Converted].
 //
-// Errors are those of [OpenReadOnly], [View.Resolve] and [View.At], and [persist.ErrNotEmpty]. An
-// error wraps [persist.ErrSchema] if types do not fit, also in a later step. With a Step, types
-// that need a conversion do not fit: the ticks were recorded with other types.
+// Errors are those of [OpenReadOnly], [View.Resolve] and [View.At], and [persist.ErrNotEmpty]. If
+// types do not fit, now or in a later step, the error wraps [persist.ErrSchema]. With a Step,
+// types must not need a conversion: the ticks were recorded with other types.
 func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOptions) (*Player, error) {
 	if n := w.Len(); n > 0 {
 		return nil, fmt.Errorf("%w: it has %d; play in an empty world", format.ErrNotEmpty, n)
@@ -129,7 +129,7 @@ func (p *Player) open(ctx context.Context, options PlayerOptions) error {
 	if err != nil {
 		return err
 	}
-	// If this state cannot be reached, the cursor returns the error.
+	// If the state after record end cannot be reached, the cursor returns the error.
 	p.start = end
 	if oldest, ok := p.view.OldestBase(end); ok {
 		p.start = oldest.ID.Seq
@@ -178,12 +178,12 @@ func (p *Player) tickAt(n int) uint64 {
 }
 
 // Recorded returns the recorded state at the tick of the world. It is valid until the player
-// moves on.
+// changes its tick.
 func (p *Player) Recorded() *Image { return p.recorded.Image() }
 
-// Step plays one tick. It returns [io.EOF] if there is none left. With a [PlayerOptions.Step], a
-// step takes the time of that function, and O(rows) to compare. After a tick that differs from
-// the record, Step continues. After any other error the world is unusable until Seek or Restart.
+// Step plays one tick. It returns [io.EOF] if no tick is left. With a [PlayerOptions.Step], a
+// call takes the time of that function, and O(rows) to compare. Step continues after a tick that
+// differs from the record. After any other error the world is unusable until Seek or Restart.
 func (p *Player) Step(ctx context.Context) error {
 	if p.err != nil {
 		return p.err
@@ -214,7 +214,7 @@ func (p *Player) play(ctx context.Context, seq uint64) error {
 	if p.step == nil {
 		return p.apply(r, converted)
 	}
-	// The program changes the world, and compare checks it against recorded.
+	// The program's function changes the world. Then compare checks the world against the record.
 	if err := p.step(p.world, c.Tick, c.Inputs); err != nil {
 		return fmt.Errorf("persist: playing tick %d: %w", c.Tick, err)
 	}
@@ -226,14 +226,14 @@ func (p *Player) play(ctx context.Context, seq uint64) error {
 	return nil
 }
 
-// fail records that the world is unusable.
+// fail records that the world is unusable, and why.
 func (p *Player) fail(err error) error {
 	p.err = fmt.Errorf("persist: playing stopped; call Seek or Restart to continue: %w", err)
 	return err
 }
 
-// apply applies r to the world. In some cases it loads the recorded state instead, in O(rows).
-// That is so if the recorded state was converted, or if the world is not as the player left it.
+// apply applies r to the world. In two cases it loads the whole recorded state instead, in
+// O(rows): the recorded state was converted, or the program has changed the world.
 func (p *Player) apply(r *catalog.Record, converted bool) error {
 	w := p.world
 	if converted || w.Tick() != p.Tick() || r.Tick <= w.Tick() || w.Raw().Dirty() {
@@ -253,8 +253,8 @@ func (p *Player) apply(r *catalog.Record, converted bool) error {
 	return err
 }
 
-// next advances c by record e, which must continue its state. It returns the commit and the
-// record, and whether the state was converted first.
+// next advances c by record e, which must continue the state of c. It returns the commit and the
+// record, and whether the state was converted before the tick.
 func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *catalog.Record, converted bool, err error) {
 	w := walk{Catalog: c.view, before: func(_ context.Context, was, im *Image, read *catalog.Record) error {
 		r, converted = read, was != im
@@ -264,20 +264,21 @@ func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *ca
 		return nil
 	}}
 	im := c.image
-	// The step changes im in place. So clear the cursor: it has no state after an error.
+	// Clear the cursor, since the step changes im in place. After an error the cursor has no
+	// state.
 	c.image, c.shown, c.seq = nil, nil, e.ID.Seq
 	c.image, err = w.step(progress.Quiet(ctx), im, c.view.Record(e))
 	return says, r, converted, err
 }
 
-// Refresh looks for ticks committed since the store was opened or refreshed. It reports whether
-// there are more ticks to play, so a player at the end can follow a growing store. It reads only
-// what is new. Without changes it only lists some file names.
+// Refresh looks for ticks that were committed after the store was opened or last refreshed. It
+// reports whether more ticks can be played, so a player can follow a growing store. It reads only
+// new data. If nothing has changed, it only lists some file names.
 //
-// If the program rolled back and took another branch, a player on the old branch goes back to the
-// last common tick. If [persist.Retention] removed the next tick, the player goes to the oldest
-// state. So does a player whose last step failed for that reason. A player with a given To
-// ignores new ticks.
+// If the program rolled back to another branch, a player on the old branch goes back to the last
+// common tick. If [persist.Retention] removed the next tick, the player goes to the oldest state.
+// The same happens after a step that failed because its tick was removed. A player with a given
+// To ignores new ticks.
 func (p *Player) Refresh(ctx context.Context) (more bool, err error) {
 	if !p.newest {
 		return false, nil
@@ -295,12 +296,11 @@ func (p *Player) Refresh(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// extendPath makes the path lead to the current head, and reports whether there are more ticks to
-// play. It moves the world only if its state is not on the new path.
+// extendPath extends the path to the current head, and reports whether there are more ticks to
+// play. If the state of the world is off the new path, extendPath loads a state that is on it.
 func (p *Player) extendPath(ctx context.Context) (more bool, err error) {
 	head, last := p.view.Head(), p.seqAt(len(p.path))
-	// If the new head continues the path, and the next record to play still exists, append to the
-	// path.
+	// Append to the path if the new head continues it and the next record to play still exists.
 	path, err := p.view.Log.Path(last, head)
 	if err != nil || p.err != nil || p.played < len(p.path) && p.wasRemoved(p.path[p.played].seq) {
 		return true, p.switchPath(ctx, head)
@@ -315,8 +315,8 @@ func (p *Player) wasRemoved(seq uint64) bool {
 	return !ok
 }
 
-// switchPath replaces the path with the one to record head. It goes back from the current record
-// to the last one that is on both paths. If that is the current record, the world stays as it is.
+// switchPath replaces the path with the one that leads to record head. The world goes back to the
+// last record on both paths. If that is the current record, the world does not change.
 func (p *Player) switchPath(ctx context.Context, head uint64) error {
 	oldest, ok := p.view.OldestBase(head)
 	if !ok {
@@ -331,7 +331,7 @@ func (p *Player) switchPath(ctx context.Context, head uint64) error {
 			return err
 		}
 	}
-	// places has the number of records to play, on the new path, up to each state.
+	// places maps a state to the number of records to play on the new path to reach it.
 	places := map[uint64]int{start: 0}
 	for i, e := range path {
 		places[e.ID.Seq] = i + 1
@@ -358,11 +358,11 @@ func (p *Player) seqAt(n int) uint64 {
 	return p.start
 }
 
-// Restart goes back to the state at which playing began.
+// Restart loads the first state of the player's path.
 func (p *Player) Restart(ctx context.Context) error { return p.seek(ctx, 0) }
 
-// Seek loads the recorded state of a tick into the world, without running the ticks between. It
-// loads the nearest snapshot or follows the journal. It resets [Player.Diverged]. If the tick is
+// Seek loads the recorded state of a tick into the world, without running the ticks before it. It
+// loads the nearest snapshot or follows the journal, and resets [Player.Diverged]. If the tick is
 // not between First and End, the error wraps [persist.ErrNotFound] and the world does not change.
 func (p *Player) Seek(ctx context.Context, tick uint64) error {
 	n := slices.IndexFunc(p.path, func(e playable) bool { return e.tick == tick })
@@ -391,13 +391,13 @@ func (p *Player) seek(ctx context.Context, n int) error {
 	return nil
 }
 
-// fill replaces the world with the recorded state. It empties the world first, because load keeps
-// resources that the state does not have.
+// fill replaces the world with the recorded state. It first empties the world: load does not
+// remove resources that the state lacks.
 func (p *Player) fill() error {
 	if err := p.checkTypes(); err != nil {
 		return err
 	}
-	// This removes resources that the state does not have.
+	// Loading the empty state removes all resources.
 	if err := p.world.Raw().Load(p.empty); err != nil {
 		return err
 	}
@@ -434,7 +434,7 @@ func (p *Player) checkTypes() error {
 }
 
 // compare compares the world with the recorded state of the same tick. After the first difference
-// it does nothing: later differences may only follow from it.
+// it skips the comparison: later differences may only be consequences.
 func (p *Player) compare(tick uint64) {
 	if p.diverged {
 		return
@@ -445,8 +445,8 @@ func (p *Player) compare(tick uint64) {
 	}
 }
 
-// firstDifference returns the name of the first storage or resource that differs, by name. It
-// returns "" if the entities differ.
+// firstDifference returns the first storage or resource that differs, in the order of names. It
+// returns "" if only the entities differ.
 func firstDifference(a, b *ecs.Digests) string {
 	if a.Registry != b.Registry {
 		return ""
@@ -457,26 +457,26 @@ func firstDifference(a, b *ecs.Digests) string {
 			return cmp.Or(x, y).Name
 		}
 	}
-	// Not reached: two worlds of one tick that differ do so in one of these.
+	// Two worlds of one tick that differ must differ in an entry above.
 	return ""
 }
 
 // Diverged returns the first tick that differs from the record, since playing began or the last
-// Seek. storage is the first storage or resource that differs, by name, or "" for the entities
-// themselves. Components that do not rewind are not compared.
+// Seek. storage is the first storage or resource that differs, in the order of names. It is "" if
+// only the entities differ. Components that do not rewind are not compared.
 func (p *Player) Diverged() (tick uint64, storage string, ok bool) {
 	return p.tick, p.storage, p.diverged
 }
 
-// Build describes the program and the machine that recorded the tick of the world, like
-// rollback.Session.Build; "" if unknown. If ticks differ from those of another machine, compare
-// the builds first: see docs/MACHINES.md.
+// Build describes the program and the machine that recorded the current tick, like
+// rollback.Session.Build; "" if unknown. If a machine plays ticks that differ from another
+// machine's record, compare the builds first: see docs/MACHINES.md.
 func (p *Player) Build() string { return p.view.Build(p.recorded.Seq()) }
 
 // SaveBoth saves the recorded and the played state of the current tick to two files in dir. It
-// creates dir and replaces files of the same names. It returns a shell command that shows the
-// differences: "ecsdump diff RECORDED PLAYED". Each file names a build: the one that recorded the
-// tick, and that of this program.
+// creates dir and overwrites existing files. It returns a shell command that shows the
+// differences: "ecsdump diff RECORDED PLAYED". Each file names its build: of the recording
+// program, or of this program.
 func (p *Player) SaveBoth(ctx context.Context, dir string) (command string, err error) {
 	if p.err != nil {
 		return "", p.err

@@ -19,21 +19,21 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A past is the sequence of states of a store's files. The program commits, rolls back and
+// A past lists the states of a store's files over time, while a program commits, rolls back and
 // removes old files.
 type past struct {
 	moments []moment
-	digests map[uint64]ecs.Digest // By record.
+	digests map[uint64]ecs.Digest // Digest after each record, by its seq.
 }
 
-// A moment has the files of the store at one time.
+// A moment is a copy of the store's files at one time.
 type moment struct {
 	files *disktest.Mem
 	last  uint64 // The newest record.
 }
 
-// newPast runs a program several times, each time with a new segment of the journal. It records a
-// moment after each commit, and before each removal of a file.
+// newPast runs a program several times. Each run begins a new segment of the journal. newPast
+// records a moment after each commit, and before each removal of a file.
 func newPast(t *testing.T, seed uint64) *past {
 	t.Helper()
 	p, rng, mem, last := &past{digests: map[uint64]ecs.Digest{}}, rand.New(rand.NewPCG(seed, 0x75)), disktest.New(), uint64(0)
@@ -50,7 +50,7 @@ func newPast(t *testing.T, seed uint64) *past {
 		})
 		for range 6 {
 			if rng.IntN(3) == 0 {
-				// Rewind fails if there is no tick to go back to.
+				// Rewind fails if the history has no earlier tick.
 				_ = w.History().Rewind(1 + rng.IntN(3))
 			}
 			w.Fill(1)
@@ -69,27 +69,28 @@ func newPast(t *testing.T, seed uint64) *past {
 	return p
 }
 
-// A show is the files of a past at one moment. While a reader reads, the show moves on to later
-// moments, in which files are missing.
+// A show is a file system with the files of a past at one moment. During reads it switches to
+// later moments, in which files are missing.
 type show struct {
 	*disktest.Mem
 	*past
 	// at is the current moment.
 	at int
-	// calls counts calls since jump was set.
+	// calls counts the calls since jump was set.
 	calls int
-	// jump is the call before which the show moves to moment to; 0: it does not move.
+	// jump is the number of the call before which the show switches to moment to; 0: the show
+	// does not switch.
 	jump int
-	// to is the moment that the show moves to.
+	// to is the moment to which the show switches.
 	to int
-	// pace is how many moments the show moves on with each later call.
+	// pace is how many moments the show advances before each further call.
 	pace int
 }
 
-// cut makes s show a moment.
+// cut switches s to a moment.
 func (s *show) cut(at int) { s.at, s.Mem = at, s.moments[at].files }
 
-// call counts a call, and moves s before the call if it is time.
+// call counts a call. It switches s to another moment if this is call number jump or later.
 func (s *show) call() {
 	if s.jump == 0 {
 		return
@@ -101,7 +102,7 @@ func (s *show) call() {
 	}
 }
 
-// stand stops the moves of s.
+// stand stops the switches of s.
 func (s *show) stand() { s.jump = 0 }
 
 func (s *show) Open(name string) (disk.File, error) {
@@ -117,9 +118,9 @@ func (s *show) ReadDir(name string) ([]fs.DirEntry, error) {
 // Locked reports that a program has the store open.
 func (s *show) Locked(string) (bool, error) { return true, nil }
 
-// followers has the readers that can follow a store. Each opens the store, and returns a function
-// that looks for new records and returns the newest one. All compare states with the recorded
-// digests.
+// followers has the kinds of readers that follow a store. Each function opens the store, and
+// returns a function that looks for new records and returns the newest one. All functions compare
+// states with the recorded digests.
 var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 	"view": func(t *testing.T, s *show) func() uint64 {
 		v, err := inspect.OpenFS(storetest.Background, s, ".")
@@ -129,7 +130,7 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 			require.NoError(t, err)
 			s.stand()
 			im, err := v.At(storetest.Background, v.Head())
-			// The state was removed since.
+			// Retention has removed the state in the meantime.
 			if err != nil {
 				require.ErrorIs(t, err, persist.ErrNotFound)
 				_, err = v.Refresh(storetest.Background)
@@ -148,7 +149,7 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 		require.NoError(t, err)
 		check := func() { require.Equal(t, s.digests[p.Recorded().ID.Seq], storetest.Persistent(w)) }
 		check()
-		// The player has reached the end.
+		// Without a jump, the player starts at its last tick.
 		if s.jump == 0 {
 			require.NoError(t, p.Seek(storetest.Background, p.End()))
 		}
@@ -157,7 +158,7 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 			require.NoError(t, err)
 			check()
 			s.stand()
-			// The state was removed since.
+			// Retention has removed the state in the meantime.
 			if err := p.Seek(storetest.Background, p.End()); err != nil {
 				require.ErrorIs(t, err, persist.ErrNotFound)
 				_, err := p.Refresh(storetest.Background)
@@ -183,8 +184,8 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 	},
 }
 
-// Readers that follow a store succeed even if files vanish between any two calls. They still find
-// the newest record.
+// Readers that follow a store must succeed even if files vanish between any two calls. They must
+// still find the newest record.
 func TestFollow_FilesVanish(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(3, 12)) {
@@ -219,8 +220,8 @@ func TestFollow_FilesVanish(t *testing.T) {
 	}
 }
 
-// A player that cannot read new records returns an error at each Refresh. It continues when it
-// can read them.
+// A player that cannot read new records returns an error from each Refresh. It continues as soon
+// as it can read the records.
 func TestPlayer_ReadErrors(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

@@ -15,70 +15,73 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// Recovery first looks for the newest good state on the path to the wanted one. Then it finds how
-// much of the history can be written with that state:
+// Recovery first looks for the newest good state on the path to the wanted state. Then it finds
+// how much of the history before that state can be written:
 //
 //	wanted ──attempt──▶ a tick does not fit ──▶ next target: the record before it
 //	                    no snapshot is good ──▶ next target: an older record with a snapshot
 //	                    reached             ──▶ write, from the oldest good base to it
 //
-// Records and snapshots that turned out damaged are remembered in bad and failed, so no attempt
-// uses them again. Each attempt has an older target or fewer snapshots, so the attempts end.
-// Files are opened without the lock of the store.
+// Records and snapshots that turn out damaged are recorded in bad and failed, so no attempt uses
+// them again. Each attempt has an older target or fewer snapshots, so the attempts end. Recovery
+// opens files without the lock of the store.
 
 // RecoverOptions say what [Recover] saves.
 type RecoverOptions struct {
-	// At is the wanted state, in the syntax of [View.Resolve]. Default: the newest.
+	// At is the wanted state, in the syntax of [View.Resolve]. Default: the newest state.
 	At string
 
-	// Files contains path: "." for a store at its top, or the name of a save. Default: the
-	// operating system's files.
+	// Files is the file system that contains path. path is "." for a store in the root directory,
+	// or the name of a save. Default: the operating system's files.
 	Files disk.FS
 
-	// Partial allows a state that is put together from the good pages of a damaged snapshot and
-	// the ticks after it. Recover uses it only if it is newer than any complete state. Lost rows
-	// are missing in the result, so the store was never in that state.
+	// Partial allows a state that is restored from the good pages of a damaged snapshot and the
+	// ticks after the snapshot. Recover uses it only if it is newer than any complete state. Lost
+	// rows are missing in the result, so the store was never in that state.
 	Partial bool
 }
 
 // A RecoverReport says what [Recover] saved, and what was lost.
 type RecoverReport struct {
-	// The saved state, by its tick and seq in the damaged store.
+	// Tick and Seq identify the saved state in the damaged store.
 	Tick, Seq uint64
 	Wanted    uint64 // The seq of the wanted state.
 
-	// Lost is the number of records between the two states that cannot be saved, and LostFrom is
-	// the first. If the path between them is unknown, Lost is an upper limit. More is the damage
-	// in which even newer ticks may be lost, or nil.
+	// Lost is the number of records between the saved and the wanted state. LostFrom is the first
+	// of these records. If the path between them is unknown, Lost is an upper limit. More is
+	// damage in which even newer ticks may have been lost, or nil.
 	Lost     int
 	LostFrom uint64
 	More     error
 
-	// The snapshot file from which the state was reached.
+	// Snapshot is the snapshot file from which the saved state was reached.
 	Snapshot string
-	// Number of ticks replayed after the snapshot.
+	// Replayed is the number of ticks that were replayed after that snapshot.
 	Replayed int
 
-	// The tick of the oldest state in the result that has ticks after it.
+	// From is the tick of the oldest state in the result from which every later tick is in the
+	// result.
 	From uint64
-	// Number of ticks after From in the result, with rewound branches.
+	// Ticks is the number of ticks after From in the result, including rewound branches.
 	Ticks int
 
-	// Number of readable ticks that are not in the result, because no good state leads to them.
+	// DroppedTicks is the number of readable ticks to which no good state leads. The result lacks
+	// them.
 	DroppedTicks int
-	// Ends of branches that are newer than the saved state.
+	// Tips are the ends of branches that are newer than the saved state.
 	Tips []Tip
-	// Named snapshots in the result.
+	// Names lists the named snapshots in the result.
 	Names []string
-	// Named snapshots that are not in the result.
+	// DroppedNames lists the named snapshots that are not in the result.
 	DroppedNames []string
 
-	// Partial says that the state was put together from pieces. It has no history, and belongs to
-	// a new world. Missing has the rows that are known to be lost. Entities is the number of lost
-	// entities that were alive. Retired is the number of indices that are never reused, since
-	// their generations are unknown.
+	// Partial says that the state was restored from the pages of a damaged snapshot. The result
+	// has no history, and belongs to a new world. Missing lists the rows that are known to be
+	// lost. Entities is the number of lost entities that were alive. Retired is the number of
+	// indices that are never reused, since their generations are unknown.
 	Partial bool
-	// Pieces says that the state is complete, but RecoverOptions.Partial would yield a newer one.
+	// Pieces says that the saved state is complete, but RecoverOptions.Partial would yield a
+	// newer one.
 	Pieces            bool
 	Missing           []Missing
 	Entities, Retired int
@@ -89,25 +92,25 @@ type RecoverReport struct {
 // A Tip is the end of a branch.
 type Tip struct{ Tick, Seq uint64 }
 
-// Complete reports whether nothing of the wanted state was lost.
+// Complete reports whether all of the wanted state was saved.
 func (r *RecoverReport) Complete() bool { return r.Lost == 0 && r.More == nil && !r.Partial }
 
-// Recover writes the good parts of a damaged store to a new store, or of a save to a new save. It
-// saves the newest reachable state on the path to the wanted one, from any complete snapshot and
-// the ticks after it. It also saves as much consistent history before that state and on rewound
-// branches as there is. It never yields a state that the store was not in: each digest is that of
-// the tick.
+// Recover writes the good data of a damaged store to a new store, or of a save to a new save. It
+// saves the newest reachable state on the path to the wanted state. It reaches that state from
+// any complete snapshot and the ticks after it. It also saves as much consistent history as
+// possible, before that state and on rewound branches. Without Partial it never saves a state
+// that the store was not in: each digest is that of the tick.
 //
-// Recover only reads path, without a lock. Nothing may exist at out. The result gets its name
-// only when it is complete and durable. Records keep their seqs, unless some between them are
+// Recover only reads path, without a lock. Nothing may exist at out. The result appears at out
+// only when it is complete and durable. Records keep their seqs, unless records between them are
 // lost.
 //
-// If out is empty, Recover writes nothing: the report says which state it would save, and what is
-// lost.
+// If out is empty, Recover writes nothing. The report then says which state it would save, and
+// what is lost.
 //
-// If no state can be reached, the error wraps [persist.ErrCorrupt] and says why. The report lists
-// the damage. Recover replays the history twice, and needs memory for one world. If out is empty,
-// it opens the store and reads the journal.
+// If no state can be reached, the error wraps [persist.ErrCorrupt] and gives the reason. The
+// report lists the damage. Recover replays the history twice, and needs memory for one world.
+// Even if out is empty, it opens the store and reads the journal.
 func Recover(ctx context.Context, path, out string, options RecoverOptions) (RecoverReport, error) {
 	if out != "" {
 		if err := unused(out); err != nil {
@@ -128,8 +131,8 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 	}
 	defer v.Close()
 	s := &salvage{Catalog: v, bad: map[uint64]bool{}, failed: map[uint32]bool{}}
-	// A snapshot that was copied from the store of another world may have the number and seq of
-	// one of ours. Without a journal it is unknown which world is ours.
+	// A snapshot copied from the store of another world may have the same number and seq as a
+	// snapshot of this store. Without a journal, the right world is unknown.
 	for _, sn := range v.Snapshots {
 		if sn.Err == nil && (v.IsSave() || len(v.Log.Segments) == 0 || sn.World == v.Log.World) {
 			s.ours = append(s.ours, sn)
@@ -140,8 +143,8 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 	return s.report, err
 }
 
-// openDamaged is OpenFS that also searches for the manifests of damaged snapshots. It returns the
-// damage too.
+// openDamaged is OpenFS with a search for the manifests of damaged snapshots. It also returns the
+// damage.
 func openDamaged(ctx context.Context, files disk.FS, name string) (*catalog.Catalog, []error, error) {
 	v, err := catalog.OpenFS(ctx, files, name)
 	if err == nil {
@@ -167,8 +170,8 @@ func openDamaged(ctx context.Context, files disk.FS, name string) (*catalog.Cata
 	return v, []error{err}, ctx.Err()
 }
 
-// mend searches for the manifest of a snapshot that cannot be opened. A newer format is not
-// damage: the meaning of its manifest is unknown.
+// mend searches for the manifest of a snapshot that cannot be opened. It ignores a snapshot in a
+// newer format, because that format is not damage and its manifest may mean something else.
 func mend(ctx context.Context, v *catalog.Catalog, s *SnapshotInfo) {
 	if s.Err == nil || errors.Is(s.Err, format.ErrNewer) {
 		return
@@ -181,9 +184,9 @@ func mend(ctx context.Context, v *catalog.Catalog, s *SnapshotInfo) {
 	s.Files, s.Refs, s.World, s.Schema = len(m.Files), m.Files, m.World, m.Schema
 }
 
-// load is LoadSnapshot that tolerates damage to redundant parts: the tree of keys, and arrays
-// that follow from others. A state that is put together from pages counts only if it has the
-// recorded digest, see pieces.restored.
+// load is LoadSnapshot, but tolerates damage to redundant data: the tree of keys, and arrays that
+// follow from others. A state restored from pages counts only if it has the recorded digest, see
+// pieces.restored.
 func (s *salvage) load(ctx context.Context, sn SnapshotInfo) (*Image, error) {
 	im, _, err := s.LoadSnapshot(ctx, sn, false)
 	if err == nil || ctx.Err() != nil {
@@ -201,10 +204,10 @@ func (s *salvage) load(ctx context.Context, sn SnapshotInfo) (*Image, error) {
 // A salvage is one call of Recover.
 type salvage struct {
 	*catalog.Catalog
-	// ours has the snapshots that have a manifest and belong to the world of the journal.
+	// ours has the snapshots with a readable manifest that belong to the journal's world.
 	ours   []SnapshotInfo
 	wanted uint64
-	// bad has the records whose ticks do not fit, even with good checksums.
+	// bad has the records whose ticks cannot be applied, even with correct checksums.
 	bad map[uint64]bool
 	// failed has the snapshots that cannot be loaded.
 	failed map[uint32]bool
@@ -214,9 +217,9 @@ type salvage struct {
 	digest  ecs.Digest
 }
 
-// run finds the nearest state and writes it. If pieces are wanted and yield a newer state, it
-// writes that state. It fills the report step by step, so the report lists the damage even if
-// nothing is saved.
+// run finds the nearest reachable state and writes it. If a partial state is allowed and newer,
+// run writes the partial state. It fills the report step by step, so the report lists the damage
+// even if nothing is saved.
 func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (err error) {
 	if s.wanted, err = s.Resolve(options.At); err != nil {
 		return s.withProblems(err)
@@ -234,7 +237,7 @@ func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (
 			return err
 		}
 	}
-	// There is no complete state, and pieces are not wanted or not found.
+	// No complete state exists, and a partial state is not allowed or not possible.
 	if err != nil {
 		return err
 	}
@@ -251,7 +254,8 @@ func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (
 	return s.write(ctx, out)
 }
 
-// note adds a problem to the report once, although several attempts may find it.
+// note adds a problem to the report. Several attempts may find the same problem; note adds it
+// once.
 func (s *salvage) note(err error) {
 	if !slices.ContainsFunc(s.report.Problems, func(p error) bool { return p.Error() == err.Error() }) {
 		s.report.Problems = append(s.report.Problems, err)
@@ -263,14 +267,14 @@ func (s *salvage) withProblems(err error) error {
 	return errors.Join(slices.Insert(slices.Clone(s.report.Problems), 0, err)...)
 }
 
-// newest returns the record of the newest state that the store had, even if that state cannot be
-// read.
+// newest returns the record of the newest state that the store ever had, even if that state
+// cannot be read.
 func (s *salvage) newest() uint64 {
 	newest := s.Head()
 	if _, readable := s.Log.Find(s.Log.Last); !s.Log.Clean && !readable {
 		newest = max(newest, s.Log.Last)
 	}
-	// The end of the journal may be missing: a snapshot is published after its record.
+	// If the end of the journal is missing, a snapshot may be newer than its last record.
 	for _, sn := range s.ours {
 		if sn.ID.Seq > s.Log.Last {
 			newest = max(newest, sn.ID.Seq)
@@ -279,14 +283,14 @@ func (s *salvage) newest() uint64 {
 	return newest
 }
 
-// nearest returns the newest reachable state on the path to the wanted one.
+// nearest returns the newest reachable state on the path to the wanted state.
 func (s *salvage) nearest(ctx context.Context) (*Image, error) {
 	for target := s.wanted; ; {
 		im, next, err := s.attempt(ctx, target)
 		if err != nil || im != nil {
 			return im, err
 		}
-		// No snapshot leads to target, so take an older record that has one.
+		// No snapshot leads to target, so continue with an older record that a snapshot leads to.
 		if next == target {
 			var ok bool
 			if next, ok = s.LastReachableBefore(target, s.loadable(), s.bad); !ok {
@@ -311,9 +315,9 @@ func (s *salvage) unreachable() error {
 	return fmt.Errorf("%w: no state can be reached as it was: no snapshot leads to record %d or to an earlier one", format.ErrCorrupt, s.wanted)
 }
 
-// attempt returns the state after record target. If it cannot reach the state, im is nil. Then
-// next is the record before the first tick that does not fit, or target itself if no snapshot
-// leads to it. The only error is that of ctx.
+// attempt returns the state after record target. If it cannot reach the state, im is nil. In that
+// case next is the record before the first tick that cannot be applied, or target itself if no
+// snapshot leads to target. The only error is that of ctx.
 func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next uint64, err error) {
 	for _, sn := range s.basesOf(target) {
 		im, err := s.load(ctx, sn)
@@ -335,7 +339,7 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next u
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
-		// The first n ticks fit, and the next one does not fit after any snapshot.
+		// The first n ticks were applied. The next one cannot be applied after any snapshot.
 		if err != nil {
 			s.bad[path[n].ID.Seq] = true
 			s.note(err)
@@ -348,13 +352,13 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next u
 	return nil, target, nil
 }
 
-// loadable returns our snapshots, without those that failed to load.
+// loadable returns the snapshots in ours that have not failed to load.
 func (s *salvage) loadable() []SnapshotInfo {
 	return slices.DeleteFunc(slices.Clone(s.ours), func(sn SnapshotInfo) bool { return s.failed[sn.Number] })
 }
 
-// basesOf returns the snapshots that may lead to record target, nearest first, without those that
-// failed to load.
+// basesOf returns the snapshots that may lead to record target, nearest first. It leaves out
+// snapshots that failed to load.
 func (s *salvage) basesOf(target uint64) (bases []SnapshotInfo) {
 	states := s.StatesTo(target)
 	for _, sn := range slices.Backward(s.ours) {
@@ -365,7 +369,7 @@ func (s *salvage) basesOf(target uint64) (bases []SnapshotInfo) {
 	return bases
 }
 
-// countLost reports the records between the reached state and the wanted one.
+// countLost reports the records between the reached state and the wanted state as lost.
 func (s *salvage) countLost(newest bool) {
 	r := &s.report
 	// The difference of the seqs is an upper limit, since some may belong to other branches. The
@@ -390,10 +394,10 @@ func (s *salvage) countLost(newest bool) {
 	}
 }
 
-// beyondEnd returns the damage in which unknown newer ticks may be lost, or nil.
+// beyondEnd returns damage in which newer, unknown ticks may have been lost, or nil.
 func (s *salvage) beyondEnd() error {
 	for _, sn := range s.Snapshots {
-		// The end of the journal is missing.
+		// The snapshot is newer than the journal, so the end of the journal is missing.
 		if err := s.Misfit(sn); errors.Is(err, format.ErrCorrupt) {
 			return err
 		}
@@ -405,9 +409,9 @@ func (s *salvage) beyondEnd() error {
 	return err
 }
 
-// write writes the store with the longest good history of the reached state. It begins at the
-// oldest base, and tries later ones if ticks between bases are damaged. Each try makes the
-// directory again. An error other than damage, such as a full disk, ends write.
+// write writes the store with the longest good history of the reached state. It starts with the
+// oldest snapshot as the base, and tries later ones if a tick is damaged. Each attempt creates
+// the directory again. An error other than damage, such as a full disk, ends write.
 func (s *salvage) write(ctx context.Context, out string) error {
 	bases := s.basesOf(s.reached)
 	for _, base := range slices.Backward(bases) {
@@ -444,7 +448,7 @@ func (s *salvage) writeFrom(ctx context.Context, out string, base SnapshotInfo) 
 	return r, r.store(out, func() error { return s.fill(ctx, r, im) })
 }
 
-// fill writes states and ticks to a store whose base is im.
+// fill writes states and ticks to the new store. im is its base.
 func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
 	base := im.ID.Seq
 	older := func(sn SnapshotInfo) (journal.ID, bool) { return sn.ID, sn.ID.Seq < base }
@@ -459,12 +463,12 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
 		return err
 	}
 	// The state was first reached from the nearest snapshot, and now from an older one. Equal
-	// digests prove that the ticks between the two are right.
+	// digests prove that the ticks between the two snapshots are correct.
 	if d := last.Settled().Digest(); d != s.digest {
 		return fmt.Errorf("%w: replay from record %d gives digest %v, not %v", format.ErrCorrupt, base, d, s.digest)
 	}
-	// Named snapshots of rewound branches come last: only now is it known which of their records
-	// were written, and under which IDs.
+	// Named snapshots of rewound branches are written last. Only now it is known which of their
+	// records were written, and under which IDs.
 	way := s.Ancestors(s.reached)
 	aside := func(sn SnapshotInfo) (journal.ID, bool) {
 		e, readable := s.Log.Find(sn.ID.Seq)
@@ -477,11 +481,12 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
 	return r.end(ctx, s.reached)
 }
 
-// reportResult reports the contents of the result. Records on branches in the result are not lost.
+// reportResult completes the report for the result. Records on branches in the result are not
+// lost.
 func (s *salvage) reportResult(r *rewrite, base SnapshotInfo) {
 	s.report.From, s.report.Ticks = base.Tick, r.ticks
 	for seq := s.report.LostFrom; seq <= s.wanted && s.report.Lost > 0; seq++ {
-		// This record and the ones after it are lost.
+		// This record and the records after it are lost.
 		if _, ok := r.ids[seq]; !ok {
 			break
 		}
@@ -495,8 +500,8 @@ func (s *salvage) reportResult(r *rewrite, base SnapshotInfo) {
 	}
 }
 
-// partial writes a state made of pieces if it is newer than im, the newest complete state or nil.
-// If partial states are not wanted, it only reports that there is one.
+// partial writes a partial state if the state is newer than im, the newest complete state or nil.
+// If partial states are not wanted, it only reports that one exists.
 func (s *salvage) partial(ctx context.Context, im *Image, out string, wanted bool) (done bool, err error) {
 	for _, sn := range slices.Backward(s.ours) {
 		if sn.ID.Seq > s.wanted || im != nil && sn.ID.Seq <= im.ID.Seq {
@@ -509,7 +514,7 @@ func (s *salvage) partial(ctx context.Context, im *Image, out string, wanted boo
 			}
 			continue
 		}
-		// The newest snapshot comes first, so the first one with pieces is taken.
+		// The newest snapshot comes first, so use the first one with readable pages.
 		p, n, err := s.piecedTo(ctx, sn)
 		if ctx.Err() != nil {
 			return false, ctx.Err()
@@ -534,10 +539,11 @@ func (s *salvage) partial(ctx context.Context, im *Image, out string, wanted boo
 	return false, nil
 }
 
-// piecedTo returns the pieces of a snapshot, with the ticks after it as far as they can be
-// applied, and their number. It reports the damage of the next tick. err is that of the snapshot.
+// piecedTo returns the pieces of a snapshot, after applying the following ticks up to the first
+// damage. It also returns the number of applied ticks, and reports the damage. err is the error
+// of the snapshot.
 func (s *salvage) piecedTo(ctx context.Context, sn SnapshotInfo) (p *pieces, n int, err error) {
-	// Without a path, only the state of the snapshot is used.
+	// If no path leads from the snapshot to the wanted state, use only the snapshot.
 	path, _ := s.Log.Path(sn.ID.Seq, s.wanted)
 	for {
 		if p, err = gather(ctx, s.Catalog, sn.Name); err != nil {
@@ -548,12 +554,12 @@ func (s *salvage) piecedTo(ctx context.Context, sn SnapshotInfo) (p *pieces, n i
 			return p, n, cmp.Or(ctx.Err(), err)
 		}
 		s.note(e)
-		// The tick may be half applied, so start over without it.
+		// The failed tick may be half applied, so start again without it.
 		path = path[:n]
 	}
 }
 
-// writePieces writes a state that was put together from pieces.
+// writePieces writes a state that was restored from pieces.
 func (s *salvage) writePieces(ctx context.Context, im *Image, out string) error {
 	// The store was never in this state, so it becomes the first state of a new world.
 	im.ID = journal.ID{}

@@ -21,7 +21,8 @@ import (
 
 // References to an entity are found without loading the state. Pages of a snapshot are searched
 // for the bytes of the encoded entity, and only rows with these bytes are decoded. The ticks
-// after the snapshot come first. The rows that they write are searched as they are read, and hide
+// after the snapshot are read first. The rows that they write are searched directly, and replace
+// the older rows of the file.
 // the older rows of the file.
 //
 //	ticks      rows written    written, holding, owners
@@ -35,12 +36,13 @@ type Referrer struct {
 	Component string     // Name of the component or resource.
 	Resource  bool
 	Row       int
-	// Paths of the references in the value: "Target", "Links[3]"; "" if the value is an entity
-	// itself.
+	// Fields are the paths of the references in the value: "Target", "Links[3]". The path is ""
+	// if the value is an entity itself.
 	Fields []string
 }
 
-// referrersFrom fills list from a snapshot and the ticks after it.
+// referrersFrom adds the references in a state to list. It reads a snapshot and the ticks after
+// it.
 func referrersFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, list *referrers, seq uint64) error {
 	return openAt(v, s, seq, func(r *snap.Reader, path []journal.Entry) error {
 		searches, err := searches(v, r.Manifest, list.entity, path)
@@ -55,8 +57,8 @@ func referrersFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, list
 		}
 		for _, c := range searches {
 			// The value of an edited row depends on its old value. In the file of a store, a
-			// no-rewind component may have rows of dead entities. At drops them and moves other
-			// rows to their places.
+			// no-rewind component may have rows of dead entities. At drops these rows and moves
+			// other rows into their places.
 			if c.edited || !c.Rewinds && !c.Resource && !v.IsSave() {
 				err = searchWhole(ctx, v, c, list, seq)
 			} else {
@@ -78,9 +80,9 @@ type referrers struct {
 	total  int
 }
 
-// A search looks for an entity in the rows of one component. Rows that ticks wrote hide those of
-// the snapshot. A row may be written and then removed, or get another entity without a new value.
-// So the values and the entities of rows are recorded separately.
+// A search looks for an entity in the rows of one component. Rows that ticks wrote replace those
+// of the snapshot. A tick may remove a written row, or give it another entity without a new
+// value. So the values and the entities of rows are recorded separately.
 type search struct {
 	*format.Entry
 	number int
@@ -90,21 +92,21 @@ type search struct {
 	dense, data format.Array // The arrays in the snapshot.
 
 	entity ecs.Entity
-	needle []byte // The encoded entity. A row without these bytes does not refer to the entity.
+	needle []byte // The encoded entity. Only rows with these bytes can refer to the entity.
 
 	// written has the rows that ticks wrote, as bits, 64 rows per element.
 	written map[int]uint64
-	// holding has, by row, the paths of the entity in rows that ticks wrote.
+	// holding has the written rows that contain the entity, with the paths in the row.
 	holding map[int][]string
 	// owners has the entities that ticks assigned to rows.
 	owners map[int]ecs.Entity
-	// edited says that ticks edited rows, so that the whole state must be searched.
+	// edited says that ticks edited rows. The whole state must then be searched.
 	edited bool
 }
 
 // searches returns a search for each component that can refer to entities in the last state of
-// path. There is no conversion on path, so components were only added. So the last schema has all
-// components of the snapshot. Components that the snapshot does not have get no pages.
+// path. path has no conversion, so components were only added. So the last schema has all
+// components of the snapshot. A component that the snapshot does not have gets empty arrays.
 func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journal.Entry) ([]*search, error) {
 	s, err := lastSchema(v, m, path)
 	if err != nil {
@@ -125,7 +127,7 @@ func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journ
 		}
 		// In values of fixed width, an entity takes 8 bytes. Other values are MessagePack, in
 		// which a number has one encoding. The bytes may match by chance, so find decodes the
-		// value.
+		// value too.
 		c.needle = binary.LittleEndian.AppendUint64(nil, uint64(e))
 		if c.width < 0 {
 			enc := format.NewEncoder()
@@ -137,8 +139,8 @@ func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journ
 	return list, nil
 }
 
-// lastSchema returns the schema of the last state of path, which begins at the snapshot of m.
-// Components are only added, so of the two schemas it is the one with more components.
+// lastSchema returns the schema of the last state of path, which begins at the snapshot of m. If
+// components are only added, this is the schema with more components.
 func lastSchema(v *catalog.Catalog, m *format.Manifest, path []journal.Entry) (*format.Schema, error) {
 	if len(path) == 0 {
 		return m.Schema, nil
@@ -189,17 +191,18 @@ func (c *search) patch(p *format.StoragePatch) error {
 		return image.ErrRanges
 	}
 	if c.edited = c.edited || len(p.EditRanges) > 0; c.edited {
-		// The records are not used: searchWhole reads the whole state.
+		// searchWhole will read the whole state, so the records are not needed.
 		return nil
 	}
 	c.rows = p.After
 	eachRow(p.EntityRanges, p.Entities, func(row int, e ecs.Entity) { c.owners[row] = e })
-	// A row takes at least a byte.
+	// In the patch, each row takes at least a byte.
 	if format.CountRows(p.ValueRanges) > len(p.Values) {
 		return format.ErrShort
 	}
 	src := p.Values
-	// Record every written row, even without the entity: it hides the older row of the file.
+	// Record every written row, also one without the entity: it replaces the older row of the
+	// file.
 	for _, r := range p.ValueRanges {
 		for row := r.First; row < r.First+r.N; row++ {
 			value, rest, err := nextRow(c.Layout, c.width, src)
@@ -208,7 +211,7 @@ func (c *search) patch(p *format.StoragePatch) error {
 			}
 			src = rest
 			c.written[row>>6] |= 1 << (row & 63)
-			// An earlier tick may have added the row.
+			// An earlier tick may have added the row to holding.
 			delete(c.holding, row)
 			if fields, err := c.find(value); err != nil {
 				return fmt.Errorf("row %d: %w", row, err)
@@ -220,7 +223,7 @@ func (c *search) patch(p *format.StoragePatch) error {
 	return nil
 }
 
-// nextRow splits the first row off src. t is the type of the rows, width their width.
+// nextRow splits the first row off src. t is the type of the rows, width is their width.
 func nextRow(t *layout.Type, width int, src []byte) (row, rest []byte, err error) {
 	switch {
 	case width < 0:
@@ -231,8 +234,8 @@ func nextRow(t *layout.Type, width int, src []byte) (row, rest []byte, err error
 	return src[:width], src[width:], nil
 }
 
-// find returns the paths at which a row contains the entity, or nil. The bytes alone rule out
-// most rows.
+// find returns the paths at which a row contains the entity, or nil. It decodes only rows that
+// contain the bytes of needle.
 func (c *search) find(row []byte) (fields []string, err error) {
 	if !bytes.Contains(row, c.needle) {
 		return nil, nil
@@ -244,9 +247,9 @@ func (c *search) find(row []byte) (fields []string, err error) {
 	return appendFieldsWith(nil, "", value, c.entity), nil
 }
 
-// appendFieldsWith appends the paths of the entity fields in v that are e. path is the path of v.
-// A pointer has the path of the value that it points to, as in Go. If the key of a map contains
-// the entity, the path is that of the entry.
+// appendFieldsWith appends the paths of the fields in v that equal e. path is the path of v. A
+// pointer has the path of the value that it points to, as in Go. If a map key contains the
+// entity, the path is that of the map entry.
 func appendFieldsWith(fields []string, path string, v layout.Value, e ecs.Entity) []string {
 	switch v.Kind() {
 	case layout.Entity:
@@ -286,8 +289,8 @@ type hit struct {
 	fields []string
 }
 
-// searchFile adds the references in the snapshot and in ticks to list, in the order of rows.
-// Ticks may have rows after the last page.
+// searchFile adds the references in the snapshot and in the ticks to list, in the order of rows.
+// Ticks may have written rows after the last page.
 func searchFile(ctx context.Context, r *snap.Reader, c *search, list *referrers) error {
 	owners := &ownerFinder{reader: r, c: c, page: -1}
 	ticks := c.hits()
@@ -314,8 +317,8 @@ func searchFile(ctx context.Context, r *snap.Reader, c *search, list *referrers)
 	return list.take(c, ticks, owners.owner)
 }
 
-// take adds hits of c to list, without gaps: the row of a gap may still have the bytes of a
-// removed value. It counts all of them and keeps the first limit.
+// take adds hits of c to list, except gaps: the row of a gap may still have the bytes of a
+// removed value. It counts all hits and stores them up to the limit.
 func (l *referrers) take(c *search, hits []hit, owner func(row int) (ecs.Entity, error)) error {
 	for _, h := range hits {
 		e, err := owner(h.row)
@@ -332,7 +335,8 @@ func (l *referrers) take(c *search, hits []hit, owner func(row int) (ecs.Entity,
 	return nil
 }
 
-// hits returns the hits in ticks, by row. Rows past the end were removed by a later tick.
+// hits returns the rows in ticks that contain the entity, by row. Later ticks have removed rows
+// past the end.
 func (c *search) hits() (hits []hit) {
 	for _, row := range slices.Sorted(maps.Keys(c.holding)) {
 		if row < c.rows {
@@ -342,8 +346,8 @@ func (c *search) hits() (hits []hit) {
 	return hits
 }
 
-// searchPage returns the hits in rows of a page that no tick wrote. Most pages do not contain the
-// bytes, and are not split into rows.
+// searchPage returns the hits in those rows of a page that no tick wrote. Most pages do not
+// contain the bytes, so searchPage does not split them into rows.
 func searchPage(r *snap.Reader, c *search, page int) (hits []hit, err error) {
 	row, _ := c.data.Span(page)
 	content, err := r.Page(c.data, page)
@@ -379,8 +383,8 @@ type ownerFinder struct {
 	content []byte
 }
 
-// owner returns the entity of a row, 0 for a resource. It is the entity that a tick assigned
-// last, or that of the snapshot. If there is none, the file is damaged.
+// owner returns the entity of a row, or 0 for a resource. The entity is the one that a tick
+// assigned last, or the one in the snapshot. If a row has no entity, the file is damaged.
 func (o *ownerFinder) owner(row int) (ecs.Entity, error) {
 	if o.c.Resource {
 		return 0, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// referrersAt computes the result of Referrers from the whole state.
+// referrersAt computes the expected result of Referrers from the whole state.
 func referrersAt(t testing.TB, im *inspect.Image, e ecs.Entity) (list []inspect.Referrer) {
 	t.Helper()
 	for _, c := range im.Components {
@@ -56,7 +56,7 @@ func TestReferrers_RandomWorlds(t *testing.T) {
 	require.Greater(t, found, 100)
 }
 
-// A patience is a context that ends after a number of calls of Err, from any goroutine.
+// A patience is a context that ends after a given number of calls of Err, from any goroutine.
 type patience struct {
 	context.Context
 	left atomic.Int64
@@ -69,7 +69,7 @@ func (p *patience) Err() error {
 	return nil
 }
 
-// An interrupted call returns the error of the context, and no damage.
+// An interrupted call returns the error of the context, and reports no damage.
 func TestReferrers_Interrupted(t *testing.T) {
 	v := storetest.WildView(t, 10)
 	e := storetest.Lives(t, v)[0]
@@ -90,7 +90,7 @@ func TestReferrers_Interrupted(t *testing.T) {
 	require.Greater(t, interrupted, 50)
 }
 
-// Components of every layout that can contain an entity.
+// The types below are components of every layout that can contain an entity.
 type (
 	linked struct {
 		Near  [2]ecs.Entity

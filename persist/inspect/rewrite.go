@@ -20,18 +20,18 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A rewrite makes a store from states of another store and the ticks between them:
+// A rewrite builds a store from states of another store and the ticks between these states:
 //
 //	older snapshots    base ── tick ── tick ── last
 //
-// States up to the base keep their IDs, so the new store looks like one whose older journal was
-// pruned. The ticks after the base become records of a later epoch, with new IDs and new parent
-// IDs.
+// States up to the base keep their IDs, so the new store looks like a store whose older journal
+// was pruned. The ticks after the base become records of a later epoch, with new IDs and new
+// parent IDs.
 //
-// Payloads are not decoded and encoded again: append copies them and replaces only the parent ID.
-// So a rewrite cannot lose fields that this program does not know.
+// append copies encoded payloads and replaces only the parent ID. So a rewrite also copies fields
+// that this program does not know.
 type rewrite struct {
-	// walk goes along the records of the original store.
+	// walk replays the records of the original store.
 	walk
 	files   disk.FS
 	journal *journal.Journal
@@ -40,30 +40,30 @@ type rewrite struct {
 	number  uint32                // Number of the last snapshot.
 	ticks   int                   // Number of records written.
 
-	// labelled has the named snapshots to keep.
+	// labelled has the named snapshots to copy.
 	labelled []SnapshotInfo
 	// load reads a named snapshot.
 	load loader
-	// branches says to write rewound branches after the base too.
+	// branches says that rewound branches after the base are written too.
 	branches bool
-	// bad has records that must not be written.
+	// bad has the records that must not be written, by seq.
 	bad map[uint64]bool
 }
 
-// A loader returns the state in a snapshot. It returns nil without an error if the snapshot is to
-// be left out.
+// A loader returns the state in a snapshot. It returns nil without an error to leave the snapshot
+// out.
 type loader func(context.Context, SnapshotInfo) (*Image, error)
 
-// newRewrite returns a rewrite of from. It keeps the named ones of snapshots.
+// newRewrite returns a rewrite of from. It copies those snapshots that have names.
 func newRewrite(from *catalog.Catalog, snapshots []SnapshotInfo, load loader) *rewrite {
 	named := slices.DeleteFunc(slices.Clone(snapshots), func(s SnapshotInfo) bool { return s.Label == "" || s.Err != nil })
 	return &rewrite{walk: walk{Catalog: from}, ids: map[uint64]journal.ID{}, labelled: named, load: load}
 }
 
-// store makes a directory that fill fills, and renames it to dir when all of it is durable. Until
-// then it has a temporary name, see [tempDir]. If anything fails, neither directory remains. The
-// writers sync their own files: snapshots when they are published, the journal when it is closed.
-// The parent directory is synced last.
+// store creates a directory that fill fills, and renames it to dir when all files are durable.
+// Until then the directory has a temporary name, see [tempDir]. If anything fails, store leaves
+// neither directory behind. The writers sync their own files: snapshots when they are published,
+// the journal when it is closed. The parent directory is synced last.
 func (r *rewrite) store(dir string, fill func() error) error {
 	if err := unused(dir); err != nil {
 		return err
@@ -113,8 +113,8 @@ func (r *rewrite) snapshot(ctx context.Context, im *Image, id journal.ID, made t
 	return err
 }
 
-// writeNamed writes the named snapshots that idOf accepts. idOf returns the new ID of the state and
-// true.
+// writeNamed writes the named snapshots that idOf accepts. For such a snapshot, idOf returns the
+// new ID of the state, and true.
 func (r *rewrite) writeNamed(ctx context.Context, idOf func(SnapshotInfo) (journal.ID, bool)) error {
 	for _, s := range r.labelled {
 		id, ok := idOf(s)
@@ -132,15 +132,15 @@ func (r *rewrite) writeNamed(ctx context.Context, idOf func(SnapshotInfo) (journ
 	return nil
 }
 
-// begin makes im the base, after which the journal begins.
+// begin writes im as the base, and creates the journal that begins after it.
 func (r *rewrite) begin(ctx context.Context, im *Image) (err error) {
 	r.ids[im.ID.Seq], r.schema = im.ID, im.Stored()
 	if err := r.writeSnapshots(ctx, im, true); err != nil {
 		return err
 	}
-	// The journal takes an epoch above that of its log, so no new record has the ID of an
-	// original one. Nothing must be durable before Close: without its final name the directory is
-	// not a store.
+	// The new journal has a higher epoch than the original, so no new record has the ID of an
+	// original one. Nothing must be durable before Close: the directory becomes a store only when
+	// it gets its final name.
 	log := &journal.Log{Epoch: max(r.Log.Epoch, im.ID.Epoch), LastID: im.ID}
 	r.journal, err = journal.Open(disk.Sub(r.files, catalog.JournalDir), log, journal.Options{
 		World: r.Log.World, Sync: journal.SyncNever(), FirstSeq: im.ID.Seq + 1,
@@ -149,8 +149,8 @@ func (r *rewrite) begin(ctx context.Context, im *Image) (err error) {
 	return err
 }
 
-// append writes a record that continues the base or a written record. In the payload it replaces
-// only the parent ID.
+// append writes a record that continues the base or a written record. It replaces only the parent
+// ID in the payload.
 func (r *rewrite) append(ctx context.Context, rec *catalog.Record) error {
 	if err := r.setSchema(ctx, rec.Schema); err != nil {
 		return err
@@ -169,16 +169,16 @@ func (r *rewrite) append(ctx context.Context, rec *catalog.Record) error {
 	return nil
 }
 
-// writeTo writes the records that lead from im, the base, to record seq, and snapshots of some
-// states between. These are the named ones, those made by a conversion, and the last one. It
-// returns the last state.
+// writeTo writes the records that lead from the base im to record seq. It also writes snapshots
+// of the states that have names, that a conversion made, and of the last state. It returns the
+// last state.
 func (r *rewrite) writeTo(ctx context.Context, im *Image, seq uint64) (*Image, error) {
 	path, err := r.Path(im.ID.Seq, seq)
 	if err != nil {
 		return nil, err
 	}
-	// Records are stored in the order of their seqs. A rewound branch has seqs between those of
-	// the path, so its records are written at that point.
+	// Records are stored in the order of their seqs. A rewound branch has seqs between two seqs
+	// of the path, so its records are written between those two.
 	r.before = func(ctx context.Context, was, im *Image, rec *catalog.Record) error {
 		if err := r.writeBranches(ctx, was.ID.Seq+1, rec.ID.Seq-1); err != nil || was == im {
 			return err
@@ -197,15 +197,15 @@ func (r *rewrite) writeTo(ctx context.Context, im *Image, seq uint64) (*Image, e
 	return im, r.writeBranches(ctx, seq+1, math.MaxUint64)
 }
 
-// writeBranches writes rewound records with seqs from first to last that continue a written
-// record, if branches are wanted. It skips records that cannot be read.
+// writeBranches writes the rewound records with seqs from first to last whose parent was written.
+// It does nothing unless branches is set, and skips records that cannot be read.
 func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 	if !r.branches {
 		return nil
 	}
 	for _, e := range recordsBetween(r.Log, first, last) {
 		if _, ok := r.ids[e.Parent]; !ok || r.bad[e.ID.Seq] {
-			// Records that continue this one are skipped too, since it gets no new ID.
+			// The record gets no new ID, so records that continue it are skipped too.
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -221,7 +221,8 @@ func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 	return nil
 }
 
-// writeSnapshots writes the snapshots of im: one per name, and at least one if must is set.
+// writeSnapshots writes the snapshots of im: one file per name. If must is set, it writes at
+// least one.
 func (r *rewrite) writeSnapshots(ctx context.Context, im *Image, must bool) error {
 	var labels []string
 	for _, s := range r.labelled {
@@ -232,7 +233,7 @@ func (r *rewrite) writeSnapshots(ctx context.Context, im *Image, must bool) erro
 	if must && len(labels) == 0 {
 		labels = []string{""}
 	}
-	// A state may have several names, with a file for each.
+	// A state may have several names. Each name has a file.
 	for _, label := range labels {
 		if err := r.snapshot(ctx, im, r.ids[im.ID.Seq], r.committed(im.ID), label); err != nil {
 			return err
@@ -241,9 +242,9 @@ func (r *rewrite) writeSnapshots(ctx context.Context, im *Image, must bool) erro
 	return nil
 }
 
-// setSchema makes s the schema of the next record. It compares pointers first: the catalog decodes
-// each preamble once. If components were only added, a preamble in the same segment is enough. If
-// a type changed, a new segment begins.
+// setSchema makes s the schema of the next record. Equal pointers mean equal schemas, since the
+// catalog decodes each preamble once. If components were only added, it appends a preamble to the
+// current segment. If a type changed, it begins a new segment.
 func (r *rewrite) setSchema(ctx context.Context, s *format.Schema) error {
 	if s == r.schema {
 		return nil
@@ -261,8 +262,8 @@ func (r *rewrite) setSchema(ctx context.Context, s *format.Schema) error {
 	return r.journal.Roll(ctx)
 }
 
-// end closes the journal with the state after record seq as its head. Before that it notes all
-// snapshots in the journal, so that a missing one is detected later.
+// end closes the journal with the state after record seq as its head. Before that it lists all
+// snapshots in the journal, so a missing snapshot is detected later.
 func (r *rewrite) end(ctx context.Context, seq uint64) error {
 	promise, err := catalog.EncodeSnapshotListOf(ctx, r.files)
 	if err == nil {
@@ -271,21 +272,21 @@ func (r *rewrite) end(ctx context.Context, seq uint64) error {
 	if err != nil {
 		return err
 	}
-	// A journal that is not closed looks like one after a crash, so the end of ctx must wait.
+	// Close even if ctx has ended: a journal that is not closed looks like one after a crash.
 	if err := r.journal.Close(context.WithoutCancel(ctx), r.ids[seq].Seq); err != nil {
 		return err
 	}
 	return ctx.Err()
 }
 
-// committed returns the time at which the state id was committed, or the zero time if unknown.
+// committed returns the commit time of the state id, or the zero time if unknown.
 func (r *rewrite) committed(id journal.ID) time.Time {
 	for _, s := range r.Snapshots {
 		if s.Err == nil && s.ID == id && !s.Time.IsZero() {
 			return s.Time
 		}
 	}
-	// Otherwise the seq belongs to another record.
+	// If the IDs differ, the seq belongs to another record.
 	if e, ok := r.Log.Find(id.Seq); ok && e.ID == id {
 		if t, err := r.Catalog.Read(e); err == nil {
 			return t.Time
@@ -294,8 +295,8 @@ func (r *rewrite) committed(id journal.ID) time.Time {
 	return time.Time{}
 }
 
-// summary opens the new store at dir. It returns the bytes of the store, its named snapshots, and
-// the named snapshots that it lacks.
+// summary opens the new store at dir. It returns the size of the store, its named snapshots, and
+// the names that were not copied.
 func (r *rewrite) summary(ctx context.Context, dir string) (size int64, names, dropped []string, err error) {
 	v, err := catalog.Open(ctx, dir)
 	if err != nil {
@@ -333,7 +334,7 @@ func recordsBetween(l *journal.Log, first, last uint64) []journal.Entry {
 	return l.Entries[from:max(from, to)]
 }
 
-// SaveStore makes a new store at dir whose first state is im. dir must not exist.
+// SaveStore creates a new store at dir whose first state is im. Nothing may exist at dir.
 func SaveStore(ctx context.Context, im *Image, dir string) error {
 	from := catalog.New(nil)
 	// Read never fails.
@@ -370,7 +371,7 @@ func saveImage(ctx context.Context, im *Image, file string, compress bool) (size
 	return size, err
 }
 
-// unused returns an error if path exists.
+// unused returns an error if a file or directory exists at path.
 func unused(path string) error {
 	_, err := os.Lstat(path)
 	switch {

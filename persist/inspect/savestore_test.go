@@ -23,8 +23,8 @@ func filled(t testing.TB, n int) *inspect.Image {
 	return storetest.ImageOf(t, w)
 }
 
-// inTheMiddle returns a context whose progress calls the function once, after the first bytes
-// were written.
+// inTheMiddle returns a context that calls the function during a write, after the first progress
+// report.
 func inTheMiddle(call func()) context.Context {
 	called := false
 	return persist.WithProgress(storetest.Background, func(p persist.Progress) {
@@ -45,7 +45,7 @@ func names(t testing.TB, dir string) (names []string) {
 	return names
 }
 
-// requireStore checks a store of n entities.
+// requireStore requires that dir is a store of n entities.
 func requireStore(t testing.TB, dir string, n int) {
 	t.Helper()
 	storetest.Verified(t, dir)
@@ -54,11 +54,11 @@ func requireStore(t testing.TB, dir string, n int) {
 	require.Equal(t, n, w.Len())
 }
 
-// While one writer makes the store, another one makes it too.
+// While one writer is creating the store, another writer creates the same store.
 func TestSaveStore_ParallelWriters(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "store")
-	// A directory of the user.
+	// This directory belongs to the user and must not be removed.
 	require.NoError(t, os.Mkdir(dir+".tmp", 0o700))
 	err := inspect.SaveStore(inTheMiddle(func() {
 		require.NoError(t, inspect.SaveStore(storetest.Background, filled(t, 7), dir))
@@ -68,7 +68,7 @@ func TestSaveStore_ParallelWriters(t *testing.T) {
 	requireStore(t, dir, 7)
 }
 
-// A killed process leaves a directory behind, and the next writer removes it.
+// A killed process leaves a temporary directory behind. The next writer must remove it.
 func TestSaveStore_Leftovers(t *testing.T) {
 	const variable = "SAVE_STORE_TEST_DIR"
 	if dir := os.Getenv(variable); dir != "" {

@@ -8,34 +8,34 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// Space is reported per file, so that the sums are the file sizes. Every byte counts once, by its
-// use. Bytes of unknown use count for the tree. A page that several snapshots share counts for
-// the file that contains it, and Shared is the size of the shared pages of a snapshot. Only sizes
-// are read, without contents and checksums.
+// Space is reported per file, so the sums are the file sizes. Every byte counts once, by its use.
+// Bytes of unknown use count as Tree. A page that several snapshots share counts for the file
+// that contains it. The field Shared of a snapshot is the size of the pages that it shares. Only
+// sizes are read, without contents and checksums.
 
-// A Space says what the bytes of the files of a store or save are used for.
+// A Space says how the bytes of the files of a store or save are used.
 type Space struct {
 	Snapshots []SnapshotSpace // In the order of [View.Snapshots].
 	Segments  []SegmentSpace  // Oldest first.
 }
 
-// A SnapshotSpace says what the bytes of a snapshot file are used for. All members except Shared
-// add up to Size.
+// A SnapshotSpace says how the bytes of a snapshot file are used. All fields except Shared add up
+// to Size.
 type SnapshotSpace struct {
 	Name string
 	Size int64
-	// Err says why the file cannot be read; the other sizes are then zero.
+	// Err says why the file cannot be read; the other sizes are zero in that case.
 	Err error
 
 	Manifest int64
 	// Entities is the registry: the live entities and their order.
 	Entities   int64
 	Components []ComponentSpace // By number.
-	// References to pages in other places.
+	// References is the size of references to pages under other keys or in other files.
 	References int64
-	// Keys and unused space between them.
+	// Tree is the size of the keys and the unused space between them.
 	Tree int64
-	// Space left over from writing, without references.
+	// Free is unused space left over from writing. It contains no pages and no references.
 	Free      int64
 	Checksums int64
 
@@ -43,25 +43,25 @@ type SnapshotSpace struct {
 	Shared int64
 }
 
-// A ComponentSpace says how many bytes of a snapshot file each array of a component takes.
+// A ComponentSpace says how many bytes each array of a component takes in a snapshot file.
 type ComponentSpace struct {
 	Name                string
 	Sparse, Dense, Data int64
 }
 
-// A SegmentSpace says what the bytes of a journal file are used for. Payloads, Rewound and
-// Overhead add up to Size.
+// A SegmentSpace says how the bytes of a journal file are used. Payloads, Rewound and Overhead
+// add up to Size.
 type SegmentSpace struct {
 	Name     string
 	Size     int64
 	Records  int
 	Payloads int64 // Payloads of the newest state and its ancestors.
 	Rewound  int64 // Payloads of other records.
-	// Headers, padding, schemas, and an unfinished end.
+	// Overhead is the size of headers, padding, schemas, and an unfinished end.
 	Overhead int64
 
-	// Prunable says that a [persist.Retention] may remove the segment: none of its records is
-	// after the newest snapshot on the path to the newest state.
+	// Prunable says that a [persist.Retention] may remove the segment. All of its records are at
+	// or before the newest snapshot on the path to the newest state.
 	Prunable bool
 }
 
@@ -71,13 +71,13 @@ type sharedPage struct {
 	key  pagefile.Key
 }
 
-// pageSizes has the size of each page in the file that contains it, by file number. It is nil if
-// there is only one file.
+// pageSizes maps a page to its size in the file that contains it. It is nil if there is only one
+// file.
 type pageSizes map[sharedPage]int64
 
-// snapshotSpace returns the space of a snapshot and its shared pages. It adds the sizes of the
-// snapshot's own pages to sizes. Sizes of shared pages come from other files, so the caller adds
-// up Shared at the end.
+// snapshotSpace returns the space of a snapshot, and the pages that it shares. It adds the sizes
+// of the snapshot's own pages to sizes. The sizes of shared pages are in other files, so the
+// caller sums up Shared when all files are read.
 func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (SnapshotSpace, []sharedPage, error) {
 	s := SnapshotSpace{Name: info.Name, Size: info.Size}
 	r, err := snap.Open(v.Files, info.Name, catalog.SnapshotName)
@@ -91,7 +91,7 @@ func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (Snap
 	var shared []sharedPage
 	usage, err := r.File.Usage(format.MaxReference, func(k pagefile.Key, size int64, value []byte) (err error) {
 		var ref format.PageRef
-		// A longer value is a page.
+		// A value longer than a reference is a page.
 		if size <= format.MaxReference {
 			if _, ref, err = snap.DecodePage(r.Name, k, value); err != nil {
 				return err
@@ -118,8 +118,8 @@ func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (Snap
 	return s, shared, nil
 }
 
-// array returns the counter for the bytes of page k. From FirstColumn on, a component has four
-// columns: one per array, and an unused one.
+// array returns the counter for the bytes of page k. Each component has four columns from
+// FirstColumn on: one per array, and one unused.
 func (s *SnapshotSpace) array(k pagefile.Key) *int64 {
 	number, array := (int64(k.Column)-format.FirstColumn)/4, (int64(k.Column)-format.FirstColumn)%4
 	switch {
@@ -128,7 +128,7 @@ func (s *SnapshotSpace) array(k pagefile.Key) *int64 {
 	case k.Column == format.RegistryColumn:
 		return &s.Entities
 	case k.Column < format.FirstColumn || number >= int64(len(s.Components)):
-		// No reader uses this page.
+		// No reader uses the page.
 		return &s.Tree
 	}
 	c := &s.Components[number]
@@ -143,8 +143,8 @@ func (s *SnapshotSpace) array(k pagefile.Key) *int64 {
 	return &s.Tree
 }
 
-// segmentSpaces returns the space of the journal. A segment begins as overhead only, and each
-// payload is subtracted. So the parts always add up to the size of the file.
+// segmentSpaces returns the space of the journal. Overhead starts as the size of a segment, and
+// each payload is subtracted from it. So the fields always add up to the size of the file.
 func segmentSpaces(v *catalog.Catalog) []SegmentSpace {
 	spaces := make([]SegmentSpace, len(v.Log.Segments))
 	for i, s := range v.Log.Segments {
@@ -162,7 +162,7 @@ func segmentSpaces(v *catalog.Catalog) []SegmentSpace {
 		}
 	}
 	base := newestBase(v, onHead)
-	// The last segment is never prunable, since it is written to.
+	// The last segment is never prunable, since the program writes to it.
 	for i := range max(0, len(spaces)-1) {
 		// next is greater than the last record of segment i.
 		next := v.Log.Segments[i+1].First
@@ -171,9 +171,8 @@ func segmentSpaces(v *catalog.Catalog) []SegmentSpace {
 	return spaces
 }
 
-// oldestAncestor returns the oldest known ancestor of the head if the path back ends at a record
-// that cannot be read. For older records it is unknown whether they are ancestors. It returns 0
-// if the path reaches the beginning.
+// oldestAncestor returns the oldest known ancestor of the head, if a lost record hides the
+// ancestors before it. It returns 0 if the path reaches the beginning of the history.
 func oldestAncestor(v *catalog.Catalog) uint64 {
 	last := journal.Entry{}
 	for e := range v.Log.Ancestors(v.Log.Head) {

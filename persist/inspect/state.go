@@ -18,7 +18,7 @@ import (
 // errWhole is the error of [State.NeedWhole].
 var errWhole = errors.New("persist: the whole state is needed")
 
-// A State is a state that is read on demand:
+// A State gives access to a state of the world, and reads it on demand:
 //
 //	sizes, layouts, digest   Outline, Digest, Indices: from the manifest, no pages
 //	single rows              Sparse, Holder, Row, Find: a page of an array; the last one is cached
@@ -26,7 +26,7 @@ var errWhole = errors.New("persist: the whole state is needed")
 //	entities by index, with  IsAlive, [State.Sweep]: the registry, and pages of columns in the
 //	their values             order of indices, each read once and released after its last row
 //
-// Some states are in memory as a whole; the methods are the same. Methods must not be called
+// Some states are completely in memory, with the same methods. Methods must not be called
 // concurrently, except IsAlive and the function that Lookup returns.
 type State struct {
 	Seq uint64 // Record that leads to the state.
@@ -34,17 +34,17 @@ type State struct {
 	outline  *Image
 	digest   ecs.Digest
 	indices  int
-	columns  []stateColumn // columns has the columns by component number.
+	columns  []stateColumn // Columns by component number.
 	reader   *snap.Reader
-	view     *View     // view is the view that is read.
-	aliveSet *aliveSet // aliveSet is the set of live entities, or nil if Count was not called.
-	// failed says that a page could not be read. Read then starts over with the whole state,
-	// whatever f returns.
+	view     *View     // The view that is read.
+	aliveSet *aliveSet // Set of live entities, or nil before Count is called.
+	// failed says that a page could not be read. In that case Read starts again with the whole
+	// state and ignores the result of f.
 	failed atomic.Bool
 }
 
-// readPages calls f with the state in a snapshot. It is not done if f needs the whole state or a
-// page cannot be read. Then the caller tries another way and ignores err.
+// readPages calls f with the state in a snapshot. It returns false if f needs the whole state or
+// a page cannot be read. The caller then ignores err and loads the state another way.
 func (v *View) readPages(ctx context.Context, s SnapshotInfo, f func(*State) error) (done bool, err error) {
 	r, err := snap.Open(v.cat.Files, s.Name, catalog.SnapshotName)
 	if err != nil {
@@ -57,12 +57,11 @@ func (v *View) readPages(ctx context.Context, s SnapshotInfo, f func(*State) err
 	}
 	st.Seq = s.ID.Seq
 	err = f(st)
-	// failed takes precedence over the result of f: f may have misread the error of a page.
+	// A page that cannot be read counts even if f succeeds: f may have ignored the error.
 	return !st.failed.Load() && !errors.Is(err, errWhole), err
 }
 
-// stateOf returns im as a State. Its columns are in memory: they read from the image, never from a
-// page.
+// stateOf returns im as a State. All of its columns are in memory, so it never reads a page.
 func stateOf(im *Image) *State {
 	s := &State{outline: im, indices: len(im.Registry)}
 	for _, c := range im.Components {
@@ -71,9 +70,9 @@ func stateOf(im *Image) *State {
 	return s
 }
 
-// newState returns the state in r. In a store, no-rewind components may have rows of dead
-// entities. newState reads these components at once and drops these rows. Everything else is read
-// on demand.
+// newState returns the state in snapshot r. In a store, no-rewind components may have rows of
+// dead entities. newState reads the rows of these components at once and drops those of dead
+// entities. All other data is read on demand.
 func newState(ctx context.Context, v *View, r *snap.Reader, save bool) (*State, error) {
 	m := r.Manifest
 	if err := r.CheckRegistry(); err != nil {
@@ -110,8 +109,8 @@ func outlineOf(m *format.Manifest) *Image {
 // Whole reports whether the whole state is in memory.
 func (s *State) Whole() bool { return s.reader == nil }
 
-// NeedWhole returns nil if s is whole. Otherwise it returns an error. If the function that
-// [View.Read] called returns this error, Read calls it again with the whole state.
+// NeedWhole returns nil if the whole state is in memory, otherwise an error. A function called by
+// [View.Read] can return this error. Read then calls the function again with the whole state.
 func (s *State) NeedWhole() error {
 	if s.Whole() {
 		return nil
@@ -119,14 +118,15 @@ func (s *State) NeedWhole() error {
 	return errWhole
 }
 
-// Outline returns an image with the sizes and components of s and their numbers of rows. It has
-// the rows only if s is whole.
+// Outline returns an image with the counts and components of s, and the number of rows of each
+// component. It includes the rows only if the whole state is in memory.
 func (s *State) Outline() *Image { return s.outline }
 
-// Indices returns the number of entity indices, in use or free.
+// Indices returns the number of entity indices, including unused ones.
 func (s *State) Indices() int { return s.indices }
 
-// Digest returns the digest of the state. If s is not whole, it is the recorded digest.
+// Digest returns the digest of the state. If s is read from a snapshot file, this is the recorded
+// digest.
 func (s *State) Digest() ecs.Digest {
 	if s.Whole() {
 		return s.outline.Digest()
@@ -175,8 +175,8 @@ func (s *State) Find(c *Component, e ecs.Entity) (int, error) {
 	return int(rows[e.Index()%format.PageRows]), nil
 }
 
-// Has returns the encoded value of c for a live entity, and whether the entity has c. For a
-// resource it returns the value of the resource. The value is valid until the next row is read.
+// Has returns the encoded value of c for a live entity, and whether the entity has c. If c is a
+// resource, it returns the resource's value. The value is valid until the next row is read.
 func (s *State) Has(c *Component, e ecs.Entity) (row []byte, has bool, err error) {
 	n := c.N - 1
 	if !c.Resource {
@@ -189,8 +189,8 @@ func (s *State) Has(c *Component, e ecs.Entity) (row []byte, has bool, err error
 	return row, true, err
 }
 
-// Sparse returns entries [lo, hi) of the sparse array of c, with -1 for indices without a row. hi
-// must not exceed [State.Span].
+// Sparse returns entries [lo, hi) of the sparse array of c: a row for each index, or -1 for none.
+// hi must not exceed [State.Span].
 func (s *State) Sparse(c *Component, lo, hi int) ([]int, error) {
 	col, entries := s.column(c), make([]int, 0, hi-lo)
 	if col.inMemory {
@@ -230,7 +230,7 @@ func (s *State) Span(c *Component) (int, error) {
 	return 0, nil
 }
 
-// Gaps returns how many rows of c have no entity. Only an indexed component has gaps. For an
+// Gaps returns how many rows of c have no entity. Only indexed components have gaps. For an
 // indexed component, Gaps reads all pages of dense.
 func (s *State) Gaps(c *Component) (n int, err error) {
 	col := s.column(c)
@@ -249,8 +249,8 @@ func (s *State) Gaps(c *Component) (n int, err error) {
 	return n, nil
 }
 
-// RowBytes returns the size of all encoded rows of c. For rows of fixed size it reads nothing.
-// For others it reads all pages, one by one.
+// RowBytes returns the total size of the encoded rows of c. If rows have a fixed size, it reads
+// no pages. Otherwise it reads all pages, one by one.
 func (s *State) RowBytes(c *Component) (n int64, err error) {
 	if w := c.Layout.Width(); w >= 0 {
 		return int64(w) * int64(c.Len()), nil
@@ -278,15 +278,16 @@ type stateColumn struct {
 	state    *State
 	inMemory bool
 
-	// number is the number of the component. This field and the ones below are unused if inMemory.
+	// number is the number of the component. number and the fields below are unused if inMemory
+	// is set.
 	number              int
 	sparse, dense, data format.Array
 
-	// These are the pages read last.
-	// rows is a page of sparse; empty: no index of the page has a row.
+	// The fields below cache the last page of each array. rows is a page of sparse; it is empty
+	// if no index of the page has a row.
 	rows []int32
-	// rowsPage is the page number plus one; 0: no page was read. entityPage and valuePage are the
-	// same for the other arrays.
+	// rowsPage is the number of the cached page plus one; 0: no page is cached. The same is true
+	// of entityPage and valuePage.
 	rowsPage   int
 	entities   []byte
 	entityPage int
@@ -294,7 +295,7 @@ type stateColumn struct {
 	valuePage  int
 }
 
-// fault adds the component to err, which is the error of a page of c.
+// fault wraps err, the error of reading a page of c, and names the component.
 func (c *stateColumn) fault(err error) error {
 	if err == nil {
 		return nil
@@ -302,8 +303,8 @@ func (c *stateColumn) fault(err error) error {
 	return c.state.fault(c.state.reader.InComponent(c.number, err))
 }
 
-// fault records that a page cannot be read. An older snapshot may lead to the same state, so
-// [View.Read] then starts over.
+// fault records that a page cannot be read. [View.Read] then starts again, since an older
+// snapshot may lead to the same state.
 func (s *State) fault(err error) error {
 	if err == nil {
 		return nil
@@ -358,8 +359,8 @@ func (c *stateColumn) sparsePage(page int) ([]int32, error) {
 	return c.rows, nil
 }
 
-// readSparse is sparsePage without caching. It may reuse the memory of rows. Spans of a sweep
-// call it concurrently, each with rows of its own.
+// readSparse is sparsePage without caching. It may reuse the memory of rows. Goroutines of a
+// sweep call it concurrently, each with its own buffer rows.
 func (c *stateColumn) readSparse(page int, rows []int32) ([]int32, error) {
 	if c.N == 0 || page >= c.sparse.Pages() {
 		return rows[:0], nil
@@ -384,7 +385,7 @@ func (c *stateColumn) readSparse(page int, rows []int32) ([]int32, error) {
 	return rows, c.fault(err)
 }
 
-// page reads a page of values and checks all of its rows, so later reads need no check.
+// page reads a page of values and checks all of its rows, so later reads need no checks.
 func (c *stateColumn) page(page int) (p pageRows, err error) {
 	content, err := c.state.reader.Page(c.data, page)
 	if err != nil {
@@ -395,7 +396,7 @@ func (c *stateColumn) page(page int) (p pageRows, err error) {
 	if c.Width >= 0 {
 		return p, c.fault(c.Layout.Check(content, hi-lo))
 	}
-	// A row begins where the one before ends.
+	// A row begins where the previous row ends.
 	p.ends = make([]uint32, 0, hi-lo)
 	for rest := content; len(p.ends) < hi-lo; {
 		if _, rest, err = c.Layout.Next(rest); err != nil {
@@ -416,11 +417,11 @@ var errRest = errors.New("a page of values has bytes after its rows")
 type pageRows struct {
 	content []byte
 	width   int
-	ends    []uint32       // Ends of rows that vary in size.
-	few     map[int][]byte // Some rows only, by position.
+	ends    []uint32       // Ends of rows, if rows vary in size.
+	few     map[int][]byte // If not nil, only these rows remain, by position.
 }
 
-// row returns a row, or nil if few does not have it.
+// row returns the row at position i, or nil if few does not contain it.
 func (p *pageRows) row(i int) []byte {
 	if p.few != nil {
 		return p.few[i]
@@ -435,13 +436,13 @@ func (p *pageRows) row(i int) []byte {
 	return p.content[start:p.ends[i]:p.ends[i]]
 }
 
-// loadRows reads all rows of c into memory, and drops the rows of dead entities. Dropping moves
-// later rows up, so all rows must be read first.
+// loadRows reads all rows of c into memory, and drops the rows of dead entities. When a row is
+// dropped, later rows move up, so all rows must be read first.
 func (s *State) loadRows(ctx context.Context, c *stateColumn) error {
 	if err := s.Count(ctx); err != nil {
 		return err
 	}
-	// Resize grows c page by page.
+	// c starts empty; Resize grows it page by page.
 	c.N = 0
 	for page := range c.dense.Pages() {
 		content, err := c.state.reader.Page(c.dense, page)
@@ -465,7 +466,7 @@ func (s *State) loadRows(ctx context.Context, c *stateColumn) error {
 		}
 	}
 	c.inMemory = true
-	// Gaps stay, since they have no entity.
+	// Gaps have no entity, so they stay.
 	c.Keep(func(row int) bool {
 		e := c.Entities[row]
 		return c.Indexed && e == ecs.Vacant || s.IsAlive(e)

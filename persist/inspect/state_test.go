@@ -22,7 +22,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// read calls f with the state after record seq, and reports whether the state was whole.
+// read calls f with the state after record seq. It reports whether the whole state was in memory.
 func read(t *testing.T, v *inspect.View, seq uint64, f func(*inspect.State) error) (whole bool, err error) {
 	t.Helper()
 	err = v.Read(t.Context(), seq, func(s *inspect.State) error {
@@ -53,7 +53,7 @@ func sameState(t *testing.T, im *inspect.Image, s *inspect.State) {
 	sameSweep(t, im, s)
 }
 
-// sameRows requires that s has the rows of one component of im.
+// sameRows requires that s has the same rows as component c of im.
 func sameRows(t *testing.T, im *inspect.Image, c *inspect.Component, s *inspect.State, of *inspect.Component) {
 	t.Helper()
 	require.Equal(t, []any{c.Name, c.Len()}, []any{of.Name, of.Len()})
@@ -113,7 +113,7 @@ func sameLookup(t *testing.T, im *inspect.Image, c *inspect.Component, s *inspec
 	}))
 }
 
-// sameSkip requires that a sweep after Skip visits all later entities, and few earlier ones.
+// sameSkip requires that a sweep after Skip visits all later entities, and skips at most n.
 func sameSkip(t *testing.T, im *inspect.Image, s *inspect.State, n int) {
 	t.Helper()
 	all := slices.Clone(im.Registry[:im.Alive])
@@ -138,7 +138,7 @@ func sameSweep(t *testing.T, im *inspect.Image, s *inspect.State) {
 	components := s.Outline().Components
 	type met struct {
 		e ecs.Entity
-		// next is the Next of the entity's span.
+		// next is the field Next of the entity's span.
 		next int
 		has  []bool
 		rows []string
@@ -171,7 +171,8 @@ func sameSweep(t *testing.T, im *inspect.Image, s *inspect.State) {
 	}
 	all := sweep(0)
 	for _, m := range all {
-		// This picks any span. A sweep from its end visits the remaining entities.
+		// Start a second sweep at the end of every seventh span. It must visit the remaining
+		// entities.
 		if m.next%7 == 0 {
 			i := slices.IndexFunc(all, func(behind met) bool { return int(behind.e.Index()) >= m.next })
 			if i < 0 {
@@ -226,10 +227,10 @@ func TestRead_PagesEqualWhole(t *testing.T) {
 	require.Greater(t, paged, 10, "snapshots of stores are read by pages as well")
 }
 
-// TestState_ManyPages reads columns of several pages, whose rows are not in the order of entities.
+// The columns have several pages, and their rows are not in the order of entities.
 func TestState_ManyPages(t *testing.T) {
 	for _, o := range []struct {
-		// every is the number of creations per destruction.
+		// One of every so many entities is destroyed after its creation.
 		every int
 		persist.SaveOptions
 	}{{every: 3}, {every: 400}, {every: 3, SaveOptions: persist.SaveOptions{Compress: true}}} {
@@ -258,8 +259,8 @@ func TestState_ManyPages(t *testing.T) {
 }
 
 // manyPages returns a world in which n entities were created, and one of every so many was
-// destroyed. If every is large, most rows are in the order of indices, but a few on each page are
-// not.
+// destroyed. If every is large, most rows are in the order of indices, with a few exceptions on
+// each page.
 func manyPages(t *testing.T, n, every int) *ecs.World {
 	t.Helper()
 	type place struct{ X, Y float64 }
@@ -299,7 +300,7 @@ func TestRead_DamagedSave(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(storetest.Flip(string(data), at, 3)), 0o600))
 		v, err := inspect.OpenReadOnly(t.Context(), file)
 		if err != nil {
-			// The manifest is damaged.
+			// The manifest itself is damaged, so the save cannot be opened.
 			continue
 		}
 		calls := 0
@@ -370,13 +371,13 @@ func TestSweep_RowsInOrder(t *testing.T) {
 		return err
 	})
 	require.NoError(t, err)
-	// a is the number of pages of a span. Only a few spans are swept at a time.
+	// a is the number of pages per span. The sweep works on only a few spans at a time.
 	a := format.PageRows / format.DataPageRows(512)
 	require.LessOrEqual(t, held, min(3*parallel.Workers(), 19)*a)
 }
 
-// A sweep from the middle finds rows that moved to pages of earlier entities, which it does not
-// visit. It keeps these rows, and not the whole pages.
+// A sweep from the middle finds rows of its entities on pages of earlier entities. It does not
+// visit the earlier entities. It caches these rows alone, not their whole pages.
 func TestSweep_MovedRows(t *testing.T) {
 	type wide struct{ Values [64]uint64 }
 	w := ecs.NewWorld(ecs.Options{})
@@ -386,7 +387,7 @@ func TestSweep_MovedRows(t *testing.T) {
 		storage.Set(w.Create(), wide{[64]uint64{uint64(i)}})
 	}
 	random := rand.New(rand.NewPCG(1, 1))
-	// The newest rows move to the places of destroyed ones.
+	// The newest rows move into the places of destroyed ones.
 	for range 2000 {
 		w.Destroy(ecs.NewEntity(uint32(random.IntN((spans-1)*format.PageRows)), 1))
 	}
@@ -464,7 +465,7 @@ func TestState_RowsOfDeadEntities(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "w.save")
 	require.NoError(t, persist.Save(t.Context(), file, w))
 	im := storetest.ImageAt(t, storetest.ViewOf(t, file), 0)
-	// Make the last entities dead, but keep their rows.
+	// Turn the last live entities into dead ones, but leave their rows.
 	im.Alive -= 5000
 	file += "2"
 	require.NoError(t, inspect.SaveImage(t.Context(), im, file))
@@ -478,7 +479,7 @@ func TestState_RowsOfDeadEntities(t *testing.T) {
 	}))
 }
 
-// If a page is damaged, Read calls the function again with the whole state.
+// If a page is damaged, Read must call the function again with the whole state.
 func TestRead_DamagedSnapshot(t *testing.T) {
 	w := storetest.New(0)
 	dir := filepath.Join(t.TempDir(), "store")

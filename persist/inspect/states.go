@@ -13,18 +13,18 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// At returns the state after the record seq; 0 is the oldest state of the store. It replays from
-// the nearest snapshot among the ancestors of the record.
+// At returns the state after record seq; 0 means the oldest state of the store. It replays ticks
+// from the nearest snapshot that leads to the record.
 //
-// The writing program may remove files in the meantime. At then tries other paths to the state.
-// If there is none left, the error wraps [persist.ErrNotFound].
+// While At runs, the writing program may remove files. At then tries other paths to the state. If
+// none is left, the error wraps [persist.ErrNotFound].
 func (v *View) At(ctx context.Context, seq uint64) (*Image, error) { return v.cat.At(ctx, seq) }
 
-// Read calls f with the state after record seq. If the state is in a snapshot file, f reads it by
-// pages, see [State], and Read ignores damage in other pages. In other cases Read calls f with
-// the whole state, see [View.At]. It also does so if a page cannot be read, or if f returns the
-// error of [State.NeedWhole]. So f may be called twice, and must have no effects before it has
-// read everything.
+// Read calls f with the state after record seq. If the state is in a snapshot file, f reads only
+// the pages that it needs, see [State]. Damage in other pages is ignored. In other cases Read
+// calls f with the whole state, see [View.At]. It does the same after a page that cannot be read,
+// or if f returns the error of [State.NeedWhole]. So f may be called twice. It must have no
+// effects before it has read everything.
 func (v *View) Read(ctx context.Context, seq uint64, f func(*State) error) error {
 	for _, s := range leadingBases(v.cat, seq) {
 		if s.Err == nil && s.ID.Seq == seq {
@@ -43,10 +43,10 @@ func (v *View) Read(ctx context.Context, seq uint64, f func(*State) error) error
 	return f(st)
 }
 
-// Fill replaces the contents of w with the state after record seq, see [View.At], in the types of
-// w. It converts other types and keeps unregistered components. The rules and errors are those of
-// [persist.Load]. Afterwards the world is independent of the store. To continue the store from a
-// state, use [persist.Store.Goto].
+// Fill replaces the contents of w with the state after record seq, see [View.At]. It converts
+// values to the types of w, and keeps unregistered components as encoded rows. The rules and
+// errors are those of [persist.Load]. Afterwards the world is independent of the store. To
+// continue the store from a state, use [persist.Store.Goto].
 func (v *View) Fill(ctx context.Context, seq uint64, w *ecs.World) error {
 	im, err := v.At(ctx, seq)
 	if err != nil {
@@ -58,17 +58,18 @@ func (v *View) Fill(ctx context.Context, seq uint64, w *ecs.World) error {
 	return im.Fill(w, fmt.Sprintf("state after record %d", seq))
 }
 
-// Path returns the records that lead from the state after record from to that after record to, in
-// order. from must be an ancestor of to.
+// Path returns the records that lead from the state after record from to the state after record
+// to, in order. from must be an ancestor of to.
 func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Path(from, to) }
 
-// Walk calls f for each record from the state after record from to that after record to. from
-// must be an ancestor of to. f gets the state after the record, and its tick. im is the same
-// image each time, one tick later; f may read it until f returns. An error of f ends the walk. So
-// does the end of ctx, and damage.
+// Walk calls f for each record between the state after record from and the state after record to.
+// from must be an ancestor of to. f gets the state after the record, and its tick. im is the same
+// image in each call, one tick later; f may read it until f returns. Walk ends at an error of f,
+// at damage, or when ctx ends.
 //
-// Where a program converted the store, the next tick continues the converted state. Walk loads
-// the nearest snapshot and reads the ticks. The phase is [progress.PhaseReplay].
+// If a program converted the store between two ticks, the next tick continues the converted
+// state. Walk loads the nearest snapshot and reads the ticks. The phase is
+// [progress.PhaseReplay].
 func (v *View) Walk(ctx context.Context, from, to uint64, f func(im *Image, c *Commit) error) error {
 	w := walk{Catalog: v.cat, after: func(_ context.Context, im *Image, r *catalog.Record) error {
 		return f(im.Settled(), describeTick(v.cat, r.Entry, r.Decoded, r.Schema))
@@ -81,11 +82,10 @@ func (v *View) Cursor(ctx context.Context, seq uint64) (*Cursor, error) {
 	return newCursor(ctx, v.cat, seq)
 }
 
-// Commits returns the ticks in the journal with seqs in [from, to], in the order of their
-// commits. It stops at the first one that cannot be read, and returns the ticks before it with
-// the error.
+// Commits returns the ticks in the journal with seqs in [from, to], in commit order. It stops at
+// the first tick that cannot be read, and returns the earlier ticks with the error.
 //
-// The operations of all these ticks stay in memory, so read many ticks in batches of a few
+// The operations of all returned ticks stay in memory, so read many ticks in batches of a few
 // hundred. Several goroutines read a batch. The first call also follows the ancestors of the
 // head. Otherwise the cost is that of reading the ticks.
 func (v *View) Commits(from, to uint64) ([]Commit, error) {
@@ -104,13 +104,13 @@ func (v *View) Commits(from, to uint64) ([]Commit, error) {
 	return commits, err
 }
 
-// Changes calls f for each record from the state after record from to that after record to. from
-// must be an ancestor of to. f gets the changes of the record as a [Diff], which is valid until f
-// returns. An error of f ends the walk. So does the end of ctx, and damage.
+// Changes calls f for each record between the state after record from and the state after record
+// to. from must be an ancestor of to. f gets the changes of the record as a [Diff], which is
+// valid until f returns. Changes ends at an error of f, at damage, or when ctx ends.
 //
-// The cost of a tick is that of the rows that it wrote. Only where a program converted the store,
-// two whole states are compared. Components that do not rewind may still have rows of entities
-// that a rollback removed.
+// The cost of a tick is that of the rows that it wrote. Two whole states are compared only if a
+// program converted the store between two ticks. Components that do not rewind may still have
+// rows of entities that a rollback removed.
 func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *Commit) error) error {
 	var older *Image
 	var kept *keptTick
@@ -118,7 +118,7 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 		Catalog: v.cat,
 		before: func(_ context.Context, was, im *Image, r *catalog.Record) error {
 			older, kept = was, nil
-			// Otherwise the state was converted.
+			// If the images differ, the state was converted before the tick.
 			if was == im {
 				kept = keepRows(im, r.Decoded)
 			}
@@ -140,22 +140,22 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 	return w.between(ctx, from, to)
 }
 
-// Diff compares the state after record b with that after record a.
+// Diff compares the state after record b with the state after record a.
 //
-// It reads both states, and keeps them in memory with 32 bytes per row that differs. If both
-// states are in snapshot files, it skips pages that the files share, and keeps only pages that
-// differ. Then damage elsewhere goes unnoticed. For errors see [View.At].
+// It reads both states into memory, and takes 32 more bytes per row that differs. If both states
+// are in snapshot files, it skips pages that the files share, and keeps only pages that differ in
+// memory. It then ignores damage in other pages. For errors see [View.At].
 func (v *View) Diff(ctx context.Context, a, b uint64) (*Diff, error) {
 	return v.DiffTo(ctx, a, v, b)
 }
 
-// DiffTo compares the state of u after record b with that of v after record a. It matches
+// DiffTo compares the state of u after record b with the state of v after record a. It matches
 // components by name.
 func (v *View) DiffTo(ctx context.Context, a uint64, u *View, b uint64) (*Diff, error) {
 	if d, err := diffPages(ctx, v.cat, a, u.cat, b); err == nil {
 		return d, nil
 	}
-	// If a page is damaged, other files may still lead to the state.
+	// If a page is damaged, the state may still be reached through other files.
 	older, err := v.cat.At(ctx, a)
 	if err != nil {
 		return nil, err
@@ -167,14 +167,14 @@ func (v *View) DiffTo(ctx context.Context, a uint64, u *View, b uint64) (*Diff, 
 	return diffImages(ctx, older, newer)
 }
 
-// FindDivergence compares the history of record b of u with that of record a of v, tick by tick.
-// It finds the first tick after which their states differ. It ignores components that do not
-// rewind.
+// FindDivergence compares two histories, tick by tick: that of record b of u with that of record
+// a of v. It finds the first tick after which their states differ. It ignores components that do
+// not rewind.
 //
 // Two branches of one store are compared from their last common record, other histories from
-// their oldest common tick. FindDivergence only reads ticks that are equal in both. Otherwise it
-// replays both histories up to the tick and compares the digests. An error wraps
-// [persist.ErrNotFound] if there is no common tick.
+// their oldest common tick. If a tick is equal in both, FindDivergence only reads it. Otherwise
+// it replays both histories up to the tick and compares the digests. If there is no common tick,
+// the error wraps [persist.ErrNotFound].
 func (v *View) FindDivergence(ctx context.Context, a uint64, u *View, b uint64) (*Divergence, error) {
 	common, err := commonTicks(v.cat, a, u.cat, b)
 	if err != nil {

@@ -14,36 +14,36 @@ import (
 )
 
 // A sweep visits all live entities in the order of their indices. Several goroutines read their
-// values, each page once:
+// values, and each page is read once:
 //
 //	sparse page i ──▶ Span i: entities [4096 i, 4096 (i+1))
 //	                   │ get: pages of data with their rows, read at the first use
 //	                   └ pass: marks these rows as passed; a page with no rows left is released
 //
-// A sweep that begins in the middle never passes the rows of entities before. If this would keep
-// many pages, skip reads the holders of their rows, and marks the rows of entities before as
-// passed.
+// A sweep that begins in the middle never visits the entities before its start, so their rows are
+// never passed. If too many pages stay in memory for this reason, skip marks such rows as passed.
 //
 // Rows of one page may belong to spans that are far apart, and spans end in any order. So a page
-// is kept until all of its rows are passed. Each row is passed exactly once, since it has one
-// index.
+// stays in memory until all of its rows are passed. Each row is passed exactly once, since it
+// belongs to one index.
 
-// A Span is a range of live entities, by index, with their values of the components of a
-// [State.Sweep].
+// A Span is a range of live entities, by index, in a [State.Sweep]. It gives access to their
+// values.
 type Span struct {
 	Entities []ecs.Entity
 	Next     int // First index after the span.
 	of       []spanColumn
 }
 
-// Sweep visits all live entities with index at least from, which must be the start of a span: 0
-// or the Next of a span. It calls take with the result of each span, in the order of their
-// indices. It ends at the first error.
+// Sweep visits all live entities with index at least from. from must be the start of a span: 0 or
+// the Next of another span. Sweep calls take with the result of each span, in index order. It
+// ends at the first error.
 //
-// Several goroutines compute the results, each with its own function from asker. The function may
-// read the given components, which must be in the outline of s, for the entities of the span.
-// Each page is read once. When most of its rows are passed, only the other rows are kept. If most
-// rows are in the order of indices, a few pages are in memory; at worst it is the column.
+// Several goroutines compute the results. Each calls its own function, made by asker. The
+// function may read the given components of the span's entities. components must be in the
+// outline of s. Each page is read once. When most rows of a page are passed, only the remaining
+// rows stay in memory. If most rows are in index order, a few pages are in memory; at worst it is
+// the whole column.
 func (s *State) Sweep(ctx context.Context, from int, components []*Component, asker func() func(*Span) (any, error), take func(any) error) error {
 	if err := s.Count(ctx); err != nil {
 		return err
@@ -52,13 +52,13 @@ func (s *State) Sweep(ctx context.Context, from int, components []*Component, as
 	for i, c := range components {
 		kept[i] = &sweptPages{stateColumn: s.column(c), pages: map[int]*sweptPage{}, from: from}
 	}
-	// Worker w uses asks[w] and spans[w] alone, for one span after the other. The kept pages are
-	// shared, under their locks.
+	// Only worker w uses asks[w] and spans[w], one span after the other. All workers share the
+	// pages in kept, which have locks.
 	asks, spans := make([]func(*Span) (any, error), parallel.Workers()), make([]*Span, parallel.Workers())
 	for i := range asks {
 		asks[i], spans[i] = asker(), newSpan(kept)
 	}
-	// Round up: from may be the end, which need not be a multiple.
+	// Round up: from may be the end of the indices, which need not be a multiple of PageRows.
 	first := (from + format.PageRows - 1) / format.PageRows
 	work := func(worker, i int) (found any, err error) {
 		span := spans[worker]
@@ -74,7 +74,7 @@ func (s *State) Sweep(ctx context.Context, from int, components []*Component, as
 	return parallel.InOrder(ctx, max(0, (s.indices+format.PageRows-1)/format.PageRows-first), work, take)
 }
 
-// newSpan returns a span that fill reuses.
+// newSpan returns a span that fill can be called on repeatedly.
 func newSpan(kept []*sweptPages) *Span {
 	s := &Span{of: make([]spanColumn, len(kept))}
 	for n, k := range kept {
@@ -83,7 +83,7 @@ func newSpan(kept []*sweptPages) *Span {
 	return s
 }
 
-// fill loads the entities with the indices of a page of sparse into s.
+// fill loads the live entities of one sparse page, and their rows, into s.
 func (s *Span) fill(st *State, page int) (err error) {
 	lo := page * format.PageRows
 	s.Next = min(lo+format.PageRows, st.indices)
@@ -100,12 +100,13 @@ func (s *Span) fill(st *State, page int) (err error) {
 	return nil
 }
 
-// Has reports whether entity i of the span has component number n of the sweep. Every entity has
-// a resource.
+// Has reports whether entity i of the span has component number n of the sweep. It is true for
+// every entity if the component is a resource.
 func (s *Span) Has(n, i int) bool { return s.of[n].find(s.Entities[i]) >= 0 }
 
 // Row returns the encoded value of component number n of the sweep for entity i of the span, and
-// whether it exists. The value is valid until the function that asker made returns.
+// whether the entity has the component. The value is valid until the function made by asker
+// returns.
 func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 	of := &s.of[n]
 	r := of.find(s.Entities[i])
@@ -125,22 +126,23 @@ func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 		}
 		of.first, of.end = of.data.Span(page)
 	}
-	// A shrunk page has only rows that are not passed. A missing row was passed by another span.
-	// Then two sparse entries have this row, and the file is damaged.
+	// A shrunk page contains only rows that are not passed. If the row is missing, another span
+	// has passed it. So two sparse entries name this row, and the file is damaged.
 	if row = of.page.row(r - of.first); row == nil {
 		return nil, false, of.fault(fmt.Errorf("row %d belongs to two entities", r))
 	}
 	return row, true, nil
 }
 
-// pass marks the rows of a page of sparse as passed. This releases pages that have no rows left.
+// pass marks the rows that a page of sparse names as passed. Pages whose rows are all passed are
+// released.
 func (s *Span) pass(page int) {
 	for i := range s.of {
 		of := &s.of[i]
 		if of.inMemory || of.Resource || of.data.Rows == 0 {
 			continue
 		}
-		// Row and index are equal, and gaps have no entry.
+		// Row and index are equal, and sparse has no entries for gaps.
 		if of.Indexed {
 			lo := page * format.PageRows
 			of.pass(lo, min(lo+format.PageRows, of.N))
@@ -160,12 +162,12 @@ func (s *Span) pass(page int) {
 	}
 }
 
-// spanColumn is a component of a span.
+// spanColumn is a component of the sweep, as read for one span.
 type spanColumn struct {
 	*sweptPages
 	resource bool
-	// rows are the rows of the indices of the span. It is empty if none has a row, or if the rows
-	// are in memory.
+	// rows has the row of each index of the span. It is empty if no index has a row, or if the
+	// component is in memory.
 	rows []int32
 
 	page       *pageRows // The page read last.
@@ -185,42 +187,42 @@ func (c *spanColumn) find(e ecs.Entity) int {
 	return int(c.rows[e.Index()%format.PageRows])
 }
 
-// sweptPages are the pages of values of a column during a sweep.
+// sweptPages caches the pages of values of a column during a sweep.
 type sweptPages struct {
 	*stateColumn
 	from int // Index at which the sweep begins.
 	mu   sync.Mutex
-	// pages has the pages that are in use: a row was read or passed, but not all rows were
-	// passed.
+	// pages has the pages in use, by page number. A page is in use when a row was read or passed,
+	// until all of its rows are passed.
 	pages map[int]*sweptPage
 	few   int // Number of shrunk pages.
 }
 
-// A sweptPage is a page until all of its rows are passed.
+// A sweptPage is a page of values in use.
 //
-// It has its own lock, so a slow read blocks only goroutines that need this page. If both locks
-// are needed, lock sweptPages first.
+// Each page has its own lock, so a slow read blocks only goroutines that need this page. If both
+// locks are needed, lock sweptPages first.
 type sweptPage struct {
 	mu   sync.Mutex
 	rows *pageRows // nil before the page is read.
 
-	// The fields below are guarded by the lock of sweptPages.
+	// The lock of sweptPages guards the fields below.
 	n, left int
 	passed  []uint64 // Passed rows, as bits.
 	shrunk  bool
 }
 
-// fewRows is the fraction of a page at which only the remaining rows are kept: 1/fewRows.
+// When at most 1/fewRows of a page's rows remain, only these rows stay in memory.
 const fewRows = 16
 
-// manyPages returns how many whole pages of a column are kept before skip reads the holders of
-// their rows. If rows are in the order of indices, a sweep keeps fewer pages: those of one or two
-// spans per goroutine.
+// manyPages returns how many whole pages of a column may be in memory before skip is called. If
+// rows are in index order, a sweep has fewer pages in memory: those of one or two spans per
+// goroutine.
 func (k *sweptPages) manyPages() int {
 	return (2 + 2*parallel.Workers()) * max(1, format.PageRows/k.data.PageRows)
 }
 
-// at returns a page, and adds it if necessary.
+// at returns a page in use. It adds the page if it is new.
 func (k *sweptPages) at(page int) *sweptPage {
 	p := k.pages[page]
 	if p == nil {
@@ -231,7 +233,7 @@ func (k *sweptPages) at(page int) *sweptPage {
 	return p
 }
 
-// get returns the rows of a page. Concurrent callers wait until it is read.
+// get returns the rows of a page. Concurrent callers wait until the page is read.
 func (k *sweptPages) get(page int) (*pageRows, error) {
 	k.mu.Lock()
 	p := k.at(page)
@@ -258,8 +260,8 @@ func (k *sweptPages) read(p *sweptPage, page int) (rows *pageRows, read bool, er
 	return p.rows, read, nil
 }
 
-// skip marks rows of entities before the sweep as passed. If a page of holders cannot be read,
-// its rows are kept. This is no error, as the sweep did not ask for that page.
+// skip marks rows of entities before the start of the sweep as passed. If their entities cannot
+// be read, the rows stay in memory. This is no error, since the caller did not ask for that page.
 func (k *sweptPages) skip(p *sweptPage, page int) {
 	first, end := k.data.Span(page)
 	before := make([]uint64, len(p.passed))
@@ -277,7 +279,7 @@ func (k *sweptPages) skip(p *sweptPage, page int) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	// The page was released in the meantime.
+	// Another goroutine released the page in the meantime.
 	if k.pages[page] != p {
 		return
 	}
@@ -305,11 +307,11 @@ func (k *sweptPages) pass(lo, hi int) {
 	}
 }
 
-// release releases a page if no rows are left to pass, or shrinks it if few are. before is how
-// many rows were left before.
+// release removes a page if all of its rows are passed, or shrinks it if few rows remain. before
+// is how many rows remained before the call.
 func (k *sweptPages) release(p *sweptPage, page, before int) {
 	switch few := p.n / fewRows; {
-	// Readers of its rows still have the slice.
+	// Goroutines that read rows of the page still have its memory.
 	case p.left <= 0:
 		if delete(k.pages, page); p.shrunk {
 			k.few--
@@ -330,8 +332,8 @@ func mark(bits []uint64, lo, hi int) {
 	}
 }
 
-// shrink keeps only the rows that were not passed, so that a few rows do not keep the whole page
-// in memory. It copies them. It is called once per page.
+// shrink replaces the page by copies of the rows that are not passed. So a few rows do not keep
+// the whole page in memory. It is called once per page.
 func (p *sweptPage) shrink() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

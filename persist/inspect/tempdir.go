@@ -14,9 +14,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// A tempDir is the directory of a store that is being made, under a unique temporary name. It
-// holds the lock of the store until publish. A directory without the lock was left by a process
-// that has ended.
+// A tempDir is the directory of a store during its creation, under a unique temporary name. It
+// holds the lock of the store until publish. A directory without the lock is a leftover of a
+// process that has ended.
 type tempDir struct {
 	path  string
 	root  *os.Root
@@ -27,7 +27,7 @@ type tempDir struct {
 // dirTries is how many names makeTempDir tries.
 const dirTries = 10
 
-// makeTempDir makes a temporary directory, which is to be renamed to dir.
+// makeTempDir makes a temporary directory, which publish later renames to dir.
 func makeTempDir(dir string) (*tempDir, error) {
 	for try := 1; ; try++ {
 		t := &tempDir{path: tempDirName(dir)}
@@ -57,7 +57,8 @@ func (t *tempDir) make() (err error) {
 	return nil
 }
 
-// open opens and locks the directory. Before it is locked, removeTempDirs may rename it.
+// open opens and locks the directory. Until the directory is locked, removeTempDirs may rename
+// it.
 func (t *tempDir) open() (err error) {
 	if t.root, err = os.OpenRoot(t.path); err != nil {
 		return err
@@ -109,14 +110,14 @@ func (t *tempDir) publish(dir string) error {
 	if err == nil {
 		t.close()
 	} else if errors.Is(err, fs.ErrExist) {
-		// The error of unused is clearer.
+		// If dir exists, the error of unused is clearer.
 		err = cmp.Or(unused(dir), err)
 	}
 	return err
 }
 
-// removeTempDirs removes temporary directories for dir that ended processes left behind. It does
-// nothing on Windows and under WebAssembly.
+// removeTempDirs removes temporary directories for dir that ended processes have left behind. It
+// does nothing on Windows and under WebAssembly.
 func removeTempDirs(dir string) {
 	if runtime.GOOS == "windows" || runtime.GOARCH == "wasm" {
 		return
@@ -131,8 +132,8 @@ func removeTempDirs(dir string) {
 	}
 }
 
-// removeTempDir removes a directory if its writer has ended. It first locks and renames the
-// directory. A writer that is about to lock the directory then finds that it has lost it.
+// removeTempDir removes a directory if its writer has ended. It locks and renames the directory
+// before that. A writer that is about to lock the directory then returns [disk.ErrLost].
 func removeTempDir(path, dir string) {
 	files, err := disk.Open(path)
 	if err != nil {
@@ -153,7 +154,7 @@ func removeTempDir(path, dir string) {
 	}
 }
 
-// onlyStore reports whether a directory contains only parts of a store.
+// onlyStore reports whether a directory contains only files of a store.
 func onlyStore(files disk.FS) bool {
 	entries, err := files.ReadDir(".")
 	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {

@@ -8,15 +8,15 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// The changes of a tick are found without comparing two states. The rows that a tick will
-// overwrite are copied first, and compared afterwards:
+// The changes of a tick are found without comparing two whole states. The rows that a tick will
+// overwrite are copied before the tick, and compared after it:
 //
 //	tick           lists rows written, rows edited, rows removed or added at the end
 //	keepRows       copies these rows of the image, which the tick then changes in place
 //	diff           compares them; all other rows are equal and at the same place
 //
-// The cost is that of the rows that the tick wrote. A written row may have the same value as
-// before, so comparing is necessary.
+// The cost is that of the rows that the tick wrote. A row may be written with the same value, so
+// the rows must be compared.
 
 // A keptTick holds the rows that a tick will overwrite.
 type keptTick struct {
@@ -24,7 +24,8 @@ type keptTick struct {
 	schema   *format.Schema
 	registry registryRows // registry has only the rows of ranges.
 	ranges   []raw.Range
-	// columns has the columns by number. A column without ranges does not change.
+	// columns has the old rows of each component, by number. A column without ranges does not
+	// change.
 	columns []keptRows
 }
 
@@ -45,7 +46,7 @@ func keepRows(im *Image, t *format.Tick) *keptTick {
 	k := &keptTick{tick: im.Tick, schema: im.Stored(), registry: registry(im), columns: make([]keptRows, len(im.Components))}
 	if p := t.Registry; p != nil {
 		before := map[int]ecs.Entity{}
-		// Rows between the old and new numbers of live or free entities change their status
+		// Rows between the old and the new number of live or free entities change their status
 		// without being written.
 		k.ranges = union(p.Ranges, between(im.Alive, p.Alive), between(im.Free, p.Free), between(len(im.Registry), p.Total))
 		// The tick changes im in place, so copy the old entities.
@@ -71,10 +72,10 @@ func keep(c *Component, p *format.StoragePatch) keptRows {
 	return k
 }
 
-// diff compares im, which is now after the tick, with the kept rows.
+// diff compares im, the image after the tick, with the copied rows.
 func (k *keptTick) diff(im *Image) (*Diff, error) {
 	d := &Diff{OldTick: k.tick, NewTick: im.Tick}
-	// A tick can only add components.
+	// A tick can only add components, not remove them.
 	if len(im.Components) > len(k.columns) {
 		d.Schema = diffSchemas(k.schema, im.Stored())
 	}
@@ -117,7 +118,7 @@ func union(lists ...[]raw.Range) []raw.Range {
 	return merged
 }
 
-// everyRowOf calls f for the rows of ranges that are below n.
+// everyRowOf calls f for each row of ranges that is below n.
 func everyRowOf(ranges []raw.Range, n int, f func(row int)) {
 	for _, r := range ranges {
 		for row := r.First; row < min(r.First+r.N, n); row++ {

@@ -17,15 +17,15 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// The events of an entity come from the follower's states before and after each tick, and from
-// the operations of the tick. The operations show changes that the same tick undid: a component
-// was removed and added again, or an entity was created and destroyed. TraceBack returns the
-// newest events first, so it traces stretches between two snapshots, the last one first.
+// The events of an entity follow from the follower's states before and after each tick, and from
+// the operations of the tick. Only the operations show changes that the same tick undid: a
+// component removed and added again, or an entity created and destroyed. TraceBack returns the
+// newest events first, so it traces from one snapshot to the next, the last interval first.
 
 // A TraceKind says what happened to an entity or to one of its components.
 type TraceKind uint8
 
-// Kinds of events. Those from TraceAdded on concern a component.
+// Kinds of events. Kinds from TraceAdded on concern a component.
 const (
 	TraceCreated   TraceKind = 1
 	TraceDestroyed TraceKind = 2 // The entity and all its components were destroyed.
@@ -63,15 +63,15 @@ type TraceEvent struct {
 	Component string
 	// Number is the number of the component, or -1 if the event concerns the entity itself.
 	Number int
-	// Row and Was are the rows of the value after and before the event, or -1.
+	// Row is the row of the value after the event, Was the row before it; -1: no row.
 	Row, Was int
 	// Old and New are the values before and after the event, or the zero Value.
 	Old, New layout.Value
 	Layout   *layout.Type // Layout after the event.
 }
 
-// Fields returns the fields in which the two values differ, see [ComponentDiff.Fields]. It
-// returns nil if there is only one value.
+// Fields returns the fields in which Old and New differ, see [ComponentDiff.Fields]. It returns
+// nil if one of the values is missing.
 func (e *TraceEvent) Fields() []FieldDiff {
 	var f fieldDiffs
 	if e.Old.Kind() != 0 && e.New.Kind() != 0 {
@@ -80,32 +80,32 @@ func (e *TraceEvent) Fields() []FieldDiff {
 	return f
 }
 
-// A Stretch is a part of an entity's history: the events between two states.
+// A Stretch has the events of an entity between two states: First and Last.
 type Stretch struct {
 	First, Last *EntityState
 	Events      []TraceEvent
 	Bytes       int64 // Size of the ticks in the stretch.
 }
 
-// stretch returns the stretch up to record seq, and the snapshot at which it begins: the nearest
-// one with a number below older. It returns nil if there is none. Snapshots are ordered by
-// number, since a conversion makes two snapshots of one state.
+// stretch returns the Stretch up to record seq and the snapshot where it begins. This is the
+// nearest snapshot with a number below older. stretch returns nil if there is none. Numbers order
+// snapshots better than seqs, since a conversion makes two snapshots of one state.
 func stretch(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base SnapshotInfo, err error) {
 	bases := slices.DeleteFunc(stretchBases(v, seq), func(s SnapshotInfo) bool { return s.Number >= older })
 	f, base, err := followFrom(ctx, v, bases, e, seq)
 	switch {
 	case err == nil:
 		s, err = traceStretch(ctx, f, seq)
-	// For the first stretch, the error is returned.
+	// Return the error only for the newest Stretch.
 	case older < math.MaxUint32 && ctx.Err() == nil:
-		// The older history cannot be read.
+		// The older history cannot be read, so the trace ends.
 		err = nil
 	}
 	return s, base, err
 }
 
-// stretchBases returns the snapshots that lead to record seq, those of converted states last. So
-// a stretch does not begin with a conversion, which is an event.
+// stretchBases returns the snapshots that lead to record seq, with snapshots of converted states
+// last. A Stretch that began at a converted state would miss the conversion, which is an event.
 func stretchBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
 	var bases, converted []SnapshotInfo
 	for _, s := range v.CandidateSnapshots(seq) {
@@ -118,8 +118,8 @@ func stretchBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
 	return append(bases, converted...)
 }
 
-// wasConverted reports whether s is a converted state. Then its record, or an older snapshot of
-// the same state, has another schema.
+// wasConverted reports whether a conversion made the state of s. In that case its record, or an
+// older snapshot of the same state, has another schema.
 func wasConverted(v *catalog.Catalog, s SnapshotInfo) bool {
 	if s.Err != nil {
 		return false
@@ -151,8 +151,8 @@ func traceStretch(ctx context.Context, f *follower, seq uint64) (s *Stretch, err
 	return s, err
 }
 
-// A trace is a follower that reports events to found. It keeps the first error of found in err
-// and then reports no more events, so callers need not check after each event.
+// A trace is a follower that calls found with each event. After an error of found, err is set and
+// no more events are reported. So callers need not check for errors after each event.
 type trace struct {
 	*follower
 	found func(*TraceEvent) error
@@ -162,8 +162,8 @@ type trace struct {
 }
 
 // newTrace returns a trace that begins at record `from`. If that is 0, it begins at the oldest
-// state that leads to record `to`. It fails if record `from` is not an ancestor of `to`. If records
-// between them are lost, their relation is unknown, and the trace begins anyway.
+// state that leads to record `to`. It fails if record `from` is not an ancestor of `to`. If
+// records between the two are lost, this is unknown, and the trace begins anyway.
 func newTrace(ctx context.Context, v *catalog.Catalog, e ecs.Entity, from, to uint64) (*trace, error) {
 	t := new(trace)
 	err := v.RetryOnChange(ctx, func() (err error) {
@@ -198,13 +198,13 @@ func oldestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq u
 	if err == nil || ctx.Err() != nil {
 		return f, err
 	}
-	// Its error names the damage.
+	// The error of nearestFollower names the damage.
 	return nearestFollower(ctx, v, e, seq)
 }
 
 // parts reports the values of the first state, and the events up to record to. After damage it
-// continues with the next snapshot, as with a first state. It returns the first damage at the
-// end.
+// continues at the next snapshot, and reports the values in that state. At the end it returns the
+// first damage.
 //
 //	snapshot ── 1 ── 2 ── 3 ── lost ── 5 ── snapshot ── 7 ── to
 //	           └─────────┘                             └───────┘
@@ -214,7 +214,7 @@ func (t *trace) parts(ctx context.Context, to uint64) (damage error) {
 		if err == nil {
 			err = t.run(ctx, t.reachable(to))
 		}
-		// The next record is known to be lost.
+		// The trace has stopped before a record that is lost.
 		if err == nil && t.id.Seq != to {
 			_, err = t.view.Log.Path(t.id.Seq, to)
 			err = t.view.JournalError(err)
@@ -261,12 +261,12 @@ func (t *trace) run(ctx context.Context, seq uint64) error {
 	})
 }
 
-// throughConversion continues from the converted snapshot of the current state if record e has
-// another schema.
+// If record e has another schema, throughConversion continues from the converted snapshot of the
+// current state.
 func (t *trace) throughConversion(ctx context.Context, e journal.Entry) error {
 	next, err := t.view.SchemaAt(e)
 	if err != nil || t.schema == next || t.schema.Differs(next) == nil {
-		// The next step returns the error.
+		// If no converted snapshot exists, the next step fails with the error.
 		return nil
 	}
 	s, ok := t.view.SnapshotUnder(t.id, next)
@@ -302,8 +302,8 @@ func (t *trace) begin() error {
 	return t.err
 }
 
-// event reports an event that led from before to t. A removal has no new value, and an addition
-// no old one.
+// event reports an event between the state of before and the state of t. A removal has no new
+// value, and an addition has no old value.
 func (t *trace) event(before *follower, kind TraceKind, number int) {
 	if t.err != nil {
 		return
@@ -336,15 +336,15 @@ func (f *follower) valueOf(n int, failed *error) (row int, v layout.Value) {
 	return row, v
 }
 
-// compare reports the events of a tick. They follow from the states before and after the tick.
-// The operations add what was undone in the same tick.
+// compare reports the events of a tick. It compares the states before and after the tick. The
+// operations add changes that the same tick undid.
 func (t *trace) compare(before *follower, tick *format.Tick, e journal.Entry) error {
 	if err := t.ops.read(tick.Ops, t.entity, len(t.rows)); err != nil {
 		return t.view.EntryError(e, err)
 	}
 	was, is := before.isAlive(), t.isAlive()
-	// An entity that was created and destroyed in the same tick is in neither state, but in the
-	// operations.
+	// An entity that was created and destroyed in the same tick is in neither state. Only the
+	// operations show it.
 	if is && !was || t.ops.created && !is && !was {
 		t.event(before, TraceCreated, format.NoComponent)
 	}
@@ -375,7 +375,7 @@ func (t *trace) component(before *follower, n int) {
 		t.event(before, TraceAdded, n)
 	case was >= 0 && is < 0:
 		t.event(before, TraceRemoved, n)
-	// The entity has the component neither before nor after.
+	// The entity does not have the component before or after the tick.
 	case was < 0:
 		if ops.added && ops.removed {
 			t.event(before, TraceAdded, n)
@@ -388,7 +388,7 @@ func (t *trace) component(before *follower, n int) {
 		t.event(before, TraceSet, n)
 	case was != is:
 		t.event(before, TraceMoved, n)
-	// A tick writes all rows of a no-rewind component, so these are no events.
+	// A tick writes all rows of a no-rewind component, so these writes are no events.
 	case t.rows[n].wrote == t.id.Seq && t.schema.Components[n].Rewinds:
 		t.event(before, TraceWritten, n)
 	}
@@ -400,8 +400,8 @@ type traceOps struct {
 	components []componentOps
 }
 
-// componentOps says whether the tick added the component to the entity, and removed it. A clear
-// removes the component from all entities.
+// componentOps says whether the tick added the component to the entity, and whether it removed
+// it. An OpClear removes the component from all entities.
 type componentOps struct{ added, removed bool }
 
 // read reads the operations of a tick. n is the number of components.
@@ -409,7 +409,7 @@ func (o *traceOps) read(ops []byte, e ecs.Entity, n int) error {
 	o.created = false
 	o.components = append(o.components[:0], make([]componentOps, n)...)
 	return format.EachOp(ops, func(op Op) {
-		// A clear has no entity.
+		// An OpClear has no entity.
 		ours := op.Entity == e && op.Kind != raw.OpClear
 		inRange := op.Component >= 0 && op.Component < n
 		switch {

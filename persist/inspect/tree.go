@@ -17,9 +17,9 @@ import (
 )
 
 // A tree is the relation that one field of a component defines, such as ChildOf.Parent. It is
-// read without loading the state. A column has the entity and the target of each row, 16 bytes. A
-// liveRegistry has the live entities of the registry. Both apply the ticks after the snapshot. At
-// the end, relation links sources to targets. Cycles are possible, so a walk ends at an entity
+// read without loading the state. A column has the entity and the target of each row, 16 bytes
+// per row. A liveRegistry has the live entities. Both apply the ticks after the snapshot. At the
+// end, a relation links sources to targets. Links may form cycles, so a walk ends at an entity
 // that it has visited.
 
 // A TreeNode is an entity in the tree that [View.Tree] returns. An entity with the component is a
@@ -35,24 +35,25 @@ type TreeNode struct {
 	Depth int
 	// Sources is the number of entities whose target this entity is.
 	Sources int
-	// Below is the number of all entities below this one. It is 0 above the requested entity.
+	// Below is the number of all entities below this one. For a node above the requested entity
+	// it is 0.
 	Below int
 	// Last says that this is the last source of its target.
 	Last bool
-	// Again says that this is the start of the tree again, because of a cycle. Sources and Below
-	// are 0.
+	// Again says that the node repeats the start of the tree, because of a cycle. Sources and
+	// Below are 0 in such a node.
 	Again bool
 }
 
-// EntityFields returns the fields of c that contain one entity, which [View.Tree] accepts. Paths
-// look like "Parent" or "Link.To", or "" if the value is an entity itself.
+// EntityFields returns the fields of c that contain one entity. [View.Tree] accepts these fields.
+// Paths look like "Parent" or "Link.To", or "" if the value is an entity itself.
 func (c *EntityComponent) EntityFields() (paths []string) {
 	eachEntityField(c.Layout, "", nil, func(path string, _ []int) { paths = append(paths, path) })
 	return paths
 }
 
-// eachEntityField calls f with the path of each field of t that is an entity, and with the field
-// numbers that lead to it. path and steps are those of t.
+// eachEntityField calls f for each field of t that is an entity. f gets the field's path and the
+// field numbers that lead to it. path and steps are those of t.
 func eachEntityField(t *layout.Type, path string, steps []int, f func(path string, steps []int)) {
 	switch t.Kind {
 	case layout.Entity:
@@ -67,7 +68,7 @@ func eachEntityField(t *layout.Type, path string, steps []int, f func(path strin
 	}
 }
 
-// relationFrom reads a relation from a snapshot and the ticks after it.
+// relationFrom builds a relation from a snapshot and the ticks after it.
 func relationFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, component, field string, seq uint64) (of *relation, err error) {
 	err = readLiveRegistry(v, s, seq, func(r *snap.Reader, path []journal.Entry, l *liveRegistry) error {
 		schema, err := lastSchema(v, r.Manifest, path)
@@ -103,7 +104,7 @@ type column struct {
 	width  int
 
 	owners, targets []ecs.Entity
-	// edited says that ticks edited rows, so that the whole state must be read.
+	// edited says that ticks edited rows. The whole state must then be read.
 	edited bool
 }
 
@@ -126,8 +127,7 @@ func newColumn(s *format.Schema, component, field string) (*column, error) {
 	return c, nil
 }
 
-// read reads the rows of a snapshot. The snapshot does not have the component if it was added
-// later.
+// read reads the rows of a snapshot. It does nothing if a later tick added the component.
 func (c *column) read(ctx context.Context, r *snap.Reader) error {
 	if c.number >= len(r.Manifest.Components) {
 		return nil
@@ -154,9 +154,9 @@ func (c *column) read(ctx context.Context, r *snap.Reader) error {
 	return nil
 }
 
-// readWhole reads the rows of the whole state after record seq. Edits apply to the bytes of rows,
-// which a column does not keep. It also reads the owners again, since the state has no rows of
-// dead entities.
+// readWhole reads the rows of the whole state after record seq. It is needed after an edit,
+// because edits apply to the bytes of rows, which a column does not store. It also reads the
+// owners again, since the whole state has no rows of dead entities.
 func (c *column) readWhole(ctx context.Context, v *catalog.Catalog, seq uint64) error {
 	im, err := v.At(ctx, seq)
 	if err != nil {
@@ -168,7 +168,7 @@ func (c *column) readWhole(ctx context.Context, v *catalog.Catalog, seq uint64) 
 	return err
 }
 
-// set sets the targets of rows [lo, hi) from src, and returns the rest of src.
+// set sets the targets of rows [lo, hi) from src, and returns the bytes of src after these rows.
 func (c *column) set(src []byte, lo, hi int) (rest []byte, err error) {
 	for row := lo; row < hi; row++ {
 		var value []byte
@@ -200,8 +200,8 @@ func (c *column) apply(t *format.Tick) error {
 	return nil
 }
 
-// patch applies a patch, as an image does. After the first edit it does nothing, since readWhole
-// follows.
+// patch applies a patch to the column, as it would be applied to an image. After the first edit
+// it does nothing, since readWhole follows.
 func (c *column) patch(p *format.StoragePatch) (err error) {
 	if c.edited = c.edited || len(p.EditRanges) > 0; c.edited {
 		return nil
@@ -223,8 +223,8 @@ func (c *column) patch(p *format.StoragePatch) (err error) {
 	return nil
 }
 
-// A relation links sources and targets. The members are all entities that have the component, and
-// all targets. Links are indices of members:
+// A relation links sources and targets. Its members are all entities that have the component, and
+// all targets. Links are indices into members:
 //
 //	members[target[i]] is the target of members[i]; its sources are sources[first[i]:first[i+1]]
 type relation struct {
@@ -236,7 +236,7 @@ type relation struct {
 	number  map[ecs.Entity]int
 }
 
-// A member is an entity that has the component, or a target.
+// A member is an entity that has the component, or is a target.
 type member struct {
 	ecs.Entity
 	names  ecs.Entity // The target, or 0.
@@ -246,14 +246,13 @@ type member struct {
 
 const noMember = -1
 
-// newRelation returns the relation of live entities in c. No-rewind components can have rows of
-// dead entities. Two members are never alive: the zero entity, which means no target, and
+// newRelation returns the relation between live entities in c. No-rewind components can have rows
+// of dead entities. Two members are never alive: the zero entity, which stands for no target, and
 // ecs.Vacant, which stands for gaps.
 func newRelation(ctx context.Context, c *column, l *liveRegistry) (*relation, error) {
 	r := &relation{number: map[ecs.Entity]int{}}
-	// Members are sorted by entity, so that the result does not depend on the order of a map.
-	// Targets are members whether they are alive or not.
-	// ecs.Vacant is never alive.
+	// Sort members by entity, so the result does not depend on the order of a map. Targets are
+	// members whether they are alive or not. ecs.Vacant is never alive.
 	for row, e := range c.owners {
 		r.number[e] = 0
 		r.number[c.targets[row]] = 0
@@ -285,9 +284,9 @@ func newRelation(ctx context.Context, c *column, l *liveRegistry) (*relation, er
 	return r, nil
 }
 
-// link sets target, first and sources by a counting sort. first counts the sources of each
-// target, and then has their start positions. next has the position for the next source of each
-// target. So the sources of a target are in the order of members.
+// link sets target, first and sources by a counting sort. first counts the sources of each target
+// at first, and later has their start positions. next has the position for the next source of
+// each target. So the sources of a target are in the order of members.
 func (r *relation) link() {
 	r.target, r.first = make([]int, len(r.members)), make([]int, len(r.members)+1)
 	for i, m := range r.members {
@@ -311,8 +310,8 @@ func (r *relation) link() {
 	}
 }
 
-// all returns the trees of all roots, and the sources outside of them. Those are in a cycle, or
-// below one.
+// all returns the trees of all roots, and the sources outside of these trees. Such sources are in
+// a cycle, or below one.
 func (r *relation) all() (nodes []TreeNode, rootless []ecs.Entity) {
 	met := make([]bool, len(r.members))
 	for i, m := range r.members {
@@ -328,8 +327,8 @@ func (r *relation) all() (nodes []TreeNode, rootless []ecs.Entity) {
 	return nodes, rootless
 }
 
-// of returns the entities above e, the highest first, and the tree of e. The depths of entities
-// above e are negative, and e has depth 0.
+// of returns the entities above e, the highest first, and the tree below e. The depths of
+// entities above e are negative, and e has depth 0.
 func (r *relation) of(e ecs.Entity) (nodes []TreeNode) {
 	start, ok := r.number[e]
 	if !ok {
@@ -337,7 +336,7 @@ func (r *relation) of(e ecs.Entity) (nodes []TreeNode) {
 	}
 	met := make([]bool, len(r.members))
 	met[start] = true
-	// Go up to a root, or to a visited entity in a cycle.
+	// Go up to a root, or to an entity of a cycle that was already visited.
 	for i := r.target[start]; i != noMember && !met[i]; i = r.target[i] {
 		met[i] = true
 		nodes = append(nodes, r.node(i, -1-len(nodes), false))
@@ -355,14 +354,13 @@ func (r *relation) node(i, depth int, last bool) TreeNode {
 	}
 }
 
-// walk appends start and all entities below it to nodes, and marks them in met. If start is in a
-// cycle, the walk comes back to start. It reaches no other entity twice, since each has one
-// target.
+// walk appends start and all entities below it to nodes, and sets them in met. If start is in a
+// cycle, the walk returns to start. It visits every other entity once, since each has one target.
 func (r *relation) walk(nodes []TreeNode, start int, met []bool) []TreeNode {
 	type open struct {
 		number, node int
 		next         int // Index of the next source.
-		before       int // Entities visited so far, with this one.
+		before       int // Entities visited so far, including this one.
 	}
 	var path []open
 	entities := 0

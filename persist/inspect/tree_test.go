@@ -20,7 +20,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Components of every kind of storage and row that a tree can use.
+// The types below are components of every kind of storage and row that a tree can use.
 type (
 	childOf struct{ Parent ecs.Entity }
 	// spring has rows of variable size.
@@ -37,11 +37,11 @@ type (
 	socket struct{ On ecs.Entity }
 	// last is a no-rewind component.
 	last struct{ Seen ecs.Entity }
-	// late is a component of a later program.
+	// late is a component that only the second program registers.
 	late struct{ Of ecs.Entity }
 )
 
-// A forest is a world with these components.
+// A forest is a world with the components above.
 type forest struct {
 	*ecs.World
 	children *ecs.Storage[childOf]
@@ -52,8 +52,7 @@ type forest struct {
 	lates    *ecs.Storage[late]
 }
 
-// newForest returns an empty world. Without lately, it is that of an early program, which has no
-// component late.
+// newForest returns an empty world. If lately is false, the world has no component late.
 func newForest(lately bool) *forest {
 	w := ecs.NewWorld(ecs.Options{History: 8})
 	ecs.MustRegisterResource(w, socket{}, ecs.Component[socket]{Name: "chosen"})
@@ -74,7 +73,7 @@ var forestFields = [][2]string{
 	{"childOf", "Parent"}, {"owner", ""}, {"spring", "A"}, {"spring", "Link.B"}, {"spring", "Link.Deep.Most.C"}, {"spring", "Link.Deep.Most.D"}, {"socket", "On"}, {"last", "Seen"}, {"late", "Of"},
 }
 
-// grow changes w at random. all has every entity that was ever created, so many targets are dead.
+// grow changes w at random. all has every entity ever created, so many targets are dead.
 func (w *forest) grow(rng *rand.Rand, all *[]ecs.Entity) {
 	pick := func() ecs.Entity {
 		if rng.IntN(8) == 0 || len(*all) == 0 {
@@ -116,7 +115,7 @@ func (w *forest) grow(rng *rand.Rand, all *[]ecs.Entity) {
 // A bond is a link of a naive tree.
 type bond struct{ source, target ecs.Entity }
 
-// bondsOf returns the bonds of a field in the whole state, by the index of their sources.
+// bondsOf returns the bonds of a field in the whole state, ordered by the index of the source.
 func bondsOf(t testing.TB, im *inspect.Image, component, field string) (bonds []bond) {
 	t.Helper()
 	c := im.Find(component)
@@ -139,7 +138,7 @@ func bondsOf(t testing.TB, im *inspect.Image, component, field string) (bonds []
 	return bonds
 }
 
-// A naiveTree makes trees by searching all bonds at each step.
+// A naiveTree builds trees by searching all bonds at each step.
 type naiveTree struct {
 	alive func(ecs.Entity) bool
 	bonds []bond
@@ -168,7 +167,7 @@ func (n *naiveTree) sources(e ecs.Entity) (list []ecs.Entity) {
 	return list
 }
 
-// add adds e and the entities below it, and returns their number.
+// add adds e and the entities below it to the nodes, and returns how many entities it added.
 func (n *naiveTree) add(e ecs.Entity, depth int, last bool) (entities int) {
 	target, alive := n.target(e)
 	if n.met[e] {
@@ -232,7 +231,7 @@ func TestTree_RandomWorlds(t *testing.T) {
 	}
 }
 
-// forestView returns a store of two programs. The second one continued from a past tick.
+// forestView returns a store that two programs wrote. The second one continued from a past tick.
 func forestView(t *testing.T, seed uint64) *inspect.View {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 62))
@@ -259,7 +258,7 @@ func forestView(t *testing.T, seed uint64) *inspect.View {
 	return storetest.ViewOf(t, dir)
 }
 
-// compareTrees compares all trees after record seq.
+// compareTrees compares all trees after record seq with naive trees.
 func compareTrees(t *testing.T, v *inspect.View, seq, seed uint64, seen map[string]int) {
 	t.Helper()
 	im := storetest.ImageAt(t, v, seq)
@@ -287,7 +286,7 @@ func compareTrees(t *testing.T, v *inspect.View, seq, seed uint64, seen map[stri
 	}
 }
 
-// compareLiving compares the result of Living for entities of several generations.
+// compareLiving compares the result of Living with im, for entities of several generations.
 func compareLiving(t *testing.T, v *inspect.View, im *inspect.Image, seq uint64) {
 	t.Helper()
 	var some []ecs.Entity
@@ -303,7 +302,7 @@ func compareLiving(t *testing.T, v *inspect.View, im *inspect.Image, seq uint64)
 	require.Equal(t, want, got)
 }
 
-// noteTree counts which cases the trees have, so that the test can require all of them.
+// noteTree counts the cases that occur in the trees, so the test can require that all occur.
 func noteTree(seen map[string]int, e ecs.Entity, nodes []inspect.TreeNode) {
 	note := func(what string, is bool) {
 		if is {

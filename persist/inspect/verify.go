@@ -18,9 +18,9 @@ import (
 )
 
 // Verify checks each snapshot, and then each record of the journal. If all are good, it checks
-// that replaying the records leads to the states of the snapshots (see verifyreplay.go). A
-// program may run and prune in the meantime. Damage in a file that is gone by then does not
-// count, and becomes a note.
+// that replaying the records leads to the states of the snapshots (see verifyreplay.go).
+// Meanwhile a program may write and prune files. Damage in a file that was pruned is dropped, and
+// becomes a note.
 //
 //	verifyFiles     each snapshot: load it and check the state; if that fails, its checksums.
 //	                A save is not loaded, as nothing is replayed from it: verifySave
@@ -31,19 +31,20 @@ import (
 type VerifyReport struct {
 	Snapshots int // Files checked.
 	Records   int // Records of the journal checked.
-	// Records replayed on the path from the oldest snapshot to the head.
+	// Replayed is the number of records replayed on the path from the oldest snapshot to the
+	// head.
 	Replayed int
-	// Records replayed on other branches.
+	// Rewound is the number of records replayed on other branches.
 	Rewound int
 	Bytes   int64 // Bytes of files and payloads.
-	// Damage, with file and offset where known. Empty if the store is good.
+	// Problems is the damage, with file and offset where known. It is empty if the store is good.
 	Problems []error
 	Notes    []string
 }
 
 // verifyFiles calls check for all snapshot files. The file of the oldest state comes last: replay
-// begins with its image, which then need not be read twice. It also reports the known damage of
-// the journal.
+// begins with its image, which is then still in memory. verifyFiles also reports the known damage
+// of the journal.
 func verifyFiles(ctx context.Context, v *catalog.Catalog, p *progress.Meter, check func(context.Context, SnapshotInfo, *VerifyReport) error) (r VerifyReport, err error) {
 	r.Bytes = size(v)
 	done := int64(0)
@@ -70,7 +71,7 @@ func (r *VerifyReport) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// noteEnds notes unused bytes at the ends of segments.
+// noteEnds adds a note for each segment with unused bytes at its end.
 func noteEnds(v *catalog.Catalog, r *VerifyReport) {
 	if t := v.Log.Torn; t != nil && v.InUse {
 		r.note("%s/%s: %d bytes at offset %d are being written", catalog.JournalDir, t.File, t.Length, t.Offset)
@@ -82,13 +83,13 @@ func noteEnds(v *catalog.Catalog, r *VerifyReport) {
 	}
 }
 
-// verifyRecords reads all ticks.
+// verifyRecords reads and checks all ticks.
 func verifyRecords(ctx context.Context, v *catalog.Catalog, p *progress.Meter, r *VerifyReport) error {
 	entries := v.Log.Entries
 	r.Records = len(entries)
-	// By record, to keep the problems in order.
+	// errs has an error per record, so problems are reported in order.
 	errs := make([]error, len(entries))
-	// Guards p.
+	// mu guards p.
 	var mu sync.Mutex
 	err := v.RecordsAtOnce(ctx, entries, func(i int, r *catalog.Record) error {
 		errs[i] = verifyRecord(v, r)
@@ -101,10 +102,10 @@ func verifyRecords(ctx context.Context, v *catalog.Catalog, p *progress.Meter, r
 	return err
 }
 
-// verifyRecord returns what is wrong with a record. The journal has checked the checksum.
-// verifyRecord checks that the payload is a tick of components in the schema.
+// verifyRecord returns the error of a record, or nil. The journal has already verified the
+// checksum. verifyRecord checks that the payload is a tick of components in the schema.
 func verifyRecord(v *catalog.Catalog, r *catalog.Record) error {
-	// A record without a schema cannot be checked further.
+	// Without a schema, the record cannot be checked further.
 	if err := v.DescribeAt(r); err != nil {
 		return err
 	}
@@ -114,10 +115,10 @@ func verifyRecord(v *catalog.Catalog, r *catalog.Record) error {
 	return nil
 }
 
-// addProblems reports errs, which are the errors of records by position. It notes segments that
-// were removed in the meantime, each once.
+// addProblems reports errs, the errors of the records in order. For each segment that was removed
+// in the meantime, it adds one note.
 func addProblems(v *catalog.Catalog, r *VerifyReport, errs []error) {
-	// The last removed segment.
+	// Number of the last removed segment.
 	removed := -1
 	for i, err := range errs {
 		segment := v.Log.Entries[i].Segment
@@ -129,14 +130,14 @@ func addProblems(v *catalog.Catalog, r *VerifyReport, errs []error) {
 			r.note("%s was removed meanwhile", name)
 			continue
 		}
-		// One damage may affect many records.
+		// One damaged place may affect many records.
 		if !slices.ContainsFunc(r.Problems, func(p error) bool { return p.Error() == err.Error() }) {
 			r.Problems = append(r.Problems, err)
 		}
 	}
 }
 
-// size returns how many bytes there are to verify.
+// size returns how many bytes Verify has to read.
 func size(v *catalog.Catalog) (n int64) {
 	for _, s := range v.Snapshots {
 		n += s.Size
@@ -161,7 +162,8 @@ func verifySnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *
 		report(v, s, r)
 		return im, nil
 	}
-	// The error of loading may follow from damaged bytes, and names at most the first of them.
+	// The error of loading may be a consequence of damaged bytes, and names only the first
+	// damage.
 	errs := []error{err}
 	if _, e := pagefile.Check(progress.Quiet(ctx), v.Files, s.Name); e != nil {
 		errs = flatten(e)
@@ -171,8 +173,8 @@ func verifySnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *
 }
 
 // verifySave checks a save page by page. It needs memory for the entities, but not for their
-// values. It reports whether it is done. If the checksums are good but something else is wrong,
-// it leaves the save to verifySnapshot, which reports more.
+// values. It reports whether the check is complete. If the checksums are good but another check
+// fails, it returns false, and verifySnapshot reports the details.
 func verifySave(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *VerifyReport) (done bool, err error) {
 	if s.Err != nil {
 		return false, nil
@@ -195,8 +197,8 @@ func verifySave(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *Veri
 	return true, nil
 }
 
-// verifyFile checks the checksums of one file. If they are good, it reports why the file could
-// not be opened.
+// verifyFile checks the checksums of one file. If the checksums are good, it reports why the file
+// could not be opened.
 func verifyFile(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *VerifyReport) error {
 	_, err := pagefile.Check(ctx, v.Files, s.Name)
 	errs := flatten(err)
@@ -207,9 +209,9 @@ func verifyFile(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *Veri
 	return ctx.Err()
 }
 
-// report adds the problems of a snapshot: errs, and whether it does not fit the journal. If the
-// file was removed since, it drops them and adds a note. A file that was missing from the start
-// is still reported.
+// report adds the problems of a snapshot: errs, and a mismatch with the journal. If the file was
+// removed in the meantime, report adds a note instead. A file that was missing from the start is
+// still a problem.
 func report(v *catalog.Catalog, s SnapshotInfo, r *VerifyReport, errs ...error) {
 	before := len(r.Problems)
 	r.Problems = append(r.Problems, errs...)
@@ -222,8 +224,8 @@ func report(v *catalog.Catalog, s SnapshotInfo, r *VerifyReport, errs ...error) 
 	}
 }
 
-// flatten returns the errors that errors.Join joined. An error that wraps two others with a text
-// of its own counts as one.
+// flatten splits an error that errors.Join made. An error that wraps two others with its own text
+// counts as one error.
 func flatten(err error) []error {
 	if err == nil {
 		return nil

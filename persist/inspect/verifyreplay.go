@@ -13,29 +13,29 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// A replayCheck replays once every record that a snapshot leads to, on the path to the head and
-// on rewound branches.
+// A replayCheck replays every record that a snapshot leads to exactly once, on the path to the
+// head and on rewound branches.
 //
 //	snapshot ── 1 ── 2 ── 3 ── 4         At each record, the branch with the most records
 //	                 └─── 5 ── 6 ── 7    continues with the image, and the others
 //	                           └─── 8    continue with copies.
 //
-// A branch with a copy has at most half of the remaining records. So the number of copies at a
-// time is at most the binary logarithm of the number of records.
+// A branch on a copy has at most half of the remaining records. So the number of copies that
+// exist at the same time is at most the binary logarithm of the number of records.
 type replayCheck struct {
 	*catalog.Catalog
-	// children has the records that continue a record.
+	// children maps a record to the records that continue it.
 	children map[uint64][]journal.Entry
-	// size has the number of records from a record on, with itself.
+	// size maps a record to the number of its descendants plus one.
 	size map[uint64]int
-	// reached has the records that replay has reached, and those of snapshots.
+	// reached has the records that replay has reached, and the records of snapshots.
 	reached map[uint64]bool
 	// way has the records on the path to the head.
 	way map[uint64]bool
-	// states has the snapshots of each state. A converted state has two.
+	// states has the snapshots of each state. A converted state has two snapshots.
 	states   map[journal.ID][]SnapshotInfo
 	progress *progress.Meter
-	// base is the image of the oldest state, or nil to read it again.
+	// base is the image of the oldest state. If it is nil, load reads the state again.
 	base *Image
 
 	replayed, rewound int
@@ -43,10 +43,10 @@ type replayCheck struct {
 }
 
 // verifyReplay replays all records. If files are removed in the meantime, it lists the files
-// again and starts over. After that, the head of v may be older than all remaining files, so an
-// unreachable head is no damage. base is the oldest state.
+// again and starts over. In that case the head of v may be older than all remaining files, so an
+// unreachable head is not damage. base is the oldest state.
 func verifyReplay(ctx context.Context, v *catalog.Catalog, base *Image, r *VerifyReport) error {
-	// Problems count only if no file was removed in the round.
+	// Problems count only if no file was removed while this round ran.
 	for try := range catalog.MaxListings {
 		c := newReplayCheck(ctx, v)
 		c.base, base = base, nil
@@ -87,7 +87,7 @@ func newReplayCheck(ctx context.Context, v *catalog.Catalog) *replayCheck {
 	for _, s := range v.Snapshots {
 		c.states[s.ID] = append(c.states[s.ID], s)
 	}
-	// Go backward: records that continue a record come after it.
+	// Go backward, since the records that continue a record come after it.
 	for _, e := range slices.Backward(v.Log.Entries) {
 		c.size[e.ID.Seq]++
 		c.size[e.Parent] += c.size[e.ID.Seq]
@@ -96,7 +96,7 @@ func newReplayCheck(ctx context.Context, v *catalog.Catalog) *replayCheck {
 	return c
 }
 
-// run begins at every snapshot that replay has not reached, oldest state first.
+// run replays from every snapshot that replay has not reached, the oldest state first.
 func (c *replayCheck) run(ctx context.Context) error {
 	roots := slices.Clone(c.Snapshots)
 	slices.SortStableFunc(roots, func(a, b SnapshotInfo) int { return cmp.Compare(a.ID.Seq, b.ID.Seq) })
@@ -120,8 +120,8 @@ func (c *replayCheck) run(ctx context.Context) error {
 	return nil
 }
 
-// load returns the state of s. It may take base, but only once, since replay changes the image. A
-// converted state has two snapshots, so it compares the schema too.
+// load returns the state of s. It may return base itself, but only once, since replay changes the
+// image. load compares the schema too, since a converted state has two snapshots.
 func (c *replayCheck) load(ctx context.Context, s SnapshotInfo) (*Image, error) {
 	im := c.base
 	c.base = nil
@@ -132,14 +132,14 @@ func (c *replayCheck) load(ctx context.Context, s SnapshotInfo) (*Image, error) 
 	return im, err
 }
 
-// problem adds err, unless a file was removed: later snapshots lead to the same records.
+// problem reports err. It ignores a removed file: later snapshots lead to the same records.
 func (c *replayCheck) problem(err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		c.problems = append(c.problems, err)
 	}
 }
 
-// from replays the records after im. The only error is that of ctx.
+// from replays all descendants of the state im. The only error is that of ctx.
 func (c *replayCheck) from(ctx context.Context, im *Image) (err error) {
 	for im != nil {
 		c.reached[im.ID.Seq] = true
@@ -148,7 +148,7 @@ func (c *replayCheck) from(ctx context.Context, im *Image) (err error) {
 			return c.tip(ctx, im)
 		}
 		last := len(next) - 1
-		// The smaller branches come first, each on a copy.
+		// Replay the smaller branches first, each on a copy.
 		for _, e := range next[:last] {
 			side, err := c.step(ctx, im.Clone(), e)
 			if err == nil {
@@ -165,7 +165,7 @@ func (c *replayCheck) from(ctx context.Context, im *Image) (err error) {
 	return nil
 }
 
-// next returns the records that continue im. The one with the most records after it is last.
+// next returns the records that continue im. The record with the most descendants is last.
 func (c *replayCheck) next(im *Image) (next []journal.Entry) {
 	for _, e := range c.children[im.ID.Seq] {
 		if !c.reached[e.ID.Seq] {
@@ -178,8 +178,8 @@ func (c *replayCheck) next(im *Image) (next []journal.Entry) {
 	return next
 }
 
-// step replays e on im, and compares the digest. It returns the new state, or nil if e does not
-// fit. The only error is that of ctx.
+// step replays e on im, and compares the digest. It returns the new state, or nil if e cannot be
+// applied. The only error is that of ctx.
 func (c *replayCheck) step(ctx context.Context, im *Image, e journal.Entry) (*Image, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -200,13 +200,13 @@ func (c *replayCheck) step(ctx context.Context, im *Image, e journal.Entry) (*Im
 	}
 	if err := c.compare(im, e); err != nil {
 		c.problem(err)
-		// Later records are replayed from later snapshots.
+		// Later records are replayed from later snapshots, if there are any.
 		return nil, nil
 	}
 	return im, nil
 }
 
-// compare compares the digest of im with those of snapshots of the same state and schema.
+// compare compares the digest of im with the digests of snapshots of the same state and schema.
 func (c *replayCheck) compare(im *Image, e journal.Entry) error {
 	for _, s := range c.states[im.ID] {
 		if s.Schema == nil || im.Stored().Differs(s.Schema) != nil {
@@ -219,8 +219,8 @@ func (c *replayCheck) compare(im *Image, e journal.Entry) error {
 	return nil
 }
 
-// tip checks the state at the end of a branch. Only there the whole state is checked, since that
-// reads all of it. After other ticks only digests are compared, where a snapshot has one.
+// tip checks the state at the end of a branch. This check reads the whole state, so it runs only
+// at ends. After other ticks only the digest is compared, if a snapshot records one.
 func (c *replayCheck) tip(ctx context.Context, im *Image) error {
 	err := im.Settled().Unsound(ctx)
 	if ctx.Err() != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// forked returns a store with branches of branches, and a snapshot on each.
+// forked returns a store whose branches have branches, with a snapshot on each.
 func forked(t testing.TB) *inspect.View {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(9)
@@ -48,7 +48,7 @@ func TestVerify_EveryBranch(t *testing.T) {
 
 	for i := range v.Snapshots() {
 		if v.Snapshots()[i].ID.Seq == 0 {
-			// No replay leads to the oldest state.
+			// The oldest state has no digest from a replay.
 			continue
 		}
 		good := v.Snapshots()[i].Digest

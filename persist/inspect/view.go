@@ -11,18 +11,19 @@ import (
 )
 
 // A View reads a store or a save without locking, repairing or changing it. It shows the store as
-// it was when it was opened, also while a program continues to write. Data that the program
-// removes in the meantime is no longer shown.
+// of the time when it was opened, even while a program continues to write. Data that the program
+// removes in the meantime disappears from the View.
 type View struct {
 	cat *catalog.Catalog
-	// aliveSet has the live entities of the last state for which [State.Count] was called.
+	// aliveSet caches the live entities of the last state for which [State.Count] was called.
 	aliveSet atomic.Pointer[aliveSet]
 }
 
 // OpenReadOnly opens the directory of a store, or a file that Save wrote, for reading.
 //
-// A damaged store opens too: the readable parts are there, and [View.Verify] reports the damage.
-// Errors wrap [persist.ErrForeign], [persist.ErrNewer] or an error of the file system.
+// OpenReadOnly opens a damaged store too. Its intact data can be read, and [View.Verify] reports
+// the damage. Errors wrap [persist.ErrForeign], [persist.ErrNewer] or an error of the file
+// system.
 func OpenReadOnly(ctx context.Context, path string) (*View, error) {
 	c, err := catalog.Open(ctx, path)
 	if err != nil {
@@ -31,8 +32,8 @@ func OpenReadOnly(ctx context.Context, path string) (*View, error) {
 	return &View{cat: c}, nil
 }
 
-// OpenFS is [OpenReadOnly] for files. name is "." for a store at the top of files, or the name of
-// a save. Close does not close files.
+// OpenFS is [OpenReadOnly] for a file system. name is "." for a store in the root directory of
+// files, or the name of a save. Close does not close files.
 func OpenFS(ctx context.Context, files disk.FS, name string) (*View, error) {
 	c, err := catalog.OpenFS(ctx, disk.Sub(files, "."), name)
 	if err != nil {
@@ -53,8 +54,9 @@ func (v *View) Snapshots() []SnapshotInfo { return v.cat.Snapshots }
 // Log returns the index of the journal. It is empty for a save.
 func (v *View) Log() *journal.Log { return v.cat.Log }
 
-// Builds returns which program on which machine wrote each segment of the journal, in the form of
-// rollback.Session.Build. It returns "" if unknown, as in stores of earlier programs.
+// Builds returns the program and the machine that wrote each segment of the journal, in the
+// format of rollback.Session.Build. An entry is "" if unknown, as in stores that earlier versions
+// wrote.
 func (v *View) Builds() []string {
 	builds := make([]string, len(v.cat.Log.Segments))
 	for i := range builds {
@@ -63,29 +65,29 @@ func (v *View) Builds() []string {
 	return builds
 }
 
-// Build returns which program on which machine wrote the record of the state seq, or the save. It
-// has the form of [View.Builds]; "" if unknown.
+// Build returns the program and the machine that wrote the record of state seq, or the save. It
+// has the format of [View.Builds]; "" if unknown.
 func (v *View) Build(seq uint64) string { return v.cat.Build(seq) }
 
-// InUse reports whether a program had the store open for writing when v was opened.
-// [View.LockHolder] names the program, and [View.InUseNow] reports the current state.
+// InUse reports whether a program had the store open for writing at the time when v was opened.
+// [View.LockHolder] names the program, and [View.InUseNow] checks again.
 func (v *View) InUse() bool { return v.cat.InUse }
 
-// InUseNow reports whether a program has the store open for writing. Like [View.WatchWriter], it
-// checks the lock.
+// InUseNow reports whether a program has the store open for writing now. Like [View.WatchWriter],
+// it checks the lock of the store.
 func (v *View) InUseNow() bool { return !v.IsSave() && catalog.Held(v.cat.Files) }
 
 // WatchWriter returns a function that checks the lock of the store. Call the function repeatedly
-// until v is closed. It calls changed when the writing program has ended, even if it was killed,
-// and when another program has opened the store. The first check only records the current state.
+// until v is closed. It calls changed when the writing program has ended or was killed, and when
+// another program has opened the store. The first check only records the current state.
 //
-// program is the text of the lock file, as [View.LockHolder] returns it. running says that the
-// program has the store open. closed says that it has closed the store. If both are false, the
-// program was killed or failed.
+// The argument program is the text of the lock file, as [View.LockHolder] returns it. running
+// says that the program has the store open. closed says that the program has closed the store. If
+// both are false, the program was killed or failed.
 //
-// A check briefly takes a shared lock, as Locked of [disk.FS] does, and reads the lock file.
-// Programs that open a store allow for this. Checks run at most twice a second; calls in between
-// do nothing.
+// A check briefly holds a shared lock, like Locked of [disk.FS], and reads the lock file. A
+// program that opens the store meanwhile tries again. Checks run at most twice a second; calls in
+// between do nothing.
 func (v *View) WatchWriter(changed func(program string, running, closed bool)) (look func()) {
 	if v.IsSave() {
 		return func() {}
@@ -93,13 +95,13 @@ func (v *View) WatchWriter(changed func(program string, running, closed bool)) (
 	return (&writerWatch{files: v.cat.Files, changed: changed}).look
 }
 
-// Damage returns the damage found by opening: snapshot files that cannot be read, snapshots that
-// no record leads to, and [journal.Log.Problems]. Only [View.Verify] checks everything.
+// Damage returns the damage that was found when v was opened: snapshot files that cannot be read,
+// snapshots without a record, and [journal.Log.Problems]. Only [View.Verify] checks everything.
 func (v *View) Damage() []error { return v.cat.Faults() }
 
 // LockHolder returns the text of the lock file. It names the process that has the store open, or
-// that had it open when it was killed. It is "" if the store was closed cleanly. [View.InUse]
-// distinguishes the first two cases.
+// that was killed with the store open. [View.InUse] distinguishes these two cases. The text is ""
+// if the store was closed cleanly.
 func (v *View) LockHolder() string { return v.cat.LockHolder() }
 
 // Head returns the record at which the journal ends, or 0. [persist.Open] would continue from its
@@ -108,13 +110,13 @@ func (v *View) Head() uint64 { return v.cat.Head() }
 
 // Newest returns the record of the newest reachable state. Tools show this state as the newest
 // one. The error is nil if the state is the head. It wraps [persist.ErrCorrupt] if newer states
-// are lost, or unreachable because of damage.
+// are lost or cannot be reached because of damage.
 func (v *View) Newest() (seq uint64, err error) { return v.cat.Newest() }
 
-// Refusal returns the error with which [persist.Open] would refuse to continue from the newest
-// state. It assumes that no other program has the store open, and that the opening program has
-// its types. It returns nil if Open would succeed, and for a save. It takes as long as opening
-// the store. An error of ctx says nothing about the store.
+// Refusal returns the error with which [persist.Open] would fail to continue the newest state. It
+// returns nil if Open would succeed, and for a save. It assumes that no program has the store
+// open, and that the opening program has the same types. It takes as long as opening the store.
+// If ctx ends, its error is returned.
 func (v *View) Refusal(ctx context.Context) error {
 	if v.IsSave() {
 		return nil
@@ -129,14 +131,14 @@ func (v *View) Recover(ctx context.Context, out string, options RecoverOptions) 
 	return Recover(ctx, cmp.Or(v.cat.Save, "."), out, options)
 }
 
-// Tips returns the ends of the branches, oldest first: records that no readable record continues.
-// The newest state need not be among them, as a program may have rolled back before it closed the
-// store.
+// Tips returns the ends of the branches, oldest first. An end is a record that no readable record
+// continues. The newest state need not be an end: a program may have rolled back before it closed
+// the store.
 func (v *View) Tips() []journal.Entry { return v.cat.Log.Tips() }
 
-// Marks returns the marks in the journal, in the order of their commits. If some are damaged, it
-// returns the others with the first error. It reads only ticks that have marks. It leaves out
-// ticks that the writing program removes in the meantime.
+// Marks returns the marks in the journal, in commit order. If some are damaged, it returns the
+// others and the first error. It reads only ticks that have marks. It leaves out ticks that the
+// writing program has removed in the meantime.
 func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(ctx) }
 
 // Resolve returns the record of a point in time. The syntax is:
@@ -157,16 +159,16 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(c
 //	tip:1            the end of the first of the branches, see [View.Tips]
 //	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
 //
-// An error wraps [persist.ErrNotFound] if the store does not have the point. If the point was
-// removed, the error names the oldest one. An error wraps [persist.ErrPoint] if the syntax is
-// wrong.
+// If the store does not have the point, the error wraps [persist.ErrNotFound]. If the point was
+// removed, the error names the oldest available one. If the syntax is wrong, the error wraps
+// [persist.ErrPoint].
 func (v *View) Resolve(point string) (seq uint64, err error) { return v.cat.Resolve(point) }
 
 // Refresh updates v with the changes to the store since v was opened, and reports whether the
-// journal may have changed. It reads only what is new, see [journal.Log.Refresh], so it can be
-// called often. [View.InUse] still reports the state when v was opened.
+// journal may have changed. It reads only new data, see [journal.Log.Refresh], so it can be
+// called often. [View.InUse] still reports the state from the time when v was opened.
 //
 // No other method of v may run at the same time. A [Cursor] of v keeps its position and stays
-// usable. Pruned records are no longer in the log. If the journal is gone, the error wraps
+// usable. Pruned records disappear from the log. If the whole journal is missing, the error wraps
 // [persist.ErrNotFound]. A save never changes.
 func (v *View) Refresh(ctx context.Context) (changed bool, err error) { return v.cat.Refresh(ctx) }

@@ -8,26 +8,27 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// A walk takes a state along records:
+// A walk advances a state along records:
 //
 //	state ──converted?──▶ before ──tick──▶ after ──converted?──▶ before ──tick──▶ …
 //
-// Where a program converted the store, the next tick continues the converted state.
+// If a program converted the store between two ticks, the next tick continues the converted
+// state.
 //
-// The image is changed in place, so a step costs only what its tick wrote. Callers that want to
-// keep a state clone it.
+// The image is changed in place, so a step costs only as much as its tick wrote. Callers that
+// need an older state must clone it.
 type walk struct {
 	*catalog.Catalog
 
-	// before is called with the state im before a tick, and with was, the state before its
-	// conversion or im itself. after is called with the state after the tick. Both may be nil.
+	// before is called before a tick, with its state im. was is the state before a conversion, or
+	// im itself. after is called with the state after the tick. Both functions may be nil.
 	before func(ctx context.Context, was, im *Image, r *catalog.Record) error
 	after  func(ctx context.Context, im *Image, r *catalog.Record) error
 }
 
-// step returns the state after r, which continues im. After an error im is unusable.
+// step returns the state after r. r must continue im. After an error im is unusable.
 func (w *walk) step(ctx context.Context, im *Image, r *catalog.Record) (*Image, error) {
-	// next is im itself, or the state that im was converted to before r.
+	// next is im itself, or the converted state if im was converted before r.
 	next, err := w.ConvertedImage(ctx, im, r.Entry)
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (w *walk) along(ctx context.Context, im *Image, path []journal.Entry) (_ *I
 	return im, n, nil
 }
 
-// between walks from the state after record from to that after record to.
+// between walks from the state after record from to the state after record to.
 func (w *walk) between(ctx context.Context, from, to uint64) error {
 	path, err := w.Path(from, to)
 	if err != nil || len(path) == 0 {
@@ -80,8 +81,8 @@ func (w *walk) between(ctx context.Context, from, to uint64) error {
 	return err
 }
 
-// base is At for a state to which ticks are applied. It keeps rows of dead entities in no-rewind
-// components, which later ticks depend on. At drops these rows.
+// base is At for a state to which ticks will be applied. It keeps rows of dead entities in
+// no-rewind components, because later ticks depend on these rows. At drops these rows.
 func base(ctx context.Context, v *catalog.Catalog, seq uint64) (im *Image, err error) {
 	err = v.RetryOnChange(ctx, func() error {
 		im, _, err = v.Reach(ctx, seq, false)
@@ -90,14 +91,14 @@ func base(ctx context.Context, v *catalog.Catalog, seq uint64) (im *Image, err e
 	return im, err
 }
 
-// A Cursor holds one state of a store and moves to other states. It can only move forward: ticks
-// hold the new values of rows, not the old ones. To go back, it loads a snapshot and replays.
+// A Cursor holds one state of a store and can move to other states. Ticks contain only new values
+// of rows, so replay only goes forward. To go back, a Cursor loads a snapshot and replays.
 type Cursor struct {
 	view *catalog.Catalog
-	// image is the state that ticks continue, with rows of dead entities in no-rewind components.
-	// It is nil after an error.
+	// image is the state to which ticks are applied, with rows of dead entities in no-rewind
+	// components. It is nil after an error.
 	image *Image
-	// shown is the same state without these rows.
+	// shown is the same state without rows of dead entities.
 	shown *Image
 	seq   uint64
 }
@@ -109,10 +110,10 @@ func newCursor(ctx context.Context, v *catalog.Catalog, seq uint64) (*Cursor, er
 	return c, c.Seek(ctx, seq)
 }
 
-// Image returns the state of c. It is valid until c moves.
+// Image returns the state of c. It is valid until the cursor moves to another state.
 func (c *Cursor) Image() *Image { return c.shown }
 
-// State returns the state of c as a [State], which is in memory.
+// State returns the state of c as a [State], which is completely in memory.
 func (c *Cursor) State() *State {
 	st := stateOf(c.shown)
 	st.Seq = c.seq
@@ -122,7 +123,7 @@ func (c *Cursor) State() *State {
 // Seq returns the record of the state of c.
 func (c *Cursor) Seq() uint64 { return c.seq }
 
-// Clone returns an independent cursor at the same state. It copies the state.
+// Clone returns an independent cursor with a copy of the same state.
 func (c *Cursor) Clone() *Cursor {
 	d := &Cursor{view: c.view, seq: c.seq}
 	if c.image != nil {
@@ -132,14 +133,14 @@ func (c *Cursor) Clone() *Cursor {
 	return d
 }
 
-// Seek moves to the state after record seq. It follows the journal if that takes less reading
-// than the nearest snapshot. After an error c has no state, and the next Seek loads a snapshot.
+// Seek moves c to the state after record seq. It applies ticks if this reads fewer bytes than the
+// nearest snapshot. After an error c has no state, and the next Seek loads a snapshot.
 func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 	im, from := c.image, c.seq
 	if im != nil && from == seq {
 		return nil
 	}
-	// Replay changes im in place, so c has no state if replay fails.
+	// Replay changes im in place, so c must have no state if replay fails.
 	c.image, c.shown, c.seq = nil, nil, seq
 	if path := shortcut(c.view, im, from, seq); path != nil {
 		c.image, _, err = (&walk{Catalog: c.view}).along(ctx, im, path)
@@ -153,8 +154,8 @@ func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 }
 
 // shortcut returns the records that lead from im, the state after record from, to record to. It
-// returns nil if there is no such path, or if loading the nearest readable snapshot takes fewer
-// bytes. Finding that snapshot takes a walk over all ancestors of to. So shortcut first checks
+// returns nil if there is no such path, or if loading the nearest readable snapshot reads fewer
+// bytes. To find that snapshot, all ancestors of to must be visited. So shortcut first checks
 // whether any snapshot could be nearer.
 func shortcut(v *catalog.Catalog, im *Image, from, to uint64) []journal.Entry {
 	if im == nil {

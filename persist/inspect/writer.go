@@ -7,8 +7,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// A writerWatch checks the lock of a store repeatedly, to detect when the writing program opens
-// or closes the store:
+// A writerWatch checks the lock of a store repeatedly. It detects when the writing program opens
+// or closes the store, or is killed:
 //
 //	opened       running
 //	closed       closed: the lock is free, and its file is empty
@@ -17,7 +17,7 @@ type writerWatch struct {
 	files   disk.FS
 	changed func(program string, running, closed bool)
 	next    time.Time // Time of the next check.
-	begun   bool      // A check has succeeded.
+	begun   bool      // At least one check has succeeded.
 	says    string    // Text of the lock file at the last check.
 	held    bool      // The lock was held at the last check.
 }
@@ -25,7 +25,7 @@ type writerWatch struct {
 // lookPause is the time between two checks of a lock.
 const lookPause = 500 * time.Millisecond
 
-// look calls changed if the writer has changed since the last successful check.
+// look calls changed if the writing program has changed since the last successful check.
 func (w *writerWatch) look() {
 	now := time.Now()
 	if now.Before(w.next) {
@@ -43,8 +43,8 @@ func (w *writerWatch) look() {
 	}
 }
 
-// signed reports whether the program that holds the lock wrote the text in says. A program takes
-// the lock before it writes the file, and clears the file before it releases the lock.
+// signed reports whether the program that holds the lock wrote the text in says. A program locks
+// the store before it writes the lock file, and clears the lock file before it unlocks the store.
 func (w *writerWatch) signed(says string) bool {
 	return says != "" && (says != w.says || w.held || !w.begun)
 }
