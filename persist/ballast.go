@@ -10,23 +10,24 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// The ballast is a reserve file without content. A store deletes it to free space if a full disk
-// prevents opening or resuming. Nothing can be removed from a store before a durable note allows
-// the removal. So a store that filled its own disk could not be opened again without this reserve.
+// The ballast is a reserve file of random bytes. If a full disk prevents opening or resuming, the
+// store deletes this file to free space. A store writes a durable note to its journal before it
+// removes any other data. So without a ballast, a store that filled its own disk could not be
+// opened again.
 //
-//	snapshot, prune, ballast if missing ... disk full ... Open: ballast removed, opened, pruned
+//	snapshot, prune, create ballast ... disk full ... Open: remove ballast, open, prune
 
 const (
-	// ballastFrom is the size from which a store has a ballast.
+	// ballastFrom is the smallest size in bytes of a store that has a ballast.
 	ballastFrom = 16 << 20
 
-	// leastBallast covers a segment header, a schema and the note about pruning. The ledger is
-	// rewritten, so its size is added.
+	// leastBallast is room in bytes for a segment header, a schema and the note about pruning. The
+	// size of the ledger is added, because opening rewrites the ledger.
 	leastBallast = 1 << 20
 )
 
-// keepBallast creates or enlarges the ballast of a store of so many bytes. Failing is no error: the
-// disk has no room for it then.
+// keepBallast creates or enlarges the ballast of a store. stored is the store's size in bytes,
+// ledger that of its ledger. A failure is no error: the disk then has no room for a ballast.
 func keepBallast(files disk.FS, stored, ledger int64) {
 	if stored < ballastFrom {
 		return
@@ -59,8 +60,8 @@ func fillBallast(files disk.FS, size int64) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// spendBallast reports whether to retry after err. It is true if err means a full disk and the
-// ballast existed and is now removed.
+// spendBallast reports whether the caller should retry after err. It returns true if err means a
+// full disk and spendBallast has removed the ballast.
 func spendBallast(files disk.FS, err error) bool {
 	return full(err) && files.Remove(catalog.BallastFile) == nil && disk.SyncDir(files, ".") == nil
 }

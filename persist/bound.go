@@ -5,28 +5,30 @@ import (
 	"fmt"
 )
 
-// A store without a configured Retention does not fill the disk: a default bound limits the bytes
-// of all its files. After each snapshot it removes the oldest data that is not needed. But it
-// removes nothing by default if the store is damaged or already above the default bound. Then the
-// report says so, and which option to set. retention.go plans what can be removed; this file
-// derives segments and snapshots from the bound.
+// A store without a configured Retention has a default bound for the bytes of all its files, so
+// that it does not fill the disk. After each snapshot the store removes its oldest data that
+// nothing needs. It removes nothing if, at Open, it was damaged or already above the default bound.
+// The Report then says why, and which option to set.
+//
+// retention.go plans which files to remove. This file derives the size of segments, and when a
+// snapshot is due, from the bound.
 
 // A bounding holds the bound of a store.
 type bounding struct {
-	bound int64 // Bytes to stay within; 0: no bound, or the store does not keep to it.
+	bound int64 // Maximum bytes on the disk; 0: no bound, or the bound is ignored.
 	// The store was above the default bound when it was opened, so nothing is removed.
 	overLimitAtOpen bool
 }
 
-// initRetention decides the bound of the store with the given journal segments.
+// initRetention sets the bound of the store. journal lists the segments of its journal.
 func (s *Store) initRetention(journal []segmentSize) {
 	r, p := s.options.Retain, past{s.list, s.head, s.head, journal, s.smallSegment()}
 	bytes := s.counters.snapshotBytes + bytesOf(journal)
 	s.bound = s.options.bound(p.largest())
 	s.overLimitAtOpen = r.unset() && bytes > s.bound
-	will := r.plan(p, s.bound) // What the next snapshot removes; today everything is kept.
+	will := r.plan(p, s.bound) // What the next snapshot will remove.
 	r.KeepAll = true
-	k := r.plan(p, s.bound).keeping // Nothing has been removed yet.
+	k := r.plan(p, s.bound).keeping // Everything is kept until then.
 	k.Bytes, k.Reason = bytes, will.keeping.Reason
 	switch {
 	case s.damaged:
@@ -42,7 +44,7 @@ func (s *Store) initRetention(journal []segmentSize) {
 	s.report.Kept = k
 }
 
-// Reasons in Keeping.Reason.
+// Texts for Keeping.Reason.
 const (
 	asMuch       = "as much of the past as the bound lets"
 	asMany       = "the newest segments of the journal, as each opening adds one; Retain.KeepAll keeps all"
@@ -50,7 +52,7 @@ const (
 	removeFailed = "files could not be removed, see Metrics.LastSnapshot; the next snapshot tries again"
 )
 
-// now returns k for a store that has that many bytes now.
+// now returns k, updated for a store that now has the given number of bytes.
 func (k Keeping) now(bytes int64) Keeping {
 	if bytes > k.Bound && k.Bound > 0 && k.Bytes <= k.Bound {
 		k.Reason = snapshotDue
@@ -59,17 +61,19 @@ func (k Keeping) now(bytes int64) Keeping {
 	return k
 }
 
-// Each opening begins a segment, however little it writes, and opens the segments behind the last
-// snapshot. A segment is small if an opening left it before it reached its size. Reading a MiB of
-// journal takes longer than opening a file.
+// Each opening of a store begins a journal segment, even if the program then commits nothing. It
+// also reads the segments after the last snapshot. A segment is small if an opening ended it early.
+// Reading a MiB of journal takes longer than opening a file, so a large journal may have more small
+// segments.
 const (
-	maxSegments    = 24      // Small segments that stay in a small journal.
-	segmentsBehind = 12      // Small segments that such a journal has behind the last snapshot.
-	segmentWorth   = 1 << 20 // Bytes of journal that allow one more segment.
+	maxSegments    = 24      // Maximum of small segments that a small journal keeps.
+	segmentsBehind = 12      // Maximum of small segments after its last snapshot.
+	segmentWorth   = 1 << 20 // Bytes of journal that allow one more small segment.
 	smallSegment   = 256 << 10
 )
 
-// tooMany reports whether more than most segments are small, and more than the total size allows.
+// tooMany reports whether too many segments are small, that is, have fewer than small bytes. The
+// limit is most, or one per segmentWorth bytes of journal if that is more.
 func tooMany(segments []segmentSize, small int64, most int) bool {
 	n := 0
 	for _, s := range segments {
@@ -85,18 +89,18 @@ func (s *Store) smallSegment() int64 {
 	return min(smallSegment, cmp.Or(s.segmentBytes(), defaultSegment)/4)
 }
 
-// manySegments reports whether a snapshot is due because of the segments behind the last one. After
-// that snapshot the segments can be removed, or, if everything is kept, an opening need not read
-// them.
+// manySegments reports whether a snapshot is due because many small segments follow the last one.
+// After another snapshot, retention can remove these segments. If retention keeps everything, an
+// opening at least need not read them.
 func (s *Store) manySegments() bool {
 	return s.behind >= max(segmentsBehind, int(s.grown/segmentWorth)) && s.mayPrune()
 }
 
-// share returns the part of the bound that one snapshot or one segment may take.
+// share returns how many bytes of the bound one snapshot or one segment may use.
 func share(bound int64) int64 { return max(minShare, bound/shares) }
 
-// segmentBytes returns the size of the journal's segments, because pruning removes whole segments.
-// 0: the journal's default.
+// segmentBytes returns the size in bytes of a journal segment; 0: the journal's default. A small
+// bound needs small segments, because pruning removes whole segments.
 func (s *Store) segmentBytes() int64 {
 	r := s.options.Retain
 	switch bound := s.options.bound(s.fullSize); {
@@ -110,10 +114,10 @@ func (s *Store) segmentBytes() int64 {
 	return 0
 }
 
-// retentionNeedsFull reports whether retention needs a full snapshot before it can remove enough.
-// The journal must stay from the newest base on that shares no file with the newest snapshot. This
-// part of the journal may be too large. Too large is a quarter of the bound, many segments, or more
-// than what is asked for.
+// retentionNeedsFull reports whether retention needs a full snapshot before it can remove enough
+// data. Retention keeps the journal after the newest base that shares no file with the newest
+// snapshot. This journal is too large if it takes more than a quarter of the bound, or has many
+// small segments. It is also too large if it reaches further back than Last, Ticks and Age request.
 func (s *Store) retentionNeedsFull() bool {
 	if s.journal == nil {
 		return false

@@ -10,12 +10,12 @@ import (
 	"github.com/stet-ecs/stet/internal/shell"
 )
 
-// SaveDivergence saves both worlds of d to files in dir, which it creates. It returns the shell
-// command that shows how they differ: "ecsdump diff A B". A divergence of the same tick that was
-// saved there before is replaced.
+// SaveDivergence saves both worlds of d to files in dir, which it creates if necessary. It returns
+// the shell command that shows how the worlds differ: "ecsdump diff A B". The files replace those
+// of an earlier divergence of the same tick in dir.
 //
-// The files contain no NoPersist components. If d names one of them, compare d.First and d.Again
-// instead.
+// The files contain no NoPersist components. If d names such a component, compare d.First and
+// d.Again instead.
 func SaveDivergence(ctx context.Context, dir string, d *ecs.Divergence) (command string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("persist: save of a divergence: %w", err)

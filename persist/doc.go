@@ -10,23 +10,23 @@
 //
 //	keep a world in a directory      Open, Store.Commit, Store.Close
 //	or in another file system        OpenFS, SaveFS, LoadFS
-//	know what is durable             Store.Sync, Options.Sync, Options.OnDurable, Options.OnLocal
+//	learn which ticks are durable    Store.Sync, Options.Sync, Options.OnDurable, Options.OnLocal
 //	save to a file, load it          Save, Load
-//	as bytes, from any reader        SaveTo, LoadFrom
-//	smaller                          SaveOptions
+//	save to a writer, load a reader  SaveTo, LoadFrom
+//	make the file smaller            SaveOptions
 //	save some entities, merge them   package part: Of, Part.Save, Load, Part.Merge
 //	take a snapshot, name it         Store.Snapshot, Store.SnapshotAs, Store.BeginSnapshot
 //	name a tick, keep its inputs     Store.Mark, Store.Input
 //	from another goroutine           Store.Do, between ticks; Store.Backup, Store.Metrics
-//	keep a world at another's store  Follow, Follower.Advance; Follower.Open takes it over
-//	say how much stays on the disk   Options.Retain, Report.Kept, Metrics.Kept
+//	follow another program's store   Follow, Follower.Advance; Follower.Open takes it over
+//	limit the data on the disk       Options.Retain, Report.Kept, Metrics.Kept
 //	go back to an older tick         Store.Goto, Options.At, or ecs.History in memory
 //	load a save into an open store   Store.Load, Store.LoadFrom
 //	copy a store while it runs       Store.Backup
-//	see how it fares                 Store.Metrics, for expvar, slog, Prometheus; WithProgress
+//	observe a store                  Store.Metrics, for expvar, slog, Prometheus; WithProgress
 //	save two worlds that differ      SaveDivergence
-//	look into it, check all of it    package inspect: OpenReadOnly, View.At, View.Verify
-//	play what was recorded again     package inspect: OpenPlayer
+//	read a store, check all of it    package inspect: OpenReadOnly, View.At, View.Verify
+//	replay recorded ticks            package inspect: OpenPlayer
 //	change the types of components   package ecs: Component, Migrate
 //
 // # Words

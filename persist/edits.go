@@ -5,8 +5,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// edits are the large rows of which a tick writes only the changed bytes. They are found before
-// anything is encoded, because a tick without edits uses an older format.
+// edits lists the large rows of which a tick writes only the changed bytes. The recorder finds them
+// before it encodes anything, because a tick without edits uses an older format.
 type edits struct {
 	found []storageEdits
 	n     int // The first n entries of found belong to this tick.
@@ -30,8 +30,8 @@ func (e *edits) of(st raw.Storage) *format.EditedRows {
 	return nil
 }
 
-// next returns an entry for the edits of another storage. The entry belongs to the tick once the
-// caller increments n.
+// next returns an empty entry for the edits of st. The entry belongs to the tick once the caller
+// increments n.
 func (e *edits) next(st raw.Storage) *format.EditedRows {
 	if e.n == len(e.found) {
 		e.found = append(e.found, storageEdits{})

@@ -24,15 +24,16 @@ var (
 	// ErrLocked reports a directory that another process has open.
 	ErrLocked = format.ErrLocked
 
-	// ErrLost reports a store that another process has taken, or may have taken: its lock file was
-	// removed, replaced, or names another owner. Ticks that were durable before belong to the new
-	// owner. Nothing later is saved, and every later call fails.
+	// ErrLost reports a store that another process has taken over, or may have taken over. Its lock
+	// file was removed or replaced, or names another owner. Ticks that were durable before belong
+	// to the new owner. No later tick is saved, and every later call fails.
 	ErrLost = disk.ErrLost
 
 	// ErrSchema reports stored components that do not fit the registered types.
 	ErrSchema = format.ErrSchema
 
-	// ErrNotEmpty reports a world with entities that was to be filled from an existing store.
+	// ErrNotEmpty reports a world that has entities, although it must be empty to be filled from an
+	// existing store.
 	ErrNotEmpty = format.ErrNotEmpty
 
 	// ErrNotFound reports a point in time, an entity or a component that the store does not have.
@@ -54,12 +55,12 @@ var (
 	// ErrClosed reports the use of a closed store.
 	ErrClosed = errors.New("persist: closed")
 
-	// errFollowed reports that the program committed a world that a Follower keeps.
+	// errFollowed reports that the program committed a world that a Follower updates.
 	errFollowed = errors.New("persist: the world of a follower was committed; follow the store again")
 )
 
 // A DamageError says which bytes of which file cannot be used, and why. File is relative to the
-// store's directory. Offset is that of the first damaged byte, or -1 if only the file is known.
-// Length is in bytes, 0 if unknown. The error unwraps to [ErrCorrupt] or to the error of the layer
-// below.
+// store's directory. Offset is the position of the first damaged byte, or -1 if only the file is
+// known. Length is in bytes, 0 if unknown. The error unwraps to [ErrCorrupt] or to the error of the
+// layer below.
 type DamageError = format.DamageError

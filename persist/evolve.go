@@ -12,20 +12,20 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A store is converted when it is opened with other component types. Ticks are never converted: old
-// ticks are replayed under the schema they were written with. The resulting state is converted once
-// and becomes a full snapshot. The new snapshot has the ID of its source state, a higher number and
-// another schema:
+// Open converts a store whose component types differ from those of the program. Ticks are never
+// converted: old ticks are replayed under the schema they were written with. The resulting state is
+// converted once and becomes a full snapshot. The new snapshot has the ID of its source state, a
+// higher number and another schema:
 //
 //	snapshot 1 ── tick ── tick ── head           schema A
 //	                              snapshot 2 ── tick ── …   schema B
 //
-// So two snapshots can have the same state ID. The records behind them say which one they continue:
-// the preamble of the records has the schema.
+// So two snapshots can have the same state ID. The preamble of a later record has the schema of the
+// record, which shows which of the two snapshots the record continues.
 //
-// The journal's new segment is durable before the snapshot gets its name. After a crash between the
-// two, the segment has no records. The next opening then converts again, or continues as before if
-// the older program opens the store.
+// The journal's new segment is durable before the new snapshot gets its name. After a crash between
+// these two steps, the segment has no records. The next opening then converts the store again. If
+// the older program opens the store, it continues without a conversion.
 
 // evolved returns the schema of a store after its conversion to the types of w. It returns s itself
 // if nothing differs. Components that are not registered stay in the schema.
@@ -41,7 +41,7 @@ func evolved(s *format.Schema, w *ecs.World, conversions []raw.Conversion) *form
 		switch told := func(v raw.Conversion) bool { return v.Stored == c.Name }; {
 		case !c.Same(&e):
 			e.Former = formerSchemas(c)
-		case slices.ContainsFunc(conversions, told): // Only constants have other numbers.
+		case slices.ContainsFunc(conversions, told): // Only the numbers of constants differ.
 			e.Former = c.Former
 		default:
 			continue
@@ -57,7 +57,8 @@ func evolved(s *format.Schema, w *ecs.World, conversions []raw.Conversion) *form
 	return next
 }
 
-// formerSchemas returns the former entries of the component that replaces c.
+// formerSchemas returns the list of former schemas for the component that replaces c. The list also
+// has the schema of c.
 func formerSchemas(c *format.Entry) []format.Former {
 	for _, f := range c.Former {
 		if f.Name == c.Name && f.Version == c.Version && f.Layout.Equal(c.Layout) {
@@ -68,8 +69,8 @@ func formerSchemas(c *format.Entry) []format.Former {
 	return former[max(0, len(former)-format.MaxFormer):]
 }
 
-// conversionsOf returns the conversions from schema s to the types of w, and the components that
-// only one of the two has; see [image.Conversions].
+// conversionsOf returns the conversions from schema s to the types of w. The result also lists the
+// components that only s or only w has; see [image.Conversions].
 func conversionsOf(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	conversions, err := image.Conversions(s, w)
 	if err != nil {
@@ -78,8 +79,8 @@ func conversionsOf(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	return rewindChanges(s, w, conversions), nil
 }
 
-// rewindChanges appends the conversions that package ecs does not see: changes of whether a
-// component rewinds.
+// rewindChanges appends a change to conversions for each component that rewinds in only one of s
+// and w. Package ecs does not report these changes.
 func rewindChanges(s *format.Schema, w *ecs.World, conversions []raw.Conversion) []raw.Conversion {
 	for _, st := range w.Raw().Storages() {
 		n, stored := image.NumberOf(s, st)
@@ -122,8 +123,8 @@ func (s *Store) convert(ctx context.Context, log *journal.Log, before *raw.State
 	if err == nil {
 		return nil
 	}
-	_ = s.world.Raw().Detach(s)    // No checkpoint is held.
-	_ = s.world.Raw().Load(before) // This state fitted before, so Load succeeds.
+	_ = s.world.Raw().Detach(s)    // No checkpoint is held, so Detach succeeds.
+	_ = s.world.Raw().Load(before) // The world had this state before, so Load succeeds.
 	if s.journal != nil {
 		s.journal.Abandon()
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Logs and JSON have the metrics of a store under the same names, in the same order and in the same
-// units. LogValue defines them for both.
+// units. LogValue defines names, order and units for both.
 
 // LogValue returns m as a group of [log/slog], so that a logger accepts it directly:
 //
@@ -68,10 +68,10 @@ func (k Keeping) LogValue() slog.Value {
 	)
 }
 
-// MarshalJSON returns m as an object, for package expvar and other users. These members stay; later
-// versions may add others:
+// MarshalJSON returns m as an object, for package expvar and other users. Later versions keep these
+// members and may add others:
 //
-//	tick durable_tick lag_ticks error
+//	tick durable_tick local_tick lag_ticks error
 //	journal_segments journal_bytes queued_bytes
 //	syncs sync_last_seconds sync_max_seconds sync_seconds
 //	snapshots snapshots_failed snapshotting
@@ -91,7 +91,7 @@ func (r SnapshotResult) MarshalJSON() ([]byte, error) { return appendJSON(nil, r
 // MarshalJSON returns k as an object, the kept member of [Metrics.MarshalJSON].
 func (k Keeping) MarshalJSON() ([]byte, error) { return appendJSON(nil, k.LogValue()) }
 
-// textOf returns the text of err as an attribute; nil: an empty text.
+// textOf returns the text of err as an attribute. A nil err becomes an empty text.
 func textOf(key string, err error) slog.Attr {
 	if err == nil {
 		return slog.String(key, "")

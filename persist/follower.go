@@ -24,14 +24,14 @@ import (
 //	                        │                      │           │
 //	follower            Advance                Advance        Open ─▶ the world has the store
 //
-// Applying a tick takes O(rows that the tick wrote), under the undo log of the world: indexes,
-// masks, groups and changes are updated. With [ecs.Options.History] the program can go back and
-// forth over the applied ticks by [ecs.History.Seek]; Advance continues from the present tick. Only
-// the follower may change the world.
+// Applying a tick takes O(rows that the tick wrote). It updates the undo log, indexes, masks,
+// groups and changes of the world. With [ecs.Options.History] the program can go back and forth
+// over the applied ticks by [ecs.History.Seek]; Advance continues from the present tick. Only the
+// follower may change the world.
 //
 // If types of the world differ from the stored types, the ticks are applied to an image. Each
-// Advance converts the image into the world: O(rows of the world). Stored values without a place in
-// the new types are left out, and [raw.World.Converted] lists them.
+// Advance converts the image into the world: O(rows of the world). Stored values that the new types
+// lack are left out, and [raw.World.Converted] lists them.
 //
 // A follower shows committed ticks that may not be durable yet. If the owner's machine fails, its
 // last ticks may be lost.
@@ -42,14 +42,15 @@ type Follower struct {
 	cat   *catalog.Catalog
 	typed image.Typed
 	image *image.Image // The state that the world was converted from; nil: no conversion.
-	// The state that the world was last filled with or brought to by ticks.
+	// The state of the world after the last load or the last applied tick.
 	state storedState
 	empty *raw.State // The world before Follow, without entities.
-	lost  bool       // The image is unusable, so the next Advance loads.
+	lost  bool       // The image is unusable, so the next Advance loads the newest state.
 	done  bool
 }
 
-// errAnew reports that no tick leads on from the world's state, so the newest state must be loaded.
+// errAnew reports that no ticks lead from the world's state to the newest one, so the newest state
+// must be loaded.
 var errAnew = errors.New("persist: no tick leads on from the state of the world")
 
 // Follow fills w, which must have no entities, with the newest state of the store in dir. The
@@ -57,7 +58,7 @@ var errAnew = errors.New("persist: no tick leads on from the state of the world"
 // it open.
 //
 // Components that w has not registered are kept as rows of bytes. Register all others before
-// Follow. The errors are those of [Open], without [ErrLocked]; w is then as it was.
+// Follow. The errors are those of [Open], without [ErrLocked]. After an error w is unchanged.
 func Follow(ctx context.Context, dir string, w *ecs.World) (*Follower, error) {
 	files, err := disk.Open(dir)
 	if err != nil {
@@ -70,8 +71,8 @@ func Follow(ctx context.Context, dir string, w *ecs.World) (*Follower, error) {
 	return f, err
 }
 
-// FollowFS follows the store at the root of files, as [Follow] does. files stay open when the
-// follower is closed.
+// FollowFS follows the store at the root of files, as [Follow] does. Closing the follower does not
+// close files.
 func FollowFS(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error) {
 	return follow(ctx, disk.Sub(files, "."), w)
 }
@@ -101,13 +102,13 @@ func follow(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error)
 }
 
 // Advance brings the world to the newest state of the store, and reports whether the state changed.
-// It reads what was written since the last call: O(rows written), or a few file names if nothing
-// was written. Call it as often as the world must be updated.
+// It reads the ticks since the last call: O(rows written), or a few file names if there are none.
+// Call it as often as the world must be updated.
 //
-// If the owner went back and branched, the world does the same. It goes back over its history or
-// loads the newest state. It also loads the newest state if [Options.Retain] removed ticks that it
-// had not read yet. The functions of [ecs.World.OnRestore] are called once after all ticks were
-// read, and once earlier if the world went back.
+// If the owner went back to an older tick and branched, the world follows. It goes back over its
+// history or loads the newest state. It also loads the newest state if [Options.Retain] removed
+// ticks that the follower had not read yet. The functions of [ecs.World.OnRestore] are called once
+// after all ticks were read, and once earlier if the world went back.
 //
 // Advance returns [ErrUncommitted] if the program changed the world, and [ErrNotFound] if the store
 // is gone. It returns [ErrSchema] if the store was converted to types that the world cannot have.
@@ -125,35 +126,35 @@ func (f *Follower) Advance(ctx context.Context) (changed bool, err error) {
 	return f.at() != at, err
 }
 
-// advance is Advance to the head that the catalog has read.
+// advance brings the world to the head that the catalog has read.
 func (f *Follower) advance(ctx context.Context) (err error) {
 	head, at := f.cat.Head(), f.at()
 	if e, ok := f.cat.Log.Find(head); head == at.Seq && !f.lost && (!ok || e.ID == at) {
 		return nil
 	}
 	switch e, ok := f.cat.Log.Find(at.Seq); {
-	case f.lost, ok && e.ID != at: // The followed state was lost with the owner's machine.
+	case f.lost, ok && e.ID != at: // The followed tick was not durable and was lost in a crash.
 		err = f.load(ctx, head)
 	case f.image != nil:
 		err = f.convert(ctx, head)
 	default:
 		err = f.apply(ctx, head)
 	}
-	// ErrNotFound: the base was removed meanwhile.
+	// ErrNotFound means that the owner removed the base snapshot in the meantime.
 	if errors.Is(err, errAnew) || errors.Is(err, image.ErrUnlike) || errors.Is(err, ErrNotFound) {
 		err = f.load(ctx, head)
 	}
 	return err
 }
 
-// Open makes the follower's world the owner of the store, once no other process has the store open.
-// It takes the lock, brings the world to the newest state, and opens the store, as the function
-// Open does, without reading that state again. The history of the world, its handles, queries and
-// indexes stay. The follower must not be used afterwards.
+// Open makes the follower's world the owner of the store, if no other process has the store open.
+// It locks the store and brings the world to the newest state. Then it opens the store like the
+// function Open, but without reading that state again. The history of the world, its handles,
+// queries and indexes stay. The follower must not be used afterwards.
 //
 // The first snapshot is a full one. Open reads the state again, with an empty history, if
-// [Options.At] names another state, types must be converted, or the store is damaged. Only then
-// does it use [Options.History].
+// [Options.At] names another state, types must be converted, or the store is damaged. Only in these
+// cases does Open use [Options.History].
 //
 // Errors are those of the function Open, including [ErrLocked], and of [Follower.Advance]. After an
 // error the follower can still be used.
@@ -188,7 +189,8 @@ func (f *Follower) usable() error {
 	return nil
 }
 
-// own opens the store, which l locks. It reads no part of the journal again.
+// own opens the store, which l locks, for the follower's world. Normally it reads no part of the
+// journal again.
 func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*Store, error) {
 	cat := f.cat
 	if _, err := cat.Refresh(ctx); err != nil {
@@ -204,7 +206,7 @@ func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*
 		return f.reread(ctx, l, options)
 	}
 	s := f.store
-	f.state.id = f.at() // The owner may have gone back to this state.
+	f.state.id = f.at() // The follower may have gone back to this state.
 	s.options, s.lock = options.resolved(s.files), l
 	if err := s.takeOver(f.state, cat, &catalog.Recovery{Snapshot: bases[0]}); err != nil {
 		return nil, err
@@ -212,8 +214,8 @@ func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*
 	return s, nil
 }
 
-// takeOver begins to journal a world that is already at a state of the store. If it fails, the
-// world is followed as before.
+// takeOver begins to journal a world that is already at a state of the store. If takeOver fails,
+// the follower can continue.
 func (s *Store) takeOver(state storedState, c *catalog.Catalog, f *catalog.Recovery) error {
 	if err := s.removeTemps(); err != nil {
 		return err
@@ -239,7 +241,7 @@ func (s *Store) takeOver(state storedState, c *catalog.Catalog, f *catalog.Recov
 	return nil
 }
 
-// reread opens the store by reading it.
+// reread empties the world and opens the store as the function Open does.
 func (f *Follower) reread(ctx context.Context, l *catalog.Lock, options Options) (*Store, error) {
 	w := f.store.world
 	err := f.world().Detach(f.store)
@@ -251,13 +253,13 @@ func (f *Follower) reread(ctx context.Context, l *catalog.Lock, options Options)
 	}
 	s, err := openFiles(ctx, f.store.files, l, w, options)
 	if err != nil {
-		_ = f.world().Attach(f.store, 0) // No checkpoint is held.
+		_ = f.world().Attach(f.store, 0) // No checkpoint is held, so Attach succeeds.
 		return nil, errors.Join(err, f.load(context.WithoutCancel(ctx), f.cat.Head()))
 	}
 	return s, nil
 }
 
-// Close closes the files. The world stays as it is.
+// Close closes the files of the store. The world keeps its state.
 func (f *Follower) Close() error {
 	if f.done {
 		return ErrClosed
@@ -271,7 +273,8 @@ func (f *Follower) Close() error {
 
 func (f *Follower) world() raw.World { return f.typed.World }
 
-// at returns the state of the world. With a history, the program may have gone back.
+// at returns the ID of the world's state. The program may have moved the world back over its
+// history.
 func (f *Follower) at() journal.ID {
 	if f.image != nil {
 		return f.image.ID
@@ -279,7 +282,7 @@ func (f *Follower) at() journal.ID {
 	return f.store.ids[f.store.seq()]
 }
 
-// apply applies the ticks that lead to record head.
+// apply applies to the world the ticks up to record head.
 func (f *Follower) apply(ctx context.Context, head uint64) error {
 	path, err := f.cat.Log.Path(f.at().Seq, head)
 	if err != nil {
@@ -293,7 +296,7 @@ func (f *Follower) apply(ctx context.Context, head uint64) error {
 	tick := f.store.world.Tick()
 	for _, e := range path {
 		if e.Tick <= tick {
-			return errAnew // A save was loaded.
+			return errAnew // The owner loaded a save.
 		}
 		tick = e.Tick
 	}
@@ -304,7 +307,8 @@ func (f *Follower) apply(ctx context.Context, head uint64) error {
 	return err
 }
 
-// ticks returns the ticks of path, which starts at the world's state.
+// ticks iterates over the ticks of path, as patches for the world. path starts at the world's
+// state.
 func (f *Follower) ticks(ctx context.Context, path []journal.Entry) iter.Seq2[*raw.Patch, error] {
 	return func(yield func(*raw.Patch, error) bool) {
 		for _, e := range path {
@@ -326,8 +330,8 @@ func (f *Follower) ticks(ctx context.Context, path []journal.Entry) iter.Seq2[*r
 	}
 }
 
-// back goes to the newest ancestor of record head that the world's history holds, and reports
-// whether there is one.
+// back moves the world to the newest ancestor of record head in the world's history. It returns
+// false if the history has no such ancestor.
 func (f *Follower) back(head uint64) bool {
 	w, oldest := f.store.world, f.store.oldestSeq()
 	for e := range f.cat.Log.Ancestors(head) {
@@ -360,7 +364,7 @@ func (f *Follower) read(ctx context.Context, e journal.Entry) (*format.Tick, *fo
 	return r.Decoded, r.Schema, nil
 }
 
-// note updates s for tick t, which is record id under schema.
+// note updates s after tick t was applied. id is the record of t, and schema is its schema.
 func (s *storedState) note(t *format.Tick, schema *format.Schema, id journal.ID) {
 	s.id = id
 	if len(schema.Components) > len(s.schema.Components) {
@@ -374,7 +378,8 @@ func (s *storedState) note(t *format.Tick, schema *format.Schema, id journal.ID)
 	}
 }
 
-// convert brings the image to record head, and converts it into the world.
+// convert applies the ticks up to record head to the image, and fills the world with the image's
+// converted state.
 func (f *Follower) convert(ctx context.Context, head uint64) error {
 	path, err := f.cat.Log.Path(f.image.ID.Seq, head)
 	if err != nil {
@@ -387,7 +392,7 @@ func (f *Follower) convert(ctx context.Context, head uint64) error {
 		}
 		if err != nil {
 			f.lost = true
-			return errors.Join(errAnew, err) // Loading reports the reason.
+			return errors.Join(errAnew, err) // load reports the reason.
 		}
 	}
 	return f.fill(im, false)
@@ -407,7 +412,7 @@ func (f *Follower) load(ctx context.Context, seq uint64) (err error) {
 		if err := f.fill(im, bare); err != nil || f.image == nil || !bare {
 			return err
 		}
-		// An image without rows cannot have ticks applied.
+		// No ticks can be applied to a bare image, so the follower needs a complete one.
 		f.image, _, err = f.cat.Reach(ctx, seq, false)
 		return err
 	})

@@ -12,14 +12,14 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A store changes to another state in two ways. Goto continues a state that the journal already
-// leads to, and writes only the ticks that follow:
+// A store changes to another state in two ways. Goto goes to a state that is in the journal. Later
+// ticks continue that state:
 //
 //	tick ── tick 7 ── tick ── tick 9
 //	           `── tick 8 ── …            Goto tick 7
 //
-// Load brings a state from outside. The journal records the state as one tick that holds the whole
-// state, whatever tick it continues:
+// Load brings a state from a save. The journal records it as one tick, which holds the whole state
+// and follows the present tick:
 //
 //	tick ── tick 7 ── all of tick 3 ── tick 4 ── …
 
@@ -48,8 +48,8 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 		return err
 	}
 	conversions = converting(conversions)
-	// Put is the first call that changes anything. If an earlier call fails, store and world are as
-	// they were.
+	// Put is the first call that changes anything. If an earlier call fails, store and world are
+	// unchanged.
 
 	state := im.State()
 	state.Recorder, state.Seq, state.KeepNoRewind = s, im.ID.Seq, true
@@ -70,7 +70,7 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	return s.restart(ctx, conversions != nil)
 }
 
-// restart begins a segment of the journal whose schema does not continue the schema before. A
+// restart begins a segment of the journal for a schema that does not continue the one before. A
 // converted state gets a snapshot, as when a store is opened. The world is already at the new
 // state, so an error fails the journal.
 func (s *Store) restart(ctx context.Context, converted bool) error {
@@ -78,8 +78,8 @@ func (s *Store) restart(ctx context.Context, converted bool) error {
 		s.announced = len(s.schema.Components)
 		return s.journal.Roll(ctx)
 	}
-	s.table, s.sums = nil, nil // Pages of the other schema must not be shared.
-	// A cancelled restart would leave a world that no record leads to.
+	s.table, s.sums = nil, nil // Pages of the previous schema must not be shared.
+	// A cancelled restart would leave the world at a state that no record leads to.
 	ctx = context.WithoutCancel(ctx)
 	var err error
 	if converted {
@@ -91,7 +91,7 @@ func (s *Store) restart(ctx context.Context, converted bool) error {
 	return s.Err()
 }
 
-// load is [Store.Load] of a file of files.
+// load is [Store.Load] for a file in files.
 func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	if err := s.leave(ctx); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	if err != nil {
 		return err
 	}
-	// Rows per storage before the load. The tick records that it replaces them.
+	// Rows per storage before the load. The tick records that it replaces these rows.
 	before := make(map[string]int)
 	for _, st := range s.world.Raw().Storages() {
 		before[st.Name()] = st.Rows()
@@ -123,14 +123,15 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	}
 	err = s.journalAll(parent, func(st raw.Storage) int { return before[st.Name()] }, now)
 	if s.fail(err); err != nil {
-		_ = s.world.Raw().Attach(s, parent.Seq) // No record has the world's state.
+		_ = s.world.Raw().Attach(s, parent.Seq) // The loaded state has no record of its own.
 		return s.Err()
 	}
 	s.beginAtOnce()
 	return nil
 }
 
-// leave completes the work at the present state before the world changes to another one.
+// leave finishes the snapshot under way before the world changes to another state. It returns an
+// error if the world cannot change now.
 func (s *Store) leave(ctx context.Context) error {
 	switch err := s.usable(); {
 	case err != nil:

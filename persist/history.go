@@ -14,30 +14,30 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// After Open, the history of the world can hold ticks from the disk. The world is set to the state
-// before those ticks, and then applies them as it did when they were first committed.
+// After Open, the history of the world can hold ticks from the disk. Open fills the world with the
+// state before those ticks, and then applies the ticks one by one.
 //
 //	snapshot ── … ── base ── tick ── tick ── head
 //	                  Load    Apply   Apply          the history has base, tick, tick
 //
-// Nothing is changed until all of these ticks were read and applied to an image.
+// The world changes only after all of these ticks were read and applied to an image.
 
-// A replayPath is the path from a state to the present one.
+// A replayPath is a state and the ticks that lead from it to the present state.
 type replayPath struct {
 	base  *image.Image
 	ticks []recordedTick
 }
 
-// A recordedTick is a tick with its record.
+// A recordedTick is a tick with its schema and the ID of its record.
 type recordedTick struct {
 	*format.Tick
 	schema *format.Schema
 	id     journal.ID
 }
 
-// loadHistory fills the history with the ticks that [Options.History] asks for. The world is at the
-// head. If a tick cannot be read, the history ends there, and the error is reported. A returned
-// error means that the world is at another state.
+// loadHistory fills the history with the ticks that [Options.History] requests. The world is at the
+// head. If a tick cannot be read, the history stays empty, and the report has the error. After a
+// returned error the world may be at another state.
 func (s *Store) loadHistory(ctx context.Context, c *catalog.Catalog) error {
 	way, err := s.findReplayPath(ctx, c)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Store) loadHistory(ctx context.Context, c *catalog.Catalog) error {
 	if way == nil {
 		return nil
 	}
-	exempt := s.exempt() // Its state at the head is the only one.
+	exempt := s.exempt() // Only the values at the head are known.
 	state := way.base.State()
 	state.Recorder, state.Seq, state.KeepNoRewind = s, way.base.ID.Seq, true
 	s.ids[state.Seq] = way.base.ID
@@ -60,12 +60,13 @@ func (s *Store) loadHistory(ctx context.Context, c *catalog.Catalog) error {
 	if err := s.world.Raw().Apply(s.ticksOf(way, exempt)); err != nil {
 		return fmt.Errorf("%w: the history of the world: %w", ErrCorrupt, err)
 	}
-	// NoRewind storages have pending writes, so the next tick writes them in full, whatever it
-	// continues.
+	// NoRewind storages have pending writes, so the next tick writes them in full, whichever tick
+	// it continues.
 	return nil
 }
 
-// ticksOf returns the ticks of a way without the NoRewind storages, which only the last tick sets.
+// ticksOf iterates over the ticks of way, as patches without NoRewind storages. The last patch gets
+// exempt.
 func (s *Store) ticksOf(way *replayPath, exempt []raw.StoragePatch) iter.Seq2[*raw.Patch, error] {
 	typed := image.Typed{World: s.world.Raw()}
 	return func(yield func(*raw.Patch, error) bool) {
@@ -85,8 +86,8 @@ func (s *Store) ticksOf(way *replayPath, exempt []raw.StoragePatch) iter.Seq2[*r
 	}
 }
 
-// findReplayPath reads the path to the head, with at most [Options.History] ticks; nil: there are
-// no ticks.
+// findReplayPath reads the path to the head, with at most [Options.History] ticks. It returns nil
+// if there are no ticks to replay.
 func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replayPath, error) {
 	oldest, ok := c.OldestBase(s.head)
 	if !ok {
@@ -107,8 +108,8 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 	if err != nil {
 		return nil, err
 	}
-	// Two images are needed. im advances along the ticks and shows that all of them fit. start
-	// stays at the first state, as a world would be there: without NoRewind rows of dead entities.
+	// Two images are needed. im advances along the ticks, to check that all of them fit. start
+	// stays at the first state, as the world needs it: without NoRewind rows of dead entities.
 	start := im.Clone()
 	start.DropDead()
 	w := &replayPath{base: start}
@@ -121,12 +122,12 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 			return nil, err
 		}
 		t, schema := r.Decoded, r.Schema
-		// A save was loaded, or a resource was added.
+		// The tick loaded a save or wrote a new resource.
 		anew := t.Tick <= im.Tick || givesFirst(im, schema, t)
 		if err := c.Advance(im, r); err != nil {
 			return nil, err
 		}
-		if anew { // The path begins here.
+		if anew { // The path begins after this tick.
 			w.base, w.ticks = im.Clone(), nil
 			w.base.DropDead()
 			continue
@@ -139,8 +140,8 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 	return w, nil
 }
 
-// givesFirst reports whether t writes a resource that its parent state im does not have. The value
-// that the program had given that resource before is not stored.
+// givesFirst reports whether t writes a resource that its parent state im does not have. The store
+// does not have the earlier value of such a resource.
 func givesFirst(im *image.Image, schema *format.Schema, t *format.Tick) bool {
 	return slices.ContainsFunc(t.Storages, func(p format.StoragePatch) bool {
 		return schema.Components[p.Number].Resource && (p.Number >= len(im.Components) || im.Components[p.Number].N == 0)
@@ -153,7 +154,7 @@ func (s *Store) continues(c *catalog.Catalog, e journal.Entry) bool {
 	return err == nil && schema.Differs(s.schema) == nil
 }
 
-// exempt returns the present contents of all NoRewind storages.
+// exempt returns patches with the present contents of all NoRewind storages.
 func (s *Store) exempt() (all []raw.StoragePatch) {
 	for _, st := range s.world.Raw().Storages() {
 		if st.Rewinds() || st.Layout() == nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// Another program may remove snapshots of an open store. Records alone do not lead to a state, but
-// the present state is still in memory:
+// Another program may remove snapshots of an open store. Without a snapshot the journal leads to no
+// state. But the present state is still in memory, so the store saves it again:
 //
 //	Guard, Sync, Snapshot, Close   look for the files (watch)
-//	Commit, Sync, Snapshot, Close  write a full snapshot, which replaces what is lost
-//	if that fails                  the store fails: nothing would lead to later records
+//	Commit, Sync, Snapshot, Close  write a full snapshot, which replaces the lost ones
+//	if that fails                  the store fails: later records would lead to no state
 
 // guard returns an error unless the store belongs to this program. The journal calls guard before
 // it confirms anything, so guard also looks for the snapshots.
@@ -29,7 +29,7 @@ func (s *Store) guard() error {
 }
 
 // replaceLost begins a full snapshot of the last commit and copies all of it. If another snapshot
-// is under way, replaceLost only completes that copy first.
+// is under way, replaceLost only completes the copy of that one.
 func (s *Store) replaceLost(lost []uint32) {
 	if s.snapshotting() {
 		s.finishCopy()
@@ -42,8 +42,8 @@ func (s *Store) replaceLost(lost []uint32) {
 	s.finishCopy()
 }
 
-// dropLost prepares the snapshot that replaces lost files: it shares no pages with them, and its
-// directory exists.
+// dropLost prepares the store for the snapshot that replaces lost files. It removes the page table,
+// so that the snapshot shares no pages, and creates the snapshot directory.
 func (s *Store) dropLost(lost []uint32) error {
 	if len(lost) == 0 {
 		return nil
@@ -57,8 +57,8 @@ func (s *Store) dropLost(lost []uint32) error {
 	return nil
 }
 
-// ensureBase returns once a snapshot leads to the last commit. It looks for the files, and writes a
-// full snapshot if some are lost.
+// ensureBase makes sure that a snapshot leads to the last commit. It looks for the snapshot files,
+// and writes a full snapshot if some are lost.
 func (s *Store) ensureBase(ctx context.Context) error {
 	lost := s.watch.look(s.files)
 	if len(lost) == 0 {
@@ -79,7 +79,7 @@ func (s *Store) ensureBase(ctx context.Context) error {
 	return s.Err()
 }
 
-// ensureBaseAtClose begins a full snapshot if files are lost. Close waits for it.
+// ensureBaseAtClose begins a full snapshot if snapshot files are lost. Close waits for it.
 func (s *Store) ensureBaseAtClose() {
 	lost := s.watch.look(s.files)
 	if len(lost) == 0 || s.Err() != nil {
@@ -96,7 +96,8 @@ func (s *Store) ensureBaseAtClose() {
 	s.replaceLost(lost)
 }
 
-// sizesByNumber returns the sizes of the snapshot files in list, except those of dropped.
+// sizesByNumber returns the sizes of the snapshot files in list by number. It leaves out the
+// numbers in dropped.
 func sizesByNumber(list []storedSnapshot, dropped ...uint32) map[uint32]int64 {
 	sizes := make(map[uint32]int64, len(list))
 	for i := range list {

@@ -13,13 +13,13 @@ import (
 // Metrics describe the state of a store. Counts and times start at Open. All values are from the
 // same moment.
 type Metrics struct {
-	// Tick of the world: of the last commit, or of a later change to another state.
+	// Tick of the world: the tick of the last commit, or of a later move to another state.
 	Tick        uint64
 	DurableTick uint64 // Tick of the newest commit that survives any crash.
 	// Tick of the newest commit that survives a crash of this machine: see [Options.OnLocal].
 	LocalTick uint64
 	LagTicks  uint64 // Number of records that are not durable yet.
-	Err       error  // Why the journal failed, see [Store.Err]; nil: it has not.
+	Err       error  // Why the journal failed, see [Store.Err]; nil: no failure.
 
 	JournalSegments int
 	JournalBytes    int64         // Bytes in all segments.
@@ -40,26 +40,26 @@ type Metrics struct {
 	DiskBytes int64   // JournalBytes plus SnapshotBytes.
 	Kept      Keeping // How far back the files reach, and why.
 
-	// Ticks with marks that were removed with the journal. See [Retention].
+	// Number of marked ticks that were removed with the journal. See [Retention].
 	PrunedMarks    int
 	PrunedBranches int // Branch tips that were removed with the journal.
 }
 
 // counters holds the values of [Store.Metrics] that the journal does not count itself. The
-// goroutine of the world and that of the snapshot under way update it after each action. The lock
-// is held only for the update, and only the journal's lock is taken under it.
+// goroutine of the world and that of the snapshot under way update them after each action. The lock
+// is held only for an update. Under it, only the journal's lock is taken.
 type counters struct {
 	counting sync.Mutex
 
-	// Only the goroutine of the world changes it, so that goroutine reads it without the lock.
+	// Only the goroutine of the world changes journal, so that goroutine reads it without the lock.
 	journal *journal.Journal
-	failed  error         // Why a tick could not be journaled. The same rule applies.
+	failed  error         // Why a tick could not be journaled. The locking rule of journal applies.
 	opening uint64        // The journal's first record.
 	durable uint64        // The last durable tick before opening.
-	before  journal.Stats // The syncs of earlier journals, which failed.
+	before  journal.Stats // Statistics of the syncs of earlier journals, which failed.
 
-	// While next is the journal's next record, the world is at tick. Otherwise the world is at the
-	// tick of the journal's last record.
+	// If next is the seq of the journal's next record, the world is at tick. Otherwise the world is
+	// at the tick of the journal's last record.
 	tick, next uint64
 
 	snapshots, failures int
@@ -69,8 +69,8 @@ type counters struct {
 	snapshotBytes       int64
 	keeping             Keeping
 
-	// Records with marks, and tips of abandoned branches. Both are oldest first and only of
-	// retained segments.
+	// Records with marks, and tips of abandoned branches. Both lists are oldest first and cover
+	// only retained segments.
 	marks, tips                 []uint64
 	prunedMarks, prunedBranches int
 }
@@ -145,14 +145,14 @@ func (t *counters) current() *journal.Journal {
 	return t.journal
 }
 
-// fail records why a tick could not be journaled; nil: the next one can.
+// fail records why a tick could not be journaled. A nil err clears the failure.
 func (t *counters) fail(err error) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.failed = err
 }
 
-// observeTick records that the world is at tick, without a record that led there.
+// observeTick records that the world moved to tick without a new record.
 func (t *counters) observeTick(tick uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
@@ -170,7 +170,7 @@ func (t *counters) adopted(snapshotBytes int64, marks, tips []uint64) {
 	t.snapshotBytes, t.marks, t.tips = snapshotBytes, marks, tips
 }
 
-// keeps sets what is kept from now on.
+// keeps sets the description of the data that the store keeps.
 func (t *counters) keeps(k Keeping) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
@@ -192,8 +192,8 @@ func (t *counters) observeStall(d time.Duration) {
 	t.stall = max(t.stall, d)
 }
 
-// ended counts a snapshot that finished or failed, and the bytes removed after it. k is what is
-// kept since; nil: pruning was not planned.
+// ended counts a snapshot that finished or failed, and the bytes removed after it. k describes the
+// data that is still kept; nil: pruning was not planned.
 func (t *counters) ended(r SnapshotResult, removed int64, k *Keeping) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
@@ -207,15 +207,15 @@ func (t *counters) ended(r SnapshotResult, removed int64, k *Keeping) {
 	t.lost(removed, k)
 }
 
-// pruned counts removed bytes without a snapshot.
+// pruned counts bytes that were removed without a new snapshot.
 func (t *counters) pruned(removed int64, k *Keeping) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.lost(removed, k)
 }
 
-// lost counts removed bytes of snapshots, and the marks and branches that were removed with the
-// journal: those before its first retained record. The lock is held.
+// lost subtracts removed bytes of snapshots. If k is not nil, it also counts the marks and branches
+// before the journal's first retained record. The caller holds the lock.
 func (t *counters) lost(removed int64, k *Keeping) {
 	t.snapshotBytes -= removed
 	if k == nil {

@@ -3,13 +3,14 @@ package persist
 import "github.com/stet-ecs/stet/persist/internal/format"
 
 // Mark names the tick that the next Commit ends. From then on "mark:NAME" is a point in time, see
-// inspect.View.Resolve. A tick may have 256 names. If several ticks have the same name, the newest
-// counts. A name has at most 255 bytes of visible characters; otherwise the error wraps [ErrName].
+// inspect.View.Resolve. A tick may have 256 names. If several ticks have the same name, it means
+// the newest. A name has at most 255 bytes of visible characters; otherwise the error wraps
+// [ErrName].
 //
 // The marks and inputs of a tick stay for the next Commit if a Commit returns [ErrBacklog], and
-// also if a checkpoint is restored. They belong to a tick that continues the present one. If the
-// next Commit continues another tick, because [ecs.History.Rewind] or Seek moved the world there,
-// marks and inputs are dropped like the uncommitted changes.
+// also if a checkpoint is restored. They belong to a tick that continues the present one.
+// [ecs.History.Rewind] and Seek move the world to another tick. If the next Commit continues
+// another tick, marks and inputs are dropped like the uncommitted changes.
 func (s *Store) Mark(name string) error {
 	if err := format.CheckName("a mark's name", name); err != nil {
 		return err
@@ -39,7 +40,7 @@ func (s *Store) Input(name string, data []byte) error {
 	return n.AddInput(name, data)
 }
 
-// noting returns the notes of the tick under way.
+// noting returns the marks and inputs of the tick under way.
 func (s *Store) noting() (*format.Notes, error) {
 	if err := s.usable(); err != nil {
 		return nil, err

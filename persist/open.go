@@ -26,7 +26,7 @@ type Report struct {
 	Tick  uint64 // Tick of the recovered state, or of the base.
 	// The snapshot file that recovery began with; "": Follower.Open read none.
 	Snapshot string
-	Replayed int  // Number of ticks replayed behind the snapshot.
+	Replayed int  // Number of ticks replayed after the snapshot.
 	Clean    bool // The store had been closed, so no tick can be missing.
 
 	// Torn is the unfinished end of the journal. Its ticks were never reported as durable. nil: no
@@ -62,9 +62,9 @@ type Report struct {
 	// docs/LOSING.md.
 	UnsyncedNames bool
 
-	// Kept says how much of the past is on the disk, and its bound. A store without a configured
-	// bound is not pruned if it was already above the default bound. Kept.Reason then has the
-	// option to set.
+	// Kept says how much data the store keeps, how far back the data reaches, and its bound. A
+	// store without a configured bound is not pruned if it was already above the default bound.
+	// Kept.Reason then names the option to set.
 	Kept Keeping
 }
 
@@ -154,15 +154,15 @@ func listed(names []string) string {
 // converted state is durable, as a full snapshot, before Open returns, and its source is kept. From
 // then on a program with the older types is refused.
 //
-// From then on every [ecs.World.Commit] is journaled. The history of w starts again at the opened
-// state.
+// While the store is open, every [ecs.World.Commit] is journaled. The history of w starts again at
+// the opened state.
 //
 // Recovery can take long. If ctx ends, Open returns the error of ctx. See [WithProgress].
 //
 // Open truncates and deletes nothing, except on a full disk. It then removes what [Options.Retain]
 // allows before it returns. So a store that filled its own disk can be opened with another Retain.
 //
-// If Open fails, w is as it was. Errors:
+// If Open fails, w is unchanged. Errors:
 //
 //   - [ErrLocked] with the process that has the store open
 //   - [ErrSchema] with the field that does not fit; it wraps [raw.ErrDropped] if values would be
@@ -185,8 +185,8 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 	return s, err
 }
 
-// OpenFS opens the store at the root of files, as [Open] does with a directory. files stay open
-// when the store is closed. files may be a [disk.Sub].
+// OpenFS opens the store at the root of files, as [Open] does with a directory. Closing the store
+// does not close files. files may be a [disk.Sub].
 func OpenFS(ctx context.Context, files disk.FS, w *ecs.World, options Options) (*Store, error) {
 	return openAnyway(ctx, disk.Sub(files, "."), "the file system", w, options)
 }
@@ -232,9 +232,9 @@ func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World
 	return s, nil
 }
 
-// beginIfCrowded begins a snapshot if there are many segments behind the last one, or removes the
-// segments if they have no tick. A program that commits nothing opens its store as often as any
-// other.
+// beginIfCrowded begins a snapshot if many small segments follow the last one. If those segments
+// have no tick, it removes them instead. A program may open its store often without committing
+// anything.
 func (s *Store) beginIfCrowded() {
 	atHead := func(o storedSnapshot) bool { return o.onHead && o.ID.Seq == s.head }
 	switch {
@@ -247,7 +247,7 @@ func (s *Store) beginIfCrowded() {
 	}
 }
 
-// open examines the files and creates or recovers a store. If it fails, the world is as it was.
+// open examines the files and creates or recovers a store. If it fails, the world is unchanged.
 func (s *Store) open(ctx context.Context) error {
 	c := catalog.New(s.files)
 	defer func() { _ = c.Log.Close() }()
@@ -281,7 +281,7 @@ func (s *Store) open(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		_ = s.world.Raw().Load(before) // This state fitted before, so Load succeeds.
+		_ = s.world.Raw().Load(before) // The world had this state before, so Load succeeds.
 	}
 	return err
 }
@@ -316,15 +316,15 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	if err != nil {
 		_ = s.world.Raw().Detach(s) // No checkpoint is held, so Detach succeeds.
 		if s.journal != nil {
-			s.journal.Abandon() // A seal would mark the directory as a store.
+			s.journal.Abandon() // Sealing the journal would mark the directory as a store.
 		}
 	}
 	return err
 }
 
-// firstSnapshot takes the first snapshot of the journal, or of its part after a conversion. The
+// firstSnapshot takes the first snapshot of a new store, or the first one after a conversion. The
 // journal is opened when the snapshot file is complete and before it gets its final name. If ctx
-// has ended by then, neither is created.
+// has ended by then, neither journal nor snapshot is created.
 func (s *Store) firstSnapshot(ctx context.Context, log *journal.Log) (SnapshotResult, error) {
 	return s.snapshot(context.WithoutCancel(ctx), "", func(context.Context) error {
 		if err := ctx.Err(); err != nil {
@@ -385,11 +385,12 @@ func (s *Store) reportOf(c *catalog.Catalog) {
 	}
 }
 
-// A storedState identifies the state of the world in the store.
+// A storedState says which state of the store the world has.
 type storedState struct {
 	id     journal.ID
 	schema *format.Schema
-	// The record that gave each component, by number. Components without rows have no entry.
+	// The record that wrote each component, by component number. Components without rows have no
+	// entry.
 	given map[int]uint64
 }
 
@@ -404,8 +405,8 @@ func stateOf(im *image.Image) storedState {
 	return state
 }
 
-// continueAt makes the next tick continue the state that the world was filled with, under the
-// schema of the store.
+// continueAt makes the next tick continue state, which the world was filled with, under the schema
+// of the store.
 func (s *Store) continueAt(c *catalog.Catalog, state storedState, f *catalog.Recovery) {
 	s.head, s.older = state.id.Seq, state.id.Seq != c.Head()
 	s.adoptFiles(c, f)
@@ -429,8 +430,8 @@ func (s *Store) continueAt(c *catalog.Catalog, state storedState, f *catalog.Rec
 	}
 }
 
-// forgetBefore makes id, committed at time at, the only tick that the next one can continue, and
-// resets the encoder and the notes.
+// forgetBefore makes record id, committed at time at, the only one that the next tick can continue.
+// It also resets the encoder and the notes.
 func (s *Store) forgetBefore(id journal.ID, at time.Time) {
 	clear(s.ids)
 	s.ids[id.Seq], s.committedAt = id, at
@@ -438,9 +439,9 @@ func (s *Store) forgetBefore(id journal.ID, at time.Time) {
 	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
 }
 
-// adoptFiles makes the next snapshot share pages with the one found, where the pages are equal.
-// Replay does not record which pages the ticks touch, so any page may differ. The snapshot compares
-// pages by their sums.
+// adoptFiles adopts the files in c. The next snapshot then shares equal pages with the recovered
+// one. Replay does not record which pages the ticks touch, so any page may differ. The snapshot
+// compares pages by their sums.
 func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Recovery) {
 	s.id = f.Snapshot.World
 	s.table = f.Table

@@ -12,8 +12,8 @@ import (
 )
 
 // Record encodes a tick into the journal and returns its record. If the journal failed, the tick
-// has no record, and Record returns the parent's. [ecs.World.Commit] calls Record, which cannot
-// refuse: [Store.Err] reports the failure afterwards.
+// has no record, and Record returns the parent's record. [ecs.World.Commit] calls Record and cannot
+// return an error, so [Store.Err] reports the failure.
 //
 // The payload is encoded before the preamble is written, because only encoding finds the new
 // components that the preamble numbers. In the journal the preamble comes first.
@@ -28,10 +28,10 @@ func (s *Store) Record(c *raw.Change) uint64 {
 	return seq
 }
 
-// Restored records that the world moved to another tick of its history. The world calls it.
+// Restored records that the world moved to another tick of its history. The world calls Restored.
 func (s *Store) Restored(tick uint64) { s.observeTick(tick) }
 
-// record is Record with an error if the journal has failed or fails now.
+// record does the work of Record. It returns an error if the journal has failed or fails now.
 func (s *Store) record(c *raw.Change) (uint64, error) {
 	switch {
 	case s.failed != nil:
@@ -43,7 +43,7 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 	s.copyStep()
 	// Only this goroutine appends, so the tick's record gets this seq.
 	seq := s.journal.Next()
-	// True if the world went back to before since, the base of dirty.
+	// If the world went back to before the last snapshot began, any page may have changed.
 	s.dirty.All = s.dirty.All || c.Parent < s.since
 	if c.Parent+1 < seq {
 		s.branched(c.Parent, seq-1)
@@ -57,7 +57,7 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 		return 0, err
 	}
 	size := int64(len(payload)) // Append takes over the buffer, so the size is read before.
-	// The journal's goroutine may report the tick at once, so await comes first.
+	// The journal's goroutine may report the tick as durable at once, so await comes before Append.
 	s.await(seq, c.Tick)
 	id, err := s.journal.AppendSummed(c.Parent, c.Tick, s.notes.Flags(), payload, s.encoder.Sum)
 	if err != nil {
@@ -94,8 +94,8 @@ func (s *Store) announce() error {
 	return nil
 }
 
-// remember keeps id as long as the history can go back to it, because a tick names its parent by
-// ID. Every 1024 IDs it removes those that are too old.
+// remember adds id to the IDs that a later tick may name as its parent. At every multiple of 1024
+// entries it removes the IDs before the world's history.
 func (s *Store) remember(id journal.ID) {
 	s.ids[id.Seq] = id
 	if len(s.ids)%1024 == 0 {
@@ -109,7 +109,8 @@ func (s *Store) remember(id journal.ID) {
 }
 
 // A tickRecorder encodes the payload of a tick from its changes. For each storage it marks the
-// touched pages as dirty, completes what must be written in full, and encodes it.
+// touched pages as dirty. It adds the unchanged rows if the tick must write the whole storage, and
+// encodes the rows.
 type tickRecorder struct {
 	*format.TickEncoder
 	schema *format.Schema
@@ -117,15 +118,15 @@ type tickRecorder struct {
 	edits  edits     // Large rows of which the tick writes only the changed bytes.
 
 	varying varyingRows
-	notes   *format.Notes // Notes of the tick.
-	dirty   *snap.Dirty   // Records what changed since the last snapshot began.
+	notes   *format.Notes // Marks and inputs of the tick.
+	dirty   *snap.Dirty   // Pages that changed since the last snapshot began.
 }
 
 func newTickRecorder(s *format.Schema, n *format.Notes, d *snap.Dirty) *tickRecorder {
 	return &tickRecorder{TickEncoder: format.NewTickEncoder(), schema: s, notes: n, dirty: d}
 }
 
-// encode appends the payload of c, which becomes record seq, to buf. Edits are found first: a tick
+// encode appends the payload of c, which becomes record seq, to buf. It finds edits first: a tick
 // without edits uses an older format, and the format comes first in the payload.
 func (t *tickRecorder) encode(buf []byte, c *raw.Change, seq uint64, parent journal.ID, now time.Time) []byte {
 	t.findEdits(c, seq)
@@ -144,9 +145,9 @@ func (t *tickRecorder) encode(buf []byte, c *raw.Change, seq uint64, parent jour
 	return t.End(t.notes)
 }
 
-// findEdits finds the edited rows of c, which becomes record seq. An edited row is large, its
-// parent's value is known, and its entity is the same. So a reader that follows one entity needs no
-// value of another entity.
+// findEdits finds the edited rows of c, which becomes record seq. A row is edited if it is large,
+// its value in the parent state is known, and its entity is the same there. So a reader that
+// follows one entity needs no value of another entity.
 func (t *tickRecorder) findEdits(c *raw.Change, seq uint64) {
 	t.edits.n = 0
 	t.varying.begin(seq, c.Parent)
@@ -211,8 +212,9 @@ func (t *tickRecorder) recordOps(c *raw.Change) {
 	}
 }
 
-// count returns how many storages and resources the tick writes: those that changed, and those
-// pending although they did not change. The payload has this count before the storages.
+// count returns how many storages and resources the tick writes. These are the changed ones, and
+// the unchanged ones whose full contents are pending. The payload has this count before the
+// storages.
 func (t *tickRecorder) count(c *raw.Change) (n int) {
 	for i := range t.whole {
 		if t.whole[i].pending(c.Parent) {

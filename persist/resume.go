@@ -17,35 +17,35 @@ import (
 
 // A failed journal is never written to again, because its contents on the disk are unknown. The
 // store continues in a new journal with a higher epoch, whose first record has the whole present
-// state. That record continues the newest durable state. The failed ticks between have no record,
-// but their result is in the new record:
+// state. That record continues the newest durable state. The failed ticks in between have no
+// record, but their result is in the new record:
 //
 //	record ── record ── (failed …)              the old journal
 //	             └── all of the present ── …    the new one
 //
-// Until that record is durable, the store stays failed, so that a resume that fails half way can be
+// The store stays failed until that record is durable. So a resume that fails halfway can be
 // retried.
 //
 // If another program removed files while the store was open, the newest durable state may be
-// unreachable on the disk. The new record still continues it. Resume then writes a full snapshot of
-// the new record before it returns, and a recovery begins there.
+// unreachable on the disk. The new record still continues that state. Resume then writes a full
+// snapshot of the new record before it returns, so that a recovery can begin there.
 
 // An origin is the state that a resumed store continues.
 type origin struct {
 	id journal.ID
-	// Returns the number of rows that a storage has in that state.
+	// rows returns the number of rows of a storage in that state.
 	rows  func(raw.Storage) int
 	found *catalog.Recovery
-	lost  bool // Nothing on the disk leads to the state.
+	lost  bool // Nothing on the disk leads to that state.
 }
 
-// resume makes a store with a failed journal continue in a new one. On a full disk it removes what
-// Retain allows.
+// resume makes a store with a failed journal continue in a new one. If full is set, the disk is
+// full, and resume removes what Retain allows.
 func (s *Store) resume(ctx context.Context, full bool) error {
 	if s.copying != nil {
 		s.abandon()
 	}
-	// This snapshot fails, because the journal has failed.
+	// The snapshot that is being written fails, because the journal has failed.
 	if _, err := s.written(ctx); err != nil {
 		return err
 	}
@@ -58,7 +58,8 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	if err := c.Scan(ctx); err != nil {
 		return err
 	}
-	// "" is the newest durable state. It is right if it continues the state that the world went to.
+	// "" means the newest durable state. It is wrong if the world went back to an older state and
+	// no durable tick continues that one.
 	at := ""
 	if s.older && c.Head() < s.first {
 		at = fmt.Sprint("record:", s.head)
@@ -67,7 +68,7 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	if err != nil {
 		return err
 	}
-	s.fail(cause) // The journal that holds the error is replaced, so the counters hold it.
+	s.fail(cause) // The journal with the error is replaced, so the counters hold the error.
 	if err := s.openJournal(c.Log); err != nil {
 		return err
 	}
@@ -103,7 +104,8 @@ func (s *Store) originIn(ctx context.Context, c *catalog.Catalog, at string, cau
 	return &origin{id: id, rows: func(raw.Storage) int { return 0 }, found: found, lost: true}, nil
 }
 
-// goOnFrom journals the present state behind the newest durable one.
+// goOnFrom journals the present state as one tick that continues the state in from. If full is set,
+// it prunes the store first.
 func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, full bool) error {
 	now, err := s.now()
 	if err != nil {
@@ -138,23 +140,23 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, 
 	return nil
 }
 
-// journalAll journals the whole present state as one tick behind parent. The world already numbers
-// that state with the next record. before returns the number of rows of a storage in the parent's
-// state.
+// journalAll journals the whole present state as one tick that continues parent. The world's
+// history already has the seq of that tick's record. before returns the number of rows of a storage
+// in the parent's state.
 func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now time.Time) error {
 	seq, tick := s.seq(), s.world.Tick()
 	payload := s.encodeAll(parent, before, now)
 	if err := s.announce(); err != nil {
 		return err
 	}
-	// The journal's goroutine may report the tick at once, so await comes first.
+	// The journal's goroutine may report the tick as durable at once, so await comes before Append.
 	s.await(seq, tick)
 	id, err := s.journal.Append(parent.Seq, tick, 0, payload)
 	if err != nil {
 		return err
 	}
 	// All pages may differ from those of the last snapshot. The encoder's saved rows belong to the
-	// state before. The next tick can continue no older tick.
+	// previous state. The next tick can continue only this one.
 	s.since, s.dirty.All = seq, true
 	s.encoder.varying = varyingRows{}
 	s.forgetBefore(id, now)
@@ -164,15 +166,16 @@ func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now 
 	return nil
 }
 
-// beginAtOnce begins a snapshot, and copies all of it. If that fails, the next tick tries again.
+// beginAtOnce begins a snapshot and copies all of it. If it cannot begin, the next tick tries
+// again.
 func (s *Store) beginAtOnce() {
 	if s.begin("", s.journal.Sync) == nil {
 		s.finishCopy()
 	}
 }
 
-// encodeAll returns the payload of a tick that holds the whole state, whatever its parent is. Its
-// operations clear the world and create the state again.
+// encodeAll returns the payload of a tick that holds the whole state, whatever state its parent
+// has. Its operations clear the world and create the state again.
 func (s *Store) encodeAll(parent journal.ID, before func(raw.Storage) int, now time.Time) []byte {
 	rows, alive, free := s.world.Raw().Registry()
 	entities := raw.As[ecs.Entity](rows)
@@ -190,7 +193,8 @@ func (s *Store) encodeAll(parent journal.ID, before func(raw.Storage) int, now t
 		}
 	}
 	t.Storages(len(storages))
-	// Operations record the lifetime of entities: all of them end, and those alive begin again.
+	// The operations record the lifetime of entities: all entities end, and those alive now begin
+	// again.
 	t.Ops.Add(raw.OpClear, format.NoComponent, 0)
 	for _, e := range entities[:alive] {
 		t.Ops.Add(raw.OpCreate, format.NoComponent, e)

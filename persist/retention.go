@@ -14,12 +14,12 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A Retention says how much of the past stays on the disk. After each snapshot, the store removes
-// the snapshot files and the oldest journal segments that are not needed. The zero Retention keeps
+// A Retention says how much old data stays on the disk. After each snapshot, the store removes the
+// snapshot files and the oldest journal segments that are not needed. The zero Retention keeps
 // everything up to a bound, see Bytes.
 //
-//	bytes   must stay   asked for   as much of the rest as Bytes lets
-//	ticks   newest  <── Last, Ticks, Age <── older ones  ·Every · ·Every ·  names
+//	newest ◀── Last, Ticks, Age: requested ── older, up to Bytes ── oldest
+//	           single older snapshots: one per period of Every, those with a name
 //
 // Some data always stays, whatever the Retention says:
 //
@@ -27,34 +27,35 @@ import (
 //   - the newest snapshot, and an older one that shares no file with it, so that one damaged file
 //     is not fatal
 //   - the base of the oldest tick of the world's history
-//   - the journal behind these snapshots
+//   - the journal after these snapshots
 //
-// If that is more than Bytes, it stays all the same, and [Keeping.Reason] says what it is. A store
+// If this data takes more than Bytes, it stays nevertheless, and [Keeping.Reason] says why. A store
 // removes nothing if damage was found when it was opened.
 type Retention struct {
-	// Last, Ticks and Age ask for a part of the past. Last is a number of newest snapshots, Ticks a
-	// number of ticks to go back, and Age a duration by the clock of the store. If any of them is
-	// set, data that none of them needs is removed, and so are branches that were abandoned with
-	// it. Default 0: they ask for nothing.
+	// Last, Ticks and Age request old data. Last is a number of newest snapshots, Ticks a number of
+	// newest ticks, and Age a duration by the clock of the store. If any of them is set, the store
+	// removes all data that none of them needs, with the abandoned branches in it. Default 0: no
+	// request.
 	Last  int
 	Ticks int
 	Age   time.Duration
 
-	// Every keeps the first older snapshot of each such period, by the clock of the store. These
-	// states can be read, but not the ticks between them. Default 0: no periods.
+	// Every is a period by the clock of the store. The store keeps the first snapshot of each
+	// period, however old it is. These states can be read, but not the ticks between them. Default
+	// 0: no periods.
 	Every time.Duration
 
-	// Bytes bounds the journal and the snapshots together, whatever the other fields ask for. A
-	// quarter of it is left free for data until the next snapshot. Data that was not asked for is
-	// removed first, then snapshots of periods, then the requested past: in each group the oldest
-	// first. Segments are at most a 16th of Bytes. Snapshots are taken, and made full, often enough
-	// that a bound of 16 full snapshots can always be kept.
+	// Bytes bounds the journal and the snapshots together, whatever the other fields request. A
+	// quarter of it is left free for data until the next snapshot. Data that was not requested is
+	// removed first, then snapshots of periods, then requested data. In each group, the oldest data
+	// is removed first. Segments are at most a 16th of Bytes. Snapshots are taken, and made full,
+	// often enough that a bound of 16 full snapshots can always be kept.
 	//
 	// Default: none if Last, Ticks or Age is set. Otherwise the larger of 1 GiB and 16 times the
 	// largest snapshot. A store that was already larger when it was opened is not pruned, because
 	// its owner may have wanted that: see [Report.Kept].
 	//
-	// Each opening begins a segment of the journal and reads the segments behind the last snapshot.
+	// Each opening begins a segment of the journal and reads the segments after the last snapshot.
 	// So a store without Last, Ticks and Age keeps few small segments: about 40, or one per MiB of
 	// its journal if that is more. The oldest are removed, even if they have few bytes.
 	Bytes int64
@@ -67,23 +68,23 @@ const (
 	// defaultBound is the bound of a store without a configured bound.
 	defaultBound = 1 << 30
 
-	// shares is how many parts a bound is divided into. One part each is for a full snapshot, the
-	// journal between two snapshots, a segment of it, and the ticks journaled during a copy. A
-	// bound of 16 full snapshots can be kept.
+	// shares is the number of parts of a bound. Each of the following may take one part: a full
+	// snapshot, the journal between two snapshots, one segment, and the ticks journaled during a
+	// copy. So a bound of 16 full snapshots can be kept.
 	shares = 16
 
-	// minShare is the smallest size of a part in bytes. It also holds for very small bounds.
+	// minShare is the smallest size in bytes of such a part. It also holds for very small bounds.
 	minShare = 4 << 10
 
-	// minChain is the smallest number of snapshots between two full ones, where only Last, Ticks or
-	// Age makes a full one due.
+	// minChain is the smallest number of snapshots between two full ones. It holds if only Last,
+	// Ticks or Age requires a full snapshot.
 	minChain = 3
 
-	defaultSegment = 64 << 20 // As in package journal.
-	minSegment     = 1 << 20  // Of a store without a bound.
+	defaultSegment = 64 << 20 // The default of package journal.
+	minSegment     = 1 << 20  // The smallest size for a store without a bound.
 )
 
-// asks reports whether r asks for a certain past, so that older data is removed.
+// asks reports whether r requests a certain amount of old data, so that all older data is removed.
 func (r Retention) asks() bool { return r.Last > 0 || r.Ticks > 0 || r.Age > 0 }
 
 // unset reports whether r uses the default bound.
@@ -100,14 +101,14 @@ func (o *Options) bound(largest int64) int64 {
 	return max(0, o.Retain.Bytes)
 }
 
-// A Keeping says what a store keeps, and why.
+// A Keeping says which data a store keeps, and why.
 type Keeping struct {
 	Bytes int64 // Bytes of journal and snapshots.
 	Bound int64 // The bound of Bytes; 0: no bound.
 	// The oldest reachable record: Goto can reach each state from this record on.
 	Record uint64
 	Tick   uint64 // The tick of Record.
-	// Why this much is kept, as text for people. If Bytes is above Bound, it says why.
+	// Why the store keeps this data, as text for people. It also says why Bytes is above Bound.
 	Reason string
 }
 
@@ -135,12 +136,12 @@ func size(n int64) string {
 type storedSnapshot struct {
 	catalog.SnapshotInfo
 	onHead bool // The snapshot is an ancestor of the newest state.
-	// The record that continues it towards the newest state; 0: the next one, if any.
+	// The record that continues the snapshot towards the newest state. 0: the next record, if any.
 	next uint64
 }
 
-// from returns the record with which a journal must begin at the latest, so that ticks can continue
-// from snapshot s.
+// from returns the latest record with which a journal can begin if its ticks are to be replayed
+// after s.
 func (s *storedSnapshot) from() uint64 { return max(s.next, s.ID.Seq+1) }
 
 // names reports whether file number n contains the snapshot or some of its pages.
@@ -160,7 +161,7 @@ func (s *storedSnapshot) apart(other *storedSnapshot) bool {
 // A past holds the snapshots and segments that retention chooses from.
 type past struct {
 	list    []storedSnapshot // In the order in which they were made.
-	newest  uint64           // The record of the state to continue.
+	newest  uint64           // The record of the state that the next tick continues.
 	oldest  uint64           // The record of the oldest tick that the world can go back to.
 	journal []segmentSize
 	small   int64 // Segments with fewer bytes are small.
@@ -209,8 +210,8 @@ func (p *past) bases() (bases []*storedSnapshot) {
 	return bases
 }
 
-// ahead reports whether s is newer than the state that the world went back to and has not continued
-// yet. A crash still leads to s.
+// ahead reports whether s is newer than the state that the world went back to, and no tick
+// continues that state yet. Until then a recovery after a crash leads to s.
 func (p *past) ahead(s *storedSnapshot) bool {
 	return s.onHead && s.ID.Seq > p.newest
 }
@@ -223,14 +224,14 @@ func (p *past) largest() (bytes int64) {
 	return bytes
 }
 
-// second returns the index of the newest of bases that shares no file with the first; -1: none
-// does.
+// second returns the index of the newest base that shares no file with the first base; -1: every
+// base shares one.
 func second(bases []*storedSnapshot) int {
 	return slices.IndexFunc(bases, func(s *storedSnapshot) bool { return s.apart(bases[0]) })
 }
 
-// asked returns the index of the oldest of bases that r asks for. It returns len(bases) if r asks
-// for more than exists.
+// asked returns the index of the oldest base that r requests. It returns len(bases) if r requests
+// more than the bases hold.
 func (r Retention) asked(bases []*storedSnapshot) (oldest int) {
 	if !r.asks() {
 		return len(bases) - 1
@@ -255,32 +256,31 @@ func (r Retention) asked(bases []*storedSnapshot) (oldest int) {
 	return oldest
 }
 
-// A pruning says what may be removed once a snapshot has its name, and why the rest stays.
+// A pruning says which data may be removed after a snapshot, and describes the data that stays.
 type pruning struct {
-	// Newest first, because a file is removed before the files it refers to.
+	// Numbers of snapshot files, newest first: a file is removed before the files it refers to.
 	files   []uint32
-	journal uint64 // Records before this one; 0: none.
+	journal uint64 // Segments before this record are removed; 0: none.
 	keeping Keeping
 }
 
-// A choice says what stays of a past. Each step keeps less than the step before, until only
-// required data is left:
-//
-//	step   0 ............. surplus ........... periods ............ steps
-//	       all              what was asked      without periods      what must stay
+// A choice orders the data of a past in steps. Each step keeps less data than the step before, and
+// the last step keeps only required data. If all is set, the steps first remove the oldest bases,
+// then the oldest periods. Otherwise step 0 keeps the requested data, and the steps first remove
+// periods, then bases.
 type choice struct {
 	past
-	bases   []*storedSnapshot // Newest first.
-	oldest  int               // Index of the oldest base at step 0.
-	musts   []*storedSnapshot // Snapshots that must stay, with the journal behind them.
-	periods []*storedSnapshot // Oldest first.
-	all     bool              // Nothing is asked for, so everything within the bound stays.
+	bases   []*storedSnapshot // Ancestors of the newest state, newest first.
+	oldest  int               // Index of the oldest base that step 0 keeps.
+	musts   []*storedSnapshot // Snapshots that must stay, with the journal after them.
+	periods []*storedSnapshot // The first snapshot of each period, oldest first.
+	all     bool              // Nothing is requested, so all data within the bound stays.
 }
 
 // steps returns the number of steps.
 func (c *choice) steps() int { return c.oldest + len(c.periods) }
 
-// at returns what stays at a step. kept has the numbers of the snapshot files, and from is the
+// at returns which data a step keeps. kept has the numbers of the snapshot files, and from is the
 // first journal record. A file stays for its own snapshot or for its shared pages.
 func (c *choice) at(step int) (kept map[uint32]bool, from uint64) {
 	bases, periods := min(step, c.oldest), max(0, step-c.oldest)
@@ -323,14 +323,14 @@ func (c *choice) bytes(step int) int64 {
 	return bytes
 }
 
-// fits reports whether a step leaves a quarter of the bound free and keeps few segments. A
-// requested past may have any number of segments.
+// fits reports whether a step leaves a quarter of the bound free and keeps few small segments.
+// Requested data may have any number of segments.
 func (c *choice) fits(step int, bound int64) bool {
 	_, from := c.at(step)
 	return c.bytes(step) <= bound-bound/4 && (!c.all || !tooMany(c.since(from), c.small, maxSegments))
 }
 
-// plan returns what r allows to be removed of p, and what is kept then.
+// plan returns which data of p may be removed under r and bound, and describes the data that stays.
 func (r Retention) plan(p past, bound int64) pruning {
 	bases := p.bases()
 	if len(bases) == 0 {
@@ -378,7 +378,7 @@ func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 		k.Reason = "all, as Retain.KeepAll says"
 	case apart < 0:
 		k.Reason = "all, as there are no two snapshots yet that share no file"
-	// Older ticks were removed before, and not because of their bytes.
+	// Older ticks were removed before, because of the number of segments.
 	case k.Record > 0 && k.Bytes < bound/2:
 		k.Reason = asMany
 	case k.Record > 0 && bound > 0:
@@ -389,8 +389,8 @@ func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 	return pruning{keeping: k}
 }
 
-// withoutEmpty extends a pruning that removes nothing: if there are many segments, it also removes
-// those before the oldest snapshot. Openings without a tick leave such segments behind.
+// withoutEmpty takes a pruning that removes nothing. If the journal has many small segments, it
+// adds the segments before the oldest snapshot. Openings without a commit create such segments.
 func (c *choice) withoutEmpty(p pruning) pruning {
 	if _, from := c.at(0); tooMany(c.journal, c.small, segmentsBehind) && len(c.since(from)) < len(c.journal) {
 		p.journal = from
@@ -398,7 +398,7 @@ func (c *choice) withoutEmpty(p pruning) pruning {
 	return p
 }
 
-// keeping returns what stays at a step, without the reason.
+// keeping describes the data that a step keeps, without the reason.
 func (c *choice) keeping(step int, bound int64) Keeping {
 	k := Keeping{Bytes: c.bytes(step), Bound: bound}
 	kept, from := c.at(step)
@@ -437,7 +437,7 @@ func (c *choice) reason(step int, k *Keeping) string {
 	return "two snapshots that share no file stay, with the journal behind them, whatever the bound"
 }
 
-// ofPeriods returns the first snapshot of each period.
+// ofPeriods returns the first snapshot of each period of r.Every, oldest first.
 func (r Retention) ofPeriods(bases []*storedSnapshot) (first []*storedSnapshot) {
 	if r.Every <= 0 {
 		return nil
@@ -451,7 +451,7 @@ func (r Retention) ofPeriods(bases []*storedSnapshot) (first []*storedSnapshot) 
 	return first
 }
 
-// promise returns the journal's note about the snapshots of list that stay.
+// promise returns the note for the journal that lists the snapshots of list that stay.
 func (p *pruning) promise(list []storedSnapshot) []byte {
 	var stay []catalog.SnapshotInfo
 	for _, s := range list {
@@ -462,8 +462,8 @@ func (p *pruning) promise(list []storedSnapshot) []byte {
 	return catalog.EncodeSnapshotList(stay)
 }
 
-// prune removes the planned files as long as the store holds the lock l. Each removal is durable
-// before the next one.
+// prune removes the planned files. It stops if the store no longer holds the lock l. Each removal
+// is durable before the next one.
 func (p *pruning) prune(files disk.FS, j *journal.Journal, l *catalog.Lock) (removed []string, err error) {
 	for _, number := range p.files {
 		name := catalog.SnapshotName(number)
@@ -516,8 +516,8 @@ func (s *Store) pruneNow() {
 	s.forget(removed, &p.keeping)
 }
 
-// forget removes the entries of deleted files from s. k is what is kept since; nil: pruning was not
-// planned.
+// forget removes the entries of deleted files from s. k describes the data that is still kept; nil:
+// pruning was not planned.
 func (s *snapshotter) forget(removed []string, k *Keeping) {
 	s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool { return o.among(removed) })
 	if k != nil {
@@ -565,7 +565,8 @@ func (s *Store) branched(parent, last uint64) {
 // storedSnapshots returns the entries for the snapshots in c, for a store whose newest state is
 // record head.
 func storedSnapshots(c *catalog.Catalog, head uint64) (list []storedSnapshot) {
-	stored, next := map[uint64]bool{}, map[uint64]uint64{head: 0} // By the parent record.
+	// next has the successor of a record.
+	stored, next := map[uint64]bool{}, map[uint64]uint64{head: 0}
 	for _, s := range c.Snapshots {
 		stored[s.ID.Seq] = true
 	}
@@ -598,7 +599,7 @@ func (s *Store) removeTemps() error {
 	})
 }
 
-// free returns an error if a snapshot has that name.
+// free returns an error if a snapshot already has that name.
 func (s *snapshotter) free(name string) error {
 	for _, o := range s.list {
 		if o.Label == name {

@@ -34,7 +34,7 @@ type SaveOptions struct {
 	Build bool
 }
 
-// onlyOptions returns the only element of said, or the zero SaveOptions without one.
+// onlyOptions returns the only element of said, or the zero SaveOptions if said is empty.
 func onlyOptions(said []SaveOptions) (o SaveOptions) {
 	if len(said) > 1 {
 		panic("persist: two SaveOptions for one save; say all in one")
@@ -45,17 +45,17 @@ func onlyOptions(said []SaveOptions) (o SaveOptions) {
 }
 
 // Save writes the present state of w to a file, for example a save game. The file is complete and
-// durable before it gets its name, so a failed save never harms the file before. Saving an
+// durable before it gets its name, so a failed save never harms an earlier file. Saving an
 // unchanged world twice gives the same bytes. At most one SaveOptions is allowed.
 //
 // A save makes two passes over the world, one of them for the digest, and needs memory for about 50
 // MB of encoded rows. One goroutine per processor encodes rows, while other rows are written and
 // synced.
 //
-// Several savers of one file do not disturb each other, also in different processes: the last
+// Concurrent saves to one file do not disturb each other, even from different processes: the last
 // complete save stays. Save follows a symbolic link and replaces the target, in the target's
 // directory. If the target does not exist, Save creates it. The new file has the permissions of the
-// file it replaces, or 0600. Its owner is the process.
+// file it replaces, or 0600. It belongs to the user of the process.
 //
 // If file is a directory, a pipe or a device, Save writes nothing and returns an error wrapping
 // [ErrIrregular]. [SaveTo] writes to pipes and devices.
@@ -127,7 +127,7 @@ func kindOf(t fs.FileMode) string {
 // and [raw.World.Converted] lists the changes. A conversion that would lose values is refused
 // unless [ecs.Component.Dropped] allows it.
 //
-// If Load fails, w is as it was. It returns [fs.ErrNotExist] or [fs.ErrPermission] if the file
+// If Load fails, w is unchanged. It returns [fs.ErrNotExist] or [fs.ErrPermission] if the file
 // cannot be opened. [ErrSchema] names the field that does not fit, and wraps [raw.ErrDropped] if
 // values would be lost. [layout.ErrIntSize] reports an int that does not fit into 32 bits. Other
 // errors: [ErrForeign], [ErrNewer], and [ErrCorrupt] with the offset.

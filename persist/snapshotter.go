@@ -43,15 +43,15 @@ type SnapshotResult struct {
 	Err    error
 
 	// Files are the files that hold the pages of the snapshot, relative to the store's directory.
-	// The first is the snapshot's own; the others, with which it shares pages, stay as long as it
-	// stays. If all are copied elsewhere under these names, the first is a save for [Load], package
-	// inspect and ecsdump.
+	// The first is the snapshot's own file. The others hold shared pages, and are kept while the
+	// snapshot is kept. If all files are copied elsewhere under these names, the first is a save
+	// for [Load], package inspect and ecsdump.
 	Files []string
 
-	// Removed are the files that were removed because nothing needs them. See [Retention].
+	// Removed are the files that retention removed after this snapshot. See [Retention].
 	Removed []string
 
-	// RemoveErr is why further files could not be removed, or nil.
+	// RemoveErr is why retention could not remove more files, or nil.
 	RemoveErr error
 
 	// Lost are the files of older snapshots that another program removed or truncated while the
@@ -68,8 +68,8 @@ type SnapshotResult struct {
 // At most one snapshot is under way.
 type snapshotter struct {
 	grown int64 // Journal bytes since the last snapshot began.
-	// Small segments behind the last snapshot when the store was opened. 0 once another snapshot
-	// began.
+	// Number of small segments that followed the last snapshot when the store was opened. 0 after
+	// another snapshot has begun.
 	behind   int
 	lastTick int64 // Journal bytes of the last tick.
 	number   uint32
@@ -78,11 +78,11 @@ type snapshotter struct {
 	named    map[uint32]namedFile // The files that table refers to.
 	fullSize int64                // Bytes of pages in the last full snapshot.
 
-	dirty snap.Dirty // What changed since record since.
+	dirty snap.Dirty // Changes since record since.
 	since uint64     // The record at which the last snapshot began.
 
 	copying *snapshotCopy // The snapshot that is being copied, or nil.
-	// Receives the result of the snapshot that is being written; nil: none is.
+	// Receives the result of the snapshot that is being written. nil: no snapshot is being written.
 	running   chan finishedSnapshot
 	handed    *snapshotCopy // The snapshot that is being written, or nil.
 	paceBoost int           // How often the pace is doubled.
@@ -106,13 +106,14 @@ type namedFile struct {
 // A snapshotCopy is a snapshot that is being copied.
 type snapshotCopy struct {
 	*snap.Snapshot
-	pin             raw.Pin
-	base            snap.SnapshotBase // The state to return to if the snapshot fails.
+	pin raw.Pin
+	// The table and the changes to restore if the snapshot fails.
+	base            snap.SnapshotBase
 	since           uint64
-	ticks           int // Number of commits that have copied a part.
+	ticks           int // Number of commits that have copied a share of the snapshot.
 	done            func(context.Context) error
 	abandonedBranch bool   // The world went back to before the snapshot and branched there.
-	next            uint64 // Becomes storedSnapshot.next.
+	next            uint64 // The later value of storedSnapshot.next.
 
 	replaces []uint32 // Numbers of the lost snapshots that this one replaces: see watch.
 }
@@ -123,11 +124,11 @@ type finishedSnapshot struct {
 	*snapshotCopy
 	table snap.PageTable
 	crc   uint32
-	full  int64 // Bytes of its pages if it refers to no other file, else 0.
+	full  int64 // Bytes of pages in a full snapshot; otherwise 0.
 	// The next snapshot must be full: a file is missing, or shared pages became too large.
 	mustBeFull bool
 
-	keeping *Keeping // What is kept after pruning; nil: pruning was not planned.
+	keeping *Keeping // Describes the data kept after pruning; nil: pruning was not planned.
 }
 
 // Snapshot writes the state of the last commit to a snapshot file and waits for it. Pages that an
@@ -148,10 +149,10 @@ func (s *Store) SnapshotAs(ctx context.Context, name string) (SnapshotResult, er
 	return s.snapshotNow(ctx, name)
 }
 
-// BeginSnapshot begins a snapshot of the last commit, and does not wait. The snapshot is named name
-// if name is not empty. The commits that follow copy it at [Options.SnapshotPace], and a goroutine
-// writes it, as for snapshots that [Options.SnapshotBytes] begins. [Options.OnSnapshot] and
-// [Store.Metrics] report the result. [SnapshotResult.Files] then lists the files to copy, for
+// BeginSnapshot begins a snapshot of the last commit, and does not wait. If name is not empty, the
+// snapshot gets this name. The commits that follow copy the snapshot at [Options.SnapshotPace], and
+// a goroutine writes it, as for snapshots that [Options.SnapshotBytes] begins. [Options.OnSnapshot]
+// and [Store.Metrics] report the result. [SnapshotResult.Files] then lists the files to copy, for
 // example to an object store. If another snapshot is under way, BeginSnapshot begins none and
 // returns false.
 //
@@ -226,8 +227,8 @@ func (s *Store) snapshot(ctx context.Context, name string, beforePublish func(co
 	return r, err
 }
 
-// copyStep copies a tick's share of the snapshot under way. It runs before the tick is journaled: a
-// copy after that would delay the tick on its way to the disk.
+// copyStep copies a tick's share of the snapshot under way. It runs before the tick is journaled,
+// because a later copy would delay the writing of the tick.
 func (s *Store) copyStep() {
 	if s.copying != nil {
 		start := time.Now()
@@ -249,7 +250,7 @@ func (s *Store) collectAndBegin() {
 }
 
 // beginAtPace begins a snapshot and copies a tick's share of it. No row was written since the
-// commit, so this share needs no saved rows. The commits that follow copy the rest.
+// commit, so this share needs no saved rows. Later commits copy the other shares.
 func (s *Store) beginAtPace(name string) error {
 	start := time.Now()
 	if err := s.begin(name, s.journal.Sync); err != nil {
@@ -260,13 +261,14 @@ func (s *Store) beginAtPace(name string) error {
 	return nil
 }
 
-// snapshotDue reports whether the journal has grown enough since the last snapshot began.
+// snapshotDue reports whether the journal has grown enough since the last snapshot began, or has
+// many small segments.
 func (s *Store) snapshotDue() bool {
 	limit := s.snapshotBytes()
 	return limit > 0 && (s.grown > limit || s.manySegments())
 }
 
-// snapshotBytes resolves [Options.SnapshotBytes].
+// snapshotBytes returns how far the journal may grow until a snapshot: see [Options.SnapshotBytes].
 func (s *Store) snapshotBytes() int64 {
 	if s.options.SnapshotBytes != 0 {
 		return s.options.SnapshotBytes
@@ -278,9 +280,10 @@ func (s *Store) snapshotBytes() int64 {
 	return due
 }
 
-// pace returns how many bytes a Commit copies now. If the past is limited, the copy must end before
-// the ticks have journaled too much. The limit is a share of the bound, or else the bytes between
-// two snapshots. Unless the bound is small, that is about half of what the tick journals.
+// pace returns how many bytes a Commit copies now. If retention limits the data, the copy must end
+// before the ticks journal too many bytes. That limit is a share of the bound. Without a bound, it
+// is the number of bytes between two snapshots, and the pace is about half of the bytes that a tick
+// journals.
 func (s *Store) pace() int {
 	pace := s.options.SnapshotPace
 	switch {
@@ -303,8 +306,8 @@ func (s *Store) pace() int {
 }
 
 // begin begins to copy the state of the last commit. beforePublish runs before the snapshot file
-// gets its name. The snapshot must not outlive the journal that leads to it, or it would fit a
-// later, foreign history.
+// gets its name. It makes the records up to the snapshot durable: a snapshot without these records
+// could seem to belong to another history later.
 func (s *Store) begin(name string, beforePublish func(context.Context) error) error {
 	lost := s.watch.missing()
 	if err := s.dropLost(lost); err != nil {
@@ -353,7 +356,7 @@ func (s *snapshotter) chain() (n int) {
 }
 
 // committed reports whether st belongs to the state of the last commit. A resource or component
-// that was registered since then does not.
+// that was registered since then does not belong to it.
 func (s *Store) committed(st raw.Storage) bool {
 	_, numbered := s.schema.Numbers[st.Name()]
 	return st.Persistent() && numbered && s.encoder.whole.has(st, s.seq())
@@ -398,8 +401,9 @@ func (s *Store) copySome(budget int) {
 				journaled := s.journal.Stats()
 				keepBallast(files, f.Bytes+journaled.Bytes, journaled.Ledger)
 			} else if s.journal.Err() == nil && s.lock.Check() == nil {
-				// The note may be on the disk although writing it failed. A note without the
-				// snapshot is written first, otherwise the snapshot would be reported as missing.
+				// The note may be on the disk although KeepNote failed. So a note without the
+				// snapshot is written before the file is removed. Otherwise Open would report the
+				// snapshot as missing.
 				if s.journal.KeepNote(new(pruning).promise(list[:len(list)-1])) == nil {
 					_ = files.Remove(catalog.SnapshotName(written.Number))
 				}
@@ -425,7 +429,7 @@ func (c *snapshotCopy) stored(onHead bool) storedSnapshot {
 	return storedSnapshot{SnapshotInfo: info, onHead: onHead}
 }
 
-// finishCopy copies the rest of the snapshot under way, if any, and starts to write it.
+// finishCopy copies all remaining data of the snapshot under way, if any, and starts to write it.
 func (s *Store) finishCopy() {
 	if s.copying != nil {
 		s.copySome(snap.Unlimited)
@@ -446,8 +450,8 @@ func (s *Store) abandon() {
 	}
 }
 
-// undo makes the next snapshot relative to the one before c. It counts grown bytes of journal as
-// already written.
+// undo makes the next snapshot relative to the one before c. That snapshot is due as if the journal
+// had grown by at least grown bytes.
 func (s *Store) undo(c *snapshotCopy, grown int64) {
 	c.base.Dirty.Merge(&s.dirty)
 	s.dirty, s.since = c.base.Dirty, c.since
@@ -548,7 +552,7 @@ func (s *Store) snapshotting() bool { return s.copying != nil || s.running != ni
 func (s *Store) adoptResult(f *finishedSnapshot) {
 	s.running, s.handed = nil, nil
 	if f.Err != nil {
-		again := s.snapshotBytes() / 2 // The next attempt is not immediate.
+		again := s.snapshotBytes() / 2 // The journal must grow before the next attempt.
 		if errors.Is(f.Err, snap.ErrPagesShared) {
 			again = s.snapshotBytes() + 1
 		}

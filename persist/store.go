@@ -31,14 +31,14 @@ type Options struct {
 
 	// Budget bounds the memory of ticks that wait for the disk, over all stores that share the
 	// budget and in addition to QueueBytes. A process with many worlds gives the same budget to all
-	// of them. It is a number of bytes, measured as the queues' memory:
+	// of them. The budget is a number of bytes of queue memory:
 	//
 	//	budget.New(1 << 30)
 	//
 	// If the budget is used up, Commit waits, or returns [ErrBacklog] with RefuseWhenFull, as it
 	// does when QueueBytes wait. Half of the budget is divided equally among the stores, so a store
-	// with a stuck disk leaves the others their part. A store without a waiting tick always accepts
-	// one. So all stores together hold at most the budget and one tick each.
+	// with a stuck disk cannot use the parts of other stores. A store without a waiting tick always
+	// accepts one. So all stores together hold at most the budget and one tick each.
 	//
 	// A store returns its part when the ticks are written, when the journal fails, and at Close.
 	// Package replica has the same option for ticks that wait for its log. Cost: some tens of
@@ -46,9 +46,9 @@ type Options struct {
 	Budget *budget.Budget
 
 	// RefuseWhenFull makes Commit return [ErrBacklog] when the queue is full, before the tick ends,
-	// instead of waiting for the disk. Nothing has changed then: the program can go on changing the
-	// world and commit later, or commit again. A replicated store (see package replica) always
-	// refuses, because its log may not answer for a long time.
+	// instead of waiting for the disk. Such a Commit changes nothing: the program can change the
+	// world further and commit later. A replicated store (see package replica) always refuses,
+	// because its log may not answer for a long time.
 	RefuseWhenFull bool
 
 	// SnapshotBytes is how far the journal may grow before Commit begins a snapshot.
@@ -65,20 +65,19 @@ type Options struct {
 	OnDurable func(tick uint64)
 
 	// OnLocal is called when a tick survives a crash of this machine. It is called like OnDurable,
-	// and before it. The two differ where durable means more: package replica also waits until
-	// other machines have the tick.
+	// and before OnDurable. The two differ in a store of package replica: a tick is durable there
+	// only after other machines have it.
 	OnLocal func(tick uint64)
 
 	// SnapshotPace is roughly how many bytes of the world a Commit copies at most while a snapshot
 	// is under way. The pace rises if a snapshot takes long or had to be abandoned. It also rises
-	// if [Options.Retain] limits the past and ticks journal so much that the limit could not be
-	// kept otherwise.
+	// if ticks journal so much that a limit of [Options.Retain] could not be kept otherwise.
 	//
 	// Default: 1 MiB, which takes about half a millisecond. Negative: the Commit that begins the
 	// snapshot copies everything.
 	SnapshotPace int
 
-	// Retain says how much of the past stays on the disk. Default: the larger of 1 GiB and 16 full
+	// Retain says how much old data stays on the disk. Default: the larger of 1 GiB and 16 full
 	// snapshots.
 	Retain Retention
 
@@ -89,16 +88,16 @@ type Options struct {
 	OnSnapshot func(SnapshotResult)
 
 	// At is the state to recover, in the syntax of inspect.View.Resolve: "@latest~10", "1200". The
-	// store branches there: the next tick continues this state. The ticks after it stay in the
-	// journal, on a branch of their own. Until the next tick is durable or the store is closed, a
-	// crash leads to the newest state again.
+	// store branches at this state: the next tick continues it. Later ticks stay in the journal, on
+	// a separate branch. Until the next tick is durable or the store is closed, a crash leads to
+	// the newest state again.
 	//
 	// Default: the newest state. In a new store, any other value is [ErrNotFound].
 	At string
 
 	// History is how many of the newest ticks Open loads from the disk into the history of the
-	// world. The world can then go back over these ticks as it could before it was closed. At most
-	// as many are loaded as the history holds, see [ecs.Options].
+	// world. The world can then go back over these ticks as before it was closed. Open loads at
+	// most as many ticks as the history holds, see [ecs.Options].
 	//
 	// The loaded history ends at a tick where components were converted, a resource was stored for
 	// the first time, or a save was loaded. Open reads one state before the ticks, then reads and
@@ -152,17 +151,17 @@ type Store struct {
 
 	id        [16]byte // ID of the world.
 	head      uint64   // The record of the state that Open or Goto recovered.
-	first     uint64   // The first record that can have been written after head.
-	older     bool     // head was not the newest state.
+	first     uint64   // The first record that can be written after Open or Goto.
+	older     bool     // head was older than the newest state when it was recovered.
 	schema    *format.Schema
 	announced int // Number of components that the journal's preambles describe.
 	encoder   *tickRecorder
-	notes     format.Notes // Notes of the tick under way.
+	notes     format.Notes // Marks and inputs of the tick under way.
 	// Record IDs by seq, as far back as the history reaches.
 	ids map[uint64]journal.ID
 
 	mu      sync.Mutex
-	pending []pendingTick // Ticks that are not known to be durable, by seq.
+	pending []pendingTick // Ticks that are not known to be durable, in the order of seq.
 	local   int           // Number of pending ticks that were reported to OnLocal.
 
 	errands workQueue
@@ -172,7 +171,7 @@ type Store struct {
 
 type pendingTick struct{ seq, tick uint64 }
 
-// seq returns the record of the present tick, as the world holds it.
+// seq returns the record of the world's present tick.
 func (s *Store) seq() uint64 {
 	_, newest := s.world.Raw().Held(s)
 	return newest
@@ -188,7 +187,7 @@ func (s *Store) oldestSeq() uint64 {
 func (s *Store) Report() Report { return s.report }
 
 // Commit ends the tick: it calls [ecs.World.Commit], which passes the changes to the journal.
-// Commit does not wait for the disk unless [Options.QueueBytes] already wait or [Options.Budget] is
+// Commit waits for the disk only if [Options.QueueBytes] bytes already wait or [Options.Budget] is
 // used up. See [Options.Sync] and [Store.Sync].
 //
 // [ErrBacklog] is the only error that does not end the tick. The world is as it was before the
@@ -327,10 +326,10 @@ func (s *Store) Sync(ctx context.Context) error {
 //	durable  durable  durable           in memory      all of tick 40    journaled
 //
 // Durable ticks stay, and failed writes are not retried. Resume reads the store as Open does and
-// begins a new segment under a higher epoch. Then it journals the whole present state as one tick
-// behind the newest durable tick among its ancestors. That tick is durable when Resume returns nil,
-// and a snapshot of it has begun. The failed ticks are in no journal. The world's history starts
-// again at this tick.
+// begins a new segment under a higher epoch. Then it journals the whole present state as one tick,
+// which continues the newest durable tick among its ancestors. That tick is durable when Resume
+// returns nil, and a snapshot of it has begun. The failed ticks are in no journal. The world's
+// history starts again at this tick.
 //
 // Resume does nothing if the store has not failed. Errors:
 //
@@ -341,7 +340,7 @@ func (s *Store) Sync(ctx context.Context) error {
 //   - the error of the disk if it still fails
 //   - the error of ctx
 //
-// After an error the store is in the failed state as before, and Resume can be called again.
+// After an error the store is still failed, and Resume can be called again.
 //
 // Cost: as Open, and about as many bytes of journal as a full snapshot has. If the disk is still
 // full, Resume removes what [Options.Retain] allows to be removed.
@@ -366,8 +365,8 @@ func (s *Store) Resume(ctx context.Context) error {
 }
 
 // Goto brings the world to the state at a point in time, in the syntax of inspect.View.Resolve:
-// "1200", "@latest~10", "mark:boss", "tip:1". The next tick continues that state. The ticks that
-// were after it stay in the journal, on a branch of their own:
+// "1200", "@latest~10", "mark:boss", "tip:1". The next tick continues that state. Later ticks stay
+// in the journal, on a separate branch:
 //
 //	tick 7 ── tick 8 ── tick 9
 //	    `── tick 8 ── …             Goto(ctx, "7"), Commit
@@ -381,16 +380,17 @@ func (s *Store) Resume(ctx context.Context) error {
 // journal again. @latest names that state.
 //
 // Errors: [ErrUncommitted], [raw.ErrCheckpointHeld], [ErrPoint], [ErrNotFound] with the available
-// points, [ErrSchema], [ErrCorrupt], and the error of ctx. The world is then as it was. An error
-// that wraps [Store.Err] is different: the world is at the requested state, but the journal failed.
+// points, [ErrSchema], [ErrCorrupt], and the error of ctx. After these errors the world is
+// unchanged. An error that wraps [Store.Err] is different: the world is at the requested state, but
+// the journal failed.
 //
 // Cost: as Open. All committed ticks become durable first.
 func (s *Store) Goto(ctx context.Context, point string) error { return s.goTo(ctx, point) }
 
 // Load fills the world from a file that [Save] wrote, for example the quick load of a running game.
-// The loaded state becomes the next tick of the journal, behind the present one. That tick holds
-// the whole state, and a snapshot of it begins. A crash leads to the state before or to the loaded
-// state, and the journal can go back over both:
+// The loaded state becomes the next tick of the journal, after the present one. That tick holds the
+// whole state, and a snapshot of it begins. A crash leads to the state before the load or to the
+// loaded state, and the journal can go back over both:
 //
 //	tick 900 ── all of tick 500 ── tick 501 ── …       Load of a save of tick 500
 //
@@ -457,8 +457,8 @@ func (s *Store) seal(head uint64) error {
 }
 
 // Backup copies the open store to a directory that is missing or empty. The copy is an independent
-// store: it holds all snapshots and the journal up to the last commit before the call. It has been
-// read back, it is durable when Backup returns, and it is marked as closed. If the journal has
+// store, marked as closed: it holds all snapshots and the journal up to the last commit before the
+// call. Backup reads the copy back and makes it durable before it returns. If the journal has
 // failed, the copy holds the durable ticks.
 //
 // Like [Store.Do], Backup may be called by any goroutine. It delays no tick, but it competes for
@@ -477,6 +477,6 @@ func (s *Store) Backup(ctx context.Context, dir string) error {
 }
 
 // Metrics returns the current metrics of s. Any goroutine may call it, at any rate: it allocates
-// nothing, does not wait for the disk and does not delay a tick. A call on s that has returned is
-// included in the counts. After Close, Metrics returns the final values.
+// nothing, does not wait for the disk and does not delay a tick. The counts include every call on s
+// that has returned. After Close, Metrics returns the final values.
 func (s *Store) Metrics() Metrics { return s.counters.metrics() }

@@ -96,7 +96,7 @@ func placedIn(in io.Reader) *io.SectionReader {
 
 // A placedFS is a file system with one read-only file, whose bytes are in a reader.
 type placedFS struct {
-	disk.FS // Has no files.
+	disk.FS // An empty file system.
 	in      *io.SectionReader
 }
 

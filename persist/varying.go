@@ -13,7 +13,7 @@ import (
 // through a slice of the row before it sets the value.
 //
 // A storage is large while the rows that a tick writes take more than raw.LargeRow bytes on
-// average. The rows of other storages are encoded once, and none of them is kept.
+// average. The rows of other storages are encoded once and not kept in varyingRows.
 type varyingRows struct {
 	storages map[raw.Storage]*varyingStorage
 	newest   uint64 // The record that was encoded last.
@@ -30,7 +30,7 @@ type varyingRow struct {
 	encoded []byte
 }
 
-// maxVarying bounds how many bytes are kept. Further rows are written in full.
+// maxVarying bounds the bytes that varyingRows keeps. Further rows are written in full.
 const maxVarying = 64 << 20
 
 // begin prepares v for record seq, which continues parent. Rows that were journaled after parent
@@ -63,7 +63,8 @@ func (v *varyingRows) forget(st raw.Storage) {
 	}
 }
 
-// saw updates whether st is large: the rows of st that a tick wrote take size bytes.
+// saw updates whether st is large, from the number and the size in bytes of the rows that a tick
+// wrote.
 func (v *varyingRows) saw(st raw.Storage, rows, size int) {
 	if size <= raw.LargeRow*rows {
 		v.forget(st)
@@ -80,8 +81,8 @@ func (v *varyingRows) saw(st raw.Storage, rows, size int) {
 // isLarge reports whether st is large.
 func (v *varyingRows) isLarge(st raw.Storage) bool { return v.storages[st] != nil }
 
-// find adds the edited rows of c to edited, and keeps all rows that were written. The storage of c
-// is large.
+// find adds the edited rows of c to edited, and keeps the new bytes of all written rows. The
+// storage of c is large.
 func (v *varyingRows) find(c raw.StorageChange, edited *format.EditedRows) {
 	s := v.storages[c.Storage]
 	size, isGiven := 0, among(c.Entities)
@@ -102,7 +103,7 @@ func (v *varyingRows) find(c raw.StorageChange, edited *format.EditedRows) {
 	v.saw(c.Storage, format.CountRows(c.Values), size)
 }
 
-// keep keeps the encoded row if it is large.
+// keep stores the encoded row in s if it is large. The next tick is compared with it.
 func (v *varyingRows) keep(s *varyingStorage, row int, encoded []byte) {
 	was := s.rows[row].encoded
 	v.size -= len(was)

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// watchPeriod is how often a store looks for its snapshots while ticks are synced.
+// watchPeriod is how often a store looks for its snapshot files while ticks are synced.
 const watchPeriod = time.Second
 
 // A watch detects that snapshot files of an open store were removed or truncated. The state is then
@@ -36,7 +36,7 @@ func (w *watch) expect(sizes map[uint32]int64) {
 	}
 }
 
-// lookSometimes looks unless the watch has looked within the last second.
+// lookSometimes reads the directory unless the watch has read it within the last second.
 func (w *watch) lookSometimes(files disk.FS) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,7 +45,7 @@ func (w *watch) lookSometimes(files disk.FS) {
 	}
 }
 
-// look returns the numbers of the files that are missing and not replaced.
+// look reads the directory. It returns the numbers of the files that are missing and not replaced.
 func (w *watch) look(files disk.FS) []uint32 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,8 +60,8 @@ func (w *watch) missing() []uint32 {
 	return slices.Clone(w.lost)
 }
 
-// read compares the directory with what is expected. If the directory cannot be read, the next
-// call tries again. The lock is held.
+// read compares the directory with the expected files. If the directory cannot be read, the next
+// call tries again. The caller holds the lock.
 func (w *watch) read(files disk.FS) {
 	if len(w.expected) == 0 {
 		return
@@ -88,7 +88,7 @@ func (w *watch) read(files disk.FS) {
 	slices.Sort(w.lost)
 }
 
-// replaced records that a new snapshot needs none of these files.
+// replaced records that a new snapshot replaces the lost files with these numbers.
 func (w *watch) replaced(numbers []uint32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A wholeStorage is a storage that a tick must write in full, even if it did not change. That is so
-// if the parent's state lacks the storage or has another version of it:
+// A wholeStorage is a storage that a tick may have to write in full, even if it did not change.
+// That is so if the parent's state lacks the storage or has another version of it:
 //
 //   - A NoRewind storage after a rewind. The parent's state has older values of the storage than
 //     the world, which did not rewind them.
@@ -17,7 +17,7 @@ import (
 //     the changes.
 type wholeStorage struct {
 	raw.Storage
-	// The record that wrote it in full: the first one for a resource, else the last one.
+	// The record that wrote the storage in full: the first one for a resource, else the last one.
 	seq uint64
 }
 
@@ -27,14 +27,14 @@ const neverGiven = math.MaxUint64
 // pending reports whether a tick that continues record parent must write w in full.
 func (w *wholeStorage) pending(parent uint64) bool { return w.seq > parent }
 
-// written records that record seq, which continues parent, has w in full.
+// written records that record seq, which continues parent, contains w in full.
 func (w *wholeStorage) written(seq, parent uint64) {
 	if w.pending(parent) || !w.Rewinds() {
 		w.seq = seq
 	}
 }
 
-// change returns a change that holds all rows of w.
+// change returns a change that holds all rows of w. before is the number of rows before the change.
 func (w *wholeStorage) change(before int) raw.StorageChange {
 	c := raw.StorageChange{Storage: w.Storage, Before: before}
 	if n := w.Rows(); n > 0 {

@@ -14,12 +14,12 @@ var ErrOutside = errors.New("it is outside of the part; MergeOptions.Outside say
 // An Outside is a reference out of a part. Its entities are named by their IDs in the original
 // world.
 type Outside struct {
-	From      ecs.Entity // The entity of the part that refers; 0: a resource does.
+	From      ecs.Entity // The entity of the part that has the reference; 0: a resource has it.
 	Component string     // The component or resource with the reference.
-	Field     string     // The place in it, as in ecs.Reference.
-	To        ecs.Entity // The entity that is referred to.
+	Field     string     // The field that has the reference, as in ecs.Reference.
+	To        ecs.Entity // The entity outside the part.
 	Alive     bool       // The entity was alive when the part was taken.
-	Name      string     // The result of Options.Name for it.
+	Name      string     // The result of Options.Name for To.
 }
 
 // String returns o as text for people.
@@ -38,8 +38,8 @@ func (o Outside) String() string {
 	return text
 }
 
-// Keep keeps the reference if that entity is alive in the target world, and clears it otherwise.
-// Use it for a part that comes back to its original world. In another world the same ID belongs to
+// Keep keeps the reference if its entity is alive in the target world, and clears it otherwise. Use
+// Keep for a part that returns to its original world. In another world the same ID belongs to
 // another entity.
 func (o Outside) Keep() (ecs.Entity, error) { return o.To, nil }
 
@@ -58,9 +58,9 @@ func (o Outside) Refuse() (ecs.Entity, error) {
 // MergeOptions configure [Part.Merge].
 type MergeOptions struct {
 	// Outside handles a reference out of the part: [Outside.Keep], [Outside.Clear],
-	// [Outside.Refuse], or a function of the program. The function may look for an entity of that
-	// name, or distinguish components and fields. It is called once for each combination of
-	// component, place and entity, and must not change the world. If the returned entity is not
+	// [Outside.Refuse], or a function of the program. The function may look for an entity by
+	// Outside.Name, or distinguish components and fields. It is called once for each combination of
+	// component, field and entity, and must not change the world. If the returned entity is not
 	// alive, the reference becomes the zero entity. A map entry whose key would be the zero entity
 	// is left out.
 	//
@@ -75,15 +75,15 @@ type MergeOptions struct {
 	// part lacks is an error. Default: none.
 	Resources []string
 
-	// Times is how many copies of the entities are created. Each copy has references among its own
-	// entities. Default 0: one copy.
+	// Times is how many copies of the entities are created. The references of a copy stay within
+	// the copy. Default 0: one copy.
 	Times int
 }
 
 // A Merged describes the result of a merge.
 type Merged struct {
-	// Entities are the new entities, in the order of [Part.Entities]. Those of the second copy
-	// follow the first, and so on.
+	// Entities are the new entities, in the order of [Part.Entities]. The entities of the second
+	// copy follow those of the first, and so on.
 	Entities []ecs.Entity
 
 	// Cleared are the references out of the part that became the zero entity.
@@ -108,10 +108,10 @@ func (m *Merged) Of(e ecs.Entity) (ecs.Entity, bool) {
 	return now, ok
 }
 
-// Merge adds to w new entities with the components of those of p. It changes nothing else in w.
-// References inside the part name the new entities; MergeOptions handle other references. The
-// entities are created as by a program: hooks, groups, indexes, relations and a store see them. The
-// world's tick stays.
+// Merge creates in w a new entity for each entity of p, with the same components. It changes
+// nothing else in w. References inside the part name the new entities; MergeOptions handle other
+// references. The program's hooks, groups, indexes and relations and a store observe the new
+// entities as usual. The world's tick stays.
 //
 // Merge costs O(part), independent of the size of w. It checks and prepares everything before it
 // writes, so after an error w is as it was. An error names the component or resource. An error
@@ -135,7 +135,7 @@ func (p *Part) Merge(w *ecs.World, o MergeOptions) (*Merged, error) {
 		Outside:     m.resolve,
 	})
 	switch {
-	case m.refused != nil: // This error has the IDs that the program knows.
+	case m.refused != nil: // This error has the IDs of the original world.
 		return nil, m.refused
 	case err != nil:
 		return nil, fmt.Errorf("part: %w", err)

@@ -32,14 +32,15 @@ func originOf(e ecs.Entity) origin { return origin{e.Index(), e.Generation()} }
 
 func (o origin) entity() ecs.Entity { return ecs.NewEntity(o.Index, o.Generation) }
 
-// An outside identifies the entity outside the part that an entity of the part's world stands for.
+// An outside is the component of a stand-in entity. It identifies the entity outside the part that
+// the stand-in represents.
 type outside struct {
 	Index, Generation uint32
 	Alive             bool
 	Name              string
 }
 
-// The names of the two components, which programs cannot use.
+// Names of the components origin and outside, which programs cannot use.
 const (
 	originName  = "part.origin"
 	outsideName = "part.outside"
@@ -49,7 +50,8 @@ func reserved(s ecs.AnyStorage) bool { return s.Name() == originName || s.Name()
 
 // Options configure [Of].
 type Options struct {
-	// Keep reports which components are taken. Default nil: all that belong in saves.
+	// Keep reports whether a component belongs in the part. Default nil: all components that saves
+	// have.
 	Keep func(ecs.AnyStorage) bool
 
 	// Resources names the resources to include. Default: none.
@@ -62,9 +64,9 @@ type Options struct {
 
 // Of copies entities of w into a part, in the given order: their components except NoPersist ones,
 // and their references to other entities. w does not change, and the part shares nothing with it.
-// An entity that is named twice occurs once.
+// An entity that is listed twice occurs once.
 //
-// It costs O(entities taken) and O(components that w has registered), independent of the size of w.
+// Of costs O(entities taken) and O(components that w has registered), independent of the size of w.
 //
 // An error names the entity, component or resource. Reasons are a dead entity, and a resource that
 // does not exist or is not saved. Another reason is a type in which not all references can be
@@ -118,21 +120,21 @@ func distinct(entities []ecs.Entity) []ecs.Entity {
 }
 
 // outsiders are the entities outside a part that the part refers to. Each has a stand-in entity,
-// behind those of the part.
+// which follows the entities of the part.
 type outsiders struct {
-	first int // The index of the first.
+	first int // Index of the first stand-in.
 	list  []ecs.Entity
 	known map[ecs.Entity]ecs.Entity
 }
 
-// standIn returns the entity that stands for the one that r refers to.
+// standIn returns the stand-in for the entity that r refers to.
 func (o *outsiders) standIn(r ecs.Reference) (ecs.Entity, error) {
 	e, ok := o.known[r.To]
 	if !ok {
 		if o.known == nil {
 			o.known = map[ecs.Entity]ecs.Entity{}
 		}
-		// The ID that an empty world would assign.
+		// The ID that the part's world will assign to the stand-in.
 		e = ecs.NewEntity(uint32(o.first+len(o.list)), 1)
 		o.known[r.To] = e
 		o.list = append(o.list, r.To)
@@ -148,7 +150,7 @@ func newPart(w *ecs.World, keep func(ecs.AnyStorage) bool) (*Part, error) {
 		}
 	}
 	p := &Part{world: w.Blank(func(s ecs.AnyStorage) bool { return !reserved(s) && keep(s) })}
-	// These names are never converted: a save that is not a part lacks both components.
+	// A save that is not a part lacks both components, so former names must not match others.
 	var errs [2]error
 	p.origins, errs[0] = ecs.Register(p.world, ecs.Component[origin]{Name: originName, FormerNames: []string{}})
 	p.outside, errs[1] = ecs.Register(p.world, ecs.Component[outside]{Name: outsideName, FormerNames: []string{}})
@@ -218,7 +220,7 @@ func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) (*Part, error) {
 	return load("stream", w, func(into *ecs.World) error { return persist.LoadFrom(ctx, in, into) })
 }
 
-// load returns the part that fill writes to a world.
+// load returns a part that holds the world that fill loads. file names its source in errors.
 func load(file string, w *ecs.World, fill func(*ecs.World) error) (*Part, error) {
 	p, err := newPart(w, func(s ecs.AnyStorage) bool { return !s.Raw().Unknown() })
 	if err == nil {
