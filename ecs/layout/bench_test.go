@@ -6,10 +6,11 @@ import (
 	"testing"
 )
 
-// benchRows is the number of rows, enough to exceed the nearest caches.
+// benchRows is the number of rows. They need more memory than the first- and second-level caches
+// have.
 const benchRows = 10_000
 
-// gappy has padding between its fields, so rows are moved field by field.
+// gappy has padding between its fields, so rows are copied field by field.
 type gappy struct {
 	Kind  uint8
 	HP    int64
@@ -37,7 +38,7 @@ func BenchmarkCodec(b *testing.B) {
 	})
 }
 
-// benchmarkCodec measures both directions for rows of type T.
+// benchmarkCodec measures encoding and decoding of rows of type T.
 func benchmarkCodec[T any](b *testing.B) {
 	c := newCodec(b, reflect.TypeFor[T]())
 	rows := rowsOf(rand.New(rand.NewPCG(1, 1)), c.gotype, benchRows).Interface().([]T)

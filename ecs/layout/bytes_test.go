@@ -16,7 +16,7 @@ func encode[T any](t require.TestingT, row T) []byte {
 	return Append(newCodec(t, reflect.TypeFor[T]()), nil, []T{row})
 }
 
-// These bytes are in files and digests: they must never change.
+// These bytes are in files and digests, so they must never change.
 func TestRowBytes(t *testing.T) {
 	type inner struct {
 		b bool
@@ -216,7 +216,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzType reads rows of any type without Go types.
+// FuzzType parses fuzzed descriptions and reads rows of these types without Go types.
 func FuzzType(f *testing.F) {
 	for _, rt := range sampleTypes() {
 		c := newCodec(f, rt)

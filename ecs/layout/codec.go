@@ -13,14 +13,14 @@ import (
 type Codec struct {
 	gotype reflect.Type
 	typ    *Type
-	// Width of a packed row, or varies.
+	// The width of a packed row, or varies.
 	width int
 
-	// For fixed types: the moves in each direction, and whether a single copy suffices.
+	// For types of fixed width: the moves in each direction, and whether a single copy suffices.
 	pack, unpack           []move
 	plainPack, plainUnpack bool
 
-	// For other types.
+	// For types of variable width.
 	variable coder
 }
 
@@ -45,13 +45,13 @@ func NewCodec(t reflect.Type) (*Codec, error) {
 // Type returns the description of the rows. The caller must not change it.
 func (c *Codec) Type() *Type { return c.typ }
 
-// Plain reports whether the packed form of a row equals its Go memory. Then encoding is a single
+// Plain reports whether the packed form of a row equals its Go memory. If so, encoding is a single
 // copy. Decoding still checks bools.
 func (c *Codec) Plain() bool { return c.plainPack }
 
 // Append appends the encodings of rows to dst, one after the other. For fixed types it only
-// allocates space in dst. For a Plain codec it is a single copy. Append panics if c is not a codec
-// for T. It also panics on strings, slices and maps above 4 GiB or 4 Gi elements.
+// allocates space in dst. For a Plain codec it is a single copy. It panics if c is not a codec
+// for T, or if a string, slice or map has more than 4 GiB or 4 Gi elements.
 func Append[T any](c *Codec, dst []byte, rows []T) []byte {
 	c.mustBeFor(reflect.TypeFor[T]())
 	return c.append(dst, base(rows), len(rows))
@@ -69,7 +69,8 @@ func View[T any](c *Codec, rows []T) (encoded []byte, ok bool) {
 
 // Adopt returns the n rows that src encodes, without a copy. The rows use the memory of src, so the
 // caller must not use src again. ok is false if the codec is not [Codec.Plain], or src is not
-// aligned for T. ok is also false if src is not n valid rows: [Decode] returns the reason.
+// aligned for T. ok is also false if src does not consist of n valid rows: [Decode] returns the
+// reason.
 func Adopt[T any](c *Codec, src []byte, n int) (rows []T, ok bool) {
 	c.mustBeFor(reflect.TypeFor[T]())
 	if !c.plainPack || c.width == 0 || fixedLength(src, n, c.width) != nil || !aligned[T](src) {
@@ -82,8 +83,8 @@ func Adopt[T any](c *Codec, src []byte, n int) (rows []T, ok bool) {
 }
 
 // Decode decodes src, which [Append] encoded, into rows. src must hold exactly len(rows) rows. The
-// error is a [*DataError] that names the row and field; some rows are then already decoded. The
-// rows share no memory with src.
+// error is a [*DataError] that names the row and field. After an error, some rows may already be
+// decoded. The rows share no memory with src.
 //
 // On platforms with an int of 32 bits, an int that does not fit is an error that wraps
 // [ErrIntSize]. Apart from that, Decode accepts what [Type.Check] accepts.
@@ -155,14 +156,13 @@ func (c *Codec) decodeVariable(src []byte, mem ptr, n int) *DataError {
 	return r.end()
 }
 
-// block returns the span of up to blockRows rows from first on. n is the total number of rows.
+// block returns a span of up to blockRows rows from row first on. n is the total number of rows.
 func (c *Codec) block(pack []byte, mem ptr, first, n int) span {
 	size := int(c.gotype.Size())
 	return span{at(mem, first*size), size, pack[first*c.width:], c.width, min(blockRows, n-first)}
 }
 
-// unpackError returns the error for a block of rows that starts at first and contains an invalid
-// row.
+// unpackError returns the error for the first invalid row of a block that starts at row first.
 func (c *Codec) unpackError(src []byte, first, row, rows int) *DataError {
 	if err := c.typ.firstBad(src, first, rows, c.width); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (c *Codec) unpackError(src []byte, first, row, rows int) *DataError {
 }
 
 // firstNarrow returns an error for the first integer of a packed row that does not fit into an int
-// of intBits bits. It returns nil if all fit.
+// of intBits bits. It returns nil if all integers fit.
 func firstNarrow(t reflect.Type, row []byte, intBits int) *DataError {
 	x := func() uint64 { return binary.LittleEndian.Uint64(row) }
 	switch t.Kind() {

@@ -8,20 +8,20 @@ import (
 )
 
 // Constants are stored as numbers. The description also holds the names that the type's String
-// method returns. So a program can detect that a stored number has another meaning now:
+// method returns. So a program can detect that the meaning of a stored number has changed:
 //
 //	Colour{Red Green Blue}    0 is Red, 1 is Green, 2 is Blue
 //	Month{_ January February} 0 has no name
 //
-// The constants are part of the type name in the description. A time.Duration is described by its
-// name with the package, which no other type has.
+// In the description, the constants are part of the type name. A time.Duration is described by its
+// name with the package. No other type has a package in its name.
 
-// namedNumbers is the number of values, from 0 on, for which String is called.
+// namedNumbers is the number of values, starting at 0, for which String is called.
 const namedNumbers = 64
 
 // constantsOf returns the names that the String method of t, an integer type, returns for the
-// numbers from 0 on. A name is "" if it is not an identifier or belongs to several numbers. The
-// result is nil if there are no names.
+// numbers 0, 1, 2 and so on. A name is "" if it is not an identifier or belongs to several numbers.
+// The result is nil if no number has a name.
 func constantsOf(t reflect.Type) (names []string) {
 	if !t.Implements(reflect.TypeFor[fmt.Stringer]()) {
 		return nil
@@ -56,7 +56,7 @@ func nameOfNumber(t reflect.Type, i int) (name string) {
 	return v.Interface().(fmt.Stringer).String()
 }
 
-// trimmed returns names without empty names at the end. It returns nil if nothing is left.
+// trimmed returns names without empty names at the end, or nil if all names are empty.
 func trimmed(names []string) []string {
 	for len(names) > 0 && names[len(names)-1] == "" {
 		names = names[:len(names)-1]
@@ -67,8 +67,8 @@ func trimmed(names []string) []string {
 	return names
 }
 
-// setFullName is the inverse of fullName. If the part in braces is not a valid list of constants,
-// it stays part of the name.
+// setFullName is the inverse of fullName. If the text in braces is not a valid list of constants,
+// it stays in the name.
 func (t *Type) setFullName(name string) {
 	t.Name = name
 	open := strings.LastIndexByte(name, '{')
@@ -88,8 +88,8 @@ func (t *Type) setFullName(name string) {
 	}
 }
 
-// moved lists the constants whose number differs between from and to, as text. It returns "" if
-// there are none.
+// moved lists the constants whose number differs between from and to, as text. It returns "" if no
+// number differs.
 func moved(from, to []string) string {
 	const most = 3
 	var all []string

@@ -21,7 +21,7 @@ type (
 	endless  uint32
 	silent   uint8
 	pointed  uint8
-	Duration int64 // In ticks. It differs from time.Duration.
+	Duration int64 // In ticks, unlike time.Duration.
 )
 
 func numbered[T ~uint8 | ~int8 | ~int16 | ~uint16 | ~int64](i T, names ...string) string {
@@ -36,7 +36,7 @@ func (s sorted) String() string  { return numbered(s, "Spades", "Clubs", "Diamon
 func (w wideOne) String() string { return numbered(w, "", "Clubs", "Diamonds") }
 func (f flag) String() string    { return map[flag]string{1: "A", 2: "B", 3: "A|B", 4: "C"}[f] }
 
-// String panics for larger numbers.
+// String panics for numbers above 1.
 func (p partial) String() string  { return []string{"None", "Some"}[p] }
 func (v vague) String() string    { return numbered(v, "Known", "Unknown", "Other", "Unknown") }
 func (e endless) String() string  { return fmt.Sprintf("Number%d%s", e, strings.Repeat("x", 30)) }
@@ -124,7 +124,7 @@ func typeOf(t *testing.T, v any) *Type {
 	return typ
 }
 
-// String prints names. JSON has the numbers, so that rows can be restored from it.
+// String prints names. JSON has numbers, so that AppendRow can parse them.
 func TestValueString_Constants(t *testing.T) {
 	type record struct {
 		Suit, Beyond suit

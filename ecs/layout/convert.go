@@ -26,16 +26,17 @@ func (e *ConversionError) Error() string {
 func (e *ConversionError) Unwrap() error { return ErrConversion }
 
 // A Conversion converts rows of one layout to rows of another. It is compiled once and then used
-// for any number of rows. It is immutable and safe for concurrent use. [NewConversion] returns one.
+// for any number of rows. It is immutable and safe for concurrent use. [NewConversion] returns a
+// Conversion.
 type Conversion struct {
 	from, to  *Type
 	fromWidth int
 	toWidth   int
 	same      bool
 	changes   []Change
-	// For rows of fixed width.
+	// The conversion of rows of fixed width.
 	shifts []shift
-	// For other rows.
+	// The conversion of rows of variable width.
 	converting converter
 }
 
@@ -76,12 +77,12 @@ func NewConversion(stored, current *Type) (*Conversion, error) {
 	return c, nil
 }
 
-// Same reports whether the two layouts are equal, so that rows need no conversion. Even then
-// Changes has an entry for each integer whose constants have other numbers now.
+// Same reports whether the two layouts are equal, so that rows need no conversion. Even if Same
+// returns true, Changes has an entry for each integer whose constants have other numbers now.
 func (c *Conversion) Same() bool { return c.same }
 
-// Changes returns the differences, in the order of the program's fields. Dropped fields follow
-// those of their struct. Changes returns nil if there are none.
+// Changes returns the differences, in the order of the program's fields. Within a struct, dropped
+// fields come last. Changes returns nil if the layouts do not differ.
 func (c *Conversion) Changes() []Change { return c.changes }
 
 // Append converts src, which must be n rows, and appends the result to dst. The error is a
@@ -102,7 +103,7 @@ func (c *Conversion) Append(dst, src []byte, n int) ([]byte, error) {
 	return out, nil
 }
 
-// append is Append with the concrete error.
+// append implements Append and returns the error by its concrete type.
 func (c *Conversion) append(dst, src []byte, n int) ([]byte, *DataError) {
 	if c.fromWidth != varies {
 		if err := fixedLength(src, n, c.fromWidth); err != nil {

@@ -41,7 +41,7 @@ func typeFrom(src *[]byte, depth int, key bool) *Type {
 	return t
 }
 
-// shorter returns t with shorter arrays, also for rows of variable size.
+// shorter returns t with shorter arrays, including arrays in rows of variable size.
 func shorter(r *rand.Rand, t *Type) *Type {
 	u := *t
 	u.Fields = nil
@@ -57,7 +57,7 @@ func shorter(r *rand.Rand, t *Type) *Type {
 	return &u
 }
 
-// wider returns t with changes that lose no values.
+// wider returns t with random changes that lose no values.
 func wider(r *rand.Rand, t *Type, key bool) *Type {
 	u := &Type{Kind: t.Kind, Len: t.Len}
 	for _, f := range t.Fields {
@@ -89,7 +89,7 @@ func wider(r *rand.Rand, t *Type, key bool) *Type {
 	return u
 }
 
-// sample appends a random row of t, encoded independently of the package.
+// sample appends a random row of t. It encodes the row without code of the package.
 func sample(r *rand.Rand, dst []byte, t *Type, packed bool) []byte {
 	n := r.IntN(3)
 	write := conversion{toPacked: packed}
@@ -158,8 +158,8 @@ func sample(r *rand.Rand, dst []byte, t *Type, packed bool) []byte {
 	return write.write(dst, t.Kind, bits, im)
 }
 
-// sameValue returns how old, a stored value, differs from its converted form. It is a direct
-// implementation of the table of NewConversion.
+// sameValue returns an error if now is not the converted form of the stored value old. It
+// implements the table in the comment of NewConversion directly.
 func sameValue(old, now Value, path string) error {
 	wrong := fmt.Errorf("%s: %v became %v", path, old, now)
 	number := func(v Value) float64 {
@@ -213,7 +213,7 @@ func sameValue(old, now Value, path string) error {
 		return nil
 	case old.Kind() == Map:
 		found := 0
-		for i := range old.Len() { // The order may differ.
+		for i := range old.Len() { // The conversion can change the order of the entries.
 			for j := range now.Len() {
 				if sameValue(old.Key(i), now.Key(j), path) == nil {
 					found++
@@ -233,7 +233,8 @@ func sameValue(old, now Value, path string) error {
 		}
 	}
 	for i := range old.Len() {
-		if old.Kind() == Array && i == now.Len() { // The remaining elements are dropped.
+		// The remaining elements of the old array are dropped.
+		if old.Kind() == Array && i == now.Len() {
 			return nil
 		}
 		if err := sameValue(old.Index(i), now.Index(i), path+"[]"); err != nil {
@@ -243,7 +244,8 @@ func sameValue(old, now Value, path string) error {
 	return nil
 }
 
-// checkConversion converts rows of from to to and compares values.
+// checkConversion converts rows of layout from to layout to and compares the values. If must is
+// set, the conversion must succeed.
 func checkConversion(t *testing.T, r *rand.Rand, from, to *Type, must bool) {
 	c, err := NewConversion(from, to)
 	if err != nil {
@@ -252,13 +254,13 @@ func checkConversion(t *testing.T, r *rand.Rand, from, to *Type, must bool) {
 		require.False(t, from.Equal(to))
 		return
 	}
-	const n = 70 // More than a block.
+	const n = 70 // More rows than one block has.
 	var src []byte
 	for range n {
 		src = sample(r, src, from, from.Fixed())
 	}
 	require.NoError(t, from.Check(src, n))
-	// Append must not depend on zeroed memory in dst.
+	// The spare capacity of dst holds other bytes, so Append must overwrite them all.
 	dirty := bytes.Repeat([]byte{0xff}, 1<<14)
 	out, err := c.Append(append(dirty[:0], "before"...), src, n)
 	require.NoError(t, err, "%v to %v", from, to)
@@ -281,7 +283,7 @@ func checkConversion(t *testing.T, r *rand.Rand, from, to *Type, must bool) {
 	}
 	back, err := NewConversion(to, from)
 	if err != nil {
-		return // Something became wider.
+		return // The change made a number wider.
 	}
 	require.NotNil(t, back)
 }

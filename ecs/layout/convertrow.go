@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// A converter reads a value in one layout and appends it in another.
+// A converter reads a value in the stored layout and appends it to dst in the new layout.
 type converter func(r *reader, dst []byte) ([]byte, *DataError)
 
-// A conversion compiles converters for two row forms. Each of the two is either packed or one
-// msgpack value.
+// A conversion compiles converters between two row forms. Each form is either packed or one msgpack
+// value.
 type conversion struct{ fromPacked, toPacked bool }
 
 func (c conversion) compile(pair *match) converter {
@@ -32,7 +32,7 @@ func (c conversion) compile(pair *match) converter {
 		return c.array(pair)
 	case Slice:
 		return nilOr(convertSlice(c.compile(pair.elem)))
-	// Only for a conversion to a slice. Otherwise bytes are equal in both layouts.
+	// This case is always a conversion to a slice. If both layouts had Bytes, they would be equal.
 	case Bytes:
 		return nilOr(convertBytes(to.Elem.Kind))
 	case Map:
@@ -59,7 +59,7 @@ func nilOr(full converter) converter {
 	}
 }
 
-// widenPart is widen for numbers and for the parts of complex numbers.
+// widenPart is like widen, but also widens the parts of complex numbers.
 func widenPart(x uint64, from, to Kind) uint64 {
 	if from == Complex64 && to == Complex128 {
 		return widenFloat(uint32(x))
@@ -67,7 +67,7 @@ func widenPart(x uint64, from, to Kind) uint64 {
 	return widen(x, from, to)
 }
 
-// read reads a number or bool as bits. For a complex number, im is the imaginary part.
+// read reads a number or bool and returns its bits. For a complex number, im is the imaginary part.
 func (c conversion) read(r *reader, t *Type) (re, im uint64, err *DataError) {
 	if !c.fromPacked {
 		return r.scalar(t.Kind)
@@ -128,12 +128,12 @@ func (c conversion) zero(dst []byte, t *Type) []byte {
 	return t.appendZero(dst)
 }
 
-// A fieldStep describes the conversion of a stored field, or of an added one.
+// A fieldStep describes the conversion of a stored field, or the zero value of an added field.
 type fieldStep struct {
 	// The name of the stored field, or "" for an added field.
 	name string
 	read converter
-	// Written before the value.
+	// Bytes to write before the value.
 	key []byte
 	// The index of the new field, or -1 if the field is dropped.
 	target int
@@ -143,8 +143,8 @@ type fieldStep struct {
 	dropped *Type
 }
 
-// structure returns the converter of structs. It converts the fields in stored order. If the new
-// order differs, it sorts the converted fields afterwards.
+// structure returns the converter of structs. It converts the fields in stored order. If the order
+// in the new struct differs, it sorts the converted fields afterwards.
 func (c conversion) structure(pair *match) converter {
 	steps, sorted := c.steps(pair)
 	stored, n := len(pair.from.Fields), len(pair.to.Fields)
@@ -172,15 +172,15 @@ func (c conversion) structure(pair *match) converter {
 	}
 }
 
-// steps returns the steps for the fields of a struct. sorted reports whether they are in the order
-// of the new fields.
+// steps returns the steps for the fields of a struct. sorted reports whether the steps are in the
+// order of the new fields.
 func (c conversion) steps(pair *match) (steps []fieldStep, sorted bool) {
 	kept := pair.kept()
 	stored := make([]bool, len(pair.to.Fields))
 	for _, k := range kept {
 		stored[k] = true
 	}
-	// Added fields below next already have a step.
+	// Added fields with an index below next already have a step.
 	next := 0
 	addUpTo := func(end int) {
 		for ; next < end; next++ {
@@ -246,10 +246,11 @@ func (c conversion) skip(r *reader, t *Type) *DataError {
 	return nil
 }
 
-// A piece is a part of the output that belongs at another position.
+// A piece is the range [lo, hi) of the output. It holds the new field with the index order.
 type piece struct{ order, lo, hi int }
 
-// rearranged sorts the pieces of dst[start:]. It returns dst unchanged if there are none.
+// rearranged sorts the pieces of dst[start:] by their order. It returns dst unchanged if pieces is
+// empty.
 func rearranged(dst []byte, start int, pieces []piece) []byte {
 	if len(pieces) == 0 {
 		return dst
@@ -295,7 +296,8 @@ func (c conversion) array(pair *match) converter {
 	}
 }
 
-// convertElements converts n elements. The reader has reserved the given number of bytes for each.
+// convertElements converts n elements. The reader has already reserved the given number of bytes
+// for each element.
 func convertElements(r *reader, dst []byte, elem converter, n, reserved int) (_ []byte, err *DataError) {
 	for i := range n {
 		r.element(reserved)

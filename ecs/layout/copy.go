@@ -6,13 +6,13 @@ import (
 )
 
 // DeepCopy returns a function that copies a value of type T with all slices, maps and pointers in
-// it. It returns nil if copies of T share no mutable memory. Slices of one value that share memory
-// become separate. Nil stays nil, and empty stays empty. Strings and time.Time values are immutable
-// and stay shared.
+// it. It returns nil if copies of T share no mutable memory. If several slices of a value share
+// memory, their copies do not. Nil stays nil, and empty stays empty. Strings and time.Time values
+// are immutable and stay shared.
 //
-// The error is a [*TypeError] that names the first field that cannot be copied. That is an
-// interface, func or channel, or a pointer in the key of a map. It is also a type that contains
-// itself, because its values could be cyclic.
+// The error is a [*TypeError] that names the first field that cannot be copied. Such a field is an
+// interface, func or channel, or a pointer in the key of a map. Types that contain themselves are
+// also errors, because their values could be cyclic.
 func DeepCopy[T any]() (copied func(T) T, err error) {
 	t := reflect.TypeFor[T]()
 	c := copiers{root: t, open: map[reflect.Type]bool{}, done: map[reflect.Type]separator{}}
@@ -29,19 +29,19 @@ func DeepCopy[T any]() (copied func(T) T, err error) {
 	}, nil
 }
 
-// A separator replaces the memory that the value at p shares with its original by copies. The
-// separator of a type that shares nothing is nil.
+// A separator works on a shallow copy of a value, at p. It copies the memory that the shallow copy
+// shares with the original. The separator of a type that shares no memory is nil.
 type separator func(p ptr)
 
-// copiers derives the separators of one Go type.
+// copiers creates the separators of one Go type and the types inside it.
 type copiers struct {
 	root reflect.Type
-	// Types that contain the type being visited.
+	// Types that contain the type that is visited now.
 	open map[reflect.Type]bool
 	done map[reflect.Type]separator
 }
 
-// of returns the separator of t at the given path.
+// of returns the separator of t. path is the path of t in the root type.
 func (c *copiers) of(t reflect.Type, path string) (separator, *TypeError) {
 	if t.Size() == 0 || neverChanges[t] {
 		return nil, nil
@@ -120,7 +120,7 @@ func (c *copiers) ofStruct(t reflect.Type, path string) (separator, *TypeError) 
 	}, nil
 }
 
-// repeatedly returns the separator of n consecutive values.
+// repeatedly returns the separator of n consecutive values with this separator.
 func repeatedly(elem separator, n int, size uintptr) separator {
 	if elem == nil {
 		return nil

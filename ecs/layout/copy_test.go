@@ -139,7 +139,7 @@ func TestCopyFault_NamesField(t *testing.T) {
 	}
 }
 
-// CopyFault ends on cyclic values, and skips values that it cannot inspect.
+// CopyFault terminates on cyclic values, and skips values that it cannot inspect.
 func TestCopyFault_Cycles(t *testing.T) {
 	type ring struct {
 		Next *ring

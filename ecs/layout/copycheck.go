@@ -6,9 +6,9 @@ import (
 	"reflect"
 )
 
-// CopyFault checks copied as a deep copy of v. It returns a text that names the first field that
-// differs or shares memory with v, or "". It ignores the contents of interfaces, funcs and
-// channels.
+// CopyFault checks that copied is a deep copy of v. It returns a text that names the first field
+// that differs or shares memory with v. The text is "" if there is no such field. CopyFault ignores
+// the contents of interfaces, funcs and channels.
 func CopyFault[T any](v, copied T) string {
 	t := reflect.TypeFor[T]()
 	c := copyCheck{seen: map[ptr]bool{}}
@@ -16,7 +16,7 @@ func CopyFault[T any](v, copied T) string {
 }
 
 type copyCheck struct {
-	// Pointers and maps that were visited.
+	// Pointers and maps that were already visited.
 	seen map[ptr]bool
 }
 
@@ -98,7 +98,7 @@ func (c *copyCheck) entries(a, b reflect.Value, path string) string {
 	}
 	for entries := a.MapRange(); entries.Next(); {
 		key := entries.Key()
-		// A NaN cannot be looked up in b.
+		// A lookup of NaN in b would find nothing.
 		if !key.Equal(key) {
 			continue
 		}

@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// Append appends the canonical bytes of the description to dst: a msgpack array
-// that begins with kind and name.
+// Append appends the canonical encoding of the description to dst. It is a msgpack array that
+// begins with kind and name.
 //
 //	scalars, String, Bytes   [kind, name]
 //	Struct                   [kind, name, field, type, field, type, …]
@@ -50,8 +50,8 @@ func (t *Type) size() int {
 }
 
 // Parse reads an encoded description. It accepts exactly the bytes that [Type.Append] writes for a
-// valid description. Otherwise it returns a [*DataError], which wraps [ErrNewer] if only a kind is
-// unknown. Parse allocates a small multiple of len(src).
+// valid description. Otherwise it returns a [*DataError]. If an unknown kind is the only fault, the
+// error wraps [ErrNewer]. Parse allocates a small multiple of len(src).
 func Parse(src []byte) (*Type, error) {
 	if len(src) > maxDescription {
 		return nil, bad(fmt.Sprintf("description is larger than %d bytes", maxDescription))
@@ -71,7 +71,7 @@ func Parse(src []byte) (*Type, error) {
 	return t, nil
 }
 
-// typ reads a description, nested in depth-1 others.
+// typ reads a description that is nested in depth-1 other descriptions.
 func (r *reader) typ(depth int) (*Type, *DataError) {
 	if depth > maxDepth {
 		return nil, bad(fmt.Sprintf("nested more than %d deep", maxDepth))
@@ -93,7 +93,7 @@ func (r *reader) typ(depth int) (*Type, *DataError) {
 	return t, r.contents(t, depth)
 }
 
-// head reads the common start of every description into t.
+// head reads the kind and name, with which every description begins, into t.
 func (r *reader) head(t *Type) *DataError {
 	kind, err := r.unsigned(8, 8)
 	if err != nil {
@@ -114,7 +114,8 @@ func (r *reader) head(t *Type) *DataError {
 	return nil
 }
 
-// fields reads the rest of the struct t, which is encoded as n elements.
+// fields reads the fields of the struct t. n is the number of msgpack elements that encode t's
+// fields.
 func (r *reader) fields(t *Type, n, depth int) *DataError {
 	if n < 2 || n%2 != 0 {
 		return bad(fmt.Sprintf("struct described by %d elements", n))
@@ -136,7 +137,7 @@ func (r *reader) fields(t *Type, n, depth int) *DataError {
 	return nil
 }
 
-// contents reads the part after kind and name in the description of t, which is not a struct.
+// contents reads the elements after kind and name in the description of t, which is not a struct.
 func (r *reader) contents(t *Type, depth int) (err *DataError) {
 	if t.Kind < Array {
 		return nil
@@ -179,7 +180,7 @@ func (t *Type) AppendJSON(dst []byte) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	// Descriptions always encode.
+	// Encode never fails for a description.
 	_ = e.Encode(t.toJSON())
 	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }
@@ -195,8 +196,8 @@ func (t *Type) toJSON() *typeJSON {
 	return j
 }
 
-// ParseJSON reads the output of [Type.AppendJSON]. For other input, the error wraps [ErrInvalid],
-// or [ErrNewer] if only a kind is unknown.
+// ParseJSON reads the output of [Type.AppendJSON]. For other input, the error wraps [ErrInvalid].
+// If an unknown kind is the only fault, it wraps [ErrNewer].
 func ParseJSON(src []byte) (*Type, error) {
 	if len(src) > 16*maxDescription {
 		return nil, bad("description is too large")
@@ -221,7 +222,7 @@ func ParseJSON(src []byte) (*Type, error) {
 	return t, nil
 }
 
-// typ returns the description for j, nested in depth-1 others.
+// typ returns the description for j, which is nested in depth-1 other descriptions.
 func (j *typeJSON) typ(depth int) (*Type, *DataError) {
 	if j == nil {
 		return nil, nil

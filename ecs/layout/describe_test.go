@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// unhex returns the bytes for hexadecimal digits and spaces.
+// unhex decodes hexadecimal digits and skips spaces.
 func unhex(t testing.TB, digits string) []byte {
 	data, err := hex.DecodeString(string(bytes.ReplaceAll([]byte(digits), []byte(" "), nil)))
 	require.NoError(t, err)
 	return data
 }
 
-// These bytes are in files: they must stay readable.
+// These bytes are in files, so Parse must always be able to read them.
 func TestDescriptionBytes(t *testing.T) {
 	tests := []struct {
 		typ  *Type
@@ -93,7 +93,7 @@ func TestParse_DeepNesting(t *testing.T) {
 	require.Equal(t, nest(maxDepth), typ.Append(nil))
 	_, err = Parse(nest(maxDepth + 1))
 	require.ErrorContains(t, err, "nested more than 64 deep")
-	// The reader must check the depth before it follows the nesting.
+	// The reader must check the depth before it reads the nested descriptions.
 	src := nest(maxDescription / 4)
 	require.Less(t, allocated(func() { _, err = Parse(src) }), uint64(64<<10))
 	require.ErrorContains(t, err, "nested more than 64 deep")

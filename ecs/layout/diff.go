@@ -8,7 +8,7 @@ import (
 
 // Diff returns the first difference between stored and current as text, or "" if they are equal. An
 // example is "Position.Z: stored float64, program has none". Fields are compared by name, in stored
-// order. A difference in order alone is reported last.
+// order. Diff reports a different order of fields only if there is no other difference.
 func Diff(stored, current *Type) string {
 	path, text := diff(stored, current)
 	if text == "" {
@@ -20,7 +20,8 @@ func Diff(stored, current *Type) string {
 	return path + ": " + text
 }
 
-// diff returns the path and description of the first difference. Both are "" if there is none.
+// diff returns the path and description of the first difference. Both are "" if the types are
+// equal.
 func diff(stored, current *Type) (path, text string) {
 	if stored.Kind != current.Kind || stored.Len != current.Len {
 		return "", differs(stored, current)
@@ -40,7 +41,7 @@ func diff(stored, current *Type) (path, text string) {
 	return elemPart(stored.Kind) + path, text
 }
 
-// diffFields is diff for two structs.
+// diffFields implements diff for two structs.
 func diffFields(stored, current *Type) (path, text string) {
 	for _, f := range stored.Fields {
 		g := current.field(f.Name)

@@ -14,9 +14,9 @@ var (
 	// ErrInvalid reports bytes that this package does not write, or an invalid description.
 	ErrInvalid = errors.New("layout: invalid data")
 
-	// ErrIntSize reports an integer that does not fit into an int, uint or uintptr of this program,
-	// which has 32 bits. The data is valid: a program with 64 bits can read it. A field of type
-	// int64 or uint64 can hold it too.
+	// ErrIntSize reports an integer that does not fit into the 32-bit int, uint or uintptr of this
+	// program. The data is valid: a 64-bit program can read it. A field of type int64 or uint64 can
+	// hold the integer too.
 	ErrIntSize = errors.New("layout: integer does not fit into 32 bits")
 
 	// ErrNewer reports a description with a kind that this version of the package does not support.
@@ -39,8 +39,8 @@ func (e *TypeError) Unwrap() error { return ErrUnsupported }
 // A DataError describes an error in rows or in a description. It wraps [ErrInvalid], [ErrIntSize]
 // or [ErrNewer].
 type DataError struct {
-	Row int // Row with the error, or -1 if there was only one row.
-	// Field inside the row, like "Bag.Items[3]". "" means the whole row.
+	Row int // The row with the error, or -1 if only one row was checked.
+	// The field inside the row, like "Bag.Items[3]". "" means the whole row.
 	Path   string
 	Reason string // The fault, in lower case.
 	Err    error  // ErrInvalid, ErrIntSize or ErrNewer.
@@ -59,7 +59,7 @@ func (e *DataError) Error() string {
 
 func (e *DataError) Unwrap() error { return e.Err }
 
-// bad returns a DataError with a reason. Callers add row and path.
+// bad returns a DataError with a reason. Callers add the row and the path.
 func bad(reason string) *DataError {
 	return &DataError{Row: -1, Reason: reason, Err: ErrInvalid}
 }
@@ -69,7 +69,7 @@ func narrow(x any) *DataError {
 	return &DataError{Row: -1, Reason: fmt.Sprintf("%d; read it with a program of 64 bits, or declare the field with 64 bits", x), Err: ErrIntSize}
 }
 
-// in prepends a part to the path of e. A part starts with "." or "[".
+// in prepends a field or element to the path of e. part starts with "." or "[".
 func (e *DataError) in(part string) *DataError {
 	e.Path = part + e.Path
 	return e
@@ -87,13 +87,13 @@ func (e *DataError) row(i int) *DataError {
 	return e
 }
 
-// index returns the part of a path that leads to element i.
+// index returns the path of element i within its array or slice.
 func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
-// keyPart returns the part of a path that leads to the key of entry i of a map.
+// keyPart returns the path of the key of entry i within a map.
 func keyPart(i int) string { return "[key " + strconv.Itoa(i) + "]" }
 
-// valuePart returns the part of a path that leads to the value of entry i of a map.
+// valuePart returns the path of the value of entry i within a map.
 func valuePart(i int) string { return "[value " + strconv.Itoa(i) + "]" }
 
 // join prepends the name of a type, which may be empty, to a path.

@@ -26,10 +26,10 @@ func (t *Type) AppendRow(dst, src []byte) ([]byte, error) {
 	return r.row(t, dst, src, nil)
 }
 
-// AppendPatched appends row with the changes in src. src is JSON in the form of [Type.AppendRow],
-// but members may be missing, also in nested structs. Missing members keep their value from row, or
-// are zero if row is nil. Arrays, slices, maps and pointers in src replace the old value
-// completely, so members missing inside them are zero.
+// AppendPatched appends row with the changes in src to dst. src is JSON in the form of
+// [Type.AppendRow], but members of structs may be missing, at any depth. Missing members keep their
+// value from row, or are zero if row is nil. Arrays, slices, maps and pointers in src replace the
+// old value completely, so members missing inside them are zero.
 //
 // The errors are those of AppendRow, and an error for an invalid row.
 func (t *Type) AppendPatched(dst, row, src []byte) ([]byte, error) {
@@ -46,9 +46,9 @@ func (t *Type) AppendPatched(dst, row, src []byte) ([]byte, error) {
 // An exactReader converts JSON to rows.
 type exactReader struct {
 	d *json.Decoder
-	// The form of the rows: packed or msgpack.
+	// The form of the rows to write: packed or msgpack.
 	form  conversion
-	patch bool // Fields may be missing.
+	patch bool // Set if fields may be missing.
 }
 
 func (t *Type) exactReader(src []byte) *exactReader {
@@ -57,8 +57,8 @@ func (t *Type) exactReader(src []byte) *exactReader {
 	return &r
 }
 
-// row parses src, the input of r, and appends the row of t. Missing fields keep their value from
-// before.
+// row parses src, the input of r, and appends the row of t to dst. Missing fields keep their value
+// from the row before.
 func (r *exactReader) row(t *Type, dst, src, before []byte) ([]byte, error) {
 	start := len(dst)
 	if !utf8.Valid(src) {
@@ -86,7 +86,8 @@ func (r *exactReader) next() (json.Token, *DataError) {
 	return token, nil
 }
 
-// value appends a value of type t. before is the old value, or nil for the zero value.
+// value parses a value of type t and appends it. before is the old value, or nil for the zero
+// value.
 func (r *exactReader) value(t *Type, dst, before []byte) ([]byte, *DataError) {
 	token, err := r.next()
 	if err != nil {
@@ -98,7 +99,7 @@ func (r *exactReader) value(t *Type, dst, before []byte) ([]byte, *DataError) {
 	return r.rest(t, dst, token)
 }
 
-// rest implements value after the first token was read.
+// rest implements value after its first token was read.
 func (r *exactReader) rest(t *Type, dst []byte, token json.Token) ([]byte, *DataError) {
 	switch k := t.Kind; {
 	case k >= Bytes && k != Struct && k != Array && token == nil:
@@ -125,7 +126,7 @@ func (r *exactReader) rest(t *Type, dst []byte, token json.Token) ([]byte, *Data
 	return r.form.write(dst, t.Kind, bits, 0), err
 }
 
-// wants returns the error for an unexpected token.
+// wants returns the error for token if the parser expected what instead.
 func wants(what string, token json.Token) *DataError {
 	found := "null"
 	switch x := token.(type) {
@@ -178,7 +179,8 @@ func parseScalar(k Kind, token json.Token) (uint64, *DataError) {
 	return 0, wants(k.String(), token)
 }
 
-// isNumber reports whether s has the form of a number of kind k, without regard to its size.
+// isNumber reports whether s has the form of a number of kind k. It does not check whether the
+// number fits.
 func isNumber(k Kind, s string) bool {
 	if k == Float32 || k == Float64 {
 		return s != ""
@@ -187,7 +189,7 @@ func isNumber(k Kind, s string) bool {
 	return (k.signed() || k.unsigned()) && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// shortened returns s, shortened for an error text.
+// shortened returns s, cut to a limit for error texts.
 func shortened(s string) string {
 	if len(s) > 60 {
 		s = strings.ToValidUTF8(s[:60], "") + "…"
@@ -195,7 +197,7 @@ func shortened(s string) string {
 	return s
 }
 
-// parseEntity parses an entity: index, "v", generation.
+// parseEntity parses an entity: the index, "v", and the generation.
 func parseEntity(s string) (uint64, bool) {
 	index, generation, ok := strings.Cut(s, "v")
 	i, err1 := strconv.ParseUint(index, 10, 32)
@@ -203,8 +205,8 @@ func parseEntity(s string) (uint64, bool) {
 	return g<<32 | i, ok && err1 == nil && err2 == nil
 }
 
-// parseFloat returns the bits of a float. s is a JSON number, or the contents of a string if quoted
-// is set.
+// parseFloat returns the bits of a float of size bits. s is a JSON number, or the contents of a
+// string if quoted is set.
 func parseFloat(s string, quoted bool, size int) (uint64, bool) {
 	if digits, ok := strings.CutPrefix(s, "NaN:"); ok && quoted {
 		bits, err := strconv.ParseUint(digits, 16, size)
@@ -224,7 +226,7 @@ func parseFloat(s string, quoted bool, size int) (uint64, bool) {
 	return math.Float64bits(x), err == nil
 }
 
-// complex appends a complex number.
+// complex parses and appends a complex number that begins with token.
 func (r *exactReader) complex(k Kind, dst []byte, token json.Token) ([]byte, *DataError) {
 	part := map[Kind]Kind{Complex64: Float32, Complex128: Float64}[k]
 	if token != json.Delim('[') {
@@ -283,7 +285,7 @@ func decodeBase64(token json.Token) ([]byte, *DataError) {
 	return content, nil
 }
 
-// fields appends a struct. before is the old value, or nil for the zero value.
+// fields parses and appends a struct. before is the old value, or nil for the zero value.
 func (r *exactReader) fields(t *Type, dst, before []byte, token json.Token) ([]byte, *DataError) {
 	if token != json.Delim('{') {
 		return dst, wants("an object", token)
@@ -332,7 +334,7 @@ func (r *exactReader) fields(t *Type, dst, before []byte, token json.Token) ([]b
 }
 
 // split returns the encoded fields of the struct in row, which must be valid. If row is nil, all
-// parts are nil.
+// elements of the result are nil.
 func (r *exactReader) split(t *Type, row []byte) [][]byte {
 	parts := make([][]byte, len(t.Fields))
 	if row == nil {
@@ -355,7 +357,7 @@ func (r *exactReader) split(t *Type, row []byte) [][]byte {
 	return parts
 }
 
-// elements appends an array, slice or pointer.
+// elements parses and appends an array, slice or pointer.
 func (r *exactReader) elements(t *Type, dst []byte, token json.Token) ([]byte, *DataError) {
 	if token != json.Delim('[') {
 		return dst, wants("an array", token)
@@ -378,7 +380,7 @@ func (r *exactReader) elements(t *Type, dst []byte, token json.Token) ([]byte, *
 	return append(dst, body...), r.close(']')
 }
 
-// entries appends a map.
+// entries parses and appends a map.
 func (r *exactReader) entries(t *Type, dst []byte, token json.Token) ([]byte, *DataError) {
 	if token != json.Delim('{') && token != json.Delim('[') {
 		return dst, wants("an object or an array of [key, value]", token)
@@ -408,7 +410,7 @@ func (r *exactReader) entries(t *Type, dst []byte, token json.Token) ([]byte, *D
 	return appendEntries(dst, body, entries)
 }
 
-// key appends the key of an entry.
+// key parses and appends the key of an entry.
 func (r *exactReader) key(t *Type, dst []byte, paired bool) ([]byte, *DataError) {
 	if paired {
 		token, err := r.next()

@@ -15,7 +15,7 @@ type Sprite struct {
 	Image   string
 }
 
-// Bytes and description are enough to print a row.
+// The bytes and the description are enough to print a row.
 func ExampleType_Value() {
 	codec, err := layout.NewCodec(reflect.TypeFor[Sprite]())
 	if err != nil {
@@ -25,7 +25,7 @@ func ExampleType_Value() {
 	row := layout.Append(codec, nil, []Sprite{{Position{1, 2.5}, true, "orc.png"}})
 	description := codec.Type().Append(nil)
 
-	// Elsewhere, without the Go types:
+	// Another program, which does not have the Go types:
 	stored, err := layout.Parse(description)
 	if err != nil {
 		fmt.Println(err)

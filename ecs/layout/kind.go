@@ -21,24 +21,24 @@ const (
 	Float64    Kind = 11
 	Complex64  Kind = 12
 	Complex128 Kind = 13
-	// Index in the low 32 bits, generation in the high 32 bits.
+	// An entity, with its index in the low 32 bits and its generation in the high 32 bits.
 	Entity  Kind = 14
 	String  Kind = 15
 	Bytes   Kind = 16 // A slice of bytes.
 	Struct  Kind = 17
 	Array   Kind = 18
-	Slice   Kind = 19 // Of anything but bytes.
+	Slice   Kind = 19 // A slice whose elements are not bytes.
 	Map     Kind = 20
 	Pointer Kind = 21
 
 	endOfKinds = 22
 )
 
-// varies is the width of types whose rows have different sizes.
+// varies is the width of types whose rows vary in size.
 const varies = -1
 
 // kinds lists the name of each kind and its width in packed bytes. The width of structs and arrays
-// is the sum of their parts.
+// is the sum over their fields or elements.
 var kinds = [endOfKinds]struct {
 	name  string
 	width int

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// A Change is one difference between a stored layout and the program's layout, with the effect of a
-// [Conversion].
+// A Change is one difference between a stored layout and the program's layout. It also says what a
+// [Conversion] does with the stored values.
 type Change struct {
 	Path string // The field: "Unit.HP", "Bag.Items[].Count".
 	What string // "int16 became int64"
-	// Stored values have no place in the new layout.
+	// Set if the new layout has no field or element for the stored values.
 	Dropped bool
 
 	// Renamed is set if the field was dropped and a field of the same type was added. It shows how
@@ -32,23 +32,23 @@ func (c Change) String() string {
 	return text
 }
 
-// A match pairs a part of a stored layout with the corresponding part of the program's layout.
+// A match pairs a type inside a stored layout with the corresponding type of the program's layout.
 type match struct {
 	from, to *Type
-	// The two are equal and have the same bytes.
+	// Set if both types have the same encoding.
 	same bool
 	key  *match
 	elem *match
-	// Struct: by field of from. nil means that the field is dropped.
+	// For a struct: one match per field of from. It is nil if the field is dropped.
 	fields []*match
-	// Struct: by field of from, the index in to. -1 means that the field is dropped.
+	// For a struct: the index in to of each field of from. It is -1 if the field is dropped.
 	targets []int
 }
 
 // A matcher pairs two layouts and records their differences.
 type matcher struct {
 	changes []Change
-	// Nesting depth in keys of maps.
+	// Nesting depth in keys of maps. It is 0 outside keys.
 	inKey int
 }
 
@@ -57,8 +57,8 @@ func (m *matcher) note(path string, dropped bool, format string, args ...any) {
 	m.changes = append(m.changes, Change{Path: path, What: fmt.Sprintf(format, args...), Dropped: dropped})
 }
 
-// match pairs from and to at the given path. The error is the first difference that only a
-// migration can convert, or nil.
+// match pairs from and to at the given path. The error is the first difference that a Conversion
+// cannot convert, or nil.
 func (m *matcher) match(from, to *Type, path string) (*match, *ConversionError) {
 	pair := &match{from: from, to: to, same: from.Equal(to)}
 	if text := moved(from.Constants, to.Constants); text != "" {
@@ -76,7 +76,7 @@ func (m *matcher) match(from, to *Type, path string) (*match, *ConversionError) 
 		return nil, refuse(path, from, to)
 	case from.Kind == Struct:
 		return pair, m.fields(pair, path)
-	// As for fields, keys that differ could become equal.
+	// Without the removed elements, different keys could become equal.
 	case from.Kind == Array && from.Len > to.Len && m.inKey > 0:
 		return nil, refuse(path, from, to)
 	case from.Kind == Array && from.Len > to.Len:
@@ -137,8 +137,8 @@ func (m *matcher) fields(pair *match, path string) *ConversionError {
 	return m.leftOver(pair, path)
 }
 
-// heir returns the stored field that the named field of to continues, by its former names, or -1.
-// It removes that field from stored.
+// heir returns the index of the stored field that the field name of to replaces, by its former
+// names. It returns -1 if none is stored. It removes the field from stored.
 func (m *matcher) heir(to *Type, name string, stored map[string]int, path string) int {
 	for _, former := range to.Former[name] {
 		if i, ok := stored[former]; ok {
@@ -150,8 +150,8 @@ func (m *matcher) heir(to *Type, name string, stored map[string]int, path string
 	return -1
 }
 
-// leftOver records dropped fields and a changed order. Each dropped field is paired with the first
-// added field of its type that is not paired yet.
+// leftOver records dropped fields and a changed order. For each dropped field, it suggests a rename
+// to the first added field of the same type that has no suggestion yet.
 func (m *matcher) leftOver(pair *match, path string) *ConversionError {
 	kept, added := pair.kept(), []Field(nil)
 	for k, g := range pair.to.Fields {
@@ -162,7 +162,7 @@ func (m *matcher) leftOver(pair *match, path string) *ConversionError {
 	for i, k := range pair.targets {
 		f := pair.from.Fields[i]
 		switch {
-		case k < 0 && m.inKey > 0: // Keys that differed could become equal.
+		case k < 0 && m.inKey > 0: // Without the field, different keys could become equal.
 			return refuse(path+"."+f.Name, f.Type, nil)
 		case k < 0:
 			m.note(path+"."+f.Name, true, "dropped, was %s", brief(f.Type))
@@ -178,7 +178,7 @@ func (m *matcher) leftOver(pair *match, path string) *ConversionError {
 	return nil
 }
 
-// renamed returns the declaration of g with stored as an additional former name.
+// renamed returns the declaration of g, with stored added to its former names.
 func renamed(g Field, former []string, stored string) string {
 	name := cmp.Or(g.Type.Name, brief(g.Type))
 	if name == Bytes.String() {
@@ -187,12 +187,13 @@ func renamed(g Field, former []string, stored string) string {
 	return fmt.Sprintf("%s %s `%s:\",was=%s\"`", g.Name, name, tagKey, strings.Join(append(slices.Clip(former), stored), ",was="))
 }
 
-// kept returns the targets of the fields that are not dropped.
+// kept returns the new indices of the fields that are not dropped.
 func (pair *match) kept() []int {
 	return slices.DeleteFunc(slices.Clone(pair.targets), func(k int) bool { return k < 0 })
 }
 
-// refuse returns the error for a difference without conversion. to is nil if the field was removed.
+// refuse returns the error for a difference that cannot be converted. to is nil if the field was
+// removed.
 func refuse(path string, from, to *Type) *ConversionError {
 	return &ConversionError{strings.TrimPrefix(path, "."), differs(from, to)}
 }
@@ -202,7 +203,8 @@ func widens(from, to Kind) bool {
 	switch {
 	case from.signed() && to.signed(), from.unsigned() && (to.unsigned() || to.signed()):
 		return from.bits() < to.bits()
-	case from.signed() || from.unsigned(): // A float is exact up to 24 or 53 bits.
+	// An integer must fit exactly into the 24 or 53 bits of a float's significand.
+	case from.signed() || from.unsigned():
 		return to == Float32 && from.bits() <= 16 || to == Float64 && from.bits() <= 32
 	}
 	return from == Float32 && to == Float64 || from == Complex64 && to == Complex128

@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// littleEndian reports whether numbers in memory have the byte order of packed numbers.
+// littleEndian reports whether this machine has the byte order of packed numbers.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// A move copies a part of a row between Go memory and packed bytes. The moves of a fixed type are
-// compiled once. They run column by column: each move runs for all rows before the next. So the
-// dispatch on the kind of move costs nothing per row.
+// A move copies some bytes of a row between Go memory and packed form. The moves of a fixed type
+// are compiled once. Each move runs for all rows of a block before the next move runs. So the
+// dispatch on the kind of move costs little per row.
 type move struct {
 	op   op
-	mem  int // Offset of the part in a row in memory.
-	pack int // Offset of the part in a packed row.
+	mem  int // Offset of the copied bytes in a row in memory.
+	pack int // Offset of the copied bytes in a packed row.
 	size int // Size in packed bytes. For a loop, the size of one element.
 
-	// opLoop only: body runs for count elements.
+	// The fields below are for opLoop: body runs for count elements.
 	count  int
 	stride int // Distance between elements in memory.
 	body   []move
@@ -39,8 +39,8 @@ const (
 	opLoop
 )
 
-// blockRows is the number of rows that pass all moves together, so that they stay in the
-// first-level cache.
+// blockRows is the number of rows in a block. All moves run for one block before the next block, so
+// that its rows stay in the first-level cache.
 const blockRows = 64
 
 // compileMoves returns the moves for rows of the fixed type t. If checked is set, bools are moved
@@ -101,8 +101,8 @@ func scalarMoves(t reflect.Type, checked bool) []move {
 	return []move{{size: size}}
 }
 
-// collectArray is collect for arrays. Plain elements become one move. A small number of moves is
-// unrolled, and a large one becomes a loop.
+// collectArray implements collect for arrays. Plain elements become one move. A small number of
+// moves is unrolled, and a large number becomes a loop.
 func collectArray(moves []move, t reflect.Type, mem, pack int, checked bool) []move {
 	const fewMoves = 32
 	elem, n := t.Elem(), t.Len()
@@ -130,8 +130,8 @@ func hasLoop(moves []move) bool {
 	return slices.ContainsFunc(moves, func(m move) bool { return m.op == opLoop })
 }
 
-// add appends m, or extends the last move if m continues it in memory. In packed bytes m always
-// continues the last move.
+// add appends m, or extends the last move if the memory of m follows it directly. In packed form, m
+// always follows the last move directly.
 func add(moves []move, m move) []move {
 	if n := len(moves); n > 0 && littleEndian {
 		last := &moves[n-1]
@@ -143,12 +143,13 @@ func add(moves []move, m move) []move {
 	return append(moves, m)
 }
 
-// split replaces short copies by moves of numbers. It does so only on little-endian machines.
+// split replaces copies of few bytes by moves of numbers. It does so only on little-endian
+// machines.
 func split(moves []move) []move {
 	if !littleEndian {
 		return moves
 	}
-	// Bytes. For longer copies, copy is faster.
+	// Number of bytes. For more bytes, the function copy is faster.
 	const longest = 32
 	var out []move
 	for _, m := range moves {
@@ -221,7 +222,8 @@ func (s *span) elements(m *move, i int) span {
 func packRows(moves []move, s *span) {
 	for k := range moves {
 		m := &moves[k]
-		// The loops read locals only: fields would be loaded again for every row.
+		// Keep the fields in local variables, because the loops would load fields again for every
+		// row.
 		mem, memStride, pack, packStride := at(s.mem, m.mem), s.memStride, s.pack[m.pack:], s.packStride
 		switch m.op {
 		case opOne, opBool:
@@ -248,7 +250,7 @@ func packRows(moves []move, s *span) {
 	}
 }
 
-// packOne runs one of the less common moves for row i.
+// packOne runs a move without a loop of its own in packRows, for row i.
 func packOne(m *move, s *span, i int) {
 	switch m.op {
 	case opBytes:
@@ -304,8 +306,8 @@ func unpackRows(moves []move, s *span) int {
 	return -1
 }
 
-// unpackOne runs one of the less common moves for row i. It reports whether the value is valid in
-// memory.
+// unpackOne runs a move without a loop of its own in unpackRows, for row i. It returns false if the
+// value is not valid in memory.
 func unpackOne(m *move, s *span, i int) bool {
 	switch m.op {
 	case opBytes:

@@ -35,7 +35,7 @@ func TestMoves_NeighboursMerged(t *testing.T) {
 	}
 }
 
-// The layout of int on machines with 32 bits.
+// The test uses the layout that int has on 32-bit machines.
 func TestNarrowInt_Widened(t *testing.T) {
 	type row struct {
 		I int32

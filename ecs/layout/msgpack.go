@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// First bytes of msgpack values. The codes for larger sizes follow directly: code8, code16, code32,
-// code64.
+// First bytes of msgpack values. Each code that is listed for 8 bits is followed by the codes for
+// 16, 32 and 64 bits.
 const (
 	codeNil     = 0xc0
 	codeFalse   = 0xc2
@@ -17,19 +17,19 @@ const (
 	codeUint8   = 0xcc
 	codeInt8    = 0xd0
 
-	maxPositive = 0x7f // Integers from 0 to this one are encoded as a single byte.
-	// Negative integers from this one on are a single byte too, as int8.
+	maxPositive = 0x7f // Integers from 0 to maxPositive are encoded as a single byte.
+	// Integers from minNegative to -1 are encoded as a single byte too, as an int8.
 	minNegative = -32
 )
 
 // A form describes how msgpack encodes the length of one family of values. Small lengths are part
-// of the code byte. Larger ones follow it in 1, 2 or 4 bytes.
+// of the code byte. Larger lengths follow the code byte in 1, 2 or 4 bytes.
 type form struct {
 	name string
-	// The length is added to code if it is below fixed.
+	// A length below fixed is added to code.
 	code   byte
 	fixed  int
-	code8  byte // 0 if the family has none.
+	code8  byte // 0 if the family has no code for lengths of one byte.
 	code16 byte
 	code32 byte
 }

@@ -22,7 +22,7 @@ func Of(t reflect.Type) (*Type, error) {
 	return typ, nil
 }
 
-// describe is Of with the concrete error.
+// describe implements Of and returns the error by its concrete type.
 func describe(t reflect.Type) (*Type, *TypeError) {
 	if t == nil {
 		return nil, &TypeError{Path: "nil", Reason: "interface values cannot be stored"}
@@ -41,13 +41,13 @@ func describe(t reflect.Type) (*Type, *TypeError) {
 	return typ, nil
 }
 
-// rootPath returns the first part of paths into t.
+// rootPath returns the start of all paths into t: its name or, if it has none, its notation.
 func rootPath(t reflect.Type) string { return cmp.Or(typeName(t), t.String()) }
 
 // A describer describes one Go type.
 type describer struct {
 	root reflect.Type
-	// Types being described. If one occurs inside itself, it is recursive.
+	// Types that are being described. A type that occurs inside itself is recursive.
 	open map[reflect.Type]bool
 	// Number of types described so far, including repeated ones.
 	parts int
@@ -58,7 +58,7 @@ func (d *describer) fault(path, reason string) *TypeError {
 	return &TypeError{Type: d.root, Path: path, Reason: reason}
 }
 
-// describe describes t at the given path, nested in depth-1 other types.
+// describe describes t at the given path. t is nested in depth-1 other types.
 func (d *describer) describe(t reflect.Type, path string, depth int) (*Type, *TypeError) {
 	if reason := d.refusal(t, depth); reason != "" {
 		return nil, d.fault(path, reason)
@@ -81,7 +81,7 @@ func (d *describer) describe(t reflect.Type, path string, depth int) (*Type, *Ty
 	case Slice, Pointer:
 	default:
 		if typ.Kind.signed() || typ.Kind.unsigned() {
-			// The list is too long.
+			// Omit the constants if the name with all of them would be too long.
 			if typ.Constants = constantsOf(t); !validTypeName(typ.fullName()) {
 				typ.Constants = nil
 			}
@@ -92,7 +92,7 @@ func (d *describer) describe(t reflect.Type, path string, depth int) (*Type, *Ty
 	return typ, err
 }
 
-// fields describes the named fields of the struct t, in typ.
+// fields adds the fields of the struct t to typ. It skips fields named _.
 func (d *describer) fields(typ *Type, t reflect.Type, path string, depth int) *TypeError {
 	for f := range t.Fields() {
 		if f.Name == "_" {
@@ -120,7 +120,7 @@ func (d *describer) fields(typ *Type, t reflect.Type, path string, depth int) *T
 	return nil
 }
 
-// refusal returns why t cannot be stored, or "".
+// refusal returns the reason why t cannot be stored, or "".
 func (d *describer) refusal(t reflect.Type, depth int) string {
 	switch {
 	case d.open[t]:
@@ -143,8 +143,8 @@ var kindNames = map[reflect.Kind]string{
 	reflect.UnsafePointer: "unsafe.Pointer",
 }
 
-// refusedTypes and refusedPackages hold types whose kinds could be stored, but whose values would
-// not survive storage.
+// refusedTypes and refusedPackages list types whose kinds could be stored, but whose values would
+// be useless or wrong after a load.
 var (
 	refusedTypes = map[string]string{
 		"time.Time":     "a time.Time points to a time zone and cannot be stored; keep UnixNano (of years from 1678 to 2261) or UnixMilli in an int64",
@@ -172,7 +172,7 @@ var entityType = reflect.TypeFor[interface {
 	Generation() uint32
 }]()
 
-// goKinds maps the kinds of Go types to kinds.
+// goKinds maps the kinds of reflect to the kinds of this package.
 var goKinds = map[reflect.Kind]Kind{
 	reflect.Bool:       Bool,
 	reflect.Int:        Int64,
@@ -198,8 +198,8 @@ var goKinds = map[reflect.Kind]Kind{
 	reflect.Pointer:    Pointer,
 }
 
-// typeName returns the name of t without package names, also in type arguments. It returns "" if t
-// has no name of its own, like int.
+// typeName returns the name of t without package names, also in type arguments. It returns "" for
+// predeclared types like int, and for types without a name.
 func typeName(t reflect.Type) string {
 	switch {
 	case t.PkgPath() == "":
@@ -208,7 +208,7 @@ func typeName(t reflect.Type) string {
 		return duration
 	}
 	var b strings.Builder
-	// Start of the current word.
+	// word is the start of the current word.
 	word := 0
 	name := t.Name()
 	for i, r := range name {
@@ -225,7 +225,7 @@ func typeName(t reflect.Type) string {
 	return ""
 }
 
-// withoutPackage returns the part of word after the last ".". It drops the number that the compiler
+// withoutPackage returns the text of word after the last ".". It drops the number that the compiler
 // adds to types declared in functions.
 func withoutPackage(word string) string {
 	word, _, _ = strings.Cut(word, "·")

@@ -99,7 +99,8 @@ func (halfEntity) Index() uint32 { return 0 }
 
 func TestOf_Unsupported(t *testing.T) {
 	tests := []struct {
-		// A type and not a value: a value of the widest type would add a gigabyte to the binary.
+		// A type instead of a value, because a value of the widest type would add a gigabyte to the
+		// binary.
 		rt   reflect.Type
 		want string
 	}{
@@ -176,7 +177,7 @@ func TestHasPointers(t *testing.T) {
 	}
 }
 
-// The numbers are in files: they must never change.
+// The numbers are in files, so they must never change.
 func TestKind_Numbers(t *testing.T) {
 	want := "1 bool, 2 int8, 3 int16, 4 int32, 5 int64, 6 uint8, 7 uint16, 8 uint32, 9 uint64, " +
 		"10 float32, 11 float64, 12 complex64, 13 complex128, 14 entity, 15 string, 16 bytes, " +

@@ -10,16 +10,16 @@ import (
 // A reader reads canonical msgpack values from the front of src. It only accepts the shortest form
 // of a value.
 //
-// An open list reserves at least one byte for every element that was not read yet. A new list must
-// fit into the remaining bytes. So the total number of elements never exceeds the number of bytes,
-// whatever lengths the input claims.
+// An open list reserves at least one byte for every unread element. A new list must fit into the
+// remaining bytes. So the total number of elements never exceeds the number of bytes, whatever
+// lengths the input claims.
 type reader struct {
 	src      []byte // The unread bytes.
-	reserved int    // Bytes of src reserved for elements of open lists.
+	reserved int    // Number of bytes of src that are reserved for elements of open lists.
 }
 
-// number reads a big-endian number of this size, which follows the first byte. It reads nothing if
-// bytes are missing.
+// number reads the first byte of a value and the big-endian number of size bytes after it. It reads
+// nothing if bytes are missing.
 func (r *reader) number(size int) (uint64, *DataError) {
 	if len(r.src) < 1+size {
 		return 0, bad("cut short")
@@ -47,7 +47,7 @@ func (r *reader) code() (byte, *DataError) {
 	return r.src[0], nil
 }
 
-// isNil reads a nil if the next value is one, and reports whether it was.
+// isNil reports whether the next value is nil. If so, it reads that value.
 func (r *reader) isNil() bool {
 	if len(r.src) == 0 || r.src[0] != codeNil {
 		return false
@@ -99,7 +99,7 @@ func (r *reader) int() (int64, *DataError) {
 	return int64(x), err
 }
 
-// negative reads a negative integer of this size, which follows its code.
+// negative reads the code of a negative integer and the size bytes of the integer after it.
 func (r *reader) negative(size int) (int64, *DataError) {
 	bits, err := r.number(size)
 	if err != nil {
@@ -107,7 +107,7 @@ func (r *reader) negative(size int) (int64, *DataError) {
 	}
 	unused := 64 - 8*size
 	x := int64(bits<<unused) >> unused
-	// The smallest number in the form of half the size.
+	// shorter is the smallest number that fits into half the size.
 	shorter := int64(minNegative)
 	if size > 1 {
 		shorter = -1 << (size*4 - 1)
@@ -203,8 +203,8 @@ func (r *reader) length(f *form) (int, *DataError) {
 	return 0, unexpected("a value of kind "+f.name, code)
 }
 
-// longLength reads a length of this size. The canonical form requires at least least. The length
-// must not exceed the number of remaining bytes.
+// longLength reads a length of size bytes. A length below least is an error, because it has a
+// shorter form. A length above the number of remaining bytes is an error too.
 func (r *reader) longLength(size, least int) (int, *DataError) {
 	n, err := r.number(size)
 	if err != nil {
@@ -243,7 +243,7 @@ func (r *reader) open(f *form, least int) (int, *DataError) {
 	return n, r.reserve(n, least)
 }
 
-// expect is open for a list of known length.
+// expect is like open, for a list that must have n elements.
 func (r *reader) expect(f *form, n, least int) *DataError {
 	if err := r.exactly(f, n); err != nil {
 		return err
@@ -271,7 +271,7 @@ func (r *reader) fits(n, least int) *DataError {
 // element releases the bytes that open reserved for one element.
 func (r *reader) element(least int) { r.reserved -= least }
 
-// exactly reads the head of a value of family f. The length must be want.
+// exactly reads the head of a value of family f. The length in the head must be want.
 func (r *reader) exactly(f *form, want int) *DataError {
 	n, err := r.length(f)
 	if err == nil && n != want {
@@ -280,8 +280,8 @@ func (r *reader) exactly(f *form, want int) *DataError {
 	return err
 }
 
-// literal reads the given bytes, which are the key of a field. It reports whether src begins with
-// them.
+// literal reads the given bytes, which are the key of a field. It returns false if src does not
+// begin with them.
 func (r *reader) literal(want []byte) bool {
 	rest, found := bytes.CutPrefix(r.src, want)
 	if found {
@@ -298,11 +298,11 @@ func (r *reader) end() *DataError {
 	return nil
 }
 
-// A keyOrder checks that the encoded keys of a map are in ascending order.
+// A keyOrder checks that the encoded keys of a map are in strictly ascending order.
 type keyOrder struct{ last []byte }
 
-// next returns an error unless the last key is greater than the one before. before and after are
-// the unread bytes around the key.
+// next checks a key that was just read. It returns an error unless the key is greater than the
+// previous key. before and after are the unread bytes before and after the reader read the key.
 func (o *keyOrder) next(before, after []byte) *DataError {
 	key := before[:len(before)-len(after)]
 	// The first key is never empty, so it is higher than nil.
@@ -321,7 +321,7 @@ func unexpected(want string, code byte) *DataError {
 	return bad(fmt.Sprintf("want %s, found %s", want, found(code)))
 }
 
-// found describes a value by its first byte.
+// found returns what kind of value begins with the byte code, for error texts.
 func found(code byte) string {
 	switch {
 	case code <= maxPositive, code >= codeUint8 && code <= codeUint8+3:

@@ -43,7 +43,7 @@ func checkRows(t require.TestingT, c *Codec, r *rand.Rand, n int) {
 	checkDamage(t, c, r, data, n)
 }
 
-// checkCutting splits data into rows and reads them without the Go type.
+// checkCutting splits data into rows by Next and reads them without the Go type.
 func checkCutting(t require.TestingT, c *Codec, rows reflect.Value, data []byte) {
 	typ, err := Parse(c.typ.Append(nil))
 	require.NoError(t, err)
@@ -65,8 +65,8 @@ func checkCutting(t require.TestingT, c *Codec, rows reflect.Value, data []byte)
 	}
 }
 
-// checkDamage changes a byte. Decode and Check must agree on the result. Accepted data must encode
-// to the same bytes.
+// checkDamage changes a byte of data. Decode and Check must agree whether the result is valid.
+// Valid data must encode to the same bytes.
 func checkDamage(t require.TestingT, c *Codec, r *rand.Rand, data []byte, n int) {
 	damaged := bytes.Clone(data)
 	switch r.IntN(4) {
@@ -83,8 +83,8 @@ func checkDamage(t require.TestingT, c *Codec, r *rand.Rand, data []byte, n int)
 	checkAccepted(t, c, damaged, n)
 }
 
-// checkAccepted decodes arbitrary bytes as n rows. Decode and Check must agree on them. Accepted
-// bytes must equal the output of Append.
+// checkAccepted decodes arbitrary bytes as n rows. Decode and Check must agree whether the bytes
+// are valid. Valid bytes must equal the output of Append.
 func checkAccepted(t require.TestingT, c *Codec, data []byte, n int) {
 	rows, err := c.decodeRows(data, n)
 	checked := c.typ.Check(data, n)
@@ -109,14 +109,14 @@ func TestRoundTrip_Samples(t *testing.T) {
 			for range 20 {
 				checkRows(t, c, r, r.IntN(5))
 			}
-			// More rows than pass the moves together.
+			// More rows than one block has.
 			checkRows(t, c, r, blockRows+1)
 		})
 	}
 }
 
-// The moves for big-endian machines must produce the same bytes. Here they run on a little-endian
-// machine. load and store hide the difference.
+// The moves for big-endian machines must produce the same bytes. The test runs them on a
+// little-endian machine: load and store hide the difference.
 func TestRoundTrip_UnmergedMoves(t *testing.T) {
 	defer func(was bool) { littleEndian = was }(littleEndian)
 	for _, rt := range sampleTypes() {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Next splits the first row off src. It returns a [*DataError] if src does not begin with a valid
-// row. For a column of fixed rows, it is faster to call [Type.Check] once and slice by
-// [Type.Width].
+// Next splits src into its first row and the remaining bytes. It returns a [*DataError] if src does
+// not begin with a valid row. For a column of fixed rows, it is faster to call [Type.Check] once
+// and slice by [Type.Width].
 func (t *Type) Next(src []byte) (row, rest []byte, err error) {
 	n, fault := t.read(src, nil)
 	if fault != nil {
@@ -25,7 +25,7 @@ func (t *Type) Check(src []byte, n int) error {
 	return nil
 }
 
-// check is Check with the concrete error.
+// check implements Check and returns the error by its concrete type.
 func (t *Type) check(src []byte, n int) *DataError {
 	width := t.Width()
 	if width == varies {
@@ -47,7 +47,7 @@ func (t *Type) check(src []byte, n int) *DataError {
 	return nil
 }
 
-// firstBad returns the error for the first invalid one of the given packed rows.
+// firstBad returns the error for the first invalid row among the given packed rows.
 func (t *Type) firstBad(src []byte, first, rows, width int) *DataError {
 	for i := first; i < first+rows; i++ {
 		if _, err := t.packed(src[i*width:], nil); err != nil {
@@ -57,7 +57,7 @@ func (t *Type) firstBad(src []byte, first, rows, width int) *DataError {
 	return nil
 }
 
-// checkVariable implements check for types that are not fixed.
+// checkVariable implements check for types of variable width.
 func (t *Type) checkVariable(src []byte, n int) *DataError {
 	if n < 0 {
 		return bad(fmt.Sprintf("%d rows wanted", n))
@@ -86,7 +86,7 @@ func (t *Type) Value(row []byte) (Value, error) {
 	return v, nil
 }
 
-// fixedLength returns an error unless src has the length of n rows of this width.
+// fixedLength returns an error unless src has the length of n rows of the given width.
 func fixedLength(src []byte, n, width int) *DataError {
 	fits := len(src) == 0
 	if width > 0 {
@@ -118,12 +118,12 @@ func (t *Type) read(src []byte, v *Value) (int, *DataError) {
 	return len(src) - len(r.src), err
 }
 
-// boolsHold reports whether all bools of n packed values of t are 0 or 1. The first value is at
-// offset in src, and the values are stride bytes apart. boolsHold also returns the width of t, and
-// whether t contains bools.
+// boolsHold reports whether all bools in n packed values of t are 0 or 1. The first value starts at
+// offset in src, and consecutive values are stride bytes apart. boolsHold also returns the width of
+// t, and whether t contains bools.
 //
-// It checks one bool field in all rows, then the next field. That is ten times faster than row by
-// row.
+// It checks one bool field in all rows, then the next field, which is ten times faster than
+// checking row by row.
 func (t *Type) boolsHold(src []byte, offset, stride, n int) (width int, found, hold bool) {
 	switch t.Kind {
 	case Bool:
@@ -148,7 +148,7 @@ func (t *Type) boolsHold(src []byte, offset, stride, n int) (width int, found, h
 	return kinds[t.Kind].width, false, true
 }
 
-// arrayBoolsHold is boolsHold for arrays.
+// arrayBoolsHold implements boolsHold for arrays.
 func (t *Type) arrayBoolsHold(src []byte, offset, stride, n int) (width int, found, hold bool) {
 	if t.Len == 0 {
 		return 0, false, true
@@ -199,7 +199,7 @@ func (t *Type) packed(src []byte, v *Value) (int, *DataError) {
 	return width, nil
 }
 
-// packedFields is packed for structs.
+// packedFields implements packed for structs.
 func (t *Type) packedFields(src []byte, v *Value) (int, *DataError) {
 	v.grow(len(t.Fields))
 	read := 0
@@ -213,7 +213,7 @@ func (t *Type) packedFields(src []byte, v *Value) (int, *DataError) {
 	return read, nil
 }
 
-// packedArray is packed for arrays.
+// packedArray implements packed for arrays.
 func (t *Type) packedArray(src []byte, v *Value) (int, *DataError) {
 	v.grow(t.Len)
 	read := 0
@@ -254,7 +254,7 @@ func (r *reader) value(t *Type, v *Value) *DataError {
 	return err
 }
 
-// scalar reads a number or bool as bits.
+// scalar reads a number or bool and returns its bits.
 func (r *reader) scalar(k Kind) (bits, imaginary uint64, err *DataError) {
 	switch {
 	case k == Bool:
@@ -277,7 +277,7 @@ func (r *reader) scalar(k Kind) (bits, imaginary uint64, err *DataError) {
 	return r.complex(k)
 }
 
-// half reads the bits of a float, or of a part of a complex number of kind k.
+// half reads a float, or one part of a complex number, of kind k, and returns its bits.
 func (r *reader) half(k Kind) (uint64, *DataError) {
 	if k == Float32 || k == Complex64 {
 		bits, err := r.float32()
@@ -286,7 +286,7 @@ func (r *reader) half(k Kind) (uint64, *DataError) {
 	return r.float64()
 }
 
-// complex reads the two parts of a complex number of kind k.
+// complex reads the real and the imaginary part of a complex number of kind k.
 func (r *reader) complex(k Kind) (re, im uint64, err *DataError) {
 	if err = r.exactly(&arrayForm, 2); err != nil {
 		return 0, 0, err
@@ -337,7 +337,7 @@ func (r *reader) structure(t *Type, v *Value) *DataError {
 	return nil
 }
 
-// elements reads n elements of t. The reader has reserved a byte for each.
+// elements reads n elements of t. The reader has already reserved a byte for each element.
 func (r *reader) elements(t *Type, v *Value, n int) *DataError {
 	v.grow(n)
 	for i := range n {

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// An id has the form of the entities of package ecs.
+// An id has the form of an entity of package ecs.
 type id uint64
 
 func (e id) Index() uint32      { return uint32(e) }
@@ -85,7 +85,7 @@ type (
 	mapOf     map[label]flags
 )
 
-// samples are values of types of many shapes. Their contents do not matter.
+// samples has a value of each type to test. Only the types matter.
 var samples = []any{
 	true, int8(0), int16(0), int32(0), int64(0), int(0), uint8(0), uint16(0), uint32(0), uint64(0), uint(0), uintptr(0),
 	float32(0), float64(0), complex64(0), complex128(0), hp(0), id(0),
@@ -114,7 +114,7 @@ type position2 struct {
 	_    float64
 }
 
-// sampleTypes returns the types of samples.
+// sampleTypes returns the types of the values in samples.
 func sampleTypes() []reflect.Type {
 	types := make([]reflect.Type, len(samples))
 	for i, v := range samples {
@@ -123,7 +123,7 @@ func sampleTypes() []reflect.Type {
 	return types
 }
 
-// fill sets v, which must be addressable, to a random value. Special values are frequent.
+// fill sets v, which must be addressable, to a random value. It often uses special values like NaN.
 func fill(r *rand.Rand, v reflect.Value) {
 	v = valueAt(v.Type(), addressOf(v))
 	switch v.Kind() {
@@ -158,7 +158,7 @@ func fill(r *rand.Rand, v reflect.Value) {
 	}
 }
 
-// fillReference is fill for types that can be nil.
+// fillReference implements fill for types that can be nil.
 func fillReference(r *rand.Rand, v reflect.Value) {
 	if r.IntN(4) == 0 {
 		v.SetZero()
@@ -166,7 +166,7 @@ func fillReference(r *rand.Rand, v reflect.Value) {
 	}
 	n := r.IntN(5)
 	if r.IntN(20) == 0 {
-		// A longer form in msgpack.
+		// In msgpack, the length 17 needs a longer form.
 		n = 17
 	}
 	switch v.Kind() {
@@ -392,12 +392,12 @@ func rowsOf(r *rand.Rand, t reflect.Type, n int) reflect.Value {
 	return rows
 }
 
-// encodeRows is Append for a slice of any type.
+// encodeRows is like Append, for a slice of any type.
 func (c *Codec) encodeRows(rows reflect.Value) []byte {
 	return c.append(nil, unsafe.Pointer(rows.Pointer()), rows.Len())
 }
 
-// decodeRows is Decode for n rows of any type.
+// decodeRows is like Decode, for n rows of any type.
 func (c *Codec) decodeRows(src []byte, n int) (reflect.Value, error) {
 	rows := reflect.MakeSlice(reflect.SliceOf(c.gotype), n, n)
 	if err := c.decode(src, rows.UnsafePointer(), n); err != nil {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// neverChanges holds immutable types. Copies of their values may share memory.
+// neverChanges lists immutable types. Copies of their values may share memory.
 var neverChanges = map[reflect.Type]bool{
 	reflect.TypeFor[time.Time]():      true,
 	reflect.TypeFor[*time.Location](): true,
 }
 
-// HasPointers reports whether values of type t contain pointers for the garbage collector. Strings
-// contain one.
+// HasPointers reports whether values of type t contain pointers for the garbage collector. A string
+// contains a pointer.
 func HasPointers(t reflect.Type) bool {
 	if t.Size() == 0 {
 		return false

@@ -6,18 +6,19 @@ import (
 	"slices"
 )
 
-// A shift copies a part of a packed row to its position in a row of another layout. Like moves,
-// shifts are compiled once and run column by column.
+// A shift copies some bytes of a packed row to their position in a row of another layout. Shifts
+// are compiled once, like moves, and each shift runs for all rows of a block before the next.
 type shift struct {
-	// Offsets of the part in the two rows.
+	// Offsets of the bytes in the old and the new row.
 	from, to int
-	// Bytes to copy. 0 means a number that is widened, or a loop.
+	// Number of bytes to copy. 0 means a number that is widened, or a loop.
 	size int
 
 	// For a number: the old and the new kind.
 	fromKind, toKind Kind
 
-	// For a loop: body runs for count elements, at these distances.
+	// For a loop: body runs for count elements. The elements are fromStep bytes apart in the old
+	// row and toStep bytes in the new row.
 	count            int
 	fromStep, toStep int
 	body             []shift
@@ -66,7 +67,7 @@ func collectArrayShifts(shifts []shift, pair *match, from, to int) []shift {
 	return append(shifts, shift{from: from, to: to, count: n, fromStep: fromStep, toStep: toStep, body: body})
 }
 
-// addShift appends the copy s, or extends the last shift if s continues it.
+// addShift appends the copy s, or extends the last shift if s follows it directly.
 func addShift(shifts []shift, s shift) []shift {
 	if s.size == 0 {
 		return shifts
@@ -95,7 +96,7 @@ func (c *Conversion) shift(dst, src []byte, n int) []byte {
 	return dst
 }
 
-// A shifting is a block of rows being converted.
+// A shifting is a block of rows that is being converted.
 type shifting struct {
 	from, to           []byte
 	fromWidth, toWidth int
@@ -103,7 +104,7 @@ type shifting struct {
 	numbers []uint64
 }
 
-// run runs shifts for all rows of the block. from and to are added to the offsets of the shifts.
+// run runs shifts for all rows of the block. It adds from and to to the offsets of the shifts.
 func (s *shifting) run(shifts []shift, from, to int) {
 	for k := range shifts {
 		p := &shifts[k]
@@ -224,7 +225,7 @@ func widen(x uint64, from, to Kind) uint64 {
 	case from == Float32 && to == Float64:
 		return widenFloat(uint32(x))
 	case to == Float32 && from != Float32:
-		// At most 16 bits, also for unsigned integers.
+		// The integer has at most 16 bits, so int64 holds unsigned ones too.
 		return uint64(math.Float32bits(float32(int64(x))))
 	case to == Float64 && from != Float64:
 		return math.Float64bits(float64(int64(x)))
@@ -232,8 +233,8 @@ func widen(x uint64, from, to Kind) uint64 {
 	return x
 }
 
-// widenFloat returns the bits of the float64 that equals the float32 with these bits. It keeps the
-// bits of a NaN. A processor's conversion of NaN would depend on the machine.
+// widenFloat returns the bits of the float64 that equals the float32 with the given bits. It keeps
+// the bits of a NaN. The conversion of a NaN by the processor would depend on the machine.
 func widenFloat(bits uint32) uint64 {
 	const exponent, fraction = 0x7f800000, 0x007fffff
 	if bits&exponent == exponent && bits&fraction != 0 {

@@ -52,7 +52,7 @@ func parseTag(f reflect.StructField) (n fieldName, fault string) {
 	return n, ""
 }
 
-// formerFault returns an error text if a stored field could belong to two fields of t, or "".
+// formerFault returns an error text if two fields of t have the same stored or former name, or "".
 func (t *Type) formerFault() string {
 	claimed := make(map[string]bool, len(t.Fields))
 	for _, f := range t.Fields {

@@ -32,8 +32,8 @@ func (v Value) String() string { return string(v.appendText(nil)) }
 // Bytes of a string that are not UTF-8 become U+FFFD.
 func (v Value) MarshalJSON() ([]byte, error) { return v.appendJSON(nil, false), nil }
 
-// AppendExact appends v as lossless JSON: [Type.AppendRow] converts it back to the same row. It
-// differs from [Value.MarshalJSON] in these values:
+// AppendExact appends v as lossless JSON: [Type.AppendRow] converts it back to the same row. The
+// output differs from [Value.MarshalJSON] for these values:
 //
 //	NaN                 "NaN" for the bits of math.NaN, else with its bits:
 //	                    "NaN:7ff8000000000123"
@@ -42,7 +42,7 @@ func (v Value) MarshalJSON() ([]byte, error) { return v.appendJSON(nil, false), 
 //	pointer             [target], or null
 func (v Value) AppendExact(dst []byte) []byte { return v.appendJSON(dst, true) }
 
-// appendText appends v in the form of String.
+// appendText appends v in the form that String returns.
 func (v Value) appendText(dst []byte) []byte {
 	if v.IsNil() {
 		return append(dst, "nil"...)
@@ -71,7 +71,7 @@ func (v Value) appendText(dst []byte) []byte {
 	return v.appendScalar(dst)
 }
 
-// appendHex appends the first bytes of text in hexadecimal.
+// appendHex appends the first bytes of text in hexadecimal, and the number of the other bytes.
 func appendHex(dst []byte, text string) []byte {
 	const most = 16
 	const digits = "0123456789abcdef"
@@ -150,7 +150,7 @@ func (v Value) appendScalar(dst []byte) []byte {
 	return v.appendFloat(dst, v.bits)
 }
 
-// floatSize returns the number of bits of v, a float, or of a part of v, a complex number.
+// floatSize returns the number of bits of v, a float, or of each part of v, a complex number.
 func (v Value) floatSize() int {
 	if v.typ.Kind == Float32 || v.typ.Kind == Complex64 {
 		return 32
@@ -158,8 +158,8 @@ func (v Value) floatSize() int {
 	return 64
 }
 
-// appendFloat appends a part of v with the fewest digits that identify it. It uses exponents only
-// for very large or small numbers.
+// appendFloat appends the float with these bits, with the fewest digits that identify it. It uses
+// exponents only for very large or small numbers.
 func (v Value) appendFloat(dst []byte, bits uint64) []byte {
 	size := v.floatSize()
 	x, format := v.float(bits), byte('f')
@@ -169,7 +169,7 @@ func (v Value) appendFloat(dst []byte, bits uint64) []byte {
 	return strconv.AppendFloat(dst, x, format, -1, size)
 }
 
-// appendJSON appends v in the form of MarshalJSON, or of AppendExact if exact is set.
+// appendJSON appends v in the form of AppendExact if exact is set, and of MarshalJSON otherwise.
 func (v Value) appendJSON(dst []byte, exact bool) []byte {
 	if v.IsNil() {
 		return append(dst, "null"...)
@@ -211,12 +211,13 @@ func appendJSONString(dst []byte, s string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	// Strings always encode, followed by a newline.
+	// Encode never fails for a string. It appends a newline.
 	_ = e.Encode(s)
 	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }
 
-// appendJSONFloat appends a part of v. It adds quotes if JSON has no such number.
+// appendJSONFloat appends the float with these bits. It adds quotes if JSON cannot represent the
+// number.
 func (v Value) appendJSONFloat(dst []byte, bits uint64, exact bool) []byte {
 	if exact && math.IsNaN(v.float(bits)) {
 		return v.appendNaN(dst, bits)
@@ -227,7 +228,7 @@ func (v Value) appendJSONFloat(dst []byte, bits uint64, exact bool) []byte {
 	return v.appendFloat(dst, bits)
 }
 
-// plainNaN has the bits of math.NaN, by the size of a float.
+// plainNaN maps the size of a float in bits to the bits of math.NaN.
 var plainNaN = map[int]uint64{
 	32: uint64(math.Float32bits(float32(math.NaN()))),
 	64: math.Float64bits(math.NaN()),
@@ -305,7 +306,7 @@ func (v Value) appendJSONPairs(dst []byte, exact bool) []byte {
 	return append(dst, ']')
 }
 
-// textKeys reports whether all keys of v are scalars or UTF-8.
+// textKeys reports whether all keys of v are scalars or UTF-8 strings.
 func (v Value) textKeys() bool {
 	for i := range v.Len() {
 		if !utf8.ValidString(v.Key(i).text) {

@@ -11,18 +11,19 @@ import (
 )
 
 // A Type describes a component type independently of Go. It is a tree and must not be changed while
-// it is in use. [Of] and [Parse] return valid Types. [Type.Validate] checks a Type built by other
-// code; the other methods require a valid Type.
+// it is in use. [Of] and [Parse] return valid Types. [Type.Validate] checks a Type that other code
+// built. All other methods require a valid Type.
 type Type struct {
 	Kind   Kind
-	Name   string  // Go type name without package, for display. May be empty.
+	Name   string  // The Go type name without the package, for display. May be empty.
 	Fields []Field // Struct: the fields in declared order.
 	Elem   *Type   // Array, Slice, Map and Pointer: the element type.
 	Key    *Type   // Map: the key type.
 	Len    int     // Array: the number of elements.
 
-	// Constants holds the names of the numbers from 0 on. It is set for an integer whose Go type
-	// has a String method. A number without a name has "". Constants are for display, like Name.
+	// Constants holds the names of the numbers 0, 1, 2 and so on. It is set for an integer whose Go
+	// type has a String method. A number without a name has "". Constants are for display, like
+	// Name.
 	Constants []string
 
 	// Former maps the fields of a struct to their former stored names: see [NewConversion]. The
@@ -36,8 +37,8 @@ type Field struct {
 	Type *Type
 }
 
-// Width returns the size of a packed row in bytes, or -1 if rows vary in size. It walks the whole
-// description.
+// Width returns the size of a packed row in bytes, or -1 if rows vary in size. Each call visits the
+// whole description.
 func (t *Type) Width() int {
 	switch t.Kind {
 	case Struct:
@@ -69,7 +70,7 @@ func (t *Type) fieldsWidth() int {
 func (t *Type) Fixed() bool { return t.Width() != varies }
 
 // Equal reports whether rows of t and u have the same encoding: the same kinds, lengths, and field
-// names in the same order. Names of types and constants do not count.
+// names in the same order. Equal ignores the names of types and constants.
 func (t *Type) Equal(u *Type) bool {
 	if t == nil || u == nil || t == u {
 		return t == u
@@ -111,7 +112,7 @@ func (t *Type) NameOf(n int64) string {
 	return ""
 }
 
-// NumberOf returns the number of t with this display name, and whether there is one.
+// NumberOf returns the number of t with this display name. ok is false if t has no such name.
 func (t *Type) NumberOf(name string) (n int64, ok bool) {
 	if t.isDuration() {
 		d, err := time.ParseDuration(name)
@@ -168,22 +169,22 @@ func (t *Type) writeFields(b *strings.Builder) {
 	b.WriteString("}")
 }
 
-// Limits of a description. They limit the cost of using a description from an untrusted source.
+// Limits of a description. They bound the cost of using a description from an untrusted source.
 const (
 	maxDepth       = 64      // Nesting depth of types.
 	maxParts       = 1 << 16 // Number of types in one description.
-	maxNameSize    = 1 << 10 // Bytes of a name.
+	maxNameSize    = 1 << 10 // Bytes in a name.
 	maxDescription = 1 << 20 // Bytes of an encoded description.
-	maxRow         = 1 << 30 // Bytes of a packed row, and elements of an array.
+	maxRow         = 1 << 30 // Bytes in a packed row, and elements in an array.
 
-	// A row of fixed width may contain this many values, and this many more per byte. Without the
-	// limit, a row of no bytes could be an array of a billion empty structs.
+	// A row of fixed width may contain maxValues values, and maxValuesPerByte more for each byte.
+	// Without the limit, a row of no bytes could be an array of a billion empty structs.
 	maxValues        = 1 << 16
 	maxValuesPerByte = 64
 )
 
 // Validate returns nil if t describes a type that can be stored, and a [*DataError] otherwise. It
-// detects descriptions that contain themselves.
+// also detects a description that contains itself.
 func (t *Type) Validate() error {
 	if err := t.validate(); err != nil {
 		return err
@@ -191,7 +192,7 @@ func (t *Type) Validate() error {
 	return nil
 }
 
-// validate is Validate with the concrete error.
+// validate implements Validate and returns the error by its concrete type.
 func (t *Type) validate() *DataError {
 	var v validator
 	size, err := v.visit(t, 1)
@@ -207,19 +208,19 @@ func (t *Type) validate() *DataError {
 	return nil
 }
 
-// An extent is the size of a row.
+// An extent is the size of a row in bytes and in values.
 type extent struct {
-	width  int64 // Packed bytes, or varies.
-	values int64 // Number of values in the row: leaves and containers.
+	width  int64 // Number of packed bytes, or varies.
+	values int64 // Number of values in the row: both scalars and containers.
 }
 
-// A validator walks one description.
+// A validator checks one description.
 type validator struct {
 	// Number of types visited so far.
 	parts int
 }
 
-// visit checks t, nested in depth-1 others.
+// visit checks t, which is nested in depth-1 other types.
 func (v *validator) visit(t *Type, depth int) (extent, *DataError) {
 	v.parts++
 	if reason := v.reason(t, depth); reason != "" {
@@ -244,7 +245,7 @@ func (v *validator) visit(t *Type, depth int) (extent, *DataError) {
 	return extent{int64(kinds[t.Kind].width), 1}, nil
 }
 
-// reason returns the fault of t itself, without its parts, or "".
+// reason returns the fault of t, or "". It does not check the types inside t.
 func (v *validator) reason(t *Type, depth int) string {
 	switch {
 	case t == nil:
@@ -315,10 +316,10 @@ func (v *validator) visitElem(t *Type, depth int) (extent, *DataError) {
 
 var tooWide = fmt.Sprintf("rows are wider than %d bytes", maxRow)
 
-// manyValues is the limit of the value count. It can be multiplied by maxRow without overflow.
+// manyValues is the maximum value count. It can be multiplied by maxRow without overflow.
 const manyValues = 1 << 32
 
-// plus returns the extent of a followed by b.
+// plus returns the extent of a value with extent a followed by a value with extent b.
 func (a extent) plus(b extent) extent {
 	sum := extent{varies, min(a.values+b.values, manyValues)}
 	if a.width != varies && b.width != varies {
@@ -327,7 +328,7 @@ func (a extent) plus(b extent) extent {
 	return sum
 }
 
-// times returns the extent of an array of n elements.
+// times returns the extent of an array of n elements with extent a.
 func (a extent) times(n int) extent {
 	product := extent{varies, min(1+a.values*int64(n), manyValues)}
 	if a.width != varies {
@@ -336,7 +337,7 @@ func (a extent) times(n int) extent {
 	return product
 }
 
-// keyFault returns the first kind inside t that a map key must not hold, or 0.
+// keyFault returns the first kind inside t that map keys must not contain, or 0.
 func keyFault(t *Type) Kind {
 	switch t.Kind {
 	case Float32, Float64, Complex64, Complex128, Bytes, Slice, Map, Pointer:
@@ -352,8 +353,8 @@ func keyFault(t *Type) Kind {
 	return 0
 }
 
-// elemPart returns the part of a path that leads to the elements of a kind. For a pointer it is
-// empty, as in Go.
+// elemPart returns the path of the elements within a type of kind k. For a pointer it is empty, as
+// in Go.
 func elemPart(k Kind) string {
 	switch k {
 	case Map:

@@ -5,15 +5,15 @@ import (
 	"unsafe"
 )
 
-// This file holds all uses of package unsafe. Reflection can read unexported fields but cannot set
-// them, and it costs tens of nanoseconds per field. So rows are read and written through their
-// addresses. The offsets and types come from the reflect.Type of the rows. [Codec.mustBeFor] checks
-// that the rows have this type.
+// All uses of package unsafe outside tests are in this file. Reflection can read unexported fields
+// but cannot set them, and it costs tens of nanoseconds per field. So rows are read and written
+// through their addresses. The offsets and types are derived from the reflect.Type of the rows.
+// [Codec.mustBeFor] checks that the rows have this type.
 
-// ptr is the address of a Go value. The caller keeps the value alive.
+// ptr is the address of a Go value. The caller must keep the value alive.
 type ptr = unsafe.Pointer
 
-// at returns the address offset bytes after p, inside the same value.
+// at returns the address that is offset bytes after p, inside the same value.
 func at(p ptr, offset int) ptr { return unsafe.Add(p, offset) }
 
 // load returns the value of type T at p.
@@ -22,8 +22,8 @@ func load[T any](p ptr) T { return *(*T)(p) }
 // store sets the value of type T at p.
 func store[T any](p ptr, v T) { *(*T)(p) = v }
 
-// view returns the n bytes at p as a slice over the same memory. If the slice is written, the
-// memory must not hold pointers.
+// view returns the n bytes at p as a slice that shares the memory. Before a write to the slice,
+// check that the memory holds no pointers.
 func view(p ptr, n int) []byte { return unsafe.Slice((*byte)(p), n) }
 
 // base returns the address of the first element of rows.
@@ -41,10 +41,11 @@ func adopt[T any](src []byte, n int) []T {
 	return unsafe.Slice((*T)(base(src)), n)
 }
 
-// sliceAt returns the elements of the slice of any type at p. elems is the address of the first
-// element, or nil for a nil slice. n is the length.
+// sliceAt returns the elements of the slice at p, which can be of any type. elems is the address of
+// the first element, or nil for a nil slice. n is the length.
 func sliceAt(p ptr) (elems ptr, n int) {
-	// All slices have the same header. Elements of size 0 are never accessed.
+	// All slices have the same header, so []struct{} can stand for each of them. Its elements are
+	// never accessed.
 	s := *(*[]struct{})(p)
 	return ptr(unsafe.SliceData(s)), len(s)
 }

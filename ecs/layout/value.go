@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// A Value is the content of one row as an ordered tree, returned by [Type.Value]. It can be read
-// without the Go type, printed, and marshaled as JSON. The zero Value has no type and prints as
-// nil.
+// A Value is the content of one row as an ordered tree. [Type.Value] returns a Value. A program can
+// read it without the Go type, print it, and marshal it as JSON. The zero Value has no type and
+// prints as nil.
 //
-// Methods that do not apply to a Value's kind return zero; Index and Key return the zero Value.
-// Where Index and Key apply, they panic if i is not below Len.
+// Methods that do not apply to a Value's kind return zero. For such a kind, Index and Key return
+// the zero Value. For other kinds, Index and Key panic if i is not below Len.
 type Value struct {
 	typ *Type
-	// Nil bytes, slice, map or pointer.
+	// Set for nil: bytes, a slice, a map or a pointer.
 	empty bool
 	// A bool, an integer (sign extended), the bits of a float, or an entity.
 	bits uint64
@@ -107,7 +107,7 @@ func (v Value) Key(i int) Value {
 	return v.items[2*i]
 }
 
-// Field returns the field with this name, and whether v is a struct that has it.
+// Field returns the field with this name, and whether v is a struct that has this field.
 func (v Value) Field(name string) (Value, bool) {
 	if v.Kind() != Struct {
 		return Value{}, false
@@ -119,7 +119,8 @@ func (v Value) Field(name string) (Value, bool) {
 	return v.items[i], true
 }
 
-// float returns the number with these bits, which are a part of v.
+// float returns the number with these bits. v is a float, or a complex number with these bits as
+// one part.
 func (v Value) float(bits uint64) float64 {
 	if v.typ.Kind == Float32 || v.typ.Kind == Complex64 {
 		return float64(math.Float32frombits(uint32(bits)))
@@ -127,7 +128,7 @@ func (v Value) float(bits uint64) float64 {
 	return math.Float64frombits(bits)
 }
 
-// The setters below do nothing for a nil *Value. So the same code checks bytes and reads them.
+// The setters below do nothing for a nil *Value. So the same code can check bytes and read them.
 
 // init makes v a value of type t.
 func (v *Value) init(t *Type) {

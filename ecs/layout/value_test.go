@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// checkText checks that v prints a text and is valid JSON.
+// checkText checks that v prints as a non-empty text and as valid JSON.
 func checkText(t require.TestingT, v Value) {
 	if v.String() == "" {
 		t.Errorf("Value of %v prints as nothing", v.Type())
@@ -21,7 +21,7 @@ func checkText(t require.TestingT, v Value) {
 	}
 }
 
-// value returns row as a Value of its description.
+// value encodes row and returns the bytes as a Value.
 func value[T any](t require.TestingT, row T) Value {
 	v, err := of[T](t).Value(encode(t, row))
 	require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestValueParts(t *testing.T) {
 	require.True(t, field("N").IsNil())
 	require.False(t, field("P").IsNil())
 
-	// Methods that do not apply return zero.
+	// A method that does not apply to the kind of the value returns zero.
 	require.Zero(t, field("U").Int())
 	require.Zero(t, field("I").Uint())
 	require.Zero(t, field("I").Float())
@@ -159,7 +159,7 @@ func TestValueParts(t *testing.T) {
 	require.Nil(t, Value{}.Type())
 }
 
-// A description without any Go type reads the same values.
+// A hand-written description reads the same values as a description of a Go type.
 func TestValue_HandWrittenType(t *testing.T) {
 	scalar := func(k Kind) *Type { return &Type{Kind: k} }
 	point := &Type{Kind: Struct, Name: "point", Fields: []Field{{"X", scalar(Float32)}, {"Y", scalar(Float32)}}}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// appliesTo maps methods of Value to the kinds for which they return the value. Other methods apply
-// to all kinds.
+// appliesTo maps each method of Value to the kinds of values for which it does not return zero.
+// Methods that are not listed apply to all kinds.
 var appliesTo = map[string][]Kind{
 	"Bool":    {Bool},
 	"Int":     {Int8, Int16, Int32, Int64},
@@ -21,7 +21,8 @@ var appliesTo = map[string][]Kind{
 	"Field":   {Struct},
 }
 
-// Methods that do not apply to the kind of a value return zero. The others do not.
+// A method returns zero if it does not apply to the kind of a value. Otherwise it does not return
+// zero.
 func TestValue_MethodsByKind(t *testing.T) {
 	seven := int8(7)
 	values := map[Kind]Value{0: {}}

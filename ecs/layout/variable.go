@@ -7,7 +7,7 @@ import (
 )
 
 // A coder encodes and decodes the values of one Go type as msgpack. It calls the coders of the
-// types inside. So encoding a row needs no reflection on its structure.
+// types inside its type. So encoding a row needs no reflection on its structure.
 type coder struct {
 	encode func(dst []byte, p ptr) []byte
 	decode func(r *reader, p ptr) *DataError
@@ -15,7 +15,7 @@ type coder struct {
 	least int
 }
 
-// mostLeast limits coder.least, so that sums and products do not overflow.
+// mostLeast is the maximum of coder.least, so that sums and products do not overflow.
 const mostLeast = 1 << 20
 
 // compile returns the coder of t. [Of] must accept t.
@@ -175,11 +175,11 @@ func bytesCoder(t reflect.Type) coder {
 	}
 }
 
-// A fieldCoder codes one field of a struct.
+// A fieldCoder encodes and decodes one field of a struct.
 type fieldCoder struct {
 	coder
 	name string
-	// The encoded name.
+	// The encoded field name.
 	key    []byte
 	offset int
 }
@@ -211,7 +211,7 @@ func structCoder(t reflect.Type) coder {
 	}
 }
 
-// decodeFields decodes a struct with these fields.
+// decodeFields decodes the given fields of the struct at p.
 func decodeFields(r *reader, p ptr, fields []fieldCoder) *DataError {
 	if err := r.exactly(&mapForm, len(fields)); err != nil {
 		return err
@@ -228,7 +228,7 @@ func decodeFields(r *reader, p ptr, fields []fieldCoder) *DataError {
 	return nil
 }
 
-// repeat returns the coder of an array of n values, size bytes apart.
+// repeat returns the coder of an array of n values. The values are size bytes apart.
 func repeat(elem coder, n, size int) coder {
 	return coder{
 		encode: func(dst []byte, p ptr) []byte {
@@ -245,7 +245,7 @@ func repeat(elem coder, n, size int) coder {
 	}
 }
 
-// encodeElements encodes n elements at p, size bytes apart.
+// encodeElements encodes n elements at p. The elements are size bytes apart.
 func encodeElements(dst []byte, elem coder, p ptr, n, size int) []byte {
 	start := len(dst)
 	for i := 0; i < n; {
@@ -258,8 +258,8 @@ func encodeElements(dst []byte, elem coder, p ptr, n, size int) []byte {
 	return dst
 }
 
-// decodeElements decodes n elements at p, size bytes apart. The reader has reserved the given
-// number of bytes for each.
+// decodeElements decodes n elements at p. The elements are size bytes apart. The reader has already
+// reserved the given number of bytes for each element.
 func decodeElements(r *reader, elem coder, p ptr, n, size, reserved int) *DataError {
 	for i := range n {
 		r.element(reserved)
@@ -356,7 +356,7 @@ func mapCoder(t reflect.Type) coder {
 	}
 }
 
-// An entry holds the positions of an encoded key and its value, and their end.
+// An entry holds the positions of an encoded key and its value, and the end of the value.
 type entry struct{ key, value, end int }
 
 // encodeEntries encodes the entries of m, sorted by their encoded keys.
