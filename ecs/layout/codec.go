@@ -51,7 +51,7 @@ func (c *Codec) Plain() bool { return c.plainPack }
 
 // Append appends the encodings of rows to dst, one after the other. For fixed types it only
 // allocates space in dst. For a Plain codec it is a single copy. It panics if c is not a codec
-// for T, or if a string, slice or map has more than 4 GiB or 4 Gi elements.
+// for T. It also panics if a string, slice or map has more than 4 GiB or 4 Gi elements.
 func Append[T any](c *Codec, dst []byte, rows []T) []byte {
 	c.mustBeFor(reflect.TypeFor[T]())
 	return c.append(dst, base(rows), len(rows))
