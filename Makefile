@@ -5,6 +5,7 @@ export GOWORK := off
 
 WAZERO   := github.com/tetratelabs/wazero/cmd/wazero@v1.12.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+MISSPELL := github.com/golangci/misspell/cmd/misspell@v0.8.0
 TYPESCRIPT := 5.9.3
 FUZZTIME  ?= 10s
 KILLS     ?= 200
@@ -52,9 +53,10 @@ work: ## the short tests of all modules, with the versions of go.work
 # The modules that lie below this one.
 NESTED = cmd/ecsdump-tables persist/inspect/web/browsertest persist/replica/natslog
 
-lint: ## golangci-lint, built from source at its pinned version, for every module
+lint: ## golangci-lint, built from source at its pinned version, for every module; the spelling of pages and scripts
 	@set -e; for module in . $(NESTED); do echo "golangci-lint in $$module"; \
 		(cd $$module && go run $(GOLANGCI) run -c $(CURDIR)/.golangci.yml ./...); done
+	go run $(MISSPELL) -error $$(git ls-files '*.md' '*.js' '*.html' '*.pml' '*.yml' .ci)
 
 knots: ## the files of every package that need each other, and where to untie them
 	@go test ./internal/arch -run HouseLimits -knots -count 1 -v
