@@ -15,23 +15,23 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// An aside sets data aside that was written here and never confirmed. Each aside has its own
-// directory aside/N:
+// An aside is the quarantine of a store: data that was written on this machine, and that the log
+// never confirmed. Each aside has its own directory aside/N:
 //
 //	aside/N/NAME               a file that the log does not have
 //	aside/N/NAME.from-OFFSET   the bytes of a file from OFFSET on, if the log has the file
 //
-// Below OFFSET, the file equals that of the log. A file has several such parts if a later
-// difference has a lower offset. Each part ends where the next one begins, and the last part ends
-// with the file. To restore the file, take the log's bytes up to the lowest offset, and append the
-// parts in order.
+// Up to the lowest OFFSET, the store's file equals the log's file. A file has several OFFSET files
+// if a later difference has a lower offset. Each OFFSET file ends where the next one begins, and
+// the last one ends where the original file ended. To restore the original file, take the log's
+// bytes up to the lowest OFFSET, and append the OFFSET files in order.
 //
-// A part is durable before its bytes are overwritten in the store. After a crash, a part named .tmp
-// is unfinished, and its bytes are still in the store.
+// An OFFSET file is durable before its bytes are overwritten in the store. After a crash, a file
+// named .tmp is unfinished, and its bytes are still in the store.
 type aside struct {
 	top   disk.FS
-	dir   string           // The directory aside/N. "" until something is set aside.
-	files map[string]int64 // The lowest offset that is set aside, by file.
+	dir   string           // The directory aside/N, or "" while the quarantine is empty.
+	files map[string]int64 // The lowest quarantined offset, by file name.
 	bytes int64            // The number of bytes in dir.
 	older []olderAside     // Directories of earlier asides, oldest first.
 
@@ -46,23 +46,24 @@ type olderAside struct {
 }
 
 const (
-	// asideDir has one numbered directory for each call of Follow that set something aside.
+	// asideDir has one numbered directory for each call of Follow that quarantined data.
 	asideDir = "aside"
 
-	// maxAsides is how many of these directories are kept. Each is from one owner that lost the log
-	// with unconfirmed ticks. The last few show the recent history of a machine.
+	// maxAsides is the maximum number of quarantine directories. Each one is from one owner that
+	// lost the log with unconfirmed ticks. The last few show the recent history of a machine.
 	maxAsides = 8
 
-	// maxAsideBytes is the size limit of all of them together. By default, an owner stops at 64 MiB
-	// of unconfirmed ticks, so this is room for four such owners.
+	// maxAsideBytes is the size limit of all quarantine directories together. By default, an owner
+	// stops at 64 MiB of unconfirmed ticks, so the limit has room for four such owners.
 	maxAsideBytes = 256 << 20
 
-	// removedSuffix is appended to the name of a directory before it is removed.
+	// removedSuffix is appended to the name of a quarantine directory before the directory is
+	// removed.
 	removedSuffix = ".removed"
 )
 
-// place returns the path for a file that is set aside, and creates the directories. The first call
-// chooses N, one above the highest existing number.
+// place returns the quarantine path for a file, and creates the directories. The first call chooses
+// N, one above the highest existing number.
 func (a *aside) place(name string) (string, error) {
 	if a.dir == "" {
 		if err := a.top.Mkdir(asideDir); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -94,8 +95,8 @@ func (a *aside) place(name string) (string, error) {
 	return path.Join(a.dir, name), nil
 }
 
-// list returns the directories that have files, oldest first, and the highest number. It removes
-// directories that are empty or partly removed after a crash. It ignores other names.
+// list returns the quarantine directories that have files, oldest first, and the highest number. It
+// removes directories that are empty or partly removed after a crash. It ignores other names.
 func (a *aside) list() (older []olderAside, last int, err error) {
 	entries, err := a.top.ReadDir(asideDir)
 	if err != nil {
@@ -125,7 +126,7 @@ func (a *aside) list() (older []olderAside, last int, err error) {
 	return older, last, nil
 }
 
-// asideNumber returns the number that a directory is named by, or 0 if it has another name.
+// asideNumber returns N if the name of a directory is the number N, and 0 for any other name.
 func asideNumber(name string) int {
 	n, err := strconv.Atoi(name)
 	if err != nil || n <= 0 || n > 1<<30 || strconv.Itoa(n) != name {
@@ -134,8 +135,8 @@ func asideNumber(name string) int {
 	return n
 }
 
-// measure returns the number of files below a directory, and their bytes. It removes unfinished
-// parts.
+// measure returns the number of files below a directory, and their total bytes. It removes
+// unfinished files, named .tmp.
 func (a *aside) measure(dir string) (files int, size int64, err error) {
 	entries, err := a.top.ReadDir(dir)
 	if err != nil {
@@ -194,8 +195,8 @@ func removeAll(files disk.FS, dir string) error {
 	return files.Remove(dir)
 }
 
-// note records that bytes of a file are set aside from an offset on. It then removes the oldest
-// directories until the limits are met.
+// note records that bytes of a file are quarantined from an offset on. It then removes the oldest
+// quarantine directories until the limits are met.
 func (a *aside) note(name string, from, bytes int64) {
 	if a.files == nil {
 		a.files = map[string]int64{}
@@ -213,9 +214,9 @@ func (a *aside) note(name string, from, bytes int64) {
 	}
 }
 
-// remove removes a directory. It renames the directory first. After a crash, the directory is
-// complete, or its name shows that it is being removed. Errors are ignored: the next Follow tries
-// again.
+// remove removes a quarantine directory. It first renames the directory, so after a crash the
+// directory is complete, or its name shows that it is being removed. remove ignores errors, because
+// the next Follow tries again.
 func (a *aside) remove(number int) {
 	dir := fmt.Sprintf("%s/%d", asideDir, number)
 	if err := a.top.Publish(dir, dir+removedSuffix); err != nil {
@@ -227,8 +228,8 @@ func (a *aside) remove(number int) {
 	_ = removeAll(a.top, dir+removedSuffix)
 }
 
-// move sets aside a file of a tree that the log does not have, if the file exists. If a part of the
-// file is set aside already, move only adds the bytes before that part.
+// move quarantines a file of a tree that the log does not have, if the file exists. If the end of
+// the file is quarantined already, move only adds the bytes before that end.
 func (a *aside) move(t *tree, name string) error {
 	if _, known := a.files[name]; known {
 		if err := a.keep(t, name, 0); err != nil {
@@ -257,11 +258,11 @@ func (a *aside) move(t *tree, name string) error {
 	return nil
 }
 
-// fromMark is between the name of a file and the offset of a part.
+// fromMark separates the name of a file from the offset of its quarantined bytes.
 const fromMark = ".from-"
 
-// keep sets aside the bytes of a file from an offset on, up to the part that is set aside already.
-// The caller then overwrites, cuts off or removes these bytes.
+// keep copies the bytes of a file from an offset on to the quarantine, up to the bytes that are
+// quarantined already. The caller then overwrites, cuts off or removes these bytes in the store.
 func (a *aside) keep(t *tree, name string, from int64) error {
 	f, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -295,8 +296,8 @@ func (a *aside) keep(t *tree, name string, from int64) error {
 	return nil
 }
 
-// replace sets aside all data of the store old that the store t does not have. t then takes the
-// place of old.
+// replace quarantines all data of the store old that the store t does not have. t then replaces
+// old.
 func (a *aside) replace(old, t *tree) error {
 	names, err := old.names()
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"github.com/stet-ecs/stet/disk/disktest"
 )
 
-// A part is a part of a file that is set aside, from an offset on.
+// A part is the quarantined bytes of a file, from an offset on.
 type part struct {
 	from    int64
 	content []byte
 }
 
-// partsAside returns the parts of a file below a directory, sorted by offset.
+// partsAside returns the quarantined bytes of a file below a directory, sorted by offset.
 func partsAside(m *disktest.Mem, dir, name string) (parts []part) {
 	if whole := dir + "/" + name; slices.Contains(m.Files(), whole) {
 		parts = append(parts, part{0, m.Bytes(whole)})
@@ -38,13 +38,14 @@ func partsAside(m *disktest.Mem, dir, name string) (parts []part) {
 }
 
 // An asideProgram is the store of an owner that lost the log, and the log's later operations on
-// that store. New bytes of the log are below 128; most unconfirmed bytes are above.
+// that store. New bytes of the log are below 128; most unconfirmed bytes are 128 or more.
 type asideProgram struct {
 	files map[string][]byte // Contents of the files on this machine.
 	sizes map[string]int64  // Sizes of the files in the log when the owner lost it.
 	ops   []op              // The later operations of the log.
 	log   map[string][]byte // Contents of the files in the log after ops.
-	// Every content that the log gave a file. The last one is empty if the log removed the file.
+	// Every content that the log gave a file. The last content is empty if the log removed the
+	// file.
 	was map[string][][]byte
 }
 
@@ -97,7 +98,7 @@ func newAsideProgram(r *rand.Rand) *asideProgram {
 				at = r.IntN(at + 1)
 			}
 			data := random(r.IntN(60), 0)
-			if at < len(here) { // The new bytes begin like those on this machine.
+			if at < len(here) { // The new bytes begin like the bytes on this machine.
 				copy(data, here[at:min(len(here), at+r.IntN(80))])
 			}
 			p.ops = append(p.ops, op{opWrite, name, uint64(at), data})
@@ -109,7 +110,7 @@ func newAsideProgram(r *rand.Rand) *asideProgram {
 	return p
 }
 
-// write creates a disk with the store.
+// write creates a disk that has the store.
 func (p *asideProgram) write(t *testing.T) *disktest.Mem {
 	mem := disktest.New()
 	x := newTree(mem, storeDir, &aside{top: mem})
@@ -136,9 +137,9 @@ func (p *asideProgram) follow(mem *disktest.Mem, a *aside) error {
 	return x.sync()
 }
 
-// lowest returns the offset from which on a file must be set aside. That is the first byte that
-// differs in any content of the file in the log, or the end of the file in the log. It returns -1
-// if the log never had the file.
+// lowest returns the first offset of a file from which on its bytes must be quarantined. That is
+// the first byte that differs in any content of the file in the log, or the end of the file in the
+// log. It returns -1 if the log never had the file.
 func (p *asideProgram) lowest(name string) int64 {
 	was := p.was[name]
 	if len(was) == 0 {
@@ -189,7 +190,8 @@ func TestAside_KeepsTails(t *testing.T) {
 	require.Greater(t, wholes, 30)
 }
 
-// A complete store replaces one that may have more than the log. All differences are set aside.
+// A complete store replaces a store that may have more data than the log. All differences are
+// quarantined.
 func TestAside_ReplacedStore(t *testing.T) {
 	for seed := range uint64(300) {
 		p := newAsideProgram(rand.New(rand.NewPCG(seed, 2)))
@@ -222,8 +224,7 @@ func TestAside_ReplacedStore(t *testing.T) {
 	}
 }
 
-// After a crash at any call, and another follow, every unconfirmed byte is still there, at its
-// offset.
+// After a crash at any call and another follow, every unconfirmed byte still exists at its offset.
 func TestAside_Crash(t *testing.T) {
 	crashes := 0
 	for seed := range uint64(12) {
@@ -251,8 +252,8 @@ func TestAside_Crash(t *testing.T) {
 	require.Greater(t, crashes, 500)
 }
 
-// recoverable fails the test unless every byte is at its offset in the log, in the store or in a
-// part. Every directory of asides must be complete.
+// recoverable fails the test unless every byte is at its offset in the log, in the store or in the
+// quarantine. Every quarantine directory must be complete.
 func (p *asideProgram) recoverable(t *testing.T, m *disktest.Mem, when string) {
 	dirs := map[string]bool{}
 	for _, file := range m.Files() {
@@ -275,7 +276,7 @@ func (p *asideProgram) recoverable(t *testing.T, m *disktest.Mem, when string) {
 				look(x.from, x.content)
 			}
 		}
-		for _, content := range p.was[name] { // The log has these bytes.
+		for _, content := range p.was[name] { // The log has or had this content.
 			look(0, content)
 		}
 		if at := slices.Index(found, false); at >= 0 {
@@ -297,7 +298,7 @@ func (p *asideProgram) recoverable(t *testing.T, m *disktest.Mem, when string) {
 func TestAside_Limits(t *testing.T) {
 	for _, c := range []struct {
 		dirs, bytes int
-		sizes       []int // Sizes of the directories, which are set aside in turn.
+		sizes       []int // Sizes of the directories, in the order of their creation.
 		kept        []int // Numbers of the directories that are kept.
 	}{
 		{3, 1000, []int{10, 20, 30, 40, 50}, []int{3, 4, 5}},
@@ -340,7 +341,7 @@ func TestAside_Limits(t *testing.T) {
 }
 
 // Directories that a crash left empty or partly removed are not counted, and are removed. Files of
-// other programs stay.
+// other programs remain.
 func TestAside_Leftovers(t *testing.T) {
 	mem := disktest.New()
 	for _, dir := range []string{"aside", "aside/1", "aside/2", "aside/2.removed", "aside/3", "aside/3/journal", "aside/12", "aside/notes", "aside/012"} {

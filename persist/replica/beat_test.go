@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// An idle owner appends heartbeats, not more often than Heartbeat says.
+// An idle owner appends at most one heartbeat per Options.Heartbeat.
 func TestOwner_Heartbeat(t *testing.T) {
 	log := &replica.Memory{}
 	const every = 80 * time.Millisecond
@@ -19,7 +19,8 @@ func TestOwner_Heartbeat(t *testing.T) {
 	o, err := follow(t, log, disktest.New(), options).Claim(background)
 	require.NoError(t, err)
 	f := follow(t, log, disktest.New(), options)
-	require.NoError(t, f.Wait(background, o.Position()+5)) // The first heartbeats come sooner.
+	// The first heartbeats have shorter intervals.
+	require.NoError(t, f.Wait(background, o.Position()+5))
 	assert.Less(t, time.Since(f.Fresh()), 10*time.Second)
 	begun, at := time.Now(), f.Position()
 	require.NoError(t, f.Wait(background, at+3))
@@ -27,15 +28,15 @@ func TestOwner_Heartbeat(t *testing.T) {
 		t.Errorf("three entries in %v, want one in %v", took, every)
 	}
 
-	// A dead owner is overdue, and its last entry becomes old.
+	// After the owner's death, Overdue reports true, and the last entry becomes old.
 	require.NoError(t, o.Close())
 	assert.Eventually(t, func() bool { return f.Overdue() > 3*every }, 10*time.Second, time.Millisecond)
 	assert.Greater(t, time.Since(f.Fresh()), 3*every)
 	require.NoError(t, f.Close())
 }
 
-// A tick ends a silence. After it, heartbeats come sooner again, so that followers do not take the
-// owner for dead.
+// After a tick, heartbeats have short intervals again, so that followers do not assume that the
+// owner is dead.
 func TestOwner_HeartbeatAfterTick(t *testing.T) {
 	log := &replica.Memory{}
 	const every = 1600 * time.Millisecond
@@ -52,7 +53,7 @@ func TestOwner_HeartbeatAfterTick(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A new follower of an idle owner does not take the owner for dead.
+// A new follower of an idle owner does not assume that the owner is dead.
 func TestFollower_OverdueOfSilentOwner(t *testing.T) {
 	log := &replica.Memory{}
 	const every = 400 * time.Millisecond
@@ -72,7 +73,7 @@ func TestFollower_OverdueOfSilentOwner(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// An owner that appends much more than its store has trims the log by itself.
+// An owner that appends many more bytes than its store has trims the log by itself.
 func TestOwner_KeepsTheLogShort(t *testing.T) {
 	log := &replica.Memory{}
 	first := follow(t, log, disktest.New(), replica.Options{Heartbeat: 50 * time.Millisecond})
@@ -80,7 +81,7 @@ func TestOwner_KeepsTheLogShort(t *testing.T) {
 	require.NoError(t, err)
 	files := o.Files()
 	for range 3 {
-		// The file is replaced again and again, so the store stays small.
+		// The loop replaces the same file, so the store remains small.
 		for range 12 {
 			_ = files.Remove("snapshots/a") // The file does not exist the first time.
 			require.NoError(t, publishFile(files, "snapshots/a", make([]byte, 1<<20)))

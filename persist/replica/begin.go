@@ -11,17 +11,16 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// begin brings the files to the end of the log. What it does depends on the state and the store of
-// this machine:
+// begin brings the files of this machine to the end of the log. The first matching line decides:
 //
 //	no state, no store            read the log from the beginning
-//	no state, a store             the log must be empty: a claim sends the store
-//	state damaged                 read from the beginning; set aside the store
-//	state newer than the log      refuse; with Forget, read from the beginning
-//	log emptied                   go on after the state if it is up to date; otherwise refuse, or
-//	                              with Forget keep the store, so that a claim sends it
-//	state                         go on after the state, if the log still has its entry
-//	files do not match the state  read from the beginning; set aside the store
+//	no state, a store             the log must be empty: a later claim sends the store
+//	state damaged                 read the log from the beginning; quarantine the store
+//	state newer than the log      refuse; with Forget, read the log from the beginning
+//	log emptied                   continue after the state if it is up to date; otherwise refuse,
+//	                              or with Forget keep the store, so that a claim sends it
+//	state                         continue after the state, if the log still has the state's entry
+//	files do not match the state  read the log from the beginning; quarantine the store
 func (f *Follower) begin(ctx context.Context) error {
 	s, err := readState(f.files)
 	damaged := errors.Is(err, errState)
@@ -70,7 +69,7 @@ func (f *Follower) begin(ctx context.Context) error {
 }
 
 // bounds returns the bounds of the log. If the log ends before the known entry, bounds retries for
-// a while. The answer may be stale, from a server that is cut off from the others.
+// a while. A server that is cut off from the other servers gives a stale answer.
 func (f *Follower) bounds(ctx context.Context, known Position) (first, last Position, err error) {
 	err = f.retry(ctx, func() error {
 		if first, last, err = f.log.Bounds(ctx); err == nil && last < known {
@@ -85,7 +84,7 @@ func (f *Follower) bounds(ctx context.Context, known Position) (first, last Posi
 }
 
 // retry repeats try while a server gives a stale answer, does not show an entry, or shows a damaged
-// one. It gives up after Options.sure.
+// entry. retry gives up after Options.sure.
 func (f *Follower) retry(ctx context.Context, try func() error) error {
 	begun, tries := time.Now(), backoff{5 * time.Millisecond, 100 * time.Millisecond}
 	for {
@@ -97,7 +96,7 @@ func (f *Follower) retry(ctx context.Context, try func() error) error {
 	}
 }
 
-// The result is true if the directory of the store has any files.
+// The result is true if this machine has a store: its journal or snapshot directory has files.
 func (f *Follower) lies() (bool, error) {
 	for _, dir := range []string{journalDir, snapshotDir} {
 		entries, err := f.files.ReadDir(storeDir + "/" + dir)
@@ -111,18 +110,19 @@ func (f *Follower) lies() (bool, error) {
 	return false, nil
 }
 
-// remember continues from a state, unless the log was trimmed after it.
+// remember continues from the given state, unless entries after the state were trimmed from the
+// log.
 func (f *Follower) remember(ctx context.Context, s *state, first Position) error {
 	f.term, f.info, f.owned, f.origin, f.logged = s.Term, s.Info, s.Owner, s.First, s.Logged
 	if s.Files == nil || first > s.At.Position+1 {
 		return nil // f.at is before the first entry, so all entries are read again.
 	}
-	// Otherwise the whole log was trimmed, or its first entry follows the state.
+	// If first is 0 or follows the state, the log has no entry to compare with the state.
 	if first > 0 && first <= s.At.Position {
 		at := s.trail()
 		err := f.retry(ctx, func() error { return at.check(ctx, f.log) })
 		switch {
-		case errors.Is(err, errTrimmed): // Trimmed since bounds was called.
+		case errors.Is(err, errTrimmed): // The entry was trimmed after bounds was called.
 			return nil
 		case errors.Is(err, ErrLogShorter) && f.options.Forget:
 			f.owned = true
@@ -138,8 +138,8 @@ func (f *Follower) remember(ctx context.Context, s *state, first Position) error
 	return nil
 }
 
-// reach applies the entries up to last, and sets aside the files that the log does not have.
-// Without a tree it sets nothing aside; complete does so later.
+// reach applies the entries up to last, and quarantines the files that the log does not have.
+// Without a tree, it quarantines nothing; complete does so later.
 func (f *Follower) reach(ctx context.Context, last Position) error {
 	err := f.retry(ctx, func() error { return f.read(ctx, &last) })
 	if !errors.Is(err, errReached) {

@@ -6,27 +6,28 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// ErrOperator reports that the log takes or shows nothing until an operator acts. For example, its
-// stream was removed or is full, or the login of this machine has expired. Engines wrap this error.
-// Owners and followers keep trying, so they continue by themselves after the repair.
+// ErrOperator reports that the log accepts or returns no entries until an operator acts. For
+// example, its stream was removed or is full, or the login of this machine has expired. Engines
+// wrap this error. Owners and followers keep trying, so they continue by themselves after the
+// repair.
 var ErrOperator = errors.New("replica: an operator must act")
 
-// A Class tells what helps against an error.
+// A Class groups errors by the reaction that resolves them.
 type Class int
 
 const (
 	// None is the class of a nil error.
 	None Class = iota
 
-	// Retried errors may pass. For example, a server does not answer, or gives a stale answer. The
-	// call is repeated.
+	// Retried errors may be temporary. For example, a server does not answer, or gives a stale
+	// answer. The call is repeated.
 	Retried
 
 	// Fenced errors end an ownership: another machine claimed the store, or the log lost entries of
 	// this owner. Close the owner and follow again.
 	Fenced
 
-	// Operator errors stay until an operator repairs the engine, the settings or the program.
+	// Operator errors persist until an operator repairs the engine, the settings or the program.
 	Operator
 )
 
@@ -48,7 +49,7 @@ func ClassOf(err error) Class {
 	return Retried
 }
 
-// The first match decides. ErrLost comes first, because it may wrap the reason for the loss.
+// The first match decides. ErrLost is the first entry, because it may wrap the reason for the loss.
 var classes = []struct {
 	err   error
 	class Class

@@ -1,6 +1,6 @@
-// Package replica keeps a store on several machines, which share a log. Every tick that the owner
-// confirms is in the log, so every later owner has it. A store has one owner at a time, and any
-// number of followers.
+// Package replica keeps copies of a store on several machines, which share a log. Every tick that
+// the owner confirms is in the log, so every later owner has it. A store has one owner at a time,
+// and any number of followers.
 //
 //	owner      Commit ─▶ journal ─fsync─▶ Log ─▶ acknowledged: confirmed
 //	                                       │
@@ -14,24 +14,25 @@
 //
 // # The log
 //
-// A [Log] appends an entry after a given position, or not at all. This promise keeps two owners
-// apart. A claim is an entry. Once the log has a claim, it refuses every append of the previous
-// owner, because the position that this owner expects is taken. Safety needs no clock, no lease and
-// no lock service. A machine that looks for a dead owner may guess, and may guess wrong.
+// A [Log] appends an entry only if the log ends at the position that the caller gives. This promise
+// keeps two owners apart. A claim is an entry. Once the log has a claim, it refuses every append of
+// the previous owner, because the position that this owner expects is taken. Safety needs no clock,
+// no lease and no lock service. A machine that checks whether the owner is dead may guess, and may
+// guess wrong.
 //
-// The owner's store is in [Owner.Files]. This file system sends to the log every write below
+// The file system [Owner.Files] has the owner's store. It sends to the log every write below
 // journal/ and every file that is published below snapshots/. A sync of the journal writes to this
-// machine's disk, appends to the log, and returns when the log has acknowledged. So
+// machine's disk, appends to the log, and returns when the log has acknowledged the entries. So
 // [persist.Store.Sync] and [persist.Options.OnDurable] mean that the log has the tick. An owner
 // that lost the log to another machine gets [persist.ErrLost].
 //
-// While the log does not answer, ticks go on until [persist.Options.QueueBytes] of them wait. Then
-// [persist.Store.Commit] returns [persist.ErrBacklog] with the reason. A snapshot is finished when
-// the log has it.
+// While the log does not answer, ticks continue until [persist.Options.QueueBytes] of them wait.
+// Then [persist.Store.Commit] returns [persist.ErrBacklog] with the reason. A snapshot is finished
+// when the log has it.
 //
-// An owner reads its log back as a new machine does. It reads new entries once a minute. It reads
-// the whole log every ten minutes, and after a failure. If the log does not show an entry, the
-// owner sends all files again.
+// An owner reads its log back like a new machine. It reads new entries once a minute. It reads the
+// whole log every ten minutes, and after a failure. If the log does not show an entry, the owner
+// sends all files again.
 //
 // # Files of a directory
 //
@@ -41,18 +42,18 @@
 //	aside/N/NAME               a file that the log does not have
 //	aside/N/NAME.from-OFFSET   bytes of a file from OFFSET up to the next such part, or to its end
 //
-// Data that an owner wrote and the log does not have is not part of the world, because another
-// owner may have continued without it. The machine sets this data aside when it follows again, and
-// never appends or shows it. If the log has the file, only the bytes from the first difference on
-// are set aside. To restore the file, append these bytes to the first OFFSET bytes of the file in
-// store/.
+// If an owner wrote data and the log does not have it, another owner may have continued without
+// that data. So the data is not part of the world. The machine quarantines it when it follows
+// again, and never appends or shows it. If the log has the file, only the bytes from the first
+// difference on are quarantined. To restore the original file, append these bytes to the first
+// OFFSET bytes of the file in store/.
 //
-// Each call of [Follow] that sets something aside makes a directory. The newest eight are kept,
-// with at most 256 MiB together. The newest one is always kept.
+// Each call of [Follow] that quarantines data makes a directory. The newest eight directories are
+// kept, with at most 256 MiB together. The newest one is always kept.
 //
 // # Crashes
 //
-// A machine may stop at any moment:
+// A machine may crash at any moment:
 //
 //	owner, before the log had an entry    the entry is not confirmed; it is set aside
 //	owner, before the answer came         the entry is confirmed, and every follower gets it

@@ -20,12 +20,12 @@ import (
 //
 // The field writer is a random number of the sender, and number counts the sender's entries.
 // Together they identify an entry, so that its sender recognizes it. The three fields from after on
-// are the position and the identity of the previous entry. With them a reader notices that entries
-// were trimmed, or that the log continued without an entry that it had acknowledged.
+// are the position and the identity of the previous entry. With these fields, a reader notices that
+// entries were trimmed, or that the log lost an acknowledged entry and continued.
 //
-// An operation is a kind and the fields listed below. A log with other data is refused.
+// An operation is a kind and the fields listed below. Readers reject entries with other data.
 const (
-	// term, name, logInfo: from here on, the machine that appended the claim owns the store.
+	// term, name, logInfo: from this entry on, the machine that appended the claim owns the store.
 	opClaim opKind = iota + 1
 	// term, logInfo: the entries from here to opComplete have all files of the store.
 	opBegin
@@ -33,7 +33,7 @@ const (
 	opWhole    // file, size: all parts of the file are sent, and it gets its name.
 	opWrite    // file, offset, bytes.
 	opRemove   // file.
-	opComplete // All files are sent.
+	opComplete // No fields: all files are sent.
 	opOffer    // name: the machine that may claim now.
 )
 
@@ -43,7 +43,7 @@ type opKind byte
 // An op is one operation of an entry.
 type op struct {
 	kind   opKind
-	name   string // Of a file or a machine.
+	name   string // The name of a file or a machine.
 	number uint64 // Offset, size or term.
 	data   []byte
 }
@@ -67,7 +67,8 @@ const (
 	entryMagic  = "STRP"
 	entryHeader = 4 + 4 + 5*8
 	maxName     = 255
-	// Size limit of the data of an operation. The rest is room for its other fields.
+	// maxData is the size limit of the data of an operation. The remaining bytes of an entry have
+	// room for its other fields.
 	maxData = MaxEntry - entryHeader - 64 - maxName
 )
 
@@ -126,8 +127,8 @@ func decodeEntry(b []byte) (h header, ops []op, err error) {
 	return h, ops, nil
 }
 
-// decodeHeader decodes the header of an entry, and does not decode the operations. It verifies the
-// checksum of the whole entry.
+// decodeHeader decodes the header of an entry, without the operations. It verifies the checksum of
+// the whole entry.
 func decodeHeader(b []byte) (h header, err error) {
 	if len(b) < entryHeader || len(b) > MaxEntry || string(b[:4]) != entryMagic || crc32.Checksum(b[8:], castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
 		return h, errEntry
@@ -137,7 +138,7 @@ func decodeHeader(b []byte) (h header, err error) {
 }
 
 // decode decodes an operation at the beginning of b, which must not be empty. It returns the bytes
-// after the operation. It accepts only file names that a store may have, so that no entry writes to
+// after the operation. It accepts only the file names of a store, so that an entry cannot write
 // other files of the machine.
 func (o *op) decode(b []byte) (rest []byte, err error) {
 	o.kind = opKind(b[0])
@@ -165,8 +166,8 @@ func (o *op) decode(b []byte) (rest []byte, err error) {
 	return b, nil
 }
 
-// cutBytes decodes a length and so many bytes at the beginning of b. It returns these bytes and the
-// rest. It checks the length against the size of b.
+// cutBytes decodes a length n and the n bytes after it. It returns these bytes and the remaining
+// bytes of b. It checks the length against the size of b.
 func cutBytes(b []byte) (part, rest []byte, ok bool) {
 	n, k := binary.Uvarint(b)
 	if k <= 0 || n > uint64(len(b)-k) {
@@ -175,11 +176,11 @@ func cutBytes(b []byte) (part, rest []byte, ok bool) {
 	return b[k : k+int(n)], b[k+int(n):], true
 }
 
-// tempSuffix ends the names of files that are not published yet. Such files are never read.
+// tempSuffix ends the names of files that are not published yet. Readers ignore such files.
 const tempSuffix = ".tmp"
 
-// replicated reports whether a file of a store is sent to the log. That holds for the files of the
-// journal and for the snapshots.
+// replicated reports whether a file of a store is sent to the log. Only files of the journal and
+// snapshots are sent.
 func replicated(name string) bool {
 	dir, file := path.Split(name)
 	return (dir == journalDir+"/" || dir == snapshotDir+"/") && file != "" && len(name) <= maxName &&

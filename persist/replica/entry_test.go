@@ -23,7 +23,7 @@ func FuzzEntry(f *testing.F) {
 		}
 		again := encodeEntry(h, ops)
 		h2, ops2, err := decodeEntry(again)
-		if len(again) > MaxEntry { // Longer than an entry may be.
+		if len(again) > MaxEntry { // The varints made the entry longer than MaxEntry.
 			return
 		}
 		if err != nil || h != h2 || len(ops) != len(ops2) {
@@ -42,14 +42,14 @@ func FuzzEntry(f *testing.F) {
 	})
 }
 
-// sealed puts the magic and a checksum before b.
+// sealed puts the magic and a valid checksum before b.
 func sealed(b []byte) []byte {
 	entry := encodeEntry(header{}, nil)[:8]
 	entry = append(entry, b...)
 	return resum(entry)
 }
 
-// An entry with a flipped bit, or a truncated one, is invalid.
+// An entry with a flipped bit and a truncated entry are invalid.
 func TestEntry_Damaged(t *testing.T) {
 	whole := encodeEntry(header{entryID{1, 2}, link{3, entryID{4, 5}}}, []op{{opPart, "snapshots/00000001.snap", 0, []byte("xyz")}, {opClaim, "a", 7, nil}})
 	for bit := range 8 * len(whole) {

@@ -138,7 +138,7 @@ func Example() {
 	// b makes step 10
 }
 
-// An error of Open that stays ends the program of the docs.
+// An error of Open that a retry cannot resolve ends the program of the docs.
 func TestExample_ErrorOfOpen(t *testing.T) {
 	log := &replica.Memory{}
 	ctx, cancel := context.WithTimeout(background, 20*time.Second)

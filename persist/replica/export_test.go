@@ -53,7 +53,7 @@ func Describe(log *Memory) (lines []string) {
 }
 
 // Counts returns the position of the last entry that an owner appended. It also reports whether the
-// log has this entry there, and whether the entry is valid.
+// log has a valid entry of this owner at that position.
 func (o *Owner) Counts(log *Memory) (Position, bool) {
 	o.sender.order.Lock()
 	defer o.sender.order.Unlock()
@@ -63,8 +63,8 @@ func (o *Owner) Counts(log *Memory) (Position, bool) {
 	return at.Position, e.Position == at.Position && h.id == at.ID && slices.Contains(Chain(log), at.Position)
 }
 
-// Patient returns options that accept lost entries after d. Unless Heartbeat is set, the owner
-// appends no heartbeats.
+// Patient returns options with which a follower accepts lost entries after d. Unless Heartbeat is
+// set, the owner appends no heartbeats.
 func (o Options) Patient(d time.Duration) Options {
 	o.patience = d
 	if o.Heartbeat == 0 {
@@ -78,7 +78,7 @@ func resum(entry []byte) []byte {
 	return entry
 }
 
-// ReadBack returns options of an owner that reads its log back at this interval.
+// ReadBack returns options with which an owner reads its log back at this interval.
 func (o Options) ReadBack(every time.Duration) Options {
 	o.reads = every
 	return o

@@ -20,7 +20,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-// A holey log shows the entry at a position to no reader.
+// A holey log hides the entry at a position from every reader.
 type holey struct {
 	replica.Log
 	hole atomic.Uint64
@@ -187,7 +187,7 @@ func TestRebase_ClaimForgotten(t *testing.T) {
 	require.NoError(t, f.Wait(background, o.Position()))
 	next, err := f.Claim(background)
 	require.NoError(t, err)
-	log.Forget(1) // No link fails, so nothing is checked before Rebase.
+	log.Forget(1) // No link fails, so no owner checks the log before Rebase.
 	g.play(t, store)
 	require.NoError(t, store.Sync(background))
 	require.ErrorIs(t, next.Rebase(background), replica.ErrLogShorter)
@@ -218,7 +218,8 @@ func TestClaim_LastEntryReplaced(t *testing.T) {
 	log.Forget(1)
 	g2, o2, store2 := own(t, follow(t, log.Link(3), disktest.New(), replica.Options{}))
 	require.NoError(t, store2.Sync(background))
-	log.Forget(int(o2.Position() - f.Position())) // The claim gets the position of the offer.
+	// The claim gets the position of the lost offer.
+	log.Forget(int(o2.Position() - f.Position()))
 	_, err := f.Claim(background)
 	require.ErrorIs(t, err, replica.ErrLogShorter)
 	require.NoError(t, f.Close())
@@ -231,7 +232,7 @@ func TestClaim_LastEntryReplaced(t *testing.T) {
 	require.NoError(t, next.Close())
 }
 
-// A stale answer looks like a log that lost entries.
+// A server with a stale state answers like a log that lost entries.
 func TestFollow_StaleBounds(t *testing.T) {
 	log, files := &replicatest.Log{}, disktest.New()
 	g, o, store := own(t, follow(t, log.Link(1), files, replica.Options{}))
@@ -251,7 +252,7 @@ func TestFollow_StaleBounds(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// An owner that lost an answer asks a server with a stale state.
+// An owner that missed an answer queries a server with a stale state.
 func TestOwner_StaleBounds(t *testing.T) {
 	log := &replicatest.Log{}
 	link := log.Link(1)
@@ -354,7 +355,7 @@ func (s *faultySim) step(i int) error {
 	n := &s.nodes[i]
 	patience := 60 * time.Millisecond
 	if !n.faulty {
-		// Without faults of the link, an answer comes even if the log lost entries.
+		// While the link works, the call gets an answer even if the log lost entries.
 		patience = 20 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(background, patience)
@@ -411,7 +412,7 @@ func (s *faultySim) step(i int) error {
 	return nil
 }
 
-// confirm checks the result of an append of an owner.
+// confirm checks the result of an owner's append.
 func (s *faultySim) confirm(i int, err error) error {
 	n := &s.nodes[i]
 	if errors.Is(err, persist.ErrLost) {
@@ -428,7 +429,7 @@ func (s *faultySim) confirm(i int, err error) error {
 	return nil
 }
 
-// answered returns an error if a machine got no answer although its link works.
+// answered returns an error if a machine got no answer in time although its link works.
 func (s *faultySim) answered(i int, err error) error {
 	if !s.nodes[i].faulty && errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("machine %d has no answer: %w", i, err)

@@ -25,9 +25,9 @@ type Options struct {
 	// appended again. It must not block. Default: nil, which does nothing.
 	OnShorter func(*ShorterError)
 
-	// Forget follows a log that has lost entries which this machine has ([ErrLogShorter]), and
-	// which other machines may have continued. The bytes that the log does not have are set aside.
-	// If the log is empty, the store here stays, and a claim sends it.
+	// Forget follows a log even if it has lost entries of this machine ([ErrLogShorter]). Other
+	// machines may have continued the log. The bytes that the log does not have are quarantined. If the log
+	// is empty, this machine's store remains, and a claim sends it.
 	Forget bool
 
 	// Heartbeat is the silence after which the owner appends an entry without operations. Such
@@ -36,24 +36,24 @@ type Options struct {
 	Heartbeat time.Duration
 
 	// Budget bounds the memory of all stores that share it. It counts ticks that wait for the log
-	// or the disk, and entries that the owner keeps in case the log loses them. [Owner.Open] uses
-	// it as [persist.Options.Budget]. For a store that a [persist.Follower] opens, set both. Each
-	// world has two shares. Default: nil, no bound.
+	// or the disk, and entries that the owner retains in case the log loses them. [Owner.Open] uses
+	// it as [persist.Options.Budget]. For a store that a [persist.Follower] opens, set both
+	// options. Each world has two shares. Default: nil, no bound.
 	Budget *budget.Budget
 
 	// Version says which states of the world this program can open, and which state it writes.
 	// [Follower.Claim] compares it with the versions of earlier owners. Default: all numbers 0.
 	Version Version
 
-	patience time.Duration // See sure.
-	reads    time.Duration // See readBack.
+	patience time.Duration // Returned by sure if it is set.
+	reads    time.Duration // Returned by readBack if it is set.
 }
 
 func (o *Options) heartbeat() time.Duration { return cmp.Or(o.Heartbeat, time.Second) }
 
-// sure returns how long a log must report lost entries, or not show them, before the follower
-// accepts that. A server that is cut off from the others answers with an old state until it
-// notices; NATS takes 10 s for that.
+// sure returns how long a log must report or hide lost entries before the follower accepts the
+// loss. A server that is cut off from the other servers answers with an old state until it notices
+// this, which takes 10 s for NATS.
 func (o *Options) sure() time.Duration { return cmp.Or(o.patience, 15*time.Second) }
 
 // readBack returns how often an owner reads its log back.
@@ -85,35 +85,35 @@ type Follower struct {
 	gate    *gate
 	monitor monitor
 
-	turn turn               // Held by the method that starts or ends following.
+	turn turn               // Held by the method that starts or stops following.
 	stop context.CancelFunc // Stops the goroutine that follows.
 	done chan struct{}      // Closed when that goroutine has ended.
 
-	// mu guards the fields below. The goroutine that follows changes them; after its end, the
+	// mu guards the fields below. Only the goroutine that follows changes them. After its end, the
 	// holder of turn does.
 	mu      sync.Mutex
 	at      trail     // The newest valid entries that were applied, newest first.
 	skipped link      // The last entry that was not valid; see continues.
-	fresh   time.Time // When the last entry was read; see Fresh.
-	// Whether fresh is the time of an entry. Otherwise it is the time of Follow.
+	fresh   time.Time // When the last entry was read, or when Follow was called.
+	// Whether fresh is the time of an entry.
 	timed bool
-	gap   time.Duration // Between the last two entries, or the longest possible one.
+	gap   time.Duration // The time between the last two entries, or the longest possible time.
 	// logged is the number of bytes read since the last complete store began to be sent.
 	logged int64
 	begun  int64     // The number of bytes read since the incomplete store began to be sent.
-	end    Position  // The last entry that was read. If it was not valid, it is newer than at.
+	end    Position  // The last entry that was read, valid or not.
 	term   uint64    // The highest term of all claims.
 	info   logInfo   // What the log says about itself.
-	tree   *tree     // The store; nil if the log has no store, or not all of it has come.
+	tree   *tree     // The store. nil if this machine has no complete store.
 	next   *tree     // The store that is being sent.
-	bare   time.Time // Since when tree is nil.
-	owned  bool      // Whether the files may have more than the log.
-	origin bool      // Whether a store is here and the log has none yet.
-	since  int       // Bytes applied since the file state was written.
-	aside  *aside    // Receives bytes that the log does not have.
+	bare   time.Time // The time since which tree is nil.
+	owned  bool      // Whether the files may have data that the log does not have.
+	origin bool      // Whether this machine has a store and the log has none yet.
+	since  int       // The number of bytes applied since the file state was written.
+	aside  *aside    // The quarantine for bytes that the log does not have.
 	offer  offer
 	grown  chan struct{} // Closed when at or err changes.
-	err    error         // Why following has ended.
+	err    error         // The reason why following has ended.
 	stuck  error         // Why the last try to apply the next entry failed.
 	closed bool
 }
@@ -123,17 +123,18 @@ const (
 	nextDir  = "next"
 	lockFile = "LOCK"
 
-	// stateEvery is the number of bytes of entries between two writes of the file state. That many
-	// bytes are read again after a crash.
+	// stateEvery is the number of bytes of entries between two writes of the file state. After a
+	// crash, about this many bytes are read again.
 	stateEvery = 16 << 20
 )
 
-// Follow makes the store in files equal to the log, and keeps it so until Close or until it is
-// claimed. The directory files belongs to this machine alone. If the log is empty, the directory
-// store/ may hold a store: the first claim sends it.
+// Follow makes the store in files equal to the log, and keeps it up to date until Close or a claim.
+// The directory files belongs to this machine alone. If the log is empty, the directory store/ may
+// already have a store: the first claim sends it.
 //
-// Follow first sets aside what an owner wrote here and the log does not have; see [Follower.Aside].
-// If the log was trimmed and this machine is too far behind, it gets all files again.
+// Follow first quarantines data that an owner wrote on this machine and the log does not have; see
+// [Follower.Aside]. If the log was trimmed and this machine is too far behind, it gets all files
+// again.
 //
 // Follow returns [persist.ErrForeign] if files has the store of another log, and
 // [persist.ErrLocked] if another process uses files. It returns [ErrLogShorter] if the log lost
@@ -158,15 +159,15 @@ func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Foll
 	}
 	f.fresh, f.timed, f.gap, f.bare = time.Now(), false, 0, time.Now()
 	if f.end > 0 {
-		// The owner may have no ticks. Its next entry is then a heartbeat.
+		// The owner may have no ticks. In that case, its next entry is a heartbeat.
 		f.gap = f.longestGap()
 	}
 	f.follow()
 	return f, nil
 }
 
-// Files returns the files of the store. They may be read while the store is followed, and written
-// by the owner. They are empty until the log has a store.
+// Files returns the files of the store. Readers may use them while the machine follows, and the
+// owner may write them. The file system is empty until the log has a store.
 func (f *Follower) Files() disk.FS { return f.gate }
 
 // Position returns the last entry that the files include.
@@ -176,8 +177,8 @@ func (f *Follower) Position() Position {
 	return f.end
 }
 
-// Fresh returns when the last entry came. A live owner appends one at least once a second; see
-// [Options.Heartbeat]. A much longer silence means that the owner is gone, or that this machine
+// Fresh returns the time when the last entry arrived. A live owner appends an entry at least once a
+// second; see [Options.Heartbeat]. After a much longer silence, the owner is dead, or this machine
 // does not reach the log.
 func (f *Follower) Fresh() time.Time {
 	f.mu.Lock()
@@ -185,16 +186,17 @@ func (f *Follower) Fresh() time.Time {
 	return f.fresh
 }
 
-// Overdue returns how late the next entry of the owner is. It is the time since the last entry,
-// less twice the time between the last two. A program that looks for a dead owner claims when this
-// is more than some hundred milliseconds. It works for owners with and without ticks.
+// Overdue returns how late the next entry of the owner is. The value is the time since the last
+// entry minus twice the time between the last two entries. A program that replaces dead owners
+// claims when Overdue exceeds some hundred milliseconds. This works for owners with and without
+// ticks.
 func (f *Follower) Overdue() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return time.Since(f.fresh) - 2*f.gap
 }
 
-// heard records that an entry came.
+// heard records the arrival of an entry.
 func (f *Follower) heard() {
 	now := time.Now()
 	if f.timed {
@@ -207,8 +209,8 @@ func (f *Follower) heard() {
 func (f *Follower) longestGap() time.Duration { return max(f.options.heartbeat(), time.Second) }
 
 // Offered returns a channel that is closed once the owner has offered the store to this machine;
-// see [Owner.Offer]. Then call Claim. Every claim, of any machine, ends an offer, so get another
-// channel after each claim. An offer outlives this process.
+// see [Owner.Offer]. The program then calls Claim. Every claim, by any machine, ends an offer, so
+// get a new channel after each claim. An offer remains valid after a restart of this process.
 func (f *Follower) Offered() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -218,7 +220,7 @@ func (f *Follower) Offered() <-chan struct{} {
 // An offer says whether the store is offered to this machine.
 type offer struct {
 	stands bool
-	made   chan struct{} // Closed while the offer stands.
+	made   chan struct{} // Closed while the store is offered to this machine.
 }
 
 // set records whether there is an offer.
@@ -232,43 +234,46 @@ func (o *offer) set(stands bool) {
 	o.stands = stands
 }
 
-// Writes returns the state of the world that an owner should write: the newest that was written, or
-// that of [Options.Version] if it is newer. Register the component types of that state.
+// Writes returns the state of the world that an owner should write: the newer of the newest written
+// state and that of [Options.Version]. Register the component types of that state.
 func (f *Follower) Writes() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return max(f.info.Writes, f.options.Version.Writes)
 }
 
-// Ready reports whether the files have a store.
+// Ready reports whether Files has a complete store.
 func (f *Follower) Ready() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.tree != nil
 }
 
-// Aside returns the directory with bytes that were written on this machine and never confirmed, and
-// how many bytes of files it has. It returns "" if Follow found none.
+// Aside returns the quarantine directory: it has bytes that were written on this machine and never
+// confirmed. Aside also returns how many bytes of files it has. The directory is "" if the
+// quarantine is empty.
 func (f *Follower) Aside() (dir string, bytes int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.aside.dir, f.aside.bytes
 }
 
-// Err returns why following has ended, or why the last entry could not be applied. For example, an
-// entry that does not fit on a full disk is tried again. It returns nil while the log is followed.
+// Err returns why following has ended, or why the last entry could not be applied. For example, the
+// follower retries an entry that does not fit on a full disk. Err returns nil while the follower
+// applies entries.
 func (f *Follower) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return cmp.Or(f.err, f.stuck)
 }
 
-// errNoStore reports that the follower reads the log and has no store.
+// errNoStore reports that the follower reads a log without a complete store.
 var errNoStore = errors.New("replica: the log has no whole store")
 
-// Stuck returns why the files do not follow the log at the moment, and since when. The log does not
-// yield entries, it has no whole store, or this machine cannot write the entries. The follower
-// tries again. [ClassOf] tells what helps. The error is nil while the follower makes progress.
+// Stuck returns why the files are behind the log at the moment, and since when. Either the log does
+// not yield entries, or it has no complete store, or this machine cannot write the entries. The
+// follower retries. [ClassOf] classifies the error. The error is nil while the follower makes
+// progress.
 func (f *Follower) Stuck() (since time.Time, err error) {
 	m := f.Metrics()
 	return m.StuckSince, m.Stuck
@@ -287,8 +292,8 @@ func (f *Follower) Metrics() Metrics {
 	return m
 }
 
-// Wait waits until the files include the entry at a position. If ctx ends first, the error includes
-// that of Stuck.
+// Wait waits until the files include the entry at a position. If ctx ends first, the returned error
+// also includes the error of Stuck.
 func (f *Follower) Wait(ctx context.Context, p Position) error {
 	for {
 		f.mu.Lock()
@@ -311,7 +316,7 @@ func (f *Follower) Wait(ctx context.Context, p Position) error {
 	}
 }
 
-// Close stops following. The files stay as they are: equal to the beginning of the log.
+// Close stops following. The files remain, and equal the log up to [Follower.Position].
 func (f *Follower) Close() error {
 	f.turn.Lock()
 	defer f.turn.Unlock()
@@ -346,9 +351,8 @@ func (f *Follower) halt() {
 	<-f.done
 }
 
-// follow starts the goroutine that follows. Some errors mean that the log or the files are
-// unusable, and end it. Any other error, such as one of the network, may pass. The goroutine then
-// retries where it was.
+// follow starts the goroutine that follows. The goroutine ends at errors that make the log or the
+// files unusable. At any other error, such as a network error, it retries the failed call.
 func (f *Follower) follow() {
 	ctx, stop := context.WithCancel(context.Background())
 	f.stop, f.done = stop, make(chan struct{})
@@ -389,9 +393,9 @@ const (
 // errReached ends read at its limit.
 var errReached = errors.New("reached")
 
-// read applies entries as they come. If upto is not nil, read ends with errReached at that
-// position. read always ends with an error. Another call continues after the last entry that was
-// applied completely.
+// read applies entries as they arrive. If upto is not nil, read ends with errReached at that
+// position. read always ends with an error. The next call of read continues after the last entry
+// that was applied completely.
 func (f *Follower) read(ctx context.Context, upto *Position) error {
 	if upto != nil && f.end >= *upto {
 		return errReached
@@ -406,7 +410,7 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 		}
 		f.mu.Lock()
 		if f.stuck = err; errors.As(err, new(*unansweredError)) {
-			f.stuck = nil // The log is at fault, not the entry.
+			f.stuck = nil // Any failure is now caused by the log, not by an entry.
 		} else if err != nil {
 			f.tell()
 		}
@@ -422,7 +426,8 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 }
 
 // fill applies the missing entries that Entries did not yield, and then the entry at the position
-// of e. It asks the server that decides on appends, because another server may have a damaged copy.
+// of e. It reads from the server that decides on appends, because another server may have a damaged
+// copy.
 func (f *Follower) fill(ctx context.Context, e Entry) error {
 	for {
 		missed, err := f.log.Next(ctx, f.end)
@@ -438,8 +443,8 @@ func (f *Follower) fill(ctx context.Context, e Entry) error {
 	}
 }
 
-// continues reports whether an entry is valid. An entry names the entry that it continues. A valid
-// entry continues the last valid entry. Otherwise one of these holds:
+// continues reports whether an entry is valid. An entry names its previous entry. The previous
+// entry of a valid entry is the last valid entry. For any other entry, one of these cases applies:
 //
 //	it names a later entry, which was trimmed    the files are useless: wait until an owner
 //	                                             sends all files again
@@ -465,7 +470,7 @@ func (f *Follower) continues(ctx context.Context, e Entry, h header, ops []op) (
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.tree, f.next, f.bare = nil, nil, time.Now() // The entries in between were trimmed.
+		f.tree, f.next, f.bare = nil, nil, time.Now() // The entries before e were trimmed.
 		return true, nil
 	}
 	if h.before == f.skipped {
@@ -481,9 +486,9 @@ func (f *Follower) continues(ctx context.Context, e Entry, h header, ops []op) (
 	return false, err
 }
 
-// recheck looks again at the invalid entries before e. If the log lost some of them, a valid entry
-// may be in their place. Then recheck returns a [HoleError], and reading continues after the last
-// valid entry.
+// recheck searches for a valid entry before e. If the log lost an invalid entry, a valid entry may
+// have its position. In that case, recheck returns a [HoleError], and reading continues after the
+// last valid entry.
 func (f *Follower) recheck(ctx context.Context, e Entry) error {
 	next, _, err := continuation(ctx, f.log, f.at[0], e.Position)
 	if err != nil || next.Position == 0 || next.Position >= e.Position {
@@ -495,7 +500,7 @@ func (f *Follower) recheck(ctx context.Context, e Entry) error {
 	return &HoleError{After: f.end, Next: e.Position}
 }
 
-// An unansweredError is an error of the log, for which it is unknown whether an entry is valid.
+// An unansweredError is an error of the log because of which the validity of an entry is unknown.
 type unansweredError struct{ error }
 
 // Unwrap returns the error of the log.
@@ -527,7 +532,7 @@ func (f *Follower) take(ctx context.Context, e Entry) error {
 	}
 	for i := range ops {
 		if err := f.apply(&ops[i]); err != nil {
-			return err // The caller retries the entry, from its first operation on.
+			return err // The caller applies the entry again, from its first operation on.
 		}
 	}
 	f.at.push(link{e.Position, h.id})
@@ -551,7 +556,7 @@ func (f *Follower) apply(o *op) error {
 		}
 	}
 	switch o.kind {
-	case opClaim: // The rest of what the previous owner was sending never comes.
+	case opClaim: // The previous owner never sends the remaining files.
 		f.term = max(f.term, o.number)
 		f.offer.set(false)
 		f.next = nil
@@ -579,19 +584,20 @@ func (f *Follower) apply(o *op) error {
 		}
 		return f.next.make()
 	case f.next == nil:
-		return nil // The operation belongs to a store whose beginning was trimmed.
+		// The beginning of the sent store was trimmed, so no store receives the operation.
+		return nil
 	case o.kind == opComplete:
 		return f.complete()
 	case o.kind == opWrite: // An owner also writes to files that it has not sent completely.
 		if _, known := f.next.sizes[o.name]; !known {
-			return nil // The parts of the file that come later include this write.
+			return nil // Parts of the file that are sent later include this write.
 		}
 	}
 	return f.next.apply(o)
 }
 
-// sameLog returns an error if the operations show that the log is not the one that the files
-// follow, unless Options.Forget is set.
+// sameLog returns an error if the operations show that the files follow another log, unless
+// Options.Forget is set.
 func (f *Follower) sameLog(ops []op) error {
 	for _, o := range ops {
 		if o.kind != opClaim && o.kind != opBegin {
@@ -608,8 +614,8 @@ func (f *Follower) sameLog(ops []op) error {
 	return nil
 }
 
-// learn records what the log says about itself. A log that was removed and created again has
-// another identity. The store here is then not the store of that log, and stays.
+// learn records the identity and the versions of the log. A log that was removed and created again
+// has a new identity. The store of this machine does not belong to the new log, and remains.
 func (f *Follower) learn(data []byte) error {
 	info, err := decodeInfo(data)
 	if err != nil {
@@ -661,22 +667,21 @@ func (f *Follower) clear(dir string) error {
 	return disk.SyncDir(f.files, ".")
 }
 
-// complete makes the store that was sent the current store. It first sets aside what the old store
-// has and the log may not have. When all of next/ is durable, one rename puts it in the place of
-// store/.
+// complete makes the received store the current store. It first quarantines data that the old store
+// has and the log may not have. When next/ is durable, one rename replaces store/ with it.
 func (f *Follower) complete() error {
 	t := f.next
 	if err := t.sync(); err != nil {
 		return err
 	}
-	if f.owned { // Otherwise the log has all of the old store.
+	if f.owned { // If owned is false, the log has all data of the old store.
 		if err := f.aside.replace(newTree(f.files, storeDir, f.aside), t); err != nil {
 			return err
 		}
 		f.owned = false
 	}
-	// After a crash from here on, the file state may name files that are missing. begin notices
-	// that and reads the log from its beginning.
+	// After a crash from this line on, the file state may name files that are missing. begin
+	// notices the missing files, and reads the log from its beginning.
 	if err := f.clear(storeDir); err != nil {
 		return err
 	}
@@ -693,8 +698,8 @@ func (f *Follower) complete() error {
 	return f.save()
 }
 
-// save makes the files durable and then writes the file state. A store that is being sent is not
-// recorded. After a restart, its entries are read again.
+// save makes the files durable and then writes the file state. The state excludes a store that is
+// still being sent. After a restart, the entries of that store are read again.
 func (f *Follower) save() error {
 	s := &state{At: f.at[0], Trail: f.at, Logged: f.logged, Term: f.term, Info: f.info, Owner: f.owned, First: f.origin, Offer: f.offer.stands}
 	if f.tree != nil {

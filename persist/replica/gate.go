@@ -9,19 +9,19 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A gate is the file system of a store. Reads pass through. Writes pass through and are recorded by
-// the owner's sender. Without an owner, writes are refused.
+// A gate is the file system of a store. It passes reads to the store on this machine. It also
+// passes writes, and records them in the owner's sender. Without an owner, it refuses writes.
 //
 //	call               on this machine        in the log
-//	WriteAt            at once                noted, if the log does not have these bytes
-//	Sync               first                  all noted writes; acknowledged
+//	WriteAt            at once                recorded, if the log does not have these bytes
+//	Sync               first                  all recorded writes; acknowledged
 //	Publish, Rename    after the log has it   content in parts, then the name; acknowledged
-//	Remove             at once                noted
+//	Remove             at once                recorded
 //
-// Files named .tmp and files outside of journal/ and snapshots/ are on this machine only.
+// Files named .tmp and files outside of journal/ and snapshots/ exist on this machine only.
 //
-// A store calls Sync where one write must be durable before the next. The log has all synced
-// writes, in the order of the writes. So a store can be recovered from the log.
+// A store calls Sync where one write must be durable before the next write. The log has all synced
+// writes in their original order. So a store can be recovered from the log.
 type gate struct {
 	disk.FS // The store on this machine.
 	sender  atomic.Pointer[sender]
@@ -66,8 +66,8 @@ func (g *gate) Publish(from, to string) error { return g.named(from, to, g.FS.Pu
 // Rename implements [disk.FS].
 func (g *gate) Rename(from, to string) error { return g.named(from, to, g.FS.Rename) }
 
-// named renames or publishes a file, by calling its last argument. If files of this name belong in
-// the log, named also sends the file.
+// named renames or publishes a file, by calling its last argument. If the new name is replicated,
+// named also sends the file to the log.
 func (g *gate) named(from, to string, name func(from, to string) error) error {
 	s, err := g.write()
 	if err != nil {
@@ -102,7 +102,7 @@ func (g *gate) Mkdir(name string) error {
 	return g.FS.Mkdir(name)
 }
 
-// SyncDir implements [disk.FS]. It returns when the log has the names, too.
+// SyncDir implements [disk.FS]. It returns when the log also has the names.
 func (g *gate) SyncDir(dir string) error {
 	s, err := g.write()
 	if err == nil {
@@ -123,11 +123,11 @@ func (g *gate) Replicated() (bool, error) {
 	return true, s.monitor.now().Stuck
 }
 
-// Close implements [disk.FS]. It does nothing: a store closes its file system, and the follower or
-// the owner still uses it.
+// Close implements [disk.FS]. It does nothing. A store closes its file system, but the follower or
+// the owner still uses the gate.
 func (g *gate) Close() error { return nil }
 
-// A sentFile is a file of the owner's store whose writes are sent.
+// A sentFile is a file of the owner's store. Its writes are sent to the log.
 type sentFile struct {
 	disk.File
 	sender *sender
@@ -145,7 +145,8 @@ func (f *sentFile) WriteAt(b []byte, at int64) (int, error) {
 	}
 	// Compare before the write changes the file.
 	news := f.sender.beyond(name, at, b, f.File)
-	// Note the write only after it succeeded here: the log must not have a write that failed here.
+	// Record the write only after it succeeded: the log must not have a write that failed on this
+	// machine.
 	n, err := f.File.WriteAt(b, at)
 	if err == nil && news {
 		f.sender.note(writes(name, at, b)...)
@@ -153,7 +154,7 @@ func (f *sentFile) WriteAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// current returns the present name of the file, or the error of the sender.
+// current returns the current name of the file, or the error of the sender.
 func (f *sentFile) current() (string, error) {
 	f.sender.mu.Lock()
 	defer f.sender.mu.Unlock()
@@ -171,7 +172,7 @@ func (f *sentFile) Close() error {
 func (f *sentFile) Sync() error { return f.SyncLocal(func() {}) }
 
 // SyncLocal is called by [disk.SyncLocal]. It calls local when the writes are durable on this
-// machine. The log may get them much later, or never.
+// machine. The log may get these writes much later, or never.
 func (f *sentFile) SyncLocal(local func()) error {
 	name, err := f.current()
 	if err == nil {
@@ -201,7 +202,7 @@ func writes(name string, at int64, b []byte) (ops []op) {
 	return ops
 }
 
-// readUpTo reads into b, and returns the number of bytes. Reaching the end of the file is no error.
+// readUpTo reads into b, and returns the number of bytes. The end of the file is no error.
 func readUpTo(f io.ReaderAt, b []byte, at int64) (n int, err error) {
 	if n, err = f.ReadAt(b, at); errors.Is(err, io.EOF) {
 		err = nil

@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-// A counted counts the bytes that are read from its segments and snapshots.
+// A counted is a file system that counts the bytes read from its segments and snapshots.
 type counted struct {
 	disk.FS
 	bytes atomic.Int64
@@ -84,7 +84,7 @@ func TestHandover_ReadsNothingAgain(t *testing.T) {
 	require.NoError(t, taken.Close())
 }
 
-// An offer holds until the next claim, also for a machine that was down.
+// An offer is valid until the next claim, even for a machine that was down.
 func TestOffer_StandsUntilClaim(t *testing.T) {
 	log := &replica.Memory{}
 	offered := func(f *replica.Follower) bool {
@@ -126,7 +126,8 @@ func TestOffer_StandsUntilClaim(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// A handover that is cut at any append loses no confirmed tick, and one machine then has the store.
+// After a handover that is cut off at any append, no confirmed tick is lost, and one machine has
+// the store.
 func TestHandover_CutAnywhere(t *testing.T) {
 	for cut := 1; ; cut++ {
 		log := &replicatest.Log{}
@@ -136,7 +137,7 @@ func TestHandover_CutAnywhere(t *testing.T) {
 			g.play(t, store)
 		}
 		require.NoError(t, store.Sync(background))
-		g.play(t, store) // This tick may be lost.
+		g.play(t, store) // The log may not get this tick.
 		b := follow(t, log, others, replica.Options{Name: "b"})
 		h := newGame()
 		standby, err := persist.FollowFS(background, b.Files(), h.World)
@@ -150,8 +151,8 @@ func TestHandover_CutAnywhere(t *testing.T) {
 		}
 		done()
 		whole := err == nil
-		link.Cut(true)           // In case fewer appends happened in that time.
-		crashed := files.Crash() // The machine stays silent until the end of the test.
+		link.Cut(true)           // The handover may append fewer entries than cut.
+		crashed := files.Crash() // This machine remains cut off until the end of the test.
 		taken, err := b.Claim(background)
 		for errors.Is(err, replica.ErrTaken) { // Machine b has not read all entries yet.
 			taken, err = b.Claim(background)

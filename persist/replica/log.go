@@ -16,42 +16,43 @@ type Position uint64
 const MaxEntry = 512 << 10
 
 var (
-	// ErrTaken reports that the log does not end where an append wanted it to.
+	// ErrTaken reports that the log does not end at the position that an append names.
 	ErrTaken = errors.New("replica: the log has other entries there")
 
 	// ErrUnknown reports an append without an answer. The log may have the entry, or may get it
-	// later. Read the log, or try again, to find out.
+	// later. To find out, read the log or append again.
 	ErrUnknown = errors.New("replica: it is not known whether the log took the entry")
 )
 
-// A Log is a sequence of entries that machines share. It outlives the machines that use it, and
-// keeps every entry that it acknowledged until the entry is trimmed. Its methods may be called from
+// A Log is a sequence of entries that machines share. It exists independently of these machines. It
+// retains every acknowledged entry until the entry is trimmed. Its methods may be called from
 // several goroutines.
 type Log interface {
 	// Append adds an entry if the last entry of the log is at position after. In an empty log,
-	// after may also be 0 or the position of the last entry that the log ever had. Append returns
-	// the position of the new entry once the entry is durable.
+	// after may also be 0, or the position of the last entry before the log became empty. Append
+	// returns the position of the new entry once the entry is durable.
 	//
-	// Errors: [ErrTaken] if the log ends at another position. After any other error, such as
+	// Append returns [ErrTaken] if the log ends at another position. After any other error, such as
 	// [ErrUnknown], the log may have the entry, or may get it later.
 	Append(ctx context.Context, after Position, entry []byte) (Position, error)
 
 	// Entries yields the entries after a position, in order, and waits for new ones. It always ends
-	// with an error, at the latest with that of ctx. If some of the entries were trimmed, it begins
-	// with the oldest one that is left.
+	// with an error, at the latest when ctx ends. If some of these entries were trimmed, it begins
+	// with the oldest retained entry.
 	Entries(ctx context.Context, after Position) iter.Seq2[Entry, error]
 
-	// Next returns the first entry after a position, or the zero Entry if there is none. It asks
-	// the server that decides on appends. The answer may be stale: newer entries may be missing.
+	// Next returns the first entry after a position, or the zero Entry if there is none. It reads
+	// from the server that decides on appends. The answer may be stale: newer entries may be
+	// missing.
 	Next(ctx context.Context, after Position) (Entry, error)
 
 	// Bounds returns the positions of the oldest retained entry and of the last entry. For an empty
-	// log, first is 0, and last is the position of the last entry that the log ever had. Both are
-	// lower bounds, because the answer may be stale.
+	// log, first is 0, and last is the position of the last entry before the log became empty. Both
+	// are lower bounds, because the answer may be stale.
 	Bounds(ctx context.Context) (first, last Position, err error)
 
-	// Trim removes the entries before a position. The log may keep its last entry in any case. Trim
-	// may take effect later: Entries may still yield entries that Bounds no longer counts.
+	// Trim removes the entries before a position. The log may retain its last entry in any case.
+	// Trim may take effect later: Entries may still yield entries that Bounds already excludes.
 	Trim(ctx context.Context, before Position) error
 }
 
@@ -61,12 +62,13 @@ type Entry struct {
 	Data     []byte
 }
 
-// A ShorterError reports a log that lost an entry which it had acknowledged. The log ends before
-// that entry, or has another one in its place. The engine broke its promise. A machine that has the
-// lost entry does not go on without it.
+// A ShorterError reports that a log lost an entry which it had acknowledged. The log ends before
+// that entry, or has another entry at its position. The engine broke its promise. A machine that
+// has the lost entry stops following this log.
 type ShorterError struct {
 	Known Position // Position of an entry that was acknowledged or read.
-	// Position of the last entry that the log still has, or has in common with this machine.
+	// Position of the last entry that the log still has, or that the log and this machine both
+	// have.
 	Last Position
 }
 
@@ -82,11 +84,11 @@ func (e *ShorterError) Is(target error) bool { return target == ErrLogShorter }
 var ErrLogShorter = errors.New("replica: the log forgot what it acknowledged")
 
 // A HoleError reports a log that does not show some of its entries. Some engines do so after a
-// restart of one server. The reader keeps its files and retries; it also asks the server that
+// restart of one server. The reader keeps its files and retries. It also reads from the server that
 // decides on appends.
 type HoleError struct {
 	After Position // Position of the last entry that was shown.
-	// Position of the next entry that was shown. This entry does not continue the one at After.
+	// Position of the next entry that was shown. It does not continue the entry at After.
 	Next Position
 }
 
@@ -101,26 +103,26 @@ func (e *HoleError) Is(target error) bool { return target == ErrHole }
 // ErrHole matches every [HoleError]; see errors.Is.
 var ErrHole = errors.New("replica: the log does not show an entry that it has")
 
-// Errors of checkLink. The caller decides what to do.
+// Errors of checkLink.
 var (
 	errOldAnswer = errors.New("replica: a server answered with an old state of the log")
 	errTrimmed   = errors.New("replica: the entry was trimmed")
 )
 
-// A trail holds the newest valid entries, newest first. An entry is valid if it continues the valid
-// entry before it. Checking a single entry is not enough. An append that the engine carries out
-// late may follow an invalid entry, or one that the log does not show.
+// A trail has the newest valid entries, newest first. An entry is valid if it continues the valid
+// entry before it. A check of the newest entry alone is not enough. The engine may execute an
+// append late, and add its entry after an invalid or a hidden entry.
 type trail [4]link
 
-// push adds an entry.
+// push adds an entry, and drops the oldest one.
 func (t *trail) push(l link) {
 	copy(t[1:], t[:])
 	t[0] = l
 }
 
 // check returns nil if the entries of t are still valid, apart from those that were trimmed. Each
-// must be the first entry that continues the previous one. Otherwise check returns the error of
-// checkLink.
+// entry must be the first one that continues its previous entry. Otherwise check returns the error
+// of checkLink.
 func (t *trail) check(ctx context.Context, log Log) error {
 	oldest := len(t) - 1
 	for ; oldest > 0; oldest-- {
@@ -153,8 +155,8 @@ func (t *trail) check(ctx context.Context, log Log) error {
 	return nil
 }
 
-// continuation returns the first entry after l that continues l. It stops at upto, and then returns
-// the first entry at upto or later. It returns the zero Entry if the log ends before.
+// continuation returns the first entry after l that continues l. If no entry before upto does, it
+// returns the first entry at upto or later. It returns the zero Entry if the log ends before upto.
 func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry, h header, err error) {
 	for after := l.Position; ; after = e.Position {
 		if e, err = log.Next(ctx, after); err != nil || e.Position == 0 {
@@ -169,9 +171,10 @@ func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry,
 	}
 }
 
-// checkLink returns nil if the log has the entry of l, which must not be newer than the last entry.
-// It returns a [ShorterError] if another entry is at that position, errTrimmed if no entry is, and
-// errOldAnswer if the answer is stale.
+// checkLink returns nil if the log has the entry that l names. The entry must not be newer than the
+// last entry. checkLink returns a [ShorterError] if the log has another entry at that position. It
+// returns errTrimmed if the log has no entry at that position, and errOldAnswer if the answer is
+// stale.
 func checkLink(ctx context.Context, log Log, l link) error {
 	if l.ID == (entryID{}) {
 		return nil // The ID is unknown, so there is nothing to compare.
@@ -259,12 +262,12 @@ func (m *Memory) Next(ctx context.Context, after Position) (Entry, error) {
 }
 
 // find returns the first entry after a position. If there is none, it returns a channel that is
-// closed when an entry is added. It does both under one lock, so that no entry is missed.
+// closed when an entry is added. It does both under one lock, so that the caller misses no entry.
 func (m *Memory) find(after Position) (e Entry, ok bool, grown <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if n := len(m.entries); n > 0 && m.entries[n-1].Position > after {
-		i := 0 // Positions have no holes. If the next entry was trimmed, take the oldest one.
+		i := 0 // Positions have no holes. If the next entry was trimmed, return the oldest one.
 		if first := m.entries[0].Position; first <= after {
 			i = int(after - first + 1)
 		}

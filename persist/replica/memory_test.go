@@ -31,7 +31,7 @@ func (l stoppedLog) Append(ctx context.Context, after Position, data []byte) (Po
 	return l.Log.Append(ctx, after, data)
 }
 
-// The memory of the current entry is counted while the log does not accept it.
+// The budget counts the entry that the log has not accepted yet.
 func TestSender_CountsEntryOnItsWay(t *testing.T) {
 	b, log := budget.New(200<<10), &usingLog{}
 	log.budget = b
@@ -56,7 +56,7 @@ func (l *usingLog) Append(ctx context.Context, after Position, data []byte) (Pos
 	return l.Memory.Append(ctx, after, data)
 }
 
-// A sender counts the memory that it holds, while operations are noted, sent, kept and dropped.
+// A sender counts its memory while operations are recorded, sent, retained and dropped.
 func TestSender_CountsMemory(t *testing.T) {
 	log := &Memory{}
 	s := newSender(context.Background(), log, trail{}, 0, &Options{})
@@ -100,7 +100,8 @@ func TestSender_CountsMemory(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// A kept entry does not keep the operations of other entries in memory.
+// The copy of an entry that the sender retains does not share memory with the operations of other
+// entries.
 func TestSender_DropsOperations(t *testing.T) {
 	s := newSender(context.Background(), &Memory{}, trail{}, 0, &Options{})
 	var freed atomic.Int32
@@ -183,8 +184,8 @@ func TestOwner_BudgetOnStoppedLog(t *testing.T) {
 			require.Positive(t, n, "owner %d, stopped %v", i, slow)
 		}
 		require.True(t, refused > 0 || !slow)
-		// The journal and the sender both count the batch that the journal passes on, until the log
-		// has it. So the sum may exceed the budget by one batch and one tick for each owner.
+		// The journal and the sender both count a batch while the sender waits for the log. So the
+		// sum may exceed the budget by one batch and one tick for each owner.
 		require.LessOrEqual(t, most, int64(memory*3/2), "stopped %v", slow)
 	}
 	for _, n := range nodes {

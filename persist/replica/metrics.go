@@ -8,14 +8,14 @@ import (
 // Metrics are the progress and the errors of a machine and its log. Reading them never waits for
 // the log. Counters start when the machine begins to follow, or to own.
 type Metrics struct {
-	Position Position // Of the last entry that was read or appended.
-	Term     uint64   // Of the newest claim. Each claim has a higher term.
+	Position Position // Position of the last entry that was read or appended.
+	Term     uint64   // Number of the newest claim. Each claim has a higher term.
 	// Bytes of entries in the log since all files were last sent, or since Follow.
 	LogBytes int64
 
 	Heard      time.Time // When the last entry was read or acknowledged.
 	StuckSince time.Time // When the current call first failed. Zero if it did not fail.
-	Stuck      error     // The last error of the current call. ClassOf tells what helps.
+	Stuck      error     // The last error of the current call; see ClassOf.
 
 	Errors [Operator + 1]uint64 // Number of failed calls, by Class.
 	// How often the owner sent all files again because the log did not show an entry.
@@ -26,14 +26,14 @@ type Metrics struct {
 type monitor struct {
 	mu      sync.Mutex
 	metrics Metrics
-	held    error     // Why no calls are made at the moment, or nil.
-	since   time.Time // Since when held is set.
+	held    error     // Why the owner makes no calls at the moment, or nil.
+	since   time.Time // When held was set.
 	// Start of the current call. Zero while a failed call waits for its next try.
 	tried time.Time
 }
 
-// calm is how long a call must run before the failure of the previous call counts as over. A call
-// that reads entries runs as long as the log works. Engines report a failure sooner.
+// calm is how long a call must run before the failure of the previous call is considered resolved.
+// A call that reads entries runs while the log works. Engines report a failure sooner.
 const calm = 5 * time.Second
 
 // begin records that a call begins.
@@ -55,7 +55,7 @@ func (m *monitor) fail(err error) {
 	m.metrics.Errors[ClassOf(err)]++
 }
 
-// hold records why no calls are made. nil means that calls are made again.
+// hold records why the owner makes no calls, or with nil that it makes calls again.
 func (m *monitor) hold(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

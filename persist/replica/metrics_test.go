@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-// While the log refuses everything, owner and follower report why and since when. They do so
-// without waiting for the log, and continue when it works again.
+// While the log refuses every call, owner and follower report why and since when. The reports do
+// not wait for the log. Owner and follower continue when the log works again.
 func TestStuck_SaysWhy(t *testing.T) {
 	log := &replicatest.Log{}
 	ours, theirs := log.Link(1), log.Link(2)

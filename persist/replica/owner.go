@@ -18,11 +18,11 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// ErrUnfinished reports a log whose store was not sent completely. Only the machine that has the
-// store can claim it.
+// ErrUnfinished reports a log whose first owner did not send its store completely. Only the machine
+// that has the store can claim it.
 var ErrUnfinished = errors.New("replica: the store was not sent completely; claim it on the machine that has it")
 
-// An Owner may write a store that is in the log, until another machine claims the store.
+// An Owner may write a store that is in a log, until another machine claims the store.
 //
 // The states of a machine:
 //
@@ -39,25 +39,26 @@ type Owner struct {
 	cancel  context.CancelCauseFunc // Stops the sender from waiting for the log.
 	done    chan struct{}           // Closed when the goroutine of tend has ended.
 	watched chan struct{}           // Closed when the goroutine of watch has ended.
-	trims   atomic.Uint64           // Counts the begin and the end of every trim.
+	trims   atomic.Uint64           // Counts the beginnings and the ends of trims.
 	term    uint64
 }
 
 // termEpochs is the number of journal epochs in one term. Each opening of the store starts an
-// epoch. An owner that opens the store more often than this would use epochs of the next term.
+// epoch. After more than termEpochs openings, an owner would use epochs of the next term.
 const termEpochs = 1 << 16
 
 // Claim makes this machine the owner. It appends a claim after the last entry that the files of f
-// include. From then on, the previous owner cannot confirm another tick. The owner then uses f.
+// include. After the claim, the previous owner cannot confirm another tick. Afterwards
+// the owner uses f.
 //
 // The first claim of an empty log sends the store in the directory store/, or an empty store. Claim
-// returns when all of the store is sent.
+// returns when the complete store is sent.
 //
 // Claim returns [ErrTaken] if the log has newer entries, such as a claim of another machine. It
 // returns [persist.ErrNewer] if this program cannot open the store; see [Version]. Other errors are
 // [ErrUnfinished], and [ErrLogShorter] if the log lost entries. After an error of the log itself,
-// the log may have the claim or not. After every error f goes on following, and Claim can be called
-// again.
+// the log may or may not have the claim. After every error, f continues to follow, and Claim can be
+// called again.
 func (f *Follower) Claim(ctx context.Context) (*Owner, error) {
 	f.turn.Lock()
 	defer f.turn.Unlock()
@@ -73,9 +74,9 @@ func (f *Follower) Claim(ctx context.Context) (*Owner, error) {
 	return o, nil
 }
 
-// claim implements Claim. The goroutine that follows must be halted. Before the append, claim
+// claim implements Claim. The goroutine that follows must be stopped. Before the append, claim
 // changes nothing, and the claim may be refused. After the append, this machine is the owner, even
-// if a later error keeps it from using the store.
+// if a later error prevents it from using the store.
 func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	switch {
 	case f.err != nil:
@@ -113,13 +114,13 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 			return nil, err
 		}
 	}
-	for name, size := range t.sizes { // The log has the files as they are here.
+	for name, size := range t.sizes { // The log has these files with the same contents.
 		s.sizes[name], s.sent[name] = size, size
 	}
 	f.mu.Lock()
 	// Before its first write, the machine must record that it is the owner. After a crash, its
-	// files may have more than the log. Unfinished files are dropped, because no owner sends the
-	// rest.
+	// files may have data that the log does not have. Unfinished files are dropped, because no
+	// owner sends their remaining bytes.
 	f.at, f.end, f.term, f.info, f.owned, f.next, f.origin = s.at, s.end, term, info, true, nil, first
 	f.offer.set(false)
 	if err = t.drop(); err == nil {
@@ -132,7 +133,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if first { // Until all is sent, only this machine can claim: see ErrUnfinished.
+	if first { // Until the complete store is sent, only this machine can claim: see ErrUnfinished.
 		if _, err := s.all(f.gate.FS, term); err != nil {
 			return nil, err
 		}
@@ -140,7 +141,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 			return nil, err
 		}
 	}
-	// The claim is done. From here on, the sender waits for as long as there is an owner.
+	// The log has the claim. From here on, calls of the sender end only with the owner.
 	s.ctx, o.cancel = context.WithCancelCause(context.Background())
 	s.countMemory(f.options.Budget)
 	f.gate.sender.Store(s)
@@ -152,7 +153,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 }
 
 // nextTerm returns the term of a claim. It is higher than the terms of all earlier claims. Its
-// epochs are higher than those that the journal had before the store was sent to the log.
+// epochs are higher than those of the journal from before the store was sent to the log.
 func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
 	term := f.term + 1
 	if f.tree != nil {
@@ -168,8 +169,8 @@ func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
 	return max(term, log.Epoch/termEpochs+1), log.Close()
 }
 
-// present returns a tree of all files of the store in store/, as if the log had them. The owner
-// sends them next.
+// present returns a tree of all files in store/, recorded as if the log had them. The owner sends
+// these files next.
 func (f *Follower) present() (*tree, error) {
 	t := newTree(f.files, storeDir, f.aside)
 	if err := t.make(); err != nil {
@@ -194,7 +195,7 @@ func (f *Follower) present() (*tree, error) {
 	return t, nil
 }
 
-// Term returns the number of the claim. Every claim has a higher number than the ones before.
+// Term returns the number of the claim. Every claim has a higher number than earlier claims.
 func (o *Owner) Term() uint64 { return o.term }
 
 // Epoch returns the lowest epoch of the ticks that the owner commits. See [persist.Options.Epoch].
@@ -206,13 +207,13 @@ func (o *Owner) Position() Position { return o.sender.monitor.now().Position }
 // Writes returns which state of the world the owner must write. See [Follower.Writes].
 func (o *Owner) Writes() uint64 { return o.sender.info.Writes }
 
-// Err returns why the owner cannot confirm ticks any more. The error wraps [persist.ErrLost] if
-// another machine claimed the store. Err returns nil as long as no such error is known.
+// Err returns why the owner can no longer confirm ticks. The error wraps [persist.ErrLost] if
+// another machine claimed the store. Err returns nil until the owner has found such an error.
 func (o *Owner) Err() error { return o.sender.lost() }
 
-// Stuck returns why the log has not confirmed the entry that is being appended, and since when. The
-// owner retries, so ticks may be confirmed later. [ClassOf] tells what helps. The error is nil if
-// nothing waits, or if the log has only not answered yet.
+// Stuck returns why the log has not confirmed the current entry, and since when. The owner retries,
+// so ticks may be confirmed later. [ClassOf] classifies the error. The error is nil if no entry
+// waits, or if no call has failed yet.
 func (o *Owner) Stuck() (since time.Time, err error) {
 	m := o.sender.monitor.now()
 	return m.StuckSince, m.Stuck
@@ -229,25 +230,25 @@ func (o *Owner) Metrics() Metrics {
 func (o *Owner) Files() disk.FS { return o.f.gate }
 
 // Open opens the store for the world w. See [persist.OpenFS]. Alternatively, let a
-// [persist.Follower] of the same files open the store, with [Owner.Epoch] in its options. It does
-// not have to read the store again.
+// [persist.Follower] of the same files open the store, with [Owner.Epoch] in its options. Such a
+// follower only reads the new ticks, and not the complete store.
 func (o *Owner) Open(ctx context.Context, w *ecs.World, options persist.Options) (*persist.Store, error) {
 	options.Epoch, options.Budget = max(options.Epoch, o.Epoch()), cmp.Or(options.Budget, o.f.options.Budget)
 	return persist.OpenFS(ctx, o.f.gate, w, options)
 }
 
 // Rebase sends all files of the store again, and trims the log before them. A new follower then
-// reads the store and the entries since. Meanwhile, ticks are confirmed and snapshots are finished.
-// The owner calls Rebase by itself when the entries since the last one exceed 16 MiB and three
-// times the size of the store.
+// reads these files and the later entries. While Rebase runs, ticks are confirmed and snapshots are
+// finished. The owner calls Rebase by itself when the entries since the last Rebase exceed 16 MiB
+// and three times the size of the store.
 //
-// If ctx ends first, Rebase returns the error of ctx, and its work goes on in the background.
+// If ctx ends first, Rebase returns the error of ctx, and continues in the background.
 func (o *Owner) Rebase(ctx context.Context) error {
 	return within(ctx, func() error { return o.rebase(ctx) })
 }
 
 // rebase implements Rebase, without a time limit. It holds the follower's turn, so Close waits for
-// it.
+// rebase.
 func (o *Owner) rebase(ctx context.Context) error {
 	o.f.turn.Lock()
 	defer o.f.turn.Unlock()
@@ -266,28 +267,28 @@ func (o *Owner) rebase(ctx context.Context) error {
 	}
 	o.trims.Add(1)
 	defer o.trims.Add(1)
-	// Until here the log has two complete stores. It never has none.
+	// Until this call the log has two complete stores, so it always has at least one.
 	return o.f.log.Trim(ctx, begin)
 }
 
-// tend keeps the log alive and short until ctx ends. After each silence it appends an entry without
-// operations, so that followers can tell an idle owner from a dead one. It calls rebase when the
-// log has grown much longer than the store.
+// tend appends heartbeats and shortens the log until ctx ends. A heartbeat is an entry without
+// operations, appended after a silence. It lets followers tell an idle owner from a dead one. tend
+// calls rebase when the log has become much longer than the store.
 func (o *Owner) tend(ctx context.Context) {
 	defer close(o.done)
 	every := o.f.options.heartbeat()
 	for {
 		next, long := o.sender.beat(every)
 		if long && o.rebase(ctx) != nil {
-			// Unless the owner has lost the log, rebase is tried again when the log has grown
-			// further.
+			// Unless the owner has lost the log, rebase is retried when the log has grown further.
 			next = max(next, longWait)
 		}
 		if o.Err() != nil || ctx.Err() != nil {
 			return
 		}
 		if every > 0 {
-			next = min(next, every/8) // A tick meanwhile makes the next entry due sooner.
+			// After a tick in this time, the next heartbeat is due sooner.
+			next = min(next, every/8)
 		}
 		select {
 		case <-ctx.Done():
@@ -298,12 +299,12 @@ func (o *Owner) tend(ctx context.Context) {
 	}
 }
 
-// remember writes the file state. When this machine follows again, it reads the log from here on.
+// remember writes the file state, so that this machine later follows from the current entry.
 //
-// The recorded sizes are those that the log has. The files here may have more; the next Follow sets
-// that aside and cuts it off. A file that is being sent is complete here, and is recorded with the
-// size that was sent. The files are synced first, because the log may have bytes that were written
-// here and not synced.
+// The state has the file sizes in the log. The files on this machine may be longer; the next Follow
+// quarantines the additional bytes and cuts them off. A file that is still being sent is recorded
+// with the size that was sent. remember syncs the files first, because the log may have bytes that
+// are not durable on this machine yet.
 func (o *Owner) remember() error {
 	o.sender.order.Lock()
 	defer o.sender.order.Unlock()
@@ -320,7 +321,8 @@ func (o *Owner) remember() error {
 	for _, name := range names {
 		file, err := f.files.OpenWrite(t.path(name))
 		if errors.Is(err, fs.ErrNotExist) {
-			// The file was removed. If the removal is lost, this machine gets all files again.
+			// The file was removed. If a crash undoes the removal, this machine gets all files
+			// again.
 			continue
 		}
 		if err == nil {
@@ -334,9 +336,9 @@ func (o *Owner) remember() error {
 	return f.save()
 }
 
-// Offer tells the machine with the name to that it may claim the store. See [Follower.Offered].
-// Close the store before, so that the journal is sealed. A machine that is down sees the offer when
-// it follows again. If it never does, any other machine may claim, and so may this one.
+// Offer lets the machine with the name to claim the store. See [Follower.Offered]. Close the store
+// first, so that the journal is sealed. A machine that is down finds the offer when it follows
+// again. Any other machine may also claim, including this one.
 //
 // If ctx ends before the log has the offer, Offer returns the error of ctx. The log may get the
 // offer later.
@@ -354,8 +356,8 @@ func (o *Owner) Offer(ctx context.Context, to string) error {
 	})
 }
 
-// within calls f, and returns its error. If ctx ends first, it returns the error of ctx, and f goes
-// on: entries are sent in order and cannot be taken back.
+// within calls f, and returns its error. If ctx ends first, within returns the error of ctx, and f
+// continues, because entries are sent in order and cannot be withdrawn.
 func within(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -367,11 +369,12 @@ func within(ctx context.Context, f func() error) error {
 	}
 }
 
-// Close ends the ownership. A Sync that waits for the log returns an error, and no more ticks are
-// confirmed. Close the store before. To continue as a follower, call [Follow].
+// Close ends the ownership. A Sync that waits for the log returns an error, and the owner confirms
+// no more ticks. Close the store first. To continue as a follower, call [Follow].
 func (o *Owner) Close() error {
 	f := o.f
-	_ = o.sender.fail(persist.ErrClosed) // First, so that a Rebase that holds the turn ends.
+	// Set this error first, so that a Rebase that holds the turn ends.
+	_ = o.sender.fail(persist.ErrClosed)
 	o.cancel(errors.New("the owner has closed"))
 	<-o.done
 	<-o.watched

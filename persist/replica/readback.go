@@ -9,21 +9,22 @@ import (
 
 // How often an owner reads its log back.
 const (
-	readBackEvery  = time.Minute      // Interval of reading the new entries.
-	readAllEvery   = 10               // Interval of reading the whole log, times readBackEvery.
+	readBackEvery  = time.Minute      // Interval between two readings of the new entries.
+	readAllEvery   = 10               // Every readAllEvery-th reading reads the whole log.
 	readBackSpread = 3 * time.Second  // Longest random delay after a failure.
 	readBackClaim  = 8 * time.Second  // Longest random delay after a claim.
 	readBackIdle   = 10 * time.Second // How long a reading waits for the next entry.
 )
 
-// watch reads the log back until ctx ends, as a new follower does. If an entry stays missing, no
-// new machine can follow. Then the owner sends all files again and trims the log. A restarted
+// watch reads the log back until ctx ends, like a new follower. If an entry remains missing, no new
+// machine can follow. In that case, the owner sends all files again and trims the log. A restarted
 // server may not show all of its entries. So watch reads the whole log soon after the claim and
 // after each failure of the log.
 func (o *Owner) watch(ctx context.Context) {
 	defer close(o.watched)
-	var read link           // The last entry that was read back. Zero before the first reading.
-	var next, all time.Time // When to read the log again, and when to read all of it.
+	var read link // The last entry that was read back. Zero before the first reading.
+	// The time of the next reading, and of the next reading of the whole log.
+	var next, all time.Time
 	failures, trims := o.sender.monitor.failures(), o.trims.Load()
 	every := o.f.options.readBack()
 	// Worlds that recover together must not read at the same time.
@@ -48,15 +49,16 @@ func (o *Owner) watch(ctx context.Context) {
 			all = now
 			continue
 		}
-		if err == nil { // After an error, the reading is tried again in a second.
+		if err == nil { // After an error, the reading is retried after a second.
 			read, next = upto, now.Add(every)
 		}
 	}
 }
 
 // readBack reads the entries after from up to the last appended entry, and returns that entry. It
-// returns a [HoleError] if an entry is missing in two readings in a row, also on the server that
-// decides on appends. It also does so if a reading from the beginning finds no complete store.
+// returns a [HoleError] if two consecutive readings miss an entry, even on the server that decides
+// on appends. It also returns a [HoleError] if a reading from the beginning finds no complete
+// store.
 func (o *Owner) readBack(ctx context.Context, from link) (upto link, err error) {
 	for range 2 {
 		trims := o.trims.Load()
@@ -85,7 +87,7 @@ type reading struct {
 	at    link // The last valid entry.
 	end   Position
 	begun bool // Whether the beginning of a store was read.
-	whole bool // Whether the end of a store was read, too.
+	whole bool // Whether a complete store was read.
 }
 
 // run reads the log up to an entry.
@@ -123,7 +125,7 @@ func (r *reading) run(ctx context.Context, upto link) error {
 	return nil
 }
 
-// fill reads the entries up to a position from the server that decides on appends.
+// fill reads the missing entries up to a position from the server that decides on appends.
 func (r *reading) fill(ctx context.Context, upto Position) error {
 	for {
 		e, err := r.log.Next(ctx, r.end)
@@ -141,7 +143,7 @@ func (r *reading) fill(ctx context.Context, upto Position) error {
 	}
 }
 
-// take reads an entry. It returns false if the entry is damaged, or if preceding entries are
+// take processes an entry. It returns false if the entry is damaged, or if preceding entries are
 // missing.
 func (r *reading) take(e Entry) bool {
 	h, ops, err := decodeEntry(e.Data)
@@ -153,7 +155,7 @@ func (r *reading) take(e Entry) bool {
 	case h.before.Position > r.end:
 		return false
 	default:
-		r.end = e.Position // The entry is not valid.
+		r.end = e.Position // The entry is not valid, so it is skipped.
 		return true
 	}
 	r.at, r.end = link{e.Position, h.id}, e.Position

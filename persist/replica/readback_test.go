@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-// An owner finds an entry that no server shows, and sends all files again. Then machines can follow
-// again.
+// An owner finds an entry that no server shows, and sends all files again. After that, machines can
+// follow again.
 func TestOwner_HealsHole(t *testing.T) {
 	log := &replicatest.Log{}
 	options := replica.Options{}.ReadBack(5 * time.Millisecond)
@@ -22,7 +22,8 @@ func TestOwner_HealsHole(t *testing.T) {
 		g.play(t, store)
 		require.NoError(t, store.Sync(background))
 	}
-	for hole := replica.Position(1); hole < 30; hole++ { // The claim, the store and ticks.
+	// These positions have the claim, the store and ticks.
+	for hole := replica.Position(1); hole < 30; hole++ {
 		for o.Position() <= hole {
 			play()
 		}
@@ -42,7 +43,7 @@ func TestOwner_HealsHole(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// An owner does not repair a log that shows all of its entries, whatever else fails.
+// An owner does not repair a log that shows all of its entries, even if calls fail.
 func TestOwner_HealsNothing(t *testing.T) {
 	log := &replicatest.Log{}
 	link := log.Link(1)

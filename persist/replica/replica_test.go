@@ -78,7 +78,7 @@ func TestOwner_NextHasConfirmedTicks(t *testing.T) {
 	}
 	require.NoError(t, store.Sync(background))
 
-	// The first owner seems to be dead.
+	// Machine b assumes that the first owner is dead.
 	require.NoError(t, b.Wait(background, first.Position()))
 	h, second, next := own(t, b)
 	assert.EqualValues(t, 5, h.Tick())
@@ -88,8 +88,8 @@ func TestOwner_NextHasConfirmedTicks(t *testing.T) {
 	h.play(t, next)
 	require.NoError(t, next.Sync(background))
 
-	// The first owner is alive and continues. Its sync fails, and its unconfirmed ticks are set
-	// aside.
+	// The first owner is alive and continues. Its sync fails, and its unconfirmed ticks are
+	// quarantined.
 	_ = store.Commit()
 	assert.ErrorIs(t, store.Sync(background), persist.ErrLost)
 	assert.ErrorIs(t, first.Err(), persist.ErrLost)
@@ -230,7 +230,7 @@ func TestClaim_BringsInStore(t *testing.T) {
 	require.NoError(t, f.Close())
 	require.NoError(t, o.Close())
 
-	// A store that is not from the log is refused, and stays.
+	// Follow refuses a store that is not from the log, and keeps it.
 	strange := disk.Memory()
 	require.NoError(t, strange.Mkdir("store"))
 	k := newGame()
@@ -253,7 +253,7 @@ func TestFollow_LogShorter(t *testing.T) {
 	require.NoError(t, f.Wait(background, known))
 	require.NoError(t, f.Close())
 
-	// The owner appends the lost entries again.
+	// The first owner appends the lost entries again.
 	log.Forget(2)
 	g.play(t, store)
 	require.NoError(t, store.Sync(background))
@@ -277,7 +277,8 @@ func TestFollow_LogShorter(t *testing.T) {
 	require.ErrorAs(t, err, &short)
 	assert.Equal(t, replica.ShorterError{Known: known, Last: known - 1}, *short)
 
-	// Another machine appends to the shorter log. The loss is noticed, however long the log gets.
+	// Another machine appends to the shorter log. Followers notice the loss, however long the log
+	// becomes.
 	late := follow(t, log, disktest.New(), replica.Options{})
 	h, p, next := own(t, late)
 	h.play(t, next)
@@ -322,8 +323,8 @@ func TestFollow_TrimmedLog(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// Between the last part of a file and its name, no write to the file may be sent. A new follower
-// would miss that write.
+// While a file is sent, its last part and its name must follow each other without a write between
+// them. A new follower would miss such a write.
 func TestRebase_WhileTicksAreConfirmed(t *testing.T) {
 	log := &replica.Memory{}
 	g, o, store := own(t, follow(t, log, disktest.New(), replica.Options{}))
@@ -350,7 +351,7 @@ func TestRebase_WhileTicksAreConfirmed(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A trimming log is trimmed after the first call of Bounds.
+// A trimming is a log that is trimmed right after the first call of Bounds.
 type trimming struct {
 	replica.Log
 	once sync.Once
@@ -372,7 +373,7 @@ func TestFollow_TrimmedMeanwhile(t *testing.T) {
 	require.NoError(t, follow(t, log, behind, replica.Options{}).Close())
 	for _, rebase := range []func(){
 		func() { require.NoError(t, o.Rebase(background)) },
-		// The entry after the last known entry stays.
+		// The log still has the entry after the follower's last entry.
 		func() { require.NoError(t, log.Trim(background, o.Position())) },
 	} {
 		g.play(t, store)
@@ -457,8 +458,8 @@ func TestFollow_NotAnEntry(t *testing.T) {
 	assert.True(t, errors.Is(err, replica.ErrTaken))
 }
 
-// The terms of a new log are above the epochs of the journal of an old store. So its ticks differ
-// from those of other owners.
+// The terms of a new log are above the epochs of an old store's journal. So the new ticks have
+// other epochs than the ticks of other owners.
 func TestClaim_FirstTerm(t *testing.T) {
 	mem := disktest.New()
 	require.NoError(t, mem.Mkdir("store"))
@@ -475,9 +476,9 @@ func TestClaim_FirstTerm(t *testing.T) {
 }
 
 // A follower does not wait for entries of an empty log. A machine that has all entries can claim,
-// and then sends its store to the others.
+// and then sends its store to the other machines.
 func TestFollow_EmptiedLog(t *testing.T) {
-	// Whether a machine that has all entries is left.
+	// Whether one of the machines has all entries.
 	for _, everybody := range []bool{true, false} {
 		log := &replica.Memory{}
 		behind, upToDate := disktest.New(), disktest.New()
@@ -524,14 +525,14 @@ func TestFollow_EmptiedLog(t *testing.T) {
 		_, last, err = log.Bounds(background)
 		require.NoError(t, err)
 		require.NoError(t, log.Trim(background, last+1))
-		_ = store.Commit() // Commit may fail already.
+		_ = store.Commit() // The error may come from Commit already.
 		require.ErrorIs(t, store.Sync(ctx), persist.ErrLost)
 		require.Error(t, store.Close(ctx))
 		require.NoError(t, o.Close())
 	}
 }
 
-// A follower with a full disk says so, and continues when there is space.
+// A follower with a full disk reports the error, and continues when there is space.
 func TestFollower_FullDisk(t *testing.T) {
 	log := &replica.Memory{}
 	g, o, store := own(t, follow(t, log, disktest.New(), replica.Options{}))

@@ -10,13 +10,13 @@ import (
 )
 
 // A BoundedLog is a [Log] with a size limit. When the log is full, its Append fails with
-// [ErrOperator]. An owner always keeps enough room to send all files again, because only that
-// allows it to trim the log.
+// [ErrOperator]. An owner always leaves enough room to send all files again, because it must do
+// that before it can trim the log.
 type BoundedLog interface {
 	Log
 
-	// Room returns how many bytes of entries fit into the log until it is full. Other worlds may
-	// use the same room. A negative number means no limit. The answer may be stale.
+	// Room returns how many more bytes of entries fit into the log. Other worlds may use the same
+	// room. A negative number means no limit. The answer may be stale.
 	Room(ctx context.Context) (int64, error)
 }
 
@@ -25,22 +25,23 @@ type room struct {
 	log BoundedLog // nil if the log has no limit.
 
 	mu sync.Mutex
-	// The last answer of the log, less the bytes appended since. Negative means no limit.
+	// The room that the log last reported, minus the bytes appended since. Negative means no limit.
 	left  int64
-	asked time.Time // Time of that answer. Zero if there is none.
+	asked time.Time // Time of the last report of the log. Zero if there is none.
 }
 
 const (
-	// chunkBytes is how much is appended between two checks of the room.
+	// chunkBytes is the number of bytes appended between two checks of the room.
 	chunkBytes = 4 << 20
 
-	// Longest intervals between two calls of Room. Other worlds fill the log too.
+	// Longest intervals between two calls of Room. Other worlds also fill the log, so the room
+	// changes.
 	askLimited   = 5 * time.Second
 	askUnlimited = time.Minute
 	askShort     = 100 * time.Millisecond
 )
 
-// refresh calls Room if that is due. It does not block appends while the log does not answer.
+// refresh calls Room if the last report is too old. Appends continue while the log does not answer.
 func (r *room) refresh(ctx context.Context, need int64) {
 	if r.log == nil {
 		return
@@ -61,7 +62,7 @@ func (r *room) refresh(ctx context.Context, need int64) {
 	}
 	left, err := r.log.Room(ctx)
 	if err != nil {
-		return // The error of the next append tells why.
+		return // The error of the next append has the reason.
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,20 +78,21 @@ func (r *room) use(bytes int64) {
 	}
 }
 
-// get returns how many bytes are left, and whether that is known. A negative number means no limit.
+// get returns how many bytes fit, and whether that is known. A negative number means no limit.
 func (r *room) get() (left int64, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.left, r.log != nil && !r.asked.IsZero()
 }
 
-// has reports whether the log has room for so many bytes. It returns true if the room is unknown.
+// has reports whether the log has room for the given number of bytes. It returns true if the room
+// is unknown.
 func (r *room) has(bytes int64) bool {
 	left, known := r.get()
 	return !known || left < 0 || left >= bytes
 }
 
-// storeBytes returns the total size of the files that the log has. The caller holds order.
+// storeBytes returns the total size of the files that the log has. The caller holds s.order.
 func (s *sender) storeBytes() (n int64) {
 	for _, size := range s.sent {
 		n += size
@@ -98,15 +100,15 @@ func (s *sender) storeBytes() (n int64) {
 	return n
 }
 
-// reserve returns how many bytes must stay free. All files must fit in once more, with the entries
-// that are appended meanwhile.
+// reserve returns how many bytes must remain free. The reserve has room for all files of the store,
+// and for the entries that are appended while they are sent.
 func (s *sender) reserve() int64 {
 	store := s.storeBytes()
 	return store + store/8 + chunkBytes
 }
 
-// admit waits until the log has room for a chunk and the reserve. The caller must not hold order,
-// because tend may send all files meanwhile to make room.
+// admit waits until the log has room for a chunk and the reserve. The caller must not hold s.order:
+// while admit waits, tend may send all files to make room.
 func (s *sender) admit() error {
 	if s.room.log == nil {
 		return s.lost()
@@ -131,7 +133,7 @@ func (s *sender) admit() error {
 	}
 }
 
-// wake makes tend check the room at once.
+// wake makes tend check the room immediately.
 func (s *sender) wake() {
 	select {
 	case s.tight <- struct{}{}:
@@ -139,14 +141,14 @@ func (s *sender) wake() {
 	}
 }
 
-// long reports whether sending all files again is worthwhile. It is if the log is much longer than
-// the store. It also is if the log has little room left, and would become shorter. The caller holds
-// order.
+// long reports whether sending all files again is worthwhile, because the log is much longer than
+// the store. If the log has little room left, a smaller difference is enough. The caller holds
+// s.order.
 func (s *sender) long() bool {
 	store, reserve := s.storeBytes(), s.reserve()
 	switch {
 	case !s.room.has(reserve - chunkBytes/2):
-		return false // All files do not fit into the log again.
+		return false // The room is too small to send all files again.
 	case !s.room.has(reserve + chunkBytes):
 		return s.logged > store+store/4+chunkBytes
 	case !s.room.has(2*reserve + chunkBytes):

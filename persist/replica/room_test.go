@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-// The owner of a log with a limit sends all files again before the log is full, so that ticks go
-// on.
+// The owner of a log with a limit sends all files again before the log is full, so that ticks
+// continue.
 func TestOwner_LogWithLimit(t *testing.T) {
 	log := &replicatest.Log{}
 	// The reserve takes about 4 MiB. The owner of an unlimited log waits for 16 MiB.
@@ -33,8 +33,8 @@ func TestOwner_LogWithLimit(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A log without room for all files stops ticks, and the owner says so. Commit does not wait. Ticks
-// are confirmed when there is room again.
+// If the log has no room for all files, ticks stop, and the owner reports the error. Commit does
+// not wait. Ticks are confirmed when the log has room again.
 func TestOwner_LogIsFull(t *testing.T) {
 	log := &replicatest.Log{}
 	f := follow(t, log.Link(1), disktest.New(), replica.Options{})
@@ -54,7 +54,7 @@ func TestOwner_LogIsFull(t *testing.T) {
 		require.NoError(t, publishFile(o.Files(), "snapshots/a", make([]byte, 1<<20)))
 	}
 
-	log.Limit(1) // From here on, it is full.
+	log.Limit(1) // The log is now full.
 	var refused error
 	for range 1_000 {
 		g.score.Set(g.score.Get() + 1)

@@ -27,13 +27,13 @@ import (
 //	snapshot   publish ────────────────────────────────▶ parts
 //
 // A write only adds an operation to pending, under mu, and never waits for the log. A sync locks
-// order, and sends all pending operations of all files. Sending a large file unlocks order after
-// each part. So ticks are confirmed, and other files are sent, while a snapshot or the whole store
-// is sent.
+// order, and sends all pending operations of all files. While a large file is sent, order is
+// unlocked after each part. So ticks are confirmed, and other files are sent, while a snapshot or
+// the whole store is sent.
 //
 // Each entry names the previous one, so entries are appended one at a time. An append that failed
-// may have succeeded in the log. It is repeated until the result is known; see try. After a lasting
-// error (failed), nothing is sent any more, and every sync returns that error.
+// may have succeeded in the log. It is repeated until the result is known; see try. After a
+// permanent error (failed), the sender sends nothing, and every sync returns that error.
 //
 // The budget of the options counts the memory of pending operations, of the current entry, and of
 // the recent entries. A sender never waits for the budget. Its bytes come from the queue of a
@@ -44,23 +44,23 @@ type sender struct {
 	log     Log
 	ctx     context.Context // Ends when the owner is closed.
 	options *Options
-	info    logInfo // Of the claim.
+	info    logInfo // The log information of the claim.
 
 	mu      sync.Mutex           // Guards the fields up to failed.
-	pending []op                 // Operations that were written and not sent.
+	pending []op                 // Operations that were written and not sent yet.
 	files   map[string]*sentFile // The files that are open for writing, by name.
 	sizes   map[string]int64     // Sizes of the files, pending operations included.
-	failed  error                // Why nothing is sent any more.
+	failed  error                // The error after which nothing is sent.
 
 	share   *budget.Share // Counts the memory of pending and recent. nil without a budget.
 	monitor monitor
 	tight   chan struct{} // Signals that the log is nearly full.
 
 	order  turn      // Held for an append. Guards the fields below.
-	writer uint64    // A random number that tells this sender from all others.
+	writer uint64    // A random number that identifies this sender.
 	number uint64    // The number of entries that this sender appended.
 	at     trail     // The newest valid entries of the log, newest first.
-	end    Position  // The last entry of the log. If it is not valid, it is newer than at.
+	end    Position  // The last entry of the log, valid or not.
 	check  bool      // Whether the next append must verify that the log still has at.
 	heard  time.Time // When the log last acknowledged an entry.
 	short  time.Time // When the log first reported that it ends before at. Zero if it did not.
@@ -68,19 +68,20 @@ type sender struct {
 	room   room
 	logged int64            // Bytes appended since the last complete store began to be sent.
 	recent []sent           // The newest entries, oldest first, in case the log loses them.
-	kept   int64            // Bytes of memory of recent.
+	kept   int64            // The number of bytes of memory of recent.
 	sent   map[string]int64 // Sizes of the files that the log has.
-	coming map[string]int64 // Of the files that are being sent: how many bytes the log has.
-	begun  uint64           // How often the sender began to send all files.
-	rest   map[string]bool  // While all files are sent: the files that are still to be sent.
+	// For each file that is being sent, the number of bytes that the log has.
+	coming map[string]int64
+	begun  uint64          // The number of times that the sender began to send all files.
+	rest   map[string]bool // While all files are sent: the files that are not sent yet.
 }
 
-// A turn is a mutex. Its holder may wait as long as the log does not answer.
+// A turn is a mutex whose holder may wait for an answer of the log.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
 
-// Lock locks t, and waits for that if needed.
+// Lock locks t, and waits until t is free.
 func (t turn) Lock() { t <- struct{}{} }
 
 // Unlock unlocks t.
@@ -93,20 +94,22 @@ type sent struct {
 	ops    []op
 }
 
-// keepSent is how many bytes of recent entries are kept, in case the log loses them. At least one
-// entry is kept. If many worlds share a budget, each keeps no more than the floor of its share.
+// keepSent is how many bytes of recent entries are retained, in case the log loses them. At least
+// one entry is retained. If many worlds share a budget, each retains at most the minimum share of
+// the budget.
 const keepSent = 4 << 20
 
 // An acknowledgement is verified if it took longer than slowAnswer, or if it follows a silence of
-// longSilence. A log loses entries when servers end or another server takes over, which takes
-// longer than this. An owner with heartbeats is never silent for so long.
+// longSilence. A log loses entries when servers end or another server becomes the leader. Either
+// takes longer than slowAnswer and longSilence. An owner with heartbeats is never silent for
+// longSilence.
 const (
 	slowAnswer  = time.Second
 	longSilence = 2 * time.Second
 )
 
 // newSender returns a sender that continues the newest entry of t. end is the last entry of the
-// log. ctx is that of the claim; the owner replaces it afterwards.
+// log. ctx is the context of the claim; the owner replaces it afterwards.
 func newSender(ctx context.Context, log Log, t trail, end Position, options *Options) *sender {
 	var b [8]byte
 	crand.Read(b[:]) // Never fails.
@@ -118,8 +121,8 @@ func newSender(ctx context.Context, log Log, t trail, end Position, options *Opt
 	}
 }
 
-// countMemory makes the sender hold a share of a budget until the owner is closed. Without a budget
-// (nil) nothing is counted. No other goroutine may use the sender yet.
+// countMemory registers the sender with a budget until the owner is closed. Without a budget (nil),
+// no memory is counted. No other goroutine may use the sender yet.
 func (s *sender) countMemory(b *budget.Budget) {
 	s.share = b.Open(nil)
 	s.share.Add(memoryOf(s.pending) + s.kept)
@@ -134,21 +137,21 @@ func (s *sender) keep(e sent) {
 		n := memoryOf(s.recent[0].ops)
 		s.kept -= n
 		s.share.Release(n)
-		// Other entries may share this array and keep it alive, so drop the data.
+		// Other entries may share this array and keep it in memory, so drop the data.
 		clear(s.recent[0].ops)
 		s.recent[0] = sent{}
 		s.recent = s.recent[1:]
 	}
 }
 
-// lost returns why nothing can be sent any more, or nil.
+// lost returns why the sender can no longer send, or nil.
 func (s *sender) lost() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
 }
 
-// opened registers a file that is open for writing, and returns f with its writes observed.
+// opened registers a file that is open for writing, and returns the file with its writes observed.
 func (s *sender) opened(f disk.File, name string) *sentFile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +160,7 @@ func (s *sender) opened(f disk.File, name string) *sentFile {
 	return sent
 }
 
-// closed unregisters f, unless another file has its name now.
+// closed unregisters f, unless another file is registered under its name.
 func (s *sender) closed(f *sentFile) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,8 +169,9 @@ func (s *sender) closed(f *sentFile) {
 	}
 }
 
-// beyond reports whether the log needs a write that is about to be done to f. It does not if f has
-// the same bytes already. Behind the end of the file every write is needed, and f is not read.
+// beyond reports whether the log needs a write to f that follows. The log does not need it if f has
+// the same bytes already. Every write beyond the end of the file is needed, so f is not read for
+// it.
 func (s *sender) beyond(name string, at int64, b []byte, f io.ReaderAt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,8 +198,8 @@ func (s *sender) note(ops ...op) {
 }
 
 // flush returns when the log has all operations that were pending, of all files. A Sync of one file
-// also sends the writes to other files, in order. So the log never has a later write without an
-// earlier one.
+// also sends the writes to other files, in order. So the log never has a later write without the
+// earlier ones.
 func (s *sender) flush() error {
 	for {
 		if err := s.admit(); err != nil {
@@ -210,8 +214,8 @@ func (s *sender) flush() error {
 	}
 }
 
-// flushLocked implements flush for a caller that holds order. It does not check whether the log has
-// room.
+// flushLocked implements flush for a caller that holds s.order. It does not check the room of the
+// log.
 func (s *sender) flushLocked() error {
 	_, err := s.flushSome(math.MaxInt)
 	return err
@@ -219,7 +223,7 @@ func (s *sender) flushLocked() error {
 
 // flushSome appends the pending operations in order, in as few entries as possible. It stops after
 // limit bytes, and reports whether operations are left. If an append fails, all pending operations
-// are dropped: the log must not have a later operation without an earlier one.
+// are dropped: the log must not have a later operation without the earlier ones.
 func (s *sender) flushSome(limit int) (more bool, err error) {
 	s.mu.Lock()
 	ops, err := s.pending, s.failed
@@ -240,15 +244,15 @@ func (s *sender) flushSome(limit int) (more bool, err error) {
 			n++
 		}
 		err = s.append(ops[:n])
-		s.share.Release(memoryOf(ops[:n])) // The entry that append keeps is counted separately.
+		s.share.Release(memoryOf(ops[:n])) // The retained entry is counted separately, by append.
 		ops, total = ops[n:], total+size
 	}
-	s.share.Release(memoryOf(ops)) // After an error, the rest is dropped.
+	s.share.Release(memoryOf(ops)) // After an error, the remaining operations are dropped.
 	return false, err
 }
 
 // append appends an entry with the operations. It retries until the result is known, or until the
-// owner is closed. The caller holds order, and has removed ops from pending.
+// owner is closed. The caller holds s.order, and has removed ops from pending.
 func (s *sender) append(ops []op) error {
 	if err := s.lost(); err != nil {
 		return err
@@ -256,7 +260,7 @@ func (s *sender) append(ops []op) error {
 	s.number++
 	h := header{entryID{s.writer, s.number}, s.at[0]}
 	entry := encodeEntry(h, ops)
-	s.share.Add(int64(cap(entry))) // The entry takes memory while the log does not answer.
+	s.share.Add(int64(cap(entry))) // The entry uses memory while the log does not answer.
 	at, err := s.try(entry, h.id)
 	s.share.Release(int64(cap(entry)))
 	if err != nil {
@@ -280,10 +284,10 @@ func (s *sender) append(ops []op) error {
 	return nil
 }
 
-// beat appends an entry without operations if the log was silent for the interval every. If every
-// is negative, it appends none. At the beginning of a silence such entries come sooner, so that
-// followers learn the interval. beat returns when the next one is due, and whether the log should
-// be shortened.
+// beat appends a heartbeat, an entry without operations, if the log was silent for the interval
+// every. If every is negative, beat appends none. At the beginning of a silence, heartbeats have
+// shorter intervals, so that followers learn the interval. beat returns when the next heartbeat is
+// due, and whether the log should be shortened.
 func (s *sender) beat(every time.Duration) (next time.Duration, long bool) {
 	s.order.Lock()
 	reserve := s.reserve()
@@ -301,14 +305,14 @@ func (s *sender) beat(every time.Duration) (next time.Duration, long bool) {
 	return next, s.long()
 }
 
-// due returns after which silence the next entry without operations is due.
+// due returns the length of the silence after which the next heartbeat is due.
 func (s *sender) due(every time.Duration) time.Duration { return every >> max(3-s.beats, 0) }
 
-// minLog is the least number of bytes that the log grows before the owner sends all files again.
+// minLog is the minimum number of bytes of entries before the owner sends all files again.
 const minLog = 16 << 20
 
-// count records what the log has of the files after an operation. Parts and names of a file that
-// the log already has are for new followers, and change nothing.
+// count records what the log has of the files after an operation. If the log already has a file,
+// its parts and name are sent for new followers only, and count ignores them.
 func (s *sender) count(o *op) {
 	switch o.kind {
 	case opPart:
@@ -329,8 +333,8 @@ func (s *sender) count(o *op) {
 	}
 }
 
-// fail records the error after which nothing can be sent, unless there is one already. It returns
-// the recorded error.
+// fail records the error after which nothing can be sent, unless an earlier one is recorded. It
+// returns the recorded error.
 func (s *sender) fail(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,14 +346,14 @@ func (s *sender) fail(err error) error {
 }
 
 // try appends an entry after the last one, with the same bytes each time. If the position is taken,
-// look finds out by which entry. After any other error, or if look finds no answer, try waits and
-// tries again. It ends when the log has the entry, when the log can no longer take it, or when the
-// context ends.
+// look finds out which entry is there. After any other error, or if look finds no answer, try waits
+// and retries. It ends when the log has the entry, when the log can no longer accept it, or when
+// the context ends.
 //
 // A position identifies an entry only if the engine keeps its promise. An engine that lost entries
-// gives their positions to others. So try also compares the entries that the new one continues if
-// the log may have lost some. That is for the first entry of a claim, after an append that failed
-// or was slow, and after a silence.
+// gives their positions to other entries. If the log may have lost some, try therefore also
+// compares the entries before the new one. That is for the first entry of a claim, after an append
+// that failed or was slow, and after a silence.
 func (s *sender) try(entry []byte, id entryID) (Position, error) {
 	for tries := newBackoff(); ; {
 		begun := time.Now()
@@ -369,11 +373,11 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 			s.check, s.heard, s.short = false, time.Now(), time.Time{}
 			return at, nil
 		case s.ctx.Err() != nil:
-			why := s.monitor.now().Stuck // Why the append had to wait.
+			why := s.monitor.now().Stuck // The reason why the append had to wait.
 			return 0, errors.Join(fmt.Errorf("%w: %w", persist.ErrClosed, context.Cause(s.ctx)), why)
 		case errors.Is(err, persist.ErrLost):
 			return 0, err
-		case errors.Is(err, errTrimmed): // Only an owner trims.
+		case errors.Is(err, errTrimmed): // Only an owner trims, so another machine has claimed.
 			return 0, fmt.Errorf("replica: %w: the log was claimed, and trimmed behind position %d", persist.ErrLost, s.at[0].Position)
 		case errors.As(err, &short):
 			// The append continues an entry that the log lost, so the new entry is not valid.
@@ -384,8 +388,8 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 	}
 }
 
-// holds returns nil if the log still has the last entry that was appended. It is called before a
-// step that cannot be undone.
+// holds returns nil if the log still has the last appended entry. It is called before a step that
+// cannot be undone, such as trimming.
 func (s *sender) holds() error {
 	s.order.Lock()
 	defer s.order.Unlock()
@@ -406,16 +410,18 @@ func (s *sender) holds() error {
 	}
 }
 
-// look finds out why the log does not end where an append expected. The log may have the entry
-// already: then look returns its position. The log may have lost entries: then they are appended
-// again. Or another machine has claimed the log. look returns 0 if the append must be tried again,
-// after s.end.
+// look finds out why the log does not end where an append expected. If the log already has the
+// entry, look returns its position. If the log has lost entries, look appends them again. If
+// another machine has claimed the log, look returns an error. look returns 0 if the caller must try
+// the append again, after s.end.
+//
+//	… | s.at |                 the log now ends at s.at: try again
 //
 //	… | s.at |                 the log ends there by now: try again
-//	… |                        the log lost s.at: again
+//	… |                        the log lost s.at: append the lost entries again
 //	… | s.at | id | …          the log has the entry, and its answer was lost
 //	… | s.at | other | …       another machine claimed
-//	… | s.at | invalid | …     the entry continues one that the log lost: try again after it
+//	… | s.at | invalid | …     the writer continued a lost entry: try again after it
 func (s *sender) look(id entryID) (Position, error) {
 	first, last, err := s.log.Bounds(s.ctx)
 	switch {
@@ -429,7 +435,7 @@ func (s *sender) look(id entryID) (Position, error) {
 	return s.walk(id)
 }
 
-// walk looks for the entry after s.at. The first valid entry there decides. walk returns 0 if no
+// walk looks for the first valid entry after s.at, which decides the result. walk returns 0 if no
 // entry is valid.
 func (s *sender) walk(id entryID) (Position, error) {
 	s.end = s.at[0].Position
@@ -439,7 +445,7 @@ func (s *sender) walk(id entryID) (Position, error) {
 		case err != nil:
 			return 0, err
 		case at == 0:
-			return 0, nil // The log ends there.
+			return 0, nil // The log has no further entry.
 		case h.before == s.at[0] && h.id == id:
 			return at, nil
 		case h.before == s.at[0], h.before.Position > s.end:
@@ -454,8 +460,8 @@ func (s *sender) walk(id entryID) (Position, error) {
 	}
 }
 
-// behind returns the header and the position of the first entry after a position. The position is 0
-// if there is none.
+// behind returns the header and the position of the first entry after a position. The returned
+// position is 0 if there is no such entry.
 func (s *sender) behind(after Position) (h header, at Position, err error) {
 	e, err := s.log.Next(s.ctx, after)
 	if err != nil || e.Position == 0 {
@@ -467,8 +473,9 @@ func (s *sender) behind(after Position) (h header, at Position, err error) {
 
 // again appends the entries that a log lost, if it ends at last. They must get their old positions,
 // because other machines know them by position. That is impossible if recent no longer has them, or
-// if another machine appended to the log since. An answer that the log ends at last may also be
-// stale. Then the log has the entries, or another server gives a newer answer after a while.
+// if another machine has appended to the log. The answer that the log ends at last may also be
+// stale. In that case, the log has the entries, or another server gives a newer answer after a
+// while.
 func (s *sender) again(first, last Position) error {
 	report := &ShorterError{Known: s.at[0].Position, Last: last}
 	i := slices.IndexFunc(s.recent, func(e sent) bool { return e.before.Position == last })
@@ -481,7 +488,7 @@ func (s *sender) again(first, last Position) error {
 		}
 		return fmt.Errorf("replica: %w: %w", persist.ErrLost, report)
 	}
-	if first > 0 { // Otherwise the log has no entry to compare with.
+	if first > 0 { // If first is 0, the log has no entry to compare with.
 		if err := checkLink(s.ctx, s.log, s.recent[i].before); err != nil && !errors.Is(err, errTrimmed) {
 			return err
 		}
@@ -491,7 +498,7 @@ func (s *sender) again(first, last Position) error {
 		at, err := s.log.Append(s.ctx, e.before.Position, encodeEntry(header{e.ID, e.before}, e.ops))
 		switch {
 		case errors.Is(err, ErrTaken):
-			// As in look: the log may have the entry from an append whose answer was lost.
+			// As in look, the log may have the entry from an append whose answer was lost.
 			if h, at, err := s.behind(e.before.Position); err != nil {
 				return err
 			} else if at == 0 {
@@ -515,9 +522,9 @@ func (s *sender) again(first, last Position) error {
 }
 
 // publish gives a file of the store its name, and sends its content to the log. The content is sent
-// first. During that time the file has no name anywhere, and followers drop the content if the
-// sender ends. Then, under one lock, the file gets its name here, and opWhole is sent. So no write
-// to the file under its name can reach the log earlier.
+// first. During that time the file has no name on any machine, and followers drop the content if
+// the sender ends. Under one lock, the file then gets its name on this machine, and opWhole is
+// sent. So no write to the file under its name can reach the log earlier.
 func (s *sender) publish(files disk.FS, from, to string, name func(from, to string) error) error {
 	f, err := files.Open(from)
 	if err != nil {
@@ -526,7 +533,7 @@ func (s *sender) publish(files disk.FS, from, to string, name func(from, to stri
 	defer f.Close()
 	size, err := f.Size()
 	if err == nil && s.removes(to) {
-		err = s.flush() // Otherwise the removal would come after the parts, and drop them.
+		err = s.flush() // A removal that is sent after the parts would drop them.
 	}
 	if err != nil {
 		return err
@@ -555,12 +562,12 @@ func (s *sender) removes(name string) bool {
 	return slices.ContainsFunc(s.pending, func(o op) bool { return o.kind == opRemove && o.name == name })
 }
 
-// parts sends the content of a file, up to size(). It calls size for each part, under order,
-// because a file that has its name grows meanwhile. Between two parts, other files are sent.
+// parts sends the content of a file, up to size(). It calls size for each part, while it holds
+// s.order, because a named file may grow between the parts. Other files are sent between two parts.
 //
-// If the sender begins to send all files again meanwhile, this file is sent from its beginning,
-// because a new follower has none of it. When the log has all of the file, end is called under the
-// same lock. A write between the last part and end would be lost for a new follower. Before each
+// If the sender meanwhile begins to send all files again, parts restarts this file from its
+// beginning, for new followers. When the log has the complete file, parts calls end under the
+// same lock. A new follower would miss a write between the last part and end. Before each
 // part, parts calls admit.
 func (s *sender) parts(f io.ReaderAt, name string, admit func() error, size func() int64, end func() error) error {
 	buf := make([]byte, maxData)
@@ -593,9 +600,9 @@ func (s *sender) parts(f io.ReaderAt, name string, admit func() error, size func
 }
 
 // all sends all files that the log has, for new followers. It returns the position of the first
-// entry that it appends. New files are sent in between, and writes to the files go on. A follower
-// that has all of a file applies these writes. A new follower gets them with the parts of the file.
-// Only one call may run at a time.
+// entry that it appends. Between the files, the sender also sends new files and writes. A follower
+// that has a complete file applies these writes. A new follower gets these writes with the parts of
+// the file. Only one call may run at a time.
 func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	s.order.Lock()
 	s.begun, s.rest = s.begun+1, map[string]bool{}
@@ -626,8 +633,8 @@ func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	return begin, err
 }
 
-// one sends a file that the log has. It stops if the file is removed meanwhile, because another
-// file may then get its name.
+// one sends a file that the log has. It stops if the file is removed in the meantime, because
+// another file may then get its name.
 func (s *sender) one(files disk.FS, name string) error {
 	f, err := files.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {

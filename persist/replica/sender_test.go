@@ -15,20 +15,22 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// No write is sent between the last part of a file and its name. Such a write would be lost.
+// No write may be sent between the last part of a file and its name. A new follower would miss such
+// a write.
 func TestSender_NameInTurnOfLastPart(t *testing.T) {
 	s := newSender(context.Background(), &Memory{}, trail{}, 0, &Options{})
 	content := bytes.Repeat([]byte{7}, maxData+1)
 	var others atomic.Int32
 	asked := 0
 	size := func() int64 {
-		if asked++; asked == 3 { // Two parts are sent, and none is left.
+		if asked++; asked == 3 { // Two parts are sent, and no bytes are left.
 			go func() {
 				s.order.Lock()
 				others.Add(1)
 				s.order.Unlock()
 			}()
-			time.Sleep(10 * time.Millisecond) // By now, another goroutine waits for the lock.
+			// In this time, the other goroutine starts to wait for the lock.
+			time.Sleep(10 * time.Millisecond)
 		}
 		return int64(len(content))
 	}
@@ -43,8 +45,8 @@ func TestSender_NameInTurnOfLastPart(t *testing.T) {
 	assert.Eventually(t, func() bool { return others.Load() == 1 }, time.Minute, time.Millisecond, "the turn is given up")
 }
 
-// A follower that reads an unknown operation stops and says so. An owner whose log such a program
-// claims has lost it.
+// A follower that reads an unknown operation stops and reports it. An owner loses its log to a
+// claim of a program with newer operations.
 func TestFollower_NewerOperation(t *testing.T) {
 	log := &Memory{}
 	f, err := Follow(context.Background(), log, disk.Memory(), Options{})
@@ -58,8 +60,8 @@ func TestFollower_NewerOperation(t *testing.T) {
 	require.ErrorIs(t, s.append([]op{{kind: opComplete}}), persist.ErrLost)
 }
 
-// In a silence, each heartbeat comes before a follower takes the owner for dead, as Overdue
-// computes it.
+// In a silence, each heartbeat is appended before followers assume that the owner is dead, as
+// Overdue computes it.
 func TestSender_DueAfterTicks(t *testing.T) {
 	var s sender
 	f := Follower{gap: 16 * time.Millisecond}

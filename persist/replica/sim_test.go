@@ -30,7 +30,7 @@ var (
 )
 
 // Machines follow a log, claim, write, lose their links, crash and restart. The promises of the
-// package hold, whatever the log does within its own promises.
+// package hold under every behaviour that the promises of Log allow.
 func TestSimulatedMachines(t *testing.T) {
 	runs := *simRuns
 	if runs == 0 {
@@ -38,7 +38,7 @@ func TestSimulatedMachines(t *testing.T) {
 	}
 	var sum simCounts
 	var mu sync.Mutex
-	var all crowd // Most simulations wait most of the time.
+	var all crowd // Most simulations mostly wait, so more of them run than the machine has CPUs.
 	for i := range runs {
 		all.Go(func() {
 			seed := *simSeed + uint64(i)
@@ -99,16 +99,17 @@ func (c *simCounts) add(d simCounts) {
 // A sim is a simulation of a few machines with a log.
 type sim struct {
 	simCounts
-	rng    *rand.Rand
-	log    *replicatest.Log
-	nodes  []*simNode
-	ticks  int
-	told   []string
-	parent map[ecs.Digest]ecs.Digest // For the state of each commit: the state before.
-	// The confirmed states in order. Each one descends from all before it.
+	rng   *rand.Rand
+	log   *replicatest.Log
+	nodes []*simNode
+	ticks int
+	told  []string
+	// For the state of each commit: the state of the previous commit.
+	parent map[ecs.Digest]ecs.Digest
+	// The confirmed states in order. Each state descends from all earlier ones.
 	states []ecs.Digest
-	named  map[string]bool  // Files that the log ever had, up to the entry seen.
-	seen   replica.Position // The last entry that was searched for new files.
+	named  map[string]bool  // All files that the log had up to the entry seen.
+	seen   replica.Position // The last entry that was searched for new file names.
 
 	patience time.Duration // How long to wait for a log that may not answer.
 }
@@ -136,7 +137,7 @@ func newSim(seed uint64) *sim {
 
 func (s *sim) say(format string, args ...any) { s.told = append(s.told, fmt.Sprintf(format, args...)) }
 
-// patiently returns a context that ends when an answer is no longer likely.
+// patiently returns a context that ends when the log is unlikely to answer any more.
 func (s *sim) patiently() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), s.patience)
 }
@@ -175,7 +176,7 @@ func (s *sim) see() {
 	}
 }
 
-// step lets a machine take a random action.
+// step makes a machine execute a random action.
 func (s *sim) step(n *simNode) error {
 	switch k := s.rng.IntN(20); {
 	case k == 0:
@@ -201,7 +202,7 @@ func (s *sim) step(n *simNode) error {
 	return nil
 }
 
-// halt stops what a machine does, cleanly or not.
+// halt stops following or owning, and closes the store of a machine.
 func (n *simNode) halt() {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
@@ -221,8 +222,8 @@ func (n *simNode) halt() {
 	n.follower, n.owner, n.store, n.world = nil, nil, nil, nil
 }
 
-// crash stops a machine. Its process is killed, or the machine loses power and unsynced data, or it
-// stops cleanly.
+// crash stops a machine in one of three ways: its process is killed, the machine loses power and
+// unsynced data, or it stops cleanly.
 func (s *sim) crash(n *simNode) error {
 	s.Crashes++
 	var mem *disktest.Mem
@@ -243,7 +244,7 @@ func (s *sim) crash(n *simNode) error {
 	return nil
 }
 
-// begin lets a machine follow. Bytes that it wrote and the log does not have must be set aside.
+// begin makes a machine follow. Bytes that it wrote and the log does not have must be quarantined.
 func (s *sim) begin(n *simNode) error {
 	had := map[string][]byte{}
 	for _, name := range n.mem.Files() {
@@ -269,7 +270,7 @@ func (s *sim) begin(n *simNode) error {
 		return nil
 	}
 	if !n.wrote {
-		return nil // A crash may have removed any bytes that the log has.
+		return nil // The log has all replicated bytes, so a crash may have removed any of them.
 	}
 	n.wrote = false
 	s.see() // A late entry may have named a file, and a new owner may have removed it.
@@ -283,8 +284,8 @@ func (s *sim) begin(n *simNode) error {
 	return nil
 }
 
-// setAside reports whether a directory of asides has the missing bytes of a file. It has the
-// complete file, or parts that continue the present bytes.
+// setAside reports whether a quarantine directory has the missing bytes of a file. The directory
+// has either the complete file, or files that continue the current bytes.
 func setAside(m *disktest.Mem, name string, content, now []byte) bool {
 	parts := map[string]map[int][]byte{} // By directory and offset.
 	for _, file := range m.Files() {
@@ -317,7 +318,7 @@ func setAside(m *disktest.Mem, name string, content, now []byte) bool {
 	return false
 }
 
-// follow lets a following machine read, or claim.
+// follow makes a following machine read or claim.
 func (s *sim) follow(n *simNode) error {
 	if err := n.follower.Err(); err != nil {
 		return fmt.Errorf("machine %d does not follow: %w", n.n, err)
@@ -406,12 +407,14 @@ func (s *sim) handOver(n *simNode) error {
 	return err
 }
 
-// open opens the store of an owner by calling f, in the world w. All confirmed ticks must be in it.
+// open opens the store of an owner by calling f, in the world w. The store must have all confirmed
+// ticks.
 func (s *sim) open(n *simNode, w *storetest.World, f func(context.Context) (*persist.Store, error)) error {
 	ctx, cancel := s.patiently()
 	defer cancel()
 	o := n.owner
-	stop := context.AfterFunc(ctx, func() { _ = o.Close() }) // Open waits for the log.
+	// Open may wait for the log; Close ends that.
+	stop := context.AfterFunc(ctx, func() { _ = o.Close() })
 	store, err := f(ctx)
 	stop()
 	s.say("machine %d opens term %d: %v", n.n, n.owner.Term(), err)
@@ -434,7 +437,7 @@ func (s *sim) open(n *simNode, w *storetest.World, f func(context.Context) (*per
 	return nil
 }
 
-// own lets an owner take a random action.
+// own makes an owner execute a random action.
 func (s *sim) own(n *simNode) error {
 	if n.store == nil {
 		n.halt()
@@ -490,7 +493,7 @@ func (s *sim) snapshot(n *simNode) error {
 	return nil
 }
 
-// sync syncs the store of an owner. A state that is confirmed must descend from all confirmed
+// sync syncs the store of an owner. The confirmed state must descend from all earlier confirmed
 // states.
 func (s *sim) sync(n *simNode) error {
 	ctx, cancel := s.patiently()
@@ -530,7 +533,7 @@ func (s *sim) forget(n *simNode) error {
 	n.link.Cut(false)
 	n.link.Fail(replicatest.Faults{})
 	s.commit(n)
-	// The link works, so the sync must end. Others may rely on the lost entries.
+	// The link works, so the sync must end. Other machines may already use the lost entries.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.syncUntil(ctx, n); err != nil {
@@ -544,7 +547,7 @@ func (s *sim) forget(n *simNode) error {
 	return nil
 }
 
-// sound returns an error if the owner cannot append at the moment.
+// sound returns an error if the owner does not reach the log at the moment.
 func (s *sim) sound(n *simNode) error {
 	ctx, cancel := s.patiently()
 	defer cancel()
@@ -552,7 +555,7 @@ func (s *sim) sound(n *simNode) error {
 	return err
 }
 
-// comes returns an error unless state descends from the last confirmed state.
+// comes returns an error unless a state descends from the last confirmed state.
 func (s *sim) comes(state ecs.Digest) error {
 	if len(s.states) == 0 {
 		return nil
@@ -565,8 +568,8 @@ func (s *sim) comes(state ecs.Digest) error {
 	return fmt.Errorf("confirmed state %d is not on the way to this one", len(s.states))
 }
 
-// compare compares the files of a follower with those of a new follower. It also checks the state
-// that they show.
+// compare compares the files of a follower with the files of a new follower. It also checks the
+// state that these files contain.
 func (s *sim) compare(n *simNode) error {
 	mem := disktest.New()
 	f, err := replica.Follow(context.Background(), s.log, mem, replica.Options{})
@@ -582,7 +585,7 @@ func (s *sim) compare(n *simNode) error {
 	}
 	s.Compared++
 	err = same(mem, n.mem)
-	for range 20 { // Another machine may be writing now.
+	for range 20 { // Another machine may be writing at the moment.
 		if err == nil {
 			break
 		}
@@ -635,7 +638,7 @@ func same(a, b *disktest.Mem) error {
 	return nil
 }
 
-// end repairs all links, and lets one machine claim. All confirmed ticks must be there.
+// end repairs all links, and makes one machine claim. The store must have all confirmed ticks.
 func (s *sim) end() error {
 	for _, n := range s.nodes {
 		n.halt()

@@ -12,22 +12,22 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A state records up to which entry of the log the files are complete. It is stored in the file
-// state: a line with a checksum, and JSON. The machine writes the file from time to time, when the
-// files are durable. After a crash, the machine reads the log again from At on. The files may
+// A state records the entry of the log up to which the files are complete. It is stored in the file
+// state, as a line with a checksum and JSON. The machine writes the file from time to time, when
+// the files are durable. After a crash, the machine reads the log again from At on. The files may
 // include these entries already, so every operation may be applied twice.
 type state struct {
 	At link `json:"at"`
-	// At and the entries before it, newest first. Older programs do not write it.
+	// At and the entries before it, newest first. Older programs do not write this field.
 	Trail  trail   `json:"trail"`
 	Logged int64   `json:"logged"` // See Follower.logged.
 	Term   uint64  `json:"term"`   // The term of the last claim.
-	Info   logInfo `json:"info"`   // What the log says about itself.
-	Owner  bool    `json:"owner"`  // Whether the files may have more than the log.
+	Info   logInfo `json:"info"`   // The log information of the last claim.
+	Owner  bool    `json:"owner"`  // Whether the files may have data that the log does not have.
 	// Whether this machine has a store that the log does not have completely yet.
 	First bool `json:"first"`
 	Offer bool `json:"offer"` // Whether the store is offered to this machine.
-	// Sizes of the files that have a name. nil if the log had no store yet.
+	// Sizes of the files that have a name. nil if the log had no store.
 	Files map[string]int64 `json:"files"`
 	Parts map[string]int64 `json:"parts"` // Sizes of the unfinished files.
 }
@@ -37,10 +37,10 @@ const (
 	maxState  = 64 << 20
 )
 
-// errState reports a damaged file state. The caller then reads the log from its beginning.
+// errState reports a damaged file state. In that case, the caller reads the log from its beginning.
 var errState = errors.New("replica: the file state is damaged")
 
-// trail returns the entries up to At, as far as they are recorded.
+// trail returns At and the recorded entries before it.
 func (s *state) trail() trail {
 	if s.Trail[0] != s.At {
 		return trail{s.At}
@@ -48,7 +48,7 @@ func (s *state) trail() trail {
 	return s.Trail
 }
 
-// encode returns the content of the file.
+// encode returns the content of the file state.
 func (s *state) encode() []byte {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *state) encode() []byte {
 	return fmt.Appendf(nil, "stet-replica-1 %08x\n%s\n", crc32.Checksum(text, castagnoli), text)
 }
 
-// decodeState decodes the result of encode. It checks the file names as those of an entry, because
+// decodeState decodes the result of encode. It checks file names like those of an entry, because
 // the follower writes to these files.
 func decodeState(b []byte) (*state, error) {
 	var sum uint32
@@ -109,7 +109,7 @@ func readState(files disk.FS) (*state, error) {
 	return decodeState(b)
 }
 
-// write replaces the file state by s. The files that s describes must be durable before. write
+// write replaces the file state by s. The files that s describes must already be durable. write
 // creates a temporary file and renames it, so that after a crash the old or the new state is
 // complete.
 func (s *state) write(files disk.FS) error {

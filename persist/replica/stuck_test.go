@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// The log lost its beginning and has no complete store. A new follower reads it to the end, and
-// says what it waits for.
+// The log lost its beginning and has no complete store. A new follower reads the log to its end,
+// and Stuck reports the missing store.
 func TestFollower_StuckWithoutStore(t *testing.T) {
 	log := &replica.Memory{}
 	g, o, store := own(t, follow(t, log, disktest.New(), replica.Options{}))

@@ -20,16 +20,17 @@ import (
 //	opRemove   removes name or name.tmp
 //
 // The files may be ahead of sizes. After a crash, operations are applied again, and an owner writes
-// its files before the log has the writes. So apply compares new bytes with those in the file.
-// Equal bytes stay. Different bytes were never confirmed: they, and all bytes after them, are set
-// aside before they are overwritten. At the end, tidy compares names and sizes.
+// its files before the log has the writes. So apply compares new bytes with the bytes in the file.
+// Equal bytes remain. Different bytes were never confirmed. These bytes and all bytes after them
+// are quarantined before they are overwritten. At the end of the log, tidy compares names and
+// sizes.
 type tree struct {
 	top   disk.FS          // The directory of the follower.
 	dir   string           // Directory of the store, below top.
 	sizes map[string]int64 // Sizes of the files, according to the log.
 	parts map[string]int64 // Sizes of unfinished files, which have no name yet.
-	// Files that the log has and this machine does not. A later operation removes them, as it did
-	// before a crash.
+	// Files that the log has and this machine does not have. They were removed before a crash, and
+	// the operation that removes them is applied again later.
 	gone map[string]bool
 	// Files that are open for writing, named or temporary. Their last writes are not durable yet.
 	open  map[string]disk.File
@@ -39,7 +40,7 @@ type tree struct {
 // maxOpen is the number of files that a tree keeps open for writing.
 const maxOpen = 8
 
-// errGap reports an operation whose preceding operations are missing.
+// errGap reports an operation on a file whose earlier operations are missing.
 var errGap = errors.New("replica: the log has an operation on a file that it does not have")
 
 // newTree returns an empty tree.
@@ -84,7 +85,7 @@ func (t *tree) apply(o *op) error {
 	return nil
 }
 
-// keepRest sets aside the bytes of a file that the log does not have. The caller then removes the
+// keepRest quarantines the bytes of a file that the log does not have. The caller then removes the
 // file.
 func (t *tree) keepRest(name string) error {
 	if size, known := t.sizes[name]; known {
@@ -93,7 +94,7 @@ func (t *tree) keepRest(name string) error {
 	return t.aside.move(t, name)
 }
 
-// drop removes unfinished files, when the rest of them will never be sent.
+// drop removes unfinished files whose remaining bytes will never be sent.
 func (t *tree) drop() error {
 	for name := range t.parts {
 		if err := t.dropPart(name); err != nil {
@@ -116,7 +117,7 @@ func (t *tree) dropPart(name string) error {
 // unfinished file of that name.
 func (t *tree) part(o *op) error {
 	if _, named := t.sizes[o.name]; named {
-		return nil // The file is sent again, for new followers.
+		return nil // The log sends the file again for new followers; this machine already has it.
 	}
 	temp := o.name + tempSuffix
 	if o.number == 0 {
@@ -135,8 +136,8 @@ func (t *tree) part(o *op) error {
 	if int64(o.number) > t.parts[o.name] {
 		return fmt.Errorf("%w: %s begins at %d", errGap, o.name, o.number)
 	}
-	// Before a crash, the file may have got its name, so that the temporary file is missing. whole
-	// handles that.
+	// Before a crash, the file may have got its name, so that the temporary file is missing. In
+	// that case, whole uses the named file.
 	if err := t.writeAt(temp, o.data, int64(o.number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -144,8 +145,8 @@ func (t *tree) part(o *op) error {
 	return nil
 }
 
-// whole gives a finished file its name. If a file of that name was written here and begins with the
-// same bytes, it stays.
+// whole gives a finished file its name. If this machine already has a file of that name that begins
+// with the same bytes, that file remains.
 func (t *tree) whole(o *op) error {
 	if _, named := t.sizes[o.name]; named {
 		return nil
@@ -187,8 +188,8 @@ func (t *tree) whole(o *op) error {
 	return err
 }
 
-// sameBeginning returns the length of the common prefix of two files, name and temp. The
-// file temp has size bytes. The result is -1 if the other file does not exist.
+// sameBeginning returns the length of the common prefix of two files, name and temp. The file temp
+// has size bytes. The result is -1 if the file name does not exist.
 func (t *tree) sameBeginning(name, temp string, size int64) (int64, error) {
 	old, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -199,7 +200,7 @@ func (t *tree) sameBeginning(name, temp string, size int64) (int64, error) {
 	}
 	defer old.Close()
 	now, err := t.top.Open(t.path(temp))
-	if errors.Is(err, fs.ErrNotExist) { // The file got its name before a crash.
+	if errors.Is(err, fs.ErrNotExist) { // The temporary file got its name before a crash.
 		if has, err := old.Size(); err != nil || has >= size {
 			return size, err
 		}
@@ -213,16 +214,16 @@ func (t *tree) sameBeginning(name, temp string, size int64) (int64, error) {
 	return min(same, size), err
 }
 
-// write writes to a file. If the file has other bytes there, they and all bytes after them are set
-// aside before.
+// write writes to a file. If the file has different bytes at the offset, write first quarantines
+// these bytes and all bytes after them.
 func (t *tree) write(o *op) error {
 	size, ok := t.sizes[o.name]
 	if at := int64(o.number); !ok || at > size {
 		return fmt.Errorf("%w: %s, at %d of %d", errGap, o.name, at, size)
 	}
 	f, err := t.writable(o.name)
-	// sizes has the file, which was removed before a crash. The operation that removes it comes
-	// again. Until then, writes to the file are only counted.
+	// The file in sizes was removed before a crash, and the operation that removes it is applied
+	// again later. Until then, writes to the file only change its recorded size.
 	if errors.Is(err, fs.ErrNotExist) {
 		t.gone[o.name] = true
 	}
@@ -238,7 +239,7 @@ func (t *tree) write(o *op) error {
 	if err != nil {
 		return err
 	}
-	// Only bytes that the file has can differ.
+	// Only bytes that the file already has can differ.
 	if same := firstDifference(old[:n], o.data[:n]); same < n {
 		if err := t.aside.keep(t, o.name, int64(o.number)+int64(same)); err != nil {
 			return err
@@ -290,7 +291,7 @@ func (t *tree) writable(name string) (disk.File, error) {
 	return f, err
 }
 
-// hold keeps a file open. If there are too many open files, it closes others.
+// hold keeps a file open. If too many files are open, it closes one.
 func (t *tree) hold(name string, f disk.File) error {
 	for other := range t.open {
 		if len(t.open) < maxOpen {
@@ -314,7 +315,7 @@ func (t *tree) syncFile(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// sync makes everything durable that was applied. Files that hold closed are durable already.
+// sync makes all applied operations durable. Files that hold closed are durable already.
 func (t *tree) sync() error {
 	for name := range t.open {
 		if err := t.syncFile(name); err != nil {
@@ -343,14 +344,14 @@ func (t *tree) names() (names []string, err error) {
 	return names, nil
 }
 
-// tidy sets aside the files, and the ends of files, that the log does not have. It fails if a file
-// is missing. The tree must be at the end of the log: before, a file may be here that a later entry
-// names.
+// tidy quarantines the files, and the ends of files, that the log does not have. It fails if a file
+// is missing. The tree must be at the end of the log: earlier, this machine may have a file that a
+// later entry names.
 //
-//	the log has the name      bytes after its size are set aside and cut off
-//	name.tmp, parts come      stays; must not be missing
+//	the log has the name      bytes after its size are quarantined and cut off
+//	name.tmp, in parts        remains; must not be missing
 //	name.tmp, otherwise       removed: not part of a store, and never continued
-//	any other file            set aside
+//	any other file            quarantined
 func (t *tree) tidy() error {
 	missing := len(t.sizes) + len(t.parts)
 	names, err := t.names()
@@ -381,8 +382,8 @@ func (t *tree) tidy() error {
 	return nil
 }
 
-// cut shortens a file to a size. The bytes after it are set aside. A [disk.FS] cannot shorten a
-// file, so a shorter copy takes its place.
+// cut shortens a file to a size, and quarantines the bytes after it. A [disk.FS] cannot shorten a
+// file, so a shorter copy replaces it.
 func (t *tree) cut(name string, size int64) error {
 	if err := t.syncFile(name); err != nil {
 		return err
@@ -413,7 +414,7 @@ func (t *tree) cut(name string, size int64) error {
 	return disk.SyncDir(t.top, t.path(path.Dir(name)))
 }
 
-// writeFile creates a durable file with the first bytes of another one.
+// writeFile creates a durable file with the first size bytes of a reader.
 func writeFile(to disk.FS, name string, from io.ReaderAt, size int64) error {
 	if err := to.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -12,11 +12,11 @@ import (
 	"github.com/stet-ecs/stet/disk/disktest"
 )
 
-// A file of the store that was written here stays if it begins with the bytes that the log sends.
-// Otherwise the sent file takes its place, and the different bytes are set aside.
+// An existing file of the store remains if it begins with the bytes that the log sends. Otherwise
+// the sent file replaces it, and the different bytes are quarantined.
 func TestTree_FileOfSameName(t *testing.T) {
 	const name = "journal/00000002.seg"
-	// More bytes than one comparison reads.
+	// The file has more bytes than one comparison reads.
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 12<<10)
 	changed := bytes.Clone(sent)
 	changed[100<<10]++
@@ -66,7 +66,7 @@ func TestTree_FileOfSameName(t *testing.T) {
 	}
 }
 
-// After a crash, the old or the new state is there completely.
+// After a crash, the old or the new state is complete.
 func TestState_SurvivesCrash(t *testing.T) {
 	mem := disktest.New()
 	for n := range uint64(5) {
@@ -79,8 +79,8 @@ func TestState_SurvivesCrash(t *testing.T) {
 	}
 }
 
-// A state may be written between two parts of a file. At a crash, the file may already have its
-// name, or be removed again. When the operations are applied again, the part is missing.
+// A state may be written between two parts of a file. Before a crash, the file may already get its
+// name, or be removed again. When the operations are applied again, the temporary file is missing.
 func TestTree_PartsAppliedAgain(t *testing.T) {
 	const name = "snapshots/00000002.snap"
 	ops := []op{
@@ -122,7 +122,7 @@ func TestTree_PartsAppliedAgain(t *testing.T) {
 	}
 }
 
-// A file that was set aside is not set aside again when all entries are read again.
+// A quarantined file is not quarantined again when all entries are read again.
 func TestAside_NotTwice(t *testing.T) {
 	const name = "journal/00000001.seg"
 	mem := disktest.New()
@@ -136,9 +136,9 @@ func TestAside_NotTwice(t *testing.T) {
 	require.Nil(t, mem.Bytes(x.path(name)))
 }
 
-// The state has an unfinished file that is missing here, because its sender named the file before
-// the log had the name. The follower reads all entries again, because a later entry may name the
-// file.
+// The state names an unfinished file that is missing on this machine, because its sender named the
+// file before the log had the name. The follower reads all entries again, because a later entry may
+// name the file.
 func TestFollow_PartMissing(t *testing.T) {
 	const name = "snapshots/00000001.snap"
 	mem := disktest.New()

@@ -10,19 +10,20 @@ import (
 )
 
 // A Version says which states of a world a program can open, and which state it writes. The program
-// defines the numbers. Raise them when the component types change so that older programs cannot
-// open the world. Deploy such a change in two steps, so that every machine can take over at any
-// time:
+// defines the numbers. Increase them when the component types change so that older programs cannot
+// open the world. Deploy such a change in two steps, so that every machine can become the owner at
+// any time:
 //
 //  1. run the new program with Reads 2 and Writes 1 on every machine, one after another
 //  2. run it with Reads 2 and Writes 2, one after another
 //
-// From the first claim with Writes 2 on, [Follower.Writes] is 2 on every machine. A program with
-// Reads 1 can then no longer claim.
+// After the first claim with Writes 2, [Follower.Writes] is 2 on every machine, and a program with
+// Reads 1 can no longer claim.
 type Version struct {
 	Program string // Name and version of the program, for error texts. At most 255 bytes.
 	Reads   uint64 // The newest state that the program can open.
-	Writes  uint64 // The state that it writes, unless the log has a newer one. At most Reads.
+	// The state that the program writes, unless the log has a newer one. At most Reads.
+	Writes uint64
 }
 
 // check returns an error if the numbers contradict each other.
@@ -36,21 +37,21 @@ func (v *Version) check() error {
 	return nil
 }
 
-// storeFormat is the version of the formats of this package, of journal/ and of snapshots/. Raise
-// it when older programs cannot open a store that this program writes.
+// storeFormat is the version of the formats of this package, of journal/ and of snapshots/.
+// Increase it when older programs cannot open a store that this program writes.
 const storeFormat = 1
 
-// A logInfo is what a log says about itself. It is the data of opClaim and opBegin, as JSON. Logs
-// of older programs have none.
+// A logInfo has the identity and the versions of a log. It is the data of opClaim and opBegin, as
+// JSON. Logs of older programs have no logInfo.
 type logInfo struct {
-	// Identity of the log: a random number from the first claim, which later claims repeat.
+	// Identity of the log: a random number from the first claim. Later claims repeat it.
 	Log     string `json:"log,omitempty"`
 	Program string `json:"program,omitempty"` // The program that wrote the newest state.
 	Writes  uint64 `json:"writes,omitempty"`  // The newest state that was written; see Version.
 	Format  uint64 `json:"format,omitempty"`  // The newest storeFormat.
 }
 
-// newIdentity returns an identity for a log that has none.
+// newIdentity returns an identity for a log without one.
 func newIdentity() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // Never fails.
@@ -75,12 +76,13 @@ func decodeInfo(b []byte) (i logInfo, err error) {
 	return i, nil
 }
 
-// isOther reports whether next is from a log of another identity.
+// isOther reports whether i and next have different log identities.
 func (i logInfo) isOther(next logInfo) bool {
 	return i.Log != "" && next.Log != "" && i.Log != next.Log
 }
 
-// merge returns the information after an entry with next: the newest state and format of both.
+// merge returns the information of the log after an entry with next: the newest state and format of
+// both.
 func (i logInfo) merge(next logInfo) logInfo {
 	if next.Writes < i.Writes {
 		next.Writes, next.Program = i.Writes, i.Program

@@ -18,7 +18,7 @@ func version(program string, reads, writes uint64) replica.Options {
 	return replica.Options{Name: program, Version: replica.Version{Program: program, Reads: reads, Writes: writes}}
 }
 
-// A program that is too old for the store does not fence the newer owner.
+// A program that is too old for the store cannot claim, so it does not fence the newer owner.
 func TestClaim_OlderProgram(t *testing.T) {
 	log := &replica.Memory{}
 	standby := follow(t, log, disktest.New(), version("game 1", 1, 1))
@@ -35,7 +35,8 @@ func TestClaim_OlderProgram(t *testing.T) {
 	assert.Equal(t, at, last, "nothing was appended")
 	require.NoError(t, store.Sync(background), "the owner was not fenced")
 
-	// The same holds for a machine that begins after a trimmed claim, and for one that restarts.
+	// Claim also fails on a machine that begins after a trimmed claim, and on a machine that
+	// restarts.
 	require.NoError(t, o.Rebase(background))
 	for _, f := range []*replica.Follower{standby, follow(t, log, disktest.New(), version("game 1", 1, 1))} {
 		require.NoError(t, f.Wait(background, o.Position()))
@@ -59,8 +60,8 @@ func TestClaim_OlderProgramAfterRestart(t *testing.T) {
 	require.NoError(t, old.Close())
 }
 
-// In a rolling deployment, every machine can take over until the first claim with the new state.
-// After that, only new programs can.
+// In a rolling deployment, every machine can become the owner until the first claim with the new
+// state. After that claim, only new programs can.
 func TestVersion_RollingDeployment(t *testing.T) {
 	log := &replica.Memory{}
 	files := []disk.FS{disktest.New(), disktest.New()}
@@ -92,7 +93,7 @@ func TestVersion_Contradiction(t *testing.T) {
 	}
 }
 
-// storeFormat must be raised with the versions of the files.
+// storeFormat must be increased with the versions of the files.
 func TestVersion_OfTheFormats(t *testing.T) {
 	const advice = "raise storeFormat in version.go if an older program cannot open the store, and repair this test"
 	for file, line := range map[string]string{
@@ -108,7 +109,7 @@ func TestVersion_OfTheFormats(t *testing.T) {
 }
 
 // A log that was removed and created again is not the log that a machine follows, even if it is
-// longer. The store of the machine stays until an operator decides.
+// longer. The machine's store remains until an operator decides.
 func TestFollow_AnotherLog(t *testing.T) {
 	files := disktest.New()
 	first := &replica.Memory{}
@@ -125,7 +126,7 @@ func TestFollow_AnotherLog(t *testing.T) {
 		h.play(t, other)
 		require.NoError(t, other.Sync(background))
 	}
-	// The new log looks as if the entries of the first one were trimmed.
+	// The new log looks like the first log with its oldest entries trimmed.
 	require.NoError(t, p.Rebase(background))
 	_, err := replica.Follow(background, second, files, replica.Options{}.Patient(1))
 	require.ErrorIs(t, err, persist.ErrForeign)

@@ -36,12 +36,12 @@ func publishFile(files disk.FS, name string, content []byte) error {
 	return err
 }
 
-// A new segment and a new snapshot do not wait until a rebase is finished, and a new segment does
-// not wait for a snapshot. A follower gets the files that are created during a rebase, wherever it
-// begins to read.
+// A new segment and a new snapshot are sent while a rebase runs, and a new segment is sent while a
+// snapshot is sent. A follower gets the files that are created during a rebase, independent of the
+// position from which it reads.
 func TestRebase_NewFilesMeanwhile(t *testing.T) {
 	var order []string
-	// On a busy machine, a goroutine may reach its turn too late.
+	// On a busy machine, a goroutine may start too late, so try again.
 	for range 10 {
 		if order = filesCome(t); slices.Equal(order, []string{"segment", "all", "snapshot"}) {
 			return
@@ -50,8 +50,9 @@ func TestRebase_NewFilesMeanwhile(t *testing.T) {
 	t.Errorf("a segment that comes while all is sent, while a snapshot is: they end in the order %v", order)
 }
 
-// filesCome returns the order in which a segment, a rebase and a snapshot are finished. Each of
-// them starts at the third entry of the one after it.
+// filesCome returns the order in which a segment, a rebase and a snapshot are finished. The
+// snapshot starts first. The rebase starts at the third entry of the snapshot, and the segment at
+// the third entry of the rebase.
 func filesCome(t *testing.T) (order []string) {
 	log, mem := &hooked{}, disktest.New()
 	o, err := follow(t, log, mem, replica.Options{}).Claim(background)
@@ -69,7 +70,8 @@ func filesCome(t *testing.T) (order []string) {
 				defer mu.Unlock()
 				order = append(order, what)
 			})
-			time.Sleep(20 * time.Millisecond) // By now, the goroutine waits for the lock.
+			// In this time, the goroutine starts to wait for the lock.
+			time.Sleep(20 * time.Millisecond)
 		}
 	}
 	var crashed *disktest.Mem
@@ -104,7 +106,8 @@ func filesCome(t *testing.T) (order []string) {
 	return order
 }
 
-// A hooked log calls a function in an append, and records where reading begins.
+// A hooked is a log that calls a function in an append, and records the positions from which it is
+// read.
 type hooked struct {
 	replica.Memory
 	mu    sync.Mutex
@@ -121,7 +124,7 @@ func (l *hooked) Entries(ctx context.Context, after replica.Position) iter.Seq2[
 	return l.Memory.Entries(ctx, after)
 }
 
-// after makes the log call f in the n-th append from now.
+// after makes the log call f in the n-th append after this call.
 func (l *hooked) after(n int, f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +145,8 @@ func (l *hooked) Append(ctx context.Context, after replica.Position, entry []byt
 }
 
 // Files are created, written and removed concurrently, also during a rebase. All followers then
-// have the same files, wherever they begin to read, and so has the owner when it follows again.
+// have the same files, independent of the positions from which they read. So does the owner when it
+// follows again.
 func TestRebase_FilesChangeMeanwhile(t *testing.T) {
 	for seed := range uint64(deep.Or(6, 60)) {
 		log, mem := &replica.Memory{}, disktest.New()

@@ -2,21 +2,21 @@
  * The protocol of package replica: machines follow a log, claim it, append to it and confirm what they appended.
  * README.md says which properties hold under which faults, and what the model leaves out. run.sh has the runs.
  *
- * An action of a machine is one request to the log, or one look at it. It is atomic. Machines interleave
+ * An action of a machine is one request to the log, or one reading of it. An action is atomic. Machines interleave
  * between actions. Names in brackets are functions of the Go code.
  *
- * Bounds, all given with -D: N machines, IDS entries that are ever made, and how often the engine fails:
+ * The bounds are given with -D: N machines, IDS entries that are ever made, and the numbers of faults:
  *
- *   FORGET  the newest entry or two are dropped          STALE  an answer lacks the newest entry or two
+ *   FORGET  the engine drops the newest entry or two     STALE  an answer lacks the newest entry or two
  *   LOSE    an append is done, and its answer is lost    HOLE   an entry is not delivered to a reader
  *   LATE    an append is done later, or never            CRASH  a machine restarts from an older state
  *
- * Protections that can be taken away, to see that the model finds the fault:
+ * Protections that can be removed, to check that the model then finds the fault:
  *
- *   NOCOND   the engine appends at its end, whatever was expected  NOCHAIN    a reader takes every entry
- *   NOCHECK  an owner never compares the entry that it continues   NOHOLE     a hole is taken for a trimmed log
- *   NOCLAIM  it does not when it claims                            NORECHECK  entries that did not count stay so
- *   NOFAIL   it does not after a failure                           NOSURE     an old answer is trusted at once
+ *   NOCOND   the engine ignores the position that an append names  NOCHAIN    a reader applies every entry
+ *   NOCHECK  an owner never compares the entry that it continues   NOHOLE     a reader treats a hole as a trimmed log
+ *   NOCLAIM  an owner does not compare it when it claims           NORECHECK  a reader never checks invalid entries again
+ *   NOFAIL   an owner does not compare it after a failure          NOSURE     a machine trusts an old answer immediately
  *   NOTRAIL  a check compares the newest entry alone               QUIET      no append fails after entries were dropped
  */
 #ifdef NOTRAIL
@@ -25,16 +25,16 @@
 #define TRAIL 4 /* [trail] */
 #endif
 
-/* The engine. Positions have no gaps. Entry 0 is before the first. */
+/* The engine. Positions have no gaps. Position 0 is before the first entry. */
 byte last;                                /* The position at which the log ends. */
 byte log[IDS + 2];                        /* The entry at each position. */
-byte made;                                /* How many entries were ever made. */
-byte beforeP[IDS + 1], beforeI[IDS + 1];  /* Position and ID of the entry that each one continues. */
-byte lateP, lateI;                        /* An append that may be done later: behind which position, which entry. */
-bool failing[N];                          /* The next append of a machine fails, since servers restarted. */
+byte made;                                /* The number of entries that were ever made. */
+byte beforeP[IDS + 1], beforeI[IDS + 1];  /* Position and ID of the entry that each entry continues. */
+byte lateP, lateI;                        /* A late append: the position before it, and its entry. 0 means none. */
+bool failing[N];                          /* The next append of a machine fails, because servers restarted. */
 byte forgets = FORGET, losses = LOSE, lates = LATE, stales = STALE, holes = HOLE, crashes = CRASH;
 
-bool confirmed[IDS + 1];                  /* An owner was told that the log has the entry. */
+bool confirmed[IDS + 1];                  /* An owner got the answer that the log has the entry. */
 bool gone[IDS + 1];                       /* The engine dropped the entry at least once. */
 
 hidden byte p, i, n, e, c, d, r, cP, cI, vis, yes, known; /* Scratch variables of one action. */
@@ -48,7 +48,7 @@ mtype = { starts, follows, appends, looks, repeats, checks, owns, told };
 #define TAKEN 5
 #define continues(x, P, I) (beforeP[x] == P && beforeI[x] == I)
 
-/* Sets yes if entry x counts: each entry continues the last one that counts. This is what a new machine reads. */
+/* Sets yes if entry x is valid: each valid entry continues the last valid entry. A new machine applies the valid entries. */
 inline counts(x) {
 	cP = 0; cI = 0; yes = false;
 	for (p : 1 .. last) {
@@ -56,19 +56,19 @@ inline counts(x) {
 	}
 }
 
-/* Sets yes if the engine ever dropped entry x or one that x continues, however far back. */
+/* Sets yes if the engine ever dropped entry x, or an entry that x continues directly or indirectly. */
 inline lost(x) {
 	yes = false; e = x;
 	do :: e > 0 -> yes = yes || gone[e]; e = beforeI[e] :: else -> break od
 }
 
-/* Sets k to the place of entry x in the history that it continues. */
+/* Sets k to the number of entries in the history that ends with entry x. */
 inline place(x, k) {
 	k = 0; e = x;
 	do :: e > 0 -> k++; e = beforeI[e] :: else -> break od
 }
 
-/* DURABLE: what was confirmed, and never dropped, is in what a new machine reads. */
+/* DURABLE: a new machine applies every entry that was confirmed and never dropped. */
 inline durable() {
 	for (i : 1 .. made) {
 		if :: confirmed[i] && !gone[i] -> counts(i); assert(yes) :: else fi
@@ -77,7 +77,7 @@ inline durable() {
 
 inline put(x) { last++; log[last] = x; durable() }
 
-/* Sets vis to the position at which the log ends by an answer, which may be old. */
+/* Sets vis to the last position of the log in an answer. The answer may be old. */
 inline ask() {
 	if
 	:: vis = last
@@ -86,14 +86,14 @@ inline ask() {
 	fi
 }
 
-/* [trail.check] Sets r: does the log have the entry at (P, I) and those that it continues, and do they count? */
+/* [trail.check] Sets r: does the log have entry I at P and the entries before it in the trail, and are they valid? */
 inline check(P, I) {
 	i = 0; cP = P; cI = I; /* The oldest entry of the trail. */
 	do :: i < TRAIL - 1 && beforeI[cI] > 0 -> cP = beforeP[cI]; cI = beforeI[cI]; i++ :: else -> break od;
 	r = (cI == 0 -> OK : (cP > vis -> OLD : (log[cP] == cI -> OK : SHORTER))); /* [checkLink] */
 	do
 	:: r == OK && i > 0 ->
-		e = I; d = P; c = i - 1; /* (d, e) is the one that continues (cP, cI) in the trail. */
+		e = I; d = P; c = i - 1; /* In the trail, entry e at d continues entry cI at cP. */
 		do :: c > 0 -> d = beforeP[e]; e = beforeI[e]; c-- :: else -> break od;
 		p = cP + 1; /* [continuation] */
 		do :: p <= vis && p < d && !continues(log[p], cP, cI) -> p++ :: else -> break od;
@@ -103,7 +103,7 @@ inline check(P, I) {
 	od
 }
 
-/* [sender.walk] Sets r and n: where does the entry lie that is appended just now? */
+/* [sender.walk] Sets r, and sets n to the position of the pending entry. */
 inline walk() {
 	end = atP; known = false;
 	do
@@ -131,7 +131,7 @@ inline compare(cond) {
 	fi
 }
 
-/* NO FORK, COUNTS: an owner is told that the log has its entry. It counts, and none was confirmed in its place. */
+/* An owner gets the answer that the log has its entry. COUNTS: it is valid. NO FORK: no other was confirmed in its place. */
 inline confirm() {
 	place(pending, d);
 	for (i : 1 .. made) {
@@ -145,13 +145,13 @@ inline confirm() {
 
 inline restart() { mode = starts; pending = 0; first = 0; redo = 0; end = 0; skipP = 0; skipI = 0; checked = false; failing[_pid] = false }
 
-/* REPORT: a machine reports ErrLogShorter. The engine did drop something that this machine had. */
+/* REPORT: if a machine reports ErrLogShorter, the engine dropped an entry that this machine had. */
 inline report() { lost(atI); assert(yes); restart(); mode = told }
 
-/* READ: an entry that a reader takes counts, unless the engine dropped one that the reader had before. */
+/* READ: an entry that a reader applies is valid, unless the engine dropped an entry that the reader had. */
 inline accept() { lost(atI); d = yes; atP = n; atI = log[n]; end = n; counts(atI); assert(d || yes) }
 
-/* SKIP: an entry that a reader skips does not count, with the same exception. */
+/* SKIP: an entry that a reader skips is invalid, unless the engine dropped an entry that the reader had. */
 inline pass() { lost(atI); d = yes; skipP = n; skipI = log[n]; end = n; counts(log[n]); assert(d || !yes) }
 
 /* [Follower.take, continues, recheck] The entry at n was delivered. */
@@ -162,7 +162,7 @@ inline take() {
 	if
 	:: continues(log[n], atP, atI) -> accept()
 	:: !continues(log[n], atP, atI) && beforeP[log[n]] > end ->
-		/* HOLE: [fill] asks for the missing entry, which is another action here. The log is not trimmed. */
+		/* HOLE: [fill] reads the missing entry, which is another action in this model. The log is not trimmed. */
 #ifdef NOHOLE
 		assert(false) /* The reader dropped its tree. */
 #endif
@@ -177,7 +177,7 @@ inline take() {
 		if
 		:: r == SHORTER -> report()
 		:: r == OLD
-		:: r == OK && p < n -> end = atP /* One that counts was not read. */
+		:: r == OK && p < n -> end = atP /* A valid entry was not read. */
 		:: r == OK && p == n -> pass()
 		fi
 	fi
@@ -186,11 +186,11 @@ inline take() {
 
 inline make() { made++; beforeP[made] = atP; beforeI[made] = atI; pending = made; mode = appends }
 
-/* The server says that the log ends before atP, which no entry of this owner continues. */
+/* The server answers that the log ends before atP, and this owner has no entry to append there. */
 inline doubt(next) {
 	if
 #ifndef NOSURE
-	:: vis < last -> mode = next /* It asks for 15 s; old answers end before. */
+	:: vis < last -> mode = next /* The machine retries for 15 s; old answers end earlier. */
 	:: vis == last -> report()
 #else
 	:: report()
@@ -200,12 +200,12 @@ inline doubt(next) {
 
 active [N] proctype machine() {
 	mtype mode = starts;
-	byte atP, atI;        /* The last entry that counts, as this machine knows. */
+	byte atP, atI;        /* The last valid entry that this machine read. */
 	byte end;             /* The last entry that was read or appended. */
-	byte skipP, skipI;    /* The last entry that did not count. */
-	byte pending, first;  /* The entry that is appended just now, and the claim. */
-	byte redo;            /* The entry that is appended again just now. */
-	bool checked;         /* The next entry is confirmed only after a check. */
+	byte skipP, skipI;    /* The last invalid entry that was read. */
+	byte pending, first;  /* The current entry, and the claim. 0 means none. */
+	byte redo;            /* The lost entry that is being appended again. */
+	bool checked;         /* Whether the next entry needs a check to be confirmed. */
 	do
 	:: atomic { mode == starts -> ask(); d_step { /* [Follower.begin, remember] */
 		check(atP, atI);
@@ -218,15 +218,15 @@ active [N] proctype machine() {
 	:: d_step { mode == starts && crashes > 0 && atI > 0 -> crashes--; atP = beforeP[atI]; atI = beforeI[atI] }
 	:: d_step { mode == follows && end < last -> vis = last; n = end + 1; take() }
 	:: d_step { mode == follows && holes > 0 && end + 1 < last -> holes--; vis = last; n = end + 2; take() }
-	:: d_step { mode == follows && made < IDS && (made > 0 || _pid == 0) -> /* Before that all machines are alike. */
+	:: d_step { mode == follows && made < IDS && (made > 0 || _pid == 0) -> /* The machines are equal, so machine 0 claims first. */
 		make(); first = made; skipP = 0; skipI = 0; failing[_pid] = false;
 #ifndef NOCLAIM
 		checked = true
 #endif
 	}
 	:: d_step { mode == owns && made < IDS -> make() }
-	:: d_step { mode == owns || mode == appends || mode == checks -> restart() } /* It ends, whatever becomes of its append. */
-	:: d_step { mode == told -> restart(); atP = 0; atI = 0 } /* It begins as a new machine. */
+	:: d_step { mode == owns || mode == appends || mode == checks -> restart() } /* The machine ends. The log may have its append. */
+	:: d_step { mode == told -> restart(); atP = 0; atI = 0 } /* The machine restarts without files. */
 	:: atomic { mode == appends -> /* [sender.try] */
 		if
 		:: failing[_pid] -> failing[_pid] = false; r = OLD
@@ -251,7 +251,7 @@ active [N] proctype machine() {
 			fi
 		} }
 	:: atomic { mode == looks -> ask(); d_step { /* [sender.look, again] */
-		e = (first > 0 -> atI : 0); /* Becomes the entry of this owner that lay behind vis. */
+		e = (first > 0 -> atI : 0); /* Becomes this owner's entry after vis. */
 		do :: e > 0 && e >= first && beforeP[e] != vis -> e = beforeI[e] :: else -> break od;
 		if
 		:: vis >= atP -> mode = checks
@@ -264,7 +264,7 @@ active [N] proctype machine() {
 			fi
 		fi } }
 	:: d_step { mode == repeats -> /* [sender.again] */
-		e = atI; vis = atP; known = 0; /* Where redo lay, and the entry behind it. */
+		e = atI; vis = atP; known = 0; /* Become redo's old position, and the entry after redo. */
 		do :: e != redo -> vis = beforeP[e]; known = e; e = beforeI[e] :: else -> break od;
 		n = beforeP[redo];
 		if
@@ -275,7 +275,7 @@ active [N] proctype machine() {
 		:: !failing[_pid] && last > n && log[n + 1] != redo -> report()
 		fi;
 		if
-		:: mode == repeats && vis != n + 1 -> report() /* It was given another position. */
+		:: mode == repeats && vis != n + 1 -> report() /* The entry got another position. */
 		:: mode == repeats && vis == n + 1 && redo == 0 -> end = atP; mode = appends
 		:: else
 		fi }

@@ -20,13 +20,13 @@ type Log struct {
 	mu     sync.Mutex
 	limit  int64            // See Limit. 0 means no limit.
 	hidden replica.Position // See Hide.
-	// Late appends, which may still be done although their callers got an error.
+	// Late appends: their callers got an error, but the log may still execute them.
 	late     []func()
 	restarts int // How often the servers were restarted.
 }
 
 // Forget removes the last n entries, which were acknowledged. It simulates a restart of servers
-// that lose entries. Afterwards, the next append by each link fails.
+// that lose entries. After Forget, the next append by each link fails.
 func (l *Log) Forget(n int) {
 	l.Memory.Forget(n)
 	l.mu.Lock()
@@ -34,8 +34,8 @@ func (l *Log) Forget(n int) {
 	l.restarts++
 }
 
-// Hide makes all links skip the entry at a position, although the log has it. Another call replaces
-// the position.
+// Hide makes all links skip the entry at a position, although the log has it. Only the position of
+// the last call is hidden.
 func (l *Log) Hide(p replica.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,14 +49,15 @@ func (l *Log) hides(p replica.Position) bool {
 	return p == l.hidden && p > 0
 }
 
-// Limit makes the log full at a number of bytes of entries. 0 means no limit.
+// Limit makes the log full when its entries have the given number of bytes. 0 means no limit.
 func (l *Log) Limit(bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.limit = bytes
 }
 
-// room returns how many bytes of entries fit into the log. It is negative if there is no limit.
+// room returns how many more bytes of entries fit into the log. It is negative if there is no
+// limit.
 func (l *Log) room() int64 {
 	l.mu.Lock()
 	left := l.limit
@@ -74,9 +75,9 @@ func (l *Log) room() int64 {
 // Faults are the probabilities of faults of a link, from 0 to 1 for each call.
 type Faults struct {
 	Refused float64 // The call fails and does nothing.
-	// The log handles the append, but the caller gets an error.
+	// The log executes the append, but the caller gets an error.
 	Lost float64
-	Late float64 // The caller gets an error, and the log handles the append later.
+	Late float64 // The caller gets an error, and the log executes the append later.
 	// Bounds and Next miss the last entries, like a server that is cut off from the others.
 	Stale float64
 	Hole  float64 // Entries skips an entry that the log has.
@@ -89,7 +90,7 @@ func (l *Log) Link(seed uint64) *Link {
 	return &Link{log: l, rng: rand.New(rand.NewPCG(seed, 17)), cut: make(chan struct{}), restarts: l.restarts}
 }
 
-// Settle carries out the late appends.
+// Settle executes the late appends.
 func (l *Log) Settle() {
 	l.mu.Lock()
 	late := l.late
@@ -109,7 +110,7 @@ type Link struct {
 	faults  Faults
 	cut     chan struct{}    // Closed while the link is broken.
 	broken  error            // The error of all calls, or nil if the link works.
-	left    int              // Appends until the link is cut. 0 or less means never.
+	left    int              // The number of appends until the link is cut. 0 or less means never.
 	hidden  replica.Position // See Link.Hide.
 	damaged replica.Position // See Link.Damage.
 
@@ -145,22 +146,22 @@ func (l *Link) Break(err error) {
 	l.broken = err
 }
 
-// Hide makes Entries skip the entry at a position. Another call replaces the position.
+// Hide makes Entries skip the entry at a position. Only the position of the last call is hidden.
 func (l *Link) Hide(p replica.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hidden = p
 }
 
-// Damage makes Entries yield the entry at a position with a flipped bit. Another call replaces the
-// position.
+// Damage makes Entries yield the entry at a position with a flipped bit. Only the position of the
+// last call is damaged.
 func (l *Link) Damage(p replica.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.damaged = p
 }
 
-// copy returns an entry as Entries yields it.
+// copy returns a copy of an entry, damaged if Damage has its position.
 func (l *Link) copy(e replica.Entry) replica.Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,7 +182,7 @@ func (l *Link) hides(p replica.Position) bool {
 	return p == l.hidden || l.faults.Hole > 0 && l.rng.Float64() < l.faults.Hole
 }
 
-// restarted reports whether the servers were restarted since its last call.
+// restarted reports whether the servers were restarted since the last call of restarted.
 func (l *Link) restarted() bool {
 	l.log.mu.Lock()
 	now := l.log.restarts
@@ -200,7 +201,7 @@ func (l *Link) CutAfter(n int) {
 	l.left = n
 }
 
-// count counts an append, and cuts the link if CutAfter says so.
+// count counts an append, and cuts the link after the last append that CutAfter allows.
 func (l *Link) count() {
 	l.mu.Lock()
 	l.left--

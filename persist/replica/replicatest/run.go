@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// Run tests that a log keeps the promises of [replica.Log]. Each call of empty must return a new,
+// Run checks that a log keeps the promises of [replica.Log]. Each call of empty must return a new,
 // empty log.
 func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -176,7 +176,7 @@ func add(ctx context.Context, t *testing.T, log replica.Log, after replica.Posit
 	return at
 }
 
-// next expects the entry after a position. With at 0, it expects that there is none.
+// next expects the entry at position at after a position. If at is 0, next expects no entry.
 func next(ctx context.Context, t *testing.T, log replica.Log, after, at replica.Position, text string) {
 	t.Helper()
 	if e, err := log.Next(ctx, after); err != nil || e.Position != at || string(e.Data) != text {
