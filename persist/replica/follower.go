@@ -26,8 +26,8 @@ type Options struct {
 	OnShorter func(*ShorterError)
 
 	// Forget follows a log even if it has lost entries of this machine ([ErrLogShorter]). Other
-	// machines may have continued the log. The bytes that the log does not have are quarantined. If the log
-	// is empty, this machine's store remains, and a claim sends it.
+	// machines may have continued the log. The bytes that the log does not have are quarantined. If
+	// the log is empty, this machine's store remains, and a claim sends it.
 	Forget bool
 
 	// Heartbeat is the silence after which the owner appends an entry without operations. Such
