@@ -8,8 +8,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/rollback"
 )
 
-// If predictions are right, ticks and messages allocate nothing after warm-up. Rewinds and digests
-// allocate memory in the world, and so do the checks of a debug build.
+// If all predictions are right, ticks and messages allocate nothing after warm-up. Rewinds and
+// digests allocate memory in the world. A debug build also allocates memory for its checks.
 func TestSession_Allocations(t *testing.T) {
 	o := two
 	o.CheckEvery = 1 << 30

@@ -8,7 +8,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/rollback"
 )
 
-// mac is the build of a peer on another machine.
+// mac is the build string of a peer on another machine.
 const mac = "go1.26.8 darwin/arm64 fused math:e83c example.com/game@v1.2.3"
 
 func TestBuild_Handshake(t *testing.T) {
@@ -34,7 +34,7 @@ func TestBuild_Handshake(t *testing.T) {
 			}
 			return m.Build
 		}
-		for range 3 { // The build is sent again after a lost message.
+		for range 3 { // The build string is sent again after a lost message.
 			if err := errors.Join(a.Advance(1), b.Advance(2)); err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +55,8 @@ func TestBuild_Handshake(t *testing.T) {
 	}
 }
 
-// A desync between different builds names both builds. A desync between equal builds names none.
+// A desync between different builds names both builds. A desync between equal builds names no
+// build.
 func TestBuild_NamedByDesync(t *testing.T) {
 	for _, said := range []string{mac, ""} {
 		o := two

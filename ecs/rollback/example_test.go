@@ -7,12 +7,12 @@ import (
 	"github.com/stet-ecs/stet/ecs/rollback"
 )
 
-// steps is how many steps a player walks in a tick.
+// steps is the number of steps that a player walks in a tick.
 type steps int
 
 type place struct{ X int }
 
-// newWalk returns one peer of a game with two walkers.
+// newWalk returns the storage and the session of one peer of a game with two walkers.
 func newWalk(peer int) (*ecs.Storage[place], *rollback.Session[steps]) {
 	w := ecs.NewWorld(ecs.Options{History: 8})
 	places := ecs.MustRegister[place](w)
@@ -33,7 +33,8 @@ func newWalk(peer int) (*ecs.Storage[place], *rollback.Session[steps]) {
 	return places, s
 }
 
-// A peer advances without the inputs of the other, and repeats its ticks after the inputs arrive.
+// A peer advances without the inputs of the other peer, and repeats these ticks after the inputs
+// arrive.
 func ExampleSession() {
 	places, here := newWalk(0)
 	_, there := newWalk(1)
@@ -47,7 +48,7 @@ func ExampleSession() {
 		}
 	}
 	fmt.Println("guessed:", places.Values())
-	if err := there.Report(0, &m); err != nil { // Sent over any transport.
+	if err := there.Report(0, &m); err != nil { // The message is sent over any transport.
 		fmt.Println(err)
 	}
 	if err := here.Receive(1, &m); err != nil {

@@ -70,8 +70,8 @@ func TestDrop_PeerWaitingAtWindow(t *testing.T) {
 	}
 }
 
-// Two peers know different numbers of inputs of a peer that left. The peer with more inputs sends
-// them to the other one.
+// Two peers have received different numbers of inputs of a peer that left. The peer with more
+// inputs sends them to the other peer.
 func TestDrop_InputsSentByOtherPeer(t *testing.T) {
 	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
 	_, a, _ := newSide(t, o, false)

@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/rollback"
 )
 
-// send carries a message from one session to another.
+// send moves a message from session from, which is peer a, to session to, which is peer b.
 func send(t *testing.T, from, to *rollback.Session[int], a, b int) {
 	t.Helper()
 	var m rollback.Message[int]
@@ -36,7 +36,7 @@ func TestAhead(t *testing.T) {
 	advance(t, a, 6, 1)
 	send(t, b, a, 1, 0)
 	send(t, a, b, 0, 1)
-	// Now each peer knows the tick of the other.
+	// Now each peer has received the tick of the other peer.
 	send(t, b, a, 1, 0)
 	advance(t, b, 2, 1)
 	send(t, b, a, 1, 0)
@@ -65,8 +65,8 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// A third peer may send the inputs of a player only after the player has left, and only up to the
-// tick of its Drop.
+// Inputs of a player that a third peer sends are ignored while the player is in the game. After
+// Drop, they are accepted for the ticks before the Drop.
 func TestReceive_InputsOfLeftPlayer(t *testing.T) {
 	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
 	_, s, _ := newSide(t, o, false)
@@ -91,7 +91,7 @@ func TestAdvance_CommitError(t *testing.T) {
 	}
 }
 
-// A peer that sends inputs for ticks far ahead does not fill the memory.
+// Inputs for ticks far ahead are ignored, so a peer cannot fill the memory of another peer.
 func TestReceive_InputsFarAhead(t *testing.T) {
 	w, s, _ := newSide(t, two, false)
 	for from := uint64(2); from < 4000; from += 256 {

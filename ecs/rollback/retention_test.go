@@ -7,14 +7,14 @@ import (
 	"github.com/stet-ecs/stet/ecs/rollback"
 )
 
-// Inputs are kept until all peers have them. A peer that was dropped does not count, so a game
+// A session keeps inputs until all peers have them. A dropped peer does not count, so the game
 // continues in bounded memory.
 func TestDrop_Retention(t *testing.T) {
 	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
 	_, a, _ := newSide(t, o, false)
 	o.Peer = 1
 	_, b, _ := newSide(t, o, false)
-	// kept returns the number of inputs that a would send to a peer without any.
+	// kept returns the number of inputs that a would send to a peer that has received none.
 	kept := func() (most int) {
 		var m rollback.Message[int]
 		if err := a.Report(2, &m); err != nil {
@@ -58,7 +58,7 @@ func TestDigests_Unconfirmed(t *testing.T) {
 	_, b, _ := newSide(t, o, false)
 	var fromA, fromB rollback.Message[int]
 	for tick := range 6 {
-		if err := a.Advance(1); err != nil { // With predicted inputs: b plays 7.
+		if err := a.Advance(1); err != nil { // The tick has predicted inputs, because b plays 7.
 			t.Fatal(err)
 		}
 		if err := errors.Join(a.Report(1, &fromA), b.Receive(0, &fromA), b.Advance(7)); err != nil {
@@ -84,8 +84,8 @@ func TestDigests_Unconfirmed(t *testing.T) {
 	}
 }
 
-// Digests are in a ring. The digest of a predicted tick may overwrite an older one, and must not be
-// sent as the digest of the older tick.
+// Digests are stored in a ring. The digest of a predicted tick may overwrite the digest of an older
+// tick. It must not be sent as the digest of the older tick.
 func TestDigests_RingOfGuesses(t *testing.T) {
 	o := two
 	o.CheckEvery, o.Window = 1, 100

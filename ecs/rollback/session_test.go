@@ -11,7 +11,8 @@ import (
 
 type total struct{ N, Last int64 }
 
-// newSide returns the session of a peer, in a game in which each player inputs one number.
+// newSide returns the world, session and stepper of a peer. In its game, each player inputs one
+// number.
 func newSide(t *testing.T, o rollback.Options[int], bug bool) (*ecs.World, *rollback.Session[int], *ecs.Stepper[rollback.Inputs[int]]) {
 	w := ecs.NewWorld(ecs.Options{History: max(16, o.Window)})
 	totals := ecs.MustRegister[total](w)
@@ -52,9 +53,9 @@ func clone(m rollback.Message[int]) rollback.Message[int] {
 	return m
 }
 
-// play plays a game of several peers over a network that loses, delays, reorders and duplicates
-// messages. The last peer is a spectator. Every peer must reach tick 300 with the digest of a world
-// that got the true inputs from the start.
+// play runs a game of several peers over a network that loses, delays, reorders and duplicates
+// messages. The last peer is a spectator. Every peer must reach tick 300 with the same digest as a
+// world that had the true inputs from the start.
 func play(t *testing.T, seed uint64, peers int, bug bool) error {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	const end = 300
@@ -69,7 +70,8 @@ func play(t *testing.T, seed uint64, peers int, bug bool) error {
 		worlds[i], sessions[i], _ = newSide(t, rollback.Options[int]{Peers: peers, Peer: i, Players: players, Delay: i}, bug)
 	}
 	for p, owner := range players {
-		truth[p] = make([]int, owner) // The delay.
+		// The first inputs, before the input delay has passed, are zero.
+		truth[p] = make([]int, owner)
 	}
 	var flying []flight
 	for now := 0; now < 20000; now++ {

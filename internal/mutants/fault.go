@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// A fault changes one node of a source. The texts before and after are inserted
-// around the node, so lines keep their numbers. "\x00" in them stands for the
-// switch of the fault.
+// A fault changes one node of a source. The texts before and after are inserted around the node, so
+// lines keep their numbers. In these texts, "\x00" is a placeholder for the condition that the
+// switch of the fault is on.
 type fault struct {
 	*source
 	function   string
 	line       int
 	start, end int    // Offsets of the node.
-	was, is    string // The text in reports, before and after.
-	// Number of this fault among those with the same texts in one function, from 1.
+	was, is    string // The text of the node in reports, without and with the fault.
+	// Number of this fault among the faults with the same texts in one function, starting at 1.
 	nth           int
 	before, after string
 
@@ -35,7 +35,7 @@ func (s *source) newFault(n ast.Node, is, before, after string) *fault {
 		start: s.offset(n.Pos()), end: s.offset(n.End()), was: was, is: is, before: before, after: after}
 }
 
-// key describes the fault without its line. The lists name faults by it.
+// key identifies the fault in the lists. It does not contain the line number.
 func (f *fault) key() string {
 	key := fmt.Sprintf("%s %s: %s => %s", f.path, f.function, f.was, f.is)
 	if f.nth > 1 {
@@ -48,7 +48,7 @@ func (f *fault) String() string {
 	return strings.Replace(f.key(), " ", fmt.Sprintf(":%d ", f.line), 1)
 }
 
-// number sets nth of faults, which must be in source order.
+// number sets the field nth of faults, which must be in source order.
 func number(faults []*fault) []*fault {
 	seen := map[string]int{}
 	for _, f := range faults {
@@ -63,7 +63,8 @@ func number(faults []*fault) []*fault {
 func rewrite(s *source, faults []*fault) string {
 	type insertion struct {
 		at int
-		// At one offset: ends before beginnings, inner ends first, and outer beginnings first.
+		// The order of insertions at one offset: ends before beginnings, inner ends first, and
+		// outer beginnings first.
 		order [3]int
 		text  string
 	}

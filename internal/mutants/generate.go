@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// generate returns every fault that the generator knows for the sources.
+// generate returns all possible faults of sources, in these forms:
 //
 //   - A condition, or an operand of && and ||, becomes constant: true or false.
 //   - A comparison includes its bound, or excludes it.
@@ -51,19 +51,19 @@ func (g *generator) visit(n ast.Node) bool {
 	}
 	switch n := n.(type) {
 	case *ast.GenDecl:
-		if n.Tok != token.VAR { // Constants must stay constant.
+		if n.Tok != token.VAR { // Skip constants, because a fault is not a constant expression.
 			return false
 		}
 	case *ast.ArrayType, *ast.FieldList:
 		return false
 	case *ast.IfStmt:
-		if g.never(n.Cond) { // The code is for other builds.
+		if g.never(n.Cond) { // This build does not run the code.
 			return false
 		}
 		g.condition(n.Cond, true)
 	case *ast.ForStmt:
 		if n.Cond != nil {
-			// A condition that is always true would make an endless loop.
+			// Make the condition only false, because true would make an endless loop.
 			g.condition(n.Cond, false)
 		}
 	case *ast.CaseClause:
@@ -100,8 +100,8 @@ func (g *generator) visit(n ast.Node) bool {
 	return true
 }
 
-// condition makes e, the condition of a branch or a loop, constant. The method operator handles the
-// operands of && and ||.
+// condition adds the faults that make e, the condition of a branch or a loop, constant. The method
+// operator handles the operands of && and ||.
 func (g *generator) condition(e ast.Expr, always bool) {
 	op := token.ILLEGAL
 	if b, ok := ast.Unparen(e).(*ast.BinaryExpr); ok {
@@ -118,7 +118,7 @@ func (g *generator) condition(e ast.Expr, always bool) {
 	}
 }
 
-// constant makes the condition e always true, or always false.
+// constant adds the fault that makes the condition e always true, or always false.
 func (g *generator) constant(e ast.Expr, value bool) {
 	if value {
 		g.add(e, "true", "(", " || \x00)")
@@ -127,7 +127,7 @@ func (g *generator) constant(e ast.Expr, value bool) {
 	}
 }
 
-// value negates e if it is a comparison, true or false.
+// value adds the fault that negates e, if e is a comparison, true or false.
 func (g *generator) value(e ast.Expr) {
 	switch x := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -141,7 +141,7 @@ func (g *generator) value(e ast.Expr) {
 	}
 }
 
-// bounds maps a comparison to the one that differs only if both sides are equal.
+// bounds maps each comparison to another one. The two differ only if both sides are equal.
 var bounds = map[token.Token]token.Token{token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR}
 
 var others = map[token.Token]token.Token{
@@ -193,7 +193,7 @@ func (g *generator) literal(n *ast.BasicLit, parent ast.Node) {
 	g.pick(n, is)
 }
 
-// statements removes each statement that can be removed.
+// statements adds a fault for each statement that can be removed.
 func (g *generator) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -202,7 +202,7 @@ func (g *generator) statements(list []ast.Stmt) {
 				continue
 			}
 		case *ast.ExprStmt:
-			// The function may need it as its terminating statement.
+			// Keep a panic, because it may be the terminating statement of the function.
 			if strings.HasPrefix(g.of(s), "panic(") {
 				continue
 			}
@@ -214,7 +214,8 @@ func (g *generator) statements(list []ast.Stmt) {
 	}
 }
 
-// branch swaps break and continue in loops that have a condition.
+// branch adds the fault that replaces break by continue, or continue by break, in loops that have a
+// condition.
 func (g *generator) branch(n *ast.BranchStmt) {
 	other := map[token.Token]string{token.BREAK: "continue", token.CONTINUE: "break"}[n.Tok]
 	if other == "" || n.Label != nil {
@@ -244,7 +245,8 @@ func (s *source) isBool(e ast.Expr) bool {
 	return ok && t.Info()&types.IsBoolean != 0 && !s.isConstant(e)
 }
 
-// pick makes e evaluate to the text is, if e is an integer whose type has a name in this package.
+// pick adds the fault that makes e evaluate to the text is. It does so only if e is an integer
+// whose type has a name in this package.
 func (g *generator) pick(e ast.Expr, is string) {
 	t := g.info.Types[e].Type
 	if t == nil {
@@ -257,7 +259,7 @@ func (g *generator) pick(e ast.Expr, is string) {
 	}
 }
 
-// never reports whether the condition e is false in this build.
+// never reports whether the condition e is always false in this build.
 func (s *source) never(e ast.Expr) bool {
 	if v := s.info.Types[e].Value; v != nil {
 		return v.ExactString() == "false"
@@ -266,8 +268,8 @@ func (s *source) never(e ast.Expr) bool {
 	return ok && b.Op == token.LAND && (s.never(b.X) || s.never(b.Y))
 }
 
-// isPure reports whether n can be evaluated twice: it is on one line, and calls only builtins and
-// conversions.
+// isPure reports whether n can be evaluated twice. It must be on one line, and call only builtins
+// and conversions.
 func (s *source) isPure(n ast.Node) bool {
 	pure := !strings.Contains(s.of(n), "\n")
 	ast.Inspect(n, func(n ast.Node) bool {

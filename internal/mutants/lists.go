@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// entries calls f for each line of a list that describes a fault of sources.
+// entries calls f for each line of the list file name that describes a fault of sources.
 func entries(name string, sources []*source, f func(s *source, line string) error) error {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -21,7 +21,7 @@ func entries(name string, sources []*source, f func(s *source, line string) erro
 		path, _, _ := strings.Cut(line, " ")
 		at := slices.IndexFunc(sources, func(s *source) bool { return s.path == path })
 		if at < 0 {
-			continue // A comment, or a fault of another package.
+			continue // The line is a comment, or describes a fault of another package.
 		}
 		if err := f(sources[at], line); err != nil {
 			return fmt.Errorf("%s:%d: %w", name, i+1, err)
@@ -30,7 +30,7 @@ func entries(name string, sources []*source, f func(s *source, line string) erro
 	return err
 }
 
-// readEqual returns the reasons of equal.txt by the keys of faults.
+// readEqual reads equal.txt. It returns the reasons in the file by the keys of their faults.
 func readEqual(name string, sources []*source, faults []*fault) (map[string]string, error) {
 	reasons := map[string]string{}
 	return reasons, entries(name, sources, func(_ *source, line string) error {

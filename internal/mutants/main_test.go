@@ -63,8 +63,8 @@ tiny.go Sum: sum += values[i] => i--
 tiny.go Clamp: x > limit => x >= limit  # Both are returned as the same number.
 `
 
-// inModule creates the files of text, each of which begins with "-- name --", and changes to their
-// directory.
+// inModule creates the files in text in a new directory, and changes to that directory. Each file
+// begins with a line "-- name --".
 func inModule(t *testing.T, text string) {
 	t.Chdir(t.TempDir())
 	for _, file := range strings.Split(text, "\n-- ")[1:] {
@@ -109,7 +109,7 @@ survived: tiny.go:22 Unprotected: 0 => 1
 	}
 }
 
-// A seed always chooses the same faults. Another seed chooses other faults.
+// Equal seeds choose the same faults. Another seed chooses other faults.
 func TestChoose(t *testing.T) {
 	inModule(t, tinyModule)
 	sources, err := load([]string{"."})
@@ -131,7 +131,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// An entry that matches no fault is an error, because the source has changed.
+// A list entry that matches no fault is an error, because the source has changed.
 func TestLists_Stale(t *testing.T) {
 	inModule(t, tinyModule)
 	sources, err := load([]string{"."})

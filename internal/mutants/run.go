@@ -19,7 +19,9 @@ import (
 	"github.com/stet-ecs/stet/internal/parallel"
 )
 
-// switches is added to every package with faults.
+// switches is the source of a file that is added to every package with faults.
+//
+// //go:embed switch.tmpl
 //
 //go:embed switch.tmpl
 var switches string
@@ -29,8 +31,8 @@ type test struct {
 	*pkg
 	binary, name string
 	flags        []string
-	took         time.Duration // Without a fault.
-	failed       bool          // Without a fault.
+	took         time.Duration // Duration without a fault.
+	failed       bool          // Set if the test fails without a fault.
 }
 
 // build compiles the test binary of each package with all of its faults, and returns the tests.
@@ -71,7 +73,7 @@ func build(temp string, sources []*source, faults []*fault) (tests []*test, err 
 		if err != nil {
 			return nil, fmt.Errorf("tests of %s: %w", p.ImportPath, err)
 		}
-		// Failed inputs are not saved in testdata.
+		// Do not save failed inputs in testdata.
 		flags := []string{"-test.short", "-test.failfast", "-rapid.nofailfile"}
 		if exec.Command(binary, "-test.list", "^$", flags[2]).Run() != nil {
 			flags = flags[:2] // The package does not use rapid.
@@ -83,7 +85,8 @@ func build(temp string, sources []*source, faults []*fault) (tests []*test, err 
 	return tests, nil
 }
 
-// reach runs each test alone and without a fault. It adds the test to the faults that it reaches.
+// reach runs each test alone and without a fault. It adds the test to the field tests of the faults
+// that the test reaches.
 func reach(temp string, tests []*test, faults []*fault, out io.Writer) error {
 	reached := map[*test]string{}
 	err := parallel.InOrder(context.Background(), len(tests), func(_, i int) (string, error) {
@@ -120,7 +123,7 @@ func reach(temp string, tests []*test, faults []*fault, out io.Writer) error {
 // patience is the extra time limit of tests, in addition to ten times their usual time.
 var patience = 20 * time.Second
 
-// quick is the time limit for the tests that run before all others.
+// quick is the time limit for tests that run before the slower tests.
 const quick = 300 * time.Millisecond
 
 // try runs the tests that reach f, and returns the verdict to report.
@@ -159,13 +162,13 @@ func try(f *fault) (verdict string, killed bool) {
 
 var (
 	failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\w+)`)
-	// The form in which a timeout lists running tests.
+	// The form of the lines in which a timeout lists running tests.
 	runningTest = regexp.MustCompile(`(?m)^\t\t(\w+)\S* \(\d`)
 	endOfAll    = regexp.MustCompile(`(?m)^(panic|fatal error|runtime): .*`)
 )
 
-// execute runs tests of one binary and reports whether any of them failed. Memory
-// is bounded, because a fault may allocate without end.
+// execute runs tests of one binary and reports whether any of them failed. It limits the memory,
+// because a fault may allocate without end.
 func execute(tests []*test, limit time.Duration, environment string) (verdict string, failed bool) {
 	var names []string
 	for _, t := range tests {

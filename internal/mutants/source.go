@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// A pkg is a package as the go command lists it, with its types.
+// A pkg is a package as the go command lists it, with its type information.
 type pkg struct {
 	ImportPath, Dir, Name, Export string
 	GoFiles                       []string
@@ -26,7 +26,7 @@ type pkg struct {
 	types *types.Package
 }
 
-// A source is a file that faults are put into.
+// A source is a file into which faults are put.
 type source struct {
 	*pkg
 	path   string // Relative to the root of the module, with slashes.
@@ -36,10 +36,10 @@ type source struct {
 
 func (s *source) offset(p token.Pos) int { return s.set.Position(p).Offset }
 
-// of returns the text of a node.
+// of returns the source text of a node.
 func (s *source) of(n ast.Node) string { return s.text[s.offset(n.Pos()):s.offset(n.End())] }
 
-// functionAt returns the name of the function that holds p.
+// functionAt returns the name of the function that contains position p.
 func (s *source) functionAt(p token.Pos) string {
 	for _, d := range s.syntax.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Pos() <= p && p < f.End() {
@@ -58,8 +58,8 @@ func functionName(f *ast.FuncDecl) string {
 	return strings.TrimPrefix(name, "*") + "." + f.Name.Name
 }
 
-// load parses and type-checks packages. Their imports are read from what the go
-// command has built.
+// load parses and type-checks packages. It reads the imported packages from the export data that
+// the go command has built.
 func load(packages []string) (sources []*source, err error) {
 	cmd := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Name,GoFiles,Export,DepOnly"}, packages...)...)
 	cmd.Stderr = os.Stderr
