@@ -445,12 +445,11 @@ type Checkpoint struct {
 	id uint64
 }
 
-// Checkpoint opens a frame. From now on the world saves the old value of every row before its
-// first write, until cp is released. Checkpoints can be nested.
+// Checkpoint opens a frame. From now on the world saves the old value of every row before its first
+// write, until cp is released. Checkpoints can be nested.
 //
-// The cost is O(1) for worlds of any size. Checkpoint only increases the number of the open
-// frame. Each storage compares that number with its own at the next change. Pointers and slices
-// for writing from before are no longer valid.
+// The cost is O(1) for worlds of any size: a storage learns of the new frame at its next change.
+// Earlier pointers and slices for writing are no longer valid.
 func (w *World) Checkpoint() Checkpoint {
 	w.verify()
 	w.push(frame{})
@@ -473,10 +472,10 @@ func (cp Checkpoint) frame() *frame {
 func (cp Checkpoint) Valid() bool { return cp.frame() != nil }
 
 // findCheckpoint returns the position of the frame that begins with checkpoint id, or -1. Ids
-// rise along the list.
+// increase along the list of frames.
 func (w *World) findCheckpoint(id uint64) int {
 	k := len(w.frames) - 1
-	if k < 0 || w.frames[k].ID != id { // Almost always it is the newest frame.
+	if k < 0 || w.frames[k].ID != id { // Usually the checkpoint is the newest one.
 		k = track.Search(w.oldest, len(w.frames), func(i int) bool { return w.frames[i].ID >= id })
 		if k == len(w.frames) || w.frames[k].ID != id || w.frames[k].removed {
 			return -1
@@ -515,7 +514,7 @@ func (w *World) Restore(cp Checkpoint) {
 	w.saveActiveCursors()
 }
 
-// putBack undoes all writes since the start of frames[k], without a way forward again. frames[k]
+// putBack undoes all writes since the start of frames[k]. These writes cannot be redone. frames[k]
 // becomes the open frame.
 func (w *World) putBack(k int) {
 	f := &w.frames[k]
@@ -533,8 +532,8 @@ func (w *World) putBack(k int) {
 }
 
 // Release discards cp and keeps the changes made since. Older checkpoints and ticks can still be
-// restored. The cost is O(rows written between cp and the next checkpoint). Without an older
-// frame, rows cost nothing.
+// restored. The cost is O(rows written between cp and the next checkpoint). If no older checkpoint
+// or tick is retained, the cost does not depend on the number of rows.
 //
 // It panics if cp is not valid.
 func (w *World) Release(cp Checkpoint) {
@@ -573,7 +572,7 @@ func (w *World) Try(f func() error) (err error) {
 	cp := w.Checkpoint()
 	hands, done := len(w.activeCursors), false
 	defer func() {
-		w.activeCursors.drop(hands) // The loops of f have ended, also if f panicked.
+		w.activeCursors.drop(hands) // The loops in f have ended, also if f panicked.
 		switch {
 		case cp.Valid():
 			if !done || err != nil {
@@ -585,7 +584,7 @@ func (w *World) Try(f func() error) (err error) {
 		case done:
 			panic(errTooFar)
 		default:
-			// Otherwise runtime.Goexit ends the goroutine.
+			// Without a reason, runtime.Goexit is ending the goroutine.
 			if reason := recover(); reason != nil {
 				panic(errors.Join(asError(reason), errTooFar))
 			}
@@ -596,10 +595,10 @@ func (w *World) Try(f func() error) (err error) {
 	return err
 }
 
-// errTooFar reports a function that removed the checkpoint of its Try.
+// errTooFar is the error of a function that restored a state from before its Try.
 var errTooFar = errors.New("ecs: the function given to Try restored a checkpoint or tick from before Try; the world keeps that state")
 
-// asError returns the value of a panic as an error.
+// asError returns a panic value as an error.
 func asError(reason any) error {
 	if err, ok := reason.(error); ok {
 		return err
@@ -625,7 +624,7 @@ func (w *World) nextThinned() int {
 		switch {
 		case k < 0:
 			*from = limit + 1
-		// Another level may now be fuller.
+		// A level with more ticks may now exist, so check again.
 		case ticksOfLevel(level, w.frames[k].at) > ticksOfLevel(level, *from):
 			*from = w.frames[k].at
 		default:
@@ -635,9 +634,9 @@ func (w *World) nextThinned() int {
 	}
 }
 
-// boundaryOfLevel returns the position of the first removable boundary of the level between ticks
-// from and limit. The oldest boundary is not removable, nor is one that a checkpoint follows. It
-// returns -1 if there is none.
+// boundaryOfLevel returns the position of the first evictable boundary of the level, between ticks
+// from and limit. It returns -1 if there is none. The oldest boundary is never evictable, nor is a
+// boundary before a checkpoint.
 func (w *World) boundaryOfLevel(level int, from, limit uint64) int {
 	for k := max(w.oldest+1, w.firstFrame(from)); k < len(w.frames) && w.frames[k].at <= limit; k = w.younger(k) {
 		if levelOf(w.frames[k].at) == level && w.isEvictable(k, w.younger(k)) {
@@ -647,8 +646,8 @@ func (w *World) boundaryOfLevel(level int, from, limit uint64) int {
 	return -1
 }
 
-// firstFrame returns the position of the first frame that begins at tick or later. That frame may
-// be a removed one.
+// firstFrame returns the position of the first frame that begins at tick or later. The frame may be
+// a removed one.
 func (w *World) firstFrame(tick uint64) int {
 	return track.Search(w.oldest, len(w.frames), func(i int) bool { return w.frames[i].at >= tick })
 }
@@ -671,9 +670,8 @@ func (h History) Ticks() iter.Seq[uint64] {
 }
 
 // Nearest returns the reachable tick nearest to tick. If two are equally near, it returns the
-// earlier one. ok is false if no tick is reachable, as with [Options.History] 0. A thinned
-// history holds few old ticks, so Nearest is for sliders and "about a minute back". The cost is
-// O(ticks held).
+// earlier one. ok is false if no tick is reachable, as with [Options.History] 0. Nearest is useful
+// with a thinned history, which retains few old ticks. The cost is O(retained ticks).
 func (h History) Nearest(tick uint64) (nearest uint64, ok bool) {
 	for t := range h.Ticks() {
 		if t >= tick {
@@ -687,8 +685,8 @@ func (h History) Nearest(tick uint64) (nearest uint64, ok bool) {
 	return nearest, ok
 }
 
-// around returns the nearest reachable ticks before and after tick. ok is false if one of them
-// does not exist.
+// around returns the nearest reachable ticks before and after tick. ok is false if either does not
+// exist.
 func (h History) around(tick uint64) (before, after uint64, ok bool) {
 	for t := range h.Ticks() {
 		if t > tick {

@@ -7,9 +7,9 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A setHooks has the hooks that run when entities join or leave a set.
+// A setHooks has the hooks that run when an entity is added to a set or removed from it.
 type setHooks struct {
-	// Each gives a required component to the new member, before the add hooks run.
+	// Each function adds a required component to the new member, before the add hooks run.
 	require     []func(e Entity)
 	add, remove []func(e Entity, row int)
 
@@ -17,16 +17,16 @@ type setHooks struct {
 	removing []Entity
 }
 
-// worldHooks are the hooks of a world, with their working state.
+// worldHooks are the hooks of a world, and the state of the hooks that run.
 type worldHooks struct {
 	create    []func(e Entity)
 	destroy   []func(e Entity)
-	change    []func() // Each runs one OnChange hook.
+	change    []func() // Each function runs one OnChange hook.
 	changing  bool     // The change hooks are running.
-	keepsTick bool     // The world keeps the values at the last commit, whatever its options.
+	keepsTick bool     // The world retains the values at the last commit, for any options.
 
 	destroying   []Entity // Stack of the entities whose destroy hooks are running.
-	notifiedSets []*set   // Stack of the sets whose OnRemove hooks ran for these entities.
+	notifiedSets []*set   // Stack of the sets whose OnRemove hooks run for these entities.
 	members      []Entity // Stack of the members that are being removed one by one.
 }
 
@@ -42,8 +42,8 @@ func (h *worldHooks) runChangeHooks() {
 	}
 }
 
-// mustKeepTick makes the world keep the rows of t as of each commit, from the last commit on. It
-// panics if the rows as of the last commit are no longer known.
+// mustKeepTick makes the world retain the rows of t at each commit, including the last one. It
+// panics if the rows at the last commit were not saved.
 func (w *World) mustKeepTick(t *track.Tracker, verb, name string) {
 	k := w.newestBoundary()
 	switch {
@@ -62,15 +62,15 @@ func (w *World) mustKeepTick(t *track.Tracker, verb, name string) {
 	w.hooks.keepsTick = true
 }
 
-// keepsTicks reports whether the end of a tick is a boundary.
+// keepsTicks reports whether Commit creates a boundary.
 func (w *World) keepsTicks() bool {
 	return w.options.History > 0 || len(w.recorders) > 0 || w.hooks.keepsTick
 }
 
-// bareTicks reports whether such a boundary exists only for recorders, without saved rows.
+// bareTicks reports whether Commit creates boundaries only for recorders, without saved rows.
 func (w *World) bareTicks() bool { return w.options.History == 0 && !w.hooks.keepsTick }
 
-// ensureHooks returns the hooks of s. It creates the struct if s has none.
+// ensureHooks returns the hooks of s, and creates them if s has none.
 func (s *set) ensureHooks() *setHooks {
 	if s.hooks == nil {
 		s.hooks = new(setHooks)
@@ -79,7 +79,7 @@ func (s *set) ensureHooks() *setHooks {
 	return s.hooks
 }
 
-// runAddHooks gives e the required components and calls the OnAdd hooks. It stops when e is no
+// runAddHooks adds the required components to e and calls the OnAdd hooks. It stops when e is no
 // longer a member.
 func (s *set) runAddHooks(e Entity) {
 	for _, f := range s.hooks.require {
@@ -97,8 +97,8 @@ func (s *set) runAddHooks(e Entity) {
 	}
 }
 
-// beginRemoval calls the OnRemove hooks for e, while e is a member. It returns the row of e, or -1
-// if a hook has removed e or e is being removed already.
+// beginRemoval calls the OnRemove hooks for e as long as e is a member. It returns the row of e. It
+// returns -1 if a hook removed e, or if the OnRemove hooks of e run already.
 func (s *set) beginRemoval(e Entity) int {
 	if slices.Contains(s.hooks.removing, e) {
 		return -1
@@ -124,7 +124,7 @@ func (h *setHooks) endRemoval(e Entity) {
 	h.removing = slices.Delete(h.removing, k, k+1)
 }
 
-// runCreateHooks calls the OnCreate hooks for e, while e is alive.
+// runCreateHooks calls the OnCreate hooks for e as long as e is alive.
 func (w *World) runCreateHooks(e Entity) {
 	for _, f := range w.hooks.create {
 		if !w.entities.alive(e) {
@@ -134,10 +134,10 @@ func (w *World) runCreateHooks(e Entity) {
 	}
 }
 
-// runDestroyHooks calls the OnDestroy hooks for e, and the OnRemove hooks for all of its
-// components. That includes components that the hooks add to e. If late is not nil, it then
-// applies the relation policies to sources that the hooks attached to e. It returns false if e is
-// being destroyed already.
+// runDestroyHooks calls the OnDestroy hooks for e, then the OnRemove hooks for all of its
+// components, including those that hooks add. If late is not nil, it then applies the relation
+// policies to sources that the hooks attached to e. It returns false if the destroy hooks of e run
+// already.
 func (w *World) runDestroyHooks(e Entity, late *destroyed) bool {
 	h := &w.hooks
 	if h.isDestroying(e) {
@@ -171,7 +171,7 @@ func (w *World) runDestroyHooks(e Entity, late *destroyed) bool {
 // isDestroying reports whether the destroy hooks of e are running.
 func (h *worldHooks) isDestroying(e Entity) bool { return slices.Contains(h.destroying, e) }
 
-// endDestroy removes the top entity of the stack, and the sets above the first told.
+// endDestroy removes the top entity from the stack, and all sets except the first told.
 func (h *worldHooks) endDestroy(told int) {
 	last := len(h.destroying) - 1
 	for _, s := range h.notifiedSets[told:] {
@@ -185,7 +185,7 @@ func (w *World) hasDestroyHooks() bool {
 	return len(w.hooks.destroy) > 0 || slices.ContainsFunc(w.sets, (*set).removesOneByOne)
 }
 
-// removesOneByOne reports whether Clear has to call hooks.
+// removesOneByOne reports whether Clear must remove members one by one, to call OnRemove hooks.
 func (s *set) removesOneByOne() bool { return s.hooks != nil && len(s.hooks.remove) > 0 }
 
 // removeEach removes the members of s one by one.
@@ -199,9 +199,9 @@ func (s *set) removeEach(as AnyStorage) {
 	}, nil)
 }
 
-// destroyEach destroys the entities of w one by one if that calls a hook. It then applies the
-// relation policies to sources that the hooks attached. It returns false, and does nothing, if no
-// hook is to be called.
+// destroyEach destroys the entities of w one by one if some hook must be called. It then applies
+// the relation policies to sources that the hooks attached. If no hook must be called, it does
+// nothing and returns false.
 func (w *World) destroyEach() bool {
 	told := len(w.hooks.destroy) > 0 && w.Len() > 0
 	for _, s := range w.sets {
@@ -217,10 +217,10 @@ func (w *World) destroyEach() bool {
 	return told
 }
 
-// destroyReleased is Destroy for an entity to whose sources the policies were applied before.
+// destroyReleased is Destroy for an entity whose sources have already had their policies applied.
 func (w *World) destroyReleased(e Entity) {
 	w.released = true
-	// Also reset if Destroy did not read it, or if a hook panicked.
+	// Reset the flag even if Destroy did not read it, or if a hook panicked.
 	defer func() { w.released = false }()
 	w.Destroy(e)
 }
@@ -239,14 +239,14 @@ func (h *worldHooks) each(entities []Entity, f func(e Entity), end func(entities
 	}
 }
 
-// Observers of a set are its mask, the recorder, its group, and hooks. The functions below notify
-// them of members that the program adds and removes. A restore does not notify them.
+// The observers of a set are its mask, the recorder, its group, and hooks. The functions below
+// notify them when the program adds and removes members. A restore does not notify them.
 //
-// The order is fixed. The mask is updated first. So hooks see a correct mask, and the mask is
-// correct after a hook panics. Hooks may change the world. So they run last when a member is
-// added, and first when a member is removed.
+// The order is fixed. The mask is updated first, so that it is correct in hooks, and after a hook
+// panics. Hooks may change the world. So they run last when a member is added, and first when a
+// member is removed.
 
-// updateObserved updates the flags of the world and of every set that say whether changes have
+// updateObserved updates the flags of the world and of every set that tell whether a change has
 // observers.
 func (w *World) updateObserved() {
 	w.hasObservers = len(w.recorders) > 0 || len(w.hooks.create) > 0
@@ -257,7 +257,7 @@ func (w *World) updateObserved() {
 	w.watched = w.hooked || w.relations != nil
 }
 
-// updateObserved updates the flags of s. It reports whether s has a group or hooks.
+// updateObserved updates the flags of s. It returns true if s has a group or hooks.
 func (s *set) updateObserved() (told bool) {
 	told = s.group != nil || s.hooks != nil
 	s.observed = told || s.mask != nil || len(s.w.recorders) > 0
@@ -303,8 +303,8 @@ func (s *set) notifyRemoving(as AnyStorage, e Entity, row int) int {
 	return row
 }
 
-// notifyClearing notifies the observers that s is about to be cleared. It returns true if it has
-// cleared s itself, member by member, because hooks run.
+// notifyClearing notifies the observers before s is cleared. If s has OnRemove hooks,
+// notifyClearing removes the members of s itself and returns true.
 func (s *set) notifyClearing(as AnyStorage) (done bool) {
 	if s.removesOneByOne() {
 		s.removeEach(as)
@@ -319,8 +319,8 @@ func (s *set) notifyClearing(as AnyStorage) (done bool) {
 	return false
 }
 
-// notifyDestroying notifies the observers that e is about to be destroyed. may is true if e is
-// alive and the caller may destroy it. Otherwise ended tells whether a hook has destroyed e.
+// notifyDestroying notifies the observers before e is destroyed. may is true if e is alive and the
+// caller may destroy it. Otherwise ended reports whether a hook has destroyed e.
 func (w *World) notifyDestroying(e Entity) (may, ended bool) {
 	released := w.released
 	if w.released = false; !w.entities.alive(e) {

@@ -21,21 +21,21 @@ import (
 //	})
 //	for e := range byCell.Of(Cell{3, 4}) { … }
 //
-// [NewIndex] makes an index.
+// [NewIndex] creates an index.
 //
-// Every look-up sees the present components, however they were written: by Set, through a
-// pointer, by a batch, sort, Clear, restore or load. A write does not update the index. Instead,
-// a look-up reads the rows that were written since the last look-up, and updates their entries. A
-// look-up therefore costs O(rows written since), and nothing extra if no row was written.
-// Storages without an index pay nothing. An index is not saved, because it follows from the
-// state.
+// Every look-up sees the current components, however they were written: by Set, through a pointer,
+// by a batch, sort, Clear, restore or load. A write does not update the index. Instead, the next
+// look-up reads the rows that were written since the last look-up, and updates their entries. So a
+// look-up costs O(rows written since the last one), and nothing extra if no row was written.
+// Storages without an index have no extra cost. An index is not saved, because it can be derived
+// from the state.
 //
-// A look-up may run anywhere: in a loop over a query, in a hook, between Mut and the write
-// through its pointer. The caller may still write through the pointers of a loop's run, of the
-// last Mut, and of MutValues. Every look-up checks these rows again. A look-up invalidates all
-// other pointers into the storage that were handed out before. A debug build (-tags stetdebug)
-// finds writes through such pointers. Inside [Query1.ParallelRuns], look-ups return the state at
-// the start of the loop.
+// A look-up may run anywhere: in a loop over a query, in a hook, between Mut and the write through
+// its pointer. The caller may still write through the pointers of a loop's run, of the last Mut,
+// and of MutValues. Every look-up checks these rows again. A look-up invalidates all other pointers
+// into the storage that the program took before. A debug build (-tags stetdebug) finds writes
+// through such pointers. Inside [Query1.ParallelRuns], look-ups return the state at the start of
+// the loop.
 //
 // A key that differs from itself (NaN) finds no entities.
 //
@@ -48,24 +48,24 @@ type Index[T any, K comparable] struct {
 	key func(T) K
 	pending
 
-	rows  []entry // The state of each row at the last look-up.
+	rows  []entry // The entity and list of each row at the last look-up.
 	lists roster.Lists[K, Entity]
 
 	version uint64   // Incremented when a list changes.
-	changed []uint32 // Scratch: rows whose entity or key has changed.
+	changed []uint32 // Buffer for the rows whose entity or key has changed.
 	partial bool     // True during an update, and after the key function panicked in one.
 	closed  bool
-	dynamic bool // Some values of K are not comparable.
+	dynamic bool // K contains an interface, so some of its values are not comparable.
 }
 
-// pending records which rows an index has not read yet. The loop of Of checks it after each entity.
-// pending is a separate type without type parameters, so that the check can be inlined. A program
-// that instantiates Of can inline only those functions of ecs that ecs inlines itself.
+// pending records which rows an index has not read yet. The loop of Of checks this after each
+// entity. pending has no type parameters, so that the check can be inlined. A program that
+// instantiates Of can inline only functions that package ecs also inlines.
 type pending struct {
 	news *track.News
-	// The row of the newest pointer at the last look-up; it may have been written since.
+	// The row of the newest pointer at the last look-up. The program may have written it since.
 	row uint32
-	// True if all rows had pointers at the last look-up; any may have been written since.
+	// All rows had pointers at the last look-up. The program may have written any row since.
 	allRows bool
 }
 
@@ -81,21 +81,22 @@ type entry struct {
 }
 
 const (
-	// The row has no list: it is a gap, or its key differs from itself.
+	// The row is in no list: it is a gap, or its key is not equal to itself.
 	unlisted = ^uint32(0)
-	// The row was taken out of its list, and is to be added to another.
+	// The row was removed from its list, and list will add it to another one.
 	unassigned = unlisted - 1
 )
 
 // NewIndex returns an index of s by key. The key function must return the same key for equal
-// components. It must read nothing else and change nothing. An index costs O(rows) at the first
-// look-up, and 16 bytes a row, so create it once and keep it, like a query. The storages of a
-// clone have no indexes: see [Index.In].
+// components. It must read nothing except its argument, and change nothing. An index costs O(rows)
+// at the first look-up, and 16 bytes a row, so create it once and keep it, like a query. The
+// storages of a clone have no indexes: see [Index.In].
 //
-// If an index of s with the same function exists, NewIndex returns that index. Functions are the
-// same if they are one named function, or one literal that captures no variables. A literal that
-// captures variables is a new function each time. Keep such an index, or close it by
-// [Index.Close]. NewIndex panics if a storage already has 64 indexes by one such literal.
+// If an index of s with the same function exists, NewIndex returns that index. Two functions are
+// the same if they are the same named function, or the same literal that captures no variables. A
+// literal that captures variables creates a new function each time. Keep the index of such a
+// function, or close it by [Index.Close]. NewIndex panics if a storage already has 64 indexes by
+// one such literal.
 func NewIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	if key == nil {
 		panic("ecs: NewIndex without a key; give it a function from the component to what it is found by")
@@ -116,14 +117,14 @@ func indexBy[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	return nil
 }
 
-// closureOf returns the address of the closure of f: its code and the variables that it captures.
-// Two functions that are both reachable have different addresses.
+// closureOf returns the address of the closure of f, which has its code and captured variables. Two
+// different functions have different addresses as long as both are reachable.
 func closureOf[F any](f F) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f)) }
 
-// maxPerLiteral is the largest number of indexes of one storage by the same function literal.
+// maxPerLiteral is the maximum number of indexes of one storage by the same function literal.
 const maxPerLiteral = 64
 
-// mustNotLeak panics if the literal of key has already made maxPerLiteral indexes of s.
+// mustNotLeak panics if s already has maxPerLiteral indexes by the literal of key.
 func mustNotLeak[T any, K comparable](s *Storage[T], key func(T) K) {
 	code, alike := reflect.ValueOf(key).Pointer(), 0
 	for _, x := range s.indexes {
@@ -144,8 +145,8 @@ func newIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	return x
 }
 
-// holdsInterface reports whether t contains an interface, whose value may be of a type that is
-// not comparable.
+// holdsInterface reports whether t contains an interface. Its value may have a type that is not
+// comparable.
 func holdsInterface(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Interface:
@@ -173,9 +174,9 @@ func (x *Index[T, K]) In(w *World) *Index[T, K] {
 }
 
 // Close removes x from its storage and frees its memory. Later look-ups panic. Close an index if
-// the program creates many by the same function literal, such as one for each cell size that a
-// player selects. Close panics if a [Relation] uses the index; call [Relation.Close] instead. A
-// second Close does nothing.
+// the program creates many by the same function literal, for example for several cell sizes. Close
+// panics if a [Relation] uses the index; call [Relation.Close] instead. A second Close does
+// nothing.
 func (x *Index[T, K]) Close() {
 	if x.closed {
 		return
@@ -187,7 +188,7 @@ func (x *Index[T, K]) Close() {
 	x.s.rows.Unfollow(x.news, &x.s.dense.Log, &x.s.data.Log)
 	x.empty()
 	x.rows, x.changed = nil, nil
-	// With allRows set, every look-up calls update, which panics.
+	// If allRows is true, every look-up calls update, which panics.
 	x.closed, x.allRows = true, true
 	x.version++
 }
@@ -229,7 +230,7 @@ func (x *Index[T, K]) Of(key K) iter.Seq[Entity] {
 	}
 }
 
-// Len returns the number of entities that have the key. It costs one look-up.
+// Len returns the number of entities that have the key, in one look-up.
 func (x *Index[T, K]) Len(key K) int {
 	if l := x.find(key); l != nil {
 		return l.Len()
@@ -246,8 +247,8 @@ func (x *Index[T, K]) First(key K) (Entity, bool) {
 	return 0, false
 }
 
-// Keys iterates over the keys that entities have, in the order of the first entity of each key.
-// The keys are those at the start of the loop. It costs O(keys · log keys).
+// Keys iterates over the keys that entities have at the start of the loop. The order is that of the
+// first entity of each key. It costs O(keys · log keys).
 func (x *Index[T, K]) Keys() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		x.refresh()
@@ -282,7 +283,8 @@ func (x *Index[T, K]) Set(e Entity, v T) error {
 	return nil
 }
 
-// mustBeUnique panics if hooks of the write of v to e made two entities have the same key.
+// mustBeUnique panics if hooks of the write of v to e changed keys so that two entities have the
+// same key.
 func (x *Index[T, K]) mustBeUnique(op string, e Entity, v T) {
 	if x.s.hooks == nil && len(x.s.onSet) == 0 {
 		return
@@ -303,8 +305,8 @@ func (x *Index[T, K]) mustBeUnique(op string, e Entity, v T) {
 	}
 }
 
-// Replace is [Storage.Set] for e, and removes the component from other entities with the key of
-// v. It returns false and changes nothing if e is not alive.
+// Replace is [Storage.Set] for e, and removes the component from other entities with the same key.
+// It returns false and changes nothing if e is not alive.
 func (x *Index[T, K]) Replace(e Entity, v T) bool {
 	if !x.s.w.Alive(e) {
 		return false
@@ -334,7 +336,7 @@ func (x *Index[T, K]) refresh() {
 	}
 }
 
-// update brings the entries of x up to date.
+// update reads the rows that may have been written, and updates their entries.
 func (x *Index[T, K]) update() {
 	s, w := x.s, x.s.w
 	if x.closed {
@@ -355,14 +357,14 @@ func (x *Index[T, K]) update() {
 		return
 	}
 	x.news.Looked()
-	w.changes++ // Running loops must report the rows that they hand out again.
+	w.changes++ // Running loops must record the rows that they pass to their bodies again.
 	if debug {
 		w.rememberOf(&s.rows, s.pointed, s.pointedAll)
 	}
 	w.activeCursors.save()
 }
 
-// readRowsChecked is readRows. In a debug build it also checks what the key function does.
+// readRowsChecked is readRows. A debug build also panics if the key function writes the world.
 func (x *Index[T, K]) readRowsChecked() {
 	if debug {
 		defer x.s.following()()
@@ -414,8 +416,8 @@ func (x *Index[T, K]) unlistAll(lo, hi int) {
 	}
 }
 
-// unlist takes rows whose entity or key has changed out of their lists. It looks at the rows from
-// first on whose bits in written are set, and skips rows that x has no entry for.
+// unlist removes rows whose entity or key has changed from their lists. It checks those of the 64
+// rows from first on whose bit in written is set. It skips rows without an entry in x.
 func (x *Index[T, K]) unlist(first int, written uint64) {
 	s := x.s
 	known := x.rows[min(first, len(x.rows)):min(first+64, len(x.rows))]
@@ -435,7 +437,7 @@ func (x *Index[T, K]) unlist(first int, written uint64) {
 	}
 }
 
-// list adds the entity of row, which is in no list, to the list of its key.
+// list adds the entity of row to the list of its key. The row must be in no list.
 func (x *Index[T, K]) list(row int) {
 	e := x.s.dense.Live[row]
 	x.rows[row] = entry{e, unlisted}
@@ -453,7 +455,7 @@ func (x *Index[T, K]) list(row int) {
 	x.version++
 }
 
-// empty removes all entries of x.
+// empty removes all lists and entries of x.
 func (x *Index[T, K]) empty() {
 	if x.lists.Len() > 0 {
 		x.lists.Clear()
@@ -462,7 +464,7 @@ func (x *Index[T, K]) empty() {
 	x.rows = x.rows[:0]
 }
 
-// bytes returns the memory of x, without what its keys point to.
+// bytes returns the size of the memory of x, without the memory that its keys point to.
 func (x *Index[T, K]) bytes() int64 {
 	return x.news.Bytes() + x.lists.Bytes() + room(x.rows) + room(x.changed)
 }

@@ -8,8 +8,9 @@ import (
 )
 
 // A join finds the entities that are members of every required set and of no excluded set. It
-// walks the smallest set, the driver, and looks up each of its entities in the other sets. The
-// sets alone determine the driver, so the order of iteration is a function of the world's state.
+// iterates over the smallest set, the driver, and looks up each of its entities in the other sets.
+// The driver depends only on the sets, so the order of iteration is a function of the world's
+// state.
 //
 // The join caches its matches. For each row of the driver, the cache has a bit that says whether
 // the entity matches, and its rows in the other sets:
@@ -18,54 +19,55 @@ import (
 //	found       1 1 0 1 1 1
 //	other       2 3 . 9 0 1        rows of a, b, d, e, f in the other set
 //
-// A set notes every entity that is added, removed or moved (see [set.note]). Before a walk, the
-// join looks up only the noted entities again. So the cost of a walk does not depend on where the
-// rows are, or on what changed a few of them.
+// A set records every entity that is added, removed or moved (see [set.note]). Before an iteration,
+// the join looks up only the recorded entities again. So the cost does not depend on the order of
+// rows, or on how other rows were changed before.
 //
-// The join also looks entities up in optional sets, which exclude no entity. An entity that is
-// not in an optional set has the row missing there.
+// The join also looks entities up in optional sets, which exclude no entity. For an entity that is
+// not a member of an optional set, the row in that set is missing.
 type join struct {
 	w        *World
 	optional uint32      // Bit i is set if sets[i] is optional.
-	writes   bool        // True if a column is handed out for writing.
-	matches  *matchCache // The matches of the current driver; nil before the first walk.
+	writes   bool        // The query writes at least one column.
+	matches  *matchCache // The matches of the current driver, or nil before the first iteration.
 	idle     *cursor     // Finished cursors for reuse, one per nested loop over the query.
 	columns  []joinedColumn
 	sets     []*set // The component sets in the order of the query, then the sets of With.
 
 	without    []*set
 	any        [][]*set // A match needs at least one set of each group.
-	allSets    []*set   // All sets of the four fields above, for checks of their versions.
+	allSets    []*set   // All sets of the fields above, for checks of their versions.
 	predicates []predicate
 
-	// The fields below are derived from the sets; see settle.
-	validAt   uint64 // World.changes at the last check that the fields below are valid.
+	// The fields below are derived from the sets; see validate.
+	validAt   uint64 // World.changes when validate last checked these fields.
 	newest    uint64 // The newest version of the sets.
 	driver    int
-	singleSet bool // True if every row of the driver matches.
+	singleSet bool // Every row of the driver matches.
 
 	caches []matchCache // Cached matches, by driver.
-	saved  uint64       // World.changes at the start of the last walk that saved all written rows.
+	// World.changes at the start of the last iteration that saved all written rows.
+	saved uint64
 
-	// The rows that find returned last.
+	// The rows of the last result of find.
 	at [maxColumns]uint32
-	// Bit 0 stands for the entity of at.
+	// Words for a span of one entity: bit 0 is its position.
 	part [1]uint64
 }
 
 const (
-	maxSets = 16 // The limit for components and With together.
-	// The largest number of rows handed out at once, and saved in one copy.
+	maxSets = 16 // The maximum number of components and With storages together.
+	// The maximum number of rows in a span, which are saved in one copy.
 	maxRun = 4096
 
-	// Runs prefetches rows of columns with more than this number of rows,
+	// Runs prefetches the rows of a column that has more than prefetchRows rows.
 	prefetchRows = 50_000
-	prefetchMin  = 48 // if at least this number of a word's 64 rows match.
+	prefetchMin  = 48 // The minimum number of matches among the 64 rows of a word for a prefetch.
 
 	unknown = ^uint64(0)
 )
 
-// A joinedColumn is a set whose components a join hands out.
+// A joinedColumn is a set whose components a join returns.
 type joinedColumn struct {
 	name   string
 	set    *set
@@ -115,13 +117,13 @@ func (j *join) use(s *set) *set {
 
 func (j *join) isOptional(i int) bool { return j.optional>>i&1 != 0 }
 
-// invalidate drops all caches, because the list of sets has changed.
+// invalidate drops all caches. It runs when a set was added to the join.
 func (j *join) invalidate() {
 	j.validAt, j.newest, j.saved, j.matches = unknown, unknown, unknown, nil
 	j.caches = nil
 }
 
-// validate selects the driver and updates its matches, if a set has changed.
+// validate chooses the driver and updates its matches, if any set has changed.
 func (j *join) validate() {
 	if newest := j.version(); newest != j.newest {
 		j.choose()
@@ -133,7 +135,7 @@ func (j *join) validate() {
 	j.validAt = j.w.changes
 }
 
-// version returns the newest version of the sets. It changes whenever one of the sets changes.
+// version returns the newest version of the sets. It changes whenever a set changes.
 func (j *join) version() (newest uint64) {
 	for _, s := range j.allSets {
 		newest = max(newest, s.version)
@@ -223,7 +225,7 @@ func (j *join) first() (e Entity, rows []uint32) {
 	return e, rows
 }
 
-// markRows saves the rows of one entity in the columns for writing.
+// markRows saves the rows of one entity in the columns that the query writes.
 func (j *join) markRows(rows []uint32) {
 	s := span{n: 1}
 	s.words = j.part[:]
@@ -239,7 +241,7 @@ func (j *join) markRows(rows []uint32) {
 	}
 }
 
-// mark saves the rows of a span in the columns for writing.
+// mark saves the rows of a span in the columns that the query writes.
 func (j *join) mark(s *span, columns []joinedColumn) {
 	if debug && j.writes && columns != nil {
 		j.w.mustBeWritable("a query with Write")
@@ -261,8 +263,8 @@ func (j *join) mark(s *span, columns []joinedColumn) {
 	}
 }
 
-// probe looks up e in all sets, and stores its rows in at. The driver, if it is not -1, has e at
-// row.
+// probe looks up e in all sets, and stores its rows in at. If driver is not -1, the row of e in the
+// driver is already known: row.
 func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 	for i, s := range j.sets {
 		r := row
@@ -277,18 +279,18 @@ func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 	return j.passes(e)
 }
 
-// A matchCache has the cached matches of a join for one driver. Positions are rows of the driver,
-// or entity indices if the driver is walked by index.
+// A matchCache has the cached matches of a join for one driver. A position is a row of the driver.
+// If the driver is iterated by index, a position is an entity index.
 type matchCache struct {
 	driver    int
 	set       *set
 	chunks    []chunk
-	epoch     uint64   // Chunks of this epoch are valid; 0 means that none is.
-	readNotes []uint64 // For each of allSets, the number of its notes that are processed.
+	epoch     uint64   // A chunk is valid if it has this epoch. Epoch 0 has no chunks.
+	readNotes []uint64 // For each of allSets, the number of its notes that update has processed.
 }
 
-// update brings f up to date. It looks up the noted entities again, or all entities if a set has
-// dropped notes that f needs.
+// update updates the matches in f. It looks up the entities in the notes of the sets again. If a
+// set has dropped notes that f needs, update makes all chunks stale.
 func (j *join) update(f *matchCache) {
 	if f.readNotes == nil {
 		f.readNotes = make([]uint64, len(j.allSets))
@@ -313,8 +315,8 @@ func (j *join) update(f *matchCache) {
 	}
 }
 
-// rematch checks again whether e is in the join, and updates its rows. If e has left the driver,
-// the entity that is now in its row is noted too, unless the row is past the end.
+// rematch looks up e again and updates its match. If e was removed from the driver, the entity that
+// moved into its row has a note too.
 func (j *join) rematch(f *matchCache, e Entity) {
 	if e == Vacant {
 		return
@@ -344,7 +346,7 @@ func (j *join) rematch(f *matchCache, e Entity) {
 	j.setMatch(f, &f.chunks[b], p, found, &at)
 }
 
-// setMatch records in chunk c whether the entity at position p matches, and its rows.
+// setMatch records, in chunk c, whether the entity at position p matches. at has its rows.
 func (j *join) setMatch(f *matchCache, c *chunk, p int, found bool, at *[maxSets]uint32) {
 	i := p & (chunkRows - 1)
 	if c.list {
@@ -382,8 +384,8 @@ func (j *join) setMatch(f *matchCache, c *chunk, p int, found bool, at *[maxSets
 	j.setWhole(c, w)
 }
 
-// continuesRun reports whether chunk c stays one run with the rows at for position i. Each row must
-// be i rows after the first row of its column.
+// continuesRun reports whether chunk c remains a run if position i has the rows at. In each column,
+// the row must be i rows after the first row.
 func (j *join) continuesRun(c *chunk, i int, at *[maxSets]uint32) bool {
 	for k := range j.columns {
 		if at[k] != c.at[k]+uint32(i) {
@@ -393,7 +395,7 @@ func (j *join) continuesRun(c *chunk, i int, at *[maxSets]uint32) bool {
 	return true
 }
 
-// runToWords turns a run into a chunk of words.
+// runToWords converts a run to a chunk of words.
 func (j *join) runToWords(f *matchCache, c *chunk) {
 	n := c.n
 	c.run, c.n = false, 0
@@ -411,7 +413,7 @@ func (j *join) runToWords(f *matchCache, c *chunk) {
 	}
 }
 
-// listToWords turns a list into a chunk of words.
+// listToWords converts a list to a chunk of words.
 func (j *join) listToWords(f *matchCache, c *chunk) {
 	s := *c
 	c.reset()
@@ -448,7 +450,7 @@ func (j *join) growChunk(f *matchCache, c *chunk, n int) {
 	}
 }
 
-// alloc allocates the slices of c, which has none, for n positions. n is a multiple of 64.
+// alloc allocates the slices of c for n positions. c must have no slices. n is a multiple of 64.
 func (j *join) alloc(f *matchCache, c *chunk, n int) {
 	c.words = make([]uint64, n>>6)
 	columns := j.cachedColumns(f)
@@ -466,8 +468,7 @@ func (j *join) alloc(f *matchCache, c *chunk, n int) {
 	}
 }
 
-// setWhole sets the bit whole of word w if all 64 positions match and their rows are
-// consecutive.
+// setWhole sets bit w of whole if all 64 positions of word w match and their rows are consecutive.
 func (j *join) setWhole(c *chunk, w int) {
 	c.whole &^= 1 << w
 	if c.words[w] != ^uint64(0) {
@@ -484,7 +485,7 @@ func (j *join) setWhole(c *chunk, w int) {
 	c.whole |= 1 << w
 }
 
-// chunk returns chunk b of f. It builds the chunk if the epoch of the chunk is old.
+// chunk returns chunk b of f. It builds the chunk first if its epoch is old.
 func (j *join) chunk(f *matchCache, b int) *chunk {
 	if b >= len(f.chunks) {
 		all := max(b+1, (f.set.rows.N+chunkRows-1)>>chunkBits)
@@ -502,8 +503,8 @@ func (j *join) chunk(f *matchCache, b int) *chunk {
 	return c
 }
 
-// build finds the matches in chunk b of the driver's rows. A chunk that is new, or was a list,
-// can become a list. The chunk before it, if any, must be a list as well.
+// build finds the matches in chunk b of the driver's rows. It may make the chunk a list if the
+// chunk is new or was a list. Then the chunk before b, if any, must be a list as well.
 func (j *join) build(f *matchCache, c *chunk, b int) {
 	d := f.set
 	entities := d.dense.Live[b<<chunkBits : min((b+1)<<chunkBits, d.rows.N)]
@@ -512,7 +513,7 @@ func (j *join) build(f *matchCache, c *chunk, b int) {
 	if j.buildRun(f, c, b, entities) {
 		return
 	}
-	// Goroutines must not share the scratch of buildList.
+	// Goroutines must not share the buffer of buildList.
 	if fresh && (b == 0 || f.chunks[b-1].list) && !j.w.parallel {
 		if j.buildList(f, c, entities) {
 			return
@@ -522,8 +523,8 @@ func (j *join) build(f *matchCache, c *chunk, b int) {
 	j.buildWords(f, c, entities)
 }
 
-// buildList makes c a list of the entities that match. It returns false if too many match, or if
-// their rows are consecutive.
+// buildList makes c a list of the entities that match. It returns false if too many entities match,
+// or if a full word of entities matches and has consecutive rows.
 func (j *join) buildList(f *matchCache, c *chunk, entities []Entity) bool {
 	l := j.listing(f)
 	many, most := 0, len(entities)/listRatio
@@ -531,7 +532,7 @@ func (j *join) buildList(f *matchCache, c *chunk, entities []Entity) bool {
 		j.buildWord(f, &l.word, 0, entities[w<<6:min(w<<6+64, len(entities))])
 		word := l.word.words[0]
 		n := bits.OnesCount64(word)
-		// Gives up early where nearly all entities match.
+		// Give up early if nearly all entities match.
 		if many+n > min(most, w<<6/listRatio+64) || l.word.whole != 0 {
 			return false
 		}
@@ -554,14 +555,14 @@ func (j *join) buildList(f *matchCache, c *chunk, entities []Entity) bool {
 	return true
 }
 
-// listing returns the scratch for a new list.
+// listing returns the buffer for a new list.
 func (j *join) listing(f *matchCache) *listBuffer {
 	l := j.w.finding
 	if l == nil {
 		l = &listBuffer{word: chunk{words: make([]uint64, 1)}}
 		j.w.finding = l
 	}
-	l.word.rows = [maxColumns][]uint32{} // Removes slices of another query.
+	l.word.rows = [maxColumns][]uint32{} // Drop the slices of another query.
 	for k := range j.columns {
 		if k != f.driver {
 			l.rows[k] = longer(l.rows[k], len(l.order)+64)
@@ -581,17 +582,18 @@ func (j *join) cachedColumns(f *matchCache) (n int) {
 	return n
 }
 
-// cut returns the first n elements of room, and the rest.
+// cut splits room after the first n elements.
 func cut(room []uint32, n int) (first, rest []uint32) { return room[:n:n], room[n:] }
 
-// buildWords finds the matches among entities, which have the positions of c.
+// buildWords finds the matches among entities. entities[i] has position i of c.
 func (j *join) buildWords(f *matchCache, c *chunk, entities []Entity) {
 	for w := range c.words[:(len(entities)+63)>>6] {
 		j.buildWord(f, c, w, entities[w<<6:min(w<<6+64, len(entities))])
 	}
 }
 
-// buildRun makes c, which is chunk b, a run if the rows of entities are consecutive in every set.
+// buildRun makes c, which is chunk b, a run if the rows of entities are consecutive in each set. It
+// returns false otherwise.
 func (j *join) buildRun(f *matchCache, c *chunk, b int, entities []Entity) bool {
 	if len(j.without)+len(j.any) > 0 || f.set.gaps() > 0 || len(entities) == 0 {
 		return false
@@ -611,7 +613,7 @@ func (j *join) buildRun(f *matchCache, c *chunk, b int, entities []Entity) bool 
 	return true
 }
 
-// buildWord finds the matches among entities, which have the positions of word w.
+// buildWord finds the matches among entities. entities[i] has position i of word w.
 func (j *join) buildWord(f *matchCache, c *chunk, w int, entities []Entity) {
 	word := firstBits(len(entities))
 	if f.set.gaps() > 0 {
@@ -652,13 +654,13 @@ func (j *join) buildWord(f *matchCache, c *chunk, w int, entities []Entity) {
 	j.setWhole(c, w)
 }
 
-// lookUp finds the rows of at most 64 entities whose bits in word are set. It returns the bits of
-// the entities that are members.
+// lookUp finds the rows of the entities whose bits in word are set. entities has at most 64
+// elements. The result has the bits of the entities that are members.
 func (s *set) lookUp(entities []Entity, word uint64, rows []uint32) (members uint64) {
 	pages, dense := s.sparse.Pages, s.dense.Live[:s.rows.N]
 	rows = rows[:64]
 	if len(entities) > 64 {
-		return 0 // Unreachable; it removes the compiler's bounds checks.
+		return 0 // Unreachable. Without this check, the compiler adds bounds checks.
 	}
 	if row := s.row(entities[0]); row >= 0 && word == ^uint64(0) && s.aligned(row, entities) == 64 {
 		for i := range rows {
@@ -666,7 +668,7 @@ func (s *set) lookUp(entities []Entity, word uint64, rows []uint32) (members uin
 		}
 		return word
 	}
-	// All bits are set, so a plain loop is faster than counting zeros.
+	// All bits are set, so a loop over all entities is faster than a loop over bits.
 	if word == firstBits(len(entities)) {
 		for i, e := range entities {
 			if p := int(uint32(e) >> pageBits); p < len(pages) && pages[p] != nil {
@@ -691,7 +693,8 @@ func (s *set) lookUp(entities []Entity, word uint64, rows []uint32) (members uin
 	return members
 }
 
-// buildByIndex finds the matches in chunk b of the entity indices in the driver's mask.
+// buildByIndex finds the matches in chunk b of the entity indices, among those in the driver's
+// mask.
 func (j *join) buildByIndex(f *matchCache, c *chunk, b int) {
 	c.reset()
 	var at [maxSets]uint32

@@ -2,9 +2,8 @@ package ecs
 
 import "strconv"
 
-// A Kind selects how a storage finds the row of an entity and where it puts new rows. All kinds
-// have the same methods. All kinds support checkpoints, history, journals and saves in the same
-// way.
+// A Kind determines how a storage finds the row of an entity and where it puts new rows. All kinds
+// have the same methods, and support checkpoints, history, journals and saves in the same way.
 type Kind uint8
 
 // The kinds of storages. [Component.Kind] selects one.
@@ -16,9 +15,9 @@ const (
 	// Tag is Sparse for types of size 0. A tag has members but no values.
 	Tag
 
-	// Indexed uses the entity index as the row. Rows never move, so pointers and order are
-	// stable, and the rows of two Indexed storages always match. Iteration is in the order of
-	// entity indices. A row without an entity is a gap, which costs 8 bytes and one component.
+	// Indexed uses the entity index as the row. Rows never move, so pointers stay valid longer. The
+	// rows of an entity in all Indexed storages are equal. Iteration is in the order of entity
+	// indices. A row without an entity is a gap, which costs 8 bytes and the size of one component.
 	// Use Indexed for components that nearly every entity has.
 	Indexed
 
@@ -27,8 +26,8 @@ const (
 	// restore of a Hashed storage costs O(rows of the storage).
 	Hashed
 
-	// Ordered is Sparse with a [Mask]. Iteration is in the order of entity indices, in whatever
-	// order the components were added.
+	// Ordered is Sparse with a [Mask]. Iteration is in the order of entity indices, independent of
+	// the order in which the components were added.
 	Ordered
 )
 

@@ -15,10 +15,10 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// A storageState is a [raw.StorageState] that is being loaded into a world.
+// A storageState is a [raw.StorageState] while it is loaded into a world.
 type storageState raw.StorageState
 
-// gap reports whether row is a gap.
+// gap reports whether the given row is a gap.
 func (s *storageState) gap(row int) bool {
 	return s.Indexed && Entity(s.Entities[row]) == Vacant
 }
@@ -26,9 +26,9 @@ func (s *storageState) gap(row int) bool {
 // entities returns the entities of the rows.
 func (s *storageState) entities() []Entity { return raw.As[Entity](s.Entities) }
 
-// Load replaces the content of w by state in three steps. It plans what becomes of each stored
-// component, then checks and decodes the rows, then puts them into w. Errors occur only in the
-// first two steps, so they leave w unchanged.
+// Load replaces the content of w by state. First it plans the conversion of each stored component.
+// Then it checks and decodes the rows, and last it puts them into w. Only the first two steps can
+// fail, so an error leaves w unchanged.
 func (w rawWorld) Load(state *raw.State) error {
 	if k := len(w.recorders); k > 1 || k == 1 && w.recorders[0] != state.Recorder {
 		return raw.ErrAttached
@@ -50,7 +50,7 @@ func (w rawWorld) Load(state *raw.State) error {
 	w.verify()
 	w.noteCreated()
 	w.forgetFrames()
-	w.ops = nil // Operations after a load belong to no tick that a recorder has begun.
+	w.ops = nil // Operations after a load are not part of an earlier tick.
 	kept := func(s AnyStorage) bool { return state.KeepNoRewind && s.about().noRewind }
 	for _, s := range w.storages {
 		if !kept(s) {
@@ -79,8 +79,8 @@ func (w rawWorld) Load(state *raw.State) error {
 	return nil
 }
 
-// stateError wraps err as an error of the state. A size of int that this platform does not
-// support is no fault of the state, so it gets another prefix.
+// stateError marks err as a fault of the state. An int whose size this platform does not support is
+// not a fault of the state, so its error gets no mark.
 func stateError(err error) error {
 	if errors.Is(err, layout.ErrIntSize) {
 		return fmt.Errorf("ecs: %w", err)
@@ -88,7 +88,7 @@ func stateError(err error) error {
 	return fmt.Errorf("%w: %w", raw.ErrState, err)
 }
 
-// restart begins a new history at the present state.
+// restart begins a new history at the current state.
 func (w *World) restart(n seqs) {
 	w.forgetFrames()
 	w.ops = nil
@@ -98,7 +98,7 @@ func (w *World) restart(n seqs) {
 	}
 }
 
-// wrapError adds the component and, if known, the entity to err. It returns nil for nil.
+// wrapError adds the component name and, if known, the entity to err. It returns nil if err is nil.
 func (s *storageState) wrapError(err error) error {
 	if err == nil {
 		return nil
@@ -109,7 +109,7 @@ func (s *storageState) wrapError(err error) error {
 	return fmt.Errorf("component %s: %w", naming.Shown(s.Name), err)
 }
 
-// check returns an error if the metadata of s is invalid, without a look at its rows.
+// check returns an error if the metadata of s is invalid. It does not check rows.
 func (s *storageState) check() error {
 	if s.Name == "" {
 		return errors.New("it has no name")
@@ -142,7 +142,7 @@ func (w *World) newUnknown(s *storageState) AnyStorage {
 	return newStorage(w, spec)
 }
 
-// emptyRow returns the row that gaps hold.
+// emptyRow returns the row of a gap.
 func (s *storageState) emptyRow() *rawRow {
 	if s.Default == nil {
 		return new(rawRow(s.Layout.AppendZero(nil)))
@@ -150,7 +150,7 @@ func (s *storageState) emptyRow() *rawRow {
 	return new(rawRow(s.Default))
 }
 
-// adoptUnknown adds an unknown storage or resource to w. It replaces one of the same name.
+// adoptUnknown adds an unknown storage or resource to w. It replaces an older one of the same name.
 func (w *World) adoptUnknown(s AnyStorage) {
 	if old, ok := w.names[s.Name()]; ok {
 		w.forget(old)
@@ -158,7 +158,7 @@ func (w *World) adoptUnknown(s AnyStorage) {
 	w.adopt(s)
 }
 
-// forget removes s, which has no former names, from w.
+// forget removes s from w. s must have no former names.
 func (w *World) forget(s AnyStorage) {
 	if k := slices.Index(w.storages, s); k >= 0 {
 		w.storages, w.sets = slices.Delete(w.storages, k, k+1), slices.Delete(w.sets, k, k+1)
@@ -170,10 +170,10 @@ func (w *World) forget(s AnyStorage) {
 	}
 }
 
-// prepare decodes rows, and returns a function that puts them into s, which must be empty by
-// then. If only one of the kinds is Indexed, it adds or removes gaps and keeps the order of the
-// entities. With regap set, gaps get the default of s. pages is the sparse array; if it is nil,
-// it is derived from the entities.
+// prepare decodes rows. The returned function puts them into s, which must then be empty. If only
+// one of the kinds of stored and s is Indexed, prepare adds or removes gaps, and keeps the order of
+// the entities. If regap is true, gaps get the default of s. pages is the sparse array; if it is
+// nil, prepare derives it from the entities.
 func (s *Storage[T]) prepare(st *storageState, pages []*track.Page, owned, regap bool) (put func(), err error) {
 	values, err := decodeRows(s.adapter.codec, st, len(st.Entities), owned)
 	if err != nil {
@@ -201,9 +201,9 @@ func (s *Storage[T]) prepare(st *storageState, pages []*track.Page, owned, regap
 	return func() { s.replace(entities, values, pages) }, nil
 }
 
-// replace makes entities and values the rows of s, which must be empty, and takes ownership of
-// both slices. pages is the sparse array that matches entities, if s has one of its own. No frame
-// may exist.
+// replace sets the rows of s, which must be empty, to entities and values. s takes ownership of
+// both slices. pages is the matching sparse array, if storages of this kind have one. The world
+// must have no frames.
 func (s *Storage[T]) replace(entities []Entity, values []T, pages []*track.Page) {
 	s.rows.Replaced()
 	s.rows.Open()
@@ -222,20 +222,20 @@ func (r *Resource[T]) prepare(st *storageState, _ []*track.Page, owned, _ bool) 
 	}, nil
 }
 
-// take makes rows the registry's entities, and sparse their sparse array. It takes ownership of
-// both. No frame may exist.
+// take sets the registry's entities to rows, and their sparse array to sparse. The registry takes
+// ownership of both slices. The world must have no frames.
 func (r *registry) take(rows []Entity, sparse []uint32, l track.Lengths) {
 	r.rows.Open()
 	r.dense.Take(rows)
 	r.sparse, r.rows.Lengths = sparse, l
 }
 
-// taskRows is the number of rows that one task checks or decodes. It is large enough that
-// starting a task costs nothing in comparison.
+// taskRows is the number of rows that one task checks or decodes. Such a task takes much longer
+// than its start.
 const taskRows = 1 << 16
 
-// inParallel calls f for 0 to n-1 on several goroutines. It returns the error of the lowest
-// number that failed.
+// inParallel calls f for 0 to n-1 on several goroutines. If several calls fail, it returns the
+// error of the lowest number.
 func inParallel(n int, f func(i int) error) error {
 	var (
 		group sync.WaitGroup
@@ -263,7 +263,7 @@ func inParallel(n int, f func(i int) error) error {
 // taskCount returns the number of tasks for n rows.
 func taskCount(n int) int { return (n + taskRows - 1) / taskRows }
 
-// decode checks the registry and the rows of plans, unless they were checked before, and decodes
+// decode checks the registry and the rows of plans, unless they are already checked, and decodes
 // the rows. It returns the row of each entity index.
 func decode(state *raw.State, plans []*plan) (rows []uint32, err error) {
 	known := false
@@ -294,7 +294,7 @@ func decode(state *raw.State, plans []*plan) (rows []uint32, err error) {
 	return rows, err
 }
 
-// ownedEntities returns entities as a slice that the world may keep: a copy, unless owned is set.
+// ownedEntities returns entities if owned is true, and a copy otherwise.
 func ownedEntities(entities []uint64, owned bool) []Entity {
 	if owned {
 		return raw.As[Entity](entities)
@@ -312,8 +312,8 @@ func indexOf(state *raw.State) ([]uint32, error) {
 	return rows, nil
 }
 
-// soundPages gives plans the sparse arrays that were checked together with their rows. A plan
-// with such an array needs no check that its entities are alive and have one row each.
+// soundPages sets p.pages to the sparse array, for each plan whose rows were checked together with
+// the registry. Such a plan needs no check that its entities are alive and have one row each.
 func soundPages(state *raw.State, plans []*plan) {
 	for _, p := range plans {
 		if s := p.stored; !s.Indexed {
@@ -348,7 +348,7 @@ func notAlive(row int, e Entity) error {
 }
 
 // checkAlive returns an error unless every entity that has a component is alive. It skips plans
-// with a sparse array that was checked before. rows has the row of each entity index.
+// with checked pages. rows has the row of each entity index.
 func checkAlive(state *raw.State, plans []*plan, rows []uint32) error {
 	type part struct {
 		s      *storageState
@@ -379,7 +379,7 @@ func checkAlive(state *raw.State, plans []*plan, rows []uint32) error {
 	})
 }
 
-// sparsePages returns the sparse array of entities.
+// sparsePages returns the sparse array for entities, whose rows are their positions in the slice.
 func sparsePages(entities []Entity) []*track.Page {
 	a := track.Sparse{Pages: []*track.Page{}}
 	for row, e := range entities {
@@ -392,8 +392,8 @@ func sparsePages(entities []Entity) []*track.Page {
 	return a.Pages
 }
 
-// decodeRows returns the n rows of s. If owned is set, it uses their bytes without a copy where
-// the encoding equals the memory of the rows.
+// decodeRows returns the n rows of s. If owned is true and the encoding equals the rows in memory,
+// the result shares the memory of s.Rows.
 func decodeRows[T any](c rowCodec[T], s *storageState, n int, owned bool) ([]T, error) {
 	if s.Pages != nil {
 		return decodePages(c, s, n)
@@ -414,7 +414,7 @@ func decodeRows[T any](c rowCodec[T], s *storageState, n int, owned bool) ([]T, 
 	})
 }
 
-// decodePages is decodeRows for rows in pages.
+// decodePages is decodeRows for a state whose rows are stored in pages.
 func decodePages[T any](c rowCodec[T], s *storageState, n int) ([]T, error) {
 	if s.PageRows <= 0 || len(s.Pages) != (n+s.PageRows-1)/s.PageRows {
 		return nil, fmt.Errorf("%d pages of %d rows for %d rows", len(s.Pages), s.PageRows, n)
@@ -425,8 +425,7 @@ func decodePages[T any](c rowCodec[T], s *storageState, n int) ([]T, error) {
 	})
 }
 
-// shiftRow converts err, from decoding rows that start at first, to row numbers of the whole
-// storage.
+// shiftRow adds first to the row number in err. err is the error of decoding rows from first on.
 func shiftRow(first int, err error) error {
 	if d, ok := errors.AsType[*layout.DataError](err); ok && d.Row >= 0 {
 		moved := *d

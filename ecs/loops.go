@@ -5,35 +5,34 @@ import (
 	"strings"
 )
 
-// activeCursor has the rows that a loop has passed to its body for writing. A boundary makes the
-// undo marks of these rows stale while the body may still write. So a boundary saves these rows
-// again.
+// An activeCursor is a loop that has passed rows to its body for writing. A boundary makes the undo
+// marks of these rows stale while the body may still write. So a boundary saves these rows again.
 type activeCursor interface {
 	saveAgain() bool // Returns false if the rows have moved.
 }
 
-// A cursorStack has an entry for each running loop of a world that writes. Loops are nested, so the
-// entries are a stack. A loop that ends removes its own entry and all entries above it.
+// A cursorStack has an entry for each running loop that may write the world. Loops are nested, so
+// the entries are a stack. A loop that ends removes its entry and all entries above it.
 //
-// A loop whose body panics never removes its entry. A deferred call would remove it, but the
-// compiler does not inline functions with deferred calls, which would make loops several times
-// slower. If the program recovers from the panic, the entry stays. So a boundary looks for loops
-// in the call stack of its goroutine. If it finds none, it drops all entries, whose rows are
-// saved by then.
+// A loop whose body panics does not remove its entry. A deferred call would remove it, but the
+// compiler does not inline functions with deferred calls, and loops would be several times slower.
+// If the program recovers from the panic, the entry stays in the stack. So a boundary looks for
+// loops in the call stack of its goroutine. If no loop is running, it drops all entries. Their rows
+// are saved by then.
 type cursorStack []activeCursor
 
-// maxActiveCursors is the number of entries from which a new loop checks for entries of loops that
-// panicked.
+// maxActiveCursors is the number of entries at which a new loop starts to check whether some
+// entries belong to loops that panicked.
 const maxActiveCursors = 256
 
-// dropStale drops all entries if no loop is running except the one that begins.
+// dropStale drops all entries if no loop is running except the loop that is starting.
 func (s *cursorStack) dropStale() {
 	if n := len(*s); n&(n-1) == 0 && runningLoops() <= 1 {
 		s.drop(0)
 	}
 }
 
-// release drops entry i and all above it, if entry i is h or was cleared.
+// release drops entry i and all entries above it, if entry i is h or nil.
 func (s *cursorStack) release(i int, h activeCursor) {
 	if i < len(*s) && ((*s)[i] == h || (*s)[i] == nil) {
 		s.drop(i)
@@ -62,8 +61,8 @@ func (s *cursorStack) drop(n int) {
 	}
 }
 
-// runningLoops returns the number of loops over queries, of any world, that the goroutine runs.
-// It counts the calls on the stack whose code is in query_gen.go, inlined or not.
+// runningLoops returns the number of loops over queries that the goroutine runs, of any world. It
+// counts the calls on the stack whose code is in query_gen.go, inlined or not.
 func runningLoops() (n int) {
 	_, file, _, _ := runtime.Caller(0)
 	file = strings.TrimSuffix(file, "loops.go") + "query_gen.go"
