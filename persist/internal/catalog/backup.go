@@ -36,8 +36,8 @@ func Backup(ctx context.Context, from disk.FS, dir string, durable func() uint64
 	return nil
 }
 
-// CopyStore copies a store to an empty directory. If files vanish during the copy, CopyStore starts
-// again: a program that has the store open removes old files.
+// CopyStore copies a store to an empty directory. The program that has the store open may remove
+// old files during the copy. CopyStore then starts again.
 func CopyStore(ctx context.Context, from, to disk.FS, durable func() uint64) error {
 	there, err := to.ReadDir(".")
 	if err != nil {
@@ -64,7 +64,7 @@ func CopyStore(ctx context.Context, from, to disk.FS, durable func() uint64) err
 //
 //	journal.tmp/  snapshots/  seals in journal.tmp  rename journal.tmp to journal
 //
-// So the copy has no journal until the end. A directory with snapshots and an unfinished journal
+// So the copy has no journal until the rename. A directory with snapshots and an unfinished journal
 // does not count as a store, see halfBackup.
 //
 // The copy is consistent: it has the records up to last and their snapshots. Snapshot files are
@@ -175,8 +175,8 @@ func (c *copier) copyJournal(ctx context.Context) (*journal.Log, error) {
 	return log, nil
 }
 
-// copySnapshots copies the snapshots of states up to record last. Newer snapshots were written
-// since the scan.
+// copySnapshots copies the snapshots of states up to record last. It skips newer snapshots, which
+// were written after the scan.
 func (c *copier) copySnapshots(ctx context.Context, last uint64) error {
 	if err := c.mkdir(SnapshotDir); err != nil {
 		return err
@@ -237,8 +237,8 @@ func (c *copier) copyBytes(ctx context.Context, to, from disk.File, size int64) 
 	return to.Sync()
 }
 
-// seal opens the journal of the copy and closes it, so that its seals prove that it is complete.
-// The journal's note lists the snapshots of the copy.
+// seal opens and closes the copied journal. Closing writes the seals, which prove that the journal
+// is complete. The journal's note lists the snapshots of the copy.
 func (c *copier) seal(ctx context.Context, log *journal.Log) error {
 	options := journal.Options{World: log.World}
 	if n := len(log.Preambles); n > 0 {
@@ -275,6 +275,6 @@ func (c *copier) publish() error {
 	if err := c.to.Rename(unfinishedBackup, JournalDir); err != nil {
 		return err
 	}
-	c.made = nil // The copy is a store now. It stays even if its name may not be durable.
+	c.made = nil // The copy is a store now, so remove must keep it even if SyncDir fails.
 	return disk.SyncDir(c.to, ".")
 }

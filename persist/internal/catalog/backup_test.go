@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// A changing directory is replaced by another one when its journal is listed.
+// changing is the directory of a store. The first listing of its journal replaces it by then.
 type changing struct {
 	disk.FS
 	then disk.FS
@@ -27,9 +27,8 @@ func (c *changing) ReadDir(dir string) ([]fs.DirEntry, error) {
 	return c.FS.ReadDir(dir)
 }
 
-// Between the listings of snapshots and of the journal, a program may finish a snapshot and remove
-// older snapshots and records. Then no listed snapshot leads to the head, and the copy starts
-// again.
+// A program may finish a snapshot and remove older snapshots and records after CopyStore has listed
+// the snapshots. Then no listed snapshot leads to the head, and CopyStore starts again.
 func TestCopyStore_BasesRemovedMeanwhile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})

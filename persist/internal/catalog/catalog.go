@@ -90,7 +90,7 @@ type SnapshotInfo struct {
 	ID     journal.ID
 	Digest ecs.Digest
 	Size   int64     // In bytes.
-	Files  int       // Number of other files that it refers to.
+	Files  int       // Number of other snapshot files that this file refers to.
 	Time   time.Time // Commit time of its tick, by the writer's clock. Zero if unknown.
 	Label  string    // Name that the program gave the snapshot, or "".
 	Err    error     // Why the file cannot be read, or nil.
@@ -98,10 +98,10 @@ type SnapshotInfo struct {
 	Compressed bool   // Pages may be compressed.
 	Build      string // The program and machine that wrote the file, if known.
 
-	World [16]byte // World of the store. Zero for a save.
-	// Checksum of the file. Other files and the journal refer to the file by it.
+	World [16]byte // ID of the store's world. Zero for a save.
+	// Checksum of the file. Other snapshots and the journal identify the file by this checksum.
 	CRC    uint32
-	Refs   []format.FileRef // The other files.
+	Refs   []format.FileRef // Other snapshot files that this file refers to.
 	Schema *format.Schema   // Nil if the file cannot be read.
 }
 
@@ -152,14 +152,14 @@ func OpenFS(ctx context.Context, files disk.FS, name string) (c *Catalog, err er
 	return c, nil
 }
 
-// New returns an empty catalog of files. A scan must fill it.
+// New returns an empty catalog of files. The caller fills it by a scan.
 func New(files disk.FS) *Catalog {
 	return &Catalog{Files: files, Log: new(journal.Log), schemas: make(map[JournalPreamble]*format.Schema)}
 }
 
-// open reads the store. It checks before and after reading whether the store is in use. In a store
-// in use, damage must be seen twice. A program that opened the store meanwhile may have written the
-// bytes that were read.
+// open scans the store. It checks before and after the scan whether the store is in use. In a store
+// in use, damage counts only if a second scan finds it again: the first scan may have read
+// half-written bytes.
 func (c *Catalog) open(ctx context.Context) error {
 	c.InUse = Held(c.Files)
 	err := c.scanTwice(ctx)
@@ -277,9 +277,9 @@ func (c *Catalog) ScanToOpen(ctx context.Context, at string) error {
 	return c.scanBehind(ctx)
 }
 
-// JournalRead is the number of newest journal bytes that opening a store reads. Of older segments
-// it uses the journal's summaries. Reading these bytes takes about a tenth of a second, and smaller
-// stores are verified completely. Tests change it.
+// JournalRead is the number of newest journal bytes that opening a store reads. For older segments,
+// opening uses the summaries in the ledger. Reading these bytes takes about a tenth of a
+// second, and smaller stores are verified completely. Tests change it.
 var JournalRead int64 = 256 << 20
 
 // ReadJournal reads the whole journal, unless opening did so. No other method of c may run
@@ -294,7 +294,7 @@ func (c *Catalog) ReadJournal(ctx context.Context) error {
 		_ = c.Log.Close()
 		c.Log, c.onHead = log, nil
 		c.setNewest(nil)
-		// Pruning may have changed the indexes of segments.
+		// Pruning may have changed the indexes of segments, which are in the keys.
 		c.schemas = make(map[JournalPreamble]*format.Schema)
 	}
 	return err
@@ -346,8 +346,8 @@ func (c *Catalog) Misfit(s SnapshotInfo) error {
 	return nil
 }
 
-// endsBefore returns the error that the journal lacks the record of s. A torn tail of the journal
-// is the place where that record was.
+// endsBefore returns the error that the journal lacks the record of s. If the journal has a torn
+// tail, the error names the tail, because the record was in it.
 func (c *Catalog) endsBefore(s SnapshotInfo) error {
 	ends := fmt.Sprintf("ends at record %d, but %s has the state after record %d", c.Log.Last, s.Name, s.ID.Seq)
 	if t := c.Log.Torn; t != nil {
@@ -470,8 +470,8 @@ func (c *Catalog) JournalError(err error) error {
 	return Pruned(err)
 }
 
-// MaxListings is how often a reader retries after files vanished that it was about to read. The
-// program that has the store open removes old files.
+// MaxListings is the maximum number of retries after a file vanishes before it is read. The program
+// that has the store open removes old files.
 const MaxListings = 8
 
 // list reads the manifests of the snapshot files. It retries if a file vanishes before it is read.
@@ -490,7 +490,7 @@ func (c *Catalog) list(ctx context.Context) error {
 			return nil
 		}
 	}
-	return nil // A name that can never be opened has not vanished.
+	return nil // The missing name can never be opened, so it is not a removed file.
 }
 
 // SnapshotFiles returns the numbers of the existing snapshot files in ascending order. bad has an
@@ -638,7 +638,8 @@ func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 		return true, fmt.Errorf("%w: the journal was removed", format.ErrNotFound)
 	}
 	if changed {
-		c.schemas = make(map[JournalPreamble]*format.Schema) // Segments may have other indexes.
+		// The indexes of segments, which are in the keys, may have changed.
+		c.schemas = make(map[JournalPreamble]*format.Schema)
 		c.followHead(head, world == c.Log.World)
 		c.setNewest(nil)
 	}

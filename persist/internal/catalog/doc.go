@@ -13,6 +13,6 @@
 //	copy a store in use                   Backup
 //
 // A store in use changes while it is read. Snapshots are listed before the journal, so the journal
-// contains the records of all of them. Vanished files are looked up again. Damage must be seen
-// twice.
+// contains the records of all of them. Names of vanished files are listed again. Damage counts only
+// if a second scan confirms it.
 package catalog

@@ -22,12 +22,12 @@ import (
 type Lock struct {
 	disk.Lock
 	files  disk.FS
-	before string // Contents of the file when the lock was taken.
-	says   string // Contents of the file since then.
+	before string // Contents of the file before this process locked it.
+	says   string // Contents of the file while this process holds the lock.
 }
 
 // A lock file has two lines. The first line describes the holder, for people. The second line is a
-// random text. With it, the holder detects a signature of another process with the same first line.
+// random text. It distinguishes two processes with the same first line.
 const (
 	// maxHolder is the maximum number of bytes that are read from a lock file. Acquire writes no
 	// more.
@@ -58,10 +58,10 @@ func Acquire(files disk.FS) (*Lock, error) {
 	return &Lock{l, files, before, says}, nil
 }
 
-// Check returns an error wrapping [disk.ErrLost] if another process may have opened the store. The
-// lock file may have been removed or replaced. Or its text has changed, on a file system whose
-// locks do not work. A process that opens a store signs the file before it reads the store. A nil
-// lock is always held.
+// Check returns an error wrapping [disk.ErrLost] if another process may have opened the store. One
+// sign is a lock file that was removed or replaced. The other sign is a changed text in the file,
+// on a file system whose locks do not work. A process that opens a store writes its text before it
+// reads the store. For a nil lock, Check returns nil.
 func (l *Lock) Check() error {
 	if l == nil {
 		return nil

@@ -18,8 +18,8 @@ import (
 )
 
 // Resolve returns the record that a point in time names. It searches the path to the newest state,
-// newest record first. So if several branches have a tick, time or name, Resolve prefers the
-// program's own past. It reads payloads only for times and names.
+// newest record first. So if several branches have a tick, time or name, Resolve prefers the branch
+// of the newest state. It reads payloads only for times and names.
 //
 // A point is one of:
 //
@@ -45,7 +45,7 @@ import (
 func (c *Catalog) Resolve(point string) (seq uint64, err error) {
 	seq, err = c.resolve(point)
 	from, n, ok := cutBack(point)
-	if err == nil || !ok { // A name may end like a number of ticks.
+	if err == nil || !ok { // The suffix may belong to a name, such as "mark:a~1".
 		return seq, err
 	}
 	if seq, err = c.Resolve(from); err != nil {
@@ -116,7 +116,8 @@ func (c *Catalog) first() uint64 {
 	return c.Oldest(c.End())
 }
 
-// Oldest returns the seq at which the known path back from record seq ends.
+// Oldest follows the known ancestors of record seq. It returns the parent of the oldest one, or seq
+// if no ancestor is known.
 func (c *Catalog) Oldest(seq uint64) uint64 {
 	for e := range c.Log.Ancestors(seq) {
 		seq = e.Parent
@@ -161,8 +162,8 @@ func (c *Catalog) agePoint(point string) (uint64, error) {
 }
 
 // after returns the first tick on the path to the newest state that is newer than the oldest one by
-// age. Ancestors come newest first, so after collects them and walks back. Ticks before the oldest
-// loadable state do not count, even if they are readable.
+// age. Ancestors yields the newest record first, so after collects all records and searches from
+// the oldest. Ticks before the oldest loadable state do not count, even if they are readable.
 func (c *Catalog) after(age time.Duration) (uint64, error) {
 	way := slices.Collect(c.Log.Ancestors(c.End()))
 	var first time.Time
@@ -247,13 +248,13 @@ func clock(text string) (then func(newest time.Time) time.Time, ok bool) {
 // errTooEarly reports a time before all ticks.
 var errTooEarly = errors.New("no tick is as old")
 
-// by returns the newest record on the path to the newest state that was committed at or before
-// then. It calls then with the time of the newest state. With [errTooEarly] it returns the time of
-// the oldest record. The clock may go backwards, so the search stops at the first match from the
-// newest state.
+// by returns the newest record on the path to the newest state that was committed at or before a
+// limit. The limit is the result of then, which gets the time of the newest state. With
+// [errTooEarly], by returns the time of the oldest record. The clock may go backwards, so by
+// searches from the newest state and stops at the first match.
 func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest time.Time, err error) {
 	var limit time.Time
-	// The record of the newest state may be lost. Its snapshot has its time.
+	// If the record of the newest state is lost, its snapshot provides the time.
 	newest, _ := c.Newest()
 	if _, readable := c.Log.Find(newest); !readable {
 		if s, ok := c.snapshotAt(newest); ok && !s.Time.IsZero() {
@@ -271,7 +272,7 @@ func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest 
 		if err != nil {
 			return 0, oldest, err
 		}
-		// The first readable record. It is the newest one, unless that is lost.
+		// The first readable record stands for the newest state.
 		if oldest.IsZero() {
 			limit = then(t.Time)
 		}
@@ -285,7 +286,7 @@ func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest 
 // record returns seq if the store has a state with this seq. The oldest state has a snapshot, but
 // may have no record: it is the base, or its record was pruned.
 func (c *Catalog) record(seq uint64) (uint64, error) {
-	// The head is always a point. If it is lost, loading its state returns the reason.
+	// The head is accepted even if its record is lost. Loading its state then returns the reason.
 	if _, ok := c.Log.Find(seq); ok || seq == c.Head() {
 		return seq, nil
 	}
@@ -396,7 +397,7 @@ func (c *Catalog) Marks(ctx context.Context) (marks []Mark, err error) {
 		if err := ctx.Err(); err != nil {
 			return marks, err
 		}
-		t, bad := c.Read(e) // No schema is needed for names, and it may be lost.
+		t, bad := c.Read(e) // Names need no schema, and the schema may be lost.
 		switch {
 		case errors.Is(bad, format.ErrNotFound):
 			continue

@@ -142,8 +142,9 @@ func (c *Catalog) OldestBase(seq uint64) (s SnapshotInfo, ok bool) {
 	return SnapshotInfo{}, false
 }
 
-// Removed returns the error that what, a text, was pruned, and names the oldest remaining state. It
-// returns nil if nothing was pruned, or if the store is damaged and the reason is unknown.
+// Removed returns the error that an object was pruned; what is the text that names the object. The
+// error also names the oldest remaining state. Removed returns nil if nothing was pruned, or if the
+// store is damaged and the reason is unknown.
 func (c *Catalog) Removed(what string) error {
 	oldest, ok := c.OldestBase(c.End())
 	if !ok || oldest.ID.Seq == 0 || c.IsSave() || len(c.Damage()) > 0 {
@@ -203,13 +204,13 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 	if root == 0 {
 		onPath[journal.ID{}] = true // The base, unless the path to it was pruned.
 	}
-	// Only the ID of the record before the oldest segment is known.
+	// For the record before the oldest segment, only the ID is known.
 	for _, s := range c.Log.Segments {
 		if s.Err == nil && s.Previous.Seq == root {
 			onPath[s.Previous] = true
 		}
 	}
-	if _, ok := c.Log.Find(seq); !ok { // The journal contains nothing to compare with.
+	if _, ok := c.Log.Find(seq); !ok { // The record is lost. Accept every snapshot with its seq.
 		for _, s := range c.Snapshots {
 			if s.ID.Seq == seq {
 				onPath[s.ID] = true
@@ -226,9 +227,9 @@ type newestState struct {
 }
 
 // Newest returns the record of the newest reachable state. This is the head, unless the path to the
-// head is damaged. If the journal was cut short, it may be a complete snapshot of a newer state.
-// The error says that newer states are unreachable or can only be shown. It is nil if the result is
-// the head.
+// head is damaged. If the journal was cut short, the result may be a complete snapshot of a newer
+// state. The error is nil if the result is the head and no newer state may be missing. Otherwise it
+// says that newer states are unreachable or may be missing.
 //
 // Newest caches its result until files change. In a damaged store it walks all records.
 func (c *Catalog) Newest() (seq uint64, err error) {
@@ -294,16 +295,16 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 			return seq, fmt.Errorf("%w: of %d records, the newest whose state can be reached is %d", format.ErrCorrupt, last, seq)
 		}
 		if target, ok = c.LastReachableBefore(target, usable, nil); !ok {
-			return head, nil // Loading it returns the reason.
+			return head, nil // Loading the head returns the reason.
 		}
 	}
 }
 
 // LastReachableBefore returns the next record to try when no snapshot leads to record target. The
 // result is always older. It is the parent of the first lost record on the path back from target.
-// If that parent is unknown, LastReachableBefore uses the ticks. The parent of an unknown record
-// has a tick at least 2 less than the record after it. LastReachableBefore returns the newest
-// record or snapshot state with such a tick that is not in bad.
+// If that parent is unknown, LastReachableBefore compares tick numbers. The parent of an unknown
+// record has a tick at least 2 less than the record after it. LastReachableBefore returns the
+// newest record or snapshot state with such a tick that is not in bad.
 func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
 	// hole is the first unknown record; ticks is the tick of the record after it.
 	hole, ticks := target, uint64(math.MaxUint64)
@@ -422,7 +423,7 @@ func (c *Catalog) step(im *image.Image, r *Record) error {
 	return c.Advance(im, r)
 }
 
-// Advance applies the tick of r to im. The caller has described r.
+// Advance applies the tick of r to im. The caller has set the schema of r by Describe.
 func (c *Catalog) Advance(im *image.Image, r *Record) error {
 	if err := im.Adopt(r.Schema); err != nil {
 		return c.EntryError(r.Entry, err)
@@ -441,7 +442,7 @@ func (c *Catalog) SameSchemaPath(s SnapshotInfo, seq uint64) bool {
 	}
 	path, err := c.Log.Path(s.ID.Seq, seq)
 	if err != nil || len(path) == 0 {
-		return true // Replay returns the error.
+		return true // Replaying the path returns the error.
 	}
 	next, err := c.SchemaAt(path[0])
 	return err != nil || s.Schema.Differs(next) == nil
@@ -468,7 +469,7 @@ func (c *Catalog) converted() bool {
 func (c *Catalog) ConvertedImage(ctx context.Context, im *image.Image, e journal.Entry) (*image.Image, error) {
 	next, err := c.SchemaAt(e)
 	if err != nil || im.Schema == next || im.Stored().Differs(next) == nil {
-		return im, nil // The step returns the error.
+		return im, nil // Applying the tick returns the error.
 	}
 	if s, ok := c.SnapshotUnder(im.ID, next); ok {
 		converted, _, err := c.LoadSnapshot(ctx, s, false)
@@ -537,7 +538,7 @@ func (c *Catalog) RecoverHead(ctx context.Context, at string) (*image.Image, *Re
 		}
 		return nil, nil, fmt.Errorf("persist: recovering %s: %w", state, err)
 	}
-	// With at set, the program gives up later records anyway.
+	// If at is set, the program abandons later records anyway.
 	if err := c.Missing(f.Snapshot); err != nil && at == "" {
 		return nil, nil, err
 	}
@@ -593,8 +594,8 @@ func (c *Catalog) Usable() error {
 //	segment 7  | 80 | 81 | damage |   segment 8  | 90 | 91 | …
 //	snapshot of 89 or later: nothing newer was lost; of 88: record 89 may be lost
 //
-// In a cleanly closed store, or with a head after the damage, the program itself chose the newest
-// state later.
+// A clean close proves that the program itself chose the newest state later. So does a head after
+// the damage.
 func (c *Catalog) Missing(base SnapshotInfo) error {
 	if d := c.Log.Unsure; d != nil {
 		return fmt.Errorf("persist: newer ticks that were durable may be missing; Options.At goes on without them: %w", d.In(JournalDir))
@@ -610,7 +611,7 @@ func (c *Catalog) Missing(base SnapshotInfo) error {
 }
 
 // headBehind reports whether the head was chosen after the bytes of p were written. If the head is
-// readable, records lost before it were rewound or are not newer than the head.
+// readable, records lost before it were rewound or are older than the head.
 func (c *Catalog) headBehind(p *journal.DamageError) bool {
 	if c.Log.Clean {
 		return true

@@ -46,9 +46,9 @@ func TestMissing_DamageCovered(t *testing.T) {
 func TestRefreshAndRetry_FilesChanged(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		changes int // How often the files change before f is called.
+		changes int // Number of calls of f before which files change.
 		err     error
-		found   int // The call from which on f returns no error.
+		found   int // Number of the first call of f that returns no error.
 		calls   int
 	}{
 		{"nothing is missing", 100, format.ErrNotFound, 1, 1},

@@ -211,15 +211,16 @@ func (c *Catalog) describe(r *Record, s *format.Schema, err error) error {
 	return c.Described(r.Entry, r.Decoded, s)
 }
 
-// Limits of the part that a goroutine reads at once.
+// Limits of a part. One goroutine reads a part at once.
 const (
 	partRecords = 64
 	partBytes   = 256 << 10
 )
 
-// Records reads the records of path ahead and calls f with each one in order. f describes the
-// record. Progress counts the records in the phase [progress.PhaseReplay]; the context of f reports
-// no progress. Records stops at the first error of f, and when ctx ends.
+// Records reads the records of path ahead and calls f with each one in order. f calls Describe or
+// DescribeAt if it needs the schema. Progress counts the records in the phase
+// [progress.PhaseReplay]; the context of f reports no progress. Records stops at the first error of
+// f, and when ctx ends.
 //
 // It reads a few parts per processor ahead. A record larger than a part is read only when f needs
 // it, so at most one of them is in memory.
@@ -253,8 +254,8 @@ func (c *Catalog) Records(ctx context.Context, path []journal.Entry, f func(ctx 
 }
 
 // RecordsAtOnce reads entries and calls f with each record and its index. Several goroutines call
-// f, and the order of the parts is not defined. RecordsAtOnce returns the error of the first entry
-// for which f fails, or the error of ctx.
+// f, in no defined order of the parts. RecordsAtOnce returns the error of the first entry for which
+// f fails, or the error of ctx.
 func (c *Catalog) RecordsAtOnce(ctx context.Context, entries []journal.Entry, f func(i int, r *Record) error) error {
 	parts := partsOf(entries)
 	first := make([]int, len(parts))

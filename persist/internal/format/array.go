@@ -15,12 +15,12 @@ import (
 //	kind          rows of                    page
 //	SparseArray   each index of an entity    4096 entries, as AppendSparsePage writes them
 //	DenseArray    each row: its entity       4096 of 8 bytes
-//	DataArray     each row: its value        as many as DataPageRows says when it is written
+//	DataArray     each row: its value        number of rows that DataPageRows gave the writer
 type Array struct {
 	Component int // Component number. -1: the registry of entities.
 	Kind      int // SparseArray, DenseArray or DataArray.
 	Rows      int // Number of rows, or of entries in a sparse array.
-	PageRows  int // Rows in a page. The last page has the rest.
+	PageRows  int // Rows in a page. The last page may have fewer.
 	Width     int // Bytes of a row. -1: the width varies.
 }
 
@@ -62,7 +62,7 @@ func (m *Manifest) Arrays() iter.Seq[Array] {
 
 // ArrayOf returns the array of page k, and whether k belongs to an array.
 func (m *Manifest) ArrayOf(k pagefile.Key) (a Array, ok bool) {
-	// k comes from a file and may have any values. In 64 bits no difference overflows.
+	// k was read from a file and may have any values. In 64 bits no difference overflows.
 	n, kind := (int64(k.Column)-FirstColumn)/4, (int64(k.Column)-FirstColumn)%4
 	switch {
 	case k.Column == RegistryColumn:
@@ -96,8 +96,8 @@ func EntityAt(content []byte, i int) ecs.Entity {
 	return ecs.Entity(binary.LittleEndian.Uint64(content[8*i:]))
 }
 
-// SparseOf returns the sparse array for entities, which are in dense order. The array has the row
-// of each index, or NoRow for an index without one. Vacant rows belong to no index.
+// SparseOf returns the sparse array for entities in dense order. The array has the row of each
+// index, or NoRow for an index without one. Vacant rows belong to no index.
 func SparseOf(entities []ecs.Entity, indices int) []uint32 {
 	sparse := make([]uint32, indices)
 	for i := range sparse {

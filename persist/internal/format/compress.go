@@ -20,8 +20,8 @@ import (
 //	    |     '-- of the content, in bytes
 //	    '-- of the content, as in all kinds of pages
 const (
-	// mostShrunk is the maximum ratio of content to compressed bytes. So an untrusted file takes at
-	// most that many times its size in memory.
+	// mostShrunk is the maximum ratio of content to compressed bytes. It bounds the memory that an
+	// untrusted file can take.
 	mostShrunk = 256
 
 	// leastSaved is the fraction of a page that compression must save. Otherwise the page is stored
@@ -56,10 +56,11 @@ func must[T any](v T, err error) T {
 }
 
 // CompressedHead compresses content. It writes the beginning of the page's value to e and returns
-// the rest of the value. The rest is in buf, which is reused. If compression saves less than an
-// eighth, it returns content uncompressed, and e contains the result of [PageHead].
+// the bytes that follow in the value. These bytes are in buf, which is reused. If compression saves
+// less than an eighth, CompressedHead returns content uncompressed, and e contains the result of
+// [PageHead].
 func CompressedHead(e *Encoder, buf *[]byte, content []byte) (rest []byte, crc uint32) {
-	// A longer content cannot be stored at all.
+	// Content longer than MaxValueSize cannot be stored.
 	if len(content) < minCompressed || len(content) > pagefile.MaxValueSize {
 		return content, PageHead(e, content)
 	}
@@ -80,8 +81,8 @@ func CompressedHead(e *Encoder, buf *[]byte, content []byte) (rest []byte, crc u
 	return frame, crc
 }
 
-// compress appends the compressed and padded content to dst, which is empty. Only a page of almost
-// nothing but repetitions is padded.
+// compress compresses content and pads the frame to the minimum length. It appends the result to
+// dst, which is empty. Padding is needed only if content shrinks to less than 1/256.
 func compress(dst, content []byte) []byte {
 	c := encoders.Get().(*zstd.Encoder)
 	defer encoders.Put(c)

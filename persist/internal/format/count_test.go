@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A valid count that does not fit into an int is refused with ErrTooLarge. It must not become
-// damage or a negative number.
+// The decoder must reject a valid count that does not fit into an int with ErrTooLarge. It must
+// neither report damage nor return a negative number.
 func TestDecoder_CountTooLarge(t *testing.T) {
 	for _, v := range []uint64{0, math.MaxInt32, math.MaxInt32 + 1, math.MaxUint32} {
 		e := NewEncoder()

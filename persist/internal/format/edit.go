@@ -23,12 +23,14 @@ import (
 //
 //	abc10def to abc7def   1   3 2 1 7
 //
-// All numbers are varints. skipped is the number of bytes of the old row after the last removed
-// byte. Each edit begins and ends with differing bytes, and at least editsApart bytes between two
-// edits are kept. So a change has exactly one encoding.
+// All numbers are varints. skipped is the number of kept bytes before the edit, removed the number
+// of removed bytes, and given the number of new bytes. Each edit begins and ends with differing
+// bytes, and at least editsApart bytes between two edits are kept. So a change has exactly one
+// encoding.
 type edit struct{ from, to, at, end int }
 
-// editsApart is the number of equal bytes that end an edit. Another edit costs about as many bytes.
+// editsApart is the minimum number of equal bytes between two edits. Beginning another edit costs
+// about as many bytes.
 const editsApart = 8
 
 // EditedRows are the rows of a storage that a tick stores as edits. Begin keeps the memory unless
@@ -95,14 +97,15 @@ func encodeEdits(dst []byte, edits []edit, now []byte) []byte {
 }
 
 // appendEdits appends the edits from one row to another. It keeps the common suffix. Before the
-// suffix, each differing span of the common length is an edit. The rest of the longer row belongs
-// to the last edit. So inserting or removing bytes at one place is one edit, even if encoded
-// lengths before that place change as well.
+// suffix, each differing span of the common length is an edit. The bytes of the longer row beyond
+// the common length belong to the last edit. So inserting or removing bytes at one place is one
+// edit, even if encoded lengths before that place change as well.
 func appendEdits(dst []edit, then, now []byte) []edit {
 	if len(then) == len(now) {
 		return appendSpans(dst, then, now)
 	}
-	// The common prefix does not count as suffix: "aa" that becomes "aaa" has only one of them.
+	// A byte counts only once, so search the suffix after the common prefix: "aa" that becomes
+	// "aaa" has no suffix.
 	n := min(len(then), len(now))
 	first := differs(then[:n], now[:n], 0)
 	same := sameEnd(then[first:], now[first:])
@@ -283,12 +286,12 @@ func (p *StoragePatch) EachEdited(t *layout.Type, was func(row int) []byte, f fu
 	return nil
 }
 
-// EditsOf returns the edits of a row. Nil: p has none.
+// EditsOf returns the edits of a row, or nil if p does not edit the row.
 func (p *StoragePatch) EditsOf(row int) []byte {
 	return p.EditingOnly(func(other int) bool { return other == row }).Edits
 }
 
-// EditingOnly returns p with only those edits for whose row edits returns true.
+// EditingOnly returns p without the edits of the rows for which edits returns false.
 func (p StoragePatch) EditingOnly(edits func(row int) bool) StoragePatch {
 	v, kept := varints{src: p.Edits}, EditedRows{}
 	for _, r := range p.EditRanges {
@@ -303,9 +306,9 @@ func (p StoragePatch) EditingOnly(edits func(row int) bool) StoragePatch {
 	return p
 }
 
-// Whole returns p with all edited rows given as whole values, for callers that do not support
-// edits. The rows have type t, and was returns the old encoding of a row. Values are in the order
-// of their rows.
+// Whole returns p with a whole value instead of the edits of each row, for callers that do not
+// support edits. The rows have type t, and was returns the old encoding of a row. Values are in the
+// order of their rows.
 func (p StoragePatch) Whole(t *layout.Type, was func(row int) []byte) (StoragePatch, error) {
 	if len(p.EditRanges) == 0 {
 		return p, nil
@@ -355,7 +358,7 @@ func sizeOf(t *layout.Type, src []byte, n int) (size int, err error) {
 	return size, nil
 }
 
-// Written returns the rows that p gives or edits, ascending and disjoint.
+// Written returns the rows whose values p contains or edits, ascending and disjoint.
 func (p *StoragePatch) Written() []raw.Range {
 	if len(p.EditRanges) == 0 {
 		return p.ValueRanges

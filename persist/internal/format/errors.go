@@ -22,8 +22,8 @@ var (
 	// ErrSchema reports stored components that do not match the registered types.
 	ErrSchema = errors.New("persist: schema does not fit")
 
-	// ErrNotEmpty reports a world with entities that was to be loaded from a directory with its own
-	// state.
+	// ErrNotEmpty reports that a world with entities cannot be opened on a directory that already
+	// has a state.
 	ErrNotEmpty = errors.New("persist: both world and directory hold a state")
 
 	// ErrNotFound reports a point in time, an entity or a component that the store does not have.

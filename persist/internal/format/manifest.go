@@ -23,11 +23,11 @@ const (
 	largeManifest = 4
 )
 
-// A Feature is an extension of the first two manifest formats that a file uses. The features that
-// this program supports are fields of [Manifest].
+// A Feature names an extension of the first two manifest formats. The file uses this extension. The
+// features that this program supports are fields of [Manifest].
 type Feature struct {
 	Name     string
-	Required bool // A program that does not know the feature must not read on.
+	Required bool // A program without support for the feature must refuse the file.
 }
 
 // A Manifest is the first page of a snapshot file. It describes the state and how its arrays are
@@ -49,12 +49,12 @@ type Manifest struct {
 
 	Alive, Free, Total int
 	Components         []ComponentSize // By component number.
-	Files              []FileRef       // Files that references name.
+	Files              []FileRef       // Other files that page references name.
 
 	Time time.Time // Commit time of the tick. Zero if unknown.
 	Name string    // Name that the program gave the snapshot, or "".
 
-	// Features that a reader must know.
+	// Required features that the file uses.
 	Repeats    bool // Pages may repeat pages of other columns.
 	Compressed bool // Pages may be compressed.
 
@@ -79,8 +79,8 @@ func (m *Manifest) Build() string {
 	return ""
 }
 
-// known returns the required features that this program supports, by name. The pointers are read by
-// the encoder and set by the decoder.
+// known returns the required features that this program supports, by name. The encoder reads the
+// pointers, and the decoder sets them.
 func (m *Manifest) known() map[string]*bool {
 	return map[string]*bool{"repeats": &m.Repeats, "zstd": &m.Compressed}
 }
@@ -255,8 +255,9 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Room returns the maximum number of state bytes in files of size bytes, given that m states
-// compression correctly. Readers allocate no more than that, whatever sizes a manifest claims.
+// Room returns the maximum number of state bytes that files of size bytes can contain. The result
+// is larger if m says that pages may be compressed. Readers allocate at most that many bytes,
+// whatever sizes a manifest claims.
 func (m *Manifest) Room(size int64) int64 {
 	if m.Compressed {
 		return mostShrunk * min(size, math.MaxInt64/mostShrunk)

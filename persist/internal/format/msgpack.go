@@ -62,7 +62,7 @@ func (e *Encoder) str(s string) { _ = e.EncodeString(s) }
 // bool writes a truth value.
 func (e *Encoder) bool(v bool) { _ = e.EncodeBool(v) }
 
-// bin appends bytes. No bytes are written as an empty bin, never as nil.
+// bin writes bytes. An empty b becomes an empty bin, never nil.
 func (e *Encoder) bin(b []byte) {
 	e.binLen(len(b))
 	e.Buf = append(e.Buf, b...)
@@ -246,7 +246,7 @@ func (d *decoder) str() string {
 	}
 }
 
-// end returns the error, or an error if input is left.
+// end returns the decoder's error. If it is nil, end returns an error if input is left.
 func (d *decoder) end() error {
 	if d.err == nil && len(d.src) > 0 {
 		d.fail("%d bytes left over", len(d.src))
@@ -254,9 +254,9 @@ func (d *decoder) end() error {
 	return d.err
 }
 
-// A varints reads the variable-length numbers in a bin: ranges, operations and sparse pages, of
-// which a tick or page has many. After invalid input, bad is set and all reads return zero. A
-// caller checks bad after it has read a group of numbers.
+// varints reads the variable-length numbers in a bin. Ranges, operations and sparse pages consist
+// of such numbers. After invalid input, bad is set and all reads return zero. A caller checks bad
+// after it has read a group of numbers.
 type varints struct {
 	src []byte
 	bad bool

@@ -21,9 +21,9 @@ func CheckLabel(name string) error {
 }
 
 // CheckName returns an error wrapping [ErrName] if name is invalid, see [naming.Check]. what
-// describes the named object. Names are checked both when they are given and when they are read.
-// Marks and inputs are printed to terminals and used in command lines unquoted, and a file may come
-// from a stranger.
+// describes the named object. Names are checked when a program passes them and again when a file is
+// read. Marks and inputs are printed to terminals and used in command lines unquoted, and a file
+// may be hostile.
 func CheckName(what, name string) error {
 	if err := naming.Check(what, name); err != nil {
 		return fmt.Errorf("%w: %w", ErrName, err)

@@ -65,7 +65,8 @@ func (n *Notes) AddInput(name string, data []byte) error {
 	return nil
 }
 
-// About drops notes of another tick. parent is the state that the current tick continues.
+// About drops the notes if they belong to another tick. parent is the state that the current tick
+// continues.
 func (n *Notes) About(parent uint64) {
 	if n.parent != parent {
 		n.Reset()
@@ -82,8 +83,8 @@ func (n *Notes) Reset() {
 	}
 }
 
-// grow adds a note of size bytes and its maximum encoding overhead to n.size. A note that is too
-// long is refused here, so the caller that adds it gets the error, not the commit.
+// grow adds a note of size bytes and its maximum encoding overhead to n.size. grow rejects a note
+// that is too long. So the caller that adds the note gets the error, not the commit.
 func (n *Notes) grow(size int) error {
 	const overhead = 1 + 3 + 5 // The heads of an array, a name and bytes.
 	if size > maxNoted-overhead-n.size {

@@ -55,8 +55,8 @@ func (o *opEncoder) end() []byte {
 	return o.buf
 }
 
-// flush ends the run of operations with the same code. Their number precedes them, so it is known
-// only now.
+// flush writes the current run of operations with the same code. The number of operations precedes
+// them, so flush runs only at the end of the run.
 func (o *opEncoder) flush() {
 	if o.count > 0 {
 		o.buf = binary.AppendUvarint(o.buf, o.code)

@@ -36,8 +36,8 @@ const (
 	minPageRows = 64
 	varyingRows = 1024 // Rows of a data page if rows vary in size.
 
-	// minRepeated is the minimum length of a repeated page. So the saves of small worlds are
-	// readable by programs that do not support repeats.
+	// minRepeated is the minimum length of a repeated page. It is larger than most pages of small
+	// worlds, so programs without support for repeats can read the saves of these worlds.
 	minRepeated = 1 << 10
 )
 

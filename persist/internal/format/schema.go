@@ -89,8 +89,8 @@ func EntryOf(st raw.Storage) Entry {
 	return e
 }
 
-// Rewinds reports whether digests cover st, which is in s. A storage that was stored as not
-// rewinding is not covered, whatever the program registers.
+// Rewinds reports whether digests cover st, which is in s. If st was stored as not rewinding,
+// digests do not cover it, whatever the program registers.
 func (s *Schema) Rewinds(st raw.Storage) bool { return s.Components[s.Number(st)].Rewinds }
 
 // Add adds e and returns its number.
@@ -140,7 +140,7 @@ func (s *Schema) format() uint64 {
 	return format
 }
 
-// entryLen returns the number of values of a component.
+// entryLen returns the number of values of an encoded component.
 func entryLen(format uint64) int {
 	switch format {
 	case indexedSchema:
@@ -227,8 +227,8 @@ func (c *Entry) Gap() []byte {
 	return c.Default
 }
 
-// Differs returns nil if one of s and t continues the other, because numbers are only added.
-// Otherwise the store was converted between the two, and the error names the first difference.
+// Differs returns nil if one of s and t continues the other. Numbers are only added, so otherwise
+// the store was converted between the two. Then the error names the first difference.
 func (s *Schema) Differs(t *Schema) error {
 	for n := range min(len(s.Components), len(t.Components)) {
 		if c, e := &s.Components[n], &t.Components[n]; !c.Same(e) {

@@ -48,8 +48,8 @@ type TickEncoder struct {
 func NewTickEncoder() *TickEncoder { return &TickEncoder{Encoder: NewEncoder()} }
 
 // Begin begins a payload after the bytes in buf, in the oldest possible format. noted says whether
-// the tick has notes, and edited whether rows are stored as edits. Both must be known now, because
-// the format comes first.
+// the tick has notes, and edited whether rows are stored as edits. Begin writes the format first,
+// so it needs both now.
 func (t *TickEncoder) Begin(buf []byte, noted, edited bool, parent journal.ID, tick uint64, now time.Time) {
 	t.Buf, t.Sum = buf, journal.Sum{}
 	t.Ops.begin()
@@ -77,7 +77,7 @@ func CheckTime(t time.Time) error {
 }
 
 // End writes the operations, and the notes of a noted tick. The payload is valid until the next
-// Begin. It is in the buffer of Begin, unless that was too small.
+// Begin. It is in the buffer passed to Begin, or in a new buffer if that one was too small.
 func (t *TickEncoder) End(n *Notes) []byte {
 	if t.form > tickFormat {
 		t.array(3)
@@ -219,7 +219,7 @@ const (
 )
 
 // varyingValues implements values for rows of varying width. It reserves room for the longest head
-// before the rows. If the head is shorter, which it is for less than 64 KiB, the rows are moved.
+// before the rows. For less than 64 KiB the head is shorter, so varyingValues moves the rows.
 func (t *TickEncoder) varyingValues(s raw.Storage, ranges []raw.Range) (size int) {
 	head := len(t.Buf)
 	start := head + maxBinHead
@@ -318,7 +318,7 @@ type Tick struct {
 // A RegistryPatch contains the changes of the registry in a tick: its sizes after the tick, and the
 // rows with a new entity.
 type RegistryPatch struct {
-	// Rows [0, Alive) are alive, rows [Alive, Free) are free, the rest is retired.
+	// Rows [0, Alive) are alive, rows [Alive, Free) are free, and rows [Free, Total) are retired.
 	Alive, Free, Total int
 	Ranges             []raw.Range // Ascending, disjoint, below Total.
 	Rows               []byte      // The entities in these rows, 8 bytes each.
@@ -376,7 +376,7 @@ func DecodeTick(payload []byte) (*Tick, error) {
 		t.Registry, t.RegistrySize = &p, start-len(d.src)
 	}
 	edited, storages := false, d.arrayLen()
-	// The usual number, whatever the payload claims.
+	// Allocate at most the usual number of storages, whatever number the payload claims.
 	t.Storages = make([]StoragePatch, 0, min(storages, 64))
 	for range storages {
 		t.Storages = append(t.Storages, StoragePatch{})

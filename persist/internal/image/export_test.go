@@ -4,7 +4,8 @@ import "github.com/stet-ecs/stet/ecs/raw"
 
 // Access to the internals of an image for external tests.
 
-// CheckOps compares the effect of ops with im, to which no tick was applied.
+// CheckOps compares im with the effect of ops on im. It applies no patches, so ops with any effect
+// differ from im.
 func (im *Image) CheckOps(ops []byte) (bad, differs error) {
 	if err := im.expect(ops); err != nil {
 		return err, nil

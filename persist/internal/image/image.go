@@ -28,7 +28,7 @@ import (
 // These invariants hold between two ticks, and every method that changes rows keeps them:
 //
 //	Entities       N entries; none for a resource
-//	Packed, Rows   N rows, in the one that Width selects; memory after the length is zero
+//	Packed, Rows   N rows, in the field that Width selects; memory after the length is zero
 //	Rows[i]        is never written to, only replaced, because clones share it
 //	Gaps           number of vacant Entities of an indexed component
 //	Index          Index[Registry[r].Index()] == r
@@ -39,7 +39,7 @@ type Image struct {
 	Tick uint64
 	ID   journal.ID // ID of the last applied record. Zero for the base.
 
-	// Rows [0, Alive) are alive, rows [Alive, Free) are free, the rest is retired.
+	// Rows [0, Alive) are alive, rows [Alive, Free) are free, and later rows are retired.
 	Registry    []ecs.Entity
 	Alive, Free int
 	Components  []*Component // By number in the schema.
@@ -63,8 +63,8 @@ type Component struct {
 	Rows     [][]byte // Rows of varying width.
 	Pointers []uint32 // Entity index to row. Entries of entities without a row are undefined.
 
-	// In a bare image, rows of varying width stay in pages. Each page has PageRows rows, the last
-	// one the rest.
+	// Rows of varying width in a bare image. Each page has PageRows rows; the last page may have
+	// fewer.
 	Pages    [][]byte
 	PageRows int
 
@@ -211,8 +211,8 @@ func Resized[T any](s []T, n int) []T {
 	return append(s, make([]T, n-len(s))...)
 }
 
-// SetRows replaces n rows from first on by rows of src. It checks these rows and returns the rest
-// of src.
+// SetRows replaces n rows from first on by rows of src. It checks these rows and returns the
+// remaining bytes of src.
 func (c *Component) SetRows(first, n int, src []byte) (rest []byte, err error) {
 	if c.Width >= 0 {
 		size := n * c.Width
@@ -235,7 +235,7 @@ func (c *Component) SetRows(first, n int, src []byte) (rest []byte, err error) {
 	return src, nil
 }
 
-// CutRows splits a page of rows of type t, which vary in width.
+// CutRows splits content, a page of rows of type t, into rows. The rows vary in width.
 func CutRows(t *layout.Type, rows [][]byte, content []byte) (err error) {
 	for i := range rows {
 		if rows[i], content, err = t.Next(content); err != nil {
@@ -287,9 +287,9 @@ func (c *Component) point(index uint32, row int) {
 // Apply turns im into the state after t. id is the ID of the record of t. After an error im is
 // unusable.
 //
-// Apply computes the effect of the operations first, then changes the rows, and compares the two.
-// So it rejects a tick that contradicts itself. The cost is that of t, plus a little for each
-// component.
+// Apply computes the effect of the operations, changes the rows, and compares the rows with that
+// effect. So it rejects a tick that contradicts itself. The cost is that of t, plus a little for
+// each component.
 func (im *Image) Apply(t *format.Tick, id journal.ID) error {
 	if t.Parent != im.ID {
 		return fmt.Errorf("tick %d continues state %v, not %v", t.Tick, t.Parent, im.ID)
@@ -308,8 +308,8 @@ func (im *Image) Apply(t *format.Tick, id journal.ID) error {
 }
 
 // DropDead removes values of components that do not rewind from dead entities, as a world does
-// after a restore. A snapshot has these values as of its writing. That may be later than the ticks
-// that are replayed after it.
+// after a restore. A snapshot contains these values as of the time of its writing. That time may be
+// later than the ticks that are replayed on the snapshot.
 func (im *Image) DropDead() {
 	for _, c := range im.Components {
 		if !c.Rewinds && !c.Resource {
@@ -382,7 +382,7 @@ func (im *Image) Digests() (d ecs.Digests) {
 	return d
 }
 
-// sumPage sums rows [lo, hi).
+// sumPage adds rows [lo, hi) of c to the checksum p.
 func (c *Component) sumPage(p *Page, lo, hi int) {
 	if !c.Resource {
 		p.Entities(c.Entities[lo:hi])
@@ -399,19 +399,19 @@ func (c *Component) sumPage(p *Page, lo, hi int) {
 	}
 }
 
-// A Page computes the checksum of a page whose parts are in several places.
+// A Page computes the checksum of a page of rows. The parts of the page may be in several buffers.
 type Page struct {
 	sum xxh3.Hasher
 	buf []byte
 }
 
-// Bytes adds encoded rows.
+// Bytes adds encoded rows to the checksum.
 func (p *Page) Bytes(rows []byte) { _, _ = p.sum.Write(rows) }
 
-// Entities adds rows of entities.
+// Entities adds rows of entities to the checksum.
 func (p *Page) Entities(rows []ecs.Entity) { p.Bytes(digest.EntityBytes(rows)) }
 
-// Rows adds rows [lo, hi). It appends them to a buffer first.
+// Rows adds rows [lo, hi) to the checksum. It appends the rows to a buffer first.
 func (p *Page) Rows(lo, hi int, appendRows func(dst []byte, lo, hi int) []byte) {
 	p.buf = appendRows(p.buf[:0], lo, hi)
 	p.Bytes(p.buf)
@@ -438,9 +438,9 @@ var summedPages = sync.Pool{New: func() any { return new(Page) }}
 // Fill loads im into w. file is the snapshot file that im was read from, for errors.
 func (im *Image) Fill(w *ecs.World, file string) error { return Put(w, im.State(), file) }
 
-// Put loads state into w. file is the snapshot file that state was read from, for errors. The types
-// match. Bytes and types were checked before, so a state that the world refuses is damage: its rows
-// contradict each other.
+// Put loads state into w. file is the snapshot file that state was read from, for errors. The
+// caller has checked bytes and types. So if the world refuses the state, its rows contradict each
+// other, and Put reports damage.
 func Put(w *ecs.World, state *raw.State, file string) error {
 	err := w.Raw().Load(state)
 	if errors.Is(err, layout.ErrIntSize) {
@@ -481,9 +481,9 @@ func (im *Image) Stored() *format.Schema {
 	return s
 }
 
-// Adopt adds the components of s that im does not have yet. The others must be equal, because
-// numbers are only added. Adopt is called before every tick. Most ticks have the same schema as the
-// previous one, which is detected by its address.
+// Adopt adds the components of s that im does not have yet. All other components must be equal,
+// because numbers are only added. Adopt is called before every tick. Most ticks have the same
+// schema as the previous one, which is detected by its address.
 func (im *Image) Adopt(s *format.Schema) error {
 	if im.Schema == s {
 		return nil
@@ -497,7 +497,7 @@ func (im *Image) Adopt(s *format.Schema) error {
 }
 
 // Link builds the lookup of rows by entity: Index and Pointers. All entities must be in place.
-// Later ticks keep both up to date. O(rows), by several goroutines.
+// Later ticks keep Index and Pointers up to date. Cost: O(rows), in several goroutines.
 func (im *Image) Link(ctx context.Context) error {
 	return parallel.Do(ctx, 1+len(im.Components), func(i int) error {
 		if i == 0 {
@@ -524,11 +524,11 @@ func (im *Image) Check() {
 	}
 }
 
-// fewest is the maximum ratio of indices to entities of a component that is checked for a world.
+// fewest is the ratio of indices to entities above which a component is not checked for a world.
 const fewest = 16
 
 // CheckSparse compares a page of the sparse array with the dense array. It returns the number of
-// entries in the page. A component that is checked for a world keeps the page.
+// entries in the page. If the component is checked for a world, c.Checked stores the page.
 func (c *Component) CheckSparse(page int, content []byte) (entries int, err error) {
 	if c.Checked != nil {
 		var rows [format.PageRows]uint32
@@ -567,7 +567,7 @@ func (c *Component) compareSparse(page int, content []byte) (entries int, err er
 // A sparseRun is a run of n entries of a sparse array from first on, with consecutive rows.
 type sparseRun struct{ first, row, n uint32 }
 
-// Clone returns a copy of im on which ticks can be replayed. Memory that the two share never
+// Clone returns a copy of im on which ticks can be replayed. The copy shares only memory that never
 // changes.
 func (im *Image) Clone() *Image {
 	c := *im
@@ -581,8 +581,8 @@ func (im *Image) Clone() *Image {
 }
 
 // Settled returns im as a program would see it: without values of dead entities in components that
-// do not rewind. The result shares unchanged parts with im. Later ticks can be applied to im, but
-// not to the result.
+// do not rewind. The result shares unchanged components with im. Later ticks can be applied to im,
+// but not to the result.
 func (im *Image) Settled() *Image {
 	rewinds := func(c *Component) bool { return c.Rewinds || c.Resource }
 	if !slices.ContainsFunc(im.Components, func(c *Component) bool { return !rewinds(c) }) {

@@ -12,7 +12,7 @@ import (
 )
 
 // An opCheck computes the effect of a tick's operations, to compare it with the result of the
-// tick's patches. An image keeps one opCheck.
+// tick's patches. Each image has one opCheck and reuses it.
 //
 // A tick contains its changes twice: patches have the changed rows, and operations have the calls
 // in order. If rows are wrong although their checksums match, because of a bug, the two give
@@ -61,7 +61,7 @@ func (c *opCheck) do(op format.Op) {
 			c.members[i].clear()
 		}
 	case op.Component == format.NoComponent || op.Component >= len(c.members):
-		// compare finds what is missing.
+		// The tick lacks the component of this operation. compare reports the difference.
 	case op.Kind == raw.OpClear:
 		c.members[op.Component].clear()
 	default:
@@ -69,7 +69,8 @@ func (c *opCheck) do(op format.Op) {
 	}
 }
 
-// compare returns an error if im, after the tick, differs from the result of the operations.
+// compare returns an error if im, to which the patches were applied, differs from the result of the
+// operations.
 func (c *opCheck) compare(im *Image) error {
 	if err := c.alive.compare(im.Alive); err != nil {
 		return fmt.Errorf("entities alive: %w", err)
@@ -134,8 +135,9 @@ func (s *opSet) clear() {
 	s.known.clear()
 }
 
-// compare returns an error if s differs from a set of n entities: the first difference in the order
-// of the operations. The tick has been applied, so before now returns the new membership.
+// compare returns an error if s differs from the set of n entities in the image. The error names
+// the first difference in the order of the operations. The tick has been applied, so before now
+// returns the new membership.
 func (s *opSet) compare(n int) error {
 	if s.n != n {
 		return fmt.Errorf("operations lead to %d, patches to %d", s.n, n)

@@ -33,9 +33,8 @@ func CheckRegistry(p *format.RegistryPatch, n int) error {
 // CheckStorage checks a patch of c, except its contents. c has n rows of the given width.
 //
 // A patch contains the number of rows before the tick. This number must match if the tick contains
-// only changes. A component that does not rewind is contained completely, so any state fits. A
-// program has a resource from the start, but the store gets it with the first write: until then n
-// is 0.
+// only changes. For a component that does not rewind, the tick contains all rows, so any number is
+// accepted. A resource enters the store with its first write. Until that write, n is 0.
 func CheckStorage(c *format.Entry, p *format.StoragePatch, n, width int) error {
 	if c.Rewinds && p.Before != n && !(c.Resource && n == 0) {
 		return fmt.Errorf("continues %d rows, has %d", p.Before, n)
@@ -81,7 +80,7 @@ func (im *Image) applyRegistry(p *format.RegistryPatch) error {
 	if err := CheckRegistry(p, len(im.Registry)); err != nil {
 		return err
 	}
-	// Ticks do not check that every index occurs once: Unsound and the world do.
+	// applyRegistry does not check that every index occurs once. Unsound and the world do.
 	im.Registry = Resized(im.Registry, p.Total)
 	im.Index = Resized(im.Index, p.Total)
 	im.Alive, im.Free = p.Alive, p.Free
@@ -118,7 +117,7 @@ func (c *Component) apply(p *format.StoragePatch, indices int) error {
 		return err
 	}
 	c.Resize(p.After)
-	src := p.Entities // As long as the ranges state, see CheckStorage.
+	src := p.Entities // CheckStorage has checked that the length matches the ranges.
 	for _, r := range p.EntityRanges {
 		if err := c.SetEntities(r.First, src[:8*r.N], indices); err != nil {
 			return err

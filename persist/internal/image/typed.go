@@ -12,7 +12,7 @@ import (
 )
 
 // A Typed applies recorded ticks to a world with Go types. The cost is O(rows that the tick wrote).
-// The storages of the world must equal the stored ones. If something must be converted, use an
+// The storages of the world must equal the stored ones. For ticks that need a conversion, use an
 // [Image].
 type Typed struct {
 	World raw.World

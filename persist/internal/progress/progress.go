@@ -58,9 +58,9 @@ func Start(ctx context.Context, phase Phase, total int64) *Meter {
 // Quiet returns a context like ctx without a report function.
 func Quiet(ctx context.Context) context.Context { return context.WithValue(ctx, progressKey{}, nil) }
 
-// Part returns a context for an operation that counts as n of p. Each phase of that operation
-// counts from 0 to n. p never decreases, so it shows the phase with the most progress. The caller
-// ends the part with UpTo.
+// Part returns a context for an operation that counts as n of p. The progress of each phase of that
+// operation is scaled to the range from 0 to n. p never decreases, so it shows the phase with the
+// most progress. At the end of the operation, the caller calls UpTo.
 func (p *Meter) Part(ctx context.Context, n int64) context.Context {
 	if p == nil {
 		return ctx

@@ -96,8 +96,8 @@ func (c *check) meet(e ecs.Entity) bool {
 	return atomic.OrUint32(&c.seen[e.Index()/32], bit)&bit != 0
 }
 
-// sum calls group for every 4096 of n rows, several at the same time. group adds the rows to its
-// page. sum returns the checksum of all pages.
+// sum splits n rows into groups of 4096 and calls group for each, several at the same time. group
+// adds the rows to p. sum returns the checksum of all groups.
 func (c *check) sum(ctx context.Context, n int, group func(p *image.Page, lo, hi int) error) (uint64, error) {
 	fault := make([]error, (n+format.PageRows-1)/format.PageRows)
 	sum := image.SumRows(n, func(p *image.Page, lo, hi int) {

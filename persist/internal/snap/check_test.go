@@ -62,7 +62,7 @@ func TestCheck_SoundSave(t *testing.T) {
 	require.NoError(t, written(t, image.New(&format.Schema{})).Check(t.Context()))
 }
 
-// A file may have valid checksums and an impossible state. Check refuses it, like Load and Unsound.
+// Check must reject a file with valid checksums and an impossible state, like Load and Unsound.
 func TestCheck_FaultsOfTheState(t *testing.T) {
 	for name, fault := range map[string]struct {
 		of  func(im *image.Image)

@@ -80,9 +80,9 @@ type rowCopy struct {
 	storage raw.Storage // Nil: the registry.
 	size    format.ComponentSize
 	width   int
-	summed  bool    // The digest covers it.
+	summed  bool    // The digest covers the storage.
 	rows    pageSet // Groups to copy.
-	dense   bool    // The entities of the other groups are needed as well, for the sparse pages.
+	dense   bool    // Copy the entities of the groups outside rows as well, for the sparse pages.
 	sparse  pageSet // Pages of the sparse array to write.
 	groups  []rowGroup
 	taken   bool // All groups are copied.
@@ -90,7 +90,7 @@ type rowCopy struct {
 
 // A rowGroup is the copy of 4096 consecutive rows.
 type rowGroup struct {
-	bytes    []byte // Nil: not copied. Comes from a BufferList and returns to it by Put.
+	bytes    []byte // Nil: not copied. BufferList.get returns the buffer, and Put takes it back.
 	entities int    // Number of bytes that are entities.
 	ends     []int  // Ends of the data pages in bytes.
 	whole    bool   // Entities and data were copied.
@@ -223,8 +223,8 @@ func (l *BufferList) get(n int) []byte {
 	return make([]byte, 0, n)
 }
 
-// Put takes the buffers of c back. They contain the pages of the snapshot, so the snapshot must not
-// be used any more.
+// Put returns the buffers of c to l. The buffers contain the pages of the snapshot, so the snapshot
+// must not be used any more.
 func (l *BufferList) Put(c *StateCopy) {
 	for _, column := range c.columns {
 		for _, g := range column.groups {

@@ -40,7 +40,7 @@ func (s *pageSet) addRanges(ranges []raw.Range) {
 func (s *pageSet) addAll(other pageSet) {
 	for i, word := range other {
 		if word != 0 {
-			s.add(64*i + bits.Len64(word) - 1) // This makes room for the word.
+			s.add(64*i + bits.Len64(word) - 1) // add extends s up to the word.
 			(*s)[i] |= word
 		}
 	}
@@ -59,13 +59,13 @@ func (s pageSet) has(page int) bool { return page>>6 < len(s) && s[page>>6]>>(pa
 //	entity loses a component  sparse page of its index (sparse); if destroyed, of any (destroyed)
 //	component cleared         all of its sparse pages (cleared)
 //
-// A snapshot takes a page that is missing here, and its checksum, from the previous snapshot. The
-// digest then matches the wrong page, and no reader detects the error. So in doubt, a page is
-// added. A page that turns out unchanged is still shared.
+// For a page outside this set, a snapshot uses the page and checksum of the previous snapshot. If
+// the page did change, the digest matches the stale page, and no reader detects the error. So in
+// doubt, add the page. A page that turns out unchanged is still shared.
 type Dirty struct {
 	All      bool // All pages may differ.
 	registry pageSet
-	// Pages of the indices of destroyed entities. Each entity may be gone from every component.
+	// Pages of the indices of destroyed entities. An entity may have been in any component.
 	destroyed  pageSet
 	components []dirtyComponent
 }
@@ -94,7 +94,7 @@ func (d *Dirty) SetRegistry(c raw.EntityChange) {
 
 // SetStorage adds the changes of a tick to the rows of component number n. A row with a new entity
 // changes two unrelated pages: the page of the row, and the sparse page of the entity's index.
-// Entities that left the component are in no row, so SetOp adds them.
+// Entities that left the component are in no row, so SetOp adds their sparse pages.
 func (d *Dirty) SetStorage(n int, c raw.StorageChange) {
 	p := d.component(n)
 	now := c.Storage.Rows()

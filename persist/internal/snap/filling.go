@@ -31,7 +31,7 @@ type Filling struct {
 // [Reader.Load].
 func NewFilling(ctx context.Context, m *format.Manifest, room int64, bare bool) (*Filling, error) {
 	alloc := func(n int) []byte { return make([]byte, n) }
-	if bare { // A bare image is returned only if no page is missing, so each byte is written.
+	if bare { // Load returns a bare image only if no page is missing, so each byte is written.
 		alloc = unzeroed
 	}
 	im := image.New(m.Schema)
@@ -52,9 +52,9 @@ func NewFilling(ctx context.Context, m *format.Manifest, room int64, bare bool) 
 		case a.Width > 0:
 			rooms = append(rooms, func() { c.Packed = alloc(n * a.Width) })
 		case bare && format.PageRows%a.PageRows == 0:
-			// Pages stay as they are, if 4096 rows are whole pages. The digest sums groups of 4096
-			// rows, and Pages can only be appended whole. The page size comes from the manifest, so
-			// it may be unsuitable.
+			// Do not split the pages if a group of 4096 rows consists of whole pages. The digest
+			// sums such groups, and AppendRows can only append whole pages. The page size in the
+			// manifest may be unsuitable.
 			c.Pages, c.PageRows = make([][]byte, (n+a.PageRows-1)/a.PageRows), a.PageRows
 		default:
 			rooms = append(rooms, func() { c.Rows = make([][]byte, n) })
@@ -81,9 +81,10 @@ func entitiesOf(b []byte) []ecs.Entity {
 	return unsafe.Slice((*ecs.Entity)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
 }
 
-// fitting returns how many rows of a fit into room, and subtracts their minimum size from room. So
-// a wrong manifest allocates no more than files of that size could contain. For rows of varying
-// width, one more page is allowed, because only its bytes show whether it is too short.
+// fitting returns how many rows of the array a fit into room, and subtracts their minimum size from
+// room. So for a wrong manifest, the caller allocates no more than files of that size could
+// contain. For rows of varying width, fitting allows one more page: only the page's bytes show
+// whether it is too short.
 func fitting(a *format.Array, room *int64) int {
 	if a.Kind == format.SparseArray {
 		return 0
@@ -97,8 +98,8 @@ func fitting(a *format.Array, room *int64) int {
 	return int(n)
 }
 
-// Place checks a page of a, which is not sparse, and puts it in place. It may be called for several
-// pages at the same time.
+// Place checks a page of the array a and puts it in place. a is not a sparse array. It may be
+// called for several pages at the same time.
 func (f *Filling) Place(a format.Array, page int, content []byte) error {
 	if err := fits(&a, page, content); err != nil {
 		return err
@@ -115,8 +116,8 @@ func (f *Filling) Place(a format.Array, page int, content []byte) error {
 	if a.Kind == format.DataArray {
 		err = placeRows(c, lo, hi, content)
 	} else if row, e := place(c.Entities, lo, content, total, c.Indexed); row >= 0 {
-		// Tools continue with the rest of a damaged state. Remove all entities of the page, so that
-		// no row belongs to an impossible entity.
+		// Tools also show the readable part of a damaged state. Remove all entities of the page, so
+		// that no row belongs to an impossible entity.
 		for i := lo; i < min(hi, len(c.Entities)); i++ {
 			c.Entities[i] = ecs.Vacant
 		}

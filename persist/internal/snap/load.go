@@ -32,8 +32,9 @@ import (
 //	Link       builds the lookup of rows, unless the image is bare
 //	Digest     compares the whole state with the manifest
 //
-// Errors of pages are kept until all pages were read. So the returned error is the first one in the
-// order of the arrays, independent of the goroutines. A damaged block ends the load immediately.
+// Load records errors of pages until it has read all pages. So the returned error is the first one
+// in the order of the arrays, independent of the goroutines. A damaged block ends the load
+// immediately.
 type loading struct {
 	*Reader
 	*Filling
@@ -42,7 +43,7 @@ type loading struct {
 
 	mu    sync.Mutex // Guards the fields below, and the parts.
 	table PageTable
-	// Pages that are stored elsewhere: by file, then by key in that file.
+	// References, by the number of the file with the content, then by key in that file.
 	references map[uint32]map[pagefile.Key][]reference
 	progress   *progress.Meter
 	sparse     []sparsePage
@@ -50,16 +51,16 @@ type loading struct {
 	sums map[pagefile.Key]uint32
 }
 
-// A part is an array and its pages that were read.
+// A part is an array of the state, with the set of its pages that were read.
 type part struct {
 	format.Array
-	met     pageSet // Pages that are in place, kept, or known to be bad.
+	met     pageSet // Pages that are in place, stored for compare, or bad.
 	faulty  int     // The first bad page.
 	fault   error   // The error of the first bad page.
 	entries int     // Number of entries of a sparse array.
 }
 
-// A sparsePage is a page of a sparse array that is kept until all entities are in place.
+// A sparsePage is a page of a sparse array. It is compared once all entities are in place.
 type sparsePage struct {
 	*part
 	page    int
@@ -155,7 +156,7 @@ func (l *loading) refer(r reference) {
 	l.references[r.ref.File][there] = append(l.references[r.ref.File][there], r)
 }
 
-// part returns the part of page k, or nil.
+// part returns the part that page k belongs to, or nil.
 func (l *loading) part(k pagefile.Key) *part {
 	if p := l.parts[k.Column]; p != nil && int64(k.Page) < int64(p.Pages()) {
 		return p
@@ -183,8 +184,9 @@ func (l *loading) fail(p *part, k pagefile.Key, err error) {
 	}
 }
 
-// kept returns content in a form that take may keep. A sparse page is compared later, when its
-// buffer is already reused, so kept copies it. Other pages are put in place immediately.
+// kept returns content in a form that take may store. take stores a sparse page for a later
+// comparison, when its buffer is already reused, so kept copies the content. Other pages are put in
+// place immediately.
 func (p *part) kept(content []byte) []byte {
 	if p.Kind == format.SparseArray {
 		return slices.Clone(content)
@@ -192,8 +194,8 @@ func (p *part) kept(content []byte) []byte {
 	return content
 }
 
-// take handles the content of a page, which came from kept. ref is the position of the content, for
-// the table.
+// take handles the content of a page, which kept has returned. ref is the position of the content,
+// for the table.
 func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageRef) {
 	var err error
 	if p.Kind != format.SparseArray {
@@ -207,7 +209,7 @@ func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	if l.table != nil {
 		t = tablePage{xxh3.Hash128(content), uint32(len(content)), uint16(p.PageRows), ref}
 		if ref.Column != 0 {
-			t.Size = 0 // Its size counts where it is stored.
+			t.Size = 0 // The size counts for the page that has the content.
 		}
 	}
 	l.mu.Lock()

@@ -20,9 +20,9 @@ import (
 //	writing              | batch 0 | batch 1 | batch 2 |
 //	syncing                        | ...              (package pagefile)
 //
-// add decides which page repeats which, before any page is encoded. The manifest is the first page
-// of the file and states whether any page repeats. The position of a page is known once it is
-// encoded.
+// add decides which pages repeat an earlier page, before any page is encoded. The manifest is the
+// first page of the file and states whether any page repeats. The position of a page is known once
+// it is encoded.
 type pageList struct {
 	Manifest format.Manifest
 	pages    []page
@@ -65,7 +65,8 @@ func (l *pageList) add(kind, size int, p page) {
 		if at, ok := l.first[c]; !ok {
 			l.first[c] = len(l.pages)
 		} else if !p.shared() {
-			// A shared page stays a reference. That costs no more, and its file is needed anyway.
+			// A shared page remains a reference. A repeat would not be smaller, and the other file
+			// is needed anyway.
 			p = page{key: p.key, repeats: &at, tablePage: tablePage{sum: p.sum}}
 		}
 	}
@@ -139,8 +140,8 @@ func (l *pageList) put(ctx context.Context, out *pagefile.Writer, p *progress.Me
 	return ctx.Err()
 }
 
-// refer makes e the value of p, which repeats an earlier page. That page has a lower key, so it is
-// already encoded and its position is known.
+// refer writes the value of p to e. p repeats an earlier page. The earlier page has a lower key, so
+// it is already encoded and its position is known.
 func (l *pageList) refer(p *page, e *format.Encoder) {
 	has := &l.pages[*p.repeats]
 	if p.absent = has.absent; p.absent {
@@ -189,7 +190,8 @@ func (p *page) encode(m *format.Manifest) *encodedPage {
 		return e
 	case p.append != nil:
 		e.buf = p.append(e.buf[:0])
-		e.content, p.append = e.buf, nil // Drop append, which may hold a sparse array.
+		// Release append, because it may reference a sparse array.
+		e.content, p.append = e.buf, nil
 	}
 	if p.absent = len(e.content) == 0; !p.absent {
 		p.PageRef = format.PageRef{File: m.Number, CRC: e.begin(m.Compressed)}

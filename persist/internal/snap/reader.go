@@ -83,9 +83,10 @@ func corrupt(name, reason string, args ...any) error {
 	return &format.DamageError{File: name, Offset: -1, Length: 0, Reason: fmt.Sprintf(reason, args...), Err: format.ErrCorrupt}
 }
 
-// Damage converts err to damage of the file, unless err already has a position. It keeps errors
-// that are not damage: the context ended, or the file could not be read. Nor is a file damaged that
-// is newer than this program, too large for it, or not a snapshot.
+// Damage converts err to damage of the file. It returns err unchanged if err already has a
+// position. It also returns err unchanged in these cases, which are no damage: the context ended,
+// or the file could not be read. Or the file is newer than this program, too large for it, or not a
+// snapshot.
 func (r *Reader) Damage(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -176,7 +177,8 @@ func (r *Reader) find(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error
 	}
 	there := ref.Of(k)
 	content, held, err := readPage(f, name, there, buf)
-	// A reference at that position is as wrong as another content: only one reference is followed.
+	// The page must have content. Another reference is an error, because only one reference is
+	// followed.
 	switch {
 	case err != nil || content != nil && held.CRC == ref.CRC:
 	case there == k:
@@ -187,8 +189,9 @@ func (r *Reader) find(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error
 	return content, ref, err
 }
 
-// own returns the content of a page if the file has it under that key. Otherwise it returns the
-// reference, or nothing. It may use the memory of buf.
+// own returns the content of a page if the file has the content under that key. Otherwise it
+// returns the reference. If the page does not exist, it returns neither. It may use the memory of
+// buf.
 func (r *Reader) own(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error) {
 	content, ref, err := readPage(r.File, r.Name, k, buf)
 	if err == nil {
@@ -234,7 +237,8 @@ func (r *Reader) Number() uint32 {
 	return r.Manifest.Number
 }
 
-// ReadPage returns the content of a page of f, or the reference in it, or nothing.
+// ReadPage returns the content of a page of f, or the reference in the page. If the page does
+// not exist, it returns neither.
 func ReadPage(f *pagefile.File, name string, k pagefile.Key) ([]byte, format.PageRef, error) {
 	return readPage(f, name, k, nil)
 }

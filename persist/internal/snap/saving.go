@@ -27,7 +27,7 @@ import (
 // sparse arrays. Checksums of entities, which are computed first, find these components.
 type Saving struct {
 	pageList
-	err error // A row is too large for a file.
+	err error // Set if a row is too large for a file.
 }
 
 // savedRows are the rows of the registry, a component or a resource.
@@ -158,8 +158,8 @@ func newSaving(m format.Manifest, registry []ecs.Entity, stored []savedRows) *Sa
 			size := 0
 			switch a.Kind {
 			case format.SparseArray:
-				// The checksum of the entities: components with the same entities repeat both
-				// arrays.
+				// The key is the checksum of the entities, because components with the same
+				// entities have the same sparse pages.
 				p.sum, size = o.sum, 8*rows.n
 			case format.DenseArray:
 				p.sum, size = o.pages[number], 8*(hi-lo)

@@ -79,7 +79,7 @@ type Snapshot struct {
 	previous PageTable // Page table of the previous snapshot. Nil: write all pages.
 	before   PageSums  // Checksums of the previous snapshot.
 
-	// Checksums of this snapshot, set by Assemble. They become before of the next snapshot.
+	// Checksums of this snapshot, set by Assemble. The next snapshot uses them as before.
 	Sums  PageSums
 	Bytes int64 // Size of the pages that no other file has.
 }
@@ -322,7 +322,7 @@ func (sn *Snapshot) addArray(a *format.Array, c *rowCopy) error {
 		k := a.Key(number)
 		lo, hi := a.Span(number)
 		// A sparse array has one entry for each index, so it may have more pages than the component
-		// has groups. It does not use the group.
+		// has groups. Sparse pages do not use the group.
 		group := &c.groups[min(lo/format.PageRows, len(c.groups)-1)]
 		var err error
 		switch {

@@ -123,11 +123,11 @@ func rangeBytes(ranges []raw.Range) (b []byte) {
 
 type (
 	Array int // Begins an array of that many values in the result of [Pack].
-	Cut   int // Begins a byte string of that length, and ends there.
+	Cut   int // Writes the head of a byte string of that length, but no bytes.
 )
 
-// Pack returns values in msgpack, one after the other, whether or not they are valid together: an
-// Array, a text, bytes, a bool, numbers, nil.
+// Pack encodes values in msgpack, one after the other: an Array, a Cut, texts, bytes, bools,
+// numbers and nil. It does not check whether the values are valid together.
 func Pack(values ...any) []byte {
 	var b bytes.Buffer
 	e := msgpack.NewEncoder(&b)
@@ -157,8 +157,8 @@ func Pack(values ...any) []byte {
 	return b.Bytes()
 }
 
-// Bounded runs f, which reads size bytes of input, and fails if f allocates out of proportion. The
-// memory of a world and a few views is added to the limit.
+// Bounded runs f, which reads size bytes of input, and fails if f allocates out of proportion to
+// size. The limit has room for a world and a few views.
 func Bounded(t testing.TB, size int, f func()) {
 	t.Helper()
 	BoundedBy(t, uint64(64<<20+64*size), size, f)

@@ -68,7 +68,7 @@ type Damaged struct {
 	Dir string
 }
 
-// With runs f while the named file holds data.
+// With writes data to the named file, runs f, and restores the file.
 func (d *Damaged) With(name, data string, f func()) {
 	path := filepath.Join(d.Dir, name)
 	require.NoError(d.T, os.WriteFile(path, []byte(data), 0o600))
@@ -76,7 +76,7 @@ func (d *Damaged) With(name, data string, f func()) {
 	require.NoError(d.T, os.WriteFile(path, []byte(d.Tree[name]), 0o600))
 }
 
-// Reported checks that reading reports the damaged file.
+// Reported checks that verifying the store reports the damaged file.
 func (d *Damaged) Reported(name string, offset int) {
 	v, err := inspect.OpenReadOnly(Background, d.Dir)
 	require.NoError(d.T, err)
@@ -123,7 +123,7 @@ func (d *Damaged) Opened(tree map[string]string) (persist.Report, error) {
 // must not matter.
 func (d *Damaged) CheckOpen(tree map[string]string, name string, at int) {
 	r, err := d.Opened(tree)
-	// Of older snapshots only their names are read.
+	// Opening reads only the names of older snapshots.
 	newest := name != "snapshots/00000001.snap" && name != "snapshots/00000002.snap"
 	switch {
 	case err != nil:

@@ -14,7 +14,7 @@ import (
 )
 
 // A Session runs one program on a world kept in a store and on an oracle that stays in memory. It
-// remembers the state after every commit.
+// records the state after every commit.
 type Session struct {
 	t       rapid.TB
 	files   disk.FS
@@ -46,7 +46,7 @@ func (s *Session) look() committed {
 	}
 }
 
-// Do does the same to both worlds.
+// Do carries out the actions on both worlds.
 func (s *Session) Do(list ...Action) {
 	s.World.Do(list...)
 	s.Twin.Do(list...)
@@ -68,7 +68,8 @@ func (s *Session) equal(after string) {
 	}
 }
 
-// seek goes to a tick if the world can; the oracle always can.
+// seek moves both worlds to a tick if the history of the world has the tick. The twin has every
+// tick.
 func (s *Session) seek(tick uint64) {
 	if err := s.World.History().Seek(tick); err != nil {
 		require.ErrorIs(s.t, err, ecs.ErrNotHeld)
@@ -87,7 +88,7 @@ func (s *Session) snapshot() {
 	require.NoError(s.t, err)
 	require.Equal(s.t, s.World.Tick(), r.Tick)
 	if now := s.look(); s.States[s.World.Raw().Seq()] != now {
-		s.loose = true // NoRewind values changed since the commit.
+		s.loose = true // NoRewind values have changed since the commit.
 		s.States[s.World.Raw().Seq()] = now
 	}
 }
@@ -190,17 +191,17 @@ func NewSessionOf(t rapid.TB, history int, build func(history int) *World) *Sess
 	return s
 }
 
-// heatOf reads from an image what [session.look] reads from a world.
+// heatOf returns the NoRewind values of an image, in the form that [Session.look] uses for a world.
 func heatOf(t require.TestingT, im *inspect.Image) string {
 	w := New(0)
 	require.NoError(t, w.Raw().Load(im.State()))
 	return fmt.Sprint(w.Heat.Entities(), w.Heat.Values(), w.Mood.Entities(), w.Mood.Values(), w.Clock.Get())
 }
 
-// Histories are lengths of histories worth testing.
+// Histories are the lengths of histories that tests use.
 var Histories = []int{0, 1, 3, 40}
 
-// AnyAction draws an action.
+// AnyAction generates a random action.
 var AnyAction = rapid.Custom(func(t *rapid.T) Action {
 	return Action{rapid.IntRange(0, actions-1).Draw(t, "kind"), rapid.Uint32().Draw(t, "a"), rapid.Uint32().Draw(t, "b"), rapid.Uint32().Draw(t, "c")}
 })

@@ -22,7 +22,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The names of the components' types are those in kept stores, so they are not exported.
+// Stores in testdata contain the names of the component types, so the types stay unexported. These
+// aliases export them.
 type (
 	Armor    = armor
 	Bag      = bag
@@ -275,7 +276,7 @@ func (w *World) act(a Action) {
 	}
 }
 
-// Names are names worth testing.
+// Names are the names that random programs use.
 var Names = []string{"", "a", "north", "Łódź", "a name that is longer than thirty-one bytes"}
 
 func newBag(a Action) Bag {
@@ -289,7 +290,7 @@ func newBag(a Action) Bag {
 	return b
 }
 
-// owner returns e, or mostly an entity that already has a component.
+// owner returns an entity that already has a component of s in most cases, otherwise e.
 func owner[T any](s *ecs.Storage[T], e ecs.Entity, a Action) ecs.Entity {
 	if n := s.Len(); n > 2 || n > 0 && a.A&3 > 0 {
 		return s.Entities()[int(a.A>>3)%n]
@@ -297,7 +298,7 @@ func owner[T any](s *ecs.Storage[T], e ecs.Entity, a Action) ecs.Entity {
 	return e
 }
 
-// tile writes a large row: a little of it, all of it, or the same values.
+// tile writes a large row. It changes a few tiles, all tiles, or none.
 func (w *World) tile(e ecs.Entity, a Action) {
 	c := w.Chunk.Mut(e)
 	if c == nil || a.B%8 == 7 {
@@ -314,7 +315,7 @@ func (w *World) tile(e ecs.Entity, a Action) {
 	}
 }
 
-// write writes a variable-size row: it grows, shrinks, or changes somewhere.
+// write writes a variable-size row: it replaces the row, or makes it longer, or changes one byte.
 func (w *World) write(e ecs.Entity, a Action) {
 	s, ok := w.Scroll.Get(e)
 	switch {
@@ -356,7 +357,8 @@ func (w *World) create(a Action) {
 	}
 }
 
-// newEntity creates an entity. One in sixteen is at an index of its own choice, if that is free.
+// newEntity creates an entity. For one action in sixteen, the action chooses the index, if that
+// index is free.
 func (w *World) newEntity(a Action) ecs.Entity {
 	if e := ecs.NewEntity(a.C>>4%64, 1+a.B>>8%4); a.C%16 == 0 && w.CreateAt(e) == nil {
 		return e
@@ -531,7 +533,7 @@ func Segments(t testing.TB, dir string) []string { return FilesOf(t, dir, "journ
 // Snapshots returns the names of the snapshot files, in order.
 func Snapshots(t testing.TB, dir string) []string { return FilesOf(t, dir, "snapshots/*") }
 
-// FilesOf lists the files below a directory that match.
+// FilesOf lists the files below a directory that match pattern.
 func FilesOf(t testing.TB, dir, pattern string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, pattern))
