@@ -14,26 +14,27 @@ import (
 // Plot evaluates expressions at the states of a route.
 //
 //	route.each ──▶ points: expressions follow every tick; every Nth state is evaluated
-//	           ──▶ note: appends the values to the line of each expression
+//	           ──▶ note: appends the values of each evaluated state to the lines
 //	           ──▶ print: a chart of each line, and a table with the extremes
 //
-// An expression must follow every tick, because it updates its value from the changes of each tick.
-// --every only selects the states at which its value is recorded. Damage leaves a gap in a line,
-// and the line continues after the gap.
+// An expression updates its value from the changes of every tick. --every only selects the states
+// at which the value is recorded. Damage leaves a gap in a line, and the line continues after the
+// gap.
 
 // plotDoc is what plot --json prints.
 type plotDoc struct {
-	// The entity of the expressions; missing if they are on the world.
-	Entity      string         `json:"entity,omitempty"`
-	States      int            `json:"states"` // Number of states in the range.
-	Expressions []string       `json:"expressions"`
-	Points      []plotPointDoc `json:"points"` // Ordered by tick; without states that damage hides.
+	// The entity of the expressions; missing if they are about the world.
+	Entity      string   `json:"entity,omitempty"`
+	States      int      `json:"states"` // Number of states in the range.
+	Expressions []string `json:"expressions"`
+	// Ordered by tick. Unreadable states have no points.
+	Points []plotPointDoc `json:"points"`
 }
 
 // A plotPointDoc has the values of the expressions at a state.
 type plotPointDoc struct {
 	stateDoc
-	// By the text of the expression; null for a missing value or an error.
+	// Values by the text of the expression; null for a missing value or an error.
 	Values cellsDoc `json:"values"`
 	Error  string   `json:"error,omitempty"` // The first error of an expression at this state.
 }
@@ -87,8 +88,8 @@ type plotter struct {
 	texts  []string
 	span   string // A..B, or "" if the command line has no range.
 
-	hide        func(tick uint64) // Called with the first tick whose state is hidden by damage.
-	of          ecs.Entity        // Vacant: the expressions are on the world.
+	hide        func(tick uint64) // Called with the tick of the first state that damage hides.
+	of          ecs.Entity        // Vacant if the expressions are about the world.
 	exprs       []*query.Expr
 	lines       []plotLine
 	asked       int    // Number of evaluated states.
@@ -105,7 +106,7 @@ type plotLine struct {
 	failedAt   stateDoc
 }
 
-// An extreme is the lowest or highest number of a line, with the first tick that has it.
+// An extreme is the lowest or highest number of a line, with the first tick that has the number.
 type extreme struct {
 	x      float64
 	answer query.Answer
@@ -121,8 +122,7 @@ func (p *plotter) arguments(c *call) (err error) {
 }
 
 // overTime splits the arguments into expressions and a range. The last argument is the range if it
-// has the form of one. An expression such as 1..2, which has the form of a range of points, is
-// therefore read as a range.
+// has the form of a range. An expression in that form, such as 1..2, is read as a range.
 func (c *call) overTime() (exprs []string, span string, err error) {
 	exprs = c.args[1:]
 	if n := len(exprs) - 1; n >= 0 && isRange(exprs[n]) {
@@ -143,11 +143,11 @@ func isRange(text string) bool {
 	return ok && (first == "" || isPoint(first)) && (last == "" || isPoint(last))
 }
 
-// plot walks the route and prints the values: with --json while it walks, else as charts at the
-// end.
+// plot visits the states of the route and prints the values: with --json during the walk, otherwise
+// as charts at the end.
 //
-// Several errors can occur. plot returns the first of this order: the error that ended the walk, an
-// expression that failed at every state, skipped damage.
+// Several errors can occur. plot returns the first of: the error that ended the walk, an expression
+// that failed at every state, skipped damage.
 func (p *plotter) plot(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(try("query", s.path, "--count"), "it has one state, and nothing to plot")
@@ -171,8 +171,8 @@ func (p *plotter) plot(s *source) (err error) {
 	return cmp.Or(err, p.failures(), p.unread)
 }
 
-// compile compiles the expressions for the last state, which most likely has all components that
-// they name.
+// compile compiles the expressions for the last state. The last state most likely has all
+// components that the expressions name.
 func (p *plotter) compile() (err error) {
 	want, end := query.WantTotal, p.route.end()
 	if p.of = ecs.Vacant; p.entity != "" {
@@ -193,19 +193,19 @@ func (p *plotter) compile() (err error) {
 
 // points visits the values of the expressions at the sampled states.
 //
-// A dead entity has no value, nor has an expression that fails. The document contains the error
-// text.
+// A dead entity has no value. A failed expression has no value either, and the document contains
+// the text of its error.
 func (p *plotter) points(visit func(plotPointDoc) error) error {
 	last, seen := len(p.states)-1, stateDoc{}
 	before := -1
 	return p.each(0, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
 		at := plotPointDoc{stateDoc{im.Tick, p.states[i]}, cellsDoc{p.texts, make([]query.Answer, len(p.texts))}, ""}
-		if i > before+1 && before >= 0 { // A gap: draw no line over it.
+		if i > before+1 && before >= 0 { // States are missing: draw no line across the gap.
 			p.hide(seen.Tick + 1)
 		}
-		// i is an index into the route, so a step of more than one is a gap.
+		// i is an index into the route. If it increases by more than one, states are missing.
 		before, seen = i, at.stateDoc
-		// Every expression follows every tick, but only sampled states are evaluated.
+		// Every expression is updated at every tick, but only sampled states are evaluated.
 		asked := p.states.sampled(i, p.every)
 		for n, x := range p.exprs {
 			err := x.Follow(im, c)
@@ -224,8 +224,8 @@ func (p *plotter) points(visit func(plotPointDoc) error) error {
 	})
 }
 
-// fail records an error of the expression at a state. If several expressions fail at one state, the
-// document has the first error.
+// fail records an error of the expression at a state. If several expressions fail at the same
+// state, the document has the first error.
 func (l *plotLine) fail(at *plotPointDoc, err error) {
 	if l.failed++; l.failed == 1 {
 		l.failure, l.failedAt = err, at.stateDoc
@@ -233,7 +233,7 @@ func (l *plotLine) fail(at *plotPointDoc, err error) {
 	at.Error = cmp.Or(at.Error, err.Error())
 }
 
-// cut ends all lines at tick, the first whose state is hidden by damage. Nothing is drawn from tick
+// cut ends all lines at tick, the first tick whose state damage hides. Nothing is drawn from tick
 // to the next evaluated state.
 func (p *plotter) cut(tick uint64) {
 	for n := range p.lines {
@@ -242,11 +242,11 @@ func (p *plotter) cut(tick uint64) {
 }
 
 // note appends the values of a state to the lines. An infinite value breaks the line like a missing
-// one, because a chart cannot show it. low starts at +Inf and high at -Inf, so low is above high in
-// a line without numbers.
+// value, because a chart cannot show it. In a line without numbers, low stays +Inf and high stays
+// -Inf.
 func (p *plotter) note(at plotPointDoc) error {
 	if p.asked == 1 {
-		// asked already includes this state.
+		// asked counts this state already, so 1 means the first state.
 		p.first = at.Tick
 	}
 	p.last = at.Tick

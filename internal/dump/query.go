@@ -19,14 +19,14 @@ import (
 //	rows      selection ──▶ choice ──▶ part: entities to print ──▶ their columns, looked up
 //	totals    selection ──▶ choice ──▶ group: adds each entity to its group ──▶ sorted groups
 //
-// Without totals, columns are computed only for the printed entities, one by one or, for very many,
-// in batches. With totals, all entities are evaluated and none is stored. The conditions then
-// select entities, and --sort orders the groups.
+// Without totals, columns are computed only for the printed entities: one by one or, for very many,
+// in batches. With totals, all entities are evaluated and none is stored. Conditions then select
+// entities, and --sort orders the groups.
 
 // queryDoc is what query --json prints.
 type queryDoc struct {
 	stateDoc
-	// Number of entities that the filters select, or of groups.
+	// Number of entities that pass the filters, or number of groups.
 	Total   int      `json:"total"`
 	Columns []string `json:"columns"` // Names of the columns, in order.
 	// Columns with an approximate total: a percentile, or a count of distinct values.
@@ -34,10 +34,10 @@ type queryDoc struct {
 	Rows []cellsDoc `json:"rows"` // At most --limit.
 }
 
-// A cellsDoc is a row of a query: an object with a member for each column, in order. The name of a
-// member is the text of the expression, or NAME if the expression has "as NAME". The value is a
-// number, a boolean, or a string, which can be an entity. For a component or a list it is a value.
-// A missing value is null.
+// A cellsDoc is a row of a query: an object with a member for each column, in order. The member's
+// name is the text of the expression, or NAME for "EXPR as NAME". Its value is a number, a boolean,
+// or a string, which can be an entity. A component or a list is a value of the world. A missing
+// value is null.
 type cellsDoc struct {
 	columns []string
 	answers []query.Answer
@@ -100,12 +100,12 @@ type field struct {
 	near   bool   // True if the total is approximate.
 }
 
-// query prints q for st. One sweeper evaluates the conditions for all entities. A second one looks
-// up the columns of the printed entities only.
+// query prints q for st. One sweeper evaluates the conditions for all entities. A second one
+// evaluates the columns for the printed entities only.
 //
 // If a page cannot be read, the caller calls query again with the whole state. This is safe because
-// batches reads all pages before the first row is printed. If a page fails later, query returns
-// that error and keeps what was printed.
+// batches reads all pages before the first row is printed. If a page fails during printing, the
+// second call prints nothing and returns the error of the first.
 func (s *source) query(st *inspect.State, q *querier) error {
 	if q.printing {
 		return q.broke
@@ -121,12 +121,12 @@ func (s *source) query(st *inspect.State, q *querier) error {
 		q.selected = []string{"entity"}
 	}
 	columns := s.sweeper(st)
-	// Evaluated for the printed entities only.
+	// The second sweeper: these are evaluated for the printed entities only.
 	fields, err := columns.fields("--select", q.selected)
 	if err != nil {
 		return err
 	}
-	// JSON contains the total count. For text, it is counted only if that is cheap.
+	// The JSON document contains the total. For text, entities are counted only if that is cheap.
 	p, err := c.part(s.json)
 	if err != nil {
 		return err
@@ -187,8 +187,8 @@ func exprsOf(fields []field) []*query.Swept {
 	return describe.Listed(fields, func(f field) *query.Swept { return f.expr })
 }
 
-// fields compiles the columns of texts, which are given by the argument called what. A text is an
-// expression, optionally followed by "as NAME".
+// fields compiles texts to columns. what names the argument in errors. A text is an expression,
+// optionally followed by "as NAME".
 func (w *sweeper) fields(what string, texts []string) (fields []field, err error) {
 	for _, text := range texts {
 		text, name := query.SplitName(text)
@@ -204,7 +204,7 @@ func (w *sweeper) fields(what string, texts []string) (fields []field, err error
 	return fields, distinct(what, fields)
 }
 
-// distinct returns an error if two of fields have the same name. Programs address values by column
+// distinct returns an error if two of fields have the same name. Programs read values by column
 // name, so names must be unique.
 func distinct(what string, fields []field) error {
 	names := namesOf(fields)
@@ -217,8 +217,8 @@ func distinct(what string, fields []field) error {
 }
 
 // A totalFlag is one of --count, --sum, --min, --max and --avg, or one of the totals in --total.
-// flag is the flag name for errors, kind the kind of total, text the expression, and as the column
-// name that was given, or "".
+// flag is the flag name for errors, kind the kind of total, and text the expression. as is the
+// column name in "as NAME", or "".
 type totalFlag struct{ flag, kind, text, as string }
 
 // name returns the column name of t, in the syntax of an expression.
@@ -281,7 +281,7 @@ func (q *querier) totalFlags(f flags) {
 	f.expressions(&q.groupBy, "group-by", "a row of totals for each value of this expression, or of these together")
 }
 
-// A group is the entities with equal values of the --group-by expressions.
+// A group is the set of entities with equal values of the --group-by expressions.
 type group struct {
 	keys   []query.Answer
 	totals []*query.Total
@@ -293,16 +293,16 @@ type group struct {
 //
 //	answers of an entity ──▶ groupOf: byKey, or byName ──▶ totals of the group
 //
-// byKey avoids formatting a text for each entity if there is one plain key. Several keys, or keys
-// that are values, are compared by their text. Both maps contain the same groups.
+// With a single plain key, byKey avoids formatting a text for each entity. Several keys, or keys
+// that are values of the world, are compared by text in byName. Both maps contain the same groups.
 type grouping struct {
-	by     []field // The --group-by columns; empty: one group of all entities.
+	by     []field // The --group-by columns; if empty, one group has all entities.
 	keys   []*query.Swept
 	totals []field
 	kinds  []string
 	nought func() []*query.Total // Returns the totals of an empty group.
-	sort   []int                 // Sort columns; groups that are equal in them are ordered by key.
-	groups []*group              // In the order in which they were found.
+	sort   []int                 // Sort columns. Groups with equal sort columns are ordered by key.
+	groups []*group              // Groups in order of discovery.
 	byName map[string]*group
 	byKey  map[query.Answer]*group // The groups with a single plain key, by that key.
 }
@@ -311,7 +311,7 @@ type grouping struct {
 // the last entity may belong to the first group.
 const maxGroups = 1 << 20
 
-// groups prints totals. --offset and --limit apply to groups, when they are printed.
+// groups prints totals. --offset and --limit select groups when these are printed.
 func (s *source) groups(st *inspect.State, q *querier) error {
 	switch {
 	case len(q.selected) > 0:
@@ -324,7 +324,7 @@ func (s *source) groups(st *inspect.State, q *querier) error {
 	if err != nil {
 		return err
 	}
-	// The conditions select entities. The sort keys order the groups, so filters has none.
+	// The conditions select entities, but the sort keys order groups, so filters has no sort keys.
 	filters := q.selection
 	filters.sort, filters.desc = nil, filters.desc && len(q.sort) == 0
 	c, err := filters.choice(w, "query")
@@ -360,13 +360,13 @@ func (w *sweeper) grouping(q *querier) (g *grouping, err error) {
 	}
 	// Without --group-by, one group holds all entities.
 	if len(g.by) == 0 {
-		_, err = g.groupOf(nil) // The group exists even if no entity is selected.
+		_, err = g.groupOf(nil) // The group exists even if no entity passes the filters.
 	}
 	return g, cmp.Or(err, distinct("--group-by", g.fields()))
 }
 
 // sortOf returns the indices of the columns that --sort names. It compares each text with the
-// column names and does not compile it.
+// column names and compiles no expression.
 func sortOf(sort, columns []string) (numbers []int, err error) {
 	for _, text := range sort {
 		n := slices.Index(columns, strings.TrimSpace(text))
@@ -388,7 +388,7 @@ type grouped struct {
 	answers []query.Answer // The keys of the group, then the values to total.
 }
 
-// group adds all entities that the filters select to the groups of g.
+// group adds all entities that pass the filters to the groups of g.
 func (c *choice) group(g *grouping) error {
 	exprs := exprsOf(g.fields())
 	return query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found *[]grouped) error {
@@ -396,7 +396,7 @@ func (c *choice) group(g *grouping) error {
 		if !ok || err != nil {
 			return err
 		}
-		// Once for each span: reserve space for all of its entities.
+		// Once for each span: allocate space for all entities of the span.
 		if *found == nil {
 			*found = make([]grouped, 0, len(at.Entities))
 		}
@@ -430,8 +430,8 @@ func (g *grouping) add(e ecs.Entity, answers []query.Answer) error {
 	return nil
 }
 
-// groupOf returns the group of keys and creates it if it is new. Answers do not work as map keys in
-// general: they include lists, values, and equal numbers of different types.
+// groupOf returns the group of keys and creates it if necessary. Answers are not map keys in
+// general: they include lists, values of the world, and equal numbers of different types.
 func (g *grouping) groupOf(keys []query.Answer) (*group, error) {
 	if len(keys) != 1 || !keys[0].Plain() {
 		return g.groupNamed(keys)
@@ -445,8 +445,8 @@ func (g *grouping) groupOf(keys []query.Answer) (*group, error) {
 	return of, err
 }
 
-// groupNamed returns the group of keys, found by the text of keys. It creates the group if it is
-// new.
+// groupNamed returns the group of keys, found by the text of keys. It creates the group if
+// necessary.
 func (g *grouping) groupNamed(keys []query.Answer) (*group, error) {
 	// Quoted, so that texts with blanks stay distinct.
 	name := fmt.Sprintf("%q", describe.Listed(keys, query.Answer.Key))

@@ -12,29 +12,29 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A range is written A..B in every command, but has one of three meanings:
+// Every command writes a range as A..B, but a range has one of three meanings:
 //
 //	log, stats                    a span: records in journal order, on any branch
 //	history, bisect, plot, panel  the path from state A to state B, which must descend from A
 //	diff, export                  the states A and B; export also has the changes of each tick
 //
-// Only a span can have rewound records, and so the same tick twice. Tables of export use the
-// states of a path, like panel.
+// Only a span can have rewound records, and so contain the same tick twice. export writes tables
+// from the states of a path, like panel.
 
-// A span is a range of records. An end that is a tick limits ticks on all branches; another point
-// limits the position in the journal.
+// A span is a range of records. An end that is a tick limits ticks on all branches. An end that is
+// another point limits the position in the journal.
 type span struct {
 	firstTick, lastTick uint64
 	firstSeq, lastSeq   uint64
 }
 
-// holds reports whether e is in r, by its tick and by its position.
+// holds reports whether r contains the tick and the position of e.
 func (r span) holds(e journal.Entry) bool {
 	return r.firstTick <= e.Tick && e.Tick <= r.lastTick && r.firstSeq <= e.ID.Seq && e.ID.Seq <= r.lastSeq
 }
 
 // span parses A..B, A.., ..B or a single point, which is both ends. A tick limits only ticks, and
-// another point only positions, so 100..record:88 limits both.
+// any other point only positions. So 100..record:88 limits both.
 func (s *source) span(text string) (span, error) {
 	r := span{0, math.MaxUint64, 0, math.MaxUint64}
 	first, last, isRange := strings.Cut(text, "..")
@@ -53,8 +53,8 @@ func (s *source) span(text string) (span, error) {
 	return r, nil
 }
 
-// chosen returns the records of the optional range in args. For an empty range it returns an
-// error that names the available records.
+// chosen returns the records of the range in args, or all records without a range. If no record is
+// in the range, it returns an error that names the available records.
 func (s *source) chosen(args []string) ([]journal.Entry, error) {
 	if len(args) == 0 {
 		return s.Log().Entries, nil
@@ -70,12 +70,12 @@ func (s *source) chosen(args []string) ([]journal.Entry, error) {
 	return chosen, nil
 }
 
-// bound sets tick or seq to the value of a point, or neither if the point is empty.
+// bound sets tick or seq to the value of a point. It sets neither if the point is empty.
 func (s *source) bound(text string, tick, seq *uint64) (err error) {
 	if text == "" {
 		return nil
 	}
-	// A tick limits all branches, so it is not resolved.
+	// A tick limits all branches, so it does not name a single record.
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 		*tick = n
 		return nil
@@ -87,7 +87,7 @@ func (s *source) bound(text string, tick, seq *uint64) (err error) {
 	return err
 }
 
-// resolved returns the records of two points; 0 for an empty first one.
+// resolved returns the records of two points. from is 0 if first is empty.
 func (s *source) resolved(first, last string) (from, to uint64, err error) {
 	if to, err = s.Resolve(last); err == nil && first != "" {
 		from, err = s.Resolve(first)
@@ -98,11 +98,11 @@ func (s *source) resolved(first, last string) (from, to uint64, err error) {
 // ends are the two sides of diff.
 type ends struct {
 	a, b  string // Points of the first store.
-	store string // The second store, if given; then there are no points.
+	store string // The second store; if set, a and b are empty.
 }
 
-// diffEnds distinguishes points from a second store. A text with the form of a point is a point:
-// a file with such a name is written ./100.
+// diffEnds distinguishes points from a second store. A text in the form of a point is a point. A
+// file with such a name is written ./100.
 //
 //	diff D              @latest~1 and the newest state
 //	diff D 100          100 and the newest state
@@ -124,7 +124,7 @@ func diffEnds(args []string) ends {
 		}
 		return ends{a: first, b: last}
 	}
-	// Checked after ranges, because a name may contain dots, as in snap:2..9.
+	// Check ranges first, because a name may contain dots, as in snap:2..9.
 	if isPoint(args[1]) {
 		return ends{a: args[1]}
 	}
@@ -132,12 +132,12 @@ func diffEnds(args []string) ends {
 }
 
 // isPoint reports whether text has the form of a point in time and not of a path. It checks only
-// the form: mark:boss is a point even if the mark is missing, so a misspelled name is reported as
-// an unknown mark.
+// the form: mark:boss is a point even without such a mark. So a misspelled name is reported as an
+// unknown mark.
 func isPoint(text string) bool {
 	text, _, _ = strings.Cut(text, "~")
-	// A kind is lower-case letters before a colon. C:\game is a path, and a file named a:b is
-	// written ./a:b. A URL scheme, with // after the colon, is a path too.
+	// A point kind is lower-case letters before a colon. C:\game is a path, and a file named a:b is
+	// written ./a:b. A URL, with // after the colon, is a path too.
 	digits := strings.Trim(text, "0123456789") == ""
 	kind, name, ok := strings.Cut(text, ":")
 	ok = ok && !strings.HasPrefix(name, "//")

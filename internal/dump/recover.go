@@ -12,18 +12,19 @@ import (
 )
 
 // Recover writes what can be saved and prints a report, even if nothing could be saved. Users
-// decide by the report what to do next, so it contains record numbers and the other calls that
-// would save more.
+// decide by the report what to do next. So the report contains record numbers and other commands
+// that would save more.
 //
 //	exit 0   OUT contains the whole requested state
 //	exit 1   OUT is written, and something is lost
 //	exit 4   nothing could be saved; the report says whether --partial would save something
 //
-// It does not open the store like other commands, because its input often cannot be opened.
+// Recover does not open the store like other commands, because it must also work on stores that
+// cannot be opened.
 
 // recoverDoc is what recover --json prints.
 type recoverDoc struct {
-	Complete bool `json:"complete"` // Nothing of the wanted state is lost.
+	Complete bool `json:"complete"` // True if no record of the wanted state is lost.
 	// The path that was written; missing if nothing could be saved.
 	Out    string `json:"out,omitempty"`
 	Tick   uint64 `json:"tick"`   // Tick of the saved state.
@@ -41,15 +42,15 @@ type recoverDoc struct {
 	Ticks        int      `json:"ticks"`         // Number of ticks in OUT.
 	DroppedTicks int      `json:"dropped_ticks"` // Number of readable ticks that OUT lacks.
 	Names        []string `json:"names"`         // Named snapshots in OUT.
-	DroppedNames []string `json:"dropped_names"` // Named snapshots that OUT lacks.
-	// Branches that reach further; --at record:RECORD saves them.
+	DroppedNames []string `json:"dropped_names"` // Named snapshots that are missing in OUT.
+	// Other branches with later records; --at record:RECORD saves such a branch.
 	Tips []tipDoc `json:"tips"`
 
 	Pieces bool `json:"pieces"` // True if --partial would reach further.
-	// OUT is put together from pieces, a state that STORE never had.
+	// True if OUT was put together from pieces, as a state that STORE never had.
 	Partial  bool         `json:"partial"`
-	Missing  []missingDoc `json:"missing"`  // What is known to be missing in OUT.
-	Entities int          `json:"entities"` // Number of entities that are missing.
+	Missing  []missingDoc `json:"missing"`  // Known losses in OUT.
+	Entities int          `json:"entities"` // Number of missing entities.
 	// Indices that are never reused, because their generations are lost.
 	Retired int `json:"retired"`
 
@@ -63,7 +64,7 @@ type missingDoc struct {
 	Of        int    `json:"of"`   // Number of rows before the damage.
 }
 
-// A tipDoc is the end of a branch.
+// A tipDoc is the last record of a branch.
 type tipDoc struct {
 	Tick uint64 `json:"tick"`
 	Seq  uint64 `json:"record"`
@@ -95,7 +96,7 @@ Exit status: 0 nothing is lost, 1 something is, 3 STORE is none, 4 nothing could
 			if o.out == "" {
 				return fail(exitUsage, try("recover", path, "-o", path+".recovered"), "give the name of what to write with -o")
 			}
-			// Empty means the newest state with any trace, which may be after the head.
+			// An empty At means the newest recoverable state, which may be after the head.
 			if o.At == "@latest" {
 				o.At = ""
 			}
@@ -115,14 +116,14 @@ type recovery struct {
 	inspect.RecoverOptions
 }
 
-// end prints the report if err is nil or damage, even if nothing could be saved. Other errors
-// have no report: for example, STORE is not a store, or OUT exists.
+// end prints the report if err is nil or damage, even if nothing could be saved. Other errors have
+// no report, for example because STORE is not a store or OUT exists.
 func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 	path := c.args[0]
 	if err != nil && !errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrNotFound) {
 		f := opening(path, err)
 		if errors.Is(err, persist.ErrForeign) {
-			f.next = "" // The suggestion would only repeat this result.
+			f.next = "" // A suggestion would only repeat this result.
 		}
 		return f
 	}
@@ -135,7 +136,7 @@ func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 		return err
 	}
 	if err != nil {
-		// The first line is the reason; the lines below repeat the printed problems.
+		// Use the first line, the reason. The other lines repeat the printed problems.
 		reason, _, _ := strings.Cut(describe.Unprefixed(err), "\n")
 		return fail(exitCorrupt, recovering(path, r, err), "%s: nothing could be saved: %s", path, reason)
 	}
@@ -146,8 +147,8 @@ func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 	return fail(exitProblem, next, "%s: something is lost; %s has the rest", path, o.out)
 }
 
-// recovering returns the recover command that would save something from path, judged by a
-// recovery that wrote nothing; "" if none would.
+// recovering returns the recover command that would save something from path, or "" if no command
+// would. r and err are the result of a recovery that wrote nothing.
 func recovering(path string, r *inspect.RecoverReport, err error) string {
 	switch {
 	case err == nil:
@@ -174,8 +175,8 @@ func recoverDocOf(r *inspect.RecoverReport) *recoverDoc {
 	}
 }
 
-// print prints what was saved, then what was lost, so that users do not mistake a part for the
-// whole.
+// print prints what was saved, then what was lost, so that users do not mistake the saved data for
+// the whole.
 func (d *recoverDoc) print(a *app) {
 	for _, p := range d.Problems {
 		a.Line("problem: %s", p.Message)
@@ -201,7 +202,7 @@ func (d *recoverDoc) print(a *app) {
 	a.Line("written: %s", d.Out)
 }
 
-// missing prints what a state from pieces lacks.
+// missing prints the losses of a state that was put together from pieces.
 func (d *recoverDoc) missing(a *app) {
 	for _, m := range d.Missing {
 		a.Line("missing: %d of %s of %s", m.Rows, term.Count(m.Of, "row", "rows"), m.Component)

@@ -26,16 +26,17 @@ type schemaDoc struct {
 type componentDoc struct {
 	Name    string     `json:"name"`
 	Kind    string     `json:"kind"`  // Component, tag or resource.
-	Width   int        `json:"width"` // Bytes of a row; -1 if rows vary.
+	Width   int        `json:"width"` // Bytes of a row; -1 if the size varies.
 	Rows    int        `json:"rows"`
-	Rewinds bool       `json:"rewinds"` // A restore of the world also restores it.
+	Rewinds bool       `json:"rewinds"` // True if a restore of the world also restores it.
 	Layout  string     `json:"layout"`  // In Go syntax.
-	Fields  []fieldDoc `json:"fields"`  // Fields of a struct, otherwise empty.
+	Fields  []fieldDoc `json:"fields"`  // Fields of a struct; empty for other types.
 
-	Constants []constantsDoc `json:"constants,omitempty"` // Named constants of numbers in it.
+	// Named constants of numbers in the layout.
+	Constants []constantsDoc `json:"constants,omitempty"`
 }
 
-// A constantsDoc lists the names of the numbers of a field.
+// A constantsDoc lists the names that a field's type gives to numbers.
 type constantsDoc struct {
 	// Path as in expressions, with [] for elements; "" for the whole value.
 	Field string   `json:"field"`
@@ -81,7 +82,7 @@ func schemaDocOf(im state) *schemaDoc {
 	})}
 }
 
-// constantsIn appends the constants of t, which is at path. Elements and keys have [] after the
+// constantsIn appends the constants of t. path is the path of t. Elements and keys add [] to the
 // path. The target of a pointer has the path of the pointer.
 func constantsIn(docs []constantsDoc, path string, t *layout.Type) []constantsDoc {
 	if t == nil {
@@ -135,8 +136,8 @@ func (d *schemaDoc) printConstants(a *app) {
 }
 
 // goTypes prints the components of im as Go types with the same layouts. A program that registers
-// these types under the stored names can load the state. Stored names may contain any characters;
-// invalid Go names are replaced by unique valid ones.
+// these types under the stored names can load the state. Stored names may contain any characters,
+// so a name that is invalid in Go is replaced by a unique valid one.
 func (a *app) goTypes(im state) error {
 	var b bytes.Buffer
 	b.WriteString("// Package types has the component types of a store, as ecsdump read them.\npackage types\n")
@@ -148,7 +149,7 @@ func (a *app) goTypes(im state) error {
 		name := names.unique(exported(goName(c.Name)))
 		fmt.Fprintf(&b, "\n// %s is the %s that is stored as %q.\ntype %s %s\n", name, describe.Kind(c.Layout, c.Resource), c.Name, name, goSource(c.Layout))
 	}
-	source, err := format.Source(b.Bytes()) // Source also detects code that would not compile.
+	source, err := format.Source(b.Bytes()) // Source returns an error for invalid code.
 	if err != nil {
 		return err
 	}
@@ -177,14 +178,14 @@ func goSource(t *layout.Type) string {
 	return t.Kind.String()
 }
 
-// goFields returns a struct type. Fields without a valid Go name get a tag.
+// goFields returns a struct type in Go syntax. Fields without a valid Go name get a tag.
 func goFields(t *layout.Type) string {
 	if len(t.Fields) == 0 {
 		return "struct{}"
 	}
 	names := goNames{}
-	// Reserve the valid names first, so that no replaced name takes one of them. A tag records
-	// the stored name of a replaced one.
+	// Reserve the valid names first, so that no replacement equals one of them. A tag records the
+	// stored name of a field with a replacement.
 	for _, f := range t.Fields {
 		names[f.Name] = goName(f.Name) == f.Name
 	}
@@ -201,7 +202,7 @@ func goFields(t *layout.Type) string {
 	return b.String() + "}"
 }
 
-// holdsEntity reports whether the Go type needs package ecs.
+// holdsEntity reports whether the Go type of a layout needs package ecs.
 func holdsEntity(t *layout.Type) bool {
 	if t == nil || t.Kind == layout.Entity {
 		return t != nil
@@ -226,8 +227,8 @@ func goName(name string) string {
 	}, name)
 }
 
-// exported returns an identifier that begins with a capital letter. In scripts without capitals
-// it gets a leading X, because Go exports nothing else.
+// exported returns an identifier that begins with a capital letter. A name in a script without
+// capital letters gets a leading X, because Go would not export it.
 func exported(name string) string {
 	first := []rune(name)
 	first[0] = unicode.ToUpper(first[0])
@@ -237,7 +238,7 @@ func exported(name string) string {
 	return string(first)
 }
 
-// goNames are the identifiers in use, in a package or in a struct.
+// goNames is the set of identifiers in use, in a package or in a struct.
 type goNames map[string]bool
 
 // unique reserves name, with a number appended if it is in use.

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Secrets of URLs are removed from the command line first. They are put back only where this
-// program or a command of bisect opens a URL. So no error, title or suggested command can show a
+// Secrets of URLs are removed from the command line first. A secret is put back only where this
+// program or a command of bisect opens the URL. So no error, title or suggested command can show a
 // secret.
 //
 //	nats://user:password@host/world ──▶ take ──▶ nats://host/world ──▶ app.find: the whole URL
 
 // secrets maps a URL without its secret to the secret: a name and a password, or a token. Output,
-// pages and suggested commands contain only the URL without it. A URL without a secret has "".
+// pages and suggested commands contain only such URLs. A URL without a secret maps to "".
 type secrets map[string]string
 
 // withSecret matches a URL. Its second group is everything up to the last @, because a password
@@ -38,7 +38,7 @@ func (s secrets) take(args []string) (rest []string, err error) {
 	return rest, err
 }
 
-// whole returns a URL with its secret.
+// whole returns url with its secret.
 func (s secrets) whole(url string) string {
 	secret := s[url]
 	if secret == "" {

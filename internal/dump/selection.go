@@ -30,12 +30,12 @@ The language is that of expr-lang.org.`
 // flags to the output:
 //
 //	selection   what the flags say, as text
-//	choice      the same for a state: components found, expressions compiled
-//	part        the entities of a choice that offset and limit leave, and how many there are
+//	choice      the flags compiled for a state: components found, expressions compiled
+//	part        the printed entities: those within offset and limit, and their total
 //
-//	offset, limit, no filter   Skip: whole spans before the offset are passed unread
-//	filters                    entities are asked span by span, until the limit is full
-//	--sort                     all are asked, sorted, and then cut
+//	offset, limit, no filter   Skip: whole spans before the offset are skipped unread
+//	filters                    entities are checked span by span, until the part is full
+//	--sort                     all entities are evaluated, sorted, and then cut
 type selection struct {
 	with, without []string
 	where         []string // All of these conditions must hold.
@@ -57,12 +57,13 @@ func (l *selection) flags(f flags) {
 type choice struct {
 	*selection
 	*sweeper
-	with, without []int          // Numbers of components in the sweep.
-	where, sort   []*query.Swept // An empty where selects all; an empty sort means by index.
+	with, without []int // Numbers of components in the sweep.
+	// An empty where selects all entities; an empty sort means index order.
+	where, sort []*query.Swept
 }
 
-// choice finds the components of l and compiles its expressions; whereName is the argument of the
-// condition in errors. All errors about flags are found here, before any entity is read.
+// choice finds the components of l and compiles its expressions. whereName names the argument of
+// the condition in errors. All errors about flags occur here, before any entity is read.
 func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) {
 	c = &choice{selection: l, sweeper: w}
 	if l.desc && len(l.sort) == 0 {
@@ -81,8 +82,8 @@ func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) 
 	return c, err
 }
 
-// holds reports whether the filters select the entity at. Cheap checks come first: the presence
-// of a component is one lookup, and an expression is evaluated.
+// holds reports whether the filters select the entity at. Components are checked first, because
+// checking a component is one lookup, but an expression must be evaluated.
 func (c *choice) holds(at query.SweptEntity) (bool, error) {
 	for _, n := range c.with {
 		if !at.Has(n) {
@@ -102,37 +103,36 @@ func (c *choice) holds(at query.SweptEntity) (bool, error) {
 	return true, nil
 }
 
-// A part is the entities of a choice that are printed.
+// A part is the printed entities of a choice.
 type part struct {
 	entities []ecs.Entity
-	more     int // Number of selected entities after the part.
-	total    int // Number of entities that the filters select.
+	more     int // Number of selected entities after the printed ones.
+	total    int // Number of entities that pass the filters.
 	open     bool
 }
 
-// part returns the entities of c within offset and limit. Unless counted is set, the search may
-// stop when the part is full. The part is then open: more entities follow, and their number is
-// unknown.
+// part returns the entities of c within offset and limit. Without counted, the search may stop at
+// the limit. The part is then open: more entities follow, but their number is unknown.
 //
-//	n             place of an entity among those that the filters leave, from 0
+//	n             number of selected entities before this one
 //	n < from      left out
 //	from … end    printed
-//	n ≥ end       counted, if the total is wanted; else the first of them ends the search
+//	n ≥ end       counted, if the total is needed; otherwise the first such entity ends the search
 //
-// The first entity after the end shows that more follow. If the total is known without reading,
-// it is used. If counting needs a condition for each entity and counted is not set, the part
-// stays open. Otherwise the rest is counted, which needs only row numbers.
+// The first entity after the limit shows that more follow. If the total is known without reading,
+// it is used. Otherwise, with conditions and without counted, the part stays open. In the remaining
+// cases all entities are counted, which needs only row numbers or was requested.
 func (c *choice) part(counted bool) (p part, err error) {
 	if len(c.sort) > 0 {
 		return c.sorted()
 	}
 	if c.isAll() {
-		// Skipped entities are counted, so n continues after them.
+		// Skipped entities are included in total, so n continues after them.
 		if c.Begin, p.total, err = c.State.Skip(c.ctx, int(min(c.from, uint(c.State.Outline().Alive)))); err != nil {
 			return part{}, err
 		}
 	}
-	// In 64 bits the sum cannot overflow on 32-bit machines.
+	// The sum has 64 bits, because it could overflow an int of 32 bits.
 	end := uint64(c.from) + uint64(c.limit)
 	err = c.all(func(e ecs.Entity) error {
 		n := uint64(p.total)
@@ -158,9 +158,9 @@ func (c *choice) part(counted bool) (p part, err error) {
 // isAll reports whether c selects all entities by index.
 func (c *choice) isAll() bool { return len(c.with)+len(c.without)+len(c.where)+len(c.sort) == 0 }
 
-// known returns the number of selected entities if no entity must be read for it: for all
-// entities, or for one component. A component that does not rewind may have rows of dead
-// entities, and an indexed one has gaps. The number of rows is then not the answer.
+// known returns the number of selected entities if it follows from the outline of the state. It
+// does if c selects all entities, or those with one component. A component that does not rewind may
+// have rows of dead entities, and an indexed one has gaps. The total is then unknown.
 func (c *choice) known() (total int, known bool) {
 	if len(c.without)+len(c.where)+len(c.sort) > 0 || len(c.with) > 1 {
 		return 0, false
@@ -172,9 +172,8 @@ func (c *choice) known() (total int, known bool) {
 	return of.Len(), of.Rewinds && !of.Indexed && !of.Resource
 }
 
-// all walks over the selected entities, ordered by index, because the storage order changes
-// whenever an entity is destroyed. Several goroutines evaluate spans, and one visits the results
-// in order.
+// all visits the selected entities, ordered by index, because the storage order changes whenever an
+// entity is destroyed. Several goroutines evaluate spans, and one visits the results in order.
 func (c *choice) all(visit func(ecs.Entity) error) error {
 	return query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found *[]ecs.Entity) error {
 		ok, err := c.holds(at)
@@ -192,8 +191,8 @@ func (c *choice) all(visit func(ecs.Entity) error) error {
 	})
 }
 
-// sorted returns the part in the order of --sort, then by index. It evaluates all entities. With
-// a limit it keeps only the keys of the printed entities and of those before them.
+// sorted returns the part in the order of --sort, then by index. It evaluates all entities. With a
+// limit, it keeps in memory only the keys of entities up to the end of the part.
 func (c *choice) sorted() (p part, err error) {
 	limit := 0
 	if end := uint64(c.from) + uint64(c.limit); c.limit > 0 && end < math.MaxInt32 {
@@ -239,8 +238,8 @@ func (c *choice) sorted() (p part, err error) {
 	return p, nil
 }
 
-// order compares two keys as --desc says. --desc reverses only values; a missing value is last
-// either way.
+// order compares two sort keys in the direction of --desc. --desc reverses only values; a missing
+// value is last in both directions.
 func (l *selection) order(a, b query.Answer) int {
 	n := a.Compare(b)
 	if l.desc && !a.Nothing() && !b.Nothing() {
@@ -249,9 +248,9 @@ func (l *selection) order(a, b query.Answer) int {
 	return n
 }
 
-// rest prints what follows a list of p as text: how much the limit left out, or that more follows
-// if p is open. It first prints the rest of the table g. If err is not nil it prints nothing and
-// returns err. JSON has members for this.
+// rest prints the rest of the table g, then how many entities the limit left out. If p is open, it
+// prints that more entities follow. If err is not nil, rest prints nothing and returns err. With
+// --json it prints nothing, because the document has members for this.
 func (s *source) rest(err error, g *term.Grid, p part, one, many string) error {
 	if err != nil || s.json {
 		return err
@@ -265,13 +264,13 @@ func (s *source) rest(err error, g *term.Grid, p part, one, many string) error {
 	return nil
 }
 
-// compile compiles text for the components of im; what is the argument in errors.
+// compile compiles text for the components of im. what names the argument in errors.
 func (s *source) compile(im state, what, text string, w query.Want) (*query.Expr, error) {
 	x, err := query.Compile(im.Image, what, text, w)
 	return x, s.uncompiled(err)
 }
 
-// uncompiled returns the failure of an expression that does not compile, or nil. It suggests the
+// uncompiled returns the error for an expression that does not compile, or nil. It suggests the
 // schema, which lists components and fields.
 func (s *source) uncompiled(err error) error {
 	if err == nil {

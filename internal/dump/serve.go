@@ -59,8 +59,9 @@ type server struct {
 
 // run serves the store of the argument until an interrupt, which is the normal end.
 //
-// The store is opened once before listening, so errors are reported as in every command. The URL
-// is printed and flushed before the first request, because the caller may read it from there.
+// The store is opened once before listening, so errors are reported as in every command. The URL is
+// printed and flushed before the first request, because another program may read the URL from the
+// output.
 func (s *server) run(c *call) error {
 	host, err := s.host(c)
 	if err != nil {
@@ -95,7 +96,7 @@ func (s *server) run(c *call) error {
 		browse(c, doc.URL)
 	}
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
-	// Serve then returns ErrServerClosed.
+	// Close makes Serve return ErrServerClosed.
 	stop := context.AfterFunc(c.ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -104,9 +105,9 @@ func (s *server) run(c *call) error {
 	return nil
 }
 
-// host returns the host name of addr, in addition to the names of this machine. Only localhost
-// and loopback addresses are allowed without --anywhere. The page answers requests for this host,
-// see web.Options.Hosts.
+// host returns the host name of addr, which the page accepts in addition to the names of this
+// machine; see web.Options.Hosts. Only localhost and loopback addresses are allowed without
+// --anywhere.
 func (s *server) host(c *call) (string, error) {
 	host, _, err := net.SplitHostPort(s.addr)
 	if err != nil {
@@ -131,8 +132,8 @@ func (s *server) cache() string {
 // print prints the URL.
 func (d *serveDoc) print(a *app) { a.Line("%s", d.URL) }
 
-// browse opens a URL in the default browser and does not wait for it. If it fails, users still
-// have the printed URL.
+// browse opens a URL in the default browser and does not wait for it. If this fails, the user still
+// has the printed URL.
 func browse(c *call, url string) {
 	name, args := "xdg-open", []string{url}
 	switch runtime.GOOS {

@@ -19,11 +19,11 @@ import (
 //
 //	components         nearest snapshot, pages of the entity; the ticks after it     look, peek
 //	their writers      older ticks, read backward, up to showBytes                   look
-//	referrers          all values of components that can hold entities               referrers
-//	dead references    the registry, if a field holds an entity                      lookUp
+//	referrers          all values of components that can contain entities            referrers
+//	dead references    the registry, if a field contains an entity                   lookUp
 //
-// The later parts cost more than the first, so each has a limit or reads only rows that can
-// matter. --brief prints only the first.
+// Each later part costs more than the first, so it has a limit or reads only rows that can matter.
+// --brief prints only the first part.
 
 // resourcesDoc is what show --resources --json prints, and show --json for a resource.
 type resourcesDoc struct {
@@ -37,15 +37,15 @@ type resourceDoc struct {
 	Value layout.Value `json:"value"`          // Null if it was registered but not saved yet.
 	Dead  []string     `json:"dead,omitempty"` // Fields with a dead entity; missing with --brief.
 
-	// For a resource requested by name; missing with --brief and in a save.
-	Changed *writerDoc `json:"changed,omitempty"` // The tick that gave it its value.
+	// Set for a resource requested by name. Missing with --brief and in a save.
+	Changed *writerDoc `json:"changed,omitempty"` // The tick that gave the resource its value.
 	Written *writerDoc `json:"written,omitempty"` // The last write, even of the same value.
 }
 
 // showDoc is what show --json prints for an entity.
 type showDoc struct {
 	stateDoc
-	Row        int           `json:"row"` // Row among the entities that are alive, in storage order.
+	Row        int           `json:"row"` // Row among the living entities, in storage order.
 	Entity     string        `json:"entity"`
 	Components []shownDoc    `json:"components"`
 	Referrers  *referrersDoc `json:"referrers,omitempty"` // Missing with --brief.
@@ -58,7 +58,7 @@ type shownDoc struct {
 	valueDoc
 	// Fields with a dead entity; missing with --brief.
 	Dead []string `json:"dead,omitempty"`
-	// The tick that gave it its value; missing with --brief and in a save.
+	// The tick that gave the component its value. Missing with --brief and in a save.
 	Changed *writerDoc `json:"changed,omitempty"`
 	Written *writerDoc `json:"written,omitempty"` // The last write, even of the same value.
 }
@@ -71,10 +71,11 @@ type referrersDoc struct {
 
 // A referrerDoc is a value that refers to the entity.
 type referrerDoc struct {
-	Entity    string   `json:"entity,omitempty"` // Missing for a resource.
-	Component string   `json:"component"`
-	Row       int      `json:"row"`
-	Fields    []string `json:"fields"` // Paths in the value: Target, Links[3].
+	Entity    string `json:"entity,omitempty"` // Missing for a resource.
+	Component string `json:"component"`
+	Row       int    `json:"row"`
+	// Paths of fields that contain the entity: Target, Links[3].
+	Fields []string `json:"fields"`
 }
 
 var showCommand = command{
@@ -121,8 +122,8 @@ alive. With --component this is of these components alone. With --brief none of 
 	},
 }
 
-// showResources shows all resources, which are few. A resource that was never saved has no row.
-// The registry is read only if a resource has an entity.
+// showResources shows all resources. A resource that was never saved has no row. The registry is
+// read only if a resource contains an entity.
 func (s *source) showResources(at string) error {
 	return s.ask(at, func(st *inspect.State) (err error) {
 		doc := &resourcesDoc{outline(st).doc(), []resourceDoc{}}
@@ -135,7 +136,8 @@ func (s *source) showResources(at string) error {
 				if r.Value, err = st.Value(c, 0); err != nil {
 					return err
 				}
-				for range entitiesIn(r.Value) { // The first entity found reads the registry, once.
+				// Read the registry once, if any resource contains an entity.
+				for range entitiesIn(r.Value) {
 					if err := st.Count(s.ctx); err != nil {
 						return err
 					}
@@ -168,12 +170,12 @@ func (d *resourcesDoc) print(a *app) {
 	g.Flush()
 }
 
-// showBytes limits how much of the journal show reads to find the last writers. The ticks after
-// the nearest snapshot do not count, because they are read anyway.
+// showBytes is the number of bytes of the journal that show reads to find the last writers. The
+// ticks after the nearest snapshot do not count, because show always reads them.
 const showBytes = 64 << 20
 
 // A shower has the flags of show. The components come from the nearest snapshot and the ticks after
-// it, and their writers from older ticks. The referrers come from all components that can hold
+// it, and their writers from older ticks. The referrers come from all components that can contain
 // entities. --brief prints only the components.
 type shower struct {
 	at    string
@@ -184,7 +186,7 @@ type shower struct {
 }
 
 // run shows the entity, without loading a state. For a dead entity the error describes its death.
-// An argument that is not an entity may be a resource. Errors come in this order: no such entity,
+// An argument that is not an entity may name a resource. Errors come in this order: no such entity,
 // no such component, not alive, without the requested components.
 func (o *shower) run(s *source) error {
 	seq, err := s.Resolve(o.at)
@@ -209,8 +211,8 @@ func (o *shower) run(s *source) error {
 	if !b.last.Alive {
 		return s.notAlive(b.last)
 	}
-	// Only now the components of the entity are known; having none of the requested ones is an
-	// error.
+	// The components of the entity are known only after look. It is an error if the entity has none
+	// of the requested ones.
 	if doc := b.shown(s); len(o.components) > 0 && len(doc) == 0 {
 		return s.missing(try("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), stateDoc{b.last.Tick, b.last.Seq}.place())
 	}
@@ -226,7 +228,7 @@ func (o *shower) run(s *source) error {
 	return cmp.Or(s.tell(doc), b.unread)
 }
 
-// resource shows a resource; [ecs.Vacant] stands for its entity.
+// resource shows a resource. A resource is traced with the entity [ecs.Vacant].
 func (o *shower) resource(s *source, seq uint64) error {
 	sub, last, err := s.subject(s.args[1], seq)
 	if err != nil {
@@ -256,8 +258,8 @@ func (o *shower) resource(s *source, seq uint64) error {
 	return cmp.Or(s.tell(&resourcesDoc{stateDoc{last.Tick, last.Seq}, []resourceDoc{r}}), b.unread)
 }
 
-// only returns the numbers of the components that --component names. peek lists all components,
-// even those that the entity lacks.
+// only returns the numbers of the components that --component names. It finds the numbers by a
+// peek, which lists all components, including those that the entity lacks.
 func (o *shower) only(s *source, e ecs.Entity, seq uint64) (only []int, err error) {
 	if len(o.components) == 0 {
 		return nil, nil
@@ -280,8 +282,8 @@ func (o *shower) only(s *source, e ecs.Entity, seq uint64) (only []int, err erro
 	return only, nil
 }
 
-// look returns the components of an entity, or a resource, and their writers. With --brief it
-// sets only last.
+// look returns a blamer with the components of an entity, or a resource, and their writers. With
+// --brief the blamer has the components but no writers.
 func (o *shower) look(s *source, e ecs.Entity, only []int, seq uint64) (b *blamer, err error) {
 	b = &blamer{only: only, bytes: showBytes}
 	if o.brief {
@@ -338,7 +340,7 @@ func (d *showDoc) print(a *app) {
 func (d *showDoc) components(a *app) {
 	g := a.Grid("COMPONENT", ">ROW", "FIELD", "~VALUE")
 	if d.Components[0].Changed != nil {
-		// Either all components have writers, or none does.
+		// Either all components have writers, or no component has.
 		g = a.Grid("COMPONENT", ">ROW", "FIELD", "~VALUE", "CHANGED", "WRITTEN")
 	}
 	for _, c := range d.Components {
@@ -351,7 +353,7 @@ func (d *showDoc) components(a *app) {
 	g.Flush()
 }
 
-// lookUp records which entities in fields are not alive after record seq.
+// lookUp records in each component which of its fields contain dead entities after record seq.
 func (d *showDoc) lookUp(s *source, seq uint64) error {
 	alive, err := s.living(seq, describe.Listed(d.Components, func(c shownDoc) layout.Value { return c.Value })...)
 	if err != nil {
@@ -363,8 +365,8 @@ func (d *showDoc) lookUp(s *source, seq uint64) error {
 	return nil
 }
 
-// living returns which of the entities in values are alive after record seq. If values have no
-// entities, it reads nothing.
+// living returns a function that reports whether an entity in values is alive after record seq. It
+// reads nothing if values contain no entities.
 func (s *source) living(seq uint64, values ...layout.Value) (alive func(ecs.Entity) bool, err error) {
 	var named []ecs.Entity
 	for _, v := range values {
@@ -379,7 +381,7 @@ func (s *source) living(seq uint64, values ...layout.Value) (alive func(ecs.Enti
 	return func(e ecs.Entity) bool { return known[e] }, err
 }
 
-// entitiesIn iterates over the fields of v with an entity. It skips the zero entity.
+// entitiesIn iterates over the fields of v that contain an entity. It skips the zero entity.
 func entitiesIn(v layout.Value) iter.Seq2[string, ecs.Entity] {
 	return func(yield func(field string, e ecs.Entity) bool) {
 		for field, leaf := range describe.Leaves("", v) {
@@ -390,7 +392,7 @@ func entitiesIn(v layout.Value) iter.Seq2[string, ecs.Entity] {
 	}
 }
 
-// deadIn returns the fields of v with a dead entity.
+// deadIn returns the fields of v that contain a dead entity.
 func deadIn(v layout.Value, alive func(ecs.Entity) bool) (dead []string) {
 	for field, e := range entitiesIn(v) {
 		if !alive(e) {
@@ -400,8 +402,8 @@ func deadIn(v layout.Value, alive func(ecs.Entity) bool) (dead []string) {
 	return dead
 }
 
-// fieldRows adds a row for each field of v and marks the fields in dead. Only the first row has
-// the cells before and behind.
+// fieldRows adds a row for each field of v and marks the fields in dead. The cells before and
+// behind appear only in the first row.
 func fieldRows(g *term.Grid, before []any, v layout.Value, dead []string, behind ...any) {
 	for field, text := range fields("", v) {
 		if slices.Contains(dead, field) {

@@ -23,16 +23,16 @@ import (
 //	                                    ──▶ ask: reads parts of a snapshot, page by page
 //	entity ──▶ peek: one entity, from a snapshot and the ticks after it
 //
-// Each command uses the cheapest of these that suffices.
+// Each command uses the cheapest of state, ask and peek that suffices.
 
-// A source is the store or save that a command reads, together with its call.
+// A source is the store or save that a command reads, together with the call of the command.
 type source struct {
 	*call
 	*inspect.View
 	path string
 }
 
-// A stateDoc names the state of a document.
+// A stateDoc names the state that a document describes.
 type stateDoc struct {
 	Tick uint64 `json:"tick"`
 	Seq  uint64 `json:"record"` // The record of the state; 0 if it has none.
@@ -62,9 +62,9 @@ func (s *source) state(at string) (state, error) {
 	return state{im, seq}, err
 }
 
-// ask calls do with the state at a point, and reads only the parts that do needs. do may be
-// called twice, so it must print last, see [inspect.View.Read]. The first state may read single
-// pages. If a page is damaged, the whole state is built and do is called again.
+// ask calls do with the state at a point, and reads only the pages that do needs. If a page is
+// damaged, ask builds the whole state and calls do again. So do may be called twice and must print
+// last, see [inspect.View.Read].
 func (s *source) ask(at string, do func(st *inspect.State) error) error {
 	seq, err := s.Resolve(at)
 	if err != nil {
@@ -77,8 +77,8 @@ func (s *source) ask(at string, do func(st *inspect.State) error) error {
 // and row counts. Values of rows must be read from st.
 func outline(st *inspect.State) state { return state{st.Outline(), st.Seq} }
 
-// tick returns the tick of record seq, or of the snapshot of its state, or 0. A pruned record has
-// a tick only if its state has a snapshot.
+// tick returns the tick of record seq, or 0 if the tick is unknown. For a pruned record, the tick
+// comes from the snapshot of its state.
 func (s *source) tick(seq uint64) uint64 {
 	if e, ok := s.Log().Known(seq); ok {
 		return e.Tick
@@ -91,7 +91,7 @@ func (s *source) tick(seq uint64) uint64 {
 	return 0
 }
 
-// peek returns what the state of record seq has of e.
+// peek returns the components of e in the state of record seq, and the status of e.
 func (s *source) peek(e ecs.Entity, seq uint64) (*inspect.EntityState, error) {
 	return s.Peek(s.ctx, e, seq)
 }
@@ -114,8 +114,8 @@ func (f flags) showing(do func(s *source, st *inspect.State) error) action {
 // after all output.
 //
 //	f fails, no damage              the failure of f
-//	f does not find it, damage      both, because the damage may hide it
-//	f fails otherwise               the failure of f; after damage, with the newest readable state
+//	f does not find it, damage      both, because the damage may hide what f did not find
+//	f fails otherwise               the failure of f; for damage, with the newest readable state
 //	f succeeds, damage              the damage, after the output
 func (c *call) read(path string, f func(*source) error) error {
 	v, back, err := c.view(c.ctx, path)
@@ -124,20 +124,20 @@ func (c *call) read(path string, f func(*source) error) error {
 	}
 	defer back()
 	s := &source{c, v, path}
-	damage := s.damage() // Get the damage now: f may find more and reports that itself.
+	damage := s.damage() // Get the damage now: f may find more damage, and f reports that itself.
 	if err := f(s); err != nil {
 		return notFoundIn(damage, s.withNewest(classify(path, err)))
 	}
-	// Not returned directly: a nil *failure would be a non-nil error.
+	// Check for nil first: a nil *failure in an error would not be nil.
 	if damage != nil {
 		return damage
 	}
 	return nil
 }
 
-// notFoundIn returns f, or both errors if f is not-found or a problem, because the missing thing
-// may be in the damaged part. The result then has the exit status and the suggestion of the
-// damage.
+// notFoundIn adds damage to f if f is not-found or a problem, because the missing thing may be in
+// the damaged part. The result then has the exit status and the suggestion of the damage. Otherwise
+// it returns f.
 func notFoundIn(damage, f *failure) *failure {
 	if damage == nil || f.code != exitNotFound && f.code != exitProblem {
 		return f
@@ -145,8 +145,8 @@ func notFoundIn(damage, f *failure) *failure {
 	return &failure{code: damage.code, err: errors.Join(damage, f), next: damage.next}
 }
 
-// damage returns the first damage found while opening s, or nil, with the number of others. If
-// the newest state cannot be reached, a second line says so.
+// damage returns the first damage found while opening s, and how many other problems there are. It
+// returns nil without damage. If the newest state cannot be reached, a second line says so.
 func (s *source) damage() *failure {
 	found := s.Damage()
 	if len(found) == 0 {
@@ -159,8 +159,8 @@ func (s *source) damage() *failure {
 	return s.withNewest(f)
 }
 
-// withNewest adds to a failure that is damage whether the newest state cannot be reached, and
-// which state can.
+// withNewest adds a line to f if f is damage and the newest state cannot be reached. The line names
+// the newest state that can be reached.
 func (s *source) withNewest(f *failure) *failure {
 	_, err := s.Newest()
 	if err == nil || f.code != exitCorrupt {
@@ -177,25 +177,25 @@ func (s *source) withNewest(f *failure) *failure {
 
 // latest returns the record of the newest state, which @latest names.
 func (s *source) latest() uint64 {
-	seq, _ := s.Newest() // read returns the error as damage.
+	seq, _ := s.Newest() // The method read returns this error as damage.
 	return seq
 }
 
-// rewoundFrom returns the oldest record for which it is known whether it was rewound. The path
-// back from the head ends there, at the beginning of the journal or at damage. Older records may
-// be on that path or not.
+// rewoundFrom returns the oldest record for which the journal shows whether it was rewound. The
+// path back from the head ends at this record, because of damage or because the journal begins
+// there. Older records may or may not be on that path.
 //
 //	path back from the head:  9 → 8 → 5 → 4 → ×      4 is the oldest known record
 //	known to be rewound:      6 and 7, which are above 4 and not on the path
 //	unknown:                  1, 2 and 3
 //
-// 0 means that all are known, because the path ends at the root. Without a head, all records were
-// rewound. If the head itself is unknown, or a newest state after the end of the journal, the
-// result is the highest number.
+// The result 0 means that the status of all records is known. Then the path ends at the root, or
+// the journal has no head and all records were rewound. The result is the highest number if the
+// head is unknown, or if the newest state comes after the end of the journal.
 func (s *source) rewoundFrom() uint64 {
 	log := s.Log()
 	head := log.Head
-	if newest := s.latest(); newest > log.Last { // The journal was cut short.
+	if newest := s.latest(); newest > log.Last { // The end of the journal was lost.
 		head = newest
 	}
 	if head == 0 {
@@ -211,8 +211,8 @@ func (s *source) rewoundFrom() uint64 {
 	return last.ID.Seq
 }
 
-// isDir reports whether path is a directory, so it was meant as a store. Names do not tell stores
-// from saves.
+// isDir reports whether path is a directory, and so was probably meant as a store. Names do not
+// distinguish stores from saves.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
@@ -224,7 +224,7 @@ func isSave(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// component returns the component or resource of that name; names are unique over both.
+// component returns the component or resource with this name. Names are unique over both.
 func (s *source) component(im state, name string) (*inspect.Component, error) {
 	if c := im.Find(name); c != nil {
 		return c, nil
@@ -232,22 +232,22 @@ func (s *source) component(im state, name string) (*inspect.Component, error) {
 	return nil, s.noComponent(name, describe.Listed(im.Components, func(c *inspect.Component) string { return c.Name }))
 }
 
-// noComponent is the failure for an unknown name. It suggests the most similar known name.
+// noComponent returns the error for an unknown name. It suggests the most similar known name.
 func (s *source) noComponent(name string, known []string) error {
 	return s.missing(try("schema", s.path), "no component %q%s", name, near.Hint(name, known))
 }
 
-// missing is the failure for something that s does not have.
+// missing returns the error for a thing that s lacks.
 func (s *source) missing(next, format string, args ...any) error {
 	return fail(exitNotFound, next, "%s: "+format, append([]any{s.path}, args...)...)
 }
 
-// noJournal is the failure of a command that reads ticks and got a save.
+// noJournal returns the error of a command that needs ticks but was called with a save.
 func (s *source) noJournal(next, why string) error {
 	return s.missing(next, "a save has no journal: %s", why)
 }
 
-// components returns the named components, and resources if allowed.
+// components returns the components with these names, and resources if allowed.
 func (s *source) components(im state, names []string, resources bool) (found []*inspect.Component, err error) {
 	for _, name := range names {
 		c, err := s.component(im, name)
@@ -262,8 +262,8 @@ func (s *source) components(im state, names []string, resources bool) (found []*
 	return found, nil
 }
 
-// mustHave returns an error if a named component or resource is missing at a point. An empty
-// point is the newest state.
+// mustHave returns an error if a named component or resource is missing at a point. An empty point
+// means the newest state.
 func (s *source) mustHave(at string, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -274,13 +274,13 @@ func (s *source) mustHave(at string, names []string) error {
 	})
 }
 
-// isResource is the failure of a command that takes a component and got a resource.
+// isResource returns the error of a command that was called with a resource instead of a component.
 func (s *source) isResource(name string) error {
 	return s.missing(try("show", s.path, name), "%s is a resource, no entity has it", name)
 }
 
-// byIndex returns the living entities by index. The registry lists living entities first, in an
-// order that changes whenever one is destroyed.
+// byIndex returns the living entities, ordered by index. The registry has them in an order that
+// changes whenever an entity is destroyed.
 func byIndex(im state) []ecs.Entity {
 	entities := slices.Clone(im.Registry[:im.Alive])
 	slices.SortFunc(entities, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })

@@ -11,26 +11,27 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Stats prints what uses the bytes, from three sources that must each add up:
+// Stats prints what uses the bytes of a store, in three tables. The parts of each table must add
+// up:
 //
 //	the state at the end of the range   rows and their bytes, by component
 //	the ticks of the range              bytes of payloads: components, entities, operations, other
 //	the files                           the use of each page and segment; the range has no effect
 //
-// The range is one of journal records on all branches, as for log. Damaged ticks are left out,
+// The range is a range of journal records on all branches, as for log. Damaged ticks are left out,
 // and the damage is returned at the end.
 
 // statsDoc is what stats --json prints.
 type statsDoc struct {
-	stateDoc     // At the end of the range.
+	stateDoc     // The state at the end of the range.
 	Ticks    int `json:"records"` // Number of records in the range.
-	// Bytes of their payloads; the parts below add up to it.
+	// Bytes of their payloads; equal to the sum of the following byte counts.
 	Bytes          int64 `json:"bytes"`
-	EntityBytes    int64 `json:"entity_bytes"`    // Bytes that list the entities that are alive.
+	EntityBytes    int64 `json:"entity_bytes"`    // Bytes of the lists of living entities.
 	OperationBytes int64 `json:"operation_bytes"` // Bytes of operations.
 	// Bytes of time, parent, marks and inputs.
 	OtherBytes int64           `json:"other_bytes"`
-	Created    int             `json:"created"` // Number of entities.
+	Created    int             `json:"created"` // Number of created entities.
 	Destroyed  int             `json:"destroyed"`
 	Components []usageDoc      `json:"components"`
 	Busiest    []recordDoc     `json:"busiest"` // The largest ticks, as log prints them.
@@ -41,30 +42,32 @@ type statsDoc struct {
 // A usageDoc is the space and the changes of a component or resource.
 type usageDoc struct {
 	Name     string `json:"name"`
-	Kind     string `json:"kind"`          // Component, tag or resource.
-	Rows     int    `json:"rows"`          // At the end of the range.
-	RowBytes int64  `json:"state_bytes"`   // Bytes of these rows, encoded.
-	Added    int    `json:"added"`         // In the range.
-	Removed  int    `json:"removed"`       // Includes rows of destroyed entities and of clears.
-	Written  int    `json:"written"`       // Rows that were added, set or moved.
-	Bytes    int64  `json:"journal_bytes"` // Bytes in payloads.
-	Ticks    int    `json:"ticks"`         // Number of ticks that changed it.
+	Kind     string `json:"kind"`        // Component, tag or resource.
+	Rows     int    `json:"rows"`        // Number of rows at the end of the range.
+	RowBytes int64  `json:"state_bytes"` // Bytes of the encoded rows.
+	Added    int    `json:"added"`       // Number of rows added in the range.
+	// Rows removed, including those of destroyed entities and clears.
+	Removed int   `json:"removed"`
+	Written int   `json:"written"`       // Number of rows added, set or moved.
+	Bytes   int64 `json:"journal_bytes"` // Bytes in payloads.
+	Ticks   int   `json:"ticks"`         // Number of ticks that changed the component.
 }
 
-// A spaceDoc divides the bytes of a snapshot file. All parts except shared add up to its size.
+// A spaceDoc divides the bytes of a snapshot file. All parts except shared add up to the file's
+// size.
 type spaceDoc struct {
 	File       string          `json:"file"` // Path relative to STORE.
 	Bytes      int64           `json:"bytes"`
 	Error      string          `json:"error,omitempty"` // Why the other members are unknown.
 	Manifest   int64           `json:"manifest"`
-	Entities   int64           `json:"entities"` // The list of entities.
+	Entities   int64           `json:"entities"` // Bytes of the entity list.
 	Components []arrayBytesDoc `json:"components"`
-	// References to pages of other files, and to equal pages of this one.
+	// Bytes of references to pages of other files, and to equal pages of this file.
 	References int64 `json:"references"`
-	Tree       int64 `json:"tree"` // Keys, and unused space between them.
-	Free       int64 `json:"free"` // Unreferenced pages.
+	Tree       int64 `json:"tree"` // Bytes of keys, and of unused space between keys.
+	Free       int64 `json:"free"` // Bytes of unreferenced pages.
 	Checksums  int64 `json:"checksums"`
-	Shared     int64 `json:"shared"` // Readable pages in other files.
+	Shared     int64 `json:"shared"` // Bytes of readable pages in other files.
 }
 
 // An arrayBytesDoc is the size of the arrays of a component in a snapshot file.
@@ -75,16 +78,16 @@ type arrayBytesDoc struct {
 	Data   int64  `json:"data"`
 }
 
-// A segmentUseDoc divides the bytes of a journal file. Payloads, rewound and overhead add up to
-// its size.
+// A segmentUseDoc divides the bytes of a journal file. Payloads, rewound and overhead add up to the
+// file's size.
 type segmentUseDoc struct {
 	Name     string `json:"file"` // Path relative to STORE.
 	Size     int64  `json:"bytes"`
 	Records  int    `json:"records"`
-	Payloads int64  `json:"payloads"` // Payloads of records from which the newest state descends.
-	Rewound  int64  `json:"rewound"`  // Payloads of the other records.
-	Overhead int64  `json:"overhead"` // Headers, schemas and an unfinished end.
-	// A later snapshot makes the file unnecessary for the newest state.
+	Payloads int64  `json:"payloads"` // Bytes of records from which the newest state descends.
+	Rewound  int64  `json:"rewound"`  // Bytes of the other records' payloads.
+	Overhead int64  `json:"overhead"` // Bytes of headers, schemas and an unfinished end.
+	// True if the newest state does not need the file, because of a later snapshot.
 	Prunable bool `json:"prunable"`
 }
 
@@ -121,7 +124,7 @@ Of a snapshot file the sizes of its pages are read, not the pages: verify reads 
 	},
 }
 
-// stats gathers the output of stats. With an error, the result lacks damaged ticks. Without a
+// stats computes the document. If it returns damage, the document lacks damaged ticks. Without a
 // range it covers all records up to --at. The state is that of the last record of the range.
 func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, error) {
 	entries, err := s.chosen(args)
@@ -129,7 +132,7 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 		return nil, err
 	}
 	if len(args) > 0 {
-		// The range may end on a rewound branch, so use the record.
+		// The last record may be on a rewound branch, so name it by its number.
 		at = fmt.Sprintf("record:%d", entries[len(entries)-1].ID.Seq)
 	}
 	d := &statsDoc{Busiest: []recordDoc{}}
@@ -148,7 +151,8 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 		return nil, err
 	}
 	if len(args) == 0 {
-		// Only records up to the point, on all branches. Clone: the entries belong to the log.
+		// Remove records after the point, on all branches. Change a copy, because the log owns the
+		// entries.
 		entries = slices.DeleteFunc(slices.Clone(entries), func(e journal.Entry) bool { return e.ID.Seq > d.Seq })
 	}
 	in := s.standing()
@@ -170,8 +174,8 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 	return d, unread
 }
 
-// tick counts record e. It counts each payload byte once; bytes of no component, entity or
-// operation are other.
+// tick adds the counts of record e. It counts each payload byte once. OtherBytes includes all bytes
+// that belong to no component, entity or operation.
 func (d *statsDoc) tick(s *source, e journal.Entry, in standing, busiest limit) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
@@ -191,7 +195,7 @@ func (d *statsDoc) tick(s *source, e journal.Entry, in standing, busiest limit) 
 	for _, r := range c.Rows {
 		u := d.usage(c.Component(r.Component))
 		u.Bytes += int64(r.Bytes)
-		// It was counted as other above.
+		// OtherBytes included these bytes above.
 		d.OtherBytes -= int64(r.Bytes)
 	}
 	for _, change := range doc.Components {
@@ -204,7 +208,7 @@ func (d *statsDoc) tick(s *source, e journal.Entry, in standing, busiest limit) 
 	return nil
 }
 
-// usage returns the counts of a component. If the component is only on another branch, the
+// usage returns the counts of a component. If the component exists only on another branch, the
 // printed state lacks it and its kind is unknown.
 func (d *statsDoc) usage(name string) *usageDoc {
 	for i := range d.Components {
@@ -216,8 +220,8 @@ func (d *statsDoc) usage(name string) *usageDoc {
 	return &d.Components[len(d.Components)-1]
 }
 
-// busy adds a tick to the list of the busiest. With a limit, the list is cut when it exceeds a
-// few times the limit, so memory stays small.
+// busy adds a tick to the list of the busiest. With a limit, it shortens the list when the list
+// exceeds a few times the limit, so memory stays small.
 func (d *statsDoc) busy(doc recordDoc, l limit) {
 	d.Busiest = append(d.Busiest, doc)
 	if n, _ := l.of(len(d.Busiest)); len(d.Busiest) > 2*n+64 {
@@ -225,7 +229,7 @@ func (d *statsDoc) busy(doc recordDoc, l limit) {
 	}
 }
 
-// busiest keeps the largest ticks, the older first on a tie.
+// busiest sorts the ticks by size, the older first on a tie, and removes those beyond the limit.
 func (d *statsDoc) busiest(l limit) {
 	slices.SortStableFunc(d.Busiest, func(a, b recordDoc) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	n, _ := l.of(len(d.Busiest))
@@ -279,7 +283,7 @@ func (d *statsDoc) components(a *app) {
 	g.Flush()
 }
 
-// some returns n, or "" for 0: the table drops a column without any text.
+// some returns n, or "" for 0, because the table omits a column without any text.
 func some[N int | int64](n N) any {
 	if n == 0 {
 		return ""
@@ -295,8 +299,8 @@ func share(part, whole int64) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
 }
 
-// snapshots prints how the bytes of snapshot files are used. Components are rows of a second
-// table, whose sums over all files are computed while the rows of files are printed.
+// snapshots prints how the bytes of snapshot files are used. A second table has the sums of each
+// component over all files, which are computed during the first table.
 func (d *statsDoc) snapshots(a *app) {
 	a.Line("")
 	var sums []arrayBytesDoc // By component.

@@ -9,14 +9,14 @@ import (
 // query with a source, which turns errors about names and expressions into failures with a
 // suggestion.
 //
-// A sweeper numbers its expressions and components and reads only their columns. So expressions
-// for all entities and expressions for few entities need two sweepers.
+// A sweeper numbers its expressions and components, and reads the columns of all of them. So
+// expressions for all entities and expressions for few entities need separate sweepers.
 type sweeper struct {
 	*source
 	query.Sweeper
 }
 
-// sweeper returns a sweeper for st, which reads nothing yet.
+// sweeper returns a sweeper for st. The new sweeper has read nothing.
 func (s *source) sweeper(st *inspect.State) *sweeper {
 	return &sweeper{s, query.Sweeper{State: st}}
 }
@@ -37,7 +37,7 @@ func (w *sweeper) compile(what, text string, want query.Want) (*query.Swept, err
 	return x, w.uncompiled(err)
 }
 
-// compileAll compiles texts; what is their argument in errors.
+// compileAll compiles texts. what names their argument in errors.
 func (w *sweeper) compileAll(what string, texts []string, want query.Want) (exprs []*query.Swept, err error) {
 	for _, text := range texts {
 		x, err := w.compile(what, text, want)

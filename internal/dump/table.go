@@ -27,7 +27,7 @@ var commands = []*command{
 }
 
 // Main runs the command in os.Args and returns the exit status of the program. It reads
-// directories, files, and URLs. openers maps URL schemes to functions: that of "nats" opens
+// directories, files, and URLs. openers maps URL schemes to functions: the function of "nats" opens
 // nats://host/world. formats are additional formats of export.
 func Main(openers map[string]Opener, formats ...Format) int {
 	ctx, stop := interruptible()
@@ -36,9 +36,10 @@ func Main(openers map[string]Opener, formats ...Format) int {
 }
 
 // run runs the command in args until ctx ends. stop ends ctx. The writer of standard output calls
-// stop if its reader has gone, so a walk through a large store ends early.
+// stop if the reader of the output has gone, so a walk through a large store ends early.
 //
-// If cobra fails before it has parsed --json, run searches args for it, so the error is JSON too.
+// If cobra fails before it has parsed --json, run searches args for --json, so the error is JSON
+// too.
 func run(ctx context.Context, stop func(), openers map[string]Opener, args []string, stdout, stderr io.Writer, formats ...Format) (code int) {
 	a := &app{Out: term.NewOut(stdout, stop), stdin: os.Stdin, stderr: stderr, openers: openers, secrets: secrets{}, formats: formats}
 	var f *failure
@@ -51,7 +52,7 @@ func run(ctx context.Context, stop func(), openers map[string]Opener, args []str
 	if f == nil {
 		return exitOK
 	}
-	// The flags may not have been parsed.
+	// The flags may not have been parsed, so search the arguments.
 	a.json = a.json || slices.Contains(args, "--json") || slices.Contains(args, "--ndjson")
 	a.report(f)
 	return f.code
@@ -60,8 +61,8 @@ func run(ctx context.Context, stop func(), openers map[string]Opener, args []str
 // execute runs the command in args and returns its failure, or nil.
 //
 // In every case it ends the progress bar, closes files and flushes the output, in this order. Write
-// errors are known only after the flush. A write error is a failure of the system, unless the
-// reader closed the pipe.
+// errors are known only after the flush. A write error is a failure of the system, except EPIPE:
+// then the reader closed the pipe.
 func (a *app) execute(ctx context.Context, commands []*command, args []string) (f *failure) {
 	root := a.root(commands)
 	root.SetArgs(append([]string{}, args...))
@@ -70,7 +71,7 @@ func (a *app) execute(ctx context.Context, commands []*command, args []string) (
 	cmd, err := root.ExecuteContextC(ctx)
 	a.bar.End()
 	for _, files := range a.opened {
-		_ = files.Close() // The files were only read, so an error loses nothing.
+		_ = files.Close() // The files were only read, so an error of Close loses nothing.
 	}
 	if e := a.Close(); e != nil {
 		err = &failure{code: exitSystem, err: e}
@@ -78,14 +79,14 @@ func (a *app) execute(ctx context.Context, commands []*command, args []string) (
 	switch {
 	case err == nil || errors.Is(err, syscall.EPIPE): // The reader closed the pipe, as head does.
 		return nil
-	case !errors.As(err, &f): // An error of package cobra: no command ran.
+	case !errors.As(err, &f): // An error of package cobra: no action ran.
 		f = unnamed(cmd, err)
 	}
 	return f
 }
 
 // interruptible returns a context that ends at the first interrupt, so that no output is left
-// half-written. The second interrupt kills the program, because stop then has restored the default
+// half-written. The second interrupt kills the program, because the first one restores the default
 // action of the signal.
 func interruptible() (context.Context, func()) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -93,7 +94,7 @@ func interruptible() (context.Context, func()) {
 	return ctx, stop
 }
 
-// root returns the root command with commands below it. It adds the commands of cobra (help,
+// root returns the root command and adds commands to it. It also adds the commands of cobra (help,
 // completion) and changes their error reports; see usage.go.
 func (a *app) root(commands []*command) *cobra.Command {
 	which := false // Value of --version.
@@ -132,7 +133,7 @@ Exit status:
 	for _, c := range commands {
 		root.AddCommand(a.cobra(c))
 	}
-	for _, t := range topics { // Topics have no action; they exist for help.
+	for _, t := range topics { // A topic is a command without an action, for help only.
 		root.AddCommand(&cobra.Command{Use: t.name, Short: t.title, Long: t.title + "\n\n" + t.text})
 	}
 	knownHelp(root)

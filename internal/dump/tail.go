@@ -18,20 +18,20 @@ import (
 //	             ▼  │
 //	          Refresh: reads the new part of the journal
 //
-// A store sends no notifications, so tail polls it. Each poll reads only the new part of the
+// A store sends no notifications, so tail polls the store. Each poll reads only the new part of the
 // journal. A program may commit, rewind and commit again between two polls. Tail then reports only
-// the final state.
+// the result of the last one.
 
 // tailDoc is what tail --json prints.
 type tailDoc struct {
 	Earlier int           `json:"earlier"` // Number of records before the first one.
-	Ticks   []tailTickDoc `json:"records"` // With --follow, the list ends at an interrupt.
+	Ticks   []tailTickDoc `json:"records"` // With --follow, an interrupt ends the list.
 }
 
-// A tailTickDoc is a tick, described at the time when it was read.
+// A tailTickDoc is a tick, described as it was when tail read it.
 type tailTickDoc struct {
 	recordDoc
-	// With --follow: number of records that the program rewound before it committed this one.
+	// With --follow: number of records that the program rewound before it committed this record.
 	Undone int `json:"undone,omitempty"`
 }
 
@@ -71,16 +71,16 @@ them are left out.`,
 // journal with its state at the last poll:
 //
 //	a higher epoch              a program opened the store
-//	a record, parent ≠ head     the program had rewound before it
-//	another head, no record     it rewound, and has not committed since
-//	clean                       it closed the store
+//	a record, parent ≠ head     the program rewound before this record
+//	another head, no record     the program rewound and has not committed since
+//	clean                       the program closed the store
 //
 // The journal does not show that a program was killed. look checks the lock of the store for that.
 //
-// seen and head differ after a rewind: the head is then an older record.
+// seen and head differ after a rewind, because the head is then an older record.
 type tailer struct {
 	logger
-	only     bool // True if existing ticks are skipped.
+	only     bool // True if ticks that exist at the start are skipped.
 	follow   bool
 	interval time.Duration
 
@@ -92,8 +92,8 @@ type tailer struct {
 	look  func() // With --follow: checks the lock of the store and calls writer.
 }
 
-// interrupted reports whether an interrupt ended a tail with --follow, which is its normal end.
-// Damage is still an error, because tail found it before the interrupt.
+// interrupted reports whether an interrupt ended a tail with --follow, which is the normal end.
+// Damage still counts as an error, because tail found the damage before the interrupt.
 func (t *tailer) interrupted(c *call, err error) bool {
 	return t.follow && c.ctx.Err() != nil && !errors.Is(err, persist.ErrCorrupt)
 }
@@ -123,7 +123,7 @@ func (t *tailer) run(s *source) error {
 		t.seen = log.Entries[n-1].ID
 	}
 	switch {
-	case s.json || t.follow: // An empty list, or one that may grow.
+	case s.json || t.follow: // The list may be empty, or may grow.
 	case len(log.Entries) == 0:
 		s.Line("the journal has no records")
 		return nil
@@ -139,7 +139,7 @@ func (t *tailer) run(s *source) error {
 	if err == nil && !s.json {
 		t.grid.Flush()
 	}
-	// Some damage may have been found since the start.
+	// Refresh may have found more damage since the start.
 	if damage := s.damage(); err == nil && damage != nil {
 		return damage
 	}
@@ -156,15 +156,15 @@ func (t *tailer) newest() (entries []journal.Entry, earlier int, err error) {
 	return t.cut(all)
 }
 
-// say prints an event of the store that is not a tick. JSON output leaves it out.
+// say prints an event of the store that is not a tick. With --json it prints nothing.
 func (t *tailer) say(text string) {
 	if !t.json {
 		t.grid.StyledText(term.Faint, "        %s", text)
 	}
 }
 
-// follows visits the ticks of entries and, with --follow, new ones until the call ends. It skips
-// records that were pruned before they were read.
+// follows visits the ticks of entries and, with --follow, new ticks until the call ends. It skips
+// records that were pruned before tail read them.
 func (t *tailer) follows(entries []journal.Entry, visit func(*tailTickDoc) error) error {
 	err := t.forward(entries, func(d *recordDoc) error { return visit(&tailTickDoc{*d, 0}) })
 	if err != nil && !t.removed(err) {
@@ -186,16 +186,16 @@ func (t *tailer) follows(entries []journal.Entry, visit func(*tailTickDoc) error
 	return nil
 }
 
-// writer prints a message if the program that wrote the store ended without closing it. Opening and
-// closing are visible in the journal.
+// writer prints a message if the program that wrote the store ended without closing the store.
+// Opening and closing are visible in the journal, so they need no message here.
 func (t *tailer) writer(program string, running, closed bool) {
 	if !running && !closed {
 		t.say(fmt.Sprintf("the program that wrote the store has ended without closing it, seen at %s: %s", timeText(time.Now()), program))
 	}
 }
 
-// wait flushes the grid and the output, then waits for the next poll. The flush makes new ticks
-// visible before the wait.
+// wait flushes the grid and the output, so that new ticks are visible. Then it waits for the next
+// poll.
 func (t *tailer) wait() error {
 	if !t.json {
 		t.grid.Flush()
@@ -245,8 +245,8 @@ func (t *tailer) news(visit func(*tailTickDoc) error) error {
 	return nil
 }
 
-// goTo makes record seq the head, and prints a message if the head changed. It returns how many
-// records no longer lead to the head, for JSON.
+// goTo makes record seq the head, and prints a message if the head changed. It returns the number
+// of rewound records, for JSON.
 func (t *tailer) goTo(seq uint64) (undone int) {
 	if seq != t.head {
 		undone = t.undone(seq)
@@ -256,8 +256,8 @@ func (t *tailer) goTo(seq uint64) (undone int) {
 	return undone
 }
 
-// fresh returns the records after the last one seen. A later opening of the journal may reuse lost
-// seqs, so records are ordered by epoch, then seq. The search starts at the end, because few
+// fresh returns the records after the last visited one. A later opening of the journal may reuse
+// lost seqs, so records are ordered by epoch, then seq. The search starts at the end, because few
 // records are new.
 func (t *tailer) fresh() []journal.Entry {
 	entries := t.Log().Entries
@@ -272,8 +272,8 @@ func (t *tailer) fresh() []journal.Entry {
 	return entries[first:]
 }
 
-// removed reports whether err says that a record, or an ancestor that it needs, was pruned before
-// it was read.
+// removed reports whether err says that a record, or an ancestor needed to read it, was pruned
+// before tail read it.
 func (t *tailer) removed(err error) bool { return t.follow && errors.Is(err, persist.ErrNotFound) }
 
 // undone returns how many ancestors of the head are not ancestors of record seq, as far as the

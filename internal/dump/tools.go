@@ -26,36 +26,37 @@ import (
 //	types of documents       ──▶ output: a JSON Schema, see docschema.go
 //
 // This file adds only what help texts lack: names of arguments, hidden flags, and how to get the
-// rest of a cut answer. Commands that write files or run programs are not tools. A flag that does
-// so is hidden.
+// elements that were cut from an answer. Commands that write files or run programs are not tools. A
+// flag that writes a file or runs a program is hidden.
 
-// A tool is a command that an agent can call. Its input comes from the arguments and flags of the
-// command, its output from the document types.
+// A tool is a command that an agent can call. Its input schema follows from the arguments and flags
+// of the command, and its output schema from the document types.
 //
-// takes has the order of the command line, so an argument requires all arguments before it. docs
-// lists all document types that the command may print.
+// The arguments in takes are in the order of the command line, so an argument requires all earlier
+// ones. docs lists all document types that the command may print.
 type tool struct {
 	command *command
 	takes   []argument
 	hides   []string // Flags that agents cannot use.
-	anew    bool     // True if the store is reopened for each question.
-	on      string   // How to ask for what an answer leaves out.
+	anew    bool     // True if each call needs a newly opened store.
+	on      string   // How to request what an answer leaves out.
 	docs    []any
 }
 
 // An argument is an argument of the command after STORE.
 type argument struct{ name, usage string }
 
-// isList reports whether a takes a list: its name then ends in s.
+// isList reports whether a takes a list. The name of such an argument ends in s.
 func (a argument) isList() bool { return strings.HasSuffix(a.name, "s") }
 
-// These members of a call select one of several stores.
+// These members of a tool call select one of several stores.
 const (
 	storeMember  = "store"
 	secondMember = "store2" // The second store of diff.
 )
 
-// agentLimit is the value of --limit if the agent gives none. maxLimit is its largest value.
+// agentLimit is the value of --limit if the agent sets no limit. maxLimit is the largest value that
+// an agent can set.
 const (
 	agentLimit = 50
 	maxLimit   = 1000
@@ -134,8 +135,8 @@ func (t *tool) description() string {
 	return strings.Join(append(paragraphs, "Where left_out says that something was left out: "+t.on+"."), "\n\n")
 }
 
-// flags returns the flags of t by member name, with _ for -. The command declares its flags again,
-// on a separate command of cobra that is never run.
+// flags returns the flags of t by member name, with _ for -. It calls the command's flag
+// declarations again, on a separate command of cobra that is never run.
 func (t *tool) flags() map[string]*pflag.Flag {
 	cmd := &cobra.Command{}
 	t.command.run(flags{cmd.Flags(), cmd})
@@ -154,8 +155,8 @@ func isList(f *pflag.Flag) bool {
 	return slices.Contains([]string{"stringSlice", "exprs", "expr", "entities", "words", "func"}, f.Value.Type())
 }
 
-// input returns the JSON Schema of the input of t for stores. It has members for the store only if
-// there are several stores.
+// input returns the JSON Schema of the input of t. It has members that select a store only if there
+// are several stores.
 func (t *tool) input(stores []string) map[string]any {
 	properties := map[string]any{}
 	for _, a := range t.takes {
@@ -211,12 +212,12 @@ func (t *tool) output() map[string]any {
 }
 
 // arguments returns the command line of a call of t. given is a JSON object with the members of the
-// call. Flags are written with =, and arguments follow --, so no text is mistaken for a flag.
+// call. Flags are written with =, and arguments follow --, so no text is read as a flag.
 //
 //	{"where": "Health < 10", "limit": 5}  ──▶  query --json --limit=5 -- D 'Health < 10'
 //
 // Members are sorted by name, so equal calls give equal command lines. An unknown member is an
-// error with a suggestion: an ignored filter would look applied.
+// error with a suggestion, because an agent would assume that the command applied it.
 func (t *tool) arguments(given []byte, stores []string) (args []string, err error) {
 	var members map[string]json.RawMessage
 	if len(bytes.TrimSpace(given)) > 0 {
@@ -245,7 +246,7 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 			return nil, fmt.Errorf("%s takes no %s%s", t.command.name(), name, near.Hint(name, slices.Collect(maps.Keys(known))))
 		case len(texts[name]) > 1 && !lists(name):
 			return nil, fmt.Errorf("%s takes one value, not a list", name)
-		// The method behind adds arguments that are not flags.
+		// The method behind adds this member as an argument.
 		case f == nil:
 			continue
 		}
@@ -255,7 +256,7 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 					return nil, fmt.Errorf("limit is 1 to %d; %s", maxLimit, t.on)
 				}
 			}
-			// The flag parses CSV: unquoted, a name with a comma would become two names.
+			// The flag parses CSV: without quotes, a name with a comma would become two names.
 			if f.Value.Type() == "stringSlice" {
 				text = `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 			}
@@ -269,8 +270,8 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 	return append(append(args, "--"), behind...), err
 }
 
-// behind returns the arguments after the flags: the store, then the other arguments of t. With a
-// second store, diff takes its points as flags and not as arguments.
+// behind returns the arguments after the flags: the store, then the other arguments of t. If diff
+// compares with a second store, its points are flags and not arguments.
 func (t *tool) behind(texts map[string][]string, stores []string) (args []string, err error) {
 	args = []string{stores[0]}
 	if store := texts[storeMember]; len(store) > 0 {
@@ -283,7 +284,7 @@ func (t *tool) behind(texts map[string][]string, stores []string) (args []string
 	for _, a := range t.takes {
 		switch text := texts[a.name]; {
 		case len(text) == 0:
-			// This is an error only if a later argument is given.
+			// A missing argument is an error only if a later one is given.
 			missing = a.name
 		case missing != "":
 			return nil, fmt.Errorf("%s is given without %s", a.name, missing)
@@ -296,8 +297,8 @@ func (t *tool) behind(texts map[string][]string, stores []string) (args []string
 	return args, nil
 }
 
-// textsOf converts a member to command-line texts: none for null, several for a list. Numbers keep
-// their digits, because a 64-bit seq does not fit a float.
+// textsOf converts a member to command-line texts: none for null, several for a list. Numbers are
+// copied as text, because a float cannot represent every 64-bit record number.
 func textsOf(name string, member json.RawMessage) (texts []string, err error) {
 	d := json.NewDecoder(bytes.NewReader(member))
 	d.UseNumber()
@@ -323,17 +324,18 @@ func textsOf(name string, member json.RawMessage) (texts []string, err error) {
 	return texts, nil
 }
 
-// A rawDocument is printed JSON.
+// A rawDocument is a document as printed JSON.
 type rawDocument = json.RawMessage
 
 // errTooLarge reports an answer that is too long for any reader.
 var errTooLarge = errors.New("the answer is too large to be given")
 
-// maxPrinted is the maximum output of a command, in bytes. The answer is cut further afterwards.
+// maxPrinted is the maximum output of a command, in bytes. Afterwards, cut shortens the answer
+// further.
 const maxPrinted = 64 << 20
 
-// bounded is a buffer of at most maxPrinted bytes. A write beyond that is dropped and fails, and
-// its error ends the command.
+// bounded is a buffer of at most maxPrinted bytes. A write beyond this size is dropped and returns
+// an error, which ends the command.
 type bounded struct{ bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {

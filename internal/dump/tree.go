@@ -12,27 +12,27 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Tree draws the entities below an entity, by a field that holds an entity. Package inspect finds
-// the nodes, in the order in which they are drawn. This file chooses the field, formats the nodes
-// and draws the lines before them.
+// Tree draws the entities below an entity, as defined by a field that contains an entity. Package
+// inspect finds the nodes, in drawing order. This file chooses the field, formats the nodes and
+// draws the lines in front of them.
 //
 //	--by ──▶ hanging: the field     ──▶ Tree: nodes, each before its sources; rootless ones
 //	     ──▶ --depth, --limit       ──▶ rails.before, nodeDoc.label: one line for each node
 
-// treeDoc is what tree --json prints. The list of nodes is flat, and each node comes before its
-// sources. The nodes below a node are the following ones with a greater depth, up to the first
-// node without.
+// treeDoc is what tree --json prints. The list of nodes is flat, and each node precedes its
+// sources. The descendants of a node are the following nodes with a greater depth, up to the first
+// one with the same or a lower depth.
 type treeDoc struct {
 	stateDoc
-	// The field that holds the target: ChildOf.Parent.
+	// The field that contains the target: ChildOf.Parent.
 	By string `json:"by"`
-	// The ancestors of ENTITY, from the root to its target.
+	// The ancestors of ENTITY, from the root to the target of ENTITY.
 	Ancestors []string `json:"ancestors,omitempty"`
-	// True if there is no root: the target of the first ancestor is a later one, or ENTITY.
+	// True if ENTITY has no root: the target of the first ancestor is a later ancestor, or ENTITY.
 	Cycle bool      `json:"cycle,omitempty"`
 	Total int       `json:"total"` // Number of nodes within --depth.
 	Nodes []nodeDoc `json:"nodes"` // At most --limit.
-	// Missing with ENTITY, and if all entities are below a root.
+	// Missing with ENTITY, and if all entities are below roots.
 	Rootless *rootlessDoc `json:"rootless,omitempty"`
 }
 
@@ -40,20 +40,20 @@ type treeDoc struct {
 type nodeDoc struct {
 	Depth  int    `json:"depth"`
 	Entity string `json:"entity"`
-	// The entity that the field holds; missing if it holds none.
+	// The target: the entity in the field; missing if the field contains none.
 	Target string `json:"target,omitempty"`
 	// True if the target is not alive, so the entity is a root.
 	TargetDead bool `json:"target_dead,omitempty"`
 	Sources    int  `json:"sources"` // Number of entities with this target.
-	Below      int  `json:"below"`   // Number of all entities below this one.
-	// True if this is ENTITY again: a cycle, which ends here.
+	Below      int  `json:"below"`   // Number of all descendants.
+	// True if this is ENTITY again: the end of a cycle.
 	Again bool `json:"again,omitempty"`
 }
 
-// A rootlessDoc counts the entities that are below no root.
+// A rootlessDoc counts the entities without a root above them.
 type rootlessDoc struct {
-	Entities int    `json:"entities"` // Number of entities in a cycle or below one.
-	First    string `json:"first"`    // The one with the lowest index.
+	Entities int    `json:"entities"` // Number of entities in cycles or below cycles.
+	First    string `json:"first"`    // The rootless entity with the lowest index.
 }
 
 var treeCommand = command{
@@ -95,15 +95,16 @@ type drawer struct {
 
 // run draws the tree. It loads no state; it reads only the rows of one component.
 //
-// A peek returns the components and the tick. It works with any entity, alive or not. If the
-// command line names no field, run prints a note with the field that it used.
+// A peek returns the components and the tick. If the command line names no entity, run peeks at an
+// arbitrary one, which need not be alive. If the command line names no field, run prints a note
+// with the field that it used.
 func (d *drawer) run(s *source) error {
 	seq, err := s.Resolve(d.at)
 	if err != nil {
 		return err
 	}
-	root := ecs.Entity(0)      // 0 draws all roots.
-	ask := ecs.NewEntity(0, 1) // A peek at any entity returns the components.
+	root := ecs.Entity(0)      // 0 means all roots.
+	ask := ecs.NewEntity(0, 1) // Without ENTITY, a peek at any entity returns the components.
 	if len(s.args) > 1 {
 		if root, err = s.entity(s.args[1], seq); err != nil {
 			return err
@@ -137,9 +138,9 @@ func (d *drawer) run(s *source) error {
 
 // draw prints nodes and the other members of doc.
 //
-// Nodes above ENTITY have negative depths and become its ancestors. If the first node has an alive
-// target, there is no root above it: the ancestors are a cycle. The nodes at the greatest drawn
-// depth show how many entities are below them.
+// Nodes above ENTITY have negative depths and become its ancestors. If the target of the first node
+// is alive, no root is above that node: the ancestors are a cycle. Nodes at the greatest drawn
+// depth are printed with the number of their descendants.
 func (d *drawer) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
 	// Ancestors come first, starting with the root.
 	doc.Cycle = len(nodes) > 0 && nodes[0].Target != 0 && !nodes[0].TargetDead
@@ -182,7 +183,7 @@ func nodeOf(n *inspect.TreeNode) nodeDoc {
 	return doc
 }
 
-// label returns d as text. With cut set, it adds the number of entities below, which are not drawn.
+// label returns d as text. With cut set, it adds the number of descendants, which are not drawn.
 func (d nodeDoc) label(cut bool) string {
 	text := d.Entity
 	switch {
@@ -197,8 +198,8 @@ func (d nodeDoc) label(cut bool) string {
 	return text
 }
 
-// Of many ancestors, only the first farAncestors (next to the root) and the last nearAncestors
-// (next to the entity) are printed.
+// Of many ancestors, only the first and the last ones are printed: farAncestors next to the root,
+// and nearAncestors next to the entity.
 const (
 	farAncestors  = 2
 	nearAncestors = 10
@@ -236,15 +237,15 @@ func (d *rootlessDoc) print(s *source) {
 //
 // Element i of below is the column under the branch at depth i + 1.
 type rails struct {
-	below []string // By level: the column that is drawn in the lines below.
-	// Number of levels in a line. Deeper levels start at the margin again, after their depth in
-	// brackets.
+	below []string // By level: the column that the following lines draw.
+	// Number of levels in a line. Deeper levels start at the margin again. The number of omitted
+	// levels is printed there in brackets.
 	levels int
 }
 
-// mostLevels limits the levels in a line, because a long chain of entities would print a square of
-// lines. A narrow line has fewer levels: noteCells columns remain for the entity and its notes. A
-// level takes railCells columns.
+// mostLevels limits the levels in a line. Otherwise the lines of a long chain of entities would
+// fill a square. A narrow output has fewer levels: noteCells columns remain for the entity and its
+// notes. A level takes railCells columns.
 const (
 	mostLevels = 32
 	noteCells  = 40
@@ -259,8 +260,9 @@ func railLevels(width int) int {
 	return min(max((width-noteCells)/railCells, 4), mostLevels)
 }
 
-// before returns the lines to draw before n. Each node comes before its sources, so below already
-// contains the columns of the levels above n. Deeper levels are finished and are cut off.
+// before returns the lines to draw in front of n. Each node precedes its sources, so below already
+// contains the columns of the levels above n. The columns of deeper levels are finished, so they
+// are removed.
 func (r *rails) before(n *inspect.TreeNode) string {
 	if n.Depth == 0 {
 		return ""
@@ -270,7 +272,7 @@ func (r *rails) before(n *inspect.TreeNode) string {
 		rail, branch = "    ", "└── "
 	}
 	r.below = append(r.below[:n.Depth-1], rail)
-	// Levels before from are on earlier lines. The number in brackets says how many.
+	// Lines do not draw the levels before from. The number in brackets counts them.
 	from := (n.Depth - 1) / r.levels * r.levels
 	text := strings.Join(r.below[from:n.Depth-1], "") + branch
 	if from > 0 {
@@ -279,7 +281,7 @@ func (r *rails) before(n *inspect.TreeNode) string {
 	return text
 }
 
-// An entityField is a field of a component that holds one entity.
+// An entityField is a field of a component that contains one entity.
 type entityField struct {
 	component, field string
 	only             bool // True if the component has no other such field.
@@ -311,9 +313,9 @@ func hangingOn(components []inspect.EntityComponent) (fields []entityField) {
 	return fields
 }
 
-// hanging returns the field that text, the value of --by, names. Without a text, it returns the
-// field if exactly one component has a single such field. A component with a single such field can
-// be named alone.
+// hanging returns the field that text, the value of --by, names. A component with a single such
+// field can be named alone. Without a text, hanging returns the field of such a component if exactly
+// one component has a single field.
 func (s *source) hanging(text string, components []inspect.EntityComponent) (found entityField, err error) {
 	all := hangingOn(components)
 	words := describe.Listed(all, entityField.short)
@@ -334,8 +336,8 @@ func (s *source) hanging(text string, components []inspect.EntityComponent) (fou
 	return found, s.notHanging(text, components, all, words)
 }
 
-// notHanging returns the error for a text that matches none of all. words are the names of all. It
-// distinguishes resources, components with several such fields, and components without one.
+// notHanging returns the error for a text that matches no field in all. words are the names of all.
+// The error differs for resources, components with several such fields, and components without one.
 func (s *source) notHanging(text string, components []inspect.EntityComponent, all []entityField, words []string) error {
 	for _, c := range components {
 		if c.Name != text {

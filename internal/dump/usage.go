@@ -14,9 +14,9 @@ import (
 	"github.com/stet-ecs/stet/internal/near"
 )
 
-// This file has the errors for wrong command lines. Packages pflag and cobra find most of them.
-// This file rewords their errors: they name the wrong word, what is accepted, and a similar name if
-// there is one. The exit status is always exitUsage.
+// This file has the errors for wrong command lines. Packages pflag and cobra report most of these
+// errors. This file rewords them: an error names the wrong word, the accepted words, and the most
+// similar name, if any. The exit status is always exitUsage.
 
 // misused returns the failure for a wrong command line. It suggests the help of cmd.
 func misused(cmd *cobra.Command, format string, args ...any) *failure {
@@ -28,8 +28,8 @@ func (c *call) misused(format string, args ...any) *failure {
 	return misused(c.flags.cmd, format, args...)
 }
 
-// exclusive returns an error if several of the named flags are given, because all but one would be
-// ignored.
+// exclusive returns an error if the caller set several of the named flags, because all but one
+// would be ignored.
 func (c *call) exclusive(names ...string) error {
 	given := slices.DeleteFunc(names, func(name string) bool { return !c.flags.Changed(name) })
 	if len(given) > 1 {
@@ -38,8 +38,8 @@ func (c *call) exclusive(names ...string) error {
 	return nil
 }
 
-// atOrRange returns an error if both --at and a range are given. The range is the argument after
-// the first n.
+// atOrRange returns an error if the command line has both --at and a range. The range is the
+// argument after the first n.
 func (c *call) atOrRange(n int) error {
 	if len(c.args) > n && c.flags.Changed("at") {
 		return c.misused("give either --at or a range")
@@ -47,9 +47,9 @@ func (c *call) atOrRange(n int) error {
 	return nil
 }
 
-// wrongFlag rewords an error of package pflag: it names the flag and what the flag takes. It
-// explains only a number that is too large. In all other cases, the accepted values say more than
-// the error of package strconv.
+// wrongFlag rewords an error of package pflag: it names the flag and the values that the flag
+// takes. It adds a reason only for a number that is too large. In all other cases, the accepted
+// values explain more than the error of package strconv.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
@@ -88,7 +88,7 @@ func takes(f *pflag.Flag) string {
 	return "a value"
 }
 
-// flagNames returns the names of the flags of cmd, with --.
+// flagNames returns the names of the flags of cmd, in the form --name.
 func flagNames(cmd *cobra.Command) (names []string) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 	return names
@@ -113,7 +113,7 @@ func namesBelow(cmd *cobra.Command) []string {
 // program and succeed.
 func knownHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
-	help, _, _ := root.Find([]string{"help"}) // The command exists.
+	help, _, _ := root.Find([]string{"help"}) // Every root has this command.
 	help.RunE = func(_ *cobra.Command, args []string) error {
 		of, rest, err := root.Find(args)
 		if err != nil || len(rest) > 0 {
@@ -124,8 +124,8 @@ func knownHelp(root *cobra.Command) {
 	}
 }
 
-// fittingHelp limits the width of help texts to that of results. It collects the text from package
-// cobra and prints it as the other texts are printed.
+// fittingHelp limits the width of help texts to that of results. It captures the text from package
+// cobra and prints the text to standard output.
 func (a *app) fittingHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -141,7 +141,7 @@ func (a *app) fittingHelp(root *cobra.Command) {
 // completion and succeed.
 func knownShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
-	completion, _, _ := root.Find([]string{"completion"}) // The command exists.
+	completion, _, _ := root.Find([]string{"completion"}) // Every root has this command.
 	completion.Args = cobra.ArbitraryArgs
 	completion.RunE = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {

@@ -21,7 +21,7 @@ type valueDoc struct {
 	Value layout.Value `json:"value"`
 }
 
-// A fieldDiffDoc is a part of a value that differs.
+// A fieldDiffDoc is a part of a value that differs between two states.
 type fieldDiffDoc struct {
 	Path string `json:"path"` // In Go syntax: X, Slots[1], Counts["gold"]; "" for the whole value.
 	Old  any    `json:"old,omitempty"`
@@ -57,13 +57,13 @@ func leafText(v layout.Value) string {
 	return v.String()
 }
 
-// versus returns different texts for two values that differ. Values differ if their bytes differ,
-// so some print the same: NaNs with other bits, and long bytes, which are printed in part.
+// versus returns different texts for two values with different bytes. Some such values print the
+// same: NaNs with different bits, and long bytes, which are printed in part.
 //
 //	the texts differ         the texts
 //	the kinds differ         the texts, each followed by its kind: 1 int8, 1 int16
 //	bytes                    the texts, with the first byte that differs
-//	others                   exactly, as JSON: NaN:7ff8000000000123
+//	others                   the exact JSON: NaN:7ff8000000000123
 func versus(a, b layout.Value) (before, after string) {
 	before, after = a.String(), b.String()
 	if before != after {
@@ -102,8 +102,8 @@ func fieldDiffDocs(fields []inspect.FieldDiff) (docs []fieldDiffDoc) {
 	return docs
 }
 
-// versusJSON returns two values to marshal, and nil for a missing one. If both marshal to the same
-// JSON, it returns their exact form.
+// versusJSON returns the JSON documents of two values, or nil for a missing one. If both values
+// marshal to the same JSON, it returns their exact forms.
 func versusJSON(a, b layout.Value) (before, after any) {
 	if a.Kind() != 0 {
 		before = a

@@ -13,8 +13,8 @@ import (
 )
 
 // Verify prints a report in every case, even of a store that cannot be opened. Package inspect
-// checks the bytes. This file gives the problems their kinds and chooses the exit status: damage
-// takes precedence over data of a newer program.
+// checks the bytes. This file classifies the problems and chooses the exit status. Damage takes
+// precedence over data of a newer program.
 //
 // Verify does not use source.read, which would report damage a second time.
 
@@ -85,7 +85,7 @@ func (c *call) unopened(path string, err error) error {
 	return f
 }
 
-// A recoverer has the signature of [inspect.View.Recover].
+// A recoverer is [inspect.View.Recover], or a function with its signature.
 type recoverer func(ctx context.Context, out string, o inspect.RecoverOptions) (inspect.RecoverReport, error)
 
 // verified prints r and returns a failure if it has problems. If the store is damaged, verified

@@ -23,8 +23,7 @@ import (
 //	   [      together     ] lost lost lost [ together ]
 //
 // An unreadable record hides its own state and all later ones, up to the next state that has a
-// snapshot. The walk continues at that snapshot, and the damage is returned as the error at the
-// end.
+// snapshot. The walk continues at that snapshot, and the damage is returned at the end.
 
 // A way is a path of states, oldest first, by their records. Each state is the parent of the next.
 type way []uint64
@@ -32,8 +31,9 @@ type way []uint64
 // String returns the number of states with its noun.
 func (w way) String() string { return term.Count(len(w), "state", "states") }
 
-// sampled reports whether --every selects state i: every Nth from the first, and the last. Counting
-// starts at the first state, so two calls select the same ticks even if the store grew in between.
+// sampled reports whether --every selects the state with index i: every Nth from the first, and the
+// last. Counting starts at the first state, so two calls select the same ticks even if the store
+// grew in between.
 func (w way) sampled(i int, every uint) bool {
 	return uint64(i)%uint64(every) == 0 || i == len(w)-1
 }
@@ -42,7 +42,7 @@ func (w way) sampled(i int, every uint) bool {
 // at.
 //
 // A.. ends at the newest state. ..B and --at alone begin at the oldest state that can be
-// reconstructed. Lost records are included if their parents are known; a route marks them.
+// reconstructed. Lost records are included if their parents are known; a route marks them as lost.
 func (s *source) way(text string, at string) (way, error) {
 	first, last, isRange := strings.Cut(text, "..")
 	if text == "" {
@@ -57,7 +57,7 @@ func (s *source) way(text string, at string) (way, error) {
 	if first == "" {
 		from = s.oldest(to)
 	}
-	// Path is called for its error only. The loop below also handles a damaged journal.
+	// Path only checks for errors here. The loop below also works on a damaged journal.
 	_, err = s.Path(from, to)
 	if errors.Is(err, journal.ErrNotAncestor) {
 		return nil, s.missing(try("log", s.path), "record %d does not lead to record %d", from, to)
@@ -105,22 +105,22 @@ func (s *source) oldest(seq uint64) uint64 {
 	return oldest
 }
 
-// A route walks a way state by state and skips the states that damage hides.
+// A route visits the states of a way in order and skips states that damage hides.
 //
 // The keys of lost are indices into states. pass adds to lost whenever the walk finds damage.
 type route struct {
 	*source
 	states way
 	cursor *inspect.Cursor
-	stored map[uint64]bool // Records whose states have snapshots.
+	stored map[uint64]bool // Records with snapshots of their states.
 	lost   map[int]bool    // Indices of the states that cannot be reached.
 	unread error           // First damage that the walk found, or nil.
 }
 
 // route returns the route of a range, or the route to at, with the cursor on its last state. It
 // marks as lost each state whose record is lost, and the states after it up to the next snapshot.
-// It does not record their damage: opening the store found it, and read reports it. It returns an
-// error if the last state cannot be reached.
+// The damage of these states is known from opening the store and reported by read, so unread stays
+// nil. It returns an error if the last state cannot be reached.
 func (s *source) route(text, at string) (r *route, err error) {
 	r = &route{source: s, stored: s.stored(), lost: map[int]bool{}}
 	if r.states, err = s.way(text, at); err != nil {
@@ -140,9 +140,9 @@ func (s *source) route(text, at string) (r *route, err error) {
 // end returns the last state. The result is valid until the cursor of r moves.
 func (r *route) end() state { return state{r.cursor.Image(), r.cursor.Seq()} }
 
-// pass marks state i as lost because of damage, and the states after it up to the next snapshot. It
-// returns the index of the state with that snapshot. It keeps the first damage only: the oldest
-// one if the command walks forwards.
+// pass marks the state with index i as lost because of damage, and the states after it up to the
+// next snapshot. It returns the index of the state with that snapshot. It stores only the first
+// damage, which is the oldest one if the command walks forwards.
 func (r *route) pass(i int, damage error) (next int) {
 	r.unread = cmp.Or(r.unread, damage)
 	for next = i; next == i || next < len(r.states) && !r.stored[r.states[next]]; next++ {
@@ -155,7 +155,7 @@ func (r *route) pass(i int, damage error) (next int) {
 // state, or nil if the state was loaded from a snapshot.
 //
 // After damage, the walk continues at the next state that is not lost; together loads it from its
-// snapshot. i is the next state to visit, so any error is about state i.
+// snapshot. i is the index of the next state to visit, so an error concerns state i.
 func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *inspect.Commit) error) error {
 	i := first
 	next := func(im *inspect.Image, c *inspect.Commit) error {
@@ -176,11 +176,11 @@ func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *in
 	return nil
 }
 
-// together visits state i and the following states up to last that can be replayed from it. It
-// loads state i, which has no tick, and applies one tick for each of the others.
+// together visits the state with index i and the following states up to last that can be replayed
+// from it. It loads state i, which has no tick, and applies one tick for each following state.
 //
-// It ends before the first record that is unreadable or known to be lost. The cursor and the walk
-// have separate states: the cursor stays at i.
+// It ends before the first record that is unreadable or known to be lost. The walk does not move
+// the cursor: the cursor stays at i.
 func (r *route) together(i, last int, visit func(im *inspect.Image, c *inspect.Commit) error) error {
 	if err := r.cursor.Seek(r.ctx, r.states[i]); err != nil {
 		return err
